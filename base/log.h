@@ -1,0 +1,24 @@
+// The log: one event, one line, on stderr. `event` is a fixed word, fields are key and value;
+// values are escaped, so that no client can forge a line or colour a terminal.
+#ifndef GRIDCLOCK_BASE_LOG_H_
+#define GRIDCLOCK_BASE_LOG_H_
+
+#include <initializer_list>
+#include <string>
+#include <utility>
+
+#include "absl/strings/string_view.h"
+
+namespace gridclock {
+
+enum class LogLevel { kInfo, kWarning, kError };
+
+using LogField = std::pair<absl::string_view, std::string>;
+
+// Log(LogLevel::kInfo, "worker_ready", {{"device", "cpu"}, {"pid", absl::StrCat(pid)}});
+// Never blocks on the reader of stderr: lines beyond a bounded queue are dropped and counted.
+void Log(LogLevel level, absl::string_view event, std::initializer_list<LogField> fields = {});
+
+}  // namespace gridclock
+
+#endif  // GRIDCLOCK_BASE_LOG_H_

@@ -1,0 +1,119 @@
+// A request on its way through the server: JobRequest may be wrong, Job cannot be.
+#ifndef GRIDCLOCK_PROTO_TYPES_JOB_H_
+#define GRIDCLOCK_PROTO_TYPES_JOB_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "proto/types/binding.h"
+#include "proto/types/generator.h"
+#include "proto/types/kernel_spec.h"
+#include "proto/types/measure.h"
+
+namespace gridclock {
+
+// A range of the shared arena. Offsets count from its start.
+struct MemoryRange {
+  std::uint64_t offset = 0;
+  std::uint64_t size = 0;
+  friend bool operator==(const MemoryRange&, const MemoryRange&) = default;
+};
+
+enum class SourceKind : std::uint8_t { kInline = 1, kStream, kGenerate };
+enum class SinkKind : std::uint8_t { kInline = 1, kStream, kDiscard, kChecksum };
+
+struct InputRequest {
+  NamedOperand operand;
+  SourceKind source = SourceKind::kInline;
+  Generator generator;            // Of kGenerate.
+  std::uint64_t inline_bytes = 0; // Of kInline: how many came.
+};
+struct OutputRequest {
+  std::string name;
+  SinkKind sink = SinkKind::kInline;
+};
+
+// As decoded: well-formed, not yet held against anything.
+struct JobRequest {
+  std::string kernel, variant;
+  std::string device;         // "", "cpu", "cuda:0", "cuda"; "": any.
+  std::string request_id;     // "": the client does not retry.
+  std::vector<InputRequest> inputs;
+  std::vector<OutputRequest> outputs;      // Those not named are returned inline (Run) or streamed.
+  std::vector<NamedAttribute> attributes;
+  std::vector<std::string> in_place;       // Outputs that use the buffer of the input they are over.
+  std::optional<MeasureOptions> measure;   // None: launch once.
+  bool verify = false;
+  absl::Duration kernel_time_limit = absl::ZeroDuration();  // Zero: the server's default.
+  // Set by the server, not by the client:
+  std::string principal;
+  bool streamed = false;                   // Came by StreamRun.
+  absl::Time arrived;
+  absl::Time deadline = absl::InfiniteFuture();
+};
+
+struct JobInput {
+  OperandValue value;
+  SourceKind source = SourceKind::kInline;
+  Generator generator;
+  MemoryRange memory;                 // All tensors of the operand, each at a 64-byte boundary.
+};
+struct JobOutput {
+  std::string name;
+  OperandValue value;
+  SinkKind sink = SinkKind::kInline;
+  MemoryRange memory;                 // Of an output in place: its input's.
+  std::optional<int> in_place_of;     // Index of the input whose buffer it uses.
+};
+
+using JobId = std::uint64_t;
+
+// Admitted: kernel and device exist, the call fits the words, sizes are within the limits.
+struct Job {
+  JobId id = 0;                       // Unique for the life of the server.
+  std::string kernel, variant, device;  // All resolved; device is one device's name.
+  std::string request_id, principal;
+  std::vector<JobInput> inputs;       // In the order of the spec.
+  std::vector<JobOutput> outputs;     // In the order of Binding::outputs.
+  std::vector<AttributeValue> attributes;  // In the order of the spec.
+  std::optional<MeasureOptions> measure;
+  bool verify = false;
+  bool streamed = false;
+  std::int64_t flops = 0, bytes = 0;
+  MemoryRange memory;                 // The one block of the arena that holds all its tensors.
+  absl::Time arrived;
+  absl::Time deadline;                // Of the whole call.
+  absl::Duration kernel_time_limit;
+};
+
+// Bytes from the start of an operand's range to tensor `index` of it, and its whole size: tensors
+// of a list follow one another, each at a 64-byte boundary.
+inline constexpr std::uint64_t kTensorAlignment = 64;
+std::uint64_t TensorOffset(const OperandValue& value, std::size_t index);
+std::uint64_t OperandBytes(const OperandValue& value);
+// The bytes as they go over the wire: tensors in order without gaps.
+std::uint64_t WireBytes(const OperandValue& value);
+
+// What came of a job: values are in the arena, this is the rest.
+struct OutputResult {
+  std::optional<std::uint64_t> checksum;  // XXH3-64 of the wire bytes, where the sink asks.
+};
+struct Outcome {
+  std::string variant;
+  std::optional<Timing> timing;
+  std::vector<Phase> phases;
+  std::vector<Flag> flags;               // Ascending, each once.
+  std::vector<Launch> launches;
+  std::vector<OutputResult> outputs;     // As Job::outputs.
+  std::optional<Verification> verification;
+  std::int64_t flops = 0, bytes = 0;
+  std::uint64_t peak_device_bytes = 0;
+};
+
+}  // namespace gridclock
+
+#endif  // GRIDCLOCK_PROTO_TYPES_JOB_H_

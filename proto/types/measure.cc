@@ -1,0 +1,40 @@
+#include "proto/types/measure.h"
+
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+
+namespace gridclock {
+namespace {
+
+template <typename T>
+absl::Status Within(absl::string_view field, T value, T low, T high) {
+  if (value >= low && value <= high) return absl::OkStatus();
+  return WithField(absl::InvalidArgumentError(absl::StrCat(
+                       field, ": want ", low, " to ", high, ", got ", value)),
+                   absl::StrCat("measure.", field));
+}
+
+}  // namespace
+
+absl::Status Validate(const MeasureOptions& options) {
+  constexpr std::int64_t kMost = 1'000'000;
+  GC_RETURN_IF_ERROR(Within<std::int64_t>("max_samples", options.max_samples, 1, kMost));
+  GC_RETURN_IF_ERROR(
+      Within<std::int64_t>("min_samples", options.min_samples, 1, options.max_samples));
+  GC_RETURN_IF_ERROR(Within("relative_interval", options.relative_interval, 1e-6, 1.0));
+  GC_RETURN_IF_ERROR(Within("confidence", options.confidence, 0.5, 0.999));
+  GC_RETURN_IF_ERROR(
+      Within("budget_seconds", absl::ToDoubleSeconds(options.budget), 1e-6, 600.0));
+  GC_RETURN_IF_ERROR(
+      Within("warmup_limit_seconds", absl::ToDoubleSeconds(options.warmup_limit), 0.0, 60.0));
+  if (!options.schedule) return absl::OkStatus();
+  const Schedule& schedule = *options.schedule;
+  GC_RETURN_IF_ERROR(Within<std::int64_t>("schedule.wait", schedule.wait, 0, kMost));
+  GC_RETURN_IF_ERROR(Within<std::int64_t>("schedule.warmup", schedule.warmup, 0, kMost));
+  GC_RETURN_IF_ERROR(Within<std::int64_t>("schedule.active", schedule.active, 1, kMost));
+  GC_RETURN_IF_ERROR(Within<std::int64_t>("schedule.repeat", schedule.repeat, 1, kMost));
+  return Within<std::int64_t>("schedule.active * repeat", schedule.active * schedule.repeat, 1,
+                              kMost);
+}
+
+}  // namespace gridclock

@@ -1,0 +1,111 @@
+// How to measure, and what a measurement found. docs/timing.md explains each.
+#ifndef GRIDCLOCK_PROTO_TYPES_MEASURE_H_
+#define GRIDCLOCK_PROTO_TYPES_MEASURE_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+
+namespace gridclock {
+
+// The numbers are those of gridclock.v1.Method.
+enum class Method : std::uint8_t {
+  kIsolated = 1,  // One launch at a time, from a quiet device to its end.
+  kDeviceTime,    // The device's own record of the kernel (GPU only).
+  kBackToBack,    // Slope over launches that follow each other without a gap (GPU only).
+  kHostNoSync,    // Teaching: host clock around an asynchronous launch (GPU only).
+  kHostSync,      // Teaching: host clock around launch and synchronise, first call included.
+  kEventPair,     // Teaching: five warm-ups, plain timestamps, no check that anything is flat.
+};
+enum class L2State : std::uint8_t { kHot = 1, kColdClean, kColdDirty };
+enum class StopReason : std::uint8_t {
+  kSingleLaunch = 1, kInterval, kBudget, kMaxSamples, kSchedule, kInterrupted
+};
+enum class Flag : std::uint8_t {
+  kSuspect = 1, kImpossible, kThrottled, kSharedDevice, kNoisy, kInterrupted, kUnverified,
+  kEmulated, kTeachingMethod
+};
+inline constexpr int kFlagCount = 9;
+
+// wait, warmup, active, repeat: the schedule that users of profilers know. Replaces the stopping
+// rule: `repeat` times (skip `wait` launches, run `warmup` uncounted, take `active` samples).
+struct Schedule {
+  std::int64_t wait = 0, warmup = 0, active = 0, repeat = 1;
+  friend bool operator==(const Schedule&, const Schedule&) = default;
+};
+
+struct MeasureOptions {
+  Method method = Method::kIsolated;
+  L2State l2 = L2State::kHot;
+  std::int64_t min_samples = 10;
+  std::int64_t max_samples = 1000;          // 1 .. 1,000,000.
+  double relative_interval = 0.01;          // Stop when the median's interval is this narrow.
+  double confidence = 0.95;
+  absl::Duration budget = absl::Seconds(2);        // Of samples.
+  absl::Duration warmup_limit = absl::Seconds(1);  // Warm-up ends when times are flat, or here.
+  std::optional<Schedule> schedule;
+  friend bool operator==(const MeasureOptions&, const MeasureOptions&) = default;
+};
+// INVALID_ARGUMENT that names the option, its bounds and what came.
+absl::Status Validate(const MeasureOptions& options);
+
+// Order statistics of the samples, in nanoseconds.
+struct Statistics {
+  double median = 0, min = 0, max = 0, q1 = 0, q3 = 0, mean = 0, stddev = 0;
+  // Distribution-free confidence interval of the median; unset from too few samples.
+  std::optional<double> ci_low, ci_high;
+  std::optional<double> p99;  // From 459 samples on: fewer cannot tell it.
+  friend bool operator==(const Statistics&, const Statistics&) = default;
+};
+
+struct Timing {
+  Method method = Method::kIsolated;
+  L2State l2 = L2State::kHot;
+  StopReason stop = StopReason::kSingleLaunch;
+  std::int64_t warmups = 0;
+  bool warmup_flat = false;        // False: the limit ended it, or there was none.
+  std::vector<double> samples_ns;  // In the order taken.
+  Statistics statistics;
+  double method_floor_ns = 0;      // What an empty launch costs by this method on this device.
+  double roofline_ns = 0;          // Physics: no run of these bytes and flops can be faster; 0: unknown.
+  std::string roofline_basis;      // "bytes over 24.1 GB/s of memory, measured".
+};
+
+enum class PhaseKind : std::uint8_t {
+  kReceived = 1,   // First byte of the request decoded .. last byte of its inputs in memory.
+  kQueued,         // Ready .. handed to the worker.
+  kInputCopied,    // To the device; empty on the CPU device, which works in place.
+  kLaunched,       // First launch (warm-up included) .. last launch returned.
+  kFinished,       // Device work of this call, first start .. last end.
+  kVerified,
+  kOutputCopied,   // From the device, checksums included.
+};
+// Nanoseconds of the host's monotonic clock since the request arrived.
+struct Phase {
+  PhaseKind kind = PhaseKind::kReceived;
+  std::int64_t start_ns = 0, end_ns = 0;
+  friend bool operator==(const Phase&, const Phase&) = default;
+};
+
+// One kind of device kernel that the call launched.
+struct Launch {
+  std::string name;       // Demangled; on the CPU device "square/simd".
+  std::uint32_t grid[3] = {1, 1, 1};
+  std::uint32_t block[3] = {1, 1, 1};
+  std::int64_t count = 0;
+};
+
+struct Verification {
+  std::int64_t checked = 0, total = 0;  // Elements.
+  std::int64_t mismatches = 0;
+  double max_error = 0;      // Largest |got - want| / tolerance of the element; <= 1 passes.
+  std::string first_mismatch;  // "y[3]: want 0.25, got 0.5, tolerance 1e-7"; "" if none.
+};
+
+}  // namespace gridclock
+
+#endif  // GRIDCLOCK_PROTO_TYPES_MEASURE_H_

@@ -1,0 +1,23 @@
+// The gate: a request that may be wrong becomes a job that cannot be, or an error.
+#ifndef GRIDCLOCK_SERVER_CORE_ADMISSION_H_
+#define GRIDCLOCK_SERVER_CORE_ADMISSION_H_
+
+#include <functional>
+
+#include "absl/status/statusor.h"
+#include "proto/types/job.h"
+#include "server/core/kernel_table.h"
+#include "server/core/limits.h"
+
+namespace gridclock {
+
+// Pure but for reading `table`. `depth(device)` is the queue depth by which the least loaded of
+// several candidate devices is chosen. The job comes back with id 0 and memory.offset 0: offsets of
+// operands count from the start of the job's block, which the scheduler reserves.
+absl::StatusOr<Job> Admit(const JobRequest& request, const KernelTable& table,
+                          const Limits& limits,
+                          const std::function<int(absl::string_view device)>& depth);
+
+}  // namespace gridclock
+
+#endif  // GRIDCLOCK_SERVER_CORE_ADMISSION_H_

@@ -1,0 +1,58 @@
+// What the server knows of kernels and devices, learned from its workers' hellos and kept across
+// their restarts.
+#ifndef GRIDCLOCK_SERVER_CORE_KERNEL_TABLE_H_
+#define GRIDCLOCK_SERVER_CORE_KERNEL_TABLE_H_
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "base/mutex.h"
+#include "proto/types/device.h"
+#include "proto/types/kernel_spec.h"
+
+namespace gridclock {
+
+struct DeviceStatus {
+  DeviceInfo info;
+  WorkerState state = WorkerState::kStarting;
+  std::uint64_t restarts = 0;
+};
+
+// Thread-safe. Specs and infos are handed out as shared immutable values.
+class KernelTable {
+ public:
+  // The devices that this server was told to serve, before any worker has said hello.
+  explicit KernelTable(std::vector<std::string> devices);
+
+  // Takes a hello in. INTERNAL if words of a name disagree with what another device says.
+  absl::Status Learn(const DeviceInfo& info, const std::vector<KernelSpec>& kernels)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  void SetState(absl::string_view device, WorkerState state) ABSL_LOCKS_EXCLUDED(mutex_);
+  void CountRestart(absl::string_view device) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // NOT_FOUND names the nearest kernels; UNAVAILABLE (WORKER_STARTING) before any hello.
+  absl::StatusOr<std::shared_ptr<const KernelSpec>> Find(absl::string_view kernel) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  std::vector<std::shared_ptr<const KernelSpec>> Kernels() const ABSL_LOCKS_EXCLUDED(mutex_);
+  bool learned() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+  std::vector<DeviceStatus> Devices() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // The devices that `wanted` ("", "cpu", "cuda:0", "cuda") may mean, in order. NOT_FOUND for an id
+  // that does not exist, FAILED_PRECONDITION (NO_DEVICE) for a kind that is not here; both list.
+  absl::StatusOr<std::vector<DeviceStatus>> Candidates(absl::string_view wanted) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  mutable Mutex mutex_;
+  std::map<std::string, std::shared_ptr<const KernelSpec>, std::less<>> kernels_
+      ABSL_GUARDED_BY(mutex_);
+  std::vector<DeviceStatus> devices_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace gridclock
+
+#endif  // GRIDCLOCK_SERVER_CORE_KERNEL_TABLE_H_

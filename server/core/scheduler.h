@@ -1,0 +1,110 @@
+// Who runs when: bounded queues, one per device, fair between principals; deadlines; leases; what
+// happens to the jobs of a worker that died. Pure decisions: the fleet acts, the clock is given.
+#ifndef GRIDCLOCK_SERVER_CORE_SCHEDULER_H_
+#define GRIDCLOCK_SERVER_CORE_SCHEDULER_H_
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "base/clock.h"
+#include "base/mutex.h"
+#include "proto/types/device.h"
+#include "proto/types/job.h"
+#include "server/core/arena_allocator.h"
+#include "server/core/limits.h"
+#include "server/core/observer.h"
+
+namespace gridclock {
+
+// A worker process as the scheduler sees it; implemented by server/fleet and by a fake in tests.
+// Called without the scheduler's lock. Must be safe to call after the worker died.
+class WorkerPort {
+ public:
+  virtual ~WorkerPort() = default;
+  virtual WorkerRole role() const = 0;
+  // Sends an order. A false answer means that the worker is dying: its loss will be reported.
+  virtual bool Send(const Job& job, std::uint64_t generation) = 0;
+  virtual void Cancel(JobId id) = 0;
+  // SIGKILL; its loss will be reported with this reason.
+  virtual void Kill(absl::string_view reason) = 0;
+  // The order that runs in the worker now and since when; id 0 if none.
+  struct Running {
+    JobId id = 0;
+    absl::Time since;
+  };
+  virtual Running running() const = 0;
+};
+
+// Why a worker is gone.
+struct WorkerLoss {
+  std::string reason;       // As JobObserver::OnWorkerLost.
+  int signal = 0;           // That ended it, if any and not ours.
+  JobId running = 0;        // From its status page: the order that was running, or 0.
+  std::string detail;       // "exit code 3".
+};
+
+// A job that holds memory and a place. Freed memory returns to the arena when the last owner (the
+// scheduler, the rpc, slices on their way to the client) lets go.
+class ActiveJob {
+ public:
+  ActiveJob(Job job, ArenaAllocator::Block block);
+  const Job& job() const { return job_; }
+
+ private:
+  Job job_;
+  ArenaAllocator::Block block_;
+};
+
+// Thread-safe. Listener, observer and ports are called without the lock held.
+class Scheduler {
+ public:
+  Scheduler(const Clock& clock, const Limits& limits, ArenaAllocator& arena,
+            JobObserver& observer);
+
+  // Takes a place in the queue of job.device and its memory. RESOURCE_EXHAUSTED (QUEUE_FULL,
+  // MEMORY_FULL, with retry_after) at once if there is none; with `wait_for_memory` the job waits
+  // for memory until its deadline and OnAccepted comes later. The job's id is set.
+  absl::StatusOr<JobId> Submit(Job job, std::shared_ptr<JobListener> listener,
+                               bool wait_for_memory);
+  // The job's memory; null before OnAccepted and after the end.
+  std::shared_ptr<const ActiveJob> Active(JobId id) const;
+  // All inputs are in memory: the job may run.
+  void Start(JobId id);
+  // By the client, or by the server with another status. Queued: ends at once. Running: the worker
+  // is told and the job ends when it stops, at the latest at its kernel time limit.
+  void Cancel(JobId id, absl::Status status);
+
+  // From the fleet. A worker serves one device; `generation` counts its incarnations.
+  void OnWorkerReady(absl::string_view device, std::shared_ptr<WorkerPort> worker,
+                     std::uint64_t generation);
+  void OnWorkerLost(absl::string_view device, std::uint64_t generation, const WorkerLoss& loss);
+  void OnSamples(JobId id, std::uint64_t generation, std::int64_t first,
+                 std::span<const double> samples_ns, bool warmup);
+  // False if the worker does not hold this job (unknown, answered before, stale): E9.
+  bool OnDone(JobId id, std::uint64_t generation, JobResult result);
+  // The device cannot come back soon (breaker open): its queue fails with UNAVAILABLE, new jobs too.
+  void OnDeviceDown(absl::string_view device, const absl::Status& why);
+
+  // Deadlines of waiting and running jobs. Call every few milliseconds.
+  void Tick();
+  // No new jobs (UNAVAILABLE, DRAINING); those that are in go on.
+  void Drain();
+  bool idle() const;
+
+  int depth(absl::string_view device) const;
+  struct Usage {
+    int queued = 0, running = 0;
+    std::uint64_t arena_bytes = 0;
+  };
+  std::map<std::string, Usage> usage() const;
+};
+
+}  // namespace gridclock
+
+#endif  // GRIDCLOCK_SERVER_CORE_SCHEDULER_H_
