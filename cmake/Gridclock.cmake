@@ -36,14 +36,50 @@ function(gridclock_library)
   endif()
 endfunction()
 
+# Labels of a test: the folders that it lies in, so tests/unit/core gives `unit` and `core`, and what
+# the caller adds. `tests-LABEL` builds the test programs with that label.
+function(gridclock_labels out)
+  file(RELATIVE_PATH folders ${PROJECT_SOURCE_DIR}/tests ${CMAKE_CURRENT_SOURCE_DIR})
+  string(REPLACE "/" ";" labels "${folders}")
+  list(APPEND labels ${ARGN})
+  list(REMOVE_DUPLICATES labels)
+  set(${out} ${labels} PARENT_SCOPE)
+endfunction()
+
+function(gridclock_test_targets target)
+  foreach(label IN LISTS ARGN)
+    if(NOT TARGET tests-${label})
+      add_custom_target(tests-${label})
+    endif()
+    add_dependencies(tests-${label} ${target})
+  endforeach()
+endfunction()
+
 # gridclock_test(NAME SRCS... DEPS...): one GoogleTest program, one ctest entry with a time limit.
 function(gridclock_test name)
   cmake_parse_arguments(A "" "TIMEOUT" "SRCS;DEPS;LABELS" ${ARGN})
   if(NOT A_TIMEOUT)
     set(A_TIMEOUT 120)
   endif()
+  gridclock_labels(labels ${A_LABELS})
   add_executable(${name} ${A_SRCS})
   target_link_libraries(${name} PRIVATE ${A_DEPS} gridclock_flags GTest::gmock_main)
   add_test(NAME ${name} COMMAND ${name})
-  set_tests_properties(${name} PROPERTIES TIMEOUT ${A_TIMEOUT} LABELS "${A_LABELS}")
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${A_TIMEOUT} LABELS "${labels}")
+  gridclock_test_targets(${name} ${labels})
+endfunction()
+
+# gridclock_python_test(NAME SCRIPT ARGS...): a test in Python, run from the top of the repository.
+# It finds the built programs through GRIDCLOCK_BIN.
+function(gridclock_python_test name script)
+  cmake_parse_arguments(A "SERIAL" "TIMEOUT" "ARGS;LABELS" ${ARGN})
+  if(NOT A_TIMEOUT)
+    set(A_TIMEOUT 120)
+  endif()
+  gridclock_labels(labels ${A_LABELS})
+  add_test(NAME ${name} COMMAND ${GRIDCLOCK_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/${script} ${A_ARGS}
+           WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${A_TIMEOUT} LABELS "${labels}"
+                       ENVIRONMENT "GRIDCLOCK_BIN=${CMAKE_RUNTIME_OUTPUT_DIRECTORY};PYTHONDONTWRITEBYTECODE=1"
+                       RUN_SERIAL ${A_SERIAL})
 endfunction()
