@@ -1,0 +1,120 @@
+"""The checks in tools/ find what they are there to find."""
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+TOOLS = pathlib.Path(__file__).resolve().parents[2] / "tools"
+
+
+class Tree:
+    """A small repository made of the given files."""
+
+    def __init__(self, files):
+        self.folder = tempfile.TemporaryDirectory()
+        self.root = pathlib.Path(self.folder.name)
+        for path, text in files.items():
+            (self.root / path).parent.mkdir(parents=True, exist_ok=True)
+            (self.root / path).write_text(text)
+        subprocess.run(["git", "init", "-q"], cwd=self.root, check=True)
+        subprocess.run(["git", "add", "-A"], cwd=self.root, check=True)
+
+    def run(self, tool, *args):
+        ran = subprocess.run([sys.executable, TOOLS / tool, *args, self.root], capture_output=True, text=True)
+        return ran.returncode, ran.stdout + ran.stderr
+
+    def __del__(self):
+        self.folder.cleanup()
+
+
+class Layers(unittest.TestCase):
+    def check(self, path, include, others=()):
+        files = {path: f"#include <vector>\n{include}\n", **{o: "" for o in others}}
+        return Tree(files).run("check_layers.py")
+
+    def test_lower_room_is_allowed(self):
+        code, _ = self.check("server/core/a.cc", '#include "base/status.h"', ["base/status.h"])
+        self.assertEqual(code, 0)
+
+    def test_server_may_not_include_kernels(self):
+        code, out = self.check("server/core/a.cc", '#include "kernels/api/kernel.h"', ["kernels/api/kernel.h"])
+        self.assertEqual(code, 1)
+        self.assertIn("server/core/a.cc:2: server/core may not include kernels/api/kernel.h", out)
+
+    def test_kernels_may_not_include_server(self):
+        code, out = self.check("kernels/worker/main.cc", '#include "server/core/job.h"', ["server/core/job.h"])
+        self.assertEqual(code, 1)
+        self.assertIn("kernels/worker/main.cc:2:", out)
+
+    def test_client_may_not_include_server(self):
+        code, _ = self.check("client/cpp/a.h", '#include "server/rpc/a.h"', ["server/rpc/a.h"])
+        self.assertEqual(code, 1)
+
+    def test_third_party_in_angle_brackets(self):
+        code, out = self.check("server/core/a.cc", "#include <grpcpp/grpcpp.h>")
+        self.assertEqual(code, 1)
+        self.assertIn("server/core/a.cc:2: server/core may not include grpcpp/grpcpp.h (grpc)", out)
+
+    def test_messages_only_behind_the_codec(self):
+        code, _ = self.check("server/core/a.cc", '#include "gridclock/v1/types.pb.h"')
+        self.assertEqual(code, 1)
+        code, _ = self.check("proto/codec/a.cc", '#include "gridclock/v1/types.pb.h"')
+        self.assertEqual(code, 0)
+
+    def test_stubs_not_in_the_codec(self):
+        code, _ = self.check("proto/codec/a.cc", '#include "gridclock/v1/kernels.grpc.pb.h"')
+        self.assertEqual(code, 1)
+
+    def test_unknown_header(self):
+        code, out = self.check("base/a.cc", "#include <boost/any.hpp>")
+        self.assertEqual(code, 1)
+        self.assertIn("neither in the tree nor a known third party", out)
+
+    def test_file_in_no_room(self):
+        code, out = self.check("misc/a.cc", "")
+        self.assertEqual(code, 1)
+        self.assertIn("misc/a.cc:1: the file lies in no room", out)
+
+    def test_main_may_include_its_process(self):
+        code, _ = self.check("server/main.cc", '#include "server/rpc/a.h"', ["server/rpc/a.h"])
+        self.assertEqual(code, 0)
+
+    def test_an_empty_tree_is_not_a_pass(self):
+        self.assertEqual(Tree({"README.md": ""}).run("check_layers.py")[0], 1)
+
+
+class Strangers(unittest.TestCase):
+    def found(self, text):
+        return Tree({"notes.md": text}).run("check_strangers.py")
+
+    def test_clean(self):
+        self.assertEqual(self.found("Write to /var/lib/gridclock and $HOME/work.\n")[0], 0)
+
+    def test_each_word(self):
+        for text in ["see /wo" + "rk/main", "/home/" + "someone/x", "from py" + "pi.org", "GPU-" + "0123abcd-4567",
+                     "at 10.1." + "2.3", "-----BEGIN PRIV" + "ATE KEY-----", "../sha" + "red/DESIGN.md"]:
+            code, out = self.found(f"first line\n{text}\n")
+            self.assertEqual(code, 1, text)
+            self.assertIn("notes.md:2: ", out)
+
+
+class Size(unittest.TestCase):
+    def test_long_function(self):
+        body = "\n".join(f"  a += {i};" for i in range(60))
+        code, out = Tree({"base/a.cc": f"int Long() {{\n  int a = 0;\n{body}\n  return a;\n}}\n"}).run("size.py", "--check")
+        self.assertEqual(code, 1)
+        self.assertIn("base/a.cc:1: Long has 64 lines", out)
+
+    def test_long_file(self):
+        code, out = Tree({"base/a.cc": "int F() { return 1; }\n" + "// x\n" * 600}).run("size.py", "--check")
+        self.assertEqual(code, 1)
+        self.assertIn("base/a.cc:1: 601 lines", out)
+
+    def test_short(self):
+        code, _ = Tree({"base/a.cc": "int F() { return 1; }\n"}).run("size.py", "--check")
+        self.assertEqual(code, 0)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# What every change must pass, with the time of each stage. All stages run; the first that fails is
+# named at the end.
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+cd "$root"
+mkdir -p build
+times=()
+failed=()
+
+stage() {
+  local name=$1 start=$SECONDS code=0
+  shift
+  say "stage $name"
+  "$@" || code=$?
+  times+=("$(printf '%-8s %4d s  %s' "$name" $((SECONDS - start)) "$([ "$code" = 0 ] && echo passed || echo FAILED)")")
+  [ "$code" = 0 ] || failed+=("$name")
+}
+
+# The dev build, kept so that its last lines, the test runner's own summary, can end the run.
+run_tests() { ./dev test --output-on-failure 2>&1 | tee build/ci-test.log; }
+
+stage install ./dev --yes install-all
+stage build ./dev build dev
+stage test run_tests
+stage lint ./dev lint
+stage asan ./dev asan
+stage tsan ./dev tsan
+stage fuzz tools/fuzz.sh 60 240
+
+say "stages, $SECONDS s in all"
+printf '   %s\n' "${times[@]}"
+say "summary of the test stage"
+grep -E '^[0-9]+% tests passed|^Total Test time|^The following tests|^[[:space:]]+[0-9]+ - ' build/ci-test.log || true
+[ "${#failed[@]}" = 0 ] || die "ci failed: ${failed[*]}"

@@ -1,0 +1,115 @@
+#!/usr/bin/env python3
+"""clang-tidy over our sources, each only when it, a header of ours that it includes, its command or
+the configuration has changed since it was last clean.
+
+usage: tidy.py --build BUILD [--all] [--budget SECONDS] [--jobs N]
+
+Without --all: the files changed since the main branch (or the last commit), then the rooms that all
+others stand on, until the budget is spent. What is left is for the nightly run, and is said.
+"""
+import argparse
+import concurrent.futures
+import hashlib
+import json
+import pathlib
+import re
+import subprocess
+import sys
+import time
+
+FIRST = ("base/", "proto/", "server/core/", "kernels/api/", "kernels/timing/", "server/fleet/")
+INCLUDE = re.compile(rb'^\s*#\s*include\s*"([^"]+)"', re.M)
+
+
+def git(*args):
+    return subprocess.run(["git", *args], capture_output=True, text=True).stdout.split()
+
+
+def changed_files():
+    base = git("merge-base", "HEAD", "origin/main")
+    if not base or base == git("rev-parse", "HEAD"):
+        base = ["HEAD~1"]
+    return set(git("diff", "--name-only", base[0])) | set(git("diff", "--name-only", "HEAD"))
+
+
+def headers_of(path, root, seen):
+    """The file and all headers of ours that it includes, however deep."""
+    if path in seen or not (root / path).is_file():
+        return seen
+    seen.add(path)
+    for name in INCLUDE.findall((root / path).read_bytes()):
+        headers_of(name.decode(), root, seen)
+    return seen
+
+
+class Tidier:
+    def __init__(self, root, build, deadline):
+        self.root, self.build, self.deadline = root, build, deadline
+        self.stamps = build.parent / "tidy"
+        self.stamps.mkdir(parents=True, exist_ok=True)
+        version = subprocess.run(["clang-tidy", "--version"], capture_output=True, check=True).stdout
+        self.common = version + (root / ".clang-tidy").read_bytes()
+
+    def stamp(self, path, command):
+        digest = hashlib.sha256(self.common + command.encode())
+        for name in sorted(headers_of(path, self.root, set())):
+            digest.update(name.encode() + b"\0" + (self.root / name).read_bytes())
+        return self.stamps / digest.hexdigest()
+
+    def tidy(self, path, command):
+        """(path, verdict, text): clean, known, dirty or late."""
+        stamp = self.stamp(path, command)
+        if stamp.exists():
+            return path, "known", ""
+        if time.monotonic() > self.deadline:
+            return path, "late", ""
+        ran = subprocess.run(["clang-tidy", "--quiet", "-p", self.build, "--extra-arg=-Wno-unknown-warning-option",
+                              self.root / path], capture_output=True, text=True)
+        if ran.returncode == 0:
+            stamp.touch()
+            return path, "clean", ""
+        return path, "dirty", ran.stdout + ran.stderr
+
+
+def commands(root, build):
+    """Our own sources with the command that compiles them."""
+    found = {}
+    for entry in json.loads((build / "compile_commands.json").read_text()):
+        path = pathlib.Path(entry["file"])
+        if path.is_relative_to(root) and not path.is_relative_to(build) and not path.is_relative_to(root / "build"):
+            found.setdefault(str(path.relative_to(root)), entry["command"])
+    return found
+
+
+def in_order(paths, everything):
+    changed = changed_files()
+    first = [p for p in paths if p in changed]
+    rest = [p for p in paths if p not in changed and (everything or p.startswith(FIRST))]
+    return first + sorted(rest)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--build", type=pathlib.Path, required=True)
+    parser.add_argument("--all", action="store_true")
+    parser.add_argument("--budget", type=float, default=600)
+    parser.add_argument("--jobs", type=int, default=2)
+    args = parser.parse_args()
+    root = pathlib.Path(__file__).resolve().parent.parent
+    build = args.build.resolve()
+    known = commands(root, build)
+    wanted = in_order(known, args.all)
+    tidier = Tidier(root, build, time.monotonic() + args.budget)
+    counts = {"clean": 0, "known": 0, "dirty": 0, "late": 0}
+    with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
+        for path, verdict, text in pool.map(lambda p: tidier.tidy(p, known[p]), wanted):
+            counts[verdict] += 1
+            if verdict == "dirty":
+                print(f"{path}: not tidy\n{text}", flush=True)
+    print(f"clang-tidy: {counts['clean']} clean, {counts['known']} unchanged since they were, "
+          f"{counts['dirty']} not, {counts['late']} left for the nightly run, of {len(known)} sources")
+    return 1 if counts["dirty"] or not wanted else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
