@@ -12,18 +12,17 @@
 
 namespace gridclock {
 
-// Every method that the server has: a closed set, so it may label a metric.
+// Every method of our services: a closed set, so it may label a metric. Health checks are gRPC's
+// own.
 enum class RpcMethod : std::uint8_t {
   kListKernels,
   kGetKernel,
   kRun,
   kStreamRun,
   kGetServerInfo,
-  kListDevices,
-  kHealthCheck,
-  kHealthWatch
+  kListDevices
 };
-inline constexpr std::size_t kRpcMethodCount = 8;
+inline constexpr std::size_t kRpcMethodCount = 6;
 
 struct RpcMethodName {
   absl::string_view service;  // "gridclock.v1.KernelService".
@@ -32,15 +31,12 @@ struct RpcMethodName {
 inline constexpr RpcMethodName NameOf(RpcMethod method) {
   constexpr absl::string_view kKernels = "gridclock.v1.KernelService";
   constexpr absl::string_view kSystem = "gridclock.v1.SystemService";
-  constexpr absl::string_view kHealth = "grpc.health.v1.Health";
   constexpr std::array<RpcMethodName, kRpcMethodCount> kNames = {{{kKernels, "ListKernels"},
                                                                   {kKernels, "GetKernel"},
                                                                   {kKernels, "Run"},
                                                                   {kKernels, "StreamRun"},
                                                                   {kSystem, "GetServerInfo"},
-                                                                  {kSystem, "ListDevices"},
-                                                                  {kHealth, "Check"},
-                                                                  {kHealth, "Watch"}}};
+                                                                  {kSystem, "ListDevices"}}};
   return kNames[static_cast<std::size_t>(method)];
 }
 
