@@ -17,6 +17,7 @@ commit=$(git rev-parse HEAD)
 
 # Nothing is mounted in our own mount namespace: the mounts are made in one that ends with its last
 # process (see `inside`), so there is nothing to undo here but the folder.
+# shellcheck disable=SC2317  # The trap calls it.
 clean_up() { [ -z "${own:-}" ] || rm -rf --one-file-system "$bare"; }
 trap clean_up EXIT
 trap 'exit 130' INT TERM
