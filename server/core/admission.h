@@ -14,8 +14,7 @@ namespace gridclock {
 // Pure but for reading `table`. `depth(device)` is the queue depth by which the least loaded of
 // several candidate devices is chosen. The job comes back with id 0 and memory.offset 0: offsets of
 // operands count from the start of the job's block, which the scheduler reserves.
-absl::StatusOr<Job> Admit(const JobRequest& request, const KernelTable& table,
-                          const Limits& limits,
+absl::StatusOr<Job> Admit(const JobRequest& request, const KernelTable& table, const Limits& limits,
                           const std::function<int(absl::string_view device)>& depth);
 
 }  // namespace gridclock

@@ -2,6 +2,7 @@
 #ifndef GRIDCLOCK_SERVER_CORE_ARENA_ALLOCATOR_H_
 #define GRIDCLOCK_SERVER_CORE_ARENA_ALLOCATOR_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -32,11 +33,14 @@ class ArenaAllocator {
     std::string principal_;
   };
 
-  // A multiple of kPage bytes in all; no principal may hold more than `per_principal`.
+  // Ranges are whole pages, so that jobs never share one.
+  static constexpr std::uint64_t kPage = 4096;
+
+  // `bytes` is rounded down to whole pages; no principal may hold more than `per_principal`.
   ArenaAllocator(std::uint64_t bytes, std::uint64_t per_principal);
 
   // RESOURCE_EXHAUSTED with the numbers: reason TOO_LARGE if it can never fit, MEMORY_FULL if it
-  // may when others end. Size 0 is legal and takes nothing.
+  // may when others end; metadata "limit" names the bound. Size 0 is legal and takes nothing.
   absl::StatusOr<Block> Reserve(std::uint64_t bytes, absl::string_view principal)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -44,13 +48,17 @@ class ArenaAllocator {
   std::uint64_t capacity() const { return capacity_; }
 
  private:
-  void Release(const MemoryRange& range, const std::string& principal)
-      ABSL_LOCKS_EXCLUDED(mutex_);
+  static constexpr std::size_t kIdlePrincipals = 1024;
+  using Holes = std::map<std::uint64_t, std::uint64_t>;  // Offset -> size.
+
+  Block Take(Holes::iterator hole, std::uint64_t size, absl::string_view principal)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Release(const MemoryRange& range, const std::string& principal) ABSL_LOCKS_EXCLUDED(mutex_);
 
   const std::uint64_t capacity_;
   const std::uint64_t per_principal_;
   mutable Mutex mutex_;
-  std::map<std::uint64_t, std::uint64_t> free_ ABSL_GUARDED_BY(mutex_);  // Offset -> size.
+  Holes free_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, std::uint64_t, std::less<>> held_ ABSL_GUARDED_BY(mutex_);
   std::uint64_t used_ ABSL_GUARDED_BY(mutex_) = 0;
 };

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "base/mutex.h"
@@ -22,13 +23,23 @@ struct DeviceStatus {
   std::uint64_t restarts = 0;
 };
 
+// What admission needs of a device: a small part of its status, cheap to copy.
+struct DeviceChoice {
+  std::string name;
+  DeviceTraits traits;
+  WorkerState state = WorkerState::kStarting;
+};
+using DeviceChoices = absl::InlinedVector<DeviceChoice, 2>;
+
 // Thread-safe. Specs and infos are handed out as shared immutable values.
 class KernelTable {
  public:
   // The devices that this server was told to serve, before any worker has said hello.
   explicit KernelTable(std::vector<std::string> devices);
 
-  // Takes a hello in. INTERNAL if words of a name disagree with what another device says.
+  // Takes a hello in: new kernels are added, and the variants for info's kind of device are
+  // replaced by those that came. INTERNAL, and nothing is taken, if a word of a kernel disagrees
+  // with what was said before. A device that the server was not told of is INTERNAL too.
   absl::Status Learn(const DeviceInfo& info, const std::vector<KernelSpec>& kernels)
       ABSL_LOCKS_EXCLUDED(mutex_);
   void SetState(absl::string_view device, WorkerState state) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -45,8 +56,14 @@ class KernelTable {
   // that does not exist, FAILED_PRECONDITION (NO_DEVICE) for a kind that is not here; both list.
   absl::StatusOr<std::vector<DeviceStatus>> Candidates(absl::string_view wanted) const
       ABSL_LOCKS_EXCLUDED(mutex_);
+  // The same, without the parts that a running call does not ask for.
+  absl::StatusOr<DeviceChoices> Choices(absl::string_view wanted) const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
+  DeviceStatus* Device(absl::string_view name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status NoSuchDevice(absl::string_view wanted) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status NoSuchKernel(absl::string_view wanted) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
   mutable Mutex mutex_;
   std::map<std::string, std::shared_ptr<const KernelSpec>, std::less<>> kernels_
       ABSL_GUARDED_BY(mutex_);

@@ -16,17 +16,17 @@ struct Limits {
   double control_bytes = 256 * 1024;      // A message without its tensor bytes.
   double header_bytes = 4 * 1024 * 1024;  // A StreamRun header over all its messages.
   double chunk_bytes = 1024 * 1024;
-  double inline_bytes = 1024 * 1024;      // Tensors of one message together, each way.
-  double arena_bytes = 0;                 // 0: half of the memory, at most 16 GiB.
-  double client_arena_bytes = 0;          // 0: half of arena_bytes.
-  double queue = 256;                     // Per device.
-  double client_queue = 128;              // Per principal, on one device.
-  double streams = 128;                   // Per connection.
+  double inline_bytes = 1024 * 1024;  // Tensors of one message together, each way.
+  double arena_bytes = 0;             // 0: half of the memory, at most 16 GiB.
+  double client_arena_bytes = 0;      // 0: half of arena_bytes.
+  double queue = 256;                 // Per device.
+  double client_queue = 128;          // Per principal, on one device.
+  double streams = 128;               // Per connection.
   double connections = 1024;
   double peer_connections = 64;
-  double queue_seconds = 60;              // A call without a deadline waits this long at most.
-  double kernel_seconds = 30;             // A call that sets no kernel time limit.
-  double max_kernel_seconds = 600;        // What a call may ask for.
+  double queue_seconds = 60;        // A call without a deadline waits this long at most.
+  double kernel_seconds = 30;       // A call that sets no kernel time limit.
+  double max_kernel_seconds = 600;  // What a call may ask for.
   double stream_stall_seconds = 30;
   double window_bytes = 1024 * 1024;
   double request_ids = 1024;
@@ -36,8 +36,8 @@ struct Limits {
 };
 
 struct LimitSpec {
-  absl::string_view name;   // Metric label and, with dashes, the flag: "queue" -> --limit-queue.
-  absl::string_view unit;   // "bytes", "seconds", "jobs", ...
+  absl::string_view name;  // Metric label and, with dashes, the flag: "queue" -> --limit-queue.
+  absl::string_view unit;  // "bytes", "seconds", "jobs", ...
   absl::string_view help;
   double Limits::*member;
 };

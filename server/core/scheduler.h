@@ -43,10 +43,10 @@ class WorkerPort {
 
 // Why a worker is gone.
 struct WorkerLoss {
-  std::string reason;       // As JobObserver::OnWorkerLost.
-  int signal = 0;           // That ended it, if any and not ours.
-  JobId running = 0;        // From its status page: the order that was running, or 0.
-  std::string detail;       // "exit code 3".
+  std::string reason;  // As JobObserver::OnWorkerLost.
+  int signal = 0;      // That ended it, if any and not ours.
+  JobId running = 0;   // From its status page: the order that was running, or 0.
+  std::string detail;  // "exit code 3".
 };
 
 // A job that holds memory and a place. Freed memory returns to the arena when the last owner (the
@@ -64,8 +64,7 @@ class ActiveJob {
 // Thread-safe. Listener, observer and ports are called without the lock held.
 class Scheduler {
  public:
-  Scheduler(const Clock& clock, const Limits& limits, ArenaAllocator& arena,
-            JobObserver& observer);
+  Scheduler(const Clock& clock, const Limits& limits, ArenaAllocator& arena, JobObserver& observer);
 
   // Takes a place in the queue of job.device and its memory. RESOURCE_EXHAUSTED (QUEUE_FULL,
   // MEMORY_FULL, with retry_after) at once if there is none; with `wait_for_memory` the job waits
@@ -88,7 +87,8 @@ class Scheduler {
                  std::span<const double> samples_ns, bool warmup);
   // False if the worker does not hold this job (unknown, answered before, stale): E9.
   bool OnDone(JobId id, std::uint64_t generation, JobResult result);
-  // The device cannot come back soon (breaker open): its queue fails with UNAVAILABLE, new jobs too.
+  // The device cannot come back soon (breaker open): its queue fails with UNAVAILABLE, new jobs
+  // too.
   void OnDeviceDown(absl::string_view device, const absl::Status& why);
 
   // Deadlines of waiting and running jobs. Call every few milliseconds.

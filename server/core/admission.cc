@@ -1,0 +1,446 @@
+#include "server/core/admission.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/status.h"
+
+namespace gridclock {
+namespace {
+
+constexpr std::size_t kMaxName = 128;
+constexpr std::size_t kQuoted = 64;
+
+// The start of a text from outside, harmless in any log or terminal.
+std::string Quote(absl::string_view text) {
+  return absl::StrCat("'", absl::CHexEscape(text.substr(0, kQuoted)),
+                      text.size() > kQuoted ? "...'" : "'");
+}
+
+// Every field error starts with its path, so that the message alone is enough.
+absl::Status Invalid(absl::string_view field, absl::string_view message) {
+  return WithField(absl::InvalidArgumentError(absl::StrCat(field, ": ", message)), field);
+}
+
+std::string Field(absl::string_view list, std::size_t index, absl::string_view member) {
+  return absl::StrCat(list, "[", index, "]", member);
+}
+
+bool IsName(absl::string_view name) {
+  if (name.empty() || name.size() > kMaxName) return false;
+  if (!absl::ascii_isalpha(name[0]) && name[0] != '_') return false;
+  return std::all_of(name.begin(), name.end(), [](unsigned char c) {
+    return absl::ascii_isalnum(c) || c == '_' || c == '.' || c == '-';
+  });
+}
+
+absl::Status CheckName(absl::string_view name, absl::string_view field) {
+  if (IsName(name)) return absl::OkStatus();
+  return Invalid(
+      field, absl::StrCat("want a name like [A-Za-z_][A-Za-z0-9_.-]{0,127}, got ", Quote(name)));
+}
+
+// In lists the path is made only for a name that is wrong: this runs for every call.
+absl::Status CheckListedName(absl::string_view name, absl::string_view list, std::size_t index,
+                             absl::string_view member) {
+  return IsName(name) ? absl::OkStatus() : CheckName(name, Field(list, index, member));
+}
+
+absl::Status CheckDeviceName(absl::string_view device) {
+  const auto colon = device.find(':');
+  const absl::string_view index = colon == absl::string_view::npos ? "0" : device.substr(colon + 1);
+  const bool digits = !index.empty() && std::all_of(index.begin(), index.end(), [](char c) {
+    return absl::ascii_isdigit(static_cast<unsigned char>(c));
+  });
+  if (device.empty() || (IsName(device.substr(0, colon)) && digits && index.size() <= 9)) {
+    return absl::OkStatus();
+  }
+  return Invalid("device",
+                 absl::StrCat("want a device like 'cpu' or 'cuda:0', got ", Quote(device)));
+}
+
+absl::Status CheckRequestId(absl::string_view id) {
+  const bool printable =
+      std::all_of(id.begin(), id.end(), [](unsigned char c) { return absl::ascii_isgraph(c); });
+  if (id.size() <= kMaxName && printable) return absl::OkStatus();
+  return Invalid("request_id",
+                 absl::StrCat("want at most ", kMaxName, " printable characters, got ", id.size(),
+                              ": ", Quote(id)));
+}
+
+absl::Status CheckNames(const JobRequest& request) {
+  GC_RETURN_IF_ERROR(CheckName(request.kernel, "kernel"));
+  if (!request.variant.empty()) GC_RETURN_IF_ERROR(CheckName(request.variant, "variant"));
+  GC_RETURN_IF_ERROR(CheckDeviceName(request.device));
+  GC_RETURN_IF_ERROR(CheckRequestId(request.request_id));
+  for (std::size_t i = 0; i < request.inputs.size(); ++i) {
+    GC_RETURN_IF_ERROR(CheckListedName(request.inputs[i].operand.name, "inputs", i, ".name"));
+  }
+  for (std::size_t i = 0; i < request.outputs.size(); ++i) {
+    GC_RETURN_IF_ERROR(CheckListedName(request.outputs[i].name, "outputs", i, ".name"));
+  }
+  for (std::size_t i = 0; i < request.in_place.size(); ++i) {
+    GC_RETURN_IF_ERROR(CheckListedName(request.in_place[i], "in_place", i, ""));
+  }
+  for (std::size_t i = 0; i < request.attributes.size(); ++i) {
+    GC_RETURN_IF_ERROR(CheckListedName(request.attributes[i].name, "attributes", i, ".name"));
+  }
+  return absl::OkStatus();
+}
+
+// The bytes of an operand in the arena; nullopt if they do not fit 63 bits. The tensors' own sizes
+// were checked, or come from Bind.
+std::optional<std::uint64_t> BlockBytes(const OperandValue& value) {
+  std::int64_t total = 0;
+  for (const TensorSpec& tensor : value.tensors) {
+    const absl::StatusOr<std::int64_t> bytes = CheckedBytes(tensor);
+    const auto padding = static_cast<std::int64_t>(kTensorAlignment) - 1;
+    std::int64_t padded = 0;
+    if (!bytes.ok() || __builtin_add_overflow(*bytes, padding, &padded) ||
+        __builtin_add_overflow(total, padded & ~padding, &total)) {
+      return std::nullopt;
+    }
+  }
+  return static_cast<std::uint64_t>(total);
+}
+
+absl::Status CheckShapes(const OperandValue& value, std::size_t input) {
+  for (const TensorSpec& tensor : value.tensors) {
+    if (const auto bytes = CheckedBytes(tensor); !bytes.ok()) {
+      return Invalid(Field("inputs", input, ".shape"), bytes.status().message());
+    }
+  }
+  if (!BlockBytes(value)) {
+    return Invalid(Field("inputs", input, ".shape"),
+                   "element count overflows: the tensors of the list have more than 2^63-1 bytes");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckSource(const JobRequest& request, std::size_t index) {
+  const InputRequest& input = request.inputs[index];
+  switch (input.source) {
+    case SourceKind::kInline: {
+      const std::uint64_t want = WireBytes(input.operand.value);
+      if (input.inline_bytes == want) return absl::OkStatus();
+      return Invalid(Field("inputs", index, ".data"),
+                     absl::StrCat("expected ", want, " bytes, got ", input.inline_bytes));
+    }
+    case SourceKind::kStream:
+      if (request.streamed) return absl::OkStatus();
+      return Invalid(Field("inputs", index, ".stream"), "only StreamRun takes chunks");
+    case SourceKind::kGenerate:
+      for (const TensorSpec& tensor : input.operand.value.tensors) {
+        if (const auto status = Validate(input.generator, tensor.dtype); !status.ok()) {
+          return Invalid(Field("inputs", index, ".generate"), status.message());
+        }
+      }
+      return absl::OkStatus();
+  }
+  return Invalid(Field("inputs", index, ".source"), "want one of inline, stream, generate");
+}
+
+absl::Status CheckInputs(const JobRequest& request, const Limits& limits) {
+  std::uint64_t inline_bytes = 0;
+  for (std::size_t i = 0; i < request.inputs.size(); ++i) {
+    GC_RETURN_IF_ERROR(CheckShapes(request.inputs[i].operand.value, i));
+    GC_RETURN_IF_ERROR(CheckSource(request, i));
+    if (request.inputs[i].source == SourceKind::kInline) {
+      inline_bytes += request.inputs[i].inline_bytes;
+    }
+  }
+  if (static_cast<double>(inline_bytes) <= limits.inline_bytes) return absl::OkStatus();
+  return Invalid("inputs", absl::StrCat("inline tensors have ", inline_bytes, " bytes, over the ",
+                                        static_cast<std::uint64_t>(limits.inline_bytes),
+                                        " of a message; send them as chunks by StreamRun"));
+}
+
+absl::StatusOr<Binding> BindRequest(const KernelSpec& spec, const JobRequest& request) {
+  std::vector<NamedOperand> operands;
+  operands.reserve(request.inputs.size());
+  for (const InputRequest& input : request.inputs) operands.push_back(input.operand);
+  auto binding = Bind(spec, operands, request.attributes);
+  if (binding.ok()) return binding;
+  return Annotate(binding.status(), absl::StrCat("kernel '", spec.name, "'"));
+}
+
+absl::Status CheckMethod(const JobRequest& request, const DeviceTraits& device) {
+  if (!request.measure) return absl::OkStatus();
+  GC_RETURN_IF_ERROR(Validate(*request.measure));
+  const Method method = request.measure->method;
+  const bool gpu_only = method == Method::kDeviceTime || method == Method::kBackToBack ||
+                        method == Method::kHostNoSync;
+  if (!gpu_only || device.kind != "cpu") return absl::OkStatus();
+  return Invalid("measure.method",
+                 "a GPU is wanted for this method; a device of kind 'cpu' has "
+                 "ISOLATED, HOST_SYNC and EVENT_PAIR");
+}
+
+struct Placement {
+  std::string device;
+  std::string variant;
+};
+
+// The least loaded device that can take the call; if none can, why the first cannot.
+absl::StatusOr<Placement> Place(const JobRequest& request, const KernelTable& table,
+                                const KernelSpec& spec, const Binding& binding,
+                                const std::function<int(absl::string_view device)>& depth) {
+  GC_ASSIGN_OR_RETURN(const DeviceChoices choices, table.Choices(request.device));
+  absl::Status first_error;
+  std::optional<Placement> best;
+  std::pair<bool, int> best_load;
+  for (const DeviceChoice& choice : choices) {
+    const auto variant = ChooseVariant(spec, binding, choice.traits, request.variant);
+    absl::Status fits = variant.ok() ? CheckMethod(request, choice.traits) : variant.status();
+    if (!fits.ok()) {
+      if (first_error.ok()) first_error = std::move(fits);
+      continue;
+    }
+    const std::pair<bool, int> load = {choice.state == WorkerState::kQuarantined,
+                                       choices.size() == 1 ? 0 : depth(choice.name)};
+    if (best && best_load <= load) continue;
+    best = Placement{.device = choice.name, .variant = (*variant)->name};
+    best_load = load;
+  }
+  if (!best) return first_error;
+  return *std::move(best);
+}
+
+// The name of each output in the order of Binding::outputs: `inout` inputs, then outputs proper.
+std::vector<const OperandSpec*> OutputSpecs(const KernelSpec& spec) {
+  std::vector<const OperandSpec*> all;
+  all.reserve(spec.inputs.size() + spec.outputs.size());
+  for (const OperandSpec& input : spec.inputs) {
+    if (input.inout) all.push_back(&input);
+  }
+  for (const OperandSpec& output : spec.outputs) all.push_back(&output);
+  return all;
+}
+
+int InputIndex(const KernelSpec& spec, absl::string_view name) {
+  for (std::size_t i = 0; i < spec.inputs.size(); ++i) {
+    if (spec.inputs[i].name == name) return static_cast<int>(i);
+  }
+  return -1;
+}
+
+void FillInputs(const KernelSpec& spec, const JobRequest& request, const Binding& binding,
+                Job& job) {
+  job.inputs.resize(spec.inputs.size());
+  for (const InputRequest& input : request.inputs) {
+    const int at = InputIndex(spec, input.operand.name);
+    job.inputs[at].source = input.source;
+    job.inputs[at].generator = input.generator;
+  }
+  for (std::size_t i = 0; i < job.inputs.size(); ++i) job.inputs[i].value = binding.inputs[i];
+}
+
+void FillOutputs(const KernelSpec& spec, const JobRequest& request, const Binding& binding,
+                 Job& job) {
+  const std::vector<const OperandSpec*> specs = OutputSpecs(spec);
+  const SinkKind returned = request.streamed ? SinkKind::kStream : SinkKind::kInline;
+  job.outputs.reserve(specs.size());
+  for (std::size_t i = 0; i < specs.size(); ++i) {
+    JobOutput& output = job.outputs.emplace_back();
+    output.name = specs[i]->name;
+    output.value = binding.outputs[i];
+    output.sink = returned;
+    if (specs[i]->inout) output.in_place_of = InputIndex(spec, output.name);
+  }
+}
+
+std::string OutputNames(const Job& job) {
+  return absl::StrJoin(job.outputs, ", ", [](std::string* out, const JobOutput& output) {
+    absl::StrAppend(out, "'", output.name, "'");
+  });
+}
+
+JobOutput* FindOutput(Job& job, absl::string_view name) {
+  for (JobOutput& output : job.outputs) {
+    if (output.name == name) return &output;
+  }
+  return nullptr;
+}
+
+absl::Status TakeSinks(const JobRequest& request, Job& job) {
+  for (std::size_t i = 0; i < request.outputs.size(); ++i) {
+    const OutputRequest& wanted = request.outputs[i];
+    JobOutput* output = FindOutput(job, wanted.name);
+    if (output == nullptr) {
+      return Invalid(Field("outputs", i, ".name"),
+                     absl::StrCat("kernel '", job.kernel, "' has outputs [", OutputNames(job),
+                                  "], got ", Quote(wanted.name)));
+    }
+    const auto before = request.outputs.begin() + static_cast<std::ptrdiff_t>(i);
+    if (std::any_of(request.outputs.begin(), before,
+                    [&](const OutputRequest& other) { return other.name == wanted.name; })) {
+      return Invalid(Field("outputs", i, ".name"),
+                     absl::StrCat("want each output once, got ", Quote(wanted.name), " again"));
+    }
+    if (wanted.sink == SinkKind::kStream && !request.streamed) {
+      return Invalid(Field("outputs", i, ".sink"), "only StreamRun returns chunks");
+    }
+    const bool kept = wanted.sink == SinkKind::kDiscard || wanted.sink == SinkKind::kChecksum;
+    if (kept) output->sink = wanted.sink;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status PutInPlace(const KernelSpec& spec, const std::string& name, const std::string& field,
+                        Job& job) {
+  JobOutput* output = FindOutput(job, name);
+  const auto words = std::find_if(spec.outputs.begin(), spec.outputs.end(),
+                                  [&](const OperandSpec& o) { return o.name == name; });
+  if (output == nullptr || words == spec.outputs.end() || words->over.empty()) {
+    return Invalid(field, absl::StrCat("want an output that the words of '", spec.name,
+                                       "' allow in place (over an input), got ", Quote(name)));
+  }
+  const int over = InputIndex(spec, words->over);
+  const bool taken = std::any_of(job.outputs.begin(), job.outputs.end(),
+                                 [&](const JobOutput& o) { return o.in_place_of == over; });
+  if (taken)
+    return Invalid(field, absl::StrCat("input '", words->over, "' is overwritten already"));
+  if (job.inputs[over].value != output->value) {
+    return Invalid(field, absl::StrCat("want output '", name, "' of the dtype and shape of input '",
+                                       words->over, "' to work in its place"));
+  }
+  output->in_place_of = over;
+  return absl::OkStatus();
+}
+
+absl::Status TakeInPlace(const KernelSpec& spec, const JobRequest& request, Job& job) {
+  for (std::size_t i = 0; i < request.in_place.size(); ++i) {
+    GC_RETURN_IF_ERROR(PutInPlace(spec, request.in_place[i], Field("in_place", i, ""), job));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status TooLarge(absl::string_view what, absl::string_view bytes, absl::string_view limit,
+                      double value) {
+  const std::string bound = absl::StrCat(static_cast<std::uint64_t>(value));
+  return WithDetails(absl::ResourceExhaustedError(absl::StrCat(
+                         what, " needs ", bytes, " bytes; the limit ", limit, " is ", bound)),
+                     {.reason = "TOO_LARGE",
+                      .field = "",
+                      .retry_after = std::nullopt,
+                      .metadata = {{"limit", std::string(limit)}, {"value", bound}}});
+}
+
+// Puts `value` at the end of the job's block.
+absl::Status Append(const OperandValue& value, absl::string_view what, const Limits& limits,
+                    Job& job, MemoryRange& memory) {
+  const std::optional<std::uint64_t> bytes = BlockBytes(value);
+  std::uint64_t end = 0;
+  if (!bytes || __builtin_add_overflow(job.memory.size, *bytes, &end)) {
+    return TooLarge(absl::StrCat("operand '", name, "'"), "more than 2^63", "arena_bytes",
+                    limits.arena_bytes);
+  }
+  memory = {.offset = job.memory.size, .size = *bytes};
+  job.memory.size = end;
+  return absl::OkStatus();
+}
+
+absl::Status LayOut(const KernelSpec& spec, const Limits& limits, Job& job) {
+  for (std::size_t i = 0; i < job.inputs.size(); ++i) {
+    GC_RETURN_IF_ERROR(
+        Append(job.inputs[i].value, spec.inputs[i].name, limits, job, job.inputs[i].memory));
+  }
+  for (JobOutput& output : job.outputs) {
+    if (output.in_place_of) {
+      output.memory = job.inputs[*output.in_place_of].memory;
+      continue;
+    }
+    GC_RETURN_IF_ERROR(Append(output.value, output.name, limits, job, output.memory));
+  }
+  const auto total = static_cast<double>(job.memory.size);
+  const std::string bytes = absl::StrCat(job.memory.size);
+  if (total > limits.arena_bytes) {
+    return TooLarge("this call with its outputs", bytes, "arena_bytes", limits.arena_bytes);
+  }
+  if (total > limits.client_arena_bytes) {
+    return TooLarge("this call with its outputs", bytes, "client_arena_bytes",
+                    limits.client_arena_bytes);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckInlineOutputs(const Limits& limits, const Job& job) {
+  std::uint64_t bytes = 0;
+  for (const JobOutput& output : job.outputs) {
+    if (output.sink == SinkKind::kInline) bytes += WireBytes(output.value);
+  }
+  if (static_cast<double>(bytes) <= limits.inline_bytes) return absl::OkStatus();
+  return Invalid("outputs", absl::StrCat("the outputs have ", bytes, " bytes, over the ",
+                                         static_cast<std::uint64_t>(limits.inline_bytes),
+                                         " of a message; get them by StreamRun"));
+}
+
+// A call that asks for a long measurement asks for its kernel time too.
+absl::StatusOr<absl::Duration> KernelTime(const JobRequest& request, const Limits& limits) {
+  const absl::Duration most = absl::Seconds(limits.max_kernel_seconds);
+  const absl::Duration asked = request.kernel_time_limit;
+  if (asked < absl::ZeroDuration() || asked > most) {
+    return Invalid(
+        "kernel_time_limit_seconds",
+        absl::StrCat("want more than 0 and at most ", limits.max_kernel_seconds,
+                     ", or 0 for the server's default, got ", absl::ToDoubleSeconds(asked)));
+  }
+  if (asked > absl::ZeroDuration()) return asked;
+  absl::Duration limit = absl::Seconds(limits.kernel_seconds);
+  if (request.measure) {
+    limit = std::max(limit, request.measure->budget + request.measure->warmup_limit);
+  }
+  return std::min(limit, most);
+}
+
+absl::Status CheckVerify(const JobRequest& request, const Job& job) {
+  if (!request.verify || !job.outputs.empty()) return absl::OkStatus();
+  return Invalid("verify",
+                 absl::StrCat("kernel '", job.kernel, "' has no outputs that could be compared"));
+}
+
+void FillCall(const JobRequest& request, const Binding& binding, Job& job) {
+  job.kernel = request.kernel;
+  job.request_id = request.request_id;
+  job.principal = request.principal;
+  job.attributes = binding.attributes;
+  job.measure = request.measure;
+  job.verify = request.verify;
+  job.streamed = request.streamed;
+  job.flops = binding.flops;
+  job.bytes = binding.bytes;
+  job.arrived = request.arrived;
+  job.deadline = request.deadline;
+}
+
+}  // namespace
+
+absl::StatusOr<Job> Admit(const JobRequest& request, const KernelTable& table, const Limits& limits,
+                          const std::function<int(absl::string_view device)>& depth) {
+  GC_RETURN_IF_ERROR(CheckNames(request));
+  GC_ASSIGN_OR_RETURN(const std::shared_ptr<const KernelSpec> spec, table.Find(request.kernel));
+  GC_RETURN_IF_ERROR(CheckInputs(request, limits));
+  GC_ASSIGN_OR_RETURN(const Binding binding, BindRequest(*spec, request));
+  GC_ASSIGN_OR_RETURN(Placement place, Place(request, table, *spec, binding, depth));
+
+  Job job;
+  FillCall(request, binding, job);
+  job.device = std::move(place.device);
+  job.variant = std::move(place.variant);
+  GC_ASSIGN_OR_RETURN(job.kernel_time_limit, KernelTime(request, limits));
+  FillInputs(*spec, request, binding, job);
+  FillOutputs(*spec, request, binding, job);
+  GC_RETURN_IF_ERROR(TakeSinks(request, job));
+  GC_RETURN_IF_ERROR(TakeInPlace(*spec, request, job));
+  GC_RETURN_IF_ERROR(CheckVerify(request, job));
+  GC_RETURN_IF_ERROR(LayOut(*spec, limits, job));
+  GC_RETURN_IF_ERROR(CheckInlineOutputs(limits, job));
+  return job;
+}
+
+}  // namespace gridclock

@@ -1,0 +1,68 @@
+#include "server/core/limits.h"
+
+#include <algorithm>
+#include <iterator>
+
+namespace gridclock {
+namespace {
+
+constexpr LimitSpec kSpecs[] = {
+    {"message_bytes", "bytes", "Longest message that is received.", &Limits::message_bytes},
+    {"control_bytes", "bytes", "Longest message without its tensor bytes.", &Limits::control_bytes},
+    {"header_bytes", "bytes", "Longest header of a StreamRun, over all its messages.",
+     &Limits::header_bytes},
+    {"chunk_bytes", "bytes", "Longest chunk of a stream.", &Limits::chunk_bytes},
+    {"inline_bytes", "bytes", "Tensors inside one message, all together, each way.",
+     &Limits::inline_bytes},
+    {"arena_bytes", "bytes",
+     "Tensors in flight, of all clients; 0: half of the memory, at most 16 GiB.",
+     &Limits::arena_bytes},
+    {"client_arena_bytes", "bytes", "Tensors in flight of one client; 0: half of arena_bytes.",
+     &Limits::client_arena_bytes},
+    {"queue", "jobs", "Calls that wait for one device.", &Limits::queue},
+    {"client_queue", "jobs", "Calls of one client that wait for one device.",
+     &Limits::client_queue},
+    {"streams", "calls", "Concurrent calls on one connection.", &Limits::streams},
+    {"connections", "connections", "Connections, of all clients.", &Limits::connections},
+    {"peer_connections", "connections", "Connections from one address.", &Limits::peer_connections},
+    {"queue_seconds", "seconds", "Longest wait in the queue of a call without a deadline.",
+     &Limits::queue_seconds},
+    {"kernel_seconds", "seconds", "Kernel time of a call that sets no limit of its own.",
+     &Limits::kernel_seconds},
+    {"max_kernel_seconds", "seconds", "Longest kernel time that a call may ask for.",
+     &Limits::max_kernel_seconds},
+    {"stream_stall_seconds", "seconds", "How long a stream waits for its client to send or read.",
+     &Limits::stream_stall_seconds},
+    {"window_bytes", "bytes", "Flow control window of a stream.", &Limits::window_bytes},
+    {"request_ids", "entries", "Request ids that are remembered.", &Limits::request_ids},
+    {"request_id_bytes", "bytes", "Answers that are kept for request ids, all together.",
+     &Limits::request_id_bytes},
+    {"request_id_seconds", "seconds", "How long a request id is remembered.",
+     &Limits::request_id_seconds},
+    {"metadata_bytes", "bytes", "Metadata of one call.", &Limits::metadata_bytes},
+};
+static_assert(sizeof(Limits) == std::size(kSpecs) * sizeof(double),
+              "every member of Limits stands in the table");
+
+constexpr double kPage = 4096;
+constexpr double kMaxArena = 16.0 * 1024 * 1024 * 1024;
+
+double WholePages(double bytes) {
+  return static_cast<double>(static_cast<std::uint64_t>(bytes / kPage)) * kPage;
+}
+
+}  // namespace
+
+std::span<const LimitSpec> LimitSpecs() {
+  return kSpecs;
+}
+
+void ResolveDefaults(Limits& limits, std::uint64_t memory_bytes) {
+  if (limits.arena_bytes == 0) {
+    limits.arena_bytes = std::min(WholePages(static_cast<double>(memory_bytes) / 2), kMaxArena);
+  }
+  if (limits.client_arena_bytes == 0)
+    limits.client_arena_bytes = WholePages(limits.arena_bytes / 2);
+}
+
+}  // namespace gridclock
