@@ -1,0 +1,226 @@
+#include "server/metrics/catalogue.h"
+
+#include <array>
+
+namespace gridclock {
+namespace {
+
+using enum MetricType;
+using Name = absl::string_view;
+
+// 1-2.5-5 per decade: a quantile read from them is at most about 60 % off at 27 series each. Powers
+// of four would be half the series, but would be too coarse to see a kernel become slower without
+// native histograms beside them. From 0.25 us, as GPUs run kernels of 0.8 us.
+constexpr double kKernelBounds[] = {0.25e-6, 0.5e-6, 1e-6,   2.5e-6, 5e-6, 10e-6,  25e-6,
+                                    50e-6,   100e-6, 250e-6, 500e-6, 1e-3, 2.5e-3, 5e-3,
+                                    10e-3,   25e-3,  50e-3,  0.1,    0.25, 0.5,    1,
+                                    2.5,     5,      10,     25,     50,   100};
+// No request over a socket takes less than 10 us.
+constexpr double kRequestBounds[] = {10e-6, 25e-6, 50e-6, 100e-6, 250e-6, 500e-6, 1e-3, 2.5e-3,
+                                     5e-3,  10e-3, 25e-3, 50e-3,  0.1,    0.25,   0.5,  1,
+                                     2.5,   5,     10,    25,     50,     100};
+
+constexpr Name kBuild[] = {"version", "revision", "cuda"};
+constexpr Name kMethod[] = {"method"};
+constexpr Name kMethodCode[] = {"method", "code"};
+constexpr Name kMethodDirection[] = {"method", "direction"};
+constexpr Name kResult[] = {"result"};
+constexpr Name kKernelDevice[] = {"kernel", "device"};
+constexpr Name kKernelDeviceOutcome[] = {"kernel", "device", "outcome"};
+constexpr Name kDevice[] = {"device"};
+constexpr Name kReason[] = {"reason"};
+constexpr Name kDirectionDevice[] = {"direction", "device"};
+constexpr Name kFlag[] = {"flag"};
+constexpr Name kDeviceState[] = {"device", "state"};
+constexpr Name kDeviceReason[] = {"device", "reason"};
+constexpr Name kName[] = {"name"};
+constexpr Name kMetric[] = {"metric"};
+
+constexpr std::array<MetricSpec, kMetricCount> kTable = {{
+    {Metric::kBuildInfo, "gridclock_build_info", kGauge, "info", kBuild,
+     "Always 1; the labels tell what is running.", "0.1.0"},
+    {Metric::kRpcRequests, "gridclock_rpc_requests_total", kCounter, "requests", kMethodCode,
+     "Calls that ended, by gRPC method and status code.", "0.1.0"},
+    {Metric::kRpcDuration, "gridclock_rpc_duration_seconds", kHistogram, "seconds", kMethod,
+     "From the start of a call to its end, queue and kernel included.", "0.1.0", kRequestBounds},
+    {Metric::kRpcInFlight, "gridclock_rpc_in_flight", kGauge, "requests", kMethod,
+     "Calls that have started and not ended.", "0.1.0"},
+    {Metric::kRpcBytes, "gridclock_rpc_bytes_total", kCounter, "bytes", kMethodDirection,
+     "Whole messages received (in) and sent (out), without HTTP/2.", "0.1.0"},
+    {Metric::kConnections, "gridclock_connections_total", kCounter, "connections", kResult,
+     "Connections that came, by what the acceptor did with them.", "0.1.0"},
+    {Metric::kConnectionsOpen,
+     "gridclock_connections_open",
+     kGauge,
+     "connections",
+     {},
+     "Connections that are open.",
+     "0.1.0"},
+    {Metric::kKernelDuration, "gridclock_kernel_duration_seconds", kHistogram, "seconds",
+     kKernelDevice, "Time of one launch on the device; warm-ups and teaching methods are left out.",
+     "0.1.0", kKernelBounds},
+    {Metric::kKernelRuns, "gridclock_kernel_runs_total", kCounter, "jobs", kKernelDeviceOutcome,
+     "Admitted jobs that ended, by how; one job may launch its kernel many times.", "0.1.0"},
+    {Metric::kQueueWait, "gridclock_queue_wait_seconds", kHistogram, "seconds", kDevice,
+     "From all inputs in memory to the order sent to the worker.", "0.1.0", kRequestBounds},
+    {Metric::kQueueDepth, "gridclock_queue_depth", kGauge, "jobs", kDevice,
+     "Jobs that wait for the device.", "0.1.0"},
+    {Metric::kQueueCapacity, "gridclock_queue_capacity", kGauge, "jobs", kDevice,
+     "Jobs that may wait for the device; the next one is rejected.", "0.1.0"},
+    {Metric::kJobsRunning, "gridclock_jobs_running", kGauge, "jobs", kDevice,
+     "Jobs that the device's worker holds.", "0.1.0"},
+    {Metric::kAdmissionRejected, "gridclock_admission_rejected_total", kCounter, "requests",
+     kReason, "Requests that did not become a job, by reason.", "0.1.0"},
+    {Metric::kDeviceBusy, "gridclock_device_busy_seconds_total", kCounter, "seconds", kDevice,
+     "Time that the device worked for jobs; its rate is the utilisation.", "0.1.0"},
+    {Metric::kTransferBytes, "gridclock_transfer_bytes_total", kCounter, "bytes", kDirectionDevice,
+     "Tensor bytes taken from clients (in) and given to them (out) by jobs of the device.",
+     "0.1.0"},
+    {Metric::kMeasurements,
+     "gridclock_measurements_total",
+     kCounter,
+     "measurements",
+     {},
+     "Jobs that asked for a measurement and returned one.",
+     "0.1.0"},
+    {Metric::kMeasurementsFlagged, "gridclock_measurements_flagged_total", kCounter, "flags", kFlag,
+     "Flags on results; a result may carry several.", "0.1.0"},
+    {Metric::kWorkerUp, "gridclock_worker_up", kGauge, "workers", kDevice,
+     "1 if the device's worker is ready or busy.", "0.1.0"},
+    {Metric::kWorkerState, "gridclock_worker_state", kGauge, "workers", kDeviceState,
+     "1 for the state that the device's worker is in, 0 for the others.", "0.1.0"},
+    {Metric::kWorkerRestarts, "gridclock_worker_restarts_total", kCounter, "workers", kDeviceReason,
+     "Workers that were lost and had to be replaced, by reason.", "0.1.0"},
+    {Metric::kLimit, "gridclock_limit", kGauge, "as the name says", kName,
+     "A bound that the server keeps.", "0.1.0"},
+    {Metric::kUsage, "gridclock_usage", kGauge, "as the name says", kName,
+     "How much of the limit of the same name is in use.", "0.1.0"},
+    {Metric::kSeriesOverflow, "gridclock_metric_series_overflow_total", kCounter, "lookups",
+     kMetric, "Times that a label set was counted as \"other\" because its metric has too many.",
+     "0.1.0"},
+    {Metric::kLogDropped,
+     "gridclock_log_dropped_total",
+     kCounter,
+     "lines",
+     {},
+     "Log lines dropped because nobody read them fast enough.",
+     "0.1.0"},
+    {Metric::kProtobufComplaints,
+     "gridclock_protobuf_complaints_total",
+     kCounter,
+     "lines",
+     {},
+     "Lines that protobuf wanted to log about messages it was given.",
+     "0.1.0"},
+    {Metric::kProcessCpu,
+     "process_cpu_seconds_total",
+     kCounter,
+     "seconds",
+     {},
+     "User and system time of gridclock-server, without its workers.",
+     "0.1.0"},
+    {Metric::kProcessStart,
+     "process_start_time_seconds",
+     kGauge,
+     "seconds",
+     {},
+     "When gridclock-server started, since the Unix epoch.",
+     "0.1.0"},
+    {Metric::kProcessResident,
+     "process_resident_memory_bytes",
+     kGauge,
+     "bytes",
+     {},
+     "Memory of gridclock-server that is present, touched pages of the arena included.",
+     "0.1.0"},
+    {Metric::kProcessVirtual,
+     "process_virtual_memory_bytes",
+     kGauge,
+     "bytes",
+     {},
+     "Address space of gridclock-server.",
+     "0.1.0"},
+    {Metric::kProcessOpenFds,
+     "process_open_fds",
+     kGauge,
+     "descriptors",
+     {},
+     "File descriptors that are open.",
+     "0.1.0"},
+    {Metric::kProcessMaxFds,
+     "process_max_fds",
+     kGauge,
+     "descriptors",
+     {},
+     "File descriptors that may be open.",
+     "0.1.0"},
+    {Metric::kProcessThreads,
+     "process_threads",
+     kGauge,
+     "threads",
+     {},
+     "Threads of gridclock-server.",
+     "0.1.0"},
+}};
+
+constexpr bool InOrder() {
+  for (int i = 0; i < kMetricCount; ++i) {
+    if (kTable[i].id != static_cast<Metric>(i)) return false;
+  }
+  return true;
+}
+static_assert(InOrder(), "the table must be in the order of enum Metric");
+
+constexpr LabelSpec kLabels[] = {
+    {"code", "name of a gRPC status code: `OK`, `INVALID_ARGUMENT`, ..."},
+    {"cuda", "version of the CUDA toolkit, or `none`"},
+    {"device", "name of a device of this server: `cpu`, `cuda:0`"},
+    {"direction", "`in`, `out`"},
+    {"flag",
+     "the flags of the contract in lower case: `suspect`, `impossible`, `throttled`, "
+     "`shared_device`, `noisy`, `interrupted`, `unverified`, `emulated`, "
+     "`teaching_method`"},
+    {"kernel", "a name that ListKernels shows, else `other`"},
+    {"method", "a gRPC method of this server: `gridclock.v1.KernelService/Run`"},
+    {"metric", "name of a metric"},
+    {"name", "name of a limit, as in GetServerInfo"},
+    {"outcome",
+     "`ok`, `mismatch` (ran, but failed its verification), `cancelled`, `deadline`, "
+     "`time_limit`, `fault`, `worker_lost`, `unavailable`, `invalid`, `error`"},
+    {"reason",
+     "of a rejection: a reason or a status code of the contract in lower case, "
+     "`queue_full`, else `other`; of a restart: `exit`, `signal`, `hang`, `protocol`, "
+     "`time_limit`, else `other`"},
+    {"result",
+     "`accepted`, `rejected_total` (the server has too many), `rejected_peer` (this peer "
+     "has), `rejected_descriptors` (too few file descriptors are left)"},
+    {"revision", "commit of the sources, empty if unknown"},
+    {"state", "`starting`, `ready`, `busy`, `dead`, `quarantined`"},
+    {"version", "version of Gridclock"},
+};
+
+}  // namespace
+
+std::span<const MetricSpec> MetricSpecs() {
+  return kTable;
+}
+const MetricSpec& SpecOf(Metric metric) {
+  return kTable[static_cast<int>(metric)];
+}
+std::span<const LabelSpec> LabelSpecs() {
+  return kLabels;
+}
+
+absl::string_view TypeName(MetricType type) {
+  switch (type) {
+    case kCounter:
+      return "counter";
+    case kGauge:
+      return "gauge";
+    case kHistogram:
+      return "histogram";
+  }
+  return "";
+}
+
+}  // namespace gridclock

@@ -1,0 +1,90 @@
+#include "server/metrics/doc.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "server/metrics/catalogue.h"
+
+namespace gridclock {
+namespace {
+
+constexpr char kIntro[] = R"md(# Metrics
+
+This page is made from the table in `server/metrics/catalogue.cc`: `gridclock-metrics-doc > docs/metrics.md`. A test holds the two together.
+
+`gridclock-server` serves them on a listener of its own (`--metrics-listen`, default `127.0.0.1:8471`): `/metrics` for Prometheus, `/healthz` (200 while the process lives), `/readyz` (200 while a device is ready and the server does not drain, else 503).
+
+```bash cpu
+curl -s http://127.0.0.1:8471/metrics | grep gridclock_kernel_runs_total
+```
+
+A client that hangs holds one of four threads for at most 5 seconds, so that others are answered as long as fewer than four hang at once. The page is answered in full or not at all.
+`--no-metrics` turns it all off.
+)md";
+
+constexpr char kQueries[] = R"md(
+## Questions
+
+Jobs per second, by kernel:
+
+```promql cpu
+sum by (kernel) (rate(gridclock_kernel_runs_total[5m]))
+```
+
+Median time of a launch, by kernel and device:
+
+```promql cpu
+histogram_quantile(0.5, sum by (le, kernel, device) (rate(gridclock_kernel_duration_seconds_bucket[5m])))
+```
+
+Utilisation of each device:
+
+```promql cpu
+rate(gridclock_device_busy_seconds_total[5m])
+```
+
+How full the queues are:
+
+```promql cpu
+gridclock_queue_depth / gridclock_queue_capacity
+```
+
+Part of the measurements that carries a flag which makes the time doubtful:
+
+```promql cpu
+sum(rate(gridclock_measurements_flagged_total{flag=~"suspect|impossible|throttled|shared_device|noisy"}[1h])) / sum(rate(gridclock_measurements_total[1h]))
+```
+)md";
+
+std::string Bounds(const MetricSpec& spec) {
+  return absl::StrCat("`", spec.name, "`: ", absl::StrJoin(spec.bounds, ", "), "\n\n");
+}
+
+std::string Row(const MetricSpec& spec) {
+  return absl::StrCat("| `", spec.name, "` | ", TypeName(spec.type), " | ", spec.unit, " | ",
+                      absl::StrJoin(spec.labels, ", "), " | ", spec.help, " | ", spec.since,
+                      " |\n");
+}
+
+}  // namespace
+
+std::string MetricsPage() {
+  std::string page = absl::StrCat(kIntro, "\n## All metrics\n\n",
+                                  "| name | type | unit | labels | what it says | since |\n",
+                                  "| --- | --- | --- | --- | --- | --- |\n");
+  for (const MetricSpec& spec : MetricSpecs()) absl::StrAppend(&page, Row(spec));
+  absl::StrAppend(&page, "\n## Labels\n\n",
+                  "Values come from closed sets: no name of a client, no shape, no id. A metric "
+                  "has at most 500 label sets; what comes beyond is counted under `other`.\n\n",
+                  "| label | values |\n| --- | --- |\n");
+  for (const LabelSpec& label : LabelSpecs()) {
+    absl::StrAppend(&page, "| `", label.name, "` | ", label.values, " |\n");
+  }
+  absl::StrAppend(&page, "\n## Buckets\n\nUpper bounds, inclusive; 1-2.5-5 in each decade.\n\n");
+  for (const MetricSpec& spec : MetricSpecs()) {
+    if (!spec.bounds.empty()) absl::StrAppend(&page, Bounds(spec));
+  }
+  page.pop_back();
+  return absl::StrCat(page, kQueries);
+}
+
+}  // namespace gridclock

@@ -1,0 +1,153 @@
+#include "server/metrics/http_server.h"
+
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include <civetweb.h>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "base/mutex.h"
+#include "base/status.h"
+
+namespace gridclock {
+namespace {
+
+// The C interface of civetweb: its C++ wrapper throws where a port cannot be bound.
+struct ContextDeleter {
+  void operator()(mg_context* context) const { mg_stop(context); }
+};
+using Context = std::unique_ptr<mg_context, ContextDeleter>;
+
+constexpr char kMetricsType[] = "text/plain; version=0.0.4; charset=utf-8";
+constexpr char kTextType[] = "text/plain; charset=utf-8";
+
+struct Answer {
+  int code = 200;
+  absl::string_view words = "OK";
+  const char* type = kTextType;
+  std::string body;
+};
+
+void Send(mg_connection* connection, const Answer& answer, bool with_body) {
+  const std::string head =
+      absl::StrCat("HTTP/1.1 ", answer.code, " ", answer.words, "\r\nContent-Type: ", answer.type,
+                   "\r\nContent-Length: ", answer.body.size(),
+                   "\r\nCache-Control: no-store\r\nConnection: close\r\n\r\n");
+  mg_write(connection, head.data(), head.size());
+  if (with_body) mg_write(connection, answer.body.data(), answer.body.size());
+}
+
+class Server final : public MetricsServer {
+ public:
+  explicit Server(Pages pages) : pages_(std::move(pages)) {}
+  absl::Status Listen(const Options& options);
+  int port() const override { return port_; }
+
+ private:
+  static int Handle(mg_connection* connection, void* self);
+  static int TakeLog(const mg_connection* connection, const char* message);
+  Answer AnswerTo(absl::string_view path) const;
+  std::string complaint() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  const Pages pages_;
+  Mutex mutex_;
+  std::string complaint_ ABSL_GUARDED_BY(mutex_);
+  int port_ = 0;
+  Context context_;  // Last: its threads use all of the above until it is gone.
+};
+
+Answer Server::AnswerTo(absl::string_view path) const {
+  if (path == "/metrics") return {.type = kMetricsType, .body = pages_.metrics()};
+  if (path == "/healthz") return {.body = "ok\n"};
+  if (path == "/readyz" && pages_.ready()) return {.body = "ready\n"};
+  if (path == "/readyz") {
+    return {.code = 503,
+            .words = "Service Unavailable",
+            .body = "not ready: no device is ready, or the server drains\n"};
+  }
+  return {.code = 404, .words = "Not Found", .body = "pages: /metrics /healthz /readyz\n"};
+}
+
+int Server::Handle(mg_connection* connection, void* self) {
+  const mg_request_info* request = mg_get_request_info(connection);
+  const absl::string_view method = request->request_method;
+  if (method != "GET" && method != "HEAD") {
+    Send(connection, {.code = 405, .words = "Method Not Allowed", .body = "want GET\n"}, true);
+    return 405;
+  }
+  const Answer answer = static_cast<Server*>(self)->AnswerTo(request->local_uri);
+  Send(connection, answer, method == "GET");
+  return answer.code;
+}
+
+// civetweb says here, and nowhere else, why it could not bind. Lines of single connections are of
+// no use to anyone.
+int Server::TakeLog(const mg_connection* connection, const char* message) {
+  const mg_context* context = mg_get_context(connection);
+  Server* self = context == nullptr ? nullptr : static_cast<Server*>(mg_get_user_data(context));
+  if (self == nullptr) return 1;
+  MutexLock lock(self->mutex_);
+  if (self->complaint_.empty()) self->complaint_ = message;
+  return 1;
+}
+
+std::string Server::complaint() {
+  MutexLock lock(mutex_);
+  return complaint_;
+}
+
+absl::Status Server::Listen(const Options& options) {
+  const std::string threads = absl::StrCat(options.threads);
+  const std::string timeout = absl::StrCat(absl::ToInt64Milliseconds(options.timeout));
+  const char* settings[] = {"listening_ports",
+                            options.address.c_str(),
+                            "num_threads",
+                            threads.c_str(),
+                            "request_timeout_ms",
+                            timeout.c_str(),
+                            "enable_keep_alive",
+                            "no",
+                            nullptr};
+  mg_callbacks callbacks{};
+  callbacks.log_message = &TakeLog;
+  mg_init_data init{.callbacks = &callbacks, .user_data = this, .configuration_options = settings};
+  char text[256] = "";
+  unsigned code = 0;
+  mg_error_data error{.code = &code, .text = text, .text_buffer_size = sizeof(text)};
+  context_.reset(mg_start2(&init, &error));
+  if (!context_) {
+    const std::string why = complaint();
+    return absl::UnavailableError(absl::StrCat("metrics: cannot listen on '", options.address,
+                                               "': ", why.empty() ? text : why));
+  }
+  mg_set_request_handler(context_.get(), "**", &Handle, this);
+  mg_server_port ports[1] = {};
+  if (mg_get_server_ports(context_.get(), 1, ports) == 1) port_ = ports[0].port;
+  return absl::OkStatus();
+}
+
+// civetweb also takes lists, bare ports (which listen everywhere) and the letters s and r after a
+// port; none of them is meant here.
+absl::Status CheckAddress(const std::string& address) {
+  const std::size_t colon = address.rfind(':');
+  const std::string port = colon == std::string::npos ? "" : address.substr(colon + 1);
+  const bool digits = !port.empty() && port.find_first_not_of("0123456789") == std::string::npos;
+  const bool in_range = digits && port.size() <= 5 && std::stoi(port) <= 65535;
+  if (colon != 0 && in_range && !absl::StrContains(address, ',')) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("metrics: want an address as '127.0.0.1:8471', got '", address, "'"));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<MetricsServer>> MetricsServer::Create(const Options& options,
+                                                                     Pages pages) {
+  GC_RETURN_IF_ERROR(CheckAddress(options.address));
+  auto server = std::make_unique<Server>(std::move(pages));
+  GC_RETURN_IF_ERROR(server->Listen(options));
+  return server;
+}
+
+}  // namespace gridclock

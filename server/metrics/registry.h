@@ -1,0 +1,71 @@
+// The series of a server: made from the catalogue, found by their labels, collected by a scrape.
+#ifndef GRIDCLOCK_SERVER_METRICS_REGISTRY_H_
+#define GRIDCLOCK_SERVER_METRICS_REGISTRY_H_
+
+#include <array>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <prometheus/collectable.h>
+#include <prometheus/metric_family.h>
+
+#include "absl/strings/string_view.h"
+#include "base/mutex.h"
+#include "server/metrics/catalogue.h"
+#include "server/metrics/instruments.h"
+
+namespace gridclock {
+
+// Values in the order of MetricSpec::labels.
+using LabelValues = std::vector<std::string>;
+
+// What a scrape learns at the moment of the scrape.
+class ScrapeValues {
+ public:
+  virtual ~ScrapeValues() = default;
+  virtual void Set(Metric metric, LabelValues labels, double value) = 0;
+};
+
+// Thread-safe. Series live as long as the registry; look one up once and keep the reference, as a
+// lookup takes a lock.
+class Registry final : public prometheus::Collectable {
+ public:
+  // Beyond `max_label_sets` of one metric, all others are one series whose labels say "other".
+  explicit Registry(int max_label_sets);
+
+  // The metric's value is the tally times `scale`: nanoseconds are counted, seconds are shown.
+  Tally& TallyOf(Metric metric, LabelValues labels, double scale = 1) ABSL_LOCKS_EXCLUDED(mutex_);
+  Histogram& HistogramOf(Metric metric, LabelValues labels) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // In place of any `collector` before. When it returns, no scrape runs the one before any more.
+  void SetCollector(std::function<void(ScrapeValues&)> collector)
+      ABSL_LOCKS_EXCLUDED(collector_mutex_);
+
+  // Families in the order of the catalogue; those without a series are left out.
+  std::vector<prometheus::MetricFamily> Collect() const override
+      ABSL_LOCKS_EXCLUDED(mutex_, collector_mutex_);
+
+ private:
+  struct Series {
+    std::unique_ptr<Tally> tally;
+    std::unique_ptr<Histogram> histogram;
+    double scale = 1;
+  };
+  using Family = std::map<LabelValues, Series>;
+
+  Series& Find(Metric metric, LabelValues labels) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void CountOverflow(Metric metric) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const std::size_t max_label_sets_;
+  mutable Mutex mutex_;
+  std::array<Family, kMetricCount> families_ ABSL_GUARDED_BY(mutex_);
+  mutable Mutex collector_mutex_;
+  std::function<void(ScrapeValues&)> collector_ ABSL_GUARDED_BY(collector_mutex_);
+};
+
+}  // namespace gridclock
+
+#endif  // GRIDCLOCK_SERVER_METRICS_REGISTRY_H_

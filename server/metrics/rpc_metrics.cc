@@ -1,0 +1,68 @@
+#include "server/metrics/rpc_metrics.h"
+
+#include "absl/strings/str_cat.h"
+
+namespace gridclock {
+namespace {
+
+constexpr absl::string_view ResultWord(ConnectionEvent event) {
+  switch (event) {
+    case ConnectionEvent::kAccepted:
+      return "accepted";
+    case ConnectionEvent::kRejectedTotal:
+      return "rejected_total";
+    case ConnectionEvent::kRejectedPeer:
+      return "rejected_peer";
+    case ConnectionEvent::kRejectedDescriptors:
+      return "rejected_descriptors";
+    case ConnectionEvent::kClosed:
+      break;
+  }
+  return "";
+}
+
+}  // namespace
+
+RpcMetrics::RpcMetrics(Registry& registry)
+    : registry_(registry), open_(registry.TallyOf(Metric::kConnectionsOpen, {})) {
+  for (std::size_t i = 0; i < kRpcMethodCount; ++i) {
+    const RpcMethodName name = NameOf(static_cast<RpcMethod>(i));
+    MethodSeries& series = methods_[i];
+    series.name = absl::StrCat(name.service, "/", name.method);
+    series.ok = &registry.TallyOf(Metric::kRpcRequests, {series.name, "OK"});
+    series.in_flight = &registry.TallyOf(Metric::kRpcInFlight, {series.name});
+    series.received = &registry.TallyOf(Metric::kRpcBytes, {series.name, "in"});
+    series.sent = &registry.TallyOf(Metric::kRpcBytes, {series.name, "out"});
+    series.duration = &registry.HistogramOf(Metric::kRpcDuration, {series.name});
+  }
+  for (const auto event : {ConnectionEvent::kAccepted, ConnectionEvent::kRejectedTotal,
+                           ConnectionEvent::kRejectedPeer, ConnectionEvent::kRejectedDescriptors}) {
+    registry.TallyOf(Metric::kConnections, {std::string(ResultWord(event))});
+  }
+}
+
+void RpcMetrics::OnRpcStarted(RpcMethod method) {
+  SeriesOf(method).in_flight->Add(1);
+}
+
+void RpcMetrics::OnRpcFinished(RpcMethod method, absl::StatusCode code, absl::Duration duration) {
+  MethodSeries& series = SeriesOf(method);
+  series.in_flight->Add(-1);
+  series.duration->Observe(absl::ToDoubleSeconds(duration));
+  if (code == absl::StatusCode::kOk) return series.ok->Add(1);
+  registry_.TallyOf(Metric::kRpcRequests, {series.name, absl::StatusCodeToString(code)}).Add(1);
+}
+
+void RpcMetrics::OnRpcBytes(RpcMethod method, std::uint64_t received, std::uint64_t sent) {
+  MethodSeries& series = SeriesOf(method);
+  series.received->Add(static_cast<std::int64_t>(received));
+  series.sent->Add(static_cast<std::int64_t>(sent));
+}
+
+void RpcMetrics::OnConnection(ConnectionEvent event) {
+  if (event == ConnectionEvent::kClosed) return open_.Add(-1);
+  if (event == ConnectionEvent::kAccepted) open_.Add(1);
+  registry_.TallyOf(Metric::kConnections, {std::string(ResultWord(event))}).Add(1);
+}
+
+}  // namespace gridclock

@@ -1,0 +1,41 @@
+// Counts calls and connections.
+#ifndef GRIDCLOCK_SERVER_METRICS_RPC_METRICS_H_
+#define GRIDCLOCK_SERVER_METRICS_RPC_METRICS_H_
+
+#include <array>
+
+#include "server/core/rpc_observer.h"
+#include "server/metrics/registry.h"
+
+namespace gridclock {
+
+// Thread-safe; takes no lock but for the first call of a method that ends with an error.
+class RpcMetrics final : public RpcObserver {
+ public:
+  // Borrows `registry`.
+  explicit RpcMetrics(Registry& registry);
+
+  void OnRpcStarted(RpcMethod method) override;
+  void OnRpcFinished(RpcMethod method, absl::StatusCode code, absl::Duration duration) override;
+  void OnRpcBytes(RpcMethod method, std::uint64_t received, std::uint64_t sent) override;
+  void OnConnection(ConnectionEvent event) override;
+
+ private:
+  struct MethodSeries {
+    std::string name;
+    Tally* ok = nullptr;
+    Tally* in_flight = nullptr;
+    Tally* received = nullptr;
+    Tally* sent = nullptr;
+    Histogram* duration = nullptr;
+  };
+  MethodSeries& SeriesOf(RpcMethod method) { return methods_[static_cast<std::size_t>(method)]; }
+
+  Registry& registry_;
+  std::array<MethodSeries, kRpcMethodCount> methods_;
+  Tally& open_;
+};
+
+}  // namespace gridclock
+
+#endif  // GRIDCLOCK_SERVER_METRICS_RPC_METRICS_H_

@@ -1,0 +1,35 @@
+// What a scrape asks the rest of the server. Each function is called from an HTTP thread, must be
+// thread-safe and quick; one that is not set leaves its metrics out.
+#ifndef GRIDCLOCK_SERVER_METRICS_SOURCES_H_
+#define GRIDCLOCK_SERVER_METRICS_SOURCES_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "server/core/kernel_table.h"
+#include "server/core/limits.h"
+#include "server/core/scheduler.h"
+
+namespace gridclock {
+
+struct Sources {
+  // 200 of /readyz. Not set: ready when a device is (ready or busy).
+  std::function<bool()> ready;
+  // KernelTable::Find(name).ok(): the closed set of the label `kernel`.
+  std::function<bool(absl::string_view kernel)> knows_kernel;
+  std::function<std::vector<DeviceStatus>()> devices;                    // KernelTable::Devices.
+  std::function<std::map<std::string, Scheduler::Usage>()> queue_usage;  // Scheduler::usage.
+  // Of each name of LimitSpecs() that can be in use: "queue", "arena_bytes", "connections", ...
+  std::function<std::map<std::string, double>()> limit_usage;
+  Limits limits;  // Resolved; shown as gridclock_limit, and queue as the capacity of each queue.
+  std::function<std::uint64_t()> dropped_log_lines;
+  std::function<std::uint64_t()> protobuf_complaints;  // Lines that protobuf wanted to log.
+};
+
+}  // namespace gridclock
+
+#endif  // GRIDCLOCK_SERVER_METRICS_SOURCES_H_

@@ -1,0 +1,68 @@
+#include "server/metrics/words.h"
+
+#include <algorithm>
+#include <array>
+
+#include "absl/strings/ascii.h"
+#include "base/status.h"
+
+namespace gridclock {
+namespace {
+
+constexpr std::array<absl::string_view, kFlagCount> kFlags = {
+    "suspect",     "impossible", "throttled", "shared_device",  "noisy",
+    "interrupted", "unverified", "emulated",  "teaching_method"};
+constexpr absl::string_view kStates[] = {"starting", "ready", "busy", "dead", "quarantined"};
+constexpr absl::string_view kLosses[] = {"exit", "signal", "hang", "protocol", "time_limit"};
+constexpr absl::string_view kRejections[] = {"QUEUE_FULL",      "MEMORY_FULL",    "TOO_LARGE",
+                                             "WORKER_STARTING", "WORKER_CRASHED", "DRAINING",
+                                             "NO_DEVICE",       "IN_PROGRESS",    "DONE"};
+
+absl::string_view FailureWord(const absl::Status& status) {
+  const std::string reason = DetailsOf(status).reason;
+  if (reason == "KERNEL_FAULT") return "fault";
+  if (reason == "KERNEL_TIME_LIMIT") return "time_limit";
+  if (reason == "WORKER_CRASHED") return "worker_lost";
+  switch (status.code()) {
+    case absl::StatusCode::kCancelled:
+      return "cancelled";
+    case absl::StatusCode::kDeadlineExceeded:
+      return "deadline";
+    case absl::StatusCode::kUnavailable:
+      return "unavailable";
+    case absl::StatusCode::kInvalidArgument:
+      return "invalid";
+    default:
+      return "error";
+  }
+}
+
+}  // namespace
+
+absl::string_view FlagWord(Flag flag) {
+  return kFlags[static_cast<std::size_t>(flag) - 1];
+}
+
+absl::string_view StateWord(WorkerState state) {
+  return kStates[static_cast<std::size_t>(state) - 1];
+}
+
+absl::string_view OutcomeWord(const JobResult& result) {
+  if (!result.status.ok()) return FailureWord(result.status);
+  const bool wrong = result.outcome && result.outcome->verification &&
+                     result.outcome->verification->mismatches > 0;
+  return wrong ? "mismatch" : "ok";
+}
+
+std::string RejectionWord(const absl::Status& status) {
+  const std::string reason = DetailsOf(status).reason;
+  const bool known = std::ranges::count(kRejections, absl::string_view(reason)) != 0;
+  return absl::AsciiStrToLower(known ? reason : absl::StatusCodeToString(status.code()));
+}
+
+absl::string_view LossWord(absl::string_view reason) {
+  const auto found = std::ranges::find(kLosses, reason);
+  return found == std::end(kLosses) ? "other" : *found;
+}
+
+}  // namespace gridclock

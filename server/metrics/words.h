@@ -1,0 +1,25 @@
+// The words that labels are made of: closed sets, never a client's text.
+#ifndef GRIDCLOCK_SERVER_METRICS_WORDS_H_
+#define GRIDCLOCK_SERVER_METRICS_WORDS_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "proto/types/device.h"
+#include "proto/types/measure.h"
+#include "server/core/observer.h"
+
+namespace gridclock {
+
+absl::string_view FlagWord(Flag flag);           // "shared_device".
+absl::string_view StateWord(WorkerState state);  // "ready".
+absl::string_view OutcomeWord(const JobResult& result);
+// Of a refusal: its reason if that is a word of the contract, else its code. Lower case.
+std::string RejectionWord(const absl::Status& status);
+// What JobObserver::OnWorkerLost may say, else "other".
+absl::string_view LossWord(absl::string_view reason);
+
+}  // namespace gridclock
+
+#endif  // GRIDCLOCK_SERVER_METRICS_WORDS_H_
