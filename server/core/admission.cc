@@ -332,7 +332,7 @@ absl::Status TooLarge(absl::string_view what, absl::string_view bytes, absl::str
 }
 
 // Puts `value` at the end of the job's block.
-absl::Status Append(const OperandValue& value, absl::string_view what, const Limits& limits,
+absl::Status Append(const OperandValue& value, absl::string_view name, const Limits& limits,
                     Job& job, MemoryRange& memory) {
   const std::optional<std::uint64_t> bytes = BlockBytes(value);
   std::uint64_t end = 0;

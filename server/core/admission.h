@@ -12,8 +12,9 @@
 namespace gridclock {
 
 // Pure but for reading `table`. `depth(device)` is the queue depth by which the least loaded of
-// several candidate devices is chosen. The job comes back with id 0 and memory.offset 0: offsets of
-// operands count from the start of the job's block, which the scheduler reserves.
+// several candidate devices is chosen. `limits` have their defaults resolved. The job comes back
+// with id 0 and ranges that count from the start of a block of job.memory.size bytes; the scheduler
+// reserves the block and moves the ranges, so that from OnAccepted on they count from the arena's.
 absl::StatusOr<Job> Admit(const JobRequest& request, const KernelTable& table, const Limits& limits,
                           const std::function<int(absl::string_view device)>& depth);
 

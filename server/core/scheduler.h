@@ -68,7 +68,9 @@ class Scheduler {
 
   // Takes a place in the queue of job.device and its memory. RESOURCE_EXHAUSTED (QUEUE_FULL,
   // MEMORY_FULL, with retry_after) at once if there is none; with `wait_for_memory` the job waits
-  // for memory until its deadline and OnAccepted comes later. The job's id is set.
+  // for memory until its deadline and OnAccepted comes later. The job's id is set, and all its
+  // ranges are moved to where its block lies in the arena. If it fails there is no call of
+  // `listener`; else OnFinished comes, also to a job that never got its memory.
   absl::StatusOr<JobId> Submit(Job job, std::shared_ptr<JobListener> listener,
                                bool wait_for_memory);
   // The job's memory; null before OnAccepted and after the end.
