@@ -1,0 +1,496 @@
+#include "proto/codec/request.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "absl/hash/hash.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+#include "google/protobuf/io/coded_stream.h"
+#include "google/protobuf/io/zero_copy_stream_impl_lite.h"
+#include "proto/codec/values.h"
+
+namespace gridclock {
+namespace {
+
+using v1::RunRequest;
+
+constexpr std::size_t kMaxName = 128;
+constexpr std::size_t kMaxRequestId = 128;
+constexpr std::size_t kQuoted = 64;
+
+std::string Quote(absl::string_view text) {
+  const bool cut = text.size() > kQuoted;
+  return absl::StrCat("'", absl::CHexEscape(text.substr(0, kQuoted)), cut ? "...'" : "'");
+}
+
+absl::Status CannotParse(absl::string_view message, absl::string_view why) {
+  return WithReason(
+      absl::InvalidArgumentError(absl::StrCat("cannot parse gridclock.v1.", message, ": ", why)),
+      "UNPARSABLE");
+}
+
+absl::Status Invalid(absl::string_view field, absl::string_view text) {
+  return WithField(
+      WithReason(absl::InvalidArgumentError(absl::StrCat(field, ": ", text)), "BAD_VALUE"), field);
+}
+
+absl::Status TooLarge(absl::string_view what, std::uint64_t came, std::uint64_t limit) {
+  ErrorDetails details;
+  details.reason = "TOO_LARGE";
+  details.metadata["limit"] = absl::StrCat(limit);
+  return WithDetails(
+      absl::ResourceExhaustedError(absl::StrCat(what, ": ", came, " bytes, at most ", limit,
+                                                "; larger requests go by StreamRun")),
+      details);
+}
+
+// ---- From bytes to the message without its data, and the places of the data. ----
+
+struct Split {
+  std::string control;          // A RunRequest whose inputs have no data.
+  std::vector<ByteRange> data;  // By input.
+  std::vector<bool> has_data;   // A field `data` came, even if empty.
+  std::uint64_t data_bytes = 0;
+};
+
+// Copies all of an Input but its data. Of a field that comes twice the last one counts.
+bool SplitInput(WireReader input, std::string* control, ByteRange* data, bool* has_data,
+                absl::string_view* error) {
+  while (!input.done()) {
+    const ByteRange start = input.Here();
+    std::uint32_t field = 0;
+    WireType type;
+    bool ok = input.ReadTag(&field, &type);
+    if (ok && field == v1::Input::kDataFieldNumber && type == WireType::kBytes) {
+      ok = input.ReadBytes(data);
+      *has_data = true;
+    } else if (ok) {
+      ok = input.Skip(field, type);
+      if (ok && field <= v1::Input::kGenerateFieldNumber) input.AppendSince(start, control);
+    }
+    if (!ok) {
+      *error = input.error();
+      return false;
+    }
+  }
+  return true;
+}
+
+class Splitter {
+ public:
+  Splitter(Slices message, WireReader reader, std::uint64_t control_bytes)
+      : message_(message), reader_(reader), limit_(control_bytes) {}
+
+  absl::StatusOr<Split> Run() {
+    while (!reader_.done()) {
+      if (!Field()) return CannotParse("RunRequest", error_.empty() ? reader_.error() : error_);
+      if (control_bytes_ > limit_) return ControlTooLarge();
+    }
+    return std::move(out_);
+  }
+
+ private:
+  bool Field() {
+    const ByteRange start = reader_.Here();
+    std::uint32_t field = 0;
+    WireType type;
+    if (!reader_.ReadTag(&field, &type)) return false;
+    if (field == RunRequest::kInputsFieldNumber && type == WireType::kBytes) return Input();
+    if (!reader_.Skip(field, type)) return false;
+    if (field > RunRequest::kInputsFieldNumber) return true;
+    control_bytes_ += start.size - reader_.left();
+    // What is over the limit is counted and not copied.
+    if (control_bytes_ <= limit_) reader_.AppendSince(start, &out_.control);
+    return true;
+  }
+
+  bool Input() {
+    ByteRange range, data;
+    if (!reader_.ReadBytes(&range)) return false;
+    input_.clear();
+    bool has_data = false;
+    if (!SplitInput(WireReader(message_, range), &input_, &data, &has_data, &error_)) return false;
+    const std::size_t before = out_.control.size();
+    AppendTag(RunRequest::kInputsFieldNumber, WireType::kBytes, &out_.control);
+    AppendVarint(input_.size(), &out_.control);
+    out_.control += input_;
+    control_bytes_ += out_.control.size() - before;
+    out_.data.push_back(data);
+    out_.has_data.push_back(has_data);
+    out_.data_bytes += data.size;
+    return true;
+  }
+
+  absl::Status ControlTooLarge() const {
+    return TooLarge("gridclock.v1.RunRequest without its tensor bytes", control_bytes_, limit_);
+  }
+
+  const Slices message_;
+  WireReader reader_;
+  const std::uint64_t limit_;
+  std::uint64_t control_bytes_ = 0;
+  std::string input_;
+  absl::string_view error_;
+  Split out_;
+};
+
+absl::Status ParseControl(const std::string& control, RunRequest* out) {
+  if (out->ParseFromString(control)) return absl::OkStatus();
+  return CannotParse("RunRequest",
+                     "a field is cut short or nests too deep, or a text is not UTF-8");
+}
+
+// ---- From the message to the JobRequest. ----
+
+absl::Status CheckName(absl::string_view name, absl::string_view field) {
+  if (IsName(name)) return absl::OkStatus();
+  return Invalid(field, absl::StrCat("want a letter or '_' and up to 127 letters, digits, '_', "
+                                     "'.' or '-'; got ",
+                                     Quote(name)));
+}
+
+absl::Status CheckDevice(absl::string_view device) {
+  const bool ok =
+      device.size() <= kMaxName && std::all_of(device.begin(), device.end(), [](unsigned char c) {
+        return absl::ascii_isalnum(c) || c == ':' || c == '_' || c == '-';
+      });
+  if (ok) return absl::OkStatus();
+  return Invalid("device",
+                 absl::StrCat("want a name such as 'cpu' or 'cuda:0', got ", Quote(device)));
+}
+
+absl::Status CheckRequestId(absl::string_view id) {
+  const bool ok =
+      id.size() <= kMaxRequestId &&
+      std::all_of(id.begin(), id.end(), [](unsigned char c) { return absl::ascii_isgraph(c); });
+  if (ok) return absl::OkStatus();
+  return Invalid("request_id",
+                 absl::StrCat("want at most 128 visible ASCII characters, got ", Quote(id)));
+}
+
+absl::Status DecodeSource(const v1::Input& input, bool streamed, bool has_data,
+                          const std::string& field, InputRequest* out) {
+  using Source = v1::Input::SourceCase;
+  const std::string source = absl::StrCat(field, ".source");
+  switch (input.source_case()) {
+    case Source::kInline:
+      out->source = SourceKind::kInline;
+      break;
+    case Source::kStream:
+      out->source = SourceKind::kStream;
+      break;
+    case Source::kGenerate:
+      out->source = SourceKind::kGenerate;
+      break;
+    case Source::SOURCE_NOT_SET:
+      if (!has_data) return Invalid(source, "want one of inline, stream, generate; got none");
+      out->source = SourceKind::kInline;
+  }
+  if (out->source != SourceKind::kInline && has_data) {
+    return Invalid(absl::StrCat(field, ".data"), "only an inline input has data");
+  }
+  if (out->source == SourceKind::kStream && !streamed) {
+    return Invalid(source, "'stream' needs StreamRun; Run takes inline and generate");
+  }
+  if (out->source != SourceKind::kGenerate) return absl::OkStatus();
+  GC_ASSIGN_OR_RETURN(out->generator, Decode(input.generate(), absl::StrCat(field, ".generate")));
+  return absl::OkStatus();
+}
+
+absl::Status DecodeInputs(const RunRequest& message, const std::vector<bool>& has_data,
+                          JobRequest* out) {
+  out->inputs.reserve(static_cast<std::size_t>(message.inputs_size()));
+  for (int i = 0; i < message.inputs_size(); ++i) {
+    const v1::Input& input = message.inputs(i);
+    const std::string field = absl::StrCat("inputs[", i, "]");
+    InputRequest& to = out->inputs.emplace_back();
+    GC_RETURN_IF_ERROR(CheckName(input.name(), absl::StrCat(field, ".name")));
+    to.operand.name = input.name();
+    GC_ASSIGN_OR_RETURN(to.operand.value, Decode(input.spec(), absl::StrCat(field, ".spec")));
+    GC_RETURN_IF_ERROR(
+        DecodeSource(input, out->streamed, has_data[static_cast<std::size_t>(i)], field, &to));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<SinkKind> DecodeSink(int sink, bool streamed, absl::string_view field) {
+  switch (sink) {
+    case v1::OutputRequest::SINK_UNSPECIFIED:
+    case v1::OutputRequest::RETURN:
+      return streamed ? SinkKind::kStream : SinkKind::kInline;
+    case v1::OutputRequest::DISCARD:
+      return SinkKind::kDiscard;
+    case v1::OutputRequest::CHECKSUM:
+      return SinkKind::kChecksum;
+    default:
+      return Invalid(field, absl::StrCat("want RETURN, DISCARD or CHECKSUM, got ", sink));
+  }
+}
+
+absl::Status DecodeOutputs(const RunRequest& message, JobRequest* out) {
+  for (int i = 0; i < message.outputs_size(); ++i) {
+    const auto& output = message.outputs(i);
+    const std::string field = absl::StrCat("outputs[", i, "]");
+    GC_RETURN_IF_ERROR(CheckName(output.name(), absl::StrCat(field, ".name")));
+    GC_ASSIGN_OR_RETURN(const SinkKind sink,
+                        DecodeSink(output.sink(), out->streamed, absl::StrCat(field, ".sink")));
+    out->outputs.push_back({output.name(), sink});
+  }
+  for (int i = 0; i < message.in_place_size(); ++i) {
+    GC_RETURN_IF_ERROR(CheckName(message.in_place(i), absl::StrCat("in_place[", i, "]")));
+    out->in_place.push_back(message.in_place(i));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status DecodeAttributes(const RunRequest& message, JobRequest* out) {
+  for (const auto& [name, value] : message.attributes()) {
+    GC_RETURN_IF_ERROR(CheckName(name, "attributes"));
+    NamedAttribute& to = out->attributes.emplace_back();
+    to.name = name;
+    GC_ASSIGN_OR_RETURN(to.value, Decode(value, absl::StrCat("attributes['", name, "']")));
+  }
+  // A map has no order; errors about attributes shall not depend on chance.
+  std::sort(out->attributes.begin(), out->attributes.end(),
+            [](const auto& a, const auto& b) { return a.name < b.name; });
+  return absl::OkStatus();
+}
+
+absl::Status DecodeTimeLimit(double seconds, JobRequest* out) {
+  if (!std::isfinite(seconds) || seconds < 0) {
+    return Invalid("kernel_time_limit_seconds",
+                   absl::StrCat("want a number of seconds from 0 on, got ", seconds));
+  }
+  out->kernel_time_limit = absl::Seconds(seconds);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<JobRequest> ToJobRequest(const RunRequest& message, bool streamed,
+                                        const std::vector<bool>& has_data) {
+  JobRequest out;
+  out.streamed = streamed;
+  GC_RETURN_IF_ERROR(CheckName(message.kernel(), "kernel"));
+  if (!message.variant().empty()) GC_RETURN_IF_ERROR(CheckName(message.variant(), "variant"));
+  GC_RETURN_IF_ERROR(CheckDevice(message.device()));
+  GC_RETURN_IF_ERROR(CheckRequestId(message.request_id()));
+  out.kernel = message.kernel();
+  out.variant = message.variant();
+  out.device = message.device();
+  out.request_id = message.request_id();
+  out.verify = message.verify();
+  GC_RETURN_IF_ERROR(DecodeInputs(message, has_data, &out));
+  GC_RETURN_IF_ERROR(DecodeOutputs(message, &out));
+  GC_RETURN_IF_ERROR(DecodeAttributes(message, &out));
+  GC_RETURN_IF_ERROR(DecodeTimeLimit(message.kernel_time_limit_seconds(), &out));
+  if (message.has_measure()) {
+    GC_ASSIGN_OR_RETURN(out.measure, Decode(message.measure()));
+  }
+  return out;
+}
+
+// Deterministic: maps come sorted.
+std::uint64_t ContentOf(const RunRequest& message, Slices slices,
+                        const std::vector<ByteRange>& data) {
+  std::string text;
+  {
+    google::protobuf::io::StringOutputStream stream(&text);
+    google::protobuf::io::CodedOutputStream coded(&stream);
+    coded.SetSerializationDeterministic(true);
+    message.SerializeToCodedStream(&coded);
+  }
+  std::size_t hash = absl::HashOf(text);
+  for (const ByteRange& range : data) hash = absl::HashOf(hash, ToString(slices, range));
+  return hash;
+}
+
+absl::Status CheckInlineBytes(std::uint64_t came, std::uint64_t limit) {
+  if (came <= limit) return absl::OkStatus();
+  return Invalid("inputs", absl::StrCat("their inline data is ", came, " bytes in all, at most ",
+                                        limit, "; send more as chunks of a StreamRun"));
+}
+
+absl::StatusOr<DecodedRun> Finish(const RunRequest& message, bool streamed, Slices slices,
+                                  std::vector<ByteRange> data, const std::vector<bool>& has_data) {
+  DecodedRun out;
+  GC_ASSIGN_OR_RETURN(out.request, ToJobRequest(message, streamed, has_data));
+  for (std::size_t i = 0; i < data.size(); ++i) out.request.inputs[i].inline_bytes = data[i].size;
+  if (!message.request_id().empty()) out.content = ContentOf(message, slices, data);
+  out.data = std::move(data);
+  return out;
+}
+
+// ---- Frames. ----
+
+constexpr std::uint32_t kDataField = 15;
+static_assert(v1::Output::kDataFieldNumber == kDataField);
+static_assert(v1::Chunk::kDataFieldNumber == kDataField);
+static_assert(v1::Input::kDataFieldNumber == kDataField);
+
+// A field of type message: its head, and the tag and length of `data_bytes` that follow.
+std::string FrameField(std::uint32_t field, std::string head, std::uint64_t data_bytes) {
+  if (data_bytes > 0) {
+    AppendTag(kDataField, WireType::kBytes, &head);
+    AppendVarint(data_bytes, &head);
+  }
+  std::string out;
+  out.reserve(head.size() + 12);
+  AppendTag(field, WireType::kBytes, &out);
+  AppendVarint(head.size() + data_bytes, &out);
+  out += head;
+  return out;
+}
+
+std::string OutputHead(const JobOutput& output, std::optional<std::uint64_t> checksum) {
+  v1::Output head;
+  head.set_name(output.name);
+  Encode(output.value, head.mutable_spec());
+  if (checksum) head.set_checksum(*checksum);
+  return head.SerializeAsString();
+}
+
+std::string ChunkHead(absl::string_view name, std::uint64_t offset) {
+  v1::Chunk head;
+  head.set_name(std::string(name));
+  head.set_offset(offset);
+  return head.SerializeAsString();
+}
+
+}  // namespace
+
+bool IsName(absl::string_view text) {
+  if (text.empty() || text.size() > kMaxName) return false;
+  if (!absl::ascii_isalpha(static_cast<unsigned char>(text[0])) && text[0] != '_') return false;
+  return std::all_of(text.begin(), text.end(), [](unsigned char c) {
+    return absl::ascii_isalnum(c) || c == '_' || c == '.' || c == '-';
+  });
+}
+
+absl::StatusOr<DecodedRun> DecodeRunRequest(Slices message, const RequestLimits& limits) {
+  GC_ASSIGN_OR_RETURN(Split split,
+                      Splitter(message, WireReader(message), limits.control_bytes).Run());
+  RunRequest parsed;
+  GC_RETURN_IF_ERROR(ParseControl(split.control, &parsed));
+  GC_RETURN_IF_ERROR(CheckInlineBytes(split.data_bytes, limits.inline_bytes));
+  return Finish(parsed, /*streamed=*/false, message, std::move(split.data), split.has_data);
+}
+
+absl::StatusOr<DecodedRun> StreamHeader::Finish(const RequestLimits& limits) {
+  GC_RETURN_IF_ERROR(CheckInlineBytes(data_bytes_, limits.inline_bytes));
+  slices_.clear();
+  std::vector<ByteRange> ranges;
+  for (const std::string& bytes : data_) {
+    ranges.push_back({slices_.size(), 0, bytes.size()});
+    slices_.push_back(std::as_bytes(std::span(bytes)));
+  }
+  return gridclock::Finish(merged_, /*streamed=*/true, slices_, std::move(ranges), has_data_);
+}
+
+absl::Status StreamRunDecoder::AddHeader(Slices message, const ByteRange& part) {
+  GC_ASSIGN_OR_RETURN(const Split split,
+                      Splitter(message, WireReader(message, part), limits_.control_bytes).Run());
+  header_.bytes_ += split.control.size();
+  if (header_.bytes_ > limits_.header_bytes) {
+    return TooLarge("the header of a StreamRun", header_.bytes_, limits_.header_bytes);
+  }
+  header_.data_bytes_ += split.data_bytes;
+  GC_RETURN_IF_ERROR(CheckInlineBytes(header_.data_bytes_, limits_.inline_bytes));
+  RunRequest parsed;
+  GC_RETURN_IF_ERROR(ParseControl(split.control, &parsed));
+  header_.merged_.MergeFrom(parsed);
+  for (const ByteRange& range : split.data) header_.data_.push_back(ToString(message, range));
+  header_.has_data_.insert(header_.has_data_.end(), split.has_data.begin(), split.has_data.end());
+  ++header_.messages_;
+  return absl::OkStatus();
+}
+
+namespace {
+
+absl::StatusOr<StreamChunk> DecodeChunk(Slices message, const ByteRange& part,
+                                        std::uint64_t chunk_bytes) {
+  WireReader reader(message, part);
+  StreamChunk out;
+  ByteRange name;
+  while (!reader.done()) {
+    std::uint32_t field = 0;
+    WireType type;
+    bool ok = reader.ReadTag(&field, &type);
+    if (ok && field == v1::Chunk::kNameFieldNumber && type == WireType::kBytes) {
+      ok = reader.ReadBytes(&name);
+    } else if (ok && field == v1::Chunk::kOffsetFieldNumber && type == WireType::kVarint) {
+      ok = reader.ReadVarint(&out.offset);
+    } else if (ok && field == v1::Chunk::kDataFieldNumber && type == WireType::kBytes) {
+      ok = reader.ReadBytes(&out.data);
+    } else if (ok) {
+      ok = reader.Skip(field, type);
+    }
+    if (!ok) return CannotParse("StreamRunRequest", reader.error());
+  }
+  if (out.data.size > chunk_bytes) return TooLarge("chunk.data", out.data.size, chunk_bytes);
+  if (name.size > kMaxName) return Invalid("chunk.name", "longer than 128 bytes");
+  out.name = ToString(message, name);
+  GC_RETURN_IF_ERROR(CheckName(out.name, "chunk.name"));
+  return out;
+}
+
+}  // namespace
+
+absl::StatusOr<std::variant<StreamRunDecoder::HeaderPart, StreamChunk>> StreamRunDecoder::Decode(
+    Slices message) {
+  constexpr std::uint32_t kHeader = v1::StreamRunRequest::kHeaderFieldNumber;
+  constexpr std::uint32_t kChunk = v1::StreamRunRequest::kChunkFieldNumber;
+  WireReader reader(message);
+  std::optional<std::pair<std::uint32_t, ByteRange>> part;
+  while (!reader.done()) {
+    std::uint32_t field = 0;
+    WireType type;
+    bool ok = reader.ReadTag(&field, &type);
+    if (ok && type == WireType::kBytes && (field == kHeader || field == kChunk)) {
+      if (part)
+        return CannotParse("StreamRunRequest", "it holds more than one of header and chunk");
+      part.emplace(field, ByteRange());
+      ok = reader.ReadBytes(&part->second);
+    } else if (ok) {
+      ok = reader.Skip(field, type);
+    }
+    if (!ok) return CannotParse("StreamRunRequest", reader.error());
+  }
+  if (!part) return Invalid("message", "want one of header, chunk; got none");
+  if (part->first == kHeader) {
+    GC_RETURN_IF_ERROR(AddHeader(message, part->second));
+    return HeaderPart();
+  }
+  return DecodeChunk(message, part->second, limits_.chunk_bytes);
+}
+
+std::string EncodeSummaryField(const v1::RunSummary& summary) {
+  return FrameField(v1::RunResponse::kSummaryFieldNumber, summary.SerializeAsString(), 0);
+}
+
+std::string EncodeOutputFrame(const OutputFrame& frame) {
+  return FrameField(v1::RunResponse::kOutputsFieldNumber, OutputHead(*frame.output, frame.checksum),
+                    frame.data_bytes);
+}
+
+std::string EncodeStreamOutput(const JobOutput& output, std::optional<std::uint64_t> checksum) {
+  return FrameField(v1::StreamRunResponse::kOutputFieldNumber, OutputHead(output, checksum), 0);
+}
+
+std::string EncodeStreamSummary(const v1::RunSummary& summary) {
+  return FrameField(v1::StreamRunResponse::kSummaryFieldNumber, summary.SerializeAsString(), 0);
+}
+
+std::string EncodeStreamChunkFrame(absl::string_view name, std::uint64_t offset,
+                                   std::uint64_t data_bytes) {
+  return FrameField(v1::StreamRunResponse::kChunkFieldNumber, ChunkHead(name, offset), data_bytes);
+}
+
+std::string EncodeUploadChunkFrame(absl::string_view name, std::uint64_t offset,
+                                   std::uint64_t data_bytes) {
+  return FrameField(v1::StreamRunRequest::kChunkFieldNumber, ChunkHead(name, offset), data_bytes);
+}
+
+}  // namespace gridclock
