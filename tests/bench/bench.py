@@ -1,0 +1,82 @@
+#!/usr/bin/env python3
+"""Measures the speed goals and says which are met.
+
+usage: bench.py --bin FOLDER [--check] [--only small,bulk,...] [--rounds N] [--out FILE]
+
+All ratios are taken within one run, from interleaved rounds; a goal is held against the median of
+its rounds. --check: the exit code is 1 where a goal is missed or could not be measured.
+"""
+import argparse
+import dataclasses
+import datetime
+import importlib
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+
+GROUPS = ("small", "metrics", "bulk", "memory", "kernels", "build")
+
+
+@dataclasses.dataclass
+class Config:
+    binaries: pathlib.Path
+    rounds: int = 9
+    pairs: int = 20          # Of the metrics' cost.
+    memory_rounds: int = 3   # Peaks move little.
+    calls: int = 2000        # In a round with one in flight; eight times as many with 64.
+
+
+def libraries():
+    """Versions that decide the figures."""
+    found = {}
+    for package in ("grpc++", "protobuf"):
+        ran = subprocess.run(["pkg-config", "--modversion", package], capture_output=True, text=True)
+        found[package] = ran.stdout.strip() or "unknown"
+    return found
+
+
+def head(config):
+    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip()
+    return {"commit": commit, "date": datetime.date.today().isoformat(), "cpus": os.cpu_count(),
+            "load_at_start": os.getloadavg()[0], "rounds": config.rounds, "libraries": libraries()}
+
+
+def measure(groups, config):
+    lines = []
+    for group in groups:
+        start = time.monotonic()
+        found = importlib.import_module(f"speed.{group}").measure(config)
+        for line in found:
+            print(line.text(), flush=True)
+        print(f"      ({group}: {time.monotonic() - start:.0f} s)", flush=True)
+        lines += found
+    return lines
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--bin", type=pathlib.Path, required=True)
+    parser.add_argument("--check", action="store_true")
+    parser.add_argument("--only", default=",".join(GROUPS), help="groups: " + ", ".join(GROUPS))
+    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("build/bench.json"))
+    args = parser.parse_args()
+    config = Config(args.bin.resolve(), rounds=args.rounds, pairs=max(1, args.rounds * 20 // 9))
+    top = head(config)
+    print(f"      {'goal':<34} {'wanted':>12}  {'measured':>10}  {'n':>3}")
+    lines = measure(args.only.split(","), config)
+    args.out.parent.mkdir(parents=True, exist_ok=True)
+    args.out.write_text(json.dumps({**top, "lines": [line.as_json() for line in lines]}, indent=1) + "\n")
+    missed = [line.name for line in lines if line.verdict == "FAIL"]
+    print(f"{len(lines) - len(missed)} of {len(lines)} met; samples in {args.out}" +
+          (f"; missed: {', '.join(missed)}" if missed else ""))
+    return 1 if args.check and missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""The speed goals, one module for each group of them."""

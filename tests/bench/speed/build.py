@@ -1,0 +1,31 @@
+"""How long a build takes, without the compiler cache."""
+import os
+import pathlib
+import subprocess
+import tempfile
+import time
+
+from speed.line import Line
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+
+
+def timed(*command):
+    start = time.monotonic()
+    subprocess.run([str(c) for c in command], cwd=ROOT, check=True, capture_output=True,
+                   env={**os.environ, "CCACHE_DISABLE": "1"})
+    return time.monotonic() - start
+
+
+def measure(config):
+    clean = Line("build.clean", "the whole tree with its tests, two compilers at once", "<=", 360, " s")
+    kernel = Line("build.kernel", "one kernel changed, the whole tree again", "<=", 15, " s")
+    with tempfile.TemporaryDirectory() as folder:
+        seconds = timed("cmake", "-S", ROOT, "-B", folder, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=RelWithDebInfo")
+        seconds += timed("cmake", "--build", folder, "-j", "2")
+        clean.add(seconds)
+        source = ROOT / "kernels/catalog/softmax.cc"
+        for _ in range(3):
+            os.utime(source)
+            kernel.add(timed("cmake", "--build", folder, "-j", "2"))
+    return [clean, kernel]

@@ -1,0 +1,44 @@
+"""One goal: what was asked, what was measured, in how many rounds."""
+import dataclasses
+import statistics
+
+
+@dataclasses.dataclass
+class Line:
+    """`samples` holds one figure for each round; their median is held against `bound`."""
+
+    name: str
+    what: str               # In words: what is compared with what.
+    op: str                 # "<=" or ">=".
+    bound: float
+    unit: str = ""
+    samples: list = dataclasses.field(default_factory=list)
+    extra: dict = dataclasses.field(default_factory=dict)  # The figures behind the samples.
+    skipped: str = ""       # Why there is no figure. A skipped goal does not pass.
+    informative: bool = False  # Stands beside the goals; cannot fail.
+
+    @property
+    def measured(self):
+        return statistics.median(self.samples) if self.samples else None
+
+    @property
+    def verdict(self):
+        if self.measured is None:
+            return "----" if self.informative else "FAIL"
+        if self.informative:
+            return "info"
+        met = self.measured <= self.bound if self.op == "<=" else self.measured >= self.bound
+        return "PASS" if met else "FAIL"
+
+    def add(self, sample, **extra):
+        self.samples.append(sample)
+        for key, value in extra.items():
+            self.extra.setdefault(key, []).append(value)
+
+    def text(self):
+        goal = "" if self.informative else f"{self.op} {self.bound:g}{self.unit}"
+        measured = self.skipped if self.measured is None else f"{self.measured:.3g}{self.unit}"
+        return f"{self.verdict}  {self.name:<34} {goal:>12}  {measured:>10}  {len(self.samples):3}  {self.what}"
+
+    def as_json(self):
+        return {**dataclasses.asdict(self), "measured": self.measured, "verdict": self.verdict}

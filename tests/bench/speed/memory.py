@@ -1,0 +1,71 @@
+"""What a large tensor costs in memory, sampled while it moves."""
+import contextlib
+import pathlib
+import threading
+import time
+
+from speed.line import Line
+from speed.programs import Server, run_json
+
+GIB = 1 << 30
+MIB = 1 << 20
+
+
+def pss(pid):
+    """(all, shared memory alone) in bytes of one process; nothing once it is gone."""
+    found = {}
+    with contextlib.suppress(OSError):
+        for line in pathlib.Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+            key, _, value = line.partition(":")
+            if key in ("Pss", "Pss_Shmem"):
+                found[key] = int(value.split()[0]) * 1024
+    return found.get("Pss", 0), found.get("Pss_Shmem", 0)
+
+
+class Sampler(threading.Thread):
+    """The peak of the sum over some processes, read every 10 ms."""
+
+    def __init__(self, pids):
+        super().__init__(daemon=True)
+        self.pids, self.peak, self.reads, self.stopped = pids, 0, 0, threading.Event()
+
+    def run(self):
+        while not self.stopped.is_set():
+            start = time.monotonic()
+            self.peak = max(self.peak, sum(pss(pid)[0] for pid in self.pids))
+            self.reads += 1
+            self.stopped.wait(max(0, 0.01 - (time.monotonic() - start)))
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, *_):
+        self.stopped.set()
+        self.join()
+
+
+def one_run(config, line, client, *flags):
+    """One 1 GiB tensor there and back through a server that has done nothing before."""
+    with Server(config.binaries) as server:
+        pids = server.pids()
+        # What the processes hold besides the arena before anything ran. The arena's own pages, also
+        # those that are there from the start, count as the tensor's.
+        baseline = sum(a - shared for a, shared in map(pss, pids))
+        with Sampler(pids) as sampler:
+            told = run_json(config.binaries / "bench-bulk", server.address, "back", GIB, 1, *flags)
+    line.add((sampler.peak - baseline - 2 * GIB) / MIB, peak_mib=sampler.peak / MIB, baseline_mib=baseline / MIB,
+             reads=sampler.reads)
+    client.add(told["client_extra_bytes"] / MIB)
+
+
+def measure(config):
+    lines = []
+    for name, what, flags in (("memory", "", ()), ("memory.slow_reader", ", the client reading slower than the server sends",
+                                                   ("--read-delay-us", 2000))):
+        server = Line(f"{name}.server", f"1 GiB there and back{what}: peak of server and worker over in + out", "<=", 64, " MiB")
+        client = Line(f"{name}.client", f"1 GiB there and back{what}: peak of the client over its tensors", "<=", 16, " MiB")
+        for _ in range(config.memory_rounds):
+            one_run(config, server, client, *flags)
+        lines += [server, client]
+    return lines
