@@ -1,5 +1,5 @@
-// Values that both services and workers exchange: messages of gridclock.v1 <-> plain types. Decoding
-// answers INVALID_ARGUMENT with the field's path; encoding cannot fail.
+// Values that both services and workers exchange: messages of gridclock.v1 <-> plain types.
+// Decoding answers INVALID_ARGUMENT with the field's path; encoding cannot fail.
 #ifndef GRIDCLOCK_PROTO_CODEC_VALUES_H_
 #define GRIDCLOCK_PROTO_CODEC_VALUES_H_
 

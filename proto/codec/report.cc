@@ -1,0 +1,240 @@
+// What a worker reports of an order: samples, the end, a failure.
+#include <algorithm>
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+#include "proto/codec/values.h"
+#include "proto/codec/worker.h"
+
+namespace gridclock {
+namespace {
+
+// Texts that a worker sends end up in answers to clients.
+constexpr std::size_t kMostText = 2048;
+constexpr int kMostLaunches = 256;
+constexpr int kMostPhases = 16;
+
+std::string Clipped(absl::string_view text) {
+  return std::string(text.substr(0, kMostText));
+}
+
+bool IsTime(double ns) {
+  return std::isfinite(ns) && ns >= 0;
+}
+
+absl::Status Broken(const Job& job, absl::string_view what) {
+  return absl::InvalidArgumentError(absl::StrCat("report of job ", job.id, ": ", what));
+}
+
+std::int64_t MostSamples(const Job& job) {
+  if (!job.measure) return 1;
+  if (!job.measure->schedule) return job.measure->max_samples;
+  return job.measure->schedule->active * job.measure->schedule->repeat;
+}
+
+}  // namespace
+
+void EncodeSamples(std::uint64_t id, std::int64_t first, std::span<const double> samples_ns,
+                   bool warmup, worker::v1::ToServer* out) {
+  worker::v1::Samples* frame = out->mutable_samples();
+  frame->set_id(id);
+  frame->set_first(first);
+  frame->mutable_samples_ns()->Clear();
+  frame->mutable_samples_ns()->Add(samples_ns.begin(), samples_ns.end());
+  frame->set_warmup(warmup);
+}
+
+void EncodeDone(std::uint64_t id, std::uint64_t generation, const Outcome& outcome,
+                worker::v1::Done* out) {
+  out->set_id(id);
+  out->set_generation(generation);
+  out->set_variant(outcome.variant);
+  if (outcome.timing) {
+    // The sample of a single launch is not worth a frame of its own.
+    const bool single = outcome.timing->stop == StopReason::kSingleLaunch;
+    Encode(*outcome.timing, single, out->mutable_timing());
+  }
+  for (const Phase& phase : outcome.phases) Encode(phase, out->add_phases());
+  for (const Flag flag : outcome.flags) out->add_flags(Encode(flag));
+  for (const Launch& launch : outcome.launches) Encode(launch, out->add_device_kernels());
+  if (outcome.verification) {
+    Encode(*outcome.verification, out->mutable_verification());
+    out->mutable_verification()->set_first_mismatch(Clipped(outcome.verification->first_mismatch));
+  }
+  for (const OutputResult& output : outcome.outputs) {
+    out->add_checksums(output.checksum.value_or(0));
+  }
+  out->set_peak_device_bytes(outcome.peak_device_bytes);
+}
+
+void EncodeFailed(std::uint64_t id, std::uint64_t generation, const absl::Status& status,
+                  bool sticky, const Outcome* partial, worker::v1::Failed* out) {
+  const ErrorDetails details = DetailsOf(status);
+  out->set_id(id);
+  out->set_generation(generation);
+  out->set_code(static_cast<int>(status.code()));
+  out->set_message(Clipped(status.message()));
+  out->set_reason(details.reason);
+  out->set_field(details.field);
+  out->set_sticky(sticky);
+  if (partial != nullptr) EncodeDone(id, generation, *partial, out->mutable_partial());
+}
+
+absl::Status SampleBuffer::Add(const worker::v1::Samples& frame, const Job& job) {
+  const auto expected = frame.warmup() ? warmups_ : static_cast<std::int64_t>(samples_.size());
+  if (frame.first() != expected) {
+    return Broken(job, absl::StrCat("samples begin at ", frame.first(), "; want ", expected));
+  }
+  if (!std::all_of(frame.samples_ns().begin(), frame.samples_ns().end(), IsTime)) {
+    return Broken(job, "a sample is not a time");
+  }
+  if (frame.warmup()) {
+    warmups_ += frame.samples_ns_size();
+    return absl::OkStatus();
+  }
+  if (expected + frame.samples_ns_size() > MostSamples(job)) {
+    return Broken(job, absl::StrCat("more than the ", MostSamples(job), " samples ordered"));
+  }
+  samples_.insert(samples_.end(), frame.samples_ns().begin(), frame.samples_ns().end());
+  return absl::OkStatus();
+}
+
+namespace {
+
+bool TimesAreTimes(const Timing& timing) {
+  const Statistics& s = timing.statistics;
+  const double times[] = {s.median,
+                          s.min,
+                          s.max,
+                          s.q1,
+                          s.q3,
+                          s.mean,
+                          s.stddev,
+                          s.ci_low.value_or(0),
+                          s.ci_high.value_or(0),
+                          s.p99.value_or(0),
+                          timing.method_floor_ns,
+                          timing.roofline_ns};
+  return std::all_of(std::begin(times), std::end(times), IsTime) &&
+         std::all_of(timing.samples_ns.begin(), timing.samples_ns.end(), IsTime);
+}
+
+bool EnumsAreKnown(const v1::Timing& timing) {
+  return timing.method() >= v1::ISOLATED && timing.method() <= v1::EVENT_PAIR &&
+         timing.l2() >= v1::HOT && timing.l2() <= v1::COLD_DIRTY &&
+         timing.stop() >= v1::Timing::SINGLE_LAUNCH &&
+         timing.stop() <= v1::Timing::STOP_INTERRUPTED;
+}
+
+absl::StatusOr<Timing> DecodeTiming(const v1::Timing& wire, const Job& job,
+                                    std::vector<double> samples) {
+  if (!EnumsAreKnown(wire)) return Broken(job, "an unknown method, cache state or stop reason");
+  const bool inside = wire.stop() == v1::Timing::SINGLE_LAUNCH;
+  if (!inside && wire.samples_ns_size() != 0) {
+    return Broken(job, "samples of a measurement must come ahead in frames of their own");
+  }
+  if (inside && !samples.empty()) return Broken(job, "a single launch with samples ahead");
+  if (wire.samples_ns_size() > MostSamples(job)) return Broken(job, "more samples than ordered");
+  Timing timing = Decode(wire);
+  if (!inside) timing.samples_ns = std::move(samples);
+  if (timing.samples_ns.empty()) return Broken(job, "a timing without a sample");
+  if (!TimesAreTimes(timing) || timing.warmups < 0) {
+    return Broken(job, "a number of the timing is not a time");
+  }
+  timing.roofline_basis = Clipped(timing.roofline_basis);
+  return timing;
+}
+
+absl::StatusOr<Verification> DecodeVerification(const v1::Verification& wire, const Job& job) {
+  if (wire.checked() < 0 || wire.total() < wire.checked() || wire.mismatches() < 0 ||
+      wire.mismatches() > wire.checked()) {
+    return Broken(job, "counts of the verification contradict each other");
+  }
+  // An infinite error is legal: NaN where a number was wanted.
+  if (std::isnan(wire.max_error()) || wire.max_error() < 0) {
+    return Broken(job, "the largest error of the verification is no number");
+  }
+  Verification out = Decode(wire);
+  out.first_mismatch = Clipped(out.first_mismatch);
+  return out;
+}
+
+absl::Status DecodePhases(const worker::v1::Done& done, const Job& job, Outcome* out) {
+  const std::int64_t arrived = absl::ToUnixNanos(job.arrived);
+  if (done.phases_size() > kMostPhases) return Broken(job, "too many phases");
+  for (const v1::Phase& wire : done.phases()) {
+    Phase phase = Decode(wire);
+    if (wire.kind() < v1::Phase::RECEIVED || wire.kind() > v1::Phase::OUTPUT_COPIED ||
+        phase.start_ns < arrived || phase.end_ns < phase.start_ns) {
+      return Broken(job, absl::StrCat("phase ", wire.kind(), " from ", phase.start_ns, " to ",
+                                      phase.end_ns, " cannot be: the job arrived at ", arrived));
+    }
+    phase.start_ns -= arrived;
+    phase.end_ns -= arrived;
+    out->phases.push_back(phase);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status DecodeOutputs(const worker::v1::Done& done, const Job& job, Outcome* out) {
+  if (static_cast<std::size_t>(done.checksums_size()) != job.outputs.size()) {
+    return Broken(job, absl::StrCat(done.checksums_size(), " outputs reported, ",
+                                    job.outputs.size(), " ordered"));
+  }
+  out->outputs.resize(job.outputs.size());
+  for (std::size_t i = 0; i < job.outputs.size(); ++i) {
+    if (job.outputs[i].sink != SinkKind::kChecksum) continue;
+    out->outputs[i].checksum = done.checksums(static_cast<int>(i));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<Outcome> Decode(const worker::v1::Done& done, const Job& job,
+                               std::vector<double> samples) {
+  Outcome out;
+  out.variant = job.variant;
+  if (done.variant() != job.variant) {
+    return Broken(job, absl::StrCat("ran variant '", Clipped(done.variant()), "', ordered '",
+                                    job.variant, "'"));
+  }
+  if (done.has_timing()) {
+    GC_ASSIGN_OR_RETURN(out.timing, DecodeTiming(done.timing(), job, std::move(samples)));
+  }
+  GC_RETURN_IF_ERROR(DecodePhases(done, job, &out));
+  out.flags = DecodeFlags(done.flags());
+  if (done.device_kernels_size() > kMostLaunches) return Broken(job, "too many device kernels");
+  for (const v1::DeviceKernel& launch : done.device_kernels()) {
+    out.launches.push_back(Decode(launch));
+    out.launches.back().name = Clipped(launch.name());
+  }
+  if (done.has_verification()) {
+    GC_ASSIGN_OR_RETURN(out.verification, DecodeVerification(done.verification(), job));
+  }
+  GC_RETURN_IF_ERROR(DecodeOutputs(done, job, &out));
+  out.flops = job.flops;
+  out.bytes = job.bytes;
+  out.peak_device_bytes = done.peak_device_bytes();
+  return out;
+}
+
+absl::StatusOr<WorkerFailure> Decode(const worker::v1::Failed& failed, const Job& job,
+                                     std::vector<double> samples) {
+  if (failed.code() < 1 || failed.code() > static_cast<int>(absl::StatusCode::kUnauthenticated)) {
+    return Broken(job, absl::StrCat("a failure of code ", failed.code()));
+  }
+  absl::Status status(static_cast<absl::StatusCode>(failed.code()), Clipped(failed.message()));
+  ErrorDetails details;
+  details.reason = Clipped(failed.reason());
+  details.field = Clipped(failed.field());
+  WorkerFailure out{
+      .status = WithDetails(std::move(status), details), .sticky = failed.sticky(), .partial = {}};
+  if (failed.has_partial()) {
+    GC_ASSIGN_OR_RETURN(out.partial, Decode(failed.partial(), job, std::move(samples)));
+  }
+  return out;
+}
+
+}  // namespace gridclock

@@ -1,0 +1,247 @@
+// Hello and orders.
+#include "proto/codec/worker.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+#include "proto/codec/values.h"
+#include "proto/types/status_page.h"
+
+namespace gridclock {
+namespace {
+
+// Room for the rest of the frame around the specs of a hello.
+constexpr std::size_t kHelloRoom = kFrameLimit - 4096;
+constexpr std::size_t kMostKernels = 4096;
+
+void Encode(const DeviceInfo& in, worker::v1::DeviceFacts* out) {
+  out->set_name(in.name);
+  out->set_kind(in.traits.kind);
+  out->set_model(in.model);
+  out->set_uuid(in.uuid);
+  out->set_level(in.level);
+  out->set_units(in.units);
+  out->set_memory_bytes(in.memory_bytes);
+  out->set_memory_bandwidth(in.memory_bandwidth);
+  out->set_launch_floor_ns(in.launch_floor_ns);
+  out->set_clock_step_ns(in.clock_step_ns);
+  out->set_sm(in.traits.sm);
+}
+
+bool IsAmount(double value) {
+  return std::isfinite(value) && value >= 0;
+}
+
+absl::StatusOr<DeviceInfo> DecodeFacts(const worker::v1::DeviceFacts& in) {
+  if (in.name().empty() || in.kind().empty() || in.units() < 1) {
+    return absl::InvalidArgumentError("a hello must name its device, kind and units");
+  }
+  if (!IsAmount(in.memory_bandwidth()) || !IsAmount(in.launch_floor_ns()) ||
+      !IsAmount(in.clock_step_ns())) {
+    return absl::InvalidArgumentError("a hello brings device facts that are not finite numbers");
+  }
+  return DeviceInfo{.name = in.name(),
+                    .traits = {.kind = in.kind(), .sm = in.sm()},
+                    .model = in.model(),
+                    .uuid = in.uuid(),
+                    .level = in.level(),
+                    .units = in.units(),
+                    .memory_bytes = in.memory_bytes(),
+                    .memory_bandwidth = in.memory_bandwidth(),
+                    .launch_floor_ns = in.launch_floor_ns(),
+                    .clock_step_ns = in.clock_step_ns()};
+}
+
+worker::v1::Hello* BeginFrame(const WorkerHello& hello, std::vector<worker::v1::ToServer>* out) {
+  worker::v1::Hello* frame = out->emplace_back().mutable_hello();
+  frame->set_protocol(hello.protocol);
+  frame->set_role(static_cast<worker::v1::Role>(hello.role));
+  Encode(hello.device, frame->mutable_device());
+  return frame;
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<worker::v1::ToServer>> EncodeHello(const WorkerHello& hello) {
+  std::vector<worker::v1::ToServer> out;
+  worker::v1::Hello* frame = BeginFrame(hello, &out);
+  std::size_t used = 0;
+  for (const KernelSpec& spec : hello.kernels) {
+    v1::KernelSpec wire;
+    Encode(spec, &wire);
+    const std::size_t size = wire.ByteSizeLong() + 8;
+    if (size > kHelloRoom) {
+      return absl::InternalError(absl::StrCat("the words of kernel '", spec.name, "' take ", size,
+                                              " bytes; a frame holds ", kHelloRoom));
+    }
+    if (used + size > kHelloRoom) {
+      frame = BeginFrame(hello, &out);
+      used = 0;
+    }
+    used += size;
+    *frame->add_kernels() = std::move(wire);
+  }
+  frame->set_complete(true);
+  return out;
+}
+
+absl::StatusOr<bool> HelloAssembler::Add(const worker::v1::Hello& frame) {
+  if (complete_) return absl::InvalidArgumentError("a hello came after the hello had ended");
+  if (frame.protocol() != kWorkerProtocol) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the worker speaks protocol ", frame.protocol(), "; want ", kWorkerProtocol));
+  }
+  if (frame.role() != worker::v1::TRUSTED && frame.role() != worker::v1::GUEST) {
+    return absl::InvalidArgumentError(absl::StrCat("unknown worker role ", frame.role()));
+  }
+  hello_.protocol = frame.protocol();
+  hello_.role = static_cast<WorkerRole>(frame.role());
+  GC_ASSIGN_OR_RETURN(hello_.device, DecodeFacts(frame.device()));
+  if (hello_.kernels.size() + frame.kernels_size() > kMostKernels) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a hello of more than ", kMostKernels, " kernels"));
+  }
+  for (const v1::KernelSpec& spec : frame.kernels()) {
+    auto decoded = Decode(spec);
+    if (!decoded.ok()) {
+      return Annotate(decoded.status(), absl::StrCat("kernel '", spec.name(), "' of a hello"));
+    }
+    hello_.kernels.push_back(*std::move(decoded));
+  }
+  complete_ = frame.complete();
+  return complete_;
+}
+
+namespace {
+
+void Encode(const MemoryRange& in, worker::v1::Range* out) {
+  out->set_offset(in.offset);
+  out->set_size(in.size);
+}
+
+void Encode(const JobInput& in, worker::v1::Operand* out) {
+  Encode(in.value, out->mutable_spec());
+  Encode(in.memory, out->mutable_memory());
+  if (in.source == SourceKind::kGenerate) Encode(in.generator, out->mutable_generate());
+}
+
+void Encode(const JobOutput& in, worker::v1::Operand* out) {
+  Encode(in.value, out->mutable_spec());
+  Encode(in.memory, out->mutable_memory());
+  out->set_checksum(in.sink == SinkKind::kChecksum);
+  if (in.in_place_of) out->set_in_place_of(*in.in_place_of + 1);
+}
+
+}  // namespace
+
+void Encode(const Job& job, std::uint64_t generation, worker::v1::Order* out) {
+  out->Clear();
+  out->set_id(job.id);
+  out->set_generation(generation);
+  if (job.deadline != absl::InfiniteFuture()) {
+    out->set_deadline_ns(std::max<std::int64_t>(1, absl::ToUnixNanos(job.deadline)));
+  }
+  out->set_kernel(job.kernel);
+  out->set_variant(job.variant);
+  for (const JobInput& input : job.inputs) Encode(input, out->add_inputs());
+  for (const JobOutput& output : job.outputs) Encode(output, out->add_outputs());
+  for (const AttributeValue& value : job.attributes) Encode(value, out->add_attributes());
+  if (job.measure) Encode(*job.measure, out->mutable_measure());
+  out->set_verify(job.verify);
+  out->set_stream_samples(job.streamed);
+  if (job.kernel_time_limit < absl::InfiniteDuration()) {
+    out->set_kernel_time_limit_ns(absl::ToInt64Nanoseconds(job.kernel_time_limit));
+  }
+}
+
+namespace {
+
+absl::Status DecodeRange(const worker::v1::Range& in, const OperandValue& value,
+                         std::uint64_t arena_bytes, absl::string_view field, MemoryRange* out) {
+  if (in.offset() > arena_bytes || in.size() > arena_bytes - in.offset()) {
+    return WithField(
+        absl::InvalidArgumentError(absl::StrCat(field, ": ", in.size(), " bytes at ", in.offset(),
+                                                " lie outside the arena of ", arena_bytes)),
+        field);
+  }
+  if (in.offset() % kTensorAlignment != 0) {
+    return WithField(
+        absl::InvalidArgumentError(absl::StrCat(field, ": offset ", in.offset(),
+                                                " is not a multiple of ", kTensorAlignment)),
+        field);
+  }
+  if (in.size() < OperandBytes(value)) {
+    return WithField(
+        absl::InvalidArgumentError(absl::StrCat(field, ": the operand takes ", OperandBytes(value),
+                                                " bytes, its memory ", in.size())),
+        field);
+  }
+  *out = {.offset = in.offset(), .size = in.size()};
+  return absl::OkStatus();
+}
+
+absl::Status DecodeOperand(const worker::v1::Operand& in, std::uint64_t arena_bytes, int inputs,
+                           absl::string_view field, WorkerOperand* out) {
+  GC_ASSIGN_OR_RETURN(out->value, Decode(in.spec(), field));
+  GC_RETURN_IF_ERROR(DecodeRange(in.memory(), out->value, arena_bytes, field, &out->memory));
+  out->generate.reset();
+  if (in.has_generate()) {
+    GC_ASSIGN_OR_RETURN(out->generate, Decode(in.generate(), field));
+    GC_RETURN_IF_ERROR(Validate(*out->generate, out->value.tensors[0].dtype));
+  }
+  out->checksum = in.checksum();
+  out->in_place_of.reset();
+  if (in.in_place_of() == 0) return absl::OkStatus();
+  if (in.in_place_of() < 0 || in.in_place_of() > inputs) {
+    return WithField(absl::InvalidArgumentError(absl::StrCat(field, ": in place of input ",
+                                                             in.in_place_of() - 1, " of ", inputs)),
+                     field);
+  }
+  out->in_place_of = in.in_place_of() - 1;
+  return absl::OkStatus();
+}
+
+absl::Status DecodeOperands(const worker::v1::Order& order, std::uint64_t arena_bytes,
+                            WorkerOrder* out) {
+  const int inputs = order.inputs_size();
+  out->inputs.resize(inputs);
+  for (int i = 0; i < inputs; ++i) {
+    GC_RETURN_IF_ERROR(DecodeOperand(order.inputs(i), arena_bytes, 0, "inputs", &out->inputs[i]));
+  }
+  out->outputs.resize(order.outputs_size());
+  for (int i = 0; i < order.outputs_size(); ++i) {
+    GC_RETURN_IF_ERROR(
+        DecodeOperand(order.outputs(i), arena_bytes, inputs, "outputs", &out->outputs[i]));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status Decode(const worker::v1::Order& order, std::uint64_t arena_bytes, WorkerOrder* out) {
+  out->id = order.id();
+  out->generation = order.generation();
+  out->deadline =
+      order.deadline_ns() == 0 ? absl::InfiniteFuture() : absl::FromUnixNanos(order.deadline_ns());
+  out->kernel = order.kernel();
+  out->variant = order.variant();
+  GC_RETURN_IF_ERROR(DecodeOperands(order, arena_bytes, out));
+  out->attributes.resize(order.attributes_size());
+  for (int i = 0; i < order.attributes_size(); ++i) {
+    GC_ASSIGN_OR_RETURN(out->attributes[i], Decode(order.attributes(i), "attributes"));
+  }
+  out->measure.reset();
+  if (order.has_measure()) {
+    GC_ASSIGN_OR_RETURN(out->measure, Decode(order.measure()));
+  }
+  out->verify = order.verify();
+  out->stream_samples = order.stream_samples();
+  out->kernel_time_limit = order.kernel_time_limit_ns() <= 0
+                               ? absl::InfiniteDuration()
+                               : absl::Nanoseconds(order.kernel_time_limit_ns());
+  return absl::OkStatus();
+}
+
+}  // namespace gridclock

@@ -1,0 +1,116 @@
+// The private words between server and worker: messages of gridclock.worker.v1 <-> plain types.
+// Each side takes the other's frames as untrusted: what does not hold is an error, never a crash.
+#ifndef GRIDCLOCK_PROTO_CODEC_WORKER_H_
+#define GRIDCLOCK_PROTO_CODEC_WORKER_H_
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "gridclock/worker/v1/worker.pb.h"
+#include "proto/types/device.h"
+#include "proto/types/job.h"
+
+namespace gridclock {
+
+// ---- Hello: who a worker is and what it can run. ----
+
+struct WorkerHello {
+  std::uint32_t protocol = 0;
+  WorkerRole role = WorkerRole::kTrusted;
+  DeviceInfo device;
+  std::vector<KernelSpec> kernels;
+};
+
+// As frames, each within kFrameLimit. INTERNAL if one spec alone is too long for a frame.
+absl::StatusOr<std::vector<worker::v1::ToServer>> EncodeHello(const WorkerHello& hello);
+
+// Puts the frames of a hello together again.
+class HelloAssembler {
+ public:
+  // True once the hello is complete. An error (wrong protocol, bad spec, numbers that cannot be,
+  // more after the end) means that the worker must not be used.
+  absl::StatusOr<bool> Add(const worker::v1::Hello& frame);
+  const WorkerHello& hello() const { return hello_; }
+
+ private:
+  WorkerHello hello_;
+  bool complete_ = false;
+};
+
+// ---- Orders, server to worker. ----
+
+// The ranges of job.inputs and job.outputs are offsets in the arena, not in the job's block. The
+// order may be longer than a frame: then it must go as a long message.
+void Encode(const Job& job, std::uint64_t generation, worker::v1::Order* out);
+
+// One operand as the worker sees it.
+struct WorkerOperand {
+  OperandValue value;
+  MemoryRange memory;
+  std::optional<Generator> generate;
+  bool checksum = false;
+  std::optional<int> in_place_of;  // Index of the input whose buffer an output uses.
+};
+struct WorkerOrder {
+  std::uint64_t id = 0, generation = 0;
+  absl::Time deadline = absl::InfiniteFuture();
+  std::string kernel, variant;
+  std::vector<WorkerOperand> inputs, outputs;
+  std::vector<AttributeValue> attributes;
+  std::optional<MeasureOptions> measure;
+  bool verify = false;
+  bool stream_samples = false;
+  absl::Duration kernel_time_limit = absl::InfiniteDuration();
+};
+// Every range lies inside an arena of `arena_bytes`, is aligned and holds its operand. `out` is
+// overwritten; its buffers are used again.
+absl::Status Decode(const worker::v1::Order& order, std::uint64_t arena_bytes, WorkerOrder* out);
+
+// ---- Reports, worker to server. Times are CLOCK_MONOTONIC there, since the arrival here. ----
+
+// At most this many samples are in one frame.
+inline constexpr std::size_t kSamplesPerFrame = 4000;
+void EncodeSamples(std::uint64_t id, std::int64_t first, std::span<const double> samples_ns,
+                   bool warmup, worker::v1::ToServer* out);
+// Samples travel ahead of it; those in outcome.timing are left out. Phases are copied as they are.
+void EncodeDone(std::uint64_t id, std::uint64_t generation, const Outcome& outcome,
+                worker::v1::Done* out);
+// `partial` may be null: nothing was launched.
+void EncodeFailed(std::uint64_t id, std::uint64_t generation, const absl::Status& status,
+                  bool sticky, const Outcome* partial, worker::v1::Failed* out);
+
+// The samples of one job, put together from its frames. One per job in flight on the server.
+class SampleBuffer {
+ public:
+  // INVALID_ARGUMENT if a frame does not continue where the last one ended, holds a number that is
+  // no time, or brings more samples than `job` may have. Warm-up samples are checked, not kept.
+  absl::Status Add(const worker::v1::Samples& frame, const Job& job);
+  std::span<const double> samples() const { return samples_; }
+  std::vector<double> Take() { return std::move(samples_); }
+
+ private:
+  std::vector<double> samples_;
+  std::int64_t warmups_ = 0;
+};
+
+// What a worker says came of `job`, held against what it was ordered. INVALID_ARGUMENT says what
+// does not hold: the worker broke the protocol.
+absl::StatusOr<Outcome> Decode(const worker::v1::Done& done, const Job& job,
+                               std::vector<double> samples);
+
+struct WorkerFailure {
+  absl::Status status;             // Never OK.
+  bool sticky = false;             // The worker is of no more use and ends.
+  std::optional<Outcome> partial;  // What was measured before the failure.
+};
+absl::StatusOr<WorkerFailure> Decode(const worker::v1::Failed& failed, const Job& job,
+                                     std::vector<double> samples);
+
+}  // namespace gridclock
+
+#endif  // GRIDCLOCK_PROTO_CODEC_WORKER_H_
