@@ -175,7 +175,9 @@ int main(int argc, char** argv) {
   const std::span<std::byte> got = WarmBytes(size);
   ForgetPeak();
   const std::int64_t before = MemoryOf("VmRSS");
-  const auto client = Client::Connect({.server = argv[1]});
+  ClientOptions options;
+  options.server = argv[1];
+  const auto client = Client::Connect(options);
   if (!client.ok()) Quit(client.status().ToString());
   const int delay = argc == 7 && std::string(argv[5]) == "--read-delay-us" ? std::atoi(argv[6]) : 0;
   const Mover mover{.client = **client, .sent = sent, .got = got, .read_delay_us = delay};

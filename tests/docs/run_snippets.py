@@ -1,0 +1,109 @@
+#!/usr/bin/env python3
+"""Runs the commands of README.md and docs/*.md as a reader would: block after block, page by page, in
+an empty folder, against a server started for the page.
+
+Every fenced block carries a language and what it needs: cpu, gpu or container. `sh cpu` and
+`python cpu` blocks are run and must succeed; `text` shows output and must follow a command; other
+languages are read by other tests. A block finds $GRIDCLOCK_SERVER, $REPO and the programs on its
+PATH; what it exports, and the folder it changes to, hold for the next block of its page.
+
+usage: run_snippets.py [PAGE...]
+"""
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+import pages
+
+REPO = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(REPO / "tests/bench"))
+from speed.programs import Server  # noqa: E402
+
+# (page, first line of the block) -> why it is not run here, and what runs it.
+ELSEWHERE = {
+    ("README.md", "./dev demo"): "it would build and run all this again; ./dev bare-root runs it",
+    ("README.md", "./dev test"): "it is what runs this test; ./dev bare-root runs it",
+    ("README.md", "./dev up --detach"): "it leaves a server running; ./dev demo starts the same one",
+    ("CONTRIBUTING.md", "./dev test"): "it is what runs this test",
+}
+
+PROLOGUE = 'set -euo pipefail\n[ ! -e "$SNIPPET_STATE/env" ] || . "$SNIPPET_STATE/env"\n' \
+           '[ ! -e "$SNIPPET_STATE/pwd" ] || cd "$(cat "$SNIPPET_STATE/pwd")"\n'
+EPILOGUE = '\nexport -p > "$SNIPPET_STATE/env"\npwd > "$SNIPPET_STATE/pwd"\n'
+
+
+def command_of(block):
+    """The program and the text that run a block."""
+    if block.language == "python":
+        return [sys.executable, "-c", block.text]
+    return ["bash", "-c", PROLOGUE + block.text + EPILOGUE]
+
+
+def first_line(block):
+    return next((line.strip() for line in block.text.splitlines() if line.strip()), "")
+
+
+def run_block(page, block, folder, environment):
+    """None, or what went wrong."""
+    ran = subprocess.run(command_of(block), cwd=folder / "here", env=environment, timeout=300,
+                         stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    if ran.returncode == 0:
+        return None
+    return f"{page}:{block.line}: exit {ran.returncode}\n{block.text}---\n{ran.stdout}{ran.stderr}"
+
+
+def environment_of(binaries, folder, server):
+    venv = REPO / ".venv/bin"
+    return {**os.environ, "GRIDCLOCK_SERVER": server.address, "GRIDCLOCK_METRICS": server.metrics,
+            "REPO": str(REPO), "SNIPPET_STATE": str(folder),
+            "PATH": os.pathsep.join([str(binaries), str(venv), os.environ["PATH"]])}
+
+
+def run_page(page, blocks, binaries):
+    """What went wrong on one page, and how many blocks ran."""
+    runnable = [b for b in blocks if b.language in ("sh", "python") and b.kind == "cpu" and
+                (page, first_line(b)) not in ELSEWHERE]
+    if not runnable:
+        return [], 0
+    with tempfile.TemporaryDirectory() as name, Server(binaries) as server:
+        folder = pathlib.Path(name)
+        (folder / "here").mkdir()
+        environment = environment_of(binaries, folder, server)
+        for count, block in enumerate(runnable, 1):
+            problem = run_block(page, block, folder, environment)
+            if problem:
+                return [problem], count
+    return [], len(runnable)
+
+
+def check_page(page, binaries):
+    text = (REPO / page).read_text()
+    blocks = pages.blocks_of(text)
+    problems = [f"{page}:{line}: {what}" for line, what in (*pages.untagged(blocks), *pages.orphans(blocks))]
+    problems += [f"{page}: the link {target} leads nowhere" for target in pages.dead_links(REPO / page, text)]
+    if problems:
+        return problems, 0
+    return run_page(page, blocks, binaries)
+
+
+def all_pages():
+    top = [name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md", "ARCHITECTURE.md") if (REPO / name).exists()]
+    return top + sorted(str(p.relative_to(REPO)) for p in (REPO / "docs").glob("*.md"))
+
+
+def main():
+    binaries = pathlib.Path(os.environ.get("GRIDCLOCK_BIN", REPO / "build/dev/bin")).resolve()
+    failed, total = False, 0
+    for page in sys.argv[1:] or all_pages():
+        problems, count = check_page(page, binaries)
+        total += count
+        failed = failed or bool(problems)
+        print(f"{page}: {count} blocks run" + "".join(f"\n{p}" for p in problems), flush=True)
+    print(f"snippets: {total} blocks run")
+    return 1 if failed or (total == 0 and not sys.argv[1:]) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,39 @@
+"""The runner of snippets finds what a page must not have."""
+import pathlib
+import unittest
+
+import pages
+
+
+class Blocks(unittest.TestCase):
+    def test_tags_and_text(self):
+        blocks = pages.blocks_of("Run\n\n```sh cpu\ngridclock list\n```\n\n- item\n  ```text cpu\n  square\n  ```\n")
+        self.assertEqual([(b.line, b.language, b.kind, b.text) for b in blocks],
+                         [(3, "sh", "cpu", "gridclock list\n"), (8, "text", "cpu", "square\n")])
+
+    def test_a_longer_fence_holds_a_shorter_one(self):
+        blocks = pages.blocks_of("````md cpu\n```sh\n```\n````\n")
+        self.assertEqual([b.text for b in blocks], ["```sh\n```\n"])
+
+    def test_unclosed(self):
+        with self.assertRaisesRegex(ValueError, "line 2: the fence is never closed"):
+            pages.blocks_of("\n```sh cpu\nls\n")
+
+    def test_untagged(self):
+        blocks = pages.blocks_of("```\nx\n```\n```sh\nls\n```\n```sh cpu\nls\n```\n")
+        self.assertEqual([line for line, _ in pages.untagged(blocks)], [1, 4])
+
+    def test_output_needs_a_command(self):
+        early = pages.blocks_of("```text cpu\nx\n```\n```sh cpu\nls\n```\n")
+        late = pages.blocks_of("```sh cpu\nls\n```\n```text cpu\nx\n```\n")
+        self.assertEqual([line for line, _ in pages.orphans(early)], [1])
+        self.assertEqual(list(pages.orphans(late)), [])
+
+    def test_links(self):
+        page = pathlib.Path(__file__)
+        text = "[a](pages.py) [b](none.md) [c](https://example.com/x) [d](#here)\n```sh cpu\n[e](no.md)\n```\n"
+        self.assertEqual(list(pages.dead_links(page, text)), ["none.md"])
+
+
+if __name__ == "__main__":
+    unittest.main()
