@@ -1,0 +1,84 @@
+#!/usr/bin/env python3
+"""Writes docs/benchmarks.md from the measurements in tests/bench/results/.
+
+usage: report.py [--check]    --check: fail where the page is not what the measurements say
+"""
+import json
+import pathlib
+import statistics
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PAGE = ROOT / "docs/benchmarks.md"
+RESULTS = ROOT / "tests/bench/results"
+
+HEAD = """# Speed
+
+<!-- Written by tests/bench/report.py from tests/bench/results; do not edit. -->
+
+`./dev bench` measures these goals and `./dev bench --check` fails where one is missed. Ratios are taken
+within one run, from interleaved rounds; the figure is the median of the rounds. Absolute figures are
+those of one machine on one day and are shown only to explain the ratios.
+
+- *echo*: an empty gRPC callback service in C++, 64 bytes, over TCP on loopback.
+- *hop*: half the round trip of one byte over two pipes between processes pinned to different CPUs.
+- *raw TCP*: one process writes, another reads, 1 MiB at a time, between buffers already in memory.
+- Times of bulk are those of the bytes: what the server spent between the last byte in and the first
+  byte out (queue, kernel, checksum) is taken off. All bytes are compared, or their checksum is.
+"""
+
+
+def figure(value):
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    return str(value)
+
+
+def span(samples):
+    if len(samples) < 4:
+        return f"{figure(min(samples))} .. {figure(max(samples))}" if samples else ""
+    quartiles = statistics.quantiles(samples, n=4)
+    return f"{figure(quartiles[0])} .. {figure(quartiles[2])}"
+
+
+def row(line):
+    wanted = "" if line["informative"] else f"{line['op']} {line['bound']:g}{line['unit']}"
+    measured = line["skipped"] if line["measured"] is None else figure(float(line["measured"])) + line["unit"]
+    return (f"| `{line['name']}` | {line['what']} | {wanted} | {measured} | {span(line['samples'])} | "
+            f"{len(line['samples'])} | {line['verdict']} |")
+
+
+def behind(line):
+    """The medians of the figures that the samples were made of."""
+    medians = [f"{key} {figure(float(statistics.median(values)))}" for key, values in line["extra"].items()
+               if values and all(isinstance(v, (int, float)) for v in values)]
+    return f"- `{line['name']}`: {', '.join(medians)}" if medians else None
+
+
+def section(data):
+    libraries = ", ".join(f"{name} {version}" for name, version in data["libraries"].items())
+    lines = [f"## {data['date']}, commit {data['commit']}", "", f"{data['cpus']} CPUs; {libraries}.", "",
+             "| goal | what | wanted | median | quartiles | rounds | |", "| --- | --- | --- | --- | --- | --- | --- |"]
+    lines += [row(line) for line in data["lines"]]
+    lines += ["", "Behind them, medians:", ""] + [b for b in map(behind, data["lines"]) if b]
+    return "\n".join(lines) + "\n"
+
+
+def page():
+    measured = [json.loads(path.read_text()) for path in sorted(RESULTS.glob("*.json"))]
+    measured.sort(key=lambda data: data["date"], reverse=True)
+    return "\n".join([HEAD, *map(section, measured)])
+
+
+def main():
+    if "--check" in sys.argv[1:]:
+        same = PAGE.exists() and PAGE.read_text() == page()
+        print("docs/benchmarks.md is what the measurements say" if same else
+              "docs/benchmarks.md is not what the measurements say: run tests/bench/report.py")
+        return 0 if same else 1
+    PAGE.write_text(page())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
