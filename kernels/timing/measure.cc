@@ -1,0 +1,288 @@
+#include "kernels/timing/measure.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+#include "kernels/timing/statistics.h"
+
+namespace gridclock {
+namespace {
+
+constexpr absl::Duration kWindow = absl::Milliseconds(20);
+constexpr std::size_t kFlatWindows = 3;
+constexpr double kFlatWithin = 0.01;
+constexpr absl::Duration kReportEvery = absl::Milliseconds(50);
+constexpr std::size_t kReportAtMost = 4000;
+constexpr std::int64_t kEventPairWarmups = 5;
+// Launches by the second method, where a device has two that must agree.
+constexpr int kAgreementLaunches = 11;
+
+bool IsTeaching(Method method) {
+  return method == Method::kHostNoSync || method == Method::kHostSync ||
+         method == Method::kEventPair;
+}
+
+bool Has(const Device& device, Method method) {
+  const auto methods = device.methods();
+  return std::find(methods.begin(), methods.end(), method) != methods.end();
+}
+
+// One measurement under way.
+class Run {
+ public:
+  Run(Device& device, const MeasureOptions& options, const Target& target,
+      const Surroundings& around)
+      : device_(device), options_(options), target_(target), around_(around) {}
+
+  absl::StatusOr<Measurement> Go();
+
+ private:
+  absl::StatusOr<double> Launch(Method method);
+  absl::Status WarmUp();
+  absl::Status WarmUpTimes(std::int64_t times);
+  absl::StatusOr<double> Window();
+  absl::Status TakeSample();
+  absl::Status SampleUntilRule();
+  absl::Status SampleBySchedule();
+  bool RuleSaysStop(absl::Time started);
+  bool NarrowEnough();
+  bool Interrupted();
+  void Report(bool all);
+  absl::Status CheckAgreement();
+  void Finish();
+  void Raise(Flag flag) { out_.flags.push_back(flag); }
+
+  Device& device_;
+  const MeasureOptions& options_;
+  const Target& target_;
+  const Surroundings& around_;
+  Measurement out_;
+  absl::Duration kernel_time_;
+  std::int64_t windows_ = 0;
+  std::size_t reported_ = 0;
+  absl::Time last_report_;
+  std::size_t next_check_ = 0;
+};
+
+absl::StatusOr<double> Run::Launch(Method method) {
+  GC_RETURN_IF_ERROR(target_.prepare());
+  GC_RETURN_IF_ERROR(device_.PrepareCache(options_.l2));
+  GC_ASSIGN_OR_RETURN(const TimedLaunch timed, device_.Time(method, target_.launch));
+  if (out_.launches++ == 0) out_.first_start_ns = timed.host_start_ns;
+  out_.last_end_ns = timed.host_end_ns;
+  kernel_time_ += absl::Nanoseconds(timed.host_end_ns - timed.host_start_ns);
+  return timed.duration_ns;
+}
+
+bool Run::Interrupted() {
+  if (!out_.interruption.ok()) return true;
+  if (around_.cancelled()) {
+    out_.interruption = absl::CancelledError("cancelled while measuring");
+  } else if (kernel_time_ >= around_.kernel_time_limit) {
+    out_.interruption =
+        WithReason(absl::DeadlineExceededError(absl::StrCat(
+                       "all launches together took ", absl::FormatDuration(kernel_time_),
+                       "; the limit is ", absl::FormatDuration(around_.kernel_time_limit))),
+                   "KERNEL_TIME_LIMIT");
+  } else if (around_.clock.Now() >= around_.deadline) {
+    out_.interruption = absl::DeadlineExceededError("the deadline passed while measuring");
+  }
+  return !out_.interruption.ok();
+}
+
+// Launches for 20 ms, at least once; the median of their times.
+absl::StatusOr<double> Run::Window() {
+  const absl::Time end = around_.clock.Now() + kWindow;
+  std::vector<double> times;
+  do {
+    GC_ASSIGN_OR_RETURN(times.emplace_back(), Launch(options_.method));
+    ++out_.timing.warmups;
+  } while (around_.clock.Now() < end && !Interrupted());
+  return Median(times);
+}
+
+absl::Status Run::WarmUp() {
+  if (options_.method == Method::kHostSync || options_.method == Method::kHostNoSync) {
+    return absl::OkStatus();  // What is taught here is that the first call counts.
+  }
+  if (options_.method == Method::kEventPair) return WarmUpTimes(kEventPairWarmups);
+  const absl::Time limit = around_.clock.Now() + options_.warmup_limit;
+  std::vector<double> medians;
+  while (around_.clock.Now() < limit && !Interrupted()) {
+    GC_ASSIGN_OR_RETURN(medians.emplace_back(), Window());
+    around_.on_samples(windows_++, std::span(&medians.back(), 1), true);
+    if (medians.size() > kFlatWindows) medians.erase(medians.begin());
+    const auto [low, high] = std::minmax_element(medians.begin(), medians.end());
+    if (medians.size() == kFlatWindows && *high - *low <= kFlatWithin * *low) {
+      out_.timing.warmup_flat = true;
+      break;
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Run::WarmUpTimes(std::int64_t times) {
+  for (std::int64_t i = 0; i < times && !Interrupted(); ++i) {
+    GC_RETURN_IF_ERROR(Launch(options_.method).status());
+    ++out_.timing.warmups;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Run::TakeSample() {
+  GC_ASSIGN_OR_RETURN(out_.timing.samples_ns.emplace_back(), Launch(options_.method));
+  Report(/*all=*/false);
+  return absl::OkStatus();
+}
+
+bool Run::NarrowEnough() {
+  const auto interval = RelativeInterval(Summarise(out_.timing.samples_ns, options_.confidence));
+  return interval && *interval <= options_.relative_interval;
+}
+
+bool Run::RuleSaysStop(absl::Time started) {
+  const std::size_t n = out_.timing.samples_ns.size();
+  const bool enough = static_cast<std::int64_t>(n) >= options_.min_samples;
+  if (enough && n >= next_check_) {
+    // Sorting all samples after each would cost more than taking them.
+    next_check_ = n + std::max<std::size_t>(1, n / 10);
+    out_.timing.stop = StopReason::kInterval;
+    if (NarrowEnough()) return true;
+  }
+  out_.timing.stop = StopReason::kMaxSamples;
+  if (static_cast<std::int64_t>(n) >= options_.max_samples) return true;
+  out_.timing.stop = StopReason::kBudget;
+  return around_.clock.Now() - started >= options_.budget;
+}
+
+absl::Status Run::SampleUntilRule() {
+  const absl::Time started = around_.clock.Now();
+  // Also when interrupted while warming up: a result is never empty.
+  do {
+    GC_RETURN_IF_ERROR(TakeSample());
+  } while (!RuleSaysStop(started) && !Interrupted());
+  return absl::OkStatus();
+}
+
+absl::Status Run::SampleBySchedule() {
+  const Schedule& schedule = *options_.schedule;
+  out_.timing.stop = StopReason::kSchedule;
+  for (std::int64_t round = 0; round < schedule.repeat && !Interrupted(); ++round) {
+    GC_RETURN_IF_ERROR(WarmUpTimes(schedule.wait));
+    GC_RETURN_IF_ERROR(WarmUpTimes(schedule.warmup));
+    for (std::int64_t i = 0; i < schedule.active && !Interrupted(); ++i) {
+      GC_RETURN_IF_ERROR(TakeSample());
+    }
+  }
+  return out_.timing.samples_ns.empty() ? TakeSample() : absl::OkStatus();
+}
+
+void Run::Report(bool all) {
+  const std::span<const double> samples(out_.timing.samples_ns);
+  const absl::Time now = around_.clock.Now();
+  const bool due =
+      now - last_report_ >= kReportEvery || samples.size() - reported_ >= kReportAtMost;
+  if (!due && !all) return;
+  last_report_ = now;
+  if (reported_ == samples.size()) return;
+  around_.on_samples(static_cast<std::int64_t>(reported_), samples.subspan(reported_), false);
+  reported_ = samples.size();
+}
+
+// The isolated time holds what a launch costs, the device's own does not: the floor of an empty
+// launch is taken off before they are compared.
+absl::Status Run::CheckAgreement() {
+  const Method method = options_.method;
+  if (method != Method::kIsolated && method != Method::kDeviceTime) return absl::OkStatus();
+  if (!Has(device_, Method::kIsolated) || !Has(device_, Method::kDeviceTime)) {
+    return absl::OkStatus();
+  }
+  const bool isolated = method == Method::kIsolated;
+  std::vector<double> others;
+  for (int i = 0; i < kAgreementLaunches && !Interrupted(); ++i) {
+    GC_ASSIGN_OR_RETURN(others.emplace_back(),
+                        Launch(isolated ? Method::kDeviceTime : Method::kIsolated));
+  }
+  if (others.empty()) return absl::OkStatus();
+  const double mine = Median(out_.timing.samples_ns), other = Median(others);
+  const double device_ns = isolated ? other : mine;
+  const double isolated_ns = (isolated ? mine : other) - device_.info().launch_floor_ns;
+  const double allowed = std::max(500.0, 0.03 * device_ns);
+  if (std::abs(isolated_ns - device_ns) > allowed) Raise(Flag::kSuspect);
+  return absl::OkStatus();
+}
+
+void Describe(const Device& device, const Target& target, Timing* timing) {
+  if (timing->method == Method::kIsolated) {
+    timing->method_floor_ns = device.info().launch_floor_ns;
+  }
+  const auto roofline = device.RooflineOf(target.bytes, target.flops, timing->l2);
+  timing->roofline_ns = roofline.ns;
+  timing->roofline_basis = roofline.basis;
+}
+
+void Run::Finish() {
+  Timing& timing = out_.timing;
+  timing.statistics = Summarise(timing.samples_ns, options_.confidence);
+  Describe(device_, target_, &timing);
+  if (timing.statistics.median < timing.roofline_ns) Raise(Flag::kImpossible);
+  if (!NarrowEnough()) Raise(Flag::kNoisy);
+  if (!out_.interruption.ok()) {
+    timing.stop = StopReason::kInterrupted;
+    Raise(Flag::kInterrupted);
+  }
+  if (IsTeaching(options_.method)) Raise(Flag::kTeachingMethod);
+  std::sort(out_.flags.begin(), out_.flags.end());
+}
+
+absl::StatusOr<Measurement> Run::Go() {
+  out_.timing.method = options_.method;
+  out_.timing.l2 = options_.l2;
+  const Conditions before = device_.Observe();
+  if (!options_.schedule) GC_RETURN_IF_ERROR(WarmUp());
+  last_report_ = around_.clock.Now();
+  GC_RETURN_IF_ERROR(options_.schedule ? SampleBySchedule() : SampleUntilRule());
+  Report(/*all=*/true);
+  GC_RETURN_IF_ERROR(CheckAgreement());
+  const Conditions after = device_.Observe();
+  if (before.throttled || after.throttled) Raise(Flag::kThrottled);
+  if (before.shared || after.shared) Raise(Flag::kSharedDevice);
+  Finish();
+  return std::move(out_);
+}
+
+}  // namespace
+
+absl::StatusOr<Measurement> LaunchOnce(Device& device, const Target& target) {
+  GC_RETURN_IF_ERROR(target.prepare());
+  GC_ASSIGN_OR_RETURN(const TimedLaunch timed, device.Time(Method::kIsolated, target.launch));
+  Measurement out;
+  out.launches = 1;
+  out.first_start_ns = timed.host_start_ns;
+  out.last_end_ns = timed.host_end_ns;
+  const double ns = timed.duration_ns;
+  out.timing.samples_ns = {ns};
+  Statistics& statistics = out.timing.statistics;
+  for (double* value : {&statistics.median, &statistics.min, &statistics.max, &statistics.q1,
+                        &statistics.q3, &statistics.mean}) {
+    *value = ns;
+  }
+  Describe(device, target, &out.timing);
+  if (ns < out.timing.roofline_ns) out.flags.push_back(Flag::kImpossible);
+  return out;
+}
+
+absl::StatusOr<Measurement> Measure(Device& device, const MeasureOptions& options,
+                                    const Target& target, const Surroundings& surroundings) {
+  if (!Has(device, options.method)) {
+    return WithField(absl::InvalidArgumentError(absl::StrCat(
+                         "measure.method: device '", device.info().name, "' cannot time by method ",
+                         static_cast<int>(options.method))),
+                     "measure.method");
+  }
+  return Run(device, options, target, surroundings).Go();
+}
+
+}  // namespace gridclock

@@ -1,0 +1,61 @@
+// The timing engine: warm up until flat, sample until a rule says stop, tell what the numbers are
+// worth. For any Device. docs/timing.md explains the rules.
+#ifndef GRIDCLOCK_KERNELS_TIMING_MEASURE_H_
+#define GRIDCLOCK_KERNELS_TIMING_MEASURE_H_
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/statusor.h"
+#include "base/clock.h"
+#include "kernels/device/device.h"
+#include "proto/types/measure.h"
+
+namespace gridclock {
+
+// What is measured, and what one launch of it moves and computes.
+struct Target {
+  // One launch. It may be asynchronous; the device waits for its end.
+  absl::FunctionRef<absl::Status()> launch;
+  // Before every launch, outside the timed window: in-place and inout buffers get the submitted
+  // values back, outputs that will be checked are poisoned.
+  absl::FunctionRef<absl::Status()> prepare;
+  std::int64_t bytes = 0, flops = 0;
+};
+
+// What ends a measurement from outside, and who watches it.
+struct Surroundings {
+  const Clock& clock;
+  absl::Time deadline = absl::InfiniteFuture();
+  absl::Duration kernel_time_limit = absl::InfiniteDuration();  // Of all launches together.
+  // Asked between launches: true ends the measurement. Must be cheap.
+  absl::FunctionRef<bool()> cancelled;
+  // Samples as they are taken, each once and in order, about every 50 ms; `first` is the index of
+  // the first. While warming up: one per window, its median.
+  absl::FunctionRef<void(std::int64_t first, std::span<const double> samples, bool warmup)>
+      on_samples;
+};
+
+struct Measurement {
+  Timing timing;            // At least one sample.
+  std::vector<Flag> flags;  // Ascending, each once.
+  std::int64_t launches = 0;
+  std::int64_t first_start_ns = 0, last_end_ns = 0;  // Of all launches, CLOCK_MONOTONIC.
+  // Why it was interrupted: CANCELLED, or DEADLINE_EXCEEDED (reason KERNEL_TIME_LIMIT where it was
+  // that). OK otherwise. The timing holds what was measured until then.
+  absl::Status interruption;
+};
+
+// One launch, timed by the isolated method: stop SINGLE_LAUNCH, no interval; NOISY and SUSPECT do
+// not apply. The device's conditions are not observed: that takes longer than a small kernel.
+absl::StatusOr<Measurement> LaunchOnce(Device& device, const Target& target);
+
+// INVALID_ARGUMENT if the device does not have the method; the launch's own error if one fails.
+absl::StatusOr<Measurement> Measure(Device& device, const MeasureOptions& options,
+                                    const Target& target, const Surroundings& surroundings);
+
+}  // namespace gridclock
+
+#endif  // GRIDCLOCK_KERNELS_TIMING_MEASURE_H_

@@ -1,0 +1,33 @@
+// What a list of samples says.
+#ifndef GRIDCLOCK_KERNELS_TIMING_STATISTICS_H_
+#define GRIDCLOCK_KERNELS_TIMING_STATISTICS_H_
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <utility>
+
+#include "proto/types/measure.h"
+
+namespace gridclock {
+
+// Fewer samples cannot tell a 99th percentile: with 459, the chance that all of them lie below it
+// is 1 %.
+inline constexpr std::size_t kSamplesForP99 = 459;
+
+// Ranks (from 1) of the two order statistics of n samples that hold the median between them with
+// at least this confidence, whatever the distribution; none if n samples cannot.
+std::optional<std::pair<std::int64_t, std::int64_t>> MedianRanks(std::int64_t n, double confidence);
+
+// `samples` MUST NOT be empty. Quartiles lie between samples by linear interpolation; the standard
+// deviation is that of a sample (n - 1), 0 for one.
+Statistics Summarise(std::span<const double> samples, double confidence);
+
+double Median(std::span<const double> samples);
+
+// Width of the median's interval over the median; none without an interval.
+std::optional<double> RelativeInterval(const Statistics& statistics);
+
+}  // namespace gridclock
+
+#endif  // GRIDCLOCK_KERNELS_TIMING_STATISTICS_H_
