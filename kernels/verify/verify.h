@@ -16,32 +16,34 @@
 
 namespace gridclock {
 
-// |got - want| may be at most relative * scale + absolute, where scale is |want|, or the sum of the
-// terms' magnitudes where the reference gives it.
+// |got - want| may be at most rounding * |want| + accumulation * scale + absolute, where scale is
+// |want|, or the sum of the terms' magnitudes where the reference gives it.
 struct Tolerance {
-  double relative = 0;
+  double rounding = 0;
+  double accumulation = 0;
   double absolute = 0;
 };
 
-// For one output of dtype `out`, computed from inputs of which the least precise is `in`, with
-// `accumulation` roundings of the accumulator's type. Integers and bool must be exact.
-//   relative = 2 u(out) + 4 (1 + c) u(acc),   c = accumulation
-//   absolute = the least normal number of `out`: below it a flush to zero is legal
-// u is the unit roundoff. acc is f64 for f64 and f32 for everything narrower. 2 u(out): the
-// rounding of the result and of what the variant may round on its way. 4 u(acc) for each step: a
-// multiply, an add, and a function (exp, tanh) good to two units.
+// For one output of dtype `out` in whose elements `accumulation` roundings add up. Integers and
+// bool must be exact. With u the unit roundoff of a type, and acc the type that sums are kept in
+// (f64 for f64, f32 for all narrower ones):
+//   rounding      2 u(out): the result's own, and one on the way
+//   accumulation  4 (4 + c) u(acc), c = `accumulation`: each step multiplies and adds; functions
+//                 (exp, tanh) are good to some units in the last place
+//   absolute      the least normal number of f64, f32, bf16, below which a flush to zero is legal;
+//                 two steps of the subnormals of f16 and the f8 types, which are not flushed
 Tolerance ToleranceFor(DType out, std::int64_t accumulation);
 
-// How one element compares. error <= 1 passes; NaN equals NaN, an infinity the same infinity; a
-// result beyond the range of `dtype` may be infinite; a finite number near it may be too.
+// How one element compares. NaN equals NaN, an infinity the same infinity. Where the wanted number
+// and its tolerance reach beyond the largest of `dtype`, the same infinity will do, or the largest
+// number where the type saturates (f8).
 struct Comparison {
-  double error = 0;  // |got - want| / tolerance; infinity where only one of them is a number.
+  double error = 0;  // |got - want| over the tolerance; infinity where they cannot be compared.
   double tolerance = 0;
   bool ok() const { return error <= 1; }
 };
 Comparison Compare(double got, double want, double scale, DType dtype, const Tolerance& tolerance);
 
-// Host memory of one operand: one pointer per tensor, as OperandView has them.
 struct VerifyOptions {
   // More elements times accumulation than this, and a random subset of the units is checked.
   std::int64_t most_terms = std::int64_t{1} << 36;
@@ -62,9 +64,6 @@ absl::StatusOr<Verification> Verify(const KernelDef& def, const Binding& binding
 // Fills an operand from a generator, tensors of a list one after the other as one run of elements.
 // The same bytes as Generate() on one thread.
 void GenerateOperand(const Generator& generator, const OperandView& operand, Threads& threads);
-
-// Element `index` of a tensor as a double.
-double LoadAsDouble(DType dtype, const void* data, std::int64_t index);
 
 }  // namespace gridclock
 

@@ -1,0 +1,68 @@
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include "kernels/verify/verify.h"
+
+namespace gridclock {
+namespace {
+
+struct Precision {
+  double unit = 0;      // Unit roundoff: half a step at 1.
+  double absolute = 0;  // What cannot be told from zero.
+  double most = 0;      // The largest finite number; 0 of types that must be exact.
+  bool saturates = false;
+};
+
+Precision PrecisionOf(DType dtype) {
+  switch (dtype) {
+    case DType::kF64:
+      return {0x1p-53, 0x1p-1022, std::numeric_limits<double>::max(), false};
+    case DType::kF32:
+      return {0x1p-24, 0x1p-126, std::numeric_limits<float>::max(), false};
+    case DType::kBF16:
+      return {0x1p-8, 0x1p-126, 0x1.FEp127, false};
+    case DType::kF16:
+      return {0x1p-11, 0x1p-23, 65504, false};
+    case DType::kF8E4M3:
+      return {0x1p-4, 0x1p-8, 448, true};
+    case DType::kF8E5M2:
+      return {0x1p-3, 0x1p-15, 57344, true};
+    default:
+      return {};
+  }
+}
+
+constexpr double kNever = std::numeric_limits<double>::infinity();
+
+Comparison Exactly(bool equal, double tolerance) {
+  return {.error = equal ? 0 : kNever, .tolerance = tolerance};
+}
+
+}  // namespace
+
+Tolerance ToleranceFor(DType out, std::int64_t accumulation) {
+  const Precision precision = PrecisionOf(out);
+  if (precision.most == 0) return {};
+  const double accumulator = PrecisionOf(out == DType::kF64 ? DType::kF64 : DType::kF32).unit;
+  return {.rounding = 2 * precision.unit,
+          .accumulation = 4 * (4 + static_cast<double>(accumulation)) * accumulator,
+          .absolute = precision.absolute};
+}
+
+Comparison Compare(double got, double want, double scale, DType dtype, const Tolerance& tolerance) {
+  if (std::isnan(want) || std::isnan(got)) return Exactly(std::isnan(want) && std::isnan(got), 0);
+  if (got == want) return Exactly(true, 0);
+  const Precision precision = PrecisionOf(dtype);
+  const double allowed = tolerance.rounding * std::abs(want) +
+                         tolerance.accumulation * std::abs(scale) + tolerance.absolute;
+  const bool overflows = precision.most != 0 && std::abs(want) + allowed >= precision.most;
+  if (overflows && std::signbit(got) == std::signbit(want) &&
+      (std::isinf(got) || (precision.saturates && std::abs(got) == precision.most))) {
+    return Exactly(true, allowed);
+  }
+  if (std::isinf(want) || std::isinf(got) || !(allowed > 0)) return Exactly(false, allowed);
+  return {.error = std::abs(got - want) / allowed, .tolerance = allowed};
+}
+
+}  // namespace gridclock
