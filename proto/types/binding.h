@@ -29,7 +29,7 @@ class Binding final : public Scope {
  public:
   // In the order of the spec's operands. For `inout` operands the input's value stands in both.
   std::vector<OperandValue> inputs;
-  std::vector<OperandValue> outputs;   // `inout` inputs first, in order, then the outputs proper.
+  std::vector<OperandValue> outputs;  // `inout` inputs first, in order, then the outputs proper.
   std::vector<AttributeValue> attributes;  // In the order of the spec, defaults filled in.
   std::vector<std::pair<std::string, std::int64_t>> dims;  // Of operands that are no lists.
   std::vector<std::pair<std::string, Shape>> runs;
@@ -62,8 +62,8 @@ absl::StatusOr<Binding> Bind(const KernelSpec& spec, const std::vector<NamedOper
 
 // What a variant may ask of a device in its `when`.
 struct DeviceTraits {
-  std::string kind;       // "cpu" or "cuda".
-  std::int64_t sm = 0;    // Compute capability, 90; 0 on a CPU.
+  std::string kind;     // "cpu" or "cuda".
+  std::int64_t sm = 0;  // Compute capability, 90; 0 on a CPU.
 };
 
 // The variant that a call gets: the one named, or the last that fits. NOT_FOUND if no variant of

@@ -1,9 +1,6 @@
 #include "proto/types/convert.h"
 
-#include <cmath>
 #include <cstring>
-#include <limits>
-#include <type_traits>
 
 namespace gridclock {
 namespace {
@@ -18,17 +15,6 @@ T Load(const void* data, std::int64_t index) {
 template <typename T>
 void Store(void* data, std::int64_t index, T value) {
   std::memcpy(static_cast<char*>(data) + index * std::int64_t{sizeof(T)}, &value, sizeof(T));
-}
-
-// Toward zero and saturated. 2^bits is exact in a double where the largest value itself is not.
-template <typename T>
-T ToInteger(double value) {
-  constexpr double kBeyond = 2.0 * static_cast<double>(std::numeric_limits<T>::max() / 2 + 1);
-  if (std::isnan(value)) return 0;
-  if (value >= kBeyond) return std::numeric_limits<T>::max();
-  constexpr double kLowest = static_cast<double>(std::numeric_limits<T>::min());
-  if (value <= kLowest) return std::numeric_limits<T>::min();
-  return static_cast<T>(value);
 }
 
 }  // namespace
@@ -84,21 +70,21 @@ void StoreFromDouble(DType dtype, void* data, std::int64_t index, double value) 
     case DType::kF8E5M2:
       return Store(data, index, F8E5M2FromDouble(value));
     case DType::kI64:
-      return Store(data, index, ToInteger<std::int64_t>(value));
+      return Store(data, index, IntegerFromDouble<std::int64_t>(value));
     case DType::kI32:
-      return Store(data, index, ToInteger<std::int32_t>(value));
+      return Store(data, index, IntegerFromDouble<std::int32_t>(value));
     case DType::kI16:
-      return Store(data, index, ToInteger<std::int16_t>(value));
+      return Store(data, index, IntegerFromDouble<std::int16_t>(value));
     case DType::kI8:
-      return Store(data, index, ToInteger<std::int8_t>(value));
+      return Store(data, index, IntegerFromDouble<std::int8_t>(value));
     case DType::kU64:
-      return Store(data, index, ToInteger<std::uint64_t>(value));
+      return Store(data, index, IntegerFromDouble<std::uint64_t>(value));
     case DType::kU32:
-      return Store(data, index, ToInteger<std::uint32_t>(value));
+      return Store(data, index, IntegerFromDouble<std::uint32_t>(value));
     case DType::kU16:
-      return Store(data, index, ToInteger<std::uint16_t>(value));
+      return Store(data, index, IntegerFromDouble<std::uint16_t>(value));
     case DType::kU8:
-      return Store(data, index, ToInteger<std::uint8_t>(value));
+      return Store(data, index, IntegerFromDouble<std::uint8_t>(value));
     case DType::kBool:
       return Store(data, index, std::uint8_t{value != 0});
   }

@@ -11,6 +11,7 @@
 
 #include <bit>
 #include <cstdint>
+#include <limits>
 
 #include "proto/types/dtype.h"
 
@@ -106,6 +107,18 @@ constexpr float F8E4M3ToFloat(std::uint8_t bits) {
 }
 constexpr float F8E5M2ToFloat(std::uint8_t bits) {
   return DecodeSmallFloat<kF8E5M2Layout>(bits);
+}
+
+// Toward zero, saturated; NaN becomes 0.
+template <typename T>
+constexpr T IntegerFromDouble(double value) {
+  using Limits = std::numeric_limits<T>;
+  // One beyond the largest value: a power of two, which a double holds where max() may not fit.
+  constexpr double kBeyond = 2.0 * static_cast<double>(Limits::max() / 2 + 1);
+  if (value != value) return 0;
+  if (value >= kBeyond) return Limits::max();
+  if (value <= static_cast<double>(Limits::min())) return Limits::min();
+  return static_cast<T>(value);
 }
 
 // Element `index` of an array of `dtype`, which needs no alignment. 64-bit integers beyond 2^53 are

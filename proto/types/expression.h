@@ -16,19 +16,32 @@ namespace gridclock {
 // A node of an expression. Plain data: copyable, comparable.
 struct Expr {
   enum class Op : std::uint8_t {
-    kInt,     // value
-    kName,    // name: a dimension, an attribute, a dtype variable, or a word of an enum attribute
-    kDType,   // dtype
-    kCall,    // name(args...)
-    kNot, kNegate,
-    kOr, kAnd, kEq, kNe, kLt, kLe, kGt, kGe, kAdd, kSub, kMul, kDiv, kMod,
+    kInt,    // value
+    kName,   // name: a dimension, an attribute, a dtype variable, or a word of an enum attribute
+    kDType,  // dtype
+    kCall,   // name(args...)
+    kNot,
+    kNegate,
+    kOr,
+    kAnd,
+    kEq,
+    kNe,
+    kLt,
+    kLe,
+    kGt,
+    kGe,
+    kAdd,
+    kSub,
+    kMul,
+    kDiv,
+    kMod,
     kChoose,  // args[0] ? args[1] : args[2]
   };
   Op op = Op::kInt;
   std::int64_t value = 0;
-  std::string name;
+  std::string name = {};
   DType dtype = DType::kF32;
-  std::vector<Expr> args;
+  std::vector<Expr> args = {};
   friend bool operator==(const Expr&, const Expr&) = default;
 };
 

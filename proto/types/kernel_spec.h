@@ -25,11 +25,11 @@ struct Dim {
     kChoose,  // "ta ? [K, M] : [M, K]": expr decides between yes and no
   };
   Kind kind = Kind::kExpr;
-  Expr expr;
-  std::string name;
-  std::string at;
-  std::string swap_i, swap_j;
-  std::vector<Dim> yes, no;
+  Expr expr = {};
+  std::string name = {};
+  std::string at = {};
+  std::string swap_i = {}, swap_j = {};
+  std::vector<Dim> yes = {}, no = {};
   friend bool operator==(const Dim&, const Dim&) = default;
 };
 
@@ -75,9 +75,9 @@ struct Condition {
 struct ParamSpec {
   enum class Kind : std::uint8_t { kOperand, kTable, kPointers, kSizes, kValue, kNull };
   Kind kind = Kind::kOperand;
-  std::string name;
-  std::string ctype;           // Of kValue.
-  std::optional<Expr> expr;    // Of kValue.
+  std::string name = {};
+  std::string ctype = {};           // Of kValue.
+  std::optional<Expr> expr = {};    // Of kValue.
   std::int64_t promise = 0;    // `align` of a pointer, `multiple` of a value; 0: none.
   friend bool operator==(const ParamSpec&, const ParamSpec&) = default;
 };
