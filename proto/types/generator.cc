@@ -318,11 +318,13 @@ absl::StatusOr<Generator> ParseGenerator(absl::string_view text) {
 }
 
 std::string ToText(const Generator& generator) {
+  const auto number = [](double value) { return absl::StrCat(":", ToText(AttributeValue(value))); };
   for (const Word& word : kWords) {
     if (word.kind != generator.kind) continue;
-    return absl::StrCat(word.name,
-                        word.numbers > 0 ? ":" + ToText(AttributeValue(generator.a)) : "",
-                        word.numbers > 1 ? ":" + ToText(AttributeValue(generator.b)) : "");
+    std::string text = word.name;
+    if (word.numbers > 0) text += number(generator.a);
+    if (word.numbers > 1) text += number(generator.b);
+    return text;
   }
   return absl::StrCat("generator of kind ", static_cast<int>(generator.kind));
 }
