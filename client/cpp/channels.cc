@@ -1,0 +1,73 @@
+#include "client/cpp/channels.h"
+
+#include <grpcpp/create_channel.h>
+#include <grpcpp/security/credentials.h>
+#include <grpcpp/support/channel_arguments.h>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+
+namespace gridclock {
+namespace {
+
+bool StaysOnThisHost(absl::string_view server) {
+  return absl::StartsWith(server, "unix:") || absl::StartsWith(server, "127.") ||
+         absl::StartsWith(server, "localhost:") || absl::StartsWith(server, "[::1]:");
+}
+
+std::shared_ptr<grpc::ChannelCredentials> Credentials(const ClientOptions& options) {
+  if (!options.tls.has_value()) return grpc::InsecureChannelCredentials();
+  grpc::SslCredentialsOptions ssl;
+  ssl.pem_root_certs = options.tls->ca_pem;
+  ssl.pem_cert_chain = options.tls->cert_pem;
+  ssl.pem_private_key = options.tls->key_pem;
+  return grpc::SslCredentials(ssl);
+}
+
+}  // namespace
+
+absl::Status CheckOptions(const ClientOptions& options) {
+  if (options.server.empty()) return absl::InvalidArgumentError("server: want HOST:PORT, got ''");
+  if (!absl::StartsWith(options.server, "unix:") && !absl::StrContains(options.server, ':')) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("server: want HOST:PORT or unix:PATH, got '", options.server, "'"));
+  }
+  for (const char c : options.token) {
+    if (c <= ' ' || c > '~') return absl::InvalidArgumentError("token: want printable ASCII");
+  }
+  if (!options.token.empty() && !options.tls.has_value() && !options.allow_plaintext_token &&
+      !StaysOnThisHost(options.server)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("token: not sent in plain text to '", options.server,
+                     "'; use TLS, or say that the network ", "is trusted"));
+  }
+  if (options.tls.has_value() && options.tls->cert_pem.empty() != options.tls->key_pem.empty()) {
+    return absl::InvalidArgumentError("tls: a certificate and its key go together");
+  }
+  return absl::OkStatus();
+}
+
+std::shared_ptr<grpc::Channel> MakeChannel(const ClientOptions& options, int window_bytes) {
+  grpc::ChannelArguments args;
+  args.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  // A fixed window bounds memory; the probe would widen it without end.
+  args.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
+  args.SetInt(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, window_bytes);
+  // A million samples are 8 MB.
+  args.SetMaxReceiveMessageSize(64 << 20);
+  args.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);  // This library knows better what is safe.
+  args.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  args.SetInt(GRPC_ARG_SERVICE_CONFIG_DISABLE_RESOLUTION, 1);
+  args.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
+  args.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 1000);
+  args.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 2000);
+  // A peer that went away without a word is noticed, and lets go of borrowed memory.
+  args.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 30'000);
+  args.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 20'000);
+  if (options.tls.has_value() && !options.tls->expected_name.empty()) {
+    args.SetSslTargetNameOverride(options.tls->expected_name);
+  }
+  return grpc::CreateCustomChannel(options.server, Credentials(options), args);
+}
+
+}  // namespace gridclock

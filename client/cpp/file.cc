@@ -1,0 +1,92 @@
+#include "client/cpp/file.h"
+
+#include <cerrno>
+#include <cstdio>
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+#include "base/unique_fd.h"
+
+namespace gridclock {
+namespace {
+
+absl::Status WriteAll(int fd, std::span<const std::byte> bytes, const std::string& path) {
+  while (!bytes.empty()) {
+    const ssize_t n = write(fd, bytes.data(), bytes.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return ErrnoToStatus(errno, absl::StrCat("write ", path));
+    bytes = bytes.subspan(static_cast<std::size_t>(n));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status WriteParts(const std::string& path, int flags,
+                        std::span<const std::span<const std::byte>> parts) {
+  const UniqueFd fd(open(path.c_str(), flags, 0666));
+  if (!fd) return ErrnoToStatus(errno, absl::StrCat("open ", path));
+  for (const auto& part : parts) GC_RETURN_IF_ERROR(WriteAll(fd.get(), part, path));
+  return absl::OkStatus();
+}
+
+bool IsSpecial(const std::string& path) {
+  struct stat info {};
+  return stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode);
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<const MappedFile>> MappedFile::Open(const std::string& path) {
+  const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!fd) return ErrnoToStatus(errno, "open");
+  struct stat info {};
+  if (fstat(fd.get(), &info) != 0) return ErrnoToStatus(errno, "stat");
+  if (!S_ISREG(info.st_mode)) return absl::InvalidArgumentError("no regular file");
+  const auto size = static_cast<std::size_t>(info.st_size);
+  if (size == 0) return std::shared_ptr<const MappedFile>(new MappedFile({}));
+  void* at = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd.get(), 0);
+  if (at == MAP_FAILED) return ErrnoToStatus(errno, "map");
+  return std::shared_ptr<const MappedFile>(
+      new MappedFile({static_cast<const std::byte*>(at), size}));
+}
+
+MappedFile::~MappedFile() {
+  if (!bytes_.empty()) munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
+}
+
+absl::Status WriteFile(const std::string& path, std::span<const std::span<const std::byte>> parts) {
+  if (IsSpecial(path)) return WriteParts(path, O_WRONLY | O_CLOEXEC, parts);
+  const std::string temporary = absl::StrCat(path, ".", getpid(), ".part");
+  absl::Cleanup remove = [&] { unlink(temporary.c_str()); };
+  GC_RETURN_IF_ERROR(WriteParts(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, parts));
+  if (rename(temporary.c_str(), path.c_str()) != 0) {
+    return ErrnoToStatus(errno, absl::StrCat("rename to ", path));
+  }
+  std::move(remove).Cancel();
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> ReadSmallFile(const std::string& path) {
+  constexpr std::size_t kLimit = 1 << 20;
+  const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd) return ErrnoToStatus(errno, absl::StrCat("open ", path));
+  std::string out(kLimit + 1, '\0');
+  std::size_t size = 0;
+  while (size < out.size()) {
+    const ssize_t n = read(fd.get(), out.data() + size, out.size() - size);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return ErrnoToStatus(errno, absl::StrCat("read ", path));
+    if (n == 0) break;
+    size += static_cast<std::size_t>(n);
+  }
+  if (size > kLimit) return absl::InvalidArgumentError(absl::StrCat(path, ": over 1 MiB"));
+  out.resize(size);
+  return out;
+}
+
+}  // namespace gridclock

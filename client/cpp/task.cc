@@ -1,0 +1,120 @@
+#include "client/cpp/task.h"
+
+#include <chrono>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
+#include "base/status.h"
+#include "client/cpp/messages.h"
+
+namespace gridclock {
+namespace {
+
+std::string NewRequestId(absl::BitGen& random) {
+  return absl::StrFormat("%016x%016x", absl::Uniform<std::uint64_t>(random),
+                         absl::Uniform<std::uint64_t>(random));
+}
+
+bool WantsStream(const RunCall& call, const RunEvents& events) {
+  if (call.way != Way::kAuto) return call.way == Way::kStream;
+  if (events.accepted || events.samples || events.moved) return true;
+  return InputBytes(call) > kInlineLimit;  // What comes back is seldom more than what went in.
+}
+
+bool IsTooLargeForUnary(const absl::Status& status) {
+  return DetailsOf(status).reason == "TOO_LARGE" || DetailsOf(status).reason == "USE_STREAM";
+}
+
+}  // namespace
+
+void Prepare(const ClientOptions& options, absl::Time deadline, grpc::ClientContext* rpc) {
+  if (deadline != absl::InfiniteFuture()) rpc->set_deadline(absl::ToChronoTime(deadline));
+  if (!options.token.empty()) rpc->AddMetadata("authorization", "Bearer " + options.token);
+}
+
+RunHandle::Task::Task(const CallSite& site, const RunCall& call, RunEvents events, AttemptDone done)
+    : site_(site),
+      call_(call),
+      events_(std::move(events)),
+      done_(std::move(done)),
+      deadline_(call.timeout == absl::InfiniteDuration() ? absl::InfiniteFuture()
+                                                         : absl::Now() + call.timeout),
+      stream_(WantsStream(call, events_)),
+      request_id_(call.request_id) {
+  if (request_id_.empty() && site.options.retry.max_attempts > 1) {
+    request_id_ = NewRequestId(random_);
+  }
+}
+
+void RunHandle::Task::Start() {
+  if (const absl::Status status = CheckInputs(call_); !status.ok()) {
+    done_(status);
+    return;
+  }
+  Attempt();
+}
+
+void RunHandle::Task::Cancel() {
+  std::shared_ptr<grpc::ClientContext> rpc;
+  {
+    MutexLock lock(mutex_);
+    cancelled_ = true;
+    rpc = rpc_;
+  }
+  if (rpc != nullptr) rpc->TryCancel();
+}
+
+std::shared_ptr<grpc::ClientContext> RunHandle::Task::NewRpc() {
+  auto rpc = std::make_shared<grpc::ClientContext>();
+  Prepare(site_.options, deadline_, rpc.get());
+  MutexLock lock(mutex_);
+  rpc_ = rpc;
+  if (cancelled_) rpc->TryCancel();  // gRPC keeps it for the call that has not begun.
+  return rpc;
+}
+
+void RunHandle::Task::Attempt() {
+  ++attempts_;
+  const std::shared_ptr<grpc::ClientContext> rpc = NewRpc();
+  const AttemptContext context{call_, events_, request_id_, rpc};
+  AttemptDone ended = [self = shared_from_this()](absl::StatusOr<RunResult> result) {
+    self->Ended(std::move(result));
+  };
+  if (stream_) {
+    StartStream(site_.bulk, context, std::move(ended));
+  } else {
+    StartUnary(site_.control, context, std::move(ended));
+  }
+}
+
+void RunHandle::Task::Ended(absl::StatusOr<RunResult> result) {
+  if (result.ok()) {
+    result->attempts = attempts_;
+    return done_(std::move(result));
+  }
+  if (call_.way == Way::kAuto && !stream_ && IsTooLargeForUnary(result.status())) {
+    stream_ = true;
+    return Attempt();
+  }
+  absl::Duration wait;
+  if (!MayRetry(result.status(), &wait)) return done_(std::move(result));
+  if (events_.retry) events_.retry(result.status(), wait);
+  alarm_.Set(absl::ToChronoTime(absl::Now() + wait),
+             [self = shared_from_this()](bool) { self->Attempt(); });
+}
+
+bool RunHandle::Task::MayRetry(const absl::Status& failure, absl::Duration* wait) {
+  {
+    MutexLock lock(mutex_);
+    if (cancelled_) return false;
+  }
+  const auto next = NextTry(site_.options.retry, failure, attempts_, deadline_ - absl::Now(),
+                            absl::Uniform(random_, 0.0, 1.0));
+  if (!next.has_value()) return false;
+  *wait = *next;
+  return true;
+}
+
+}  // namespace gridclock
