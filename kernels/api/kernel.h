@@ -54,6 +54,10 @@ struct Call {
   }
   DType InType(std::size_t operand) const { return inputs[operand].value->tensors[0].dtype; }
   DType OutType(std::size_t operand) const { return outputs[operand].value->tensors[0].dtype; }
+  const Shape& InShape(std::size_t operand) const { return inputs[operand].value->tensors[0].shape; }
+  const Shape& OutShape(std::size_t operand) const {
+    return outputs[operand].value->tensors[0].shape;
+  }
 };
 
 using LaunchFn = absl::Status (*)(const Call& call);

@@ -1,0 +1,170 @@
+#include "kernels/device/cpu/cpu_device.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <vector>
+
+#include <time.h>
+
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+
+namespace gridclock {
+namespace {
+
+constexpr int kMaxThreads = 1024;
+constexpr std::int64_t kCopyGrain = 1 << 20;
+
+std::int64_t NowNs() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec * std::int64_t{1'000'000'000} + now.tv_nsec;
+}
+
+double SmallestClockStep() {
+  std::int64_t smallest = std::int64_t{1} << 30;
+  for (int i = 0; i < 1000; ++i) {
+    const std::int64_t start = NowNs();
+    std::int64_t next = start;
+    while (next == start) next = NowNs();
+    smallest = std::min(smallest, next - start);
+  }
+  return static_cast<double>(smallest);
+}
+
+double MedianEmptyLaunch(Device& device) {
+  constexpr std::size_t kLaunches = 301;
+  std::vector<double> times;
+  for (std::size_t i = 0; i < kLaunches; ++i) {
+    const auto timed = device.Time(Method::kIsolated, [] { return absl::OkStatus(); });
+    times.push_back(timed->duration_ns);
+  }
+  std::nth_element(times.begin(), times.begin() + kLaunches / 2, times.end());
+  return times[kLaunches / 2];
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<CpuDevice>> CpuDevice::Create(const Options& options) {
+  if (options.threads < 0 || options.threads > kMaxThreads) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("threads: want 0 to ", kMaxThreads, ", got ", options.threads));
+  }
+  const HostFacts host = ReadHostFacts();
+  const int threads = options.threads == 0 ? host.cpus : options.threads;
+  return std::unique_ptr<CpuDevice>(new CpuDevice(host, threads, options));
+}
+
+CpuDevice::CpuDevice(const HostFacts& host, int threads, const Options& options)
+    : host_(host),
+      threads_(threads),
+      memory_({.limit = host.memory_bytes}),
+      counts_(ReadHostCounts()) {
+  if (options.calibrate) calibration_ = Calibrate(host_, threads_);
+  info_ = {.name = "cpu",
+           .traits = {.kind = "cpu"},
+           .model = host.model,
+           .uuid = "",
+           .level = options.level,
+           .units = threads,
+           .memory_bytes = host.memory_bytes,
+           .memory_bandwidth =
+               calibration_.levels.empty() ? 0 : calibration_.levels.back().bytes_per_second,
+           .launch_floor_ns = MedianEmptyLaunch(*this),
+           .clock_step_ns = SmallestClockStep()};
+}
+
+absl::StatusOr<std::unique_ptr<DeviceBuffer>> CpuDevice::Allocate(std::uint64_t bytes) {
+  return memory_.Allocate(bytes);
+}
+
+absl::Status CpuDevice::CopyIn(void* to, std::span<const std::byte> from) {
+  return Copy(to, from.data(), from.size());
+}
+
+absl::Status CpuDevice::CopyOut(std::span<std::byte> to, const void* from) {
+  return Copy(to.data(), from, to.size());
+}
+
+absl::Status CpuDevice::Copy(void* to, const void* from, std::uint64_t bytes) {
+  threads_.ParallelFor(
+      static_cast<std::int64_t>(bytes), kCopyGrain, [&](std::int64_t begin, std::int64_t end) {
+        std::memcpy(static_cast<char*>(to) + begin, static_cast<const char*>(from) + begin,
+                    static_cast<std::size_t>(end - begin));
+      });
+  return absl::OkStatus();
+}
+
+absl::Status CpuDevice::Fill(void* to, std::byte value, std::uint64_t bytes) {
+  threads_.ParallelFor(static_cast<std::int64_t>(bytes), kCopyGrain,
+                       [&](std::int64_t begin, std::int64_t end) {
+                         std::memset(static_cast<char*>(to) + begin, static_cast<int>(value),
+                                     static_cast<std::size_t>(end - begin));
+                       });
+  return absl::OkStatus();
+}
+
+std::span<const Method> CpuDevice::methods() const {
+  static constexpr std::array kMethods{Method::kIsolated, Method::kHostSync, Method::kEventPair};
+  return kMethods;
+}
+
+// A launch here ends with its work, so the three methods read the same clock at the same places.
+// What tells the teaching methods apart is what the caller does before: warm-ups, or none.
+absl::StatusOr<TimedLaunch> CpuDevice::Time(Method method,
+                                            absl::FunctionRef<absl::Status()> launch) {
+  const auto known = methods();
+  if (std::find(known.begin(), known.end(), method) == known.end()) {
+    return absl::InvalidArgumentError(
+        "method: the cpu device can time by isolated, host_sync and event_pair; the others need a "
+        "GPU");
+  }
+  TimedLaunch timed;
+  timed.host_start_ns = NowNs();
+  const absl::Status status = launch();
+  timed.host_end_ns = NowNs();
+  GC_RETURN_IF_ERROR(status);
+  timed.duration_ns = static_cast<double>(timed.host_end_ns - timed.host_start_ns);
+  return timed;
+}
+
+absl::Status CpuDevice::MakeFlushBuffer() {
+  // Each thread's part must also push out its own second level.
+  constexpr std::uint64_t kUnknownLlc = std::uint64_t{32} << 20;
+  const std::uint64_t llc = host_.llc_bytes == 0 ? kUnknownLlc : host_.llc_bytes;
+  const std::uint64_t own = host_.l2_bytes * static_cast<std::uint64_t>(threads_.count());
+  GC_ASSIGN_OR_RETURN(flush_, memory_.Allocate(2 * std::max(llc, own)));
+  // Written once: pages that were only ever read are all the same page of zeros.
+  return Fill(flush_->data(), std::byte{1}, flush_->size());
+}
+
+absl::Status CpuDevice::PrepareCache(L2State state) {
+  if (state == L2State::kHot) return absl::OkStatus();
+  if (flush_ == nullptr) GC_RETURN_IF_ERROR(MakeFlushBuffer());
+  constexpr std::uint64_t kLine = 64;
+  auto* bytes = static_cast<volatile char*>(flush_->data());
+  const auto lines = static_cast<std::int64_t>(flush_->size() / kLine);
+  threads_.ParallelFor(lines, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      volatile char& line = bytes[i * static_cast<std::int64_t>(kLine)];
+      const char was = line;
+      if (state == L2State::kColdDirty) line = static_cast<char>(was + 1);
+    }
+  });
+  return absl::OkStatus();
+}
+
+Conditions CpuDevice::Observe() {
+  const HostCounts now = ReadHostCounts();
+  const Conditions conditions = Compare(counts_, now);
+  counts_ = now;
+  return conditions;
+}
+
+Device::Roofline CpuDevice::RooflineOf(std::int64_t bytes, std::int64_t flops,
+                                       L2State state) const {
+  return RooflineFrom(calibration_, bytes, flops, state);
+}
+
+}  // namespace gridclock

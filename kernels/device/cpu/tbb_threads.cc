@@ -1,0 +1,45 @@
+#include "kernels/device/cpu/tbb_threads.h"
+
+#include <algorithm>
+
+#include "tbb/global_control.h"
+#include "tbb/parallel_for.h"
+#include "tbb/partitioner.h"
+#include "tbb/task_arena.h"
+
+namespace gridclock {
+
+struct TbbThreads::Arena {
+  explicit Arena(int count)
+      : limit(tbb::global_control::max_allowed_parallelism, static_cast<std::size_t>(count)),
+        arena(count) {}
+  tbb::global_control limit;  // Lets the arena have more threads than there are cores.
+  tbb::task_arena arena;
+};
+
+TbbThreads::TbbThreads(int count)
+    : count_(std::max(count, 1)), arena_(std::make_unique<Arena>(count_)) {}
+
+TbbThreads::~TbbThreads() = default;
+
+void TbbThreads::ParallelFor(std::int64_t n, std::int64_t grain,
+                             absl::FunctionRef<void(std::int64_t, std::int64_t)> body) {
+  if (n <= 0) return;
+  grain = std::max<std::int64_t>(grain, 1);
+  const std::int64_t grains = (n - 1) / grain + 1;
+  const std::int64_t parts = std::min<std::int64_t>(grains, count_);
+  if (parts == 1) return body(0, n);
+  // The first `longer` parts have one grain more than the rest.
+  const std::int64_t each = grains / parts, longer = grains % parts;
+  const auto begin_of = [&](std::int64_t part) {
+    return std::min(n, (part * each + std::min(part, longer)) * grain);
+  };
+  arena_->arena.execute([&] {
+    tbb::parallel_for(
+        std::int64_t{0}, parts,
+        [&](std::int64_t part) { body(begin_of(part), begin_of(part + 1)); },
+        tbb::static_partitioner());
+  });
+}
+
+}  // namespace gridclock
