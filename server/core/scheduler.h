@@ -7,9 +7,12 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
+#include <variant>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "base/clock.h"
@@ -30,6 +33,8 @@ class WorkerPort {
   virtual WorkerRole role() const = 0;
   // Sends an order. A false answer means that the worker is dying: its loss will be reported.
   virtual bool Send(const Job& job, std::uint64_t generation) = 0;
+  // Several at once, in order, where that is cheaper.
+  virtual bool SendAll(std::span<const Job* const> jobs, std::uint64_t generation);
   virtual void Cancel(JobId id) = 0;
   // SIGKILL; its loss will be reported with this reason.
   virtual void Kill(absl::string_view reason) = 0;
@@ -61,10 +66,27 @@ class ActiveJob {
   ArenaAllocator::Block block_;
 };
 
+struct QueuedEvent;
+struct AcceptedEvent;
+struct DispatchedEvent;
+struct SamplesEvent;
+using JobEvent = std::variant<QueuedEvent, AcceptedEvent, DispatchedEvent, SamplesEvent, JobResult>;
+
 // Thread-safe. Listener, observer and ports are called without the lock held.
+//
+// A worker runs its orders strictly in the order sent, so several small ones may wait at it: up to
+// kSmallWindow single launches of at most kSmallBytes, or one measured or large order that runs and
+// one more that waits.
 class Scheduler {
  public:
+  static constexpr std::size_t kSmallWindow = 16;
+  static constexpr std::size_t kLargeWindow = 2;
+  static constexpr std::uint64_t kSmallBytes = 64 * 1024;
+  // Between the end of a job's time and the kill of its worker.
+  static constexpr absl::Duration kGrace = absl::Milliseconds(250);
+
   Scheduler(const Clock& clock, const Limits& limits, ArenaAllocator& arena, JobObserver& observer);
+  ~Scheduler();
 
   // Takes a place in the queue of job.device and its memory. RESOURCE_EXHAUSTED (QUEUE_FULL,
   // MEMORY_FULL, with retry_after) at once if there is none; with `wait_for_memory` the job waits
@@ -74,7 +96,10 @@ class Scheduler {
   absl::StatusOr<JobId> Submit(Job job, std::shared_ptr<JobListener> listener,
                                bool wait_for_memory);
   // The job's memory; null before OnAccepted and after the end.
-  std::shared_ptr<const ActiveJob> Active(JobId id) const;
+  std::shared_ptr<const ActiveJob> Active(JobId id) const ABSL_LOCKS_EXCLUDED(mutex_);
+  // The same, for a job that the worker of this generation holds, answered or not; else null.
+  std::shared_ptr<const ActiveJob> Sent(JobId id, std::uint64_t generation) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
   // All inputs are in memory: the job may run.
   void Start(JobId id);
   // By the client, or by the server with another status. Queued: ends at once. Running: the worker
@@ -88,6 +113,7 @@ class Scheduler {
   void OnSamples(JobId id, std::uint64_t generation, std::int64_t first,
                  std::span<const double> samples_ns, bool warmup);
   // False if the worker does not hold this job (unknown, answered before, stale): E9.
+  // To the outcome's phases RECEIVED and QUEUED are added in front.
   bool OnDone(JobId id, std::uint64_t generation, JobResult result);
   // The device cannot come back soon (breaker open): its queue fails with UNAVAILABLE, new jobs
   // too.
@@ -104,7 +130,63 @@ class Scheduler {
     int queued = 0, running = 0;
     std::uint64_t arena_bytes = 0;
   };
-  std::map<std::string, Usage> usage() const;
+  // By device.
+  std::map<std::string, Usage> usage() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  struct Entry;
+  struct Device;
+  struct Outbox;
+
+  // ---- All but the last few need the lock. ----
+  Device& DeviceOf(absl::string_view name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Entry* Find(JobId id) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status Refusal(const Device& device, const Job& job) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::StatusOr<std::shared_ptr<Entry>> Enqueue(Job job, bool wait_for_memory, absl::Time now,
+                                                 Outbox& out) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Accept(Entry& entry, Outbox& out) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void RetryMemory(Outbox& out) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Dispatch(Device& device, absl::Time now, Outbox& out) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool HasRoomFor(const Device& device, const Job& job) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Ends a job that is not at a worker.
+  void EndWaiting(Entry& entry, absl::Status status, Outbox& out)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Ends a job for its listener; what is left of it is the worker's matter.
+  void Answer(Entry& entry, JobResult result, Outbox& out) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void TellToStop(Entry& entry, absl::Status why, Outbox& out)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void LoseJob(const std::shared_ptr<Entry>& entry, bool was_running, bool may_have_run,
+               const WorkerLoss& loss, WorkerRole role, Outbox& out)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void TickWaiting(absl::Time now, Outbox& out) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void TickSent(Device& device, const WorkerPort::Running& running, absl::Time now, Outbox& out)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void TickRunning(Entry& entry, absl::Time since, absl::Time now, Outbox& out)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Kill(Device& device, absl::string_view reason, Outbox& out)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Command(Entry& entry, bool cancel, Outbox& out) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  template <typename Event>
+  void Post(Entry& entry, Event event, Outbox& out) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  // Without the lock: speaks to workers and listeners, as `out` says.
+  void Flush(Outbox& out) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Speak(Outbox& out) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Deliver(Outbox& out) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Hand(Entry& entry, JobEvent& event) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  const Clock& clock_;
+  const Limits limits_;
+  ArenaAllocator& arena_;
+  JobObserver& observer_;
+  mutable Mutex mutex_;
+  bool draining_ ABSL_GUARDED_BY(mutex_) = false;
+  JobId last_id_ ABSL_GUARDED_BY(mutex_) = 0;
+  absl::flat_hash_map<JobId, std::shared_ptr<Entry>> jobs_ ABSL_GUARDED_BY(mutex_);
+  // Devices are never removed, so their addresses hold.
+  std::vector<std::unique_ptr<Device>> devices_ ABSL_GUARDED_BY(mutex_);
+  std::deque<JobId> wait_for_memory_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace gridclock

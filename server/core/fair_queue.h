@@ -1,0 +1,55 @@
+// The waiting line of one device: round robin between principals, first come first served within
+// one. A job that is not ready keeps its place and is passed over.
+#ifndef GRIDCLOCK_SERVER_CORE_FAIR_QUEUE_H_
+#define GRIDCLOCK_SERVER_CORE_FAIR_QUEUE_H_
+
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/strings/string_view.h"
+#include "proto/types/job.h"
+
+namespace gridclock {
+
+// Not thread-safe. Ids grow with time: they are the order of arrival.
+class FairQueue {
+ public:
+  void Add(absl::string_view principal, JobId id);
+  void SetReady(absl::string_view principal, JobId id);
+  // A job that was taken and did not run: it stands before all others, and is ready.
+  void PutBack(absl::string_view principal, JobId id);
+  // Wherever it stands.
+  void Remove(absl::string_view principal, JobId id);
+
+  // Whose turn it is, if anyone is ready.
+  std::optional<JobId> Next() const;
+  // Takes the job that Next() names.
+  void Pop();
+
+  int size() const { return size_; }
+  int size(absl::string_view principal) const;
+
+ private:
+  struct Line {
+    int size = 0;             // Ready or not, put back ones too.
+    std::deque<JobId> ready;  // Ascending.
+  };
+  using Lines = std::map<std::string, Line, std::less<>>;
+
+  Lines::iterator LineOf(absl::string_view principal);
+  // The first line with a ready job after the one that was served last; end() if none has.
+  Lines::const_iterator Turn() const;
+  void Leave(Lines::iterator line);
+
+  Lines lines_;
+  std::deque<std::pair<JobId, std::string>> put_back_;  // Ascending.
+  std::string served_;                                  // The principal whose turn was last.
+  int size_ = 0;
+};
+
+}  // namespace gridclock
+
+#endif  // GRIDCLOCK_SERVER_CORE_FAIR_QUEUE_H_

@@ -1,0 +1,111 @@
+// What the scheduler keeps of a job and of a device. Of server/core alone.
+#ifndef GRIDCLOCK_SERVER_CORE_JOB_ENTRY_H_
+#define GRIDCLOCK_SERVER_CORE_JOB_ENTRY_H_
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "absl/container/inlined_vector.h"
+#include "server/core/fair_queue.h"
+#include "server/core/scheduler.h"
+
+namespace gridclock {
+
+struct QueuedEvent {
+  std::shared_ptr<const Job> job;  // Of one that waits for memory: it has no other home yet.
+};
+struct AcceptedEvent {
+  AcceptedInfo info;
+};
+struct DispatchedEvent {
+  absl::Duration waited;
+};
+struct SamplesEvent {
+  std::int64_t first = 0;
+  std::vector<double> samples_ns;
+  bool warmup = false;
+};
+
+// All members but `listener` and `active`'s job belong to the scheduler's lock.
+struct Scheduler::Entry {
+  enum class State { kWaitsForMemory, kWaitsForInputs, kReady, kSent };
+
+  const Job& job() const { return active != nullptr ? active->job() : *waiting; }
+
+  JobId id = 0;
+  State state = State::kWaitsForMemory;
+  Device* device = nullptr;
+  std::shared_ptr<const Job>
+      waiting;  // Of a job that had to wait for memory; shared with its event.
+  std::shared_ptr<const ActiveJob> active;  // From then on; the rpc holds it too.
+  std::shared_ptr<JobListener> listener;
+  absl::Time queued_at, ready_at, sent_at;
+  absl::Time wait_until;  // When waiting in the queue ends.
+  int sends = 0;
+  bool answered = false;  // The listener had its end; the worker has not said so yet.
+  std::optional<absl::Status> cancelled;  // Why it was told to stop.
+  std::optional<absl::Status> killed;     // Why its worker was killed.
+
+  // Events reach the listener one at a time, in order: whoever finds `delivering` false delivers,
+  // and what comes up meanwhile waits here.
+  bool delivering = false;
+  std::vector<JobEvent> mailbox;
+};
+
+struct Scheduler::Device {
+  // For the worker, in the order of `sent`. One thread at a time speaks to a worker.
+  struct Command {
+    std::shared_ptr<Entry> entry;
+    bool cancel = false;
+  };
+
+  std::string name;
+  FairQueue queue;
+  std::vector<std::shared_ptr<Entry>> sent;  // At the worker, in the order of their orders.
+  std::shared_ptr<WorkerPort> worker;        // The fleet's too; null while there is none.
+  std::uint64_t generation = 0;
+  std::optional<absl::Status> down;
+  bool killing = false;           // This incarnation was told to die.
+  bool speaking = false;          // A thread is running commands.
+  std::vector<Command> commands;  // For it, or for the next one.
+  absl::Duration run_time;        // Moving average of a job's time at the worker.
+  absl::Time last_done;
+  std::optional<absl::Time> stuck_since;  // The worker holds orders and runs none.
+};
+
+// What is to be done once the lock is free.
+struct Scheduler::Outbox {
+  struct Speech {
+    Device* device = nullptr;
+    std::shared_ptr<WorkerPort> worker;
+    std::uint64_t generation = 0;
+    absl::InlinedVector<Device::Command, 2> commands;
+  };
+  struct Mail {
+    std::shared_ptr<Entry> entry;
+    absl::InlinedVector<JobEvent, 2> events;
+  };
+  struct Kill {
+    std::shared_ptr<WorkerPort> worker;
+    std::string reason;
+  };
+  absl::InlinedVector<Speech, 1> speeches;
+  absl::InlinedVector<Mail, 2> mails;
+  std::vector<Kill> kills;
+};
+
+// Status values of jobs that a worker's loss ends.
+absl::Status CrashStatus(const Job& job, WorkerRole role, const WorkerLoss& loss);
+// What a job waits for at its worker at most, all its work counted, not its launches alone.
+absl::Duration WallTimeLimit(const Job& job);
+absl::Status KernelTimeStatus(const Job& job);
+absl::Status CallDeadlineStatus(absl::string_view where);
+// True if a second run would read inputs that the first one may have overwritten.
+bool OverwritesInputs(const Job& job);
+
+}  // namespace gridclock
+
+#endif  // GRIDCLOCK_SERVER_CORE_JOB_ENTRY_H_

@@ -1,0 +1,261 @@
+// What becomes of jobs when time runs out or a worker is lost.
+#include <algorithm>
+#include <array>
+#include <csignal>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+#include "server/core/job_entry.h"
+#include "server/core/scheduler.h"
+
+namespace gridclock {
+namespace {
+
+// A worker that holds orders and runs none for so long is lost, though its heart may beat.
+constexpr absl::Duration kStuck = absl::Seconds(5);
+// Generating, verifying and checking sums go at no less than this, in bytes per second.
+constexpr double kSlowestPass = 50e6;
+constexpr absl::Duration kCrashRetry = absl::Milliseconds(50);
+constexpr int kMostSends = 2;
+
+bool IsOwnFault(int signal) {
+  constexpr std::array<int, 5> kFaults = {SIGSEGV, SIGABRT, SIGBUS, SIGILL, SIGFPE};
+  return std::find(kFaults.begin(), kFaults.end(), signal) != kFaults.end();
+}
+
+absl::Status Crashed(const Job& job, absl::string_view detail, absl::string_view state) {
+  return WithDetails(
+      absl::UnavailableError(absl::StrCat("the worker of device '", job.device, "' was lost (",
+                                          detail, ") with this call; it may be sent again")),
+      {.reason = "WORKER_CRASHED",
+       .field = "",
+       .retry_after = kCrashRetry,
+       .metadata = {{"execution_state", std::string(state)}}});
+}
+
+}  // namespace
+
+absl::Status CallDeadlineStatus(absl::string_view where) {
+  return absl::DeadlineExceededError(absl::StrCat("the call's time ran out ", where));
+}
+
+absl::Status KernelTimeStatus(const Job& job) {
+  return WithDetails(
+      absl::DeadlineExceededError(absl::StrCat("kernel '", job.kernel,
+                                               "' ran longer than its limit of ",
+                                               absl::ToDoubleSeconds(job.kernel_time_limit), " s")),
+      {.reason = "KERNEL_TIME_LIMIT",
+       .field = "",
+       .retry_after = std::nullopt,
+       .metadata = {{"limit", "kernel_seconds"},
+                    {"value", absl::StrCat(absl::ToDoubleSeconds(job.kernel_time_limit))}}});
+}
+
+bool OverwritesInputs(const Job& job) {
+  return std::any_of(job.outputs.begin(), job.outputs.end(), [&](const JobOutput& output) {
+    return output.in_place_of && job.inputs[*output.in_place_of].source != SourceKind::kGenerate;
+  });
+}
+
+absl::Duration WallTimeLimit(const Job& job) {
+  absl::Duration limit = job.kernel_time_limit;
+  const absl::Duration pass = absl::Seconds(static_cast<double>(job.memory.size) / kSlowestPass);
+  const bool generates = std::any_of(job.inputs.begin(), job.inputs.end(), [](const auto& input) {
+    return input.source == SourceKind::kGenerate;
+  });
+  const bool sums = std::any_of(job.outputs.begin(), job.outputs.end(), [](const auto& output) {
+    return output.sink == SinkKind::kChecksum;
+  });
+  if (generates) limit += pass;
+  if (sums) limit += pass;
+  // The reference computes in double precision, one unit at a time.
+  if (job.verify) limit += pass + job.kernel_time_limit;
+  // Caches are flushed and inputs restored between samples, outside the kernel time.
+  if (job.measure) limit += job.kernel_time_limit + job.measure->budget;
+  return limit;
+}
+
+absl::Status CrashStatus(const Job& job, WorkerRole role, const WorkerLoss& loss) {
+  if (role == WorkerRole::kGuest) {
+    return WithReason(absl::FailedPreconditionError(absl::StrCat(
+                          "the submitted kernel ended its worker (", loss.detail, ")")),
+                      "KERNEL_FAULT");
+  }
+  if (loss.reason == "signal" && IsOwnFault(loss.signal)) {
+    return absl::InternalError(absl::StrCat("kernel '", job.kernel, "' crashed its worker (",
+                                            loss.detail, "); please report this"));
+  }
+  return Crashed(job, loss.detail, "UNKNOWN");
+}
+
+// ---- Loss. ----
+
+void Scheduler::OnWorkerReady(absl::string_view name, std::shared_ptr<WorkerPort> worker,
+                              std::uint64_t generation) {
+  const absl::Time now = clock_.Now();
+  Outbox out;
+  {
+    MutexLock lock(mutex_);
+    Device& device = DeviceOf(name);
+    device.worker = std::move(worker);
+    device.generation = generation;
+    device.down.reset();
+    device.killing = false;
+    device.stuck_since.reset();
+    Dispatch(device, now, out);
+  }
+  observer_.OnWorkerUp(name);
+  Flush(out);
+}
+
+void Scheduler::OnWorkerLost(absl::string_view name, std::uint64_t generation,
+                             const WorkerLoss& loss) {
+  Outbox out;
+  std::vector<std::shared_ptr<Entry>> lost;  // Their memory goes back after the lock.
+  {
+    MutexLock lock(mutex_);
+    Device& device = DeviceOf(name);
+    if (device.generation != generation || device.worker == nullptr) return;
+    const WorkerRole role = std::exchange(device.worker, nullptr)->role();
+    device.commands.clear();
+    lost.swap(device.sent);
+    const auto is_running = [&](const auto& entry) { return entry->id == loss.running; };
+    auto running = std::find_if(lost.begin(), lost.end(), is_running);
+    // A worker that breaks the protocol most likely did so with the answer to its oldest order.
+    if (loss.running == 0 && loss.reason == "protocol") running = lost.begin();
+    for (auto it = lost.begin(); it != lost.end(); ++it) {
+      // Orders run in the order sent, so what stands behind the running one never began. Where none
+      // ran, answers to any of them may be lost with the worker.
+      const bool may_have_run = running == lost.end() || it < running;
+      LoseJob(*it, it == running, may_have_run, loss, role, out);
+    }
+  }
+  observer_.OnWorkerLost(name, loss.reason);
+  Flush(out);
+}
+
+void Scheduler::LoseJob(const std::shared_ptr<Entry>& entry, bool was_running, bool may_have_run,
+                        const WorkerLoss& loss, WorkerRole role, Outbox& out) {
+  const Job& job = entry->job();
+  const bool again = !was_running && !entry->answered && !entry->cancelled &&
+                     entry->sends < kMostSends && !(may_have_run && OverwritesInputs(job));
+  if (again) {
+    entry->state = Entry::State::kReady;
+    entry->device->queue.PutBack(job.principal, entry->id);
+    return;
+  }
+  if (!entry->answered) {
+    absl::Status status = entry->killed      ? *entry->killed
+                          : entry->cancelled ? *entry->cancelled
+                          : was_running      ? CrashStatus(job, role, loss)
+                          : may_have_run     ? Crashed(job, loss.detail, "UNKNOWN")
+                                             : Crashed(job, loss.detail, "NOT_STARTED");
+    Answer(*entry, {.status = std::move(status), .outcome = std::nullopt}, out);
+  }
+  jobs_.erase(entry->id);
+}
+
+void Scheduler::OnDeviceDown(absl::string_view name, const absl::Status& why) {
+  Outbox out;
+  std::vector<std::shared_ptr<Entry>> ended;
+  {
+    MutexLock lock(mutex_);
+    Device& device = DeviceOf(name);
+    device.down = why;
+    for (const auto& [id, entry] : jobs_) {
+      if (entry->device == &device && entry->state != Entry::State::kSent) ended.push_back(entry);
+    }
+    for (const auto& entry : ended) EndWaiting(*entry, why, out);
+  }
+  Flush(out);
+}
+
+// ---- Time. ----
+
+void Scheduler::Kill(Device& device, absl::string_view reason, Outbox& out) {
+  if (device.worker == nullptr || std::exchange(device.killing, true)) return;
+  out.kills.push_back({device.worker, std::string(reason)});
+}
+
+void Scheduler::TickWaiting(absl::Time now, Outbox& out) {
+  std::vector<std::shared_ptr<Entry>> late;
+  for (const auto& [id, entry] : jobs_) {
+    if (entry->state != Entry::State::kSent && now >= entry->wait_until) late.push_back(entry);
+  }
+  for (const auto& entry : late) EndWaiting(*entry, CallDeadlineStatus("in the queue"), out);
+  if (!wait_for_memory_.empty()) RetryMemory(out);
+}
+
+void Scheduler::TickRunning(Entry& entry, absl::Time since, absl::Time now, Outbox& out) {
+  const Job& job = entry.job();
+  if (now >= since + WallTimeLimit(job) + kGrace) {
+    if (!entry.killed) entry.killed = KernelTimeStatus(job);
+    return Kill(*entry.device, "time_limit", out);
+  }
+  if (now < job.deadline) return;
+  TellToStop(entry, CallDeadlineStatus("while the kernel ran"), out);
+  if (now >= job.deadline + kGrace) {
+    if (!entry.killed) entry.killed = *entry.cancelled;
+    Kill(*entry.device, "time_limit", out);
+  }
+}
+
+void Scheduler::TickSent(Device& device, const WorkerPort::Running& running, absl::Time now,
+                         Outbox& out) {
+  for (const auto& entry : device.sent) {
+    if (entry->id == running.id) {
+      TickRunning(*entry, running.since, now, out);
+      continue;
+    }
+    if (now >= entry->job().deadline) {
+      TellToStop(*entry, CallDeadlineStatus("before the kernel began"), out);
+    }
+    // It waits at the worker behind others: the client need not wait with it.
+    if (entry->cancelled && !entry->answered) {
+      Answer(*entry, {.status = *entry->cancelled, .outcome = std::nullopt}, out);
+    }
+  }
+  if (running.id != 0 || device.sent.empty()) {
+    device.stuck_since.reset();
+  } else if (!device.stuck_since) {
+    device.stuck_since = now;
+  } else if (now - *device.stuck_since > kStuck) {
+    Kill(device, "hang", out);
+  }
+}
+
+void Scheduler::Tick() {
+  struct Seen {
+    Device* device;
+    std::uint64_t generation;
+    std::shared_ptr<WorkerPort> worker;
+  };
+  absl::InlinedVector<Seen, 4> seen;
+  {
+    MutexLock lock(mutex_);
+    for (const auto& device : devices_) {
+      if (device->worker != nullptr && !device->sent.empty()) {
+        seen.push_back({device.get(), device->generation, device->worker});
+      }
+    }
+  }
+  absl::InlinedVector<WorkerPort::Running, 4> running;
+  for (const Seen& one : seen) running.push_back(one.worker->running());
+
+  const absl::Time now = clock_.Now();
+  Outbox out;
+  {
+    MutexLock lock(mutex_);
+    for (std::size_t i = 0; i < seen.size(); ++i) {
+      if (seen[i].device->generation == seen[i].generation) {
+        TickSent(*seen[i].device, running[i], now, out);
+      }
+    }
+    TickWaiting(now, out);
+    for (const auto& device : devices_) Dispatch(*device, now, out);
+  }
+  Flush(out);
+}
+
+}  // namespace gridclock
