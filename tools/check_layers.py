@@ -53,7 +53,7 @@ TABLE = {
     "kernels/timing": KERNEL + ["kernels/device", "kernels/timing"],
     "kernels/verify": KERNEL + ["kernels/device", "kernels/verify"],
     "kernels/worker": WORKER,
-    "kernels/worker/main.cc": WORKER + ["cli11", "spdlog", "tbb"],
+    "kernels/worker/worker.cc": WORKER + ["cli11"],  # The main of worker and test worker.
     "server/core": TYPES + ["server/core"],
     "server/fleet": CODEC + ["server/core", "server/fleet", "posix"],
     "server/metrics": TYPES + ["server/core", "server/metrics", "prometheus", "json", "posix"],

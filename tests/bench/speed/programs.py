@@ -3,10 +3,11 @@ import contextlib
 import json
 import os
 import pathlib
-import signal
 import subprocess
-import tempfile
-import time
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "support"))
+import server as support  # noqa: E402
 
 
 def run_json(*command, timeout=600, **kwargs):
@@ -17,28 +18,12 @@ def run_json(*command, timeout=600, **kwargs):
     return json.loads(ran.stdout)
 
 
-class Server:
-    """A gridclock-server with its workers on loopback, at free ports."""
+class Server(support.Server):
+    """A gridclock-server with its workers on loopback, and what its processes cost."""
 
-    def __init__(self, binaries, *flags):
-        self.folder = tempfile.TemporaryDirectory()
-        ready = pathlib.Path(self.folder.name) / "ready"
-        self.log = open(pathlib.Path(self.folder.name) / "log", "w+b")
-        self.process = subprocess.Popen(
-            [binaries / "gridclock-server", "--listen", "127.0.0.1:0", "--metrics-listen", "127.0.0.1:0",
-             "--worker", binaries / "gridclock-worker", "--devices", "cpu", "--ready-file", ready, *flags],
-            stdout=self.log, stderr=self.log)
-        self.wait_for(ready)
-        lines = dict(line.split("=", 1) for line in ready.read_text().split())
-        self.address, self.metrics = lines["grpc"], lines.get("metrics", "")
-
-    def wait_for(self, ready):
-        end = time.monotonic() + 60
-        while not ready.exists():
-            if self.process.poll() is not None or time.monotonic() > end:
-                self.log.seek(0)
-                raise RuntimeError("the server did not start: " + self.log.read().decode(errors="replace"))
-            time.sleep(0.05)
+    @property
+    def address(self):
+        return self.grpc
 
     def pids(self):
         """The server and its workers."""
@@ -57,22 +42,6 @@ class Server:
             fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
             ticks += int(fields[11]) + int(fields[12])
         return ticks / os.sysconf("SC_CLK_TCK")
-
-    def close(self):
-        self.process.send_signal(signal.SIGTERM)
-        try:
-            self.process.wait(30)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
-        self.log.close()
-        self.folder.cleanup()
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.close()
 
 
 class Echo:
