@@ -24,11 +24,12 @@ namespace gridclock {
 class Metrics {
  public:
   struct Options {
-    std::string address;            // "127.0.0.1:8471"; port 0 takes a free one.
-    std::string version, revision;  // Of this build.
-    std::string cuda = "none";      // Version of the CUDA toolkit it was built with.
-    int max_label_sets = 500;       // Per metric; what comes beyond is counted as "other".
-    MetricsServer::Options http;    // `address` above replaces the one here.
+    std::string address = "127.0.0.1:8471";  // Port 0 takes a free one.
+    std::string version = "";                // Of this build.
+    std::string revision = "";
+    std::string cuda = "none";         // Version of the CUDA toolkit it was built with.
+    int max_label_sets = 500;          // Per metric; what comes beyond is counted as "other".
+    MetricsServer::Options http = {};  // `address` above replaces the one here.
   };
 
   // Listens when it returns: /metrics and /healthz answer 200, /readyz 503 until Watch() says more.

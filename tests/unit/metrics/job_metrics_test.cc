@@ -1,0 +1,200 @@
+#include "server/metrics/job_metrics.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <prometheus/text_serializer.h>
+
+#include "base/status.h"
+
+namespace gridclock {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class JobMetricsTest : public ::testing::Test {
+ protected:
+  JobMetricsTest() {
+    metrics_.SetKnowsKernel([](absl::string_view kernel) { return kernel == "square"; });
+  }
+  std::string Text() const { return prometheus::TextSerializer().Serialize(registry_.Collect()); }
+
+  Registry registry_{100};
+  JobMetrics metrics_{registry_};
+};
+
+// 1000 floats in, 1000 floats out.
+Job SquareJob() {
+  Job job;
+  job.kernel = "square";
+  job.device = "cpu";
+  JobInput& input = job.inputs.emplace_back();
+  input.value.tensors = {TensorSpec{.dtype = DType::kF32, .shape = {1000}}};
+  JobOutput& output = job.outputs.emplace_back();
+  output.name = "y";
+  output.value = input.value;
+  return job;
+}
+
+JobResult Done(Outcome outcome) {
+  JobResult result;
+  result.outcome = std::move(outcome);
+  return result;
+}
+
+JobResult Failed(absl::Status status) {
+  JobResult result;
+  result.status = std::move(status);
+  return result;
+}
+
+Outcome OneLaunch(double ns) {
+  Outcome outcome;
+  outcome.timing.emplace();
+  outcome.timing->samples_ns = {ns};
+  outcome.phases = {{PhaseKind::kLaunched, 0, 9'000'000}, {PhaseKind::kFinished, 0, 2'000'000}};
+  return outcome;
+}
+
+TEST_F(JobMetricsTest, CountsARunItsTimeAndItsBytes) {
+  const Job job = SquareJob();
+  metrics_.OnQueued(job);
+  metrics_.OnDispatched(job, absl::Milliseconds(3));
+  metrics_.OnFinished(job, Done(OneLaunch(1500)));
+
+  const std::string text = Text();
+  EXPECT_THAT(
+      text,
+      HasSubstr(R"(gridclock_kernel_runs_total{kernel="square",device="cpu",outcome="ok"} 1)"));
+  const std::string duration = "gridclock_kernel_duration_seconds";
+  EXPECT_THAT(text, HasSubstr(duration + R"(_bucket{kernel="square",device="cpu",le="1e-06"} 0)"));
+  EXPECT_THAT(text,
+              HasSubstr(duration + R"(_bucket{kernel="square",device="cpu",le="2.5e-06"} 1)"));
+  EXPECT_THAT(text,
+              HasSubstr(R"(gridclock_queue_wait_seconds_bucket{device="cpu",le="0.0025"} 0)"));
+  EXPECT_THAT(text, HasSubstr(R"(gridclock_queue_wait_seconds_bucket{device="cpu",le="0.005"} 1)"));
+  EXPECT_THAT(text, HasSubstr(R"(gridclock_device_busy_seconds_total{device="cpu"} 0.002)"));
+  EXPECT_THAT(text,
+              HasSubstr(R"(gridclock_transfer_bytes_total{direction="in",device="cpu"} 4000)"));
+  EXPECT_THAT(text,
+              HasSubstr(R"(gridclock_transfer_bytes_total{direction="out",device="cpu"} 4000)"));
+  EXPECT_THAT(text, HasSubstr("gridclock_measurements_total 0\n"));
+}
+
+TEST_F(JobMetricsTest, GeneratedInputsAndDiscardedOutputsMoveNoBytes) {
+  Job job = SquareJob();
+  job.inputs[0].source = SourceKind::kGenerate;
+  job.outputs[0].sink = SinkKind::kDiscard;
+  metrics_.OnFinished(job, Done(OneLaunch(1500)));
+  EXPECT_THAT(Text(),
+              HasSubstr(R"(gridclock_transfer_bytes_total{direction="in",device="cpu"} 0)"));
+  EXPECT_THAT(Text(),
+              HasSubstr(R"(gridclock_transfer_bytes_total{direction="out",device="cpu"} 0)"));
+}
+
+TEST_F(JobMetricsTest, EverySampleOfAMeasurementCounts) {
+  Job job = SquareJob();
+  job.measure.emplace();
+  Outcome outcome = OneLaunch(0);
+  outcome.timing->samples_ns = {1e6, 2e6, 3e6};
+  outcome.flags = {Flag::kNoisy, Flag::kTeachingMethod};
+  metrics_.OnFinished(job, Done(outcome));
+  const std::string text = Text();
+  EXPECT_THAT(
+      text,
+      HasSubstr(R"(gridclock_kernel_duration_seconds_count{kernel="square",device="cpu"} 3)"));
+  EXPECT_THAT(
+      text,
+      HasSubstr(R"(gridclock_kernel_duration_seconds_sum{kernel="square",device="cpu"} 0.006)"));
+  EXPECT_THAT(text, HasSubstr("gridclock_measurements_total 1\n"));
+  EXPECT_THAT(text, HasSubstr(R"(gridclock_measurements_flagged_total{flag="noisy"} 1)"));
+  EXPECT_THAT(text, HasSubstr(R"(gridclock_measurements_flagged_total{flag="teaching_method"} 1)"));
+  EXPECT_THAT(text, HasSubstr(R"(gridclock_measurements_flagged_total{flag="suspect"} 0)"));
+}
+
+TEST_F(JobMetricsTest, TimesOfTeachingMethodsAreNoKernelTimes) {
+  Outcome outcome = OneLaunch(1500);
+  outcome.timing->method = Method::kHostSync;
+  metrics_.OnFinished(SquareJob(), Done(outcome));
+  EXPECT_THAT(
+      Text(),
+      HasSubstr(R"(gridclock_kernel_duration_seconds_count{kernel="square",device="cpu"} 0)"));
+}
+
+TEST_F(JobMetricsTest, SaysHowAJobEnded) {
+  const auto ends = [this](absl::Status status) {
+    metrics_.OnFinished(SquareJob(), Failed(std::move(status)));
+  };
+  ends(absl::CancelledError(""));
+  ends(absl::DeadlineExceededError(""));
+  ends(WithReason(absl::DeadlineExceededError(""), "KERNEL_TIME_LIMIT"));
+  ends(WithReason(absl::UnavailableError(""), "WORKER_CRASHED"));
+  ends(WithReason(absl::FailedPreconditionError(""), "KERNEL_FAULT"));
+  ends(absl::UnavailableError(""));
+  ends(absl::InvalidArgumentError(""));
+  ends(absl::InternalError(""));
+  Outcome wrong = OneLaunch(1500);
+  wrong.verification.emplace();
+  wrong.verification->mismatches = 1;
+  metrics_.OnFinished(SquareJob(), Done(wrong));
+
+  const std::string text = Text();
+  for (const std::string outcome : {"cancelled", "deadline", "time_limit", "worker_lost", "fault",
+                                    "unavailable", "invalid", "error", "mismatch"}) {
+    EXPECT_THAT(text, HasSubstr("device=\"cpu\",outcome=\"" + outcome + "\"} 1\n"));
+  }
+  EXPECT_THAT(text, HasSubstr("device=\"cpu\",outcome=\"ok\"} 0\n"));
+}
+
+TEST_F(JobMetricsTest, AJobThatNeverRanMovedNothing) {
+  metrics_.OnFinished(SquareJob(), Failed(absl::CancelledError("")));
+  EXPECT_THAT(Text(),
+              HasSubstr(R"(gridclock_transfer_bytes_total{direction="in",device="cpu"} 0)"));
+}
+
+TEST_F(JobMetricsTest, AKernelThatNobodyKnowsIsOther) {
+  Job job = SquareJob();
+  job.kernel = "a client's text";
+  metrics_.OnDispatched(job, absl::ZeroDuration());
+  metrics_.OnFinished(job, Done(OneLaunch(1500)));
+  metrics_.OnFinished(job, Failed(absl::CancelledError("")));
+  EXPECT_THAT(Text(), Not(HasSubstr("a client's text")));
+  EXPECT_THAT(Text(), HasSubstr(R"(kernel="other",device="cpu",outcome="ok"} 1)"));
+  EXPECT_THAT(Text(), HasSubstr(R"(kernel="other",device="cpu",outcome="cancelled"} 1)"));
+}
+
+TEST_F(JobMetricsTest, AKernelIsKnownAsSoonAsTheTableKnowsIt) {
+  Job job = SquareJob();
+  job.kernel = "gelu";
+  metrics_.OnFinished(job, Done(OneLaunch(1)));
+  metrics_.SetKnowsKernel([](absl::string_view) { return true; });
+  metrics_.OnFinished(job, Done(OneLaunch(1)));
+  EXPECT_THAT(Text(), HasSubstr(R"(kernel="other",device="cpu",outcome="ok"} 1)"));
+  EXPECT_THAT(Text(), HasSubstr(R"(kernel="gelu",device="cpu",outcome="ok"} 1)"));
+}
+
+TEST_F(JobMetricsTest, CountsRejectionsByReason) {
+  EXPECT_THAT(Text(), HasSubstr(R"(gridclock_admission_rejected_total{reason="queue_full"} 0)"));
+  metrics_.OnRejected("cpu", WithReason(absl::ResourceExhaustedError(""), "QUEUE_FULL"));
+  metrics_.OnRejected("", absl::InvalidArgumentError("no such attribute"));
+  metrics_.OnRejected("", WithReason(absl::InternalError(""), "MADE_UP"));
+  EXPECT_THAT(Text(), HasSubstr(R"(gridclock_admission_rejected_total{reason="queue_full"} 1)"));
+  EXPECT_THAT(Text(),
+              HasSubstr(R"(gridclock_admission_rejected_total{reason="invalid_argument"} 1)"));
+  EXPECT_THAT(Text(), HasSubstr(R"(gridclock_admission_rejected_total{reason="internal"} 1)"));
+}
+
+TEST_F(JobMetricsTest, CountsLostWorkers) {
+  metrics_.OnWorkerUp("cpu");
+  EXPECT_THAT(Text(),
+              HasSubstr(R"(gridclock_worker_restarts_total{device="cpu",reason="hang"} 0)"));
+  metrics_.OnWorkerLost("cpu", "hang");
+  metrics_.OnWorkerLost("cpu", "struck by lightning");
+  EXPECT_THAT(Text(),
+              HasSubstr(R"(gridclock_worker_restarts_total{device="cpu",reason="hang"} 1)"));
+  EXPECT_THAT(Text(),
+              HasSubstr(R"(gridclock_worker_restarts_total{device="cpu",reason="other"} 1)"));
+}
+
+}  // namespace
+}  // namespace gridclock

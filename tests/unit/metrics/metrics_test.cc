@@ -1,0 +1,155 @@
+#include "server/metrics/metrics.h"
+
+#include <cstdio>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "absl/strings/str_cat.h"
+#include "server/metrics/catalogue.h"
+#include "tests/support/status_matchers.h"
+#include "tests/unit/metrics/http_client.h"
+
+namespace gridclock {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+absl::StatusOr<std::unique_ptr<Metrics>> Serve() {
+  return Metrics::Create({.address = "127.0.0.1:0", .version = "0.1.0", .revision = "abc123"});
+}
+
+DeviceStatus Cpu(WorkerState state) {
+  DeviceStatus status;
+  status.state = state;
+  status.info.name = "cpu";
+  return status;
+}
+
+Sources FullSources() {
+  Sources sources;
+  sources.knows_kernel = [](absl::string_view) { return true; };
+  sources.devices = [] { return std::vector{Cpu(WorkerState::kBusy)}; };
+  sources.queue_usage = [] {
+    return std::map<std::string, Scheduler::Usage>{{"cpu", {.queued = 3, .running = 2}}};
+  };
+  sources.limit_usage = [] { return std::map<std::string, double>{{"queue", 3}}; };
+  sources.limits.queue = 256;
+  sources.dropped_log_lines = [] { return 5; };
+  sources.protobuf_complaints = [] { return 6; };
+  return sources;
+}
+
+void RunSomeJobs(Metrics& metrics) {
+  Job job;
+  job.kernel = "square";
+  job.device = "cpu";
+  JobResult result;
+  result.outcome.emplace();
+  result.outcome->timing.emplace();
+  result.outcome->timing->samples_ns = {1500};
+  metrics.rpc_observer().OnRpcStarted(RpcMethod::kRun);
+  metrics.job_observer().OnWorkerUp("cpu");
+  metrics.job_observer().OnDispatched(job, absl::Microseconds(5));
+  metrics.job_observer().OnFinished(job, result);
+  metrics.rpc_observer().OnRpcFinished(RpcMethod::kRun, absl::StatusCode::kOk,
+                                       absl::Microseconds(90));
+}
+
+TEST(MetricsTest, ShowsWhatTheServerSays) {
+  ASSERT_OK_AND_ASSIGN(const auto metrics, Serve());
+  metrics->Watch(FullSources());
+  const std::string text = BodyOf(Fetch(metrics->port(), "/metrics"));
+  EXPECT_THAT(
+      text, HasSubstr(R"(gridclock_build_info{version="0.1.0",revision="abc123",cuda="none"} 1)"));
+  EXPECT_THAT(text, HasSubstr("gridclock_worker_up{device=\"cpu\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("gridclock_worker_state{device=\"cpu\",state=\"busy\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("gridclock_worker_state{device=\"cpu\",state=\"dead\"} 0\n"));
+  EXPECT_THAT(text, HasSubstr("gridclock_queue_depth{device=\"cpu\"} 3\n"));
+  EXPECT_THAT(text, HasSubstr("gridclock_queue_capacity{device=\"cpu\"} 256\n"));
+  EXPECT_THAT(text, HasSubstr("gridclock_jobs_running{device=\"cpu\"} 2\n"));
+  EXPECT_THAT(text, HasSubstr("gridclock_limit{name=\"queue\"} 256\n"));
+  EXPECT_THAT(text, HasSubstr("gridclock_usage{name=\"queue\"} 3\n"));
+  EXPECT_THAT(text, HasSubstr("gridclock_log_dropped_total 5\n"));
+  EXPECT_THAT(text, HasSubstr("gridclock_protobuf_complaints_total 6\n"));
+}
+
+TEST(MetricsTest, EveryLimitIsShown) {
+  ASSERT_OK_AND_ASSIGN(const auto metrics, Serve());
+  metrics->Watch(FullSources());
+  for (const LimitSpec& spec : LimitSpecs()) {
+    EXPECT_THAT(metrics->Text(),
+                HasSubstr(absl::StrCat("gridclock_limit{name=\"", spec.name, "\"}")));
+  }
+}
+
+// A metric of the table that nothing fills would be a promise that is not kept. The overflow
+// counter alone has nothing to show here.
+TEST(MetricsTest, EveryMetricOfTheTableIsServed) {
+  ASSERT_OK_AND_ASSIGN(const auto metrics, Serve());
+  metrics->Watch(FullSources());
+  RunSomeJobs(*metrics);
+  for (const MetricSpec& spec : MetricSpecs()) {
+    if (spec.id == Metric::kSeriesOverflow) continue;
+    EXPECT_THAT(metrics->Text(), HasSubstr(absl::StrCat("# TYPE ", spec.name, " ")));
+  }
+}
+
+TEST(MetricsTest, PromtoolHasNothingToSay) {
+  ASSERT_OK_AND_ASSIGN(const auto metrics, Serve());
+  metrics->Watch(FullSources());
+  RunSomeJobs(*metrics);
+  FILE* promtool = popen("promtool check metrics 2>&1", "w");
+  ASSERT_NE(promtool, nullptr);
+  const std::string text = BodyOf(Fetch(metrics->port(), "/metrics"));
+  ASSERT_EQ(fwrite(text.data(), 1, text.size(), promtool), text.size());
+  EXPECT_EQ(pclose(promtool), 0);
+}
+
+TEST(MetricsTest, IsReadyWhileADeviceIs) {
+  ASSERT_OK_AND_ASSIGN(const auto metrics, Serve());
+  EXPECT_THAT(Fetch(metrics->port(), "/readyz"), StartsWith("HTTP/1.1 503 "));
+  Sources sources;
+  sources.devices = [] { return std::vector{Cpu(WorkerState::kDead), Cpu(WorkerState::kReady)}; };
+  metrics->Watch(sources);
+  EXPECT_THAT(Fetch(metrics->port(), "/readyz"), StartsWith("HTTP/1.1 200 "));
+  sources.devices = [] { return std::vector{Cpu(WorkerState::kQuarantined)}; };
+  metrics->Watch(sources);
+  EXPECT_THAT(Fetch(metrics->port(), "/readyz"), StartsWith("HTTP/1.1 503 "));
+  EXPECT_THAT(Fetch(metrics->port(), "/healthz"), StartsWith("HTTP/1.1 200 "));
+}
+
+TEST(MetricsTest, AskedWhetherItIsReadyTheServerHasTheWord) {
+  ASSERT_OK_AND_ASSIGN(const auto metrics, Serve());
+  Sources sources = FullSources();
+  sources.ready = [] { return false; };  // It drains.
+  metrics->Watch(sources);
+  EXPECT_THAT(Fetch(metrics->port(), "/readyz"), StartsWith("HTTP/1.1 503 "));
+}
+
+TEST(MetricsTest, AsksNobodyAfterStop) {
+  ASSERT_OK_AND_ASSIGN(const auto metrics, Serve());
+  int asked = 0;
+  Sources sources;
+  sources.devices = [&asked] {
+    ++asked;
+    return std::vector{Cpu(WorkerState::kReady)};
+  };
+  metrics->Watch(sources);
+  metrics->Stop();
+  metrics->Stop();
+  EXPECT_THAT(metrics->Text(), Not(HasSubstr("gridclock_worker_up")));
+  EXPECT_EQ(Fetch(metrics->port(), "/metrics"), "");
+  EXPECT_EQ(asked, 0);
+  metrics->job_observer().OnWorkerUp("cpu");
+}
+
+TEST(MetricsTest, SaysWhyItCannotListen) {
+  EXPECT_THAT(Metrics::Create({.address = "nonsense"}),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("'nonsense'")));
+}
+
+}  // namespace
+}  // namespace gridclock

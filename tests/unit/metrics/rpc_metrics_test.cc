@@ -1,0 +1,61 @@
+#include "server/metrics/rpc_metrics.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <prometheus/text_serializer.h>
+
+namespace gridclock {
+namespace {
+
+using ::testing::HasSubstr;
+
+class RpcMetricsTest : public ::testing::Test {
+ protected:
+  std::string Text() const { return prometheus::TextSerializer().Serialize(registry_.Collect()); }
+
+  Registry registry_{100};
+  RpcMetrics metrics_{registry_};
+};
+
+TEST_F(RpcMetricsTest, EveryMethodIsThereFromTheStart) {
+  for (const std::string method :
+       {"KernelService/ListKernels", "KernelService/GetKernel", "KernelService/Run",
+        "KernelService/StreamRun", "SystemService/GetServerInfo", "SystemService/ListDevices"}) {
+    EXPECT_THAT(Text(), HasSubstr("gridclock_rpc_requests_total{method=\"gridclock.v1." + method +
+                                  "\",code=\"OK\"} 0\n"));
+  }
+}
+
+TEST_F(RpcMetricsTest, CountsACallFromItsStartToItsEnd) {
+  const std::string run = R"(method="gridclock.v1.KernelService/Run")";
+  metrics_.OnRpcStarted(RpcMethod::kRun);
+  metrics_.OnRpcStarted(RpcMethod::kRun);
+  EXPECT_THAT(Text(), HasSubstr("gridclock_rpc_in_flight{" + run + "} 2\n"));
+
+  metrics_.OnRpcBytes(RpcMethod::kRun, 70, 30);
+  metrics_.OnRpcFinished(RpcMethod::kRun, absl::StatusCode::kOk, absl::Microseconds(80));
+  metrics_.OnRpcFinished(RpcMethod::kRun, absl::StatusCode::kNotFound, absl::Seconds(1));
+  EXPECT_THAT(Text(), HasSubstr("gridclock_rpc_in_flight{" + run + "} 0\n"));
+  EXPECT_THAT(Text(), HasSubstr("gridclock_rpc_requests_total{" + run + ",code=\"OK\"} 1\n"));
+  EXPECT_THAT(Text(),
+              HasSubstr("gridclock_rpc_requests_total{" + run + ",code=\"NOT_FOUND\"} 1\n"));
+  EXPECT_THAT(Text(),
+              HasSubstr("gridclock_rpc_duration_seconds_bucket{" + run + ",le=\"0.0001\"} 1\n"));
+  EXPECT_THAT(Text(), HasSubstr("gridclock_rpc_duration_seconds_count{" + run + "} 2\n"));
+  EXPECT_THAT(Text(), HasSubstr("gridclock_rpc_bytes_total{" + run + ",direction=\"in\"} 70\n"));
+  EXPECT_THAT(Text(), HasSubstr("gridclock_rpc_bytes_total{" + run + ",direction=\"out\"} 30\n"));
+}
+
+TEST_F(RpcMetricsTest, ARejectedConnectionIsNotOpen) {
+  metrics_.OnConnection(ConnectionEvent::kAccepted);
+  metrics_.OnConnection(ConnectionEvent::kAccepted);
+  metrics_.OnConnection(ConnectionEvent::kRejectedPeer);
+  metrics_.OnConnection(ConnectionEvent::kClosed);
+  EXPECT_THAT(Text(), HasSubstr("gridclock_connections_open 1\n"));
+  EXPECT_THAT(Text(), HasSubstr("gridclock_connections_total{result=\"accepted\"} 2\n"));
+  EXPECT_THAT(Text(), HasSubstr("gridclock_connections_total{result=\"rejected_peer\"} 1\n"));
+  EXPECT_THAT(Text(), HasSubstr("gridclock_connections_total{result=\"rejected_total\"} 0\n"));
+}
+
+}  // namespace
+}  // namespace gridclock

@@ -1,0 +1,51 @@
+#include "server/metrics/series_cache.h"
+
+#include <thread>
+
+#include <gtest/gtest.h>
+
+#include "absl/strings/str_cat.h"
+
+namespace gridclock {
+namespace {
+
+TEST(SeriesCacheTest, FindsWhatWasInsertedAndNothingElse) {
+  SeriesCache<int> cache;
+  ASSERT_TRUE(cache.Insert("square", "cpu", 7));
+  ASSERT_NE(cache.Find("square", "cpu"), nullptr);
+  EXPECT_EQ(*cache.Find("square", "cpu"), 7);
+  EXPECT_EQ(cache.Find("square", "cuda:0"), nullptr);
+  EXPECT_EQ(cache.Find("gelu", "cpu"), nullptr);
+}
+
+TEST(SeriesCacheTest, KeepsTheFirstValueOfAPair) {
+  SeriesCache<int> cache;
+  cache.Insert("square", "cpu", 7);
+  EXPECT_TRUE(cache.Insert("square", "cpu", 8));
+  EXPECT_EQ(*cache.Find("square", "cpu"), 7);
+}
+
+TEST(SeriesCacheTest, SaysWhenItIsFullAndStillFinds) {
+  SeriesCache<int> cache;
+  int held = 0;
+  while (cache.Insert(absl::StrCat("k", held), "cpu", held)) ++held;
+  EXPECT_EQ(held, 768);
+  EXPECT_EQ(*cache.Find("k767", "cpu"), 767);
+  EXPECT_EQ(cache.Find("k768", "cpu"), nullptr);
+}
+
+TEST(SeriesCacheTest, ReadersAndWritersMayMeet) {
+  SeriesCache<int> cache;
+  std::vector<std::jthread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&cache] {
+      for (int i = 0; i < 500; ++i) {
+        cache.Insert(absl::StrCat("k", i), "cpu", i);
+        EXPECT_EQ(*cache.Find(absl::StrCat("k", i), "cpu"), i);
+      }
+    });
+  }
+}
+
+}  // namespace
+}  // namespace gridclock
