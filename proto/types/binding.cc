@@ -7,18 +7,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "proto/types/bind_errors.h"
 #include "proto/types/quote.h"
 
 namespace gridclock {
 namespace {
-
-template <typename T>
-const T* Find(const std::vector<std::pair<std::string, T>>& entries, absl::string_view name) {
-  for (const auto& [key, value] : entries) {
-    if (key == name) return &value;
-  }
-  return nullptr;
-}
 
 template <typename T>
 const T& FindOrDie(const T* found, absl::string_view name) {
@@ -79,15 +72,6 @@ absl::StatusOr<std::int64_t> DimOf(const Shape& shape, absl::string_view name, s
       absl::StrCat("dim(", name, ", ", index, "): '", name, "' has rank ", rank));
 }
 
-absl::StatusOr<std::int64_t> MeasureShape(absl::string_view function, absl::string_view name,
-                                          std::int64_t index, const Shape& shape) {
-  if (function == "rank") return static_cast<std::int64_t>(shape.size());
-  if (function == "dim") return DimOf(shape, name, index);
-  if (function == "numel") return CheckedElements(shape);
-  return absl::InvalidArgumentError(
-      absl::StrCat(function, " wants an operand, got the run ", name));
-}
-
 absl::StatusOr<std::int64_t> MeasureOperand(absl::string_view function, absl::string_view name,
                                             std::int64_t index, const OperandValue& value) {
   if (function == "numel" || function == "bytes") return SumOver(value, function == "bytes");
@@ -146,14 +130,23 @@ absl::StatusOr<const VariantSpec*> NamedVariant(const KernelSpec& spec, const De
 
 }  // namespace
 
+absl::StatusOr<std::int64_t> MeasureShape(absl::string_view function, absl::string_view name,
+                                          std::int64_t index, const Shape& shape) {
+  if (function == "rank") return static_cast<std::int64_t>(shape.size());
+  if (function == "dim") return DimOf(shape, name, index);
+  if (function == "numel") return CheckedElements(shape);
+  return absl::InvalidArgumentError(
+      absl::StrCat(function, " wants an operand, got the run ", name));
+}
+
 std::int64_t Binding::Dim(absl::string_view name) const {
-  return FindOrDie(Find(dims, name), name);
+  return FindOrDie(FindBound(dims, name), name);
 }
 const Shape& Binding::Run(absl::string_view name) const {
-  return FindOrDie(Find(runs, name), name);
+  return FindOrDie(FindBound(runs, name), name);
 }
 DType Binding::Type(absl::string_view variable) const {
-  return FindOrDie(Find(dtypes, variable), variable);
+  return FindOrDie(FindBound(dtypes, variable), variable);
 }
 std::int64_t Binding::I64(absl::string_view attribute) const {
   return AttributeOrDie<std::int64_t>(*this, attribute);
@@ -172,16 +165,16 @@ const std::string& Binding::Word(absl::string_view attribute) const {
 }
 
 absl::StatusOr<Value> Binding::Lookup(absl::string_view name) const {
-  if (const auto* dim = Find(dims, name)) return Value(*dim);
+  if (const auto* dim = FindBound(dims, name)) return Value(*dim);
   if (const auto* attribute = FindAttribute(*this, name)) return *attribute;
-  if (const auto* dtype = Find(dtypes, name)) return Value(*dtype);
+  if (const auto* dtype = FindBound(dtypes, name)) return Value(*dtype);
   if (IsWordOf(*spec, name)) return Value(std::string(name));
   return absl::InvalidArgumentError(absl::StrCat("unbound name '", name, "'"));
 }
 
 absl::StatusOr<std::int64_t> Binding::Measure(absl::string_view function, absl::string_view name,
                                               std::int64_t index) const {
-  if (const Shape* run = Find(runs, name)) return MeasureShape(function, name, index, *run);
+  if (const Shape* run = FindBound(runs, name)) return MeasureShape(function, name, index, *run);
   const OperandValue* value = FindOperand(*this, name);
   if (value != nullptr && !value->tensors.empty()) {
     return MeasureOperand(function, name, index, *value);

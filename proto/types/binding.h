@@ -60,6 +60,14 @@ class Binding final : public Scope {
 absl::StatusOr<Binding> Bind(const KernelSpec& spec, const std::vector<NamedOperand>& inputs,
                              const std::vector<NamedAttribute>& attributes);
 
+// The scratch tensors that the clauses of a variant declare for a bound call.
+absl::StatusOr<std::vector<OperandValue>> BindScratch(const Clauses& clauses,
+                                                      const Binding& binding);
+
+// numel, rank or dim of a shape. `name` is for messages, `index` is dim's: negative from the end.
+absl::StatusOr<std::int64_t> MeasureShape(absl::string_view function, absl::string_view name,
+                                          std::int64_t index, const Shape& shape);
+
 // What a variant may ask of a device in its `when`.
 struct DeviceTraits {
   std::string kind;     // "cpu" or "cuda".
