@@ -1,0 +1,274 @@
+#include "server/rpc/acceptor.h"
+
+#include <cerrno>
+#include <utility>
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+
+namespace gridclock {
+namespace {
+
+constexpr int kBacklog = 512;
+constexpr int kTurnMillis = 1000;
+
+struct HostPort {
+  std::string host;
+  std::string port;
+};
+
+absl::StatusOr<HostPort> Split(const std::string& address) {
+  const auto colon = address.rfind(':');
+  int port = 0;
+  if (colon == std::string::npos || colon == 0 ||
+      !absl::SimpleAtoi(address.substr(colon + 1), &port) || port < 0 || port > 65535) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("want HOST:PORT such as 127.0.0.1:8470 or [::1]:8470, got '", address, "'"));
+  }
+  std::string host = address.substr(0, colon);
+  if (host.size() > 1 && host.front() == '[' && host.back() == ']') {
+    host = host.substr(1, host.size() - 2);
+  }
+  return HostPort{host, address.substr(colon + 1)};
+}
+
+struct Resolved {
+  sockaddr_storage address{};
+  socklen_t size = 0;
+};
+
+absl::StatusOr<Resolved> Resolve(const HostPort& where) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV;
+  addrinfo* found = nullptr;
+  if (const int error = getaddrinfo(where.host.c_str(), where.port.c_str(), &hints, &found)) {
+    return absl::InvalidArgumentError(absl::StrCat("'", where.host, "': ", gai_strerror(error)));
+  }
+  const absl::Cleanup free = [found] { freeaddrinfo(found); };
+  Resolved out;
+  out.size = found->ai_addrlen;
+  std::copy_n(reinterpret_cast<const char*>(found->ai_addr), out.size,
+              reinterpret_cast<char*>(&out.address));
+  return out;
+}
+
+bool IsLoopbackAddress(const sockaddr_storage& address) {
+  if (address.ss_family == AF_INET) {
+    const auto& v4 = reinterpret_cast<const sockaddr_in&>(address);
+    return (ntohl(v4.sin_addr.s_addr) >> 24) == 127;
+  }
+  const auto& v6 = reinterpret_cast<const sockaddr_in6&>(address);
+  return IN6_IS_ADDR_LOOPBACK(&v6.sin6_addr);
+}
+
+int PortOf(const sockaddr_storage& address) {
+  if (address.ss_family == AF_INET) {
+    return ntohs(reinterpret_cast<const sockaddr_in&>(address).sin_port);
+  }
+  return ntohs(reinterpret_cast<const sockaddr_in6&>(address).sin6_port);
+}
+
+std::string HostOf(const sockaddr_storage& address) {
+  char text[INET6_ADDRSTRLEN] = "";
+  if (address.ss_family == AF_INET) {
+    inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in&>(address).sin_addr, text, sizeof(text));
+  } else {
+    inet_ntop(AF_INET6, &reinterpret_cast<const sockaddr_in6&>(address).sin6_addr, text,
+              sizeof(text));
+  }
+  return text;
+}
+
+absl::StatusOr<UniqueFd> Listen(const Resolved& where) {
+  UniqueFd fd(socket(where.address.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!fd) return ErrnoToStatus(errno, "socket");
+  const int one = 1;
+  // Not SO_REUSEPORT: a second server on the port shall fail, not take half of the calls.
+  setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+  const auto* address = reinterpret_cast<const sockaddr*>(&where.address);
+  if (bind(fd.get(), address, where.size) != 0) {
+    return absl::UnavailableError(ErrnoToStatus(errno, "bind").message());
+  }
+  if (listen(fd.get(), kBacklog) != 0) return ErrnoToStatus(errno, "listen");
+  return fd;
+}
+
+UniqueFd OpenSpare() {
+  return UniqueFd(open("/dev/null", O_RDONLY | O_CLOEXEC));
+}
+
+unsigned long InodeOf(int fd) {
+  struct stat status {};
+  return fstat(fd, &status) == 0 ? status.st_ino : 0;
+}
+
+}  // namespace
+
+ConnectionTable::Verdict ConnectionTable::Take(int fd, const std::string& peer) {
+  const auto peer_open = [&] {
+    const auto found = per_peer_.find(peer);
+    return found == per_peer_.end() ? 0 : found->second;
+  };
+  if (open_.size() >= most_ || peer_open() >= most_per_peer_ || open_.contains(fd)) Sweep();
+  if (open_.size() >= most_) return Verdict::kFull;
+  if (peer_open() >= most_per_peer_) return Verdict::kPeerFull;
+  open_[fd] = {InodeOf(fd), peer};
+  ++per_peer_[peer];
+  return Verdict::kTaken;
+}
+
+std::size_t ConnectionTable::Sweep() {
+  const std::size_t before = open_.size();
+  for (auto it = open_.begin(); it != open_.end();) {
+    if (InodeOf(it->first) == it->second.inode) {
+      ++it;
+      continue;
+    }
+    const auto peer = per_peer_.find(it->second.peer);
+    if (--peer->second == 0) per_peer_.erase(peer);
+    it = open_.erase(it);
+  }
+  return before - open_.size();
+}
+
+std::size_t ConnectionTable::busiest_peer() const {
+  std::size_t most = 0;
+  for (const auto& [peer, count] : per_peer_) most = std::max(most, count);
+  return most;
+}
+
+absl::StatusOr<bool> IsLoopback(const std::string& address) {
+  GC_ASSIGN_OR_RETURN(const HostPort split, Split(address));
+  GC_ASSIGN_OR_RETURN(const Resolved where, Resolve(split));
+  return IsLoopbackAddress(where.address);
+}
+
+absl::StatusOr<std::unique_ptr<Acceptor>> Acceptor::Create(const Options& options,
+                                                           const Clock& clock,
+                                                           RpcObserver& observer) {
+  GC_ASSIGN_OR_RETURN(const HostPort split, Split(options.address));
+  GC_ASSIGN_OR_RETURN(const Resolved where, Resolve(split));
+  auto listener = Listen(where);
+  if (!listener.ok()) return Annotate(listener.status(), options.address);
+  Resolved bound;
+  bound.size = sizeof(bound.address);
+  if (getsockname(listener->get(), reinterpret_cast<sockaddr*>(&bound.address), &bound.size) != 0) {
+    return ErrnoToStatus(errno, "getsockname");
+  }
+  const int port = PortOf(bound.address);
+  const std::string host = options.address.substr(0, options.address.rfind(':'));
+  return std::unique_ptr<Acceptor>(new Acceptor(options, clock, observer, *std::move(listener),
+                                                port, absl::StrCat(host, ":", port)));
+}
+
+Acceptor::Acceptor(const Options& options, const Clock& clock, RpcObserver& observer,
+                   UniqueFd listener, int port, std::string address)
+    : clock_(clock),
+      observer_(observer),
+      listener_(std::move(listener)),
+      spare_(OpenSpare()),
+      stop_(eventfd(0, EFD_CLOEXEC)),
+      port_(port),
+      address_(std::move(address)),
+      table_(options.connections, options.peer_connections) {}
+
+Acceptor::~Acceptor() {
+  Stop();
+}
+
+void Acceptor::Start(std::function<void(UniqueFd)> take) {
+  take_ = std::move(take);
+  last_turn_ns_ = absl::ToUnixNanos(clock_.Now());
+  thread_ = std::thread([this] { Loop(); });
+}
+
+void Acceptor::Stop() {
+  if (!thread_.joinable()) return;
+  eventfd_write(stop_.get(), 1);
+  thread_.join();
+  listener_.reset();
+}
+
+bool Acceptor::alive() const {
+  return clock_.Now() - absl::FromUnixNanos(last_turn_ns_) < absl::Seconds(5);
+}
+
+Acceptor::Usage Acceptor::usage() const {
+  const MutexLock lock(mutex_);
+  return {table_.size(), table_.busiest_peer()};
+}
+
+void Acceptor::Loop() {
+  for (;;) {
+    pollfd wait[] = {{listener_.get(), POLLIN, 0}, {stop_.get(), POLLIN, 0}};
+    const int ready = poll(wait, 2, kTurnMillis);
+    last_turn_ns_ = absl::ToUnixNanos(clock_.Now());
+    if (wait[1].revents != 0) return;
+    if (ready > 0) {
+      AcceptOne();
+    } else {
+      Sweep();
+    }
+  }
+}
+
+void Acceptor::AcceptOne() {
+  sockaddr_storage address{};
+  socklen_t size = sizeof(address);
+  UniqueFd connection(accept4(listener_.get(), reinterpret_cast<sockaddr*>(&address), &size,
+                              SOCK_CLOEXEC | SOCK_NONBLOCK));
+  if (connection) return TakeIn(std::move(connection), HostOf(address));
+  if (errno == EMFILE || errno == ENFILE) ShedOne();
+}
+
+void Acceptor::TakeIn(UniqueFd connection, const std::string& peer) {
+  const int one = 1;
+  setsockopt(connection.get(), IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+  ConnectionTable::Verdict verdict;
+  {
+    const MutexLock lock(mutex_);
+    verdict = table_.Take(connection.get(), peer);
+  }
+  switch (verdict) {
+    case ConnectionTable::Verdict::kFull:
+      return observer_.OnConnection(ConnectionEvent::kRejectedTotal);
+    case ConnectionTable::Verdict::kPeerFull:
+      return observer_.OnConnection(ConnectionEvent::kRejectedPeer);
+    case ConnectionTable::Verdict::kTaken:
+      break;
+  }
+  observer_.OnConnection(ConnectionEvent::kAccepted);
+  take_(std::move(connection));
+}
+
+// Without a descriptor the waiting connection cannot even be refused, and poll() would call at
+// once again and again: give up the spare one, accept, close, take the spare back.
+void Acceptor::ShedOne() {
+  spare_.reset();
+  UniqueFd(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC)).reset();
+  spare_ = OpenSpare();
+  observer_.OnConnection(ConnectionEvent::kRejectedDescriptors);
+}
+
+void Acceptor::Sweep() {
+  std::size_t closed = 0;
+  {
+    const MutexLock lock(mutex_);
+    closed = table_.Sweep();
+  }
+  for (; closed > 0; --closed) observer_.OnConnection(ConnectionEvent::kClosed);
+}
+
+}  // namespace gridclock

@@ -1,0 +1,108 @@
+// Accepts connections in gRPC's place: gRPC 1.51 bounds neither their number nor their number from
+// one peer, and stays deaf for ever after descriptors ran out once (CVE-2023-4785).
+#ifndef GRIDCLOCK_SERVER_RPC_ACCEPTOR_H_
+#define GRIDCLOCK_SERVER_RPC_ACCEPTOR_H_
+
+#include <atomic>
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "base/clock.h"
+#include "base/mutex.h"
+#include "base/unique_fd.h"
+#include "server/core/rpc_observer.h"
+
+namespace gridclock {
+
+// The connections that are open now. gRPC owns their descriptors and does not say when it closes
+// one, so a descriptor counts as long as it still names the socket that was handed over.
+class ConnectionTable {
+ public:
+  enum class Verdict { kTaken, kFull, kPeerFull };
+
+  ConnectionTable(std::size_t most, std::size_t most_per_peer)
+      : most_(most), most_per_peer_(most_per_peer) {}
+
+  Verdict Take(int fd, const std::string& peer);
+  // Forgets what was closed; returns how many.
+  std::size_t Sweep();
+  std::size_t size() const { return open_.size(); }
+  std::size_t busiest_peer() const;
+
+ private:
+  struct Connection {
+    unsigned long inode = 0;
+    std::string peer;
+  };
+  const std::size_t most_, most_per_peer_;
+  std::map<int, Connection> open_;
+  std::map<std::string, std::size_t> per_peer_;
+};
+
+// Owns the listening socket and the thread that accepts.
+class Acceptor {
+ public:
+  struct Options {
+    std::string address;  // "127.0.0.1:8470", "[::1]:0", "0.0.0.0:8470".
+    std::size_t connections = 1024;
+    std::size_t peer_connections = 64;
+  };
+
+  // INVALID_ARGUMENT for an address that is none, UNAVAILABLE if it cannot be bound.
+  static absl::StatusOr<std::unique_ptr<Acceptor>> Create(const Options& options,
+                                                          const Clock& clock,
+                                                          RpcObserver& observer);
+  ~Acceptor();
+
+  // `take` owns the descriptor from then on. Once.
+  void Start(std::function<void(UniqueFd)> take);
+  // Accepts no more; returns when the thread has ended. Idempotent.
+  void Stop();
+
+  int port() const { return port_; }
+  // "127.0.0.1:41873": what was asked for, with the real port.
+  const std::string& address() const { return address_; }
+  // False if the thread has not come round for 5 s.
+  bool alive() const;
+  struct Usage {
+    std::size_t connections = 0;
+    std::size_t busiest_peer = 0;
+  };
+  Usage usage() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  Acceptor(const Options& options, const Clock& clock, RpcObserver& observer, UniqueFd listener,
+           int port, std::string address);
+  void Loop();
+  void AcceptOne();
+  void TakeIn(UniqueFd connection, const std::string& peer) ABSL_LOCKS_EXCLUDED(mutex_);
+  void ShedOne();
+  void Sweep() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  const Clock& clock_;
+  RpcObserver& observer_;
+  UniqueFd listener_;
+  UniqueFd spare_;  // Given up for a moment when there is no other descriptor left.
+  UniqueFd stop_;   // An eventfd.
+  const int port_;
+  const std::string address_;
+  std::function<void(UniqueFd)> take_;
+  std::atomic<std::int64_t> last_turn_ns_{0};
+  mutable Mutex mutex_;
+  ConnectionTable table_ ABSL_GUARDED_BY(mutex_);
+  std::thread thread_;
+};
+
+// True for addresses that only this host can reach.
+absl::StatusOr<bool> IsLoopback(const std::string& address);
+
+}  // namespace gridclock
+
+#endif  // GRIDCLOCK_SERVER_RPC_ACCEPTOR_H_

@@ -1,0 +1,57 @@
+// What the services stand on: everything is borrowed from main and outlives the rpc server.
+#ifndef GRIDCLOCK_SERVER_RPC_BACKEND_H_
+#define GRIDCLOCK_SERVER_RPC_BACKEND_H_
+
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <span>
+#include <string>
+
+#include "base/clock.h"
+#include "proto/codec/request.h"
+#include "proto/types/job.h"
+#include "server/core/idempotency.h"
+#include "server/core/kernel_table.h"
+#include "server/core/limits.h"
+#include "server/core/rpc_observer.h"
+#include "server/core/scheduler.h"
+
+namespace gridclock {
+
+class Authenticator;
+class StallWatch;
+
+struct Versions {
+  std::string version, revision;
+  std::map<std::string, std::string> libraries;
+};
+
+struct Backend {
+  const Clock& clock;
+  const Limits& limits;
+  const KernelTable& table;
+  Scheduler& scheduler;
+  RequestIds& request_ids;
+  const Authenticator& authenticator;
+  RpcObserver& observer;
+  StallWatch& stalls;
+  // The bytes of a range of the arena.
+  std::function<std::span<std::byte>(const MemoryRange&)> memory;
+  // By name of limit, of those that can be in use.
+  std::function<std::map<std::string, double>()> limit_usage;
+  std::function<bool()> draining;
+  Versions versions;
+  absl::Time started;
+};
+
+inline RequestLimits RequestLimitsOf(const Limits& limits) {
+  return {.control_bytes = static_cast<std::uint64_t>(limits.control_bytes),
+          .header_bytes = static_cast<std::uint64_t>(limits.header_bytes),
+          .inline_bytes = static_cast<std::uint64_t>(limits.inline_bytes),
+          .chunk_bytes = static_cast<std::uint64_t>(limits.chunk_bytes)};
+}
+
+}  // namespace gridclock
+
+#endif  // GRIDCLOCK_SERVER_RPC_BACKEND_H_

@@ -1,0 +1,66 @@
+#include "server/rpc/call.h"
+
+#include <chrono>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "base/status.h"
+#include "proto/codec/values.h"
+#include "server/core/admission.h"
+
+namespace gridclock {
+namespace {
+
+using SystemClock = std::chrono::system_clock;
+
+// A summary must fit the 4 MiB that gRPC's clients receive by default. Samples beyond this many
+// bytes are left out of it; a StreamRun has sent them before.
+constexpr int kMaxSamples = 384 * 1024;
+
+}  // namespace
+
+absl::Time DeadlineOf(const grpc::CallbackServerContext& context, absl::Time now) {
+  const SystemClock::time_point deadline = context.deadline();
+  if (deadline == SystemClock::time_point::max()) return absl::InfiniteFuture();
+  return now + absl::FromChrono(deadline - SystemClock::now());
+}
+
+absl::Status Stamp(grpc::CallbackServerContext& context, const Limits& limits, absl::Time now,
+                   JobRequest* request) {
+  request->arrived = now;
+  request->deadline = DeadlineOf(context, now);
+  if (request->deadline <= now) {
+    return absl::DeadlineExceededError("the deadline had passed when the request arrived");
+  }
+  if (request->deadline == absl::InfiniteFuture()) {
+    context.AddInitialMetadata("gridclock-queue-timeout-seconds",
+                               absl::StrCat(limits.queue_seconds));
+    context.AddInitialMetadata("gridclock-kernel-timeout-seconds",
+                               absl::StrCat(limits.kernel_seconds));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Job> AdmitRequest(const Backend& backend, const JobRequest& request) {
+  return Admit(request, backend.table, backend.limits,
+               [&](absl::string_view device) { return backend.scheduler.depth(device); });
+}
+
+v1::RunSummary SummaryOf(const Job& job, const Outcome& outcome, absl::Time now) {
+  v1::RunSummary summary;
+  EncodeSummary(job, outcome, /*with_samples=*/true, &summary);
+  if (summary.timing().samples_ns_size() > kMaxSamples) {
+    summary.mutable_timing()->clear_samples_ns();
+  }
+  summary.set_unix_time_ns(absl::ToUnixNanos(absl::Now() - (now - job.arrived)));
+  return summary;
+}
+
+absl::Status CancelReason(const grpc::CallbackServerContext& context) {
+  if (context.deadline() <= SystemClock::now()) {
+    return absl::DeadlineExceededError("the call's deadline passed");
+  }
+  return absl::CancelledError("cancelled by the client");
+}
+
+}  // namespace gridclock

@@ -1,0 +1,54 @@
+// What every call has: its time, its deadline, and an observer that hears of its end.
+#ifndef GRIDCLOCK_SERVER_RPC_CALL_H_
+#define GRIDCLOCK_SERVER_RPC_CALL_H_
+
+#include <grpcpp/server_context.h>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "gridclock/v1/kernels.pb.h"
+#include "server/rpc/backend.h"
+
+namespace gridclock {
+
+// Tells the observer of a call's start, and of its end once.
+class CallMeter {
+ public:
+  CallMeter(Backend& backend, RpcMethod method)
+      : backend_(backend), method_(method), started_(backend.clock.Now()) {
+    backend.observer.OnRpcStarted(method);
+  }
+  absl::Time started() const { return started_; }
+  void Finish(absl::StatusCode code) {
+    backend_.observer.OnRpcFinished(method_, code, backend_.clock.Now() - started_);
+  }
+  void Bytes(std::uint64_t received, std::uint64_t sent) {
+    backend_.observer.OnRpcBytes(method_, received, sent);
+  }
+
+ private:
+  Backend& backend_;
+  const RpcMethod method_;
+  const absl::Time started_;
+};
+
+// The client's deadline on our monotonic clock. INFINITE where it set none.
+absl::Time DeadlineOf(const grpc::CallbackServerContext& context, absl::Time now);
+
+// Fills what the server knows of a request besides its text; a call without a deadline is told in
+// initial metadata what times bound it. DEADLINE_EXCEEDED if it came too late.
+absl::Status Stamp(grpc::CallbackServerContext& context, const Limits& limits, absl::Time now,
+                   JobRequest* request);
+
+// The request of a job, admitted for the least loaded device.
+absl::StatusOr<Job> AdmitRequest(const Backend& backend, const JobRequest& request);
+
+// `now` is used to tell when the request arrived by the calendar.
+v1::RunSummary SummaryOf(const Job& job, const Outcome& outcome, absl::Time now);
+
+// Why a call that its client no longer waits for ends.
+absl::Status CancelReason(const grpc::CallbackServerContext& context);
+
+}  // namespace gridclock
+
+#endif  // GRIDCLOCK_SERVER_RPC_CALL_H_

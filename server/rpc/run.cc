@@ -1,0 +1,117 @@
+#include "server/rpc/run.h"
+
+#include <memory>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+#include "server/rpc/answer.h"
+#include "server/rpc/auth.h"
+#include "server/rpc/buffer.h"
+#include "server/rpc/call.h"
+#include "server/rpc/request_lease.h"
+#include "server/rpc/status.h"
+#include "server/rpc/upload.h"
+
+namespace gridclock {
+namespace {
+
+class RunCall final : public grpc::ServerUnaryReactor,
+                      public JobListener,
+                      public std::enable_shared_from_this<RunCall> {
+ public:
+  RunCall(Backend& backend, grpc::CallbackServerContext& context, grpc::ByteBuffer& response)
+      : backend_(backend),
+        context_(context),
+        response_(response),
+        meter_(backend, RpcMethod::kRun) {}
+
+  void Begin(const grpc::ByteBuffer& request) {
+    self_ = shared_from_this();
+    received_ = request.Length();
+    if (const absl::Status status = Accept(request); !status.ok()) End(status, nullptr);
+  }
+
+  // JobListener. The memory is taken in Accept(), which runs on.
+  void OnAccepted(const Job&, const AcceptedInfo&) override {}
+  void OnSamples(std::int64_t, std::span<const double>, bool) override {}
+  void OnFinished(JobResult result) override {
+    if (!result.outcome) return End(result.status, nullptr);
+    const v1::RunSummary summary = SummaryOf(active_->job(), *result.outcome, backend_.clock.Now());
+    if (!result.status.ok()) return End(result.status, &summary);
+    response_ = EncodeRunResponse(backend_, active_, summary, *result.outcome);
+    active_.reset();
+    if (lease_.held()) {
+      lease_.Finish(std::make_shared<const std::string>(Flatten(response_)));
+    }
+    End(absl::OkStatus(), nullptr);
+  }
+
+  // grpc::ServerUnaryReactor. Called after Begin() has returned, so job_ is set if there is a job.
+  void OnCancel() override {
+    if (job_ != 0) backend_.scheduler.Cancel(job_, CancelReason(context_));
+  }
+  void OnDone() override { self_.reset(); }
+
+ private:
+  // From bytes to a job that runs. OK also if an earlier call had the answer.
+  absl::Status Accept(const grpc::ByteBuffer& buffer) {
+    GC_ASSIGN_OR_RETURN(std::string principal,
+                        backend_.authenticator.Authorize(context_, Role::kRun));
+    const MessageView message(buffer);
+    GC_ASSIGN_OR_RETURN(DecodedRun run,
+                        DecodeRunRequest(message.slices(), RequestLimitsOf(backend_.limits)));
+    run.request.principal = std::move(principal);
+    GC_RETURN_IF_ERROR(Stamp(context_, backend_.limits, meter_.started(), &run.request));
+    GC_ASSIGN_OR_RETURN(Job job, AdmitRequest(backend_, run.request));
+    GC_ASSIGN_OR_RETURN(const RequestIds::Answer answer,
+                        lease_.Begin(backend_.request_ids, run.request.principal,
+                                     run.request.request_id, run.content));
+    if (answer != nullptr) {
+      response_ = ToBuffer(*answer);
+      End(absl::OkStatus(), nullptr);
+      return absl::OkStatus();
+    }
+    GC_ASSIGN_OR_RETURN(job_, backend_.scheduler.Submit(std::move(job), shared_from_this(),
+                                                        /*wait_for_memory=*/false));
+    Launch(run, message.slices());
+    return absl::OkStatus();
+  }
+
+  // A job that was cancelled or too late in the meantime has no memory, and OnFinished says so.
+  void Launch(const DecodedRun& run, Slices message) {
+    active_ = backend_.scheduler.Active(job_);
+    if (active_ == nullptr) return;
+    CopyInline(backend_, run, message, active_->job());
+    backend_.scheduler.Start(job_);
+  }
+
+  void End(const absl::Status& status, const v1::RunSummary* summary) {
+    meter_.Bytes(received_, response_.Length());
+    meter_.Finish(status.code());
+    Finish(ToGrpc(status, summary));
+  }
+
+  Backend& backend_;
+  grpc::CallbackServerContext& context_;
+  grpc::ByteBuffer& response_;
+  CallMeter meter_;
+  std::uint64_t received_ = 0;
+  RequestLease lease_;
+  JobId job_ = 0;
+  // Kept with the scheduler until the answer is made, then with the slices on their way.
+  std::shared_ptr<const ActiveJob> active_;
+  // gRPC knows this call by its bare address until OnDone; the scheduler shares it.
+  std::shared_ptr<RunCall> self_;
+};
+
+}  // namespace
+
+grpc::ServerUnaryReactor* ServeRun(Backend& backend, grpc::CallbackServerContext* context,
+                                   const grpc::ByteBuffer* request, grpc::ByteBuffer* response) {
+  auto call = std::make_shared<RunCall>(backend, *context, *response);
+  call->Begin(*request);
+  return call.get();
+}
+
+}  // namespace gridclock

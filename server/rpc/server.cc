@@ -1,0 +1,116 @@
+#include "server/rpc/server.h"
+
+#include <utility>
+
+#include <grpcpp/health_check_service_interface.h>
+#include <grpcpp/security/server_credentials.h>
+#include <grpcpp/server_builder.h>
+
+#include "base/log.h"
+#include "server/rpc/reflection.h"
+#include "server/rpc/services.h"
+
+namespace gridclock {
+namespace {
+
+using grpc::experimental::ExternalConnectionAcceptor;
+
+std::shared_ptr<grpc::ServerCredentials> CredentialsOf(const RpcServer::Tls& tls) {
+  if (tls.certificate.empty()) return grpc::InsecureServerCredentials();
+  grpc::SslServerCredentialsOptions options(
+      tls.client_authority.empty() ? GRPC_SSL_DONT_REQUEST_CLIENT_CERTIFICATE
+                                   : GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
+  options.pem_key_cert_pairs.push_back({tls.key, tls.certificate});
+  options.pem_root_certs = tls.client_authority;
+  return grpc::SslServerCredentials(options);
+}
+
+int Millis(absl::Duration duration) {
+  return static_cast<int>(absl::ToInt64Milliseconds(duration));
+}
+
+void Configure(const RpcServer::Options& options, const Limits& limits,
+               grpc::ServerBuilder* builder) {
+  builder->SetMaxReceiveMessageSize(static_cast<int>(limits.message_bytes));
+  builder->SetMaxSendMessageSize(-1);
+  // A few hundred KB of gzip unpack to hundreds of MiB before gRPC looks at the message's size.
+  builder->SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_GZIP, false);
+  builder->SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_DEFLATE, false);
+  const std::pair<const char*, int> arguments[] = {
+      {GRPC_ARG_MAX_METADATA_SIZE, static_cast<int>(limits.metadata_bytes)},
+      {GRPC_ARG_MAX_CONCURRENT_STREAMS, static_cast<int>(limits.streams)},
+      // A fixed window bounds memory; the probe lets a fast client buffer 100 MiB in here.
+      {GRPC_ARG_HTTP2_BDP_PROBE, 0},
+      {GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, static_cast<int>(limits.window_bytes)},
+      {GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, Millis(options.handshake_timeout)},
+      {GRPC_ARG_MAX_CONNECTION_IDLE_MS, Millis(options.connection_idle)},
+      {GRPC_ARG_KEEPALIVE_TIME_MS, Millis(options.keepalive)},
+      {GRPC_ARG_KEEPALIVE_TIMEOUT_MS, Millis(options.keepalive_timeout)},
+      {GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1},
+      {GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 20000},
+      {GRPC_ARG_ALLOW_REUSEPORT, 0},
+  };
+  for (const auto& [name, value] : arguments) builder->AddChannelArgument(name, value);
+}
+
+class RpcServerImpl final : public RpcServer {
+ public:
+  RpcServerImpl(Backend& backend, Acceptor& acceptor)
+      : kernels_(backend), system_(backend), acceptor_(acceptor) {}
+
+  absl::Status Start(const Options& options, const Limits& limits) {
+    // gRPC says where its own health service lies only to servers built after this.
+    grpc::EnableDefaultHealthCheckService(true);
+    grpc::ServerBuilder builder;
+    Configure(options, limits, &builder);
+    doors_ = builder.experimental().AddExternalConnectionAcceptor(
+        grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
+        CredentialsOf(options.tls));
+    builder.RegisterService(&kernels_);
+    builder.RegisterService(&system_);
+    server_ = builder.BuildAndStart();
+    if (server_ == nullptr) {
+      return absl::InvalidArgumentError(
+          "gRPC refused to start; are certificate and key a pair, both PEM?");
+    }
+    health_ = std::make_unique<Health>(*server_->GetHealthCheckService());
+    acceptor_.Start([this](UniqueFd fd) {
+      ExternalConnectionAcceptor::NewConnectionParameters connection;
+      connection.fd = fd.release();
+      doors_->HandleNewConnection(&connection);
+    });
+    return absl::OkStatus();
+  }
+
+  Health& health() override { return *health_; }
+
+  void Shutdown(absl::Duration grace) override {
+    acceptor_.Stop();
+    server_->Shutdown(absl::ToChronoTime(absl::Now() + grace));
+    server_->Wait();
+  }
+
+ private:
+  KernelService kernels_;
+  SystemService system_;
+  Acceptor& acceptor_;
+  std::unique_ptr<ExternalConnectionAcceptor> doors_;
+  std::unique_ptr<grpc::Server> server_;
+  std::unique_ptr<Health> health_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Create(const Options& options,
+                                                             Backend& backend, Acceptor& acceptor) {
+  if (options.reflection) {
+    if (const absl::Status status = EnableReflection(); !status.ok()) {
+      Log(LogLevel::kWarning, "no_reflection", {{"reason", std::string(status.message())}});
+    }
+  }
+  auto server = std::make_unique<RpcServerImpl>(backend, acceptor);
+  if (absl::Status status = server->Start(options, backend.limits); !status.ok()) return status;
+  return server;
+}
+
+}  // namespace gridclock

@@ -1,0 +1,174 @@
+#include "server/rpc/services.h"
+
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "base/status.h"
+#include "proto/codec/values.h"
+#include "server/rpc/answer.h"
+#include "server/rpc/auth.h"
+#include "server/rpc/buffer.h"
+#include "server/rpc/call.h"
+#include "server/rpc/run.h"
+#include "server/rpc/status.h"
+#include "server/rpc/stream_run.h"
+
+namespace gridclock {
+namespace {
+
+template <typename Message>
+absl::StatusOr<Message> Parse(const grpc::ByteBuffer& buffer, const Limits& limits) {
+  if (static_cast<double>(buffer.Length()) > limits.control_bytes) {
+    return absl::ResourceExhaustedError(absl::StrCat("this request has ", buffer.Length(),
+                                                     " bytes, at most ", limits.control_bytes));
+  }
+  Message message;
+  if (message.ParseFromString(Flatten(buffer))) return message;
+  return absl::InvalidArgumentError(
+      absl::StrCat("cannot parse ", Message::descriptor()->full_name()));
+}
+
+// A call that is answered where it is received. `serve` fills the response.
+template <typename Request, typename Response, typename Serve>
+grpc::ServerUnaryReactor* Answer(Backend& backend, RpcMethod method,
+                                 grpc::CallbackServerContext* context,
+                                 const grpc::ByteBuffer* buffer, grpc::ByteBuffer* response,
+                                 const Serve& serve) {
+  CallMeter meter(backend, method);
+  const absl::Status status = [&]() -> absl::Status {
+    GC_RETURN_IF_ERROR(backend.authenticator.Authorize(*context, Role::kRead).status());
+    GC_ASSIGN_OR_RETURN(const Request request, Parse<Request>(*buffer, backend.limits));
+    Response message;
+    GC_RETURN_IF_ERROR(serve(request, &message));
+    *response = ToBuffer(message.SerializeAsString());
+    return absl::OkStatus();
+  }();
+  meter.Bytes(buffer->Length(), response->Length());
+  meter.Finish(status.code());
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  reactor->Finish(ToGrpc(status));
+  return reactor;
+}
+
+absl::Status ListKernelsOf(const KernelTable& table, bool diagnostic,
+                           v1::ListKernelsResponse* out) {
+  if (!table.learned()) {
+    return WithDetails(absl::UnavailableError("no worker has said yet what it can do"),
+                       {.reason = "WORKER_STARTING",
+                        .field = "",
+                        .retry_after = absl::Milliseconds(200),
+                        .metadata = {}});
+  }
+  for (const auto& spec : table.Kernels()) {
+    if (!spec->diagnostic || diagnostic) Encode(*spec, out->add_kernels());
+  }
+  return absl::OkStatus();
+}
+
+void Encode(const DeviceStatus& status, int depth, double capacity, v1::Device* out) {
+  const DeviceInfo& info = status.info;
+  out->set_name(info.name);
+  out->set_kind(info.traits.kind);
+  out->set_model(info.model);
+  out->set_uuid(info.uuid);
+  out->set_state(static_cast<v1::Device::State>(status.state));
+  out->set_level(info.level);
+  out->set_units(info.units);
+  out->set_memory_bytes(info.memory_bytes);
+  out->set_memory_bytes_per_second(info.memory_bandwidth);
+  out->set_launch_floor_ns(info.launch_floor_ns);
+  out->set_clock_step_ns(info.clock_step_ns);
+  out->set_queue_depth(static_cast<std::uint32_t>(depth));
+  out->set_queue_capacity(static_cast<std::uint32_t>(capacity));
+  out->set_restarts(status.restarts);
+  out->set_compute_capability(info.traits.sm);
+}
+
+// "client_queue" -> "--limit-client-queue".
+std::string FlagOf(const LimitSpec& spec) {
+  return absl::StrCat("--limit-", absl::StrReplaceAll(spec.name, {{"_", "-"}}));
+}
+
+void AddLimits(const Backend& backend, v1::ServerInfo* out) {
+  const auto usage = backend.limit_usage();
+  for (const LimitSpec& spec : LimitSpecs()) {
+    v1::Limit* limit = out->add_limits();
+    const std::string name(spec.name);
+    limit->set_name(name);
+    limit->set_value(backend.limits.*spec.member);
+    if (const auto used = usage.find(name); used != usage.end()) limit->set_usage(used->second);
+    limit->set_unit(std::string(spec.unit));
+    limit->set_flag(FlagOf(spec));
+  }
+}
+
+}  // namespace
+
+grpc::ServerUnaryReactor* KernelService::ListKernels(grpc::CallbackServerContext* context,
+                                                     const grpc::ByteBuffer* request,
+                                                     grpc::ByteBuffer* response) {
+  return Answer<v1::ListKernelsRequest, v1::ListKernelsResponse>(
+      backend_, RpcMethod::kListKernels, context, request, response,
+      [&](const v1::ListKernelsRequest& in, v1::ListKernelsResponse* out) {
+        return ListKernelsOf(backend_.table, in.include_diagnostic(), out);
+      });
+}
+
+grpc::ServerUnaryReactor* KernelService::GetKernel(grpc::CallbackServerContext* context,
+                                                   const grpc::ByteBuffer* request,
+                                                   grpc::ByteBuffer* response) {
+  return Answer<v1::GetKernelRequest, v1::KernelSpec>(
+      backend_, RpcMethod::kGetKernel, context, request, response,
+      [&](const v1::GetKernelRequest& in, v1::KernelSpec* out) -> absl::Status {
+        GC_ASSIGN_OR_RETURN(const auto spec, backend_.table.Find(in.name()));
+        gridclock::Encode(*spec, out);
+        return absl::OkStatus();
+      });
+}
+
+grpc::ServerUnaryReactor* KernelService::Run(grpc::CallbackServerContext* context,
+                                             const grpc::ByteBuffer* request,
+                                             grpc::ByteBuffer* response) {
+  return ServeRun(backend_, context, request, response);
+}
+
+grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* KernelService::StreamRun(
+    grpc::CallbackServerContext* context) {
+  return ServeStreamRun(backend_, context);
+}
+
+grpc::ServerUnaryReactor* SystemService::GetServerInfo(grpc::CallbackServerContext* context,
+                                                       const grpc::ByteBuffer* request,
+                                                       grpc::ByteBuffer* response) {
+  return Answer<v1::GetServerInfoRequest, v1::ServerInfo>(
+      backend_, RpcMethod::kGetServerInfo, context, request, response,
+      [&](const v1::GetServerInfoRequest&, v1::ServerInfo* out) {
+        out->set_version(backend_.versions.version);
+        out->set_revision(backend_.versions.revision);
+        for (const auto& [name, version] : backend_.versions.libraries) {
+          (*out->mutable_libraries())[name] = version;
+        }
+        AddLimits(backend_, out);
+        out->set_uptime_seconds(absl::ToDoubleSeconds(backend_.clock.Now() - backend_.started));
+        out->set_draining(backend_.draining());
+        return absl::OkStatus();
+      });
+}
+
+grpc::ServerUnaryReactor* SystemService::ListDevices(grpc::CallbackServerContext* context,
+                                                     const grpc::ByteBuffer* request,
+                                                     grpc::ByteBuffer* response) {
+  return Answer<v1::ListDevicesRequest, v1::ListDevicesResponse>(
+      backend_, RpcMethod::kListDevices, context, request, response,
+      [&](const v1::ListDevicesRequest&, v1::ListDevicesResponse* out) {
+        for (const DeviceStatus& device : backend_.table.Devices()) {
+          Encode(device, backend_.scheduler.depth(device.info.name), backend_.limits.queue,
+                 out->add_devices());
+        }
+        return absl::OkStatus();
+      });
+}
+
+}  // namespace gridclock

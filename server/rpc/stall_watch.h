@@ -1,0 +1,54 @@
+#ifndef GRIDCLOCK_SERVER_RPC_STALL_WATCH_H_
+#define GRIDCLOCK_SERVER_RPC_STALL_WATCH_H_
+
+#include <memory>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "base/mutex.h"
+
+namespace gridclock {
+
+// Ends streams whose client neither sends nor reads. gRPC has no deadline for a single read or
+// write, so someone must look from time to time. Thread-safe.
+class StallWatch {
+ public:
+  class Stream {
+   public:
+    virtual ~Stream() = default;
+    // Ends itself if it has waited for its client for too long. Called without the watch's lock.
+    virtual void CheckStall(absl::Time now) = 0;
+  };
+
+  void Add(std::weak_ptr<Stream> stream) ABSL_LOCKS_EXCLUDED(mutex_) {
+    const MutexLock lock(mutex_);
+    streams_.push_back(std::move(stream));
+  }
+
+  // Call about once a second.
+  void Tick(absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_) {
+    for (const auto& stream : Alive()) stream->CheckStall(now);
+  }
+
+ private:
+  std::vector<std::shared_ptr<Stream>> Alive() ABSL_LOCKS_EXCLUDED(mutex_) {
+    std::vector<std::shared_ptr<Stream>> alive;
+    const MutexLock lock(mutex_);
+    std::vector<std::weak_ptr<Stream>> kept;
+    for (auto& stream : streams_) {
+      if (auto held = stream.lock()) {
+        alive.push_back(std::move(held));
+        kept.push_back(std::move(stream));
+      }
+    }
+    streams_ = std::move(kept);
+    return alive;
+  }
+
+  Mutex mutex_;
+  std::vector<std::weak_ptr<Stream>> streams_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace gridclock
+
+#endif  // GRIDCLOCK_SERVER_RPC_STALL_WATCH_H_

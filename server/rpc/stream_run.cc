@@ -1,0 +1,330 @@
+#include "server/rpc/stream_run.h"
+
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/mutex.h"
+#include "base/status.h"
+#include "server/rpc/auth.h"
+#include "server/rpc/buffer.h"
+#include "server/rpc/call.h"
+#include "server/rpc/outbox.h"
+#include "server/rpc/request_lease.h"
+#include "server/rpc/stall_watch.h"
+#include "server/rpc/status.h"
+#include "server/rpc/upload.h"
+
+namespace gridclock {
+namespace {
+
+using grpc::ByteBuffer;
+
+// Three things go on at once: the client's messages (one read at a time; what only they touch needs
+// no lock), the job (JobListener), and our messages (one write at a time, from the outbox). The
+// scheduler and gRPC are called without the lock.
+class StreamCall final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>,
+                         public JobListener,
+                         public StallWatch::Stream,
+                         public std::enable_shared_from_this<StreamCall> {
+ public:
+  StreamCall(Backend& backend, grpc::CallbackServerContext& context)
+      : backend_(backend),
+        context_(context),
+        meter_(backend, RpcMethod::kStreamRun),
+        decoder_(RequestLimitsOf(backend.limits)),
+        outbox_(backend),
+        last_progress_(meter_.started()) {}
+
+  void Begin() {
+    self_ = shared_from_this();
+    auto principal = backend_.authenticator.Authorize(context_, Role::kRun);
+    if (!principal.ok()) return Fail(principal.status());
+    principal_ = *std::move(principal);
+    backend_.stalls.Add(weak_from_this());
+    Read();
+  }
+
+  // ---- The client's messages. ----
+  void OnReadDone(bool ok) override {
+    Progress(&reading_);
+    const absl::Status status = ok ? TakeMessage() : TakeEnd();
+    if (!status.ok()) Fail(status);
+  }
+
+  // ---- The job. ----
+  void OnAccepted(const Job& job, const AcceptedInfo& info) override {
+    {
+      const MutexLock lock(mutex_);
+      job_ = job.id;
+      outbox_.Accept(job, info);
+    }
+    Pump();
+    if (const absl::Status status = Receive(job.id); !status.ok()) Fail(status);
+  }
+  void OnSamples(std::int64_t first, std::span<const double> samples_ns, bool warmup) override {
+    {
+      const MutexLock lock(mutex_);
+      outbox_.AddSamples(first, samples_ns, warmup);
+    }
+    Pump();
+  }
+  void OnFinished(JobResult result) override {
+    {
+      const MutexLock lock(mutex_);
+      job_over_ = true;
+      if (result.outcome && active_ != nullptr) Say(result);
+      active_.reset();
+      if (!end_) end_ = result.status;
+    }
+    Pump();
+  }
+
+  // ---- Our messages. ----
+  void OnWriteDone(bool ok) override {
+    Progress(&writing_);
+    if (ok) return Pump();
+    Fail(CancelReason(context_));
+  }
+  void OnCancel() override { Fail(CancelReason(context_)); }
+  void OnDone() override { self_.reset(); }
+
+  void CheckStall(absl::Time now) override {
+    const absl::Duration limit = absl::Seconds(backend_.limits.stream_stall_seconds);
+    bool writing = false;
+    {
+      const MutexLock lock(mutex_);
+      const bool reading = reading_ && !received_all_ && !end_;
+      if ((!reading && !writing_) || now - last_progress_ < limit) return;
+      writing = writing_;
+    }
+    const absl::string_view act = writing ? "read" : "send";
+    Fail(WithReason(absl::DeadlineExceededError(absl::StrCat("waited ", absl::FormatDuration(limit),
+                                                             " for the client to ", act)),
+                    "STREAM_STALLED"));
+    // A write that the client does not take would hold back the status behind it for ever. Under
+    // the lock, because the context lives as long as a write is not done, and not longer.
+    const MutexLock lock(mutex_);
+    if (writing_) context_.TryCancel();
+  }
+
+ private:
+  void Read() ABSL_LOCKS_EXCLUDED(mutex_) {
+    {
+      const MutexLock lock(mutex_);
+      if (finished_) return;
+      reading_ = true;
+      last_progress_ = backend_.clock.Now();
+    }
+    StartRead(&incoming_);
+  }
+
+  void Progress(bool* outstanding) ABSL_LOCKS_EXCLUDED(mutex_) {
+    const MutexLock lock(mutex_);
+    *outstanding = false;
+    last_progress_ = backend_.clock.Now();
+  }
+
+  absl::Status TakeMessage() {
+    received_bytes_ += incoming_.Length();
+    const MessageView message(incoming_);
+    GC_ASSIGN_OR_RETURN(const auto part, decoder_.Decode(message.slices()));
+    const auto* chunk = std::get_if<StreamChunk>(&part);
+    if (chunk != nullptr) return TakeChunk(*chunk, message.slices());
+    if (header_ended_) {
+      return absl::InvalidArgumentError("a header came after the first chunk, which had ended it");
+    }
+    Read();
+    return absl::OkStatus();
+  }
+
+  absl::Status TakeChunk(const StreamChunk& chunk, Slices message) {
+    if (upload_) {
+      GC_RETURN_IF_ERROR(upload_->Take(chunk, message));
+      incoming_.Clear();
+      return Continue();
+    }
+    if (decoder_.header().empty()) {
+      return absl::InvalidArgumentError("want the header first, got a chunk");
+    }
+    // Kept in incoming_, and read on from only when there is memory to put it in.
+    first_chunk_ = chunk;
+    return EndHeader();
+  }
+
+  // The client has sent all that it will.
+  absl::Status TakeEnd() {
+    if (context_.IsCancelled()) return CancelReason(context_);
+    client_ended_ = true;
+    if (header_ended_) return CheckEnded();
+    if (decoder_.header().empty()) {
+      return absl::InvalidArgumentError("want a header, got the end of the stream");
+    }
+    return EndHeader();
+  }
+
+  absl::Status CheckEnded() const {
+    if (!client_ended_ || !upload_ || upload_->complete()) return absl::OkStatus();
+    return WithReason(
+        absl::InvalidArgumentError(absl::StrCat("the stream ended early: ", upload_->Missing())),
+        "BAD_CHUNK");
+  }
+
+  // The header is whole: from here on there is a job.
+  absl::Status EndHeader() {
+    header_ended_ = true;
+    GC_ASSIGN_OR_RETURN(run_, decoder_.header().Finish());
+    run_.request.principal = principal_;
+    GC_RETURN_IF_ERROR(Stamp(context_, backend_.limits, meter_.started(), &run_.request));
+    GC_ASSIGN_OR_RETURN(Job job, AdmitRequest(backend_, run_.request));
+    GC_RETURN_IF_ERROR(
+        lease_.Begin(backend_.request_ids, principal_, run_.request.request_id, run_.content)
+            .status());
+    GC_ASSIGN_OR_RETURN(const JobId id,
+                        backend_.scheduler.Submit(std::move(job), shared_from_this(),
+                                                  /*wait_for_memory=*/true));
+    return NoteJob(id);
+  }
+
+  // Where the job waits for memory its id is known before OnAccepted.
+  absl::Status NoteJob(JobId id) ABSL_LOCKS_EXCLUDED(mutex_) {
+    bool cancel = false;
+    {
+      const MutexLock lock(mutex_);
+      job_ = id;
+      cancel = end_.has_value() && !job_over_;
+    }
+    if (cancel) backend_.scheduler.Cancel(id, absl::CancelledError("cancelled by the client"));
+    return absl::OkStatus();
+  }
+
+  // There is memory: the bytes that have come go there, then the rest.
+  absl::Status Receive(JobId id) {
+    auto active = backend_.scheduler.Active(id);
+    if (active == nullptr) return absl::OkStatus();  // Over already; OnFinished says why.
+    {
+      const MutexLock lock(mutex_);
+      active_ = active;
+    }
+    CopyInline(backend_, run_, decoder_.header().data(), active->job());
+    upload_.emplace(backend_, active->job());
+    id_ = id;
+    if (first_chunk_) {
+      const MessageView message(incoming_);
+      GC_RETURN_IF_ERROR(upload_->Take(*first_chunk_, message.slices()));
+      incoming_.Clear();
+    }
+    return Continue();
+  }
+
+  // After bytes were taken: start the job if that was all, and read on in any case, because a chunk
+  // too many is an error.
+  absl::Status Continue() {
+    GC_RETURN_IF_ERROR(CheckEnded());
+    const bool complete = upload_->complete();
+    if (complete && !started_) {
+      {
+        const MutexLock lock(mutex_);
+        received_all_ = true;
+      }
+      started_ = true;
+      backend_.scheduler.Start(id_);
+    }
+    if (!client_ended_) Read();
+    return absl::OkStatus();
+  }
+
+  void Say(JobResult& result) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (end_) return;
+    const Job& job = active_->job();
+    v1::RunSummary summary = SummaryOf(job, *result.outcome, backend_.clock.Now());
+    if (result.status.ok()) outbox_.AddOutputs(active_, *result.outcome);
+    outbox_.AddSummary(std::move(summary));
+  }
+
+  // Ends the stream with `status`. A job that lives is cancelled; its end ends the stream.
+  void Fail(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_) {
+    JobId cancel = 0;
+    {
+      const MutexLock lock(mutex_);
+      if (!end_ || end_->ok()) end_ = status;
+      outbox_.Clear();
+      if (job_ != 0 && !job_over_) cancel = job_;
+    }
+    if (cancel != 0) backend_.scheduler.Cancel(cancel, status);
+    Pump();
+  }
+
+  // Sends the next message, or the status behind the last one.
+  void Pump() ABSL_LOCKS_EXCLUDED(mutex_) {
+    std::optional<absl::Status> finish;
+    {
+      const MutexLock lock(mutex_);
+      if (writing_ || finished_) return;
+      if (auto next = outbox_.Next()) {
+        outgoing_ = *std::move(next);
+        sent_bytes_ += outgoing_.Length();
+        writing_ = true;
+        last_progress_ = backend_.clock.Now();
+      } else if (end_ && (job_ == 0 || job_over_)) {
+        finished_ = true;
+        finish = end_;
+      } else {
+        return;
+      }
+    }
+    if (finish) return End(*finish);
+    StartWrite(&outgoing_);
+  }
+
+  void End(const absl::Status& status) {
+    if (status.ok()) lease_.Finish(nullptr);
+    meter_.Bytes(received_bytes_, sent_bytes_);
+    meter_.Finish(status.code());
+    Finish(ToGrpc(status));
+  }
+
+  Backend& backend_;
+  grpc::CallbackServerContext& context_;
+  CallMeter meter_;
+  std::string principal_;
+  RequestLease lease_;
+
+  // Of the client's messages.
+  StreamRunDecoder decoder_;
+  ByteBuffer incoming_;
+  DecodedRun run_;
+  std::optional<StreamChunk> first_chunk_;
+  std::optional<Upload> upload_;  // Once there is memory.
+  JobId id_ = 0;                  // Of the job that has it.
+  bool header_ended_ = false, client_ended_ = false, started_ = false;
+  std::uint64_t received_bytes_ = 0;
+
+  Mutex mutex_;
+  Outbox outbox_ ABSL_GUARDED_BY(mutex_);
+  JobId job_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::shared_ptr<const ActiveJob> active_ ABSL_GUARDED_BY(mutex_);  // Shared with the scheduler.
+  bool job_over_ ABSL_GUARDED_BY(mutex_) = false;
+  std::optional<absl::Status> end_ ABSL_GUARDED_BY(mutex_);
+  bool reading_ = false, writing_ = false;  // Guarded by mutex_; handed to Progress() by address.
+  bool received_all_ ABSL_GUARDED_BY(mutex_) = false;
+  bool finished_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::Time last_progress_ ABSL_GUARDED_BY(mutex_);
+  std::uint64_t sent_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  ByteBuffer outgoing_;  // Of the write that is under way.
+
+  // gRPC knows this call by its bare address until OnDone; the scheduler shares it.
+  std::shared_ptr<StreamCall> self_;
+};
+
+}  // namespace
+
+grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>* ServeStreamRun(
+    Backend& backend, grpc::CallbackServerContext* context) {
+  auto call = std::make_shared<StreamCall>(backend, *context);
+  call->Begin();
+  return call.get();
+}
+
+}  // namespace gridclock

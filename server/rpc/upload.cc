@@ -1,0 +1,100 @@
+#include "server/rpc/upload.h"
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/status.h"
+
+namespace gridclock {
+namespace {
+
+absl::Status Wrong(absl::string_view field, absl::string_view text) {
+  return WithField(
+      WithReason(absl::InvalidArgumentError(absl::StrCat(field, ": ", text)), "BAD_CHUNK"), field);
+}
+
+void Scatter(const Backend& backend, WireReader reader, std::uint64_t size, OperandCursor* cursor) {
+  while (size > 0) {
+    const auto piece = backend.memory(cursor->Next(size));
+    reader.Copy(piece.data(), piece.size());
+    size -= piece.size();
+  }
+}
+
+}  // namespace
+
+void CopyInline(const Backend& backend, const DecodedRun& run, Slices data, const Job& job) {
+  const auto spec = backend.table.Find(job.kernel);
+  if (!spec.ok()) return;  // Cannot be: the job was admitted by it.
+  for (std::size_t to = 0; to < job.inputs.size(); ++to) {
+    for (std::size_t i = 0; i < run.request.inputs.size(); ++i) {
+      if (run.data[i].size == 0) continue;
+      if (run.request.inputs[i].operand.name != (*spec)->inputs[to].name) continue;
+      OperandCursor cursor(job.inputs[to].value, job.inputs[to].memory);
+      Scatter(backend, WireReader(data, run.data[i]), run.data[i].size, &cursor);
+    }
+  }
+}
+
+Upload::Upload(const Backend& backend, const Job& job) : backend_(backend) {
+  const auto spec = backend.table.Find(job.kernel);
+  if (!spec.ok()) return;  // Cannot be: the job was admitted by it.
+  for (std::size_t i = 0; i < job.inputs.size(); ++i) {
+    const JobInput& input = job.inputs[i];
+    if (input.source != SourceKind::kStream) continue;
+    inputs_.push_back({(*spec)->inputs[i].name, WireBytes(input.value),
+                       OperandCursor(input.value, input.memory)});
+    if (inputs_.back().size > 0) ++missing_;
+  }
+}
+
+std::string Upload::Missing() const {
+  for (const Input& input : inputs_) {
+    if (input.cursor.left() == 0) continue;
+    return absl::StrCat("input '", input.name, "': ", input.cursor.position(), " of ", input.size,
+                        " bytes came");
+  }
+  return "";
+}
+
+Upload::Input* Upload::Find(absl::string_view name) {
+  for (Input& input : inputs_) {
+    if (input.name == name) return &input;
+  }
+  return nullptr;
+}
+
+absl::Status Upload::Check(const Input* input, const StreamChunk& chunk) const {
+  if (input == nullptr) {
+    const std::string names = absl::StrJoin(inputs_, ", ", [](std::string* out, const Input& i) {
+      absl::StrAppend(out, "'", i.name, "'");
+    });
+    return Wrong("chunk.name", absl::StrCat("want one of the inputs that are streamed [", names,
+                                            "], got '", absl::CHexEscape(chunk.name), "'"));
+  }
+  const std::uint64_t at = input->cursor.position();
+  if (chunk.offset != at) {
+    return Wrong("chunk.offset",
+                 absl::StrCat("input '", input->name, "': want ", at, ", got ", chunk.offset));
+  }
+  if (chunk.data.size > input->cursor.left()) {
+    return Wrong("chunk.data",
+                 absl::StrCat("input '", input->name, "' has ", input->size,
+                              " bytes; this chunk ends at ", chunk.offset, " + ", chunk.data.size));
+  }
+  // A client may not keep a stream open with chunks that bring nothing.
+  if (chunk.data.size == 0) {
+    return Wrong("chunk.data", absl::StrCat("input '", input->name, "': an empty chunk"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Upload::Take(const StreamChunk& chunk, Slices message) {
+  Input* input = Find(chunk.name);
+  GC_RETURN_IF_ERROR(Check(input, chunk));
+  Scatter(backend_, WireReader(message, chunk.data), chunk.data.size, &input->cursor);
+  if (input->cursor.left() == 0) --missing_;
+  return absl::OkStatus();
+}
+
+}  // namespace gridclock
