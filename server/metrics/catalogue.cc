@@ -189,7 +189,7 @@ constexpr LabelSpec kLabels[] = {
      "`time_limit`, `fault`, `worker_lost`, `unavailable`, `invalid`, `error`"},
     {"reason",
      "of a rejection: a reason or a status code of the contract in lower case, "
-     "`queue_full`, else `other`; of a restart: `exit`, `signal`, `hang`, `protocol`, "
+     "`queue_full`; of a restart: `exit`, `signal`, `hang`, `protocol`, "
      "`time_limit`, else `other`"},
     {"result",
      "`accepted`, `rejected_total` (the server has too many), `rejected_peer` (this peer "

@@ -13,8 +13,8 @@ This page is made from the table in `server/metrics/catalogue.cc`: `gridclock-me
 
 `gridclock-server` serves them on a listener of its own (`--metrics-listen`, default `127.0.0.1:8471`): `/metrics` for Prometheus, `/healthz` (200 while the process lives), `/readyz` (200 while a device is ready and the server does not drain, else 503).
 
-```bash cpu
-curl -s http://127.0.0.1:8471/metrics | grep gridclock_kernel_runs_total
+```sh cpu
+curl -s "http://${GRIDCLOCK_METRICS:-127.0.0.1:8471}/metrics" | grep gridclock_worker_up
 ```
 
 A client that hangs holds one of four threads for at most 5 seconds, so that others are answered as long as fewer than four hang at once. The page is answered in full or not at all.

@@ -153,6 +153,13 @@ class PrometheusTest(unittest.TestCase):
                       "process_open_fds ", 'gridclock_worker_state{device="cpu",state="ready"} '):
             self.assertIn("\n" + words, page)
 
+    def test_the_queries_of_the_docs_are_queries(self):
+        page = (pathlib.Path(__file__).resolve().parents[3] / "docs" / "metrics.md").read_text()
+        queries = re.findall(r"^```promql cpu\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+        self.assertGreater(len(queries), 3)
+        for query in queries:
+            self.prometheus.query(query)  # Fails where Prometheus cannot read it.
+
     def test_health_pages(self):
         self.assertEqual(get(self.server.metrics, "/healthz")[0], 200)
         self.assertEqual(get(self.server.metrics, "/readyz")[0], 200)

@@ -14,7 +14,7 @@ EXAMPLE = ROOT / "examples" / "python"
 
 
 def mark():
-    files = [EXAMPLE / "requirements.txt", EXAMPLE / "generate.py"]
+    files = sorted(EXAMPLE.glob("*.py")) + [EXAMPLE / "requirements.txt"]
     files += sorted((ROOT / "proto" / "gridclock" / "v1").glob("*.proto"))
     files += sorted((ROOT / "proto" / "google" / "rpc").glob("*.proto"))
     digest = hashlib.sha256(sys.version.encode())
