@@ -1,0 +1,61 @@
+#include "server/fleet/arena.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+
+namespace gridclock {
+namespace {
+
+absl::Status Refused(int error, absl::string_view what, std::uint64_t bytes) {
+  return absl::ResourceExhaustedError(
+      absl::StrCat("the arena of ", bytes,
+                   " bytes cannot be had: ", gridclock::ErrnoToStatus(error, what).message()));
+}
+
+}  // namespace
+
+absl::StatusOr<Arena> Arena::Create(std::uint64_t bytes, std::uint64_t warm_bytes) {
+  UniqueFd fd(memfd_create("gridclock-arena", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!fd) return Refused(errno, "memfd_create", bytes);
+  if (ftruncate(fd.get(), static_cast<off_t>(bytes)) != 0)
+    return Refused(errno, "ftruncate", bytes);
+  // Neither side can then pull the memory from under the other: no SIGBUS.
+  if (fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) != 0) {
+    return Refused(errno, "seal", bytes);
+  }
+  void* data =
+      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd.get(), 0);
+  if (data == MAP_FAILED) return Refused(errno, "mmap", bytes);
+  Arena arena(std::move(fd), static_cast<std::byte*>(data), bytes);
+  if (warm_bytes > 0 && madvise(data, std::min(warm_bytes, bytes), MADV_POPULATE_WRITE) != 0 &&
+      errno != EINVAL) {  // EINVAL: a kernel before 5.14; pages then come as they are used.
+    return Refused(errno, "populate", warm_bytes);
+  }
+  return arena;
+}
+
+Arena::Arena(UniqueFd fd, std::byte* data, std::uint64_t size)
+    : fd_(std::move(fd)), data_(data), size_(size) {}
+
+Arena::Arena(Arena&& other) noexcept
+    : fd_(std::move(other.fd_)),
+      data_(std::exchange(other.data_, nullptr)),
+      size_(std::exchange(other.size_, 0)) {}
+
+Arena::~Arena() {
+  if (data_ != nullptr) munmap(data_, size_);
+}
+
+std::span<std::byte> Arena::At(const MemoryRange& range) const {
+  return {data_ + range.offset, range.size};
+}
+
+}  // namespace gridclock

@@ -1,0 +1,259 @@
+#include "server/fleet/device_runner.h"
+
+#include <algorithm>
+#include <array>
+#include <csignal>
+#include <cstring>
+#include <utility>
+
+#include <poll.h>
+#include <sys/eventfd.h>
+
+#include "absl/strings/str_cat.h"
+#include "base/log.h"
+#include "base/status.h"
+
+namespace gridclock {
+namespace {
+
+// How often times are checked when nothing else happens.
+constexpr int kPollMs = 100;
+// After the end of its link a worker that dies is seen to be dead within this time.
+constexpr absl::Duration kDying = absl::Milliseconds(200);
+constexpr std::size_t kBatch = 32;
+
+bool IsOwnFault(int signal) {
+  constexpr std::array<int, 6> kFaults = {SIGSEGV, SIGABRT, SIGBUS, SIGILL, SIGFPE, SIGSYS};
+  return std::find(kFaults.begin(), kFaults.end(), signal) != kFaults.end();
+}
+
+std::string Describe(const std::string& kill_reason, const WorkerProcess::Exit& exit) {
+  if (!kill_reason.empty()) return absl::StrCat("killed: ", kill_reason);
+  if (exit.signal != 0) return absl::StrCat("signal ", exit.signal);
+  return absl::StrCat("exit code ", exit.code);
+}
+
+}  // namespace
+
+WakeEvent::WakeEvent() : fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+void WakeEvent::Wake() const {
+  eventfd_write(fd_.get(), 1);
+}
+void WakeEvent::Clear() const {
+  eventfd_t value;
+  eventfd_read(fd_.get(), &value);
+}
+
+DeviceRunner::DeviceRunner(const FleetOptions& options, const FleetContext& context,
+                           std::string device)
+    : options_(options),
+      context_(context),
+      device_(std::move(device)),
+      wake_(std::make_shared<WakeEvent>()),
+      supervisor_(options.supervisor, options.seed),
+      batch_(kBatch, kFrameLimit) {}
+
+DeviceRunner::~DeviceRunner() {
+  Stop();
+  Join();
+}
+
+void DeviceRunner::Start() {
+  thread_ = std::thread([this] { Run(); });
+}
+
+void DeviceRunner::Stop() {
+  stopping_ = true;
+  wake_->Wake();
+}
+
+void DeviceRunner::Join() {
+  if (thread_.joinable()) thread_.join();
+}
+
+void DeviceRunner::Run() {
+  while (!stopping_) {
+    ++generation_;
+    if (generation_ > 1) context_.table.CountRestart(device_);
+    if (!supervisor_.quarantined()) context_.table.SetState(device_, WorkerState::kStarting);
+    auto worker = Spawn();
+    Supervisor::End end = Supervisor::End::kItself;
+    if (worker.ok()) {
+      end = Serve(*std::move(worker));
+    } else {
+      Log(LogLevel::kError, "worker_spawn_failed",
+          {{"device", device_}, {"error", std::string(worker.status().message())}});
+      context_.observer.OnWorkerLost(device_, "exit");
+    }
+    if (stopping_) break;
+    const absl::Time next = supervisor_.OnEnd(end, context_.clock.Now());
+    if (supervisor_.quarantined())
+      OnQuarantine();
+    else
+      context_.table.SetState(device_, WorkerState::kDead);
+    SleepUntil(next);
+  }
+  context_.table.SetState(device_, WorkerState::kDead);
+}
+
+absl::StatusOr<std::shared_ptr<Worker>> DeviceRunner::Spawn() {
+  GC_ASSIGN_OR_RETURN(auto ends, PacketSocket::Pair());
+  GC_ASSIGN_OR_RETURN(StatusMemory status, StatusMemory::Create());
+  GC_ASSIGN_OR_RETURN(
+      WorkerProcess process,
+      WorkerProcess::Spawn({.path = options_.worker_path,
+                            .args = {"--device", device_, "--role", "trusted", "--arena-bytes",
+                                     absl::StrCat(context_.arena.size())},
+                            .environment = options_.environment,
+                            .link_fd = ends.second.fd(),
+                            .arena_fd = context_.arena.fd(),
+                            .status_fd = status.fd()}));
+  Log(LogLevel::kInfo, "worker_spawned",
+      {{"device", device_}, {"pid", absl::StrCat(process.pid())}});
+  return std::make_shared<Worker>(Worker::Parts{
+      .role = WorkerRole::kTrusted,
+      .process = std::move(process),
+      .link = std::make_unique<PacketLink>(std::move(ends.first)),
+      .status = std::move(status),
+      .arena = context_.arena,
+      .allocator = context_.allocator,
+      .on_unsendable =
+          [&scheduler = context_.scheduler, generation = generation_](JobId id, absl::Status why) {
+            scheduler.OnDone(id, generation, {.status = std::move(why), .outcome = std::nullopt});
+          },
+      .wake = [wake = wake_] { wake->Wake(); }});
+}
+
+Supervisor::End DeviceRunner::Serve(std::shared_ptr<Worker> worker) {
+  const absl::Time now = context_.clock.Now();
+  Life life{.worker = worker,
+            .session = Session(context_, device_, worker, generation_),
+            .output = WorkerOutput(device_),
+            .spawned = now,
+            .heard = now};
+  while (Poll(life)) {
+    if (life.session.ready() && !std::exchange(life.told_ready, true)) {
+      supervisor_.OnReady(context_.clock.Now());
+      Log(LogLevel::kInfo, "worker_ready", {{"device", device_}});
+    }
+    CheckTimes(life);
+  }
+  Read(life, /*to_the_end=*/true);
+  return Bury(life);
+}
+
+bool DeviceRunner::Poll(Life& life) {
+  Link& link = life.worker->link();
+  const bool reading = life.link_ended == absl::InfiniteFuture();
+  const short link_events = reading ? POLLIN | (link.pending() ? POLLOUT : 0) : 0;
+  std::array<pollfd, 4> fds = {
+      {{.fd = reading ? link.fd() : -1, .events = link_events, .revents = 0},
+       {.fd = life.worker->process().pidfd(), .events = POLLIN, .revents = 0},
+       {.fd = life.worker->process().output_fd(), .events = POLLIN, .revents = 0},
+       {.fd = wake_->fd(), .events = POLLIN, .revents = 0}}};
+  const int timeout = reading && !stopping_ ? kPollMs : 10;
+  if (poll(fds.data(), fds.size(), timeout) <= 0) return true;
+  if (fds[0].revents & POLLOUT) link.Flush();
+  if (fds[0].revents & (POLLIN | POLLHUP | POLLERR)) Read(life, /*to_the_end=*/false);
+  if (fds[2].revents & POLLIN) life.output.Drain(life.worker->process().output_fd());
+  if (fds[3].revents & POLLIN) wake_->Clear();
+  return (fds[1].revents & POLLIN) == 0;
+}
+
+void DeviceRunner::Read(Life& life, bool to_the_end) {
+  while (life.link_ended == absl::InfiniteFuture()) {
+    const auto read = life.worker->link().Receive(batch_);
+    if (read.ok() && *read == PacketSocket::Read::kNothing) return;
+    life.heard = context_.clock.Now();
+    if (!read.ok() || *read == PacketSocket::Read::kEnd) {
+      life.link_ended = life.heard;
+      return;
+    }
+    const std::uint64_t answers = life.session.answers();
+    for (std::size_t i = 0; i < batch_.size(); ++i) {
+      const absl::Status holds = life.session.OnFrame(batch_[i], batch_.truncated(i));
+      if (holds.ok()) continue;
+      Log(LogLevel::kError, "worker_broke_protocol",
+          {{"device", device_}, {"error", std::string(holds.message())}});
+      life.worker->Kill("protocol");
+      life.link_ended = life.heard;  // Nothing that it says is heard any more.
+      return;
+    }
+    if (life.session.answers() != answers) life.output.NextRun();
+    if (!to_the_end && batch_.size() < kBatch) return;
+  }
+}
+
+void DeviceRunner::CheckTimes(Life& life) {
+  const absl::Time now = context_.clock.Now();
+  if (now - life.link_ended > kDying) life.worker->Kill("protocol");
+  if (stopping_) return CheckStop(life, now);
+  const bool slow_start = !life.session.ready() && now - life.spawned > options_.start_limit;
+  const bool silent = life.session.ready() && now - life.heard > options_.silence_limit;
+  if (slow_start || silent) life.worker->Kill("hang");
+}
+
+void DeviceRunner::CheckStop(Life& life, absl::Time now) {
+  if (life.stop_asked == absl::InfiniteFuture()) {
+    life.stop_asked = now;
+    life.worker->Shutdown();
+  }
+  if (now - life.stop_asked > options_.stop_limit) life.worker->Kill("exit");
+  if (now - life.stop_asked > options_.stop_limit / 2 && !std::exchange(life.terminated, true)) {
+    life.worker->process().Signal(SIGTERM);
+  }
+}
+
+Supervisor::End DeviceRunner::Bury(Life& life) {
+  Worker& worker = *life.worker;
+  worker.process().Signal(SIGKILL);  // If only its link ended.
+  const WorkerProcess::Exit exit = worker.process().Reap();
+  life.output.Drain(worker.process().output_fd());
+  const std::string kill_reason = worker.kill_reason();
+  const bool by_signal = kill_reason.empty() && exit.signal != 0;
+  const JobId running = worker.running().id;
+  const WorkerLoss loss = {
+      .reason = !kill_reason.empty() ? kill_reason
+                : by_signal          ? "signal"
+                                     : "exit",
+      .signal = by_signal ? exit.signal : 0,
+      .running = life.session.culprit() != 0 ? life.session.culprit() : running,
+      .detail = Describe(kill_reason, exit)};
+  Log(LogLevel::kWarning, "worker_lost",
+      {{"device", device_},
+       {"reason", loss.reason},
+       {"detail", loss.detail},
+       {"running", absl::StrCat(running)}});
+  if (life.session.ready())
+    context_.scheduler.OnWorkerLost(device_, generation_, loss);
+  else
+    context_.observer.OnWorkerLost(device_, loss.reason);
+  if (loss.running != 0 || life.session.spoiled()) return Supervisor::End::kJob;
+  return by_signal && !IsOwnFault(exit.signal) ? Supervisor::End::kOutside
+                                               : Supervisor::End::kItself;
+}
+
+void DeviceRunner::OnQuarantine() {
+  context_.table.SetState(device_, WorkerState::kQuarantined);
+  Log(LogLevel::kError, "device_quarantined", {{"device", device_}});
+  context_.scheduler.OnDeviceDown(
+      device_, WithDetails(absl::UnavailableError(
+                               absl::StrCat("the workers of device '", device_,
+                                            "' end again and again; it is tried now and then")),
+                           {.reason = "WORKER_CRASHED",
+                            .field = "",
+                            .retry_after = options_.supervisor.probe_every,
+                            .metadata = {{"execution_state", "NOT_STARTED"}}}));
+}
+
+void DeviceRunner::SleepUntil(absl::Time time) {
+  while (!stopping_) {
+    const absl::Duration left = time - context_.clock.Now();
+    if (left <= absl::ZeroDuration()) return;
+    pollfd wake = {.fd = wake_->fd(), .events = POLLIN, .revents = 0};
+    const std::int64_t ms = absl::ToInt64Milliseconds(left) + 1;
+    if (poll(&wake, 1, static_cast<int>(std::min<std::int64_t>(ms, 1000))) > 0) wake_->Clear();
+  }
+}
+
+}  // namespace gridclock

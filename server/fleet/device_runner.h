@@ -1,0 +1,77 @@
+// The thread that keeps a worker alive for one device: spawns it, reads from it, notices its end.
+#ifndef GRIDCLOCK_SERVER_FLEET_DEVICE_RUNNER_H_
+#define GRIDCLOCK_SERVER_FLEET_DEVICE_RUNNER_H_
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "server/fleet/fleet.h"
+#include "server/fleet/session.h"
+#include "server/fleet/worker_output.h"
+
+namespace gridclock {
+
+// Wakes a thread that polls.
+class WakeEvent {
+ public:
+  WakeEvent();
+  int fd() const { return fd_.get(); }
+  void Wake() const;
+  void Clear() const;
+
+ private:
+  UniqueFd fd_;
+};
+
+class DeviceRunner {
+ public:
+  DeviceRunner(const FleetOptions& options, const FleetContext& context, std::string device);
+  ~DeviceRunner();
+
+  void Start();
+  // Asks the thread to end its worker and itself; Join waits for that.
+  void Stop();
+  void Join();
+
+ private:
+  // One incarnation of the worker, while this thread serves it.
+  struct Life {
+    std::shared_ptr<Worker> worker;  // The scheduler's too.
+    Session session;
+    WorkerOutput output;
+    absl::Time spawned, heard;
+    absl::Time stop_asked = absl::InfiniteFuture();
+    absl::Time link_ended = absl::InfiniteFuture();
+    bool told_ready = false, terminated = false;
+  };
+
+  void Run();
+  absl::StatusOr<std::shared_ptr<Worker>> Spawn();
+  // Until it ended.
+  Supervisor::End Serve(std::shared_ptr<Worker> worker);
+  // Waits for something to happen. False once the process is gone.
+  bool Poll(Life& life);
+  void Read(Life& life, bool to_the_end);
+  void CheckTimes(Life& life);
+  void CheckStop(Life& life, absl::Time now);
+  Supervisor::End Bury(Life& life);
+  void OnQuarantine();
+  void SleepUntil(absl::Time time);
+
+  const FleetOptions options_;
+  const FleetContext context_;
+  const std::string device_;
+  const std::shared_ptr<WakeEvent> wake_;  // Shared with workers, which may outlive this.
+  Supervisor supervisor_;
+  PacketBatch batch_;
+  std::uint64_t generation_ = 0;
+  std::atomic<bool> stopping_{false};
+  std::thread thread_;
+};
+
+}  // namespace gridclock
+
+#endif  // GRIDCLOCK_SERVER_FLEET_DEVICE_RUNNER_H_

@@ -1,0 +1,73 @@
+#include "server/fleet/fleet.h"
+
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <filesystem>
+#include <mutex>
+
+#include <unistd.h>
+
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+#include "server/fleet/device_runner.h"
+
+namespace gridclock {
+namespace {
+
+constexpr std::chrono::milliseconds kTick{5};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Fleet>> Fleet::Create(const FleetOptions& options,
+                                                     const FleetContext& context) {
+  std::error_code error;
+  FleetOptions resolved = options;
+  // Workers start in "/", so the path must not depend on where the server stands.
+  resolved.worker_path = std::filesystem::absolute(options.worker_path, error).string();
+  const char* path = resolved.worker_path.c_str();
+  if (error || access(path, X_OK) != 0 || std::filesystem::is_directory(path, error)) {
+    return absl::FailedPreconditionError(absl::StrCat("want a worker program that can be run at '",
+                                                      options.worker_path,
+                                                      "': ", std::strerror(errno)));
+  }
+  return std::unique_ptr<Fleet>(new Fleet(resolved, context));
+}
+
+Fleet::Fleet(const FleetOptions& options, const FleetContext& context) : context_(context) {
+  for (const std::string& device : options.devices) {
+    runners_.push_back(std::make_unique<DeviceRunner>(options, context, device));
+  }
+}
+
+Fleet::~Fleet() {
+  Stop();
+}
+
+void Fleet::Start() {
+  for (const auto& runner : runners_) runner->Start();
+  ticker_ = std::thread([this] { TickUntilStopped(); });
+}
+
+void Fleet::TickUntilStopped() {
+  std::unique_lock<Mutex> lock(mutex_);
+  while (!stopping_) {
+    lock.unlock();
+    context_.scheduler.Tick();
+    lock.lock();
+    stop_.wait_for(lock, kTick, [this] { return stopping_; });
+  }
+}
+
+void Fleet::Stop() {
+  for (const auto& runner : runners_) runner->Stop();
+  for (const auto& runner : runners_) runner->Join();
+  {
+    MutexLock lock(mutex_);
+    stopping_ = true;
+  }
+  stop_.notify_all();
+  if (ticker_.joinable()) ticker_.join();
+}
+
+}  // namespace gridclock

@@ -1,0 +1,76 @@
+// All workers of this server: spawned, watched, fed, replaced, and gone when the fleet stops.
+#ifndef GRIDCLOCK_SERVER_FLEET_FLEET_H_
+#define GRIDCLOCK_SERVER_FLEET_FLEET_H_
+
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/clock.h"
+#include "base/mutex.h"
+#include "server/core/kernel_table.h"
+#include "server/core/observer.h"
+#include "server/core/scheduler.h"
+#include "server/fleet/arena.h"
+#include "server/fleet/supervisor.h"
+
+namespace gridclock {
+
+class DeviceRunner;
+
+struct FleetOptions {
+  std::string worker_path;               // Of gridclock-worker.
+  std::vector<std::string> devices;      // "cpu": one worker each.
+  std::vector<std::string> environment;  // Of the workers: WorkerEnvironment().
+  Supervisor::Options supervisor;
+  std::uint64_t seed = 0;  // Of the jitter.
+  // From spawn to ready: a worker measures its device first.
+  absl::Duration start_limit = absl::Seconds(60);
+  // A heart beats each second; after three missed beats the worker hangs.
+  absl::Duration silence_limit = absl::Milliseconds(3500);
+  absl::Duration stop_limit = absl::Seconds(2);
+};
+
+// What a fleet works with. All are borrowed and outlive the fleet.
+struct FleetContext {
+  KernelTable& table;
+  Scheduler& scheduler;
+  const Clock& clock;
+  JobObserver& observer;
+  const Arena& arena;
+  ArenaAllocator& allocator;
+};
+
+class Fleet {
+ public:
+  // FAILED_PRECONDITION if there is no worker program at the path.
+  static absl::StatusOr<std::unique_ptr<Fleet>> Create(const FleetOptions& options,
+                                                       const FleetContext& context);
+  ~Fleet();
+
+  // Returns at once; KernelTable and Scheduler hear of each worker when it is ready. From now on
+  // the fleet also calls Scheduler::Tick.
+  void Start();
+  // Ends the workers: asks, then SIGTERM, then SIGKILL. Waits until none is left. May be called
+  // again.
+  void Stop() ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  Fleet(const FleetOptions& options, const FleetContext& context);
+  void TickUntilStopped() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  const FleetContext context_;
+  std::vector<std::unique_ptr<DeviceRunner>> runners_;
+  std::thread ticker_;
+  Mutex mutex_;
+  std::condition_variable_any stop_;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace gridclock
+
+#endif  // GRIDCLOCK_SERVER_FLEET_FLEET_H_

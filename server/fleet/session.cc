@@ -1,0 +1,189 @@
+#include "server/fleet/session.h"
+
+#include <array>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/log.h"
+#include "base/status.h"
+#include "server/core/admission.h"
+
+namespace gridclock {
+namespace {
+
+// Above every id that the scheduler gives.
+constexpr JobId kCanaryId = std::uint64_t{1} << 63;
+constexpr char kCanaryKernel[] = "square";
+constexpr std::array<float, 4> kCanaryInput = {1, -2, 3, 0.5};
+constexpr std::array<float, 4> kCanaryOutput = {1, 4, 9, 0.25};
+constexpr int kForgivenStrangers = 1;
+
+JobRequest CanaryRequest(const std::string& device, absl::Time now) {
+  JobRequest request;
+  request.kernel = kCanaryKernel;
+  request.device = device;
+  request.arrived = now;
+  InputRequest input;
+  input.operand = {"x", {.is_list = false, .tensors = {{DType::kF32, {kCanaryInput.size()}}}}};
+  input.inline_bytes = sizeof(kCanaryInput);
+  request.inputs.push_back(std::move(input));
+  return request;
+}
+
+}  // namespace
+
+Session::Session(const FleetContext& context, std::string device, std::shared_ptr<Worker> worker,
+                 std::uint64_t generation)
+    : context_(context),
+      device_(std::move(device)),
+      worker_(std::move(worker)),
+      generation_(generation) {}
+
+absl::Status Session::OnFrame(std::span<const std::byte> frame, bool truncated) {
+  if (truncated) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("want frames of at most ", kFrameLimit, " bytes, got a longer one"));
+  }
+  if (!message_.ParseFromArray(frame.data(), static_cast<int>(frame.size()))) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("want a ToServer, got ", frame.size(), " bytes that are none"));
+  }
+  if (message_.has_hello()) return OnHello(message_.hello());
+  // A heart may beat before the device is measured and the hello written.
+  if (message_.has_heartbeat()) return absl::OkStatus();
+  if (hello_.hello().protocol == 0) return absl::InvalidArgumentError("want a hello first");
+  switch (message_.message_case()) {
+    case worker::v1::ToServer::kSamples:
+      return OnSamples(message_.samples());
+    case worker::v1::ToServer::kDone:
+      return OnDone(message_.done());
+    case worker::v1::ToServer::kFailed:
+      return OnFailed(message_.failed());
+    default:
+      return absl::InvalidArgumentError("want a message in the frame, got none");
+  }
+}
+
+// ---- Hello and canary. ----
+
+absl::Status Session::OnHello(const worker::v1::Hello& frame) {
+  GC_ASSIGN_OR_RETURN(const bool complete, hello_.Add(frame));
+  if (!complete) return absl::OkStatus();
+  const WorkerHello& hello = hello_.hello();
+  if (hello.device.name != device_ || hello.role != worker_->role()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("want the hello of device '", device_, "', got one of another"));
+  }
+  GC_RETURN_IF_ERROR(context_.table.Learn(hello.device, hello.kernels));
+  for (const KernelSpec& kernel : hello.kernels) {
+    if (kernel.name == kCanaryKernel) return SendCanary();
+  }
+  BecomeReady();
+  return absl::OkStatus();
+}
+
+absl::Status Session::SendCanary() {
+  Limits limits;
+  limits.arena_bytes = static_cast<double>(context_.allocator.capacity());
+  ResolveDefaults(limits, 0);
+  GC_ASSIGN_OR_RETURN(Job job, Admit(CanaryRequest(device_, context_.clock.Now()), context_.table,
+                                     limits, [](absl::string_view) { return 0; }));
+  GC_ASSIGN_OR_RETURN(auto block, context_.allocator.Reserve(job.memory.size, ""));
+  job.id = kCanaryId;
+  job.inputs[0].memory.offset += block.range().offset;
+  job.outputs[0].memory.offset += block.range().offset;
+  std::memcpy(context_.arena.At(job.inputs[0].memory).data(), kCanaryInput.data(),
+              sizeof(kCanaryInput));
+  std::memset(context_.arena.At(job.outputs[0].memory).data(), 0xAB, sizeof(kCanaryOutput));
+  worker_->Send(job, generation_);
+  canary_.emplace(Canary{std::move(block), std::move(job)});
+  return absl::OkStatus();
+}
+
+absl::Status Session::CheckCanary(const worker::v1::Done& done) {
+  GC_RETURN_IF_ERROR(Decode(done, canary_->job, {}).status());
+  const std::span<std::byte> got = context_.arena.At(canary_->job.outputs[0].memory);
+  if (std::memcmp(got.data(), kCanaryOutput.data(), sizeof(kCanaryOutput)) != 0) {
+    return absl::InternalError("the canary gave wrong numbers");
+  }
+  canary_.reset();
+  BecomeReady();
+  return absl::OkStatus();
+}
+
+void Session::BecomeReady() {
+  ready_ = true;
+  context_.table.SetState(device_, WorkerState::kReady);
+  context_.scheduler.OnWorkerReady(device_, worker_, generation_);
+}
+
+// ---- Answers. ----
+
+absl::Status Session::Stranger(JobId id) {
+  Log(LogLevel::kWarning, "worker_unknown_id", {{"device", device_}, {"id", absl::StrCat(id)}});
+  if (++strangers_ <= kForgivenStrangers) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("want ids of orders that it holds, got ", id, ", the second that is none"));
+}
+
+absl::Status Session::Break(JobId id, const absl::Status& why) {
+  culprit_ = id;
+  Answer(id, {.status = absl::InternalError(
+                  absl::StrCat("the worker's answer does not fit its order: ", why.message())),
+              .outcome = std::nullopt});
+  return why;
+}
+
+void Session::Answer(JobId id, JobResult result) {
+  ++answers_;
+  worker_->Forget(id);
+  context_.scheduler.OnDone(id, generation_, std::move(result));
+}
+
+std::vector<double> Session::TakeSamples(JobId id) {
+  const auto found = samples_.find(id);
+  if (found == samples_.end()) return {};
+  std::vector<double> samples = found->second.Take();
+  samples_.erase(found);
+  return samples;
+}
+
+absl::Status Session::OnSamples(const worker::v1::Samples& samples) {
+  const auto active = context_.scheduler.Sent(samples.id(), generation_);
+  if (active == nullptr) return Stranger(samples.id());
+  if (auto kept = samples_[samples.id()].Add(samples, active->job()); !kept.ok()) {
+    return Break(samples.id(), kept);
+  }
+  context_.scheduler.OnSamples(
+      samples.id(), generation_, samples.first(),
+      std::span(samples.samples_ns().data(), static_cast<std::size_t>(samples.samples_ns_size())),
+      samples.warmup());
+  return absl::OkStatus();
+}
+
+absl::Status Session::OnDone(const worker::v1::Done& done) {
+  if (canary_ && done.id() == kCanaryId) return CheckCanary(done);
+  const auto active = context_.scheduler.Sent(done.id(), generation_);
+  if (active == nullptr || done.generation() != generation_) return Stranger(done.id());
+  absl::StatusOr<Outcome> outcome = Decode(done, active->job(), TakeSamples(done.id()));
+  if (!outcome.ok()) return Break(done.id(), outcome.status());
+  Answer(done.id(), {.status = absl::OkStatus(), .outcome = *std::move(outcome)});
+  return absl::OkStatus();
+}
+
+absl::Status Session::OnFailed(const worker::v1::Failed& failed) {
+  if (canary_ && failed.id() == kCanaryId) {
+    return absl::InternalError(absl::StrCat("the canary failed: ", failed.message()));
+  }
+  const auto active = context_.scheduler.Sent(failed.id(), generation_);
+  if (active == nullptr || failed.generation() != generation_) return Stranger(failed.id());
+  absl::StatusOr<WorkerFailure> failure = Decode(failed, active->job(), TakeSamples(failed.id()));
+  if (!failure.ok()) return Break(failed.id(), failure.status());
+  spoiled_ = spoiled_ || failure->sticky;
+  Answer(failed.id(),
+         {.status = std::move(failure->status), .outcome = std::move(failure->partial)});
+  return absl::OkStatus();
+}
+
+}  // namespace gridclock

@@ -1,0 +1,73 @@
+// What one worker says, from its hello to its last frame. Its frames are held against what it was
+// given; the first that does not hold ends it.
+#ifndef GRIDCLOCK_SERVER_FLEET_SESSION_H_
+#define GRIDCLOCK_SERVER_FLEET_SESSION_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "absl/status/status.h"
+#include "gridclock/worker/v1/worker.pb.h"
+#include "proto/codec/worker.h"
+#include "server/fleet/fleet.h"
+#include "server/fleet/worker.h"
+
+namespace gridclock {
+
+// Used by the one thread that reads from the worker.
+class Session {
+ public:
+  Session(const FleetContext& context, std::string device, std::shared_ptr<Worker> worker,
+          std::uint64_t generation);
+
+  // An error means that the worker broke the protocol and must be killed.
+  absl::Status OnFrame(std::span<const std::byte> frame, bool truncated);
+
+  // It said hello, and its canary gave the right numbers: the scheduler knows it.
+  bool ready() const { return ready_; }
+  // It said that its device context is lost.
+  bool spoiled() const { return spoiled_; }
+  // The job whose answer broke the protocol and was answered for it; 0: none.
+  JobId culprit() const { return culprit_; }
+  std::uint64_t answers() const { return answers_; }
+
+ private:
+  struct Canary {
+    ArenaAllocator::Block block;
+    Job job;
+  };
+  absl::Status OnHello(const worker::v1::Hello& hello);
+  absl::Status OnSamples(const worker::v1::Samples& samples);
+  absl::Status OnDone(const worker::v1::Done& done);
+  absl::Status OnFailed(const worker::v1::Failed& failed);
+  // A job that the worker does not hold: forgiven once.
+  absl::Status Stranger(JobId id);
+  absl::Status Break(JobId id, const absl::Status& why);
+  void Answer(JobId id, JobResult result);
+  std::vector<double> TakeSamples(JobId id);
+
+  absl::Status SendCanary();
+  absl::Status CheckCanary(const worker::v1::Done& done);
+  void BecomeReady();
+
+  const FleetContext context_;
+  const std::string device_;
+  const std::shared_ptr<Worker> worker_;  // The scheduler's too.
+  const std::uint64_t generation_;
+  worker::v1::ToServer message_;  // Used again for every frame.
+  HelloAssembler hello_;
+  std::optional<Canary> canary_;
+  std::map<JobId, SampleBuffer> samples_;
+  bool ready_ = false, spoiled_ = false;
+  JobId culprit_ = 0;
+  int strangers_ = 0;
+  std::uint64_t answers_ = 0;
+};
+
+}  // namespace gridclock
+
+#endif  // GRIDCLOCK_SERVER_FLEET_SESSION_H_

@@ -1,0 +1,39 @@
+#include "server/fleet/supervisor.h"
+
+#include <algorithm>
+
+namespace gridclock {
+
+Supervisor::Supervisor(const Options& options, std::uint64_t seed)
+    : options_(options), random_(seed), wait_(options.first_wait) {}
+
+void Supervisor::OnReady(absl::Time now) {
+  ready_since_ = now;
+  if (quarantined_) ends_.clear();
+  quarantined_ = false;
+}
+
+absl::Time Supervisor::OnEnd(End end, absl::Time now) {
+  const bool was_ready = ready_since_.has_value();
+  if (was_ready && now - *ready_since_ >= options_.calm) wait_ = options_.first_wait;
+  ready_since_.reset();
+  if (was_ready && end != End::kItself) return now;
+
+  ends_.push_back(now);
+  while (now - ends_.front() > options_.breaker_window) ends_.pop_front();
+  if (quarantined_ || static_cast<int>(ends_.size()) >= options_.breaker_ends) {
+    quarantined_ = true;
+    return now + options_.probe_every;
+  }
+  return now + NextWait();
+}
+
+absl::Duration Supervisor::NextWait() {
+  const double factor =
+      std::uniform_real_distribution<double>(1 - options_.jitter, 1 + options_.jitter)(random_);
+  const absl::Duration wait = wait_ * factor;
+  wait_ = std::min(wait_ * 2, options_.longest_wait);
+  return wait;
+}
+
+}  // namespace gridclock

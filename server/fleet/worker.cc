@@ -1,0 +1,118 @@
+#include "server/fleet/worker.h"
+
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <utility>
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+#include "proto/codec/worker.h"
+
+namespace gridclock {
+
+absl::StatusOr<StatusMemory> StatusMemory::Create() {
+  UniqueFd fd(memfd_create("gridclock-status", MFD_CLOEXEC));
+  if (!fd || ftruncate(fd.get(), sizeof(StatusPage)) != 0) {
+    return ErrnoToStatus(errno, "status page");
+  }
+  void* page = mmap(nullptr, sizeof(StatusPage), PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
+  if (page == MAP_FAILED) return ErrnoToStatus(errno, "map status page");
+  return StatusMemory(std::move(fd), new (page) StatusPage);
+}
+
+StatusMemory::StatusMemory(StatusMemory&& other) noexcept
+    : fd_(std::move(other.fd_)), page_(std::exchange(other.page_, nullptr)) {}
+
+StatusMemory::~StatusMemory() {
+  if (page_ != nullptr) munmap(page_, sizeof(StatusPage));
+}
+
+WorkerPort::Running StatusMemory::running() const {
+  // The worker writes the time first, so the time read after the id is the id's or a later one's.
+  const JobId id = page_->running.load(std::memory_order_acquire);
+  const std::int64_t since = page_->since_ns.load(std::memory_order_relaxed);
+  return {.id = id, .since = absl::UnixEpoch() + absl::Nanoseconds(since)};
+}
+
+bool Worker::SendFrames(std::span<const std::string> frames) {
+  if (!parts_.link->Send(frames)) return false;
+  if (parts_.link->pending()) parts_.wake();
+  return true;
+}
+
+absl::StatusOr<std::string> Worker::LongFrame(JobId id, const std::string& order) {
+  GC_ASSIGN_OR_RETURN(ArenaAllocator::Block block, parts_.allocator.Reserve(order.size(), ""));
+  const MemoryRange range{.offset = block.range().offset, .size = order.size()};
+  std::memcpy(parts_.arena.At(range).data(), order.data(), order.size());
+  worker::v1::FromServer message;
+  message.mutable_long_message()->set_offset(range.offset);
+  message.mutable_long_message()->set_size(range.size);
+  MutexLock lock(mutex_);
+  long_orders_.insert_or_assign(id, std::move(block));
+  return message.SerializeAsString();
+}
+
+absl::StatusOr<std::string> Worker::Frame(const Job& job, std::uint64_t generation) {
+  // Kept by each thread: its parts are allocated once. One worker's words never meet another's.
+  thread_local worker::v1::FromServer message;
+  message.Clear();
+  Encode(job, generation, message.mutable_order());
+  std::string frame = message.SerializeAsString();
+  if (frame.size() <= kFrameLimit) return frame;
+  return LongFrame(job.id, frame);
+}
+
+bool Worker::Send(const Job& job, std::uint64_t generation) {
+  const Job* one = &job;
+  return SendAll({&one, 1}, generation);
+}
+
+bool Worker::SendAll(std::span<const Job* const> jobs, std::uint64_t generation) {
+  absl::InlinedVector<std::string, 4> frames;
+  for (const Job* job : jobs) {
+    absl::StatusOr<std::string> frame = Frame(*job, generation);
+    if (frame.ok())
+      frames.push_back(*std::move(frame));
+    else
+      parts_.on_unsendable(job->id, Annotate(frame.status(), "the order is too long"));
+  }
+  return frames.empty() || SendFrames(frames);
+}
+
+void Worker::Cancel(JobId id) {
+  worker::v1::FromServer message;
+  message.mutable_cancel()->set_id(id);
+  const std::string frame = message.SerializeAsString();
+  SendFrames({&frame, 1});
+}
+
+void Worker::Shutdown() {
+  worker::v1::FromServer message;
+  message.mutable_shutdown();
+  const std::string frame = message.SerializeAsString();
+  SendFrames({&frame, 1});
+}
+
+void Worker::Kill(absl::string_view reason) {
+  {
+    MutexLock lock(mutex_);
+    if (kill_reason_.empty()) kill_reason_ = std::string(reason);
+  }
+  parts_.process.Signal(SIGKILL);
+}
+
+void Worker::Forget(JobId id) {
+  MutexLock lock(mutex_);
+  if (!long_orders_.empty()) long_orders_.erase(id);
+}
+
+std::string Worker::kill_reason() const {
+  MutexLock lock(mutex_);
+  return kill_reason_;
+}
+
+}  // namespace gridclock

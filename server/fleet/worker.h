@@ -1,0 +1,85 @@
+// One incarnation of a worker as the scheduler uses it: orders go out from the calling thread.
+#ifndef GRIDCLOCK_SERVER_FLEET_WORKER_H_
+#define GRIDCLOCK_SERVER_FLEET_WORKER_H_
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gridclock/worker/v1/worker.pb.h"
+#include "proto/types/status_page.h"
+#include "server/core/scheduler.h"
+#include "server/fleet/arena.h"
+#include "server/fleet/link.h"
+#include "server/fleet/worker_process.h"
+
+namespace gridclock {
+
+// The page on which a worker says what it runs. It outlives the worker.
+class StatusMemory {
+ public:
+  static absl::StatusOr<StatusMemory> Create();
+  StatusMemory(StatusMemory&& other) noexcept;
+  ~StatusMemory();
+
+  int fd() const { return fd_.get(); }
+  WorkerPort::Running running() const;
+
+ private:
+  StatusMemory(UniqueFd fd, StatusPage* page) : fd_(std::move(fd)), page_(page) {}
+  UniqueFd fd_;
+  StatusPage* page_ = nullptr;
+};
+
+// Thread-safe. Shared by the scheduler and the thread that reads from the worker.
+class Worker final : public WorkerPort {
+ public:
+  struct Parts {
+    WorkerRole role = WorkerRole::kTrusted;
+    WorkerProcess process;
+    std::unique_ptr<Link> link;
+    StatusMemory status;
+    const Arena& arena;  // Outlive the worker.
+    ArenaAllocator& allocator;
+    // An order that cannot be sent, though the worker lives.
+    std::function<void(JobId id, absl::Status why)> on_unsendable;
+    std::function<void()> wake;  // The reading thread: frames are waiting to be flushed.
+  };
+  explicit Worker(Parts parts) : parts_(std::move(parts)) {}
+
+  WorkerRole role() const override { return parts_.role; }
+  bool Send(const Job& job, std::uint64_t generation) override;
+  bool SendAll(std::span<const Job* const> jobs, std::uint64_t generation) override
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  void Cancel(JobId id) override;
+  void Kill(absl::string_view reason) override ABSL_LOCKS_EXCLUDED(mutex_);
+  Running running() const override { return parts_.status.running(); }
+
+  // ---- For the reading thread. ----
+  void Shutdown();
+  // The order was answered: what it needed beyond the job's memory is given back.
+  void Forget(JobId id) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Why it was killed by us; "" if it was not.
+  std::string kill_reason() const ABSL_LOCKS_EXCLUDED(mutex_);
+  Link& link() { return *parts_.link; }
+  WorkerProcess& process() { return parts_.process; }
+
+ private:
+  // The order as a frame; a long one goes through the arena.
+  absl::StatusOr<std::string> Frame(const Job& job, std::uint64_t generation)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<std::string> LongFrame(JobId id, const std::string& order)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  bool SendFrames(std::span<const std::string> frames);
+
+  Parts parts_;
+  mutable Mutex mutex_;
+  std::string kill_reason_ ABSL_GUARDED_BY(mutex_);
+  std::map<JobId, ArenaAllocator::Block> long_orders_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace gridclock
+
+#endif  // GRIDCLOCK_SERVER_FLEET_WORKER_H_

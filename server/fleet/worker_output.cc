@@ -1,0 +1,52 @@
+#include "server/fleet/worker_output.h"
+
+#include <algorithm>
+#include <array>
+
+#include <unistd.h>
+
+#include "absl/strings/str_cat.h"
+#include "base/log.h"
+
+namespace gridclock {
+namespace {
+
+constexpr std::size_t kLongestLine = 1024;
+
+}  // namespace
+
+void WorkerOutput::Drain(int fd) {
+  std::array<char, 16 * 1024> buffer;
+  // Bounded: a worker that prints without end must not keep its reader here.
+  for (int round = 0; round < 16; ++round) {
+    const ssize_t got = read(fd, buffer.data(), buffer.size());
+    if (got <= 0) return;
+    const std::size_t size = static_cast<std::size_t>(got);
+    const std::size_t kept = std::min(size, kMostBytes - taken_);
+    Take({buffer.data(), kept});
+    taken_ += kept;
+    if (kept < size && dropped_ == 0) LogLine("(the rest of this run's output is dropped)");
+    dropped_ += size - kept;
+  }
+}
+
+void WorkerOutput::NextRun() {
+  taken_ = 0;
+  dropped_ = 0;
+}
+
+void WorkerOutput::Take(absl::string_view text) {
+  for (const char c : text) {
+    if (c != '\n') line_ += c;
+    if (c == '\n' || line_.size() >= kLongestLine) {
+      LogLine(line_);
+      line_.clear();
+    }
+  }
+}
+
+void WorkerOutput::LogLine(absl::string_view line) const {
+  Log(LogLevel::kWarning, "worker_output", {{"device", device_}, {"line", std::string(line)}});
+}
+
+}  // namespace gridclock
