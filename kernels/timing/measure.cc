@@ -240,15 +240,15 @@ void Run::Finish() {
 absl::StatusOr<Measurement> Run::Go() {
   out_.timing.method = options_.method;
   out_.timing.l2 = options_.l2;
-  const Conditions before = device_.Observe();
+  device_.Observe();  // The next one tells of the time from here on.
   if (!options_.schedule) GC_RETURN_IF_ERROR(WarmUp());
   last_report_ = around_.clock.Now();
   GC_RETURN_IF_ERROR(options_.schedule ? SampleBySchedule() : SampleUntilRule());
   Report(/*all=*/true);
   GC_RETURN_IF_ERROR(CheckAgreement());
-  const Conditions after = device_.Observe();
-  if (before.throttled || after.throttled) Raise(Flag::kThrottled);
-  if (before.shared || after.shared) Raise(Flag::kSharedDevice);
+  const Conditions conditions = device_.Observe();
+  if (conditions.throttled) Raise(Flag::kThrottled);
+  if (conditions.shared) Raise(Flag::kSharedDevice);
   Finish();
   return std::move(out_);
 }

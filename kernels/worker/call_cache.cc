@@ -1,0 +1,135 @@
+#include "kernels/worker/call_cache.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+
+namespace gridclock {
+namespace {
+
+constexpr std::size_t kKept = 16;
+
+bool IsSame(const BoundCall& call, const WorkerOrder& order) {
+  if (call.kernel_name != order.kernel || call.variant_name != order.variant ||
+      call.given_inputs.size() != order.inputs.size() ||
+      call.given_attributes != order.attributes) {
+    return false;
+  }
+  return std::equal(call.given_inputs.begin(), call.given_inputs.end(), order.inputs.begin(),
+                    [](const OperandValue& value, const WorkerOperand& operand) {
+                      return value == operand.value;
+                    });
+}
+
+absl::StatusOr<Binding> BindOrder(const KernelSpec& spec, const WorkerOrder& order) {
+  if (order.inputs.size() != spec.inputs.size() ||
+      order.attributes.size() != spec.attributes.size()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("kernel '", spec.name, "' takes ", spec.inputs.size(), " inputs and ",
+                     spec.attributes.size(), " attributes; the order has ", order.inputs.size(),
+                     " and ", order.attributes.size()));
+  }
+  std::vector<NamedOperand> inputs;
+  for (std::size_t i = 0; i < spec.inputs.size(); ++i) {
+    inputs.push_back({spec.inputs[i].name, order.inputs[i].value});
+  }
+  std::vector<NamedAttribute> attributes;
+  for (std::size_t i = 0; i < spec.attributes.size(); ++i) {
+    attributes.push_back({spec.attributes[i].name, order.attributes[i]});
+  }
+  return Bind(spec, inputs, attributes);
+}
+
+absl::Status CheckOutputs(const Binding& binding, const WorkerOrder& order) {
+  bool same = order.outputs.size() == binding.outputs.size();
+  for (std::size_t i = 0; same && i < order.outputs.size(); ++i) {
+    same = order.outputs[i].value == binding.outputs[i];
+  }
+  if (same) return absl::OkStatus();
+  return absl::InvalidArgumentError("the order's outputs are not those that the words give");
+}
+
+// Scratch is one tensor of plain dimensions and runs.
+absl::StatusOr<OperandValue> ScratchValue(const OperandSpec& spec, const Binding& binding) {
+  TensorSpec tensor;
+  const auto plain = ParseDType(spec.elem);
+  tensor.dtype = plain ? *plain : binding.Type(spec.elem);
+  for (const Dim& dim : spec.dims) {
+    if (dim.kind == Dim::Kind::kRun) {
+      const Shape& run = binding.Run(dim.name);
+      tensor.shape.insert(tensor.shape.end(), run.begin(), run.end());
+    } else if (dim.kind == Dim::Kind::kExpr) {
+      GC_ASSIGN_OR_RETURN(tensor.shape.emplace_back(), EvaluateInt(dim.expr, binding));
+    } else {
+      return absl::InternalError(
+          absl::StrCat("scratch '", spec.name, "' has a dimension that is no expression or run"));
+    }
+  }
+  GC_RETURN_IF_ERROR(CheckedBytes(tensor).status());
+  return OperandValue{.is_list = false, .tensors = {std::move(tensor)}};
+}
+
+// The call must lie where it will stay: views point into its binding.
+void MakeViews(const std::vector<OperandValue>& values, std::vector<OperandView>* views) {
+  for (const OperandValue& value : values) {
+    views->push_back({&value, std::vector<void*>(value.tensors.size())});
+  }
+}
+
+}  // namespace
+
+const BoundCall* CallCache::Peek(const WorkerOrder& order) const {
+  for (const auto& call : calls_) {
+    if (IsSame(*call, order)) return call.get();
+  }
+  return nullptr;
+}
+
+absl::StatusOr<BoundCall*> CallCache::Find(const WorkerOrder& order) {
+  for (const auto& call : calls_) {
+    if (!IsSame(*call, order)) continue;
+    GC_RETURN_IF_ERROR(CheckOutputs(call->binding, order));
+    return call.get();
+  }
+  GC_ASSIGN_OR_RETURN(std::unique_ptr<BoundCall> call, Bind(order));
+  if (calls_.size() < kKept) return calls_.emplace_back(std::move(call)).get();
+  next_ = (next_ + 1) % kKept;
+  calls_[next_] = std::move(call);
+  return calls_[next_].get();
+}
+
+absl::StatusOr<std::unique_ptr<BoundCall>> CallCache::Bind(const WorkerOrder& order) const {
+  auto call = std::make_unique<BoundCall>();
+  call->kernel = registry_.Find(order.kernel);
+  if (call->kernel == nullptr) {
+    return absl::NotFoundError(absl::StrCat("this worker has no kernel '", order.kernel, "'"));
+  }
+  const KernelSpec& spec = call->kernel->spec;
+  GC_ASSIGN_OR_RETURN(call->binding, BindOrder(spec, order));
+  GC_RETURN_IF_ERROR(CheckOutputs(call->binding, order));
+  GC_ASSIGN_OR_RETURN(const VariantSpec* variant,
+                      ChooseVariant(spec, call->binding, device_, order.variant));
+  call->variant = Registry::FindVariant(*call->kernel, device_.kind, variant->name);
+  if (call->variant == nullptr) {
+    return absl::InternalError(
+        absl::StrCat("variant '", variant->name, "' of '", spec.name, "' has no code"));
+  }
+  if (call->kernel->def.validate != nullptr) {
+    GC_RETURN_IF_ERROR(call->kernel->def.validate(call->binding));
+  }
+  for (const OperandSpec& scratch : variant->clauses.scratch) {
+    GC_ASSIGN_OR_RETURN(call->scratch_values.emplace_back(), ScratchValue(scratch, call->binding));
+  }
+  call->kernel_name = order.kernel;
+  call->variant_name = order.variant;
+  for (const WorkerOperand& input : order.inputs) call->given_inputs.push_back(input.value);
+  call->given_attributes = order.attributes;
+  call->launch_name = absl::StrCat(spec.name, "/", variant->name);
+  MakeViews(call->binding.inputs, &call->inputs);
+  MakeViews(call->binding.outputs, &call->outputs);
+  MakeViews(call->scratch_values, &call->scratch);
+  return call;
+}
+
+}  // namespace gridclock

@@ -1,0 +1,169 @@
+#include "kernels/worker/loop.h"
+
+#include <algorithm>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+
+namespace gridclock {
+namespace {
+
+constexpr std::size_t kBatchPackets = 32;
+constexpr std::size_t kHeldBack = 16;
+constexpr absl::Duration kLookEvery = absl::Milliseconds(1);
+
+}  // namespace
+
+Loop::Loop(const Parts& parts)
+    : parts_(parts), outbox_(parts.link), batch_(kBatchPackets, kFrameLimit) {}
+
+absl::Status Loop::SayHello(const WorkerHello& hello) {
+  GC_ASSIGN_OR_RETURN(const std::vector<worker::v1::ToServer> frames, EncodeHello(hello));
+  for (const worker::v1::ToServer& frame : frames) GC_RETURN_IF_ERROR(outbox_.Add(frame));
+  return outbox_.Flush();
+}
+
+absl::Status Loop::Run() {
+  while (!stop_) {
+    GC_RETURN_IF_ERROR(Read(Wait::kYes));
+    GC_RETURN_IF_ERROR(RunQueue());
+  }
+  return broken_;
+}
+
+absl::Status Loop::Read(Wait wait) {
+  GC_ASSIGN_OR_RETURN(const PacketSocket::Read read, parts_.link.Receive(batch_, wait));
+  if (read == PacketSocket::Read::kEnd) stop_ = true;
+  if (read != PacketSocket::Read::kPackets) return absl::OkStatus();
+  for (std::size_t i = 0; i < batch_.size(); ++i) {
+    if (batch_.truncated(i)) {
+      Drop();
+    } else {
+      Take(batch_[i], /*may_be_long=*/true);
+    }
+  }
+  return absl::OkStatus();
+}
+
+void Loop::Take(std::span<const std::byte> frame, bool may_be_long) {
+  if (!incoming_.ParseFromArray(frame.data(), static_cast<int>(frame.size()))) return Drop();
+  switch (incoming_.message_case()) {
+    case worker::v1::FromServer::kOrder:
+      return TakeOrder(incoming_.order());
+    case worker::v1::FromServer::kCancel:
+      return TakeCancel(incoming_.cancel().id());
+    case worker::v1::FromServer::kShutdown:
+      stop_ = true;
+      return;
+    case worker::v1::FromServer::kLongMessage:
+      return may_be_long ? TakeLong(worker::v1::Range(incoming_.long_message())) : Drop();
+    case worker::v1::FromServer::MESSAGE_NOT_SET:
+      return Drop();
+  }
+}
+
+// Copied before it is parsed: nobody may change what was checked.
+void Loop::TakeLong(const worker::v1::Range& range) {
+  constexpr std::uint64_t kMost = 64 << 20;
+  const std::uint64_t size = parts_.arena.size();
+  if (range.size() > kMost || range.offset() > size || range.size() > size - range.offset()) {
+    return Drop();
+  }
+  const auto bytes = parts_.arena.subspan(range.offset(), range.size());
+  const std::vector<std::byte> copy(bytes.begin(), bytes.end());
+  Take(copy, /*may_be_long=*/false);
+}
+
+void Loop::TakeOrder(const worker::v1::Order& order) {
+  if (order.id() == 0 || order.generation() < generation_) return Drop();
+  generation_ = order.generation();
+  Waiting next;
+  if (!spare_.empty()) {
+    next = std::move(spare_.back());
+    spare_.pop_back();
+  }
+  next.status = Decode(order, parts_.arena.size(), &next.order);
+  waiting_.push_back(std::move(next));
+}
+
+void Loop::TakeCancel(std::uint64_t id) {
+  if (id == running_) cancelled_ = true;
+  for (Waiting& waiting : waiting_) {
+    if (waiting.order.id == id) waiting.status = absl::CancelledError("cancelled before it ran");
+  }
+}
+
+absl::Status Loop::RunQueue() {
+  while (!waiting_.empty() && !stop_) {
+    Waiting next = std::move(waiting_.front());
+    waiting_.pop_front();
+    GC_RETURN_IF_ERROR(
+        next.status.ok()
+            ? RunOrder(next.order)
+            : Report(next.order, {.status = next.status, .launched = false, .outcome = {}}));
+    if (spare_.size() < kHeldBack) spare_.push_back(std::move(next));
+  }
+  GC_RETURN_IF_ERROR(outbox_.Flush());
+  parts_.page.running.store(0, std::memory_order_release);
+  return broken_;
+}
+
+// Reports of orders that are over may wait for those of the next ones only if these are known to
+// be quick and no buffer was overwritten: should this process die meanwhile, the server runs again
+// whatever was not reported.
+absl::Status Loop::RunOrder(const WorkerOrder& order) {
+  const bool quick = parts_.session.IsQuick(order);
+  if (!quick || outbox_.size() >= kHeldBack) GC_RETURN_IF_ERROR(outbox_.Flush());
+  running_ = order.id;
+  cancelled_ = false;
+  parts_.page.since_ns.store(absl::ToUnixNanos(parts_.clock.Now()), std::memory_order_relaxed);
+  parts_.page.running.store(order.id, std::memory_order_release);
+  const SessionReport report = parts_.session.Run(order, *this);
+  running_ = 0;
+  GC_RETURN_IF_ERROR(Report(order, report));
+  return quick ? absl::OkStatus() : outbox_.Flush();
+}
+
+absl::Status Loop::Report(const WorkerOrder& order, const SessionReport& report) {
+  outgoing_.Clear();
+  if (report.status.ok()) {
+    EncodeDone(order.id, order.generation, report.outcome, outgoing_.mutable_done());
+  } else {
+    EncodeFailed(order.id, order.generation, report.status, /*sticky=*/false,
+                 report.launched ? &report.outcome : nullptr, outgoing_.mutable_failed());
+  }
+  return outbox_.Add(outgoing_);
+}
+
+bool Loop::Cancelled(const WorkerOrder&) {
+  const absl::Time now = parts_.clock.Now();
+  if (now - last_look_ < kLookEvery) return cancelled_ || stop_;
+  last_look_ = now;
+  if (const absl::Status status = Read(Wait::kNo); !status.ok()) {
+    broken_ = status;
+    stop_ = true;
+  }
+  return cancelled_ || stop_;
+}
+
+void Loop::OnSamples(const WorkerOrder& order, std::int64_t first,
+                     std::span<const double> samples_ns, bool warmup) {
+  if (warmup && !order.stream_samples) return;
+  while (!samples_ns.empty()) {
+    const auto part = samples_ns.first(std::min(samples_ns.size(), kSamplesPerFrame));
+    worker::v1::ToServer frame;
+    EncodeSamples(order.id, first, part, warmup, &frame);
+    absl::Status status = outbox_.Add(frame);
+    if (status.ok()) status = outbox_.Flush();
+    if (!status.ok()) {
+      broken_ = status;
+      stop_ = true;
+      return;
+    }
+    first += static_cast<std::int64_t>(part.size());
+    samples_ns = samples_ns.subspan(part.size());
+  }
+}
+
+}  // namespace gridclock

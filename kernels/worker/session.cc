@@ -1,0 +1,296 @@
+#include "kernels/worker/session.h"
+
+#include <algorithm>
+#include <new>
+
+#include <xxhash.h>
+
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+#include "kernels/verify/verify.h"
+
+namespace gridclock {
+namespace {
+
+// Large and finite in every floating type, so that neither zero nor NaN can pass for it.
+constexpr std::byte kPoison{0x7B};
+constexpr double kQuickNs = 10e3;
+
+std::uint64_t Checksum(const OperandView& view) {
+  XXH3_state_t* state = XXH3_createState();
+  XXH3_64bits_reset(state);
+  for (std::size_t i = 0; i < view.data.size(); ++i) {
+    XXH3_64bits_update(state, view.data[i],
+                       static_cast<std::size_t>(Bytes(view.value->tensors[i])));
+  }
+  const std::uint64_t digest = XXH3_64bits_digest(state);
+  XXH3_freeState(state);
+  return digest;
+}
+
+void Raise(Flag flag, std::vector<Flag>* flags) {
+  const auto place = std::lower_bound(flags->begin(), flags->end(), flag);
+  if (place == flags->end() || *place != flag) flags->insert(place, flag);
+}
+
+void Point(std::byte* base, OperandView* view) {
+  for (std::size_t i = 0; i < view->data.size(); ++i) {
+    view->data[i] = base + TensorOffset(*view->value, i);
+  }
+}
+
+}  // namespace
+
+// One order on its way.
+class Session::Running {
+ public:
+  Running(Session& session, const WorkerOrder& order, SessionHost& host, SessionReport* report)
+      : session_(session),
+        device_(session.device_),
+        order_(order),
+        host_(host),
+        report_(*report),
+        out_(report->outcome) {}
+
+  absl::Status Go();
+
+ private:
+  std::int64_t NowNs() const { return absl::ToUnixNanos(session_.clock_.Now()); }
+  std::byte* At(const MemoryRange& range) const { return session_.arena_.data() + range.offset; }
+  bool Repeats() const { return order_.measure.has_value() || order_.verify; }
+
+  absl::Status Place();
+  absl::Status AllocateScratch();
+  absl::Status GenerateInputs();
+  absl::Status SaveInputs();
+  absl::Status Prepare();
+  absl::Status LaunchOrMeasure();
+  absl::StatusOr<Measurement> Time(const Target& target);
+  absl::Status Launch() const;
+  void Keep(Measurement measurement);
+  absl::Status VerifyOutputs();
+  void SumUp();
+  void AddPhase(PhaseKind kind, std::int64_t start_ns, std::int64_t end_ns) {
+    out_.phases.push_back({.kind = kind, .start_ns = start_ns, .end_ns = end_ns});
+  }
+
+  // An input that the kernel overwrites, and the values that were submitted.
+  struct Saved {
+    std::size_t input = 0;
+    std::unique_ptr<DeviceBuffer> buffer;
+  };
+
+  Session& session_;
+  Device& device_;
+  const WorkerOrder& order_;
+  SessionHost& host_;
+  SessionReport& report_;
+  Outcome& out_;
+  BoundCall* call_ = nullptr;
+  Call launch_;
+  std::vector<Saved> saved_;
+  std::vector<std::unique_ptr<DeviceBuffer>> scratch_;
+  absl::Status interruption_;
+};
+
+absl::Status Session::Running::Go() {
+  if (session_.clock_.Now() >= order_.deadline) {
+    return absl::DeadlineExceededError("the deadline passed before the launch");
+  }
+  if (host_.Cancelled(order_)) return absl::CancelledError("cancelled before the launch");
+  GC_ASSIGN_OR_RETURN(call_, session_.cache_.Find(order_));
+  GC_RETURN_IF_ERROR(Place());
+  GC_RETURN_IF_ERROR(GenerateInputs());
+  GC_RETURN_IF_ERROR(SaveInputs());
+  GC_RETURN_IF_ERROR(LaunchOrMeasure());
+  if (!interruption_.ok()) return interruption_;
+  GC_RETURN_IF_ERROR(VerifyOutputs());
+  SumUp();
+  return absl::OkStatus();
+}
+
+absl::Status Session::Running::Place() {
+  for (std::size_t i = 0; i < order_.inputs.size(); ++i) {
+    Point(At(order_.inputs[i].memory), &call_->inputs[i]);
+    out_.peak_device_bytes += order_.inputs[i].memory.size;
+  }
+  for (std::size_t i = 0; i < order_.outputs.size(); ++i) {
+    const WorkerOperand& output = order_.outputs[i];
+    const auto over = output.in_place_of;
+    if (over && !(order_.inputs[*over].value == output.value)) {
+      return absl::InvalidArgumentError(absl::StrCat("output ", i, " is not of the shape of input ",
+                                                     *over, ", over which it is"));
+    }
+    Point(At(over ? order_.inputs[*over].memory : output.memory), &call_->outputs[i]);
+    if (!over) out_.peak_device_bytes += output.memory.size;
+  }
+  out_.variant = order_.variant;
+  GC_RETURN_IF_ERROR(AllocateScratch());
+  launch_ = Call{.binding = &call_->binding,
+                 .inputs = call_->inputs,
+                 .outputs = call_->outputs,
+                 .scratch = call_->scratch,
+                 .threads = device_.threads(),
+                 .stream = device_.stream()};
+  return absl::OkStatus();
+}
+
+absl::Status Session::Running::AllocateScratch() {
+  for (OperandView& view : call_->scratch) {
+    GC_ASSIGN_OR_RETURN(auto buffer, device_.Allocate(OperandBytes(*view.value)));
+    Point(static_cast<std::byte*>(buffer->data()), &view);
+    out_.peak_device_bytes += buffer->size();
+    scratch_.push_back(std::move(buffer));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Session::Running::GenerateInputs() {
+  const auto needs = [](const WorkerOperand& input) { return input.generate.has_value(); };
+  if (std::none_of(order_.inputs.begin(), order_.inputs.end(), needs)) return absl::OkStatus();
+  const std::int64_t start = NowNs();
+  for (std::size_t i = 0; i < order_.inputs.size(); ++i) {
+    if (!order_.inputs[i].generate) continue;
+    GenerateOperand(*order_.inputs[i].generate, call_->inputs[i], *device_.threads());
+  }
+  AddPhase(PhaseKind::kInputCopied, start, NowNs());
+  return absl::OkStatus();
+}
+
+absl::Status Session::Running::SaveInputs() {
+  if (!Repeats()) return absl::OkStatus();
+  for (const WorkerOperand& output : order_.outputs) {
+    if (!output.in_place_of) continue;
+    const auto input = static_cast<std::size_t>(*output.in_place_of);
+    const std::uint64_t bytes = OperandBytes(order_.inputs[input].value);
+    GC_ASSIGN_OR_RETURN(auto buffer, device_.Allocate(bytes));
+    GC_RETURN_IF_ERROR(device_.Copy(buffer->data(), At(order_.inputs[input].memory), bytes));
+    out_.peak_device_bytes += buffer->size();
+    saved_.push_back({input, std::move(buffer)});
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Session::Running::Prepare() {
+  for (const Saved& saved : saved_) {
+    const WorkerOperand& input = order_.inputs[saved.input];
+    GC_RETURN_IF_ERROR(
+        device_.Copy(At(input.memory), saved.buffer->data(), OperandBytes(input.value)));
+  }
+  // Poison costs a pass over the outputs and warms the cache with them, so it is laid only where
+  // the outputs will be held against the reference.
+  if (!order_.verify) return absl::OkStatus();
+  for (const WorkerOperand& output : order_.outputs) {
+    if (output.in_place_of) continue;
+    GC_RETURN_IF_ERROR(device_.Fill(At(output.memory), kPoison, OperandBytes(output.value)));
+  }
+  return absl::OkStatus();
+}
+
+// A kernel that cannot get memory says so by an exception of the library; everything else that
+// goes wrong in it ends the process.
+absl::Status Session::Running::Launch() const {
+  try {
+    return call_->variant->launch(launch_);
+  } catch (const std::bad_alloc&) {
+    return WithReason(absl::ResourceExhaustedError(absl::StrCat(
+                          "kernel '", call_->launch_name, "' could not get the memory it wanted")),
+                      "MEMORY_FULL");
+  }
+}
+
+absl::Status Session::Running::LaunchOrMeasure() {
+  const auto launch = [this] { return Launch(); };
+  const auto prepare = [this] { return Prepare(); };
+  auto measured = Time({.launch = launch,
+                        .prepare = prepare,
+                        .bytes = call_->binding.bytes,
+                        .flops = call_->binding.flops});
+  GC_RETURN_IF_ERROR(measured.status());
+  Keep(*std::move(measured));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Measurement> Session::Running::Time(const Target& target) {
+  if (!order_.measure) {
+    auto measured = LaunchOnce(device_, target);
+    if (measured.ok()) call_->last_ns = measured->timing.samples_ns[0];
+    return measured;
+  }
+  return Measure(
+      device_, *order_.measure, target,
+      {.clock = session_.clock_,
+       .deadline = order_.deadline,
+       .kernel_time_limit = order_.kernel_time_limit,
+       .cancelled = [this] { return host_.Cancelled(order_); },
+       .on_samples = [this](std::int64_t first, std::span<const double> samples,
+                            bool warmup) { host_.OnSamples(order_, first, samples, warmup); }});
+}
+
+void Session::Running::Keep(Measurement measurement) {
+  report_.launched = true;
+  AddPhase(PhaseKind::kLaunched, measurement.first_start_ns, measurement.last_end_ns);
+  AddPhase(PhaseKind::kFinished, measurement.first_start_ns, measurement.last_end_ns);
+  gridclock::Launch& launched = out_.launches.emplace_back();
+  launched.name = call_->launch_name;
+  launched.count = measurement.launches;
+  out_.timing = std::move(measurement.timing);
+  out_.flags = std::move(measurement.flags);
+  out_.outputs.resize(order_.outputs.size());
+  interruption_ = std::move(measurement.interruption);
+}
+
+absl::Status Session::Running::VerifyOutputs() {
+  if (!order_.verify) return absl::OkStatus();
+  const KernelDef& def = call_->kernel->def;
+  // A slope runs many launches on private copies: none of them is the one that is returned.
+  if (!CanVerify(def) || out_.timing->method == Method::kBackToBack) {
+    Raise(Flag::kUnverified, &out_.flags);
+    return absl::OkStatus();
+  }
+  const std::int64_t start = NowNs();
+  std::vector<OperandView> inputs = call_->inputs;
+  for (const Saved& saved : saved_) {
+    Point(static_cast<std::byte*>(saved.buffer->data()), &inputs[saved.input]);
+  }
+  GC_ASSIGN_OR_RETURN(out_.verification, Verify(def, call_->binding, inputs, call_->outputs,
+                                                *device_.threads(), {.seed = order_.id}));
+  AddPhase(PhaseKind::kVerified, start, NowNs());
+  return absl::OkStatus();
+}
+
+void Session::Running::SumUp() {
+  const auto asked = [](const WorkerOperand& output) { return output.checksum; };
+  if (std::none_of(order_.outputs.begin(), order_.outputs.end(), asked)) return;
+  const std::int64_t start = NowNs();
+  for (std::size_t i = 0; i < order_.outputs.size(); ++i) {
+    if (order_.outputs[i].checksum) out_.outputs[i].checksum = Checksum(call_->outputs[i]);
+  }
+  AddPhase(PhaseKind::kOutputCopied, start, NowNs());
+}
+
+absl::StatusOr<std::unique_ptr<Session>> Session::Create(Device& device, const Registry& registry,
+                                                         const Clock& clock,
+                                                         std::span<std::byte> arena) {
+  if (!device.uses_host_memory()) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "device '", device.info().name, "' cannot work on the arena, which is host memory"));
+  }
+  return std::unique_ptr<Session>(new Session(device, registry, clock, arena));
+}
+
+SessionReport Session::Run(const WorkerOrder& order, SessionHost& host) {
+  SessionReport report;
+  report.status = Running(*this, order, host, &report).Go();
+  return report;
+}
+
+bool Session::IsQuick(const WorkerOrder& order) const {
+  if (order.measure || order.verify) return false;
+  const auto in_place = [](const WorkerOperand& output) { return output.in_place_of.has_value(); };
+  if (std::any_of(order.outputs.begin(), order.outputs.end(), in_place)) return false;
+  const BoundCall* call = cache_.Peek(order);
+  return call != nullptr && call->last_ns < kQuickNs;
+}
+
+}  // namespace gridclock

@@ -1,0 +1,63 @@
+// One order from its words to its outcome: bind, place operands in the arena, make inputs, launch
+// or measure, verify, sum up.
+#ifndef GRIDCLOCK_KERNELS_WORKER_SESSION_H_
+#define GRIDCLOCK_KERNELS_WORKER_SESSION_H_
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/clock.h"
+#include "kernels/api/registry.h"
+#include "kernels/device/device.h"
+#include "kernels/timing/measure.h"
+#include "kernels/worker/call_cache.h"
+#include "proto/codec/worker.h"
+
+namespace gridclock {
+
+// Who hears of samples while an order runs, and may end it.
+class SessionHost {
+ public:
+  virtual ~SessionHost() = default;
+  // Asked between launches.
+  virtual bool Cancelled(const WorkerOrder& order) = 0;
+  virtual void OnSamples(const WorkerOrder& order, std::int64_t first,
+                         std::span<const double> samples_ns, bool warmup) = 0;
+};
+
+// How an order ended. `outcome` holds what was measured if `launched`.
+struct SessionReport {
+  absl::Status status;
+  bool launched = false;
+  Outcome outcome;
+};
+
+class Session {
+ public:
+  // Device, registry, clock and arena are borrowed. FAILED_PRECONDITION if the device cannot work
+  // on host memory: operands stay in the arena.
+  static absl::StatusOr<std::unique_ptr<Session>> Create(Device& device, const Registry& registry,
+                                                         const Clock& clock,
+                                                         std::span<std::byte> arena);
+
+  SessionReport Run(const WorkerOrder& order, SessionHost& host);
+  // True if the order is known to end within microseconds and may run again without harm.
+  bool IsQuick(const WorkerOrder& order) const;
+
+ private:
+  class Running;
+  Session(Device& device, const Registry& registry, const Clock& clock, std::span<std::byte> arena)
+      : device_(device), clock_(clock), arena_(arena), cache_(registry, device.info().traits) {}
+
+  Device& device_;
+  const Clock& clock_;
+  const std::span<std::byte> arena_;
+  CallCache cache_;
+};
+
+}  // namespace gridclock
+
+#endif  // GRIDCLOCK_KERNELS_WORKER_SESSION_H_
