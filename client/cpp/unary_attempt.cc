@@ -14,15 +14,17 @@ struct UnaryAttempt {
   const RunEvents& events;
   std::shared_ptr<grpc::ClientContext> rpc;
   AttemptDone done;
-  grpc::ByteBuffer request, response;
-  absl::StatusOr<RunResult> result;
+  grpc::ByteBuffer request{}, response{};
+  absl::StatusOr<RunResult> result{};
 };
 
 }  // namespace
 
 void StartUnary(grpc::GenericStub& stub, const AttemptContext& context, AttemptDone done) {
-  auto* attempt =
-      new UnaryAttempt{context.call, context.events, context.rpc, std::move(done), {}, {}, {}};
+  auto* attempt = new UnaryAttempt{.call = context.call,
+                                   .events = context.events,
+                                   .rpc = context.rpc,
+                                   .done = std::move(done)};
   auto* loan = new Loan([attempt] {
     const std::unique_ptr<UnaryAttempt> owned(attempt);
     owned->done(std::move(owned->result));

@@ -1,0 +1,95 @@
+#include "client/cli/app.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <CLI/CLI.hpp>
+
+#include "absl/strings/str_cat.h"
+#include "client/cli/command.h"
+#include "client/cli/help.h"
+
+#ifndef GRIDCLOCK_VERSION
+#define GRIDCLOCK_VERSION "unknown"
+#endif
+
+namespace gridclock::cli {
+namespace {
+
+void AddGlobals(CLI::App& program, GlobalOptions& options) {
+  program.add_option("--server", options.server)->envname("GRIDCLOCK_SERVER");
+  program.add_option("--token-file", options.token_file)->envname("GRIDCLOCK_TOKEN_FILE");
+  program.add_option("--tls-ca", options.tls_ca)->envname("GRIDCLOCK_TLS_CA");
+  program.add_option("--tls-cert", options.tls_cert)->envname("GRIDCLOCK_TLS_CERT");
+  program.add_option("--tls-key", options.tls_key)->envname("GRIDCLOCK_TLS_KEY");
+  program.add_option("--tls-name", options.tls_name)->envname("GRIDCLOCK_TLS_NAME");
+  program.add_option("--timeout", options.timeout);
+  program.add_flag("--insecure-token", options.insecure_token);
+  program.add_flag("--json", options.json);
+}
+
+std::vector<CommandEntry> AddCommands(CLI::App& program) {
+  return {AddList(program),   AddDescribe(program), AddDevices(program),
+          AddDoctor(program), AddRun(program),      AddBench(program),
+          AddLoad(program),   AddWait(program),     AddPing(program)};
+}
+
+// Options that all words after them belong to would swallow -h; so it is looked for first.
+bool WantsHelp(const std::vector<std::string>& args) {
+  return std::any_of(args.begin(), args.end(),
+                     [](const std::string& arg) { return arg == "--help" || arg == "-h"; });
+}
+
+std::string CommandIn(const std::vector<std::string>& args,
+                      const std::vector<CommandEntry>& commands) {
+  for (const std::string& arg : args) {
+    for (const CommandEntry& command : commands) {
+      if (command.app->get_name() == arg) return arg;
+    }
+  }
+  return "";
+}
+
+int RunCommand(const std::vector<CommandEntry>& commands, const Session& session) {
+  for (const CommandEntry& command : commands) {
+    if (!command.app->parsed()) continue;
+    const absl::StatusOr<int> code = command.run(session);
+    return code.ok() ? *code : Report(session, code.status());
+  }
+  session.console.err << HelpOf(CliPage(), "");
+  return kUsage;
+}
+
+}  // namespace
+
+int Main(const std::vector<std::string>& args, Console& console) {
+  CLI::App program;
+  GlobalOptions options;
+  const Session session{options, console};
+  program.set_help_flag();
+  program.fallthrough();
+  program.require_subcommand(0, 1);
+  AddGlobals(program, options);
+  bool version = false;
+  program.add_flag("--version", version);
+  const std::vector<CommandEntry> commands = AddCommands(program);
+  for (const CommandEntry& command : commands) command.app->set_help_flag()->fallthrough();
+  if (WantsHelp(args) || (!args.empty() && args[0] == "help")) {
+    console.out << HelpOf(CliPage(), CommandIn(args, commands));
+    return kOk;
+  }
+  try {
+    program.parse(std::vector<std::string>(args.rbegin(), args.rend()));
+  } catch (const CLI::ParseError& error) {  // The library's way to say so.
+    const std::string command = CommandIn(args, commands);
+    return Report(session, UsageError(absl::StrCat(error.what(), "; see gridclock ", command,
+                                                   command.empty() ? "" : " ", "--help")));
+  }
+  if (version) {
+    console.out << "gridclock " << GRIDCLOCK_VERSION << "\n";
+    return kOk;
+  }
+  return RunCommand(commands, session);
+}
+
+}  // namespace gridclock::cli

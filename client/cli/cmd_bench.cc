@@ -1,0 +1,268 @@
+// bench: measures a kernel, its variants or the methods, and shows a table.
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include <CLI/CLI.hpp>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/status.h"
+#include "client/cli/command.h"
+#include "client/cli/format.h"
+#include "client/cli/json.h"
+#include "client/cli/measure_flags.h"
+#include "client/cli/names.h"
+#include "client/cli/progress.h"
+#include "client/cli/show.h"
+
+namespace gridclock::cli {
+namespace {
+
+struct BenchOptions {
+  CallFlags call;
+  std::string variant, method = "isolated", l2 = "hot", budget;
+  std::int64_t samples = 0, min_samples = 0;
+  double interval = 0;
+  bool verify = false, csv = false;
+};
+
+// One line of the table: a result, or why there is none.
+struct Row {
+  std::string variant, method;
+  absl::Status status;
+  v1::RunSummary summary;
+};
+
+absl::StatusOr<MeasureOptions> Measure(const BenchOptions& options) {
+  MeasureOptions out;
+  GC_ASSIGN_OR_RETURN(out.l2, ParseL2(options.l2));
+  if (options.samples > 0) out.max_samples = options.samples;
+  if (options.min_samples > 0) out.min_samples = options.min_samples;
+  out.min_samples = std::min(out.min_samples, out.max_samples);
+  if (options.interval > 0) out.relative_interval = options.interval;
+  if (!options.budget.empty()) {
+    GC_ASSIGN_OR_RETURN(out.budget, ParseSeconds(options.budget));
+  }
+  return out;
+}
+
+absl::StatusOr<std::vector<Method>> Methods(const BenchOptions& options) {
+  if (options.method == "all") return AllMethods();
+  GC_ASSIGN_OR_RETURN(const Method method, ParseMethod(options.method));
+  return std::vector<Method>{method};
+}
+
+// The variants on the device's kind: of "cuda:0" those of cuda.
+std::vector<std::string> Variants(const KernelSpec& spec, const BenchOptions& options,
+                                  const std::string& fixed) {
+  if (options.variant != "all") return {options.variant.empty() ? fixed : options.variant};
+  const std::string& device = options.call.device;
+  std::string kind = device.substr(0, device.find(':'));
+  if (kind.empty() && !spec.variants.empty()) kind = spec.variants[0].device_kind;
+  std::vector<std::string> out;
+  for (const VariantSpec& variant : spec.variants) {
+    if (variant.device_kind == kind) out.push_back(variant.name);
+  }
+  return out;
+}
+
+void DiscardOutputs(const KernelSpec& spec, RunCall* call) {
+  for (const OperandSpec& input : spec.inputs) {
+    if (input.inout) call->outputs.push_back({input.name, Sink::kDiscard});
+  }
+  for (const OperandSpec& output : spec.outputs) {
+    call->outputs.push_back({output.name, Sink::kDiscard});
+  }
+}
+
+Row MeasureOne(const Client& client, const Session& session, const RunCall& call) {
+  const std::string title =
+      absl::StrCat(call.kernel, call.variant.empty() ? "" : ".", call.variant);
+  ProgressLine line(session.console);
+  const bool live = session.console.terminal.live && !session.options.json;
+  auto result = client.Run(call, live ? MeasureEvents(line, title) : RunEvents{});
+  Row row{call.variant, NameOf(static_cast<v1::Method>(call.measure->method)), result.status(), {}};
+  if (result.ok()) {
+    row.summary = std::move(result->summary);
+    row.variant = row.summary.variant();
+  }
+  return row;
+}
+
+std::string OptionalNs(bool there, double ns) {
+  return there ? FormatNs(ns) : "-";
+}
+
+std::vector<std::string> Cells(const Row& row, const Terminal& terminal) {
+  if (!row.status.ok()) return {Escape(row.variant), row.method, Escape(row.status.message())};
+  const v1::Timing& t = row.summary.timing();
+  const v1::Statistics& s = t.statistics();
+  const std::string interval = absl::StrCat(OptionalNs(s.has_ci_low_ns(), s.ci_low_ns()), " .. ",
+                                            OptionalNs(s.has_ci_high_ns(), s.ci_high_ns()));
+  return {Escape(row.variant),
+          row.method,
+          absl::StrCat(t.samples_ns_size()),
+          FormatNs(s.median_ns()),
+          FormatNs(s.min_ns()),
+          FormatNs(s.q1_ns()),
+          FormatNs(s.q3_ns()),
+          interval,
+          FormatRate(t.bytes_per_second(), "B/s"),
+          FormatRate(t.flops_per_second(), "FLOP/s"),
+          FormatPercent(t.roofline_fraction()),
+          FlagsText(row.summary, terminal)};
+}
+
+std::string InputsText(const RunCall& call) {
+  std::string out;
+  for (const CallInput& input : call.inputs) {
+    for (const TensorSpec& tensor : input.value.tensors) {
+      absl::StrAppend(&out, out.empty() ? "" : ", ", input.name, ": ", ToText(tensor));
+    }
+  }
+  return out;
+}
+
+void ShowTable(const Session& session, const RunCall& call, const std::vector<Row>& rows) {
+  const Terminal& terminal = session.console.terminal;
+  std::ostream& out = session.console.out;
+  const auto good =
+      std::find_if(rows.begin(), rows.end(), [](const Row& r) { return r.status.ok(); });
+  out << Paint(terminal, Ink::kBold, call.kernel) << "  " << InputsText(call);
+  if (good != rows.end()) {
+    out << "  on " << Escape(good->summary.device()) << ", cache "
+        << NameOf(good->summary.timing().l2());
+  }
+  out << "\n";
+  Table table({"variant", "method", "samples", "median", "min", "quartile 1", "quartile 3",
+               "interval of the median", "bytes", "flops", "roofline", "flags"});
+  std::string failed;
+  for (const Row& row : rows) {
+    if (row.status.ok()) {
+      table.Add(Cells(row, terminal));
+    } else {
+      absl::StrAppend(&failed, row.variant, row.variant.empty() ? "" : " ", row.method, ": ",
+                      Escape(row.status.message()), "\n");
+    }
+  }
+  out << table.ToText() << failed;
+  for (const Row& row : rows) {
+    if (row.status.ok() && row.summary.has_verification()) {
+      out << Escape(row.variant) << " " << VerificationText(row.summary.verification(), terminal)
+          << "\n";
+    }
+  }
+}
+
+void ShowJson(const Session& session, const RunCall& call, const std::vector<Row>& rows) {
+  Json out = {{"kernel", call.kernel}, {"inputs", Json::array()}, {"results", Json::array()}};
+  for (const CallInput& input : call.inputs) {
+    Json tensors = Json::array();
+    for (const TensorSpec& tensor : input.value.tensors) tensors.push_back(ToText(tensor));
+    out["inputs"].push_back({{"name", input.name}, {"tensors", tensors}});
+  }
+  for (const Row& row : rows) {
+    Json one = row.status.ok() ? ToJson(row.summary, /*with_samples=*/true) : ToJson(row.status);
+    if (!row.status.ok()) one.update({{"variant", row.variant}, {"method", row.method}});
+    out["results"].push_back(std::move(one));
+  }
+  session.console.out << Dump(out) << "\n";
+}
+
+void ShowCsv(const Session& session, const std::vector<Row>& rows) {
+  std::ostream& out = session.console.out;
+  out << "kernel,variant,device,method,l2,stop,samples,median_ns,min_ns,max_ns,q1_ns,q3_ns,"
+         "ci_low_ns,ci_high_ns,bytes_per_second,flops_per_second,roofline_fraction,flags\n";
+  for (const Row& row : rows) {
+    if (!row.status.ok()) continue;
+    const v1::Timing& t = row.summary.timing();
+    const v1::Statistics& s = t.statistics();
+    std::string flags = FlagsText(row.summary, Terminal{});
+    std::replace(flags.begin(), flags.end(), ',', ' ');
+    out << row.summary.kernel() << "," << row.variant << "," << row.summary.device() << ","
+        << row.method << "," << NameOf(t.l2()) << "," << NameOf(t.stop()) << ","
+        << t.samples_ns_size();
+    for (const double value : {s.median_ns(), s.min_ns(), s.max_ns(), s.q1_ns(), s.q3_ns()}) {
+      out << "," << absl::StrFormat("%.17g", value);
+    }
+    out << "," << (s.has_ci_low_ns() ? absl::StrFormat("%.17g", s.ci_low_ns()) : "") << ","
+        << (s.has_ci_high_ns() ? absl::StrFormat("%.17g", s.ci_high_ns()) : "");
+    for (const double value : {t.bytes_per_second(), t.flops_per_second(), t.roofline_fraction()}) {
+      out << "," << absl::StrFormat("%.17g", value);
+    }
+    out << "," << flags << "\n";
+  }
+}
+
+absl::StatusOr<std::vector<Row>> MeasureAll(const Session& session, const BenchOptions& options,
+                                            const Client& client, const KernelSpec& spec,
+                                            RunCall* call) {
+  const auto measure = Measure(options);
+  const auto methods = Methods(options);
+  if (!measure.ok()) return UsageError(measure.status().message());
+  if (!methods.ok()) return UsageError(methods.status().message());
+  std::vector<Row> rows;
+  for (const std::string& variant : Variants(spec, options, call->variant)) {
+    for (const Method method : *methods) {
+      call->variant = variant;
+      call->measure = *measure;
+      call->measure->method = method;
+      rows.push_back(MeasureOne(client, session, *call));
+      const absl::Status& status = rows.back().status;
+      // Of several, some may not fit; of one, its failure is the answer.
+      if (!status.ok() && !absl::IsInvalidArgument(status) && !absl::IsFailedPrecondition(status) &&
+          !absl::IsNotFound(status)) {
+        return status;
+      }
+    }
+  }
+  const bool any =
+      std::any_of(rows.begin(), rows.end(), [](const Row& r) { return r.status.ok(); });
+  if (rows.empty()) return absl::NotFoundError("no variant on this kind of device");
+  return any ? absl::StatusOr<std::vector<Row>>(std::move(rows)) : rows[0].status;
+}
+
+absl::StatusOr<int> Bench(const Session& session, const BenchOptions& options) {
+  GC_ASSIGN_OR_RETURN(const auto client, session.Connect());
+  GC_ASSIGN_OR_RETURN(const KernelSpec spec,
+                      client->GetKernel(ParseKernelName(options.call.kernel).kernel));
+  GC_ASSIGN_OR_RETURN(MadeCall made, MakeCall(spec, options.call, std::nullopt));
+  RunCall& call = made.call;
+  call.verify = options.verify;
+  GC_ASSIGN_OR_RETURN(call.timeout, session.Timeout());
+  DiscardOutputs(spec, &call);
+  GC_ASSIGN_OR_RETURN(const std::vector<Row> rows,
+                      MeasureAll(session, options, *client, spec, &call));
+  if (session.options.json) {
+    ShowJson(session, call, rows);
+  } else if (options.csv) {
+    ShowCsv(session, rows);
+  } else {
+    ShowTable(session, call, rows);
+  }
+  const bool differs = std::any_of(rows.begin(), rows.end(), [](const Row& row) {
+    return row.summary.verification().mismatches() > 0;
+  });
+  return differs ? kMismatch : kOk;
+}
+
+}  // namespace
+
+CommandEntry AddBench(CLI::App& program) {
+  auto* app = program.add_subcommand("bench");
+  const auto options = std::make_shared<BenchOptions>();
+  AddCallFlags(*app, &options->call);
+  app->add_option("--variant", options->variant);
+  app->add_option("--method", options->method);
+  app->add_option("--l2", options->l2);
+  app->add_option("--budget", options->budget);
+  app->add_option("--samples", options->samples)->check(CLI::Range(1, 1'000'000));
+  app->add_option("--min-samples", options->min_samples)->check(CLI::Range(1, 1'000'000));
+  app->add_option("--interval", options->interval);
+  app->add_flag("--verify", options->verify);
+  app->add_flag("--csv", options->csv);
+  return {app, [options](const Session& session) { return Bench(session, *options); }};
+}
+
+}  // namespace gridclock::cli

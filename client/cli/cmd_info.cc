@@ -1,0 +1,178 @@
+// list, describe, devices, ping, wait.
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include <CLI/CLI.hpp>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/time/clock.h"
+#include "base/status.h"
+#include "client/cli/command.h"
+#include "client/cli/format.h"
+#include "client/cli/json.h"
+#include "client/cli/names.h"
+
+namespace gridclock::cli {
+namespace {
+
+std::string VariantNames(const KernelSpec& spec) {
+  return absl::StrJoin(spec.variants, " ", [](std::string* out, const VariantSpec& variant) {
+    absl::StrAppend(out, variant.name);
+  });
+}
+
+absl::StatusOr<int> List(const Session& session, bool all) {
+  GC_ASSIGN_OR_RETURN(const auto client, session.Connect());
+  GC_ASSIGN_OR_RETURN(const std::vector<KernelSpec> specs, client->ListKernels(all));
+  if (session.options.json) {
+    Json out = Json::array();
+    for (const KernelSpec& spec : specs) out.push_back(ToJson(spec));
+    session.console.out << Dump(out) << "\n";
+    return kOk;
+  }
+  Table table({"kernel", "what it does", "variants"});
+  for (const KernelSpec& spec : specs) {
+    table.Add({Escape(spec.name), Escape(spec.summary), Escape(VariantNames(spec))});
+  }
+  session.console.out << table.ToText();
+  return kOk;
+}
+
+void Line(const Session& session, absl::string_view label, const std::string& text) {
+  if (text.empty()) return;
+  session.console.out << Paint(session.console.terminal, Ink::kDim,
+                               absl::StrFormat("%-10s", std::string(label)))
+                      << Escape(text) << "\n";
+}
+
+void ShowSpec(const Session& session, const KernelSpec& spec) {
+  session.console.out << Paint(session.console.terminal, Ink::kBold, Escape(spec.name)) << "  "
+                      << Escape(spec.summary) << "\n\n";
+  Line(session, "formula", spec.formula);
+  Line(session, "words", ToText(spec));
+  Line(session, "notes", spec.notes);
+  session.console.out << "\n";
+  Table table({"variant", "device", "what it does", "takes"});
+  for (const VariantSpec& variant : spec.variants) {
+    const std::string takes =
+        variant.clauses.when.has_value() ? ToText(*variant.clauses.when) : std::string("all");
+    table.Add({Escape(variant.name), Escape(variant.device_kind), Escape(variant.summary),
+               Escape(takes)});
+  }
+  session.console.out << table.ToText()
+                      << "\nWithout a name the last variant that takes the call runs.\n";
+}
+
+absl::StatusOr<int> Describe(const Session& session, const std::string& name) {
+  GC_ASSIGN_OR_RETURN(const auto client, session.Connect());
+  GC_ASSIGN_OR_RETURN(const KernelSpec spec, client->GetKernel(name));
+  if (session.options.json) {
+    session.console.out << Dump(ToJson(spec)) << "\n";
+  } else {
+    ShowSpec(session, spec);
+  }
+  return kOk;
+}
+
+absl::StatusOr<int> Devices(const Session& session) {
+  GC_ASSIGN_OR_RETURN(const auto client, session.Connect());
+  GC_ASSIGN_OR_RETURN(const std::vector<v1::Device> devices, client->ListDevices());
+  if (session.options.json) {
+    Json out = Json::array();
+    for (const v1::Device& device : devices) out.push_back(ToJson(device));
+    session.console.out << Dump(out) << "\n";
+    return kOk;
+  }
+  Table table({"device", "state", "model", "level", "units", "memory", "bandwidth", "empty launch",
+               "queue", "restarts"});
+  for (const v1::Device& d : devices) {
+    table.Add({Escape(d.name()), NameOf(d.state()), Escape(d.model()), Escape(d.level()),
+               absl::StrCat(d.units()), FormatBytes(static_cast<double>(d.memory_bytes())),
+               FormatRate(d.memory_bytes_per_second(), "B/s"), FormatNs(d.launch_floor_ns()),
+               absl::StrCat(d.queue_depth(), "/", d.queue_capacity()), absl::StrCat(d.restarts())});
+  }
+  session.console.out << table.ToText();
+  return kOk;
+}
+
+absl::StatusOr<int> Ping(const Session& session, int count) {
+  GC_ASSIGN_OR_RETURN(const auto client, session.Connect());
+  std::vector<double> ns;
+  for (int i = 0; i < count; ++i) {
+    GC_ASSIGN_OR_RETURN(const absl::Duration trip, client->Ping());
+    if (i > 0 || count == 1) ns.push_back(absl::ToDoubleNanoseconds(trip));  // The first connects.
+  }
+  std::sort(ns.begin(), ns.end());
+  const double median = ns[ns.size() / 2];
+  if (session.options.json) {
+    session.console.out << Dump({{"round_trips", ns.size()},
+                                 {"median_ns", median},
+                                 {"min_ns", ns.front()},
+                                 {"max_ns", ns.back()}})
+                        << "\n";
+  } else {
+    session.console.out << ns.size() << " round trips to " << Escape(session.options.server)
+                        << ": median " << FormatNs(median) << ", min " << FormatNs(ns.front())
+                        << ", max " << FormatNs(ns.back()) << "\n";
+  }
+  return kOk;
+}
+
+// Asks until the server is ready. What cannot get better by waiting ends it at once.
+absl::StatusOr<int> Wait(const Session& session) {
+  GC_ASSIGN_OR_RETURN(const absl::Duration timeout, session.Timeout());
+  const absl::Time start = absl::Now();
+  const absl::Time end =
+      start + (timeout == absl::InfiniteDuration() ? absl::Seconds(60) : timeout);
+  GC_ASSIGN_OR_RETURN(const auto client, session.Connect());
+  absl::Status status;
+  do {
+    status = client->CheckHealth("", std::max(end - absl::Now(), absl::Milliseconds(100)));
+    if (status.ok()) {
+      const std::string took = FormatNs(absl::ToDoubleNanoseconds(absl::Now() - start));
+      if (!session.options.json) session.console.out << "ready after " << took << "\n";
+      if (session.options.json) session.console.out << Dump({{"ready", true}}) << "\n";
+      return kOk;
+    }
+    if (!absl::IsUnavailable(status) && !absl::IsDeadlineExceeded(status)) return status;
+    absl::SleepFor(
+        std::min(absl::Milliseconds(50), std::max(end - absl::Now(), absl::ZeroDuration())));
+  } while (absl::Now() < end);
+  return Annotate(status, absl::StrCat("not ready after ", absl::FormatDuration(end - start)));
+}
+
+}  // namespace
+
+CommandEntry AddList(CLI::App& program) {
+  auto* app = program.add_subcommand("list");
+  const auto all = std::make_shared<bool>(false);
+  app->add_flag("--all", *all);
+  return {app, [all](const Session& session) { return List(session, *all); }};
+}
+
+CommandEntry AddDescribe(CLI::App& program) {
+  auto* app = program.add_subcommand("describe");
+  const auto name = std::make_shared<std::string>();
+  app->add_option("KERNEL", *name)->required();
+  return {app, [name](const Session& session) { return Describe(session, *name); }};
+}
+
+CommandEntry AddDevices(CLI::App& program) {
+  return {program.add_subcommand("devices"), Devices};
+}
+
+CommandEntry AddPing(CLI::App& program) {
+  auto* app = program.add_subcommand("ping");
+  const auto count = std::make_shared<int>(11);
+  app->add_option("--count", *count)->check(CLI::Range(1, 1'000'000));
+  return {app, [count](const Session& session) { return Ping(session, *count); }};
+}
+
+CommandEntry AddWait(CLI::App& program) {
+  return {program.add_subcommand("wait"), Wait};
+}
+
+}  // namespace gridclock::cli

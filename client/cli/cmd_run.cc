@@ -1,0 +1,160 @@
+// run: one call of a kernel on tensors from files or generators.
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include <CLI/CLI.hpp>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+#include "client/cli/command.h"
+#include "client/cli/inputs.h"
+#include "client/cli/json.h"
+#include "client/cli/show.h"
+#include "client/cpp/npz.h"
+
+namespace gridclock::cli {
+namespace {
+
+struct RunOptions {
+  std::string kernel, variant, device, generate = "server";
+  std::vector<std::string> words, outputs, in_place;
+  std::uint64_t seed = 0;
+  bool verify = false;
+};
+
+// "y=b.npy", "p=new.npz", "all.npz".
+struct OutputFile {
+  std::string name;  // Empty: all outputs.
+  std::string path;
+};
+
+absl::StatusOr<OutputFile> ParseOutput(const std::string& text) {
+  const std::size_t at = text.find('=');
+  OutputFile out = at == std::string::npos ? OutputFile{"", text}
+                                           : OutputFile{text.substr(0, at), text.substr(at + 1)};
+  const bool npz = absl::EndsWith(out.path, ".npz");
+  if (!npz && (out.name.empty() || !absl::EndsWith(out.path, ".npy"))) {
+    return UsageError(absl::StrCat("-o: want NAME=FILE.npy or FILE.npz, got '", text, "'"));
+  }
+  return out;
+}
+
+// The tensors of an output, each with the name that it has in an archive.
+std::vector<NamedBytes> Parts(const CallOutput& output) {
+  std::vector<NamedBytes> out;
+  std::size_t at = 0;
+  for (std::size_t i = 0; i < output.value.tensors.size(); ++i) {
+    const TensorSpec& spec = output.value.tensors[i];
+    const auto size = static_cast<std::size_t>(Bytes(spec));
+    out.push_back({output.value.is_list ? absl::StrCat(output.name, "_", i) : output.name, spec,
+                   output.bytes.subspan(at, size)});
+    at += size;
+  }
+  return out;
+}
+
+absl::Status WriteOutput(const OutputFile& file, const RunResult& result) {
+  std::vector<NamedBytes> parts;
+  for (const CallOutput& output : result.outputs) {
+    if (!file.name.empty() && output.name != file.name) continue;
+    for (NamedBytes& part : Parts(output)) parts.push_back(std::move(part));
+  }
+  if (absl::EndsWith(file.path, ".npz")) return WriteNpz(file.path, parts);
+  if (parts.size() == 1) return WriteNpy(file.path, parts[0].spec, parts[0].bytes);
+  return absl::InvalidArgumentError(
+      absl::StrCat("'", file.name, "' is a list; write it to a .npz file"));
+}
+
+absl::Status CheckOutputs(const KernelSpec& spec, const std::vector<OutputFile>& files) {
+  for (const OutputFile& file : files) {
+    const auto named = [&](const OperandSpec& operand) { return operand.name == file.name; };
+    const bool known =
+        file.name.empty() || std::any_of(spec.outputs.begin(), spec.outputs.end(), named) ||
+        std::any_of(spec.inputs.begin(), spec.inputs.end(),
+                    [&](const OperandSpec& input) { return named(input) && input.inout; });
+    if (!known) {
+      return UsageError(absl::StrCat("-o: '", spec.name, "' has no output '", file.name, "'"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+void ShowValues(const Session& session, const RunResult& result) {
+  for (const CallOutput& output : result.outputs) {
+    for (const NamedBytes& part : Parts(output)) {
+      session.console.out << Escape(part.name) << " = " << ToText(part.spec) << "\n"
+                          << ValuesText(part.spec, part.bytes) << "\n";
+    }
+  }
+}
+
+int Answer(const Session& session, const RunResult& result, const std::vector<OutputFile>& files) {
+  const v1::RunSummary& summary = result.summary;
+  if (session.options.json) {
+    Json out = ToJson(summary, /*with_samples=*/true);
+    out["outputs"] = Json::array();
+    for (const CallOutput& output : result.outputs) out["outputs"].push_back(ToJson(output));
+    out["attempts"] = result.attempts;
+    session.console.out << Dump(out) << "\n";
+  } else {
+    session.console.out << SummaryText(summary, session.console.terminal);
+    for (const OutputFile& file : files) session.console.out << "wrote " << file.path << "\n";
+    if (files.empty()) ShowValues(session, result);
+  }
+  return summary.verification().mismatches() > 0 ? kMismatch : kOk;
+}
+
+absl::StatusOr<RunCall> MakeCall(const RunOptions& options, const Words& words, Inputs* inputs) {
+  const KernelName name = ParseKernelName(options.kernel);
+  RunCall call;
+  call.kernel = name.kernel;
+  call.variant = options.variant.empty() ? name.variant : options.variant;
+  call.device = options.device;
+  call.attributes = words.attributes;
+  call.in_place = options.in_place;
+  call.verify = options.verify;
+  call.inputs = std::move(inputs->inputs);
+  return call;
+}
+
+absl::StatusOr<int> Run(const Session& session, const RunOptions& options) {
+  std::vector<OutputFile> files;
+  for (const std::string& text : options.outputs) {
+    GC_ASSIGN_OR_RETURN(files.emplace_back(), ParseOutput(text));
+  }
+  GC_ASSIGN_OR_RETURN(const auto client, session.Connect());
+  GC_ASSIGN_OR_RETURN(const KernelSpec spec,
+                      client->GetKernel(ParseKernelName(options.kernel).kernel));
+  const auto words = SortWords(spec, options.words);
+  if (!words.ok()) return UsageError(words.status().message());
+  GC_RETURN_IF_ERROR(CheckOutputs(spec, files));
+  const MakeOn make_on = options.generate == "client" ? MakeOn::kClient : MakeOn::kServer;
+  GC_ASSIGN_OR_RETURN(Inputs inputs,
+                      MakeInputs(spec, *words, {}, {.make_on = make_on, .seed = options.seed}));
+  GC_ASSIGN_OR_RETURN(RunCall call, MakeCall(options, *words, &inputs));
+  GC_ASSIGN_OR_RETURN(call.timeout, session.Timeout());
+  GC_ASSIGN_OR_RETURN(const RunResult result, client->Run(call));
+  for (const OutputFile& file : files) GC_RETURN_IF_ERROR(WriteOutput(file, result));
+  return Answer(session, result, files);
+}
+
+}  // namespace
+
+CommandEntry AddRun(CLI::App& program) {
+  auto* app = program.add_subcommand("run");
+  const auto options = std::make_shared<RunOptions>();
+  app->add_option("KERNEL", options->kernel)->required();
+  app->add_option("WORDS", options->words);
+  app->add_option("-o,--output", options->outputs)->expected(1);
+  app->add_option("--in-place", options->in_place)->expected(1);
+  app->add_option("--variant", options->variant);
+  app->add_option("--device", options->device);
+  app->add_option("--generate", options->generate)->check(CLI::IsMember({"server", "client"}));
+  app->add_option("--seed", options->seed);
+  app->add_flag("--verify", options->verify);
+  return {app, [options](const Session& session) { return Run(session, *options); }};
+}
+
+}  // namespace gridclock::cli

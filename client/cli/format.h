@@ -1,0 +1,41 @@
+// Numbers for people.
+#ifndef GRIDCLOCK_CLIENT_CLI_FORMAT_H_
+#define GRIDCLOCK_CLIENT_CLI_FORMAT_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+
+namespace gridclock::cli {
+
+// Three digits: "0.93 µs", "31.4 µs", "1.26 s". "-" for what is not known (0 or less).
+std::string FormatNs(double ns);
+// In powers of 1000: "24.1 GB/s", "1.3 TFLOP/s".
+std::string FormatRate(double per_second, absl::string_view unit);
+// In powers of 1024: "1.5 MiB".
+std::string FormatBytes(double bytes);
+std::string FormatPercent(double fraction);
+
+// "5", "5s", "250ms", "2m".
+absl::StatusOr<absl::Duration> ParseSeconds(absl::string_view text);
+// "1M", "4096": K, M and G are powers of 1024.
+absl::StatusOr<std::int64_t> ParseSize(absl::string_view text);
+
+// Lines of equal columns. The first row is the heading; numbers stand to the right.
+class Table {
+ public:
+  explicit Table(std::vector<std::string> heading) : rows_{std::move(heading)} {}
+  void Add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
+  std::string ToText() const;
+
+ private:
+  std::vector<std::vector<std::string>> rows_;
+};
+
+}  // namespace gridclock::cli
+
+#endif  // GRIDCLOCK_CLIENT_CLI_FORMAT_H_

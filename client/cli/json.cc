@@ -1,0 +1,170 @@
+#include "client/cli/json.h"
+
+#include <cmath>
+#include <string>
+
+#include "absl/strings/str_format.h"
+#include "base/status.h"
+#include "client/cli/names.h"
+
+namespace gridclock::cli {
+namespace {
+
+Json OrNull(double value) {
+  return value > 0 && std::isfinite(value) ? Json(value) : Json();
+}
+
+Json ToJson(const v1::Statistics& s) {
+  return {{"median_ns", s.median_ns()},
+          {"min_ns", s.min_ns()},
+          {"max_ns", s.max_ns()},
+          {"q1_ns", s.q1_ns()},
+          {"q3_ns", s.q3_ns()},
+          {"mean_ns", s.mean_ns()},
+          {"stddev_ns", s.stddev_ns()},
+          {"ci_low_ns", s.has_ci_low_ns() ? Json(s.ci_low_ns()) : Json()},
+          {"ci_high_ns", s.has_ci_high_ns() ? Json(s.ci_high_ns()) : Json()},
+          {"p99_ns", s.has_p99_ns() ? Json(s.p99_ns()) : Json()}};
+}
+
+Json ToJson(const v1::Timing& t, bool with_samples) {
+  Json out = {{"method", NameOf(t.method())},
+              {"l2", NameOf(t.l2())},
+              {"stop", NameOf(t.stop())},
+              {"samples", t.samples_ns_size()},
+              {"warmups", t.warmups()},
+              {"warmup_flat", t.warmup_flat()},
+              {"statistics", ToJson(t.statistics())},
+              {"method_floor_ns", OrNull(t.method_floor_ns())},
+              {"roofline_ns", OrNull(t.roofline_ns())},
+              {"roofline_basis", t.roofline_basis()},
+              {"roofline_fraction", OrNull(t.roofline_fraction())},
+              {"bytes_per_second", OrNull(t.bytes_per_second())},
+              {"flops_per_second", OrNull(t.flops_per_second())}};
+  if (with_samples) out["samples_ns"] = t.samples_ns();
+  return out;
+}
+
+Json ToJson(const v1::Verification& v) {
+  return {{"checked", v.checked()},
+          {"total", v.total()},
+          {"mismatches", v.mismatches()},
+          {"max_error", v.max_error()},
+          {"first_mismatch", v.first_mismatch()}};
+}
+
+Json Phases(const v1::RunSummary& summary) {
+  Json out = Json::array();
+  for (const v1::Phase& phase : summary.phases()) {
+    out.push_back({{"phase", NameOf(phase.kind())},
+                   {"start_ns", phase.start_ns()},
+                   {"end_ns", phase.end_ns()}});
+  }
+  return out;
+}
+
+Json DeviceKernels(const v1::RunSummary& summary) {
+  Json out = Json::array();
+  for (const v1::DeviceKernel& kernel : summary.device_kernels()) {
+    out.push_back({{"name", kernel.name()},
+                   {"grid", kernel.grid()},
+                   {"block", kernel.block()},
+                   {"count", kernel.count()}});
+  }
+  return out;
+}
+
+}  // namespace
+
+Json ToJson(const v1::RunSummary& summary, bool with_samples) {
+  Json flags = Json::array();
+  for (const int flag : summary.flags()) flags.push_back(NameOf(static_cast<v1::Flag>(flag)));
+  return {{"kernel", summary.kernel()},
+          {"variant", summary.variant()},
+          {"device", summary.device()},
+          {"timing", ToJson(summary.timing(), with_samples)},
+          {"phases", Phases(summary)},
+          {"flags", flags},
+          {"device_kernels", DeviceKernels(summary)},
+          {"verification", summary.has_verification() ? ToJson(summary.verification()) : Json()},
+          {"flops", summary.flops()},
+          {"bytes", summary.bytes()},
+          {"peak_device_bytes", summary.peak_device_bytes()},
+          {"unix_time_ns", summary.unix_time_ns()}};
+}
+
+Json ToJson(const CallOutput& output) {
+  Json tensors = Json::array();
+  for (const TensorSpec& tensor : output.value.tensors) {
+    tensors.push_back({{"dtype", std::string(Name(tensor.dtype))}, {"shape", tensor.shape}});
+  }
+  Json out = {{"name", output.name}, {"tensors", tensors}};
+  if (output.checksum.has_value()) {
+    out["checksum"] = absl::StrFormat("%016x", *output.checksum);
+  }
+  return out;
+}
+
+Json ToJson(const v1::Device& d) {
+  return {{"name", d.name()},
+          {"kind", d.kind()},
+          {"model", d.model()},
+          {"uuid", d.uuid()},
+          {"state", NameOf(d.state())},
+          {"level", d.level()},
+          {"units", d.units()},
+          {"memory_bytes", d.memory_bytes()},
+          {"memory_bytes_per_second", OrNull(d.memory_bytes_per_second())},
+          {"launch_floor_ns", OrNull(d.launch_floor_ns())},
+          {"clock_step_ns", OrNull(d.clock_step_ns())},
+          {"queue_depth", d.queue_depth()},
+          {"queue_capacity", d.queue_capacity()},
+          {"restarts", d.restarts()},
+          {"compute_capability", d.compute_capability()}};
+}
+
+Json ToJson(const v1::ServerInfo& info) {
+  Json libraries = Json::object(), limits = Json::array();
+  for (const auto& [name, version] : info.libraries()) libraries[name] = version;
+  for (const v1::Limit& limit : info.limits()) {
+    limits.push_back({{"name", limit.name()},
+                      {"value", limit.value()},
+                      {"usage", limit.usage()},
+                      {"unit", limit.unit()},
+                      {"flag", limit.flag()}});
+  }
+  return {{"version", info.version()},   {"revision", info.revision()},
+          {"libraries", libraries},      {"uptime_seconds", info.uptime_seconds()},
+          {"draining", info.draining()}, {"limits", limits}};
+}
+
+Json ToJson(const KernelSpec& spec) {
+  Json variants = Json::array();
+  for (const VariantSpec& variant : spec.variants) {
+    variants.push_back({{"name", variant.name},
+                        {"device_kind", variant.device_kind},
+                        {"summary", variant.summary},
+                        {"clauses", ToText(variant.clauses)}});
+  }
+  return {{"name", spec.name},   {"summary", spec.summary}, {"formula", spec.formula},
+          {"notes", spec.notes}, {"words", ToText(spec)},   {"diagnostic", spec.diagnostic},
+          {"variants", variants}};
+}
+
+Json ToJson(const absl::Status& error) {
+  const ErrorDetails details = DetailsOf(error);
+  Json out = {{"code", CodeName(error.code())}, {"message", std::string(error.message())}};
+  if (!details.reason.empty()) out["reason"] = details.reason;
+  if (!details.field.empty()) out["field"] = details.field;
+  if (details.retry_after.has_value()) {
+    out["retry_after_seconds"] = absl::ToDoubleSeconds(*details.retry_after);
+  }
+  if (!details.metadata.empty()) out["metadata"] = details.metadata;
+  return {{"error", out}};
+}
+
+std::string Dump(const Json& json) {
+  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+}  // namespace gridclock::cli

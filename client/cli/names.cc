@@ -1,0 +1,75 @@
+#include "client/cli/names.h"
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
+#include "proto/codec/values.h"
+#include "proto/types/tensor.h"
+
+namespace gridclock::cli {
+namespace {
+
+std::string Lower(absl::string_view name) {
+  return absl::AsciiStrToLower(name);
+}
+
+}  // namespace
+
+std::string NameOf(v1::Method method) {
+  return Lower(v1::Method_Name(method));
+}
+std::string NameOf(v1::L2State state) {
+  return Lower(v1::L2State_Name(state));
+}
+std::string NameOf(v1::Timing::Stop stop) {
+  const std::string name = v1::Timing::Stop_Name(stop);
+  return Lower(absl::StripPrefix(name, "STOP_"));
+}
+std::string NameOf(v1::Phase::Kind kind) {
+  return Lower(v1::Phase::Kind_Name(kind));
+}
+std::string NameOf(v1::Flag flag) {
+  return v1::Flag_Name(flag);
+}
+std::string NameOf(v1::Device::State state) {
+  return Lower(v1::Device::State_Name(state));
+}
+
+std::string CodeName(absl::StatusCode code) {
+  return absl::StatusCodeToString(code);
+}
+
+absl::StatusOr<Method> ParseMethod(absl::string_view text) {
+  v1::Method method{};
+  if (v1::Method_Parse(absl::AsciiStrToUpper(text), &method) && method != 0) {
+    return static_cast<Method>(method);
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("--method: want isolated, device_time, back_to_back, host_no_sync, host_sync, ",
+                   "event_pair or all, got '", text, "'"));
+}
+
+absl::StatusOr<L2State> ParseL2(absl::string_view text) {
+  v1::L2State state{};
+  if (v1::L2State_Parse(absl::AsciiStrToUpper(text), &state) && state != 0) {
+    return static_cast<L2State>(state);
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("--l2: want hot, cold_clean or cold_dirty, got '", text, "'"));
+}
+
+std::vector<Method> AllMethods() {
+  return {Method::kIsolated,   Method::kDeviceTime, Method::kBackToBack,
+          Method::kHostNoSync, Method::kHostSync,   Method::kEventPair};
+}
+
+std::string SpecText(const v1::TensorSpec& spec) {
+  const auto value = Decode(spec, "spec");
+  if (!value.ok()) return "?";
+  return absl::StrJoin(value->tensors, " ", [](std::string* out, const TensorSpec& tensor) {
+    absl::StrAppend(out, ToText(tensor));
+  });
+}
+
+}  // namespace gridclock::cli

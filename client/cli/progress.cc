@@ -1,0 +1,67 @@
+#include "client/cli/progress.h"
+
+#include <algorithm>
+#include <memory>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "client/cli/format.h"
+
+namespace gridclock::cli {
+namespace {
+
+// What is known while samples come.
+struct Seen {
+  std::string waiting;
+  double last_ns = 0, min_ns = 0;
+  std::int64_t samples = 0;
+};
+
+}  // namespace
+
+void ProgressLine::Show(const std::string& text) {
+  if (!console_.terminal.live) return;
+  const absl::Time now = absl::Now();
+  if (now - last_ < absl::Milliseconds(50)) return;
+  last_ = now;
+  shown_ = true;
+  const auto room = static_cast<std::size_t>(std::max(console_.terminal.width - 1, 10));
+  console_.err << "\r\x1b[K" << (Width(text) <= room ? text : text.substr(0, room)) << std::flush;
+}
+
+void ProgressLine::Clear() {
+  if (shown_) console_.err << "\r\x1b[K" << std::flush;
+  shown_ = false;
+}
+
+RunEvents MeasureEvents(ProgressLine& line, const std::string& title) {
+  const auto seen = std::make_shared<Seen>();  // Owned by both functions.
+  RunEvents events;
+  events.accepted = [&line, title, seen](const v1::Accepted& accepted) {
+    *seen = {};
+    line.Show(absl::StrCat(title, "  ", accepted.queue_position(), " before this one, about ",
+                           FormatNs(accepted.expected_wait_seconds() * 1e9)));
+  };
+  events.samples = [&line, title, seen](const v1::StreamRunResponse::Samples& samples) {
+    if (samples.samples_ns().empty()) return;
+    const auto [low, high] =
+        std::minmax_element(samples.samples_ns().begin(), samples.samples_ns().end());
+    (void)high;
+    if (!samples.warmup()) {
+      seen->samples = samples.first() + samples.samples_ns_size();
+      seen->min_ns = seen->min_ns > 0 ? std::min(seen->min_ns, *low) : *low;
+    }
+    seen->last_ns = *samples.samples_ns().rbegin();
+    line.Show(samples.warmup()
+                  ? absl::StrCat(title, "  warming up  ", FormatNs(seen->last_ns))
+                  : absl::StrCat(title, "  ", seen->samples, " samples  last ",
+                                 FormatNs(seen->last_ns), "  min ", FormatNs(seen->min_ns)));
+  };
+  events.retry = [&line, title](const absl::Status& failure, absl::Duration wait) {
+    line.Show(absl::StrCat(title, "  again in ", absl::FormatDuration(wait), ": ",
+                           Escape(failure.message())));
+  };
+  return events;
+}
+
+}  // namespace gridclock::cli

@@ -1,0 +1,35 @@
+// One line of a terminal that is drawn again and again. Nothing at all elsewhere.
+#ifndef GRIDCLOCK_CLIENT_CLI_PROGRESS_H_
+#define GRIDCLOCK_CLIENT_CLI_PROGRESS_H_
+
+#include <string>
+
+#include "absl/time/time.h"
+#include "client/cli/terminal.h"
+#include "client/cpp/run.h"
+
+namespace gridclock::cli {
+
+class ProgressLine {
+ public:
+  explicit ProgressLine(Console& console) : console_(console) {}
+  ~ProgressLine() { Clear(); }
+  ProgressLine(const ProgressLine&) = delete;
+  ProgressLine& operator=(const ProgressLine&) = delete;
+
+  // Draws at most 20 times a second.
+  void Show(const std::string& text);
+  void Clear();
+
+ private:
+  Console& console_;
+  absl::Time last_ = absl::InfinitePast();
+  bool shown_ = false;
+};
+
+// Tells of a measurement while it runs. The line must outlive the call.
+RunEvents MeasureEvents(ProgressLine& line, const std::string& title);
+
+}  // namespace gridclock::cli
+
+#endif  // GRIDCLOCK_CLIENT_CLI_PROGRESS_H_

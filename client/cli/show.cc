@@ -1,0 +1,158 @@
+#include "client/cli/show.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "client/cli/format.h"
+#include "client/cli/names.h"
+#include "proto/types/convert.h"
+
+namespace gridclock::cli {
+namespace {
+
+std::string Bar(std::int64_t start, std::int64_t end, std::int64_t total, int width) {
+  const auto at = [&](std::int64_t t) {
+    return static_cast<int>(
+        std::lround(static_cast<double>(t) * width / static_cast<double>(total)));
+  };
+  const int from = std::clamp(at(start), 0, width - 1);
+  const int to = std::clamp(std::max(at(end), from + 1), from + 1, width);
+  std::string out(static_cast<std::size_t>(from), ' ');
+  for (int i = from; i < to; ++i) out += "█";
+  return out;
+}
+
+std::string TimingText(const v1::Timing& timing) {
+  const v1::Statistics& s = timing.statistics();
+  if (timing.stop() == v1::Timing::SINGLE_LAUNCH) {
+    return absl::StrCat(FormatNs(s.median_ns()), "  (one launch, ", NameOf(timing.method()), ")");
+  }
+  std::string interval;
+  if (s.has_ci_low_ns() && s.has_ci_high_ns()) {
+    interval =
+        absl::StrCat(", interval ", FormatNs(s.ci_low_ns()), " to ", FormatNs(s.ci_high_ns()));
+  }
+  return absl::StrCat(FormatNs(s.median_ns()), "  (median of ", timing.samples_ns_size(), ", ",
+                      NameOf(timing.method()), ", ", NameOf(timing.l2()), interval, ")");
+}
+
+constexpr std::int64_t kEdge = 3;     // Elements shown at each end of a long dimension.
+constexpr std::int64_t kAllUpTo = 8;  // Dimensions up to here are shown whole.
+
+std::string ElementText(DType dtype, const std::byte* at) {
+  if (dtype == DType::kBool) return *at == std::byte{0} ? "False" : "True";
+  if (dtype == DType::kI64) {
+    std::int64_t value = 0;
+    std::copy_n(at, sizeof(value), reinterpret_cast<std::byte*>(&value));
+    return absl::StrCat(value);
+  }
+  if (dtype == DType::kU64) {
+    std::uint64_t value = 0;
+    std::copy_n(at, sizeof(value), reinterpret_cast<std::byte*>(&value));
+    return absl::StrCat(value);
+  }
+  const int digits = dtype == DType::kF64 ? 12 : SizeOf(dtype) < 4 ? 4 : 7;
+  return absl::StrFormat("%.*g", digits, LoadAsDouble(dtype, at, 0));
+}
+
+void AppendValues(const TensorSpec& spec, std::size_t dim, const std::byte*& at, std::string* out) {
+  if (dim == spec.shape.size()) {
+    absl::StrAppend(out, ElementText(spec.dtype, at));
+    at += SizeOf(spec.dtype);
+    return;
+  }
+  const std::int64_t count = spec.shape[dim];
+  const Shape rest(spec.shape.begin() + static_cast<std::ptrdiff_t>(dim) + 1, spec.shape.end());
+  const std::int64_t step = Bytes({.dtype = spec.dtype, .shape = rest});
+  const bool all = count <= kAllUpTo;
+  *out += '[';
+  for (std::int64_t i = 0; i < count; ++i) {
+    if (i > 0) *out += dim + 1 == spec.shape.size() ? ", " : ",\n" + std::string(dim + 1, ' ');
+    if (!all && i == kEdge) {
+      *out += "...";
+      at += step * (count - 2 * kEdge);
+      i = count - kEdge - 1;
+      continue;
+    }
+    AppendValues(spec, dim + 1, at, out);
+  }
+  *out += ']';
+}
+
+}  // namespace
+
+std::string FlagsText(const v1::RunSummary& summary, const Terminal& terminal) {
+  std::string out;
+  for (const int flag : summary.flags()) {
+    const bool bad = flag == v1::IMPOSSIBLE || flag == v1::SUSPECT;
+    absl::StrAppend(
+        &out, out.empty() ? "" : ", ",
+        Paint(terminal, bad ? Ink::kRed : Ink::kYellow, NameOf(static_cast<v1::Flag>(flag))));
+  }
+  return out;
+}
+
+std::string VerificationText(const v1::Verification& v, const Terminal& terminal) {
+  if (v.mismatches() == 0) {
+    return Paint(terminal, Ink::kGreen, "verified") +
+           absl::StrFormat(" %d of %d values, largest error %.2g of the tolerance", v.checked(),
+                           v.total(), v.max_error());
+  }
+  return Paint(terminal, Ink::kRed, "DIFFERS") +
+         absl::StrFormat(" in %d of %d values: ", v.mismatches(), v.checked()) +
+         Escape(v.first_mismatch());
+}
+
+std::string PhasesText(const v1::RunSummary& summary, const Terminal& terminal) {
+  std::int64_t total = 1;
+  for (const v1::Phase& phase : summary.phases()) total = std::max(total, phase.end_ns());
+  std::string out;
+  for (const v1::Phase& phase : summary.phases()) {
+    const std::string time =
+        FormatNs(static_cast<double>(phase.end_ns()) - static_cast<double>(phase.start_ns()));
+    const std::string pad(12 - std::min<std::size_t>(11, Width(time)), ' ');
+    absl::StrAppend(&out, absl::StrFormat("  %-14s", NameOf(phase.kind())), pad, time, "  ",
+                    Paint(terminal, Ink::kBlue, Bar(phase.start_ns(), phase.end_ns(), total, 30)),
+                    "\n");
+  }
+  return out;
+}
+
+std::string SummaryText(const v1::RunSummary& summary, const Terminal& terminal) {
+  const v1::Timing& timing = summary.timing();
+  std::string out =
+      absl::StrCat(Paint(terminal, Ink::kBold,
+                         absl::StrCat(Escape(summary.kernel()), ".", Escape(summary.variant()))),
+                   " on ", Escape(summary.device()), ": ", TimingText(timing), "\n");
+  std::string rates;
+  if (timing.bytes_per_second() > 0) {
+    absl::StrAppend(&rates, "  ", FormatRate(timing.bytes_per_second(), "B/s"));
+  }
+  if (timing.flops_per_second() > 0) {
+    absl::StrAppend(&rates, "  ", FormatRate(timing.flops_per_second(), "FLOP/s"));
+  }
+  if (timing.roofline_fraction() > 0) {
+    absl::StrAppend(&rates, "  ", FormatPercent(timing.roofline_fraction()), " of the roofline");
+  }
+  if (!rates.empty()) absl::StrAppend(&out, rates, "\n");
+  out += PhasesText(summary, terminal);
+  if (summary.has_verification()) {
+    absl::StrAppend(&out, "  ", VerificationText(summary.verification(), terminal), "\n");
+  }
+  if (const std::string flags = FlagsText(summary, terminal); !flags.empty()) {
+    absl::StrAppend(&out, "  flags: ", flags, "\n");
+  }
+  return out;
+}
+
+std::string ValuesText(const TensorSpec& spec, std::span<const std::byte> bytes) {
+  if (bytes.empty()) return "[]";
+  std::string out;
+  const std::byte* at = bytes.data();
+  AppendValues(spec, 0, at, &out);
+  return out;
+}
+
+}  // namespace gridclock::cli

@@ -1,0 +1,30 @@
+// Results for people.
+#ifndef GRIDCLOCK_CLIENT_CLI_SHOW_H_
+#define GRIDCLOCK_CLIENT_CLI_SHOW_H_
+
+#include <cstddef>
+#include <span>
+#include <string>
+
+#include "client/cli/terminal.h"
+#include "client/cpp/run.h"
+#include "gridclock/v1/kernels.pb.h"
+#include "proto/types/tensor.h"
+
+namespace gridclock::cli {
+
+// "NOISY, SUSPECT" in warning colours, or "".
+std::string FlagsText(const v1::RunSummary& summary, const Terminal& terminal);
+// "verified 1,024 of 1,024, largest error 0.1 of the tolerance", or what differs.
+std::string VerificationText(const v1::Verification& verification, const Terminal& terminal);
+// The phases of a call as bars over its time.
+std::string PhasesText(const v1::RunSummary& summary, const Terminal& terminal);
+// The few lines after `run`.
+std::string SummaryText(const v1::RunSummary& summary, const Terminal& terminal);
+
+// The values of a tensor as nested brackets, the middle of long ones left out.
+std::string ValuesText(const TensorSpec& spec, std::span<const std::byte> bytes);
+
+}  // namespace gridclock::cli
+
+#endif  // GRIDCLOCK_CLIENT_CLI_SHOW_H_

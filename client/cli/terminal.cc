@@ -1,0 +1,121 @@
+#include "client/cli/terminal.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+namespace gridclock::cli {
+namespace {
+
+// The length of the UTF-8 character that `text` begins with, or 0 if it begins with none.
+std::size_t CharacterLength(absl::string_view text) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char first = byte(0);
+  const std::size_t length = first < 0x80                    ? 1
+                             : first >= 0xC2 && first < 0xE0 ? 2
+                             : first >= 0xE0 && first < 0xF0 ? 3
+                             : first >= 0xF0 && first < 0xF5 ? 4
+                                                             : 0;
+  if (length > text.size()) return 0;
+  for (std::size_t i = 1; i < length; ++i) {
+    if ((byte(i) & 0xC0) != 0x80) return 0;
+  }
+  if (length == 3 && first == 0xE0 && byte(1) < 0xA0) return 0;  // Overlong.
+  if (length == 3 && first == 0xED && byte(1) > 0x9F) return 0;  // A surrogate.
+  if (length == 4 && first == 0xF0 && byte(1) < 0x90) return 0;
+  if (length == 4 && first == 0xF4 && byte(1) > 0x8F) return 0;
+  return length;
+}
+
+// C0 and C1 controls, and the marks that turn the direction of text.
+bool IsControl(absl::string_view character) {
+  const auto first = static_cast<unsigned char>(character[0]);
+  if (character.size() == 1) return first < 0x20 || first == 0x7F;
+  const auto second = static_cast<unsigned char>(character[1]);
+  if (character.size() == 2) return first == 0xC2 && second < 0xA0;
+  if (character.size() != 3 || first != 0xE2) return false;
+  const auto third = static_cast<unsigned char>(character[2]);
+  if (second == 0x80) return third == 0x8E || third == 0x8F || (third >= 0xA8 && third <= 0xAE);
+  return second == 0x81 && third >= 0xA6 && third <= 0xA9;
+}
+
+const char* Code(Ink ink) {
+  switch (ink) {
+    case Ink::kBold:
+      return "1";
+    case Ink::kDim:
+      return "2";
+    case Ink::kGreen:
+      return "32";
+    case Ink::kYellow:
+      return "33";
+    case Ink::kRed:
+      return "31";
+    case Ink::kBlue:
+      return "36";
+    case Ink::kPlain:
+      break;
+  }
+  return "0";
+}
+
+}  // namespace
+
+Terminal DetectTerminal() {
+  Terminal out;
+  const char* no_color = std::getenv("NO_COLOR");
+  const char* term = std::getenv("TERM");
+  const bool dumb = term == nullptr || absl::string_view(term) == "dumb";
+  out.colour = isatty(STDOUT_FILENO) && !dumb && (no_color == nullptr || *no_color == '\0');
+  out.live = isatty(STDERR_FILENO) && !dumb;
+  winsize size{};
+  if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) out.width = size.ws_col;
+  return out;
+}
+
+std::string Paint(const Terminal& terminal, Ink ink, absl::string_view text) {
+  if (!terminal.colour || ink == Ink::kPlain) return std::string(text);
+  return absl::StrCat("\x1b[", Code(ink), "m", text, "\x1b[0m");
+}
+
+std::string Escape(absl::string_view text, bool lines) {
+  std::string out;
+  while (!text.empty()) {
+    const std::size_t length = CharacterLength(text);
+    const absl::string_view character = text.substr(0, std::max<std::size_t>(length, 1));
+    text.remove_prefix(character.size());
+    if (lines && character == "\n") {
+      out += '\n';
+    } else if (length == 0 || IsControl(character)) {
+      for (const char c : character) {
+        absl::StrAppendFormat(&out, "\\x%02x", static_cast<unsigned char>(c));
+      }
+    } else {
+      absl::StrAppend(&out, character);
+    }
+  }
+  return out;
+}
+
+std::size_t Width(absl::string_view text) {
+  std::size_t width = 0;
+  bool escape = false;
+  for (const char c : text) {
+    if (escape) {
+      escape = c != 'm';
+    } else if (c == '\x1b') {
+      escape = true;  // A colour of ours.
+    } else if ((static_cast<unsigned char>(c) & 0xC0) != 0x80) {
+      ++width;
+    }
+  }
+  return width;
+}
+
+}  // namespace gridclock::cli
