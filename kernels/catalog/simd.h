@@ -163,6 +163,16 @@ void MapRange(Op op, T* y, std::int64_t begin, std::int64_t end, bool stream, co
   if (rest != 0) WritePart<T>(op(d, ReadPart<T>(d, x + i, rest)...), d, y + i, rest);
 }
 
+// y[i] = x[i] rounded to T, for i in [0, n).
+template <typename T>
+void ConvertRange(const Wide<T>* x, T* y, std::int64_t n) {
+  const Tag<T> d;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  std::int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) Write<T>(hn::LoadU(d, x + i), d, y + i);
+  for (; i < n; ++i) y[i] = Narrow<T>(x[i]);
+}
+
 // The whole of an element-wise kernel with n elements, on all threads.
 template <typename T, class Op, class... In>
 void Map(Threads& threads, Op op, T* y, std::int64_t n, const In*... x) {

@@ -1,0 +1,397 @@
+// Matrix product: c = op(a) op(b), for each matrix of a batch; op transposes where ta or tb say so.
+//
+//   naive    one dot product for each element of c: reads b against its grain
+//   tiled    blocks that fit the first cache, and loops in the order of memory
+//   packed   blocks of a and b are copied into the order in which a small kernel reads them; the
+//            kernel keeps a tile of c in registers. Each thread makes its own part of c.
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+#include <memory>
+#include <utility>
+
+#include "kernels/api/kernel.h"
+#include "kernels/catalog/element.h"
+#include "kernels/catalog/reference.h"
+#include "kernels/catalog/simd.h"
+
+namespace gridclock {
+namespace {
+
+// One operand as the product sees it: element (i, j) lies at i * rows + j * columns.
+struct Strides {
+  std::int64_t row = 0, column = 0;
+};
+
+struct Sizes {
+  std::int64_t batch = 1, m = 0, n = 0, k = 0;
+  Strides a, b;
+};
+
+Sizes SizesOf(const Binding& binding) {
+  Sizes s;
+  s.m = binding.Dim("M");
+  s.n = binding.Dim("N");
+  s.k = binding.Dim("K");
+  const Shape& c = binding.outputs[0].tensors[0].shape;
+  for (std::size_t i = 0; i + 2 < c.size(); ++i) s.batch *= c[i];
+  s.a = binding.Bool("ta") ? Strides{1, s.m} : Strides{s.k, 1};
+  s.b = binding.Bool("tb") ? Strides{1, s.k} : Strides{s.n, 1};
+  return s;
+}
+
+std::int64_t Terms(const Binding& binding) {
+  return std::max<std::int64_t>(1, binding.Dim("K"));
+}
+
+// Sums term(a, b) over the terms of element `unit` of c.
+template <typename Term>
+double SumTerms(const Binding& binding, ReferenceInput in, std::int64_t unit, Term term) {
+  const Sizes s = SizesOf(binding);
+  const std::int64_t i = unit / s.n % s.m, j = unit % s.n, batch = unit / (s.m * s.n);
+  double sum = 0;
+  for (std::int64_t k = 0; k < s.k; ++k) {
+    sum += term(in(0, batch * s.m * s.k + i * s.a.row + k * s.a.column),
+                in(1, batch * s.k * s.n + k * s.b.row + j * s.b.column));
+  }
+  return sum;
+}
+
+void Expected(const Binding& binding, ReferenceInput in, std::int64_t unit, std::size_t,
+              std::span<double> result) {
+  result[0] = SumTerms(binding, in, unit, [](double a, double b) { return a * b; });
+}
+
+void Magnitude(const Binding& binding, ReferenceInput in, std::int64_t unit, std::size_t,
+               std::span<double> result) {
+  result[0] = SumTerms(binding, in, unit, [](double a, double b) { return std::fabs(a * b); });
+}
+
+template <typename T>
+void NaiveMatmul(const T* a, const T* b, T* c, const Sizes& s) {
+  for (std::int64_t i = 0; i < s.m; ++i) {
+    for (std::int64_t j = 0; j < s.n; ++j) {
+      Wide<T> sum = 0;
+      for (std::int64_t k = 0; k < s.k; ++k) {
+        sum += Widen(a[i * s.a.row + k * s.a.column]) * Widen(b[k * s.b.row + j * s.b.column]);
+      }
+      c[i * s.n + j] = Narrow<T>(sum);
+    }
+  }
+}
+
+// The tile of c at (i0, j0), in a buffer of wide elements.
+template <typename T, std::int64_t kTile>
+void OneTile(const T* a, const T* b, T* c, const Sizes& s, std::int64_t i0, std::int64_t j0) {
+  Wide<T> tile[kTile][kTile] = {};
+  const std::int64_t rows = std::min(kTile, s.m - i0), columns = std::min(kTile, s.n - j0);
+  for (std::int64_t k0 = 0; k0 < s.k; k0 += kTile) {
+    for (std::int64_t i = 0; i < rows; ++i) {
+      for (std::int64_t k = k0; k < std::min(s.k, k0 + kTile); ++k) {
+        const Wide<T> left = Widen(a[(i0 + i) * s.a.row + k * s.a.column]);
+        const T* right = b + k * s.b.row + j0 * s.b.column;
+        for (std::int64_t j = 0; j < columns; ++j)
+          tile[i][j] += left * Widen(right[j * s.b.column]);
+      }
+    }
+  }
+  for (std::int64_t i = 0; i < rows; ++i) {
+    for (std::int64_t j = 0; j < columns; ++j) c[(i0 + i) * s.n + j0 + j] = Narrow<T>(tile[i][j]);
+  }
+}
+
+template <typename T>
+void TiledMatmul(const T* a, const T* b, T* c, const Sizes& s) {
+  constexpr std::int64_t kTile = 48;
+  for (std::int64_t i = 0; i < s.m; i += kTile) {
+    for (std::int64_t j = 0; j < s.n; j += kTile) OneTile<T, kTile>(a, b, c, s, i, j);
+  }
+}
+
+// `one` on every matrix of the batch.
+template <auto kOne, typename T>
+void EachMatrix(const Call& call) {
+  const Sizes s = SizesOf(*call.binding);
+  for (std::int64_t i = 0; i < s.batch; ++i) {
+    kOne(call.In<T>(0) + i * s.m * s.k, call.In<T>(1) + i * s.k * s.n,
+         call.Out<T>(0) + i * s.m * s.n, s);
+  }
+}
+
+absl::Status Naive(const Call& call) {
+  return WithFloat(call.InType(0), [&](auto element) {
+    using T = decltype(element);
+    EachMatrix<&NaiveMatmul<T>, T>(call);
+    return absl::OkStatus();
+  });
+}
+
+absl::Status Tiled(const Call& call) {
+  return WithFloat(call.InType(0), [&](auto element) {
+    using T = decltype(element);
+    EachMatrix<&TiledMatmul<T>, T>(call);
+    return absl::OkStatus();
+  });
+}
+
+// --- packed ---
+
+// The tile in registers: kRows x kVectors vectors of sums, beside one row of b and one element of
+// a. Level v4 has 32 registers, the others 16.
+constexpr int kRows = HWY_TARGET <= HWY_AVX3 ? 12 : 6;
+constexpr int kVectors = 2;
+template <typename W>
+constexpr std::int64_t kColumns =
+    kVectors* std::int64_t{hwy::HWY_NAMESPACE::MaxLanes(simd::Tag<W>())};
+
+// A strip of b, kDepth x kColumns, stays in the first cache while the strips of a block of a,
+// kBlockRows x kDepth, pass it from the second. All of kBlockColumns of b stays in the last.
+constexpr std::int64_t kDepth = 256;
+constexpr std::int64_t kBlockRows = 32 * kRows;
+constexpr std::int64_t kBlockColumns = 1024;
+// What of a 16-bit c is kept as f32 until all of K is added.
+constexpr std::int64_t kSlabRows = 4 * kBlockRows;
+
+// Working memory of one thread, kept: fresh pages would cost as much as a small product.
+template <typename W>
+struct Workspace {
+  struct Free {
+    void operator()(W* p) const { std::free(p); }
+  };
+  using Array = std::unique_ptr<W, Free>;
+  static Array Make(std::int64_t n) {
+    return Array(static_cast<W*>(std::aligned_alloc(64, static_cast<std::size_t>(n) * sizeof(W))));
+  }
+  Array a = Make(kBlockRows * kDepth), b = Make(kBlockColumns * kDepth);
+  Array slab;  // Made when a 16-bit product first needs it.
+  bool ok() const { return a != nullptr && b != nullptr; }
+};
+
+// Strips of kStrip rows: out[strip][k][row], zeros where `rows` ends within a strip.
+template <typename T, std::int64_t kStrip>
+void Pack(const T* from, Strides strides, std::int64_t rows, std::int64_t depth, Wide<T>* out) {
+  for (std::int64_t r = 0; r < rows; r += kStrip, out += kStrip * depth) {
+    const T* strip = from + r * strides.row;
+    const std::int64_t count = std::min(kStrip, rows - r);
+    if (count < kStrip) std::fill(out, out + kStrip * depth, Wide<T>{0});
+    if (count == kStrip && strides.row == 1) {
+      for (std::int64_t k = 0; k < depth; ++k) {
+        const T* line = strip + k * strides.column;
+        for (std::int64_t i = 0; i < kStrip; ++i) out[k * kStrip + i] = Widen(line[i]);
+      }
+      continue;
+    }
+    for (std::int64_t i = 0; i < count; ++i) {
+      const T* line = strip + i * strides.row;
+      for (std::int64_t k = 0; k < depth; ++k)
+        out[k * kStrip + i] = Widen(line[k * strides.column]);
+    }
+  }
+}
+
+// c[kRows][kColumns] (+)= strip of a times strip of b. `add`: onto what c holds.
+template <typename W>
+HWY_NOINLINE void MicroKernel(const W* a, const W* b, std::int64_t depth, W* c, std::int64_t stride,
+                              bool add) {
+  namespace hn = simd::hn;
+  const simd::Tag<W> d;
+  constexpr auto kLanes = static_cast<std::int64_t>(hn::MaxLanes(simd::Tag<W>()));
+  hn::Vec<simd::Tag<W>> sums[kRows][kVectors];
+  for (auto& row : sums) {
+    for (auto& sum : row) sum = hn::Zero(d);
+  }
+  for (std::int64_t k = 0; k < depth; ++k, a += kRows, b += kColumns<W>) {
+    const auto b0 = hn::Load(d, b), b1 = hn::Load(d, b + kLanes);
+    for (int i = 0; i < kRows; ++i) {
+      const auto left = hn::Set(d, a[i]);
+      sums[i][0] = hn::MulAdd(left, b0, sums[i][0]);
+      sums[i][1] = hn::MulAdd(left, b1, sums[i][1]);
+    }
+  }
+  for (int i = 0; i < kRows; ++i) {
+    for (int v = 0; v < kVectors; ++v) {
+      W* to = c + i * stride + v * kLanes;
+      hn::StoreU(add ? hn::Add(hn::LoadU(d, to), sums[i][v]) : sums[i][v], d, to);
+    }
+  }
+}
+
+// A tile that hangs over the edge of c goes through a buffer.
+template <typename W>
+void EdgeTile(const W* a, const W* b, std::int64_t depth, W* c, std::int64_t stride, bool add,
+              std::int64_t rows, std::int64_t columns) {
+  alignas(64) W tile[kRows * kColumns<W>];
+  MicroKernel(a, b, depth, tile, kColumns<W>, false);
+  for (std::int64_t i = 0; i < rows; ++i) {
+    for (std::int64_t j = 0; j < columns; ++j) {
+      const W value = tile[i * kColumns<W> + j];
+      c[i * stride + j] = add ? c[i * stride + j] + value : value;
+    }
+  }
+}
+
+template <typename W>
+void BlockTimesBlock(const Workspace<W>& space, std::int64_t m, std::int64_t n, std::int64_t depth,
+                     W* c, std::int64_t stride, bool add) {
+  for (std::int64_t j = 0; j < n; j += kColumns<W>) {
+    for (std::int64_t i = 0; i < m; i += kRows) {
+      const W* a = space.a.get() + i * depth;
+      const W* b = space.b.get() + j * depth;
+      W* tile = c + i * stride + j;
+      if (m - i >= kRows && n - j >= kColumns<W>) {
+        MicroKernel(a, b, depth, tile, stride, add);
+      } else {
+        EdgeTile(a, b, depth, tile, stride, add, std::min<std::int64_t>(kRows, m - i),
+                 std::min(kColumns<W>, n - j));
+      }
+    }
+  }
+}
+
+// A part of one c: rows [i0, i1), columns [j0, j1).
+struct Part {
+  std::int64_t i0, i1, j0, j1;
+};
+
+// Rows of a part by a block of columns of b: c in wide elements at `c`, `stride` apart.
+template <typename T>
+void Columns(const T* a, const T* b, const Sizes& s, const Part& p, Wide<T>* c, std::int64_t stride,
+             const Workspace<Wide<T>>& space) {
+  using W = Wide<T>;
+  for (std::int64_t k = 0; k < s.k; k += kDepth) {
+    const std::int64_t depth = std::min(kDepth, s.k - k);
+    // b by its columns: a strip has kColumns of them.
+    Pack<T, kColumns<W>>(b + k * s.b.row + p.j0 * s.b.column, {s.b.column, s.b.row}, p.j1 - p.j0,
+                         depth, space.b.get());
+    for (std::int64_t i = p.i0; i < p.i1; i += kBlockRows) {
+      const std::int64_t rows = std::min(kBlockRows, p.i1 - i);
+      Pack<T, kRows>(a + i * s.a.row + k * s.a.column, s.a, rows, depth, space.a.get());
+      BlockTimesBlock(space, rows, p.j1 - p.j0, depth, c + (i - p.i0) * stride, stride, k != 0);
+    }
+  }
+}
+
+template <typename T>
+void RoundSlab(const Wide<T>* slab, std::int64_t stride, T* c, const Sizes& s, const Part& p) {
+  for (std::int64_t i = p.i0; i < p.i1; ++i) {
+    simd::ConvertRange<T>(slab + (i - p.i0) * stride, c + i * s.n + p.j0, p.j1 - p.j0);
+  }
+}
+
+template <typename T>
+absl::Status MultiplyPart(const T* a, const T* b, T* c, const Sizes& s, const Part& part) {
+  using W = Wide<T>;
+  thread_local Workspace<W> space;
+  constexpr bool kDirect = std::is_same_v<T, W>;
+  if (!kDirect && space.slab == nullptr) space.slab = Workspace<W>::Make(kSlabRows * kBlockColumns);
+  if (!space.ok() || (!kDirect && space.slab == nullptr)) {
+    return absl::ResourceExhaustedError("matmul: no memory for the packed blocks");
+  }
+  for (std::int64_t i = part.i0; i < part.i1; i += kSlabRows) {
+    for (std::int64_t j = part.j0; j < part.j1; j += kBlockColumns) {
+      const Part p{i, std::min(part.i1, i + kSlabRows), j, std::min(part.j1, j + kBlockColumns)};
+      if constexpr (kDirect) {
+        Columns<T>(a, b, s, p, c + i * s.n + j, s.n, space);
+      } else {
+        Columns<T>(a, b, s, p, space.slab.get(), kBlockColumns, space);
+        RoundSlab<T>(space.slab.get(), kBlockColumns, c, s, p);
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+// How one c is cut between threads: a grid of parts that are as square as may be, because a thread
+// packs the rows and the columns of its part anew.
+struct Grid {
+  std::int64_t rows = 1, columns = 1;
+};
+
+Grid ChooseGrid(const Sizes& s, std::int64_t parts) {
+  Grid best{1, 1};
+  double best_cost = std::numeric_limits<double>::infinity();
+  for (std::int64_t rows = 1; rows <= parts; ++rows) {
+    if (parts % rows != 0) continue;
+    const Grid grid{rows, parts / rows};
+    const double cost = static_cast<double>(s.m) / static_cast<double>(grid.rows) +
+                        static_cast<double>(s.n) / static_cast<double>(grid.columns);
+    if (cost < best_cost) {
+      best = grid;
+      best_cost = cost;
+    }
+  }
+  return best;
+}
+
+// Part `index` of `count` of [0, n), cut at multiples of `unit`.
+std::pair<std::int64_t, std::int64_t> Cut(std::int64_t n, std::int64_t unit, std::int64_t index,
+                                          std::int64_t count) {
+  const std::int64_t units = (n + unit - 1) / unit;
+  return {std::min(n, units * index / count * unit),
+          std::min(n, units * (index + 1) / count * unit)};
+}
+
+template <typename T>
+absl::Status PackedMatmul(const Call& call, const Sizes& s) {
+  constexpr double kWorthAThread = 64.0 * 64 * 64;
+  const double work =
+      static_cast<double>(s.m) * static_cast<double>(s.n) * static_cast<double>(s.k);
+  const std::int64_t threads = call.threads->count();
+  const bool small = work < 2 * kWorthAThread;
+  const std::int64_t parts = small ? 1 : (threads + s.batch - 1) / s.batch;
+  const Grid grid = ChooseGrid(s, parts);
+  const auto grain = small ? static_cast<std::int64_t>(kWorthAThread / work) + 1 : 1;
+  std::atomic<bool> failed{false};
+  call.threads->ParallelFor(s.batch * parts, grain, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t t = begin; t < end; ++t) {
+      const std::int64_t matrix = t / parts, part = t % parts;
+      const auto [i0, i1] = Cut(s.m, kRows, part / grid.columns, grid.rows);
+      const auto [j0, j1] = Cut(s.n, kColumns<Wide<T>>, part % grid.columns, grid.columns);
+      const absl::Status status =
+          MultiplyPart<T>(call.In<T>(0) + matrix * s.m * s.k, call.In<T>(1) + matrix * s.k * s.n,
+                          call.Out<T>(0) + matrix * s.m * s.n, s, {i0, i1, j0, j1});
+      if (!status.ok()) failed = true;
+    }
+  });
+  if (failed) return absl::ResourceExhaustedError("matmul: no memory for the packed blocks");
+  return absl::OkStatus();
+}
+
+absl::Status Packed(const Call& call) {
+  const Sizes s = SizesOf(*call.binding);
+  return WithFloat(call.InType(0), [&](auto element) {
+    using T = decltype(element);
+    const std::int64_t outputs = s.batch * s.m * s.n;
+    if (outputs == 0) return absl::OkStatus();
+    if (s.k != 0) return PackedMatmul<T>(call, s);
+    std::fill(call.Out<T>(0), call.Out<T>(0) + outputs, T{});  // The sum of nothing.
+    return absl::OkStatus();
+  });
+}
+
+}  // namespace
+}  // namespace gridclock
+
+GC_KERNEL(matmul) {
+  using namespace gridclock;
+  return {
+      .words =
+          "a: T[*, ta ? [K, M] : [M, K]], b: T[*, tb ? [N, K] : [K, N]] -> c: T[*, M, N]; "
+          "ta: bool = false, tb: bool = false where T in {f64, f32, f16, bf16} "
+          "flops 2*numel(c)*K",
+      .summary = "Matrix product, batched, either side transposed",
+      .formula = "c[i, j] = sum over k of a[i, k] b[k, j]",
+      .notes = "Accumulated in f32 (f64 for f64); f16 and bf16 results are rounded once.",
+      .reference = {.units = OutputElements,
+                    .unit_elements = One,
+                    .compute = Expected,
+                    .accumulation = Terms,
+                    .magnitude = Magnitude},
+      .cpu = {{"naive", "One dot product for each element of c, one thread", Naive},
+              {"tiled", "Blocks that fit the first cache, one thread", Tiled},
+              {"packed", "Packed blocks, a tile of c in registers, every core", Packed}},
+  };
+}

@@ -1,0 +1,243 @@
+// Softmax over the last dimension: y[i] = exp(x[i] - m) / sum of exp(x[j] - m), m = max of x[j].
+// Subtracting m changes nothing in exact arithmetic; without it exp overflows from x = 89 on in
+// f32.
+//
+//   naive    three passes: the maximum, the sum, the quotients
+//   online   two passes: when a larger maximum turns up, the sum so far is rescaled
+//   simd     online by blocks, in vectors, on every core; few long rows are cut between the cores
+
+#include <cmath>
+#include <limits>
+
+#include "kernels/api/kernel.h"
+#include "kernels/catalog/element.h"
+#include "kernels/catalog/reference.h"
+#include "kernels/catalog/simd.h"
+#include "kernels/catalog/simd_exp.h"
+
+namespace gridclock {
+namespace {
+
+std::int64_t RowLength(const Binding& binding) {
+  return binding.Dim("N");
+}
+
+std::int64_t RowCount(const Binding& binding) {
+  const std::int64_t n = RowLength(binding);
+  return n == 0 ? 0 : Elements(binding.inputs[0].tensors[0].shape) / n;
+}
+
+void Expected(const Binding& binding, ReferenceInput in, std::int64_t unit, std::size_t,
+              std::span<double> result) {
+  const std::int64_t n = RowLength(binding), first = unit * n;
+  double largest = in(0, first);
+  for (std::int64_t i = 1; i < n; ++i) largest = std::fmax(largest, in(0, first + i));
+  double sum = 0;
+  for (std::int64_t i = 0; i < n; ++i) {
+    const double e = std::exp(in(0, first + i) - largest);
+    result[static_cast<std::size_t>(i)] = e;
+    sum += e;
+  }
+  for (double& r : result) r /= sum;
+}
+
+// x - m carries a rounding of its own size into the exponent, so the error grows with |x - m|.
+void Magnitude(const Binding& binding, ReferenceInput in, std::int64_t unit, std::size_t output,
+               std::span<double> result) {
+  Expected(binding, in, unit, output, result);
+  const std::int64_t n = RowLength(binding), first = unit * n;
+  double largest = in(0, first);
+  for (std::int64_t i = 1; i < n; ++i) largest = std::fmax(largest, in(0, first + i));
+  for (std::int64_t i = 0; i < n; ++i) {
+    result[static_cast<std::size_t>(i)] *= 1 + std::fabs(in(0, first + i) - largest);
+  }
+}
+
+template <typename T>
+void NaiveRow(const T* x, T* y, std::int64_t n) {
+  using W = Wide<T>;
+  W largest = -std::numeric_limits<W>::infinity();
+  for (std::int64_t i = 0; i < n; ++i) largest = std::max(largest, W{Widen(x[i])});
+  W sum = 0;
+  for (std::int64_t i = 0; i < n; ++i) sum += std::exp(Widen(x[i]) - largest);
+  for (std::int64_t i = 0; i < n; ++i) y[i] = Narrow<T>(std::exp(Widen(x[i]) - largest) / sum);
+}
+
+// The maximum so far, and the sum of exp(x - largest) so far.
+template <typename W>
+struct Partial {
+  W largest = -std::numeric_limits<W>::infinity();
+  W sum = 0;
+};
+
+// exp(x - largest), where nothing but -inf came so far: then x is -inf, and its part of the sum is
+// 0.
+template <typename W>
+W Term(W x, W largest) {
+  return largest == -std::numeric_limits<W>::infinity() && !(x > largest) && x == x
+             ? W{0}
+             : std::exp(x - largest);
+}
+
+template <typename W>
+Partial<W> Join(Partial<W> a, Partial<W> b) {
+  const W largest = std::max(a.largest, b.largest);
+  return {largest, a.sum * Term(a.largest, largest) + b.sum * Term(b.largest, largest)};
+}
+
+template <typename T>
+void OnlineRow(const T* x, T* y, std::int64_t n) {
+  using W = Wide<T>;
+  Partial<W> p;
+  for (std::int64_t i = 0; i < n; ++i) {
+    const W v = Widen(x[i]);
+    if (v > p.largest) {
+      p.sum *= Term(p.largest, v);
+      p.largest = v;
+    }
+    p.sum += Term(v, p.largest);
+  }
+  for (std::int64_t i = 0; i < n; ++i) y[i] = Narrow<T>(std::exp(Widen(x[i]) - p.largest) / p.sum);
+}
+
+// `row` on every row, one after the other.
+template <auto kRow, typename T>
+void OnEachRow(const Call& call) {
+  const std::int64_t n = RowLength(*call.binding);
+  for (std::int64_t r = 0; r < RowCount(*call.binding); ++r) {
+    kRow(call.In<T>(0) + r * n, call.Out<T>(0) + r * n, n);
+  }
+}
+
+absl::Status Naive(const Call& call) {
+  return WithFloat(call.InType(0), [&](auto element) {
+    using T = decltype(element);
+    OnEachRow<&NaiveRow<T>, T>(call);
+    return absl::OkStatus();
+  });
+}
+
+absl::Status Online(const Call& call) {
+  return WithFloat(call.InType(0), [&](auto element) {
+    using T = decltype(element);
+    OnEachRow<&OnlineRow<T>, T>(call);
+    return absl::OkStatus();
+  });
+}
+
+// A block stays in the first cache between its two readings.
+constexpr std::int64_t kBlock = 2048;
+
+template <typename T>
+Partial<Wide<T>> BlockPartial(const T* x, std::int64_t n) {
+  namespace hn = simd::hn;
+  using W = Wide<T>;
+  constexpr W kNothing = -std::numeric_limits<W>::infinity();
+  const simd::Tag<T> d;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  const std::int64_t whole = n - n % lanes;
+  const auto rest = static_cast<std::size_t>(n - whole);
+  const T nothing = Narrow<T>(kNothing);
+  auto largest = hn::Set(d, kNothing);
+  // NaN is left out of the maximum, as in the plain loops; it comes in by the sum.
+  const auto raise = [&](auto v) { largest = hn::IfThenElse(hn::Gt(v, largest), v, largest); };
+  for (std::int64_t i = 0; i < whole; i += lanes) raise(simd::Read<T>(d, x + i));
+  if (rest != 0) raise(simd::ReadPart<T>(d, x + whole, rest, nothing));
+  const W top = hn::GetLane(hn::MaxOfLanes(d, largest));
+  // With nothing but -inf, any finite number in place of it makes the terms 0.
+  const auto shift = hn::Set(d, top == kNothing ? W{0} : top);
+  auto sum = hn::Zero(d);
+  const auto add = [&](auto v) { sum = hn::Add(sum, simd::Exp(d, hn::Sub(v, shift))); };
+  for (std::int64_t i = 0; i < whole; i += lanes) add(simd::Read<T>(d, x + i));
+  if (rest != 0) add(simd::ReadPart<T>(d, x + whole, rest, nothing));
+  return {top, hn::GetLane(hn::SumOfLanes(d, sum))};
+}
+
+template <typename T>
+void WriteQuotients(const T* x, T* y, std::int64_t begin, std::int64_t end, Partial<Wide<T>> p,
+                    bool stream) {
+  namespace hn = simd::hn;
+  const simd::Tag<T> d;
+  const auto largest = hn::Set(d, p.largest), factor = hn::Set(d, 1 / p.sum);
+  const auto quotient = [&](auto, auto v) {
+    return hn::Mul(simd::Exp(d, hn::Sub(v, largest)), factor);
+  };
+  simd::MapRange<T>(quotient, y, begin, end, stream, x);
+}
+
+template <typename T>
+void SimdRow(const T* x, T* y, std::int64_t n, bool stream) {
+  Partial<Wide<T>> p;
+  for (std::int64_t i = 0; i < n; i += kBlock) {
+    p = Join(p, BlockPartial(x + i, std::min(kBlock, n - i)));
+  }
+  WriteQuotients(x, y, 0, n, p, stream);
+}
+
+// One row on all threads: each makes the partials of its blocks, which are joined in their order.
+template <typename T>
+void SplitRow(Threads& threads, const T* x, T* y, std::int64_t n, bool stream) {
+  constexpr std::int64_t kPart = 8 * kBlock;
+  std::vector<Partial<Wide<T>>> parts(static_cast<std::size_t>((n + kPart - 1) / kPart));
+  threads.ParallelFor(n, kPart, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; i += kBlock) {
+      auto& part = parts[static_cast<std::size_t>(i / kPart)];
+      part = Join(part, BlockPartial(x + i, std::min(kBlock, end - i)));
+    }
+  });
+  Partial<Wide<T>> p;
+  for (const auto& part : parts) p = Join(p, part);
+  threads.ParallelFor(n, kPart, [&](std::int64_t begin, std::int64_t end) {
+    WriteQuotients(x, y, begin, end, p, stream);
+  });
+}
+
+template <typename T>
+void SimdRows(const Call& call) {
+  const std::int64_t n = RowLength(*call.binding), rows = RowCount(*call.binding);
+  const T* x = call.In<T>(0);
+  T* y = call.Out<T>(0);
+  constexpr std::int64_t kShort = 1024;  // The fence behind streamed stores must be worth it.
+  const bool stream = x != y && n >= kShort && simd::WorthStreaming<T>(n * rows);
+  if (rows < call.threads->count() && n >= 2 * simd::kGrain) {
+    for (std::int64_t r = 0; r < rows; ++r) {
+      SplitRow(*call.threads, x + r * n, y + r * n, n, stream);
+    }
+    return;
+  }
+  const std::int64_t grain =
+      std::max<std::int64_t>(1, simd::kGrain / 4 / std::max<std::int64_t>(n, 1));
+  call.threads->ParallelFor(rows, grain, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t r = begin; r < end; ++r) SimdRow(x + r * n, y + r * n, n, stream);
+  });
+}
+
+absl::Status Simd(const Call& call) {
+  return WithFloat(call.InType(0), [&](auto element) {
+    SimdRows<decltype(element)>(call);
+    return absl::OkStatus();
+  });
+}
+
+}  // namespace
+}  // namespace gridclock
+
+GC_KERNEL(softmax) {
+  using namespace gridclock;
+  return {
+      .words = "x: T[*, N] -> y: T[*, N] over x where T in {f64, f32, f16, bf16}",
+      .summary = "Softmax over the last dimension",
+      .formula = "y[i] = exp(x[i] - max(x)) / sum(exp(x[j] - max(x)))",
+      .notes =
+          "Computed in f32 (f64 for f64). -inf gives 0; a row with NaN or +inf, or of -inf alone, "
+          "is NaN throughout.",
+      .reference = {.units = RowCount,
+                    .unit_elements = RowLength,
+                    .compute = Expected,
+                    .accumulation = RowLength,
+                    .magnitude = Magnitude},
+      .cpu = {{"naive", "Three passes over each row, one thread", Naive},
+              {"online", "Two passes: the sum is rescaled when a larger maximum turns up", Online},
+              {"simd", "Online by blocks, in vectors, on every core", Simd}},
+  };
+}

@@ -1,0 +1,289 @@
+// Sum over one dimension: the input is [A, N, B], the output is [A, B].
+//
+//   naive      for each output, one term after the other: N roundings add up
+//   pairwise   halves are summed apart and then added: log2(N) roundings, the same work
+//   simd       many sums side by side, in vectors, on every core; joined in double
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "kernels/api/kernel.h"
+#include "kernels/catalog/element.h"
+#include "kernels/catalog/reference.h"
+#include "kernels/catalog/simd.h"
+
+namespace gridclock {
+namespace {
+
+struct Sizes {
+  std::int64_t outer = 1, n = 1, inner = 1;
+};
+
+Sizes SizesOf(const Binding& binding) {
+  return {Elements(binding.Run("A")), binding.Dim("N"), Elements(binding.Run("B"))};
+}
+
+std::int64_t Terms(const Binding& binding) {
+  return std::max<std::int64_t>(1, binding.Dim("N"));
+}
+
+// The element of x where the terms of output element `unit` begin; they lie `inner` apart.
+std::int64_t FirstTerm(const Sizes& s, std::int64_t unit) {
+  return unit / s.inner * s.n * s.inner + unit % s.inner;
+}
+
+void Expected(const Binding& binding, ReferenceInput in, std::int64_t unit, std::size_t,
+              std::span<double> result) {
+  const Sizes s = SizesOf(binding);
+  result[0] = 0;
+  for (std::int64_t k = 0; k < s.n; ++k) result[0] += in(0, FirstTerm(s, unit) + k * s.inner);
+}
+
+void Magnitude(const Binding& binding, ReferenceInput in, std::int64_t unit, std::size_t,
+               std::span<double> result) {
+  const Sizes s = SizesOf(binding);
+  result[0] = 0;
+  for (std::int64_t k = 0; k < s.n; ++k) {
+    result[0] += std::fabs(in(0, FirstTerm(s, unit) + k * s.inner));
+  }
+}
+
+template <typename T>
+Wide<T> SumInOrder(const T* x, std::int64_t n, std::int64_t stride) {
+  Wide<T> sum = 0;
+  for (std::int64_t k = 0; k < n; ++k) sum += Widen(x[k * stride]);
+  return sum;
+}
+
+template <typename T>
+Wide<T> SumPairwise(const T* x, std::int64_t n, std::int64_t stride) {
+  constexpr std::int64_t kFew = 32;  // Below, the calls cost more than they save in roundings.
+  if (n <= kFew) return SumInOrder(x, n, stride);
+  return SumPairwise(x, n / 2, stride) + SumPairwise(x + n / 2 * stride, n - n / 2, stride);
+}
+
+// `sum` for each output element.
+template <auto kSum, typename T>
+void EachOutput(const Call& call) {
+  const Sizes s = SizesOf(*call.binding);
+  for (std::int64_t i = 0; i < s.outer * s.inner; ++i) {
+    call.Out<T>(0)[i] = Narrow<T>(kSum(call.In<T>(0) + FirstTerm(s, i), s.n, s.inner));
+  }
+}
+
+absl::Status Naive(const Call& call) {
+  return WithFloat(call.InType(0), [&](auto element) {
+    using T = decltype(element);
+    EachOutput<&SumInOrder<T>, T>(call);
+    return absl::OkStatus();
+  });
+}
+
+absl::Status Pairwise(const Call& call) {
+  return WithFloat(call.InType(0), [&](auto element) {
+    using T = decltype(element);
+    EachOutput<&SumPairwise<T>, T>(call);
+    return absl::OkStatus();
+  });
+}
+
+// Terms beside each other, B = 1: four vectors of sums.
+template <typename T>
+double SumContiguous(const T* x, std::int64_t n) {
+  namespace hn = simd::hn;
+  const simd::Tag<T> d;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  auto s0 = hn::Zero(d), s1 = s0, s2 = s0, s3 = s0;
+  std::int64_t i = 0;
+  for (; i + 4 * lanes <= n; i += 4 * lanes) {
+    s0 = hn::Add(s0, simd::Read<T>(d, x + i));
+    s1 = hn::Add(s1, simd::Read<T>(d, x + i + lanes));
+    s2 = hn::Add(s2, simd::Read<T>(d, x + i + 2 * lanes));
+    s3 = hn::Add(s3, simd::Read<T>(d, x + i + 3 * lanes));
+  }
+  for (; i + lanes <= n; i += lanes) s0 = hn::Add(s0, simd::Read<T>(d, x + i));
+  if (i < n) s1 = hn::Add(s1, simd::ReadPart<T>(d, x + i, static_cast<std::size_t>(n - i)));
+  return hn::GetLane(hn::SumOfLanes(d, hn::Add(hn::Add(s0, s1), hn::Add(s2, s3))));
+}
+
+// Chunks whatever the number of threads, so that the bits do not depend on it.
+constexpr std::int64_t kChunk = 32768;
+
+template <typename T>
+double SumOfChunks(const T* x, std::int64_t n) {
+  double sum = 0;
+  for (std::int64_t i = 0; i < n; i += kChunk) sum += SumContiguous(x + i, std::min(kChunk, n - i));
+  return sum;
+}
+
+// One long row on all threads.
+template <typename T>
+double SumSplit(Threads& threads, const T* x, std::int64_t n) {
+  std::vector<double> chunks(static_cast<std::size_t>((n + kChunk - 1) / kChunk));
+  threads.ParallelFor(n, kChunk, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; i += kChunk) {
+      chunks[static_cast<std::size_t>(i / kChunk)] =
+          SumContiguous(x + i, std::min(kChunk, end - i));
+    }
+  });
+  double sum = 0;
+  for (const double chunk : chunks) sum += chunk;
+  return sum;
+}
+
+template <typename T>
+T Rounded(double sum) {
+  if constexpr (std::is_same_v<T, F16>)
+    return F16{F16FromDouble(sum)};
+  else if constexpr (std::is_same_v<T, BF16>)
+    return BF16{BF16FromDouble(sum)};
+  else
+    return static_cast<T>(sum);
+}
+
+template <typename T>
+void SumRows(const Call& call, const Sizes& s) {
+  const T* x = call.In<T>(0);
+  T* y = call.Out<T>(0);
+  if (s.outer < call.threads->count() && s.n > kChunk) {
+    for (std::int64_t a = 0; a < s.outer; ++a) {
+      y[a] = Rounded<T>(SumSplit(*call.threads, x + a * s.n, s.n));
+    }
+    return;
+  }
+  const std::int64_t grain = 1 + kChunk / (s.n + 1);
+  call.threads->ParallelFor(s.outer, grain, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t a = begin; a < end; ++a) y[a] = Rounded<T>(SumOfChunks(x + a * s.n, s.n));
+  });
+}
+
+// Columns that are summed together: their sums stay in the first cache, and each row of the input
+// gives a page or so in one piece.
+constexpr std::int64_t kColumns = 1024;
+
+// sums[c] += the terms of columns [0, width) in `rows` rows that lie `stride` apart.
+template <typename T>
+void AddRows(const T* x, std::int64_t rows, std::int64_t stride, std::int64_t width,
+             Wide<T>* sums) {
+  namespace hn = simd::hn;
+  const simd::Tag<T> d;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  const std::int64_t whole = width - width % lanes;
+  for (; rows > 0; --rows, x += stride) {
+    const T* x1 = rows >= 2 ? x + stride : nullptr;
+    for (std::int64_t c = 0; c < whole; c += lanes) {
+      auto term = simd::Read<T>(d, x + c);
+      if (x1 != nullptr) term = hn::Add(term, simd::Read<T>(d, x1 + c));
+      hn::StoreU(hn::Add(hn::LoadU(d, sums + c), term), d, sums + c);
+    }
+    for (std::int64_t c = whole; c < width; ++c) {
+      sums[c] += x1 != nullptr ? Widen(x[c]) + Widen(x1[c]) : Widen(x[c]);
+    }
+    if (x1 != nullptr) {
+      x += stride;
+      --rows;
+    }
+  }
+}
+
+// Output row `a`, columns [first, first + width). Sums of kChunk terms are joined in double.
+template <typename T>
+void SumColumns(const T* x, T* y, const Sizes& s, std::int64_t a, std::int64_t first) {
+  const std::int64_t width = std::min(kColumns, s.inner - first);
+  double totals[kColumns];
+  std::fill_n(totals, width, 0.0);
+  for (std::int64_t k = 0; k < s.n; k += kChunk) {
+    Wide<T> sums[kColumns];
+    std::fill_n(sums, width, Wide<T>{0});
+    AddRows(x + (a * s.n + k) * s.inner + first, std::min(kChunk, s.n - k), s.inner, width, sums);
+    for (std::int64_t c = 0; c < width; ++c) totals[c] += sums[c];
+  }
+  for (std::int64_t c = 0; c < width; ++c) y[a * s.inner + first + c] = Rounded<T>(totals[c]);
+}
+
+// Few columns and many rows: each thread takes chunks of rows, and the sums of the chunks are added
+// in their order. So many rows as make kColumns are read as one, and their columns joined at the
+// end.
+template <typename T>
+void SumTallRow(Threads& threads, const T* x, T* y, const Sizes& s) {
+  const std::int64_t fold = std::max<std::int64_t>(1, kColumns / s.inner), width = fold * s.inner;
+  const std::int64_t chunk_rows = fold * std::max<std::int64_t>(1, kChunk / width);
+  const std::int64_t chunks = (s.n + chunk_rows - 1) / chunk_rows;
+  std::vector<double> partial(static_cast<std::size_t>(chunks * s.inner));
+  threads.ParallelFor(chunks, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t chunk = begin; chunk < end; ++chunk) {
+      const T* rows = x + chunk * chunk_rows * s.inner;
+      const std::int64_t count = std::min(chunk_rows, s.n - chunk * chunk_rows);
+      Wide<T> sums[kColumns] = {};
+      AddRows(rows, count / fold, width, width, sums);
+      AddRows(rows + count / fold * width, count % fold, s.inner, s.inner, sums);
+      double* out = partial.data() + chunk * s.inner;
+      for (std::int64_t c = 0; c < width; ++c) out[c % s.inner] += sums[c];
+    }
+  });
+  for (std::int64_t c = 0; c < s.inner; ++c) {
+    double sum = 0;
+    for (std::int64_t chunk = 0; chunk < chunks; ++chunk) {
+      sum += partial[static_cast<std::size_t>(chunk * s.inner + c)];
+    }
+    y[c] = Rounded<T>(sum);
+  }
+}
+
+template <typename T>
+void SumAllColumns(const Call& call, const Sizes& s) {
+  const T* x = call.In<T>(0);
+  T* y = call.Out<T>(0);
+  if (s.inner <= kColumns / 2 && s.n >= kColumns) {
+    for (std::int64_t a = 0; a < s.outer; ++a) {
+      SumTallRow(*call.threads, x + a * s.n * s.inner, y + a * s.inner, s);
+    }
+    return;
+  }
+  const std::int64_t tiles = (s.inner + kColumns - 1) / kColumns;
+  const std::int64_t grain = 1 + kChunk / (s.n * std::min(s.inner, kColumns) + 1);
+  call.threads->ParallelFor(s.outer * tiles, grain, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t t = begin; t < end; ++t) {
+      SumColumns(x, y, s, t / tiles, t % tiles * kColumns);
+    }
+  });
+}
+
+absl::Status Simd(const Call& call) {
+  const Sizes s = SizesOf(*call.binding);
+  return WithFloat(call.InType(0), [&](auto element) {
+    using T = decltype(element);
+    if (s.inner == 1) {
+      SumRows<T>(call, s);
+    } else if (s.inner > 1) {
+      SumAllColumns<T>(call, s);
+    }
+    return absl::OkStatus();
+  });
+}
+
+}  // namespace
+}  // namespace gridclock
+
+GC_KERNEL(sum) {
+  using namespace gridclock;
+  return {
+      .words =
+          "x: T[*A, N @ axis, *B] -> y: T[*A, *B]; axis: i64 = -1 "
+          "where T in {f64, f32, f16, bf16} flops numel(x)",
+      .summary = "The sum over one dimension",
+      .formula = "y[a, b] = sum over k of x[a, k, b]",
+      .notes =
+          "Accumulated in f32 (f64 for f64), rounded once at the end; simd joins its parts in "
+          "f64. The sum of nothing is 0.",
+      .reference = {.units = OutputElements,
+                    .unit_elements = One,
+                    .compute = Expected,
+                    .accumulation = Terms,
+                    .magnitude = Magnitude},
+      .cpu = {{"naive", "One term after the other: N roundings add up", Naive},
+              {"pairwise", "Halves summed apart: log2(N) roundings", Pairwise},
+              {"simd", "Many sums side by side, in vectors, on every core", Simd}},
+  };
+}
