@@ -126,7 +126,10 @@ void JobMetrics::CountOutcome(const Job& job, const JobResult& result, const Pai
 
 void JobMetrics::CountMeasurement(const Job& job, const Outcome& outcome,
                                   const PairSeries& series) {
-  for (const Flag flag : outcome.flags) flags_[static_cast<std::size_t>(flag) - 1]->Add(1);
+  for (const Flag flag : outcome.flags) {
+    const std::size_t index = static_cast<std::size_t>(flag) - 1;
+    if (index < flags_.size()) flags_[index]->Add(1);  // The flags came from another process.
+  }
   if (!outcome.timing) return;
   if (job.measure) measurements_.Add(1);
   if (IsTeaching(outcome.timing->method)) return;

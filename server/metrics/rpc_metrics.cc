@@ -29,7 +29,7 @@ RpcMetrics::RpcMetrics(Registry& registry)
     const RpcMethodName name = NameOf(static_cast<RpcMethod>(i));
     MethodSeries& series = methods_[i];
     series.name = absl::StrCat(name.service, "/", name.method);
-    series.ok = &registry.TallyOf(Metric::kRpcRequests, {series.name, "OK"});
+    Requests(series, absl::StatusCode::kOk);
     series.in_flight = &registry.TallyOf(Metric::kRpcInFlight, {series.name});
     series.received = &registry.TallyOf(Metric::kRpcBytes, {series.name, "in"});
     series.sent = &registry.TallyOf(Metric::kRpcBytes, {series.name, "out"});
@@ -41,6 +41,19 @@ RpcMetrics::RpcMetrics(Registry& registry)
   }
 }
 
+// Two threads may both look it up: they get the same tally.
+Tally& RpcMetrics::Requests(MethodSeries& series, absl::StatusCode code) {
+  const std::size_t index = static_cast<std::size_t>(code);
+  if (index >= series.codes.size()) return Requests(series, absl::StatusCode::kUnknown);
+  std::atomic<Tally*>& cached = series.codes[index];
+  Tally* tally = cached.load(std::memory_order_acquire);
+  if (tally == nullptr) {
+    tally = &registry_.TallyOf(Metric::kRpcRequests, {series.name, absl::StatusCodeToString(code)});
+    cached.store(tally, std::memory_order_release);
+  }
+  return *tally;
+}
+
 void RpcMetrics::OnRpcStarted(RpcMethod method) {
   SeriesOf(method).in_flight->Add(1);
 }
@@ -49,8 +62,7 @@ void RpcMetrics::OnRpcFinished(RpcMethod method, absl::StatusCode code, absl::Du
   MethodSeries& series = SeriesOf(method);
   series.in_flight->Add(-1);
   series.duration->Observe(absl::ToDoubleSeconds(duration));
-  if (code == absl::StatusCode::kOk) return series.ok->Add(1);
-  registry_.TallyOf(Metric::kRpcRequests, {series.name, absl::StatusCodeToString(code)}).Add(1);
+  Requests(series, code).Add(1);
 }
 
 void RpcMetrics::OnRpcBytes(RpcMethod method, std::uint64_t received, std::uint64_t sent) {

@@ -3,13 +3,16 @@
 #define GRIDCLOCK_SERVER_METRICS_RPC_METRICS_H_
 
 #include <array>
+#include <atomic>
+#include <string>
 
 #include "server/core/rpc_observer.h"
 #include "server/metrics/registry.h"
 
 namespace gridclock {
 
-// Thread-safe; takes no lock but for the first call of a method that ends with an error.
+// Thread-safe; takes no lock but for the first call of a method that ends with some code, and for
+// connections.
 class RpcMetrics final : public RpcObserver {
  public:
   // Borrows `registry`.
@@ -23,12 +26,13 @@ class RpcMetrics final : public RpcObserver {
  private:
   struct MethodSeries {
     std::string name;
-    Tally* ok = nullptr;
+    std::array<std::atomic<Tally*>, 17> codes{};  // By absl::StatusCode; made at the first use.
     Tally* in_flight = nullptr;
     Tally* received = nullptr;
     Tally* sent = nullptr;
     Histogram* duration = nullptr;
   };
+  Tally& Requests(MethodSeries& series, absl::StatusCode code);
   MethodSeries& SeriesOf(RpcMethod method) { return methods_[static_cast<std::size_t>(method)]; }
 
   Registry& registry_;

@@ -121,6 +121,13 @@ TEST_F(JobMetricsTest, TimesOfTeachingMethodsAreNoKernelTimes) {
       HasSubstr(R"(gridclock_kernel_duration_seconds_count{kernel="square",device="cpu"} 0)"));
 }
 
+TEST_F(JobMetricsTest, AFlagThatNobodyKnowsIsPassedOver) {
+  Outcome outcome = OneLaunch(1500);
+  outcome.flags = {static_cast<Flag>(0), Flag::kNoisy, static_cast<Flag>(200)};
+  metrics_.OnFinished(SquareJob(), Done(outcome));
+  EXPECT_THAT(Text(), HasSubstr(R"(gridclock_measurements_flagged_total{flag="noisy"} 1)"));
+}
+
 TEST_F(JobMetricsTest, SaysHowAJobEnded) {
   const auto ends = [this](absl::Status status) {
     metrics_.OnFinished(SquareJob(), Failed(std::move(status)));

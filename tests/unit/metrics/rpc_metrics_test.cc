@@ -46,6 +46,12 @@ TEST_F(RpcMetricsTest, CountsACallFromItsStartToItsEnd) {
   EXPECT_THAT(Text(), HasSubstr("gridclock_rpc_bytes_total{" + run + ",direction=\"out\"} 30\n"));
 }
 
+TEST_F(RpcMetricsTest, ACodeThatGrpcDoesNotKnowIsUnknown) {
+  metrics_.OnRpcStarted(RpcMethod::kRun);
+  metrics_.OnRpcFinished(RpcMethod::kRun, static_cast<absl::StatusCode>(99), absl::Seconds(1));
+  EXPECT_THAT(Text(), HasSubstr("KernelService/Run\",code=\"UNKNOWN\"} 1\n"));
+}
+
 TEST_F(RpcMetricsTest, ARejectedConnectionIsNotOpen) {
   metrics_.OnConnection(ConnectionEvent::kAccepted);
   metrics_.OnConnection(ConnectionEvent::kAccepted);
