@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "absl/hash/hash.h"
-#include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
@@ -19,7 +18,6 @@ namespace {
 using v1::RunRequest;
 
 constexpr std::size_t kMaxName = 128;
-constexpr std::size_t kMaxRequestId = 128;
 constexpr std::size_t kQuoted = 64;
 
 std::string Quote(absl::string_view text) {
@@ -146,32 +144,6 @@ absl::Status ParseControl(const std::string& control, RunRequest* out) {
 
 // ---- From the message to the JobRequest. ----
 
-absl::Status CheckName(absl::string_view name, absl::string_view field) {
-  if (IsName(name)) return absl::OkStatus();
-  return Invalid(field, absl::StrCat("want a letter or '_' and up to 127 letters, digits, '_', "
-                                     "'.' or '-'; got ",
-                                     Quote(name)));
-}
-
-absl::Status CheckDevice(absl::string_view device) {
-  const bool ok =
-      device.size() <= kMaxName && std::all_of(device.begin(), device.end(), [](unsigned char c) {
-        return absl::ascii_isalnum(c) || c == ':' || c == '_' || c == '-';
-      });
-  if (ok) return absl::OkStatus();
-  return Invalid("device",
-                 absl::StrCat("want a name such as 'cpu' or 'cuda:0', got ", Quote(device)));
-}
-
-absl::Status CheckRequestId(absl::string_view id) {
-  const bool ok =
-      id.size() <= kMaxRequestId &&
-      std::all_of(id.begin(), id.end(), [](unsigned char c) { return absl::ascii_isgraph(c); });
-  if (ok) return absl::OkStatus();
-  return Invalid("request_id",
-                 absl::StrCat("want at most 128 visible ASCII characters, got ", Quote(id)));
-}
-
 absl::Status DecodeSource(const v1::Input& input, bool streamed, bool has_data,
                           const std::string& field, InputRequest* out) {
   using Source = v1::Input::SourceCase;
@@ -208,7 +180,6 @@ absl::Status DecodeInputs(const RunRequest& message, const std::vector<bool>& ha
     const v1::Input& input = message.inputs(i);
     const std::string field = absl::StrCat("inputs[", i, "]");
     InputRequest& to = out->inputs.emplace_back();
-    GC_RETURN_IF_ERROR(CheckName(input.name(), absl::StrCat(field, ".name")));
     to.operand.name = input.name();
     GC_ASSIGN_OR_RETURN(to.operand.value, Decode(input.spec(), absl::StrCat(field, ".spec")));
     GC_RETURN_IF_ERROR(
@@ -235,13 +206,11 @@ absl::Status DecodeOutputs(const RunRequest& message, JobRequest* out) {
   for (int i = 0; i < message.outputs_size(); ++i) {
     const auto& output = message.outputs(i);
     const std::string field = absl::StrCat("outputs[", i, "]");
-    GC_RETURN_IF_ERROR(CheckName(output.name(), absl::StrCat(field, ".name")));
     GC_ASSIGN_OR_RETURN(const SinkKind sink,
                         DecodeSink(output.sink(), out->streamed, absl::StrCat(field, ".sink")));
     out->outputs.push_back({output.name(), sink});
   }
   for (int i = 0; i < message.in_place_size(); ++i) {
-    GC_RETURN_IF_ERROR(CheckName(message.in_place(i), absl::StrCat("in_place[", i, "]")));
     out->in_place.push_back(message.in_place(i));
   }
   return absl::OkStatus();
@@ -249,10 +218,9 @@ absl::Status DecodeOutputs(const RunRequest& message, JobRequest* out) {
 
 absl::Status DecodeAttributes(const RunRequest& message, JobRequest* out) {
   for (const auto& [name, value] : message.attributes()) {
-    GC_RETURN_IF_ERROR(CheckName(name, "attributes"));
     NamedAttribute& to = out->attributes.emplace_back();
     to.name = name;
-    GC_ASSIGN_OR_RETURN(to.value, Decode(value, absl::StrCat("attributes['", name, "']")));
+    GC_ASSIGN_OR_RETURN(to.value, Decode(value, absl::StrCat("attributes[", Quote(name), "]")));
   }
   // A map has no order; errors about attributes shall not depend on chance.
   std::sort(out->attributes.begin(), out->attributes.end(),
@@ -273,10 +241,6 @@ absl::StatusOr<JobRequest> ToJobRequest(const RunRequest& message, bool streamed
                                         const std::vector<bool>& has_data) {
   JobRequest out;
   out.streamed = streamed;
-  GC_RETURN_IF_ERROR(CheckName(message.kernel(), "kernel"));
-  if (!message.variant().empty()) GC_RETURN_IF_ERROR(CheckName(message.variant(), "variant"));
-  GC_RETURN_IF_ERROR(CheckDevice(message.device()));
-  GC_RETURN_IF_ERROR(CheckRequestId(message.request_id()));
   out.kernel = message.kernel();
   out.variant = message.variant();
   out.device = message.device();
@@ -361,25 +325,15 @@ std::string ChunkHead(absl::string_view name, std::uint64_t offset) {
 
 }  // namespace
 
-bool IsName(absl::string_view text) {
-  if (text.empty() || text.size() > kMaxName) return false;
-  if (!absl::ascii_isalpha(static_cast<unsigned char>(text[0])) && text[0] != '_') return false;
-  return std::all_of(text.begin(), text.end(), [](unsigned char c) {
-    return absl::ascii_isalnum(c) || c == '_' || c == '.' || c == '-';
-  });
-}
-
 absl::StatusOr<DecodedRun> DecodeRunRequest(Slices message, const RequestLimits& limits) {
   GC_ASSIGN_OR_RETURN(Split split,
                       Splitter(message, WireReader(message), limits.control_bytes).Run());
   RunRequest parsed;
   GC_RETURN_IF_ERROR(ParseControl(split.control, &parsed));
-  GC_RETURN_IF_ERROR(CheckInlineBytes(split.data_bytes, limits.inline_bytes));
   return Finish(parsed, /*streamed=*/false, message, std::move(split.data), split.has_data);
 }
 
-absl::StatusOr<DecodedRun> StreamHeader::Finish(const RequestLimits& limits) {
-  GC_RETURN_IF_ERROR(CheckInlineBytes(data_bytes_, limits.inline_bytes));
+absl::StatusOr<DecodedRun> StreamHeader::Finish() {
   slices_.clear();
   std::vector<ByteRange> ranges;
   for (const std::string& bytes : data_) {
@@ -432,7 +386,6 @@ absl::StatusOr<StreamChunk> DecodeChunk(Slices message, const ByteRange& part,
   if (out.data.size > chunk_bytes) return TooLarge("chunk.data", out.data.size, chunk_bytes);
   if (name.size > kMaxName) return Invalid("chunk.name", "longer than 128 bytes");
   out.name = ToString(message, name);
-  GC_RETURN_IF_ERROR(CheckName(out.name, "chunk.name"));
   return out;
 }
 

@@ -20,7 +20,7 @@ namespace gridclock {
 struct RequestLimits {
   std::uint64_t control_bytes = 256 * 1024;      // One message without its tensor bytes.
   std::uint64_t header_bytes = 4 * 1024 * 1024;  // Of a StreamRun, over all its messages.
-  std::uint64_t inline_bytes = 1024 * 1024;      // `data` of all inputs together.
+  std::uint64_t inline_bytes = 1024 * 1024;      // `data` of all inputs of a StreamRun's header.
   std::uint64_t chunk_bytes = 1024 * 1024;
 };
 
@@ -38,12 +38,13 @@ struct DecodedRun {
 // INVALID_ARGUMENT "cannot parse gridclock.v1.RunRequest: ..." for bytes that are no such message,
 // with a field path for values that cannot be; RESOURCE_EXHAUSTED (TOO_LARGE) for a control part
 // over its limit. Fields that this version does not know are ignored and cost nothing.
+// Names, sizes and bounds are not looked at: that is core/admission's.
 absl::StatusOr<DecodedRun> DecodeRunRequest(Slices message, const RequestLimits& limits);
 
 // The header of a StreamRun, which may come in several messages.
 class StreamHeader {
  public:
-  absl::StatusOr<DecodedRun> Finish(const RequestLimits& limits);
+  absl::StatusOr<DecodedRun> Finish();
   bool empty() const { return messages_ == 0; }
   // `data` of the inputs, copied: the messages are gone when the header ends. Slices for
   // DecodedRun::data. Valid as long as this object lives and is not added to.
@@ -101,10 +102,6 @@ std::string EncodeStreamChunkFrame(absl::string_view name, std::uint64_t offset,
 // The same for a StreamRunRequest, as clients send it.
 std::string EncodeUploadChunkFrame(absl::string_view name, std::uint64_t offset,
                                    std::uint64_t data_bytes);
-
-// True for what may name a kernel, a variant or an operand: a letter or '_', then up to 127
-// letters, digits, '_', '.', '-'. Names are keys of maps, never paths.
-bool IsName(absl::string_view text);
 
 }  // namespace gridclock
 
