@@ -93,7 +93,33 @@ void ServerMetrics::Stop() {
   Collect(nullptr);
 }
 
+class DeafJobs final : public JobObserver {
+ public:
+  void OnRejected(absl::string_view, const absl::Status&) override {}
+  void OnQueued(const Job&) override {}
+  void OnDispatched(const Job&, absl::Duration) override {}
+  void OnFinished(const Job&, const JobResult&) override {}
+  void OnWorkerUp(absl::string_view) override {}
+  void OnWorkerLost(absl::string_view, absl::string_view) override {}
+};
+
+class DeafRpcs final : public RpcObserver {
+ public:
+  void OnRpcStarted(RpcMethod) override {}
+  void OnRpcFinished(RpcMethod, absl::StatusCode, absl::Duration) override {}
+};
+
 }  // namespace
+
+// Without state, so that one for the whole program is no secret channel between its parts.
+JobObserver& NullJobObserver() {
+  static DeafJobs observer;
+  return observer;
+}
+RpcObserver& NullRpcObserver() {
+  static DeafRpcs observer;
+  return observer;
+}
 
 absl::StatusOr<std::unique_ptr<Metrics>> Metrics::Create(Options options) {
   auto metrics = std::make_unique<ServerMetrics>(options);

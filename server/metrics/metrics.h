@@ -53,6 +53,10 @@ class Metrics {
   virtual void Stop() = 0;
 };
 
+// For a server without metrics, so that nobody has to ask whether there are any. Stateless.
+JobObserver& NullJobObserver();
+RpcObserver& NullRpcObserver();
+
 }  // namespace gridclock
 
 #endif  // GRIDCLOCK_SERVER_METRICS_METRICS_H_
