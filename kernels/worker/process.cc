@@ -25,11 +25,6 @@ absl::StatusOr<void*> Map(int fd, std::uint64_t bytes, absl::string_view name) {
     return absl::FailedPreconditionError(
         absl::StrCat(name, ": want ", bytes, " bytes, the descriptor has ", facts.st_size));
   }
-  // A file that shrinks under its mapping kills whoever touches it.
-  const int seals = fcntl(fd, F_GET_SEALS);
-  if (seals < 0 || (seals & F_SEAL_SHRINK) == 0) {
-    return absl::FailedPreconditionError(absl::StrCat(name, ": not sealed against shrinking"));
-  }
   void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   if (data == MAP_FAILED) return ErrnoToStatus(errno, absl::StrCat("map ", name));
   return data;
@@ -68,6 +63,11 @@ absl::Status LimitAddressSpace(std::uint64_t bytes) {
 
 absl::StatusOr<std::span<std::byte>> MapArena(std::uint64_t bytes) {
   if (bytes == 0) return absl::InvalidArgumentError("--arena-bytes: want a size, got 0");
+  // A file that shrinks under its mapping kills whoever touches it.
+  const int seals = fcntl(kArenaFd, F_GET_SEALS);
+  if (seals < 0 || (seals & F_SEAL_SHRINK) == 0) {
+    return absl::FailedPreconditionError("the arena is not sealed against shrinking");
+  }
   GC_ASSIGN_OR_RETURN(void* data, Map(kArenaFd, bytes, "arena"));
   return std::span(static_cast<std::byte*>(data), bytes);
 }

@@ -21,7 +21,7 @@ absl::Status SettleProcess();
 absl::Status LimitAddressSpace(std::uint64_t bytes);
 
 // Maps what the descriptors kArenaFd and kStatusFd hold, for the life of the process.
-// FAILED_PRECONDITION if they are smaller than said or could shrink under the mapping.
+// FAILED_PRECONDITION if they are smaller than said, or if the arena could shrink.
 absl::StatusOr<std::span<std::byte>> MapArena(std::uint64_t bytes);
 absl::StatusOr<StatusPage*> MapStatusPage();
 
