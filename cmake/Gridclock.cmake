@@ -3,9 +3,15 @@
 add_library(gridclock_flags INTERFACE)
 target_compile_options(gridclock_flags INTERFACE -Wall -Wextra -Werror -fstack-protector-strong)
 
+include(cmake/Precompiled.cmake)
+
 find_program(CCACHE ccache)
 if(CCACHE)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
+  if(GRIDCLOCK_PCH)
+    # ccache looks into precompiled headers only if told that their time does not count.
+    set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${CCACHE})
+  endif()
 endif()
 find_program(MOLD mold)
 if(MOLD AND NOT GRIDCLOCK_FUZZ)
@@ -64,6 +70,7 @@ function(gridclock_test name)
   gridclock_labels(labels ${A_LABELS})
   add_executable(${name} ${A_SRCS})
   target_link_libraries(${name} PRIVATE ${A_DEPS} gridclock_flags GTest::gmock_main)
+  gridclock_precompile_test(${name})
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(${name} PROPERTIES TIMEOUT ${A_TIMEOUT} LABELS "${labels}")
   gridclock_test_targets(${name} ${labels})

@@ -1,0 +1,32 @@
+# Headers that many sources parse alike are parsed once: gRPC's in the rooms of the wire, GoogleTest's
+# in the tests. Only a matter of build time: every header still compiles alone, and every source
+# without this.
+option(GRIDCLOCK_PCH "Precompile gRPC's and GoogleTest's headers" OFF)
+
+function(gridclock_precompile)
+  if(NOT GRIDCLOCK_PCH)
+    return()
+  endif()
+  foreach(target IN ITEMS gridclock_client_cpp gridclock_rpc)
+    if(TARGET ${target})
+      target_precompile_headers(${target} PRIVATE <grpcpp/grpcpp.h> <gridclock/v1/kernels.grpc.pb.h>)
+    endif()
+  endforeach()
+endfunction()
+
+# Tests share one. Its owner is a program, as they are: code for libraries is compiled another way.
+function(gridclock_precompile_test name)
+  if(NOT GRIDCLOCK_PCH)
+    return()
+  endif()
+  if(NOT TARGET gridclock_pch_tests)
+    file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/pch_tests.cc CONTENT "int main() { return 0; }\n")
+    add_executable(gridclock_pch_tests ${PROJECT_BINARY_DIR}/pch_tests.cc)
+    target_link_libraries(gridclock_pch_tests PRIVATE gridclock::base gridclock_flags GTest::gmock)
+    target_precompile_headers(gridclock_pch_tests PRIVATE <gmock/gmock.h> <gtest/gtest.h>)
+    set_target_properties(gridclock_pch_tests PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR})
+  endif()
+  # One that defines other macros parses the headers itself, without a word.
+  set_target_properties(${name} PROPERTIES PCH_WARN_INVALID OFF)
+  target_precompile_headers(${name} REUSE_FROM gridclock_pch_tests)
+endfunction()
