@@ -73,7 +73,10 @@ int Main(const std::vector<std::string>& args, Console& console) {
   bool version = false;
   program.add_flag("--version", version);
   const std::vector<CommandEntry> commands = AddCommands(program);
-  for (const CommandEntry& command : commands) command.app->set_help_flag()->fallthrough();
+  for (const CommandEntry& command : commands) {
+    command.app->set_help_flag();
+    command.app->fallthrough();
+  }
   if (WantsHelp(args) || (!args.empty() && args[0] == "help")) {
     console.out << HelpOf(CliPage(), CommandIn(args, commands));
     return kOk;

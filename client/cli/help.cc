@@ -5,7 +5,7 @@
 namespace gridclock::cli {
 
 std::string HelpOf(absl::string_view page, absl::string_view command) {
-  constexpr absl::string_view kOpen = "\n```text help\n";
+  constexpr absl::string_view kOpen = "\n```help cpu\n";
   const std::string heading = command.empty() ? std::string("# gridclock\n")
                                               : absl::StrCat("\n## gridclock ", command, "\n");
   const std::size_t section = page.find(heading);

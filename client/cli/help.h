@@ -1,4 +1,4 @@
-// The help texts: the blocks marked `text help` of docs/cli.md, which is part of this program.
+// The help texts: the blocks marked `help cpu` of docs/cli.md, which is part of this program.
 #ifndef GRIDCLOCK_CLIENT_CLI_HELP_H_
 #define GRIDCLOCK_CLIENT_CLI_HELP_H_
 

@@ -1,0 +1,176 @@
+"""The command line against a real server: cli_test.py BIN_FOLDER."""
+
+import csv
+import io
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+BIN = pathlib.Path(sys.argv.pop(1)).resolve()
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "support"))
+
+import numpy  # noqa: E402
+from server import Server  # noqa: E402
+
+
+class CliTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.server = cls.enterClassContext(Server(BIN))
+
+    def setUp(self):
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+
+    def gridclock(self, *args, code=0, server=None):
+        environment = dict(os.environ, GRIDCLOCK_SERVER=server or self.server.grpc)
+        done = subprocess.run([BIN / "gridclock", *map(str, args)], env=environment, cwd=self.folder,
+                              capture_output=True, text=True, timeout=120)
+        self.assertEqual(done.returncode, code, f"{args}\n{done.stdout}{done.stderr}")
+        return done
+
+    def json(self, *args, code=0):
+        return json.loads(self.gridclock(*args, "--json", code=code).stdout)
+
+    def test_list_names_the_catalogue_and_hides_the_diagnostics(self):
+        names = [kernel["name"] for kernel in self.json("list")]
+        for name in ["gelu", "matmul", "softmax", "square", "sum", "vector_add"]:
+            self.assertIn(name, names)
+        self.assertNotIn("spin", names)
+        self.assertIn("spin", [kernel["name"] for kernel in self.json("list", "--all")])
+        self.assertIn("softmax", self.gridclock("list").stdout)
+
+    def test_describe(self):
+        self.assertIn("x: T[*, N]", self.json("describe", "softmax")["words"])
+        self.assertIn("variant", self.gridclock("describe", "softmax").stdout)
+        error = self.json("describe", "sofmax", code=1)["error"]
+        self.assertEqual(error["code"], "NOT_FOUND")
+        self.assertIn("softmax", error["message"])
+
+    def test_devices_and_doctor(self):
+        self.assertIn("cpu", [device["name"] for device in self.json("devices")])
+        self.assertIn("cpu", self.gridclock("devices").stdout)
+        self.assertTrue(all(part["ok"] for part in self.json("doctor")))
+        self.assertIn("[2,4,6]", self.gridclock("doctor").stdout)
+
+    def test_wait_and_ping(self):
+        self.assertIn("ready", self.gridclock("wait", "--timeout", 10).stdout)
+        self.assertGreater(self.json("ping")["median_ns"], 0)
+
+    def test_wait_gives_up(self):
+        start = time.monotonic()
+        self.gridclock("wait", "--timeout", "0.3", server="127.0.0.1:1", code=3)
+        self.assertLess(time.monotonic() - start, 10)
+
+    def test_files_round_trip(self):
+        x = numpy.random.default_rng(1).standard_normal((5, 7)).astype("f4")
+        numpy.save(self.folder / "x.npy", x)
+        self.gridclock("run", "square", "x=x.npy", "-o", "y=y.npy", "--verify")
+        numpy.testing.assert_allclose(numpy.load(self.folder / "y.npy"), x * x, rtol=1e-6)
+        numpy.save(self.folder / "f.npy", numpy.asfortranarray(x.astype(">f8")))
+        self.gridclock("run", "square", "x=f.npy", "-o", "y=y.npy")
+        numpy.testing.assert_allclose(numpy.load(self.folder / "y.npy"), x.astype("f8") ** 2)
+
+    def test_tensors_beyond_a_message_go_by_stream(self):
+        x = numpy.random.default_rng(2).standard_normal(3_000_001).astype("f4")
+        numpy.save(self.folder / "x.npy", x)
+        self.gridclock("run", "copy", "x=x.npy", "-o", "y=y.npy")
+        numpy.testing.assert_array_equal(numpy.load(self.folder / "y.npy"), x)
+
+    def test_bf16_by_name(self):
+        numpy.save(self.folder / "x.npy", numpy.array([0x3F80, 0x4000, 0x4040], "u2"))  # 1 2 3
+        self.gridclock("run", "square", "x=x.npy:bf16", "-o", "y=y.npz")
+        with numpy.load(self.folder / "y.npz") as y:
+            self.assertEqual(y["y"].view("u2").tolist(), [0x3F80, 0x4080, 0x4110])  # 1 4 9
+
+    def test_attributes_and_printed_values(self):
+        shown = self.gridclock("run", "sum", "x=arange:f32[2,3]", "axis=0").stdout
+        self.assertIn("[3, 5, 7]", shown)
+        self.assertIn("INVALID", self.gridclock("run", "sum", "x=ones:f32[2,3]", "axis=5", code=1).stderr)
+        self.gridclock("run", "sum", "x=ones:f32[2,3]", "axis=soon", code=2)
+
+    def test_client_and_server_make_the_same_values(self):
+        for kind in ["randn", "uniform:-1:1", "arange", "full:2.5"]:
+            with self.subTest(kind=kind):
+                got = []
+                for where in ["server", "client"]:
+                    self.gridclock("run", "copy", f"x={kind}:f32[1001]", "-o", "y=y.npy",
+                                   "--seed", 3, "--generate", where)
+                    got.append(numpy.load(self.folder / "y.npy"))
+                numpy.testing.assert_array_equal(got[0], got[1])
+
+    def test_in_place(self):
+        self.assertIn("[0, 1, 4]",
+                      self.gridclock("run", "square", "x=arange:f32[3]", "--in-place", "y").stdout)
+
+    def test_bench_json_carries_every_sample(self):
+        result = self.json("bench", "square", "--shape", "N=1M", "--budget", "200ms", "--verify")
+        self.assertEqual(result["inputs"][0]["tensors"], ["f32[1048576]"])
+        timing = result["results"][0]["timing"]
+        self.assertEqual(timing["samples"], len(timing["samples_ns"]))
+        self.assertGreaterEqual(timing["samples"], 10)
+        self.assertEqual(result["results"][0]["verification"]["mismatches"], 0)
+        self.assertGreater(timing["bytes_per_second"], 0)
+
+    def test_bench_compares_variants_and_methods(self):
+        variants = [v["name"] for v in self.json("describe", "square")["variants"]]
+        rows = self.json("bench", "square", "--shape", "N=1K", "--variant", "all",
+                         "--budget", "50ms")["results"]
+        self.assertEqual([row.get("variant") for row in rows], variants)
+        rows = self.json("bench", "square", "--shape", "N=1K", "--method", "all",
+                         "--budget", "50ms")["results"]
+        self.assertEqual(len(rows), 6)
+        self.assertIn("error", rows[1])  # device_time: a GPU's.
+        self.assertIn("TEACHING_METHOD", rows[-1]["flags"])
+
+    def test_bench_csv_and_table(self):
+        text = self.gridclock("bench", "sum", "--shape", "N=64", "*=8x16", "axis=1", "--dtype", "T=f64",
+                              "--budget", "50ms", "--csv").stdout
+        row = next(csv.DictReader(io.StringIO(text)))
+        self.assertEqual(row["kernel"], "sum")
+        self.assertGreater(float(row["median_ns"]), 0)
+        table = self.gridclock("bench", "matmul", "--shape", "M=32", "N=32", "K=32",
+                               "--budget", "50ms").stdout
+        self.assertIn("FLOP/s", table)
+        self.assertNotIn("\x1b", table)
+
+    def test_bench_needs_a_size(self):
+        self.assertIn("--shape", self.gridclock("bench", "square", code=2).stderr)
+
+    def test_load_reports_rate_and_latency(self):
+        result = self.json("load", "square", "--shape", "N=16", "--rate", 200, "--seconds", 1)
+        self.assertEqual(result["requests"], 200)
+        self.assertEqual(result["ok"], 200, result)
+        self.assertGreater(result["latency_ns"]["p99"], 0)
+
+    def test_a_server_that_is_not_there(self):
+        self.assertIn("no server answers", self.gridclock("list", server="127.0.0.1:1", code=3).stderr)
+
+
+class FullQueueTest(unittest.TestCase):
+    def test_load_counts_refusals_and_run_tries_again(self):
+        with Server(BIN, "--queue-limit=2") as server:
+            environment = dict(os.environ, GRIDCLOCK_SERVER=server.grpc)
+
+            def gridclock(*args):
+                return subprocess.run([BIN / "gridclock", *map(str, args), "--json"], env=environment,
+                                      capture_output=True, text=True, timeout=120)
+
+            # 400 ms of work a second and places for two: most are refused.
+            load = gridclock("load", "spin", "ns=20000000", "--rate", 400, "--seconds", 1)
+            result = json.loads(load.stdout)
+            self.assertGreater(result["errors"].get("RESOURCE_EXHAUSTED QUEUE_FULL", 0), 0, result)
+            runs = [subprocess.Popen([BIN / "gridclock", "run", "spin", "ns=50000000", "--json"],
+                                     env=environment, stdout=subprocess.PIPE, text=True)
+                    for _ in range(6)]
+            answers = [json.loads(run.communicate(timeout=120)[0]) for run in runs]
+            self.assertEqual([run.returncode for run in runs], [0] * 6, answers)
+            self.assertGreater(max(answer["attempts"] for answer in answers), 1)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,94 @@
+#include "client/cli/app.h"
+
+#include <regex>
+#include <set>
+#include <sstream>
+
+#include <CLI/CLI.hpp>
+#include <gmock/gmock.h>
+
+#include "client/cli/command.h"
+#include "client/cli/help.h"
+
+namespace gridclock::cli {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+struct Answer {
+  int code;
+  std::string out, err;
+};
+Answer Call(const std::vector<std::string>& args) {
+  std::ostringstream out, err;
+  Console console{out, err, {}};
+  const int code = Main(args, console);
+  return {code, out.str(), err.str()};
+}
+
+TEST(AppTest, HelpIsThePage) {
+  EXPECT_THAT(Call({"--help"}).out, HasSubstr("gridclock COMMAND"));
+  EXPECT_THAT(Call({"run", "--help"}).out, HasSubstr("gridclock run KERNEL"));
+  EXPECT_EQ(Call({"bench", "square", "--shape", "N=3", "-h"}).code, kOk);
+}
+
+TEST(AppTest, AWrongCommandLineEndsWithTwo) {
+  EXPECT_EQ(Call({}).code, kUsage);
+  EXPECT_EQ(Call({"fly"}).code, kUsage);
+  const Answer answer = Call({"describe"});
+  EXPECT_EQ(answer.code, kUsage);
+  EXPECT_THAT(answer.err, HasSubstr("see gridclock describe --help"));
+}
+
+TEST(AppTest, NoServerEndsWithThreeAndSaysWhatToDo) {
+  const Answer answer = Call({"list", "--server", "127.0.0.1:1"});
+  EXPECT_EQ(answer.code, kUnreachable);
+  EXPECT_THAT(answer.err, HasSubstr("no server answers at 127.0.0.1:1"));
+  EXPECT_THAT(answer.out, IsEmpty());
+}
+
+TEST(AppTest, ProgramsGetTheErrorAsJson) {
+  const Answer answer = Call({"list", "--json", "--server", "127.0.0.1:1"});
+  EXPECT_EQ(answer.code, kUnreachable);
+  EXPECT_THAT(answer.out, HasSubstr(R"({"error":{"code":"UNAVAILABLE")"));
+}
+
+TEST(AppTest, DoctorTellsWhatIsMissing) {
+  const Answer answer = Call({"doctor", "--server", "127.0.0.1:1"});
+  EXPECT_EQ(answer.code, kUnreachable);
+  EXPECT_THAT(answer.out, HasSubstr("missing: no kernel can run"));
+}
+
+std::set<std::string> LongOptionsIn(const std::string& text) {
+  static const std::regex kOption("--[a-z][a-z0-9-]*");
+  std::set<std::string> out;
+  for (std::sregex_iterator it(text.begin(), text.end(), kOption), end; it != end; ++it) {
+    out.insert(it->str());
+  }
+  return out;
+}
+
+// The page is written by hand; so the options that it names are held against those that exist.
+TEST(AppTest, EveryOptionIsInTheHelpAndTheOtherWayRound) {
+  CLI::App program;
+  const CommandEntry commands[] = {AddList(program), AddDescribe(program), AddDevices(program),
+                                   AddPing(program), AddWait(program),     AddDoctor(program),
+                                   AddRun(program),  AddBench(program),    AddLoad(program)};
+  const std::set<std::string> global = LongOptionsIn(HelpOf(CliPage(), ""));
+  for (const CommandEntry& command : commands) {
+    const std::string name = command.app->get_name();
+    std::set<std::string> named = LongOptionsIn(HelpOf(CliPage(), name)), there;
+    for (const CLI::Option* option : command.app->get_options()) {
+      for (const std::string& word : option->get_lnames()) there.insert("--" + word);
+    }
+    there.erase("--help");
+    for (const std::string& option : there) EXPECT_EQ(named.count(option), 1U) << name << option;
+    for (const std::string& option : named) {
+      EXPECT_EQ(there.count(option) + global.count(option), 1U) << name << " " << option;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace gridclock::cli

@@ -1,0 +1,32 @@
+#include "client/cli/load_stats.h"
+
+#include "tests/support/status_matchers.h"
+
+namespace gridclock::cli {
+namespace {
+
+TEST(LoadStatsTest, QuantilesAreNearestRanksOfTheSuccessful) {
+  LoadStats stats;
+  for (int i = 1; i <= 100; ++i) stats.Add(absl::OkStatus(), absl::Microseconds(i));
+  stats.Add(absl::InternalError(""), absl::Seconds(100));
+  EXPECT_EQ(stats.QuantileNs(0.5), 50'000);
+  EXPECT_EQ(stats.QuantileNs(0.99), 99'000);
+  EXPECT_EQ(stats.QuantileNs(1), 100'000);
+  EXPECT_EQ(stats.ok(), 100);
+  EXPECT_EQ(stats.answered(), 101);
+}
+
+TEST(LoadStatsTest, ErrorsAreCountedByCodeAndReason) {
+  LoadStats stats;
+  const auto full = WithReason(absl::ResourceExhaustedError("x"), "QUEUE_FULL");
+  stats.Add(full, absl::Seconds(1));
+  stats.Add(full, absl::Seconds(1));
+  stats.Add(absl::CancelledError("y"), absl::Seconds(1));
+  EXPECT_THAT(stats.errors(),
+              testing::ElementsAre(testing::Pair("CANCELLED", 1),
+                                   testing::Pair("RESOURCE_EXHAUSTED QUEUE_FULL", 2)));
+  EXPECT_EQ(stats.QuantileNs(0.5), 0);
+}
+
+}  // namespace
+}  // namespace gridclock::cli

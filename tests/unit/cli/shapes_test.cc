@@ -1,0 +1,93 @@
+#include "client/cli/shapes.h"
+
+#include "tests/support/status_matchers.h"
+
+namespace gridclock::cli {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+// The inputs as text, after parsing kernel and wishes: "f32[8,16] f32[16,4]".
+absl::StatusOr<std::string> Solve(const char* words, const std::vector<std::string>& shapes,
+                                  const std::vector<std::string>& dtypes = {},
+                                  const std::vector<NamedAttribute>& attributes = {}) {
+  GC_ASSIGN_OR_RETURN(const KernelSpec spec, ParseKernelSpec(words));
+  ShapeWishes wishes;
+  for (const std::string& text : shapes) GC_RETURN_IF_ERROR(AddShape(text, &wishes));
+  for (const std::string& text : dtypes) GC_RETURN_IF_ERROR(AddDType(text, &wishes));
+  GC_ASSIGN_OR_RETURN(const auto inputs, SolveShapes(spec, wishes, attributes));
+  std::string out;
+  for (const NamedOperand& input : inputs) {
+    for (const TensorSpec& tensor : input.value.tensors) {
+      out += (out.empty() ? "" : " ") + ToText(tensor);
+    }
+  }
+  return out;
+}
+
+constexpr char kSquare[] = "square x: T[*] -> y: T[*] over x where T in {f64, f32, f16, bf16}";
+constexpr char kSum[] = "sum x: T[*A, N @ axis, *B] -> y: T[*A, *B]; axis: i64 = -1";
+constexpr char kMatmul[] =
+    "matmul a: T[*, ta ? [K, M] : [M, K]], b: T[*, tb ? [N, K] : [K, N]] -> c: T[*, M, N]; "
+    "ta: bool = false, tb: bool = false";
+constexpr char kSgd[] = "sgd inout p: f32[*]..., g: f32[*]...; lr: f64 = 1e-3";
+
+TEST(ShapesTest, WithoutThatDimensionTheRunTakesIt) {
+  EXPECT_EQ(*Solve(kSquare, {"N=1M"}), "f32[1048576]");
+  EXPECT_EQ(*Solve(kSquare, {"*=8x1024"}), "f32[8,1024]");
+}
+
+TEST(ShapesTest, DTypesByVariableOrAll) {
+  EXPECT_EQ(*Solve(kSquare, {"N=3"}, {"T=bf16"}), "bf16[3]");
+  EXPECT_EQ(*Solve(kSquare, {"N=3"}, {"f64"}), "f64[3]");
+  EXPECT_THAT(Solve(kSquare, {"N=3"}, {"U=f64"}),
+              StatusIs(absl::StatusCode::kInvalidArgument, AllOf(HasSubstr("U"), HasSubstr("T"))));
+}
+
+TEST(ShapesTest, MatmulWithBatchAndTranspose) {
+  EXPECT_EQ(*Solve(kMatmul, {"M=2", "K=3", "N=4"}), "f32[2,3] f32[3,4]");
+  EXPECT_EQ(*Solve(kMatmul, {"M=2", "K=3", "N=4", "*=5"}), "f32[5,2,3] f32[5,3,4]");
+  EXPECT_EQ(*Solve(kMatmul, {"M=2", "K=3", "N=4"}, {}, {{"ta", true}}), "f32[3,2] f32[3,4]");
+}
+
+TEST(ShapesTest, TheAxisStandsWhereTheAttributeSays) {
+  EXPECT_EQ(*Solve(kSum, {"N=7"}), "f32[7]");
+  EXPECT_EQ(*Solve(kSum, {"N=7", "*=8x16"}), "f32[8,16,7]");
+  EXPECT_EQ(*Solve(kSum, {"N=7", "*=8x16"}, {}, {{"axis", std::int64_t{1}}}), "f32[8,7,16]");
+  EXPECT_EQ(*Solve(kSum, {"N=7", "*A=8", "B=16"}, {}, {{"axis", std::int64_t{1}}}), "f32[8,7,16]");
+}
+
+TEST(ShapesTest, AListTakesAShapeForEachTensor) {
+  EXPECT_EQ(*Solve(kSgd, {"*=1024,8x16"}), "f32[1024] f32[8,16] f32[1024] f32[8,16]");
+  EXPECT_THAT(Solve(kSquare, {"*=1,2"}),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("list")));
+}
+
+TEST(ShapesTest, WhatIsMissingOrUnknownIsNamed) {
+  EXPECT_THAT(Solve(kMatmul, {"M=2", "K=3"}),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("N=... is missing")));
+  EXPECT_THAT(Solve(kMatmul, {"Q=2"}),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("no 'Q'")));
+  EXPECT_THAT(Solve(kSquare, {}),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("how large")));
+  EXPECT_THAT(Solve(kSquare, {"N"}),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("NAME=SIZE")));
+  EXPECT_THAT(Solve(kSquare, {"N=1", "N=2"}),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("twice")));
+}
+
+TEST(ShapesTest, LoadTakesADefault) {
+  ASSERT_OK_AND_ASSIGN(const KernelSpec spec, ParseKernelSpec(kMatmul));
+  ShapeWishes wishes;
+  wishes.default_dim = 1024;
+  ASSERT_OK_AND_ASSIGN(const auto inputs, SolveShapes(spec, wishes, {}));
+  EXPECT_EQ(ToText(inputs[0].value.tensors[0]), "f32[1024,1024]");
+}
+
+TEST(ShapesTest, AKernelWithoutInputsNeedsNothing) {
+  EXPECT_EQ(*Solve("empty", {}), "");
+}
+
+}  // namespace
+}  // namespace gridclock::cli

@@ -1,0 +1,61 @@
+#include "client/cli/show.h"
+
+#include <numeric>
+#include <vector>
+
+#include <gmock/gmock.h>
+
+namespace gridclock::cli {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+std::string Values(Shape shape, const std::vector<float>& values) {
+  return ValuesText({.dtype = DType::kF32, .shape = std::move(shape)},
+                    std::as_bytes(std::span(values)));
+}
+
+TEST(ValuesTest, NestedBrackets) {
+  EXPECT_EQ(Values({2, 2}, {1, 2.5, -3, 4}), "[[1, 2.5],\n [-3, 4]]");
+  EXPECT_EQ(Values({}, {7}), "7");
+  EXPECT_EQ(Values({0, 3}, {}), "[]");
+}
+
+TEST(ValuesTest, TheMiddleOfLongOnesIsLeftOut) {
+  std::vector<float> values(20);
+  std::iota(values.begin(), values.end(), 0.0F);
+  EXPECT_EQ(Values({20}, values), "[0, 1, 2, ..., 17, 18, 19]");
+}
+
+TEST(ValuesTest, WholeNumbersOf64BitsAreExact) {
+  const std::vector<std::int64_t> values = {9223372036854775807};
+  EXPECT_EQ(ValuesText({.dtype = DType::kI64, .shape = {1}}, std::as_bytes(std::span(values))),
+            "[9223372036854775807]");
+}
+
+TEST(SummaryTest, ALaunchSaysHowItWasTimedAndWhatToMistrust) {
+  v1::RunSummary summary;
+  summary.set_kernel("square");
+  summary.set_variant("simd");
+  summary.set_device("cpu");
+  summary.mutable_timing()->set_method(v1::ISOLATED);
+  summary.mutable_timing()->set_stop(v1::Timing::SINGLE_LAUNCH);
+  summary.mutable_timing()->mutable_statistics()->set_median_ns(1500);
+  summary.add_flags(v1::NOISY);
+  const std::string text = SummaryText(summary, {});
+  EXPECT_THAT(text, HasSubstr("square.simd on cpu: 1.50 µs  (one launch, isolated)"));
+  EXPECT_THAT(text, HasSubstr("flags: NOISY"));
+}
+
+TEST(SummaryTest, AMismatchStandsOutAndIsEscaped) {
+  v1::Verification v;
+  v.set_checked(10);
+  v.set_mismatches(2);
+  v.set_first_mismatch("y[3]: \x1b[2J");
+  EXPECT_THAT(VerificationText(v, {}), HasSubstr("DIFFERS in 2 of 10 values: y[3]: \\x1b"));
+  EXPECT_THAT(VerificationText(v, {}), Not(HasSubstr("\x1b")));
+}
+
+}  // namespace
+}  // namespace gridclock::cli

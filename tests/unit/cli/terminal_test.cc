@@ -1,0 +1,36 @@
+#include "client/cli/terminal.h"
+
+#include <gtest/gtest.h>
+
+namespace gridclock::cli {
+namespace {
+
+TEST(EscapeTest, TextOfPeopleStays) {
+  EXPECT_EQ(Escape("größer 3 µs, 日本"), "größer 3 µs, 日本");
+}
+
+TEST(EscapeTest, ControlCharactersAreSpelledOut) {
+  EXPECT_EQ(Escape("\x1b[31mred\r\n"), "\\x1b[31mred\\x0d\\x0a");
+  EXPECT_EQ(Escape("\xc2\x9b"), "\\xc2\\x9b");           // A C1 control: CSI.
+  EXPECT_EQ(Escape("\xe2\x80\xae"), "\\xe2\\x80\\xae");  // Turns the direction of text.
+}
+
+TEST(EscapeTest, LinesStayWhereAsked) {
+  EXPECT_EQ(Escape("a\nb\t", true), "a\nb\\x09");
+}
+
+TEST(EscapeTest, BrokenUtf8IsSpelledOut) {
+  EXPECT_EQ(Escape("\xff"), "\\xff");
+  EXPECT_EQ(Escape("\xc3"), "\\xc3");
+  EXPECT_EQ(Escape("\xc0\x80"), "\\xc0\\x80");           // Overlong.
+  EXPECT_EQ(Escape("\xed\xa0\x80"), "\\xed\\xa0\\x80");  // A surrogate.
+}
+
+TEST(WidthTest, CountsCharactersAndNoColours) {
+  EXPECT_EQ(Width("µs"), 2U);
+  EXPECT_EQ(Width(Paint({.colour = true}, Ink::kRed, "no")), 2U);
+  EXPECT_EQ(Paint({.colour = false}, Ink::kRed, "no"), "no");
+}
+
+}  // namespace
+}  // namespace gridclock::cli

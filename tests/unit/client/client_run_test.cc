@@ -1,0 +1,190 @@
+#include <array>
+#include <atomic>
+#include <cstring>
+#include <future>
+
+#include "client/cpp/client.h"
+#include "tests/support/status_matchers.h"
+#include "tests/unit/client/fake_server.h"
+
+namespace gridclock {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr std::array<float, 2> kX = {1, 2};
+
+CallInput X(std::span<const float> values) {
+  return {.name = "x",
+          .value = {.is_list = false,
+                    .tensors = {{.dtype = DType::kF32,
+                                 .shape = {static_cast<std::int64_t>(values.size())}}}},
+          .bytes = {std::as_bytes(values)},
+          .generator = {}};
+}
+
+RunCall Square() {
+  RunCall call;
+  call.kernel = "square";
+  call.inputs = {X(kX)};
+  return call;
+}
+
+grpc::Status Echo(const v1::RunRequest& request, v1::RunResponse* response) {
+  response->mutable_summary()->set_kernel(request.kernel());
+  auto* output = response->add_outputs();
+  output->set_name("y");
+  *output->mutable_spec() = request.inputs(0).spec();
+  output->set_data(request.inputs(0).data());
+  return grpc::Status::OK;
+}
+
+ClientOptions Fast(const FakeServer& server) {
+  return {.server = server.address(),
+          .token = "secret",
+          .tls = {},
+          .retry = {.first_backoff = absl::Milliseconds(1)}};
+}
+
+// Fails the first `failures` times, then echoes.
+auto FailFirst(int failures, absl::Status status) {
+  const auto left = std::make_shared<std::atomic<int>>(failures);
+  return [left, status](const v1::RunRequest& request, v1::RunResponse* response) {
+    return (*left)-- > 0 ? ToGrpc(status) : Echo(request, response);
+  };
+}
+
+TEST(ClientRunTest, SmallTensorsGoInOneRoundTrip) {
+  FakeServer server;
+  server.on_run = Echo;
+  ASSERT_OK_AND_ASSIGN(const auto client, Client::Connect(Fast(server)));
+  ASSERT_OK_AND_ASSIGN(const RunResult result, client->Run(Square()));
+  ASSERT_EQ(result.outputs.size(), 1U);
+  EXPECT_EQ(std::memcmp(result.outputs[0].bytes.data(), kX.data(), sizeof(kX)), 0);
+  EXPECT_EQ(result.attempts, 1);
+  EXPECT_EQ(server.authorization(), "Bearer secret");
+}
+
+TEST(ClientRunTest, AFullQueueIsTriedAgainUnderTheSameId) {
+  FakeServer server;
+  server.on_run =
+      FailFirst(2, WithDetails(absl::ResourceExhaustedError("full"),
+                               {.reason = "QUEUE_FULL", .retry_after = absl::Milliseconds(5)}));
+  ASSERT_OK_AND_ASSIGN(const auto client, Client::Connect(Fast(server)));
+  ASSERT_OK_AND_ASSIGN(const RunResult result, client->Run(Square()));
+  EXPECT_EQ(result.attempts, 3);
+  const auto runs = server.runs();
+  ASSERT_EQ(runs.size(), 3U);
+  EXPECT_FALSE(runs[0].request_id().empty());
+  EXPECT_EQ(runs[0].request_id(), runs[2].request_id());
+}
+
+TEST(ClientRunTest, AFaultOfTheKernelIsFinalAndKeepsItsDetails) {
+  FakeServer server;
+  server.on_run = FailFirst(9, WithDetails(absl::FailedPreconditionError("it faulted"),
+                                           {.reason = "KERNEL_FAULT", .field = "kernel"}));
+  ASSERT_OK_AND_ASSIGN(const auto client, Client::Connect(Fast(server)));
+  const auto result = client->Run(Square());
+  EXPECT_THAT(result, StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("it faulted")));
+  EXPECT_EQ(DetailsOf(result.status()).reason, "KERNEL_FAULT");
+  EXPECT_EQ(DetailsOf(result.status()).field, "kernel");
+  EXPECT_EQ(server.runs().size(), 1U);
+}
+
+TEST(ClientRunTest, ADeadlineEndsTheRetries) {
+  FakeServer server;
+  server.on_run =
+      FailFirst(1000, WithDetails(absl::ResourceExhaustedError("full"),
+                                  {.reason = "QUEUE_FULL", .retry_after = absl::Seconds(60)}));
+  ASSERT_OK_AND_ASSIGN(const auto client, Client::Connect(Fast(server)));
+  RunCall call = Square();
+  call.timeout = absl::Seconds(10);
+  EXPECT_THAT(client->Run(call), StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("full")));
+  EXPECT_EQ(server.runs().size(), 1U);
+}
+
+TEST(ClientRunTest, ADeadlineEndsACallThatHangs) {
+  FakeServer server;
+  std::promise<void> end;
+  server.on_run = [&](const v1::RunRequest&, v1::RunResponse*) {
+    end.get_future().wait();
+    return grpc::Status::OK;
+  };
+  ASSERT_OK_AND_ASSIGN(const auto client, Client::Connect(Fast(server)));
+  RunCall call = Square();
+  call.timeout = absl::Milliseconds(50);
+  EXPECT_EQ(client->Run(call).status().code(), absl::StatusCode::kDeadlineExceeded);
+  end.set_value();
+}
+
+TEST(ClientRunTest, CancelEndsACallThatHangs) {
+  FakeServer server;
+  std::promise<void> started, end;
+  server.on_run = [&](const v1::RunRequest&, v1::RunResponse*) {
+    started.set_value();
+    end.get_future().wait();
+    return grpc::Status::OK;
+  };
+  ASSERT_OK_AND_ASSIGN(const auto client, Client::Connect(Fast(server)));
+  const RunCall call = Square();
+  std::promise<absl::Status> done;
+  const RunHandle handle =
+      client->RunAsync(call, {}, [&](const auto& result) { done.set_value(result.status()); });
+  started.get_future().wait();
+  handle.Cancel();
+  EXPECT_EQ(done.get_future().get().code(), absl::StatusCode::kCancelled);
+  end.set_value();
+}
+
+TEST(ClientRunTest, NoServerIsUnavailable) {
+  ASSERT_OK_AND_ASSIGN(const auto client,
+                       Client::Connect({.server = "127.0.0.1:1",
+                                        .retry = {.first_backoff = absl::Milliseconds(1)}}));
+  EXPECT_EQ(client->Run(Square()).status().code(), absl::StatusCode::kUnavailable);
+}
+
+TEST(ClientRunTest, WrongBytesAreNotSent) {
+  FakeServer server;
+  ASSERT_OK_AND_ASSIGN(const auto client, Client::Connect(Fast(server)));
+  RunCall call = Square();
+  call.inputs[0].bytes[0] = call.inputs[0].bytes[0].first(7);
+  EXPECT_EQ(client->Run(call).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_TRUE(server.runs().empty());
+}
+
+TEST(ClientRunTest, ManyAtOnceWithoutThreads) {
+  FakeServer server;
+  server.on_run = Echo;
+  ASSERT_OK_AND_ASSIGN(const auto client, Client::Connect(Fast(server)));
+  const RunCall call = Square();
+  std::atomic<int> ok{0}, left{200};
+  std::promise<void> all;
+  for (int i = 0; i < 200; ++i) {
+    client->RunAsync(call, {}, [&](const absl::StatusOr<RunResult>& result) {
+      ok += result.ok();
+      if (--left == 0) all.set_value();
+    });
+  }
+  all.get_future().wait();
+  EXPECT_EQ(ok, 200);
+}
+
+TEST(ClientRunTest, TooLargeForAMessageGoesByStream) {
+  FakeServer server;
+  server.on_run =
+      FailFirst(9, WithReason(absl::InvalidArgumentError("use StreamRun"), "TOO_LARGE"));
+  server.on_stream = [](ServerStream& stream) {
+    v1::StreamRunRequest in;
+    while (stream.Read(&in)) continue;
+    v1::StreamRunResponse out;
+    out.mutable_summary()->set_kernel("square");
+    stream.Write(out);
+    return grpc::Status::OK;
+  };
+  ASSERT_OK_AND_ASSIGN(const auto client, Client::Connect(Fast(server)));
+  ASSERT_OK_AND_ASSIGN(const RunResult result, client->Run(Square()));
+  EXPECT_EQ(result.summary.kernel(), "square");
+}
+
+}  // namespace
+}  // namespace gridclock

@@ -1,0 +1,69 @@
+#include "client/cpp/retry.h"
+
+#include <gtest/gtest.h>
+
+#include "base/status.h"
+
+namespace gridclock {
+namespace {
+
+constexpr absl::Duration kForEver = absl::InfiniteDuration();
+
+absl::Status Full(absl::Duration retry_after) {
+  return WithDetails(absl::ResourceExhaustedError("queue"),
+                     {.reason = "QUEUE_FULL", .retry_after = retry_after});
+}
+
+TEST(RetryTest, WaitsDoubleUpToALimitAndGrowByChance) {
+  const RetryOptions options{.max_attempts = 100,
+                             .first_backoff = absl::Milliseconds(50),
+                             .max_backoff = absl::Milliseconds(150),
+                             .multiplier = 2,
+                             .jitter = 0.2};
+  const auto starting = WithReason(absl::UnavailableError("x"), "WORKER_STARTING");
+  EXPECT_EQ(NextTry(options, starting, 1, kForEver, 0), absl::Milliseconds(50));
+  EXPECT_EQ(NextTry(options, starting, 2, kForEver, 0), absl::Milliseconds(100));
+  EXPECT_EQ(NextTry(options, starting, 3, kForEver, 0), absl::Milliseconds(150));
+  EXPECT_EQ(NextTry(options, starting, 1, kForEver, 0.5), absl::Milliseconds(55));
+}
+
+TEST(RetryTest, TheServersWishIsALowerBound) {
+  EXPECT_EQ(NextTry({}, Full(absl::Seconds(3)), 1, kForEver, 0), absl::Seconds(3));
+}
+
+TEST(RetryTest, NeverBeyondTheDeadline) {
+  EXPECT_EQ(NextTry({}, Full(absl::Seconds(3)), 1, absl::Seconds(3), 0), std::nullopt);
+}
+
+TEST(RetryTest, FullWithoutATimeIsFinal) {
+  EXPECT_EQ(NextTry({}, absl::ResourceExhaustedError("too large"), 1, kForEver, 0), std::nullopt);
+}
+
+TEST(RetryTest, WhatARetryCannotMendIsFinal) {
+  for (const absl::Status& status :
+       {absl::FailedPreconditionError("x"), absl::InvalidArgumentError("x"),
+        absl::InternalError("x"), absl::DeadlineExceededError("x"), absl::CancelledError("x"),
+        absl::NotFoundError("x"), absl::PermissionDeniedError("x")}) {
+    const auto with_time = WithDetails(status, {.retry_after = absl::Milliseconds(1)});
+    EXPECT_EQ(NextTry({}, with_time, 1, kForEver, 0), std::nullopt) << status;
+  }
+}
+
+TEST(RetryTest, ALostConnectionIsTriedLessOften) {
+  EXPECT_TRUE(NextTry({}, absl::UnavailableError("refused"), 2, kForEver, 0).has_value());
+  EXPECT_FALSE(NextTry({}, absl::UnavailableError("refused"), 3, kForEver, 0).has_value());
+}
+
+TEST(RetryTest, OneAttemptMeansNone) {
+  EXPECT_EQ(NextTry({.max_attempts = 1}, Full(absl::Milliseconds(1)), 1, kForEver, 0),
+            std::nullopt);
+}
+
+TEST(RetryTest, StillRunningIsWaitedForOnlyByARetry) {
+  const auto running = WithReason(absl::AlreadyExistsError("x"), "IN_PROGRESS");
+  EXPECT_EQ(NextTry({}, running, 1, kForEver, 0), std::nullopt);
+  EXPECT_TRUE(NextTry({}, running, 2, kForEver, 0).has_value());
+}
+
+}  // namespace
+}  // namespace gridclock
