@@ -1,0 +1,335 @@
+// gridclock-server: builds its parts, hands each what it needs, and takes them down in reverse.
+#include <atomic>
+#include <cstdio>
+#include <fstream>
+#include <iostream>
+#include <random>
+#include <thread>
+
+#include <google/protobuf/stubs/common.h>
+#include <google/protobuf/stubs/logging.h>
+#include <grpcpp/grpcpp.h>
+#include <malloc.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/status.h"
+#include "server/fleet/fleet.h"
+#include "server/fleet/worker_process.h"
+#include "server/metrics/metrics.h"
+#include "server/options.h"
+#include "server/rpc/stall_watch.h"
+
+namespace gridclock {
+namespace {
+
+constexpr absl::Duration kTurn = absl::Milliseconds(10);
+
+std::atomic<std::uint64_t> protobuf_complaints{0};
+
+// protobuf would write a line for each text that is not UTF-8: a client could flood the log.
+void CountComplaint(google::protobuf::LogLevel, const char*, int, const std::string&) {
+  ++protobuf_complaints;
+}
+
+// Pages that messages come in are freed by other threads than those that took them; the defaults
+// give them back to the system each time, and three of four pages are faulted in again.
+void KeepPages() {
+  mallopt(M_ARENA_MAX, 2);
+  mallopt(M_TRIM_THRESHOLD, 1 << 30);
+  mallopt(M_MMAP_THRESHOLD, 32 << 20);
+}
+
+sigset_t EndSignals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
+  return signals;
+}
+
+std::string WorkerPath(const ServerOptions& options) {
+  if (!options.worker.empty()) return options.worker;
+  char self[4096] = "";
+  const ssize_t size = readlink("/proc/self/exe", self, sizeof(self) - 1);
+  const std::string path(self, size > 0 ? static_cast<std::size_t>(size) : 0);
+  return absl::StrCat(path.substr(0, path.rfind('/')), "/gridclock-worker");
+}
+
+std::vector<std::string> DeviceNames(const ServerOptions& options) {
+  // No other kind of device is known yet, so that is what there is.
+  if (options.devices == "auto") return {"cpu"};
+  return absl::StrSplit(options.devices, ',', absl::SkipEmpty());
+}
+
+Versions VersionsOf() {
+  return {.version = GRIDCLOCK_VERSION,
+          .revision = GRIDCLOCK_REVISION,
+          .libraries = {
+              {"grpc", grpc::Version()},
+              {"protobuf", google::protobuf::internal::VersionString(GOOGLE_PROTOBUF_VERSION)}}};
+}
+
+// The parts of the process in the order in which they are made; destroyed in reverse.
+class Process {
+ public:
+  Process(ServerOptions options, Security security)
+      : options_(std::move(options)),
+        security_(std::move(security)),
+        devices_(DeviceNames(options_)),
+        table_(devices_),
+        allocator_(static_cast<std::uint64_t>(options_.limits.arena_bytes),
+                   static_cast<std::uint64_t>(options_.limits.client_arena_bytes)),
+        request_ids_(clock_, options_.limits) {}
+
+  absl::Status Start() {
+    GC_RETURN_IF_ERROR(StartMetrics());
+    GC_ASSIGN_OR_RETURN(acceptor_, Acceptor::Create(AcceptorOptions(), clock_, rpc_observer()));
+    GC_RETURN_IF_ERROR(StartFleet());
+    if (metrics_ != nullptr) metrics_->Watch(MetricSources());
+    GC_RETURN_IF_ERROR(StartRpc());
+    ticker_ = std::thread([this] { Tick(); });
+    fleet_->Start();
+    LogStart();
+    return absl::OkStatus();
+  }
+
+  // Until a signal; then drains. A second signal ends the process at once.
+  void Serve() {
+    int signal = 0;
+    const sigset_t signals = EndSignals();
+    sigwait(&signals, &signal);
+    Log(LogLevel::kInfo, "drain", {{"signal", strsignal(signal)}});
+    std::thread([] {
+      int second = 0;
+      const sigset_t again = EndSignals();
+      sigwait(&again, &second);
+      // Workers see the end of their socket, and the kernel signals them too.
+      _exit(128 + second);
+    }).detach();
+    Drain();
+  }
+
+ private:
+  JobObserver& job_observer() {
+    return metrics_ != nullptr ? metrics_->job_observer() : NullJobObserver();
+  }
+  RpcObserver& rpc_observer() {
+    return metrics_ != nullptr ? metrics_->rpc_observer() : NullRpcObserver();
+  }
+
+  absl::Status StartMetrics() {
+    if (options_.metrics_listen.empty()) return absl::OkStatus();
+    Metrics::Options metrics;
+    metrics.address = options_.metrics_listen;
+    metrics.version = GRIDCLOCK_VERSION;
+    metrics.revision = GRIDCLOCK_REVISION;
+    auto made = Metrics::Create(metrics);
+    if (!made.ok()) return Annotate(made.status(), "--metrics-listen");
+    metrics_ = *std::move(made);
+    return absl::OkStatus();
+  }
+
+  absl::Status StartFleet() {
+    auto arena =
+        Arena::Create(allocator_.capacity(),
+                      std::min<std::uint64_t>(static_cast<std::uint64_t>(options_.arena_warm_bytes),
+                                              allocator_.capacity()));
+    if (!arena.ok()) return Annotate(arena.status(), "--limit-arena-bytes");
+    arena_.emplace(*std::move(arena));
+    scheduler_ = std::make_unique<Scheduler>(clock_, options_.limits, allocator_, job_observer());
+    FleetOptions fleet;
+    fleet.worker_path = WorkerPath(options_);
+    fleet.devices = devices_;
+    fleet.environment = WorkerEnvironment();
+    fleet.seed = std::random_device()();
+    GC_ASSIGN_OR_RETURN(fleet_, Fleet::Create(fleet, {table_, *scheduler_, clock_, job_observer(),
+                                                      *arena_, allocator_}));
+    return absl::OkStatus();
+  }
+
+  absl::Status StartRpc() {
+    backend_.emplace(Backend{.clock = clock_,
+                             .limits = options_.limits,
+                             .table = table_,
+                             .scheduler = *scheduler_,
+                             .request_ids = request_ids_,
+                             .authenticator = security_.authenticator,
+                             .observer = rpc_observer(),
+                             .stalls = stalls_,
+                             .memory = [this](const MemoryRange& r) { return arena_->At(r); },
+                             .limit_usage = [this] { return LimitUsage(); },
+                             .draining = [this] { return draining_.load(); },
+                             .versions = VersionsOf(),
+                             .started = clock_.Now()});
+    RpcServer::Options rpc;
+    rpc.tls = security_.tls;
+    rpc.reflection =
+        options_.reflection == "on" || (options_.reflection == "auto" && security_.loopback);
+    GC_ASSIGN_OR_RETURN(rpc_, RpcServer::Create(rpc, *backend_, *acceptor_));
+    return absl::OkStatus();
+  }
+
+  Acceptor::Options AcceptorOptions() const {
+    return {.address = options_.listen,
+            .connections = static_cast<std::size_t>(options_.limits.connections),
+            .peer_connections = static_cast<std::size_t>(options_.limits.peer_connections)};
+  }
+
+  std::map<std::string, double> LimitUsage() const {
+    double queued = 0;
+    for (const auto& [device, usage] : scheduler_->usage()) {
+      queued = std::max(queued, static_cast<double>(usage.queued));
+    }
+    const Acceptor::Usage connections = acceptor_->usage();
+    const RequestIds::Usage ids = request_ids_.usage();
+    return {{"arena_bytes", static_cast<double>(allocator_.used())},
+            {"queue", queued},
+            {"connections", static_cast<double>(connections.connections)},
+            {"peer_connections", static_cast<double>(connections.busiest_peer)},
+            {"request_ids", static_cast<double>(ids.entries)},
+            {"request_id_bytes", static_cast<double>(ids.bytes)}};
+  }
+
+  Sources MetricSources() {
+    Sources sources;
+    sources.ready = [this] { return !draining_ && AnyDeviceUp(table_.Devices()); };
+    sources.knows_kernel = [this](absl::string_view kernel) { return table_.Find(kernel).ok(); };
+    sources.devices = [this] { return table_.Devices(); };
+    sources.queue_usage = [this] { return scheduler_->usage(); };
+    sources.limit_usage = [this] { return LimitUsage(); };
+    sources.limits = options_.limits;
+    sources.protobuf_complaints = [] { return protobuf_complaints.load(); };
+    return sources;
+  }
+
+  // Health, the ready file, and streams whose client is silent.
+  void Tick() {
+    absl::Time next_stall_check = clock_.Now();
+    bool announced = options_.ready_file.empty();
+    while (!stop_ticking_) {
+      const auto devices = table_.Devices();
+      rpc_->health().Update(devices, draining_, acceptor_->alive());
+      if (!announced && AnyDeviceUp(devices)) announced = WriteReadyFile();
+      if (const absl::Time now = clock_.Now(); now >= next_stall_check) {
+        stalls_.Tick(now);
+        next_stall_check = now + absl::Milliseconds(500);
+      }
+      std::this_thread::sleep_for(absl::ToChronoMilliseconds(kTurn));
+    }
+  }
+
+  // Written beside and renamed, so that who sees it sees all of it.
+  bool WriteReadyFile() {
+    const std::string temporary = absl::StrCat(options_.ready_file, ".", getpid());
+    {
+      std::ofstream file(temporary);
+      file << "grpc=" << acceptor_->address() << "\n";
+      if (metrics_ != nullptr) file << "metrics=" << MetricsAddress() << "\n";
+      file << "pid=" << getpid() << "\n";
+    }
+    if (std::rename(temporary.c_str(), options_.ready_file.c_str()) != 0) {
+      Log(LogLevel::kError, "ready_file", {{"path", options_.ready_file}});
+    }
+    Log(LogLevel::kInfo, "ready", {{"grpc", acceptor_->address()}});
+    return true;
+  }
+
+  std::string MetricsAddress() const {
+    const std::string& asked = options_.metrics_listen;
+    return absl::StrCat(asked.substr(0, asked.rfind(':')), ":", metrics_->port());
+  }
+
+  void LogStart() const {
+    Log(LogLevel::kInfo, "start",
+        {{"version", GRIDCLOCK_VERSION},
+         {"revision", GRIDCLOCK_REVISION},
+         {"grpc_version", grpc::Version()},
+         {"listen", acceptor_->address()},
+         {"metrics", metrics_ != nullptr ? MetricsAddress() : "none"},
+         {"tls", security_.tls.certificate.empty() ? "off" : "on"},
+         {"tokens", options_.token_file.empty() ? "off" : "on"},
+         {"devices", absl::StrJoin(devices_, ",")}});
+    if (!security_.loopback && security_.tls.certificate.empty()) {
+      Log(LogLevel::kWarning, "insecure_public", {{"listen", acceptor_->address()}});
+    }
+  }
+
+  void Drain() {
+    draining_ = true;  // The ticker tells health.
+    const double delay =
+        options_.drain_delay >= 0 ? options_.drain_delay : (security_.loopback ? 0 : 5);
+    std::this_thread::sleep_for(absl::ToChronoMilliseconds(absl::Seconds(delay)));
+    scheduler_->Drain();
+    const absl::Time deadline = clock_.Now() + absl::Seconds(options_.drain_grace);
+    while (!scheduler_->idle() && clock_.Now() < deadline) {
+      std::this_thread::sleep_for(absl::ToChronoMilliseconds(kTurn));
+    }
+    std::thread metrics_end([this] {
+      if (metrics_ != nullptr) metrics_->Stop();
+    });
+    // Answers that are on their way still get out; those who watch our health are cut off.
+    rpc_->Shutdown(scheduler_->idle() ? absl::Milliseconds(500) : absl::ZeroDuration());
+    stop_ticking_ = true;
+    ticker_.join();
+    fleet_->Stop();
+    metrics_end.join();
+    Log(LogLevel::kInfo, "stopped");
+  }
+
+  const MonotonicClock clock_;
+  const ServerOptions options_;
+  const Security security_;
+  const std::vector<std::string> devices_;
+  std::unique_ptr<Metrics> metrics_;
+  KernelTable table_;
+  ArenaAllocator allocator_;
+  std::optional<Arena> arena_;
+  std::unique_ptr<Scheduler> scheduler_;
+  RequestIds request_ids_;
+  StallWatch stalls_;
+  std::unique_ptr<Acceptor> acceptor_;
+  std::optional<Backend> backend_;
+  std::unique_ptr<Fleet> fleet_;
+  std::unique_ptr<RpcServer> rpc_;
+  std::atomic<bool> draining_{false}, stop_ticking_{false};
+  std::thread ticker_;
+};
+
+int Main(int argc, char** argv) {
+  ServerOptions options = ParseOptions(argc, argv);
+  ResolveDefaults(options.limits, MemoryBytes());
+  auto security = CheckSecurity(options);
+  if (!security.ok()) {
+    std::cerr << "gridclock-server: " << security.status().message() << "\n";
+    return 2;
+  }
+  Process process(std::move(options), *std::move(security));
+  if (const absl::Status status = process.Start(); !status.ok()) {
+    std::cerr << "gridclock-server: " << status.message() << "\n";
+    // Threads of parts that did start know nothing of the failure.
+    _exit(1);
+  }
+  process.Serve();
+  return 0;
+}
+
+}  // namespace
+}  // namespace gridclock
+
+int main(int argc, char** argv) {
+  gridclock::KeepPages();
+  signal(SIGPIPE, SIG_IGN);
+  // Before any thread is made, so that all inherit it and only Serve() hears them.
+  const sigset_t signals = gridclock::EndSignals();
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  google::protobuf::SetLogHandler(&gridclock::CountComplaint);
+  return gridclock::Main(argc, argv);
+}

@@ -1,0 +1,167 @@
+#include "server/options.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <iostream>
+#include <sstream>
+#include <utility>
+
+#include <unistd.h>
+
+#include "CLI/CLI.hpp"
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "base/status.h"
+#include "server/rpc/acceptor.h"
+
+namespace gridclock {
+namespace {
+
+// "--drain-delay" -> "GRIDCLOCK_DRAIN_DELAY".
+std::string EnvironmentOf(absl::string_view flag) {
+  return absl::AsciiStrToUpper(
+      absl::StrCat("GRIDCLOCK_", absl::StrReplaceAll(flag.substr(2), {{"-", "_"}})));
+}
+
+template <typename T>
+void Flag(CLI::App& app, const std::string& name, T& value, const std::string& help) {
+  app.add_option(name, value, help)->envname(EnvironmentOf(name))->capture_default_str();
+}
+
+void Switch(CLI::App& app, const std::string& name, bool& value, const std::string& help) {
+  app.add_flag(name, value, help)->envname(EnvironmentOf(name));
+}
+
+void AddFlags(CLI::App& app, ServerOptions& o) {
+  Flag(app, "--listen", o.listen, "HOST:PORT for clients; port 0 takes a free one");
+  Flag(app, "--metrics-listen", o.metrics_listen, "HOST:PORT of /metrics; empty for none");
+  Flag(app, "--worker", o.worker, "the worker program; default: gridclock-worker beside this one");
+  Flag(app, "--devices", o.devices, "'auto', or device names separated by commas");
+  Flag(app, "--ready-file", o.ready_file, "written when calls can be served");
+  Flag(app, "--token-file", o.token_file, "who may call: lines NAME ROLES HASH");
+  Flag(app, "--tls-cert", o.tls_cert, "certificate chain, PEM");
+  Flag(app, "--tls-key", o.tls_key, "its private key, PEM");
+  Flag(app, "--tls-client-ca", o.tls_client_ca, "clients must show a certificate signed by this");
+  Switch(app, "--insecure-public", o.insecure_public,
+         "listen where others can connect without TLS: anyone on the network can read and run");
+  app.add_option("--reflection", o.reflection, "show the services to tools (auto: on loopback)")
+      ->envname("GRIDCLOCK_REFLECTION")
+      ->check(CLI::IsMember({"auto", "on", "off"}))
+      ->capture_default_str();
+  Flag(app, "--drain-delay", o.drain_delay,
+       "seconds between NOT_SERVING and refusing calls; below 0: 0 on loopback, 5 elsewhere");
+  Flag(app, "--drain-grace", o.drain_grace, "seconds that calls get to end after SIGTERM");
+  Flag(app, "--arena-warm-bytes", o.arena_warm_bytes, "memory for tensors made ready at start");
+  for (const LimitSpec& spec : LimitSpecs()) {
+    const std::string name = absl::StrCat("--limit-", absl::StrReplaceAll(spec.name, {{"_", "-"}}));
+    app.add_option(name, o.limits.*spec.member, std::string(spec.help))
+        ->envname(EnvironmentOf(name))
+        ->check(CLI::NonNegativeNumber)
+        ->capture_default_str()
+        ->group("Limits");
+  }
+}
+
+[[noreturn]] void PrintTokenHash() {
+  std::string token;
+  std::getline(std::cin, token);
+  if (token.empty()) {
+    std::cerr << "--hash-token: want the token on standard input\n";
+    std::exit(2);
+  }
+  std::cout << HashToken(token, NewSalt()) << "\n";
+  std::exit(0);
+}
+
+absl::StatusOr<std::string> ReadFile(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::stringstream text;
+  text << file.rdbuf();
+  if (!file) return absl::InvalidArgumentError(absl::StrCat("cannot read '", path, "'"));
+  return text.str();
+}
+
+absl::StatusOr<RpcServer::Tls> ReadTls(const ServerOptions& options) {
+  RpcServer::Tls tls;
+  if (options.tls_cert.empty() != options.tls_key.empty()) {
+    return absl::InvalidArgumentError("--tls-cert and --tls-key go together");
+  }
+  if (options.tls_cert.empty()) {
+    if (options.tls_client_ca.empty()) return tls;
+    return absl::InvalidArgumentError("--tls-client-ca needs --tls-cert and --tls-key");
+  }
+  GC_ASSIGN_OR_RETURN(tls.certificate, ReadFile(options.tls_cert));
+  GC_ASSIGN_OR_RETURN(tls.key, ReadFile(options.tls_key));
+  if (!options.tls_client_ca.empty()) {
+    GC_ASSIGN_OR_RETURN(tls.client_authority, ReadFile(options.tls_client_ca));
+  }
+  return tls;
+}
+
+absl::StatusOr<Authenticator> MakeAuthenticator(const ServerOptions& options, bool loopback) {
+  if (!options.token_file.empty()) {
+    GC_ASSIGN_OR_RETURN(const std::string text, ReadFile(options.token_file));
+    GC_ASSIGN_OR_RETURN(TokenFile tokens, TokenFile::Parse(text));
+    return Authenticator(std::move(tokens));
+  }
+  if (!options.tls_client_ca.empty()) return Authenticator(Authenticator::Peers::kCertificate);
+  return Authenticator(loopback ? Authenticator::Peers::kLocal : Authenticator::Peers::kAnyone);
+}
+
+std::uint64_t NumberIn(const char* path) {
+  std::ifstream file(path);
+  std::string text;
+  std::uint64_t value = 0;
+  return std::getline(file, text) && absl::SimpleAtoi(text, &value) ? value : 0;
+}
+
+}  // namespace
+
+ServerOptions ParseOptions(int argc, char** argv) {
+  ServerOptions options;
+  CLI::App app{"Runs and times kernels that clients name, on tensors that they send."};
+  app.set_version_flag("--version", std::string("gridclock-server " GRIDCLOCK_VERSION));
+  bool hash_token = false;
+  app.add_flag("--hash-token", hash_token,
+               "read a token from standard input, print what stands for it in --token-file, end");
+  AddFlags(app, options);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    std::exit(app.exit(error) == 0 ? 0 : 2);
+  }
+  if (hash_token) PrintTokenHash();
+  return options;
+}
+
+absl::StatusOr<Security> CheckSecurity(const ServerOptions& options) {
+  GC_ASSIGN_OR_RETURN(const bool loopback, IsLoopback(options.listen));
+  GC_ASSIGN_OR_RETURN(RpcServer::Tls tls, ReadTls(options));
+  if (!loopback && tls.certificate.empty() && !options.insecure_public) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "others can connect to ", options.listen, " and read all that is sent: give --tls-cert ",
+        "and --tls-key, or say --insecure-public if the network is trusted"));
+  }
+  if (!loopback && tls.certificate.empty() && !options.token_file.empty()) {
+    return absl::InvalidArgumentError(
+        "--token-file on an address that others can reach needs --tls-cert and --tls-key: without "
+        "TLS everyone on the way can read the tokens");
+  }
+  GC_ASSIGN_OR_RETURN(Authenticator authenticator, MakeAuthenticator(options, loopback));
+  return Security{std::move(tls), std::move(authenticator), loopback};
+}
+
+std::uint64_t MemoryBytes() {
+  std::uint64_t bytes = static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) *
+                        static_cast<std::uint64_t>(sysconf(_SC_PAGE_SIZE));
+  for (const char* path :
+       {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"}) {
+    if (const std::uint64_t limit = NumberIn(path); limit > 0) bytes = std::min(bytes, limit);
+  }
+  return bytes;
+}
+
+}  // namespace gridclock

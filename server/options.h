@@ -1,0 +1,51 @@
+// What a user may tell gridclock-server.
+#ifndef GRIDCLOCK_SERVER_OPTIONS_H_
+#define GRIDCLOCK_SERVER_OPTIONS_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "server/core/limits.h"
+#include "server/rpc/auth.h"
+#include "server/rpc/server.h"
+
+namespace gridclock {
+
+struct ServerOptions {
+  std::string listen = "127.0.0.1:8470";
+  std::string metrics_listen = "127.0.0.1:8471";  // "": none.
+  std::string worker;                             // "": gridclock-worker beside this program.
+  std::string devices = "auto";
+  std::string ready_file;
+  std::string token_file;
+  std::string tls_cert, tls_key, tls_client_ca;
+  bool insecure_public = false;
+  std::string reflection = "auto";
+  double drain_delay = -1;  // Seconds; below 0: 0 on loopback, 5 elsewhere.
+  double drain_grace = 25;
+  double arena_warm_bytes = 256.0 * 1024 * 1024;
+  Limits limits;
+};
+
+// Reads flags and GRIDCLOCK_* of the environment. Ends the process for --help, --version and
+// --hash-token, and for flags that do not exist.
+ServerOptions ParseOptions(int argc, char** argv);
+
+// What follows from the options once the files that they name are read.
+struct Security {
+  RpcServer::Tls tls;
+  Authenticator authenticator;
+  bool loopback = true;
+};
+// INVALID_ARGUMENT with a sentence for what would leave the server open: an address that others can
+// reach without TLS, tokens in plain text to others, half of a key pair.
+absl::StatusOr<Security> CheckSecurity(const ServerOptions& options);
+
+// The physical memory, or the limit of the cgroup where that is smaller.
+std::uint64_t MemoryBytes();
+
+}  // namespace gridclock
+
+#endif  // GRIDCLOCK_SERVER_OPTIONS_H_
