@@ -1,0 +1,308 @@
+#include "tests/conformance/harness.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <random>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "kernels/verify/verify.h"
+#include "proto/types/convert.h"
+
+namespace gridclock {
+namespace {
+
+constexpr std::size_t kGuard = 256;  // Bytes before and after each tensor.
+constexpr std::byte kGuardByte{0x5C};
+
+// The tensors of one operand on the device, each between guards. `host` mirrors the bytes.
+class Operand {
+ public:
+  static absl::StatusOr<Operand> Create(Device& device, const OperandValue& value,
+                                        bool misaligned) {
+    Operand operand(device, value);
+    for (const TensorSpec& tensor : value.tensors) {
+      const auto bytes = static_cast<std::size_t>(Bytes(tensor));
+      const std::size_t shift =
+          kGuard + (misaligned ? static_cast<std::size_t>(SizeOf(tensor.dtype)) : 0);
+      GC_ASSIGN_OR_RETURN(auto buffer, device.Allocate(shift + bytes + kGuard));
+      GC_RETURN_IF_ERROR(device.Fill(buffer->data(), kGuardByte, buffer->size()));
+      operand.view_.data.push_back(static_cast<char*>(buffer->data()) + shift);
+      operand.places_.push_back({shift, bytes});
+      operand.buffers_.push_back(std::move(buffer));
+    }
+    return operand;
+  }
+
+  OperandView view() const {
+    OperandView view = view_;
+    view.value = value_;
+    return view;
+  }
+  std::size_t count() const { return places_.size(); }
+  std::size_t bytes(std::size_t i) const { return places_[i].bytes; }
+
+  absl::Status Fill(std::byte value) {
+    for (std::size_t i = 0; i < count(); ++i) {
+      GC_RETURN_IF_ERROR(device_->Fill(view_.data[i], value, bytes(i)));
+    }
+    return absl::OkStatus();
+  }
+  absl::Status Put(const std::vector<std::vector<std::byte>>& tensors) {
+    for (std::size_t i = 0; i < count(); ++i) {
+      GC_RETURN_IF_ERROR(device_->CopyIn(view_.data[i], tensors[i]));
+    }
+    return absl::OkStatus();
+  }
+  absl::StatusOr<std::vector<std::vector<std::byte>>> Get() const {
+    std::vector<std::vector<std::byte>> tensors;
+    for (std::size_t i = 0; i < count(); ++i) {
+      tensors.emplace_back(bytes(i));
+      GC_RETURN_IF_ERROR(device_->CopyOut(tensors.back(), view_.data[i]));
+    }
+    return tensors;
+  }
+  bool GuardsHold() const {
+    for (std::size_t i = 0; i < count(); ++i) {
+      std::vector<std::byte> all(buffers_[i]->size());
+      if (!device_->CopyOut(all, buffers_[i]->data()).ok()) return false;
+      const auto is_guard = [](std::byte b) { return b == kGuardByte; };
+      const auto begin = all.begin() + static_cast<std::ptrdiff_t>(places_[i].shift);
+      const auto end = begin + static_cast<std::ptrdiff_t>(places_[i].bytes);
+      if (!std::all_of(all.begin(), begin, is_guard)) return false;
+      if (!std::all_of(end, all.end(), is_guard)) return false;
+    }
+    return true;
+  }
+
+ private:
+  struct Place {
+    std::size_t shift, bytes;
+  };
+  Operand(Device& device, const OperandValue& value) : device_(&device), value_(&value) {}
+
+  Device* device_;
+  const OperandValue* value_;
+  OperandView view_;
+  std::vector<Place> places_;
+  std::vector<std::unique_ptr<DeviceBuffer>> buffers_;
+};
+
+using HostTensors = std::vector<std::vector<std::byte>>;
+
+std::vector<OperandView> Views(const std::vector<Operand>& operands) {
+  std::vector<OperandView> views;
+  for (const Operand& operand : operands) views.push_back(operand.view());
+  return views;
+}
+
+std::vector<OperandView> Views(const std::vector<OperandValue>& values,
+                               std::vector<HostTensors>& host) {
+  std::vector<OperandView> views;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    views.push_back({.value = &values[i], .data = {}});
+    for (auto& tensor : host[i]) views.back().data.push_back(tensor.data());
+  }
+  return views;
+}
+
+bool IsSmallFloat(DType dtype) {
+  return dtype == DType::kF8E4M3 || dtype == DType::kF8E5M2;
+}
+bool IsFloat(DType dtype) {
+  return dtype <= DType::kBF16;
+}
+
+Generator GeneratorFor(DType dtype, Data data, std::uint64_t seed) {
+  if (dtype == DType::kBool) return {GeneratorKind::kRandint, 0, 2, seed};
+  if (!IsFloat(dtype) && !IsSmallFloat(dtype)) return {GeneratorKind::kRandint, 0, 100, seed};
+  if (data == Data::kWide) return {GeneratorKind::kUniform, -1000, 1000, seed};
+  return {GeneratorKind::kRandn, 0, 0, seed};
+}
+
+double LargestOf(DType dtype) {
+  if (dtype == DType::kF64) return std::numeric_limits<double>::max();
+  if (dtype == DType::kF16) return 65504;
+  if (dtype == DType::kBF16) return 3.3895313892515355e38;
+  return std::numeric_limits<float>::max();
+}
+
+double LeastOf(DType dtype) {
+  if (dtype == DType::kF64) return std::numeric_limits<double>::denorm_min();
+  if (dtype == DType::kF16) return 5.960464477539063e-08;
+  if (dtype == DType::kBF16) return 9.183549615799121e-41;
+  return std::numeric_limits<float>::denorm_min();
+}
+
+// Overwrites about one element in sixteen, or all of them with the extremes.
+void Sprinkle(DType dtype, Data data, std::uint64_t seed, std::vector<std::byte>& tensor) {
+  if (!IsFloat(dtype) || (data != Data::kSpecial && data != Data::kExtreme)) return;
+  constexpr double kInf = std::numeric_limits<double>::infinity();
+  const double big = LargestOf(dtype), least = LeastOf(dtype);
+  const std::vector<double> values =
+      data == Data::kSpecial
+          ? std::vector<double>{std::numeric_limits<double>::quiet_NaN(), kInf, -kInf}
+          : std::vector<double>{big,  -big, least, -least,  0.0,
+                                -0.0, kInf, -kInf, big / 2, least * 3};
+  std::mt19937_64 random(seed);
+  const std::uint64_t one_in = data == Data::kSpecial ? 16 : 1;
+  for (std::size_t i = 0; i < tensor.size() / static_cast<std::size_t>(SizeOf(dtype)); ++i) {
+    if (random() % one_in != 0) continue;
+    StoreFromDouble(dtype, tensor.data(), static_cast<std::int64_t>(i),
+                    values[random() % values.size()]);
+  }
+}
+
+// One call being checked.
+class Checker {
+ public:
+  Checker(Device& device, const RegisteredKernel& kernel, const Variant& variant,
+          const Binding& binding, const CheckOptions& options)
+      : device_(device), kernel_(kernel), variant_(variant), binding_(binding), options_(options) {}
+
+  absl::Status Run() {
+    GC_RETURN_IF_ERROR(Prepare());
+    GC_ASSIGN_OR_RETURN(std::vector<HostTensors> first, Launch(std::byte{0xAB}, Views(inputs_)));
+    GC_RETURN_IF_ERROR(Check(first, "the result"));
+    CheckInputs();
+    GC_ASSIGN_OR_RETURN(const std::vector<HostTensors> second,
+                        Launch(std::byte{0xFF}, Views(inputs_)));
+    if (first != second) Complain("a second run gave other bits, or left some as they were");
+    return RunInPlace();
+  }
+  std::vector<std::string> TakeProblems() { return std::move(problems_); }
+
+ private:
+  void Complain(std::string problem) { problems_.push_back(std::move(problem)); }
+
+  absl::Status Prepare() {
+    for (std::size_t i = 0; i < binding_.inputs.size(); ++i) {
+      const OperandValue& value = binding_.inputs[i];
+      GC_ASSIGN_OR_RETURN(Operand operand, Operand::Create(device_, value, options_.misaligned));
+      HostTensors tensors;
+      for (const TensorSpec& tensor : value.tensors) {
+        const std::uint64_t seed = options_.seed + 1000 * i + tensors.size();
+        tensors.emplace_back(static_cast<std::size_t>(Bytes(tensor)));
+        Generate(GeneratorFor(tensor.dtype, options_.data, seed), tensor.dtype, 0, tensors.back());
+        Sprinkle(tensor.dtype, options_.data, seed, tensors.back());
+      }
+      GC_RETURN_IF_ERROR(operand.Put(tensors));
+      inputs_.push_back(std::move(operand));
+      given_.push_back(std::move(tensors));
+    }
+    for (const OperandValue& value : binding_.outputs) {
+      GC_ASSIGN_OR_RETURN(Operand operand, Operand::Create(device_, value, options_.misaligned));
+      outputs_.push_back(std::move(operand));
+    }
+    return absl::OkStatus();
+  }
+
+  // Poisons the outputs, calls the variant, and returns the outputs.
+  absl::StatusOr<std::vector<HostTensors>> Launch(std::byte poison,
+                                                  const std::vector<OperandView>& inputs) {
+    for (Operand& output : outputs_) GC_RETURN_IF_ERROR(output.Fill(poison));
+    return Call(inputs);
+  }
+
+  absl::StatusOr<std::vector<HostTensors>> Call(const std::vector<OperandView>& inputs) {
+    const std::vector<OperandView> outputs = Views(outputs_);
+    const gridclock::Call call{.binding = &binding_,
+                               .inputs = inputs,
+                               .outputs = outputs,
+                               .scratch = {},
+                               .threads = device_.threads(),
+                               .stream = device_.stream()};
+    GC_RETURN_IF_ERROR(variant_.launch(call));
+    GC_RETURN_IF_ERROR(device_.Synchronize());
+    std::vector<HostTensors> results;
+    for (const Operand& output : outputs_) {
+      if (!output.GuardsHold()) Complain("bytes beside an output were written");
+      GC_ASSIGN_OR_RETURN(HostTensors tensors, output.Get());
+      results.push_back(std::move(tensors));
+    }
+    return results;
+  }
+
+  absl::Status Check(std::vector<HostTensors>& results, const char* what) {
+    if (!CanVerify(kernel_.def)) return absl::OkStatus();
+    const auto inputs = Views(binding_.inputs, given_);
+    const auto outputs = Views(binding_.outputs, results);
+    GC_ASSIGN_OR_RETURN(const Verification found,
+                        Verify(kernel_.def, binding_, inputs, outputs, *device_.threads()));
+    if (found.checked != found.total) {
+      Complain(absl::StrCat(what, ": only ", found.checked, " of ", found.total, " were checked"));
+    }
+    if (found.mismatches != 0) {
+      Complain(absl::StrCat(what, ": ", found.mismatches, " of ", found.total, " differ, error ",
+                            found.max_error, " of the tolerance; ", found.first_mismatch));
+    }
+    return absl::OkStatus();
+  }
+
+  void CheckInputs() {
+    for (std::size_t i = 0; i < inputs_.size(); ++i) {
+      const auto now = inputs_[i].Get();
+      if (!now.ok() || *now != given_[i]) {
+        Complain(absl::StrCat("input '", kernel_.spec.inputs[i].name, "' was changed"));
+      }
+      if (!inputs_[i].GuardsHold()) Complain("bytes beside an input were written");
+    }
+  }
+
+  // Each output that may stand over an input gets its bytes and its address.
+  absl::Status RunInPlace() {
+    std::vector<OperandView> inputs = Views(inputs_);
+    bool any = false;
+    for (std::size_t o = 0; o < outputs_.size(); ++o) {
+      for (std::size_t i = 0; i < inputs_.size(); ++i) {
+        if (kernel_.spec.outputs[o].over != kernel_.spec.inputs[i].name) continue;
+        GC_RETURN_IF_ERROR(outputs_[o].Put(given_[i]));
+        inputs[i].data = outputs_[o].view().data;
+        any = true;
+      }
+    }
+    if (!any) return absl::OkStatus();
+    GC_ASSIGN_OR_RETURN(std::vector<HostTensors> results, Call(inputs));
+    return Check(results, "in place");
+  }
+
+  Device& device_;
+  const RegisteredKernel& kernel_;
+  const Variant& variant_;
+  const Binding& binding_;
+  const CheckOptions& options_;
+  std::vector<Operand> inputs_, outputs_;
+  std::vector<HostTensors> given_;
+  std::vector<std::string> problems_;
+};
+
+}  // namespace
+
+std::vector<std::string> CheckCall(Device& device, const RegisteredKernel& kernel,
+                                   const Variant& variant, const Instance& instance,
+                                   const CheckOptions& options) {
+  const auto binding = Bind(kernel.spec, instance.inputs, instance.attributes);
+  if (!binding.ok()) return {binding.status().ToString()};
+  const bool element_wise = kernel.def.reference.accumulation != nullptr &&
+                            kernel.def.reference.accumulation(*binding) == 1;
+  if (options.data == Data::kExtreme && !element_wise) return {};
+  Checker checker(device, kernel, variant, *binding, options);
+  const absl::Status status = checker.Run();
+  std::vector<std::string> problems = checker.TakeProblems();
+  if (!status.ok()) problems.push_back(status.ToString());
+  return problems;
+}
+
+std::uint64_t TestSeed() {
+  std::uint64_t seed = 0;
+  const char* text = std::getenv("GRIDCLOCK_TEST_SEED");
+  if (text != nullptr && absl::SimpleAtoi(text, &seed)) return seed;
+  return static_cast<std::uint64_t>(std::chrono::system_clock::now().time_since_epoch().count());
+}
+
+}  // namespace gridclock

@@ -1,0 +1,41 @@
+// One call of one variant, checked in every way that needs no knowledge of the kernel.
+#ifndef GRIDCLOCK_TESTS_CONFORMANCE_HARNESS_H_
+#define GRIDCLOCK_TESTS_CONFORMANCE_HARNESS_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "kernels/api/registry.h"
+#include "kernels/device/device.h"
+#include "tests/conformance/instances.h"
+
+namespace gridclock {
+
+// What the inputs hold.
+enum class Data : std::uint8_t {
+  kPlain,    // Standard normal numbers.
+  kWide,     // -1000 to 1000: exp overflows.
+  kSpecial,  // Normal numbers with NaN and infinities among them.
+  kExtreme,  // The largest, the least and the subnormal numbers; element-wise kernels alone.
+};
+
+struct CheckOptions {
+  std::uint64_t seed = 1;
+  Data data = Data::kPlain;
+  bool misaligned = false;  // Tensors begin one element past the alignment of the device.
+};
+
+// What was wrong; empty if nothing was. Checks: the status; the outputs against the reference; that
+// all of each output is written and nothing beside it; that inputs stay as they were; that a second
+// run gives the same bits; and, where the words allow it, the same in place.
+std::vector<std::string> CheckCall(Device& device, const RegisteredKernel& kernel,
+                                   const Variant& variant, const Instance& instance,
+                                   const CheckOptions& options);
+
+// GRIDCLOCK_TEST_SEED, or one from the clock.
+std::uint64_t TestSeed();
+
+}  // namespace gridclock
+
+#endif  // GRIDCLOCK_TESTS_CONFORMANCE_HARNESS_H_

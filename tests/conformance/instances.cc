@@ -1,0 +1,195 @@
+#include "tests/conformance/instances.h"
+
+#include <algorithm>
+#include <map>
+
+#include "absl/strings/str_cat.h"
+
+namespace gridclock {
+namespace {
+
+// The names of one call.
+struct Names final : Scope {
+  std::map<std::string, std::int64_t> dims;
+  std::map<std::string, Shape> runs;
+  std::map<std::string, AttributeValue> attributes;
+
+  absl::StatusOr<Value> Lookup(absl::string_view name) const override {
+    const std::string key(name);
+    if (const auto dim = dims.find(key); dim != dims.end()) return Value(dim->second);
+    if (const auto value = attributes.find(key); value != attributes.end()) {
+      return std::visit([](const auto& v) { return Value(v); }, value->second);
+    }
+    return absl::InvalidArgumentError(absl::StrCat("unbound name '", key, "'"));
+  }
+  absl::StatusOr<std::int64_t> Measure(absl::string_view, absl::string_view,
+                                       std::int64_t) const override {
+    return absl::InvalidArgumentError("inputs have no measured dimensions");
+  }
+};
+
+void CollectDims(const std::vector<Dim>& dims, std::vector<std::string>& names,
+                 std::vector<std::string>& runs) {
+  const auto add = [](std::vector<std::string>& to, const std::string& name) {
+    if (std::find(to.begin(), to.end(), name) == to.end()) to.push_back(name);
+  };
+  for (const Dim& dim : dims) {
+    if (dim.kind == Dim::Kind::kExpr && dim.expr.op == Expr::Op::kName) add(names, dim.expr.name);
+    if (dim.kind == Dim::Kind::kAt) add(names, dim.name);
+    if (dim.kind == Dim::Kind::kRun) add(runs, dim.name);
+    CollectDims(dim.yes, names, runs);
+    CollectDims(dim.no, names, runs);
+  }
+}
+
+// False where an expression cannot be evaluated.
+bool AppendShape(const std::vector<Dim>& dims, Names& names, Shape& shape) {
+  for (const Dim& dim : dims) {
+    if (dim.kind == Dim::Kind::kExpr) {
+      const auto size = EvaluateInt(dim.expr, names);
+      if (!size.ok() || *size < 0) return false;
+      shape.push_back(*size);
+    } else if (dim.kind == Dim::Kind::kAt) {
+      names.attributes[dim.at] = static_cast<std::int64_t>(shape.size());
+      shape.push_back(names.dims[dim.name]);
+    } else if (dim.kind == Dim::Kind::kRun) {
+      const Shape& run = names.runs[dim.name];
+      shape.insert(shape.end(), run.begin(), run.end());
+    } else if (dim.kind == Dim::Kind::kChoose) {
+      const auto yes = EvaluateBool(dim.expr, names);
+      if (!yes.ok() || !AppendShape(*yes ? dim.yes : dim.no, names, shape)) return false;
+    }
+  }
+  return true;
+}
+
+DType DTypeOf(const OperandSpec& operand, DType dtype) {
+  return ParseDType(operand.elem).value_or(dtype);
+}
+
+// Values that an attribute takes in turn.
+std::vector<AttributeValue> ValuesOf(const AttributeSpec& spec) {
+  using Type = AttributeSpec::Type;
+  if (spec.type == Type::kBool) return {false, true};
+  if (spec.type == Type::kEnum) return {spec.words.begin(), spec.words.end()};
+  if (!spec.allowed.empty()) return spec.allowed;
+  if (spec.default_value) return {*spec.default_value};
+  if (spec.type == Type::kI64) return {std::int64_t{1}, std::int64_t{-1}};
+  if (spec.type == Type::kF64) return {1.5, -0.25, 0.0};
+  return {DType::kF32};
+}
+
+// Every combination of values, as an odometer.
+std::vector<std::map<std::string, AttributeValue>> Combinations(const KernelSpec& spec) {
+  std::vector<std::map<std::string, AttributeValue>> all(1);
+  for (const AttributeSpec& attribute : spec.attributes) {
+    std::vector<std::map<std::string, AttributeValue>> next;
+    for (const auto& so_far : all) {
+      for (const AttributeValue& value : ValuesOf(attribute)) {
+        next.push_back(so_far);
+        next.back()[attribute.name] = value;
+      }
+    }
+    all = std::move(next);
+  }
+  return all;
+}
+
+const std::vector<Shape>& Runs(std::size_t how_many_names, bool with_dims) {
+  static const std::vector<Shape> kAlone = {
+      {},     {0},     {1},       {31},        {32},      {33},    {1023},
+      {4099}, {70001}, {2, 0, 3}, {7, 11, 13}, {1, 1, 1}, {5, 64}, {2, 1, 3, 1, 2, 1, 2, 3}};
+  static const std::vector<Shape> kBatches = {{}, {3}, {1}, {2, 5}, {0}, {1, 2, 1}, {67}};
+  return with_dims || how_many_names > 1 ? kBatches : kAlone;
+}
+
+const std::vector<std::int64_t>& Sizes() {
+  static const std::vector<std::int64_t> kSizes = {1, 33, 7, 32, 0, 31, 127, 1023, 2, 64};
+  return kSizes;
+}
+
+// The i-th choice of sizes: each name steps through the list at its own pace.
+Names NamesAt(const std::vector<std::string>& dims, const std::vector<std::string>& runs,
+              std::size_t i) {
+  constexpr std::size_t kPaces[] = {1, 3, 7, 9};
+  Names names;
+  for (std::size_t d = 0; d < dims.size(); ++d) {
+    names.dims[dims[d]] = Sizes()[(i * kPaces[d % 4] + 2 * d) % Sizes().size()];
+  }
+  const auto& choices = Runs(runs.size(), !dims.empty());
+  for (std::size_t r = 0; r < runs.size(); ++r) {
+    names.runs[runs[r]] = choices[(i * kPaces[r % 4] + i / choices.size() + r) % choices.size()];
+  }
+  return names;
+}
+
+std::optional<Instance> Make(const KernelSpec& spec, DType dtype, Names names) {
+  Instance instance;
+  for (const OperandSpec& operand : spec.inputs) {
+    TensorSpec tensor{.dtype = DTypeOf(operand, dtype), .shape = {}};
+    if (!AppendShape(operand.dims, names, tensor.shape)) return std::nullopt;
+    OperandValue value{.is_list = operand.is_list, .tensors = {tensor}};
+    if (operand.is_list) value.tensors.push_back(tensor);
+    instance.inputs.push_back({operand.name, value});
+  }
+  for (const AttributeSpec& attribute : spec.attributes) {
+    instance.attributes.push_back({attribute.name, names.attributes[attribute.name]});
+  }
+  return instance;
+}
+
+// Work that a plain loop finishes in a moment.
+bool IsSmall(const Binding& binding) {
+  constexpr std::int64_t kMostTerms = 3'000'000;
+  std::int64_t elements = 0;
+  for (const auto* operands : {&binding.inputs, &binding.outputs}) {
+    for (const OperandValue& operand : *operands) {
+      for (const TensorSpec& tensor : operand.tensors) elements += Elements(tensor.shape);
+    }
+  }
+  return elements <= kMostTerms && binding.flops <= 2 * kMostTerms;
+}
+
+}  // namespace
+
+std::vector<DType> DTypesOf(const KernelSpec& spec) {
+  for (const Condition& condition : spec.conditions) {
+    if (!condition.variable.empty()) return condition.dtypes;
+  }
+  for (const OperandSpec& operand : spec.inputs) {
+    if (!ParseDType(operand.elem)) return {AllDTypes().begin(), AllDTypes().end()};
+  }
+  return {DType::kF32};
+}
+
+std::vector<Instance> InstancesOf(const KernelSpec& spec, DType dtype) {
+  constexpr std::size_t kChoices = 24;
+  std::vector<std::string> dims, runs;
+  for (const OperandSpec& operand : spec.inputs) CollectDims(operand.dims, dims, runs);
+  std::vector<Instance> instances;
+  const std::size_t choices = dims.empty() && runs.empty() ? 1 : kChoices;
+  for (const auto& attributes : Combinations(spec)) {
+    for (std::size_t i = 0; i < choices; ++i) {
+      Names names = NamesAt(dims, runs, i);
+      names.attributes = attributes;
+      const auto instance = Make(spec, dtype, std::move(names));
+      if (!instance) continue;
+      const auto binding = Bind(spec, instance->inputs, instance->attributes);
+      if (binding.ok() && IsSmall(*binding)) instances.push_back(*instance);
+    }
+  }
+  return instances;
+}
+
+std::string ToText(const Instance& instance) {
+  std::string text;
+  for (const NamedOperand& input : instance.inputs) {
+    absl::StrAppend(&text, input.name, "=", ToText(input.value.tensors[0]), " ");
+  }
+  for (const NamedAttribute& attribute : instance.attributes) {
+    absl::StrAppend(&text, attribute.name, "=", ToText(attribute.value), " ");
+  }
+  return text;
+}
+
+}  // namespace gridclock

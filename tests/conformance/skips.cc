@@ -1,0 +1,42 @@
+#include "tests/conformance/skips.h"
+
+#include <fnmatch.h>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace gridclock {
+
+const Exceptions& KnownExceptions() {
+  static const Exceptions exceptions{
+      .skipped =
+          {{"cpu/*/huge",
+            "more than 2^31 elements take 16 GiB and minutes here; the loops count in 64 bits, "
+            "and streams of that size are tested end to end"}},
+      .expected = {},
+  };
+  return exceptions;
+}
+
+bool Fits(const std::string& pattern, const std::string& name) {
+  return fnmatch(pattern.c_str(), name.c_str(), 0) == 0;
+}
+
+std::optional<std::string> ReasonFor(const std::vector<Exception>& list, const std::string& name) {
+  for (const Exception& exception : list) {
+    if (Fits(exception.pattern, name)) return exception.reason;
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> Judge(const Exceptions& exceptions, const std::string& name,
+                                 const std::vector<std::string>& problems) {
+  const auto expected = ReasonFor(exceptions.expected, name);
+  if (expected && problems.empty()) {
+    return absl::StrCat(name, " passes, but is expected to fail: ", *expected);
+  }
+  if (expected || problems.empty()) return std::nullopt;
+  return absl::StrCat(name, ": ", problems.size(), " problems, the first:\n", problems.front());
+}
+
+}  // namespace gridclock

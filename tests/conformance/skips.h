@@ -1,0 +1,34 @@
+// What a device does not run, and what it is known to fail; each with its reason.
+#ifndef GRIDCLOCK_TESTS_CONFORMANCE_SKIPS_H_
+#define GRIDCLOCK_TESTS_CONFORMANCE_SKIPS_H_
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace gridclock {
+
+// `pattern` fits names like "cpu/softmax/online/f16/plain"; "*" stands for any text.
+struct Exception {
+  std::string pattern;
+  std::string reason;
+};
+
+struct Exceptions {
+  std::vector<Exception> skipped;   // Not run.
+  std::vector<Exception> expected;  // Run, and must fail: a pass means that the line must go.
+};
+
+const Exceptions& KnownExceptions();
+
+bool Fits(const std::string& pattern, const std::string& name);
+// The reason of the first pattern that fits.
+std::optional<std::string> ReasonFor(const std::vector<Exception>& list, const std::string& name);
+
+// What a test of this name must report, given what was found. Nothing: it passes.
+std::optional<std::string> Judge(const Exceptions& exceptions, const std::string& name,
+                                 const std::vector<std::string>& problems);
+
+}  // namespace gridclock
+
+#endif  // GRIDCLOCK_TESTS_CONFORMANCE_SKIPS_H_

@@ -1,0 +1,237 @@
+// The suite must catch wrong kernels: each test below is a mistake that people make.
+#include <cmath>
+#include <cstring>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "absl/strings/str_join.h"
+#include "kernels/catalog/catalog.h"
+#include "kernels/catalog/element.h"
+#include "kernels/device/cpu/cpu_device.h"
+#include "tests/conformance/harness.h"
+#include "tests/conformance/skips.h"
+#include "tests/support/status_matchers.h"
+
+namespace gridclock {
+namespace {
+
+using testing::HasSubstr;
+
+// All problems that the suite finds with `launch` in place of the variants of catalogue kernel
+// `name`, over every dtype of `dtypes` and every kind of data.
+std::string ProblemsOf(const char* name, LaunchFn launch,
+                       std::vector<DType> dtypes = {DType::kF32}) {
+  auto device = CpuDevice::Create({.threads = 2, .level = "", .calibrate = false});
+  auto registry = Registry::Create(BuiltInKernels());
+  if (!device.ok() || !registry.ok()) return "";
+  const RegisteredKernel& kernel = *registry->Find(name);
+  const Variant wrong{.name = "wrong", .summary = "", .launch = launch};
+  std::vector<std::string> problems;
+  for (const DType dtype : dtypes) {
+    for (const Data data : {Data::kPlain, Data::kWide, Data::kSpecial, Data::kExtreme}) {
+      for (const Instance& instance : InstancesOf(kernel.spec, dtype)) {
+        for (auto& problem :
+             CheckCall(**device, kernel, wrong, instance, {.seed = 7, .data = data})) {
+          problems.push_back(std::move(problem));
+        }
+      }
+    }
+  }
+  return absl::StrJoin(problems, "\n");
+}
+
+std::int64_t Count(const Call& call) {
+  return Elements(call.OutShape(0));
+}
+
+// The right answer, on which the mistakes are built: so that what is found is the mistake.
+absl::Status RightSquare(const Call& call) {
+  for (std::int64_t i = 0; i < Count(call); ++i) {
+    call.Out<float>(0)[i] = call.In<float>(0)[i] * call.In<float>(0)[i];
+  }
+  return absl::OkStatus();
+}
+
+TEST(Suite, FindsNothingWrongWithARightKernel) {
+  EXPECT_EQ(ProblemsOf("square", RightSquare), "");
+}
+
+TEST(Suite, CatchesAMissingTail) {
+  EXPECT_THAT(ProblemsOf("square",
+                         [](const Call& call) {
+                           for (std::int64_t i = 0; i < Count(call) / 8 * 8; ++i) {
+                             call.Out<float>(0)[i] = call.In<float>(0)[i] * call.In<float>(0)[i];
+                           }
+                           return absl::OkStatus();
+                         }),
+              HasSubstr("differ"));
+}
+
+TEST(Suite, CatchesAWriteBeyondTheEnd) {
+  EXPECT_THAT(ProblemsOf("square",
+                         [](const Call& call) {
+                           call.Out<float>(0)[Count(call)] = 0;
+                           return RightSquare(call);
+                         }),
+              HasSubstr("beside an output"));
+}
+
+TEST(Suite, CatchesAWriteBeforeTheBegin) {
+  EXPECT_THAT(ProblemsOf("square",
+                         [](const Call& call) {
+                           call.Out<float>(0)[-1] = 0;
+                           return RightSquare(call);
+                         }),
+              HasSubstr("beside an output"));
+}
+
+TEST(Suite, CatchesAChangedInput) {
+  EXPECT_THAT(ProblemsOf("square",
+                         [](const Call& call) {
+                           const absl::Status status = RightSquare(call);
+                           if (Count(call) > 0) const_cast<float*>(call.In<float>(0))[0] += 1;
+                           return status;
+                         }),
+              HasSubstr("was changed"));
+}
+
+TEST(Suite, CatchesADependenceOnWhatTheOutputHeld) {
+  EXPECT_THAT(ProblemsOf("square",
+                         [](const Call& call) {
+                           std::uint32_t was = 0;
+                           if (Count(call) > 0) std::memcpy(&was, call.Out<float>(0), sizeof(was));
+                           const absl::Status status = RightSquare(call);
+                           if (was == 0xABABABAB) call.Out<float>(0)[0] *= 1.0000001F;
+                           return status;
+                         }),
+              HasSubstr("other bits"));
+}
+
+TEST(Suite, CatchesACopyThatIsTooEarlyInPlace) {
+  EXPECT_THAT(ProblemsOf("square",
+                         [](const Call& call) {
+                           // Fills the output first: over the input when both are one buffer.
+                           std::memset(call.Out<float>(0), 0,
+                                       static_cast<std::size_t>(Count(call)) * 4);
+                           return RightSquare(call);
+                         }),
+              HasSubstr("in place"));
+}
+
+TEST(Suite, CatchesBF16ThatIsCutOffInsteadOfRounded) {
+  EXPECT_THAT(
+      ProblemsOf("sum",
+                 [](const Call& call) {
+                   const std::int64_t n = call.binding->Dim("N");
+                   const std::int64_t inner = Elements(call.binding->Run("B"));
+                   for (std::int64_t i = 0; i < Count(call); ++i) {
+                     float sum = 0;
+                     const std::int64_t first = i / inner * n * inner + i % inner;
+                     for (std::int64_t k = 0; k < n; ++k) {
+                       sum = Widen(Narrow<BF16>(sum + Widen(call.In<BF16>(0)[first + k * inner])));
+                     }
+                     call.Out<BF16>(0)[i] = Narrow<BF16>(sum);
+                   }
+                   return absl::OkStatus();
+                 },
+                 {DType::kBF16}),
+      HasSubstr("differ"));
+}
+
+TEST(Suite, CatchesASumOverTheWrongAxis) {
+  EXPECT_THAT(ProblemsOf("sum",
+                         [](const Call& call) {
+                           const std::int64_t n = call.binding->Dim("N");
+                           for (std::int64_t i = 0; i < Count(call); ++i) {
+                             call.Out<float>(0)[i] = 0;
+                             for (std::int64_t k = 0; k < n; ++k) {
+                               call.Out<float>(0)[i] += call.In<float>(0)[i * n + k];
+                             }
+                           }
+                           return absl::OkStatus();
+                         }),
+              HasSubstr("differ"));
+}
+
+// Right but for what each test below changes.
+template <bool kSubtract, bool kNegativeStart>
+absl::Status SoftmaxRows(const Call& call) {
+  const std::int64_t n = call.binding->Dim("N");
+  for (std::int64_t r = 0; n > 0 && r < Count(call) / n; ++r) {
+    const float* x = call.In<float>(0) + r * n;
+    float* y = call.Out<float>(0) + r * n;
+    float largest = kNegativeStart ? -INFINITY : 0;
+    for (std::int64_t i = 0; i < n; ++i) largest = std::max(largest, x[i]);
+    if (!kSubtract) largest = 0;
+    float sum = 0;
+    for (std::int64_t i = 0; i < n; ++i) sum += std::exp(x[i] - largest);
+    for (std::int64_t i = 0; i < n; ++i) y[i] = std::exp(x[i] - largest) / sum;
+  }
+  return absl::OkStatus();
+}
+
+TEST(Suite, FindsNothingWrongWithARightSoftmax) {
+  EXPECT_EQ(ProblemsOf("softmax", SoftmaxRows<true, true>), "");
+}
+
+TEST(Suite, CatchesSoftmaxWithoutTheMaximum) {
+  EXPECT_THAT(ProblemsOf("softmax", SoftmaxRows<false, true>), HasSubstr("differ"));
+}
+
+TEST(Suite, CatchesAMaximumThatStartsAtZero) {
+  EXPECT_THAT(ProblemsOf("softmax", SoftmaxRows<true, false>), HasSubstr("differ"));
+}
+
+TEST(Suite, CatchesAMatmulThatIgnoresTheTranspose) {
+  EXPECT_THAT(
+      ProblemsOf("matmul",
+                 [](const Call& call) {
+                   const std::int64_t m = call.binding->Dim("M"), n = call.binding->Dim("N"),
+                                      k = call.binding->Dim("K");
+                   for (std::int64_t i = 0; i < Count(call); ++i) {
+                     const std::int64_t batch = i / (m * n), row = i / n % m, column = i % n;
+                     float sum = 0;
+                     for (std::int64_t t = 0; t < k; ++t) {
+                       sum += call.In<float>(0)[batch * m * k + row * k + t] *
+                              call.In<float>(1)[batch * k * n + t * n + column];
+                     }
+                     call.Out<float>(0)[i] = sum;
+                   }
+                   return absl::OkStatus();
+                 }),
+      HasSubstr("differ"));
+}
+
+TEST(Suite, CatchesAnError) {
+  EXPECT_THAT(ProblemsOf("square", [](const Call&) { return absl::InternalError("on purpose"); }),
+              HasSubstr("on purpose"));
+}
+
+TEST(Exceptions, AnExpectedFailureThatPassesIsAFailure) {
+  const Exceptions exceptions{.skipped = {}, .expected = {{"cpu/sum/*", "sums are broken"}}};
+  EXPECT_EQ(Judge(exceptions, "cpu/sum/naive/f32/plain", {"y[0] differs"}), std::nullopt);
+  EXPECT_THAT(Judge(exceptions, "cpu/sum/naive/f32/plain", {}).value_or(""),
+              HasSubstr("sums are broken"));
+  EXPECT_THAT(Judge(exceptions, "cpu/gelu/naive/f32/plain", {"y[0] differs"}).value_or(""),
+              HasSubstr("y[0] differs"));
+  EXPECT_EQ(Judge(exceptions, "cpu/gelu/naive/f32/plain", {}), std::nullopt);
+}
+
+TEST(Instances, CoverOddSizesRanksAndEmptyTensors) {
+  ASSERT_OK_AND_ASSIGN(
+      const KernelSpec square,
+      ParseKernelSpec("square x: T[*] -> y: T[*] where T in {f64, f32, f16, bf16}"));
+  EXPECT_EQ(DTypesOf(square).size(), 4U);
+  std::vector<Shape> shapes;
+  for (const Instance& instance : InstancesOf(square, DType::kF32)) {
+    shapes.push_back(instance.inputs[0].value.tensors[0].shape);
+  }
+  for (const Shape& shape : {Shape{}, Shape{0}, Shape{1}, Shape{31}, Shape{32}, Shape{33},
+                             Shape{1023}, Shape{7, 11, 13}, Shape{2, 1, 3, 1, 2, 1, 2, 3}}) {
+    EXPECT_THAT(shapes, testing::Contains(shape));
+  }
+}
+
+}  // namespace
+}  // namespace gridclock
