@@ -1,0 +1,266 @@
+#include "proto/codec/worker.h"
+
+#include <cmath>
+#include <limits>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "proto/codec/values.h"
+#include "proto/types/status_page.h"
+#include "tests/support/status_matchers.h"
+
+namespace gridclock {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+
+constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
+constexpr std::uint64_t kArena = 4096;
+
+OperandValue Floats(std::int64_t n) {
+  return {.is_list = false, .tensors = {{.dtype = DType::kF32, .shape = {n}}}};
+}
+
+Job SquareJob() {
+  Job job;
+  job.id = 42;
+  job.kernel = "square";
+  job.variant = "simd";
+  JobInput& x = job.inputs.emplace_back();
+  x.value = Floats(16);
+  x.memory = {.offset = 1024, .size = 64};
+  JobOutput& y = job.outputs.emplace_back();
+  y.name = "y";
+  y.value = Floats(16);
+  y.memory = {.offset = 2048, .size = 64};
+  job.arrived = absl::FromUnixNanos(1000);
+  job.deadline = absl::FromUnixNanos(9000);
+  job.kernel_time_limit = absl::Seconds(30);
+  return job;
+}
+
+worker::v1::Order OrderOf(const Job& job) {
+  worker::v1::Order order;
+  Encode(job, 3, &order);
+  return order;
+}
+
+Outcome SomeOutcome() {
+  Outcome outcome;
+  outcome.variant = "simd";
+  outcome.timing.emplace().samples_ns = {5};
+  outcome.timing->statistics.median = 5;
+  outcome.phases = {{.kind = PhaseKind::kFinished, .start_ns = 1500, .end_ns = 1600}};
+  outcome.flags = {Flag::kNoisy};
+  outcome.outputs.resize(1);
+  return outcome;
+}
+
+worker::v1::Done DoneOf(const Outcome& outcome) {
+  worker::v1::Done done;
+  EncodeDone(42, 3, outcome, &done);
+  return done;
+}
+
+TEST(Orders, GoThereAndBack) {
+  Job job = SquareJob();
+  job.outputs[0].sink = SinkKind::kChecksum;
+  job.outputs[0].in_place_of = 0;
+  job.attributes = {1.5};
+  job.verify = true;
+  WorkerOrder order;
+
+  ASSERT_THAT(Decode(OrderOf(job), kArena, &order), IsOk());
+
+  EXPECT_EQ(order.id, 42u);
+  EXPECT_EQ(order.generation, 3u);
+  EXPECT_EQ(order.deadline, absl::FromUnixNanos(9000));
+  EXPECT_EQ(order.kernel_time_limit, absl::Seconds(30));
+  EXPECT_EQ(order.inputs[0].memory, (MemoryRange{.offset = 1024, .size = 64}));
+  EXPECT_TRUE(order.outputs[0].checksum);
+  EXPECT_EQ(order.outputs[0].in_place_of, 0);
+  EXPECT_THAT(order.attributes, ElementsAre(AttributeValue(1.5)));
+  EXPECT_FALSE(order.measure.has_value());
+}
+
+TEST(Orders, NothingOfTheLastOrderStays) {
+  Job rich = SquareJob();
+  rich.measure.emplace();
+  rich.inputs[0].source = SourceKind::kGenerate;
+  rich.inputs[0].generator.kind = GeneratorKind::kOnes;
+  rich.outputs[0].in_place_of = 0;
+  WorkerOrder order;
+  ASSERT_THAT(Decode(OrderOf(rich), kArena, &order), IsOk());
+
+  ASSERT_THAT(Decode(OrderOf(SquareJob()), kArena, &order), IsOk());
+
+  EXPECT_FALSE(order.measure.has_value());
+  EXPECT_FALSE(order.inputs[0].generate.has_value());
+  EXPECT_FALSE(order.outputs[0].in_place_of.has_value());
+}
+
+TEST(Orders, RangesMustLieInTheArena) {
+  WorkerOrder order;
+  Job job = SquareJob();
+  job.outputs[0].memory = {.offset = kArena, .size = 64};
+  EXPECT_THAT(Decode(OrderOf(job), kArena, &order), StatusIs(kInvalid, HasSubstr("outside")));
+  job.outputs[0].memory = {.offset = std::uint64_t{0} - 64, .size = 128};
+  EXPECT_THAT(Decode(OrderOf(job), kArena, &order), StatusIs(kInvalid, HasSubstr("outside")));
+  job.outputs[0].memory = {.offset = 64, .size = ~std::uint64_t{0}};
+  EXPECT_THAT(Decode(OrderOf(job), kArena, &order), StatusIs(kInvalid, HasSubstr("outside")));
+  job.outputs[0].memory = {.offset = 4, .size = 64};
+  EXPECT_THAT(Decode(OrderOf(job), kArena, &order), StatusIs(kInvalid, HasSubstr("multiple")));
+  job.outputs[0].memory = {.offset = 64, .size = 60};
+  EXPECT_THAT(Decode(OrderOf(job), kArena, &order),
+              StatusIs(kInvalid, HasSubstr("takes 64 bytes, its memory 60")));
+}
+
+TEST(Orders, AnOutputIsInPlaceOfAnInputThatExists) {
+  WorkerOrder order;
+  worker::v1::Order wire = OrderOf(SquareJob());
+  wire.mutable_outputs(0)->set_in_place_of(2);
+  EXPECT_THAT(Decode(wire, kArena, &order), StatusIs(kInvalid, HasSubstr("input 1 of 1")));
+  wire.mutable_outputs(0)->set_in_place_of(-1);
+  EXPECT_THAT(Decode(wire, kArena, &order), StatusIs(kInvalid, HasSubstr("in place of")));
+}
+
+TEST(Hellos, GoInSeveralFramesAndComeTogether) {
+  ASSERT_OK_AND_ASSIGN(KernelSpec spec, ParseKernelSpec("square x: f32[*] -> y: f32[*]"));
+  spec.notes = std::string(10'000, 'n');
+  WorkerHello hello;
+  hello.protocol = kWorkerProtocol;
+  hello.device.name = "cpu";
+  hello.device.traits.kind = "cpu";
+  hello.device.units = 2;
+  for (int i = 0; i < 20; ++i) hello.kernels.push_back(spec);
+
+  ASSERT_OK_AND_ASSIGN(const auto frames, EncodeHello(hello));
+  HelloAssembler assembler;
+  bool complete = false;
+  for (const auto& frame : frames) {
+    EXPECT_LE(frame.ByteSizeLong(), kFrameLimit);
+    EXPECT_FALSE(complete);
+    ASSERT_OK_AND_ASSIGN(complete, assembler.Add(frame.hello()));
+  }
+
+  EXPECT_GE(frames.size(), 4u);
+  EXPECT_TRUE(complete);
+  EXPECT_EQ(assembler.hello().kernels, hello.kernels);
+  EXPECT_THAT(assembler.Add(frames[0].hello()), StatusIs(kInvalid, HasSubstr("had ended")));
+}
+
+TEST(Hellos, OfAnotherProtocolAreRefused) {
+  worker::v1::Hello hello;
+  hello.set_protocol(99);
+  EXPECT_THAT(HelloAssembler().Add(hello), StatusIs(kInvalid, HasSubstr("protocol 99; want 1")));
+}
+
+TEST(Hellos, WithImpossibleFactsAreRefused) {
+  worker::v1::Hello hello;
+  hello.set_protocol(kWorkerProtocol);
+  hello.set_role(worker::v1::TRUSTED);
+  EXPECT_THAT(HelloAssembler().Add(hello), StatusIs(kInvalid, HasSubstr("must name its device")));
+  hello.mutable_device()->set_name("cpu");
+  hello.mutable_device()->set_kind("cpu");
+  hello.mutable_device()->set_units(1);
+  hello.mutable_device()->set_launch_floor_ns(std::numeric_limits<double>::infinity());
+  EXPECT_THAT(HelloAssembler().Add(hello), StatusIs(kInvalid, HasSubstr("not finite")));
+}
+
+TEST(Reports, ASingleLaunchCarriesItsSample) {
+  ASSERT_OK_AND_ASSIGN(const Outcome outcome, Decode(DoneOf(SomeOutcome()), SquareJob(), {}));
+
+  EXPECT_THAT(outcome.timing->samples_ns, ElementsAre(5));
+  EXPECT_EQ(outcome.phases[0],
+            (Phase{.kind = PhaseKind::kFinished, .start_ns = 500, .end_ns = 600}));
+  EXPECT_THAT(outcome.flags, ElementsAre(Flag::kNoisy));
+}
+
+TEST(Reports, SamplesOfAMeasurementCameAhead) {
+  Job job = SquareJob();
+  job.measure.emplace();
+  Outcome outcome = SomeOutcome();
+  outcome.timing->stop = StopReason::kInterval;
+  outcome.timing->samples_ns = {1, 2, 3};
+
+  const worker::v1::Done done = DoneOf(outcome);
+  EXPECT_EQ(done.timing().samples_ns_size(), 0);
+  ASSERT_OK_AND_ASSIGN(const Outcome back, Decode(done, job, {1, 2, 3}));
+
+  EXPECT_THAT(back.timing->samples_ns, ElementsAre(1, 2, 3));
+  EXPECT_THAT(Decode(done, job, {}), StatusIs(kInvalid, HasSubstr("without a sample")));
+}
+
+TEST(Reports, ThatContradictTheOrderAreRefused) {
+  const Job job = SquareJob();
+  const auto refuse = [&](auto spoil, absl::string_view why) {
+    worker::v1::Done done = DoneOf(SomeOutcome());
+    spoil(done);
+    EXPECT_THAT(Decode(done, job, {}), StatusIs(kInvalid, HasSubstr(std::string(why))));
+  };
+  refuse([](auto& d) { d.set_variant("other"); }, "ran variant 'other', ordered 'simd'");
+  refuse([](auto& d) { d.add_checksums(1); }, "2 outputs reported, 1 ordered");
+  refuse([](auto& d) { d.clear_checksums(); }, "0 outputs reported");
+  refuse([](auto& d) { d.mutable_timing()->set_samples_ns(0, std::nan("")); }, "not a time");
+  refuse([](auto& d) { d.mutable_timing()->add_samples_ns(1); }, "more samples");
+  refuse([](auto& d) { d.mutable_timing()->set_roofline_ns(-1); }, "not a time");
+  refuse([](auto& d) { d.mutable_timing()->set_warmups(-1); }, "not a time");
+  refuse([](auto& d) { d.mutable_timing()->set_method(static_cast<v1::Method>(9)); }, "unknown");
+  refuse([](auto& d) { d.mutable_phases(0)->set_start_ns(1); }, "cannot be");
+  refuse([](auto& d) { d.mutable_phases(0)->set_end_ns(1400); }, "cannot be");
+  refuse([](auto& d) { d.mutable_verification()->set_mismatches(1); }, "contradict");
+  refuse(
+      [](auto& d) {
+        for (int i = 0; i < 300; ++i) d.add_device_kernels();
+      },
+      "too many device kernels");
+}
+
+TEST(Reports, FailuresKeepTheirReasonAndWhatWasMeasured) {
+  const Outcome partial = SomeOutcome();
+  worker::v1::Failed failed;
+  EncodeFailed(42, 3, WithReason(absl::DeadlineExceededError("too long"), "KERNEL_TIME_LIMIT"),
+               false, &partial, &failed);
+
+  ASSERT_OK_AND_ASSIGN(const WorkerFailure failure, Decode(failed, SquareJob(), {}));
+
+  EXPECT_THAT(failure.status, StatusIs(absl::StatusCode::kDeadlineExceeded, "too long"));
+  EXPECT_THAT(failure.status, ReasonIs("KERNEL_TIME_LIMIT"));
+  EXPECT_EQ(failure.partial->timing->statistics.median, 5);
+}
+
+TEST(Reports, AFailureHasACode) {
+  worker::v1::Failed failed;
+  EXPECT_THAT(Decode(failed, SquareJob(), {}), StatusIs(kInvalid, HasSubstr("code 0")));
+  failed.set_code(17);
+  EXPECT_THAT(Decode(failed, SquareJob(), {}), StatusIs(kInvalid, HasSubstr("code 17")));
+}
+
+TEST(SampleBuffer, PutsFramesTogether) {
+  Job job = SquareJob();
+  job.measure.emplace().max_samples = 4;
+  SampleBuffer buffer;
+  worker::v1::ToServer frame;
+  EncodeSamples(42, 0, std::vector<double>{1, 2}, false, &frame);
+  ASSERT_THAT(buffer.Add(frame.samples(), job), IsOk());
+  EncodeSamples(42, 0, std::vector<double>{9, 9, 9}, true, &frame);
+  ASSERT_THAT(buffer.Add(frame.samples(), job), IsOk());
+  EncodeSamples(42, 2, std::vector<double>{3}, false, &frame);
+  ASSERT_THAT(buffer.Add(frame.samples(), job), IsOk());
+
+  EXPECT_THAT(std::vector<double>(buffer.samples().begin(), buffer.samples().end()),
+              ElementsAre(1, 2, 3));
+
+  EXPECT_THAT(buffer.Add(frame.samples(), job),
+              StatusIs(kInvalid, HasSubstr("begin at 2; want 3")));
+  EncodeSamples(42, 3, std::vector<double>{4, 5}, false, &frame);
+  EXPECT_THAT(buffer.Add(frame.samples(), job), StatusIs(kInvalid, HasSubstr("the 4 samples")));
+  EncodeSamples(42, 3, std::vector<double>{-1}, false, &frame);
+  EXPECT_THAT(buffer.Add(frame.samples(), job), StatusIs(kInvalid, HasSubstr("not a time")));
+}
+
+}  // namespace
+}  // namespace gridclock

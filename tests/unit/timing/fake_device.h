@@ -1,0 +1,67 @@
+// A device that does nothing but take the time it is told to, on a clock that stands still
+// otherwise. Keeps a list of what was asked of it.
+#ifndef GRIDCLOCK_TESTS_UNIT_TIMING_FAKE_DEVICE_H_
+#define GRIDCLOCK_TESTS_UNIT_TIMING_FAKE_DEVICE_H_
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "kernels/device/device.h"
+#include "tests/support/fake_clock.h"
+
+namespace gridclock {
+
+class FakeDevice final : public Device {
+ public:
+  explicit FakeDevice(FakeClock& clock) : clock_(clock) {}
+
+  DeviceInfo facts;
+  std::vector<Method> known = {Method::kIsolated, Method::kHostSync, Method::kEventPair};
+  Conditions conditions;
+  Roofline roofline;
+  // How long launch number i (from 0) takes by a method.
+  std::function<double(std::int64_t i, Method method)> duration_ns = [](auto, auto) { return 1e6; };
+  std::vector<Method> launches;
+  std::vector<L2State> prepared;
+
+  const DeviceInfo& info() const override { return facts; }
+  absl::StatusOr<std::unique_ptr<DeviceBuffer>> Allocate(std::uint64_t) override {
+    return absl::UnimplementedError("not asked for");
+  }
+  bool uses_host_memory() const override { return true; }
+  absl::Status CopyIn(void*, std::span<const std::byte>) override { return absl::OkStatus(); }
+  absl::Status CopyOut(std::span<std::byte>, const void*) override { return absl::OkStatus(); }
+  absl::Status Copy(void*, const void*, std::uint64_t) override { return absl::OkStatus(); }
+  absl::Status Fill(void*, std::byte, std::uint64_t) override { return absl::OkStatus(); }
+  absl::Status Synchronize() override { return absl::OkStatus(); }
+  Threads* threads() override { return nullptr; }
+  void* stream() override { return nullptr; }
+  std::span<const Method> methods() const override { return known; }
+  absl::StatusOr<TimedLaunch> Time(Method method,
+                                   absl::FunctionRef<absl::Status()> launch) override {
+    const double ns = duration_ns(static_cast<std::int64_t>(launches.size()), method);
+    launches.push_back(method);
+    TimedLaunch timed;
+    timed.host_start_ns = absl::ToUnixNanos(clock_.Now());
+    const absl::Status status = launch();
+    if (!status.ok()) return status;
+    clock_.Advance(absl::Nanoseconds(ns));
+    timed.host_end_ns = absl::ToUnixNanos(clock_.Now());
+    timed.duration_ns = ns;
+    return timed;
+  }
+  absl::Status PrepareCache(L2State state) override {
+    prepared.push_back(state);
+    return absl::OkStatus();
+  }
+  Conditions Observe() override { return conditions; }
+  Roofline RooflineOf(std::int64_t, std::int64_t, L2State) const override { return roofline; }
+
+ private:
+  FakeClock& clock_;
+};
+
+}  // namespace gridclock
+
+#endif  // GRIDCLOCK_TESTS_UNIT_TIMING_FAKE_DEVICE_H_

@@ -1,0 +1,310 @@
+#include "kernels/timing/measure.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/support/status_matchers.h"
+#include "tests/unit/timing/fake_device.h"
+
+namespace gridclock {
+namespace {
+
+using ::testing::Contains;
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::SizeIs;
+
+class MeasureTest : public ::testing::Test {
+ protected:
+  absl::StatusOr<Measurement> Go(const MeasureOptions& options) {
+    return Measure(device_, options,
+                   {.launch = [this] { return launch_; },
+                    .prepare =
+                        [this] {
+                          ++prepares_;
+                          return absl::OkStatus();
+                        },
+                    .bytes = 1000,
+                    .flops = 10},
+                   {.clock = clock_,
+                    .deadline = deadline_,
+                    .kernel_time_limit = kernel_time_limit_,
+                    .cancelled = [this] { return clock_.Now() >= cancelled_at_; },
+                    .on_samples =
+                        [this](std::int64_t first, std::span<const double> samples, bool warmup) {
+                          auto& list = warmup ? live_warmups_ : live_;
+                          EXPECT_EQ(first, static_cast<std::int64_t>(list.size()));
+                          list.insert(list.end(), samples.begin(), samples.end());
+                          batches_ += warmup ? 0 : 1;
+                        }});
+  }
+
+  FakeClock clock_;
+  FakeDevice device_{clock_};
+  absl::Status launch_;
+  absl::Time deadline_ = absl::InfiniteFuture();
+  absl::Time cancelled_at_ = absl::InfiniteFuture();
+  absl::Duration kernel_time_limit_ = absl::InfiniteDuration();
+  int prepares_ = 0, batches_ = 0;
+  std::vector<double> live_, live_warmups_;
+};
+
+TEST_F(MeasureTest, StopsWhenTheIntervalIsNarrow) {
+  ASSERT_OK_AND_ASSIGN(const Measurement m, Go({}));
+
+  EXPECT_EQ(m.timing.stop, StopReason::kInterval);
+  EXPECT_THAT(m.timing.samples_ns, SizeIs(10));
+  EXPECT_THAT(m.timing.samples_ns, Each(1e6));
+  EXPECT_EQ(m.timing.statistics.median, 1e6);
+  EXPECT_THAT(m.flags, IsEmpty());
+  EXPECT_THAT(m.interruption, IsOk());
+}
+
+TEST_F(MeasureTest, WarmsUpForThreeFlatWindowsOfTwentyMilliseconds) {
+  ASSERT_OK_AND_ASSIGN(const Measurement m, Go({}));
+
+  EXPECT_TRUE(m.timing.warmup_flat);
+  EXPECT_EQ(m.timing.warmups, 60);
+  EXPECT_EQ(m.launches, 70);
+  EXPECT_THAT(live_warmups_, ElementsAre(1e6, 1e6, 1e6));
+}
+
+TEST_F(MeasureTest, WarmsUpLongerWhileTimesFall) {
+  // The first 40 launches are slow: their two windows do not count.
+  device_.duration_ns = [](std::int64_t i, Method) { return i < 40 ? 2e6 : 1e6; };
+
+  ASSERT_OK_AND_ASSIGN(const Measurement m, Go({}));
+
+  EXPECT_TRUE(m.timing.warmup_flat);
+  EXPECT_EQ(m.timing.warmups, 40 + 60);
+  EXPECT_THAT(m.timing.samples_ns, Each(1e6));
+}
+
+TEST_F(MeasureTest, GivesUpWarmingUpAtTheLimit) {
+  // Every window is 2 % slower than the one before.
+  device_.duration_ns = [](std::int64_t i, Method) { return 20e6 * (1 + 0.02 * i); };
+
+  ASSERT_OK_AND_ASSIGN(const Measurement m,
+                       Go({.warmup_limit = absl::Milliseconds(100), .schedule = {}}));
+
+  EXPECT_FALSE(m.timing.warmup_flat);
+  EXPECT_EQ(m.timing.warmups, 5);
+}
+
+TEST_F(MeasureTest, DoesNotWarmUpWithoutTime) {
+  ASSERT_OK_AND_ASSIGN(const Measurement m,
+                       Go({.warmup_limit = absl::ZeroDuration(), .schedule = {}}));
+
+  EXPECT_EQ(m.timing.warmups, 0);
+  EXPECT_FALSE(m.timing.warmup_flat);
+  EXPECT_EQ(m.launches, 10);
+}
+
+TEST_F(MeasureTest, StopsAtTheSampleLimitAndIsNoisy) {
+  device_.duration_ns = [](std::int64_t i, Method) { return i % 2 == 0 ? 1e6 : 2e6; };
+
+  ASSERT_OK_AND_ASSIGN(const Measurement m, Go({.max_samples = 50, .schedule = {}}));
+
+  EXPECT_EQ(m.timing.stop, StopReason::kMaxSamples);
+  EXPECT_THAT(m.timing.samples_ns, SizeIs(50));
+  EXPECT_THAT(m.flags, ElementsAre(Flag::kNoisy));
+}
+
+TEST_F(MeasureTest, StopsAtTheBudget) {
+  device_.duration_ns = [](std::int64_t i, Method) { return i % 2 == 0 ? 1e6 : 2e6; };
+
+  ASSERT_OK_AND_ASSIGN(const Measurement m, Go({.budget = absl::Milliseconds(30), .schedule = {}}));
+
+  EXPECT_EQ(m.timing.stop, StopReason::kBudget);
+  EXPECT_THAT(m.timing.samples_ns, SizeIs(20));
+  EXPECT_THAT(m.flags, ElementsAre(Flag::kNoisy));
+}
+
+TEST_F(MeasureTest, IsNeverEmpty) {
+  device_.duration_ns = [](auto, auto) { return 5e9; };
+
+  ASSERT_OK_AND_ASSIGN(const Measurement m, Go({.budget = absl::Milliseconds(1), .schedule = {}}));
+
+  EXPECT_THAT(m.timing.samples_ns, ElementsAre(5e9));
+  EXPECT_EQ(m.timing.statistics.ci_low, std::nullopt);
+  EXPECT_THAT(m.flags, ElementsAre(Flag::kNoisy));
+}
+
+TEST_F(MeasureTest, FollowsASchedule) {
+  ASSERT_OK_AND_ASSIGN(
+      const Measurement m,
+      Go({.schedule = Schedule{.wait = 1, .warmup = 2, .active = 3, .repeat = 4}}));
+
+  EXPECT_EQ(m.timing.stop, StopReason::kSchedule);
+  EXPECT_THAT(m.timing.samples_ns, SizeIs(12));
+  EXPECT_EQ(m.timing.warmups, 12);
+  EXPECT_EQ(m.launches, 24);
+}
+
+TEST_F(MeasureTest, CancelEndsItWithTheSamplesSoFar) {
+  cancelled_at_ = clock_.Now() + absl::Milliseconds(65);
+
+  ASSERT_OK_AND_ASSIGN(const Measurement m, Go({}));
+
+  EXPECT_THAT(m.interruption, StatusIs(absl::StatusCode::kCancelled, HasSubstr("cancelled")));
+  EXPECT_EQ(m.timing.stop, StopReason::kInterrupted);
+  EXPECT_THAT(m.timing.samples_ns, SizeIs(5));
+  EXPECT_THAT(m.flags, ElementsAre(Flag::kNoisy, Flag::kInterrupted));
+  EXPECT_THAT(live_, SizeIs(5));
+}
+
+TEST_F(MeasureTest, CancelWhileWarmingUpStillGivesASample) {
+  cancelled_at_ = clock_.Now();
+
+  ASSERT_OK_AND_ASSIGN(const Measurement m, Go({}));
+
+  EXPECT_THAT(m.interruption, StatusIs(absl::StatusCode::kCancelled, HasSubstr("cancelled")));
+  EXPECT_THAT(m.timing.samples_ns, SizeIs(1));
+}
+
+TEST_F(MeasureTest, TheDeadlineEndsIt) {
+  deadline_ = clock_.Now() + absl::Milliseconds(63);
+
+  ASSERT_OK_AND_ASSIGN(const Measurement m, Go({}));
+
+  EXPECT_THAT(m.interruption, StatusIs(absl::StatusCode::kDeadlineExceeded, HasSubstr("deadline")));
+  EXPECT_THAT(m.timing.samples_ns, SizeIs(3));
+  EXPECT_THAT(m.flags, Contains(Flag::kInterrupted));
+}
+
+TEST_F(MeasureTest, TheKernelTimeLimitCountsAllLaunchesWarmUpIncluded) {
+  kernel_time_limit_ = absl::Milliseconds(64);
+
+  ASSERT_OK_AND_ASSIGN(const Measurement m, Go({}));
+
+  EXPECT_THAT(m.interruption, ReasonIs("KERNEL_TIME_LIMIT"));
+  EXPECT_EQ(m.launches, 64);
+  EXPECT_THAT(m.timing.samples_ns, SizeIs(4));
+}
+
+TEST_F(MeasureTest, PreparesBeforeEveryLaunch) {
+  ASSERT_OK_AND_ASSIGN(const Measurement m, Go({.l2 = L2State::kColdClean, .schedule = {}}));
+
+  EXPECT_EQ(prepares_, m.launches);
+  EXPECT_THAT(device_.prepared, SizeIs(m.launches));
+  EXPECT_THAT(device_.prepared, Each(L2State::kColdClean));
+  EXPECT_EQ(m.timing.l2, L2State::kColdClean);
+}
+
+TEST_F(MeasureTest, SendsSamplesAboutEveryFiftyMilliseconds) {
+  device_.duration_ns = [](std::int64_t i, Method) { return i % 2 == 0 ? 9e6 : 11e6; };
+
+  ASSERT_OK_AND_ASSIGN(const Measurement m, Go({.max_samples = 20, .schedule = {}}));
+
+  EXPECT_EQ(live_, m.timing.samples_ns);
+  EXPECT_GE(batches_, 4);
+  EXPECT_LE(batches_, 5);
+}
+
+TEST_F(MeasureTest, FasterThanPhysicsIsImpossible) {
+  device_.roofline = {.ns = 2e6, .basis = "bytes over 1 GB/s"};
+
+  ASSERT_OK_AND_ASSIGN(const Measurement m, Go({}));
+
+  EXPECT_THAT(m.flags, ElementsAre(Flag::kImpossible));
+  EXPECT_EQ(m.timing.roofline_ns, 2e6);
+  EXPECT_EQ(m.timing.roofline_basis, "bytes over 1 GB/s");
+}
+
+TEST_F(MeasureTest, TellsTheDevicesConditions) {
+  device_.conditions = {.clock_hz = 1e9, .throttled = true, .shared = true};
+
+  ASSERT_OK_AND_ASSIGN(const Measurement m, Go({}));
+
+  EXPECT_THAT(m.flags, ElementsAre(Flag::kThrottled, Flag::kSharedDevice));
+}
+
+TEST_F(MeasureTest, TwoMethodsThatDisagreeAreSuspect) {
+  device_.known = {Method::kIsolated, Method::kDeviceTime};
+  device_.facts.launch_floor_ns = 2'000;
+  // Less the floor 1,098 us; the device says 1,000 us, and 3 % of it are allowed.
+  device_.duration_ns = [](std::int64_t, Method method) {
+    return method == Method::kIsolated ? 1'100'000.0 : 1'000'000.0;
+  };
+
+  ASSERT_OK_AND_ASSIGN(const Measurement m, Go({}));
+
+  EXPECT_THAT(m.flags, ElementsAre(Flag::kSuspect));
+  EXPECT_THAT(m.timing.samples_ns, Each(1'100'000.0));
+}
+
+TEST_F(MeasureTest, TwoMethodsThatAgreeAreNot) {
+  device_.known = {Method::kIsolated, Method::kDeviceTime};
+  device_.facts.launch_floor_ns = 2'000;
+  device_.duration_ns = [](std::int64_t, Method method) {
+    return method == Method::kIsolated ? 12'400.0 : 10'000.0;
+  };
+
+  ASSERT_OK_AND_ASSIGN(const Measurement m, Go({.method = Method::kDeviceTime, .schedule = {}}));
+
+  EXPECT_THAT(m.flags, Not(Contains(Flag::kSuspect)));
+  EXPECT_THAT(m.timing.samples_ns, Each(10'000.0));
+}
+
+TEST_F(MeasureTest, TheFloorIsThatOfTheIsolatedMethodAlone) {
+  device_.facts.launch_floor_ns = 40;
+
+  ASSERT_OK_AND_ASSIGN(const Measurement isolated, Go({}));
+  ASSERT_OK_AND_ASSIGN(const Measurement pair, Go({.method = Method::kEventPair, .schedule = {}}));
+
+  EXPECT_EQ(isolated.timing.method_floor_ns, 40);
+  EXPECT_EQ(pair.timing.method_floor_ns, 0);
+}
+
+TEST_F(MeasureTest, HostSyncTeachesWhatTheFirstCallCosts) {
+  device_.duration_ns = [](std::int64_t i, Method) { return i == 0 ? 9e6 : 1e6; };
+  live_warmups_.clear();
+
+  ASSERT_OK_AND_ASSIGN(const Measurement m, Go({.method = Method::kHostSync, .schedule = {}}));
+
+  EXPECT_EQ(m.timing.warmups, 0);
+  EXPECT_EQ(m.timing.samples_ns[0], 9e6);
+  EXPECT_THAT(m.flags, Contains(Flag::kTeachingMethod));
+}
+
+TEST_F(MeasureTest, EventPairTeachesFiveWarmUps) {
+  ASSERT_OK_AND_ASSIGN(const Measurement m, Go({.method = Method::kEventPair, .schedule = {}}));
+
+  EXPECT_EQ(m.timing.warmups, 5);
+  EXPECT_FALSE(m.timing.warmup_flat);
+  EXPECT_THAT(device_.launches, Each(Method::kEventPair));
+  EXPECT_THAT(m.flags, ElementsAre(Flag::kTeachingMethod));
+}
+
+TEST_F(MeasureTest, RefusesAMethodThatTheDeviceDoesNotHave) {
+  device_.facts.name = "cpu";
+
+  EXPECT_THAT(Go({.method = Method::kDeviceTime, .schedule = {}}),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("device 'cpu'")));
+  EXPECT_THAT(device_.launches, IsEmpty());
+}
+
+TEST_F(MeasureTest, ALaunchThatFailsEndsIt) {
+  launch_ = absl::ResourceExhaustedError("no memory");
+
+  EXPECT_THAT(Go({}), StatusIs(absl::StatusCode::kResourceExhausted, "no memory"));
+}
+
+TEST_F(MeasureTest, OneLaunchIsOneSampleWithoutAnInterval) {
+  ASSERT_OK_AND_ASSIGN(const Measurement m,
+                       LaunchOnce(device_, {.launch = [] { return absl::OkStatus(); },
+                                            .prepare = [] { return absl::OkStatus(); }}));
+
+  EXPECT_EQ(m.timing.stop, StopReason::kSingleLaunch);
+  EXPECT_THAT(m.timing.samples_ns, ElementsAre(1e6));
+  EXPECT_EQ(m.timing.statistics.median, 1e6);
+  EXPECT_EQ(m.timing.statistics.ci_low, std::nullopt);
+  EXPECT_EQ(m.launches, 1);
+  EXPECT_THAT(m.flags, IsEmpty());
+}
+
+}  // namespace
+}  // namespace gridclock

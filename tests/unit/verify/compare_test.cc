@@ -1,0 +1,86 @@
+#include <cmath>
+#include <limits>
+
+#include <gtest/gtest.h>
+
+#include "kernels/verify/verify.h"
+
+namespace gridclock {
+namespace {
+
+constexpr double kInf = std::numeric_limits<double>::infinity();
+const double kNan = std::nan("");
+
+Comparison CompareF32(double got, double want) {
+  return Compare(got, want, want, DType::kF32, ToleranceFor(DType::kF32, 1));
+}
+
+TEST(ToleranceFor, FollowsFromDtypeAndAccumulation) {
+  EXPECT_EQ(ToleranceFor(DType::kF32, 1).rounding, 0x1p-23);
+  EXPECT_EQ(ToleranceFor(DType::kF32, 1).accumulation, 20 * 0x1p-24);
+  EXPECT_EQ(ToleranceFor(DType::kF32, 1000).accumulation, 4016 * 0x1p-24);
+  EXPECT_EQ(ToleranceFor(DType::kF64, 1).accumulation, 20 * 0x1p-53);
+  EXPECT_EQ(ToleranceFor(DType::kBF16, 1).rounding, 0x1p-7);
+  EXPECT_EQ(ToleranceFor(DType::kBF16, 1).accumulation, 20 * 0x1p-24);
+}
+
+TEST(ToleranceFor, IntegersMustBeExact) {
+  const Tolerance exact = ToleranceFor(DType::kI32, 1000);
+  EXPECT_EQ(exact.rounding + exact.accumulation + exact.absolute, 0);
+  EXPECT_TRUE(Compare(5, 5, 5, DType::kI32, exact).ok());
+  EXPECT_FALSE(Compare(5, 6, 6, DType::kI32, exact).ok());
+  EXPECT_FALSE(Compare(0, 1, 1, DType::kBool, ToleranceFor(DType::kBool, 1)).ok());
+}
+
+TEST(Compare, WithinAndBeyondTheTolerance) {
+  EXPECT_EQ(CompareF32(2, 2).error, 0);
+  EXPECT_TRUE(CompareF32(1 + 0x1p-22, 1).ok());
+  EXPECT_FALSE(CompareF32(1 + 0x1p-18, 1).ok());
+  EXPECT_FALSE(CompareF32(-1, 1).ok());
+}
+
+TEST(Compare, AnErrorOfOneIsTheToleranceItself) {
+  const Comparison comparison = CompareF32(1 + 0x1p-20, 1);
+  EXPECT_NEAR(comparison.error, 0x1p-20 / comparison.tolerance, 1e-12);
+}
+
+TEST(Compare, ZeroIsNotASmallNumber) {
+  EXPECT_FALSE(CompareF32(0, 1e-20).ok());
+  EXPECT_FALSE(Compare(0, 1e-5, 1e-5, DType::kF16, ToleranceFor(DType::kF16, 1)).ok());
+  // Below the normal numbers a flush to zero is legal.
+  EXPECT_TRUE(CompareF32(0, 1e-39).ok());
+}
+
+TEST(Compare, NanEqualsNanAlone) {
+  EXPECT_TRUE(CompareF32(kNan, kNan).ok());
+  EXPECT_EQ(CompareF32(1, kNan).error, kInf);
+  EXPECT_EQ(CompareF32(kNan, 1).error, kInf);
+  EXPECT_EQ(CompareF32(kNan, kInf).error, kInf);
+}
+
+TEST(Compare, InfinityEqualsTheSameInfinity) {
+  EXPECT_TRUE(CompareF32(kInf, kInf).ok());
+  EXPECT_FALSE(CompareF32(-kInf, kInf).ok());
+  EXPECT_FALSE(CompareF32(kInf, 1).ok());
+  EXPECT_FALSE(CompareF32(1, kInf).ok());
+}
+
+TEST(Compare, WhatIsTooLargeForTheTypeMayOverflow) {
+  EXPECT_TRUE(CompareF32(kInf, 1e39).ok());
+  EXPECT_FALSE(CompareF32(-kInf, 1e39).ok());
+  EXPECT_FALSE(CompareF32(kInf, 1e38).ok());
+  const Tolerance f16 = ToleranceFor(DType::kF16, 1);
+  EXPECT_TRUE(Compare(kInf, 65520, 65520, DType::kF16, f16).ok());
+  EXPECT_TRUE(Compare(65504, 65520, 65520, DType::kF16, f16).ok());
+  EXPECT_TRUE(Compare(448, 1000, 1000, DType::kF8E4M3, ToleranceFor(DType::kF8E4M3, 1)).ok());
+}
+
+TEST(Compare, CancelledSumsAreHeldAgainstTheirTerms) {
+  const Tolerance tolerance = ToleranceFor(DType::kF32, 100);
+  // The terms add up to 1e6 in magnitude and to almost nothing in sum.
+  EXPECT_TRUE(Compare(1e-3, 0, 1e6, DType::kF32, tolerance).ok());
+  EXPECT_FALSE(Compare(1e-3, 0, 1, DType::kF32, tolerance).ok());
+}
+
+}  // namespace
+}  // namespace gridclock

@@ -1,0 +1,152 @@
+#include "kernels/verify/verify.h"
+
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/support/status_matchers.h"
+
+namespace gridclock {
+namespace {
+
+using ::testing::HasSubstr;
+
+// Parts of the grain, one after the other.
+class OneThread final : public Threads {
+ public:
+  int count() const override { return 1; }
+  void ParallelFor(std::int64_t n, std::int64_t grain,
+                   absl::FunctionRef<void(std::int64_t, std::int64_t)> body) override {
+    for (std::int64_t begin = 0; begin < n; begin += grain) {
+      body(begin, std::min(n, begin + grain));
+    }
+  }
+};
+
+// y = 2x, one element a unit.
+KernelDef Doubling() {
+  KernelDef def;
+  def.reference.units = [](const Binding& binding) {
+    return Elements(binding.outputs[0].tensors[0].shape);
+  };
+  def.reference.unit_elements = [](const Binding&) -> std::int64_t { return 1; };
+  def.reference.accumulation = [](const Binding&) -> std::int64_t { return 1; };
+  def.reference.compute =
+      [](const Binding&, absl::FunctionRef<double(std::size_t, std::int64_t)> in, std::int64_t unit,
+         std::size_t, std::span<double> result) { result[0] = 2 * in(0, unit); };
+  return def;
+}
+
+class VerifyTest : public ::testing::Test {
+ protected:
+  explicit VerifyTest(std::int64_t n = 1000) : x_(n), y_(n) {
+    spec_.name = "double";
+    spec_.inputs.resize(1);
+    spec_.inputs[0].name = "x";
+    spec_.outputs.resize(1);
+    spec_.outputs[0].name = "y";
+    const OperandValue value{.is_list = false, .tensors = {{.dtype = DType::kF32, .shape = {n}}}};
+    binding_.spec = &spec_;
+    binding_.inputs = {value};
+    binding_.outputs = {value};
+    for (std::int64_t i = 0; i < n; ++i) {
+      x_[i] = static_cast<float>(i) - 500;
+      y_[i] = 2 * x_[i];
+    }
+    in_ = {{&binding_.inputs[0], {x_.data()}}};
+    out_ = {{&binding_.outputs[0], {y_.data()}}};
+  }
+
+  OneThread threads_;
+  KernelSpec spec_;
+  Binding binding_;
+  std::vector<float> x_, y_;
+  std::vector<OperandView> in_, out_;
+};
+
+TEST_F(VerifyTest, RightResultsPass) {
+  ASSERT_OK_AND_ASSIGN(const Verification v, Verify(Doubling(), binding_, in_, out_, threads_));
+
+  EXPECT_EQ(v.checked, 1000);
+  EXPECT_EQ(v.total, 1000);
+  EXPECT_EQ(v.mismatches, 0);
+  EXPECT_EQ(v.max_error, 0);
+  EXPECT_EQ(v.first_mismatch, "");
+}
+
+TEST_F(VerifyTest, NamesTheFirstMismatch) {
+  y_[700] = 1;
+  y_[503] = 0.5;
+
+  ASSERT_OK_AND_ASSIGN(const Verification v, Verify(Doubling(), binding_, in_, out_, threads_));
+
+  EXPECT_EQ(v.mismatches, 2);
+  EXPECT_GT(v.max_error, 1000);
+  EXPECT_THAT(v.first_mismatch, HasSubstr("y[503]: want 6, got 0.5, tolerance"));
+}
+
+TEST_F(VerifyTest, ChecksARandomSubsetAboveTheBudget) {
+  const VerifyOptions options{.most_terms = 100, .seed = 1};
+
+  ASSERT_OK_AND_ASSIGN(const Verification v,
+                       Verify(Doubling(), binding_, in_, out_, threads_, options));
+
+  EXPECT_EQ(v.checked, 100);
+  EXPECT_EQ(v.total, 1000);
+}
+
+TEST_F(VerifyTest, TheSubsetDependsOnTheSeedAndReachesEveryElement) {
+  y_[777] = 1;
+  int found = 0;
+  for (std::uint64_t seed = 0; seed < 100; ++seed) {
+    ASSERT_OK_AND_ASSIGN(const Verification v, Verify(Doubling(), binding_, in_, out_, threads_,
+                                                      {.most_terms = 100, .seed = seed}));
+    found += v.mismatches == 1 ? 1 : 0;
+  }
+  EXPECT_GT(found, 2);
+  EXPECT_LT(found, 30);
+}
+
+TEST_F(VerifyTest, KernelsWithoutAReferenceCannotBeVerified) {
+  EXPECT_FALSE(CanVerify(KernelDef{}));
+  EXPECT_THAT(Verify(KernelDef{}, binding_, in_, out_, threads_),
+              StatusIs(absl::StatusCode::kUnimplemented, HasSubstr("'double' has no reference")));
+}
+
+TEST_F(VerifyTest, ListsAreOneRunOfElements) {
+  const OperandValue list{.is_list = true,
+                          .tensors = {{.dtype = DType::kF32, .shape = {3}},
+                                      {.dtype = DType::kF32, .shape = {0}},
+                                      {.dtype = DType::kF32, .shape = {2}}}};
+  binding_.inputs = {list};
+  binding_.outputs = {list};
+  in_ = {{&binding_.inputs[0], {&x_[0], nullptr, &x_[10]}}};
+  out_ = {{&binding_.outputs[0], {&y_[0], nullptr, &y_[10]}}};
+  y_[11] = 7;
+  KernelDef def = Doubling();
+  def.reference.units = [](const Binding&) -> std::int64_t { return 5; };
+
+  ASSERT_OK_AND_ASSIGN(const Verification v, Verify(def, binding_, in_, out_, threads_));
+
+  EXPECT_EQ(v.checked, 5);
+  EXPECT_EQ(v.mismatches, 1);
+  EXPECT_THAT(v.first_mismatch, HasSubstr("y[4]: want -978, got 7"));
+}
+
+TEST(GenerateOperand, MakesTheSameBytesAsOneThread) {
+  OneThread threads;
+  const std::int64_t n = 200'001;
+  const OperandValue value{.is_list = false, .tensors = {{.dtype = DType::kF32, .shape = {n}}}};
+  std::vector<float> parallel(n), plain(n);
+  const Generator generator{.kind = GeneratorKind::kRandn, .seed = 9};
+
+  GenerateOperand(generator, {&value, {parallel.data()}}, threads);
+  Generate(generator, DType::kF32, 0, std::as_writable_bytes(std::span(plain)));
+
+  EXPECT_EQ(parallel, plain);
+  EXPECT_NE(plain[0], plain[1]);
+}
+
+}  // namespace
+}  // namespace gridclock
