@@ -115,7 +115,9 @@ std::string WantOf(const AttributeSpec& spec) {
   bare.default_value.reset();
   bare.name.clear();
   const std::string text = ToText(bare);  // ": f64 in (0, 1]"
-  return absl::StrCat(spec.type == Type::kF64 && !spec.range ? "a finite " : "", text.substr(2));
+  return absl::StrCat(
+      spec.type == Type::kF64 && !spec.range && spec.allowed.empty() ? "a finite " : "",
+      text.substr(2));
 }
 
 absl::Status CheckAttribute(const AttributeSpec& spec, AttributeValue& value) {
