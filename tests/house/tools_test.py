@@ -93,7 +93,7 @@ class Strangers(unittest.TestCase):
 
     def test_each_word(self):
         for text in ["see /wo" + "rk/main", "/home/" + "someone/x", "from py" + "pi.org", "GPU-" + "0123abcd-4567",
-                     "at 10.1." + "2.3", "-----BEGIN PRIV" + "ATE KEY-----", "../sha" + "red/DESIGN.md"]:
+                     "-----BEGIN PRIV" + "ATE KEY-----", "../sha" + "red/DESIGN.md"]:
             code, out = self.found(f"first line\n{text}\n")
             self.assertEqual(code, 1, text)
             self.assertIn("notes.md:2: ", out)

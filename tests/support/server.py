@@ -34,15 +34,11 @@ class Server:
         self._temporary = tempfile.TemporaryDirectory(prefix="gridclock-")
         self._folder = pathlib.Path(self._temporary.name)
         ready = self._folder / "ready"
-        command = [
-            self._bin / "gridclock-server",
-            "--listen=127.0.0.1:0",
-            "--metrics-listen=127.0.0.1:0",
-            f"--worker={self._bin / 'gridclock-worker'}",
-            "--devices=cpu",
-            f"--ready-file={ready}",
-            *self._flags,
-        ]
+        defaults = ["--listen=127.0.0.1:0", "--metrics-listen=127.0.0.1:0",
+                    f"--worker={self._bin / 'gridclock-worker'}", "--devices=cpu"]
+        given = {str(flag).partition("=")[0] for flag in self._flags}
+        command = [self._bin / "gridclock-server", f"--ready-file={ready}", *self._flags,
+                   *(flag for flag in defaults if flag.partition("=")[0] not in given)]
         with open(self._folder / "log", "w") as log:
             self.process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
         try:
