@@ -42,8 +42,8 @@ def untagged(blocks):
 
 
 def orphans(blocks):
-    """Sample output that follows no command."""
-    commanded = False
+    """Sample output that follows no command. On a page without commands, text is only text."""
+    commanded = not any(block.language in ("sh", "python") for block in blocks)
     for block in blocks:
         if block.language == "text" and not commanded:
             yield block.line, "sample output before any command"
