@@ -90,20 +90,3 @@ function(gridclock_python_test name script)
                        ENVIRONMENT "GRIDCLOCK_BIN=${CMAKE_RUNTIME_OUTPUT_DIRECTORY};PYTHONDONTWRITEBYTECODE=1"
                        RUN_SERIAL ${A_SERIAL})
 endfunction()
-
-# gridclock_fuzzer(NAME_fuzz SRCS... DEPS...): a libFuzzer program, in the fuzz preset alone. Seeds lie
-# in tests/fuzz/corpus/NAME_fuzz. The target `fuzzers` builds them all.
-function(gridclock_fuzzer name)
-  cmake_parse_arguments(A "" "" "SRCS;DEPS" ${ARGN})
-  if(NOT GRIDCLOCK_FUZZ)
-    return()
-  endif()
-  add_executable(${name} ${A_SRCS})
-  target_compile_options(${name} PRIVATE -fsanitize=fuzzer)
-  target_link_options(${name} PRIVATE -fsanitize=fuzzer)
-  target_link_libraries(${name} PRIVATE ${A_DEPS} gridclock_flags)
-  if(NOT TARGET fuzzers)
-    add_custom_target(fuzzers)
-  endif()
-  add_dependencies(fuzzers ${name})
-endfunction()

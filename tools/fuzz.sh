@@ -6,7 +6,7 @@ cd "$root"
 seconds=$1
 total=${2:-0}
 build_preset fuzz fuzzers
-mapfile -t fuzzers < <(find build/fuzz/bin -maxdepth 1 -type f -name '*_fuzz' -perm -u+x | sort)
+mapfile -t fuzzers < <(find build/fuzz/bin -maxdepth 1 -type f -name 'fuzz_*' -perm -u+x | sort)
 [ "${#fuzzers[@]}" -gt 0 ] || die "no fuzzer was built"
 if [ "$total" -gt 0 ] && [ $((seconds * ${#fuzzers[@]})) -gt "$total" ]; then
   seconds=$((total / ${#fuzzers[@]}))
@@ -15,6 +15,7 @@ fi
 fuzz_one() {
   local name seeds
   name=$(basename "$1")
+  name=${name#fuzz_}
   mkdir -p "build/fuzz/corpus/$name" build/fuzz/crashes
   seeds=()
   [ ! -d "tests/fuzz/corpus/$name" ] || seeds=("tests/fuzz/corpus/$name")
