@@ -44,9 +44,8 @@ def headers_of(path, root, seen):
 
 class Tidier:
     def __init__(self, root, build, deadline):
-        self.root, self.build, self.deadline = root, build, deadline
+        self.root, self.deadline = root, deadline
         self.stamps = build.parent / "tidy"
-        self.stamps.mkdir(parents=True, exist_ok=True)
         version = subprocess.run(["clang-tidy", "--version"], capture_output=True, check=True).stdout
         self.common = version + (root / ".clang-tidy").read_bytes()
 
@@ -63,7 +62,7 @@ class Tidier:
             return path, "known", ""
         if time.monotonic() > self.deadline:
             return path, "late", ""
-        ran = subprocess.run(["clang-tidy", "--quiet", "-p", self.build, "--extra-arg=-Wno-unknown-warning-option",
+        ran = subprocess.run(["clang-tidy", "--quiet", "-p", self.stamps, "--extra-arg=-Wno-unknown-warning-option",
                               self.root / path], capture_output=True, text=True)
         if ran.returncode == 0:
             stamp.touch()
@@ -72,9 +71,16 @@ class Tidier:
 
 
 def commands(root, build):
-    """Our own sources with the command that compiles them."""
+    """Our own sources with the command that compiles them. A copy of the list, without the headers
+    that g++ precompiled and clang cannot read, is left where Tidier looks."""
     found = {}
-    for entry in json.loads((build / "compile_commands.json").read_text()):
+    entries = json.loads((build / "compile_commands.json").read_text())
+    for entry in entries:
+        entry["command"] = re.sub(r"-Winvalid-pch|-include \S+cmake_pch\.hxx", "", entry["command"])
+    database = build.parent / "tidy/compile_commands.json"
+    database.parent.mkdir(parents=True, exist_ok=True)
+    database.write_text(json.dumps(entries))
+    for entry in entries:
         path = pathlib.Path(entry["file"])
         if path.is_relative_to(root) and not path.is_relative_to(build) and not path.is_relative_to(root / "build"):
             found.setdefault(str(path.relative_to(root)), entry["command"])
