@@ -33,8 +33,7 @@ class Doctor {
   int Examine() {
     Add(true, "gridclock", GRIDCLOCK_VERSION);
     Add(true, "grpc", grpc::Version());
-    Add(true, "protobuf",
-        google::protobuf::internal::VersionString(google::protobuf::internal::GetLinkedVersion()));
+    Add(true, "protobuf", google::protobuf::internal::VersionString(GOOGLE_PROTOBUF_VERSION));
     const auto client = session_.Connect();
     if (!client.ok()) {
       Add(false, "connection", std::string(client.status().message()));

@@ -80,7 +80,7 @@ absl::StatusOr<LoadedTensor> ArrangeNpy(const NpyHeader& header, DType dtype,
                                         std::shared_ptr<const void> keeper) {
   LoadedTensor out{
       .spec = {.dtype = dtype, .shape = header.shape}, .bytes = elements, .keeper = {}};
-  const bool turn = header.fortran_order && header.shape.size() > 1;
+  const bool turn = header.fortran_order && header.shape.size() > 1 && !elements.empty();
   if (!turn && !header.item.big_endian) {
     out.keeper = std::move(keeper);
     return out;

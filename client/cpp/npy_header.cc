@@ -60,7 +60,7 @@ class DictReader {
   absl::Status ReadDescr() {
     if (Peek() == '[') return Bad("a structured dtype; want plain elements");
     GC_ASSIGN_OR_RETURN(const std::string descr, ReadString());
-    if (descr.size() < 3) return Bad(absl::StrCat("descr '", descr, "'"));
+    if (descr.size() < 2) return Bad(absl::StrCat("descr '", descr, "'"));
     const char order = descr[0], kind = descr[1];
     if (kind == 'O') return Bad("an object array; those are pickled code and never read");
     int bytes = 0;

@@ -110,6 +110,13 @@ bool RunHandle::Task::MayRetry(const absl::Status& failure, absl::Duration* wait
     MutexLock lock(mutex_);
     if (cancelled_) return false;
   }
+  // The answer of a try whose connection broke is gone, and a kernel has no effect but its outputs.
+  if (attempts_ > 1 && call_.request_id.empty() && absl::IsAlreadyExists(failure) &&
+      DetailsOf(failure).reason == "DONE" && attempts_ < site_.options.retry.max_attempts) {
+    request_id_ = NewRequestId(random_);
+    *wait = absl::ZeroDuration();
+    return true;
+  }
   const auto next = NextTry(site_.options.retry, failure, attempts_, deadline_ - absl::Now(),
                             absl::Uniform(random_, 0.0, 1.0));
   if (!next.has_value()) return false;

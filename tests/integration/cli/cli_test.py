@@ -153,7 +153,7 @@ class CliTest(unittest.TestCase):
 
 class FullQueueTest(unittest.TestCase):
     def test_load_counts_refusals_and_run_tries_again(self):
-        with Server(BIN, "--queue-limit=2") as server:
+        with Server(BIN, "--limit-queue=2") as server:
             environment = dict(os.environ, GRIDCLOCK_SERVER=server.grpc)
 
             def gridclock(*args):

@@ -79,6 +79,25 @@ TEST(ClientRunTest, AFullQueueIsTriedAgainUnderTheSameId) {
   EXPECT_EQ(runs[0].request_id(), runs[2].request_id());
 }
 
+// The first try was lost on the way back, and the server keeps no answer.
+TEST(ClientRunTest, AnAnswerThatIsGoneIsComputedAgainUnderANewId) {
+  FakeServer server;
+  std::atomic<int> calls{0};
+  server.on_run = [&](const v1::RunRequest& request, v1::RunResponse* response) {
+    switch (calls++) {
+      case 0: return ToGrpc(absl::UnavailableError("connection lost"));
+      case 1: return ToGrpc(WithReason(absl::AlreadyExistsError("done"), "DONE"));
+      default: return Echo(request, response);
+    }
+  };
+  ASSERT_OK_AND_ASSIGN(const auto client, Client::Connect(Fast(server)));
+  ASSERT_OK_AND_ASSIGN(const RunResult result, client->Run(Square()));
+  EXPECT_EQ(result.attempts, 3);
+  const auto runs = server.runs();
+  EXPECT_EQ(runs[0].request_id(), runs[1].request_id());
+  EXPECT_NE(runs[1].request_id(), runs[2].request_id());
+}
+
 TEST(ClientRunTest, AFaultOfTheKernelIsFinalAndKeepsItsDetails) {
   FakeServer server;
   server.on_run = FailFirst(9, WithDetails(absl::FailedPreconditionError("it faulted"),
