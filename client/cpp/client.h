@@ -27,19 +27,19 @@
 namespace gridclock {
 
 struct TlsOptions {
-  std::string ca_pem;    // Empty: the system's roots.
-  std::string cert_pem;  // With key_pem: who the client is, for mutual TLS.
-  std::string key_pem;
-  std::string expected_name;  // The name in the server's certificate, if it is not the host's.
+  std::string ca_pem = {};    // Empty: the system's roots.
+  std::string cert_pem = {};  // With key_pem: who the client is, for mutual TLS.
+  std::string key_pem = {};
+  std::string expected_name = {};  // The name in the server's certificate, if it is not the host's.
 };
 
 struct ClientOptions {
   std::string server = "127.0.0.1:8470";  // HOST:PORT or unix:PATH.
-  std::string token;                      // Sent as a bearer token.
-  std::optional<TlsOptions> tls;
+  std::string token = {};                 // Sent as a bearer token.
+  std::optional<TlsOptions> tls = {};
   // A token goes in plain text only to this host, unless this says that the network is trusted.
   bool allow_plaintext_token = false;
-  RetryOptions retry;
+  RetryOptions retry = {};
   // A window for links with a long way: bandwidth times round trip.
   int stream_window_bytes = 4 << 20;
 };

@@ -24,18 +24,18 @@ namespace gridclock {
 
 // One input. Either its bytes, or a generator that makes it on the server.
 struct CallInput {
-  std::string name;
-  OperandValue value;
+  std::string name = {};
+  OperandValue value = {};
   // One span for each tensor of `value`, dense and little-endian. Borrowed until the call has
   // ended.
-  std::vector<std::span<const std::byte>> bytes;
-  std::optional<Generator> generator;
+  std::vector<std::span<const std::byte>> bytes = {};
+  std::optional<Generator> generator = {};
 };
 
 enum class Sink : std::uint8_t { kReturn = 1, kDiscard = 2, kChecksum = 3 };
 
 struct OutputWish {
-  std::string name;
+  std::string name = {};
   Sink sink = Sink::kReturn;
 };
 
@@ -44,19 +44,19 @@ struct OutputWish {
 enum class Way : std::uint8_t { kAuto, kUnary, kStream };
 
 struct RunCall {
-  std::string kernel;
-  std::string variant;  // Empty: the fastest that fits.
-  std::string device;   // "cpu", "cuda:0", a kind, or empty for any.
-  std::vector<CallInput> inputs;
-  std::vector<NamedAttribute> attributes;
-  std::vector<OutputWish> outputs;  // Those not named are returned.
-  std::vector<std::string> in_place;
-  std::optional<MeasureOptions> measure;  // None: one launch.
+  std::string kernel = {};
+  std::string variant = {};  // Empty: the fastest that fits.
+  std::string device = {};   // "cpu", "cuda:0", a kind, or empty for any.
+  std::vector<CallInput> inputs = {};
+  std::vector<NamedAttribute> attributes = {};
+  std::vector<OutputWish> outputs = {};  // Those not named are returned.
+  std::vector<std::string> in_place = {};
+  std::optional<MeasureOptions> measure = {};  // None: one launch.
   bool verify = false;
   absl::Duration kernel_time_limit = absl::ZeroDuration();  // Zero: the server's default.
   absl::Duration timeout = absl::InfiniteDuration();        // Of the whole call, retries included.
   // Makes retries safe. Empty: the client makes one where it may retry.
-  std::string request_id;
+  std::string request_id = {};
   Way way = Way::kAuto;
 };
 
@@ -64,15 +64,16 @@ struct RunCall {
 // not start or wait for a call of the same client. Set `accepted`, `samples` or `moved`: the call
 // then goes by StreamRun. After a retry the story begins again with `accepted`.
 struct RunEvents {
-  std::function<void(const v1::Accepted&)> accepted;
-  std::function<void(const v1::StreamRunResponse::Samples&)> samples;
+  std::function<void(const v1::Accepted&)> accepted = {};
+  std::function<void(const v1::StreamRunResponse::Samples&)> samples = {};
   // Bytes of tensors so far, both ways.
-  std::function<void(std::uint64_t sent, std::uint64_t received)> moved;
+  std::function<void(std::uint64_t sent, std::uint64_t received)> moved = {};
   // Before a retry: why, and how long it waits.
-  std::function<void(const absl::Status&, absl::Duration)> retry;
+  std::function<void(const absl::Status&, absl::Duration)> retry = {};
   // Where the bytes of an output shall go. Exactly WireBytes(value) bytes; they must outlive the
   // call. An empty span, or no function: the result owns them.
-  std::function<std::span<std::byte>(const std::string& name, const OperandValue& value)> place;
+  std::function<std::span<std::byte>(const std::string& name, const OperandValue& value)> place =
+      {};
 };
 
 struct CallOutput {
