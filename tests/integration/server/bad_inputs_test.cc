@@ -1,0 +1,142 @@
+// Every row of bad_inputs.json against a real server: the right code, reason and text, and the
+// server still works. A second test holds the list of rows together.
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <regex>
+#include <set>
+#include <sstream>
+
+#include <google/protobuf/text_format.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+#include "gridclock/v1/kernels.pb.h"
+#include "tests/support/raw_call.h"
+#include "tests/support/server_process.h"
+#include "tests/support/status_matchers.h"
+
+namespace gridclock {
+namespace {
+
+using nlohmann::json;
+
+constexpr char kFolder[] = GRIDCLOCK_SOURCE_DIR "/tests";
+
+json ReadTable() {
+  std::ifstream file(std::string(kFolder) + "/integration/server/bad_inputs.json");
+  return json::parse(file);
+}
+
+// "@{TEXT*N}" in a value stands for N times TEXT: long values stay readable.
+std::string Expand(std::string text) {
+  static const std::regex kRepeat(R"(@\{([^}]*)\*(\d+)\})");
+  std::smatch match;
+  while (std::regex_search(text, match, kRepeat)) {
+    std::string repeated;
+    for (int i = std::stoi(match[2]); i > 0; --i) repeated += match[1];
+    text = match.prefix().str() + repeated + match.suffix().str();
+  }
+  return text;
+}
+
+template <typename Message>
+std::string FromText(const std::string& text) {
+  Message message;
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &message)) << text;
+  return message.SerializeAsString();
+}
+
+// "hex" as it is; "text" of the method's request; "texts" of a stream of them.
+std::vector<std::string> Messages(const json& row, const std::string& rpc) {
+  std::vector<std::string> messages;
+  if (row.contains("hex")) return {absl::HexStringToBytes(Expand(row["hex"]))};
+  if (row.contains("texts")) {
+    for (const auto& text : row["texts"]) {
+      messages.push_back(FromText<v1::StreamRunRequest>(Expand(text)));
+    }
+    return messages;
+  }
+  const std::string text = Expand(row["text"]);
+  if (rpc == "GetKernel") return {FromText<v1::GetKernelRequest>(text)};
+  return {FromText<v1::RunRequest>(text)};
+}
+
+std::string CodeName(const absl::Status& status) {
+  return absl::StatusCodeToString(status.code());
+}
+
+TEST(BadInputs, EachRowIsAnsweredAndHurtsNobody) {
+  ASSERT_OK_AND_ASSIGN(const auto server, ServerProcess::Start());
+  const auto channel = Connect(server->address());
+  for (const json& row : ReadTable()["rows"]) {
+    const std::string rpc = row.value("rpc", "Run");
+    SCOPED_TRACE(absl::StrCat(row["id"].get<std::string>(), " ", row.value("input", "")));
+    const RawResult result =
+        RawCall(*channel, absl::StrCat("/gridclock.v1.KernelService/", rpc), Messages(row, rpc));
+    EXPECT_EQ(CodeName(result.status), row["code"]) << result.status;
+    EXPECT_EQ(DetailsOf(result.status).reason,
+              row.value("reason", DetailsOf(result.status).reason));
+    EXPECT_TRUE(std::regex_search(std::string(result.status.message()),
+                                  std::regex(row.value("pattern", ""))))
+        << result.status;
+    EXPECT_TRUE(GoodCall(*channel).ok()) << GoodCall(*channel);
+  }
+  EXPECT_EQ(server->Workers().size(), 1u);
+}
+
+std::set<std::string> WantedIds() {
+  std::set<std::string> ids;
+  const auto add = [&](char group, int first, int last) {
+    for (int i = first; i <= last; ++i) ids.insert(absl::StrCat(std::string(1, group), i));
+  };
+  add('A', 1, 22);
+  add('B', 1, 15);
+  add('C', 1, 11);
+  add('D', 15, 19);
+  add('E', 1, 18);
+  return ids;
+}
+
+// Ids at the start of the names of tests: TEST(Worker, E4_...), "def test_e4_...", "E4" in a list.
+std::set<std::string> IdsOfTests() {
+  static const std::regex kCpp(R"(TEST(?:_F|_P)?\(\s*\w+,\s*([ABCDE]\d+)_)");
+  static const std::regex kPython(R"(def test_([abcde]\d+)_)");
+  std::set<std::string> ids;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(kFolder)) {
+    const std::string extension = entry.path().extension();
+    if (extension != ".cc" && extension != ".py") continue;
+    std::stringstream text;
+    text << std::ifstream(entry.path()).rdbuf();
+    const std::string content = text.str();
+    const std::regex& pattern = extension == ".cc" ? kCpp : kPython;
+    for (std::sregex_iterator it(content.begin(), content.end(), pattern), end; it != end; ++it) {
+      ids.insert(absl::AsciiStrToUpper((*it)[1].str()));
+    }
+  }
+  return ids;
+}
+
+TEST(BadInputs, EveryRowHasOneHome) {
+  const json table = ReadTable();
+  std::set<std::string> rows, later;
+  for (const json& row : table["rows"]) rows.insert(row["id"]);
+  for (const auto& [id, reason] : table["later"].items()) {
+    EXPECT_FALSE(reason.get<std::string>().empty()) << id << " waits for no reason";
+    later.insert(id);
+  }
+  const std::set<std::string> tests = IdsOfTests();
+  for (const std::string& id : WantedIds()) {
+    const std::size_t homes = rows.count(id) + later.count(id) + tests.count(id);
+    EXPECT_EQ(homes, 1u) << id << (rows.count(id) ? ": in rows" : "")
+                         << (tests.count(id) ? ": has a test" : "")
+                         << (later.count(id) ? ": in later" : "");
+  }
+}
+
+}  // namespace
+}  // namespace gridclock

@@ -1,0 +1,125 @@
+#include "tests/support/raw_call.h"
+
+#include <cstring>
+
+#include <grpcpp/create_channel.h>
+#include <grpcpp/generic/generic_stub.h>
+#include <grpcpp/support/byte_buffer.h>
+
+#include "absl/strings/str_cat.h"
+
+namespace gridclock {
+namespace {
+
+std::string ToString(const grpc::ByteBuffer& buffer) {
+  std::vector<grpc::Slice> slices;
+  std::string out;
+  if (!buffer.Dump(&slices).ok()) return out;
+  for (const grpc::Slice& slice : slices) {
+    out.append(reinterpret_cast<const char*>(slice.begin()), slice.size());
+  }
+  return out;
+}
+
+// One operation at a time on a queue of its own.
+class Stream {
+ public:
+  Stream(grpc::Channel& channel, const std::string& method, grpc::ClientContext& context)
+      : stub_(std::shared_ptr<grpc::Channel>(&channel, [](grpc::Channel*) {})),
+        call_(stub_.PrepareCall(&context, method, &queue_)) {
+    call_->StartCall(nullptr);
+    Next();
+  }
+  bool Write(const std::string& message) {
+    const grpc::Slice slice(message);
+    call_->Write(grpc::ByteBuffer(&slice, 1), nullptr);
+    return Next();
+  }
+  void WritesDone() {
+    call_->WritesDone(nullptr);
+    Next();
+  }
+  bool Read(grpc::ByteBuffer* message) {
+    call_->Read(message, nullptr);
+    return Next();
+  }
+  grpc::Status Finish() {
+    grpc::Status status;
+    call_->Finish(&status, nullptr);
+    Next();
+    return status;
+  }
+
+ private:
+  bool Next() {
+    void* tag = nullptr;
+    bool ok = false;
+    return queue_.Next(&tag, &ok) && ok;
+  }
+  grpc::CompletionQueue queue_;
+  grpc::GenericStub stub_;
+  std::unique_ptr<grpc::GenericClientAsyncReaderWriter> call_;
+};
+
+}  // namespace
+
+std::shared_ptr<grpc::Channel> Connect(const std::string& address) {
+  grpc::ChannelArguments arguments;
+  arguments.SetInt("grpc.use_local_subchannel_pool", 1);
+  arguments.SetMaxReceiveMessageSize(-1);
+  return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
+}
+
+RawResult RawCall(grpc::Channel& channel, const std::string& method,
+                  const std::vector<std::string>& messages, grpc::ClientContext& context) {
+  Stream stream(channel, method, context);
+  bool ok = true;
+  for (std::size_t i = 0; ok && i < messages.size(); ++i) ok = stream.Write(messages[i]);
+  if (ok) stream.WritesDone();
+  RawResult result;
+  for (grpc::ByteBuffer message; stream.Read(&message);) {
+    result.messages.push_back(ToString(message));
+  }
+  const grpc::Status status = stream.Finish();
+  result.status = DecodeError(static_cast<absl::StatusCode>(status.error_code()),
+                              status.error_message(), status.error_details())
+                      .status;
+  return result;
+}
+
+RawResult RawCall(grpc::Channel& channel, const std::string& method,
+                  const std::vector<std::string>& messages) {
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(30));
+  return RawCall(channel, method, messages, context);
+}
+
+v1::RunRequest InlineRequest(const std::string& kernel, const std::vector<float>& x) {
+  v1::RunRequest request;
+  request.set_kernel(kernel);
+  v1::Input* input = request.add_inputs();
+  input->set_name("x");
+  input->mutable_spec()->set_dtype(v1::F32);
+  input->mutable_spec()->add_dims(static_cast<std::int64_t>(x.size()));
+  input->mutable_inline_();
+  input->set_data(std::string(reinterpret_cast<const char*>(x.data()), x.size() * sizeof(float)));
+  return request;
+}
+
+absl::Status GoodCall(grpc::Channel& channel) {
+  const RawResult result =
+      RawCall(channel, kRunMethod, {InlineRequest("square", {1, 2, 3}).SerializeAsString()});
+  if (!result.status.ok()) return result.status;
+  v1::RunResponse response;
+  if (result.messages.size() != 1 || !response.ParseFromString(result.messages[0])) {
+    return absl::InternalError("no RunResponse came");
+  }
+  const float want[] = {1, 4, 9};
+  if (response.outputs_size() != 1 || response.outputs(0).data().size() != sizeof(want) ||
+      std::memcmp(response.outputs(0).data().data(), want, sizeof(want)) != 0) {
+    return absl::InternalError(absl::StrCat("wrong answer: ", response.ShortDebugString()));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace gridclock

@@ -1,0 +1,41 @@
+// Calls made of bytes, as a client with a fault would make them.
+#ifndef GRIDCLOCK_TESTS_SUPPORT_RAW_CALL_H_
+#define GRIDCLOCK_TESTS_SUPPORT_RAW_CALL_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <grpcpp/channel.h>
+#include <grpcpp/client_context.h>
+
+#include "gridclock/v1/kernels.pb.h"
+#include "proto/codec/error.h"
+
+namespace gridclock {
+
+struct RawResult {
+  absl::Status status;  // With the server's details.
+  std::vector<std::string> messages;
+};
+
+inline constexpr char kRunMethod[] = "/gridclock.v1.KernelService/Run";
+inline constexpr char kStreamRunMethod[] = "/gridclock.v1.KernelService/StreamRun";
+
+std::shared_ptr<grpc::Channel> Connect(const std::string& address);
+
+// Sends `messages` and the end, and reads all that comes. A unary method is a stream of one.
+RawResult RawCall(grpc::Channel& channel, const std::string& method,
+                  const std::vector<std::string>& messages, grpc::ClientContext& context);
+RawResult RawCall(grpc::Channel& channel, const std::string& method,
+                  const std::vector<std::string>& messages);
+
+// square of [1, 2, 3] is [1, 4, 9]: OK, or what was wrong.
+absl::Status GoodCall(grpc::Channel& channel);
+
+// A request for `kernel` with one f32 input of one dimension, inline.
+v1::RunRequest InlineRequest(const std::string& kernel, const std::vector<float>& x);
+
+}  // namespace gridclock
+
+#endif  // GRIDCLOCK_TESTS_SUPPORT_RAW_CALL_H_

@@ -1,0 +1,146 @@
+#include "tests/support/server_process.h"
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+
+extern char** environ;
+
+namespace gridclock {
+namespace {
+
+std::string ReadAll(const std::string& path) {
+  std::stringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
+}
+
+std::vector<char*> Pointers(std::vector<std::string>& texts) {
+  std::vector<char*> pointers;
+  for (std::string& text : texts) pointers.push_back(text.data());
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+std::vector<std::string> Environment(const std::vector<std::string>& added) {
+  std::vector<std::string> all;
+  for (char** entry = environ; *entry != nullptr; ++entry) all.emplace_back(*entry);
+  all.insert(all.end(), added.begin(), added.end());
+  return all;
+}
+
+absl::StatusOr<pid_t> Spawn(std::vector<std::string> arguments,
+                            std::vector<std::string> environment, const std::string& log) {
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, 2, log.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
+  pid_t pid = 0;
+  const int error = posix_spawn(&pid, arguments[0].c_str(), &actions, nullptr,
+                                Pointers(arguments).data(), Pointers(environment).data());
+  posix_spawn_file_actions_destroy(&actions);
+  if (error != 0) return absl::ErrnoToStatus(error, arguments[0]);
+  return pid;
+}
+
+}  // namespace
+
+std::string BinaryPath(const std::string& name) {
+  return absl::StrCat(GRIDCLOCK_BIN_DIR, "/", name);
+}
+
+std::string NewFolder() {
+  std::string pattern = (std::filesystem::temp_directory_path() / "gridclock-test-XXXXXX").string();
+  return mkdtemp(pattern.data());
+}
+
+absl::StatusOr<std::unique_ptr<ServerProcess>> ServerProcess::Start(Options options) {
+  const std::string folder = NewFolder();
+  std::vector<std::string> arguments = {BinaryPath("gridclock-server"),
+                                        "--listen=127.0.0.1:0",
+                                        "--metrics-listen=127.0.0.1:0",
+                                        "--arena-warm-bytes=1048576",
+                                        "--limit-arena-bytes=268435456",
+                                        absl::StrCat("--worker=", BinaryPath(options.worker)),
+                                        absl::StrCat("--ready-file=", folder, "/ready")};
+  // A flag of the test stands for ours of the same name.
+  for (const std::string& flag : options.flags) {
+    const std::string name = flag.substr(0, flag.find('='));
+    std::erase_if(arguments, [&](const std::string& a) { return a.rfind(name + "=", 0) == 0; });
+    arguments.push_back(flag);
+  }
+  auto pid = Spawn(arguments, Environment(options.environment), folder + "/log");
+  if (!pid.ok()) return pid.status();
+  std::unique_ptr<ServerProcess> server(new ServerProcess(folder, *pid));
+  if (!options.wait_until_ready) return server;
+  if (absl::Status status = server->WaitUntilReady(); !status.ok()) return status;
+  return server;
+}
+
+absl::Status ServerProcess::WaitUntilReady() {
+  const std::string ready = folder_ + "/ready";
+  const bool came =
+      Eventually([&] { return std::filesystem::exists(ready) || Wait(absl::ZeroDuration()) >= 0; },
+                 absl::Seconds(60));
+  if (!came || ended_) return absl::UnavailableError(absl::StrCat("no server:\n", Log()));
+  for (const std::string& line : std::vector<std::string>(absl::StrSplit(ReadAll(ready), '\n'))) {
+    if (line.rfind("grpc=", 0) == 0) address_ = line.substr(5);
+    if (line.rfind("metrics=", 0) == 0) metrics_address_ = line.substr(8);
+  }
+  return absl::OkStatus();
+}
+
+ServerProcess::~ServerProcess() {
+  if (!ended_) {
+    Signal(SIGKILL);
+    Wait();
+  }
+  std::error_code ignored;
+  std::filesystem::remove_all(folder_, ignored);
+}
+
+std::vector<pid_t> ServerProcess::Workers() const {
+  std::vector<pid_t> workers;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+    int pid = 0;
+    if (!absl::SimpleAtoi(entry.path().filename().string(), &pid)) continue;
+    const std::string stat = ReadAll(entry.path() / "stat");
+    const auto end = stat.rfind(") ");
+    if (end == std::string::npos) continue;
+    // state, parent
+    const std::vector<std::string> words = absl::StrSplit(stat.substr(end + 2), ' ');
+    if (words.size() > 1 && words[0] != "Z" && words[1] == absl::StrCat(pid_)) {
+      workers.push_back(pid);
+    }
+  }
+  return workers;
+}
+
+std::string ServerProcess::Log() const {
+  return ReadAll(folder_ + "/log");
+}
+
+void ServerProcess::Signal(int signal) const {
+  if (!ended_) kill(pid_, signal);
+}
+
+int ServerProcess::Wait(absl::Duration limit) {
+  int status = 0;
+  const auto reaped = [&] { return ended_ || waitpid(pid_, &status, WNOHANG) == pid_; };
+  if (!Eventually(reaped, limit)) return -1;
+  if (!ended_) code_ = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+  ended_ = true;
+  return code_;
+}
+
+}  // namespace gridclock
