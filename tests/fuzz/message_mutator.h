@@ -1,0 +1,21 @@
+// Changes protobuf messages field by field, so that most inputs get past the parser.
+#ifndef GRIDCLOCK_TESTS_FUZZ_MESSAGE_MUTATOR_H_
+#define GRIDCLOCK_TESTS_FUZZ_MESSAGE_MUTATOR_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include <google/protobuf/message.h>
+
+namespace gridclock {
+
+// For LLVMFuzzerCustomMutator: reads `data` as `message` (what cannot be read is left out), changes
+// it a few times and writes it back. Now and then the bytes themselves are changed.
+std::size_t MutateMessage(google::protobuf::Message* message, std::uint8_t* data, std::size_t size,
+                          std::size_t max_size, unsigned seed);
+// protobuf writes a line to stderr for every string that is not UTF-8.
+void SilenceProtobuf();
+
+}  // namespace gridclock
+
+#endif  // GRIDCLOCK_TESTS_FUZZ_MESSAGE_MUTATOR_H_
