@@ -1,0 +1,154 @@
+// A worker, a listener and an observer that remember what they were told and do nothing by
+// themselves.
+#ifndef GRIDCLOCK_TESTS_SUPPORT_FAKE_WORKER_H_
+#define GRIDCLOCK_TESTS_SUPPORT_FAKE_WORKER_H_
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/mutex.h"
+#include "server/core/observer.h"
+#include "server/core/scheduler.h"
+
+namespace gridclock {
+
+// Thread-safe, as a real one.
+class FakeWorker final : public WorkerPort {
+ public:
+  explicit FakeWorker(WorkerRole role = WorkerRole::kTrusted) : role_(role) {}
+
+  WorkerRole role() const override { return role_; }
+  bool Send(const Job& job, std::uint64_t) override {
+    MutexLock lock(mutex_);
+    orders_.push_back(job.id);
+    return true;
+  }
+  void Cancel(JobId id) override {
+    MutexLock lock(mutex_);
+    cancels_.push_back(id);
+  }
+  void Kill(absl::string_view reason) override {
+    MutexLock lock(mutex_);
+    kills_.emplace_back(reason);
+  }
+  Running running() const override {
+    MutexLock lock(mutex_);
+    return running_;
+  }
+
+  void Run(JobId id, absl::Time since) {
+    MutexLock lock(mutex_);
+    running_ = {.id = id, .since = since};
+  }
+  std::vector<JobId> orders() const {
+    MutexLock lock(mutex_);
+    return orders_;
+  }
+  std::vector<JobId> cancels() const {
+    MutexLock lock(mutex_);
+    return cancels_;
+  }
+  std::vector<std::string> kills() const {
+    MutexLock lock(mutex_);
+    return kills_;
+  }
+
+ private:
+  const WorkerRole role_;
+  mutable Mutex mutex_;
+  Running running_ ABSL_GUARDED_BY(mutex_);
+  std::vector<JobId> orders_ ABSL_GUARDED_BY(mutex_), cancels_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::string> kills_ ABSL_GUARDED_BY(mutex_);
+};
+
+class FakeListener final : public JobListener {
+ public:
+  void OnAccepted(const Job& job, const AcceptedInfo& info) override {
+    MutexLock lock(mutex_);
+    if (end_) out_of_order_ = true;
+    accepted_ = job;
+    info_ = info;
+  }
+  void OnSamples(std::int64_t, std::span<const double> samples, bool) override {
+    MutexLock lock(mutex_);
+    if (end_ || !accepted_) out_of_order_ = true;
+    samples_.insert(samples_.end(), samples.begin(), samples.end());
+  }
+  void OnFinished(JobResult result) override {
+    MutexLock lock(mutex_);
+    ++ends_;
+    end_ = std::move(result);
+  }
+
+  std::optional<Job> accepted() const {
+    MutexLock lock(mutex_);
+    return accepted_;
+  }
+  AcceptedInfo info() const {
+    MutexLock lock(mutex_);
+    return info_;
+  }
+  std::vector<double> samples() const {
+    MutexLock lock(mutex_);
+    return samples_;
+  }
+  // How it ended, if it did.
+  std::optional<JobResult> end() const {
+    MutexLock lock(mutex_);
+    return end_;
+  }
+  // The status at the end; UNKNOWN if there was none yet.
+  absl::Status status() const {
+    MutexLock lock(mutex_);
+    return end_ ? end_->status : absl::UnknownError("not finished");
+  }
+  int ends() const {
+    MutexLock lock(mutex_);
+    return ends_;
+  }
+  bool out_of_order() const {
+    MutexLock lock(mutex_);
+    return out_of_order_;
+  }
+
+ private:
+  mutable Mutex mutex_;
+  std::optional<Job> accepted_ ABSL_GUARDED_BY(mutex_);
+  AcceptedInfo info_ ABSL_GUARDED_BY(mutex_);
+  std::vector<double> samples_ ABSL_GUARDED_BY(mutex_);
+  std::optional<JobResult> end_ ABSL_GUARDED_BY(mutex_);
+  int ends_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool out_of_order_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+class FakeObserver final : public JobObserver {
+ public:
+  void OnRejected(absl::string_view, const absl::Status&) override { Count("rejected"); }
+  void OnQueued(const Job&) override { Count("queued"); }
+  void OnDispatched(const Job&, absl::Duration) override { Count("dispatched"); }
+  void OnFinished(const Job&, const JobResult&) override { Count("finished"); }
+  void OnWorkerUp(absl::string_view) override { Count("up"); }
+  void OnWorkerLost(absl::string_view, absl::string_view reason) override {
+    Count("lost");
+    Count("lost " + std::string(reason));
+  }
+  int count(const std::string& event) const {
+    MutexLock lock(mutex_);
+    const auto found = counts_.find(event);
+    return found == counts_.end() ? 0 : found->second;
+  }
+
+ private:
+  void Count(const std::string& event) {
+    MutexLock lock(mutex_);
+    ++counts_[event];
+  }
+  mutable Mutex mutex_;
+  std::map<std::string, int> counts_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace gridclock
+
+#endif  // GRIDCLOCK_TESTS_SUPPORT_FAKE_WORKER_H_

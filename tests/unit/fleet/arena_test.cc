@@ -1,0 +1,48 @@
+#include "server/fleet/arena.h"
+
+#include <cerrno>
+#include <utility>
+
+#include <unistd.h>
+
+#include "tests/support/status_matchers.h"
+
+namespace gridclock {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr std::uint64_t kMiB = 1024 * 1024;
+
+TEST(Arena, WhatItHoldsIsReadThroughItsDescriptor) {
+  ASSERT_OK_AND_ASSIGN(const Arena arena, Arena::Create(kMiB, 4096));
+  EXPECT_EQ(arena.size(), kMiB);
+  arena.At({.offset = 128, .size = 4})[2] = std::byte{42};
+  std::byte seen{};
+  ASSERT_EQ(pread(arena.fd(), &seen, 1, 130), 1);
+  EXPECT_EQ(seen, std::byte{42});
+}
+
+TEST(Arena, CanNeitherShrinkNorGrow) {
+  ASSERT_OK_AND_ASSIGN(const Arena arena, Arena::Create(kMiB, 0));
+  EXPECT_EQ(ftruncate(arena.fd(), 4096), -1);
+  EXPECT_EQ(errno, EPERM);
+  EXPECT_EQ(ftruncate(arena.fd(), 2 * kMiB), -1);
+  EXPECT_EQ(errno, EPERM);
+}
+
+TEST(Arena, SurvivesBeingMoved) {
+  ASSERT_OK_AND_ASSIGN(Arena first, Arena::Create(kMiB, 0));
+  first.At({.offset = 0, .size = 1})[0] = std::byte{7};
+  const Arena second = std::move(first);
+  EXPECT_EQ(second.At({.offset = 0, .size = 1})[0], std::byte{7});
+}
+
+TEST(Arena, E21_WhatTheSystemRefusesIsResourceExhausted) {
+  // No address space holds an exabyte.
+  EXPECT_THAT(Arena::Create(std::uint64_t{1} << 60, 0),
+              StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("1152921504606846976")));
+}
+
+}  // namespace
+}  // namespace gridclock
