@@ -123,6 +123,7 @@ void Session::BecomeReady() {
 absl::Status Session::Stranger(JobId id) {
   Log(LogLevel::kWarning, "worker_unknown_id", {{"device", device_}, {"id", absl::StrCat(id)}});
   if (++strangers_ <= kForgivenStrangers) return absl::OkStatus();
+  culprit_ = id;  // None that it holds is to blame.
   return absl::InvalidArgumentError(
       absl::StrCat("want ids of orders that it holds, got ", id, ", the second that is none"));
 }

@@ -31,7 +31,7 @@ class Session {
   bool ready() const { return ready_; }
   // It said that its device context is lost.
   bool spoiled() const { return spoiled_; }
-  // The job whose answer broke the protocol and was answered for it; 0: none.
+  // The id in the frame that broke the protocol; 0: the frame could not be read.
   JobId culprit() const { return culprit_; }
   std::uint64_t answers() const { return answers_; }
 

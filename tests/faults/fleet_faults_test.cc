@@ -1,0 +1,226 @@
+// Rows of the table of faults that a fleet must survive, each test named by its row.
+#include <cerrno>
+#include <csignal>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/faults/fleet_harness.h"
+#include "tests/support/status_matchers.h"
+
+namespace gridclock {
+namespace {
+
+using ::testing::_;
+using ::testing::HasSubstr;
+using Code = absl::StatusCode;
+
+void ExpectCrashed(const absl::Status& status) {
+  EXPECT_THAT(status, StatusIs(Code::kUnavailable, _));
+  EXPECT_THAT(status, ReasonIs("WORKER_CRASHED"));
+  EXPECT_EQ(DetailsOf(status).metadata["execution_state"], "UNKNOWN");
+  EXPECT_GT(DetailsOf(status).retry_after, absl::ZeroDuration());
+}
+
+// Waits until the call runs in the worker, as its worker's page says.
+bool Runs(FleetHarness& harness) {
+  return Eventually([&] { return harness.observer().count("dispatched") > 0; });
+}
+
+TEST(FleetFaults, RunsACallOnARealWorker) {
+  FleetHarness harness({});
+  ASSERT_TRUE(harness.WaitReady());
+  EXPECT_EQ(harness.state(), WorkerState::kReady);
+  EXPECT_THAT(harness.CheckSquare(), IsOk());
+  EXPECT_EQ(harness.allocator().used(), 0u);
+}
+
+TEST(FleetFaults, StopLeavesNoProcessBehind) {
+  FleetHarness harness({});
+  ASSERT_TRUE(harness.WaitReady());
+  const pid_t pid = harness.WorkerPid();
+  ASSERT_GT(pid, 0);
+  harness.fleet().Stop();
+  EXPECT_EQ(kill(pid, 0), -1);
+  EXPECT_EQ(errno, ESRCH);
+  EXPECT_EQ(waitpid(-1, nullptr, WNOHANG), -1) << "a zombie is left";
+}
+
+TEST(FleetFaults, E1_KilledWhileIdleNoClientSeesIt) {
+  FleetHarness harness({});
+  ASSERT_TRUE(harness.WaitReady());
+  ASSERT_EQ(kill(harness.WorkerPid(), SIGKILL), 0);
+  EXPECT_THAT(harness.CheckSquare(), IsOk());
+  EXPECT_EQ(harness.observer().count("lost signal"), 1);
+}
+
+TEST(FleetFaults, E2_E3_KilledWhileRunningCostsTheRunningCallAlone) {
+  FleetHarness harness({});
+  ASSERT_TRUE(harness.WaitReady());
+  const auto running = harness.Spin(absl::Seconds(20));
+  const auto queued = harness.Square({2, 3});
+  const auto in_place = harness.Square({4, 5}, /*in_place=*/true);
+  ASSERT_TRUE(Runs(harness));
+  usleep(50'000);  // The worker marks its page; which order dies is what this test is about.
+  ASSERT_EQ(kill(harness.WorkerPid(), SIGKILL), 0);
+  ExpectCrashed(running->Wait());
+  EXPECT_THAT(queued->Wait(), IsOk());
+  EXPECT_EQ(queued->output(), (std::vector<float>{4, 9}));
+  EXPECT_THAT(in_place->Wait(), IsOk());
+  EXPECT_EQ(in_place->output(), (std::vector<float>{16, 25}));
+}
+
+TEST(FleetFaults, E4_ACatalogueKernelThatCrashesIsOurBug) {
+  FleetHarness harness({});
+  ASSERT_TRUE(harness.WaitReady());
+  for (const char* kind : {"segfault", "abort", "misaligned", "trap", "illegal_address"}) {
+    EXPECT_THAT(harness.Fault(kind)->Wait(), StatusIs(Code::kInternal, HasSubstr("signal")))
+        << kind;
+    EXPECT_THAT(harness.CheckSquare(), IsOk());
+  }
+}
+
+TEST(FleetFaults, E5_AStoppedWorkerIsKilledAfterThreeMissedBeats) {
+  FleetHarness harness({});
+  ASSERT_TRUE(harness.WaitReady());
+  const auto running = harness.Spin(absl::Seconds(20));
+  ASSERT_TRUE(Runs(harness));
+  usleep(50'000);
+  ASSERT_EQ(kill(harness.WorkerPid(), SIGSTOP), 0);
+  ExpectCrashed(running->Wait());
+  EXPECT_EQ(harness.observer().count("lost hang"), 1);
+  EXPECT_THAT(harness.CheckSquare(), IsOk());
+}
+
+TEST(FleetFaults, E6_AnEndlessKernelEndsAtItsLimit) {
+  FleetHarness harness({});
+  ASSERT_TRUE(harness.WaitReady());
+  const auto endless = harness.Fault("endless", absl::Milliseconds(300));
+  const auto behind = harness.Square({3});
+  const absl::Status status = endless->Wait();
+  EXPECT_THAT(status, StatusIs(Code::kDeadlineExceeded, HasSubstr("0.3 s")));
+  EXPECT_THAT(status, ReasonIs("KERNEL_TIME_LIMIT"));
+  EXPECT_THAT(behind->Wait(), IsOk());
+  EXPECT_EQ(behind->output(), (std::vector<float>{9}));
+  EXPECT_EQ(harness.observer().count("lost time_limit"), 1);
+}
+
+class BrokenFrames : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(BrokenFrames, E8_AWorkerThatSendsThemIsKilled) {
+  FleetHarness harness({.fault = StrikesFirstCall(GetParam())});
+  ASSERT_TRUE(harness.WaitReady());
+  const absl::Status status = harness.Square({1, 2})->Wait();
+  ExpectCrashed(status);
+  EXPECT_TRUE(Eventually([&] { return harness.observer().count("lost protocol") == 1; }));
+  EXPECT_TRUE(harness.WaitReady(2));
+}
+INSTANTIATE_TEST_SUITE_P(All, BrokenFrames,
+                         ::testing::Values("garbage_frame", "oversized_frame", "truncated_frame"));
+
+TEST(FleetFaults, E9_AnUnknownIdIsForgivenOnce) {
+  // Strikes at every report after the canary's, so the second call breaks it.
+  FleetHarness harness({.fault = StrikesFirstCall("unknown_id")});
+  ASSERT_TRUE(harness.WaitReady());
+  EXPECT_THAT(harness.CheckSquare(), IsOk());
+  for (int i = 0; i < 40 && harness.observer().count("lost protocol") == 0; ++i) {
+    EXPECT_THAT(harness.CheckSquare(), IsOk());
+  }
+  EXPECT_TRUE(Eventually([&] { return harness.observer().count("lost protocol") == 1; }));
+  EXPECT_TRUE(harness.WaitReady(2));
+}
+
+TEST(FleetFaults, E9_AnAnswerGivenTwiceEndsACallOnce) {
+  FleetHarness harness({.fault = StrikesFirstCall("duplicate_done")});
+  ASSERT_TRUE(harness.WaitReady());
+  EXPECT_THAT(harness.CheckSquare(), IsOk());
+  EXPECT_EQ(harness.observer().count("finished"), 1);
+  EXPECT_EQ(harness.observer().count("lost"), 0);
+}
+
+TEST(FleetFaults, E10_AnAnswerLargerThanItsOrderIsOurBugAndEndsTheWorker) {
+  FleetHarness harness({.fault = StrikesFirstCall("output_too_large")});
+  ASSERT_TRUE(harness.WaitReady());
+  EXPECT_THAT(harness.Square({1})->Wait(), StatusIs(Code::kInternal, HasSubstr("does not fit")));
+  EXPECT_TRUE(Eventually([&] { return harness.observer().count("lost protocol") == 1; }));
+  EXPECT_TRUE(harness.WaitReady(2));
+}
+
+TEST(FleetFaults, E11_AnExitWithCodeZeroIsACrash) {
+  FleetHarness harness({.fault = StrikesFirstCall("exit_zero")});
+  ASSERT_TRUE(harness.WaitReady());
+  const absl::Status status = harness.Square({1})->Wait();
+  ExpectCrashed(status);
+  EXPECT_THAT(status, StatusIs(Code::kUnavailable, HasSubstr("exit code 0")));
+  EXPECT_TRUE(harness.WaitReady(2));
+}
+
+TEST(FleetFaults, E12_AMissingOrForbiddenProgramIsSaidAtTheStart) {
+  MonotonicClock clock;
+  FakeObserver observer;
+  ASSERT_OK_AND_ASSIGN(const Arena arena, Arena::Create(1 << 20, 0));
+  ArenaAllocator allocator(1 << 20, 1 << 20);
+  KernelTable table({"cpu"});
+  Scheduler scheduler(clock, Limits(), allocator, observer);
+  const FleetContext context = {.table = table,
+                                .scheduler = scheduler,
+                                .clock = clock,
+                                .observer = observer,
+                                .arena = arena,
+                                .allocator = allocator};
+  FleetOptions options;
+  for (const char* path : {"/no/such/worker", "/etc/passwd", "/tmp"}) {
+    options.worker_path = path;
+    EXPECT_THAT(Fleet::Create(options, context),
+                StatusIs(Code::kFailedPrecondition, HasSubstr(path)));
+  }
+}
+
+TEST(FleetFaults, E12_AProgramThatIsNoneOpensTheBreaker) {
+  const std::string path = testing::TempDir() + "/not-a-worker";
+  std::ofstream(path) << "not a program\n";
+  ASSERT_EQ(chmod(path.c_str(), 0755), 0);
+  Supervisor::Options supervisor;
+  supervisor.first_wait = absl::Milliseconds(1);
+  FleetHarness harness({.worker = path, .supervisor = supervisor});
+  EXPECT_TRUE(Eventually([&] { return harness.state() == WorkerState::kQuarantined; }));
+}
+
+TEST(FleetFaults, E13_ACrashLoopOpensTheBreakerAndCallsFailAtOnce) {
+  Supervisor::Options supervisor;
+  supervisor.first_wait = absl::Milliseconds(1);
+  FleetHarness harness({.fault = "die_before_hello:1:1", .supervisor = supervisor});
+  ASSERT_TRUE(Eventually([&] { return harness.state() == WorkerState::kQuarantined; }));
+  EXPECT_EQ(harness.observer().count("lost exit"), 5);
+  Job job;
+  job.device = "cpu";
+  job.deadline = absl::InfiniteFuture();
+  const absl::Status status =
+      harness.scheduler().Submit(std::move(job), std::make_shared<FakeListener>(), true).status();
+  EXPECT_THAT(status, StatusIs(Code::kUnavailable, HasSubstr("again and again")));
+}
+
+TEST(FleetFaults, E16_AClosedLinkIsTheEndOfAWorkerThatLivesOn) {
+  FleetHarness harness({.fault = StrikesFirstCall("close_socket")});
+  ASSERT_TRUE(harness.WaitReady());
+  ExpectCrashed(harness.Square({1})->Wait());
+  EXPECT_EQ(harness.observer().count("lost protocol"), 1);
+  EXPECT_TRUE(harness.WaitReady(2));
+}
+
+TEST(FleetFaults, AnOrderTooLongForAFrameGoesThroughTheArena) {
+  FleetHarness harness({});
+  ASSERT_TRUE(harness.WaitReady());
+  // No catalogue kernel takes so much; what the worker answers shows that it read all of it.
+  const auto call = harness.EmptyWithAttributes(50'000);
+  EXPECT_THAT(call->Wait(), StatusIs(Code::kInvalidArgument, HasSubstr("attribute")));
+  EXPECT_EQ(harness.observer().count("lost"), 0);
+  EXPECT_THAT(harness.CheckSquare(), IsOk());
+  EXPECT_EQ(harness.allocator().used(), 0u);
+}
+
+}  // namespace
+}  // namespace gridclock

@@ -1,0 +1,101 @@
+// A server without its rpc: scheduler and fleet around a real worker that can break on purpose.
+#ifndef GRIDCLOCK_TESTS_FAULTS_FLEET_HARNESS_H_
+#define GRIDCLOCK_TESTS_FAULTS_FLEET_HARNESS_H_
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <sys/types.h>
+
+#include "base/clock.h"
+#include "server/core/kernel_table.h"
+#include "server/core/scheduler.h"
+#include "server/fleet/fleet.h"
+#include "tests/support/fake_worker.h"
+
+namespace gridclock {
+
+// Looks again and again until `done`; false after `limit`.
+bool Eventually(const std::function<bool()>& done, absl::Duration limit = absl::Seconds(60));
+
+// A call on its way; starts its job as soon as its inputs are in memory.
+class RunningCall final : public JobListener {
+ public:
+  RunningCall(Scheduler& scheduler, const Arena& arena, std::vector<float> input)
+      : scheduler_(scheduler), arena_(arena), input_(std::move(input)) {}
+  void OnAccepted(const Job& job, const AcceptedInfo& info) override;
+  void OnSamples(std::int64_t, std::span<const double>, bool) override {}
+  void OnFinished(JobResult result) override;
+
+  // Waits for the end.
+  absl::Status Wait() const;
+  bool finished() const;
+  JobId id() const;
+  // The first output, once it ended well.
+  std::vector<float> output() const;
+
+ private:
+  Scheduler& scheduler_;
+  const Arena& arena_;
+  const std::vector<float> input_;
+  mutable Mutex mutex_;
+  std::shared_ptr<const ActiveJob> active_ ABSL_GUARDED_BY(mutex_);
+  std::optional<absl::Status> status_ ABSL_GUARDED_BY(mutex_);
+  std::vector<float> output_ ABSL_GUARDED_BY(mutex_);
+  JobId id_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+class FleetHarness {
+ public:
+  struct Options {
+    std::string worker = GRIDCLOCK_TEST_WORKER;
+    std::string fault = "";  // GRIDCLOCK_FAULT.
+    Supervisor::Options supervisor = {};
+    absl::Duration silence_limit = absl::Milliseconds(3500);
+  };
+  explicit FleetHarness(const Options& options);
+  ~FleetHarness();
+
+  // True once a worker was ready for the `times`-th time.
+  bool WaitReady(int times = 1);
+  WorkerState state() const;
+  // The pid of the worker; 0 if there is none.
+  pid_t WorkerPid() const;
+
+  std::shared_ptr<RunningCall> Square(std::vector<float> x, bool in_place = false);
+  std::shared_ptr<RunningCall> Spin(absl::Duration time);
+  std::shared_ptr<RunningCall> Fault(const std::string& kind,
+                                     absl::Duration limit = absl::ZeroDuration());
+  // An order of `empty` with attributes that it does not have, as admission would never make it.
+  std::shared_ptr<RunningCall> EmptyWithAttributes(int count);
+  // A square that must come back right.
+  absl::Status CheckSquare();
+
+  FakeObserver& observer() { return observer_; }
+  Scheduler& scheduler() { return scheduler_; }
+  ArenaAllocator& allocator() { return allocator_; }
+  Fleet& fleet() { return *fleet_; }
+
+ private:
+  std::shared_ptr<RunningCall> Submit(JobRequest request, std::vector<float> input);
+
+  MonotonicClock clock_;
+  FakeObserver observer_;
+  Arena arena_;
+  ArenaAllocator allocator_;
+  Limits limits_;
+  KernelTable table_;
+  Scheduler scheduler_;
+  std::unique_ptr<Fleet> fleet_;
+};
+
+// A fail point that spares the canary of every worker and strikes its first call: the worker rolls
+// a generator for each report, and this finds a seed that rolls so.
+std::string StrikesFirstCall(const std::string& point);
+
+}  // namespace gridclock
+
+#endif  // GRIDCLOCK_TESTS_FAULTS_FLEET_HARNESS_H_

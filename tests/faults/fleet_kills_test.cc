@@ -1,0 +1,100 @@
+// The worker is killed at random moments under load: each kill costs one call at most, that call
+// gets the specified code, and every other result is right.
+#include <algorithm>
+#include <csignal>
+#include <memory>
+#include <random>
+#include <vector>
+
+#include <unistd.h>
+
+#include "tests/faults/fleet_harness.h"
+#include "tests/support/status_matchers.h"
+
+namespace gridclock {
+namespace {
+
+constexpr int kKills = 24;
+constexpr int kInFlight = 24;
+
+struct Sent {
+  std::vector<float> input;
+  std::shared_ptr<RunningCall> call;
+};
+
+class Load {
+ public:
+  Load(FleetHarness& harness, std::uint64_t seed) : harness_(harness), random_(seed) {}
+
+  // Keeps calls in flight, and looks at those that ended.
+  void Turn() {
+    std::erase_if(sent_, [this](const Sent& one) { return one.call->finished() && Judge(one); });
+    while (sent_.size() < kInFlight) Send();
+  }
+  void Finish() {
+    for (const Sent& one : sent_) {
+      (void)one.call->Wait();
+      Judge(one);
+    }
+    sent_.clear();
+  }
+  int lost() const { return lost_; }
+  int right() const { return right_; }
+
+ private:
+  void Send() {
+    std::vector<float> input(1 + random_() % 20'000);
+    for (float& x : input) x = static_cast<float>(random_() % 1000) - 500;
+    auto call = harness_.Square(input);
+    sent_.push_back({std::move(input), std::move(call)});
+  }
+  bool Judge(const Sent& one) {
+    const absl::Status status = one.call->Wait();
+    if (!status.ok()) {
+      EXPECT_THAT(status, ReasonIs("WORKER_CRASHED"));
+      EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+      ++lost_;
+      return true;
+    }
+    std::vector<float> want = one.input;
+    std::transform(want.begin(), want.end(), want.begin(), [](float x) { return x * x; });
+    EXPECT_EQ(one.call->output(), want);
+    ++right_;
+    return true;
+  }
+
+  FleetHarness& harness_;
+  std::mt19937_64 random_;
+  std::vector<Sent> sent_;
+  int lost_ = 0, right_ = 0;
+};
+
+TEST(FleetKills, E2_E3_RandomKillsUnderLoadCostOneCallEachAtMost) {
+  constexpr std::uint64_t kSeed = 20240229;
+  FleetHarness harness({});
+  ASSERT_TRUE(harness.WaitReady());
+  Load load(harness, kSeed);
+  std::mt19937_64 random(kSeed);
+  const MonotonicClock clock;
+  for (int kills = 1; kills <= kKills; ++kills) {
+    const absl::Time moment = clock.Now() + absl::Microseconds(random() % 20'000);
+    while (clock.Now() < moment) load.Turn();
+    const pid_t pid = harness.WorkerPid();
+    ASSERT_GT(pid, 0);
+    kill(pid, SIGKILL);
+    ASSERT_TRUE(Eventually([&] {
+      load.Turn();
+      return harness.observer().count("up") > kills;
+    })) << "kill "
+        << kills;
+  }
+  load.Finish();
+  EXPECT_LE(load.lost(), kKills);
+  EXPECT_GT(load.right(), kKills);
+  EXPECT_EQ(harness.observer().count("lost signal"), kKills);
+  EXPECT_TRUE(Eventually([&] { return harness.allocator().used() == 0; }));
+  EXPECT_TRUE(harness.scheduler().idle());
+}
+
+}  // namespace
+}  // namespace gridclock
