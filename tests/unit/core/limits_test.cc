@@ -1,0 +1,48 @@
+#include "server/core/limits.h"
+
+#include <set>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace gridclock {
+namespace {
+
+constexpr std::uint64_t kGiB = std::uint64_t{1} << 30;
+
+TEST(Limits, EachHasAnOwnNameAMemberAndWordsForPeople) {
+  std::set<std::string> names;
+  std::set<const double*> members;
+  const Limits limits;
+  for (const LimitSpec& spec : LimitSpecs()) {
+    names.insert(std::string(spec.name));
+    members.insert(&(limits.*spec.member));
+    EXPECT_FALSE(spec.unit.empty()) << spec.name;
+    EXPECT_FALSE(spec.help.empty()) << spec.name;
+  }
+  EXPECT_EQ(names.size(), 21u);
+  EXPECT_EQ(members.size(), 21u);
+}
+
+TEST(Limits, TheArenaIsHalfOfTheMemoryAndAtMost16GiB) {
+  Limits small;
+  ResolveDefaults(small, 4 * kGiB);
+  EXPECT_EQ(small.arena_bytes, 2.0 * kGiB);
+  EXPECT_EQ(small.client_arena_bytes, 1.0 * kGiB);
+  Limits large;
+  ResolveDefaults(large, 1024 * kGiB);
+  EXPECT_EQ(large.arena_bytes, 16.0 * kGiB);
+}
+
+TEST(Limits, WhatIsSetStays) {
+  Limits limits;
+  limits.arena_bytes = 8192;
+  limits.client_arena_bytes = 4096;
+  ResolveDefaults(limits, 4 * kGiB);
+  EXPECT_EQ(limits.arena_bytes, 8192);
+  EXPECT_EQ(limits.client_arena_bytes, 4096);
+}
+
+}  // namespace
+}  // namespace gridclock
