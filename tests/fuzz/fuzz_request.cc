@@ -35,7 +35,8 @@ void FuzzRun(std::span<const std::byte> bytes) {
   const auto decoded = DecodeRunRequest(whole, {});
   const Pieces parts = Cut(bytes, 7);
   const auto cut = DecodeRunRequest(parts, {});
-  FUZZ_CHECK(decoded.status() == cut.status());
+  // Codes, not messages: which of two bad attributes is named depends on the order of a map.
+  FUZZ_CHECK(decoded.status().code() == cut.status().code());
   if (!decoded.ok()) return;
   FUZZ_CHECK(decoded->data.size() == decoded->request.inputs.size());
   FUZZ_CHECK(decoded->content == cut->content);
