@@ -138,7 +138,8 @@ bool WorthStreaming(std::int64_t elements) {
 // Items that one thread should at least get: less is done before another thread wakes up.
 inline constexpr std::int64_t kGrain = 16384;
 
-// y[i] = op(d, x0[i], x1[i]...) for i in [begin, end). An input may be y itself.
+// y[i] = op(d, x0[i], x1[i]...) for i in [begin, end). An input may be y itself; inputs are of type
+// T or already wide.
 template <typename T, class Op, class... In>
 void MapRange(Op op, T* y, std::int64_t begin, std::int64_t end, bool stream, const In*... x) {
   const Tag<T> d;
@@ -150,17 +151,17 @@ void MapRange(Op op, T* y, std::int64_t begin, std::int64_t end, bool stream, co
         static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(y + i)) % bytes;
     const std::int64_t peel =
         std::min((bytes - misaligned) % bytes / std::int64_t{sizeof(T)}, end - i);
-    WritePart<T>(op(d, ReadPart<T>(d, x + i, static_cast<std::size_t>(peel))...), d, y + i,
+    WritePart<T>(op(d, ReadPart<In>(d, x + i, static_cast<std::size_t>(peel))...), d, y + i,
                  static_cast<std::size_t>(peel));
     i += peel;
     if constexpr (std::is_same_v<T, Wide<T>>) {
-      for (; i + lanes <= end; i += lanes) hn::Stream(op(d, Read<T>(d, x + i)...), d, y + i);
+      for (; i + lanes <= end; i += lanes) hn::Stream(op(d, Read<In>(d, x + i)...), d, y + i);
       hwy::FlushStream();
     }
   }
-  for (; i + lanes <= end; i += lanes) Write<T>(op(d, Read<T>(d, x + i)...), d, y + i);
+  for (; i + lanes <= end; i += lanes) Write<T>(op(d, Read<In>(d, x + i)...), d, y + i);
   const auto rest = static_cast<std::size_t>(end - i);
-  if (rest != 0) WritePart<T>(op(d, ReadPart<T>(d, x + i, rest)...), d, y + i, rest);
+  if (rest != 0) WritePart<T>(op(d, ReadPart<In>(d, x + i, rest)...), d, y + i, rest);
 }
 
 // y[i] = x[i] rounded to T, for i in [0, n).

@@ -128,28 +128,46 @@ absl::Status Online(const Call& call) {
 // A block stays in the first cache between its two readings.
 constexpr std::int64_t kBlock = 2048;
 
+// NaN may be left out or kept, and either is right: the sum has it again.
 template <typename T>
-Partial<Wide<T>> BlockPartial(const T* x, std::int64_t n) {
+Wide<T> LargestOf(const T* x, std::int64_t n) {
+  namespace hn = simd::hn;
+  const simd::Tag<T> d;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  constexpr auto kNothing = -std::numeric_limits<Wide<T>>::infinity();
+  auto m0 = hn::Set(d, kNothing), m1 = m0;
+  std::int64_t i = 0;
+  for (; i + 2 * lanes <= n; i += 2 * lanes) {
+    m0 = hn::Max(simd::Read<T>(d, x + i), m0);
+    m1 = hn::Max(simd::Read<T>(d, x + i + lanes), m1);
+  }
+  for (; i < n; i += lanes) {
+    const auto part = static_cast<std::size_t>(std::min(lanes, n - i));
+    m0 = hn::Max(simd::ReadPart<T>(d, x + i, part, Narrow<T>(kNothing)), m0);
+  }
+  return hn::GetLane(hn::MaxOfLanes(d, hn::Max(m0, m1)));
+}
+
+// The partial of up to a block. The terms go to `terms` unless it is null.
+template <typename T>
+Partial<Wide<T>> BlockPartial(const T* x, std::int64_t n, Wide<T>* terms) {
   namespace hn = simd::hn;
   using W = Wide<T>;
   constexpr W kNothing = -std::numeric_limits<W>::infinity();
   const simd::Tag<T> d;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
-  const std::int64_t whole = n - n % lanes;
-  const auto rest = static_cast<std::size_t>(n - whole);
-  const T nothing = Narrow<T>(kNothing);
-  auto largest = hn::Set(d, kNothing);
-  // NaN is left out of the maximum, as in the plain loops; it comes in by the sum.
-  const auto raise = [&](auto v) { largest = hn::IfThenElse(hn::Gt(v, largest), v, largest); };
-  for (std::int64_t i = 0; i < whole; i += lanes) raise(simd::Read<T>(d, x + i));
-  if (rest != 0) raise(simd::ReadPart<T>(d, x + whole, rest, nothing));
-  const W top = hn::GetLane(hn::MaxOfLanes(d, largest));
+  const W top = LargestOf(x, n);
   // With nothing but -inf, any finite number in place of it makes the terms 0.
   const auto shift = hn::Set(d, top == kNothing ? W{0} : top);
   auto sum = hn::Zero(d);
-  const auto add = [&](auto v) { sum = hn::Add(sum, simd::Exp(d, hn::Sub(v, shift))); };
-  for (std::int64_t i = 0; i < whole; i += lanes) add(simd::Read<T>(d, x + i));
-  if (rest != 0) add(simd::ReadPart<T>(d, x + whole, rest, nothing));
+  for (std::int64_t i = 0; i < n; i += lanes) {
+    const auto v = i + lanes <= n ? simd::Read<T>(d, x + i)
+                                  : simd::ReadPart<T>(d, x + i, static_cast<std::size_t>(n - i),
+                                                      Narrow<T>(kNothing));
+    const auto term = simd::Exp(d, hn::Sub(v, shift));
+    sum = hn::Add(sum, term);
+    if (terms != nullptr) hn::StoreU(term, d, terms + i);
+  }
   return {top, hn::GetLane(hn::SumOfLanes(d, sum))};
 }
 
@@ -165,11 +183,26 @@ void WriteQuotients(const T* x, T* y, std::int64_t begin, std::int64_t end, Part
   simd::MapRange<T>(quotient, y, begin, end, stream, x);
 }
 
+// A row that is one block: its terms are kept, so that each exponential is taken once.
+template <typename T>
+void ShortRow(const T* x, T* y, std::int64_t n, bool stream) {
+  namespace hn = simd::hn;
+  using W = Wide<T>;
+  const simd::Tag<T> d;
+  alignas(64) W terms[kBlock];
+  const auto p = BlockPartial(x, n, terms);
+  if (p.largest == -std::numeric_limits<W>::infinity())
+    return WriteQuotients(x, y, 0, n, p, stream);
+  const auto factor = hn::Set(d, 1 / p.sum);
+  simd::MapRange<T>([&](auto, auto v) { return hn::Mul(v, factor); }, y, 0, n, stream, terms);
+}
+
 template <typename T>
 void SimdRow(const T* x, T* y, std::int64_t n, bool stream) {
+  if (n <= kBlock) return ShortRow(x, y, n, stream);
   Partial<Wide<T>> p;
   for (std::int64_t i = 0; i < n; i += kBlock) {
-    p = Join(p, BlockPartial(x + i, std::min(kBlock, n - i)));
+    p = Join(p, BlockPartial<T>(x + i, std::min(kBlock, n - i), nullptr));
   }
   WriteQuotients(x, y, 0, n, p, stream);
 }
@@ -182,7 +215,7 @@ void SplitRow(Threads& threads, const T* x, T* y, std::int64_t n, bool stream) {
   threads.ParallelFor(n, kPart, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; i += kBlock) {
       auto& part = parts[static_cast<std::size_t>(i / kPart)];
-      part = Join(part, BlockPartial(x + i, std::min(kBlock, end - i)));
+      part = Join(part, BlockPartial<T>(x + i, std::min(kBlock, end - i), nullptr));
     }
   });
   Partial<Wide<T>> p;

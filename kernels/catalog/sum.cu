@@ -107,7 +107,7 @@ double SumContiguous(const T* x, std::int64_t n) {
   return hn::GetLane(hn::SumOfLanes(d, hn::Add(hn::Add(s0, s1), hn::Add(s2, s3))));
 }
 
-// Chunks whatever the number of threads, so that the bits do not depend on it.
+// Terms that are summed before their sum is added to others in double.
 constexpr std::int64_t kChunk = 32768;
 
 template <typename T>
@@ -202,29 +202,52 @@ void SumColumns(const T* x, T* y, const Sizes& s, std::int64_t a, std::int64_t f
   for (std::int64_t c = 0; c < width; ++c) y[a * s.inner + first + c] = Rounded<T>(totals[c]);
 }
 
-// Few columns and many rows: each thread takes chunks of rows, and the sums of the chunks are added
-// in their order. So many rows as make kColumns are read as one, and their columns joined at the
-// end.
+// Few columns and many rows: chunks of rows go to the threads, and the sums of the chunks are added
+// in their order. So many short rows as make kColumns are read as one row, and their columns
+// joined.
+struct TallPlan {
+  std::int64_t fold, width, chunk_rows, chunks;
+  explicit TallPlan(const Sizes& s) {
+    constexpr std::int64_t kMostChunks = 64;
+    fold = std::max<std::int64_t>(1, kColumns / s.inner);
+    width = fold * s.inner;
+    const std::int64_t wide_rows = std::max(kChunk / width, s.n / fold / kMostChunks);
+    chunk_rows = fold * std::max<std::int64_t>(1, wide_rows);
+    chunks = (s.n + chunk_rows - 1) / chunk_rows;
+  }
+};
+
+// out[c] += the sums of the columns of `count` rows.
 template <typename T>
-void SumTallRow(Threads& threads, const T* x, T* y, const Sizes& s) {
-  const std::int64_t fold = std::max<std::int64_t>(1, kColumns / s.inner), width = fold * s.inner;
-  const std::int64_t chunk_rows = fold * std::max<std::int64_t>(1, kChunk / width);
-  const std::int64_t chunks = (s.n + chunk_rows - 1) / chunk_rows;
-  std::vector<double> partial(static_cast<std::size_t>(chunks * s.inner));
-  threads.ParallelFor(chunks, 1, [&](std::int64_t begin, std::int64_t end) {
+void SumChunk(const T* rows, std::int64_t count, const Sizes& s, const TallPlan& plan,
+              double* out) {
+  const std::int64_t wide_rows = count / plan.fold;
+  for (std::int64_t first = 0; first < plan.width; first += kColumns) {
+    const std::int64_t width = std::min(kColumns, plan.width - first);
+    Wide<T> sums[kColumns];
+    std::fill_n(sums, width, Wide<T>{0});
+    AddRows(rows + first, wide_rows, plan.width, width, sums);
+    // The rows that do not make a wide one; where rows are folded, there is one block of columns.
+    AddRows(rows + wide_rows * plan.width, count % plan.fold, s.inner, std::min(width, s.inner),
+            sums);
+    for (std::int64_t c = 0; c < width; ++c) out[(first + c) % s.inner] += sums[c];
+  }
+}
+
+template <typename T>
+void SumTall(Threads& threads, const T* x, T* y, const Sizes& s) {
+  const TallPlan plan(s);
+  std::vector<double> partial(static_cast<std::size_t>(plan.chunks * s.inner));
+  threads.ParallelFor(plan.chunks, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t chunk = begin; chunk < end; ++chunk) {
-      const T* rows = x + chunk * chunk_rows * s.inner;
-      const std::int64_t count = std::min(chunk_rows, s.n - chunk * chunk_rows);
-      Wide<T> sums[kColumns] = {};
-      AddRows(rows, count / fold, width, width, sums);
-      AddRows(rows + count / fold * width, count % fold, s.inner, s.inner, sums);
-      double* out = partial.data() + chunk * s.inner;
-      for (std::int64_t c = 0; c < width; ++c) out[c % s.inner] += sums[c];
+      const std::int64_t row = chunk * plan.chunk_rows;
+      SumChunk(x + row * s.inner, std::min(plan.chunk_rows, s.n - row), s, plan,
+               partial.data() + chunk * s.inner);
     }
   });
   for (std::int64_t c = 0; c < s.inner; ++c) {
     double sum = 0;
-    for (std::int64_t chunk = 0; chunk < chunks; ++chunk) {
+    for (std::int64_t chunk = 0; chunk < plan.chunks; ++chunk) {
       sum += partial[static_cast<std::size_t>(chunk * s.inner + c)];
     }
     y[c] = Rounded<T>(sum);
@@ -235,13 +258,15 @@ template <typename T>
 void SumAllColumns(const Call& call, const Sizes& s) {
   const T* x = call.In<T>(0);
   T* y = call.Out<T>(0);
-  if (s.inner <= kColumns / 2 && s.n >= kColumns) {
+  constexpr std::int64_t kMostTallColumns = 16 * kColumns;  // Their partial sums take memory.
+  const std::int64_t tiles = (s.inner + kColumns - 1) / kColumns;
+  const bool few_tasks = s.outer * tiles < 2 * call.threads->count() || s.inner <= kColumns / 2;
+  if (few_tasks && s.inner <= kMostTallColumns && s.n >= kColumns) {
     for (std::int64_t a = 0; a < s.outer; ++a) {
-      SumTallRow(*call.threads, x + a * s.n * s.inner, y + a * s.inner, s);
+      SumTall(*call.threads, x + a * s.n * s.inner, y + a * s.inner, s);
     }
     return;
   }
-  const std::int64_t tiles = (s.inner + kColumns - 1) / kColumns;
   const std::int64_t grain = 1 + kChunk / (s.n * std::min(s.inner, kColumns) + 1);
   call.threads->ParallelFor(s.outer * tiles, grain, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t t = begin; t < end; ++t) {
