@@ -19,7 +19,11 @@ trap 'exit 130' INT TERM
 
 # Shows a command, then runs it.
 run() {
-  printf '\n$ %s\n' "$*"
+  local word line='$'
+  for word in "$@"; do
+    case $word in *[*[]*) line+=" '$word'" ;; *) line+=" $word" ;; esac
+  done
+  printf '\n%s\n' "$line"
   "$@"
 }
 

@@ -52,7 +52,7 @@ def measure(config):
                 "64 in flight", ">=", 0.98)
     cpu = Line("metrics.cpu", "CPU time per call of server and worker with metrics over without", "<=", 1.02,
                informative=True)
-    with Server(config.binaries) as watched, Server(config.binaries, "--metrics-listen=") as plain:
+    with Server(config.binaries) as watched, Server(config.binaries, "--metrics-listen", "") as plain:
         for i in range(config.pairs):
             (rate, cost), (plain_rate, plain_cost) = pair(config, watched, plain, swapped=i % 2 == 1)
             line.add(rate / plain_rate, with_metrics=rate, without=plain_rate)
