@@ -6,6 +6,8 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 : "${GRIDCLOCK_JOBS:=$(nproc)}"
 : "${GRIDCLOCK_YES:=}"
 export GRIDCLOCK_JOBS GRIDCLOCK_YES
+# One clone's objects serve the next: ccache then leaves the folder's name out of what it compares.
+export CCACHE_BASEDIR=$root CCACHE_NOHASHDIR=1
 venv=$root/.venv
 
 say() { printf '\n\033[1m== %s\033[0m\n' "$*"; }
