@@ -35,9 +35,9 @@ absl::StatusOr<Arena> Arena::Create(std::uint64_t bytes, std::uint64_t warm_byte
       mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd.get(), 0);
   if (data == MAP_FAILED) return Refused(errno, "mmap", bytes);
   Arena arena(std::move(fd), static_cast<std::byte*>(data), bytes);
-  if (warm_bytes > 0 && madvise(data, std::min(warm_bytes, bytes), MADV_POPULATE_WRITE) != 0 &&
-      errno != EINVAL) {  // EINVAL: a kernel before 5.14; pages then come as they are used.
-    return Refused(errno, "populate", warm_bytes);
+  if (const std::uint64_t warm = std::min(warm_bytes, bytes); warm > 0) {
+    // Best effort: what this cannot have now comes, or is refused, when it is used.
+    arena.warmer_ = std::thread([data, warm] { madvise(data, warm, MADV_POPULATE_WRITE); });
   }
   return arena;
 }
@@ -48,9 +48,11 @@ Arena::Arena(UniqueFd fd, std::byte* data, std::uint64_t size)
 Arena::Arena(Arena&& other) noexcept
     : fd_(std::move(other.fd_)),
       data_(std::exchange(other.data_, nullptr)),
-      size_(std::exchange(other.size_, 0)) {}
+      size_(std::exchange(other.size_, 0)),
+      warmer_(std::move(other.warmer_)) {}
 
 Arena::~Arena() {
+  if (warmer_.joinable()) warmer_.join();
   if (data_ != nullptr) munmap(data_, size_);
 }
 

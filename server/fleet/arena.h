@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <span>
+#include <thread>
 
 #include "absl/status/statusor.h"
 #include "base/unique_fd.h"
@@ -14,8 +15,8 @@ namespace gridclock {
 
 class Arena {
  public:
-  // Reserves address space for `bytes` and faults in the first `warm_bytes`. RESOURCE_EXHAUSTED if
-  // the system refuses (E21).
+  // Reserves address space for `bytes`; a thread faults in the first `warm_bytes` meanwhile.
+  // RESOURCE_EXHAUSTED if the system refuses the space (E21).
   static absl::StatusOr<Arena> Create(std::uint64_t bytes, std::uint64_t warm_bytes);
   Arena(Arena&& other) noexcept;
   ~Arena();
@@ -30,6 +31,7 @@ class Arena {
   UniqueFd fd_;
   std::byte* data_ = nullptr;
   std::uint64_t size_ = 0;
+  std::thread warmer_;
 };
 
 }  // namespace gridclock

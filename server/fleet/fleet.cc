@@ -4,7 +4,7 @@
 #include <chrono>
 #include <cstring>
 #include <filesystem>
-#include <mutex>
+#include <thread>
 
 #include <unistd.h>
 
@@ -50,23 +50,16 @@ void Fleet::Start() {
 }
 
 void Fleet::TickUntilStopped() {
-  std::unique_lock<Mutex> lock(mutex_);
   while (!stopping_) {
-    lock.unlock();
     context_.scheduler.Tick();
-    lock.lock();
-    stop_.wait_for(lock, kTick, [this] { return stopping_; });
+    std::this_thread::sleep_for(kTick);
   }
 }
 
 void Fleet::Stop() {
   for (const auto& runner : runners_) runner->Stop();
   for (const auto& runner : runners_) runner->Join();
-  {
-    MutexLock lock(mutex_);
-    stopping_ = true;
-  }
-  stop_.notify_all();
+  stopping_ = true;
   if (ticker_.joinable()) ticker_.join();
 }
 

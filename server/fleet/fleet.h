@@ -2,7 +2,7 @@
 #ifndef GRIDCLOCK_SERVER_FLEET_FLEET_H_
 #define GRIDCLOCK_SERVER_FLEET_FLEET_H_
 
-#include <condition_variable>
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -11,7 +11,6 @@
 
 #include "absl/status/statusor.h"
 #include "base/clock.h"
-#include "base/mutex.h"
 #include "server/core/kernel_table.h"
 #include "server/core/observer.h"
 #include "server/core/scheduler.h"
@@ -57,18 +56,16 @@ class Fleet {
   void Start();
   // Ends the workers: asks, then SIGTERM, then SIGKILL. Waits until none is left. May be called
   // again.
-  void Stop() ABSL_LOCKS_EXCLUDED(mutex_);
+  void Stop();
 
  private:
   Fleet(const FleetOptions& options, const FleetContext& context);
-  void TickUntilStopped() ABSL_LOCKS_EXCLUDED(mutex_);
+  void TickUntilStopped();
 
   const FleetContext context_;
   std::vector<std::unique_ptr<DeviceRunner>> runners_;
   std::thread ticker_;
-  Mutex mutex_;
-  std::condition_variable_any stop_;
-  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  std::atomic<bool> stopping_{false};
 };
 
 }  // namespace gridclock
