@@ -138,7 +138,9 @@ bool WorthStreaming(std::int64_t elements) {
 // Items that one thread should at least get: less is done before another thread wakes up.
 inline constexpr std::int64_t kGrain = 16384;
 
-// y[i] = op(d, x0[i], x1[i]...) for i in [begin, end). An input may be y itself; inputs are of type
+// y[i] = op(d, x0[i], x1[i]...) for i in [begin, end). After streaming, the caller must FlushStream
+// once, before other threads may read y: a fence for every short row would cost more than it
+// gains. An input may be y itself; inputs are of type
 // T or already wide.
 template <typename T, class Op, class... In>
 void MapRange(Op op, T* y, std::int64_t begin, std::int64_t end, bool stream, const In*... x) {
@@ -151,12 +153,11 @@ void MapRange(Op op, T* y, std::int64_t begin, std::int64_t end, bool stream, co
         static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(y + i)) % bytes;
     const std::int64_t peel =
         std::min((bytes - misaligned) % bytes / std::int64_t{sizeof(T)}, end - i);
-    WritePart<T>(op(d, ReadPart<In>(d, x + i, static_cast<std::size_t>(peel))...), d, y + i,
-                 static_cast<std::size_t>(peel));
+    const auto part = static_cast<std::size_t>(peel);
+    if (part != 0) WritePart<T>(op(d, ReadPart<In>(d, x + i, part)...), d, y + i, part);
     i += peel;
     if constexpr (std::is_same_v<T, Wide<T>>) {
       for (; i + lanes <= end; i += lanes) hn::Stream(op(d, Read<In>(d, x + i)...), d, y + i);
-      hwy::FlushStream();
     }
   }
   for (; i + lanes <= end; i += lanes) Write<T>(op(d, Read<In>(d, x + i)...), d, y + i);
@@ -181,6 +182,7 @@ void Map(Threads& threads, Op op, T* y, std::int64_t n, const In*... x) {
   const bool stream = !in_place && WorthStreaming<T>(n);
   threads.ParallelFor(n, kGrain, [&](std::int64_t begin, std::int64_t end) {
     MapRange<T>(op, y, begin, end, stream, x...);
+    if (stream) hwy::FlushStream();
   });
 }
 

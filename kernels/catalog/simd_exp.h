@@ -49,15 +49,12 @@ HWY_INLINE V ExpSeries(D d, V r) {
   }
 }
 
-// e^x within 3 ulp. NaN stays NaN; 0 below the normal numbers, infinity from 2^127.5 on.
+// e^x for x up to kHigh, or NaN; within 3 ulp. NaN stays NaN; 0 below the normal numbers.
 template <class D, class V>
-HWY_INLINE V Exp(D d, V x) {
+HWY_INLINE V ExpUpToHigh(D d, V x) {
   using F = hn::TFromD<D>;
   using Facts = ExpFacts<F>;
   const hn::RebindToSigned<D> di;
-  // By comparison, not Min: that does not say what becomes of NaN.
-  const auto high = hn::Set(d, Facts::kHigh);
-  x = hn::IfThenElse(hn::Gt(x, high), high, x);
   // x = n log(2) + r. Rounding by addition saves the conversion to integers and back.
   const auto rounder = hn::Set(d, Facts::kRounder);
   const auto shifted = hn::MulAdd(x, hn::Set(d, static_cast<F>(1.4426950408889634)), rounder);
@@ -68,6 +65,14 @@ HWY_INLINE V Exp(D d, V x) {
   const auto power = hn::ShiftLeft<Facts::kMantissaBits>(hn::Add(whole, hn::Set(di, Facts::kBias)));
   const auto result = hn::Mul(ExpSeries<0>(d, r), hn::BitCast(d, power));
   return hn::IfThenZeroElse(hn::Lt(x, hn::Set(d, Facts::kLow)), result);
+}
+
+// The same for any x; infinity from 2^127.5 on.
+template <class D, class V>
+HWY_INLINE V Exp(D d, V x) {
+  // By comparison, not Min: that does not say what becomes of NaN.
+  const auto high = hn::Set(d, ExpFacts<hn::TFromD<D>>::kHigh);
+  return ExpUpToHigh(d, hn::IfThenElse(hn::Gt(x, high), high, x));
 }
 
 }  // namespace gridclock::simd

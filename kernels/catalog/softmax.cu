@@ -164,7 +164,7 @@ Partial<Wide<T>> BlockPartial(const T* x, std::int64_t n, Wide<T>* terms) {
     const auto v = i + lanes <= n ? simd::Read<T>(d, x + i)
                                   : simd::ReadPart<T>(d, x + i, static_cast<std::size_t>(n - i),
                                                       Narrow<T>(kNothing));
-    const auto term = simd::Exp(d, hn::Sub(v, shift));
+    const auto term = simd::ExpUpToHigh(d, hn::Sub(v, shift));
     sum = hn::Add(sum, term);
     if (terms != nullptr) hn::StoreU(term, d, terms + i);
   }
@@ -178,7 +178,7 @@ void WriteQuotients(const T* x, T* y, std::int64_t begin, std::int64_t end, Part
   const simd::Tag<T> d;
   const auto largest = hn::Set(d, p.largest), factor = hn::Set(d, 1 / p.sum);
   const auto quotient = [&](auto, auto v) {
-    return hn::Mul(simd::Exp(d, hn::Sub(v, largest)), factor);
+    return hn::Mul(simd::ExpUpToHigh(d, hn::Sub(v, largest)), factor);
   };
   simd::MapRange<T>(quotient, y, begin, end, stream, x);
 }
@@ -222,6 +222,7 @@ void SplitRow(Threads& threads, const T* x, T* y, std::int64_t n, bool stream) {
   for (const auto& part : parts) p = Join(p, part);
   threads.ParallelFor(n, kPart, [&](std::int64_t begin, std::int64_t end) {
     WriteQuotients(x, y, begin, end, p, stream);
+    if (stream) hwy::FlushStream();
   });
 }
 
@@ -230,7 +231,7 @@ void SimdRows(const Call& call) {
   const std::int64_t n = RowLength(*call.binding), rows = RowCount(*call.binding);
   const T* x = call.In<T>(0);
   T* y = call.Out<T>(0);
-  constexpr std::int64_t kShort = 1024;  // The fence behind streamed stores must be worth it.
+  constexpr std::int64_t kShort = 256;  // Rows that are mostly edges gain nothing.
   const bool stream = x != y && n >= kShort && simd::WorthStreaming<T>(n * rows);
   if (rows < call.threads->count() && n >= 2 * simd::kGrain) {
     for (std::int64_t r = 0; r < rows; ++r) {
@@ -242,6 +243,7 @@ void SimdRows(const Call& call) {
       std::max<std::int64_t>(1, simd::kGrain / 4 / std::max<std::int64_t>(n, 1));
   call.threads->ParallelFor(rows, grain, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t r = begin; r < end; ++r) SimdRow(x + r * n, y + r * n, n, stream);
+    if (stream) hwy::FlushStream();
   });
 }
 

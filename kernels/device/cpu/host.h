@@ -9,7 +9,7 @@
 namespace gridclock {
 
 struct HostFacts {
-  std::string model;               // "AMD EPYC 9B14"; "unknown" if it is not told.
+  std::string model = {};          // "AMD EPYC 9B14"; "unknown" if it is not told.
   int cpus = 1;                    // Of the affinity mask, less where a cgroup quota allows less.
   std::uint64_t memory_bytes = 0;  // The smaller of RAM and the cgroup's limit.
   std::uint64_t l1_bytes = 0;      // Data caches, per core; 0 if not told.

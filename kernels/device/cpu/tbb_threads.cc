@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "tbb/global_control.h"
+#include "tbb/info.h"
 #include "tbb/parallel_for.h"
 #include "tbb/partitioner.h"
 #include "tbb/task_arena.h"
@@ -11,9 +12,12 @@ namespace gridclock {
 
 struct TbbThreads::Arena {
   explicit Arena(int count)
-      : limit(tbb::global_control::max_allowed_parallelism, static_cast<std::size_t>(count)),
+      : limit(tbb::global_control::max_allowed_parallelism,
+              static_cast<std::size_t>(std::max(count, tbb::info::default_concurrency()))),
         arena(count) {}
-  tbb::global_control limit;  // Lets the arena have more threads than there are cores.
+  // Lets the arena have more threads than there are cores. Never fewer: of several limits in a
+  // process the least holds, so a device of one thread would slow down all others.
+  tbb::global_control limit;
   tbb::task_arena arena;
 };
 
