@@ -17,13 +17,15 @@ namespace gridclock {
 
 using AttemptDone = std::function<void(absl::StatusOr<RunResult>)>;
 
-// Borrowed until `done` is called: gRPC holds no byte of the inputs any more then.
+// Borrowed until `done` is called. gRPC holds no byte of the inputs any more then, nor does
+// anything of the call hold the channel: were it released later, on a thread of gRPC, that thread
+// would wait for its own end.
 struct AttemptContext {
   const RunCall& call;
   const RunEvents& events;
   const std::string& request_id;
-  const std::shared_ptr<grpc::ClientContext>&
-      rpc;  // Its owners: the attempt, and who may cancel it.
+  // Taken over. Others may hold it only while they cancel it.
+  std::shared_ptr<grpc::ClientContext>& rpc;
 };
 
 void StartUnary(grpc::GenericStub& stub, const AttemptContext& context, AttemptDone done);

@@ -149,8 +149,8 @@ absl::Status Client::CheckHealth(const std::string& service, absl::Duration time
   Prepare(impl_->options, absl::Now() + timeout, &rpc);
   GC_ASSIGN_OR_RETURN(const HealthState state, HealthCheck(*impl_->control_channel, service, &rpc));
   if (state == HealthState::kServing) return absl::OkStatus();
-  return WithReason(absl::UnavailableError(absl::StrCat(
-                        service.empty() ? "the server" : service, " is not ready yet")),
+  return WithReason(absl::UnavailableError(absl::StrCat(service.empty() ? "the server" : service,
+                                                        " is not ready yet")),
                     "NOT_SERVING");
 }
 

@@ -37,7 +37,12 @@ class Loan {
  private:
   // Called inside the transport, which may hold locks: the rest happens on a thread of gRPC's pool.
   void GiveBack() {
-    if (--out_ == 0) alarm_.Set(gpr_time_0(GPR_CLOCK_MONOTONIC), [this](bool) { Finish(); });
+    if (--out_ > 0) return;
+    auto* alarm = new grpc::Alarm;
+    alarm->Set(gpr_time_0(GPR_CLOCK_MONOTONIC), [this, alarm](bool) {
+      delete alarm;
+      Finish();
+    });
   }
   void Finish() {
     auto returned = std::move(returned_);
@@ -47,7 +52,6 @@ class Loan {
 
   std::function<void()> returned_;
   std::atomic<int> out_{1};  // The call itself counts.
-  grpc::Alarm alarm_;
 };
 
 }  // namespace gridclock

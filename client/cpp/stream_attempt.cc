@@ -143,7 +143,7 @@ class StreamAttempt final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grp
  public:
   StreamAttempt(const AttemptContext& context, AttemptDone done)
       : events_(context.events),
-        rpc_(context.rpc),
+        rpc_(std::move(context.rpc)),
         done_(std::move(done)),
         upload_(context.call, context.request_id),
         download_(context.call, context.events),
@@ -175,7 +175,9 @@ class StreamAttempt final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grp
 
   void OnDone(const grpc::Status& status) override {
     result_ = download_.Finish(failure_.ok() ? ToStatus(status) : failure_);
+    // The stream keeps unsent slices for as long as the context lives.
     out_.Clear();
+    rpc_.reset();
     loan_->End();
   }
 
@@ -207,8 +209,10 @@ class StreamAttempt final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grp
   }
 
   void Return() {
-    const std::unique_ptr<StreamAttempt> owned(this);
-    done_(std::move(result_));
+    const AttemptDone done = std::move(done_);
+    absl::StatusOr<RunResult> result = std::move(result_);
+    delete this;
+    done(std::move(result));
   }
 
   const RunEvents& events_;

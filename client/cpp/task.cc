@@ -61,7 +61,7 @@ void RunHandle::Task::Cancel() {
   {
     MutexLock lock(mutex_);
     cancelled_ = true;
-    rpc = rpc_;
+    rpc = rpc_.lock();
   }
   if (rpc != nullptr) rpc->TryCancel();
 }
@@ -77,7 +77,7 @@ std::shared_ptr<grpc::ClientContext> RunHandle::Task::NewRpc() {
 
 void RunHandle::Task::Attempt() {
   ++attempts_;
-  const std::shared_ptr<grpc::ClientContext> rpc = NewRpc();
+  std::shared_ptr<grpc::ClientContext> rpc = NewRpc();
   const AttemptContext context{call_, events_, request_id_, rpc};
   AttemptDone ended = [self = shared_from_this()](absl::StatusOr<RunResult> result) {
     self->Ended(std::move(result));
@@ -101,8 +101,11 @@ void RunHandle::Task::Ended(absl::StatusOr<RunResult> result) {
   absl::Duration wait;
   if (!MayRetry(result.status(), &wait)) return done_(std::move(result));
   if (events_.retry) events_.retry(result.status(), wait);
-  alarm_.Set(absl::ToChronoTime(absl::Now() + wait),
-             [self = shared_from_this()](bool) { self->Attempt(); });
+  alarm_ = std::make_unique<grpc::Alarm>();
+  alarm_->Set(absl::ToChronoTime(absl::Now() + wait), [self = shared_from_this()](bool) {
+    self->alarm_.reset();
+    self->Attempt();
+  });
 }
 
 bool RunHandle::Task::MayRetry(const absl::Status& failure, absl::Duration* wait) {

@@ -52,11 +52,11 @@ class RunHandle::Task : public std::enable_shared_from_this<RunHandle::Task> {
   std::string request_id_;
   int attempts_ = 0;
   absl::BitGen random_;
-  grpc::Alarm alarm_;
+  std::unique_ptr<grpc::Alarm> alarm_;  // While a retry is waited for.
 
   Mutex mutex_;
   bool cancelled_ ABSL_GUARDED_BY(mutex_) = false;
-  std::shared_ptr<grpc::ClientContext> rpc_ ABSL_GUARDED_BY(mutex_);
+  std::weak_ptr<grpc::ClientContext> rpc_ ABSL_GUARDED_BY(mutex_);  // Owned by the attempt.
 };
 
 }  // namespace gridclock

@@ -23,16 +23,21 @@ struct UnaryAttempt {
 void StartUnary(grpc::GenericStub& stub, const AttemptContext& context, AttemptDone done) {
   auto* attempt = new UnaryAttempt{.call = context.call,
                                    .events = context.events,
-                                   .rpc = context.rpc,
+                                   .rpc = std::move(context.rpc),
                                    .done = std::move(done)};
   auto* loan = new Loan([attempt] {
-    const std::unique_ptr<UnaryAttempt> owned(attempt);
-    owned->done(std::move(owned->result));
+    std::unique_ptr<UnaryAttempt> owned(attempt);
+    const AttemptDone done = std::move(owned->done);
+    absl::StatusOr<RunResult> result = std::move(owned->result);
+    owned.reset();
+    done(std::move(result));
   });
   attempt->request = EncodeUnary(context.call, context.request_id, *loan);
-  stub.UnaryCall(context.rpc.get(), "/gridclock.v1.KernelService/Run", {}, &attempt->request,
+  stub.UnaryCall(attempt->rpc.get(), "/gridclock.v1.KernelService/Run", {}, &attempt->request,
                  &attempt->response, [attempt, loan](const grpc::Status& status) {
+                   // The stream keeps unsent slices for as long as the context lives.
                    attempt->request.Clear();
+                   attempt->rpc.reset();
                    if (status.ok()) {
                      attempt->result =
                          DecodeUnary(attempt->call, attempt->events, attempt->response);

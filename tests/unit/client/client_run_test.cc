@@ -67,9 +67,8 @@ TEST(ClientRunTest, SmallTensorsGoInOneRoundTrip) {
 
 TEST(ClientRunTest, AFullQueueIsTriedAgainUnderTheSameId) {
   FakeServer server;
-  server.on_run =
-      FailFirst(2, WithDetails(absl::ResourceExhaustedError("full"),
-                               {.reason = "QUEUE_FULL", .retry_after = absl::Milliseconds(5)}));
+  server.on_run = FailFirst(
+      2, TryAgain(absl::ResourceExhaustedError("full"), "QUEUE_FULL", absl::Milliseconds(5)));
   ASSERT_OK_AND_ASSIGN(const auto client, Client::Connect(Fast(server)));
   ASSERT_OK_AND_ASSIGN(const RunResult result, client->Run(Square()));
   EXPECT_EQ(result.attempts, 3);
@@ -85,9 +84,12 @@ TEST(ClientRunTest, AnAnswerThatIsGoneIsComputedAgainUnderANewId) {
   std::atomic<int> calls{0};
   server.on_run = [&](const v1::RunRequest& request, v1::RunResponse* response) {
     switch (calls++) {
-      case 0: return ToGrpc(absl::UnavailableError("connection lost"));
-      case 1: return ToGrpc(WithReason(absl::AlreadyExistsError("done"), "DONE"));
-      default: return Echo(request, response);
+      case 0:
+        return ToGrpc(absl::UnavailableError("connection lost"));
+      case 1:
+        return ToGrpc(WithReason(absl::AlreadyExistsError("done"), "DONE"));
+      default:
+        return Echo(request, response);
     }
   };
   ASSERT_OK_AND_ASSIGN(const auto client, Client::Connect(Fast(server)));
@@ -100,8 +102,9 @@ TEST(ClientRunTest, AnAnswerThatIsGoneIsComputedAgainUnderANewId) {
 
 TEST(ClientRunTest, AFaultOfTheKernelIsFinalAndKeepsItsDetails) {
   FakeServer server;
-  server.on_run = FailFirst(9, WithDetails(absl::FailedPreconditionError("it faulted"),
-                                           {.reason = "KERNEL_FAULT", .field = "kernel"}));
+  server.on_run = FailFirst(
+      9,
+      WithField(WithReason(absl::FailedPreconditionError("it faulted"), "KERNEL_FAULT"), "kernel"));
   ASSERT_OK_AND_ASSIGN(const auto client, Client::Connect(Fast(server)));
   const auto result = client->Run(Square());
   EXPECT_THAT(result, StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("it faulted")));
@@ -112,9 +115,8 @@ TEST(ClientRunTest, AFaultOfTheKernelIsFinalAndKeepsItsDetails) {
 
 TEST(ClientRunTest, ADeadlineEndsTheRetries) {
   FakeServer server;
-  server.on_run =
-      FailFirst(1000, WithDetails(absl::ResourceExhaustedError("full"),
-                                  {.reason = "QUEUE_FULL", .retry_after = absl::Seconds(60)}));
+  server.on_run = FailFirst(
+      1000, TryAgain(absl::ResourceExhaustedError("full"), "QUEUE_FULL", absl::Seconds(60)));
   ASSERT_OK_AND_ASSIGN(const auto client, Client::Connect(Fast(server)));
   RunCall call = Square();
   call.timeout = absl::Seconds(10);

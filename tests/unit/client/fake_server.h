@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <grpcpp/security/server_credentials.h>
@@ -24,6 +25,15 @@ using ServerStream = grpc::ServerReaderWriter<v1::StreamRunResponse, v1::StreamR
 inline grpc::Status ToGrpc(const absl::Status& status) {
   return {static_cast<grpc::StatusCode>(status.code()), std::string(status.message()),
           EncodeError(status, nullptr)};
+}
+
+// What a server answers that wants the same call again later.
+inline absl::Status TryAgain(absl::Status status, const std::string& reason,
+                             absl::Duration retry_after) {
+  ErrorDetails details;
+  details.reason = reason;
+  details.retry_after = retry_after;
+  return WithDetails(std::move(status), details);
 }
 
 class FakeServer final : public v1::KernelService::Service {

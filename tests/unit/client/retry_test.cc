@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/status.h"
+#include "tests/unit/client/fake_server.h"
 
 namespace gridclock {
 namespace {
@@ -10,8 +11,7 @@ namespace {
 constexpr absl::Duration kForEver = absl::InfiniteDuration();
 
 absl::Status Full(absl::Duration retry_after) {
-  return WithDetails(absl::ResourceExhaustedError("queue"),
-                     {.reason = "QUEUE_FULL", .retry_after = retry_after});
+  return TryAgain(absl::ResourceExhaustedError("queue"), "QUEUE_FULL", retry_after);
 }
 
 TEST(RetryTest, WaitsDoubleUpToALimitAndGrowByChance) {
@@ -44,7 +44,7 @@ TEST(RetryTest, WhatARetryCannotMendIsFinal) {
        {absl::FailedPreconditionError("x"), absl::InvalidArgumentError("x"),
         absl::InternalError("x"), absl::DeadlineExceededError("x"), absl::CancelledError("x"),
         absl::NotFoundError("x"), absl::PermissionDeniedError("x")}) {
-    const auto with_time = WithDetails(status, {.retry_after = absl::Milliseconds(1)});
+    const auto with_time = TryAgain(status, "", absl::Milliseconds(1));
     EXPECT_EQ(NextTry({}, with_time, 1, kForEver, 0), std::nullopt) << status;
   }
 }
