@@ -1,6 +1,8 @@
 #include "tests/support/raw_call.h"
 
+#include <chrono>
 #include <cstring>
+#include <utility>
 
 #include <grpcpp/create_channel.h>
 #include <grpcpp/generic/generic_stub.h>
@@ -21,47 +23,48 @@ std::string ToString(const grpc::ByteBuffer& buffer) {
   return out;
 }
 
-// One operation at a time on a queue of its own.
-class Stream {
- public:
-  Stream(grpc::Channel& channel, const std::string& method, grpc::ClientContext& context)
-      : stub_(std::shared_ptr<grpc::Channel>(&channel, [](grpc::Channel*) {})),
-        call_(stub_.PrepareCall(&context, method, &queue_)) {
-    call_->StartCall(nullptr);
-    Next();
-  }
-  bool Write(const std::string& message) {
-    const grpc::Slice slice(message);
-    call_->Write(grpc::ByteBuffer(&slice, 1), nullptr);
-    return Next();
-  }
-  void WritesDone() {
-    call_->WritesDone(nullptr);
-    Next();
-  }
-  bool Read(grpc::ByteBuffer* message) {
-    call_->Read(message, nullptr);
-    return Next();
-  }
-  grpc::Status Finish() {
-    grpc::Status status;
-    call_->Finish(&status, nullptr);
-    Next();
-    return status;
-  }
-
- private:
-  bool Next() {
-    void* tag = nullptr;
-    bool ok = false;
-    return queue_.Next(&tag, &ok) && ok;
-  }
-  grpc::CompletionQueue queue_;
-  grpc::GenericStub stub_;
-  std::unique_ptr<grpc::GenericClientAsyncReaderWriter> call_;
-};
-
 }  // namespace
+
+RawStream::RawStream(std::shared_ptr<grpc::Channel> channel, const std::string& method,
+                     grpc::ClientContext& context)
+    : stub_(std::move(channel)), call_(stub_.PrepareCall(&context, method, &queue_)) {
+  call_->StartCall(nullptr);
+  Next();
+}
+
+bool RawStream::Next() {
+  void* tag = nullptr;
+  bool ok = false;
+  return queue_.Next(&tag, &ok) && ok;
+}
+
+bool RawStream::Write(const std::string& message) {
+  const grpc::Slice slice(message);
+  call_->Write(grpc::ByteBuffer(&slice, 1), nullptr);
+  return Next();
+}
+
+void RawStream::WritesDone() {
+  call_->WritesDone(nullptr);
+  Next();
+}
+
+bool RawStream::Read(std::string* message) {
+  grpc::ByteBuffer buffer;
+  call_->Read(&buffer, nullptr);
+  if (!Next()) return false;
+  *message = ToString(buffer);
+  return true;
+}
+
+absl::Status RawStream::Finish() {
+  grpc::Status status;
+  call_->Finish(&status, nullptr);
+  Next();
+  return DecodeError(static_cast<absl::StatusCode>(status.error_code()), status.error_message(),
+                     status.error_details())
+      .status;
+}
 
 std::shared_ptr<grpc::Channel> Connect(const std::string& address) {
   grpc::ChannelArguments arguments;
@@ -70,24 +73,19 @@ std::shared_ptr<grpc::Channel> Connect(const std::string& address) {
   return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
 }
 
-RawResult RawCall(grpc::Channel& channel, const std::string& method,
+RawResult RawCall(std::shared_ptr<grpc::Channel> channel, const std::string& method,
                   const std::vector<std::string>& messages, grpc::ClientContext& context) {
-  Stream stream(channel, method, context);
+  RawStream stream(std::move(channel), method, context);
   bool ok = true;
   for (std::size_t i = 0; ok && i < messages.size(); ++i) ok = stream.Write(messages[i]);
   if (ok) stream.WritesDone();
   RawResult result;
-  for (grpc::ByteBuffer message; stream.Read(&message);) {
-    result.messages.push_back(ToString(message));
-  }
-  const grpc::Status status = stream.Finish();
-  result.status = DecodeError(static_cast<absl::StatusCode>(status.error_code()),
-                              status.error_message(), status.error_details())
-                      .status;
+  for (std::string message; stream.Read(&message);) result.messages.push_back(message);
+  result.status = stream.Finish();
   return result;
 }
 
-RawResult RawCall(grpc::Channel& channel, const std::string& method,
+RawResult RawCall(std::shared_ptr<grpc::Channel> channel, const std::string& method,
                   const std::vector<std::string>& messages) {
   grpc::ClientContext context;
   context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(30));
@@ -106,7 +104,7 @@ v1::RunRequest InlineRequest(const std::string& kernel, const std::vector<float>
   return request;
 }
 
-absl::Status GoodCall(grpc::Channel& channel) {
+absl::Status GoodCall(std::shared_ptr<grpc::Channel> channel) {
   const RawResult result =
       RawCall(channel, kRunMethod, {InlineRequest("square", {1, 2, 3}).SerializeAsString()});
   if (!result.status.ok()) return result.status;

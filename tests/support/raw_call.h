@@ -8,6 +8,8 @@
 
 #include <grpcpp/channel.h>
 #include <grpcpp/client_context.h>
+#include <grpcpp/completion_queue.h>
+#include <grpcpp/generic/generic_stub.h>
 
 #include "gridclock/v1/kernels.pb.h"
 #include "proto/codec/error.h"
@@ -19,19 +21,36 @@ struct RawResult {
   std::vector<std::string> messages;
 };
 
+// A call under way: one operation at a time, each waits until it is done.
+class RawStream {
+ public:
+  RawStream(std::shared_ptr<grpc::Channel> channel, const std::string& method,
+            grpc::ClientContext& context);
+  bool Write(const std::string& message);
+  void WritesDone();
+  bool Read(std::string* message);
+  absl::Status Finish();
+
+ private:
+  bool Next();
+  grpc::CompletionQueue queue_;
+  grpc::GenericStub stub_;
+  std::unique_ptr<grpc::GenericClientAsyncReaderWriter> call_;
+};
+
 inline constexpr char kRunMethod[] = "/gridclock.v1.KernelService/Run";
 inline constexpr char kStreamRunMethod[] = "/gridclock.v1.KernelService/StreamRun";
 
 std::shared_ptr<grpc::Channel> Connect(const std::string& address);
 
 // Sends `messages` and the end, and reads all that comes. A unary method is a stream of one.
-RawResult RawCall(grpc::Channel& channel, const std::string& method,
+RawResult RawCall(std::shared_ptr<grpc::Channel> channel, const std::string& method,
                   const std::vector<std::string>& messages, grpc::ClientContext& context);
-RawResult RawCall(grpc::Channel& channel, const std::string& method,
+RawResult RawCall(std::shared_ptr<grpc::Channel> channel, const std::string& method,
                   const std::vector<std::string>& messages);
 
 // square of [1, 2, 3] is [1, 4, 9]: OK, or what was wrong.
-absl::Status GoodCall(grpc::Channel& channel);
+absl::Status GoodCall(std::shared_ptr<grpc::Channel> channel);
 
 // A request for `kernel` with one f32 input of one dimension, inline.
 v1::RunRequest InlineRequest(const std::string& kernel, const std::vector<float>& x);

@@ -1,1 +1,196 @@
+// Who may connect and call: tokens, roles, TLS, addresses, reflection; and what the program needs.
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+
+#include <grpcpp/create_channel.h>
 #include <gtest/gtest.h>
+
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+#include "tests/support/raw_call.h"
+#include "tests/support/server_process.h"
+#include "tests/support/status_matchers.h"
+
+namespace gridclock {
+namespace {
+
+using ::testing::AnyOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+std::string Output(const std::string& command) {
+  std::string out;
+  std::array<char, 4096> buffer{};
+  FILE* pipe = popen(command.c_str(), "r");
+  while (pipe != nullptr && fgets(buffer.data(), buffer.size(), pipe) != nullptr) {
+    out += buffer.data();
+  }
+  if (pipe != nullptr) pclose(pipe);
+  return out;
+}
+
+void Write(const std::string& path, const std::string& text) {
+  std::ofstream(path) << text;
+}
+std::string Read(const std::string& path) {
+  std::stringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
+}
+
+// alice may read and run, bob may only read.
+std::string TokenFile(const std::string& folder) {
+  const auto hash = [](const std::string& token) {
+    return Output(
+        absl::StrCat("printf ", token, " | ", BinaryPath("gridclock-server"), " --hash-token"));
+  };
+  const std::string path = folder + "/tokens";
+  Write(path, absl::StrCat("# name roles hash\nalice read,run ", hash("alice-secret"),
+                           "\nbob read ", hash("bob-secret")));
+  return path;
+}
+
+absl::Status CallWith(const std::shared_ptr<grpc::Channel>& channel,
+                      const std::vector<std::string>& authorizations) {
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(20));
+  for (const auto& value : authorizations) context.AddMetadata("authorization", value);
+  return RawCall(channel, kRunMethod, {InlineRequest("square", {1}).SerializeAsString()}, context)
+      .status;
+}
+
+TEST(Access, H1_H2_ACallNeedsATokenWithTheRole) {
+  const std::string tokens = TokenFile(NewFolder());
+  ASSERT_OK_AND_ASSIGN(const auto server,
+                       ServerProcess::Start({.flags = {"--token-file=" + tokens}}));
+  const auto channel = Connect(server->address());
+  EXPECT_THAT(CallWith(channel, {"Bearer alice-secret"}), IsOk());
+  const auto refused = StatusIs(absl::StatusCode::kUnauthenticated, HasSubstr("Bearer TOKEN"));
+  EXPECT_THAT(CallWith(channel, {}), refused);
+  EXPECT_THAT(CallWith(channel, {""}), refused);
+  EXPECT_THAT(CallWith(channel, {"Bearer "}), refused);
+  EXPECT_THAT(CallWith(channel, {"Bearer wrong"}), refused);
+  EXPECT_THAT(CallWith(channel, {"alice-secret"}), refused);
+  EXPECT_THAT(CallWith(channel, {"Bearer alice-secret", "Bearer bob-secret"}), refused);
+  EXPECT_THAT(CallWith(channel, {absl::StrCat("Bearer ", std::string(5000, 'x'))}), refused);
+  EXPECT_THAT(CallWith(channel, {"Bearer bob-secret"}),
+              StatusIs(absl::StatusCode::kPermissionDenied, HasSubstr("'run'")));
+  EXPECT_THAT(server->Log(), Not(HasSubstr("secret")));
+}
+
+// A small authority, and a key pair that it signed.
+struct Certificates {
+  explicit Certificates(const std::string& f) : folder(f) {
+    const std::string script = absl::StrCat(
+        "cd ", folder, " && exec >log 2>&1; ",
+        "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=ca -keyout ca.key -out "
+        "ca.pem;",
+        "printf 'subjectAltName=DNS:localhost' >ext;", "for n in server client; do ",
+        "openssl req -newkey rsa:2048 -nodes -subj /CN=$n -keyout $n.key -out $n.csr;",
+        "openssl x509 -req -in $n.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 ",
+        "-extfile ext -out $n.pem; done");
+    EXPECT_EQ(std::system(script.c_str()), 0) << Read(folder + "/log");
+  }
+  std::string Path(const std::string& name) const { return absl::StrCat(folder, "/", name); }
+  std::shared_ptr<grpc::Channel> Connect(const std::string& address, bool with_key) const {
+    grpc::SslCredentialsOptions options;
+    options.pem_root_certs = Read(Path("ca.pem"));
+    if (with_key) {
+      options.pem_private_key = Read(Path("client.key"));
+      options.pem_cert_chain = Read(Path("client.pem"));
+    }
+    grpc::ChannelArguments arguments;
+    arguments.SetSslTargetNameOverride("localhost");
+    return grpc::CreateCustomChannel(address, grpc::SslCredentials(options), arguments);
+  }
+  const std::string folder;
+};
+
+TEST(Access, TlsServesThoseWhoSpeakIt) {
+  const Certificates files(NewFolder());
+  ASSERT_OK_AND_ASSIGN(const auto server,
+                       ServerProcess::Start({.flags = {"--tls-cert=" + files.Path("server.pem"),
+                                                       "--tls-key=" + files.Path("server.key")}}));
+  EXPECT_THAT(CallWith(files.Connect(server->address(), false), {}), IsOk());
+  EXPECT_EQ(CallWith(Connect(server->address()), {}).code(), absl::StatusCode::kUnavailable);
+}
+
+TEST(Access, H3_WithoutAClientCertificateThereIsNoConnection) {
+  const Certificates files(NewFolder());
+  ASSERT_OK_AND_ASSIGN(
+      const auto server,
+      ServerProcess::Start({.flags = {"--tls-cert=" + files.Path("server.pem"),
+                                      "--tls-key=" + files.Path("server.key"),
+                                      "--tls-client-ca=" + files.Path("ca.pem")}}));
+  EXPECT_THAT(CallWith(files.Connect(server->address(), true), {}), IsOk());
+  EXPECT_EQ(CallWith(files.Connect(server->address(), false), {}).code(),
+            absl::StatusCode::kUnavailable);
+}
+
+void ExpectRefusal(const std::vector<std::string>& flags, const std::string& sentence) {
+  ASSERT_OK_AND_ASSIGN(const auto server,
+                       ServerProcess::Start({.flags = flags, .wait_until_ready = false}));
+  EXPECT_EQ(server->Wait(), 2);
+  EXPECT_THAT(server->Log(), HasSubstr(sentence));
+}
+
+TEST(Access, H8_TokensAreNotTakenInPlainTextFromOthers) {
+  const std::string tokens = TokenFile(NewFolder());
+  ExpectRefusal({"--listen=0.0.0.0:0", "--insecure-public", "--token-file=" + tokens},
+                "everyone on the way can read the tokens");
+}
+
+TEST(Access, H9_AnOpenAddressWithoutTlsIsRefused) {
+  ExpectRefusal({"--listen=0.0.0.0:0"}, "--insecure-public");
+}
+
+TEST(Access, AKeyWithoutItsCertificateIsRefused) {
+  ExpectRefusal({"--tls-key=/dev/null"}, "--tls-cert and --tls-key go together");
+}
+
+TEST(Access, ATokenFileThatCannotBeReadIsRefusedByLine) {
+  const std::string path = NewFolder() + "/tokens";
+  Write(path, "# fine\nalice everything sha256:00:11\n");
+  ExpectRefusal({"--token-file=" + path}, "line 2");
+}
+
+RawResult ListServices(const std::shared_ptr<grpc::Channel>& channel) {
+  return RawCall(channel, "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
+                 {std::string("\x3a\x01*", 3)});
+}
+
+TEST(Access, H10_ReflectionIsThereOnlyIfItIsTurnedOn) {
+  ASSERT_OK_AND_ASSIGN(const auto with, ServerProcess::Start({.flags = {"--reflection=on"}}));
+  const RawResult listed = ListServices(Connect(with->address()));
+  ASSERT_THAT(listed.status, IsOk());
+  EXPECT_THAT(listed.messages.at(0), HasSubstr("gridclock.v1.KernelService"));
+  ASSERT_OK_AND_ASSIGN(const auto without, ServerProcess::Start({.flags = {"--reflection=off"}}));
+  EXPECT_EQ(ListServices(Connect(without->address())).status.code(),
+            absl::StatusCode::kUnimplemented);
+}
+
+TEST(Access, D13_OnePeerCannotHoldAllConnections) {
+  ASSERT_OK_AND_ASSIGN(const auto server,
+                       ServerProcess::Start({.flags = {"--limit-peer-connections=2"}}));
+  auto first = Connect(server->address());
+  const auto second = Connect(server->address());
+  const auto third = Connect(server->address());
+  EXPECT_THAT(GoodCall(first), IsOk());
+  EXPECT_THAT(GoodCall(second), IsOk());
+  EXPECT_EQ(GoodCall(third).code(), absl::StatusCode::kUnavailable);
+  first.reset();
+  EXPECT_TRUE(Eventually([&] { return GoodCall(Connect(server->address())).ok(); }));
+}
+
+TEST(Access, TheServerNeedsNoCuda) {
+  const std::string needed = Output("ldd " + BinaryPath("gridclock-server"));
+  EXPECT_THAT(needed, HasSubstr("libgrpc++"));
+  EXPECT_THAT(needed, Not(AnyOf(HasSubstr("libcuda"), HasSubstr("nvrtc"), HasSubstr("cublas"),
+                                HasSubstr("cupti"), HasSubstr("nvidia"))));
+}
+
+}  // namespace
+}  // namespace gridclock

@@ -1,1 +1,141 @@
+// The server as a process: health, signals, and what it leaves behind.
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <thread>
+
 #include <gtest/gtest.h>
+#include <signal.h>
+
+#include "absl/strings/str_cat.h"
+#include "tests/support/raw_call.h"
+#include "tests/support/server_process.h"
+#include "tests/support/status_matchers.h"
+
+namespace gridclock {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr char kCheck[] = "/grpc.health.v1.Health/Check";
+constexpr char kWatch[] = "/grpc.health.v1.Health/Watch";
+const std::string kServing = "\x08\x01";
+const std::string kNotServing = "\x08\x02";
+
+std::string HealthRequest(const std::string& service) {
+  return service.empty()
+             ? ""
+             : absl::StrCat("\x0a", std::string(1, static_cast<char>(service.size())), service);
+}
+
+std::string Check(const std::shared_ptr<grpc::Channel>& channel, const std::string& service) {
+  const RawResult result = RawCall(channel, kCheck, {HealthRequest(service)});
+  return result.status.ok() ? result.messages.at(0) : std::string(result.status.message());
+}
+
+std::string Spin(absl::Duration busy) {
+  v1::RunRequest request;
+  request.set_kernel("spin");
+  (*request.mutable_attributes())["ns"].set_i64(absl::ToInt64Nanoseconds(busy));
+  return request.SerializeAsString();
+}
+
+bool Lives(pid_t pid) {
+  std::stringstream text;
+  text << std::ifstream(absl::StrCat("/proc/", pid, "/stat")).rdbuf();
+  const std::string stat = text.str();
+  const auto end = stat.rfind(") ");
+  return end != std::string::npos && stat[end + 2] != 'Z';
+}
+
+// A worker was asked to run, and has not answered.
+bool IsBusy(pid_t worker) {
+  std::stringstream text;
+  text << std::ifstream(absl::StrCat("/proc/", worker, "/stat")).rdbuf();
+  return text.str().find(") R ") != std::string::npos;
+}
+
+TEST(Health, EachNameIsServed) {
+  ASSERT_OK_AND_ASSIGN(const auto server, ServerProcess::Start());
+  const auto channel = Connect(server->address());
+  for (const std::string name :
+       {"", "gridclock.v1.KernelService", "gridclock.v1.SystemService", "device/cpu", "liveness"}) {
+    EXPECT_EQ(Check(channel, name), kServing) << name;
+  }
+  EXPECT_EQ(RawCall(channel, kCheck, {HealthRequest("nobody")}).status.code(),
+            absl::StatusCode::kNotFound);
+}
+
+TEST(Health, WatchersHearThatAWorkerDiedAndCameBack) {
+  ASSERT_OK_AND_ASSIGN(const auto server, ServerProcess::Start());
+  const auto channel = Connect(server->address());
+  grpc::ClientContext context;
+  RawStream watch(channel, kWatch, context);
+  ASSERT_TRUE(watch.Write(HealthRequest("device/cpu")));
+  watch.WritesDone();
+  std::string state;
+  ASSERT_TRUE(watch.Read(&state));
+  EXPECT_EQ(state, kServing);
+  kill(server->Workers().at(0), SIGKILL);
+  ASSERT_TRUE(watch.Read(&state));
+  EXPECT_EQ(state, kNotServing);
+  EXPECT_EQ(Check(channel, "liveness"), kServing);
+  ASSERT_TRUE(watch.Read(&state));
+  EXPECT_EQ(state, kServing);
+  context.TryCancel();
+  watch.Finish().IgnoreError();
+}
+
+TEST(Lifecycle, E14_WorkersDieWithAServerThatIsKilled) {
+  ASSERT_OK_AND_ASSIGN(const auto server, ServerProcess::Start());
+  const auto workers = server->Workers();
+  ASSERT_EQ(workers.size(), 1u);
+  server->Signal(SIGKILL);
+  EXPECT_EQ(server->Wait(), 128 + SIGKILL);
+  EXPECT_TRUE(Eventually([&] { return !Lives(workers[0]); }));
+}
+
+TEST(Lifecycle, E17_ASignalLetsCallsEndAndTakesNoNewOnes) {
+  ASSERT_OK_AND_ASSIGN(const auto server, ServerProcess::Start());
+  const auto channel = Connect(server->address());
+  const auto worker = server->Workers().at(0);
+  absl::Status running;
+  std::thread call(
+      [&] { running = RawCall(channel, kRunMethod, {Spin(absl::Seconds(3))}).status; });
+  ASSERT_TRUE(Eventually([&] { return IsBusy(worker); }));
+  server->Signal(SIGTERM);
+  EXPECT_TRUE(Eventually([&] { return Check(channel, "") == kNotServing; }));
+  EXPECT_TRUE(
+      Eventually([&] { return GoodCall(channel).code() == absl::StatusCode::kUnavailable; }));
+  call.join();
+  EXPECT_THAT(running, IsOk());
+  EXPECT_EQ(server->Wait(), 0);
+  EXPECT_FALSE(Lives(worker));
+}
+
+TEST(Lifecycle, E18_ASecondSignalEndsAtOnce) {
+  ASSERT_OK_AND_ASSIGN(const auto server, ServerProcess::Start());
+  const auto channel = Connect(server->address());
+  const auto worker = server->Workers().at(0);
+  std::thread call([&] {
+    EXPECT_EQ(RawCall(channel, kRunMethod, {Spin(absl::Seconds(60))}).status.code(),
+              absl::StatusCode::kUnavailable);
+  });
+  ASSERT_TRUE(Eventually([&] { return IsBusy(worker); }));
+  server->Signal(SIGTERM);
+  ASSERT_TRUE(Eventually([&] { return Check(channel, "") == kNotServing; }));
+  server->Signal(SIGINT);
+  EXPECT_EQ(server->Wait(absl::Seconds(5)), 128 + SIGINT);
+  EXPECT_TRUE(Eventually([&] { return !Lives(worker); }));
+  call.join();
+}
+
+TEST(Lifecycle, AnIdleServerEndsWithinSeconds) {
+  ASSERT_OK_AND_ASSIGN(const auto server, ServerProcess::Start());
+  EXPECT_THAT(GoodCall(Connect(server->address())), IsOk());
+  server->Signal(SIGTERM);
+  EXPECT_EQ(server->Wait(absl::Seconds(10)), 0);
+}
+
+}  // namespace
+}  // namespace gridclock

@@ -1,1 +1,244 @@
+// Run beyond its arguments: retries, deadlines, full queues, encodings that gRPC itself refuses.
+#include <thread>
+
+#include <arpa/inet.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/numbers.h"
+#include "base/status.h"
+#include "tests/support/raw_call.h"
+#include "tests/support/server_process.h"
+#include "tests/support/status_matchers.h"
+
+namespace gridclock {
+namespace {
+
+using std::chrono::milliseconds;
+using ::testing::HasSubstr;
+
+std::string Spin(absl::Duration busy, const std::string& request_id = "") {
+  v1::RunRequest request;
+  request.set_kernel("spin");
+  request.set_request_id(request_id);
+  (*request.mutable_attributes())["ns"].set_i64(absl::ToInt64Nanoseconds(busy));
+  return request.SerializeAsString();
+}
+
+std::string Square(const std::vector<float>& x, const std::string& request_id) {
+  v1::RunRequest request = InlineRequest("square", x);
+  request.set_request_id(request_id);
+  return request.SerializeAsString();
+}
+
+class RunCall : public ::testing::Test {
+ protected:
+  void StartServer(ServerProcess::Options options = ServerProcess::Options()) {
+    ASSERT_OK_AND_ASSIGN(server_, ServerProcess::Start(std::move(options)));
+    channel_ = Connect(server_->address());
+  }
+  std::unique_ptr<ServerProcess> server_;
+  std::shared_ptr<grpc::Channel> channel_;
+};
+
+TEST_F(RunCall, D19_TheSameIdGetsTheSameAnswer) {
+  StartServer();
+  const RawResult first = RawCall(channel_, kRunMethod, {Square({1, 2}, "a")});
+  const RawResult again = RawCall(channel_, kRunMethod, {Square({1, 2}, "a")});
+  EXPECT_THAT(first.status, IsOk());
+  EXPECT_EQ(again.messages, first.messages);
+}
+
+TEST_F(RunCall, D19_TheSameIdForAnotherRequestIsRefused) {
+  StartServer();
+  EXPECT_THAT(RawCall(channel_, kRunMethod, {Square({1, 2}, "a")}).status, IsOk());
+  EXPECT_THAT(RawCall(channel_, kRunMethod, {Square({1, 3}, "a")}).status,
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("request_id")));
+}
+
+TEST_F(RunCall, D19_AnIdThatRunsIsInProgress) {
+  StartServer();
+  v1::StreamRunRequest header;
+  ASSERT_TRUE(header.mutable_header()->ParseFromString(Spin(absl::Seconds(1), "a")));
+  grpc::ClientContext context;
+  RawStream first(channel_, kStreamRunMethod, context);
+  ASSERT_TRUE(first.Write(header.SerializeAsString()));
+  first.WritesDone();
+  std::string accepted;
+  ASSERT_TRUE(first.Read(&accepted));
+  const RawResult second = RawCall(channel_, kStreamRunMethod, {header.SerializeAsString()});
+  EXPECT_EQ(second.status.code(), absl::StatusCode::kAlreadyExists) << second.status;
+  EXPECT_THAT(second.status, ReasonIs("IN_PROGRESS"));
+  std::string summary;
+  EXPECT_TRUE(first.Read(&summary));
+  EXPECT_THAT(first.Finish(), IsOk());
+}
+
+TEST_F(RunCall, D19_AnIdWhoseOutputsWereStreamedIsDone) {
+  StartServer();
+  v1::StreamRunRequest request;
+  ASSERT_TRUE(request.mutable_header()->ParseFromString(Square({1, 2}, "a")));
+  EXPECT_THAT(RawCall(channel_, kStreamRunMethod, {request.SerializeAsString()}).status, IsOk());
+  const RawResult again = RawCall(channel_, kStreamRunMethod, {request.SerializeAsString()});
+  EXPECT_EQ(again.status.code(), absl::StatusCode::kAlreadyExists) << again.status;
+  EXPECT_THAT(again.status, ReasonIs("DONE"));
+}
+
+TEST_F(RunCall, ADeadlineEndsARunningKernel) {
+  StartServer();
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + milliseconds(300));
+  EXPECT_EQ(RawCall(channel_, kRunMethod, {Spin(absl::Minutes(5))}, context).status.code(),
+            absl::StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(GoodCall(channel_), IsOk());
+}
+
+TEST_F(RunCall, AKernelThatOverrunsItsLimitIsSaidToHave) {
+  StartServer();
+  v1::RunRequest request;
+  ASSERT_TRUE(request.ParseFromString(Spin(absl::Minutes(5))));
+  request.set_kernel_time_limit_seconds(0.2);
+  const RawResult result = RawCall(channel_, kRunMethod, {request.SerializeAsString()});
+  EXPECT_EQ(result.status.code(), absl::StatusCode::kDeadlineExceeded) << result.status;
+  EXPECT_THAT(result.status, ReasonIs("KERNEL_TIME_LIMIT"));
+}
+
+TEST_F(RunCall, CancellingLeavesTheServerWell) {
+  StartServer();
+  grpc::ClientContext context;
+  std::thread cancel([&] {
+    absl::SleepFor(absl::Milliseconds(100));
+    context.TryCancel();
+  });
+  EXPECT_EQ(RawCall(channel_, kRunMethod, {Spin(absl::Seconds(1))}, context).status.code(),
+            absl::StatusCode::kCancelled);
+  cancel.join();
+  EXPECT_THAT(GoodCall(channel_), IsOk());
+}
+
+TEST_F(RunCall, WithoutADeadlineTheCallIsToldWhatBoundsIt) {
+  StartServer({.flags = {"--limit-queue-seconds=7", "--limit-kernel-seconds=5"}});
+  grpc::ClientContext context;
+  EXPECT_THAT(RawCall(channel_, kRunMethod, {Square({1}, "")}, context).status, IsOk());
+  const auto& metadata = context.GetServerInitialMetadata();
+  const auto queue = metadata.find("gridclock-queue-timeout-seconds");
+  const auto kernel = metadata.find("gridclock-kernel-timeout-seconds");
+  ASSERT_NE(queue, metadata.end());
+  ASSERT_NE(kernel, metadata.end());
+  EXPECT_EQ(queue->second, "7");
+  EXPECT_EQ(kernel->second, "5");
+}
+
+TEST_F(RunCall, AFullQueueSaysWhenToTryAgain) {
+  StartServer({.flags = {"--limit-queue=1"}});
+  std::atomic<int> ok{0}, full{0};
+  std::vector<std::thread> callers;
+  for (int i = 0; i < 30; ++i) {
+    callers.emplace_back([&] {
+      const RawResult result = RawCall(channel_, kRunMethod, {Spin(absl::Milliseconds(100))});
+      if (result.status.ok()) ++ok;
+      const ErrorDetails details = DetailsOf(result.status);
+      if (details.reason == "QUEUE_FULL" && details.retry_after > absl::ZeroDuration()) ++full;
+    });
+  }
+  for (std::thread& caller : callers) caller.join();
+  EXPECT_GT(ok, 0);
+  EXPECT_GT(full, 0);
+  EXPECT_EQ(ok + full, 30);
+}
+
+TEST_F(RunCall, B12_CompressedMessagesAreRefusedBeforeTheyAreUnpacked) {
+  StartServer();
+  grpc::ClientContext context;
+  context.set_compression_algorithm(GRPC_COMPRESS_GZIP);
+  const RawResult result = RawCall(channel_, kRunMethod, {std::string(4 << 20, '\0')}, context);
+  EXPECT_THAT(result.status, StatusIs(absl::StatusCode::kUnimplemented, HasSubstr("gzip")));
+  EXPECT_THAT(GoodCall(channel_), IsOk());
+}
+
+TEST_F(RunCall, B14_MetadataBeyondItsLimitIsRefused) {
+  StartServer();
+  for (const std::size_t size : {9000u, 70000u}) {
+    grpc::ClientContext context;
+    context.AddMetadata("x-long", std::string(size, 'a'));
+    const RawResult result = RawCall(channel_, kRunMethod, {Square({1}, "")}, context);
+    EXPECT_EQ(result.status.code(), absl::StatusCode::kResourceExhausted) << result.status;
+  }
+  EXPECT_THAT(GoodCall(channel_), IsOk());
+}
+
+// ---- HTTP/2 by hand, for what gRPC's client cannot be made to send. ----
+
+std::string Frame(char type, char flags, char stream, const std::string& payload) {
+  const auto size = static_cast<std::uint32_t>(payload.size());
+  std::string frame = {static_cast<char>(size >> 16),
+                       static_cast<char>(size >> 8),
+                       static_cast<char>(size),
+                       type,
+                       flags,
+                       0,
+                       0,
+                       0,
+                       stream};
+  return frame + payload;
+}
+
+// HPACK: a literal, not indexed, not Huffman-coded. Names and values below 127 bytes.
+std::string Header(const std::string& name, const std::string& value) {
+  return std::string(1, '\0') + static_cast<char>(name.size()) + name +
+         static_cast<char>(value.size()) + value;
+}
+
+int ConnectTcp(const std::string& address) {
+  const auto colon = address.rfind(':');
+  int port = 0;
+  EXPECT_TRUE(absl::SimpleAtoi(address.substr(colon + 1), &port));
+  sockaddr_in to{};
+  to.sin_family = AF_INET;
+  to.sin_port = htons(static_cast<std::uint16_t>(port));
+  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  EXPECT_EQ(connect(fd, reinterpret_cast<sockaddr*>(&to), sizeof(to)), 0);
+  return fd;
+}
+
+// Reads until stream 1 is ended by the other side, or the connection is.
+bool StreamEnds(int fd) {
+  std::string got;
+  char buffer[4096];
+  for (ssize_t n = 0; (n = read(fd, buffer, sizeof(buffer))) > 0;) {
+    got.append(buffer, static_cast<std::size_t>(n));
+    for (std::size_t at = 0; at + 9 <= got.size();) {
+      const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(got[at + i]); };
+      const std::size_t size = byte(0) << 16 | byte(1) << 8 | byte(2);
+      const bool of_stream = byte(8) == 1;
+      if (of_stream && ((byte(3) == 1 && (byte(4) & 1)) || byte(3) == 3)) return true;
+      at += 9 + size;
+    }
+  }
+  return false;
+}
+
+TEST_F(RunCall, B13_AnEncodingThatNobodyKnowsHurtsNobody) {
+  StartServer();
+  const int fd = ConnectTcp(server_->address());
+  const timeval limit = {10, 0};
+  setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
+  const std::string message = std::string("\x01\0\0\0\x02", 5) + "xx";  // "Compressed", 2 bytes.
+  const std::string bytes =
+      "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + Frame(4, 0, 0, "") +
+      Frame(1, 4, 1,
+            Header(":method", "POST") + Header(":scheme", "http") + Header(":path", kRunMethod) +
+                Header(":authority", "localhost") + Header("te", "trailers") +
+                Header("content-type", "application/grpc") + Header("grpc-encoding", "snappy")) +
+      Frame(0, 1, 1, message);
+  ASSERT_EQ(write(fd, bytes.data(), bytes.size()), static_cast<ssize_t>(bytes.size()));
+  EXPECT_TRUE(StreamEnds(fd));
+  close(fd);
+  EXPECT_THAT(GoodCall(channel_), IsOk());
+}
+
+}  // namespace
+}  // namespace gridclock

@@ -1,1 +1,170 @@
+// StreamRun: bytes of several MiB there and back, samples on the way, streams that stop.
+#include <numeric>
+
 #include <gtest/gtest.h>
+
+#include "base/status.h"
+#include "gridclock/v1/system.pb.h"
+#include "tests/support/raw_call.h"
+#include "tests/support/server_process.h"
+#include "tests/support/status_matchers.h"
+
+namespace gridclock {
+namespace {
+
+constexpr std::size_t kChunk = 1 << 20;
+
+v1::StreamRunRequest Header(const std::string& kernel, std::int64_t elements) {
+  v1::StreamRunRequest request;
+  request.mutable_header()->set_kernel(kernel);
+  v1::Input* input = request.mutable_header()->add_inputs();
+  input->set_name("x");
+  input->mutable_spec()->set_dtype(v1::F32);
+  input->mutable_spec()->add_dims(elements);
+  input->mutable_stream();
+  return request;
+}
+
+std::vector<std::string> WithChunks(const v1::StreamRunRequest& header, const std::string& bytes) {
+  std::vector<std::string> messages = {header.SerializeAsString()};
+  for (std::size_t at = 0; at < bytes.size(); at += kChunk) {
+    v1::StreamRunRequest request;
+    request.mutable_chunk()->set_name("x");
+    request.mutable_chunk()->set_offset(at);
+    request.mutable_chunk()->set_data(bytes.substr(at, kChunk));
+    messages.push_back(request.SerializeAsString());
+  }
+  return messages;
+}
+
+std::string Floats(std::size_t count) {
+  std::vector<float> values(count);
+  std::iota(values.begin(), values.end(), 0.f);
+  return std::string(reinterpret_cast<const char*>(values.data()), count * sizeof(float));
+}
+
+std::vector<v1::StreamRunResponse> Parse(const RawResult& result) {
+  std::vector<v1::StreamRunResponse> responses;
+  for (const std::string& message : result.messages) {
+    EXPECT_TRUE(responses.emplace_back().ParseFromString(message));
+  }
+  return responses;
+}
+
+double ArenaUsage(const std::shared_ptr<grpc::Channel>& channel) {
+  const RawResult result = RawCall(channel, "/gridclock.v1.SystemService/GetServerInfo", {""});
+  v1::ServerInfo info;
+  if (result.messages.empty() || !info.ParseFromString(result.messages[0])) return -1;
+  for (const v1::Limit& limit : info.limits()) {
+    if (limit.name() == "arena_bytes") return limit.usage();
+  }
+  return -1;
+}
+
+TEST(StreamRun, BytesComeBackInOrderBetweenAcceptedAndSummary) {
+  ASSERT_OK_AND_ASSIGN(const auto server, ServerProcess::Start());
+  const auto channel = Connect(server->address());
+  const std::string bytes = Floats(1'400'001);
+  const RawResult result =
+      RawCall(channel, kStreamRunMethod, WithChunks(Header("copy", 1'400'001), bytes));
+  ASSERT_THAT(result.status, IsOk());
+  const auto responses = Parse(result);
+  ASSERT_EQ(responses.size(), 9u);  // Accepted, output, six chunks, summary.
+  EXPECT_EQ(responses.front().accepted().device(), "cpu");
+  EXPECT_EQ(responses[1].output().name(), "y");
+  EXPECT_EQ(responses[1].output().spec().dims(0), 1'400'001);
+  std::string got;
+  for (std::size_t i = 2; i + 1 < responses.size(); ++i) {
+    EXPECT_EQ(responses[i].chunk().offset(), got.size());
+    EXPECT_LE(responses[i].chunk().data().size(), kChunk);
+    got += responses[i].chunk().data();
+  }
+  EXPECT_EQ(got, bytes);
+  EXPECT_EQ(responses.back().summary().kernel(), "copy");
+  EXPECT_TRUE(Eventually([&] { return ArenaUsage(channel) == 0; }));
+}
+
+TEST(StreamRun, AHeaderMayComeInParts) {
+  ASSERT_OK_AND_ASSIGN(const auto server, ServerProcess::Start());
+  const auto channel = Connect(server->address());
+  v1::StreamRunRequest first, second;
+  *first.mutable_header() = InlineRequest("vector_add", {1, 2});
+  first.mutable_header()->mutable_inputs(0)->set_name("a");
+  *second.mutable_header() = InlineRequest("", {10, 20});
+  second.mutable_header()->mutable_inputs(0)->set_name("b");
+  const RawResult result =
+      RawCall(channel, kStreamRunMethod, {first.SerializeAsString(), second.SerializeAsString()});
+  ASSERT_THAT(result.status, IsOk());
+  const auto responses = Parse(result);
+  ASSERT_EQ(responses.size(), 4u);
+  const float want[] = {11, 22};
+  EXPECT_EQ(responses[2].chunk().data(), std::string(reinterpret_cast<const char*>(want), 8));
+}
+
+TEST(StreamRun, SamplesComeWhileItMeasures) {
+  ASSERT_OK_AND_ASSIGN(const auto server, ServerProcess::Start());
+  const auto channel = Connect(server->address());
+  v1::StreamRunRequest request = Header("square", 1024);
+  request.mutable_header()->mutable_measure()->mutable_schedule()->set_active(7);
+  const RawResult result = RawCall(channel, kStreamRunMethod, WithChunks(request, Floats(1024)));
+  ASSERT_THAT(result.status, IsOk());
+  int samples = 0;
+  const auto responses = Parse(result);
+  for (const auto& response : responses) {
+    if (!response.samples().warmup()) samples += response.samples().samples_ns_size();
+  }
+  EXPECT_EQ(samples, 7);
+  EXPECT_EQ(responses.back().summary().timing().samples_ns_size(), 7);
+}
+
+TEST(StreamRun, AClientThatStopsSendingIsLetGo) {
+  ASSERT_OK_AND_ASSIGN(const auto server,
+                       ServerProcess::Start({.flags = {"--limit-stream-stall-seconds=0.5"}}));
+  const auto channel = Connect(server->address());
+  grpc::ClientContext context;
+  RawStream stream(channel, kStreamRunMethod, context);
+  const auto messages = WithChunks(Header("copy", 1 << 20), Floats(1 << 18));
+  ASSERT_TRUE(stream.Write(messages[0]));
+  ASSERT_TRUE(stream.Write(messages[1]));
+  std::string ignored;
+  while (stream.Read(&ignored)) {
+  }
+  const absl::Status status = stream.Finish();
+  EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded) << status;
+  EXPECT_THAT(status, ReasonIs("STREAM_STALLED"));
+  EXPECT_TRUE(Eventually([&] { return ArenaUsage(channel) == 0; }));
+}
+
+TEST(StreamRun, AClientThatNeverReadsIsLetGo) {
+  ASSERT_OK_AND_ASSIGN(const auto server,
+                       ServerProcess::Start({.flags = {"--limit-stream-stall-seconds=0.5"}}));
+  const auto channel = Connect(server->address());
+  const auto other = Connect(server->address());
+  grpc::ClientContext context;
+  RawStream stream(channel, kStreamRunMethod, context);
+  for (const auto& message : WithChunks(Header("copy", 8 << 20), Floats(8 << 20))) {
+    ASSERT_TRUE(stream.Write(message));
+  }
+  EXPECT_TRUE(Eventually([&] { return ArenaUsage(other) > 0; }));
+  EXPECT_TRUE(Eventually([&] { return ArenaUsage(other) == 0; }));
+  context.TryCancel();  // gRPC's client waits until what came has been read.
+  EXPECT_FALSE(stream.Finish().ok());
+}
+
+TEST(StreamRun, ACancelledUploadFreesItsMemory) {
+  ASSERT_OK_AND_ASSIGN(const auto server, ServerProcess::Start());
+  const auto channel = Connect(server->address());
+  grpc::ClientContext context;
+  RawStream stream(channel, kStreamRunMethod, context);
+  const auto messages = WithChunks(Header("copy", 1 << 20), Floats(1 << 18));
+  ASSERT_TRUE(stream.Write(messages[0]));
+  ASSERT_TRUE(stream.Write(messages[1]));
+  EXPECT_TRUE(Eventually([&] { return ArenaUsage(channel) > 0; }));
+  context.TryCancel();
+  EXPECT_EQ(stream.Finish().code(), absl::StatusCode::kCancelled);
+  EXPECT_TRUE(Eventually([&] { return ArenaUsage(channel) == 0; }));
+  EXPECT_THAT(GoodCall(channel), IsOk());
+}
+
+}  // namespace
+}  // namespace gridclock
