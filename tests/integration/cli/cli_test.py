@@ -147,6 +147,12 @@ class CliTest(unittest.TestCase):
         self.assertEqual(result["ok"], 200, result)
         self.assertGreater(result["latency_ns"]["p99"], 0)
 
+    def test_the_example_in_cpp(self):
+        done = subprocess.run([BIN / "gridclock-example-square", self.server.grpc],
+                              capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("1 4 9 16 in", done.stdout)
+
     def test_a_server_that_is_not_there(self):
         self.assertIn("no server answers", self.gridclock("list", server="127.0.0.1:1", code=3).stderr)
 
