@@ -158,14 +158,29 @@ TEST_F(RunCall, B12_CompressedMessagesAreRefusedBeforeTheyAreUnpacked) {
   EXPECT_THAT(GoodCall(channel_), IsOk());
 }
 
+absl::Status CallWithMetadata(const std::shared_ptr<grpc::Channel>& channel, std::size_t size) {
+  grpc::ClientContext context;
+  context.AddMetadata("x-long", std::string(size, 'a'));
+  return RawCall(channel, kRunMethod, {Square({1}, "")}, context).status;
+}
+
 TEST_F(RunCall, B14_MetadataBeyondItsLimitIsRefused) {
   StartServer();
+  // The limit comes with the connection's settings, which the client surely has after a call.
+  EXPECT_THAT(GoodCall(channel_), IsOk());
   for (const std::size_t size : {9000u, 70000u}) {
-    grpc::ClientContext context;
-    context.AddMetadata("x-long", std::string(size, 'a'));
-    const RawResult result = RawCall(channel_, kRunMethod, {Square({1}, "")}, context);
-    EXPECT_EQ(result.status.code(), absl::StatusCode::kResourceExhausted) << result.status;
+    EXPECT_EQ(CallWithMetadata(channel_, size).code(), absl::StatusCode::kResourceExhausted);
   }
+  EXPECT_THAT(GoodCall(channel_), IsOk());
+}
+
+// To a client that sends before it knows the limit gRPC closes the connection.
+TEST_F(RunCall, B14_MetadataBeyondAnUnknownLimitCostsNoOtherConnection) {
+  StartServer();
+  const auto other = Connect(server_->address());
+  EXPECT_THAT(GoodCall(other), IsOk());
+  EXPECT_FALSE(CallWithMetadata(channel_, 70000).ok());
+  EXPECT_THAT(GoodCall(other), IsOk());
   EXPECT_THAT(GoodCall(channel_), IsOk());
 }
 

@@ -1,0 +1,60 @@
+// One tensor beyond 2 GiB there and back: more than any single message, and more than 32 bits.
+#include <gtest/gtest.h>
+
+#include "tests/support/raw_call.h"
+#include "tests/support/server_process.h"
+#include "tests/support/status_matchers.h"
+
+namespace gridclock {
+namespace {
+
+constexpr std::uint64_t kBytes = (std::uint64_t{2} << 30) + 4096 + 4;
+constexpr std::uint64_t kChunk = 1 << 20;
+
+// Each 4 bytes say where they are, so that a chunk in the wrong place is seen.
+std::string BytesAt(std::uint64_t offset, std::uint64_t size) {
+  std::string bytes(size, '\0');
+  for (std::uint64_t at = 0; at < size; at += 4) {
+    const auto word = static_cast<std::uint32_t>((offset + at) / 4);
+    std::copy_n(reinterpret_cast<const char*>(&word), 4, bytes.data() + at);
+  }
+  return bytes;
+}
+
+TEST(HugeTensor, MoreThanTwoGiBComeBackAsTheyWere) {
+  ASSERT_OK_AND_ASSIGN(const auto server,
+                       ServerProcess::Start({.flags = {"--limit-arena-bytes=5368709120",
+                                                       "--limit-client-arena-bytes=5368709120"}}));
+  grpc::ClientContext context;
+  RawStream stream(Connect(server->address()), kStreamRunMethod, context);
+  v1::StreamRunRequest header;
+  header.mutable_header()->set_kernel("copy");
+  v1::Input* input = header.mutable_header()->add_inputs();
+  input->set_name("x");
+  input->mutable_spec()->set_dtype(v1::F32);
+  input->mutable_spec()->add_dims(kBytes / 4);
+  input->mutable_stream();
+  ASSERT_TRUE(stream.Write(header.SerializeAsString()));
+  for (std::uint64_t at = 0; at < kBytes; at += kChunk) {
+    v1::StreamRunRequest chunk;
+    chunk.mutable_chunk()->set_name("x");
+    chunk.mutable_chunk()->set_offset(at);
+    chunk.mutable_chunk()->set_data(BytesAt(at, std::min(kChunk, kBytes - at)));
+    ASSERT_TRUE(stream.Write(chunk.SerializeAsString())) << at;
+  }
+  stream.WritesDone();
+  std::uint64_t got = 0;
+  v1::StreamRunResponse response;
+  for (std::string message; stream.Read(&message);) {
+    ASSERT_TRUE(response.ParseFromString(message));
+    if (!response.has_chunk()) continue;
+    ASSERT_EQ(response.chunk().offset(), got);
+    ASSERT_TRUE(response.chunk().data() == BytesAt(got, response.chunk().data().size())) << got;
+    got += response.chunk().data().size();
+  }
+  EXPECT_EQ(got, kBytes);
+  EXPECT_THAT(stream.Finish(), IsOk());
+}
+
+}  // namespace
+}  // namespace gridclock

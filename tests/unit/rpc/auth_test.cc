@@ -1,0 +1,51 @@
+#include "server/rpc/auth.h"
+
+#include <gtest/gtest.h>
+
+#include "absl/strings/str_cat.h"
+#include "tests/support/status_matchers.h"
+
+namespace gridclock {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+TEST(TokenFile, FindsWhoHasAToken) {
+  const std::string text = absl::StrCat("# people\n\nalice read,run ", HashToken("s3cret", "00ff"),
+                                        "\n  bob   read   ", HashToken("other", NewSalt()), "\n");
+  ASSERT_OK_AND_ASSIGN(const TokenFile file, TokenFile::Parse(text));
+  ASSERT_NE(file.Find("s3cret"), nullptr);
+  EXPECT_EQ(file.Find("s3cret")->name, "alice");
+  EXPECT_EQ(file.Find("s3cret")->roles, 3);
+  EXPECT_EQ(file.Find("other")->name, "bob");
+  EXPECT_EQ(file.Find("s3cre"), nullptr);
+  EXPECT_EQ(file.Find(""), nullptr);
+}
+
+// The digest of "00ff" + "s3cret" by sha256sum.
+TEST(TokenFile, TheHashIsThatOfSha256sum) {
+  EXPECT_EQ(HashToken("s3cret", "00ff"),
+            "sha256:00ff:280199f4c5e1262acf985ec40a43fc1b416750130a6369695bba95fb18a835a0");
+}
+
+TEST(TokenFile, SaysWhichLineIsWrongAndNotWhatIsInIt) {
+  const std::string good = HashToken("t", "00");
+  for (const std::string& line :
+       {std::string("alice read"), absl::StrCat("alice write ", good),
+        std::string("alice read sha256:00:1234"), std::string("alice read md5:00:11"),
+        absl::StrCat("alice read ", good, " more")}) {
+    EXPECT_THAT(TokenFile::Parse(absl::StrCat("# one\n", line)),
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         AllOf(HasSubstr("line 2"), Not(HasSubstr("alice")))));
+  }
+}
+
+TEST(TokenFile, WithoutATokenIsRefused) {
+  EXPECT_THAT(TokenFile::Parse("# nobody\n"),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("no token")));
+}
+
+}  // namespace
+}  // namespace gridclock
