@@ -137,7 +137,9 @@ class Scheduler {
   struct Entry;
   struct Device;
   struct Outbox;
+  enum class Fate;  // What is known of an order whose worker is lost.
 
+  static Fate FateWithoutRunning(const WorkerLoss& loss, bool oldest);
   // ---- All but the last few need the lock. ----
   Device& DeviceOf(absl::string_view name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Entry* Find(JobId id) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -156,9 +158,8 @@ class Scheduler {
   void Answer(Entry& entry, JobResult result, Outbox& out) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void TellToStop(Entry& entry, absl::Status why, Outbox& out)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void LoseJob(const std::shared_ptr<Entry>& entry, bool was_running, bool may_have_run,
-               const WorkerLoss& loss, WorkerRole role, Outbox& out)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void LoseJob(const std::shared_ptr<Entry>& entry, Fate fate, const WorkerLoss& loss,
+               WorkerRole role, Outbox& out) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void TickWaiting(absl::Time now, Outbox& out) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void TickSent(Device& device, const WorkerPort::Running& running, absl::Time now, Outbox& out)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

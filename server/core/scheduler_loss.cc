@@ -91,6 +91,21 @@ absl::Status CrashStatus(const Job& job, WorkerRole role, const WorkerLoss& loss
 
 // ---- Loss. ----
 
+// Orders run in the order sent, and the status page names each before it begins.
+enum class Scheduler::Fate {
+  kRunning,
+  kRan,       // Before the running one: it ended, and its report is lost with the worker.
+  kNotBegun,  // Behind the running one.
+  kSuspect,   // Nothing is known of it.
+};
+
+// None that is left was running. All that the worker said was heard, unless it broke the protocol.
+Scheduler::Fate Scheduler::FateWithoutRunning(const WorkerLoss& loss, bool oldest) {
+  if (loss.reason == "protocol") return Fate::kSuspect;
+  // The running one was answered. If none ever ran, the worker may have died of reading the oldest.
+  return loss.running == 0 && oldest ? Fate::kSuspect : Fate::kNotBegun;
+}
+
 void Scheduler::OnWorkerReady(absl::string_view name, std::shared_ptr<WorkerPort> worker,
                               std::uint64_t generation) {
   const absl::Time now = clock_.Now();
@@ -125,32 +140,36 @@ void Scheduler::OnWorkerLost(absl::string_view name, std::uint64_t generation,
     // A worker that breaks the protocol most likely did so with the answer to its oldest order.
     if (loss.running == 0 && loss.reason == "protocol") running = lost.begin();
     for (auto it = lost.begin(); it != lost.end(); ++it) {
-      // Orders run in the order sent, so what stands behind the running one never began. Where none
-      // ran, answers to any of them may be lost with the worker.
-      const bool may_have_run = running == lost.end() || it < running;
-      LoseJob(*it, it == running, may_have_run, loss, role, out);
+      const Fate fate = it == running           ? Fate::kRunning
+                        : running != lost.end() ? (it < running ? Fate::kRan : Fate::kNotBegun)
+                                                : FateWithoutRunning(loss, it == lost.begin());
+      LoseJob(*it, fate, loss, role, out);
     }
   }
   observer_.OnWorkerLost(name, loss.reason);
   Flush(out);
 }
 
-void Scheduler::LoseJob(const std::shared_ptr<Entry>& entry, bool was_running, bool may_have_run,
-                        const WorkerLoss& loss, WorkerRole role, Outbox& out) {
+void Scheduler::LoseJob(const std::shared_ptr<Entry>& entry, Fate fate, const WorkerLoss& loss,
+                        WorkerRole role, Outbox& out) {
   const Job& job = entry->job();
-  const bool again = !was_running && !entry->answered && !entry->cancelled &&
-                     entry->sends < kMostSends && !(may_have_run && OverwritesInputs(job));
+  // Only a job that may be to blame for the loss is sent a limited number of times.
+  if (fate != Fate::kSuspect) --entry->sends;
+  const bool again = fate != Fate::kRunning && !entry->answered && !entry->cancelled &&
+                     entry->sends < kMostSends &&
+                     (fate == Fate::kNotBegun || !OverwritesInputs(job));
   if (again) {
     entry->state = Entry::State::kReady;
     entry->device->queue.PutBack(job.principal, entry->id);
     return;
   }
   if (!entry->answered) {
-    absl::Status status = entry->killed      ? *entry->killed
-                          : entry->cancelled ? *entry->cancelled
-                          : was_running      ? CrashStatus(job, role, loss)
-                          : may_have_run     ? Crashed(job, loss.detail, "UNKNOWN")
-                                             : Crashed(job, loss.detail, "NOT_STARTED");
+    absl::Status status =
+        entry->killed      ? *entry->killed
+        : entry->cancelled ? *entry->cancelled
+        : fate == Fate::kRunning
+            ? CrashStatus(job, role, loss)
+            : Crashed(job, loss.detail, fate == Fate::kNotBegun ? "NOT_STARTED" : "UNKNOWN");
     Answer(*entry, {.status = std::move(status), .outcome = std::nullopt}, out);
   }
   jobs_.erase(entry->id);

@@ -341,6 +341,42 @@ TEST_F(SchedulerTest, AJobIsSentAgainOnce) {
   EXPECT_TRUE(scheduler_.idle());
 }
 
+TEST_F(SchedulerTest, AJobThatNeverBeganIsSentAgainAsOftenAsNeeded) {
+  Ready(1);
+  Call running = SubmitReady(MakeJob());
+  const Call behind = SubmitReady(MakeJob("bob"));
+  for (std::uint64_t generation = 1; generation <= 5; ++generation) {
+    const Call next = SubmitReady(MakeJob());
+    scheduler_.OnWorkerLost(
+        "cpu", generation,
+        {.reason = "signal", .signal = SIGKILL, .running = running.id, .detail = "signal 9"});
+    EXPECT_THAT(running.listener->status(), ReasonIs("WORKER_CRASHED"));
+    EXPECT_EQ(behind.listener->ends(), 0) << "after worker " << generation;
+    Ready(generation + 1);
+    running = next;
+  }
+  EXPECT_TRUE(Done(behind.id, 6));
+  EXPECT_THAT(behind.listener->status(), IsOk());
+}
+
+TEST_F(SchedulerTest, AWorkerLostBetweenTwoOrdersCostsTheOldestAtMost) {
+  Ready(1);
+  const Call oldest = SubmitReady(MakeJob());
+  const Call second = SubmitReady(MakeJob());
+  const Call third = SubmitReady(MakeJob());
+  for (std::uint64_t generation = 1; generation <= 2; ++generation) {
+    scheduler_.OnWorkerLost(
+        "cpu", generation,
+        {.reason = "signal", .signal = SIGKILL, .running = 0, .detail = "signal 9"});
+    Ready(generation + 1);
+  }
+  EXPECT_THAT(oldest.listener->status(), ReasonIs("WORKER_CRASHED"));
+  EXPECT_EQ(second.listener->ends(), 0);
+  EXPECT_EQ(third.listener->ends(), 0);
+  EXPECT_TRUE(Done(second.id, 3));
+  EXPECT_TRUE(Done(third.id, 3));
+}
+
 TEST_F(SchedulerTest, AJobThatMayHaveOverwrittenItsInputsIsNotSentAgain) {
   Ready();
   Job job = MakeJob();
