@@ -122,6 +122,11 @@ absl::Status Loop::RunOrder(const WorkerOrder& order) {
   const SessionReport report = parts_.session.Run(order, *this);
   running_ = 0;
   GC_RETURN_IF_ERROR(Report(order, report));
+  if (report.spoiled) {
+    // The page keeps its order: whoever reads it then knows that none behind it began.
+    GC_RETURN_IF_ERROR(outbox_.Flush());
+    return absl::ResourceExhaustedError("a kernel took all memory");
+  }
   return quick ? absl::OkStatus() : outbox_.Flush();
 }
 
@@ -130,7 +135,7 @@ absl::Status Loop::Report(const WorkerOrder& order, const SessionReport& report)
   if (report.status.ok()) {
     EncodeDone(order.id, order.generation, report.outcome, outgoing_.mutable_done());
   } else {
-    EncodeFailed(order.id, order.generation, report.status, /*sticky=*/false,
+    EncodeFailed(order.id, order.generation, report.status, report.spoiled,
                  report.launched ? &report.outcome : nullptr, outgoing_.mutable_failed());
   }
   return outbox_.Add(outgoing_);

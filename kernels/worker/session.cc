@@ -66,7 +66,7 @@ class Session::Running {
   absl::Status Prepare();
   absl::Status LaunchOrMeasure();
   absl::StatusOr<Measurement> Time(const Target& target);
-  absl::Status Launch() const;
+  absl::Status Launch();
   void Keep(Measurement measurement);
   absl::Status VerifyOutputs();
   void SumUp();
@@ -187,16 +187,22 @@ absl::Status Session::Running::Prepare() {
   return absl::OkStatus();
 }
 
-// A kernel that cannot get memory says so by an exception of the library; everything else that
-// goes wrong in it ends the process.
-absl::Status Session::Running::Launch() const {
+// A kernel that cannot get memory says so by its status or by an exception of the library; what it
+// took until then may never come back, so the process is given up. Everything else that goes wrong
+// in it ends the process at once.
+absl::Status Session::Running::Launch() {
+  absl::Status status;
   try {
-    return call_->variant->launch(launch_);
+    status = call_->variant->launch(launch_);
   } catch (const std::bad_alloc&) {
-    return WithReason(absl::ResourceExhaustedError(absl::StrCat(
-                          "kernel '", call_->launch_name, "' could not get the memory it wanted")),
-                      "MEMORY_FULL");
+    status = absl::ResourceExhaustedError("out of memory");
   }
+  if (status.code() != absl::StatusCode::kResourceExhausted) return status;
+  report_.spoiled = true;
+  return WithReason(absl::ResourceExhaustedError(
+                        absl::StrCat("kernel '", call_->launch_name,
+                                     "' could not get the memory it wanted: ", status.message())),
+                    "MEMORY_FULL");
 }
 
 absl::Status Session::Running::LaunchOrMeasure() {

@@ -32,6 +32,7 @@ class SessionHost {
 struct SessionReport {
   absl::Status status;
   bool launched = false;
+  bool spoiled = false;  // The process is of no more use and must end.
   Outcome outcome;
 };
 

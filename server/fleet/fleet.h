@@ -27,6 +27,8 @@ struct FleetOptions {
   std::vector<std::string> environment;  // Of the workers: WorkerEnvironment().
   Supervisor::Options supervisor;
   std::uint64_t seed = 0;  // Of the jitter.
+  // Address space that a worker may use; 0: what arena and copies can need.
+  std::uint64_t worker_memory_bytes = 0;
   // From spawn to ready: a worker measures its device first.
   absl::Duration start_limit = absl::Seconds(60);
   // A heart beats each second; after three missed beats the worker hangs.

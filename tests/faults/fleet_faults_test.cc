@@ -108,6 +108,23 @@ TEST(FleetFaults, E6_AnEndlessKernelEndsAtItsLimit) {
   EXPECT_EQ(harness.observer().count("lost time_limit"), 1);
 }
 
+TEST(FleetFaults, E7_AKernelThatTakesAllMemoryIsRefusedItAndCostsNoOtherCall) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "a sanitizer's shadow leaves no room for a limit of address space";
+#endif
+  FleetHarness harness({.worker_memory_bytes = std::uint64_t{1} << 30});
+  ASSERT_TRUE(harness.WaitReady());
+  const auto greedy = harness.Fault("allocate");
+  const auto behind = harness.Square({2, 3}, /*in_place=*/true);
+  const absl::Status status = greedy->Wait();
+  EXPECT_THAT(status, StatusIs(Code::kResourceExhausted, HasSubstr("'fault/naive'")));
+  EXPECT_THAT(status, ReasonIs("MEMORY_FULL"));
+  EXPECT_THAT(behind->Wait(), IsOk());
+  EXPECT_EQ(behind->output(), (std::vector<float>{4, 9}));
+  EXPECT_TRUE(harness.WaitReady(2)) << "its memory is given back with its process";
+  EXPECT_THAT(harness.CheckSquare(), IsOk());
+}
+
 class BrokenFrames : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(BrokenFrames, E8_AWorkerThatSendsThemIsKilled) {

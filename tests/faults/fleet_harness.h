@@ -55,6 +55,7 @@ class FleetHarness {
     std::string fault = "";  // GRIDCLOCK_FAULT.
     Supervisor::Options supervisor = {};
     absl::Duration silence_limit = absl::Milliseconds(3500);
+    std::uint64_t worker_memory_bytes = 0;
   };
   explicit FleetHarness(const Options& options);
   ~FleetHarness();
