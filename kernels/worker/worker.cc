@@ -25,6 +25,7 @@ struct Flags {
   std::uint64_t arena_bytes = 0;
   std::uint64_t memory_bytes = 0;
   int threads = 0;
+  std::string calibration;
 };
 
 void Declare(CLI::App& app, Flags& flags) {
@@ -36,6 +37,8 @@ void Declare(CLI::App& app, Flags& flags) {
       ->required();
   app.add_option("--memory-bytes", flags.memory_bytes,
                  "Address space that the process may use; 0: what arena and copies can need");
+  app.add_option("--calibration", flags.calibration,
+                 "What a worker before this one measured; empty: measure");
   app.add_option("--threads", flags.threads, "Threads of the CPU device; 0: all CPUs it may use");
 }
 
@@ -54,11 +57,24 @@ absl::Status LimitMemory(const Flags& flags) {
                                                    : 2 * flags.arena_bytes + kRoom);
 }
 
-WorkerHello MakeHello(const Device& device, const Registry& registry) {
+absl::StatusOr<std::unique_ptr<CpuDevice>> MakeDevice(const Flags& flags,
+                                                      const std::string& level) {
+  CpuDevice::Options options{.threads = flags.threads, .level = level};
+  if (!flags.calibration.empty()) {
+    GC_ASSIGN_OR_RETURN(options.calibration, CalibrationFromText(flags.calibration));
+  }
+  return CpuDevice::Create(options);
+}
+
+WorkerHello MakeHello(const CpuDevice& device, const Registry& registry) {
   WorkerHello hello{.protocol = kWorkerProtocol,
                     .role = WorkerRole::kTrusted,
                     .device = device.info(),
-                    .kernels = {}};
+                    .kernels = {},
+                    .calibration = ""};
+  // Without levels there was no memory to measure with.
+  const Calibration& measured = device.calibration();
+  if (!measured.levels.empty()) hello.calibration = ToText(measured);
   for (const auto& [name, kernel] : registry.kernels()) hello.kernels.push_back(kernel.spec);
   return hello;
 }
@@ -69,8 +85,7 @@ absl::Status Serve(const Flags& flags, WorkerParts& parts) {
   GC_ASSIGN_OR_RETURN(const std::span<std::byte> arena, MapArena(flags.arena_bytes));
   GC_ASSIGN_OR_RETURN(StatusPage* const page, MapStatusPage());
   GC_ASSIGN_OR_RETURN(const Registry registry, Registry::Create(std::move(parts.kernels)));
-  GC_ASSIGN_OR_RETURN(const auto device,
-                      CpuDevice::Create({.threads = flags.threads, .level = parts.level}));
+  GC_ASSIGN_OR_RETURN(const auto device, MakeDevice(flags, parts.level));
   const MonotonicClock clock;
   GC_ASSIGN_OR_RETURN(const auto session, Session::Create(*device, registry, clock, arena));
   std::unique_ptr<Link> link = std::make_unique<SocketLink>(PacketSocket(UniqueFd(kLinkFd)));

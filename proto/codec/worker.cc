@@ -15,6 +15,7 @@ namespace {
 // Room for the rest of the frame around the specs of a hello.
 constexpr std::size_t kHelloRoom = kFrameLimit - 4096;
 constexpr std::size_t kMostKernels = 4096;
+constexpr std::size_t kLongestCalibration = 1024;
 
 void Encode(const DeviceInfo& in, worker::v1::DeviceFacts* out) {
   out->set_name(in.name);
@@ -59,6 +60,7 @@ worker::v1::Hello* BeginFrame(const WorkerHello& hello, std::vector<worker::v1::
   frame->set_protocol(hello.protocol);
   frame->set_role(static_cast<worker::v1::Role>(hello.role));
   Encode(hello.device, frame->mutable_device());
+  frame->set_calibration(hello.calibration);
   return frame;
 }
 
@@ -99,6 +101,10 @@ absl::StatusOr<bool> HelloAssembler::Add(const worker::v1::Hello& frame) {
   hello_.protocol = frame.protocol();
   hello_.role = static_cast<WorkerRole>(frame.role());
   GC_ASSIGN_OR_RETURN(hello_.device, DecodeFacts(frame.device()));
+  if (frame.calibration().size() > kLongestCalibration) {
+    return absl::InvalidArgumentError("a hello brings a calibration that is too long");
+  }
+  hello_.calibration = frame.calibration();
   if (hello_.kernels.size() + frame.kernels_size() > kMostKernels) {
     return absl::InvalidArgumentError(
         absl::StrCat("a hello of more than ", kMostKernels, " kernels"));

@@ -24,6 +24,7 @@ struct WorkerHello {
   WorkerRole role = WorkerRole::kTrusted;
   DeviceInfo device;
   std::vector<KernelSpec> kernels;
+  std::string calibration = "";  // What it measured, in words that only workers read.
 };
 
 // As frames, each within kFrameLimit. INTERNAL if one spec alone is too long for a frame.

@@ -86,6 +86,8 @@ void DeviceRunner::Run() {
       context_.observer.OnWorkerLost(device_, "exit");
     }
     if (stopping_) break;
+    // A worker that ends by itself may have been misled by what it was told.
+    if (end == Supervisor::End::kItself) calibration_.clear();
     const absl::Time next = supervisor_.OnEnd(end, context_.clock.Now());
     if (supervisor_.quarantined())
       OnQuarantine();
@@ -99,16 +101,20 @@ void DeviceRunner::Run() {
 absl::StatusOr<std::shared_ptr<Worker>> DeviceRunner::Spawn() {
   GC_ASSIGN_OR_RETURN(auto ends, PacketSocket::Pair());
   GC_ASSIGN_OR_RETURN(StatusMemory status, StatusMemory::Create());
-  GC_ASSIGN_OR_RETURN(
-      WorkerProcess process,
-      WorkerProcess::Spawn({.path = options_.worker_path,
-                            .args = {"--device", device_, "--role", "trusted", "--arena-bytes",
-                                     absl::StrCat(context_.arena.size()), "--memory-bytes",
-                                     absl::StrCat(options_.worker_memory_bytes)},
-                            .environment = options_.environment,
-                            .link_fd = ends.second.fd(),
-                            .arena_fd = context_.arena.fd(),
-                            .status_fd = status.fd()}));
+  std::vector<std::string> args = {"--device",
+                                   device_,
+                                   "--role",
+                                   "trusted",
+                                   absl::StrCat("--arena-bytes=", context_.arena.size()),
+                                   absl::StrCat("--memory-bytes=", options_.worker_memory_bytes)};
+  if (!calibration_.empty()) args.push_back(absl::StrCat("--calibration=", calibration_));
+  GC_ASSIGN_OR_RETURN(WorkerProcess process,
+                      WorkerProcess::Spawn({.path = options_.worker_path,
+                                            .args = std::move(args),
+                                            .environment = options_.environment,
+                                            .link_fd = ends.second.fd(),
+                                            .arena_fd = context_.arena.fd(),
+                                            .status_fd = status.fd()}));
   Log(LogLevel::kInfo, "worker_spawned",
       {{"device", device_}, {"pid", absl::StrCat(process.pid())}});
   return std::make_shared<Worker>(Worker::Parts{
@@ -134,6 +140,7 @@ Supervisor::End DeviceRunner::Serve(std::shared_ptr<Worker> worker) {
             .heard = now};
   while (Poll(life)) {
     if (life.session.ready() && !std::exchange(life.told_ready, true)) {
+      calibration_ = life.session.calibration();
       supervisor_.OnReady(context_.clock.Now());
       Log(LogLevel::kInfo, "worker_ready", {{"device", device_}});
     }

@@ -68,6 +68,7 @@ class DeviceRunner {
   Supervisor supervisor_;
   PacketBatch batch_;
   std::uint64_t generation_ = 0;
+  std::string calibration_;  // Of the last worker that was ready; "" to measure again.
   std::atomic<bool> stopping_{false};
   std::thread thread_;
 };

@@ -29,6 +29,8 @@ class Session {
 
   // It said hello, and its canary gave the right numbers: the scheduler knows it.
   bool ready() const { return ready_; }
+  // What it measured, for the worker that comes after it.
+  const std::string& calibration() const { return hello_.hello().calibration; }
   // It said that its device context is lost.
   bool spoiled() const { return spoiled_; }
   // The id in the frame that broke the protocol; 0: the frame could not be read.

@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "absl/strings/str_cat.h"
 #include "tests/faults/fleet_harness.h"
 #include "tests/support/status_matchers.h"
 
@@ -52,9 +53,22 @@ TEST(FleetFaults, StopLeavesNoProcessBehind) {
 TEST(FleetFaults, E1_KilledWhileIdleNoClientSeesIt) {
   FleetHarness harness({});
   ASSERT_TRUE(harness.WaitReady());
-  ASSERT_EQ(kill(harness.WorkerPid(), SIGKILL), 0);
+  ASSERT_TRUE(harness.Signal(SIGKILL));
   EXPECT_THAT(harness.CheckSquare(), IsOk());
   EXPECT_EQ(harness.observer().count("lost signal"), 1);
+}
+
+TEST(FleetFaults, E1_TheNextWorkerDoesNotMeasureAgain) {
+  FleetHarness harness({});
+  ASSERT_TRUE(harness.WaitReady());
+  const double measured = harness.device_info().memory_bandwidth;
+  EXPECT_GT(measured, 0);
+  const absl::Time killed = absl::Now();
+  ASSERT_TRUE(harness.Signal(SIGKILL));
+  ASSERT_TRUE(harness.WaitReady(2));
+  RecordProperty("ready_again_ms", absl::StrCat(absl::ToDoubleMilliseconds(absl::Now() - killed)));
+  EXPECT_EQ(harness.device_info().memory_bandwidth, measured);
+  EXPECT_THAT(harness.CheckSquare(), IsOk());
 }
 
 TEST(FleetFaults, E2_E3_KilledWhileRunningCostsTheRunningCallAlone) {
@@ -65,7 +79,7 @@ TEST(FleetFaults, E2_E3_KilledWhileRunningCostsTheRunningCallAlone) {
   const auto in_place = harness.Square({4, 5}, /*in_place=*/true);
   ASSERT_TRUE(Runs(harness));
   usleep(50'000);  // The worker marks its page; which order dies is what this test is about.
-  ASSERT_EQ(kill(harness.WorkerPid(), SIGKILL), 0);
+  ASSERT_TRUE(harness.Signal(SIGKILL));
   ExpectCrashed(running->Wait());
   EXPECT_THAT(queued->Wait(), IsOk());
   EXPECT_EQ(queued->output(), (std::vector<float>{4, 9}));
@@ -89,7 +103,7 @@ TEST(FleetFaults, E5_AStoppedWorkerIsKilledAfterThreeMissedBeats) {
   const auto running = harness.Spin(absl::Seconds(20));
   ASSERT_TRUE(Runs(harness));
   usleep(50'000);
-  ASSERT_EQ(kill(harness.WorkerPid(), SIGSTOP), 0);
+  ASSERT_TRUE(harness.Signal(SIGSTOP));
   ExpectCrashed(running->Wait());
   EXPECT_EQ(harness.observer().count("lost hang"), 1);
   EXPECT_THAT(harness.CheckSquare(), IsOk());

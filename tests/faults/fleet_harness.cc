@@ -1,5 +1,6 @@
 #include "tests/faults/fleet_harness.h"
 
+#include <csignal>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -138,6 +139,11 @@ WorkerState FleetHarness::state() const {
 pid_t FleetHarness::WorkerPid() const {
   const std::vector<pid_t> children = Children();
   return children.empty() ? 0 : children.front();
+}
+
+bool FleetHarness::Signal(int signal) const {
+  const pid_t pid = WorkerPid();
+  return pid > 0 && kill(pid, signal) == 0;
 }
 
 std::shared_ptr<RunningCall> FleetHarness::Submit(JobRequest request, std::vector<float> input) {

@@ -65,6 +65,8 @@ class FleetHarness {
   WorkerState state() const;
   // The pid of the worker; 0 if there is none.
   pid_t WorkerPid() const;
+  // False if there is no worker; no other process is ever meant.
+  bool Signal(int signal) const;
 
   std::shared_ptr<RunningCall> Square(std::vector<float> x, bool in_place = false);
   std::shared_ptr<RunningCall> Spin(absl::Duration time);
@@ -75,6 +77,7 @@ class FleetHarness {
   // A square that must come back right.
   absl::Status CheckSquare();
 
+  DeviceInfo device_info() const { return table_.Devices()[0].info; }
   FakeObserver& observer() { return observer_; }
   Scheduler& scheduler() { return scheduler_; }
   ArenaAllocator& allocator() { return allocator_; }

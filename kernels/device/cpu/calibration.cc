@@ -1,6 +1,7 @@
 #include "kernels/device/cpu/calibration.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <limits>
@@ -8,7 +9,10 @@
 
 #include <time.h>
 
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
 #include "kernels/device/cpu/loops.h"
 
 namespace gridclock {
@@ -147,6 +151,39 @@ Calibration Calibrate(const HostFacts& host, Threads& threads) {
         std::max(result.levels[i].bytes_per_second, result.levels[i + 1].bytes_per_second);
   }
   result.flops_per_second = BestFlops(threads, 0.005);
+  return result;
+}
+
+std::string ToText(const Calibration& calibration) {
+  std::string text;
+  for (const LevelRate& level : calibration.levels) {
+    absl::StrAppend(&text, level.name, "=", level.fits, "=",
+                    absl::StrFormat("%.17g;", level.bytes_per_second));
+  }
+  return absl::StrCat(text, absl::StrFormat("%.17g", calibration.flops_per_second));
+}
+
+absl::StatusOr<Calibration> CalibrationFromText(absl::string_view text) {
+  const absl::Status bad = absl::InvalidArgumentError(
+      absl::StrCat("calibration: want NAME=BYTES=RATE;...;RATE, got '", text, "'"));
+  const auto read_rate = [](absl::string_view word, double* rate) {
+    return absl::SimpleAtod(word, rate) && std::isfinite(*rate) && *rate > 0;
+  };
+  std::vector<std::string> words = absl::StrSplit(text, ';');
+  Calibration result;
+  if (!read_rate(words.back(), &result.flops_per_second)) return bad;
+  words.pop_back();
+  for (const std::string& word : words) {
+    const std::vector<std::string> parts = absl::StrSplit(word, '=');
+    LevelRate level;
+    if (parts.size() != 3 || parts[0].empty() || !absl::SimpleAtoi(parts[1], &level.fits) ||
+        !read_rate(parts[2], &level.bytes_per_second)) {
+      return bad;
+    }
+    level.name = parts[0];
+    result.levels.push_back(std::move(level));
+  }
+  if (result.levels.empty()) return bad;
   return result;
 }
 

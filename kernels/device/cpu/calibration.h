@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "kernels/api/kernel.h"
 #include "kernels/device/cpu/host.h"
 #include "kernels/device/device.h"
@@ -24,6 +26,11 @@ struct Calibration {
 };
 
 Calibration Calibrate(const HostFacts& host, Threads& threads);
+
+// In one line, so that the next process on this machine need not measure again.
+std::string ToText(const Calibration& calibration);
+// INVALID_ARGUMENT if ToText could not have written it.
+absl::StatusOr<Calibration> CalibrationFromText(absl::string_view text);
 
 // The least time by those peaks, with a tenth off: the peaks are themselves measured. Where the
 // cache is hot a set counts as resident up to twice the size of a level, as parts of it may be.

@@ -61,7 +61,11 @@ CpuDevice::CpuDevice(const HostFacts& host, int threads, const Options& options)
       threads_(threads),
       memory_({.limit = host.memory_bytes}),
       counts_(ReadHostCounts()) {
-  if (options.calibrate) calibration_ = Calibrate(host_, threads_);
+  if (options.calibration) {
+    calibration_ = *options.calibration;
+  } else if (options.calibrate) {
+    calibration_ = Calibrate(host_, threads_);
+  }
   info_ = {.name = "cpu",
            .traits = {.kind = "cpu"},
            .model = host.model,

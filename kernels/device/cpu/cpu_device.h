@@ -3,6 +3,7 @@
 #define GRIDCLOCK_KERNELS_DEVICE_CPU_CPU_DEVICE_H_
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -22,11 +23,13 @@ class CpuDevice final : public Device {
     int threads = 0;         // 0: every CPU of the affinity mask that the cgroup's quota pays for.
     std::string level = {};  // Of the catalogue in use, for info(): "x86-64-v3".
     bool calibrate = true;   // Costs 0.15 s; without it rooflines and bandwidth are unknown (0).
+    std::optional<Calibration> calibration = {};  // If it is known: then nothing is measured.
   };
   // INVALID_ARGUMENT if threads is not in 0..1024.
   static absl::StatusOr<std::unique_ptr<CpuDevice>> Create(const Options& options);
 
   const DeviceInfo& info() const override { return info_; }
+  const Calibration& calibration() const { return calibration_; }
   absl::StatusOr<std::unique_ptr<DeviceBuffer>> Allocate(std::uint64_t bytes) override;
   bool uses_host_memory() const override { return true; }
   absl::Status CopyIn(void* to, std::span<const std::byte> from) override;

@@ -213,5 +213,28 @@ TEST_F(HostTest, AStopByTheQuotaIsThrottling) {
   EXPECT_TRUE(Compare(before, ReadHostCounts(root_)).throttled);
 }
 
+TEST(CalibrationTest, IsReadAsItWasWritten) {
+  const Calibration calibration{
+      .levels = {{"L1", 32768, 3.25e11}, {"memory", ~std::uint64_t{0}, 1e10 / 3}},
+      .flops_per_second = 1e11 / 7};
+
+  const auto read = CalibrationFromText(ToText(calibration));
+
+  ASSERT_TRUE(read.ok()) << read.status();
+  ASSERT_EQ(read->levels.size(), 2U);
+  EXPECT_EQ(read->levels[0].name, "L1");
+  EXPECT_EQ(read->levels[0].fits, 32768U);
+  EXPECT_EQ(read->levels[1].fits, ~std::uint64_t{0});
+  EXPECT_EQ(read->levels[1].bytes_per_second, 1e10 / 3);
+  EXPECT_EQ(read->flops_per_second, 1e11 / 7);
+}
+
+TEST(CalibrationTest, RefusesWhatItDidNotWrite) {
+  for (const char* text : {"", "1e9", "L1=1;1e9", "=1=2;1e9", "L1=x=2;1e9", "L1=1=nan;1e9",
+                           "L1=1=-2;1e9", "L1=1=2;0", "L1=1=2;inf", "L1=1=2;", "L1=1=2=3;1e9"}) {
+    EXPECT_FALSE(CalibrationFromText(text).ok()) << text;
+  }
+}
+
 }  // namespace
 }  // namespace gridclock
