@@ -17,10 +17,10 @@ namespace gridclock {
 // What a program reads of an error; on the wire it becomes google.rpc.ErrorInfo, BadRequest and
 // RetryInfo. An empty string or nullopt means: not said.
 struct ErrorDetails {
-  std::string reason;                            // "QUEUE_FULL": a word of the contract.
-  std::string field;                             // "inputs[2].shape": what the caller must mend.
-  std::optional<absl::Duration> retry_after;     // Wait at least this long before a retry.
-  std::map<std::string, std::string> metadata;   // "limit" -> "256".
+  std::string reason;                           // "QUEUE_FULL": a word of the contract.
+  std::string field;                            // "inputs[2].shape": what the caller must mend.
+  std::optional<absl::Duration> retry_after;    // Wait at least this long before a retry.
+  std::map<std::string, std::string> metadata;  // "limit" -> "256".
 };
 
 // The same status with `details` attached, in place of any that it had.
@@ -39,9 +39,9 @@ absl::Status ErrnoToStatus(int error, absl::string_view what);
 
 }  // namespace gridclock
 
-#define GC_RETURN_IF_ERROR(expr)                                                  \
-  do {                                                                            \
-    if (absl::Status gc_status = (expr); !gc_status.ok()) return gc_status;       \
+#define GC_RETURN_IF_ERROR(expr)                                            \
+  do {                                                                      \
+    if (absl::Status gc_status = (expr); !gc_status.ok()) return gc_status; \
   } while (false)
 
 #define GC_CONCAT_INNER(a, b) a##b

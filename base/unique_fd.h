@@ -1,9 +1,9 @@
 #ifndef GRIDCLOCK_BASE_UNIQUE_FD_H_
 #define GRIDCLOCK_BASE_UNIQUE_FD_H_
 
-#include <unistd.h>
-
 #include <utility>
+
+#include <unistd.h>
 
 namespace gridclock {
 

@@ -1,5 +1,5 @@
-// All that a kernel file may include. One file in kernels/catalog is one kernel; docs/add-a-kernel.md
-// walks through one.
+// All that a kernel file may include. One file in kernels/catalog is one kernel;
+// docs/add-a-kernel.md walks through one.
 #ifndef GRIDCLOCK_KERNELS_API_KERNEL_H_
 #define GRIDCLOCK_KERNELS_API_KERNEL_H_
 
@@ -54,7 +54,9 @@ struct Call {
   }
   DType InType(std::size_t operand) const { return inputs[operand].value->tensors[0].dtype; }
   DType OutType(std::size_t operand) const { return outputs[operand].value->tensors[0].dtype; }
-  const Shape& InShape(std::size_t operand) const { return inputs[operand].value->tensors[0].shape; }
+  const Shape& InShape(std::size_t operand) const {
+    return inputs[operand].value->tensors[0].shape;
+  }
   const Shape& OutShape(std::size_t operand) const {
     return outputs[operand].value->tensors[0].shape;
   }
@@ -63,8 +65,8 @@ struct Call {
 using LaunchFn = absl::Status (*)(const Call& call);
 
 struct Variant {
-  std::string name;      // What it does: "naive", "simd", "tiled".
-  std::string summary;   // One line: the idea and why it is faster than the one before.
+  std::string name;     // What it does: "naive", "simd", "tiled".
+  std::string summary;  // One line: the idea and why it is faster than the one before.
   LaunchFn launch = nullptr;
   std::string clauses = {};  // In the language of the words: "when N % 4 == 0 scratch tmp: f32[N]".
 };
@@ -91,15 +93,15 @@ struct Reference {
 };
 
 struct KernelDef {
-  std::string words;        // "x: T[*] -> y: T[*] over x where T in {f64, f32, f16, bf16}"
-  std::string summary;      // One line.
-  std::string formula;      // "y = x^2"
-  std::string notes = {};   // Numerical notes.
+  std::string words;       // "x: T[*] -> y: T[*] over x where T in {f64, f32, f16, bf16}"
+  std::string summary;     // One line.
+  std::string formula;     // "y = x^2"
+  std::string notes = {};  // Numerical notes.
   bool diagnostic = false;
   // What the words cannot say, checked before any launch; INVALID_ARGUMENT. Null: nothing more.
   absl::Status (*validate)(const Binding& binding) = nullptr;
-  Reference reference = {};            // Empty functions: cannot be verified (empty, spin).
-  std::vector<Variant> cpu = {};       // Plainest first, fastest last.
+  Reference reference = {};       // Empty functions: cannot be verified (empty, spin).
+  std::vector<Variant> cpu = {};  // Plainest first, fastest last.
   std::vector<Variant> cuda = {};
 };
 

@@ -27,15 +27,15 @@ class DeviceBuffer {
 
 // One timed launch. Host times are CLOCK_MONOTONIC nanoseconds.
 struct TimedLaunch {
-  double duration_ns = 0;        // By the method asked for.
+  double duration_ns = 0;  // By the method asked for.
   std::int64_t host_start_ns = 0, host_end_ns = 0;
 };
 
 // What the device said of itself around a measurement.
 struct Conditions {
-  double clock_hz = 0;       // 0: cannot be known here.
+  double clock_hz = 0;  // 0: cannot be known here.
   bool throttled = false;
-  bool shared = false;       // Someone else computes on it.
+  bool shared = false;  // Someone else computes on it.
 };
 
 // Calls come from one thread. Work is asynchronous until Synchronize unless a call says otherwise.

@@ -12,7 +12,21 @@ namespace gridclock {
 
 // The numbers are those of gridclock.v1.DType.
 enum class DType : std::uint8_t {
-  kF64 = 1, kF32, kF16, kBF16, kF8E4M3, kF8E5M2, kI64, kI32, kI16, kI8, kU64, kU32, kU16, kU8, kBool
+  kF64 = 1,
+  kF32,
+  kF16,
+  kBF16,
+  kF8E4M3,
+  kF8E5M2,
+  kI64,
+  kI32,
+  kI16,
+  kI8,
+  kU64,
+  kU32,
+  kU16,
+  kU8,
+  kBool
 };
 inline constexpr int kDTypeCount = 15;
 // Every dtype, in the order of their numbers.

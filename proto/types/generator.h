@@ -16,12 +16,18 @@
 namespace gridclock {
 
 enum class GeneratorKind : std::uint8_t {
-  kZeros = 1, kOnes, kFull, kArange, kRandn, kUniform, kRandint
+  kZeros = 1,
+  kOnes,
+  kFull,
+  kArange,
+  kRandn,
+  kUniform,
+  kRandint
 };
 
 struct Generator {
   GeneratorKind kind = GeneratorKind::kZeros;
-  double a = 0, b = 0;      // full:a, uniform:a:b (a <= x < b), randint:a:b (a <= x < b).
+  double a = 0, b = 0;  // full:a, uniform:a:b (a <= x < b), randint:a:b (a <= x < b).
   std::uint64_t seed = 0;
   friend bool operator==(const Generator&, const Generator&) = default;
 };

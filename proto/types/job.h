@@ -29,8 +29,8 @@ enum class SinkKind : std::uint8_t { kInline = 1, kStream, kDiscard, kChecksum }
 struct InputRequest {
   NamedOperand operand;
   SourceKind source = SourceKind::kInline;
-  Generator generator;            // Of kGenerate.
-  std::uint64_t inline_bytes = 0; // Of kInline: how many came.
+  Generator generator;             // Of kGenerate.
+  std::uint64_t inline_bytes = 0;  // Of kInline: how many came.
 };
 struct OutputRequest {
   std::string name;
@@ -40,18 +40,18 @@ struct OutputRequest {
 // As decoded: well-formed, not yet held against anything.
 struct JobRequest {
   std::string kernel, variant;
-  std::string device;         // "", "cpu", "cuda:0", "cuda"; "": any.
-  std::string request_id;     // "": the client does not retry.
+  std::string device;      // "", "cpu", "cuda:0", "cuda"; "": any.
+  std::string request_id;  // "": the client does not retry.
   std::vector<InputRequest> inputs;
-  std::vector<OutputRequest> outputs;      // Those not named are returned inline (Run) or streamed.
+  std::vector<OutputRequest> outputs;  // Those not named are returned inline (Run) or streamed.
   std::vector<NamedAttribute> attributes;
-  std::vector<std::string> in_place;       // Outputs that use the buffer of the input they are over.
-  std::optional<MeasureOptions> measure;   // None: launch once.
+  std::vector<std::string> in_place;      // Outputs that use the buffer of the input they are over.
+  std::optional<MeasureOptions> measure;  // None: launch once.
   bool verify = false;
   absl::Duration kernel_time_limit = absl::ZeroDuration();  // Zero: the server's default.
   // Set by the server, not by the client:
   std::string principal;
-  bool streamed = false;                   // Came by StreamRun.
+  bool streamed = false;  // Came by StreamRun.
   absl::Time arrived;
   absl::Time deadline = absl::InfiniteFuture();
 };
@@ -60,33 +60,33 @@ struct JobInput {
   OperandValue value;
   SourceKind source = SourceKind::kInline;
   Generator generator;
-  MemoryRange memory;                 // All tensors of the operand, each at a 64-byte boundary.
+  MemoryRange memory;  // All tensors of the operand, each at a 64-byte boundary.
 };
 struct JobOutput {
   std::string name;
   OperandValue value;
   SinkKind sink = SinkKind::kInline;
-  MemoryRange memory;                 // Of an output in place: its input's.
-  std::optional<int> in_place_of;     // Index of the input whose buffer it uses.
+  MemoryRange memory;              // Of an output in place: its input's.
+  std::optional<int> in_place_of;  // Index of the input whose buffer it uses.
 };
 
 using JobId = std::uint64_t;
 
 // Admitted: kernel and device exist, the call fits the words, sizes are within the limits.
 struct Job {
-  JobId id = 0;                       // Unique for the life of the server.
+  JobId id = 0;                         // Unique for the life of the server.
   std::string kernel, variant, device;  // All resolved; device is one device's name.
   std::string request_id, principal;
-  std::vector<JobInput> inputs;       // In the order of the spec.
-  std::vector<JobOutput> outputs;     // In the order of Binding::outputs.
+  std::vector<JobInput> inputs;            // In the order of the spec.
+  std::vector<JobOutput> outputs;          // In the order of Binding::outputs.
   std::vector<AttributeValue> attributes;  // In the order of the spec.
   std::optional<MeasureOptions> measure;
   bool verify = false;
   bool streamed = false;
   std::int64_t flops = 0, bytes = 0;
-  MemoryRange memory;                 // The one block of the arena that holds all its tensors.
+  MemoryRange memory;  // The one block of the arena that holds all its tensors.
   absl::Time arrived;
-  absl::Time deadline;                // Of the whole call.
+  absl::Time deadline;  // Of the whole call.
   absl::Duration kernel_time_limit;
 };
 
@@ -106,9 +106,9 @@ struct Outcome {
   std::string variant;
   std::optional<Timing> timing;
   std::vector<Phase> phases;
-  std::vector<Flag> flags;               // Ascending, each once.
+  std::vector<Flag> flags;  // Ascending, each once.
   std::vector<Launch> launches;
-  std::vector<OutputResult> outputs;     // As Job::outputs.
+  std::vector<OutputResult> outputs;  // As Job::outputs.
   std::optional<Verification> verification;
   std::int64_t flops = 0, bytes = 0;
   std::uint64_t peak_device_bytes = 0;

@@ -39,7 +39,7 @@ struct OperandSpec {
   bool is_list = false;  // "..."
   std::string elem;      // A DTYPE ("f32"), a variable ("T") or an attribute of type dtype ("to").
   std::vector<Dim> dims;
-  std::string over;      // The input whose buffer this output may use; "" if none.
+  std::string over;  // The input whose buffer this output may use; "" if none.
   friend bool operator==(const OperandSpec&, const OperandSpec&) = default;
 };
 
@@ -59,7 +59,7 @@ struct AttributeSpec {
   std::vector<std::string> words;               // Of kEnum.
   std::optional<AttributeValue> default_value;  // Without one the caller must give a value.
   std::optional<Range> range;
-  std::vector<AttributeValue> allowed;          // "in {1, 2}"; empty: any.
+  std::vector<AttributeValue> allowed;  // "in {1, 2}"; empty: any.
   friend bool operator==(const AttributeSpec&, const AttributeSpec&) = default;
 };
 
@@ -76,9 +76,9 @@ struct ParamSpec {
   enum class Kind : std::uint8_t { kOperand, kTable, kPointers, kSizes, kValue, kNull };
   Kind kind = Kind::kOperand;
   std::string name = {};
-  std::string ctype = {};           // Of kValue.
-  std::optional<Expr> expr = {};    // Of kValue.
-  std::int64_t promise = 0;    // `align` of a pointer, `multiple` of a value; 0: none.
+  std::string ctype = {};         // Of kValue.
+  std::optional<Expr> expr = {};  // Of kValue.
+  std::int64_t promise = 0;       // `align` of a pointer, `multiple` of a value; 0: none.
   friend bool operator==(const ParamSpec&, const ParamSpec&) = default;
 };
 
@@ -92,10 +92,10 @@ struct Clauses {
 
 // An implementation of a kernel on one kind of device.
 struct VariantSpec {
-  std::string name;           // "naive", "vec4".
-  std::string device_kind;    // "cpu" or "cuda".
+  std::string name;         // "naive", "vec4".
+  std::string device_kind;  // "cpu" or "cuda".
   std::string summary;
-  Clauses clauses;            // Of these, `when` says which calls it can take.
+  Clauses clauses;  // Of these, `when` says which calls it can take.
   friend bool operator==(const VariantSpec&, const VariantSpec&) = default;
 };
 
@@ -103,7 +103,7 @@ struct KernelSpec {
   std::string name;
   std::string summary;  // One line.
   std::string formula;
-  std::string notes;    // Numerical notes; may be empty.
+  std::string notes;        // Numerical notes; may be empty.
   bool diagnostic = false;  // empty, copy, spin, fault: kept out of lists for people.
   std::vector<OperandSpec> inputs, outputs;
   std::vector<AttributeSpec> attributes;

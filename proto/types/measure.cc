@@ -9,8 +9,8 @@ namespace {
 template <typename T>
 absl::Status Within(absl::string_view field, T value, T low, T high) {
   if (value >= low && value <= high) return absl::OkStatus();
-  return WithField(absl::InvalidArgumentError(absl::StrCat(
-                       field, ": want ", low, " to ", high, ", got ", value)),
+  return WithField(absl::InvalidArgumentError(
+                       absl::StrCat(field, ": want ", low, " to ", high, ", got ", value)),
                    absl::StrCat("measure.", field));
 }
 
@@ -23,8 +23,7 @@ absl::Status Validate(const MeasureOptions& options) {
       Within<std::int64_t>("min_samples", options.min_samples, 1, options.max_samples));
   GC_RETURN_IF_ERROR(Within("relative_interval", options.relative_interval, 1e-6, 1.0));
   GC_RETURN_IF_ERROR(Within("confidence", options.confidence, 0.5, 0.999));
-  GC_RETURN_IF_ERROR(
-      Within("budget_seconds", absl::ToDoubleSeconds(options.budget), 1e-6, 600.0));
+  GC_RETURN_IF_ERROR(Within("budget_seconds", absl::ToDoubleSeconds(options.budget), 1e-6, 600.0));
   GC_RETURN_IF_ERROR(
       Within("warmup_limit_seconds", absl::ToDoubleSeconds(options.warmup_limit), 0.0, 60.0));
   if (!options.schedule) return absl::OkStatus();

@@ -23,11 +23,23 @@ enum class Method : std::uint8_t {
 };
 enum class L2State : std::uint8_t { kHot = 1, kColdClean, kColdDirty };
 enum class StopReason : std::uint8_t {
-  kSingleLaunch = 1, kInterval, kBudget, kMaxSamples, kSchedule, kInterrupted
+  kSingleLaunch = 1,
+  kInterval,
+  kBudget,
+  kMaxSamples,
+  kSchedule,
+  kInterrupted
 };
 enum class Flag : std::uint8_t {
-  kSuspect = 1, kImpossible, kThrottled, kSharedDevice, kNoisy, kInterrupted, kUnverified,
-  kEmulated, kTeachingMethod
+  kSuspect = 1,
+  kImpossible,
+  kThrottled,
+  kSharedDevice,
+  kNoisy,
+  kInterrupted,
+  kUnverified,
+  kEmulated,
+  kTeachingMethod
 };
 inline constexpr int kFlagCount = 9;
 
@@ -42,8 +54,8 @@ struct MeasureOptions {
   Method method = Method::kIsolated;
   L2State l2 = L2State::kHot;
   std::int64_t min_samples = 10;
-  std::int64_t max_samples = 1000;          // 1 .. 1,000,000.
-  double relative_interval = 0.01;          // Stop when the median's interval is this narrow.
+  std::int64_t max_samples = 1000;  // 1 .. 1,000,000.
+  double relative_interval = 0.01;  // Stop when the median's interval is this narrow.
   double confidence = 0.95;
   absl::Duration budget = absl::Seconds(2);        // Of samples.
   absl::Duration warmup_limit = absl::Seconds(1);  // Warm-up ends when times are flat, or here.
@@ -70,19 +82,19 @@ struct Timing {
   bool warmup_flat = false;        // False: the limit ended it, or there was none.
   std::vector<double> samples_ns;  // In the order taken.
   Statistics statistics;
-  double method_floor_ns = 0;      // What an empty launch costs by this method on this device.
-  double roofline_ns = 0;          // Physics: no run of these bytes and flops can be faster; 0: unknown.
-  std::string roofline_basis;      // "bytes over 24.1 GB/s of memory, measured".
+  double method_floor_ns = 0;  // What an empty launch costs by this method on this device.
+  double roofline_ns = 0;  // Physics: no run of these bytes and flops can be faster; 0: unknown.
+  std::string roofline_basis;  // "bytes over 24.1 GB/s of memory, measured".
 };
 
 enum class PhaseKind : std::uint8_t {
-  kReceived = 1,   // First byte of the request decoded .. last byte of its inputs in memory.
-  kQueued,         // Ready .. handed to the worker.
-  kInputCopied,    // To the device; empty on the CPU device, which works in place.
-  kLaunched,       // First launch (warm-up included) .. last launch returned.
-  kFinished,       // Device work of this call, first start .. last end.
+  kReceived = 1,  // First byte of the request decoded .. last byte of its inputs in memory.
+  kQueued,        // Ready .. handed to the worker.
+  kInputCopied,   // To the device; empty on the CPU device, which works in place.
+  kLaunched,      // First launch (warm-up included) .. last launch returned.
+  kFinished,      // Device work of this call, first start .. last end.
   kVerified,
-  kOutputCopied,   // From the device, checksums included.
+  kOutputCopied,  // From the device, checksums included.
 };
 // Nanoseconds of the host's monotonic clock since the request arrived.
 struct Phase {
@@ -93,7 +105,7 @@ struct Phase {
 
 // One kind of device kernel that the call launched.
 struct Launch {
-  std::string name;       // Demangled; on the CPU device "square/simd".
+  std::string name;  // Demangled; on the CPU device "square/simd".
   std::uint32_t grid[3] = {1, 1, 1};
   std::uint32_t block[3] = {1, 1, 1};
   std::int64_t count = 0;
@@ -102,7 +114,7 @@ struct Launch {
 struct Verification {
   std::int64_t checked = 0, total = 0;  // Elements.
   std::int64_t mismatches = 0;
-  double max_error = 0;      // Largest |got - want| / tolerance of the element; <= 1 passes.
+  double max_error = 0;        // Largest |got - want| / tolerance of the element; <= 1 passes.
   std::string first_mismatch;  // "y[3]: want 0.25, got 0.5, tolerance 1e-7"; "" if none.
 };
 

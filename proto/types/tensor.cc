@@ -13,9 +13,12 @@ namespace {
 absl::StatusOr<std::int64_t> ParseDimension(absl::string_view text) {
   const absl::string_view whole = text;
   std::int64_t unit = 1;
-  if (absl::ConsumeSuffix(&text, "K")) unit = std::int64_t{1} << 10;
-  else if (absl::ConsumeSuffix(&text, "M")) unit = std::int64_t{1} << 20;
-  else if (absl::ConsumeSuffix(&text, "G")) unit = std::int64_t{1} << 30;
+  if (absl::ConsumeSuffix(&text, "K"))
+    unit = std::int64_t{1} << 10;
+  else if (absl::ConsumeSuffix(&text, "M"))
+    unit = std::int64_t{1} << 20;
+  else if (absl::ConsumeSuffix(&text, "G"))
+    unit = std::int64_t{1} << 30;
   std::int64_t value = 0;
   if (!absl::SimpleAtoi(text, &value) || __builtin_mul_overflow(value, unit, &value)) {
     return absl::InvalidArgumentError(
@@ -39,8 +42,10 @@ absl::StatusOr<std::int64_t> CheckedElements(const Shape& shape) {
       return absl::InvalidArgumentError(
           absl::StrCat("dimension ", i, " is ", shape[i], "; want 0 or more"));
     }
-    if (shape[i] == 0) empty = true;
-    else if (__builtin_mul_overflow(elements, shape[i], &elements)) overflow = true;
+    if (shape[i] == 0)
+      empty = true;
+    else if (__builtin_mul_overflow(elements, shape[i], &elements))
+      overflow = true;
   }
   if (overflow && !empty) {
     return absl::InvalidArgumentError(
@@ -52,9 +57,9 @@ absl::StatusOr<std::int64_t> CheckedElements(const Shape& shape) {
 absl::StatusOr<std::int64_t> CheckedBytes(const TensorSpec& spec) {
   GC_ASSIGN_OR_RETURN(std::int64_t bytes, CheckedElements(spec.shape));
   if (__builtin_mul_overflow(bytes, SizeOf(spec.dtype), &bytes)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "element count overflows: ", ToText(spec), " of ", SizeOf(spec.dtype),
-        " bytes each is more than 2^63-1 bytes"));
+    return absl::InvalidArgumentError(absl::StrCat("element count overflows: ", ToText(spec),
+                                                   " of ", SizeOf(spec.dtype),
+                                                   " bytes each is more than 2^63-1 bytes"));
   }
   return bytes;
 }
@@ -65,9 +70,13 @@ std::int64_t Elements(const Shape& shape) {
   return elements;
 }
 
-std::int64_t Bytes(const TensorSpec& spec) { return Elements(spec.shape) * SizeOf(spec.dtype); }
+std::int64_t Bytes(const TensorSpec& spec) {
+  return Elements(spec.shape) * SizeOf(spec.dtype);
+}
 
-std::string ToText(const Shape& shape) { return absl::StrCat("[", absl::StrJoin(shape, ","), "]"); }
+std::string ToText(const Shape& shape) {
+  return absl::StrCat("[", absl::StrJoin(shape, ","), "]");
+}
 
 std::string ToText(const TensorSpec& spec) {
   return absl::StrCat(Name(spec.dtype), ToText(spec.shape));

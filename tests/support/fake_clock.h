@@ -11,9 +11,7 @@ namespace gridclock {
 // Stands still until told to move. Thread-safe.
 class FakeClock final : public Clock {
  public:
-  absl::Time Now() const override {
-    return absl::UnixEpoch() + absl::Nanoseconds(now_ns_.load());
-  }
+  absl::Time Now() const override { return absl::UnixEpoch() + absl::Nanoseconds(now_ns_.load()); }
   void Advance(absl::Duration by) { now_ns_ += absl::ToInt64Nanoseconds(by); }
 
  private:

@@ -16,7 +16,7 @@ namespace gridclock {
 class ServerProcess {
  public:
   struct Options {
-    std::vector<std::string> flags = {};        // Behind those for free ports, worker and ready file.
+    std::vector<std::string> flags = {};  // Behind those for free ports, worker and ready file.
     std::vector<std::string> environment = {};  // "GRIDCLOCK_FAULT=..."; added to ours.
     std::string worker = "gridclock-test-worker";
     bool wait_until_ready = true;

@@ -3,10 +3,10 @@
 #ifndef GRIDCLOCK_TESTS_SUPPORT_STATUS_MATCHERS_H_
 #define GRIDCLOCK_TESTS_SUPPORT_STATUS_MATCHERS_H_
 
+#include <string>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
-#include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -14,7 +14,9 @@
 
 namespace gridclock {
 
-inline const absl::Status& StatusOf(const absl::Status& status) { return status; }
+inline const absl::Status& StatusOf(const absl::Status& status) {
+  return status;
+}
 template <typename T>
 const absl::Status& StatusOf(const absl::StatusOr<T>& value) {
   return value.status();
@@ -42,9 +44,9 @@ MATCHER_P(ReasonIs, reason, "") {
 // ASSERT_OK_AND_ASSIGN(const auto spec, ParseKernelSpec(text));
 #define ASSERT_OK_AND_ASSIGN(lhs, expr) \
   ASSERT_OK_AND_ASSIGN_IMPL(GC_CONCAT(gc_test_or_, __LINE__), lhs, expr)
-#define ASSERT_OK_AND_ASSIGN_IMPL(tmp, lhs, expr)   \
-  auto tmp = (expr);                                \
-  ASSERT_TRUE(tmp.ok()) << tmp.status();            \
+#define ASSERT_OK_AND_ASSIGN_IMPL(tmp, lhs, expr) \
+  auto tmp = (expr);                              \
+  ASSERT_TRUE(tmp.ok()) << tmp.status();          \
   lhs = *std::move(tmp)
 
 #endif  // GRIDCLOCK_TESTS_SUPPORT_STATUS_MATCHERS_H_

@@ -1,8 +1,7 @@
-#include "kernels/api/registry.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "kernels/api/registry.h"
 #include "tests/support/status_matchers.h"
 
 namespace gridclock {
