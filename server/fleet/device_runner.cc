@@ -18,8 +18,9 @@ namespace {
 
 // How often times are checked when nothing else happens.
 constexpr int kPollMs = 100;
-// After the end of its link a worker that dies is seen to be dead within this time.
-constexpr absl::Duration kDying = absl::Milliseconds(200);
+// After the end of its link a worker that dies is dead within this time. The system needs most of
+// a second to take back gigabytes from a process on a busy machine.
+constexpr absl::Duration kDying = absl::Seconds(2);
 constexpr std::size_t kBatch = 32;
 
 bool IsOwnFault(int signal) {
