@@ -14,6 +14,7 @@ long_tests() { build_preset dev && ctest --preset dev -L nightly -j 1; }
 
 run install ./dev --yes install-all
 run ci tools/ci.sh
+run asan ./dev asan
 run tidy env GRIDCLOCK_TIDY_SECONDS=7200 tools/lint.sh --all
 run long-tests long_tests
 run fuzz tools/fuzz.sh 600
