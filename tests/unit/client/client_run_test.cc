@@ -2,6 +2,7 @@
 #include <atomic>
 #include <cstring>
 #include <future>
+#include <memory>
 
 #include "client/cpp/client.h"
 #include "tests/support/status_matchers.h"
@@ -148,12 +149,13 @@ TEST(ClientRunTest, CancelEndsACallThatHangs) {
   };
   ASSERT_OK_AND_ASSIGN(const auto client, Client::Connect(Fast(server)));
   const RunCall call = Square();
-  std::promise<absl::Status> done;
+  // Shared with the callback, which may still be returning when this test has ended.
+  const auto done = std::make_shared<std::promise<absl::Status>>();
   const RunHandle handle =
-      client->RunAsync(call, {}, [&](const auto& result) { done.set_value(result.status()); });
+      client->RunAsync(call, {}, [done](const auto& result) { done->set_value(result.status()); });
   started.get_future().wait();
   handle.Cancel();
-  EXPECT_EQ(done.get_future().get().code(), absl::StatusCode::kCancelled);
+  EXPECT_EQ(done->get_future().get().code(), absl::StatusCode::kCancelled);
   end.set_value();
 }
 
