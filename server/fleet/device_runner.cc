@@ -18,8 +18,8 @@ namespace {
 
 // How often times are checked when nothing else happens.
 constexpr int kPollMs = 100;
-// After the end of its link a worker that dies is dead within this time: the system needs some of it
-// to take back gigabytes. Shorter than a heartbeat, at which an orphan ends itself.
+// After the end of its link a worker that dies is dead within this time: the system needs some of
+// it to take back gigabytes. Shorter than a heartbeat, at which an orphan ends itself.
 constexpr absl::Duration kDying = absl::Milliseconds(500);
 constexpr std::size_t kBatch = 32;
 
