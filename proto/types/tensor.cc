@@ -1,5 +1,7 @@
 #include "proto/types/tensor.h"
 
+#include <algorithm>
+
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -65,6 +67,8 @@ absl::StatusOr<std::int64_t> CheckedBytes(const TensorSpec& spec) {
 }
 
 std::int64_t Elements(const Shape& shape) {
+  // An empty tensor may have dimensions whose product is beyond 64 bits: the zero comes first.
+  if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return 0;
   std::int64_t elements = 1;
   for (const std::int64_t dim : shape) elements *= dim;
   return elements;
