@@ -14,12 +14,10 @@ constexpr std::size_t kMaxBatch = 64;
 // One packet of 64 KiB must never be the most that fits; the kernel doubles and bounds this.
 constexpr int kBufferBytes = 1024 * 1024;
 
-bool PeerGone(int error) {
-  return error == EPIPE || error == ECONNRESET;
-}
-
 absl::Status SendError(int error) {
-  if (PeerGone(error)) return absl::UnavailableError("the other side of the link is gone");
+  if (error == EPIPE || error == ECONNRESET) {
+    return absl::UnavailableError("the other side of the link is gone");
+  }
   return ErrnoToStatus(error, "send");
 }
 
@@ -96,12 +94,13 @@ absl::StatusOr<PacketSocket::Read> PacketSocket::ReceiveBatch(PacketBatch& batch
   batch.size_ = 0;
   const int flags = wait == Wait::kNo ? MSG_DONTWAIT : MSG_WAITFORONE;
   int got;
+  // A peer that dies with packets of ours unread leaves ECONNRESET, once, ahead of what it had
+  // sent.
   do {
     got = recvmmsg(fd_.get(), batch.headers_.data(), batch.headers_.size(), flags, nullptr);
-  } while (got < 0 && errno == EINTR);
+  } while (got < 0 && (errno == EINTR || errno == ECONNRESET));
   if (got < 0) {
     if (errno == EAGAIN || errno == EWOULDBLOCK) return Read::kNothing;
-    if (PeerGone(errno)) return Read::kEnd;
     return ErrnoToStatus(errno, "receive");
   }
   // The end shows as packets of no bytes, after those that were sent before it.

@@ -139,7 +139,7 @@ class Process {
 
   absl::Status StartFleet() {
     auto arena =
-        Arena::Create(allocator_.capacity(),
+        Arena::Create(allocator_.capacity() + Fleet::OwnBytes(devices_.size()),
                       std::min<std::uint64_t>(static_cast<std::uint64_t>(options_.arena_warm_bytes),
                                               allocator_.capacity()));
     if (!arena.ok()) return Annotate(arena.status(), "--limit-arena-bytes");
@@ -275,11 +275,12 @@ class Process {
     std::thread metrics_end([this] {
       if (metrics_ != nullptr) metrics_->Stop();
     });
+    fleet_->Stop();  // A kernel that outlasts the grace ends with its worker.
+    for (const std::string& device : devices_) scheduler_->OnDeviceDown(device, DrainingStatus());
     // Answers that are on their way still get out; those who watch our health are cut off.
-    rpc_->Shutdown(scheduler_->idle() ? absl::Milliseconds(500) : absl::ZeroDuration());
+    rpc_->Shutdown(absl::Milliseconds(500));
     stop_ticking_ = true;
     ticker_.join();
-    fleet_->Stop();
     metrics_end.join();
     Log(LogLevel::kInfo, "stopped");
   }

@@ -45,7 +45,7 @@ absl::StatusOr<std::variant<RequestIds::Fresh, RequestIds::Answer>> RequestIds::
                        "request_id");
     }
     if (!entry.done) return Exists(id, "IN_PROGRESS", "is running; wait for its answer");
-    if (entry.answer == nullptr) return Exists(id, "DONE", "has finished; its answer is not kept");
+    if (entry.answer == nullptr) return NotKept(id);
     return std::variant<Fresh, Answer>(entry.answer);
   }
   if (entries_.size() >= max_entries_ && !EraseOldest()) {
@@ -59,6 +59,10 @@ absl::StatusOr<std::variant<RequestIds::Fresh, RequestIds::Answer>> RequestIds::
   }
   entries_[std::move(key)].content = content;
   return std::variant<Fresh, Answer>(Fresh{});
+}
+
+absl::Status RequestIds::NotKept(absl::string_view id) {
+  return Exists(id, "DONE", "has finished; its answer is not kept");
 }
 
 void RequestIds::Finish(absl::string_view principal, absl::string_view id, Answer answer) {

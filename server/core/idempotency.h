@@ -40,6 +40,9 @@ class RequestIds {
   // The call failed: the id may be used again.
   void Forget(absl::string_view principal, absl::string_view id) ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // ALREADY_EXISTS, DONE.
+  static absl::Status NotKept(absl::string_view id);
+
   struct Usage {
     std::size_t entries = 0;
     std::uint64_t bytes = 0;

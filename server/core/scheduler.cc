@@ -37,6 +37,11 @@ bool IsSmall(const Job& job) {
 
 }  // namespace
 
+absl::Status DrainingStatus() {
+  return Refuse(absl::StatusCode::kUnavailable, "the server is shutting down", "DRAINING",
+                absl::Seconds(1));
+}
+
 bool WorkerPort::SendAll(std::span<const Job* const> jobs, std::uint64_t generation) {
   return std::all_of(jobs.begin(), jobs.end(),
                      [&](const Job* job) { return Send(*job, generation); });
@@ -68,10 +73,7 @@ Scheduler::Entry* Scheduler::Find(JobId id) const {
 // ---- The way in. ----
 
 absl::Status Scheduler::Refusal(const Device& device, const Job& job) const {
-  if (draining_) {
-    return Refuse(absl::StatusCode::kUnavailable, "the server is shutting down", "DRAINING",
-                  absl::Seconds(1));
-  }
+  if (draining_) return DrainingStatus();
   if (device.down) return *device.down;
   const auto full = [&](int size, absl::string_view limit, double value, absl::string_view whose) {
     return Refuse(absl::StatusCode::kResourceExhausted,
@@ -114,8 +116,8 @@ absl::StatusOr<std::shared_ptr<Scheduler::Entry>> Scheduler::Enqueue(Job job, bo
                                                                      absl::Time now, Outbox& out) {
   Device& device = DeviceOf(job.device);
   GC_RETURN_IF_ERROR(Refusal(device, job));
-  // Who is ready to wait also waits its turn.
-  const bool behind = wait_for_memory && !wait_for_memory_.empty();
+  // Who is ready to wait also waits its turn, behind its own principal's: others' must not stop it.
+  const bool behind = wait_for_memory && WaitsForMemory(job.principal);
   absl::StatusOr<ArenaAllocator::Block> block =
       behind ? absl::ResourceExhaustedError("") : arena_.Reserve(job.memory.size, job.principal);
   const bool waits = !block.ok() && wait_for_memory &&
@@ -153,8 +155,15 @@ void Scheduler::Accept(Entry& entry, Outbox& out) {
        out);
 }
 
+bool Scheduler::WaitsForMemory(absl::string_view principal) const {
+  return std::any_of(wait_for_memory_.begin(), wait_for_memory_.end(),
+                     [&](JobId id) { return Find(id)->job().principal == principal; });
+}
+
+// In the order that they came, but one that does not fit holds up its own principal's alone: who
+// holds memory for long could else stop everybody through another who asks for much.
 void Scheduler::RetryMemory(Outbox& out) {
-  std::vector<std::string> stuck;  // Principals at their own limit; others may pass them.
+  std::vector<std::string> stuck;  // Principals whose turn has not come.
   for (auto it = wait_for_memory_.begin(); it != wait_for_memory_.end();) {
     Entry* entry = Find(*it);
     const Job& job = *entry->waiting;
@@ -171,7 +180,6 @@ void Scheduler::RetryMemory(Outbox& out) {
       Accept(*entry, out);
       continue;
     }
-    if (DetailsOf(block.status()).metadata["limit"] != "client_arena_bytes") return;
     stuck.push_back(job.principal);
     ++it;
   }

@@ -46,6 +46,9 @@ class WorkerPort {
   virtual Running running() const = 0;
 };
 
+// What calls end with that a server which is shutting down does not run.
+absl::Status DrainingStatus();
+
 // Why a worker is gone.
 struct WorkerLoss {
   std::string reason;  // As JobObserver::OnWorkerLost.
@@ -148,6 +151,7 @@ class Scheduler {
   absl::StatusOr<std::shared_ptr<Entry>> Enqueue(Job job, bool wait_for_memory, absl::Time now,
                                                  Outbox& out) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Accept(Entry& entry, Outbox& out) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool WaitsForMemory(absl::string_view principal) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void RetryMemory(Outbox& out) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Dispatch(Device& device, absl::Time now, Outbox& out) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool HasRoomFor(const Device& device, const Job& job) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

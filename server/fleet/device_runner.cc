@@ -46,10 +46,11 @@ void WakeEvent::Clear() const {
 }
 
 DeviceRunner::DeviceRunner(const FleetOptions& options, const FleetContext& context,
-                           std::string device)
+                           std::string device, const MemoryRange& canary_memory)
     : options_(options),
       context_(context),
       device_(std::move(device)),
+      canary_memory_(canary_memory),
       wake_(std::make_shared<WakeEvent>()),
       supervisor_(options.supervisor, options.seed),
       batch_(kBatch, kFrameLimit) {}
@@ -135,7 +136,7 @@ absl::StatusOr<std::shared_ptr<Worker>> DeviceRunner::Spawn() {
 Supervisor::End DeviceRunner::Serve(std::shared_ptr<Worker> worker) {
   const absl::Time now = context_.clock.Now();
   Life life{.worker = worker,
-            .session = Session(context_, device_, worker, generation_),
+            .session = Session(context_, device_, worker, generation_, canary_memory_),
             .output = WorkerOutput(device_),
             .spawned = now,
             .heard = now};
@@ -158,13 +159,19 @@ bool DeviceRunner::Poll(Life& life) {
   std::array<pollfd, 4> fds = {
       {{.fd = reading ? link.fd() : -1, .events = link_events, .revents = 0},
        {.fd = life.worker->process().pidfd(), .events = POLLIN, .revents = 0},
-       {.fd = life.worker->process().output_fd(), .events = POLLIN, .revents = 0},
+       {.fd = life.output_ended ? -1 : life.worker->process().output_fd(),
+        .events = POLLIN,
+        .revents = 0},
        {.fd = wake_->fd(), .events = POLLIN, .revents = 0}}};
   const int timeout = reading && !stopping_ ? kPollMs : 10;
   if (poll(fds.data(), fds.size(), timeout) <= 0) return true;
   if (fds[0].revents & POLLOUT) link.Flush();
   if (fds[0].revents & (POLLIN | POLLHUP | POLLERR)) Read(life, /*to_the_end=*/false);
-  if (fds[2].revents & POLLIN) life.output.Drain(life.worker->process().output_fd());
+  if (fds[2].revents & POLLIN) {
+    life.output.Drain(life.worker->process().output_fd());
+  } else if (fds[2].revents != 0) {
+    life.output_ended = true;
+  }
   if (fds[3].revents & POLLIN) wake_->Clear();
   return (fds[1].revents & POLLIN) == 0;
 }
@@ -243,7 +250,6 @@ Supervisor::End DeviceRunner::Bury(Life& life) {
 }
 
 void DeviceRunner::OnQuarantine() {
-  context_.table.SetState(device_, WorkerState::kQuarantined);
   Log(LogLevel::kError, "device_quarantined", {{"device", device_}});
   context_.scheduler.OnDeviceDown(
       device_, WithDetails(absl::UnavailableError(
@@ -253,6 +259,8 @@ void DeviceRunner::OnQuarantine() {
                             .field = "",
                             .retry_after = options_.supervisor.probe_every,
                             .metadata = {{"execution_state", "NOT_STARTED"}}}));
+  // Last: who sees the state may count on the rest.
+  context_.table.SetState(device_, WorkerState::kQuarantined);
 }
 
 void DeviceRunner::SleepUntil(absl::Time time) {

@@ -28,7 +28,8 @@ class WakeEvent {
 
 class DeviceRunner {
  public:
-  DeviceRunner(const FleetOptions& options, const FleetContext& context, std::string device);
+  DeviceRunner(const FleetOptions& options, const FleetContext& context, std::string device,
+               const MemoryRange& canary_memory);
   ~DeviceRunner();
 
   void Start();
@@ -45,7 +46,7 @@ class DeviceRunner {
     absl::Time spawned, heard;
     absl::Time stop_asked = absl::InfiniteFuture();
     absl::Time link_ended = absl::InfiniteFuture();
-    bool told_ready = false, terminated = false;
+    bool told_ready = false, terminated = false, output_ended = false;
   };
 
   void Run();
@@ -64,6 +65,7 @@ class DeviceRunner {
   const FleetOptions options_;
   const FleetContext context_;
   const std::string device_;
+  const MemoryRange canary_memory_;
   const std::shared_ptr<WakeEvent> wake_;  // Shared with workers, which may outlive this.
   Supervisor supervisor_;
   PacketBatch batch_;

@@ -31,12 +31,19 @@ absl::StatusOr<std::unique_ptr<Fleet>> Fleet::Create(const FleetOptions& options
                                                       options.worker_path,
                                                       "': ", std::strerror(errno)));
   }
+  const std::uint64_t want = context.allocator.capacity() + OwnBytes(options.devices.size());
+  if (context.arena.size() < want) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("want an arena of ", want, " bytes or more, got ", context.arena.size()));
+  }
   return std::unique_ptr<Fleet>(new Fleet(resolved, context));
 }
 
 Fleet::Fleet(const FleetOptions& options, const FleetContext& context) : context_(context) {
+  MemoryRange canary = {.offset = context.allocator.capacity(), .size = ArenaAllocator::kPage};
   for (const std::string& device : options.devices) {
-    runners_.push_back(std::make_unique<DeviceRunner>(options, context, device));
+    runners_.push_back(std::make_unique<DeviceRunner>(options, context, device, canary));
+    canary.offset += canary.size;
   }
 }
 

@@ -48,6 +48,10 @@ struct FleetContext {
 
 class Fleet {
  public:
+  // What the arena MUST have behind the part that the allocator gives out: each device's canary has
+  // memory of its own, so that clients who hold all of theirs cannot keep a worker from starting.
+  static std::uint64_t OwnBytes(std::size_t devices) { return devices * ArenaAllocator::kPage; }
+
   // FAILED_PRECONDITION if there is no worker program at the path.
   static absl::StatusOr<std::unique_ptr<Fleet>> Create(const FleetOptions& options,
                                                        const FleetContext& context);

@@ -34,11 +34,12 @@ JobRequest CanaryRequest(const std::string& device, absl::Time now) {
 }  // namespace
 
 Session::Session(const FleetContext& context, std::string device, std::shared_ptr<Worker> worker,
-                 std::uint64_t generation)
+                 std::uint64_t generation, const MemoryRange& canary_memory)
     : context_(context),
       device_(std::move(device)),
       worker_(std::move(worker)),
-      generation_(generation) {}
+      generation_(generation),
+      canary_memory_(canary_memory) {}
 
 absl::Status Session::OnFrame(std::span<const std::byte> frame, bool truncated) {
   if (truncated) {
@@ -89,21 +90,20 @@ absl::Status Session::SendCanary() {
   ResolveDefaults(limits, 0);
   GC_ASSIGN_OR_RETURN(Job job, Admit(CanaryRequest(device_, context_.clock.Now()), context_.table,
                                      limits, [](absl::string_view) { return 0; }));
-  GC_ASSIGN_OR_RETURN(auto block, context_.allocator.Reserve(job.memory.size, ""));
   job.id = kCanaryId;
-  job.inputs[0].memory.offset += block.range().offset;
-  job.outputs[0].memory.offset += block.range().offset;
+  job.inputs[0].memory.offset += canary_memory_.offset;
+  job.outputs[0].memory.offset += canary_memory_.offset;
   std::memcpy(context_.arena.At(job.inputs[0].memory).data(), kCanaryInput.data(),
               sizeof(kCanaryInput));
   std::memset(context_.arena.At(job.outputs[0].memory).data(), 0xAB, sizeof(kCanaryOutput));
   worker_->Send(job, generation_);
-  canary_.emplace(Canary{std::move(block), std::move(job)});
+  canary_ = std::move(job);
   return absl::OkStatus();
 }
 
 absl::Status Session::CheckCanary(const worker::v1::Done& done) {
-  GC_RETURN_IF_ERROR(Decode(done, canary_->job, {}).status());
-  const std::span<std::byte> got = context_.arena.At(canary_->job.outputs[0].memory);
+  GC_RETURN_IF_ERROR(Decode(done, *canary_, {}).status());
+  const std::span<std::byte> got = context_.arena.At(canary_->outputs[0].memory);
   if (std::memcmp(got.data(), kCanaryOutput.data(), sizeof(kCanaryOutput)) != 0) {
     return absl::InternalError("the canary gave wrong numbers");
   }

@@ -21,8 +21,9 @@ namespace gridclock {
 // Used by the one thread that reads from the worker.
 class Session {
  public:
+  // `canary_memory`: where its first order works.
   Session(const FleetContext& context, std::string device, std::shared_ptr<Worker> worker,
-          std::uint64_t generation);
+          std::uint64_t generation, const MemoryRange& canary_memory);
 
   // An error means that the worker broke the protocol and must be killed.
   absl::Status OnFrame(std::span<const std::byte> frame, bool truncated);
@@ -38,10 +39,6 @@ class Session {
   std::uint64_t answers() const { return answers_; }
 
  private:
-  struct Canary {
-    ArenaAllocator::Block block;
-    Job job;
-  };
   absl::Status OnHello(const worker::v1::Hello& hello);
   absl::Status OnSamples(const worker::v1::Samples& samples);
   absl::Status OnDone(const worker::v1::Done& done);
@@ -62,7 +59,8 @@ class Session {
   const std::uint64_t generation_;
   worker::v1::ToServer message_;  // Used again for every frame.
   HelloAssembler hello_;
-  std::optional<Canary> canary_;
+  const MemoryRange canary_memory_;
+  std::optional<Job> canary_;
   std::map<JobId, SampleBuffer> samples_;
   bool ready_ = false, spoiled_ = false;
   JobId culprit_ = 0;

@@ -27,6 +27,9 @@ struct Versions {
   std::map<std::string, std::string> libraries;
 };
 
+// The bytes of a range of the arena.
+using ArenaMemory = std::function<std::span<std::byte>(const MemoryRange&)>;
+
 struct Backend {
   const Clock& clock;
   const Limits& limits;
@@ -36,8 +39,7 @@ struct Backend {
   const Authenticator& authenticator;
   RpcObserver& observer;
   StallWatch& stalls;
-  // The bytes of a range of the arena.
-  std::function<std::span<std::byte>(const MemoryRange&)> memory;
+  ArenaMemory memory;
   // By name of limit, of those that can be in use.
   std::function<std::map<std::string, double>()> limit_usage;
   std::function<bool()> draining;

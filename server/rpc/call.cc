@@ -25,12 +25,14 @@ absl::Time DeadlineOf(const grpc::CallbackServerContext& context, absl::Time now
   return now + absl::FromChrono(deadline - SystemClock::now());
 }
 
-absl::Status Stamp(grpc::CallbackServerContext& context, const Limits& limits, absl::Time now,
+absl::Status Stamp(grpc::CallbackServerContext& context, const Backend& backend, absl::Time arrived,
                    JobRequest* request) {
-  request->arrived = now;
+  const absl::Time now = backend.clock.Now();
+  const Limits& limits = backend.limits;
+  request->arrived = arrived;
   request->deadline = DeadlineOf(context, now);
   if (request->deadline <= now) {
-    return absl::DeadlineExceededError("the deadline had passed when the request arrived");
+    return absl::DeadlineExceededError("the deadline had passed when the request was here");
   }
   if (request->deadline == absl::InfiniteFuture()) {
     context.AddInitialMetadata("gridclock-queue-timeout-seconds",

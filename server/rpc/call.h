@@ -37,7 +37,7 @@ absl::Time DeadlineOf(const grpc::CallbackServerContext& context, absl::Time now
 
 // Fills what the server knows of a request besides its text; a call without a deadline is told in
 // initial metadata what times bound it. DEADLINE_EXCEEDED if it came too late.
-absl::Status Stamp(grpc::CallbackServerContext& context, const Limits& limits, absl::Time now,
+absl::Status Stamp(grpc::CallbackServerContext& context, const Backend& backend, absl::Time arrived,
                    JobRequest* request);
 
 // The request of a job, admitted for the least loaded device.

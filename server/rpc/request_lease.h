@@ -11,13 +11,11 @@
 
 namespace gridclock {
 
-// A request id that is in use by one call. Freed when the call ends without an answer.
+// A request id that is in use by one call.
 class RequestLease {
  public:
   RequestLease() = default;
-  ~RequestLease() {
-    if (ids_ != nullptr) ids_->Forget(principal_, id_);
-  }
+  ~RequestLease() { Release(); }
   RequestLease(const RequestLease&) = delete;
   RequestLease& operator=(const RequestLease&) = delete;
 
@@ -37,6 +35,11 @@ class RequestLease {
   bool held() const { return ids_ != nullptr; }
   void Finish(RequestIds::Answer answer) {
     if (ids_ != nullptr) std::exchange(ids_, nullptr)->Finish(principal_, id_, std::move(answer));
+  }
+  // The call failed. MUST come before the client hears of it: a client that hears retries at once.
+  // No effect after Finish.
+  void Release() {
+    if (ids_ != nullptr) std::exchange(ids_, nullptr)->Forget(principal_, id_);
   }
 
  private:

@@ -62,7 +62,7 @@ class RunCall final : public grpc::ServerUnaryReactor,
     GC_ASSIGN_OR_RETURN(DecodedRun run,
                         DecodeRunRequest(message.slices(), RequestLimitsOf(backend_.limits)));
     run.request.principal = std::move(principal);
-    GC_RETURN_IF_ERROR(Stamp(context_, backend_.limits, meter_.started(), &run.request));
+    GC_RETURN_IF_ERROR(Stamp(context_, backend_, meter_.started(), &run.request));
     GC_ASSIGN_OR_RETURN(Job job, AdmitRequest(backend_, run.request));
     GC_ASSIGN_OR_RETURN(const RequestIds::Answer answer,
                         lease_.Begin(backend_.request_ids, run.request.principal,
@@ -87,6 +87,7 @@ class RunCall final : public grpc::ServerUnaryReactor,
   }
 
   void End(const absl::Status& status, const v1::RunSummary* summary) {
+    lease_.Release();
     meter_.Bytes(received_, response_.Length());
     meter_.Finish(status.code());
     Finish(ToGrpc(status, summary));

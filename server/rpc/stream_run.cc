@@ -176,11 +176,13 @@ class StreamCall final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>,
     header_ended_ = true;
     GC_ASSIGN_OR_RETURN(run_, decoder_.header().Finish());
     run_.request.principal = principal_;
-    GC_RETURN_IF_ERROR(Stamp(context_, backend_.limits, meter_.started(), &run_.request));
+    GC_RETURN_IF_ERROR(Stamp(context_, backend_, meter_.started(), &run_.request));
     GC_ASSIGN_OR_RETURN(Job job, AdmitRequest(backend_, run_.request));
-    GC_RETURN_IF_ERROR(
-        lease_.Begin(backend_.request_ids, principal_, run_.request.request_id, run_.content)
-            .status());
+    GC_ASSIGN_OR_RETURN(
+        const RequestIds::Answer answer,
+        lease_.Begin(backend_.request_ids, principal_, run_.request.request_id, run_.content));
+    // That of a Run, which has no form here.
+    if (answer != nullptr) return RequestIds::NotKept(run_.request.request_id);
     GC_ASSIGN_OR_RETURN(const JobId id,
                         backend_.scheduler.Submit(std::move(job), shared_from_this(),
                                                   /*wait_for_memory=*/true));
@@ -208,7 +210,7 @@ class StreamCall final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>,
       active_ = active;
     }
     CopyInline(backend_, run_, decoder_.header().data(), active->job());
-    upload_.emplace(backend_, active->job());
+    upload_.emplace(backend_.table, backend_.memory, active);
     id_ = id;
     if (first_chunk_) {
       const MessageView message(incoming_);
@@ -279,7 +281,10 @@ class StreamCall final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>,
   }
 
   void End(const absl::Status& status) {
-    if (status.ok()) lease_.Finish(nullptr);
+    if (status.ok())
+      lease_.Finish(nullptr);
+    else
+      lease_.Release();
     meter_.Bytes(received_bytes_, sent_bytes_);
     meter_.Finish(status.code());
     Finish(ToGrpc(status));

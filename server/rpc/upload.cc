@@ -1,5 +1,7 @@
 #include "server/rpc/upload.h"
 
+#include <utility>
+
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -13,9 +15,10 @@ absl::Status Wrong(absl::string_view field, absl::string_view text) {
       WithReason(absl::InvalidArgumentError(absl::StrCat(field, ": ", text)), "BAD_CHUNK"), field);
 }
 
-void Scatter(const Backend& backend, WireReader reader, std::uint64_t size, OperandCursor* cursor) {
+void Scatter(const ArenaMemory& memory, WireReader reader, std::uint64_t size,
+             OperandCursor* cursor) {
   while (size > 0) {
-    const auto piece = backend.memory(cursor->Next(size));
+    const auto piece = memory(cursor->Next(size));
     reader.Copy(piece.data(), piece.size());
     size -= piece.size();
   }
@@ -31,13 +34,16 @@ void CopyInline(const Backend& backend, const DecodedRun& run, Slices data, cons
       if (run.data[i].size == 0) continue;
       if (run.request.inputs[i].operand.name != (*spec)->inputs[to].name) continue;
       OperandCursor cursor(job.inputs[to].value, job.inputs[to].memory);
-      Scatter(backend, WireReader(data, run.data[i]), run.data[i].size, &cursor);
+      Scatter(backend.memory, WireReader(data, run.data[i]), run.data[i].size, &cursor);
     }
   }
 }
 
-Upload::Upload(const Backend& backend, const Job& job) : backend_(backend) {
-  const auto spec = backend.table.Find(job.kernel);
+Upload::Upload(const KernelTable& table, const ArenaMemory& memory,
+               std::shared_ptr<const ActiveJob> active)
+    : memory_(memory), job_(std::move(active)) {
+  const Job& job = job_->job();
+  const auto spec = table.Find(job.kernel);
   if (!spec.ok()) return;  // Cannot be: the job was admitted by it.
   for (std::size_t i = 0; i < job.inputs.size(); ++i) {
     const JobInput& input = job.inputs[i];
@@ -46,6 +52,7 @@ Upload::Upload(const Backend& backend, const Job& job) : backend_(backend) {
                        OperandCursor(input.value, input.memory)});
     if (inputs_.back().size > 0) ++missing_;
   }
+  if (complete()) job_.reset();
 }
 
 std::string Upload::Missing() const {
@@ -92,8 +99,9 @@ absl::Status Upload::Check(const Input* input, const StreamChunk& chunk) const {
 absl::Status Upload::Take(const StreamChunk& chunk, Slices message) {
   Input* input = Find(chunk.name);
   GC_RETURN_IF_ERROR(Check(input, chunk));
-  Scatter(backend_, WireReader(message, chunk.data), chunk.data.size, &input->cursor);
+  Scatter(memory_, WireReader(message, chunk.data), chunk.data.size, &input->cursor);
   if (input->cursor.left() == 0) --missing_;
+  if (complete()) job_.reset();
   return absl::OkStatus();
 }
 

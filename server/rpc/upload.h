@@ -2,6 +2,7 @@
 #ifndef GRIDCLOCK_SERVER_RPC_UPLOAD_H_
 #define GRIDCLOCK_SERVER_RPC_UPLOAD_H_
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -16,10 +17,12 @@ namespace gridclock {
 // the slices that run.data speaks of.
 void CopyInline(const Backend& backend, const DecodedRun& run, Slices data, const Job& job);
 
-// The inputs of one StreamRun that come as chunks. `job` is borrowed.
+// The inputs of one StreamRun that come as chunks. The job's memory is kept until all have come:
+// the job may end meanwhile, and what still comes must not reach memory that is another job's by
+// then.
 class Upload {
  public:
-  Upload(const Backend& backend, const Job& job);
+  Upload(const KernelTable& table, const ArenaMemory& memory, std::shared_ptr<const ActiveJob> job);
 
   bool complete() const { return missing_ == 0; }
   // "input 'b': 12 of 4096 bytes came": the first one that is incomplete.
@@ -36,7 +39,8 @@ class Upload {
   absl::Status Check(const Input* input, const StreamChunk& chunk) const;
   Input* Find(absl::string_view name);
 
-  const Backend& backend_;
+  const ArenaMemory& memory_;
+  std::shared_ptr<const ActiveJob> job_;  // Shared with the scheduler; null once complete.
   std::vector<Input> inputs_;
   std::size_t missing_ = 0;
 };

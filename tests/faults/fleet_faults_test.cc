@@ -58,6 +58,15 @@ TEST(FleetFaults, E1_KilledWhileIdleNoClientSeesIt) {
   EXPECT_EQ(harness.observer().count("lost signal"), 1);
 }
 
+TEST(FleetFaults, E1_AWorkerComesBackWhileClientsHoldAllMemory) {
+  FleetHarness harness({});
+  ASSERT_TRUE(harness.WaitReady());
+  ASSERT_OK_AND_ASSIGN(const auto all,
+                       harness.allocator().Reserve(harness.allocator().capacity(), "ann"));
+  ASSERT_TRUE(harness.Signal(SIGKILL));
+  EXPECT_TRUE(harness.WaitReady(2));
+}
+
 TEST(FleetFaults, E1_TheNextWorkerDoesNotMeasureAgain) {
   FleetHarness harness({});
   ASSERT_TRUE(harness.WaitReady());

@@ -101,7 +101,7 @@ std::vector<float> RunningCall::output() const {
 }
 
 FleetHarness::FleetHarness(const Options& options)
-    : arena_(*Arena::Create(kArenaBytes, 0)),
+    : arena_(*Arena::Create(kArenaBytes + Fleet::OwnBytes(1), 0)),
       allocator_(kArenaBytes, kArenaBytes),
       limits_(HarnessLimits()),
       table_({"cpu"}),

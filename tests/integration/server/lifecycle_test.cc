@@ -113,6 +113,30 @@ TEST(Lifecycle, E17_ASignalLetsCallsEndAndTakesNoNewOnes) {
   EXPECT_FALSE(Lives(worker));
 }
 
+TEST(Lifecycle, E17_AKernelThatOutlastsTheGraceEndsUnavailable) {
+  ASSERT_OK_AND_ASSIGN(const auto server, ServerProcess::Start({.flags = {"--drain-grace=0.2"}}));
+  const auto channel = Connect(server->address());
+  const auto worker = server->Workers().at(0);
+  absl::Status running, waiting;
+  std::thread first(
+      [&] { running = RawCall(channel, kRunMethod, {Spin(absl::Seconds(25))}).status; });
+  ASSERT_TRUE(Eventually([&] { return IsBusy(worker); }));
+  std::thread second([&] {
+    v1::RunRequest request;
+    request.set_kernel("spin");
+    (*request.mutable_attributes())["ns"].set_i64(1);
+    waiting = RawCall(channel, kRunMethod, {request.SerializeAsString()}).status;
+  });
+  absl::SleepFor(absl::Milliseconds(100));  // Until it waits behind the first.
+  server->Signal(SIGTERM);
+  EXPECT_EQ(server->Wait(absl::Seconds(10)), 0);
+  first.join();
+  second.join();
+  EXPECT_EQ(running.code(), absl::StatusCode::kUnavailable) << running;
+  EXPECT_EQ(waiting.code(), absl::StatusCode::kUnavailable) << waiting;
+  EXPECT_FALSE(Lives(worker));
+}
+
 TEST(Lifecycle, E18_ASecondSignalEndsAtOnce) {
   ASSERT_OK_AND_ASSIGN(const auto server, ServerProcess::Start());
   const auto channel = Connect(server->address());

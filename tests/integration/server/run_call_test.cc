@@ -87,6 +87,31 @@ TEST_F(RunCall, D19_AnIdWhoseOutputsWereStreamedIsDone) {
   EXPECT_THAT(again.status, ReasonIs("DONE"));
 }
 
+TEST_F(RunCall, D19_AStreamWithTheIdOfARunThatEndedIsDone) {
+  StartServer();
+  v1::StreamRunRequest request;
+  ASSERT_TRUE(request.mutable_header()->ParseFromString(Square({1, 2}, "a")));
+  EXPECT_THAT(RawCall(channel_, kRunMethod, {Square({1, 2}, "a")}).status, IsOk());
+  const absl::Status again =
+      RawCall(channel_, kStreamRunMethod, {request.SerializeAsString()}).status;
+  EXPECT_EQ(again.code(), absl::StatusCode::kAlreadyExists) << again;
+  EXPECT_THAT(again, ReasonIs("DONE"));
+}
+
+TEST_F(RunCall, D19_AnIdMayBeUsedAgainAsSoonAsItsCallFailed) {
+  StartServer();
+  const auto limited = [](const std::string& id) {
+    v1::RunRequest request;
+    EXPECT_TRUE(request.ParseFromString(Spin(absl::Seconds(5), id)));
+    request.set_kernel_time_limit_seconds(0.001);
+    return request.SerializeAsString();
+  };
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_THAT(RawCall(channel_, kRunMethod, {limited("a")}).status,
+                ReasonIs("KERNEL_TIME_LIMIT"));
+  }
+}
+
 TEST_F(RunCall, ADeadlineEndsARunningKernel) {
   StartServer();
   grpc::ClientContext context;

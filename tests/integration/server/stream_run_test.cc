@@ -151,6 +151,23 @@ TEST(StreamRun, AClientThatNeverReadsIsLetGo) {
   EXPECT_FALSE(stream.Finish().ok());
 }
 
+// The header is not done until half of the call's time is over: the other half is still the call's.
+TEST(StreamRun, TheDeadlineIsTheCallsHoweverLongItsHeaderTakes) {
+  ASSERT_OK_AND_ASSIGN(const auto server, ServerProcess::Start());
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(4));
+  RawStream stream(Connect(server->address()), kStreamRunMethod, context);
+  v1::StreamRunRequest request;
+  *request.mutable_header() = InlineRequest("square", {1, 2, 3});
+  ASSERT_TRUE(stream.Write(request.SerializeAsString()));
+  absl::SleepFor(absl::Milliseconds(2100));
+  stream.WritesDone();
+  std::string ignored;
+  while (stream.Read(&ignored)) {
+  }
+  EXPECT_THAT(stream.Finish(), IsOk());
+}
+
 TEST(StreamRun, ACancelledUploadFreesItsMemory) {
   ASSERT_OK_AND_ASSIGN(const auto server, ServerProcess::Start());
   const auto channel = Connect(server->address());

@@ -52,6 +52,23 @@ TEST(PacketSocket, TellsNothingYetFromTheEnd) {
   EXPECT_EQ(end, Read::kEnd);
 }
 
+TEST(PacketSocket, LastWordsOfAPeerThatDiedWithUnreadPacketsAreHeard) {
+  ASSERT_OK_AND_ASSIGN(auto ends, PacketSocket::Pair());
+  auto& [a, b] = ends;
+  ASSERT_THAT(b.Send(Bytes("never read"), Wait::kNo), IsOk());
+  ASSERT_THAT(a.Send(Bytes("first"), Wait::kNo), IsOk());
+  ASSERT_THAT(a.Send(Bytes("last"), Wait::kNo), IsOk());
+  std::move(a).Release().reset();
+
+  PacketBatch batch(8, 64);
+  ASSERT_OK_AND_ASSIGN(const Read words, b.ReceiveBatch(batch, Wait::kNo));
+  ASSERT_EQ(words, Read::kPackets);
+  ASSERT_EQ(batch.size(), 2u);
+  EXPECT_EQ(Text(batch[1]), "last");
+  ASSERT_OK_AND_ASSIGN(const Read end, b.ReceiveBatch(batch, Wait::kNo));
+  EXPECT_EQ(end, Read::kEnd);
+}
+
 TEST(PacketSocket, SendToADeadPeerIsUnavailableAndRaisesNoSignal) {
   ASSERT_OK_AND_ASSIGN(auto ends, PacketSocket::Pair());
   auto& [a, b] = ends;

@@ -432,13 +432,16 @@ TEST_F(SchedulerTest, WithoutWaitingFullMemoryIsRefused) {
   EXPECT_THAT(TrySubmit(MakeJob("bob", 13 * kPage)), ReasonIs("TOO_LARGE"));
 }
 
-TEST_F(SchedulerTest, WaitersForMemoryAreServedInOrder) {
+TEST_F(SchedulerTest, WaitersForMemoryOfOnePrincipalAreServedInOrderAndHoldUpNobodyElse) {
   Ready();
   const Call big = SubmitReady(MakeJob("ann", 12 * kPage));
   const Call first = Submit(MakeJob("bob", 8 * kPage), true);
-  const Call second = Submit(MakeJob("cy", 2 * kPage), true);
+  const Call second = Submit(MakeJob("bob", 2 * kPage), true);
+  const Call other = Submit(MakeJob("cy", 2 * kPage), true);
+  scheduler_.Tick();
   EXPECT_FALSE(first.listener->accepted().has_value());
   EXPECT_FALSE(second.listener->accepted().has_value()) << "it would fit, but it waits its turn";
+  EXPECT_TRUE(other.listener->accepted().has_value());
   EXPECT_EQ(scheduler_.Active(first.id), nullptr);
   Done(big.id);
   scheduler_.Tick();
