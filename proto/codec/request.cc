@@ -18,6 +18,7 @@ namespace {
 using v1::RunRequest;
 
 constexpr std::size_t kMaxName = 128;
+constexpr int kMostOperands = 1024;  // Inputs of a request; outputs; attributes.
 constexpr std::size_t kQuoted = 64;
 
 std::string Quote(absl::string_view text) {
@@ -323,6 +324,20 @@ std::string ChunkHead(absl::string_view name, std::uint64_t offset) {
   return head.SerializeAsString();
 }
 
+// A few bytes on the wire become a hundred in memory, so counts are bounded besides bytes.
+absl::Status CheckCounts(const RunRequest& message) {
+  const std::pair<absl::string_view, int> counts[] = {{"inputs", message.inputs_size()},
+                                                      {"outputs", message.outputs_size()},
+                                                      {"in_place", message.in_place_size()},
+                                                      {"attributes", message.attributes_size()}};
+  for (const auto& [field, count] : counts) {
+    if (count > kMostOperands) {
+      return Invalid(field, absl::StrCat("want at most ", kMostOperands, ", got ", count));
+    }
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<DecodedRun> DecodeRunRequest(Slices message, const RequestLimits& limits) {
@@ -330,6 +345,7 @@ absl::StatusOr<DecodedRun> DecodeRunRequest(Slices message, const RequestLimits&
                       Splitter(message, WireReader(message), limits.control_bytes).Run());
   RunRequest parsed;
   GC_RETURN_IF_ERROR(ParseControl(split.control, &parsed));
+  GC_RETURN_IF_ERROR(CheckCounts(parsed));
   return Finish(parsed, /*streamed=*/false, message, std::move(split.data), split.has_data);
 }
 
@@ -344,6 +360,8 @@ absl::StatusOr<DecodedRun> StreamHeader::Finish() {
 }
 
 absl::Status StreamRunDecoder::AddHeader(Slices message, const ByteRange& part) {
+  // Parts that bring nothing could keep a stream open for ever.
+  if (part.size == 0 && header_.messages_ > 0) return Invalid("header", "an empty part");
   GC_ASSIGN_OR_RETURN(const Split split,
                       Splitter(message, WireReader(message, part), limits_.control_bytes).Run());
   header_.bytes_ += split.control.size();
@@ -354,7 +372,9 @@ absl::Status StreamRunDecoder::AddHeader(Slices message, const ByteRange& part) 
   GC_RETURN_IF_ERROR(CheckInlineBytes(header_.data_bytes_, limits_.inline_bytes));
   RunRequest parsed;
   GC_RETURN_IF_ERROR(ParseControl(split.control, &parsed));
+  GC_RETURN_IF_ERROR(CheckCounts(parsed));
   header_.merged_.MergeFrom(parsed);
+  GC_RETURN_IF_ERROR(CheckCounts(header_.merged_));
   for (const ByteRange& range : split.data) header_.data_.push_back(ToString(message, range));
   header_.has_data_.insert(header_.has_data_.end(), split.has_data.begin(), split.has_data.end());
   ++header_.messages_;

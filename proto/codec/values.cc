@@ -26,6 +26,7 @@ absl::StatusOr<Plain> EnumOr(Wire wire, Plain zero, int last, absl::string_view 
 
 // Tensors are laid out with gaps of less than 64 bytes; the sum must stay far from 2^64.
 constexpr std::uint64_t kMostOperandBytes = std::uint64_t{1} << 62;
+constexpr int kMostListTensors = 4096;
 
 absl::StatusOr<std::uint64_t> AppendTensor(DType dtype, const std::int64_t* dims, std::size_t rank,
                                            OperandValue* out) {
@@ -39,6 +40,11 @@ absl::StatusOr<std::uint64_t> AppendTensor(DType dtype, const std::int64_t* dims
 absl::Status CheckRanks(const v1::TensorSpec& spec, absl::string_view field) {
   if (spec.ranks().empty()) {
     return Wrong(absl::StrCat(field, ".ranks"), "a list needs at least one tensor");
+  }
+  if (spec.ranks_size() > kMostListTensors) {
+    return Wrong(absl::StrCat(field, ".ranks"),
+                 absl::StrCat("want at most ", kMostListTensors, " tensors in a list, got ",
+                              spec.ranks_size()));
   }
   std::uint64_t sum = 0;
   for (const std::uint32_t rank : spec.ranks()) sum += rank;

@@ -39,11 +39,15 @@ bool IsName(absl::string_view name) {
   });
 }
 
+}  // namespace
+
 absl::Status CheckName(absl::string_view name, absl::string_view field) {
   if (IsName(name)) return absl::OkStatus();
   return Invalid(
       field, absl::StrCat("want a name like [A-Za-z_][A-Za-z0-9_.-]{0,127}, got ", Quote(name)));
 }
+
+namespace {
 
 // In lists the path is made only for a name that is wrong: this runs for every call.
 absl::Status CheckListedName(absl::string_view name, absl::string_view list, std::size_t index,

@@ -5,11 +5,15 @@
 #include <functional>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "proto/types/job.h"
 #include "server/core/kernel_table.h"
 #include "server/core/limits.h"
 
 namespace gridclock {
+
+// INVALID_ARGUMENT unless `name`, found in `field` of a request, can be the name of something.
+absl::Status CheckName(absl::string_view name, absl::string_view field);
 
 // Pure but for reading `table`. `depth(device)` is the queue depth by which the least loaded of
 // several candidate devices is chosen. `limits` have their defaults resolved. The job comes back

@@ -3,7 +3,9 @@
 #define GRIDCLOCK_SERVER_CORE_IDEMPOTENCY_H_
 
 #include <cstdint>
+#include <functional>
 #include <list>
+#include <map>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -18,8 +20,9 @@
 namespace gridclock {
 
 // Thread-safe. Ids of one principal mean nothing to another. Bounded by limits.request_ids,
-// request_id_bytes and request_id_seconds: the oldest finished entry goes first; a running entry is
-// never forgotten.
+// request_id_bytes and request_id_seconds. Where room is wanted, the oldest finished entry of the
+// principal that holds the most goes; a running entry is never forgotten, and one principal may
+// have half of request_ids running.
 class RequestIds {
  public:
   struct Fresh {};  // Not seen before: run it, and call Finish or Forget.
@@ -50,27 +53,38 @@ class RequestIds {
   Usage usage() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
+  struct Holder;
   struct Entry {
+    Holder* holder = nullptr;  // Of holders_, while it has entries.
     std::uint64_t content = 0;
     bool done = false;
     Answer answer;
     absl::Time finished;
-    std::list<const std::string*>::iterator age;  // Of a done entry: its place in by_age_.
+    std::list<const std::string*>::iterator age;  // Of a done entry: its place in by_age.
   };
   using Entries = std::unordered_map<std::string, Entry>;
+  // What one principal has.
+  struct Holder {
+    std::size_t running() const { return entries - by_age.size(); }
+    std::string principal;
+    std::size_t entries = 0;
+    std::uint64_t bytes = 0;
+    std::list<const std::string*> by_age;  // Keys of its done entries, oldest first.
+  };
 
   void Erase(Entries::iterator entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void DropOld(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  bool EraseOldest() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Of the principal that has the most of `measure`. False if nobody has a done entry.
+  template <typename Measure>
+  bool EraseOldestOfLargest(Measure Holder::*measure) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Clock& clock_;
-  const std::size_t max_entries_;
+  const std::size_t max_entries_, max_running_;
   const std::uint64_t max_bytes_;
   const absl::Duration max_age_;
   mutable Mutex mutex_;
   Entries entries_ ABSL_GUARDED_BY(mutex_);
-  std::list<const std::string*> by_age_
-      ABSL_GUARDED_BY(mutex_);  // Keys of done entries, oldest first.
+  std::map<std::string, Holder, std::less<>> holders_ ABSL_GUARDED_BY(mutex_);  // By principal.
   std::uint64_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 

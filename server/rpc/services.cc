@@ -7,6 +7,7 @@
 #include "absl/strings/str_replace.h"
 #include "base/status.h"
 #include "proto/codec/values.h"
+#include "server/core/admission.h"
 #include "server/rpc/answer.h"
 #include "server/rpc/auth.h"
 #include "server/rpc/buffer.h"
@@ -122,6 +123,7 @@ grpc::ServerUnaryReactor* KernelService::GetKernel(grpc::CallbackServerContext* 
   return Answer<v1::GetKernelRequest, v1::KernelSpec>(
       backend_, RpcMethod::kGetKernel, context, request, response,
       [&](const v1::GetKernelRequest& in, v1::KernelSpec* out) -> absl::Status {
+        GC_RETURN_IF_ERROR(CheckName(in.name(), "name"));
         GC_ASSIGN_OR_RETURN(const auto spec, backend_.table.Find(in.name()));
         gridclock::Encode(*spec, out);
         return absl::OkStatus();

@@ -24,7 +24,7 @@ class RequestIdsTest : public ::testing::Test {
  protected:
   static Limits SmallLimits() {
     Limits limits;
-    limits.request_ids = 2;
+    limits.request_ids = 4;
     limits.request_id_bytes = 10;
     limits.request_id_seconds = 60;
     return limits;
@@ -91,10 +91,31 @@ TEST_F(RequestIdsTest, TheOldestGoesWhenBytesOrEntriesAreFull) {
   ids_.Finish("ann", "b", Text("12345"));
   EXPECT_EQ(ids_.usage().entries, 1u);
   EXPECT_EQ(ids_.usage().bytes, 5u);
+  for (const std::string id : {"c", "d", "e", "f"}) {
+    EXPECT_TRUE(IsFresh(id)) << id;
+    ids_.Finish("ann", id, nullptr);
+  }
+  EXPECT_EQ(ids_.usage().entries, 4u);
+  EXPECT_TRUE(IsFresh("b")) << "the oldest of five";
+}
+
+TEST_F(RequestIdsTest, OnePrincipalRunsHalfOfThemAtMost) {
   EXPECT_TRUE(IsFresh("a"));
-  EXPECT_TRUE(IsFresh("c")) << "b goes";
-  EXPECT_THAT(ids_.Begin("ann", "d", 1), StatusIs(Code::kResourceExhausted, _))
-      << "those that run stay";
+  EXPECT_TRUE(IsFresh("b"));
+  EXPECT_THAT(ids_.Begin("ann", "c", 1), StatusIs(Code::kResourceExhausted, _));
+  EXPECT_TRUE(IsFresh("c", "bob"));
+  ids_.Forget("ann", "b");
+  EXPECT_TRUE(IsFresh("c"));
+}
+
+TEST_F(RequestIdsTest, WhoHasTheMostMakesRoom) {
+  EXPECT_TRUE(IsFresh("a", "bob"));
+  ids_.Finish("bob", "a", Text("b"));
+  for (const std::string id : {"a", "b", "c", "d", "e"}) {
+    EXPECT_TRUE(IsFresh(id)) << id;
+    ids_.Finish("ann", id, Text("123"));
+  }
+  EXPECT_FALSE(IsFresh("a", "bob")) << "bob's one answer outlives ann's many";
 }
 
 TEST_F(RequestIdsTest, AnAnswerTooLargeToKeepIsDone) {
