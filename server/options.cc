@@ -35,6 +35,16 @@ void Switch(CLI::App& app, const std::string& name, bool& value, const std::stri
   app.add_flag(name, value, help)->envname(EnvironmentOf(name));
 }
 
+CLI::Validator InRange(const LimitSpec& spec) {
+  const auto check = [spec](const std::string& text) -> std::string {
+    double value = 0;
+    const bool in = absl::SimpleAtod(text, &value) && value >= spec.least && value <= spec.most;
+    if (in) return "";
+    return absl::StrCat("want ", spec.least, " to ", spec.most, " ", spec.unit, ", got ", text);
+  };
+  return CLI::Validator(check, absl::StrCat("FLOAT from ", spec.least));
+}
+
 void AddFlags(CLI::App& app, ServerOptions& o) {
   Flag(app, "--listen", o.listen, "HOST:PORT for clients; port 0 takes a free one");
   Flag(app, "--metrics-listen", o.metrics_listen, "HOST:PORT of /metrics; empty for none");
@@ -59,7 +69,7 @@ void AddFlags(CLI::App& app, ServerOptions& o) {
     const std::string name = absl::StrCat("--limit-", absl::StrReplaceAll(spec.name, {{"_", "-"}}));
     app.add_option(name, o.limits.*spec.member, std::string(spec.help))
         ->envname(EnvironmentOf(name))
-        ->check(CLI::NonNegativeNumber)
+        ->check(InRange(spec))
         ->capture_default_str()
         ->group("Limits");
   }

@@ -2,29 +2,37 @@
 
 #include <algorithm>
 #include <iterator>
+#include <limits>
 
 namespace gridclock {
 namespace {
 
+constexpr double kMostInt = std::numeric_limits<int>::max();  // gRPC takes these as int.
+
 constexpr LimitSpec kSpecs[] = {
-    {"message_bytes", "bytes", "Longest message that is received.", &Limits::message_bytes},
+    {"message_bytes", "bytes", "Longest message that is received.", &Limits::message_bytes, 1,
+     kMostInt},
     {"control_bytes", "bytes", "Longest message without its tensor bytes.", &Limits::control_bytes},
     {"header_bytes", "bytes", "Longest header of a StreamRun, over all its messages.",
      &Limits::header_bytes},
     {"chunk_bytes", "bytes", "Longest chunk of a stream.", &Limits::chunk_bytes},
     {"inline_bytes", "bytes", "Tensors inside one message, all together, each way.",
      &Limits::inline_bytes},
+    {"rpc_bytes", "bytes",
+     "Messages on their way in and out, of all clients; 0: a quarter of the memory, at most 4 GiB.",
+     &Limits::rpc_bytes},
     {"arena_bytes", "bytes",
      "Tensors in flight, of all clients; 0: half of the memory, at most 16 GiB.",
      &Limits::arena_bytes},
     {"client_arena_bytes", "bytes", "Tensors in flight of one client; 0: half of arena_bytes.",
      &Limits::client_arena_bytes},
-    {"queue", "jobs", "Calls that wait for one device.", &Limits::queue},
-    {"client_queue", "jobs", "Calls of one client that wait for one device.",
-     &Limits::client_queue},
-    {"streams", "calls", "Concurrent calls on one connection.", &Limits::streams},
-    {"connections", "connections", "Connections, of all clients.", &Limits::connections},
-    {"peer_connections", "connections", "Connections from one address.", &Limits::peer_connections},
+    {"queue", "jobs", "Calls that wait for one device.", &Limits::queue, 1},
+    {"client_queue", "jobs", "Calls of one client that wait for one device.", &Limits::client_queue,
+     1},
+    {"streams", "calls", "Concurrent calls on one connection.", &Limits::streams, 1, kMostInt},
+    {"connections", "connections", "Connections, of all clients.", &Limits::connections, 1},
+    {"peer_connections", "connections", "Connections from one address.", &Limits::peer_connections,
+     1},
     {"queue_seconds", "seconds", "Longest wait in the queue of a call without a deadline.",
      &Limits::queue_seconds},
     {"kernel_seconds", "seconds", "Kernel time of a call that sets no limit of its own.",
@@ -33,19 +41,21 @@ constexpr LimitSpec kSpecs[] = {
      &Limits::max_kernel_seconds},
     {"stream_stall_seconds", "seconds", "How long a stream waits for its client to send or read.",
      &Limits::stream_stall_seconds},
-    {"window_bytes", "bytes", "Flow control window of a stream.", &Limits::window_bytes},
+    {"window_bytes", "bytes", "Flow control window of a stream.", &Limits::window_bytes, 1,
+     kMostInt},
     {"request_ids", "entries", "Request ids that are remembered.", &Limits::request_ids},
     {"request_id_bytes", "bytes", "Answers that are kept for request ids, all together.",
      &Limits::request_id_bytes},
     {"request_id_seconds", "seconds", "How long a request id is remembered.",
      &Limits::request_id_seconds},
-    {"metadata_bytes", "bytes", "Metadata of one call.", &Limits::metadata_bytes},
+    {"metadata_bytes", "bytes", "Metadata of one call.", &Limits::metadata_bytes, 1, kMostInt},
 };
 static_assert(sizeof(Limits) == std::size(kSpecs) * sizeof(double),
               "every member of Limits stands in the table");
 
 constexpr double kPage = 4096;
 constexpr double kMaxArena = 16.0 * 1024 * 1024 * 1024;
+constexpr double kMaxRpc = 4.0 * 1024 * 1024 * 1024;
 
 double WholePages(double bytes) {
   return static_cast<double>(static_cast<std::uint64_t>(bytes / kPage)) * kPage;
@@ -60,6 +70,9 @@ std::span<const LimitSpec> LimitSpecs() {
 void ResolveDefaults(Limits& limits, std::uint64_t memory_bytes) {
   if (limits.arena_bytes == 0) {
     limits.arena_bytes = std::min(WholePages(static_cast<double>(memory_bytes) / 2), kMaxArena);
+  }
+  if (limits.rpc_bytes == 0) {
+    limits.rpc_bytes = std::min(WholePages(static_cast<double>(memory_bytes) / 4), kMaxRpc);
   }
   if (limits.client_arena_bytes == 0)
     limits.client_arena_bytes = WholePages(limits.arena_bytes / 2);

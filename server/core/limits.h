@@ -1,5 +1,6 @@
-// Every bound that the server keeps, in one place: defaults, names, flags, units. Each is a flag of
-// gridclock-server and a pair of gauges (gridclock_limit, gridclock_usage).
+// Every bound that the server keeps, in one place: defaults, names, flags, units, ranges. Each is a
+// flag of gridclock-server and a gauge (gridclock_limit); those on what all clients hold together
+// have another for what is in use (gridclock_usage).
 #ifndef GRIDCLOCK_SERVER_CORE_LIMITS_H_
 #define GRIDCLOCK_SERVER_CORE_LIMITS_H_
 
@@ -17,6 +18,7 @@ struct Limits {
   double header_bytes = 4 * 1024 * 1024;  // A StreamRun header over all its messages.
   double chunk_bytes = 1024 * 1024;
   double inline_bytes = 1024 * 1024;  // Tensors of one message together, each way.
+  double rpc_bytes = 0;               // 0: a quarter of the memory, at most 4 GiB.
   double arena_bytes = 0;             // 0: half of the memory, at most 16 GiB.
   double client_arena_bytes = 0;      // 0: half of arena_bytes.
   double queue = 256;                 // Per device.
@@ -40,6 +42,8 @@ struct LimitSpec {
   absl::string_view unit;  // "bytes", "seconds", "jobs", ...
   absl::string_view help;
   double Limits::*member;
+  double least = 0;
+  double most = 1e15;  // A double holds every whole number up to here.
 };
 // All members, in the order above.
 std::span<const LimitSpec> LimitSpecs();

@@ -49,6 +49,9 @@ class WorkerPort {
 // What calls end with that a server which is shutting down does not run.
 absl::Status DrainingStatus();
 
+// A process brings this signal upon itself; the others come from outside.
+bool IsOwnFault(int signal);
+
 // Why a worker is gone.
 struct WorkerLoss {
   std::string reason;  // As JobObserver::OnWorkerLost.

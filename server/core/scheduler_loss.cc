@@ -19,11 +19,6 @@ constexpr double kSlowestPass = 50e6;
 constexpr absl::Duration kCrashRetry = absl::Milliseconds(50);
 constexpr int kMostSends = 2;
 
-bool IsOwnFault(int signal) {
-  constexpr std::array<int, 5> kFaults = {SIGSEGV, SIGABRT, SIGBUS, SIGILL, SIGFPE};
-  return std::find(kFaults.begin(), kFaults.end(), signal) != kFaults.end();
-}
-
 absl::Status Crashed(const Job& job, absl::string_view detail, absl::string_view state) {
   return WithDetails(
       absl::UnavailableError(absl::StrCat("the worker of device '", job.device, "' was lost (",
@@ -35,6 +30,11 @@ absl::Status Crashed(const Job& job, absl::string_view detail, absl::string_view
 }
 
 }  // namespace
+
+bool IsOwnFault(int signal) {
+  constexpr std::array<int, 6> kFaults = {SIGSEGV, SIGABRT, SIGBUS, SIGILL, SIGFPE, SIGSYS};
+  return std::find(kFaults.begin(), kFaults.end(), signal) != kFaults.end();
+}
 
 absl::Status CallDeadlineStatus(absl::string_view where) {
   return absl::DeadlineExceededError(absl::StrCat("the call's time ran out ", where));

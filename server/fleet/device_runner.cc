@@ -1,6 +1,5 @@
 #include "server/fleet/device_runner.h"
 
-#include <algorithm>
 #include <array>
 #include <csignal>
 #include <cstring>
@@ -22,11 +21,6 @@ constexpr int kPollMs = 100;
 // it to take back gigabytes. Shorter than a heartbeat, at which an orphan ends itself.
 constexpr absl::Duration kDying = absl::Milliseconds(500);
 constexpr std::size_t kBatch = 32;
-
-bool IsOwnFault(int signal) {
-  constexpr std::array<int, 6> kFaults = {SIGSEGV, SIGABRT, SIGBUS, SIGILL, SIGFPE, SIGSYS};
-  return std::find(kFaults.begin(), kFaults.end(), signal) != kFaults.end();
-}
 
 std::string Describe(const std::string& kill_reason, const WorkerProcess::Exit& exit) {
   if (!kill_reason.empty()) return absl::StrCat("killed: ", kill_reason);

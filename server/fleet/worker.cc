@@ -78,7 +78,7 @@ bool Worker::SendAll(std::span<const Job* const> jobs, std::uint64_t generation)
     if (frame.ok())
       frames.push_back(*std::move(frame));
     else
-      parts_.on_unsendable(job->id, Annotate(frame.status(), "the order is too long"));
+      parts_.on_unsendable(job->id, Annotate(frame.status(), "the way to the worker"));
   }
   return frames.empty() || SendFrames(frames);
 }

@@ -33,6 +33,9 @@ void Configure(const RpcServer::Options& options, const Limits& limits,
                grpc::ServerBuilder* builder) {
   builder->SetMaxReceiveMessageSize(static_cast<int>(limits.message_bytes));
   builder->SetMaxSendMessageSize(-1);
+  // Not what slows clients down, which is the window: a fuse, behind which gRPC ends calls.
+  builder->SetResourceQuota(
+      grpc::ResourceQuota("rpc").Resize(static_cast<std::size_t>(limits.rpc_bytes)));
   // A few hundred KB of gzip unpack to hundreds of MiB before gRPC looks at the message's size.
   builder->SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_GZIP, false);
   builder->SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_DEFLATE, false);
@@ -74,6 +77,7 @@ class RpcServerImpl final : public RpcServer {
           "gRPC refused to start; are certificate and key a pair, both PEM?");
     }
     health_ = std::make_unique<Health>(*server_->GetHealthCheckService());
+    health_->Update({}, /*draining=*/false, /*alive=*/true);  // gRPC would say SERVING.
     acceptor_.Start([this](UniqueFd fd) {
       ExternalConnectionAcceptor::NewConnectionParameters connection;
       connection.fd = fd.release();

@@ -20,9 +20,11 @@ TEST(Limits, EachHasAnOwnNameAMemberAndWordsForPeople) {
     members.insert(&(limits.*spec.member));
     EXPECT_FALSE(spec.unit.empty()) << spec.name;
     EXPECT_FALSE(spec.help.empty()) << spec.name;
+    EXPECT_LE(spec.least, limits.*spec.member) << spec.name;
+    EXPECT_GE(spec.most, limits.*spec.member) << spec.name;
   }
-  EXPECT_EQ(names.size(), 21u);
-  EXPECT_EQ(members.size(), 21u);
+  EXPECT_EQ(names.size(), 22u);
+  EXPECT_EQ(members.size(), 22u);
 }
 
 TEST(Limits, TheArenaIsHalfOfTheMemoryAndAtMost16GiB) {
@@ -30,6 +32,7 @@ TEST(Limits, TheArenaIsHalfOfTheMemoryAndAtMost16GiB) {
   ResolveDefaults(small, 4 * kGiB);
   EXPECT_EQ(small.arena_bytes, 2.0 * kGiB);
   EXPECT_EQ(small.client_arena_bytes, 1.0 * kGiB);
+  EXPECT_EQ(small.rpc_bytes, 1.0 * kGiB);
   Limits large;
   ResolveDefaults(large, 1024 * kGiB);
   EXPECT_EQ(large.arena_bytes, 16.0 * kGiB);
