@@ -111,6 +111,7 @@ class Process {
       int second = 0;
       const sigset_t again = EndSignals();
       sigwait(&again, &second);
+      FlushLog();
       // Workers see the end of their socket, and the kernel signals them too.
       _exit(128 + second);
     }).detach();
@@ -206,6 +207,7 @@ class Process {
     sources.queue_usage = [this] { return scheduler_->usage(); };
     sources.limit_usage = [this] { return LimitUsage(); };
     sources.limits = options_.limits;
+    sources.dropped_log_lines = [] { return DroppedLogLines(); };
     sources.protobuf_complaints = [] { return protobuf_complaints.load(); };
     return sources;
   }
@@ -315,6 +317,7 @@ int Main(int argc, char** argv) {
   Process process(std::move(options), *std::move(security));
   if (const absl::Status status = process.Start(); !status.ok()) {
     std::cerr << "gridclock-server: " << status.message() << "\n";
+    FlushLog();
     // Threads of parts that did start know nothing of the failure.
     _exit(1);
   }
