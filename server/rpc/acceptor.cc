@@ -1,5 +1,6 @@
 #include "server/rpc/acceptor.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
@@ -48,7 +49,8 @@ struct Resolved {
   socklen_t size = 0;
 };
 
-absl::StatusOr<Resolved> Resolve(const HostPort& where) {
+// All that the host stands for; at least one.
+absl::StatusOr<std::vector<Resolved>> Resolve(const HostPort& where) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV;
@@ -57,11 +59,14 @@ absl::StatusOr<Resolved> Resolve(const HostPort& where) {
     return absl::InvalidArgumentError(absl::StrCat("'", where.host, "': ", gai_strerror(error)));
   }
   const absl::Cleanup free = [found] { freeaddrinfo(found); };
-  Resolved out;
-  out.size = found->ai_addrlen;
-  std::copy_n(reinterpret_cast<const char*>(found->ai_addr), out.size,
-              reinterpret_cast<char*>(&out.address));
-  return out;
+  std::vector<Resolved> all;
+  for (const addrinfo* one = found; one != nullptr; one = one->ai_next) {
+    Resolved& to = all.emplace_back();
+    to.size = one->ai_addrlen;
+    std::copy_n(reinterpret_cast<const char*>(one->ai_addr), to.size,
+                reinterpret_cast<char*>(&to.address));
+  }
+  return all;
 }
 
 bool IsLoopbackAddress(const sockaddr_storage& address) {
@@ -149,18 +154,24 @@ std::size_t ConnectionTable::busiest_peer() const {
   return most;
 }
 
+bool AreLoopback(std::span<const sockaddr_storage> addresses) {
+  return !addresses.empty() && std::all_of(addresses.begin(), addresses.end(), IsLoopbackAddress);
+}
+
 absl::StatusOr<bool> IsLoopback(const std::string& address) {
   GC_ASSIGN_OR_RETURN(const HostPort split, Split(address));
-  GC_ASSIGN_OR_RETURN(const Resolved where, Resolve(split));
-  return IsLoopbackAddress(where.address);
+  GC_ASSIGN_OR_RETURN(const std::vector<Resolved> all, Resolve(split));
+  std::vector<sockaddr_storage> addresses;
+  for (const Resolved& one : all) addresses.push_back(one.address);
+  return AreLoopback(addresses);
 }
 
 absl::StatusOr<std::unique_ptr<Acceptor>> Acceptor::Create(const Options& options,
                                                            const Clock& clock,
                                                            RpcObserver& observer) {
   GC_ASSIGN_OR_RETURN(const HostPort split, Split(options.address));
-  GC_ASSIGN_OR_RETURN(const Resolved where, Resolve(split));
-  auto listener = Listen(where);
+  GC_ASSIGN_OR_RETURN(const std::vector<Resolved> all, Resolve(split));
+  auto listener = Listen(all.front());
   if (!listener.ok()) return Annotate(listener.status(), options.address);
   Resolved bound;
   bound.size = sizeof(bound.address);

@@ -8,9 +8,12 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
+
+#include <sys/socket.h>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
@@ -100,8 +103,10 @@ class Acceptor {
   std::thread thread_;
 };
 
-// True for addresses that only this host can reach.
+// True if only this host can reach what the address stands for: a name may stand for several, and
+// which of them is bound is chance, so all must be.
 absl::StatusOr<bool> IsLoopback(const std::string& address);
+bool AreLoopback(std::span<const sockaddr_storage> addresses);
 
 }  // namespace gridclock
 

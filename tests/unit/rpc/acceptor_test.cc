@@ -1,6 +1,8 @@
 #include "server/rpc/acceptor.h"
 
+#include <arpa/inet.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
 #include <sys/socket.h>
 
 #include "tests/support/status_matchers.h"
@@ -54,6 +56,29 @@ TEST(IsLoopback, TellsOwnAddressesFromOthers) {
   for (const char* open : {"0.0.0.0:0", "[::]:8470", "10.1.2.3:1"}) {
     EXPECT_FALSE(IsLoopback(open).value()) << open;
   }
+}
+
+sockaddr_storage Address(const char* ip) {
+  sockaddr_storage address{};
+  auto& v4 = reinterpret_cast<sockaddr_in&>(address);
+  auto& v6 = reinterpret_cast<sockaddr_in6&>(address);
+  if (inet_pton(AF_INET, ip, &v4.sin_addr) == 1) {
+    v4.sin_family = AF_INET;
+  } else {
+    EXPECT_EQ(inet_pton(AF_INET6, ip, &v6.sin6_addr), 1) << ip;
+    v6.sin6_family = AF_INET6;
+  }
+  return address;
+}
+
+TEST(AreLoopback, ANameThatAlsoStandsForAPublicAddressIsPublic) {
+  const sockaddr_storage own4 = Address("127.0.0.1"), own6 = Address("::1");
+  const sockaddr_storage open4 = Address("10.1.2.3"), open6 = Address("fe80::1");
+  EXPECT_TRUE(AreLoopback(std::vector{own6, own4}));
+  EXPECT_FALSE(AreLoopback(std::vector{own4, open4}));
+  EXPECT_FALSE(AreLoopback(std::vector{open4, own4}));
+  EXPECT_FALSE(AreLoopback(std::vector{own4, own6, open6}));
+  EXPECT_FALSE(AreLoopback({}));
 }
 
 TEST(IsLoopback, SaysWhatAnAddressLooksLike) {
