@@ -61,11 +61,12 @@ std::string BinaryPath(const std::string& name) {
 
 std::string NewFolder() {
   std::string pattern = (std::filesystem::temp_directory_path() / "gridclock-test-XXXXXX").string();
-  return mkdtemp(pattern.data());
+  return mkdtemp(pattern.data()) != nullptr ? pattern : "";
 }
 
 absl::StatusOr<std::unique_ptr<ServerProcess>> ServerProcess::Start(Options options) {
   const std::string folder = NewFolder();
+  if (folder.empty()) return absl::ErrnoToStatus(errno, "a folder for the server");
   std::vector<std::string> arguments = {BinaryPath("gridclock-server"),
                                         "--listen=127.0.0.1:0",
                                         "--metrics-listen=127.0.0.1:0",

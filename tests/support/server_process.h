@@ -52,7 +52,7 @@ class ServerProcess {
   std::string address_, metrics_address_;
 };
 
-// The programs that were built, and a folder for a test's own files.
+// The programs that were built, and a folder for a test's own files: "" if none can be made.
 std::string BinaryPath(const std::string& name);
 std::string NewFolder();
 
