@@ -16,6 +16,7 @@ namespace gridclock {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr char kCheck[] = "/grpc.health.v1.Health/Check";
 constexpr char kWatch[] = "/grpc.health.v1.Health/Watch";
@@ -159,6 +160,23 @@ TEST(Lifecycle, AnIdleServerEndsWithinSeconds) {
   EXPECT_THAT(GoodCall(Connect(server->address())), IsOk());
   server->Signal(SIGTERM);
   EXPECT_EQ(server->Wait(absl::Seconds(10)), 0);
+}
+
+TEST(Lifecycle, AWorkerThatEndsWithItsServerIsNotReportedAsLost) {
+  ASSERT_OK_AND_ASSIGN(const auto server, ServerProcess::Start());
+  server->Signal(SIGTERM);
+  EXPECT_EQ(server->Wait(absl::Seconds(10)), 0);
+  EXPECT_THAT(server->Log(), HasSubstr(" I worker_stopped device=\"cpu\""));
+  EXPECT_THAT(server->Log(), Not(HasSubstr("worker_lost")));
+}
+
+TEST(Lifecycle, AWorkerThatDiesUnaskedIsReportedAsLost) {
+  ASSERT_OK_AND_ASSIGN(const auto server, ServerProcess::Start());
+  kill(server->Workers().at(0), SIGKILL);
+  EXPECT_TRUE(Eventually([&] {
+    return server->Log().find(" W worker_lost device=\"cpu\" reason=\"signal\"") !=
+           std::string::npos;
+  }));
 }
 
 }  // namespace
