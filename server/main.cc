@@ -206,6 +206,7 @@ class Process {
     sources.devices = [this] { return table_.Devices(); };
     sources.queue_usage = [this] { return scheduler_->usage(); };
     sources.limit_usage = [this] { return LimitUsage(); };
+    sources.open_connections = [this] { return acceptor_->usage().connections; };
     sources.limits = options_.limits;
     sources.dropped_log_lines = [] { return DroppedLogLines(); };
     sources.protobuf_complaints = [] { return protobuf_complaints.load(); };

@@ -134,8 +134,7 @@ ConnectionTable::Verdict ConnectionTable::Take(int fd, const std::string& peer) 
   return Verdict::kTaken;
 }
 
-std::size_t ConnectionTable::Sweep() {
-  const std::size_t before = open_.size();
+void ConnectionTable::Sweep() {
   for (auto it = open_.begin(); it != open_.end();) {
     if (InodeOf(it->first) == it->second.inode) {
       ++it;
@@ -145,7 +144,6 @@ std::size_t ConnectionTable::Sweep() {
     if (--peer->second == 0) per_peer_.erase(peer);
     it = open_.erase(it);
   }
-  return before - open_.size();
 }
 
 std::size_t ConnectionTable::busiest_peer() const {
@@ -216,8 +214,9 @@ bool Acceptor::alive() const {
   return clock_.Now() - absl::FromUnixNanos(last_turn_ns_) < absl::Seconds(5);
 }
 
-Acceptor::Usage Acceptor::usage() const {
+Acceptor::Usage Acceptor::usage() {
   const MutexLock lock(mutex_);
+  table_.Sweep();
   return {table_.size(), table_.busiest_peer()};
 }
 
@@ -227,11 +226,7 @@ void Acceptor::Loop() {
     const int ready = poll(wait, 2, kTurnMillis);
     last_turn_ns_ = absl::ToUnixNanos(clock_.Now());
     if (wait[1].revents != 0) return;
-    if (ready > 0) {
-      AcceptOne();
-    } else {
-      Sweep();
-    }
+    if (ready > 0) AcceptOne();
   }
 }
 
@@ -271,15 +266,6 @@ void Acceptor::ShedOne() {
   UniqueFd(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC)).reset();
   spare_ = OpenSpare();
   observer_.OnConnection(ConnectionEvent::kRejectedDescriptors);
-}
-
-void Acceptor::Sweep() {
-  std::size_t closed = 0;
-  {
-    const MutexLock lock(mutex_);
-    closed = table_.Sweep();
-  }
-  for (; closed > 0; --closed) observer_.OnConnection(ConnectionEvent::kClosed);
 }
 
 }  // namespace gridclock

@@ -34,8 +34,8 @@ class ConnectionTable {
       : most_(most), most_per_peer_(most_per_peer) {}
 
   Verdict Take(int fd, const std::string& peer);
-  // Forgets what was closed; returns how many.
-  std::size_t Sweep();
+  // Forgets what was closed.
+  void Sweep();
   std::size_t size() const { return open_.size(); }
   std::size_t busiest_peer() const;
 
@@ -78,7 +78,8 @@ class Acceptor {
     std::size_t connections = 0;
     std::size_t busiest_peer = 0;
   };
-  Usage usage() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Of the connections that are open at this moment.
+  Usage usage() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   Acceptor(const Options& options, const Clock& clock, RpcObserver& observer, UniqueFd listener,
@@ -87,7 +88,6 @@ class Acceptor {
   void AcceptOne();
   void TakeIn(UniqueFd connection, const std::string& peer) ABSL_LOCKS_EXCLUDED(mutex_);
   void ShedOne();
-  void Sweep() ABSL_LOCKS_EXCLUDED(mutex_);
 
   const Clock& clock_;
   RpcObserver& observer_;

@@ -14,6 +14,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "tests/support/http_client.h"
 
 extern char** environ;
 
@@ -129,6 +130,12 @@ std::vector<pid_t> ServerProcess::Workers() const {
 
 std::string ServerProcess::Log() const {
   return ReadAll(folder_ + "/log");
+}
+
+std::string ServerProcess::Metrics() const {
+  int port = 0;
+  if (!absl::SimpleAtoi(metrics_address_.substr(metrics_address_.rfind(':') + 1), &port)) return "";
+  return BodyOf(Fetch(port, "/metrics"));
 }
 
 void ServerProcess::Signal(int signal) const {

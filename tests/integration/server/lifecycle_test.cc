@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "tests/support/raw_call.h"
 #include "tests/support/server_process.h"
@@ -85,6 +86,17 @@ TEST(Health, WatchersHearThatAWorkerDiedAndCameBack) {
   EXPECT_EQ(state, kServing);
   context.TryCancel();
   watch.Finish().IgnoreError();
+}
+
+TEST(Health, MetricsShowTheConnectionsThatAreOpen) {
+  ASSERT_OK_AND_ASSIGN(const auto server, ServerProcess::Start());
+  auto channel = Connect(server->address());
+  EXPECT_THAT(GoodCall(channel), IsOk());
+  EXPECT_THAT(server->Metrics(), HasSubstr("gridclock_connections_open 1\n"));
+  EXPECT_THAT(server->Metrics(), HasSubstr("gridclock_log_dropped_total 0\n"));
+  channel.reset();
+  EXPECT_TRUE(Eventually(
+      [&] { return absl::StrContains(server->Metrics(), "gridclock_connections_open 0\n"); }));
 }
 
 TEST(Lifecycle, E14_WorkersDieWithAServerThatIsKilled) {
