@@ -21,6 +21,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/status.h"
+#include "server/core/device_states.h"
 #include "server/fleet/fleet.h"
 #include "server/fleet/worker_process.h"
 #include "server/metrics/metrics.h"
@@ -203,7 +204,7 @@ class Process {
     Sources sources;
     sources.ready = [this] { return !draining_ && AnyDeviceUp(table_.Devices()); };
     sources.knows_kernel = [this](absl::string_view kernel) { return table_.Find(kernel).ok(); };
-    sources.devices = [this] { return table_.Devices(); };
+    sources.devices = [this] { return DevicesNow(table_, *scheduler_); };
     sources.queue_usage = [this] { return scheduler_->usage(); };
     sources.limit_usage = [this] { return LimitUsage(); };
     sources.open_connections = [this] { return acceptor_->usage().connections; };

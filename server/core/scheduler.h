@@ -129,6 +129,8 @@ class Scheduler {
   bool idle() const;
 
   int depth(absl::string_view device) const;
+  // Its worker holds orders.
+  bool busy(absl::string_view device) const ABSL_LOCKS_EXCLUDED(mutex_);
   struct Usage {
     int queued = 0, running = 0;
     std::uint64_t arena_bytes = 0;

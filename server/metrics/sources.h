@@ -22,7 +22,7 @@ struct Sources {
   std::function<bool()> ready;
   // KernelTable::Find(name).ok(): the closed set of the label `kernel`.
   std::function<bool(absl::string_view kernel)> knows_kernel;
-  std::function<std::vector<DeviceStatus>()> devices;                    // KernelTable::Devices.
+  std::function<std::vector<DeviceStatus>()> devices;                    // DevicesNow.
   std::function<std::map<std::string, Scheduler::Usage>()> queue_usage;  // Scheduler::usage.
   // Of each name of LimitSpecs() that can be in use: "queue", "arena_bytes", "connections", ...
   std::function<std::map<std::string, double>()> limit_usage;

@@ -9,6 +9,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "gridclock/v1/system.pb.h"
 #include "tests/support/raw_call.h"
 #include "tests/support/server_process.h"
 #include "tests/support/status_matchers.h"
@@ -50,6 +51,14 @@ bool Lives(pid_t pid) {
   return end != std::string::npos && stat[end + 2] != 'Z';
 }
 
+v1::Device::State DeviceState(const std::shared_ptr<grpc::Channel>& channel) {
+  const RawResult result = RawCall(channel, "/gridclock.v1.SystemService/ListDevices", {""});
+  EXPECT_THAT(result.status, IsOk());
+  v1::ListDevicesResponse devices;
+  EXPECT_TRUE(devices.ParseFromString(result.messages.empty() ? "" : result.messages[0]));
+  return devices.devices_size() == 1 ? devices.devices(0).state() : v1::Device::STATE_UNSPECIFIED;
+}
+
 // A worker was asked to run, and has not answered.
 bool IsBusy(pid_t worker) {
   std::stringstream text;
@@ -86,6 +95,19 @@ TEST(Health, WatchersHearThatAWorkerDiedAndCameBack) {
   EXPECT_EQ(state, kServing);
   context.TryCancel();
   watch.Finish().IgnoreError();
+}
+
+TEST(Health, ADeviceIsBusyWhileItRunsACallAndReadyAgainBehindIt) {
+  ASSERT_OK_AND_ASSIGN(const auto server, ServerProcess::Start());
+  const auto channel = Connect(server->address());
+  EXPECT_EQ(DeviceState(channel), v1::Device::READY);
+  std::thread call(
+      [&] { EXPECT_THAT(RawCall(channel, kRunMethod, {Spin(absl::Seconds(3))}).status, IsOk()); });
+  EXPECT_TRUE(Eventually([&] { return DeviceState(channel) == v1::Device::BUSY; }));
+  EXPECT_THAT(server->Metrics(),
+              HasSubstr("gridclock_worker_state{device=\"cpu\",state=\"busy\"} 1\n"));
+  call.join();
+  EXPECT_EQ(DeviceState(channel), v1::Device::READY);
 }
 
 TEST(Health, MetricsShowTheConnectionsThatAreOpen) {

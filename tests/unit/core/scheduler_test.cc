@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "server/core/device_states.h"
 #include "tests/support/fake_clock.h"
 #include "tests/support/fake_worker.h"
 #include "tests/support/status_matchers.h"
@@ -265,6 +266,22 @@ TEST_F(SchedulerTest, E6_AnEndlessKernelIsKilledAQuarterSecondAfterItsLimit) {
                           {.reason = "time_limit", .signal = 0, .running = call.id, .detail = ""});
   EXPECT_THAT(call.listener->status(), StatusIs(Code::kDeadlineExceeded, HasSubstr("1 s")));
   EXPECT_THAT(call.listener->status(), ReasonIs("KERNEL_TIME_LIMIT"));
+}
+
+TEST_F(SchedulerTest, ADeviceIsBusyWhileItsWorkerHoldsOrders) {
+  KernelTable table({"cpu"});
+  table.SetState("cpu", WorkerState::kReady);
+  const auto state = [&] { return DevicesNow(table, scheduler_).at(0).state; };
+  Ready();
+  const Call call = Submit(MakeJob());
+  EXPECT_EQ(state(), WorkerState::kReady);
+  scheduler_.Start(call.id);
+  EXPECT_EQ(state(), WorkerState::kBusy);
+  table.SetState("cpu", WorkerState::kDead);
+  EXPECT_EQ(state(), WorkerState::kDead);
+  table.SetState("cpu", WorkerState::kReady);
+  Done(call.id);
+  EXPECT_EQ(state(), WorkerState::kReady);
 }
 
 TEST_F(SchedulerTest, ARunPastTheCallsDeadlineIsToldToStopAndThenKilled) {
