@@ -165,6 +165,7 @@ class Process {
                              .request_ids = request_ids_,
                              .authenticator = security_.authenticator,
                              .observer = rpc_observer(),
+                             .job_observer = job_observer(),
                              .stalls = stalls_,
                              .memory = [this](const MemoryRange& r) { return arena_->At(r); },
                              .limit_usage = [this] { return LimitUsage(); },

@@ -25,6 +25,7 @@ namespace gridclock {
 namespace {
 
 using nlohmann::json;
+using ::testing::HasSubstr;
 
 constexpr char kFolder[] = GRIDCLOCK_SOURCE_DIR "/tests";
 
@@ -90,6 +91,28 @@ TEST(BadInputs, EachRowIsAnsweredAndHurtsNobody) {
     EXPECT_TRUE(GoodCall(channel).ok()) << GoodCall(channel);
   }
   EXPECT_EQ(server->Workers().size(), 1u);
+}
+
+TEST(BadInputs, WhatIsRefusedIsCountedOnce) {
+  ASSERT_OK_AND_ASSIGN(const auto server, ServerProcess::Start());
+  const auto channel = Connect(server->address());
+  const auto run = [&](const v1::RunRequest& request) {
+    return RawCall(channel, kRunMethod, {request.SerializeAsString()}).status.code();
+  };
+  EXPECT_EQ(run(InlineRequest("no_such_kernel", {1})), absl::StatusCode::kNotFound);
+  v1::StreamRunRequest stream;
+  *stream.mutable_header() = InlineRequest("no_such_kernel", {1});
+  EXPECT_EQ(RawCall(channel, kStreamRunMethod, {stream.SerializeAsString()}).status.code(),
+            absl::StatusCode::kNotFound);
+  v1::RunRequest named = InlineRequest("square", {1});
+  named.set_request_id("a");
+  EXPECT_EQ(run(named), absl::StatusCode::kOk);
+  named.mutable_inputs(0)->set_data("abcd");
+  EXPECT_EQ(run(named), absl::StatusCode::kInvalidArgument);
+  const std::string metrics = server->Metrics();
+  EXPECT_THAT(metrics, HasSubstr("gridclock_admission_rejected_total{reason=\"not_found\"} 2\n"));
+  EXPECT_THAT(metrics,
+              HasSubstr("gridclock_admission_rejected_total{reason=\"invalid_argument\"} 1\n"));
 }
 
 std::set<std::string> WantedIds() {
