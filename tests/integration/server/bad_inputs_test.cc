@@ -13,6 +13,8 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/status.h"
@@ -72,6 +74,21 @@ std::string CodeName(const absl::Status& status) {
   return absl::StatusCodeToString(status.code());
 }
 
+// Calls of any method that ended with the code, by the server's own count.
+int CountedCalls(const std::string& metrics, const std::string& code) {
+  int sum = 0;
+  for (const absl::string_view line : absl::StrSplit(metrics, '\n')) {
+    if (!absl::StartsWith(line, "gridclock_rpc_requests_total{") ||
+        !absl::StrContains(line, absl::StrCat("code=\"", code, "\"}"))) {
+      continue;
+    }
+    int count = 0;
+    EXPECT_TRUE(absl::SimpleAtoi(line.substr(line.rfind(' ') + 1), &count)) << line;
+    sum += count;
+  }
+  return sum;
+}
+
 TEST(BadInputs, EachRowIsAnsweredAndHurtsNobody) {
   ASSERT_OK_AND_ASSIGN(const auto server, ServerProcess::Start());
   const auto channel = Connect(server->address());
@@ -91,6 +108,11 @@ TEST(BadInputs, EachRowIsAnsweredAndHurtsNobody) {
     EXPECT_TRUE(GoodCall(channel).ok()) << GoodCall(channel);
   }
   EXPECT_EQ(server->Workers().size(), 1u);
+  // A fault of ours would be INTERNAL. What was counted shows that there was something to see.
+  const std::string metrics = server->Metrics();
+  EXPECT_GT(CountedCalls(metrics, "INVALID_ARGUMENT"), 0);
+  EXPECT_EQ(CountedCalls(metrics, "INTERNAL"), 0);
+  EXPECT_EQ(CountedCalls(metrics, "UNKNOWN"), 0);
 }
 
 TEST(BadInputs, WhatIsRefusedIsCountedOnce) {
