@@ -38,10 +38,12 @@ class WorkerPort {
   virtual void Cancel(JobId id) = 0;
   // SIGKILL; its loss will be reported with this reason.
   virtual void Kill(absl::string_view reason) = 0;
-  // The order that runs in the worker now and since when; id 0 if none.
+  // The order that runs in the worker now and since when; id 0 if none. The worker says so, and may
+  // say anything.
   struct Running {
     JobId id = 0;
     absl::Time since;
+    absl::Time launched = absl::InfiniteFuture();  // When the launch under way began, if one is.
   };
   virtual Running running() const = 0;
 };
@@ -169,7 +171,7 @@ class Scheduler {
   void TickWaiting(absl::Time now, Outbox& out) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void TickSent(Device& device, const WorkerPort::Running& running, absl::Time now, Outbox& out)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void TickRunning(Entry& entry, absl::Time since, absl::Time now, Outbox& out)
+  void TickRunning(Entry& entry, const WorkerPort::Running& running, absl::Time now, Outbox& out)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Kill(Device& device, absl::string_view reason, Outbox& out)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -132,6 +132,18 @@ TEST_F(RunCall, AKernelThatOverrunsItsLimitIsSaidToHave) {
   EXPECT_THAT(result.status, ReasonIs("KERNEL_TIME_LIMIT"));
 }
 
+TEST_F(RunCall, ALimitOfAMeasuredKernelDoesNotWaitForItsBudget) {
+  ASSERT_NO_FATAL_FAILURE(StartServer());
+  v1::RunRequest request;
+  ASSERT_TRUE(request.ParseFromString(Spin(absl::Minutes(5))));
+  request.set_kernel_time_limit_seconds(0.2);
+  request.mutable_measure()->set_budget_seconds(50);
+  const absl::Time start = absl::Now();
+  const RawResult result = RawCall(channel_, kRunMethod, {request.SerializeAsString()});
+  EXPECT_LT(absl::Now() - start, absl::Seconds(25));
+  EXPECT_THAT(result.status, ReasonIs("KERNEL_TIME_LIMIT"));
+}
+
 TEST_F(RunCall, CancellingLeavesTheServerWell) {
   ASSERT_NO_FATAL_FAILURE(StartServer());
   grpc::ClientContext context;
