@@ -1,6 +1,9 @@
 #include "base/log.h"
 
+#include <condition_variable>
+#include <cstdlib>
 #include <memory>
+#include <mutex>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
@@ -13,14 +16,50 @@ namespace {
 
 constexpr size_t kQueuedLines = 8192;
 
-spdlog::logger& Logger() {
-  static const auto logger = [] {
-    spdlog::init_thread_pool(kQueuedLines, 1);
-    auto made = spdlog::create_async_nb<spdlog::sinks::stderr_sink_mt>("gridclock");
-    made->set_pattern("%Y-%m-%dT%H:%M:%S.%e %L %v");
-    return made;
+// spdlog does not say when a flush that was asked for is done.
+class StderrSink final : public spdlog::sinks::stderr_sink_mt {
+ public:
+  void flush() override {
+    stdout_sink_base::flush();
+    const std::lock_guard lock(mutex_);
+    ++done_;
+    changed_.notify_all();
+  }
+  // Flushes are done in the order in which they were posted.
+  template <typename Post>
+  void PostAndWait(const Post& post, absl::Duration limit) {
+    std::unique_lock lock(mutex_);
+    const int mine = ++posted_;
+    post();
+    changed_.wait_for(lock, absl::ToChronoMilliseconds(limit), [&] { return done_ >= mine; });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  int posted_ = 0, done_ = 0;  // Both of mutex_.
+};
+
+struct Logging {
+  Logging()
+      : pool(std::make_shared<spdlog::details::thread_pool>(kQueuedLines, 1)),
+        sink(std::make_shared<StderrSink>()),
+        logger(std::make_shared<spdlog::async_logger>(
+            "gridclock", sink, pool, spdlog::async_overflow_policy::overrun_oldest)) {
+    logger->set_pattern("%Y-%m-%dT%H:%M:%S.%e %L %v");
+  }
+  const std::shared_ptr<spdlog::details::thread_pool> pool;
+  const std::shared_ptr<StderrSink> sink;  // The logger's too.
+  const std::shared_ptr<spdlog::async_logger> logger;
+};
+
+// Never destroyed, as threads may log while the process ends: FlushLog writes what is left then.
+Logging& TheLogging() {
+  static Logging& logging = [&]() -> Logging& {
+    std::atexit([] { FlushLog(); });
+    return *new Logging;
   }();
-  return *logger;
+  return logging;
 }
 
 spdlog::level::level_enum LevelOf(LogLevel level) {
@@ -42,7 +81,16 @@ void Log(LogLevel level, absl::string_view event, std::initializer_list<LogField
   for (const auto& [key, value] : fields) {
     absl::StrAppend(&line, " ", key, "=\"", absl::Utf8SafeCHexEscape(value), "\"");
   }
-  Logger().log(LevelOf(level), "{}", line);
+  TheLogging().logger->log(LevelOf(level), "{}", line);
+}
+
+std::uint64_t DroppedLogLines() {
+  return TheLogging().pool->overrun_counter();
+}
+
+void FlushLog(absl::Duration limit) {
+  Logging& logging = TheLogging();
+  logging.sink->PostAndWait([&] { logging.logger->flush(); }, limit);
 }
 
 }  // namespace gridclock

@@ -3,11 +3,13 @@
 #ifndef GRIDCLOCK_BASE_LOG_H_
 #define GRIDCLOCK_BASE_LOG_H_
 
+#include <cstdint>
 #include <initializer_list>
 #include <string>
 #include <utility>
 
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 
 namespace gridclock {
 
@@ -16,8 +18,14 @@ enum class LogLevel { kInfo, kWarning, kError };
 using LogField = std::pair<absl::string_view, std::string>;
 
 // Log(LogLevel::kInfo, "worker_ready", {{"device", "cpu"}, {"pid", absl::StrCat(pid)}});
-// Never blocks on the reader of stderr: lines beyond a bounded queue are dropped and counted.
+// Never blocks on the reader of stderr: of more lines than a bounded queue holds the oldest are
+// dropped and counted.
 void Log(LogLevel level, absl::string_view event, std::initializer_list<LogField> fields = {});
+std::uint64_t DroppedLogLines();
+
+// Waits until the lines so far are written, or `limit` is over because nobody reads them. exit()
+// does so by itself, _exit() does not.
+void FlushLog(absl::Duration limit = absl::Seconds(1));
 
 }  // namespace gridclock
 

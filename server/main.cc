@@ -21,6 +21,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/status.h"
+#include "server/core/device_states.h"
 #include "server/fleet/fleet.h"
 #include "server/fleet/worker_process.h"
 #include "server/metrics/metrics.h"
@@ -111,6 +112,7 @@ class Process {
       int second = 0;
       const sigset_t again = EndSignals();
       sigwait(&again, &second);
+      FlushLog();
       // Workers see the end of their socket, and the kernel signals them too.
       _exit(128 + second);
     }).detach();
@@ -163,6 +165,7 @@ class Process {
                              .request_ids = request_ids_,
                              .authenticator = security_.authenticator,
                              .observer = rpc_observer(),
+                             .job_observer = job_observer(),
                              .stalls = stalls_,
                              .memory = [this](const MemoryRange& r) { return arena_->At(r); },
                              .limit_usage = [this] { return LimitUsage(); },
@@ -202,10 +205,12 @@ class Process {
     Sources sources;
     sources.ready = [this] { return !draining_ && AnyDeviceUp(table_.Devices()); };
     sources.knows_kernel = [this](absl::string_view kernel) { return table_.Find(kernel).ok(); };
-    sources.devices = [this] { return table_.Devices(); };
+    sources.devices = [this] { return DevicesNow(table_, *scheduler_); };
     sources.queue_usage = [this] { return scheduler_->usage(); };
     sources.limit_usage = [this] { return LimitUsage(); };
+    sources.open_connections = [this] { return acceptor_->usage().connections; };
     sources.limits = options_.limits;
+    sources.dropped_log_lines = [] { return DroppedLogLines(); };
     sources.protobuf_complaints = [] { return protobuf_complaints.load(); };
     return sources;
   }
@@ -315,6 +320,7 @@ int Main(int argc, char** argv) {
   Process process(std::move(options), *std::move(security));
   if (const absl::Status status = process.Start(); !status.ok()) {
     std::cerr << "gridclock-server: " << status.message() << "\n";
+    FlushLog();
     // Threads of parts that did start know nothing of the failure.
     _exit(1);
   }

@@ -29,6 +29,15 @@ bool Has(const Device& device, Method method) {
   return std::find(methods.begin(), methods.end(), method) != methods.end();
 }
 
+absl::StatusOr<TimedLaunch> TimeWatched(Device& device, Method method, const Target& target) {
+  if (target.watch == nullptr) return device.Time(method, target.launch);
+  const LaunchWatch& watch = *target.watch;
+  watch.since_ns.store(absl::ToUnixNanos(watch.clock.Now()), std::memory_order_relaxed);
+  auto timed = device.Time(method, target.launch);
+  watch.since_ns.store(0, std::memory_order_relaxed);
+  return timed;
+}
+
 // One measurement under way.
 class Run {
  public:
@@ -69,7 +78,7 @@ class Run {
 absl::StatusOr<double> Run::Launch(Method method) {
   GC_RETURN_IF_ERROR(target_.prepare());
   GC_RETURN_IF_ERROR(device_.PrepareCache(options_.l2));
-  GC_ASSIGN_OR_RETURN(const TimedLaunch timed, device_.Time(method, target_.launch));
+  GC_ASSIGN_OR_RETURN(const TimedLaunch timed, TimeWatched(device_, method, target_));
   if (out_.launches++ == 0) out_.first_start_ns = timed.host_start_ns;
   out_.last_end_ns = timed.host_end_ns;
   kernel_time_ += absl::Nanoseconds(timed.host_end_ns - timed.host_start_ns);
@@ -257,7 +266,7 @@ absl::StatusOr<Measurement> Run::Go() {
 
 absl::StatusOr<Measurement> LaunchOnce(Device& device, const Target& target) {
   GC_RETURN_IF_ERROR(target.prepare());
-  GC_ASSIGN_OR_RETURN(const TimedLaunch timed, device.Time(Method::kIsolated, target.launch));
+  GC_ASSIGN_OR_RETURN(const TimedLaunch timed, TimeWatched(device, Method::kIsolated, target));
   Measurement out;
   out.launches = 1;
   out.first_start_ns = timed.host_start_ns;

@@ -3,6 +3,7 @@
 #ifndef GRIDCLOCK_KERNELS_TIMING_MEASURE_H_
 #define GRIDCLOCK_KERNELS_TIMING_MEASURE_H_
 
+#include <atomic>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -15,6 +16,13 @@
 
 namespace gridclock {
 
+// Where it is written that a launch, or a batch that is timed as one, is under way, for whoever
+// ends what never ends. Written outside of what is timed.
+struct LaunchWatch {
+  const Clock& clock;
+  std::atomic<std::int64_t>& since_ns;  // By the clock; 0 between launches.
+};
+
 // What is measured, and what one launch of it moves and computes.
 struct Target {
   // One launch. It may be asynchronous; the device waits for its end.
@@ -23,6 +31,7 @@ struct Target {
   // values back, outputs that will be checked are poisoned.
   absl::FunctionRef<absl::Status()> prepare;
   std::int64_t bytes = 0, flops = 0;
+  const LaunchWatch* watch = nullptr;  // Null: nobody watches.
 };
 
 // What ends a measurement from outside, and who watches it.

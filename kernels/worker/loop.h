@@ -43,6 +43,7 @@ class Loop final : public SessionHost {
   bool Cancelled(const WorkerOrder& order) override;
   void OnSamples(const WorkerOrder& order, std::int64_t first, std::span<const double> samples_ns,
                  bool warmup) override;
+  std::atomic<std::int64_t>& kernel_since_ns() override { return parts_.page.kernel_since_ns; }
 
   absl::Status Read(Wait wait);
   void Take(std::span<const std::byte> frame, bool may_be_long);

@@ -49,6 +49,7 @@ class Session::Running {
         device_(session.device_),
         order_(order),
         host_(host),
+        watch_{session.clock_, host.kernel_since_ns()},
         report_(*report),
         out_(report->outcome) {}
 
@@ -84,6 +85,7 @@ class Session::Running {
   Device& device_;
   const WorkerOrder& order_;
   SessionHost& host_;
+  const LaunchWatch watch_;
   SessionReport& report_;
   Outcome& out_;
   BoundCall* call_ = nullptr;
@@ -211,7 +213,8 @@ absl::Status Session::Running::LaunchOrMeasure() {
   auto measured = Time({.launch = launch,
                         .prepare = prepare,
                         .bytes = call_->binding.bytes,
-                        .flops = call_->binding.flops});
+                        .flops = call_->binding.flops,
+                        .watch = &watch_});
   GC_RETURN_IF_ERROR(measured.status());
   Keep(*std::move(measured));
   return absl::OkStatus();

@@ -3,7 +3,9 @@
 #ifndef GRIDCLOCK_KERNELS_WORKER_SESSION_H_
 #define GRIDCLOCK_KERNELS_WORKER_SESSION_H_
 
+#include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <vector>
@@ -26,6 +28,8 @@ class SessionHost {
   virtual bool Cancelled(const WorkerOrder& order) = 0;
   virtual void OnSamples(const WorkerOrder& order, std::int64_t first,
                          std::span<const double> samples_ns, bool warmup) = 0;
+  // Where each launch says since when it runs, as LaunchWatch.
+  virtual std::atomic<std::int64_t>& kernel_since_ns() = 0;
 };
 
 // How an order ended. `outcome` holds what was measured if `launched`.

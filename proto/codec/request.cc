@@ -218,14 +218,17 @@ absl::Status DecodeOutputs(const RunRequest& message, JobRequest* out) {
 }
 
 absl::Status DecodeAttributes(const RunRequest& message, JobRequest* out) {
-  for (const auto& [name, value] : message.attributes()) {
+  // A map has no order; errors about attributes, of here and of later, shall not depend on chance.
+  std::vector<const google::protobuf::MapPair<std::string, v1::AttributeValue>*> sorted;
+  sorted.reserve(message.attributes().size());
+  for (const auto& entry : message.attributes()) sorted.push_back(&entry);
+  std::sort(sorted.begin(), sorted.end(), [](auto* a, auto* b) { return a->first < b->first; });
+  for (const auto* entry : sorted) {
     NamedAttribute& to = out->attributes.emplace_back();
-    to.name = name;
-    GC_ASSIGN_OR_RETURN(to.value, Decode(value, absl::StrCat("attributes[", Quote(name), "]")));
+    to.name = entry->first;
+    GC_ASSIGN_OR_RETURN(to.value,
+                        Decode(entry->second, absl::StrCat("attributes[", Quote(to.name), "]")));
   }
-  // A map has no order; errors about attributes shall not depend on chance.
-  std::sort(out->attributes.begin(), out->attributes.end(),
-            [](const auto& a, const auto& b) { return a.name < b.name; });
   return absl::OkStatus();
 }
 

@@ -43,7 +43,8 @@ struct Scheduler::Entry {
   std::shared_ptr<const ActiveJob> active;  // From then on; the rpc holds it too.
   std::shared_ptr<JobListener> listener;
   absl::Time queued_at, ready_at, sent_at;
-  absl::Time wait_until;  // When waiting in the queue ends.
+  absl::Time wait_until;                   // When waiting in the queue ends.
+  std::optional<absl::Time> seen_running;  // When a tick first saw it run at this worker.
   int sends = 0;
   bool answered = false;  // The listener had its end; the worker has not said so yet.
   std::optional<absl::Status> cancelled;  // Why it was told to stop.
@@ -99,7 +100,8 @@ struct Scheduler::Outbox {
 
 // Status values of jobs that a worker's loss ends.
 absl::Status CrashStatus(const Job& job, WorkerRole role, const WorkerLoss& loss);
-// What a job waits for at its worker at most, all its work counted, not its launches alone.
+// What a job may take at its worker in all. Each launch has the kernel time limit; this bounds the
+// work around launches too, and what a worker does that says of no launch that it is under way.
 absl::Duration WallTimeLimit(const Job& job);
 absl::Status KernelTimeStatus(const Job& job);
 absl::Status CallDeadlineStatus(absl::string_view where);

@@ -42,6 +42,7 @@ class KernelTable {
   // with what was said before. A device that the server was not told of is INTERNAL too.
   absl::Status Learn(const DeviceInfo& info, const std::vector<KernelSpec>& kernels)
       ABSL_LOCKS_EXCLUDED(mutex_);
+  // Of a worker that lives: kReady, also while it works; DevicesNow tells more.
   void SetState(absl::string_view device, WorkerState state) ABSL_LOCKS_EXCLUDED(mutex_);
   void CountRestart(absl::string_view device) ABSL_LOCKS_EXCLUDED(mutex_);
 

@@ -39,6 +39,7 @@ class JobListener {
 class JobObserver {
  public:
   virtual ~JobObserver() = default;
+  // `device` may be what the client asked for: any text.
   virtual void OnRejected(absl::string_view device, const absl::Status& status) = 0;
   virtual void OnQueued(const Job& job) = 0;
   virtual void OnDispatched(const Job& job, absl::Duration waited) = 0;

@@ -43,7 +43,6 @@ inline constexpr RpcMethodName NameOf(RpcMethod method) {
 // What the acceptor did with a connection.
 enum class ConnectionEvent : std::uint8_t {
   kAccepted,
-  kClosed,
   kRejectedTotal,
   kRejectedPeer,
   kRejectedDescriptors

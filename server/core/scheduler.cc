@@ -362,6 +362,13 @@ int Scheduler::depth(absl::string_view name) const {
   return 0;
 }
 
+bool Scheduler::busy(absl::string_view name) const {
+  MutexLock lock(mutex_);
+  return std::any_of(devices_.begin(), devices_.end(), [&](const auto& device) {
+    return device->name == name && !device->sent.empty();
+  });
+}
+
 std::map<std::string, Scheduler::Usage> Scheduler::usage() const {
   MutexLock lock(mutex_);
   std::map<std::string, Usage> all;

@@ -38,10 +38,12 @@ class WorkerPort {
   virtual void Cancel(JobId id) = 0;
   // SIGKILL; its loss will be reported with this reason.
   virtual void Kill(absl::string_view reason) = 0;
-  // The order that runs in the worker now and since when; id 0 if none.
+  // The order that runs in the worker now and since when; id 0 if none. The worker says so, and may
+  // say anything.
   struct Running {
     JobId id = 0;
     absl::Time since;
+    absl::Time launched = absl::InfiniteFuture();  // When the launch under way began, if one is.
   };
   virtual Running running() const = 0;
 };
@@ -132,6 +134,8 @@ class Scheduler {
   bool idle() const;
 
   int depth(absl::string_view device) const;
+  // Its worker holds orders.
+  bool busy(absl::string_view device) const ABSL_LOCKS_EXCLUDED(mutex_);
   struct Usage {
     int queued = 0, running = 0;
     std::uint64_t arena_bytes = 0;
@@ -170,7 +174,7 @@ class Scheduler {
   void TickWaiting(absl::Time now, Outbox& out) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void TickSent(Device& device, const WorkerPort::Running& running, absl::Time now, Outbox& out)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void TickRunning(Entry& entry, absl::Time since, absl::Time now, Outbox& out)
+  void TickRunning(Entry& entry, const WorkerPort::Running& running, absl::Time now, Outbox& out)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Kill(Device& device, absl::string_view reason, Outbox& out)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -160,6 +160,7 @@ void Scheduler::LoseJob(const std::shared_ptr<Entry>& entry, Fate fate, const Wo
                      (fate == Fate::kNotBegun || !OverwritesInputs(job));
   if (again) {
     entry->state = Entry::State::kReady;
+    entry->seen_running.reset();
     entry->device->queue.PutBack(job.principal, entry->id);
     return;
   }
@@ -206,9 +207,15 @@ void Scheduler::TickWaiting(absl::Time now, Outbox& out) {
   if (!wait_for_memory_.empty()) RetryMemory(out);
 }
 
-void Scheduler::TickRunning(Entry& entry, absl::Time since, absl::Time now, Outbox& out) {
+void Scheduler::TickRunning(Entry& entry, const WorkerPort::Running& running, absl::Time now,
+                            Outbox& out) {
   const Job& job = entry.job();
-  if (now >= since + WallTimeLimit(job) + kGrace) {
+  if (!entry.seen_running) entry.seen_running = now;
+  // A worker that says something else neither wins nor loses time.
+  const absl::Time began = std::max(entry.sent_at, std::min(running.since, *entry.seen_running));
+  const absl::Time launched = std::max(running.launched, began);
+  if (now >= launched + job.kernel_time_limit + kGrace ||
+      now >= began + WallTimeLimit(job) + kGrace) {
     if (!entry.killed) entry.killed = KernelTimeStatus(job);
     return Kill(*entry.device, "time_limit", out);
   }
@@ -224,7 +231,7 @@ void Scheduler::TickSent(Device& device, const WorkerPort::Running& running, abs
                          Outbox& out) {
   for (const auto& entry : device.sent) {
     if (entry->id == running.id) {
-      TickRunning(*entry, running.since, now, out);
+      TickRunning(*entry, running, now, out);
       continue;
     }
     if (now >= entry->job().deadline) {

@@ -229,7 +229,10 @@ Supervisor::End DeviceRunner::Bury(Life& life) {
       .signal = by_signal ? exit.signal : 0,
       .running = life.session.culprit() != 0 ? life.session.culprit() : running,
       .detail = Describe(kill_reason, exit)};
-  Log(LogLevel::kWarning, "worker_lost",
+  // One that had to be killed, or died, while it was to stop is lost all the same.
+  const bool as_asked = life.stop_asked != absl::InfiniteFuture() && kill_reason.empty() &&
+                        exit.signal == 0 && exit.code == 0;
+  Log(as_asked ? LogLevel::kInfo : LogLevel::kWarning, as_asked ? "worker_stopped" : "worker_lost",
       {{"device", device_},
        {"reason", loss.reason},
        {"detail", loss.detail},

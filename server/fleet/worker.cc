@@ -32,10 +32,15 @@ StatusMemory::~StatusMemory() {
 }
 
 WorkerPort::Running StatusMemory::running() const {
-  // The worker writes the time first, so the time read after the id is the id's or a later one's.
+  // The worker writes the times of an order after those of the order before, and the id behind
+  // them, so the times read after the id are the id's or later ones.
   const JobId id = page_->running.load(std::memory_order_acquire);
   const std::int64_t since = page_->since_ns.load(std::memory_order_relaxed);
-  return {.id = id, .since = absl::UnixEpoch() + absl::Nanoseconds(since)};
+  const std::int64_t launched = page_->kernel_since_ns.load(std::memory_order_relaxed);
+  const auto time = [](std::int64_t ns) { return absl::UnixEpoch() + absl::Nanoseconds(ns); };
+  return {.id = id,
+          .since = time(since),
+          .launched = launched == 0 ? absl::InfiniteFuture() : time(launched)};
 }
 
 bool Worker::SendFrames(std::span<const std::string> frames) {

@@ -70,7 +70,7 @@ constexpr std::array<MetricSpec, kMetricCount> kTable = {{
     {Metric::kJobsRunning, "gridclock_jobs_running", kGauge, "jobs", kDevice,
      "Jobs that the device's worker holds.", "0.1.0"},
     {Metric::kAdmissionRejected, "gridclock_admission_rejected_total", kCounter, "requests",
-     kReason, "Requests that did not become a job, by reason.", "0.1.0"},
+     kReason, "Requests that could be read and did not become a job, by reason.", "0.1.0"},
     {Metric::kDeviceBusy, "gridclock_device_busy_seconds_total", kCounter, "seconds", kDevice,
      "Time that the device worked for jobs; its rate is the utilisation.", "0.1.0"},
     {Metric::kTransferBytes, "gridclock_transfer_bytes_total", kCounter, "bytes", kDirectionDevice,

@@ -15,16 +15,13 @@ constexpr absl::string_view ResultWord(ConnectionEvent event) {
       return "rejected_peer";
     case ConnectionEvent::kRejectedDescriptors:
       return "rejected_descriptors";
-    case ConnectionEvent::kClosed:
-      break;
   }
   return "";
 }
 
 }  // namespace
 
-RpcMetrics::RpcMetrics(Registry& registry)
-    : registry_(registry), open_(registry.TallyOf(Metric::kConnectionsOpen, {})) {
+RpcMetrics::RpcMetrics(Registry& registry) : registry_(registry) {
   for (std::size_t i = 0; i < kRpcMethodCount; ++i) {
     const RpcMethodName name = NameOf(static_cast<RpcMethod>(i));
     MethodSeries& series = methods_[i];
@@ -72,8 +69,6 @@ void RpcMetrics::OnRpcBytes(RpcMethod method, std::uint64_t received, std::uint6
 }
 
 void RpcMetrics::OnConnection(ConnectionEvent event) {
-  if (event == ConnectionEvent::kClosed) return open_.Add(-1);
-  if (event == ConnectionEvent::kAccepted) open_.Add(1);
   registry_.TallyOf(Metric::kConnections, {std::string(ResultWord(event))}).Add(1);
 }
 

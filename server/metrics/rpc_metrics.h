@@ -37,7 +37,6 @@ class RpcMetrics final : public RpcObserver {
 
   Registry& registry_;
   std::array<MethodSeries, kRpcMethodCount> methods_;
-  Tally& open_;
 };
 
 }  // namespace gridclock

@@ -3,6 +3,7 @@
 #ifndef GRIDCLOCK_SERVER_METRICS_SOURCES_H_
 #define GRIDCLOCK_SERVER_METRICS_SOURCES_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -21,10 +22,11 @@ struct Sources {
   std::function<bool()> ready;
   // KernelTable::Find(name).ok(): the closed set of the label `kernel`.
   std::function<bool(absl::string_view kernel)> knows_kernel;
-  std::function<std::vector<DeviceStatus>()> devices;                    // KernelTable::Devices.
+  std::function<std::vector<DeviceStatus>()> devices;                    // DevicesNow.
   std::function<std::map<std::string, Scheduler::Usage>()> queue_usage;  // Scheduler::usage.
   // Of each name of LimitSpecs() that can be in use: "queue", "arena_bytes", "connections", ...
   std::function<std::map<std::string, double>()> limit_usage;
+  std::function<std::size_t()> open_connections;  // Acceptor::usage.
   Limits limits;  // Resolved; shown as gridclock_limit, and queue as the capacity of each queue.
   std::function<std::uint64_t()> dropped_log_lines;
   std::function<std::uint64_t()> protobuf_complaints;  // Lines that protobuf wanted to log.

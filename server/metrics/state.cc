@@ -47,6 +47,9 @@ void CollectState(const Sources& sources, ScrapeValues& values) {
   CollectDevices(sources, values);
   CollectQueues(sources, values);
   CollectLimits(sources, values);
+  if (sources.open_connections) {
+    values.Set(Metric::kConnectionsOpen, {}, static_cast<double>(sources.open_connections()));
+  }
   if (sources.dropped_log_lines) {
     values.Set(Metric::kLogDropped, {}, static_cast<double>(sources.dropped_log_lines()));
   }

@@ -1,5 +1,6 @@
 #include "server/rpc/acceptor.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
@@ -48,7 +49,8 @@ struct Resolved {
   socklen_t size = 0;
 };
 
-absl::StatusOr<Resolved> Resolve(const HostPort& where) {
+// All that the host stands for; at least one.
+absl::StatusOr<std::vector<Resolved>> Resolve(const HostPort& where) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV;
@@ -57,11 +59,14 @@ absl::StatusOr<Resolved> Resolve(const HostPort& where) {
     return absl::InvalidArgumentError(absl::StrCat("'", where.host, "': ", gai_strerror(error)));
   }
   const absl::Cleanup free = [found] { freeaddrinfo(found); };
-  Resolved out;
-  out.size = found->ai_addrlen;
-  std::copy_n(reinterpret_cast<const char*>(found->ai_addr), out.size,
-              reinterpret_cast<char*>(&out.address));
-  return out;
+  std::vector<Resolved> all;
+  for (const addrinfo* one = found; one != nullptr; one = one->ai_next) {
+    Resolved& to = all.emplace_back();
+    to.size = one->ai_addrlen;
+    std::copy_n(reinterpret_cast<const char*>(one->ai_addr), to.size,
+                reinterpret_cast<char*>(&to.address));
+  }
+  return all;
 }
 
 bool IsLoopbackAddress(const sockaddr_storage& address) {
@@ -129,8 +134,7 @@ ConnectionTable::Verdict ConnectionTable::Take(int fd, const std::string& peer) 
   return Verdict::kTaken;
 }
 
-std::size_t ConnectionTable::Sweep() {
-  const std::size_t before = open_.size();
+void ConnectionTable::Sweep() {
   for (auto it = open_.begin(); it != open_.end();) {
     if (InodeOf(it->first) == it->second.inode) {
       ++it;
@@ -140,7 +144,6 @@ std::size_t ConnectionTable::Sweep() {
     if (--peer->second == 0) per_peer_.erase(peer);
     it = open_.erase(it);
   }
-  return before - open_.size();
 }
 
 std::size_t ConnectionTable::busiest_peer() const {
@@ -149,18 +152,24 @@ std::size_t ConnectionTable::busiest_peer() const {
   return most;
 }
 
+bool AreLoopback(std::span<const sockaddr_storage> addresses) {
+  return !addresses.empty() && std::all_of(addresses.begin(), addresses.end(), IsLoopbackAddress);
+}
+
 absl::StatusOr<bool> IsLoopback(const std::string& address) {
   GC_ASSIGN_OR_RETURN(const HostPort split, Split(address));
-  GC_ASSIGN_OR_RETURN(const Resolved where, Resolve(split));
-  return IsLoopbackAddress(where.address);
+  GC_ASSIGN_OR_RETURN(const std::vector<Resolved> all, Resolve(split));
+  std::vector<sockaddr_storage> addresses;
+  for (const Resolved& one : all) addresses.push_back(one.address);
+  return AreLoopback(addresses);
 }
 
 absl::StatusOr<std::unique_ptr<Acceptor>> Acceptor::Create(const Options& options,
                                                            const Clock& clock,
                                                            RpcObserver& observer) {
   GC_ASSIGN_OR_RETURN(const HostPort split, Split(options.address));
-  GC_ASSIGN_OR_RETURN(const Resolved where, Resolve(split));
-  auto listener = Listen(where);
+  GC_ASSIGN_OR_RETURN(const std::vector<Resolved> all, Resolve(split));
+  auto listener = Listen(all.front());
   if (!listener.ok()) return Annotate(listener.status(), options.address);
   Resolved bound;
   bound.size = sizeof(bound.address);
@@ -205,8 +214,9 @@ bool Acceptor::alive() const {
   return clock_.Now() - absl::FromUnixNanos(last_turn_ns_) < absl::Seconds(5);
 }
 
-Acceptor::Usage Acceptor::usage() const {
+Acceptor::Usage Acceptor::usage() {
   const MutexLock lock(mutex_);
+  table_.Sweep();
   return {table_.size(), table_.busiest_peer()};
 }
 
@@ -216,11 +226,7 @@ void Acceptor::Loop() {
     const int ready = poll(wait, 2, kTurnMillis);
     last_turn_ns_ = absl::ToUnixNanos(clock_.Now());
     if (wait[1].revents != 0) return;
-    if (ready > 0) {
-      AcceptOne();
-    } else {
-      Sweep();
-    }
+    if (ready > 0) AcceptOne();
   }
 }
 
@@ -260,15 +266,6 @@ void Acceptor::ShedOne() {
   UniqueFd(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC)).reset();
   spare_ = OpenSpare();
   observer_.OnConnection(ConnectionEvent::kRejectedDescriptors);
-}
-
-void Acceptor::Sweep() {
-  std::size_t closed = 0;
-  {
-    const MutexLock lock(mutex_);
-    closed = table_.Sweep();
-  }
-  for (; closed > 0; --closed) observer_.OnConnection(ConnectionEvent::kClosed);
 }
 
 }  // namespace gridclock

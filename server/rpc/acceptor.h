@@ -8,9 +8,12 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
+
+#include <sys/socket.h>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
@@ -31,8 +34,8 @@ class ConnectionTable {
       : most_(most), most_per_peer_(most_per_peer) {}
 
   Verdict Take(int fd, const std::string& peer);
-  // Forgets what was closed; returns how many.
-  std::size_t Sweep();
+  // Forgets what was closed.
+  void Sweep();
   std::size_t size() const { return open_.size(); }
   std::size_t busiest_peer() const;
 
@@ -75,7 +78,8 @@ class Acceptor {
     std::size_t connections = 0;
     std::size_t busiest_peer = 0;
   };
-  Usage usage() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Of the connections that are open at this moment.
+  Usage usage() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   Acceptor(const Options& options, const Clock& clock, RpcObserver& observer, UniqueFd listener,
@@ -84,7 +88,6 @@ class Acceptor {
   void AcceptOne();
   void TakeIn(UniqueFd connection, const std::string& peer) ABSL_LOCKS_EXCLUDED(mutex_);
   void ShedOne();
-  void Sweep() ABSL_LOCKS_EXCLUDED(mutex_);
 
   const Clock& clock_;
   RpcObserver& observer_;
@@ -100,8 +103,10 @@ class Acceptor {
   std::thread thread_;
 };
 
-// True for addresses that only this host can reach.
+// True if only this host can reach what the address stands for: a name may stand for several, and
+// which of them is bound is chance, so all must be.
 absl::StatusOr<bool> IsLoopback(const std::string& address);
+bool AreLoopback(std::span<const sockaddr_storage> addresses);
 
 }  // namespace gridclock
 

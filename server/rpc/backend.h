@@ -14,6 +14,7 @@
 #include "server/core/idempotency.h"
 #include "server/core/kernel_table.h"
 #include "server/core/limits.h"
+#include "server/core/observer.h"
 #include "server/core/rpc_observer.h"
 #include "server/core/scheduler.h"
 
@@ -38,6 +39,7 @@ struct Backend {
   RequestIds& request_ids;
   const Authenticator& authenticator;
   RpcObserver& observer;
+  JobObserver& job_observer;
   StallWatch& stalls;
   ArenaMemory memory;
   // By name of limit, of those that can be in use.

@@ -44,8 +44,22 @@ absl::Status Stamp(grpc::CallbackServerContext& context, const Backend& backend,
 }
 
 absl::StatusOr<Job> AdmitRequest(const Backend& backend, const JobRequest& request) {
-  return Admit(request, backend.table, backend.limits,
-               [&](absl::string_view device) { return backend.scheduler.depth(device); });
+  auto job = Admit(request, backend.table, backend.limits,
+                   [&](absl::string_view device) { return backend.scheduler.depth(device); });
+  if (!job.ok()) backend.job_observer.OnRejected(request.device, job.status());
+  return job;
+}
+
+absl::StatusOr<RequestIds::Answer> LeaseRequestId(const Backend& backend, const DecodedRun& run,
+                                                  RequestLease& lease) {
+  auto answer =
+      lease.Begin(backend.request_ids, run.request.principal, run.request.request_id, run.content);
+  // The answer of a Run has no form in a stream.
+  if (run.request.streamed && answer.ok() && *answer != nullptr) {
+    answer = RequestIds::NotKept(run.request.request_id);
+  }
+  if (!answer.ok()) backend.job_observer.OnRejected(run.request.device, answer.status());
+  return answer;
 }
 
 v1::RunSummary SummaryOf(const Job& job, const Outcome& outcome, absl::Time now) {

@@ -8,6 +8,7 @@
 #include "absl/time/time.h"
 #include "gridclock/v1/kernels.pb.h"
 #include "server/rpc/backend.h"
+#include "server/rpc/request_lease.h"
 
 namespace gridclock {
 
@@ -40,8 +41,13 @@ absl::Time DeadlineOf(const grpc::CallbackServerContext& context, absl::Time now
 absl::Status Stamp(grpc::CallbackServerContext& context, const Backend& backend, absl::Time arrived,
                    JobRequest* request);
 
-// The request of a job, admitted for the least loaded device.
+// The request of a job, admitted for the least loaded device. The observer of jobs hears of a
+// refusal, here and below.
 absl::StatusOr<Job> AdmitRequest(const Backend& backend, const JobRequest& request);
+
+// The request's id for this call, as RequestLease::Begin; a stream gets no answer but an error.
+absl::StatusOr<RequestIds::Answer> LeaseRequestId(const Backend& backend, const DecodedRun& run,
+                                                  RequestLease& lease);
 
 // `now` is used to tell when the request arrived by the calendar.
 v1::RunSummary SummaryOf(const Job& job, const Outcome& outcome, absl::Time now);

@@ -64,9 +64,7 @@ class RunCall final : public grpc::ServerUnaryReactor,
     run.request.principal = std::move(principal);
     GC_RETURN_IF_ERROR(Stamp(context_, backend_, meter_.started(), &run.request));
     GC_ASSIGN_OR_RETURN(Job job, AdmitRequest(backend_, run.request));
-    GC_ASSIGN_OR_RETURN(const RequestIds::Answer answer,
-                        lease_.Begin(backend_.request_ids, run.request.principal,
-                                     run.request.request_id, run.content));
+    GC_ASSIGN_OR_RETURN(const RequestIds::Answer answer, LeaseRequestId(backend_, run, lease_));
     if (answer != nullptr) {
       response_ = ToBuffer(*answer);
       End(absl::OkStatus(), nullptr);

@@ -8,6 +8,7 @@
 #include "base/status.h"
 #include "proto/codec/values.h"
 #include "server/core/admission.h"
+#include "server/core/device_states.h"
 #include "server/rpc/answer.h"
 #include "server/rpc/auth.h"
 #include "server/rpc/buffer.h"
@@ -165,7 +166,7 @@ grpc::ServerUnaryReactor* SystemService::ListDevices(grpc::CallbackServerContext
   return Answer<v1::ListDevicesRequest, v1::ListDevicesResponse>(
       backend_, RpcMethod::kListDevices, context, request, response,
       [&](const v1::ListDevicesRequest&, v1::ListDevicesResponse* out) {
-        for (const DeviceStatus& device : backend_.table.Devices()) {
+        for (const DeviceStatus& device : DevicesNow(backend_.table, backend_.scheduler)) {
           Encode(device, backend_.scheduler.depth(device.info.name), backend_.limits.queue,
                  out->add_devices());
         }

@@ -178,11 +178,7 @@ class StreamCall final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>,
     run_.request.principal = principal_;
     GC_RETURN_IF_ERROR(Stamp(context_, backend_, meter_.started(), &run_.request));
     GC_ASSIGN_OR_RETURN(Job job, AdmitRequest(backend_, run_.request));
-    GC_ASSIGN_OR_RETURN(
-        const RequestIds::Answer answer,
-        lease_.Begin(backend_.request_ids, principal_, run_.request.request_id, run_.content));
-    // That of a Run, which has no form here.
-    if (answer != nullptr) return RequestIds::NotKept(run_.request.request_id);
+    GC_RETURN_IF_ERROR(LeaseRequestId(backend_, run_, lease_).status());
     GC_ASSIGN_OR_RETURN(const JobId id,
                         backend_.scheduler.Submit(std::move(job), shared_from_this(),
                                                   /*wait_for_memory=*/true));

@@ -38,9 +38,9 @@ class FakeWorker final : public WorkerPort {
     return running_;
   }
 
-  void Run(JobId id, absl::Time since) {
+  void Run(JobId id, absl::Time since, absl::Time launched = absl::InfiniteFuture()) {
     MutexLock lock(mutex_);
-    running_ = {.id = id, .since = since};
+    running_ = {.id = id, .since = since, .launched = launched};
   }
   std::vector<JobId> orders() const {
     MutexLock lock(mutex_);

@@ -14,6 +14,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "tests/support/http_client.h"
 
 extern char** environ;
 
@@ -61,11 +62,12 @@ std::string BinaryPath(const std::string& name) {
 
 std::string NewFolder() {
   std::string pattern = (std::filesystem::temp_directory_path() / "gridclock-test-XXXXXX").string();
-  return mkdtemp(pattern.data());
+  return mkdtemp(pattern.data()) != nullptr ? pattern : "";
 }
 
 absl::StatusOr<std::unique_ptr<ServerProcess>> ServerProcess::Start(Options options) {
   const std::string folder = NewFolder();
+  if (folder.empty()) return absl::ErrnoToStatus(errno, "a folder for the server");
   std::vector<std::string> arguments = {BinaryPath("gridclock-server"),
                                         "--listen=127.0.0.1:0",
                                         "--metrics-listen=127.0.0.1:0",
@@ -128,6 +130,12 @@ std::vector<pid_t> ServerProcess::Workers() const {
 
 std::string ServerProcess::Log() const {
   return ReadAll(folder_ + "/log");
+}
+
+std::string ServerProcess::Metrics() const {
+  int port = 0;
+  if (!absl::SimpleAtoi(metrics_address_.substr(metrics_address_.rfind(':') + 1), &port)) return "";
+  return BodyOf(Fetch(port, "/metrics"));
 }
 
 void ServerProcess::Signal(int signal) const {

@@ -36,6 +36,8 @@ class ServerProcess {
   // Children of the server that live now.
   std::vector<pid_t> Workers() const;
   std::string Log() const;
+  // The page of /metrics.
+  std::string Metrics() const;
 
   void Signal(int signal) const;
   // The exit code, or 128 + the signal that ended it; -1 if it still lives after `limit`.
@@ -52,7 +54,7 @@ class ServerProcess {
   std::string address_, metrics_address_;
 };
 
-// The programs that were built, and a folder for a test's own files.
+// The programs that were built, and a folder for a test's own files: "" if none can be made.
 std::string BinaryPath(const std::string& name);
 std::string NewFolder();
 

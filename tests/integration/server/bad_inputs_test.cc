@@ -13,6 +13,8 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/status.h"
@@ -25,6 +27,7 @@ namespace gridclock {
 namespace {
 
 using nlohmann::json;
+using ::testing::HasSubstr;
 
 constexpr char kFolder[] = GRIDCLOCK_SOURCE_DIR "/tests";
 
@@ -71,6 +74,21 @@ std::string CodeName(const absl::Status& status) {
   return absl::StatusCodeToString(status.code());
 }
 
+// Calls of any method that ended with the code, by the server's own count.
+int CountedCalls(const std::string& metrics, const std::string& code) {
+  int sum = 0;
+  for (const absl::string_view line : absl::StrSplit(metrics, '\n')) {
+    if (!absl::StartsWith(line, "gridclock_rpc_requests_total{") ||
+        !absl::StrContains(line, absl::StrCat("code=\"", code, "\"}"))) {
+      continue;
+    }
+    int count = 0;
+    EXPECT_TRUE(absl::SimpleAtoi(line.substr(line.rfind(' ') + 1), &count)) << line;
+    sum += count;
+  }
+  return sum;
+}
+
 TEST(BadInputs, EachRowIsAnsweredAndHurtsNobody) {
   ASSERT_OK_AND_ASSIGN(const auto server, ServerProcess::Start());
   const auto channel = Connect(server->address());
@@ -90,6 +108,33 @@ TEST(BadInputs, EachRowIsAnsweredAndHurtsNobody) {
     EXPECT_TRUE(GoodCall(channel).ok()) << GoodCall(channel);
   }
   EXPECT_EQ(server->Workers().size(), 1u);
+  // A fault of ours would be INTERNAL. What was counted shows that there was something to see.
+  const std::string metrics = server->Metrics();
+  EXPECT_GT(CountedCalls(metrics, "INVALID_ARGUMENT"), 0);
+  EXPECT_EQ(CountedCalls(metrics, "INTERNAL"), 0);
+  EXPECT_EQ(CountedCalls(metrics, "UNKNOWN"), 0);
+}
+
+TEST(BadInputs, WhatIsRefusedIsCountedOnce) {
+  ASSERT_OK_AND_ASSIGN(const auto server, ServerProcess::Start());
+  const auto channel = Connect(server->address());
+  const auto run = [&](const v1::RunRequest& request) {
+    return RawCall(channel, kRunMethod, {request.SerializeAsString()}).status.code();
+  };
+  EXPECT_EQ(run(InlineRequest("no_such_kernel", {1})), absl::StatusCode::kNotFound);
+  v1::StreamRunRequest stream;
+  *stream.mutable_header() = InlineRequest("no_such_kernel", {1});
+  EXPECT_EQ(RawCall(channel, kStreamRunMethod, {stream.SerializeAsString()}).status.code(),
+            absl::StatusCode::kNotFound);
+  v1::RunRequest named = InlineRequest("square", {1});
+  named.set_request_id("a");
+  EXPECT_EQ(run(named), absl::StatusCode::kOk);
+  named.mutable_inputs(0)->set_data("abcd");
+  EXPECT_EQ(run(named), absl::StatusCode::kInvalidArgument);
+  const std::string metrics = server->Metrics();
+  EXPECT_THAT(metrics, HasSubstr("gridclock_admission_rejected_total{reason=\"not_found\"} 2\n"));
+  EXPECT_THAT(metrics,
+              HasSubstr("gridclock_admission_rejected_total{reason=\"invalid_argument\"} 1\n"));
 }
 
 std::set<std::string> WantedIds() {

@@ -7,7 +7,9 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "gridclock/v1/system.pb.h"
 #include "tests/support/raw_call.h"
 #include "tests/support/server_process.h"
 #include "tests/support/status_matchers.h"
@@ -16,6 +18,7 @@ namespace gridclock {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr char kCheck[] = "/grpc.health.v1.Health/Check";
 constexpr char kWatch[] = "/grpc.health.v1.Health/Watch";
@@ -46,6 +49,14 @@ bool Lives(pid_t pid) {
   const std::string stat = text.str();
   const auto end = stat.rfind(") ");
   return end != std::string::npos && stat[end + 2] != 'Z';
+}
+
+v1::Device::State DeviceState(const std::shared_ptr<grpc::Channel>& channel) {
+  const RawResult result = RawCall(channel, "/gridclock.v1.SystemService/ListDevices", {""});
+  EXPECT_THAT(result.status, IsOk());
+  v1::ListDevicesResponse devices;
+  EXPECT_TRUE(devices.ParseFromString(result.messages.empty() ? "" : result.messages[0]));
+  return devices.devices_size() == 1 ? devices.devices(0).state() : v1::Device::STATE_UNSPECIFIED;
 }
 
 // A worker was asked to run, and has not answered.
@@ -84,6 +95,30 @@ TEST(Health, WatchersHearThatAWorkerDiedAndCameBack) {
   EXPECT_EQ(state, kServing);
   context.TryCancel();
   watch.Finish().IgnoreError();
+}
+
+TEST(Health, ADeviceIsBusyWhileItRunsACallAndReadyAgainBehindIt) {
+  ASSERT_OK_AND_ASSIGN(const auto server, ServerProcess::Start());
+  const auto channel = Connect(server->address());
+  EXPECT_EQ(DeviceState(channel), v1::Device::READY);
+  std::thread call(
+      [&] { EXPECT_THAT(RawCall(channel, kRunMethod, {Spin(absl::Seconds(3))}).status, IsOk()); });
+  EXPECT_TRUE(Eventually([&] { return DeviceState(channel) == v1::Device::BUSY; }));
+  EXPECT_THAT(server->Metrics(),
+              HasSubstr("gridclock_worker_state{device=\"cpu\",state=\"busy\"} 1\n"));
+  call.join();
+  EXPECT_EQ(DeviceState(channel), v1::Device::READY);
+}
+
+TEST(Health, MetricsShowTheConnectionsThatAreOpen) {
+  ASSERT_OK_AND_ASSIGN(const auto server, ServerProcess::Start());
+  auto channel = Connect(server->address());
+  EXPECT_THAT(GoodCall(channel), IsOk());
+  EXPECT_THAT(server->Metrics(), HasSubstr("gridclock_connections_open 1\n"));
+  EXPECT_THAT(server->Metrics(), HasSubstr("gridclock_log_dropped_total 0\n"));
+  channel.reset();
+  EXPECT_TRUE(Eventually(
+      [&] { return absl::StrContains(server->Metrics(), "gridclock_connections_open 0\n"); }));
 }
 
 TEST(Lifecycle, E14_WorkersDieWithAServerThatIsKilled) {
@@ -159,6 +194,23 @@ TEST(Lifecycle, AnIdleServerEndsWithinSeconds) {
   EXPECT_THAT(GoodCall(Connect(server->address())), IsOk());
   server->Signal(SIGTERM);
   EXPECT_EQ(server->Wait(absl::Seconds(10)), 0);
+}
+
+TEST(Lifecycle, AWorkerThatEndsWithItsServerIsNotReportedAsLost) {
+  ASSERT_OK_AND_ASSIGN(const auto server, ServerProcess::Start());
+  server->Signal(SIGTERM);
+  EXPECT_EQ(server->Wait(absl::Seconds(10)), 0);
+  EXPECT_THAT(server->Log(), HasSubstr(" I worker_stopped device=\"cpu\""));
+  EXPECT_THAT(server->Log(), Not(HasSubstr("worker_lost")));
+}
+
+TEST(Lifecycle, AWorkerThatDiesUnaskedIsReportedAsLost) {
+  ASSERT_OK_AND_ASSIGN(const auto server, ServerProcess::Start());
+  kill(server->Workers().at(0), SIGKILL);
+  EXPECT_TRUE(Eventually([&] {
+    return server->Log().find(" W worker_lost device=\"cpu\" reason=\"signal\"") !=
+           std::string::npos;
+  }));
 }
 
 }  // namespace

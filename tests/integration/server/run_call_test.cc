@@ -36,6 +36,7 @@ std::string Square(const std::vector<float>& x, const std::string& request_id) {
 
 class RunCall : public ::testing::Test {
  protected:
+  // Behind ASSERT_NO_FATAL_FAILURE: a test without a server cannot go on.
   void StartServer(ServerProcess::Options options = ServerProcess::Options()) {
     ASSERT_OK_AND_ASSIGN(server_, ServerProcess::Start(std::move(options)));
     channel_ = Connect(server_->address());
@@ -45,7 +46,7 @@ class RunCall : public ::testing::Test {
 };
 
 TEST_F(RunCall, D19_TheSameIdGetsTheSameAnswer) {
-  StartServer();
+  ASSERT_NO_FATAL_FAILURE(StartServer());
   const RawResult first = RawCall(channel_, kRunMethod, {Square({1, 2}, "a")});
   const RawResult again = RawCall(channel_, kRunMethod, {Square({1, 2}, "a")});
   EXPECT_THAT(first.status, IsOk());
@@ -53,14 +54,14 @@ TEST_F(RunCall, D19_TheSameIdGetsTheSameAnswer) {
 }
 
 TEST_F(RunCall, D19_TheSameIdForAnotherRequestIsRefused) {
-  StartServer();
+  ASSERT_NO_FATAL_FAILURE(StartServer());
   EXPECT_THAT(RawCall(channel_, kRunMethod, {Square({1, 2}, "a")}).status, IsOk());
   EXPECT_THAT(RawCall(channel_, kRunMethod, {Square({1, 3}, "a")}).status,
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("request_id")));
 }
 
 TEST_F(RunCall, D19_AnIdThatRunsIsInProgress) {
-  StartServer();
+  ASSERT_NO_FATAL_FAILURE(StartServer());
   v1::StreamRunRequest header;
   ASSERT_TRUE(header.mutable_header()->ParseFromString(Spin(absl::Seconds(1), "a")));
   grpc::ClientContext context;
@@ -78,7 +79,7 @@ TEST_F(RunCall, D19_AnIdThatRunsIsInProgress) {
 }
 
 TEST_F(RunCall, D19_AnIdWhoseOutputsWereStreamedIsDone) {
-  StartServer();
+  ASSERT_NO_FATAL_FAILURE(StartServer());
   v1::StreamRunRequest request;
   ASSERT_TRUE(request.mutable_header()->ParseFromString(Square({1, 2}, "a")));
   EXPECT_THAT(RawCall(channel_, kStreamRunMethod, {request.SerializeAsString()}).status, IsOk());
@@ -113,7 +114,7 @@ TEST_F(RunCall, D19_AnIdMayBeUsedAgainAsSoonAsItsCallFailed) {
 }
 
 TEST_F(RunCall, ADeadlineEndsARunningKernel) {
-  StartServer();
+  ASSERT_NO_FATAL_FAILURE(StartServer());
   grpc::ClientContext context;
   context.set_deadline(std::chrono::system_clock::now() + milliseconds(300));
   EXPECT_EQ(RawCall(channel_, kRunMethod, {Spin(absl::Minutes(5))}, context).status.code(),
@@ -122,7 +123,7 @@ TEST_F(RunCall, ADeadlineEndsARunningKernel) {
 }
 
 TEST_F(RunCall, AKernelThatOverrunsItsLimitIsSaidToHave) {
-  StartServer();
+  ASSERT_NO_FATAL_FAILURE(StartServer());
   v1::RunRequest request;
   ASSERT_TRUE(request.ParseFromString(Spin(absl::Minutes(5))));
   request.set_kernel_time_limit_seconds(0.2);
@@ -131,8 +132,20 @@ TEST_F(RunCall, AKernelThatOverrunsItsLimitIsSaidToHave) {
   EXPECT_THAT(result.status, ReasonIs("KERNEL_TIME_LIMIT"));
 }
 
+TEST_F(RunCall, ALimitOfAMeasuredKernelDoesNotWaitForItsBudget) {
+  ASSERT_NO_FATAL_FAILURE(StartServer());
+  v1::RunRequest request;
+  ASSERT_TRUE(request.ParseFromString(Spin(absl::Minutes(5))));
+  request.set_kernel_time_limit_seconds(0.2);
+  request.mutable_measure()->set_budget_seconds(50);
+  const absl::Time start = absl::Now();
+  const RawResult result = RawCall(channel_, kRunMethod, {request.SerializeAsString()});
+  EXPECT_LT(absl::Now() - start, absl::Seconds(25));
+  EXPECT_THAT(result.status, ReasonIs("KERNEL_TIME_LIMIT"));
+}
+
 TEST_F(RunCall, CancellingLeavesTheServerWell) {
-  StartServer();
+  ASSERT_NO_FATAL_FAILURE(StartServer());
   grpc::ClientContext context;
   std::thread cancel([&] {
     absl::SleepFor(absl::Milliseconds(100));
@@ -145,7 +158,8 @@ TEST_F(RunCall, CancellingLeavesTheServerWell) {
 }
 
 TEST_F(RunCall, WithoutADeadlineTheCallIsToldWhatBoundsIt) {
-  StartServer({.flags = {"--limit-queue-seconds=7", "--limit-kernel-seconds=5"}});
+  ASSERT_NO_FATAL_FAILURE(
+      StartServer({.flags = {"--limit-queue-seconds=7", "--limit-kernel-seconds=5"}}));
   grpc::ClientContext context;
   EXPECT_THAT(RawCall(channel_, kRunMethod, {Square({1}, "")}, context).status, IsOk());
   const auto& metadata = context.GetServerInitialMetadata();
@@ -158,7 +172,7 @@ TEST_F(RunCall, WithoutADeadlineTheCallIsToldWhatBoundsIt) {
 }
 
 TEST_F(RunCall, AFullQueueSaysWhenToTryAgain) {
-  StartServer({.flags = {"--limit-queue=1"}});
+  ASSERT_NO_FATAL_FAILURE(StartServer({.flags = {"--limit-queue=1"}}));
   std::atomic<int> ok{0}, full{0};
   std::vector<std::thread> callers;
   for (int i = 0; i < 30; ++i) {
@@ -176,7 +190,7 @@ TEST_F(RunCall, AFullQueueSaysWhenToTryAgain) {
 }
 
 TEST_F(RunCall, B12_CompressedMessagesAreRefusedBeforeTheyAreUnpacked) {
-  StartServer();
+  ASSERT_NO_FATAL_FAILURE(StartServer());
   grpc::ClientContext context;
   context.set_compression_algorithm(GRPC_COMPRESS_GZIP);
   const RawResult result = RawCall(channel_, kRunMethod, {std::string(4 << 20, '\0')}, context);
@@ -193,7 +207,7 @@ absl::Status CallWithMetadata(const std::shared_ptr<grpc::Channel>& channel, std
 // gRPC 1.51 answers RESOURCE_EXHAUSTED and closes the connection behind it, so that the client may
 // hear of the one or of the other. Other connections do not notice.
 TEST_F(RunCall, B14_MetadataBeyondItsLimitIsRefused) {
-  StartServer();
+  ASSERT_NO_FATAL_FAILURE(StartServer());
   EXPECT_THAT(GoodCall(channel_), IsOk());
   for (const std::size_t size : {9000u, 70000u}) {
     EXPECT_THAT(CallWithMetadata(Connect(server_->address()), size).code(),
@@ -255,7 +269,7 @@ bool StreamEnds(int fd) {
 }
 
 TEST_F(RunCall, B13_AnEncodingThatNobodyKnowsHurtsNobody) {
-  StartServer();
+  ASSERT_NO_FATAL_FAILURE(StartServer());
   const int fd = ConnectTcp(server_->address());
   const timeval limit = {10, 0};
   setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));

@@ -57,6 +57,15 @@ TEST(DecodeRunRequest, FindsTheDataWhateverThePiecesAre) {
   }
 }
 
+TEST(DecodeRunRequest, OfManyBadAttributesTheFirstByNameIsNamed) {
+  v1::RunRequest request = Request();
+  for (char name = 'z'; name >= 'c'; --name) {
+    (*request.mutable_attributes())[std::string(1, name)];  // Without a value.
+  }
+  EXPECT_THAT(Decode(request.SerializeAsString()),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("attributes['c']")));
+}
+
 TEST(DecodeRunRequest, TheOrderOfFieldsIsFree) {
   // data (15) before name (1) in the input, inputs (11) before kernel (1).
   const std::string input = std::string("\x7a\x02xy\x0a\x01q\x12\x04\x08\x02\x10\x02", 13);

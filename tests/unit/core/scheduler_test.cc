@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "server/core/device_states.h"
 #include "tests/support/fake_clock.h"
 #include "tests/support/fake_worker.h"
 #include "tests/support/status_matchers.h"
@@ -265,6 +266,77 @@ TEST_F(SchedulerTest, E6_AnEndlessKernelIsKilledAQuarterSecondAfterItsLimit) {
                           {.reason = "time_limit", .signal = 0, .running = call.id, .detail = ""});
   EXPECT_THAT(call.listener->status(), StatusIs(Code::kDeadlineExceeded, HasSubstr("1 s")));
   EXPECT_THAT(call.listener->status(), ReasonIs("KERNEL_TIME_LIMIT"));
+}
+
+// A measured and verified order may take longer than one launch; none of its launches may.
+TEST_F(SchedulerTest, E6_AnEndlessLaunchOfAMeasurementIsKilledAtTheLimitOfALaunch) {
+  const auto worker = Ready();
+  Job job = MakeLarge();
+  job.verify = true;
+  job.kernel_time_limit = absl::Seconds(1);
+  const Call call = SubmitReady(std::move(job));
+  const absl::Time began = clock_.Now();
+  for (int launch = 0; launch < 3; ++launch) {
+    worker->Run(call.id, began, clock_.Now());
+    clock_.Advance(absl::Milliseconds(900));
+    scheduler_.Tick();
+  }
+  worker->Run(call.id, began);  // Between two launches.
+  clock_.Advance(absl::Milliseconds(400));
+  scheduler_.Tick();
+  worker->Run(call.id, began, clock_.Now());
+  clock_.Advance(absl::Milliseconds(1249));
+  scheduler_.Tick();
+  EXPECT_THAT(worker->kills(), IsEmpty());
+  clock_.Advance(absl::Milliseconds(1));
+  scheduler_.Tick();
+  EXPECT_THAT(worker->kills(), ElementsAre("time_limit"));
+}
+
+// What the worker says of itself neither gives it more time nor takes its job's time away.
+TEST_F(SchedulerTest, NoTimeThatAWorkerSaysMovesTheEndOfItsOrder) {
+  const absl::Time times[] = {absl::InfinitePast(),
+                              absl::UnixEpoch() + absl::Nanoseconds(std::int64_t{-1} << 63),
+                              absl::UnixEpoch(),
+                              clock_.Now() + absl::Seconds(100),
+                              absl::UnixEpoch() + absl::Nanoseconds(~(std::int64_t{-1} << 63)),
+                              absl::InfiniteFuture()};
+  std::uint64_t generation = 0;
+  for (const absl::Time since : times) {
+    for (const absl::Time launched : times) {
+      const auto worker = Ready(++generation);
+      Job job = MakeJob();
+      job.kernel_time_limit = absl::Seconds(1);
+      const Call call = SubmitReady(std::move(job));
+      worker->Run(call.id, since, launched);
+      scheduler_.Tick();
+      clock_.Advance(absl::Milliseconds(1249));
+      scheduler_.Tick();
+      EXPECT_THAT(worker->kills(), IsEmpty()) << since << ", " << launched;
+      clock_.Advance(absl::Milliseconds(1));
+      scheduler_.Tick();
+      EXPECT_THAT(worker->kills(), ElementsAre("time_limit")) << since << ", " << launched;
+      scheduler_.OnWorkerLost(
+          "cpu", generation,
+          {.reason = "time_limit", .signal = 0, .running = call.id, .detail = ""});
+    }
+  }
+}
+
+TEST_F(SchedulerTest, ADeviceIsBusyWhileItsWorkerHoldsOrders) {
+  KernelTable table({"cpu"});
+  table.SetState("cpu", WorkerState::kReady);
+  const auto state = [&] { return DevicesNow(table, scheduler_).at(0).state; };
+  Ready();
+  const Call call = Submit(MakeJob());
+  EXPECT_EQ(state(), WorkerState::kReady);
+  scheduler_.Start(call.id);
+  EXPECT_EQ(state(), WorkerState::kBusy);
+  table.SetState("cpu", WorkerState::kDead);
+  EXPECT_EQ(state(), WorkerState::kDead);
+  table.SetState("cpu", WorkerState::kReady);
+  Done(call.id);
+  EXPECT_EQ(state(), WorkerState::kReady);
 }
 
 TEST_F(SchedulerTest, ARunPastTheCallsDeadlineIsToldToStopAndThenKilled) {

@@ -8,8 +8,8 @@
 #include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
+#include "tests/support/http_client.h"
 #include "tests/support/status_matchers.h"
-#include "tests/unit/metrics/http_client.h"
 
 namespace gridclock {
 namespace {

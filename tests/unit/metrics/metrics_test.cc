@@ -7,8 +7,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/metrics/catalogue.h"
+#include "tests/support/http_client.h"
 #include "tests/support/status_matchers.h"
-#include "tests/unit/metrics/http_client.h"
 
 namespace gridclock {
 namespace {
@@ -36,6 +36,7 @@ Sources FullSources() {
     return std::map<std::string, Scheduler::Usage>{{"cpu", {.queued = 3, .running = 2}}};
   };
   sources.limit_usage = [] { return std::map<std::string, double>{{"queue", 3}}; };
+  sources.open_connections = [] { return 4; };
   sources.limits.queue = 256;
   sources.dropped_log_lines = [] { return 5; };
   sources.protobuf_complaints = [] { return 6; };
@@ -72,6 +73,7 @@ TEST(MetricsTest, ShowsWhatTheServerSays) {
   EXPECT_THAT(text, HasSubstr("gridclock_jobs_running{device=\"cpu\"} 2\n"));
   EXPECT_THAT(text, HasSubstr("gridclock_limit{name=\"queue\"} 256\n"));
   EXPECT_THAT(text, HasSubstr("gridclock_usage{name=\"queue\"} 3\n"));
+  EXPECT_THAT(text, HasSubstr("gridclock_connections_open 4\n"));
   EXPECT_THAT(text, HasSubstr("gridclock_log_dropped_total 5\n"));
   EXPECT_THAT(text, HasSubstr("gridclock_protobuf_complaints_total 6\n"));
 }

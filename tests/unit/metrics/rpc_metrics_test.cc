@@ -52,12 +52,10 @@ TEST_F(RpcMetricsTest, ACodeThatGrpcDoesNotKnowIsUnknown) {
   EXPECT_THAT(Text(), HasSubstr("KernelService/Run\",code=\"UNKNOWN\"} 1\n"));
 }
 
-TEST_F(RpcMetricsTest, ARejectedConnectionIsNotOpen) {
+TEST_F(RpcMetricsTest, ConnectionsAreCountedByWhatBecameOfThem) {
   metrics_.OnConnection(ConnectionEvent::kAccepted);
   metrics_.OnConnection(ConnectionEvent::kAccepted);
   metrics_.OnConnection(ConnectionEvent::kRejectedPeer);
-  metrics_.OnConnection(ConnectionEvent::kClosed);
-  EXPECT_THAT(Text(), HasSubstr("gridclock_connections_open 1\n"));
   EXPECT_THAT(Text(), HasSubstr("gridclock_connections_total{result=\"accepted\"} 2\n"));
   EXPECT_THAT(Text(), HasSubstr("gridclock_connections_total{result=\"rejected_peer\"} 1\n"));
   EXPECT_THAT(Text(), HasSubstr("gridclock_connections_total{result=\"rejected_total\"} 0\n"));

@@ -1,8 +1,13 @@
 #include "server/rpc/acceptor.h"
 
+#include <future>
+
+#include <arpa/inet.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
 #include <sys/socket.h>
 
+#include "tests/support/http_client.h"
 #include "tests/support/status_matchers.h"
 
 namespace gridclock {
@@ -10,6 +15,12 @@ namespace {
 
 using Verdict = ConnectionTable::Verdict;
 using ::testing::HasSubstr;
+
+class QuietRpcs final : public RpcObserver {
+ public:
+  void OnRpcStarted(RpcMethod) override {}
+  void OnRpcFinished(RpcMethod, absl::StatusCode, absl::Duration) override {}
+};
 
 UniqueFd Socket() {
   return UniqueFd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -36,15 +47,32 @@ TEST(ConnectionTable, WhatWasClosedCountsNoLonger) {
   EXPECT_EQ(table.size(), 1u);
 }
 
-TEST(ConnectionTable, SweepTellsHowManyWereClosed) {
+TEST(ConnectionTable, SweepForgetsWhatWasClosed) {
   ConnectionTable table(4, 4);
   UniqueFd a = Socket(), b = Socket();
   table.Take(a.get(), "1");
   table.Take(b.get(), "1");
   a.reset();
-  EXPECT_EQ(table.Sweep(), 1u);
-  EXPECT_EQ(table.Sweep(), 0u);
+  EXPECT_EQ(table.size(), 2u);
+  table.Sweep();
   EXPECT_EQ(table.size(), 1u);
+  EXPECT_EQ(table.busiest_peer(), 1u);
+}
+
+TEST(Acceptor, AClosedConnectionIsNotOpenAtOnce) {
+  const MonotonicClock clock;
+  QuietRpcs observer;
+  ASSERT_OK_AND_ASSIGN(const auto acceptor,
+                       Acceptor::Create({.address = "127.0.0.1:0"}, clock, observer));
+  std::promise<UniqueFd> taken;
+  acceptor->Start([&](UniqueFd fd) { taken.set_value(std::move(fd)); });
+  const UniqueFd client = Connect(acceptor->port());
+  UniqueFd server = taken.get_future().get();
+  EXPECT_EQ(acceptor->usage().connections, 1u);
+  EXPECT_EQ(acceptor->usage().busiest_peer, 1u);
+  server.reset();
+  EXPECT_EQ(acceptor->usage().connections, 0u);
+  EXPECT_EQ(acceptor->usage().busiest_peer, 0u);
 }
 
 TEST(IsLoopback, TellsOwnAddressesFromOthers) {
@@ -54,6 +82,29 @@ TEST(IsLoopback, TellsOwnAddressesFromOthers) {
   for (const char* open : {"0.0.0.0:0", "[::]:8470", "10.1.2.3:1"}) {
     EXPECT_FALSE(IsLoopback(open).value()) << open;
   }
+}
+
+sockaddr_storage Address(const char* ip) {
+  sockaddr_storage address{};
+  auto& v4 = reinterpret_cast<sockaddr_in&>(address);
+  auto& v6 = reinterpret_cast<sockaddr_in6&>(address);
+  if (inet_pton(AF_INET, ip, &v4.sin_addr) == 1) {
+    v4.sin_family = AF_INET;
+  } else {
+    EXPECT_EQ(inet_pton(AF_INET6, ip, &v6.sin6_addr), 1) << ip;
+    v6.sin6_family = AF_INET6;
+  }
+  return address;
+}
+
+TEST(AreLoopback, ANameThatAlsoStandsForAPublicAddressIsPublic) {
+  const sockaddr_storage own4 = Address("127.0.0.1"), own6 = Address("::1");
+  const sockaddr_storage open4 = Address("10.1.2.3"), open6 = Address("fe80::1");
+  EXPECT_TRUE(AreLoopback(std::vector{own6, own4}));
+  EXPECT_FALSE(AreLoopback(std::vector{own4, open4}));
+  EXPECT_FALSE(AreLoopback(std::vector{open4, own4}));
+  EXPECT_FALSE(AreLoopback(std::vector{own4, own6, open6}));
+  EXPECT_FALSE(AreLoopback({}));
 }
 
 TEST(IsLoopback, SaysWhatAnAddressLooksLike) {

@@ -185,6 +185,32 @@ TEST_F(MeasureTest, TheKernelTimeLimitCountsAllLaunchesWarmUpIncluded) {
   EXPECT_THAT(m.timing.samples_ns, SizeIs(4));
 }
 
+TEST_F(MeasureTest, EachLaunchSaysSinceWhenItRunsUntilItEnds) {
+  std::atomic<std::int64_t> since_ns{0};
+  const LaunchWatch watch{.clock = clock_, .since_ns = since_ns};
+  std::vector<std::int64_t> during, between;
+  const auto launch = [&] {
+    during.push_back(since_ns - absl::ToUnixNanos(clock_.Now()));
+    return launch_;
+  };
+  const auto prepare = [&] {
+    between.push_back(since_ns);
+    return absl::OkStatus();
+  };
+  const Target target = {.launch = launch, .prepare = prepare, .watch = &watch};
+  EXPECT_THAT(LaunchOnce(device_, target), IsOk());
+  EXPECT_THAT(Measure(device_, {.schedule = Schedule{.active = 3}}, target,
+                      {.clock = clock_,
+                       .cancelled = [] { return false; },
+                       .on_samples = [](std::int64_t, std::span<const double>, bool) {}}),
+              IsOk());
+  launch_ = absl::InternalError("broken");
+  EXPECT_THAT(LaunchOnce(device_, target), StatusIs(absl::StatusCode::kInternal, "broken"));
+  EXPECT_THAT(during, ElementsAre(0, 0, 0, 0, 0));
+  EXPECT_THAT(between, ElementsAre(0, 0, 0, 0, 0));
+  EXPECT_EQ(since_ns, 0);
+}
+
 TEST_F(MeasureTest, PreparesBeforeEveryLaunch) {
   ASSERT_OK_AND_ASSIGN(const Measurement m, Go({.l2 = L2State::kColdClean, .schedule = {}}));
 

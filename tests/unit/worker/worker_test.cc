@@ -336,12 +336,18 @@ TEST(Worker, MarksWhatItRuns) {
   WorkerProcess worker;
   const WorkerHello hello = worker.Hello();
   EXPECT_EQ(worker.page().running, 0u);
+  EXPECT_EQ(worker.page().kernel_since_ns, 0);
+
+  worker.Order(Fitted(Spin(8, 1000), hello));
+  EXPECT_TRUE(worker.Next().has_done());
+  EXPECT_EQ(worker.page().kernel_since_ns, 0);
 
   worker.Order(Fitted(Fault(9, "segfault"), hello));
   EXPECT_EQ(worker.Bytes(), std::nullopt);
 
   EXPECT_EQ(worker.page().running, 9u);
   EXPECT_GT(worker.page().since_ns, 0);
+  EXPECT_GE(worker.page().kernel_since_ns, worker.page().since_ns);
   EXPECT_TRUE(WIFSIGNALED(worker.Wait()));
 }
 

@@ -1,6 +1,6 @@
 // Just enough HTTP to ask our own listener.
-#ifndef GRIDCLOCK_TESTS_UNIT_METRICS_HTTP_CLIENT_H_
-#define GRIDCLOCK_TESTS_UNIT_METRICS_HTTP_CLIENT_H_
+#ifndef GRIDCLOCK_TESTS_SUPPORT_HTTP_CLIENT_H_
+#define GRIDCLOCK_TESTS_SUPPORT_HTTP_CLIENT_H_
 
 #include <string>
 
@@ -43,4 +43,4 @@ inline std::string BodyOf(const std::string& answer) {
 
 }  // namespace gridclock
 
-#endif  // GRIDCLOCK_TESTS_UNIT_METRICS_HTTP_CLIENT_H_
+#endif  // GRIDCLOCK_TESTS_SUPPORT_HTTP_CLIENT_H_
