@@ -93,7 +93,7 @@ CpuDevice::CpuDevice(const HostFacts& host, int threads, const Options& options)
       threads_(threads),
       memory_({.limit = host.memory_bytes}),
       flush_plan_(PlanFlush(host_)),
-      counts_(ReadHostCounts()) {
+      counts_(ReadHostCounts(host_.mask)) {
   if (options.calibration) {
     calibration_ = *options.calibration;
   } else if (options.calibrate) {
@@ -200,7 +200,7 @@ absl::Status CpuDevice::PrepareCache(L2State state) {
 }
 
 Conditions CpuDevice::Observe() {
-  const HostCounts now = ReadHostCounts();
+  const HostCounts now = ReadHostCounts(host_.mask);
   const Conditions conditions = Compare(counts_, now);
   counts_ = now;
   return conditions;
