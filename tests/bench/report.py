@@ -2,11 +2,17 @@
 """Writes docs/benchmarks.md from the measurements in tests/bench/results/.
 
 usage: report.py [--check]    --check: fail where the page is not what the measurements say
+
+Measurements of too few rounds are refused, and the page names every group of goals that has no
+measurement: so it cannot pass for a page of figures that it does not hold.
 """
 import json
 import pathlib
 import statistics
 import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+from bench import GROUPS, LEAST_ROUNDS  # noqa: E402: beside this file.
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs/benchmarks.md"
@@ -64,19 +70,37 @@ def section(data):
     return "\n".join(lines) + "\n"
 
 
+def unmeasured(measured):
+    missing = [group for group in GROUPS if not any(group in data["groups"] for data in measured)]
+    if not missing:
+        return []
+    return [f"## Not measured\n\nThere are no figures yet of these groups of goals: {', '.join(missing)}.\n"]
+
+
 def page():
-    measured = [json.loads(path.read_text()) for path in sorted(RESULTS.glob("*.json"))]
+    """Raises ValueError where a measurement does not count."""
+    measured = []
+    for path in sorted(RESULTS.glob("*.json")):
+        data = json.loads(path.read_text())
+        if data["rounds"] < LEAST_ROUNDS:
+            raise ValueError(f"{path.name}: want at least {LEAST_ROUNDS} rounds, it has {data['rounds']}: measure again")
+        measured.append(data)
     measured.sort(key=lambda data: data["date"], reverse=True)
-    return "\n".join([HEAD, *map(section, measured)])
+    return "\n".join([HEAD, *unmeasured(measured), *map(section, measured)])
 
 
 def main():
+    try:
+        wanted = page()
+    except ValueError as error:
+        print(error)
+        return 1
     if "--check" in sys.argv[1:]:
-        same = PAGE.exists() and PAGE.read_text() == page()
+        same = PAGE.exists() and PAGE.read_text() == wanted
         print("docs/benchmarks.md is what the measurements say" if same else
               "docs/benchmarks.md is not what the measurements say: run tests/bench/report.py")
         return 0 if same else 1
-    PAGE.write_text(page())
+    PAGE.write_text(wanted)
     return 0
 
 

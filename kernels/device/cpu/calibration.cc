@@ -4,9 +4,10 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
-#include <limits>
 #include <memory>
+#include <optional>
 
+#include <sys/mman.h>
 #include <time.h>
 
 #include "absl/strings/numbers.h"
@@ -20,6 +21,9 @@ namespace {
 
 constexpr std::uint64_t kFloat = sizeof(float);
 constexpr double kMargin = 1.1;
+constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
+// What a thread moves between two looks at the clock: so much that dispatch does not count.
+constexpr std::uint64_t kPassBytes = 8 * kMiB;
 
 double Now() {
   timespec now{};
@@ -32,22 +36,28 @@ struct Free {
 };
 using Floats = std::unique_ptr<float, Free>;
 
+// Null if the system has not got so much.
 Floats MakeFloats(std::uint64_t bytes) {
-  return Floats(static_cast<float*>(std::aligned_alloc(4096, bytes)));
+  constexpr std::uint64_t kHugePage = 2 * kMiB;
+  const std::uint64_t size = (bytes + kHugePage - 1) / kHugePage * kHugePage;
+  Floats floats(static_cast<float*>(std::aligned_alloc(kHugePage, size)));
+  // Advice: without it faulting the pages in takes longer than measuring.
+  if (floats != nullptr) madvise(floats.get(), size, MADV_HUGEPAGE);
+  return floats;
 }
 
-// One thread's share of the buffers.
+// One thread's share of a set. A copy goes from its first half to its second, so that every loop
+// touches all of it.
 struct Share {
-  const float* from;
-  float* to;
+  float* data;
   std::int64_t n;
+  std::int64_t half() const { return n / 2; }
 };
 
-// Bytes per second of `repeats` passes over all shares; `loop` moves `moved` bytes for each byte
-// of n. Every thread repeats alone, so that its share stays in its own caches.
+// Bytes per second of `repeats` passes over all shares. Every thread repeats alone, so that its
+// share stays in its own caches.
 template <typename Loop>
-double RateOf(Threads& threads, const std::vector<Share>& shares, int repeats, int moved,
-              Loop loop) {
+double RateOf(Threads& threads, const std::vector<Share>& shares, int repeats, Loop loop) {
   const auto count = static_cast<std::int64_t>(shares.size());
   const double start = Now();
   threads.ParallelFor(count, 1, [&](std::int64_t begin, std::int64_t end) {
@@ -56,39 +66,92 @@ double RateOf(Threads& threads, const std::vector<Share>& shares, int repeats, i
     }
   });
   const double seconds = std::max(Now() - start, 1e-9);
-  return static_cast<double>(count * shares[0].n * static_cast<std::int64_t>(kFloat)) * repeats *
-         moved / seconds;
+  return static_cast<double>(count * shares[0].n * static_cast<std::int64_t>(kFloat)) * repeats /
+         seconds;
+}
+
+// The best rate over windows that are gone through one after the other. A window is short enough to
+// pass undisturbed on a busy machine, and is met again only after all the rest of the set.
+template <typename Loop>
+double BestWindow(Threads& threads, const std::vector<Share>& shares, int repeats, Loop loop) {
+  const std::int64_t window = std::min<std::int64_t>(shares[0].n, kPassBytes / kFloat);
+  double best = 0;
+  for (std::int64_t begin = 0; begin + window <= shares[0].n; begin += window) {
+    std::vector<Share> part;
+    for (const Share& share : shares) part.push_back({share.data + begin, window});
+    best = std::max(best, RateOf(threads, part, repeats, loop));
+  }
+  return best;
 }
 
 // The best of read, copy and streaming copy within `seconds`, at least once each.
 double BestRate(Threads& threads, const std::vector<Share>& shares, double seconds) {
-  constexpr double kPassBytes = 8 << 20;  // So much per thread that dispatch does not count.
-  const auto share_bytes = static_cast<double>(shares[0].n) * kFloat;
-  const int repeats = std::max(1, static_cast<int>(kPassBytes / share_bytes));
+  const auto share_bytes = static_cast<std::uint64_t>(shares[0].n) * kFloat;
+  const int repeats = static_cast<int>(std::max<std::uint64_t>(1, kPassBytes / share_bytes));
   volatile float sink = 0;
+  const auto read = [&](const Share& s) { sink = ReadLoop(s.data, s.n); };
+  const auto copy = [](const Share& s) { CopyLoop(s.data, s.data + s.half(), s.half()); };
+  const auto stream = [](const Share& s) { StreamLoop(s.data, s.data + s.half(), s.half()); };
   double best = 0;
   const double end = Now() + seconds;
   do {
-    best = std::max(best, RateOf(threads, shares, repeats, 1,
-                                 [&](const Share& s) { sink = ReadLoop(s.from, s.n); }));
-    best = std::max(best, RateOf(threads, shares, repeats, 2,
-                                 [](const Share& s) { CopyLoop(s.from, s.to, s.n); }));
-    if (repeats > 1) continue;
-    best = std::max(best, RateOf(threads, shares, repeats, 2,
-                                 [](const Share& s) { StreamLoop(s.from, s.to, s.n); }));
+    best = std::max(best, BestWindow(threads, shares, repeats, read));
+    best = std::max(best, BestWindow(threads, shares, repeats, copy));
+    if (repeats == 1) best = std::max(best, BestWindow(threads, shares, repeats, stream));
   } while (Now() < end);
   return best;
 }
 
-// Shares of `bytes` from and as many to, per thread, beside each other.
-std::vector<Share> MakeShares(float* buffer, std::uint64_t bytes, int threads) {
-  const auto n = static_cast<std::int64_t>(bytes / kFloat);
+// A set of about `bytes`, a share for each thread, measured for `seconds`; nothing if the system
+// has not got the memory.
+std::optional<LevelRate> MeasureLevel(const char* name, std::uint64_t bytes, std::uint64_t fits,
+                                      double seconds, Threads& threads) {
+  constexpr std::uint64_t kLoopMultiple = 2048;  // Of the bytes that the loops take, twice.
+  const auto count = static_cast<std::uint64_t>(threads.count());
+  const std::uint64_t share =
+      std::max<std::uint64_t>(1, bytes / count / kLoopMultiple) * kLoopMultiple;
+  const Floats buffer = MakeFloats(share * count);
+  if (buffer == nullptr) return std::nullopt;
+  const auto n = static_cast<std::int64_t>(share / kFloat);
   std::vector<Share> shares;
-  for (int t = 0; t < threads; ++t) {
-    float* base = buffer + 2 * n * t;
-    shares.push_back({.from = base, .to = base + n, .n = n});
+  for (int t = 0; t < threads.count(); ++t) shares.push_back({buffer.get() + n * t, n});
+  // Faults the pages in, by the thread that uses them.
+  RateOf(threads, shares, 1, [&](const Share& s) { std::memset(s.data, 0, share); });
+  return LevelRate{name, fits, share * count, BestRate(threads, shares, seconds)};
+}
+
+// Memory on the largest set that the system gives.
+std::optional<LevelRate> MeasureMemory(const HostFacts& host, Threads& threads) {
+  constexpr double kSeconds = 0.04;
+  const std::uint64_t least = 2 * SpannedLlcBytes(host);
+  for (std::uint64_t set = MemorySetBytes(host, threads.count()); set != 0 && set >= least;
+       set /= 2) {
+    auto level = MeasureLevel("memory", set, kEverything, kSeconds, threads);
+    if (level) return level;
   }
-  return shares;
+  return std::nullopt;
+}
+
+// The caches, from the smallest.
+std::vector<LevelRate> MeasureCaches(const HostFacts& host, Threads& threads) {
+  constexpr std::uint64_t kLeastL1 = std::uint64_t{8} << 10;
+  const auto count = static_cast<std::uint64_t>(threads.count());
+  const std::uint64_t all_llc = SpannedLlcBytes(host);
+  std::vector<LevelRate> levels;
+  const auto add = [&](const char* name, std::uint64_t set, std::uint64_t fits, double seconds) {
+    if (auto level = MeasureLevel(name, set, fits, seconds, threads)) levels.push_back(*level);
+  };
+  if (host.l1_bytes >= kLeastL1) add("L1", host.l1_bytes / 2 * count, host.l1_bytes * count, 0.008);
+  if (host.l2_bytes > host.l1_bytes) {
+    add("L2", host.l2_bytes / 2 * count, host.l2_bytes * count, 0.012);
+  }
+  if (!host.untold.empty()) {
+    // Unknown caches are taken for as fast as the first level and as large as such caches are.
+    add("caches of unknown size", kLeastL1 * count, all_llc, 0.008);
+  } else if (host.llc_bytes > host.l2_bytes) {
+    add("the last cache", all_llc / 4, all_llc, 0.015);
+  }
+  return levels;
 }
 
 double BestFlops(Threads& threads, double seconds) {
@@ -113,42 +176,28 @@ double BestFlops(Threads& threads, double seconds) {
 
 }  // namespace
 
+std::uint64_t MemorySetBytes(const HostFacts& host, int threads) {
+  const std::uint64_t caches = SpannedLlcBytes(host);
+  const std::uint64_t wanted = std::max(4 * caches, 8 * kMiB * static_cast<std::uint64_t>(threads));
+  const std::uint64_t set =
+      host.memory_bytes == 0 ? wanted : std::min(wanted, host.memory_bytes / 4);
+  return set >= 2 * caches ? set : 0;
+}
+
+double MemoryBandwidth(const Calibration& calibration) {
+  if (calibration.levels.empty() || calibration.levels.back().fits != kEverything) return 0;
+  return calibration.levels.back().bytes_per_second;
+}
+
 Calibration Calibrate(const HostFacts& host, Threads& threads) {
-  constexpr std::uint64_t kLoopMultiple = 1024;
-  constexpr std::uint64_t kMemoryShare = std::uint64_t{8} << 20;
-  const auto count = static_cast<std::uint64_t>(threads.count());
-  // Each thread's memory set is larger than its part of the last level, within reason.
-  const std::uint64_t memory_share =
-      std::clamp<std::uint64_t>(host.llc_bytes / count, kMemoryShare, 4 * kMemoryShare);
-  const Floats buffer = MakeFloats(2 * memory_share * count);
   Calibration result;
-  if (buffer == nullptr) return result;
-  const auto add = [&](const char* name, std::uint64_t share, std::uint64_t fits, double seconds) {
-    const auto shares =
-        MakeShares(buffer.get(), share / kLoopMultiple * kLoopMultiple, static_cast<int>(count));
-    threads.ParallelFor(
-        static_cast<std::int64_t>(count), 1, [&](std::int64_t begin, std::int64_t end) {
-          for (std::int64_t i = begin; i < end;
-               ++i) {  // Faults the pages in, by the thread that uses them.
-            const Share& s = shares[static_cast<std::size_t>(i)];
-            std::memset(const_cast<float*>(s.from), 0, 2 * static_cast<std::size_t>(s.n) * kFloat);
-          }
-        });
-    result.levels.push_back({name, fits, BestRate(threads, shares, seconds)});
-  };
-  if (host.l1_bytes >= 8 * kLoopMultiple)
-    add("L1", host.l1_bytes / 4, host.l1_bytes * count, 0.008);
-  if (host.l2_bytes > host.l1_bytes) add("L2", host.l2_bytes / 4, host.l2_bytes * count, 0.012);
-  if (host.llc_bytes > host.l2_bytes) {
-    add("the last cache", std::min(host.llc_bytes / count / 8, memory_share), host.llc_bytes,
-        0.015);
-  }
-  add("memory", memory_share, std::numeric_limits<std::uint64_t>::max(), 0.04);
+  result.levels = MeasureCaches(host, threads);
+  if (const auto memory = MeasureMemory(host, threads)) result.levels.push_back(*memory);
   // A larger level is never faster; where it looks so, the machine was disturbed at the smaller
   // one.
-  for (std::size_t i = result.levels.size() - 1; i-- > 0;) {
-    result.levels[i].bytes_per_second =
-        std::max(result.levels[i].bytes_per_second, result.levels[i + 1].bytes_per_second);
+  for (std::size_t i = result.levels.size(); i-- > 1;) {
+    result.levels[i - 1].bytes_per_second =
+        std::max(result.levels[i - 1].bytes_per_second, result.levels[i].bytes_per_second);
   }
   result.flops_per_second = BestFlops(threads, 0.005);
   return result;
@@ -157,7 +206,7 @@ Calibration Calibrate(const HostFacts& host, Threads& threads) {
 std::string ToText(const Calibration& calibration) {
   std::string text;
   for (const LevelRate& level : calibration.levels) {
-    absl::StrAppend(&text, level.name, "=", level.fits, "=",
+    absl::StrAppend(&text, level.name, "=", level.fits, "=", level.set_bytes, "=",
                     absl::StrFormat("%.17g;", level.bytes_per_second));
   }
   return absl::StrCat(text, absl::StrFormat("%.17g", calibration.flops_per_second));
@@ -165,7 +214,7 @@ std::string ToText(const Calibration& calibration) {
 
 absl::StatusOr<Calibration> CalibrationFromText(absl::string_view text) {
   const absl::Status bad = absl::InvalidArgumentError(
-      absl::StrCat("calibration: want NAME=BYTES=RATE;...;RATE, got '", text, "'"));
+      absl::StrCat("calibration: want NAME=FITS=SET=RATE;...;RATE, got '", text, "'"));
   const auto read_rate = [](absl::string_view word, double* rate) {
     return absl::SimpleAtod(word, rate) && std::isfinite(*rate) && *rate > 0;
   };
@@ -176,8 +225,9 @@ absl::StatusOr<Calibration> CalibrationFromText(absl::string_view text) {
   for (const std::string& word : words) {
     const std::vector<std::string> parts = absl::StrSplit(word, '=');
     LevelRate level;
-    if (parts.size() != 3 || parts[0].empty() || !absl::SimpleAtoi(parts[1], &level.fits) ||
-        !read_rate(parts[2], &level.bytes_per_second)) {
+    if (parts.size() != 4 || parts[0].empty() || !absl::SimpleAtoi(parts[1], &level.fits) ||
+        !absl::SimpleAtoi(parts[2], &level.set_bytes) ||
+        !read_rate(parts[3], &level.bytes_per_second)) {
       return bad;
     }
     level.name = parts[0];
@@ -187,28 +237,39 @@ absl::StatusOr<Calibration> CalibrationFromText(absl::string_view text) {
   return result;
 }
 
+namespace {
+
+// The level that a set of `bytes` may run at; null if it was not measured.
+const LevelRate* LevelOf(const Calibration& calibration, std::int64_t bytes, L2State state) {
+  for (const LevelRate& level : calibration.levels) {
+    const bool holds = state == L2State::kHot ? static_cast<std::uint64_t>(bytes) / 2 <= level.fits
+                                              : level.fits == kEverything;
+    if (holds) return &level;
+  }
+  return nullptr;
+}
+
+std::string SizeText(std::uint64_t bytes) {
+  return bytes < kMiB ? absl::StrCat(bytes >> 10, " KiB") : absl::StrCat(bytes / kMiB, " MiB");
+}
+
+}  // namespace
+
 Device::Roofline RooflineFrom(const Calibration& calibration, std::int64_t bytes,
                               std::int64_t flops, L2State state) {
-  Device::Roofline roofline;
-  if (calibration.levels.empty()) return roofline;
-  const LevelRate* level = &calibration.levels.back();
-  for (const LevelRate& candidate : calibration.levels) {
-    if (state == L2State::kHot && static_cast<std::uint64_t>(bytes) / 2 <= candidate.fits) {
-      level = &candidate;
-      break;
-    }
+  Device::Roofline by_bytes, by_flops;
+  if (const LevelRate* level = LevelOf(calibration, bytes, state)) {
+    by_bytes = {
+        1e9 * static_cast<double>(bytes) / (kMargin * level->bytes_per_second),
+        absl::StrFormat("bytes over 1.1 x %.1f GB/s of %s, measured on %s",
+                        level->bytes_per_second / 1e9, level->name, SizeText(level->set_bytes))};
   }
-  const double memory_ns = 1e9 * static_cast<double>(bytes) / (kMargin * level->bytes_per_second);
-  const double flops_ns =
-      1e9 * static_cast<double>(flops) / (kMargin * std::max(calibration.flops_per_second, 1.0));
-  if (memory_ns >= flops_ns) {
-    roofline = {memory_ns, absl::StrFormat("bytes over 1.1 x %.1f GB/s of %s, measured",
-                                           level->bytes_per_second / 1e9, level->name)};
-  } else {
-    roofline = {flops_ns, absl::StrFormat("flops over 1.1 x %.1f GFLOP/s of f32, measured",
-                                          calibration.flops_per_second / 1e9)};
+  if (flops > 0 && calibration.flops_per_second > 0) {
+    by_flops = {1e9 * static_cast<double>(flops) / (kMargin * calibration.flops_per_second),
+                absl::StrFormat("flops over 1.1 x %.1f GFLOP/s of f32, measured",
+                                calibration.flops_per_second / 1e9)};
   }
-  return roofline;
+  return by_flops.ns > by_bytes.ns ? by_flops : by_bytes;
 }
 
 }  // namespace gridclock

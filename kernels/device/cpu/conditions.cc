@@ -1,29 +1,60 @@
 #include "kernels/device/cpu/conditions.h"
 
-#include <vector>
+#include <algorithm>
 
 #include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "kernels/device/cpu/host.h"
 
 namespace gridclock {
 namespace {
 
-// "cpu  user nice system idle iowait irq softirq steal ..."
-void ReadStat(const std::string& text, HostCounts& counts) {
-  const std::string line = text.substr(0, text.find('\n'));
-  const std::vector<std::string> words = absl::StrSplit(line, ' ', absl::SkipEmpty());
+// One line, "cpu3 user nice system idle iowait irq softirq steal ...", is added to the counts.
+void AddCpu(const std::vector<std::string>& words, HostCounts& counts) {
   constexpr std::size_t kUser = 1, kIdle = 4, kIoWait = 5, kSteal = 8;
-  if (words.size() <= kSteal || words[0] != "cpu") return;
-  std::uint64_t busy = 0, steal = 0;
-  for (std::size_t i = kUser; i < kSteal; ++i) {
+  if (words.size() <= kSteal) return;
+  std::uint64_t busy = 0, steal = 0, total = 0;
+  for (std::size_t i = kUser; i <= kSteal; ++i) {
     std::uint64_t ticks = 0;
     if (!absl::SimpleAtoi(words[i], &ticks)) return;
-    if (i != kIdle && i != kIoWait) busy += ticks;
+    total += ticks;
+    if (i == kSteal) steal = ticks;
+    if (i != kIdle && i != kIoWait && i != kSteal) busy += ticks;
   }
-  if (!absl::SimpleAtoi(words[kSteal], &steal)) return;
-  counts.busy = busy;
-  counts.steal = steal;
+  ++counts.cpus;
+  counts.busy = counts.busy.value_or(0) + busy;
+  counts.steal = counts.steal.value_or(0) + steal;
+  counts.total = counts.total.value_or(0) + total;
+}
+
+void ReadStat(const std::string& text, const std::vector<int>& mask, HostCounts& counts) {
+  for (const absl::string_view line : absl::StrSplit(text, '\n')) {
+    const std::vector<std::string> words = absl::StrSplit(line, ' ', absl::SkipEmpty());
+    if (words.empty()) continue;
+    absl::string_view name = words[0];
+    int cpu = 0;
+    // "cpu" alone is the sum of all.
+    if (!absl::ConsumePrefix(&name, "cpu") || !absl::SimpleAtoi(name, &cpu)) continue;
+    if (std::binary_search(mask.begin(), mask.end(), cpu)) AddCpu(words, counts);
+  }
+}
+
+// "pid (name) state ppid ...": fields 14 and 15 are the ticks in user and in system mode. The name
+// may hold anything, so they are counted from its end.
+std::optional<std::uint64_t> OwnTicks(const std::string& text) {
+  const auto end_of_name = text.rfind(')');
+  if (end_of_name == std::string::npos) return std::nullopt;
+  const std::vector<std::string> words =
+      absl::StrSplit(text.substr(end_of_name + 1), ' ', absl::SkipEmpty());
+  constexpr std::size_t kUser = 11, kSystem = 12;
+  std::uint64_t user = 0, system = 0;
+  if (words.size() <= kSystem || !absl::SimpleAtoi(words[kUser], &user) ||
+      !absl::SimpleAtoi(words[kSystem], &system)) {
+    return std::nullopt;
+  }
+  return user + system;
 }
 
 std::optional<std::uint64_t> Number(const std::string& path) {
@@ -37,14 +68,37 @@ bool Grew(std::optional<std::uint64_t> before, std::optional<std::uint64_t> afte
   return before && after && *after > *before;
 }
 
+std::uint64_t Growth(std::optional<std::uint64_t> before, std::optional<std::uint64_t> after) {
+  return Grew(before, after) ? *after - *before : 0;
+}
+
+bool HypervisorTook(const HostCounts& before, const HostCounts& after) {
+  const std::uint64_t stolen = Growth(before.steal, after.steal);
+  const std::uint64_t busy = Growth(before.busy, after.busy) + stolen;
+  // One tick is the step of the count: too little to tell.
+  return stolen > 1 && stolen * 50 > busy;
+}
+
+bool OthersWorked(const HostCounts& before, const HostCounts& after) {
+  if (!before.own || !after.own || after.cpus == 0 || before.cpus != after.cpus) return false;
+  constexpr double kShare = 0.05, kOfOneCpu = 0.5, kHandful = 5;
+  const auto cpus = static_cast<double>(after.cpus);
+  const double others = static_cast<double>(Growth(before.busy, after.busy)) -
+                        static_cast<double>(Growth(before.own, after.own));
+  const double window = static_cast<double>(Growth(before.total, after.total)) / cpus;
+  return others >= std::max(kHandful, cpus) && others > window * std::min(kShare * cpus, kOfOneCpu);
+}
+
 }  // namespace
 
-HostCounts ReadHostCounts(const std::string& root) {
+HostCounts ReadHostCounts(const std::vector<int>& mask, const std::string& root) {
   HostCounts counts;
-  ReadStat(ReadText(root + "/proc/stat").value_or(""), counts);
+  ReadStat(ReadText(root + "/proc/stat").value_or(""), mask, counts);
+  counts.own = OwnTicks(ReadText(root + "/proc/self/stat").value_or(""));
   const std::string cgroup = ReadText(root + "/sys/fs/cgroup/cpu.stat").value_or("");
   counts.quota_stops = FindCount(cgroup, "nr_throttled");
-  const std::string cpu = root + "/sys/devices/system/cpu/cpu0";
+  const std::string cpu =
+      absl::StrCat(root, "/sys/devices/system/cpu/cpu", mask.empty() ? 0 : mask.front());
   counts.heat_stops = Number(cpu + "/thermal_throttle/core_throttle_count");
   if (const auto khz = Number(cpu + "/cpufreq/scaling_cur_freq")) {
     counts.clock_hz = 1e3 * static_cast<double>(*khz);
@@ -57,12 +111,7 @@ Conditions Compare(const HostCounts& before, const HostCounts& after) {
   conditions.clock_hz = after.clock_hz.value_or(0);
   conditions.throttled =
       Grew(before.heat_stops, after.heat_stops) || Grew(before.quota_stops, after.quota_stops);
-  if (Grew(before.steal, after.steal)) {
-    const std::uint64_t stolen = *after.steal - *before.steal;
-    const std::uint64_t busy = *after.busy - *before.busy + stolen;
-    // One tick is the step of the count: too little to tell.
-    conditions.shared = stolen > 1 && stolen * 50 > busy;
-  }
+  conditions.shared = HypervisorTook(before, after) || OthersWorked(before, after);
   return conditions;
 }
 

@@ -5,25 +5,33 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "kernels/device/device.h"
 
 namespace gridclock {
 
-// Counts since boot; what the system does not tell is unset, and nothing is claimed from it.
+// Counts since boot; what the system does not tell is unset, and nothing is claimed from it. A tick
+// is 10 ms.
 struct HostCounts {
-  std::optional<std::uint64_t> busy, steal;  // Ticks of all CPUs: at work; taken by the host.
-  std::optional<std::uint64_t> quota_stops;  // Times that the cgroup's quota stopped us.
-  std::optional<std::uint64_t> heat_stops;   // Times that a core was slowed for its heat.
-  std::optional<double> clock_hz;            // Of CPU 0, where the driver tells.
+  int cpus = 0;  // Of the mask, as far as the system counts them.
+  // Ticks of these CPUs: at work; taken by the hypervisor; all that passed, idle ones too.
+  std::optional<std::uint64_t> busy = {}, steal = {}, total = {};
+  std::optional<std::uint64_t> own = {};          // Ticks that the threads of this process worked.
+  std::optional<std::uint64_t> quota_stops = {};  // Times that the cgroup's quota stopped us.
+  std::optional<std::uint64_t> heat_stops = {};   // Times that a core was slowed for its heat.
+  std::optional<double> clock_hz = {};            // Of the first CPU, where the driver tells.
 };
 
-// `root` stands before /proc and /sys, for tests.
-HostCounts ReadHostCounts(const std::string& root = "");
+// Of the CPUs in `mask`, the affinity mask. `root` stands before /proc and /sys, for tests.
+HostCounts ReadHostCounts(const std::vector<int>& mask, const std::string& root = "");
 
-// What happened between two readings. `throttled`: heat or quota stopped us. `shared`: the host
-// took more than 2 % of the busy time for someone else; other processes of this system do not
-// count, because the server and its clients are among them.
+// What happened between two readings. `throttled`: heat or quota stopped us. `shared`: either the
+// hypervisor took more than 2 % of the busy time for someone else, or others than this process
+// worked on these CPUs for more than 5 % of their time, or for more than half of one CPU where 5 %
+// are more. The server and its clients are others too: what they do disturbs as much. Ticks are
+// sampled and rounded, so less than 5 of them, or less than one for each CPU, tell nothing: a
+// window below some 0.1 s cannot be judged, and `shared` stays false.
 Conditions Compare(const HostCounts& before, const HostCounts& after);
 
 }  // namespace gridclock

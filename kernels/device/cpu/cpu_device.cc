@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstring>
-#include <vector>
+#include <utility>
 
+#include <sched.h>
 #include <time.h>
 
 #include "absl/strings/str_cat.h"
@@ -33,6 +35,36 @@ double SmallestClockStep() {
   return static_cast<double>(smallest);
 }
 
+// Keeps the calling thread on one CPU, then lets it go where it could go before.
+class PinnedTo {
+ public:
+  static absl::StatusOr<PinnedTo> Cpu(int cpu) {
+    PinnedTo pinned;
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(static_cast<std::size_t>(cpu), &one);
+    if (sched_getaffinity(0, sizeof(cpu_set_t), &pinned.before_) != 0 ||
+        sched_setaffinity(0, sizeof(one), &one) != 0) {
+      return absl::UnavailableError(
+          absl::StrCat("a cold cache needs to run on CPU ", cpu,
+                       ", one of the affinity mask at the start: ", std::strerror(errno)));
+    }
+    pinned.holds_ = true;
+    return pinned;
+  }
+  PinnedTo(PinnedTo&& from) noexcept
+      : before_(from.before_), holds_(std::exchange(from.holds_, false)) {}
+  PinnedTo& operator=(PinnedTo&&) = delete;
+  ~PinnedTo() {
+    if (holds_) sched_setaffinity(0, sizeof(before_), &before_);
+  }
+
+ private:
+  PinnedTo() = default;
+  cpu_set_t before_ = {};
+  bool holds_ = false;
+};
+
 double MedianEmptyLaunch(Device& device) {
   constexpr std::size_t kLaunches = 301;
   std::vector<double> times;
@@ -60,7 +92,8 @@ CpuDevice::CpuDevice(const HostFacts& host, int threads, const Options& options)
     : host_(host),
       threads_(threads),
       memory_({.limit = host.memory_bytes}),
-      counts_(ReadHostCounts()) {
+      flush_plan_(PlanFlush(host_)),
+      counts_(ReadHostCounts(host_.mask)) {
   if (options.calibration) {
     calibration_ = *options.calibration;
   } else if (options.calibrate) {
@@ -73,8 +106,7 @@ CpuDevice::CpuDevice(const HostFacts& host, int threads, const Options& options)
            .level = options.level,
            .units = threads,
            .memory_bytes = host.memory_bytes,
-           .memory_bandwidth =
-               calibration_.levels.empty() ? 0 : calibration_.levels.back().bytes_per_second,
+           .memory_bandwidth = MemoryBandwidth(calibration_),
            .launch_floor_ns = MedianEmptyLaunch(*this),
            .clock_step_ns = SmallestClockStep()};
 }
@@ -134,33 +166,41 @@ absl::StatusOr<TimedLaunch> CpuDevice::Time(Method method,
 }
 
 absl::Status CpuDevice::MakeFlushBuffer() {
-  // Each thread's part must also push out its own second level.
-  constexpr std::uint64_t kUnknownLlc = std::uint64_t{32} << 20;
-  const std::uint64_t llc = host_.llc_bytes == 0 ? kUnknownLlc : host_.llc_bytes;
-  const std::uint64_t own = host_.l2_bytes * static_cast<std::uint64_t>(threads_.count());
-  GC_ASSIGN_OR_RETURN(flush_, memory_.Allocate(2 * std::max(llc, own)));
+  std::uint64_t bytes = 0;
+  for (const FlushShare& share : flush_plan_) bytes += share.bytes;
+  GC_ASSIGN_OR_RETURN(flush_, memory_.Allocate(bytes));
   // Written once: pages that were only ever read are all the same page of zeros.
   return Fill(flush_->data(), std::byte{1}, flush_->size());
+}
+
+absl::Status CpuDevice::Flush(std::size_t share, bool write) {
+  GC_ASSIGN_OR_RETURN(const PinnedTo pinned, PinnedTo::Cpu(flush_plan_[share].cpu));
+  constexpr std::uint64_t kLine = 64;
+  auto* bytes = static_cast<volatile char*>(flush_->data());
+  for (std::size_t i = 0; i < share; ++i) bytes += flush_plan_[i].bytes;
+  for (std::uint64_t i = 0; i < flush_plan_[share].bytes; i += kLine) {
+    const char was = bytes[i];
+    if (write) bytes[i] = static_cast<char>(was + 1);
+  }
+  return absl::OkStatus();
 }
 
 absl::Status CpuDevice::PrepareCache(L2State state) {
   if (state == L2State::kHot) return absl::OkStatus();
   if (flush_ == nullptr) GC_RETURN_IF_ERROR(MakeFlushBuffer());
-  constexpr std::uint64_t kLine = 64;
-  auto* bytes = static_cast<volatile char*>(flush_->data());
-  const auto lines = static_cast<std::int64_t>(flush_->size() / kLine);
-  threads_.ParallelFor(lines, 1, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) {
-      volatile char& line = bytes[i * static_cast<std::int64_t>(kLine)];
-      const char was = line;
-      if (state == L2State::kColdDirty) line = static_cast<char>(was + 1);
-    }
-  });
+  std::vector<absl::Status> done(flush_plan_.size());
+  threads_.ParallelFor(
+      static_cast<std::int64_t>(done.size()), 1, [&](std::int64_t begin, std::int64_t end) {
+        for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i) {
+          done[i] = Flush(i, state == L2State::kColdDirty);
+        }
+      });
+  for (const absl::Status& status : done) GC_RETURN_IF_ERROR(status);
   return absl::OkStatus();
 }
 
 Conditions CpuDevice::Observe() {
-  const HostCounts now = ReadHostCounts();
+  const HostCounts now = ReadHostCounts(host_.mask);
   const Conditions conditions = Compare(counts_, now);
   counts_ = now;
   return conditions;

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "kernels/device/cpu/calibration.h"
@@ -22,7 +23,7 @@ class CpuDevice final : public Device {
   struct Options {
     int threads = 0;         // 0: every CPU of the affinity mask that the cgroup's quota pays for.
     std::string level = {};  // Of the catalogue in use, for info(): "x86-64-v3".
-    bool calibrate = true;   // Costs 0.15 s; without it rooflines and bandwidth are unknown (0).
+    bool calibrate = true;   // Costs 0.2 s; without it rooflines and bandwidth are unknown (0).
     std::optional<Calibration> calibration = {};  // If it is known: then nothing is measured.
   };
   // INVALID_ARGUMENT if threads is not in 0..1024.
@@ -42,6 +43,9 @@ class CpuDevice final : public Device {
   std::span<const Method> methods() const override;
   absl::StatusOr<TimedLaunch> Time(Method method,
                                    absl::FunctionRef<absl::Status()> launch) override;
+  // A cold state is brought about from every CPU of the affinity mask in turn, as PlanFlush says:
+  // threads are free to move, and a cache is emptied only from where it stands. UNAVAILABLE if the
+  // system no longer lets us run on one of them.
   absl::Status PrepareCache(L2State state) override;
   // Compares with the state at the last call, or at the device's creation.
   Conditions Observe() override;
@@ -50,10 +54,12 @@ class CpuDevice final : public Device {
  private:
   CpuDevice(const HostFacts& host, int threads, const Options& options);
   absl::Status MakeFlushBuffer();
+  absl::Status Flush(std::size_t share, bool write);
 
   HostFacts host_;
   TbbThreads threads_;
   MemoryPool memory_;
+  const std::vector<FlushShare> flush_plan_;
   std::unique_ptr<DeviceBuffer> flush_;  // Made when a cold cache is first asked for.
   HostCounts counts_;
   Calibration calibration_;

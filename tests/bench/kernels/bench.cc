@@ -2,7 +2,9 @@
 // loop, matmul beside OpenBLAS. Prints one JSON line for each case, with a ratio for each round;
 // the two sides of a ratio are timed one after the other in every round.
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -21,6 +23,7 @@
 #include "kernels/device/cpu/cpu_device.h"
 #include "kernels/device/cpu/loops.h"
 #include "proto/types/generator.h"
+#include "tests/bench/kernels/expected.h"
 
 namespace gridclock {
 namespace {
@@ -101,7 +104,10 @@ class BoundCall {
                                          .scratch = {},
                                          .threads = device_->threads(),
                                          .stream = nullptr});
-    if (!status.ok()) std::fprintf(stderr, "launch: %s\n", status.ToString().c_str());
+    if (status.ok()) return;
+    // Its time would be the best of all.
+    std::fprintf(stderr, "launch: %s\n", status.ToString().c_str());
+    std::exit(1);
   }
 
  private:
@@ -117,6 +123,11 @@ NamedOperand F32(const char* name, Shape shape) {
   return {name, {.is_list = false, .tensors = {{DType::kF32, std::move(shape)}}}};
 }
 
+// Of buffer i: inputs that are alike would hide that they were mixed up.
+std::uint64_t Seed(int i) {
+  return static_cast<std::uint64_t>(i) + 1;
+}
+
 struct Memory {
   std::vector<std::unique_ptr<DeviceBuffer>> buffers;
   float* at(std::size_t i) const { return static_cast<float*>(buffers[i]->data()); }
@@ -128,7 +139,7 @@ absl::StatusOr<Memory> MakeMemory(CpuDevice& device) {
     GC_ASSIGN_OR_RETURN(auto buffer, device.Allocate(kBytes));
     auto* bytes = static_cast<std::byte*>(buffer->data());
     device.threads()->ParallelFor(kElements, 1 << 20, [&](std::int64_t begin, std::int64_t end) {
-      Generate({GeneratorKind::kUniform, -4, 4, 1}, DType::kF32, begin,
+      Generate({GeneratorKind::kUniform, -4, 4, Seed(i)}, DType::kF32, begin,
                {bytes + begin * 4, static_cast<std::size_t>(end - begin) * 4});
     });
     memory.buffers.push_back(std::move(buffer));
@@ -155,39 +166,58 @@ struct MemoryCase {
   Line line;
   BoundCall call;
   double moved;  // Bytes for the ratio of bandwidths; 0: the ratio is one of times.
+  Expected expected;
 };
+
+// Once for each case, before any time is taken.
+absl::Status CheckResults(const std::vector<MemoryCase>& cases, Device& device, float* out) {
+  constexpr std::byte kNaN{0xFF};
+  for (const MemoryCase& one : cases) {
+    GC_RETURN_IF_ERROR(device.Fill(out, kNaN, kBytes));
+    one.call();
+    GC_RETURN_IF_ERROR(CheckSample(one.line.name, one.expected, out));
+  }
+  return absl::OkStatus();
+}
 
 absl::Status MemoryBound(const Registry& registry, CpuDevice& device, const Options& options) {
   GC_ASSIGN_OR_RETURN(const Memory memory, MakeMemory(device));
-  void *a = memory.at(0), *b = memory.at(1), *c = memory.at(2);
+  float *a = memory.at(0), *b = memory.at(1), *c = memory.at(2);
+  const auto of_x = [=](auto f) {
+    return EachOf(kElements, [=](std::int64_t i) { return f(static_cast<double>(a[i])); });
+  };
   std::vector<MemoryCase> cases;
   const auto add = [&](Line line, const char* kernel, const std::vector<NamedOperand>& inputs,
                        const std::vector<NamedAttribute>& attributes, std::vector<void*> data,
-                       double moved) -> absl::Status {
+                       double moved, Expected expected) -> absl::Status {
     if (!absl::StrContains(line.name, options.filter)) return absl::OkStatus();
     GC_ASSIGN_OR_RETURN(auto call, BoundCall::Create(registry, device, kernel, inputs, attributes,
                                                      std::move(data)));
-    cases.push_back({std::move(line), std::move(call), moved});
+    cases.push_back({std::move(line), std::move(call), moved, std::move(expected)});
     return absl::OkStatus();
   };
   const Shape flat{kElements}, rows{kElements / 1024, 1024};
   constexpr const char* kRate = "of the best copy's bytes/s";
   constexpr const char* kTime = "times the best copy";
   GC_RETURN_IF_ERROR(add({"kernel.vector_add.f32.256MiB", 0.8, kRate, true}, "vector_add",
-                         {F32("a", flat), F32("b", flat)}, {}, {a, b, c}, 3 * kBytes));
+                         {F32("a", flat), F32("b", flat)}, {}, {a, b, c}, 3 * kBytes,
+                         EachOf(kElements, [=](std::int64_t i) { return double{a[i]} + b[i]; })));
   GC_RETURN_IF_ERROR(add({"kernel.square.f32.256MiB", 0.8, kRate, true}, "square", {F32("x", flat)},
-                         {}, {a, c}, 2 * kBytes));
+                         {}, {a, c}, 2 * kBytes, of_x([](double x) { return x * x; })));
   GC_RETURN_IF_ERROR(add({"kernel.sum.f32.256MiB.flat", 0.8, kRate, true}, "sum", {F32("x", flat)},
-                         {}, {a, c}, kBytes));
+                         {}, {a, c}, kBytes, ColumnSums(a, kElements, 1)));
   GC_RETURN_IF_ERROR(add({"kernel.sum.f32.256MiB.axis0", 0.8, kRate, true}, "sum", {F32("x", rows)},
-                         {{"axis", std::int64_t{0}}}, {a, c}, kBytes));
+                         {{"axis", std::int64_t{0}}}, {a, c}, kBytes,
+                         ColumnSums(a, kElements / 1024, 1024)));
   GC_RETURN_IF_ERROR(add({"kernel.gelu.tanh.f32.256MiB", 1.5, kTime, false}, "gelu",
-                         {F32("x", flat)}, {}, {a, c}, 0));
+                         {F32("x", flat)}, {}, {a, c}, 0, of_x(GeluTanh)));
   GC_RETURN_IF_ERROR(add({"kernel.gelu.none.f32.256MiB", 1.5, kTime, false}, "gelu",
-                         {F32("x", flat)}, {{"approximate", std::string("none")}}, {a, c}, 0));
+                         {F32("x", flat)}, {{"approximate", std::string("none")}}, {a, c}, 0,
+                         of_x(GeluErf)));
   GC_RETURN_IF_ERROR(add({"kernel.softmax.f32.65536x1024", 1.5, kTime, false}, "softmax",
-                         {F32("x", rows)}, {}, {a, c}, 0));
+                         {F32("x", rows)}, {}, {a, c}, 0, RowSoftmax(a, kElements / 1024, 1024)));
   if (cases.empty()) return absl::OkStatus();
+  GC_RETURN_IF_ERROR(CheckResults(cases, device, c));
   for (int round = -1; round < options.rounds; ++round) {  // The first one warms up.
     const double floor = CopyFloor(*device.threads(), memory);
     for (MemoryCase& one : cases) {
@@ -210,7 +240,7 @@ absl::Status Matmul(const Registry& registry, CpuDevice& device, std::int64_t n,
   std::vector<std::unique_ptr<DeviceBuffer>> buffers;
   for (int i = 0; i < 3; ++i) {
     GC_ASSIGN_OR_RETURN(auto buffer, device.Allocate(static_cast<std::uint64_t>(n * n) * 4));
-    Generate({GeneratorKind::kUniform, -1, 1, 1}, DType::kF32, 0,
+    Generate({GeneratorKind::kUniform, -1, 1, Seed(i)}, DType::kF32, 0,
              {static_cast<std::byte*>(buffer->data()), static_cast<std::size_t>(n * n) * 4});
     buffers.push_back(std::move(buffer));
   }
@@ -222,14 +252,19 @@ absl::Status Matmul(const Registry& registry, CpuDevice& device, std::int64_t n,
                                         {F32("a", {n, n}), F32("b", {n, n})}, {}, {a, b, c}));
   openblas_set_num_threads(threads);
   const auto size = static_cast<blasint>(n);
+  const auto by_openblas = [&](float* out) {
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, size, size, size, 1, a, size, b, size, 0,
+                out, size);
+  };
+  call();
+  std::vector<float> wanted(static_cast<std::size_t>(n * n));
+  by_openblas(wanted.data());
+  GC_RETURN_IF_ERROR(CheckSame(line.name, wanted, c, 1e-5 * std::sqrt(static_cast<double>(n))));
   const int runs = n <= 512 ? 8 : 3;
   double gflops = 0;
   for (int round = -1; round < options.rounds; ++round) {
     const double ours = Fastest(runs, [&] { call(); });
-    const double theirs = Fastest(runs, [&] {
-      cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, size, size, size, 1, a, size, b, size,
-                  0, c, size);
-    });
+    const double theirs = Fastest(runs, [&] { by_openblas(c); });
     Pause();
     gflops = std::max(gflops, 2e-9 * static_cast<double>(n * n * n) / ours);
     if (round >= 0) line.samples.push_back(ours / theirs);

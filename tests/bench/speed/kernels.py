@@ -11,6 +11,8 @@ def measure(config):
                          capture_output=True, text=True, timeout=1800)
     if ran.returncode != 0:
         raise RuntimeError(f"kernels_bench ended with {ran.returncode}: {ran.stderr.strip()}")
+    if not ran.stdout.strip():
+        raise RuntimeError(f"kernels_bench ended well and told nothing: {ran.stderr.strip()}")
     lines = []
     for told in map(json.loads, ran.stdout.splitlines()):
         lines.append(Line(told["name"], told["unit"], ">=" if told["higher_is_better"] else "<=", told["goal"],

@@ -1,16 +1,12 @@
 #include "kernels/device/cpu/cpu_device.h"
 
 #include <atomic>
-#include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include "tests/support/status_matchers.h"
 
@@ -119,121 +115,11 @@ TEST(CpuDevice, WithoutCalibrationItClaimsNoRoofline) {
   EXPECT_EQ(device->RooflineOf(1 << 20, 1 << 20, L2State::kHot).ns, 0);
 }
 
-TEST(Roofline, TakesTheLevelThatTheSetFitsAndTheSlowerOfBytesAndFlops) {
-  const Calibration calibration{
-      .levels = {{"L2", 1000, 11e9}, {"memory", std::uint64_t(-1), 1.1e9}},
-      .flops_per_second = 110e9};
-  // 1,210 bytes at 1.1 x 11 GB/s.
-  const auto cached = RooflineFrom(calibration, 1210, 0, L2State::kHot);
-  EXPECT_NEAR(cached.ns, 100, 1e-9);
-  EXPECT_EQ(cached.basis, "bytes over 1.1 x 11.0 GB/s of L2, measured");
-  EXPECT_NEAR(RooflineFrom(calibration, 1210, 0, L2State::kColdClean).ns, 1000, 1e-9);
-  EXPECT_NEAR(RooflineFrom(calibration, 12100, 0, L2State::kHot).ns, 10000, 1e-9);
-  const auto flops = RooflineFrom(calibration, 0, 12100, L2State::kHot);
-  EXPECT_NEAR(flops.ns, 100, 1e-9);
-  EXPECT_EQ(flops.basis, "flops over 1.1 x 110.0 GFLOP/s of f32, measured");
-}
-
-TEST(Calibration, MeasuresEveryLevelNoneSlowerThanTheNext) {
-  TbbThreads threads(2);
-  const HostFacts host{.cpus = 2, .l1_bytes = 32 << 10, .l2_bytes = 1 << 20, .llc_bytes = 8 << 20};
-  const Calibration calibration = Calibrate(host, threads);
-  ASSERT_EQ(calibration.levels.size(), 4U);
-  EXPECT_EQ(calibration.levels.back().name, "memory");
-  for (std::size_t i = 1; i < 4; ++i) {
-    EXPECT_GE(calibration.levels[i - 1].bytes_per_second, calibration.levels[i].bytes_per_second);
-  }
-  EXPECT_GT(calibration.levels.back().bytes_per_second, 1e8);
-  EXPECT_GT(calibration.flops_per_second, 1e8);
-}
-
-// A root with the files of a small machine.
-class HostTest : public testing::Test {
- protected:
-  void SetUp() override { root_ = testing::TempDir() + "/host_test_" + std::to_string(getpid()); }
-  void TearDown() override { std::filesystem::remove_all(root_); }
-  void Write(const std::string& path, const std::string& text) {
-    std::filesystem::create_directories(std::filesystem::path(root_ + path).parent_path());
-    std::ofstream(root_ + path) << text;
-  }
-  std::string root_;
-};
-
-TEST_F(HostTest, ReadsModelCachesAndTheCgroupsLimits) {
-  Write("/proc/cpuinfo", "processor\t: 0\nmodel name\t: AMD EPYC 9B14\n");
-  Write("/proc/meminfo", "MemTotal:       1048576 kB\nMemFree: 1 kB\n");
-  Write("/sys/fs/cgroup/memory.max", "536870912\n");
-  Write("/sys/fs/cgroup/cpu.max", "100000 100000\n");
-  const std::string cache = "/sys/devices/system/cpu/cpu0/cache";
-  Write(cache + "/index0/level", "1\n");
-  Write(cache + "/index0/type", "Data\n");
-  Write(cache + "/index0/size", "32K\n");
-  Write(cache + "/index1/level", "1\n");
-  Write(cache + "/index1/type", "Instruction\n");
-  Write(cache + "/index1/size", "64K\n");
-  Write(cache + "/index2/level", "3\n");
-  Write(cache + "/index2/type", "Unified\n");
-  Write(cache + "/index2/size", "16M\n");
-  const HostFacts facts = ReadHostFacts(root_);
-  EXPECT_EQ(facts.model, "AMD EPYC 9B14");
-  EXPECT_EQ(facts.cpus, 1);
-  EXPECT_EQ(facts.memory_bytes, 536870912U);
-  EXPECT_EQ(facts.l1_bytes, 32768U);
-  EXPECT_EQ(facts.l2_bytes, 0U);
-  EXPECT_EQ(facts.llc_bytes, 16777216U);
-}
-
-TEST_F(HostTest, WithoutFilesNothingIsClaimed) {
-  const HostFacts facts = ReadHostFacts(root_);
-  EXPECT_EQ(facts.model, "unknown");
-  EXPECT_GE(facts.cpus, 1);
-  EXPECT_EQ(facts.llc_bytes, 0U);
-  const Conditions conditions = Compare(ReadHostCounts(root_), ReadHostCounts(root_));
-  EXPECT_FALSE(conditions.shared);
-  EXPECT_FALSE(conditions.throttled);
-  EXPECT_EQ(conditions.clock_hz, 0);
-}
-
-TEST_F(HostTest, TimeThatTheHostTookMakesTheDeviceShared) {
-  Write("/proc/stat", "cpu  100 0 50 1000 0 0 0 5 0 0\n");
-  const HostCounts before = ReadHostCounts(root_);
-  Write("/proc/stat", "cpu  180 0 60 1000 0 0 0 15 0 0\n");
-  EXPECT_TRUE(Compare(before, ReadHostCounts(root_)).shared);
-  Write("/proc/stat", "cpu  1080 0 60 1000 0 0 0 15 0 0\n");
-  EXPECT_FALSE(Compare(before, ReadHostCounts(root_)).shared);  // 1 % is the usual noise.
-}
-
-TEST_F(HostTest, AStopByTheQuotaIsThrottling) {
-  Write("/sys/fs/cgroup/cpu.stat",
-        "usage_usec 5\nnr_periods 3\nnr_throttled 7\nthrottled_usec 9\n");
-  const HostCounts before = ReadHostCounts(root_);
-  EXPECT_FALSE(Compare(before, ReadHostCounts(root_)).throttled);
-  Write("/sys/fs/cgroup/cpu.stat",
-        "usage_usec 5\nnr_periods 3\nnr_throttled 8\nthrottled_usec 9\n");
-  EXPECT_TRUE(Compare(before, ReadHostCounts(root_)).throttled);
-}
-
-TEST(CalibrationTest, IsReadAsItWasWritten) {
-  const Calibration calibration{
-      .levels = {{"L1", 32768, 3.25e11}, {"memory", ~std::uint64_t{0}, 1e10 / 3}},
-      .flops_per_second = 1e11 / 7};
-
-  const auto read = CalibrationFromText(ToText(calibration));
-
-  ASSERT_TRUE(read.ok()) << read.status();
-  ASSERT_EQ(read->levels.size(), 2U);
-  EXPECT_EQ(read->levels[0].name, "L1");
-  EXPECT_EQ(read->levels[0].fits, 32768U);
-  EXPECT_EQ(read->levels[1].fits, ~std::uint64_t{0});
-  EXPECT_EQ(read->levels[1].bytes_per_second, 1e10 / 3);
-  EXPECT_EQ(read->flops_per_second, 1e11 / 7);
-}
-
-TEST(CalibrationTest, RefusesWhatItDidNotWrite) {
-  for (const char* text : {"", "1e9", "L1=1;1e9", "=1=2;1e9", "L1=x=2;1e9", "L1=1=nan;1e9",
-                           "L1=1=-2;1e9", "L1=1=2;0", "L1=1=2;inf", "L1=1=2;", "L1=1=2=3;1e9"}) {
-    EXPECT_FALSE(CalibrationFromText(text).ok()) << text;
-  }
+TEST(CpuDevice, EmptyingTheCachesLeavesThreadsFreeToMove) {
+  const auto device = MakeDevice(2);
+  const std::vector<int> before = AffinityCpus();
+  EXPECT_THAT(device->PrepareCache(L2State::kColdClean), IsOk());
+  EXPECT_EQ(AffinityCpus(), before);
 }
 
 }  // namespace

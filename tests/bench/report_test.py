@@ -1,0 +1,112 @@
+"""The page of figures cannot pass where there are none."""
+import contextlib
+import io
+import json
+import pathlib
+import sys
+import tempfile
+import types
+import unittest
+from unittest import mock
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import bench  # noqa: E402: beside this file.
+import report  # noqa: E402
+from speed import kernels  # noqa: E402
+from speed.line import Line  # noqa: E402
+
+
+def result(groups, rounds=9):
+    line = Line("small.round_trip", "a round trip", "<=", 3, "x", samples=[2.0] * rounds)
+    return {"commit": "abc", "date": "2026-01-02", "cpus": 2, "load_at_start": 0.1, "rounds": rounds, "libraries": {},
+            "groups": groups, "lines": [line.as_json()]}
+
+
+class Report(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        for name, value in {"PAGE": self.folder / "page.md", "RESULTS": self.folder}.items():
+            patch = mock.patch.object(report, name, value)
+            patch.start()
+            self.addCleanup(patch.stop)
+
+    def run_report(self, *arguments):
+        told = io.StringIO()
+        with mock.patch.object(sys, "argv", ["report.py", *arguments]), contextlib.redirect_stdout(told):
+            return report.main(), told.getvalue()
+
+    def test_a_page_without_figures_says_so(self):
+        self.assertEqual(self.run_report()[0], 0)
+        self.assertIn("no figures yet of these groups of goals: small, metrics, bulk, memory, kernels, build.",
+                      report.PAGE.read_text())
+        self.assertEqual(self.run_report("--check")[0], 0)
+
+    def test_a_page_that_does_not_name_what_is_missing_fails(self):
+        report.PAGE.write_text(report.HEAD)
+        self.assertEqual(self.run_report("--check")[0], 1)
+
+    def test_a_missing_group_is_named(self):
+        (self.folder / "a.json").write_text(json.dumps(result(["small", "bulk"])))
+        self.run_report()
+        self.assertIn("goals: metrics, memory, kernels, build.", report.PAGE.read_text())
+
+    def test_with_all_groups_nothing_is_called_missing(self):
+        (self.folder / "a.json").write_text(json.dumps(result(list(bench.GROUPS))))
+        self.run_report()
+        self.assertNotIn("Not measured", report.PAGE.read_text())
+        self.assertEqual(self.run_report("--check")[0], 0)
+
+    def test_too_few_rounds_are_refused(self):
+        (self.folder / "a.json").write_text(json.dumps(result(list(bench.GROUPS), rounds=8)))
+        for arguments in ((), ("--check",)):
+            code, told = self.run_report(*arguments)
+            self.assertEqual(code, 1)
+            self.assertIn("a.json: want at least 9 rounds, it has 8", told)
+
+
+class Check(unittest.TestCase):
+    def run_bench(self, *arguments, sample=2.0):
+        line = Line("small.round_trip", "a round trip", "<=", 3, "x", samples=[sample])
+        told = io.StringIO()
+        with tempfile.TemporaryDirectory() as folder, mock.patch.object(bench, "measure", lambda *_: [line]), \
+                contextlib.redirect_stdout(told):
+            command = ["bench.py", "--bin", folder, "--out", f"{folder}/out.json", "--only", "small", *arguments]
+            with mock.patch.object(sys, "argv", command):
+                code = bench.main()
+            self.assertEqual(json.loads(pathlib.Path(folder, "out.json").read_text())["groups"], ["small"])
+        return code, told.getvalue()
+
+    def test_too_few_rounds_do_not_count(self):
+        code, told = self.run_bench("--check", "--rounds", "8")
+        self.assertEqual(code, 1)
+        self.assertIn("does not count: want at least 9 rounds, got 8", told)
+
+    def test_enough_rounds_count(self):
+        self.assertEqual(self.run_bench("--check")[0], 0)
+        self.assertEqual(self.run_bench("--check", sample=4.0)[0], 1)
+
+    def test_without_check_few_rounds_are_a_quick_look(self):
+        self.assertEqual(self.run_bench("--rounds", "1")[0], 0)
+
+
+class Kernels(unittest.TestCase):
+    def measure(self, script):
+        with tempfile.TemporaryDirectory() as folder:
+            program = pathlib.Path(folder, "kernels_bench")
+            program.write_text(f"#!/bin/sh\n{script}\n")
+            program.chmod(0o755)
+            return kernels.measure(types.SimpleNamespace(binaries=pathlib.Path(folder), rounds=1))
+
+    def test_a_kernel_that_fails_is_an_error(self):
+        with self.assertRaisesRegex(RuntimeError, "ended with 1: launch: INTERNAL"):
+            self.measure("echo 'launch: INTERNAL' >&2; exit 1")
+
+    def test_no_figures_are_an_error(self):
+        with self.assertRaisesRegex(RuntimeError, "told nothing"):
+            self.measure("exit 0")
+
+
+if __name__ == "__main__":
+    unittest.main()

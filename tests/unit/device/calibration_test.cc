@@ -1,0 +1,129 @@
+#include "kernels/device/cpu/calibration.h"
+
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "kernels/device/cpu/tbb_threads.h"
+
+namespace gridclock {
+namespace {
+
+using testing::IsEmpty;
+
+constexpr std::uint64_t kMiB = 1 << 20;
+
+// Two CPUs with a last-level cache of `llc` between them.
+HostFacts Host(std::uint64_t llc, std::uint64_t memory = 0) {
+  return {.mask = {0, 1},
+          .cpus = 2,
+          .memory_bytes = memory,
+          .l1_bytes = 32 << 10,
+          .l2_bytes = 1 << 20,
+          .llc_bytes = llc,
+          .last_caches = {{llc, {0, 1}}}};
+}
+
+TEST(Roofline, TakesTheLevelThatTheSetFitsAndTheSlowerOfBytesAndFlops) {
+  const Calibration calibration{
+      .levels = {{"L2", 1000, 4096, 11e9}, {"memory", kEverything, 128 << 20, 1.1e9}},
+      .flops_per_second = 110e9};
+  // 1,210 bytes at 1.1 x 11 GB/s.
+  const auto cached = RooflineFrom(calibration, 1210, 0, L2State::kHot);
+  EXPECT_NEAR(cached.ns, 100, 1e-9);
+  EXPECT_EQ(cached.basis, "bytes over 1.1 x 11.0 GB/s of L2, measured on 4 KiB");
+  const auto cold = RooflineFrom(calibration, 1210, 0, L2State::kColdClean);
+  EXPECT_NEAR(cold.ns, 1000, 1e-9);
+  EXPECT_EQ(cold.basis, "bytes over 1.1 x 1.1 GB/s of memory, measured on 128 MiB");
+  EXPECT_NEAR(RooflineFrom(calibration, 12100, 0, L2State::kHot).ns, 10000, 1e-9);
+  const auto flops = RooflineFrom(calibration, 0, 12100, L2State::kHot);
+  EXPECT_NEAR(flops.ns, 100, 1e-9);
+  EXPECT_EQ(flops.basis, "flops over 1.1 x 110.0 GFLOP/s of f32, measured");
+}
+
+TEST(Roofline, IsUnknownForASetWhoseLevelWasNotMeasured) {
+  const Calibration calibration{.levels = {{"L2", 1000, 4096, 11e9}}, .flops_per_second = 110e9};
+  EXPECT_EQ(RooflineFrom(calibration, 12100, 0, L2State::kHot).ns, 0);
+  EXPECT_THAT(RooflineFrom(calibration, 12100, 0, L2State::kHot).basis, IsEmpty());
+  EXPECT_EQ(RooflineFrom(calibration, 1210, 0, L2State::kColdClean).ns, 0);
+  EXPECT_NEAR(RooflineFrom(calibration, 12100, 12100, L2State::kHot).ns, 100, 1e-9);
+  EXPECT_EQ(MemoryBandwidth(calibration), 0);
+}
+
+TEST(MemorySet, IsFourTimesAllLastCaches) {
+  EXPECT_EQ(MemorySetBytes(Host(32 * kMiB), 2), 128 * kMiB);
+  HostFacts server = Host(32 * kMiB);
+  server.last_caches.assign(8, {32 * kMiB, {0}});
+  EXPECT_EQ(MemorySetBytes(server, 64), 1024 * kMiB);
+}
+
+TEST(MemorySet, IsAtMostAQuarterOfMemoryAndNothingBelowTwiceTheCaches) {
+  EXPECT_EQ(MemorySetBytes(Host(32 * kMiB, 320 * kMiB), 2), 80 * kMiB);
+  EXPECT_EQ(MemorySetBytes(Host(32 * kMiB, 252 * kMiB), 2), 0U);
+}
+
+TEST(MemorySet, AssumesCachesThatAreNotTold) {
+  EXPECT_EQ(MemorySetBytes({.mask = {0, 1}, .cpus = 2, .untold = {0, 1}}, 2), 128 * kMiB);
+}
+
+TEST(Calibration, MeasuresEveryLevelNoneSlowerThanTheNext) {
+  TbbThreads threads(2);
+  const Calibration calibration = Calibrate(Host(8 * kMiB), threads);
+  ASSERT_EQ(calibration.levels.size(), 4U);
+  EXPECT_EQ(calibration.levels.back().name, "memory");
+  EXPECT_EQ(calibration.levels.back().fits, kEverything);
+  EXPECT_EQ(calibration.levels.back().set_bytes, 32 * kMiB);
+  EXPECT_EQ(calibration.levels[2].fits, 8 * kMiB);
+  EXPECT_EQ(MemoryBandwidth(calibration), calibration.levels.back().bytes_per_second);
+  for (std::size_t i = 1; i < 4; ++i) {
+    EXPECT_GE(calibration.levels[i - 1].bytes_per_second, calibration.levels[i].bytes_per_second);
+  }
+  EXPECT_GT(calibration.levels.back().bytes_per_second, 1e8);
+  EXPECT_GT(calibration.flops_per_second, 1e8);
+}
+
+TEST(Calibration, LeavesMemoryOutWhereItsSetWouldFitTheCaches) {
+  TbbThreads threads(2);
+  const Calibration calibration = Calibrate(Host(8 * kMiB, 60 * kMiB), threads);
+  ASSERT_EQ(calibration.levels.size(), 3U);
+  EXPECT_EQ(calibration.levels.back().name, "the last cache");
+  EXPECT_EQ(MemoryBandwidth(calibration), 0);
+}
+
+TEST(Calibration, DoesNotHoldHotSetsOfUnknownCachesAgainstMemory) {
+  TbbThreads threads(2);
+  const Calibration calibration = Calibrate({.mask = {0, 1}, .cpus = 2, .untold = {0, 1}}, threads);
+  ASSERT_EQ(calibration.levels.size(), 2U);
+  EXPECT_EQ(calibration.levels[0].name, "caches of unknown size");
+  EXPECT_EQ(calibration.levels[0].fits, 32 * kMiB);
+}
+
+TEST(CalibrationText, IsReadAsItWasWritten) {
+  const Calibration calibration{
+      .levels = {{"L1", 32768, 16384, 3.25e11}, {"memory", kEverything, 1 << 27, 1e10 / 3}},
+      .flops_per_second = 1e11 / 7};
+
+  const auto read = CalibrationFromText(ToText(calibration));
+
+  ASSERT_TRUE(read.ok()) << read.status();
+  ASSERT_EQ(read->levels.size(), 2U);
+  EXPECT_EQ(read->levels[0].name, "L1");
+  EXPECT_EQ(read->levels[0].fits, 32768U);
+  EXPECT_EQ(read->levels[1].fits, kEverything);
+  EXPECT_EQ(read->levels[1].set_bytes, 1U << 27);
+  EXPECT_EQ(read->levels[1].bytes_per_second, 1e10 / 3);
+  EXPECT_EQ(read->flops_per_second, 1e11 / 7);
+}
+
+TEST(CalibrationText, RefusesWhatItDidNotWrite) {
+  for (const char* text : {"", "1e9", "L1=1;1e9", "L1=1=2;1e9", "=1=8=2;1e9", "L1=x=8=2;1e9",
+                           "L1=1=x=2;1e9", "L1=1=8=nan;1e9", "L1=1=8=-2;1e9", "L1=1=8=2;0",
+                           "L1=1=8=2;inf", "L1=1=8=2;", "L1=1=8=2=3;1e9"}) {
+    EXPECT_FALSE(CalibrationFromText(text).ok()) << text;
+  }
+}
+
+}  // namespace
+}  // namespace gridclock

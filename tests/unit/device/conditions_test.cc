@@ -1,0 +1,139 @@
+#include "kernels/device/cpu/conditions.h"
+
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "kernels/device/cpu/host.h"
+#include "tests/unit/device/fake_root.h"
+
+namespace gridclock {
+namespace {
+
+// A machine of four CPUs, of which this process may use 1 and 2.
+class ConditionsTest : public testing::Test {
+ protected:
+  // Ticks since boot: at work and idle on CPU 1 and on CPU 2; of this process.
+  HostCounts Read(int busy1, int idle1, int busy2, int idle2, int own) {
+    const auto line = [](int cpu, int busy, int idle) {
+      return "cpu" + std::to_string(cpu) + " " + std::to_string(busy / 2) + " 0 " +
+             std::to_string(busy - busy / 2) + " " + std::to_string(idle) + " 3 0 0 0 0 0\n";
+    };
+    root_.Write("/proc/stat", "cpu  900000 0 0 900000 0 0 0 0 0 0\n" + line(0, next_ += 5000, 7) +
+                                  line(1, busy1, idle1) + line(2, busy2, idle2) + line(3, 9, 9));
+    root_.Write("/proc/self/stat", "7 (a) name) R 1 7 7 0 -1 4194304 99 0 0 0 " +
+                                       std::to_string(own - own / 4) + " " +
+                                       std::to_string(own / 4) + " 0 0 20 0 4 0 1287142 3133440\n");
+    return ReadHostCounts({1, 2}, root_.path());
+  }
+
+  const FakeRoot root_{"conditions"};
+  int next_ = 0;  // CPU 0 is busy with others, who are none of our concern there.
+};
+
+TEST_F(ConditionsTest, OwnWorkIsNotSharing) {
+  const HostCounts before = Read(1000, 5000, 2000, 4000, 700);
+  EXPECT_FALSE(Compare(before, Read(1200, 5000, 2200, 4000, 1100)).shared);
+}
+
+TEST_F(ConditionsTest, OthersOnOurCpusAreSharing) {
+  const HostCounts before = Read(1000, 5000, 2000, 4000, 700);
+  // 2 s of two CPUs, fully busy; half of it was ours.
+  EXPECT_TRUE(Compare(before, Read(1200, 5000, 2200, 4000, 900)).shared);
+  // A tenth of one CPU, while we worked on the other.
+  EXPECT_TRUE(Compare(before, Read(1200, 5000, 2021, 4179, 900)).shared);
+}
+
+TEST_F(ConditionsTest, AFewPercentAreTheUsualNoise) {
+  const HostCounts before = Read(1000, 5000, 2000, 4000, 700);
+  EXPECT_FALSE(Compare(before, Read(1200, 5000, 2016, 4184, 900)).shared);
+}
+
+TEST_F(ConditionsTest, AHandfulOfTicksIsTooLittleToTell) {
+  const HostCounts before = Read(1000, 5000, 2000, 4000, 700);
+  // 40 ms of two CPUs: half of it was others'.
+  EXPECT_FALSE(Compare(before, Read(1004, 5000, 2004, 4000, 704)).shared);
+  EXPECT_TRUE(Compare(before, Read(1005, 5000, 2005, 4000, 705)).shared);
+}
+
+TEST_F(ConditionsTest, WithoutItsOwnTicksNothingIsClaimedOfOthers) {
+  HostCounts before = Read(1000, 5000, 2000, 4000, 700);
+  HostCounts after = Read(1200, 5000, 2200, 4000, 700);
+  before.own = after.own = std::nullopt;
+  EXPECT_FALSE(Compare(before, after).shared);
+}
+
+TEST(Conditions, OnABigMachineHalfACpuOfOthersCounts) {
+  // 64 CPUs for 4 s: 5 % of them would be more than three CPUs.
+  const HostCounts before{.cpus = 64, .busy = 0, .steal = 0, .total = 0, .own = 0};
+  HostCounts after{.cpus = 64, .busy = 10'000 + 210, .steal = 0, .total = 64 * 400, .own = 10'000};
+  EXPECT_TRUE(Compare(before, after).shared);
+  after.busy = 10'000 + 190;
+  EXPECT_FALSE(Compare(before, after).shared);
+  // As many ticks as can come from rounding on so many CPUs.
+  EXPECT_FALSE(Compare(before, {.cpus = 64, .busy = 60, .steal = 0, .total = 64, .own = 0}).shared);
+}
+
+TEST(Conditions, AreSilentWhereTheSystemIs) {
+  const FakeRoot root("conditions_none");
+  const Conditions conditions =
+      Compare(ReadHostCounts({0}, root.path()), ReadHostCounts({0}, root.path()));
+  EXPECT_FALSE(conditions.shared);
+  EXPECT_FALSE(conditions.throttled);
+  EXPECT_EQ(conditions.clock_hz, 0);
+}
+
+TEST(Conditions, TimeThatTheHypervisorTookMakesTheDeviceShared) {
+  const FakeRoot root("conditions_steal");
+  root.Write("/proc/stat", "cpu0 100 0 50 1000 0 0 0 5 0 0\n");
+  const HostCounts before = ReadHostCounts({0}, root.path());
+  root.Write("/proc/stat", "cpu0 180 0 60 1000 0 0 0 15 0 0\n");
+  EXPECT_TRUE(Compare(before, ReadHostCounts({0}, root.path())).shared);
+  root.Write("/proc/stat", "cpu0 1080 0 60 1000 0 0 0 15 0 0\n");
+  // 1 % is the usual noise.
+  EXPECT_FALSE(Compare(before, ReadHostCounts({0}, root.path())).shared);
+}
+
+TEST(Conditions, AStopByTheQuotaIsThrottling) {
+  const FakeRoot root("conditions_quota");
+  const auto write = [&](int stops) {
+    root.Write("/sys/fs/cgroup/cpu.stat", "usage_usec 5\nnr_periods 3\nnr_throttled " +
+                                              std::to_string(stops) + "\nthrottled_usec 9\n");
+  };
+  write(7);
+  const HostCounts before = ReadHostCounts({0}, root.path());
+  EXPECT_FALSE(Compare(before, ReadHostCounts({0}, root.path())).throttled);
+  write(8);
+  EXPECT_TRUE(Compare(before, ReadHostCounts({0}, root.path())).throttled);
+}
+
+// Real ticks of this machine: another process that spins on our CPUs is seen within seconds.
+TEST(Conditions, ARealProcessBesideUsIsSeen) {
+  const std::vector<int> mask = AffinityCpus();
+  const HostCounts before = ReadHostCounts(mask);
+  if (!before.own || !before.busy) GTEST_SKIP() << "this system does not count ticks";
+  std::string words[] = {"sh", "-c", "while :; do :; done"};
+  char* argv[] = {words[0].data(), words[1].data(), words[2].data(), nullptr};
+  char* env[] = {nullptr};
+  pid_t pid = -1;
+  ASSERT_EQ(posix_spawn(&pid, "/bin/sh", nullptr, nullptr, argv, env), 0);
+
+  bool shared = false;
+  for (const time_t end = time(nullptr) + 20; !shared && time(nullptr) < end;) {
+    shared = Compare(before, ReadHostCounts(mask)).shared;
+  }
+
+  ASSERT_GT(pid, 0);
+  kill(pid, SIGKILL);
+  waitpid(pid, nullptr, 0);
+  EXPECT_TRUE(shared);
+}
+
+}  // namespace
+}  // namespace gridclock
