@@ -63,24 +63,20 @@ absl::Status Naive(const Call& call) {
   });
 }
 
-template <class D, class V>
-V AtLeast(D d, V x, double low) {
-  const auto bound = simd::hn::Set(d, static_cast<simd::hn::TFromD<D>>(low));
-  return simd::hn::IfThenElse(simd::hn::Lt(x, bound), bound, x);
-}
-
 // (1 + tanh(u)) / 2 = 1 / (1 + exp(-2u)), exactly: one exponential instead of a tanh.
 struct TanhForm {
   template <class D, class V>
   V operator()(D d, V x) const {
     namespace hn = simd::hn;
     using F = hn::TFromD<D>;
-    x = AtLeast(d, x, kSurelyZero<double>);
-    const auto one = hn::Set(d, F{1});
+    constexpr double kAddsNothing = -40;  // 1 + exp(-40) is 1, even in f64.
+    x = simd::AtLeast(d, x, kSurelyZero<double>);
     const auto slope =
         hn::MulAdd(hn::Mul(x, x), hn::Set(d, static_cast<F>(-2 * kSqrt2OverPi * kCubic)),
                    hn::Set(d, static_cast<F>(-2 * kSqrt2OverPi)));
-    return hn::Div(x, hn::Add(one, simd::Exp(d, hn::Mul(x, slope))));
+    const auto exponent = simd::AtMost(d, simd::AtLeast(d, hn::Mul(x, slope), kAddsNothing),
+                                       simd::ExpFacts<F>::kHigh);
+    return hn::Div(x, hn::Add(hn::Set(d, F{1}), simd::ExpInRange(d, exponent)));
   }
 };
 
@@ -91,10 +87,10 @@ struct ExactForm {
   template <class D, class V>
   V operator()(D d, V x) const {
     namespace hn = simd::hn;
-    x = AtLeast(d, x, kSurelyZero<double>);
+    x = simd::AtLeast(d, x, kSurelyZero<double>);
     const auto t = hn::Mul(x, x);
-    const auto polynomial = [&](auto... coefficients) {
-      auto p = hn::Zero(d);
+    const auto polynomial = [&](auto first, auto... coefficients) {
+      auto p = hn::Set(d, first);
       ((p = hn::MulAdd(p, t, hn::Set(d, coefficients))), ...);
       return p;
     };

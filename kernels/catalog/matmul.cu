@@ -200,17 +200,27 @@ HWY_NOINLINE void MicroKernel(const W* a, const W* b, std::int64_t depth, W* c, 
   const simd::Tag<W> d;
   constexpr auto kLanes = static_cast<std::int64_t>(hn::MaxLanes(simd::Tag<W>()));
   hn::Vec<simd::Tag<W>> sums[kRows][kVectors];
-  for (auto& row : sums) {
-    for (auto& sum : row) sum = hn::Zero(d);
+  // What is needed last is asked for first: rows of c lie far apart.
+#pragma GCC unroll 12
+  for (int i = 0; i < kRows; ++i) {
+    for (int v = 0; v < kVectors; ++v) {
+      hwy::Prefetch(c + i * stride + v * kLanes);
+      sums[i][v] = hn::Zero(d);
+    }
   }
+  constexpr std::int64_t kSoon = 16 * kRows;
   for (std::int64_t k = 0; k < depth; ++k, a += kRows, b += kColumns<W>) {
+    simd::PrefetchFrom(a, kSoon);  // Of this strip or the next, in the second cache.
     const auto b0 = hn::Load(d, b), b1 = hn::Load(d, b + kLanes);
+    // Unrolled by order, not by the compiler's judgement: or else the sums are not in registers.
+#pragma GCC unroll 12
     for (int i = 0; i < kRows; ++i) {
       const auto left = hn::Set(d, a[i]);
       sums[i][0] = hn::MulAdd(left, b0, sums[i][0]);
       sums[i][1] = hn::MulAdd(left, b1, sums[i][1]);
     }
   }
+#pragma GCC unroll 12
   for (int i = 0; i < kRows; ++i) {
     for (int v = 0; v < kVectors; ++v) {
       W* to = c + i * stride + v * kLanes;
@@ -290,9 +300,11 @@ absl::Status MultiplyPart(const T* a, const T* b, T* c, const Sizes& s, const Pa
   if (!space.ok() || (!kDirect && space.slab == nullptr)) {
     return absl::ResourceExhaustedError("matmul: no memory for the packed blocks");
   }
-  for (std::int64_t i = part.i0; i < part.i1; i += kSlabRows) {
+  // Each slab packs b anew, so where c itself takes the sums there is one.
+  const std::int64_t slab_rows = kDirect ? part.i1 - part.i0 : kSlabRows;
+  for (std::int64_t i = part.i0; i < part.i1; i += slab_rows) {
     for (std::int64_t j = part.j0; j < part.j1; j += kBlockColumns) {
-      const Part p{i, std::min(part.i1, i + kSlabRows), j, std::min(part.j1, j + kBlockColumns)};
+      const Part p{i, std::min(part.i1, i + slab_rows), j, std::min(part.j1, j + kBlockColumns)};
       if constexpr (kDirect) {
         Columns<T>(a, b, s, p, c + i * s.n + j, s.n, space);
       } else {

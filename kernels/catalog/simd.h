@@ -24,6 +24,30 @@ inline constexpr bool kHasF16C = true;
 inline constexpr bool kHasF16C = false;  // Highway's stand-in there cuts off instead of rounding.
 #endif
 
+// x, or `bound` where x is below or above it; NaN stays NaN, as x86 gives the second operand where
+// either is NaN. One instruction, where a comparison and a choice are two slow ones.
+static_assert(HWY_ARCH_X86, "AtLeast and AtMost rest on what x86 makes of NaN");
+template <class D, class V>
+HWY_INLINE V AtLeast(D d, V x, double bound) {
+  return hn::Max(hn::Set(d, static_cast<hn::TFromD<D>>(bound)), x);
+}
+template <class D, class V>
+HWY_INLINE V AtMost(D d, V x, double bound) {
+  return hn::Min(hn::Set(d, static_cast<hn::TFromD<D>>(bound)), x);
+}
+
+// How many bytes early memory is asked for what a loop reads in order: two pages keep memory busy
+// while the loop computes, or waits for what lies elsewhere.
+inline constexpr std::int64_t kAhead = 8192;
+
+// Asks for the element that lies `elements` from p, which may lie behind the tensor: nothing is
+// read there.
+template <typename T>
+HWY_INLINE void PrefetchFrom(const T* p, std::int64_t elements = kAhead / sizeof(T)) {
+  const auto offset = static_cast<std::uintptr_t>(elements) * sizeof(T);
+  hwy::Prefetch(reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(p) + offset));
+}
+
 // f16 bits in the low half of each lane -> f32. The exponent is shifted up and rebiased; what had
 // the exponent 0 becomes right by subtracting the implicit bit that it never had.
 template <class D32, class VU = hn::Vec<hn::RebindToUnsigned<D32>>>

@@ -164,6 +164,7 @@ Partial<Wide<T>> BlockPartial(const T* x, std::int64_t n, Wide<T>* terms) {
     const auto v = i + lanes <= n ? simd::Read<T>(d, x + i)
                                   : simd::ReadPart<T>(d, x + i, static_cast<std::size_t>(n - i),
                                                       Narrow<T>(kNothing));
+    simd::PrefetchFrom(x + i);  // The next rows come while this one is computed.
     const auto term = simd::ExpUpToHigh(d, hn::Sub(v, shift));
     sum = hn::Add(sum, term);
     if (terms != nullptr) hn::StoreU(term, d, terms + i);
@@ -197,25 +198,37 @@ void ShortRow(const T* x, T* y, std::int64_t n, bool stream) {
   simd::MapRange<T>([&](auto, auto v) { return hn::Mul(v, factor); }, y, 0, n, stream, terms);
 }
 
+// Blocks that are joined before they are joined with others: what one thread takes of a row.
+constexpr std::int64_t kPart = 8 * kBlock;
+
+// The partial of up to a part.
 template <typename T>
-void SimdRow(const T* x, T* y, std::int64_t n, bool stream) {
-  if (n <= kBlock) return ShortRow(x, y, n, stream);
+Partial<Wide<T>> PartPartial(const T* x, std::int64_t n) {
   Partial<Wide<T>> p;
   for (std::int64_t i = 0; i < n; i += kBlock) {
     p = Join(p, BlockPartial<T>(x + i, std::min(kBlock, n - i), nullptr));
   }
+  return p;
+}
+
+// Joins by parts as SplitRow does, so that the result does not depend on the number of threads.
+template <typename T>
+void SimdRow(const T* x, T* y, std::int64_t n, bool stream) {
+  if (n <= kBlock) return ShortRow(x, y, n, stream);
+  Partial<Wide<T>> p;
+  for (std::int64_t i = 0; i < n; i += kPart) {
+    p = Join(p, PartPartial(x + i, std::min(kPart, n - i)));
+  }
   WriteQuotients(x, y, 0, n, p, stream);
 }
 
-// One row on all threads: each makes the partials of its blocks, which are joined in their order.
+// One row on all threads: each makes the partials of its parts, which are joined in their order.
 template <typename T>
 void SplitRow(Threads& threads, const T* x, T* y, std::int64_t n, bool stream) {
-  constexpr std::int64_t kPart = 8 * kBlock;
   std::vector<Partial<Wide<T>>> parts(static_cast<std::size_t>((n + kPart - 1) / kPart));
   threads.ParallelFor(n, kPart, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; i += kBlock) {
-      auto& part = parts[static_cast<std::size_t>(i / kPart)];
-      part = Join(part, BlockPartial<T>(x + i, std::min(kBlock, end - i), nullptr));
+    for (std::int64_t i = begin; i < end; i += kPart) {
+      parts[static_cast<std::size_t>(i / kPart)] = PartPartial(x + i, std::min(kPart, end - i));
     }
   });
   Partial<Wide<T>> p;

@@ -162,7 +162,9 @@ void SumRows(const Call& call, const Sizes& s) {
 // gives a page or so in one piece.
 constexpr std::int64_t kColumns = 1024;
 
-// sums[c] += the terms of columns [0, width) in `rows` rows that lie `stride` apart.
+// sums[c] += the terms of columns [0, width) in `rows` rows that lie `stride` apart. One row at a
+// time, as the hardware follows one stream better than several; but loads and stores of sums take
+// the places of loads that memory could be busy with, so rows are asked for early.
 template <typename T>
 void AddRows(const T* x, std::int64_t rows, std::int64_t stride, std::int64_t width,
              Wide<T>* sums) {
@@ -170,23 +172,14 @@ void AddRows(const T* x, std::int64_t rows, std::int64_t stride, std::int64_t wi
   const simd::Tag<T> d;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
   const std::int64_t whole = width - width % lanes;
-  for (; rows > 0; --rows, x += stride) {
-    const T* x1 = rows >= 2 ? x + stride : nullptr;
+  const std::int64_t bytes = width * std::int64_t{sizeof(T)};
+  const std::int64_t ahead = (simd::kAhead + bytes - 1) / bytes * stride;
+  for (std::int64_t row = 0; row < rows; ++row, x += stride) {
     for (std::int64_t c = 0; c < whole; c += lanes) {
-      // The next two rows: the hardware follows one stream better than two.
-      hwy::Prefetch(x + 2 * stride + c);
-      if (x1 != nullptr) hwy::Prefetch(x1 + 2 * stride + c);
-      auto term = simd::Read<T>(d, x + c);
-      if (x1 != nullptr) term = hn::Add(term, simd::Read<T>(d, x1 + c));
-      hn::StoreU(hn::Add(hn::LoadU(d, sums + c), term), d, sums + c);
+      simd::PrefetchFrom(x + c, ahead);
+      hn::StoreU(hn::Add(hn::LoadU(d, sums + c), simd::Read<T>(d, x + c)), d, sums + c);
     }
-    for (std::int64_t c = whole; c < width; ++c) {
-      sums[c] += x1 != nullptr ? Widen(x[c]) + Widen(x1[c]) : Widen(x[c]);
-    }
-    if (x1 != nullptr) {
-      x += stride;
-      --rows;
-    }
+    for (std::int64_t c = whole; c < width; ++c) sums[c] += Widen(x[c]);
   }
 }
 
@@ -248,13 +241,15 @@ void SumTall(Threads& threads, const T* x, T* y, const Sizes& s) {
                partial.data() + chunk * s.inner);
     }
   });
-  for (std::int64_t c = 0; c < s.inner; ++c) {
-    double sum = 0;
-    for (std::int64_t chunk = 0; chunk < plan.chunks; ++chunk) {
-      sum += partial[static_cast<std::size_t>(chunk * s.inner + c)];
+  threads.ParallelFor(s.inner, kColumns, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t chunk = 1; chunk < plan.chunks; ++chunk) {
+      const double* more = partial.data() + chunk * s.inner;
+      for (std::int64_t c = begin; c < end; ++c) partial[static_cast<std::size_t>(c)] += more[c];
     }
-    y[c] = Rounded<T>(sum);
-  }
+    for (std::int64_t c = begin; c < end; ++c) {
+      y[c] = Rounded<T>(partial[static_cast<std::size_t>(c)]);
+    }
+  });
 }
 
 template <typename T>
@@ -263,7 +258,9 @@ void SumAllColumns(const Call& call, const Sizes& s) {
   T* y = call.Out<T>(0);
   constexpr std::int64_t kMostTallColumns = 16 * kColumns;  // Their partial sums take memory.
   const std::int64_t tiles = (s.inner + kColumns - 1) / kColumns;
-  const bool few_tasks = s.outer * tiles < 2 * call.threads->count() || s.inner <= kColumns / 2;
+  // Not by the number of threads: a sum has the same bits with any.
+  constexpr std::int64_t kManyTasks = 32;
+  const bool few_tasks = s.outer * tiles < kManyTasks || s.inner <= kColumns / 2;
   if (few_tasks && s.inner <= kMostTallColumns && s.n >= kColumns) {
     for (std::int64_t a = 0; a < s.outer; ++a) {
       SumTall(*call.threads, x + a * s.n * s.inner, y + a * s.inner, s);

@@ -1,18 +1,18 @@
 // How fast the kernels are beside what this machine can do: memory-bound ones beside the best copy
-// loop, matmul beside OpenBLAS. Prints one JSON line for each case, with a ratio for each round;
-// the two sides of a ratio are timed one after the other in every round.
+// loop, sums beside a loop that only reads as well, matmul beside OpenBLAS. Prints one JSON line
+// for each case, with a ratio for each round; the two sides of a ratio are timed in turn.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <string>
 #include <vector>
 
 #include <cblas.h>
 #include <time.h>
 
-#include "absl/functional/function_ref.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -44,13 +44,15 @@ void Pause() {
   nanosleep(&kPause, nullptr);
 }
 
-// Seconds of the fastest of a few runs.
-double Fastest(int runs, absl::FunctionRef<void()> run) {
-  double best = 1e9;
+// Seconds of the fastest run of each, which are run in turn.
+std::vector<double> Fastest(int runs, const std::vector<std::function<void()>>& sides) {
+  std::vector<double> best(sides.size(), 1e9);
   for (int i = 0; i < runs; ++i) {
-    const double start = Now();
-    run();
-    best = std::min(best, Now() - start);
+    for (std::size_t side = 0; side < sides.size(); ++side) {
+      const double start = Now();
+      sides[side]();
+      best[side] = std::min(best[side], Now() - start);
+    }
   }
   return best;
 }
@@ -65,18 +67,19 @@ struct Line {
   double goal;
   const char* unit;
   bool higher_is_better;
+  bool informative = false;
   std::vector<double> samples = {};
 };
 
 void Print(const Line& line) {
   std::printf(
       "{\"name\": \"%s\", \"goal\": %g, \"unit\": \"%s\", \"samples\": [%s], "
-      "\"higher_is_better\": %s}\n",
+      "\"higher_is_better\": %s, \"informative\": %s}\n",
       line.name.c_str(), line.goal, line.unit,
       absl::StrJoin(line.samples, ", ",
                     [](std::string* out, double x) { absl::StrAppendFormat(out, "%.4f", x); })
           .c_str(),
-      line.higher_is_better ? "true" : "false");
+      line.higher_is_better ? "true" : "false", line.informative ? "true" : "false");
   std::fflush(stdout);
 }
 
@@ -147,87 +150,159 @@ absl::StatusOr<Memory> MakeMemory(CpuDevice& device) {
   return memory;
 }
 
-// Seconds of the best copy of 256 MiB: memcpy, plain vector stores, stores past the caches.
-double CopyFloor(Threads& threads, const Memory& memory) {
-  const auto with = [&](auto copy) {
-    return Fastest(2, [&] {
+// The loops that set the floor: three that copy 256 MiB (memcpy, plain vector stores, stores past
+// the caches) and, last, one that only reads.
+std::vector<std::function<void()>> FloorLoops(Threads& threads, const Memory& memory) {
+  const auto with = [&](auto loop) {
+    return [&threads, &memory, loop] {
       threads.ParallelFor(kElements, 1 << 20, [&](std::int64_t begin, std::int64_t end) {
-        copy(memory.at(0) + begin, memory.at(2) + begin, end - begin);
+        loop(memory.at(0) + begin, memory.at(2) + begin, end - begin);
       });
-    });
+    };
   };
-  const double by_memcpy = with([](const float* from, float* to, std::int64_t n) {
+  const auto copy = [](const float* from, float* to, std::int64_t n) {
     std::memcpy(to, from, static_cast<std::size_t>(n) * 4);
-  });
-  return std::min({by_memcpy, with(CopyLoop), with(StreamLoop)});
+  };
+  const auto read = [](const float* from, float*, std::int64_t n) {
+    volatile float sink = ReadLoop(from, n);
+    static_cast<void>(sink);
+  };
+  return {with(copy), with(CopyLoop), with(StreamLoop), with(read)};
 }
 
+// What a memory-bound case is measured by.
+enum class Measure { kBytesPerSecond, kTime };
+
 struct MemoryCase {
-  Line line;
-  BoundCall call;
-  double moved;  // Bytes for the ratio of bandwidths; 0: the ratio is one of times.
+  std::string name;
+  Measure measure;
+  const char* kernel;
+  std::vector<NamedOperand> inputs;
+  std::vector<NamedAttribute> attributes;
+  std::vector<void*> data;
+  double moved;  // Bytes; where it is less than a copy moves, the case only reads.
   Expected expected;
 };
 
-// Once for each case, before any time is taken.
-absl::Status CheckResults(const std::vector<MemoryCase>& cases, Device& device, float* out) {
+std::vector<MemoryCase> MemoryCases(const Memory& memory) {
+  float *a = memory.at(0), *b = memory.at(1), *c = memory.at(2);
+  constexpr std::int64_t kRows = kElements / 1024;
+  const auto of_x = [=](auto f) {
+    return EachOf(kElements, [=](std::int64_t i) { return f(static_cast<double>(a[i])); });
+  };
+  const Shape flat{kElements}, rows{kRows, 1024};
+  const std::vector<NamedOperand> x{F32("x", flat)}, x_rows{F32("x", rows)};
+  const auto axis = [](std::int64_t i) { return std::vector<NamedAttribute>{{"axis", i}}; };
+  using enum Measure;
+  return {{"vector_add.f32.256MiB",
+           kBytesPerSecond,
+           "vector_add",
+           {F32("a", flat), F32("b", flat)},
+           {},
+           {a, b, c},
+           3 * kBytes,
+           EachOf(kElements, [=](std::int64_t i) { return double{a[i]} + b[i]; })},
+          {"square.f32.256MiB",
+           kBytesPerSecond,
+           "square",
+           x,
+           {},
+           {a, c},
+           2 * kBytes,
+           of_x([](double v) { return v * v; })},
+          {"sum.f32.256MiB.flat",
+           kBytesPerSecond,
+           "sum",
+           x,
+           {},
+           {a, c},
+           kBytes,
+           ColumnSums(a, kElements, 1)},
+          {"sum.f32.256MiB.axis0",
+           kBytesPerSecond,
+           "sum",
+           x_rows,
+           axis(0),
+           {a, c},
+           kBytes,
+           ColumnSums(a, kRows, 1024)},
+          {"sum.f32.256MiB.last_axis",
+           kBytesPerSecond,
+           "sum",
+           x_rows,
+           axis(-1),
+           {a, c},
+           kBytes,
+           RowSums(a, kRows, 1024)},
+          {"gelu.tanh.f32.256MiB", kTime, "gelu", x, {}, {a, c}, 2 * kBytes, of_x(GeluTanh)},
+          {"gelu.none.f32.256MiB",
+           kTime,
+           "gelu",
+           x,
+           {{"approximate", std::string("none")}},
+           {a, c},
+           2 * kBytes,
+           of_x(GeluErf)},
+          {"softmax.f32.65536x1024",
+           kTime,
+           "softmax",
+           x_rows,
+           {},
+           {a, c},
+           2 * kBytes,
+           RowSoftmax(a, kRows, 1024)}};
+}
+
+// Before any time is taken.
+absl::Status CheckResult(const MemoryCase& one, const BoundCall& call, Device& device, float* out) {
   constexpr std::byte kNaN{0xFF};
-  for (const MemoryCase& one : cases) {
-    GC_RETURN_IF_ERROR(device.Fill(out, kNaN, kBytes));
-    one.call();
-    GC_RETURN_IF_ERROR(CheckSample(one.line.name, one.expected, out));
+  GC_RETURN_IF_ERROR(device.Fill(out, kNaN, kBytes));
+  call();
+  return CheckSample(one.name, one.expected, out);
+}
+
+Line GoalOf(const MemoryCase& one) {
+  const std::string name = absl::StrCat("kernel.", one.name);
+  if (one.measure == Measure::kTime) return {name, 1.5, "times the best copy", false};
+  return {name, 0.8, "of the best copy's bytes/s", true};
+}
+
+// The lines of one case: its goal and, for what only reads, how near it comes to the loop that
+// only reads, and that loop to the best copy.
+void MeasureCase(const MemoryCase& one, const BoundCall& call,
+                 std::vector<std::function<void()>> sides, int rounds) {
+  constexpr int kRuns = 3;
+  sides.emplace_back([&] { call(); });
+  Line goal = GoalOf(one);
+  Line beside{absl::StrCat(goal.name, ".of_reader"), 1, "of the read loop's bytes/s", true, true};
+  Line reader{absl::StrCat(goal.name, ".reader"), 1, "the read loop, of the best copy's bytes/s",
+              true, true};
+  for (int round = -1; round < rounds; ++round) {  // The first one warms up.
+    const std::vector<double> seconds = Fastest(kRuns, sides);
+    const double copy = std::min({seconds[0], seconds[1], seconds[2]});
+    const double read = seconds[3], ours = seconds[4];
+    if (round < 0) continue;
+    const double rate = one.moved / ours / (2 * kBytes / copy);
+    goal.samples.push_back(one.measure == Measure::kTime ? ours / copy : rate);
+    beside.samples.push_back(read / ours);
+    reader.samples.push_back(kBytes / read / (2 * kBytes / copy));
   }
-  return absl::OkStatus();
+  Print(goal);
+  if (one.moved > kBytes) return;
+  Print(beside);
+  Print(reader);
 }
 
 absl::Status MemoryBound(const Registry& registry, CpuDevice& device, const Options& options) {
   GC_ASSIGN_OR_RETURN(const Memory memory, MakeMemory(device));
-  float *a = memory.at(0), *b = memory.at(1), *c = memory.at(2);
-  const auto of_x = [=](auto f) {
-    return EachOf(kElements, [=](std::int64_t i) { return f(static_cast<double>(a[i])); });
-  };
-  std::vector<MemoryCase> cases;
-  const auto add = [&](Line line, const char* kernel, const std::vector<NamedOperand>& inputs,
-                       const std::vector<NamedAttribute>& attributes, std::vector<void*> data,
-                       double moved, Expected expected) -> absl::Status {
-    if (!absl::StrContains(line.name, options.filter)) return absl::OkStatus();
-    GC_ASSIGN_OR_RETURN(auto call, BoundCall::Create(registry, device, kernel, inputs, attributes,
-                                                     std::move(data)));
-    cases.push_back({std::move(line), std::move(call), moved, std::move(expected)});
-    return absl::OkStatus();
-  };
-  const Shape flat{kElements}, rows{kElements / 1024, 1024};
-  constexpr const char* kRate = "of the best copy's bytes/s";
-  constexpr const char* kTime = "times the best copy";
-  GC_RETURN_IF_ERROR(add({"kernel.vector_add.f32.256MiB", 0.8, kRate, true}, "vector_add",
-                         {F32("a", flat), F32("b", flat)}, {}, {a, b, c}, 3 * kBytes,
-                         EachOf(kElements, [=](std::int64_t i) { return double{a[i]} + b[i]; })));
-  GC_RETURN_IF_ERROR(add({"kernel.square.f32.256MiB", 0.8, kRate, true}, "square", {F32("x", flat)},
-                         {}, {a, c}, 2 * kBytes, of_x([](double x) { return x * x; })));
-  GC_RETURN_IF_ERROR(add({"kernel.sum.f32.256MiB.flat", 0.8, kRate, true}, "sum", {F32("x", flat)},
-                         {}, {a, c}, kBytes, ColumnSums(a, kElements, 1)));
-  GC_RETURN_IF_ERROR(add({"kernel.sum.f32.256MiB.axis0", 0.8, kRate, true}, "sum", {F32("x", rows)},
-                         {{"axis", std::int64_t{0}}}, {a, c}, kBytes,
-                         ColumnSums(a, kElements / 1024, 1024)));
-  GC_RETURN_IF_ERROR(add({"kernel.gelu.tanh.f32.256MiB", 1.5, kTime, false}, "gelu",
-                         {F32("x", flat)}, {}, {a, c}, 0, of_x(GeluTanh)));
-  GC_RETURN_IF_ERROR(add({"kernel.gelu.none.f32.256MiB", 1.5, kTime, false}, "gelu",
-                         {F32("x", flat)}, {{"approximate", std::string("none")}}, {a, c}, 0,
-                         of_x(GeluErf)));
-  GC_RETURN_IF_ERROR(add({"kernel.softmax.f32.65536x1024", 1.5, kTime, false}, "softmax",
-                         {F32("x", rows)}, {}, {a, c}, 0, RowSoftmax(a, kElements / 1024, 1024)));
-  if (cases.empty()) return absl::OkStatus();
-  GC_RETURN_IF_ERROR(CheckResults(cases, device, c));
-  for (int round = -1; round < options.rounds; ++round) {  // The first one warms up.
-    const double floor = CopyFloor(*device.threads(), memory);
-    for (MemoryCase& one : cases) {
-      const double seconds = Fastest(2, [&] { one.call(); });
-      const double ratio =
-          one.moved == 0 ? seconds / floor : one.moved / seconds / (2 * kBytes / floor);
-      if (round >= 0) one.line.samples.push_back(ratio);
-    }
+  const auto floor = FloorLoops(*device.threads(), memory);
+  for (const MemoryCase& one : MemoryCases(memory)) {
+    if (!absl::StrContains(GoalOf(one).name, options.filter)) continue;
+    GC_ASSIGN_OR_RETURN(const auto call, BoundCall::Create(registry, device, one.kernel, one.inputs,
+                                                           one.attributes, one.data));
+    GC_RETURN_IF_ERROR(CheckResult(one, call, device, memory.at(2)));
+    MeasureCase(one, call, floor, options.rounds);
   }
-  for (const MemoryCase& one : cases) Print(one.line);
   return absl::OkStatus();
 }
 
@@ -263,8 +338,8 @@ absl::Status Matmul(const Registry& registry, CpuDevice& device, std::int64_t n,
   const int runs = n <= 512 ? 8 : 3;
   double gflops = 0;
   for (int round = -1; round < options.rounds; ++round) {
-    const double ours = Fastest(runs, [&] { call(); });
-    const double theirs = Fastest(runs, [&] { by_openblas(c); });
+    const double ours = Fastest(runs, {[&] { call(); }})[0];
+    const double theirs = Fastest(runs, {[&] { by_openblas(c); }})[0];
     Pause();
     gflops = std::max(gflops, 2e-9 * static_cast<double>(n * n * n) / ours);
     if (round >= 0) line.samples.push_back(ours / theirs);
@@ -277,6 +352,7 @@ absl::Status Matmul(const Registry& registry, CpuDevice& device, std::int64_t n,
 absl::Status Run(const Options& options) {
   GC_ASSIGN_OR_RETURN(const Registry registry, Registry::Create(BuiltInKernels()));
   const double start = Now();
+  std::fprintf(stderr, "OpenBLAS %s\n", openblas_get_corename());
   GC_ASSIGN_OR_RETURN(const auto all, CpuDevice::Create({.level = BuiltInLevel()}));
   std::fprintf(stderr, "%s, %s, %d threads, device made in %.3f s, memory %.1f GB/s\n",
                all->info().model.c_str(), BuiltInLevel(), all->threads()->count(), Now() - start,

@@ -48,6 +48,16 @@ inline Expected ColumnSums(const float* x, std::int64_t rows, std::int64_t colum
   return {.outputs = columns, .want = want, .absolute = AllowedOfSum(rows)};
 }
 
+// y[i] = sum of x[i, j] over the columns j.
+inline Expected RowSums(const float* x, std::int64_t rows, std::int64_t columns) {
+  const auto want = [=](std::int64_t i) {
+    double sum = 0;
+    for (std::int64_t j = 0; j < columns; ++j) sum += x[i * columns + j];
+    return sum;
+  };
+  return {.outputs = rows, .want = want, .absolute = AllowedOfSum(columns)};
+}
+
 inline Expected RowSoftmax(const float* x, std::int64_t rows, std::int64_t columns) {
   const auto want = [=](std::int64_t i) {
     const float* row = x + i / columns * columns;

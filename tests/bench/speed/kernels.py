@@ -1,5 +1,5 @@
-"""CPU kernels beside the best copy loop of this machine and beside OpenBLAS; the program takes its
-own interleaved rounds."""
+"""CPU kernels beside the best copy and read loops of this machine and beside OpenBLAS; the program
+takes its own interleaved rounds."""
 import json
 import subprocess
 
@@ -16,5 +16,5 @@ def measure(config):
     lines = []
     for told in map(json.loads, ran.stdout.splitlines()):
         lines.append(Line(told["name"], told["unit"], ">=" if told["higher_is_better"] else "<=", told["goal"],
-                          samples=told["samples"]))
+                          samples=told["samples"], informative=told["informative"]))
     return lines

@@ -1,0 +1,91 @@
+// A kernel's result does not depend on how many threads computed it.
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "kernels/device/cpu/tbb_threads.h"
+#include "proto/types/generator.h"
+#include "tests/support/status_matchers.h"
+#include "tests/unit/catalog/launch.h"
+
+namespace gridclock {
+namespace {
+
+using Raw = std::vector<std::byte>;
+
+struct Question {
+  std::string kernel;
+  std::vector<std::pair<std::string, Shape>> inputs;
+  std::vector<NamedAttribute> attributes = {};
+};
+
+Raw Made(const TensorSpec& tensor, std::uint64_t seed) {
+  Raw bytes(static_cast<std::size_t>(Bytes(tensor)));
+  Generate({GeneratorKind::kRandn, 0, 0, seed}, tensor.dtype, 0, bytes);
+  return bytes;
+}
+
+// The bytes of output 0.
+absl::StatusOr<Raw> Answer(const Registry& registry, const Question& question, DType dtype,
+                           int thread_count) {
+  const RegisteredKernel* kernel = registry.Find(question.kernel);
+  if (kernel == nullptr) return absl::NotFoundError(question.kernel);
+  std::vector<NamedOperand> inputs;
+  std::vector<Raw> tensors;
+  for (const auto& [name, shape] : question.inputs) {
+    const TensorSpec tensor{.dtype = dtype, .shape = shape};
+    inputs.push_back({name, {.is_list = false, .tensors = {tensor}}});
+    tensors.push_back(Made(tensor, 1 + tensors.size()));
+  }
+  GC_ASSIGN_OR_RETURN(const Binding binding, Bind(kernel->spec, inputs, question.attributes));
+  tensors.emplace_back(static_cast<std::size_t>(Bytes(binding.outputs[0].tensors[0])));
+  std::vector<void*> data;
+  for (Raw& tensor : tensors) data.push_back(tensor.data());
+  TbbThreads threads(thread_count);
+  GC_RETURN_IF_ERROR(LaunchFastest(*kernel, binding, data, threads));
+  return tensors.back();
+}
+
+NamedAttribute Axis(std::int64_t axis) {
+  return {"axis", axis};
+}
+
+// Shapes that are cut between threads in each way that a kernel knows.
+std::vector<Question> Questions() {
+  return {{"sum", {{"x", {150'001}}}},
+          {"sum", {{"x", {3, 70'001}}}},
+          {"sum", {{"x", {5, 33'000}}}},
+          {"sum", {{"x", {40'000, 7}}}, {Axis(0)}},
+          {"sum", {{"x", {3001, 300}}}, {Axis(0)}},
+          {"sum", {{"x", {1100, 2050}}}, {Axis(0)}},
+          {"sum", {{"x", {1030, 5000}}}, {Axis(0)}},
+          {"sum", {{"x", {3, 1100, 1025}}}, {Axis(1)}},
+          {"sum", {{"x", {9, 1500, 33}}}, {Axis(1)}},
+          {"softmax", {{"x", {70'001}}}},
+          {"softmax", {{"x", {3, 40'000}}}},
+          {"softmax", {{"x", {300, 257}}}},
+          {"gelu", {{"x", {100'003}}}},
+          {"matmul", {{"a", {131, 300}}, {"b", {300, 197}}}},
+          {"matmul", {{"a", {2, 90, 70}}, {"b", {2, 70, 150}}}}};
+}
+
+TEST(SameBits, WithAnyNumberOfThreads) {
+  ASSERT_OK_AND_ASSIGN(const Registry registry, Registry::Create(BuiltInKernels()));
+  for (const Question& question : Questions()) {
+    for (const DType dtype : {DType::kF64, DType::kF32, DType::kF16}) {
+      ASSERT_OK_AND_ASSIGN(const Raw alone, Answer(registry, question, dtype, 1));
+      for (const int threads : {2, 3, 4, 7, 20}) {
+        ASSERT_OK_AND_ASSIGN(const Raw together, Answer(registry, question, dtype, threads));
+        EXPECT_TRUE(alone == together)
+            << question.kernel << " " << ToText(TensorSpec{dtype, question.inputs[0].second})
+            << " with " << threads << " threads";
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace gridclock
