@@ -81,7 +81,8 @@ absl::StatusOr<std::unique_ptr<ServerProcess>> ServerProcess::Start(Options opti
     std::erase_if(arguments, [&](const std::string& a) { return a.rfind(name + "=", 0) == 0; });
     arguments.push_back(flag);
   }
-  auto pid = Spawn(arguments, Environment(options.environment), folder + "/log");
+  auto pid = Spawn(arguments, Environment(options.environment),
+                   options.log.empty() ? folder + "/log" : options.log);
   if (!pid.ok()) return pid.status();
   std::unique_ptr<ServerProcess> server(new ServerProcess(folder, *pid));
   if (!options.wait_until_ready) return server;
