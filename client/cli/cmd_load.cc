@@ -1,4 +1,5 @@
 // load: requests at a given rate, whether or not the earlier ones were answered.
+#include <cmath>
 #include <condition_variable>
 #include <memory>
 #include <mutex>
@@ -69,7 +70,7 @@ absl::Duration Send(const Session& session, const Client& client, const RunCall&
                     const LoadOptions& options, Load* load) {
   ProgressLine line(session.console);
   const absl::Time start = absl::Now();
-  const auto count = static_cast<std::int64_t>(options.rate * options.seconds + 0.5);
+  const std::int64_t count = std::llround(options.rate * options.seconds);
   for (std::int64_t i = 0; i < count; ++i) {
     const absl::Time due = start + absl::Seconds(static_cast<double>(i) / options.rate);
     const absl::Duration ahead = due - absl::Now();

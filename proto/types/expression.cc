@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "proto/types/expression_check.h"
 
 namespace gridclock {
 namespace {
@@ -18,9 +19,7 @@ absl::Status Wrong(absl::string_view what) {
 absl::StatusOr<Value> Eval(const Expr& expr, const Scope& scope);
 
 const char* KindOf(const Value& value) {
-  constexpr const char* kKinds[] = {"a whole number", "an f64", "a truth value", "a dtype",
-                                    "a word"};
-  return kKinds[value.index()];
+  return Spell(static_cast<ValueKind>(value.index()));
 }
 
 absl::StatusOr<std::int64_t> EvalInt(const Expr& expr, const Scope& scope) {
@@ -126,11 +125,6 @@ absl::StatusOr<bool> Compare(Op op, const Value& a, const Value& b) {
     default:
       return order == 1 || order == 0;
   }
-}
-
-absl::Status CheckArguments(const Expr& call, std::size_t want) {
-  if (call.args.size() == want) return absl::OkStatus();
-  return Wrong(absl::StrCat(call.name, " takes ", want, " arguments, got ", call.args.size()));
 }
 
 absl::StatusOr<std::int64_t> LeastOrMost(const Expr& call, const Scope& scope) {

@@ -12,12 +12,6 @@ namespace {
 using Op = Expr::Op;
 using enum ValueKind;
 
-const char* Spell(ValueKind kind) {
-  constexpr const char* kNames[] = {"a whole number", "an f64", "a truth value", "a dtype",
-                                    "a word"};
-  return kNames[static_cast<int>(kind)];
-}
-
 absl::Status Wrong(absl::string_view what) {
   return absl::InvalidArgumentError(what);
 }
@@ -69,14 +63,9 @@ absl::StatusOr<ValueKind> CheckName(const std::string& name, const KnownNames& n
   return Wrong(absl::StrCat("unbound name '", name, "'"));
 }
 
-absl::Status CheckCount(const Expr& call, std::size_t want) {
-  if (call.args.size() == want) return absl::OkStatus();
-  return Wrong(absl::StrCat(call.name, " takes ", want, " arguments, got ", call.args.size()));
-}
-
 absl::Status CheckMeasured(const Expr& call, const KnownNames& names) {
   const bool is_dim = call.name == "dim";
-  GC_RETURN_IF_ERROR(CheckCount(call, is_dim ? 2 : 1));
+  GC_RETURN_IF_ERROR(CheckArguments(call, is_dim ? 2 : 1));
   if (is_dim) GC_RETURN_IF_ERROR(Want(call.args[1], names, kWhole));
   const std::string& name = call.args[0].name;
   if (call.args[0].op != Op::kName) {
@@ -99,10 +88,10 @@ absl::StatusOr<ValueKind> CheckCall(const Expr& call, const KnownNames& names) {
   if (call.name == "min" || call.name == "max") {
     GC_RETURN_IF_ERROR(WantAll(call, names, kWhole));
   } else if (call.name == "ceil_div" || call.name == "next_pow2") {
-    GC_RETURN_IF_ERROR(CheckCount(call, call.name == "ceil_div" ? 2 : 1));
+    GC_RETURN_IF_ERROR(CheckArguments(call, call.name == "ceil_div" ? 2 : 1));
     GC_RETURN_IF_ERROR(WantAll(call, names, kWhole));
   } else if (call.name == "sizeof") {
-    GC_RETURN_IF_ERROR(CheckCount(call, 1));
+    GC_RETURN_IF_ERROR(CheckArguments(call, 1));
     GC_RETURN_IF_ERROR(Want(call.args[0], names, kDType));
   } else {
     GC_RETURN_IF_ERROR(CheckMeasured(call, names));
@@ -160,6 +149,17 @@ absl::StatusOr<ValueKind> Check(const Expr& expr, const KnownNames& names) {
 }
 
 }  // namespace
+
+const char* Spell(ValueKind kind) {
+  constexpr const char* kNames[] = {"a whole number", "an f64", "a truth value", "a dtype",
+                                    "a word"};
+  return kNames[static_cast<int>(kind)];
+}
+
+absl::Status CheckArguments(const Expr& call, std::size_t want) {
+  if (call.args.size() == want) return absl::OkStatus();
+  return Wrong(absl::StrCat(call.name, " takes ", want, " arguments, got ", call.args.size()));
+}
 
 bool Contains(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();

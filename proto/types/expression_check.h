@@ -12,7 +12,9 @@
 
 namespace gridclock {
 
+// In the order of Value's alternatives.
 enum class ValueKind : std::uint8_t { kWhole, kDouble, kTruth, kDType, kWord };
+const char* Spell(ValueKind kind);
 
 // The names that an expression may use where it stands.
 struct KnownNames {
@@ -28,6 +30,7 @@ const AttributeSpec* FindAttribute(const std::vector<AttributeSpec>& attributes,
 
 // INVALID_ARGUMENT for unbound names and operands of the wrong kind, quoting the expression.
 absl::StatusOr<ValueKind> KindOf(const Expr& expr, const KnownNames& names);
+absl::Status CheckArguments(const Expr& call, std::size_t want);
 absl::Status CheckKind(const Expr& expr, const KnownNames& names, ValueKind want);
 
 }  // namespace gridclock

@@ -22,12 +22,18 @@ namespace {
 constexpr std::size_t kMaxEntries = 64;       // Of each part of the words.
 constexpr std::size_t kMaxAlternatives = 64;  // That the choices of one operand make.
 constexpr std::size_t kMaxDims = 16;          // Of one alternative.
+constexpr std::size_t kMaxGeometry = 3;       // Dimensions of a grid, a block or a cluster.
+constexpr std::size_t kMaxParams = 256;
 constexpr int kMaxChoiceDepth = 17;
 
 using Alternative = std::vector<const Dim*>;
 
 absl::Status Wrong(absl::string_view what) {
   return absl::InvalidArgumentError(what);
+}
+
+absl::Status TooMany(absl::string_view what, std::size_t came, std::size_t most) {
+  return Wrong(absl::StrCat("at most ", most, " ", what, ", got ", came));
 }
 
 bool IsFreeName(const std::string& name) {
@@ -81,7 +87,9 @@ absl::Status CheckAttributeSpec(const AttributeSpec& attribute) {
   if (attribute.range) GC_RETURN_IF_ERROR(CheckBounds(attribute));
   AttributeSpec without_set = attribute;
   without_set.allowed.clear();
-  if (attribute.allowed.size() > kMaxEntries) return Wrong("the set is too large");
+  if (attribute.allowed.size() > kMaxEntries) {
+    return TooMany("values in the set", attribute.allowed.size(), kMaxEntries);
+  }
   for (const AttributeValue& value : attribute.allowed) {
     GC_RETURN_IF_ERROR(CheckOwnValue(without_set, value));
   }
@@ -114,7 +122,9 @@ absl::Status AddAlternatives(const std::vector<Dim>& dims, int depth,
     }
     for (Alternative& alternative : alternatives) {
       alternative.push_back(&dim);
-      if (alternative.size() > kMaxDims) return Wrong("an operand has too many dimensions");
+      if (alternative.size() > kMaxDims) {
+        return TooMany("dimensions of an operand", alternative.size(), kMaxDims);
+      }
     }
   }
   return absl::OkStatus();
@@ -443,7 +453,7 @@ class Validator {
   }
 
   absl::Status CheckGeometry(const std::vector<Expr>& exprs) const {
-    if (exprs.size() > 3) return Wrong(absl::StrCat("at most 3 dimensions, got ", exprs.size()));
+    if (exprs.size() > kMaxGeometry) return TooMany("dimensions", exprs.size(), kMaxGeometry);
     for (const Expr& expr : exprs) {
       GC_RETURN_IF_ERROR(CheckKind(expr, singles_, ValueKind::kWhole));
     }
@@ -451,7 +461,7 @@ class Validator {
   }
 
   absl::Status CheckScratch(const std::vector<OperandSpec>& scratch) {
-    if (scratch.size() > kMaxEntries) return Wrong("too many operands");
+    if (scratch.size() > kMaxEntries) return TooMany("tensors", scratch.size(), kMaxEntries);
     for (std::size_t i = 0; i < scratch.size(); ++i) {
       const OperandSpec& operand = scratch[i];
       const auto same = [&](const OperandSpec& other) { return other.name == operand.name; };
@@ -476,8 +486,9 @@ class Validator {
   }
 
   absl::Status CheckParams(const Clauses& clauses) const {
-    constexpr std::size_t kMaxParams = 256;
-    if (clauses.params.size() > kMaxParams) return Wrong("too many parameters");
+    if (clauses.params.size() > kMaxParams) {
+      return TooMany("parameters", clauses.params.size(), kMaxParams);
+    }
     for (const ParamSpec& param : clauses.params) {
       if (param.promise < 0) return Wrong("a promise is a number above 0");
       GC_RETURN_IF_ERROR(CheckParam(clauses, param));

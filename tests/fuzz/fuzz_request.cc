@@ -61,19 +61,10 @@ void FuzzStream(std::span<const std::byte> bytes) {
 }  // namespace
 }  // namespace gridclock
 
-extern "C" int LLVMFuzzerInitialize(int*, char***) {
-  gridclock::SilenceProtobuf();
-  return 0;
-}
-
 extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size,
                                                std::size_t max_size, unsigned seed) {
-  if (seed % 2 == 0) {
-    gridclock::v1::RunRequest request;
-    return gridclock::MutateMessage(&request, data, size, max_size, seed / 2);
-  }
-  gridclock::v1::StreamRunRequest request;
-  return gridclock::MutateMessage(&request, data, size, max_size, seed / 2);
+  return gridclock::MutateEither<gridclock::v1::RunRequest, gridclock::v1::StreamRunRequest>(
+      data, size, max_size, seed);
 }
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -74,19 +74,10 @@ void FuzzToServer(const void* data, int size) {
 }  // namespace
 }  // namespace gridclock
 
-extern "C" int LLVMFuzzerInitialize(int*, char***) {
-  gridclock::SilenceProtobuf();
-  return 0;
-}
-
 extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size,
                                                std::size_t max_size, unsigned seed) {
-  if (seed % 2 == 0) {
-    gridclock::worker::v1::FromServer frame;
-    return gridclock::MutateMessage(&frame, data, size, max_size, seed / 2);
-  }
-  gridclock::worker::v1::ToServer frame;
-  return gridclock::MutateMessage(&frame, data, size, max_size, seed / 2);
+  return gridclock::MutateEither<gridclock::worker::v1::FromServer,
+                                 gridclock::worker::v1::ToServer>(data, size, max_size, seed);
 }
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

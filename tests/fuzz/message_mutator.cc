@@ -169,8 +169,9 @@ std::size_t MutateMessage(Message* message, std::uint8_t* data, std::size_t size
   return written;
 }
 
-void SilenceProtobuf() {
-  google::protobuf::SetLogHandler(nullptr);
-}
-
 }  // namespace gridclock
+
+extern "C" int LLVMFuzzerInitialize(int*, char***) {
+  google::protobuf::SetLogHandler(nullptr);
+  return 0;
+}

@@ -29,6 +29,7 @@ std::string ReadAll(const std::string& path) {
 
 std::vector<char*> Pointers(std::vector<std::string>& texts) {
   std::vector<char*> pointers;
+  pointers.reserve(texts.size() + 1);
   for (std::string& text : texts) pointers.push_back(text.data());
   pointers.push_back(nullptr);
   return pointers;
@@ -81,7 +82,8 @@ absl::StatusOr<std::unique_ptr<ServerProcess>> ServerProcess::Start(Options opti
     std::erase_if(arguments, [&](const std::string& a) { return a.rfind(name + "=", 0) == 0; });
     arguments.push_back(flag);
   }
-  auto pid = Spawn(arguments, Environment(options.environment), folder + "/log");
+  auto pid = Spawn(arguments, Environment(options.environment),
+                   options.log.empty() ? folder + "/log" : options.log);
   if (!pid.ok()) return pid.status();
   std::unique_ptr<ServerProcess> server(new ServerProcess(folder, *pid));
   if (!options.wait_until_ready) return server;

@@ -19,6 +19,7 @@ class ServerProcess {
     std::vector<std::string> flags = {};  // Behind those for free ports, worker and ready file.
     std::vector<std::string> environment = {};  // "GRIDCLOCK_FAULT=..."; added to ours.
     std::string worker = "gridclock-test-worker";
+    std::string log = "";  // Where it writes its log; "": a file of its own, for Log().
     bool wait_until_ready = true;
   };
 

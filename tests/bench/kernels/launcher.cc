@@ -7,12 +7,11 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "tests/conformance/cpu_level.h"
+#include "kernels/worker/cpu_level.h"
 
 int main(int, char** argv) {
-  const char* level = gridclock::CpuHasLevel("x86-64-v4")   ? "v4"
-                      : gridclock::CpuHasLevel("x86-64-v3") ? "v3"
-                                                            : "v2";
+  const char* level = gridclock::ChooseLevel(gridclock::FeaturesHere(), "");
+  if (level == nullptr) return 1;
   unsetenv("OPENBLAS_CORETYPE");
   char self[PATH_MAX] = {};
   if (readlink("/proc/self/exe", self, sizeof(self) - 1) < 0) return 1;

@@ -1,9 +1,8 @@
 """What a large tensor costs in memory, sampled while it moves."""
 import contextlib
 import pathlib
-import threading
-import time
 
+from speed.background import Background
 from speed.line import Line
 from speed.programs import Server, run_json
 
@@ -22,27 +21,15 @@ def pss(pid):
     return found.get("Pss", 0), found.get("Pss_Shmem", 0)
 
 
-class Sampler(threading.Thread):
+class Sampler(Background):
     """The peak of the sum over some processes, read every 10 ms."""
 
     def __init__(self, pids):
-        super().__init__(daemon=True)
-        self.pids, self.peak, self.reads, self.stopped = pids, 0, 0, threading.Event()
+        super().__init__(0.01)
+        self.pids, self.peak = pids, 0
 
-    def run(self):
-        while not self.stopped.is_set():
-            start = time.monotonic()
-            self.peak = max(self.peak, sum(pss(pid)[0] for pid in self.pids))
-            self.reads += 1
-            self.stopped.wait(max(0, 0.01 - (time.monotonic() - start)))
-
-    def __enter__(self):
-        self.start()
-        return self
-
-    def __exit__(self, *_):
-        self.stopped.set()
-        self.join()
+    def turn(self):
+        self.peak = max(self.peak, sum(pss(pid)[0] for pid in self.pids))
 
 
 def one_run(config, line, client, *flags):
@@ -55,7 +42,7 @@ def one_run(config, line, client, *flags):
         with Sampler(pids) as sampler:
             told = run_json(config.binaries / "bench-bulk", server.address, "back", GIB, 1, *flags)
     line.add((sampler.peak - baseline - 2 * GIB) / MIB, peak_mib=sampler.peak / MIB, baseline_mib=baseline / MIB,
-             reads=sampler.reads)
+             reads=sampler.turns)
     client.add(told["client_extra_bytes"] / MIB)
 
 

@@ -1,32 +1,21 @@
 """What watching costs: the same server with metrics, scraped every second, and without."""
-import threading
 import urllib.request
 
+from speed.background import Background
 from speed.line import Line
 from speed.programs import Server
 from speed.small import small_call
 
 
-class Scraper(threading.Thread):
+class Scraper(Background):
     def __init__(self, address):
-        super().__init__(daemon=True)
-        self.url, self.scrapes, self.stopped = f"http://{address}/metrics", 0, threading.Event()
+        super().__init__(1)
+        self.url = f"http://{address}/metrics"
 
-    def run(self):
-        while not self.stopped.is_set():
-            with urllib.request.urlopen(self.url, timeout=5) as answer:
-                if b"gridclock_" not in answer.read():
-                    raise RuntimeError("a scrape without metrics")
-            self.scrapes += 1
-            self.stopped.wait(1)
-
-    def __enter__(self):
-        self.start()
-        return self
-
-    def __exit__(self, *_):
-        self.stopped.set()
-        self.join()
+    def turn(self):
+        with urllib.request.urlopen(self.url, timeout=5) as answer:
+            if b"gridclock_" not in answer.read():
+                raise RuntimeError("a scrape without metrics")
 
 
 def one_load(config, server):

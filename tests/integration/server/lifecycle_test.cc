@@ -1,14 +1,19 @@
 // The server as a process: health, signals, and what it leaves behind.
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <thread>
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/unique_fd.h"
 #include "gridclock/v1/system.pb.h"
 #include "tests/support/raw_call.h"
 #include "tests/support/server_process.h"
@@ -187,6 +192,39 @@ TEST(Lifecycle, E18_ASecondSignalEndsAtOnce) {
   EXPECT_EQ(server->Wait(absl::Seconds(5)), 128 + SIGINT);
   EXPECT_TRUE(Eventually([&] { return !Lives(worker); }));
   call.join();
+}
+
+// A log that takes nothing: a pipe that is full and that nobody reads.
+class StuckLog {
+ public:
+  StuckLog() : folder_(NewFolder()) {
+    EXPECT_EQ(mkfifo(path().c_str(), 0600), 0);
+    fd_ = UniqueFd(open(path().c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC));
+    const std::string block(4096, '.');
+    while (write(fd_.get(), block.data(), block.size()) > 0) {
+    }
+    EXPECT_EQ(errno, EAGAIN);
+  }
+  ~StuckLog() { std::filesystem::remove_all(folder_); }
+  std::string path() const { return folder_ + "/log"; }
+
+ private:
+  const std::string folder_;
+  UniqueFd fd_;
+};
+
+TEST(Lifecycle, E22_ALogThatNobodyReadsHoldsNothingUp) {
+  const StuckLog log;
+  ASSERT_OK_AND_ASSIGN(const auto server, ServerProcess::Start({.log = log.path()}));
+  const auto channel = Connect(server->address());
+  EXPECT_THAT(GoodCall(channel), IsOk());
+  const pid_t worker = server->Workers().at(0);
+  kill(worker, SIGKILL);  // Its end and its successor's start are logged.
+  EXPECT_TRUE(Eventually([&] { return !Lives(worker); }));
+  EXPECT_TRUE(Eventually([&] { return Check(channel, "device/cpu") == kServing; }));
+  EXPECT_THAT(GoodCall(channel), IsOk());
+  server->Signal(SIGTERM);
+  EXPECT_EQ(server->Wait(absl::Seconds(20)), 0) << "the end waits for the log's reader";
 }
 
 TEST(Lifecycle, AnIdleServerEndsWithinSeconds) {
