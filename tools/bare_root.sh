@@ -32,9 +32,13 @@ make_root() {
 }
 
 hand_on() {
-  local path
-  for path in /etc/apt/apt.conf.d /etc/apt/sources.list /etc/apt/sources.list.d/debian.sources /etc/hosts \
-    /etc/resolv.conf /etc/pip.conf /usr/local/share/ca-certificates /etc/ssl/certs/ca-certificates.crt; do
+  local path paths=(/etc/apt/apt.conf.d /etc/hosts /etc/resolv.conf /etc/pip.conf
+    /usr/local/share/ca-certificates /etc/ssl/certs/ca-certificates.crt)
+  # Another distribution's mirror has other packages.
+  if grep -qx VERSION_CODENAME=bookworm /etc/os-release; then
+    paths+=(/etc/apt/sources.list /etc/apt/sources.list.d/debian.sources)
+  fi
+  for path in "${paths[@]}"; do
     [ -e "$path" ] || continue
     mkdir -p "$bare$(dirname "$path")"
     cp -rL --remove-destination -T "$path" "$bare$path"

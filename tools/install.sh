@@ -39,12 +39,21 @@ as_root() {
   sudo "$@"
 }
 
+# Debian's package starts its server on every address, now and at each boot, when only the program is
+# wanted: so the service is masked before it is installed. `systemctl unmask` undoes it.
+mask_service() {
+  have systemctl || return 0
+  note "the service $1 shall not run: masked"
+  as_root systemctl mask --quiet "$1.service"
+}
+
 install_packages() {
   have dpkg-query || die "this installs with apt-get (Debian 12, Ubuntu 24.04); here, install what tools/packages.txt names"
   local missing
   mapfile -t missing < <(missing_packages "$@")
   [ "${#missing[@]}" -gt 0 ] || return 0
   say "installing ${#missing[@]} packages: ${missing[*]}"
+  case " ${missing[*]} " in *" prometheus "*) mask_service prometheus ;; esac
   as_root env DEBIAN_FRONTEND=noninteractive apt-get update -qq
   as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}"
 }

@@ -37,7 +37,7 @@ check size "$python" tools/size.py --check
 check layout layout
 check scripts scripts
 check python python_compiles
-[ ! -e tools/check_contract.py ] || check contract contract
+check contract contract
 check headers headers_alone
 check tidy tidied "$@"
 

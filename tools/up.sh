@@ -1,41 +1,54 @@
 #!/usr/bin/env bash
-# up.sh BIN [--detach] [SERVER FLAG...]: a server that keeps running.
+# up.sh BIN [--detach] [--folder FOLDER] [SERVER FLAG...]: a server that keeps running. FOLDER
+# (build/up) gets its log. The lines that begin with `export` are for the reader's shell.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 bin=$(cd "$1" && pwd)
 shift
-command=("$bin/gridclock-server" --worker "$bin/gridclock-worker" --ready-file "$root/build/up/ready")
-detach=
+detach='' folder=$root/build/up
 if [ "${1:-}" = --detach ]; then detach=1; shift; fi
-mkdir -p "$root/build/up"
-rm -f "$root/build/up/ready"
+if [ "${1:-}" = --folder ]; then folder=$2; shift 2; fi
+command=("$bin/gridclock-server" --worker "$bin/gridclock-worker" --ready-file "$folder/ready")
+mkdir -p "$folder"
+rm -f "$folder/ready"
 
-tell() {
+wait_ready() {
   local i
   for ((i = 0; i < 600; i++)); do
-    [ ! -s "$root/build/up/ready" ] || break
-    kill -0 "$1" 2>/dev/null || { cat "$root/build/up/server.log" >&2; die "the server did not start"; }
+    [ ! -s "$folder/ready" ] || return 0
+    kill -0 "$1" 2>/dev/null || { cat "$folder/server.log" >&2; die "the server did not start"; }
     sleep 0.1
   done
-  [ -s "$root/build/up/ready" ] || die "the server is not ready after 60 s; see build/up/server.log"
+  kill -TERM "$1"
+  die "the server is not ready after 60 s, so it was stopped; see $folder/server.log"
+}
+
+tell() {
   local address metrics
-  address=$(sed -n 's/^grpc=//p' "$root/build/up/ready")
-  metrics=$(sed -n 's/^metrics=//p' "$root/build/up/ready")
+  address=$(sed -n 's/^grpc=//p' "$folder/ready")
+  metrics=$(sed -n 's/^metrics=//p' "$folder/ready")
   say "Gridclock listens on $address, metrics on http://$metrics/metrics"
-  note "export GRIDCLOCK_SERVER=$address PATH=$bin:\$PATH"
+  note "paste these lines where you want to use it:"
+  # The reader's shell expands its own PATH.
+  # shellcheck disable=SC2016
+  printf 'export PATH=%q:%q:"$PATH"\n' "$bin" "$venv/bin"
+  printf 'export GRIDCLOCK_SERVER=%q\nexport GRIDCLOCK_METRICS=%q\n' "$address" "$metrics"
+  note "then, for example:"
   note "gridclock list"
-  note "gridclock run softmax x=randn:f32[4,8]"
+  note "gridclock run softmax x='randn:f32[4,8]'"
   note "gridclock bench matmul --shape M=512 K=512 N=512"
-  note "stop it: kill $1   (log: build/up/server.log)"
+  note "stop it: kill $1   (log: $folder/server.log)"
 }
 
 if [ -n "$detach" ]; then
-  setsid "${command[@]}" "$@" > "$root/build/up/server.log" 2>&1 < /dev/null &
+  setsid "${command[@]}" "$@" > "$folder/server.log" 2>&1 < /dev/null &
+  wait_ready $!
   tell $!
   exit 0
 fi
-"${command[@]}" "$@" > >(tee "$root/build/up/server.log") 2>&1 &
+"${command[@]}" "$@" > >(tee "$folder/server.log") 2>&1 &
 server=$!
 trap 'kill -TERM $server 2>/dev/null' INT TERM
+wait_ready "$server"
 tell "$server"
 while kill -0 "$server" 2>/dev/null; do wait "$server" && code=0 || code=$?; done
 exit "${code:-0}"

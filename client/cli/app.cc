@@ -19,6 +19,7 @@ namespace {
 void AddGlobals(CLI::App& program, GlobalOptions& options) {
   program.add_option("--server", options.server)->envname("GRIDCLOCK_SERVER");
   program.add_option("--token-file", options.token_file)->envname("GRIDCLOCK_TOKEN_FILE");
+  program.add_flag("--tls", options.tls)->envname("GRIDCLOCK_TLS");
   program.add_option("--tls-ca", options.tls_ca)->envname("GRIDCLOCK_TLS_CA");
   program.add_option("--tls-cert", options.tls_cert)->envname("GRIDCLOCK_TLS_CERT");
   program.add_option("--tls-key", options.tls_key)->envname("GRIDCLOCK_TLS_KEY");

@@ -36,7 +36,8 @@ class Doctor {
     Add(true, "protobuf", google::protobuf::internal::VersionString(GOOGLE_PROTOBUF_VERSION));
     const auto client = session_.Connect();
     if (!client.ok()) {
-      Add(false, "connection", std::string(client.status().message()));
+      Add(false, "server",
+          absl::StrCat("missing: no kernel can run (", client.status().message(), ")"));
     } else {
       ExamineServer(**client);
     }

@@ -22,6 +22,7 @@ namespace gridclock::cli {
 namespace {
 
 constexpr std::int64_t kDefaultDim = 1024;
+constexpr double kMostRequests = 1e7;  // The latency of each is kept.
 
 struct LoadOptions {
   CallFlags call;
@@ -120,6 +121,10 @@ absl::StatusOr<std::unique_ptr<Client>> ConnectWithoutRetries(const Session& ses
 }
 
 absl::StatusOr<int> RunLoad(const Session& session, const LoadOptions& options) {
+  if (options.rate * options.seconds > kMostRequests) {
+    return UsageError(absl::StrCat("--rate times --seconds: want at most ", kMostRequests,
+                                   " requests, got ", options.rate * options.seconds));
+  }
   GC_ASSIGN_OR_RETURN(const auto client, ConnectWithoutRetries(session));
   GC_ASSIGN_OR_RETURN(const KernelSpec spec,
                       client->GetKernel(ParseKernelName(options.call.kernel).kernel));

@@ -67,15 +67,19 @@ absl::Status WriteOutput(const OutputFile& file, const RunResult& result) {
       absl::StrCat("'", file.name, "' is a list; write it to a .npz file"));
 }
 
+// An archive without a name takes all outputs, so there must be one.
 absl::Status CheckOutputs(const KernelSpec& spec, const std::vector<OutputFile>& files) {
   for (const OutputFile& file : files) {
-    const auto named = [&](const OperandSpec& operand) { return operand.name == file.name; };
+    const auto named = [&](const OperandSpec& operand) {
+      return file.name.empty() || operand.name == file.name;
+    };
     const bool known =
-        file.name.empty() || std::any_of(spec.outputs.begin(), spec.outputs.end(), named) ||
+        std::any_of(spec.outputs.begin(), spec.outputs.end(), named) ||
         std::any_of(spec.inputs.begin(), spec.inputs.end(),
                     [&](const OperandSpec& input) { return named(input) && input.inout; });
     if (!known) {
-      return UsageError(absl::StrCat("-o: '", spec.name, "' has no output '", file.name, "'"));
+      return UsageError(absl::StrCat("-o: '", spec.name, "' has no output",
+                                     file.name.empty() ? "" : absl::StrCat(" '", file.name, "'")));
     }
   }
   return absl::OkStatus();

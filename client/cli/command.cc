@@ -50,7 +50,10 @@ absl::StatusOr<ClientOptions> Session::MakeClientOptions() const {
   } else if (const char* token = std::getenv("GRIDCLOCK_TOKEN")) {
     out.token = token;
   }
-  if (!(options.tls_ca.empty() && options.tls_cert.empty() && options.tls_name.empty())) {
+  // Any word of TLS asks for TLS: a call in plain text would be the silent opposite of it.
+  const bool none = options.tls_ca.empty() && options.tls_cert.empty() && options.tls_key.empty() &&
+                    options.tls_name.empty();
+  if (options.tls || !none) {
     TlsOptions& tls = out.tls.emplace();
     GC_RETURN_IF_ERROR(ReadInto(options.tls_ca, &tls.ca_pem));
     GC_RETURN_IF_ERROR(ReadInto(options.tls_cert, &tls.cert_pem));

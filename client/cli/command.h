@@ -25,6 +25,7 @@ struct GlobalOptions {
   std::string server = "127.0.0.1:8470";
   std::string token_file, tls_ca, tls_cert, tls_key, tls_name;
   std::string timeout;
+  bool tls = false;
   bool insecure_token = false;
   bool json = false;
 };

@@ -12,6 +12,18 @@
 namespace gridclock::cli {
 namespace {
 
+// What stands behind the file: "bf16", or of an archive "name" or "name:bf16".
+void ParseBehindFile(absl::string_view text, Source* source) {
+  const std::size_t colon = text.rfind(':');
+  const absl::string_view last = colon == absl::string_view::npos ? text : text.substr(colon + 1);
+  source->as = ParseDType(last);
+  if (!source->as.has_value()) {
+    source->member = std::string(text);
+  } else if (colon != absl::string_view::npos) {
+    source->member = std::string(text.substr(0, colon));
+  }
+}
+
 // Splits "a.npy:bf16" behind the file's ending.
 std::optional<Source> ParseFile(absl::string_view text) {
   for (const absl::string_view ending : {".npy", ".npz"}) {
@@ -21,9 +33,7 @@ std::optional<Source> ParseFile(absl::string_view text) {
     if (!rest.empty() && rest[0] != ':') continue;
     Source source;
     source.path = std::string(text.substr(0, at + ending.size()));
-    if (rest.empty()) return source;
-    source.as = ParseDType(rest.substr(1));
-    if (!source.as.has_value()) source.member = std::string(rest.substr(1));
+    if (!rest.empty()) ParseBehindFile(rest.substr(1), &source);
     return source;
   }
   return std::nullopt;
@@ -67,15 +77,15 @@ absl::Status AddFile(const Source& source, CallInput* input, Inputs* out) {
     GC_ASSIGN_OR_RETURN(LoadedTensor tensor, LoadNpy(source.path, source.as));
     return AddLoaded(std::move(tensor), input, out);
   }
+  if (!source.member.empty()) {
+    GC_ASSIGN_OR_RETURN(LoadedTensor tensor, LoadNpzMember(source.path, source.member, source.as));
+    return AddLoaded(std::move(tensor), input, out);
+  }
   GC_ASSIGN_OR_RETURN(std::vector<NamedTensor> all, LoadNpz(source.path, source.as));
-  bool found = false;
   for (NamedTensor& one : all) {
-    if (!source.member.empty() && one.name != source.member) continue;
-    found = true;
     GC_RETURN_IF_ERROR(AddLoaded(std::move(one.tensor), input, out));
   }
-  if (found) return absl::OkStatus();
-  return absl::NotFoundError(absl::StrCat(source.path, ": no array '", source.member, "'"));
+  return absl::OkStatus();
 }
 
 // Makes the values here, one tensor after the other, as the server would.

@@ -21,11 +21,12 @@ namespace gridclock::cli {
 struct Source {
   std::string path;         // "a.npy", "weights.npz"
   std::string member;       // "w" of "weights.npz:w"; empty: all of them.
-  std::optional<DType> as;  // "bf16" of "a.npy:bf16"
+  std::optional<DType> as;  // "bf16" of "a.npy:bf16" and of "weights.npz:w:bf16"
   std::optional<Generator> generator;
   std::optional<TensorSpec> spec;  // Of a generator; may be missing where shapes come from --shape.
 };
-// "a.npy", "a.npy:bf16", "w.npz:name", "randn:f32[1024,1024]", "uniform:-1:1:f32[8]", "ones".
+// "a.npy", "a.npy:bf16", "w.npz:name", "w.npz:name:bf16", "randn:f32[1024,1024]",
+// "uniform:-1:1:f32[8]", "ones".
 absl::StatusOr<Source> ParseSource(absl::string_view text);
 
 // The words of one call, sorted by what the kernel's words say of their names.

@@ -30,7 +30,7 @@ struct MadeCall {
   RunCall call;
   Inputs inputs;  // Keeps the bytes of the call.
 };
-// Every output is discarded unless asked for later. `default_dim`: for dimensions not named.
+// Outputs come back, unless the caller says otherwise. `default_dim`: for dimensions not named.
 absl::StatusOr<MadeCall> MakeCall(const KernelSpec& spec, const CallFlags& flags,
                                   std::optional<std::int64_t> default_dim);
 

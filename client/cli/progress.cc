@@ -26,7 +26,7 @@ void ProgressLine::Show(const std::string& text) {
   last_ = now;
   shown_ = true;
   const auto room = static_cast<std::size_t>(std::max(console_.terminal.width - 1, 10));
-  console_.err << "\r\x1b[K" << (Width(text) <= room ? text : text.substr(0, room)) << std::flush;
+  console_.err << "\r\x1b[K" << Fit(text, room) << std::flush;
 }
 
 void ProgressLine::Clear() {

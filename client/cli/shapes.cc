@@ -16,6 +16,9 @@ namespace gridclock::cli {
 namespace {
 
 absl::StatusOr<Shape> ParseShape(absl::string_view text) {
+  if (absl::StartsWith(text, "x") || absl::EndsWith(text, "x") || absl::StrContains(text, "xx")) {
+    return absl::InvalidArgumentError(absl::StrCat("want sizes as in 8x1024, got '", text, "'"));
+  }
   Shape shape;
   for (const absl::string_view part : absl::StrSplit(text, 'x', absl::SkipEmpty())) {
     GC_ASSIGN_OR_RETURN(const std::int64_t size, ParseSize(part));

@@ -118,4 +118,12 @@ std::size_t Width(absl::string_view text) {
   return width;
 }
 
+absl::string_view Fit(absl::string_view text, std::size_t columns) {
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const bool begins = (static_cast<unsigned char>(text[i]) & 0xC0) != 0x80;
+    if (begins && columns-- == 0) return text.substr(0, i);
+  }
+  return text;
+}
+
 }  // namespace gridclock::cli

@@ -35,6 +35,8 @@ std::string Escape(absl::string_view text, bool lines = false);
 
 // Columns that a text takes: characters, not bytes.
 std::size_t Width(absl::string_view text);
+// The beginning of a text without colours, at most `columns` whole characters.
+absl::string_view Fit(absl::string_view text, std::size_t columns);
 
 }  // namespace gridclock::cli
 

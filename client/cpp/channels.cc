@@ -1,5 +1,8 @@
 #include "client/cpp/channels.h"
 
+#include <string>
+
+#include <arpa/inet.h>
 #include <grpcpp/create_channel.h>
 #include <grpcpp/security/credentials.h>
 #include <grpcpp/support/channel_arguments.h>
@@ -10,9 +13,16 @@
 namespace gridclock {
 namespace {
 
-bool StaysOnThisHost(absl::string_view server) {
-  return absl::StartsWith(server, "unix:") || absl::StartsWith(server, "127.") ||
-         absl::StartsWith(server, "localhost:") || absl::StartsWith(server, "[::1]:");
+// An address, not a name that looks like one: 127.example.org is somebody else's host.
+bool IsLoopbackAddress(const std::string& host) {
+  in_addr address{};
+  return inet_pton(AF_INET, host.c_str(), &address) == 1 && ntohl(address.s_addr) >> 24 == 127;
+}
+
+bool StaysOnThisHost(const std::string& server) {
+  if (absl::StartsWith(server, "unix:")) return true;
+  const std::string host = server.substr(0, server.rfind(':'));
+  return host == "localhost" || host == "[::1]" || IsLoopbackAddress(host);
 }
 
 std::shared_ptr<grpc::ChannelCredentials> Credentials(const ClientOptions& options) {

@@ -8,6 +8,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "base/status.h"
 
@@ -99,6 +100,30 @@ absl::StatusOr<std::vector<NamedTensor>> ReadAll(zip_t* archive, std::optional<D
   return out;
 }
 
+// The names of the arrays, to tell what there is.
+std::string ArrayNames(zip_t* archive) {
+  constexpr zip_int64_t kShown = 20;
+  std::vector<std::string> names;
+  const zip_int64_t entries = zip_get_num_entries(archive, 0);
+  for (zip_int64_t i = 0; i < std::min(entries, kShown); ++i) {
+    const char* name = zip_get_name(archive, static_cast<zip_uint64_t>(i), 0);
+    if (name != nullptr) names.emplace_back(absl::StripSuffix(name, ".npy"));
+  }
+  if (names.empty()) return "nothing";
+  return absl::StrJoin(names, ", ") + (entries > kShown ? ", ..." : "");
+}
+
+absl::StatusOr<LoadedTensor> ReadMember(zip_t* archive, const std::string& name,
+                                        std::optional<DType> as) {
+  const zip_int64_t index = zip_name_locate(archive, (name + ".npy").c_str(), 0);
+  if (index < 0) {
+    return absl::NotFoundError(absl::StrCat("no array '", name, "'; it has ", ArrayNames(archive)));
+  }
+  auto tensor = ReadEntry(archive, static_cast<zip_uint64_t>(index), as);
+  if (!tensor.ok()) return Annotate(tensor.status(), name);
+  return tensor;
+}
+
 absl::Status AddEntry(zip_t* archive, const NamedBytes& tensor, const std::string& header) {
   zip_error_t error;
   zip_error_init(&error);
@@ -140,6 +165,15 @@ absl::StatusOr<std::vector<NamedTensor>> LoadNpz(const std::string& path, std::o
   auto archive = Open(path, ZIP_RDONLY);
   if (!archive.ok()) return Annotate(archive.status(), path);
   auto out = ReadAll(archive->get(), as);
+  if (!out.ok()) return Annotate(out.status(), path);
+  return out;
+}
+
+absl::StatusOr<LoadedTensor> LoadNpzMember(const std::string& path, const std::string& name,
+                                           std::optional<DType> as) {
+  auto archive = Open(path, ZIP_RDONLY);
+  if (!archive.ok()) return Annotate(archive.status(), path);
+  auto out = ReadMember(archive->get(), name, as);
   if (!out.ok()) return Annotate(out.status(), path);
   return out;
 }

@@ -24,6 +24,11 @@ struct NamedTensor {
 absl::StatusOr<std::vector<NamedTensor>> LoadNpz(const std::string& path,
                                                  std::optional<DType> as = {});
 
+// One array of the archive; the others are not looked at, so they may be of any kind. NOT_FOUND
+// names those that are there.
+absl::StatusOr<LoadedTensor> LoadNpzMember(const std::string& path, const std::string& name,
+                                           std::optional<DType> as = {});
+
 struct NamedBytes {
   std::string name;
   TensorSpec spec;

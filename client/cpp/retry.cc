@@ -33,7 +33,9 @@ std::optional<absl::Duration> NextTry(const RetryOptions& options, const absl::S
   if (attempts >= AttemptsFor(options, failure, attempts)) return std::nullopt;
   absl::Duration wait = options.first_backoff * std::pow(options.multiplier, attempts - 1);
   wait = std::min(wait, options.max_backoff);
-  wait = std::max(wait, DetailsOf(failure).retry_after.value_or(absl::ZeroDuration()));
+  const absl::Duration wished = DetailsOf(failure).retry_after.value_or(absl::ZeroDuration());
+  if (wished > options.longest_wait) return std::nullopt;
+  wait = std::max(wait, wished);
   wait *= 1 + options.jitter * uniform;
   if (wait >= left) return std::nullopt;
   return wait;

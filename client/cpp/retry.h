@@ -16,6 +16,8 @@ struct RetryOptions {
   absl::Duration first_backoff = absl::Milliseconds(50);
   absl::Duration max_backoff = absl::Seconds(2);
   double multiplier = 2;
+  // A server that wants a longer wait is not waited for: the failure is final and says how long.
+  absl::Duration longest_wait = absl::Seconds(60);
   double jitter = 0.2;  // A wait is longer by up to this share.
 };
 

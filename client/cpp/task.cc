@@ -62,6 +62,7 @@ void RunHandle::Task::Cancel() {
     MutexLock lock(mutex_);
     cancelled_ = true;
     rpc = rpc_.lock();
+    if (alarm_ != nullptr) alarm_->Cancel();  // Calls back soon, on a thread of gRPC.
   }
   if (rpc != nullptr) rpc->TryCancel();
 }
@@ -101,11 +102,25 @@ void RunHandle::Task::Ended(absl::StatusOr<RunResult> result) {
   absl::Duration wait;
   if (!MayRetry(result.status(), &wait)) return done_(std::move(result));
   if (events_.retry) events_.retry(result.status(), wait);
+  WaitThenTry(std::move(result).status(), wait);
+}
+
+void RunHandle::Task::WaitThenTry(absl::Status failure, absl::Duration wait) {
+  MutexLock lock(mutex_);
   alarm_ = std::make_unique<grpc::Alarm>();
-  alarm_->Set(absl::ToChronoTime(absl::Now() + wait), [self = shared_from_this()](bool) {
-    self->alarm_.reset();
-    self->Attempt();
-  });
+  alarm_->Set(absl::ToChronoTime(absl::Now() + (cancelled_ ? absl::ZeroDuration() : wait)),
+              [self = shared_from_this(), failure = std::move(failure)](bool) {
+                if (self->EndWait()) return self->Attempt();
+                self->done_(absl::CancelledError(
+                    absl::StrCat("cancelled before another try; the last: ", failure.message())));
+              });
+}
+
+bool RunHandle::Task::EndWait() {
+  std::unique_ptr<grpc::Alarm> rung;  // Ends outside the lock.
+  MutexLock lock(mutex_);
+  rung = std::move(alarm_);
+  return !cancelled_;
 }
 
 bool RunHandle::Task::MayRetry(const absl::Status& failure, absl::Duration* wait) {

@@ -40,6 +40,10 @@ class RunHandle::Task : public std::enable_shared_from_this<RunHandle::Task> {
   void Ended(absl::StatusOr<RunResult> result);
   // Whether the call shall be made again; sets how long to wait.
   bool MayRetry(const absl::Status& failure, absl::Duration* wait);
+  // Tries again after `wait`, or ends with CANCELLED as soon as Cancel is called.
+  void WaitThenTry(absl::Status failure, absl::Duration wait);
+  // Whether another try is still wanted.
+  bool EndWait();
   std::shared_ptr<grpc::ClientContext> NewRpc();
 
   const CallSite site_;
@@ -52,9 +56,9 @@ class RunHandle::Task : public std::enable_shared_from_this<RunHandle::Task> {
   std::string request_id_;
   int attempts_ = 0;
   absl::BitGen random_;
-  std::unique_ptr<grpc::Alarm> alarm_;  // While a retry is waited for.
 
   Mutex mutex_;
+  std::unique_ptr<grpc::Alarm> alarm_ ABSL_GUARDED_BY(mutex_);  // While a retry is waited for.
   bool cancelled_ ABSL_GUARDED_BY(mutex_) = false;
   std::weak_ptr<grpc::ClientContext> rpc_ ABSL_GUARDED_BY(mutex_);  // Owned by the attempt.
 };

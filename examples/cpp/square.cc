@@ -27,6 +27,10 @@ int main(int argc, char** argv) {
     std::cerr << result.status() << "\n";
     return 1;
   }
+  if (result->outputs.size() != 1) {
+    std::cerr << "one output wanted, got " << result->outputs.size() << "\n";
+    return 1;
+  }
   const CallOutput& y = result->outputs[0];
   const auto* values = reinterpret_cast<const float*>(y.bytes.data());
   for (std::size_t i = 0; i < y.bytes.size() / sizeof(float); ++i) std::cout << values[i] << " ";

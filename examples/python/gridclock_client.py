@@ -16,7 +16,6 @@ from gridclock.v1 import kernels_pb2, kernels_pb2_grpc, types_pb2  # noqa: E402
 
 CHUNK = 1 << 20  # The most that one message may carry.
 
-# numpy has no bf16 and no f8: view their bytes as uint16 and uint8.
 DTYPES = {
     "float64": types_pb2.F64,
     "float32": types_pb2.F32,
@@ -32,10 +31,18 @@ DTYPES = {
     "bool": types_pb2.BOOL,
 }
 NUMPY = {number: np.dtype(name).newbyteorder("<") for name, number in DTYPES.items()}
+# numpy has no bf16 and no f8, so their bits come as unsigned integers. They are sent so too, with
+# dtypes={"x": types_pb2.BF16}.
+NUMPY[types_pb2.BF16] = np.dtype("<u2")
+NUMPY[types_pb2.F8E4M3] = NUMPY[types_pb2.F8E5M2] = np.dtype("u1")
 
 
-def spec_of(array):
-    return types_pb2.TensorSpec(dtype=DTYPES[array.dtype.name], dims=array.shape)
+def spec_of(array, dtype=None):
+    dtype = DTYPES[array.dtype.name] if dtype is None else dtype
+    if array.dtype.itemsize != NUMPY[dtype].itemsize:
+        name = types_pb2.DType.Name(dtype)
+        raise ValueError(f"{name} has {NUMPY[dtype].itemsize} bytes, {array.dtype} does not")
+    return types_pb2.TensorSpec(dtype=dtype, dims=array.shape)
 
 
 def bytes_of(array):
@@ -72,6 +79,41 @@ def may_retry(error):
     return error.code() in codes and wait is not None
 
 
+class Outputs:
+    """Collects the outputs that come back. What was to be discarded or only checksummed is announced
+    too, but has no bytes and is no array here."""
+
+    def __init__(self, request):
+        self._left_out = {o.name for o in request.outputs if o.sink != kernels_pb2.OutputRequest.RETURN}
+        self._specs, self._memory, self._filled = {}, {}, {}
+
+    def announce(self, output):
+        if output.name in self._left_out:
+            return
+        self._specs[output.name] = output.spec
+        self._memory[output.name] = np.empty(_size_of(output.spec), np.uint8)
+        self._filled[output.name] = 0
+
+    def take(self, name, offset, data):
+        if name in self._left_out and not data:
+            return
+        # In order and without gaps, so what is filled needs one number.
+        filled, room = self._filled.get(name), self._memory.get(name, b"")
+        if filled != offset or len(data) > len(room) - offset:
+            raise ValueError(f"output '{name}': {len(data)} bytes at {offset} do not fit")
+        room[offset : offset + len(data)] = np.frombuffer(data, np.uint8)
+        self._filled[name] += len(data)
+
+    def arrays(self):
+        """Only whole arrays: memory that was never filled holds anything."""
+        for name, memory in self._memory.items():
+            if self._filled[name] != memory.size:
+                raise ValueError(
+                    f"output '{name}': {self._filled[name]} of {memory.size} bytes have come"
+                )
+        return {name: array_of(self._specs[name], data) for name, data in self._memory.items()}
+
+
 class Client:
     """One connection for small calls, one for streams of bulk bytes, so that these do not hold those
     up. Safe to use from several threads."""
@@ -100,40 +142,44 @@ class Client:
         request = kernels_pb2.ListKernelsRequest()
         return self._retrying(lambda: self._kernels.ListKernels(request, **self._call(10))).kernels
 
-    def run(self, kernel, inputs, attributes=None, timeout=60, **fields):
+    def run(self, kernel, inputs, attributes=None, dtypes=None, timeout=60, **fields):
         """One round trip, for tensors of at most 1 MiB in all. Returns (arrays by name, summary)."""
         request = self._request(kernel, attributes, fields)
         for name, array in inputs.items():
-            given = request.inputs.add(name=name, spec=spec_of(array), data=bytes(bytes_of(array)))
+            spec = spec_of(array, (dtypes or {}).get(name))
+            given = request.inputs.add(name=name, spec=spec, data=bytes(bytes_of(array)))
             given.inline.SetInParent()
         # With an id a second try cannot run twice: the server knows that it has answered.
         request.request_id = request.request_id or str(uuid.uuid4())
         answer = self._retrying(lambda: self._kernels.Run(request, **self._call(timeout)))
-        return {o.name: array_of(o.spec, o.data) for o in answer.outputs}, answer.summary
+        received = Outputs(request)
+        for output in answer.outputs:
+            received.announce(output)
+            received.take(output.name, 0, output.data)
+        return received.arrays(), answer.summary
 
-    def stream_run(self, kernel, inputs, attributes=None, on_samples=None, timeout=600, **fields):
+    def stream_run(
+        self, kernel, inputs, attributes=None, dtypes=None, on_samples=None, timeout=600, **fields
+    ):
         """For tensors of any size. `on_samples(samples)` is called while the server measures. Is not
         retried: its bytes are on their way. Returns (arrays by name, summary)."""
         header = self._request(kernel, attributes, fields)
         for name, array in inputs.items():
-            header.inputs.add(name=name, spec=spec_of(array)).stream.SetInParent()
+            spec = spec_of(array, (dtypes or {}).get(name))
+            header.inputs.add(name=name, spec=spec).stream.SetInParent()
         call = self._streams.StreamRun(_messages(header, inputs), **self._call(timeout))
-        specs, received, summary = {}, {}, None
+        received, summary = Outputs(header), None
         for message in call:
             kind = message.WhichOneof("message")
             if kind == "samples" and on_samples:
                 on_samples(message.samples)
             elif kind == "output":
-                output = message.output
-                specs[output.name] = output.spec
-                received[output.name] = np.empty(_size_of(output.spec), np.uint8)
+                received.announce(message.output)
             elif kind == "chunk":
-                chunk = message.chunk
-                data = np.frombuffer(chunk.data, np.uint8)
-                received[chunk.name][chunk.offset : chunk.offset + data.size] = data
+                received.take(message.chunk.name, message.chunk.offset, message.chunk.data)
             elif kind == "summary":
                 summary = message.summary
-        return {name: array_of(specs[name], data) for name, data in received.items()}, summary
+        return received.arrays(), summary
 
     def _request(self, kernel, attributes, fields):
         request = kernels_pb2.RunRequest(kernel=kernel, **fields)

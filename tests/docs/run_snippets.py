@@ -4,28 +4,28 @@ an empty folder, against a server started for the page.
 
 Every fenced block carries a language and what it needs: cpu, gpu or container. `sh cpu` and
 `python cpu` blocks are run and must succeed; `text` shows output and must follow a command; other
-languages are read by other tests. A block finds $GRIDCLOCK_SERVER, $REPO and the programs on its
-PATH; what it exports, and the folder it changes to, hold for the next block of its page.
+languages are read by other tests. A block runs in a shell that has pasted what `./dev up` prints, and
+knows nothing else of the programs; $REPO is this repository. What a block exports, and the folder
+it changes to, hold for the next block of its page.
 
 usage: run_snippets.py [PAGE...]
 """
+import contextlib
 import os
 import pathlib
 import subprocess
 import sys
 import tempfile
+import time
 
 import pages
 
 REPO = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(REPO / "tests/bench"))
-from speed.programs import Server  # noqa: E402
 
 # (page, first line of the block) -> why it is not run here, and what runs it.
 ELSEWHERE = {
     ("README.md", "./dev demo"): "it would build and run all this again; ./dev bare-root runs it",
     ("README.md", "./dev test"): "it is what runs this test; ./dev bare-root runs it",
-    ("README.md", "./dev up --detach"): "it leaves a server running; ./dev demo starts the same one",
     ("docs/security.md", "gridclock-server --listen 0.0.0.0:8470 --tls-cert server.pem --tls-key server.key"):
         "it would listen to the network and never end; access_test starts such servers on loopback",
     ("CONTRIBUTING.md", "./dev test"): "it is what runs this test",
@@ -39,7 +39,7 @@ EPILOGUE = '\nexport -p > "$SNIPPET_STATE/env"\npwd > "$SNIPPET_STATE/pwd"\n'
 def command_of(block):
     """The program and the text that run a block."""
     if block.language == "python":
-        return [sys.executable, "-c", block.text]
+        return ["bash", "-c", PROLOGUE + 'exec python3 -c "$0"', block.text]
     return ["bash", "-c", PROLOGUE + block.text + EPILOGUE]
 
 
@@ -47,20 +47,52 @@ def first_line(block):
     return next((line.strip() for line in block.text.splitlines() if line.strip()), "")
 
 
-def run_block(page, block, folder, environment):
+def run_block(page, block, folder):
     """None, or what went wrong."""
-    ran = subprocess.run(command_of(block), cwd=folder / "here", env=environment, timeout=300,
+    ran = subprocess.run(command_of(block), cwd=folder / "here", env=environment_of(folder), timeout=300,
                          stdin=subprocess.DEVNULL, capture_output=True, text=True)
     if ran.returncode == 0:
         return None
     return f"{page}:{block.line}: exit {ran.returncode}\n{block.text}---\n{ran.stdout}{ran.stderr}"
 
 
-def environment_of(binaries, folder, server):
-    venv = REPO / ".venv/bin"
-    return {**os.environ, "GRIDCLOCK_SERVER": server.address, "GRIDCLOCK_METRICS": server.metrics,
-            "REPO": str(REPO), "SNIPPET_STATE": str(folder),
-            "PATH": os.pathsep.join([str(binaries), str(venv), os.environ["PATH"]])}
+def environment_of(folder):
+    """A stranger's: a PATH that has nothing of ours, and no variable of ours."""
+    others = {name: value for name, value in os.environ.items()
+              if not name.startswith(("GRIDCLOCK_", "PYTHON", "VIRTUAL_ENV"))}
+    return {**others, "PATH": "/usr/local/bin:/usr/bin:/bin", "REPO": str(REPO), "SNIPPET_STATE": str(folder)}
+
+
+@contextlib.contextmanager
+def up(binaries, folder):
+    """What `./dev up` prints, on ports of its own; its server ends with the page."""
+    said = folder / "said"
+    with open(said, "w") as out:
+        process = subprocess.Popen([REPO / "tools/up.sh", binaries, "--folder", folder / "up", "--listen=127.0.0.1:0",
+                                    "--metrics-listen=127.0.0.1:0", "--devices=cpu"],
+                                   stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT)
+    try:
+        while "stop it: kill" not in said.read_text():
+            if process.poll() is not None:
+                raise RuntimeError(f"up.sh ended with {process.returncode}\n{said.read_text()}")
+            time.sleep(0.05)
+        yield exports_in(said.read_text())
+    finally:
+        process.terminate()
+        if process.wait(60) != 0:
+            raise RuntimeError(f"up.sh ended with {process.returncode}\n{said.read_text()}")
+
+
+def exports_in(text):
+    """The lines that a reader is told to paste."""
+    return "".join(line + "\n" for line in text.splitlines() if line.startswith("export "))
+
+
+def unused_exceptions(page, blocks):
+    """A block that is said to be run elsewhere, and is not there."""
+    there = {first_line(block) for block in blocks}
+    return [f"{page}: ELSEWHERE names a block that is not there: {line}"
+            for other, line in ELSEWHERE if other == page and line not in there]
 
 
 def run_page(page, blocks, binaries):
@@ -69,12 +101,12 @@ def run_page(page, blocks, binaries):
                 (page, first_line(b)) not in ELSEWHERE]
     if not runnable:
         return [], 0
-    with tempfile.TemporaryDirectory() as name, Server(binaries) as server:
+    with tempfile.TemporaryDirectory() as name, up(binaries, pathlib.Path(name)) as exports:
         folder = pathlib.Path(name)
         (folder / "here").mkdir()
-        environment = environment_of(binaries, folder, server)
+        (folder / "env").write_text(exports)
         for count, block in enumerate(runnable, 1):
-            problem = run_block(page, block, folder, environment)
+            problem = run_block(page, block, folder)
             if problem:
                 return [problem], count
     return [], len(runnable)
@@ -84,6 +116,7 @@ def check_page(page, binaries):
     text = (REPO / page).read_text()
     blocks = pages.blocks_of(text)
     problems = [f"{page}:{line}: {what}" for line, what in (*pages.untagged(blocks), *pages.orphans(blocks))]
+    problems += unused_exceptions(page, blocks)
     problems += [f"{page}: the link {target} leads nowhere" for target in pages.dead_links(REPO / page, text)]
     if problems:
         return problems, 0

@@ -1,8 +1,11 @@
 """The runner of snippets finds what a page must not have."""
+import os
 import pathlib
 import unittest
+from unittest import mock
 
 import pages
+import run_snippets
 
 
 class Blocks(unittest.TestCase):
@@ -33,6 +36,23 @@ class Blocks(unittest.TestCase):
         page = pathlib.Path(__file__)
         text = "[a](pages.py) [b](none.md) [c](https://example.com/x) [d](#here)\n```sh cpu\n[e](no.md)\n```\n"
         self.assertEqual(list(pages.dead_links(page, text)), ["none.md"])
+
+
+class Stranger(unittest.TestCase):
+    def test_only_the_lines_to_paste_are_pasted(self):
+        said = "\n== Gridclock listens\nexport PATH=/a/b:\"$PATH\"\n   gridclock list\nexport GRIDCLOCK_SERVER=x:1\n"
+        self.assertEqual(run_snippets.exports_in(said), 'export PATH=/a/b:"$PATH"\nexport GRIDCLOCK_SERVER=x:1\n')
+
+    def test_the_environment_has_nothing_of_ours(self):
+        with mock.patch.dict(os.environ, {"PATH": "/ours", "GRIDCLOCK_SERVER": "x:1", "PYTHONPATH": "/ours"}):
+            got = run_snippets.environment_of(pathlib.Path("/state"))
+        self.assertNotIn("/ours", got.values())
+        self.assertNotIn("GRIDCLOCK_SERVER", got)
+
+    def test_an_exception_that_fits_no_block(self):
+        blocks = pages.blocks_of("```sh cpu\n./dev test\n```\n")
+        self.assertEqual(run_snippets.unused_exceptions("CONTRIBUTING.md", blocks), [])
+        self.assertEqual(len(run_snippets.unused_exceptions("CONTRIBUTING.md", [])), 1)
 
 
 if __name__ == "__main__":

@@ -87,6 +87,17 @@ class CliTest(unittest.TestCase):
         with numpy.load(self.folder / "y.npz") as y:
             self.assertEqual(y["y"].view("u2").tolist(), [0x3F80, 0x4080, 0x4110])  # 1 4 9
 
+    def test_one_array_of_an_archive_with_foreign_ones(self):
+        numpy.savez(self.folder / "w.npz", text=numpy.array(["a"]), z=numpy.array([1j]),
+                    x=numpy.array([0x3F80, 0x4000], "u2").view("V2"), y=numpy.array([3], "f4"))
+        self.assertIn("[9]", self.gridclock("run", "square", "x=w.npz:y").stdout)
+        self.assertIn("[1, 4]", self.gridclock("run", "square", "x=w.npz:x:bf16").stdout)
+        self.assertIn("text", self.gridclock("run", "square", "x=w.npz:n", code=1).stderr)
+
+    def test_a_kernel_without_outputs_writes_no_file(self):
+        self.assertIn("no output", self.gridclock("run", "empty", "-o", "all.npz", code=2).stderr)
+        self.assertFalse((self.folder / "all.npz").exists())
+
     def test_attributes_and_printed_values(self):
         shown = self.gridclock("run", "sum", "x=arange:f32[2,3]", "axis=0").stdout
         self.assertIn("[3, 5, 7]", shown)
@@ -138,6 +149,13 @@ class CliTest(unittest.TestCase):
         self.assertIn("FLOP/s", table)
         self.assertNotIn("\x1b", table)
 
+    def test_bench_csv_tells_of_methods_that_the_device_lacks(self):
+        done = self.gridclock("bench", "square", "--shape", "N=1K", "--method", "all",
+                              "--budget", "50ms", "--csv")
+        methods = [row["method"] for row in csv.DictReader(io.StringIO(done.stdout))]
+        self.assertEqual(methods, ["isolated", "host_sync", "event_pair"])
+        self.assertIn("no line for device_time: measure.method: a GPU is wanted", done.stderr)
+
     def test_bench_needs_a_size(self):
         self.assertIn("--shape", self.gridclock("bench", "square", code=2).stderr)
 
@@ -155,6 +173,29 @@ class CliTest(unittest.TestCase):
 
     def test_a_server_that_is_not_there(self):
         self.assertIn("no server answers", self.gridclock("list", server="127.0.0.1:1", code=3).stderr)
+
+
+class TlsTest(unittest.TestCase):
+    MAKE = ("openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=ca -keyout ca.key -out ca.pem && "
+            "printf 'subjectAltName=DNS:localhost' > ext && "
+            "openssl req -newkey rsa:2048 -nodes -subj /CN=server -keyout server.key -out server.csr && "
+            "openssl x509 -req -in server.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 -extfile ext -out server.pem")
+
+    def test_the_roots_are_the_systems_or_those_that_are_named(self):
+        folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+        subprocess.run(self.MAKE, shell=True, cwd=folder, check=True, capture_output=True)
+        server = self.enterContext(Server(BIN, f"--tls-cert={folder / 'server.pem'}", f"--tls-key={folder / 'server.key'}"))
+
+        def exit_code(*flags, **variables):
+            return subprocess.run([BIN / "gridclock", "list", "--server", server.grpc, *map(str, flags)],
+                                  env={**os.environ, **variables}, capture_output=True, timeout=60).returncode
+
+        system = {"GRPC_DEFAULT_SSL_ROOTS_FILE_PATH": str(folder / "ca.pem")}  # What gRPC takes for the system's.
+        self.assertEqual(exit_code("--tls", "--tls-name", "localhost", **system), 0)
+        self.assertEqual(exit_code("--tls-name", "localhost", GRIDCLOCK_TLS="1", **system), 0)
+        self.assertEqual(exit_code("--tls", "--tls-name", "localhost"), 3)  # An authority that nobody knows.
+        self.assertEqual(exit_code("--tls-ca", folder / "ca.pem", "--tls-name", "localhost"), 0)
+        self.assertEqual(exit_code(**system), 3)  # In plain text.
 
 
 class FullQueueTest(unittest.TestCase):

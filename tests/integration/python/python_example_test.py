@@ -11,10 +11,10 @@ sys.path.insert(0, str(EXAMPLE))
 
 import grpc  # noqa: E402
 import numpy as np  # noqa: E402
-from gridclock_client import Client, array_of, bytes_of, details_of, may_retry, spec_of  # noqa: E402
+from gridclock_client import Client, Outputs, array_of, bytes_of, details_of, may_retry, spec_of  # noqa: E402
 from google.rpc import error_details_pb2  # noqa: E402
 from google.protobuf import duration_pb2  # noqa: E402
-from gridclock.v1 import types_pb2  # noqa: E402
+from gridclock.v1 import kernels_pb2, types_pb2  # noqa: E402
 from server import Server  # noqa: E402
 
 
@@ -45,6 +45,16 @@ class ValuesTest(unittest.TestCase):
             np.testing.assert_array_equal(back, array)
             self.assertEqual(back.shape, array.shape)
 
+    def test_bits_of_what_numpy_does_not_know(self):
+        for dtype, bits in ((types_pb2.BF16, np.array([[0x3F80, 0x4000]], np.uint16)),
+                            (types_pb2.F8E4M3, np.array([0x38], np.uint8)),
+                            (types_pb2.F8E5M2, np.array([0x3C], np.uint8))):
+            spec = spec_of(bits, dtype)
+            self.assertEqual(spec.dtype, dtype)
+            np.testing.assert_array_equal(array_of(spec, bytes(bytes_of(bits))), bits)
+        with self.assertRaisesRegex(ValueError, "BF16 has 2 bytes"):
+            spec_of(np.ones(3, np.float32), types_pb2.BF16)
+
     def test_details_are_read_from_the_trailer(self):
         info = error_details_pb2.ErrorInfo(reason="QUEUE_FULL", domain="gridclock")
         error = FailedCall(grpc.StatusCode.RESOURCE_EXHAUSTED, info, HALF_A_SECOND)
@@ -56,6 +66,43 @@ class ValuesTest(unittest.TestCase):
         self.assertFalse(may_retry(FailedCall(grpc.StatusCode.UNAVAILABLE)))
         self.assertFalse(may_retry(FailedCall(grpc.StatusCode.FAILED_PRECONDITION, HALF_A_SECOND)))
         self.assertFalse(may_retry(FailedCall(grpc.StatusCode.INVALID_ARGUMENT)))
+
+
+F32X2 = types_pb2.TensorSpec(dtype=types_pb2.F32, dims=[2])
+TWO = np.array([1, 2], np.float32)
+
+
+class OutputsTest(unittest.TestCase):
+    def outputs(self, *wishes):
+        return Outputs(kernels_pb2.RunRequest(outputs=wishes))
+
+    def test_a_whole_output_is_an_array(self):
+        outputs = self.outputs()
+        outputs.announce(kernels_pb2.Output(name="y", spec=F32X2))
+        outputs.take("y", 0, TWO.tobytes()[:3])
+        outputs.take("y", 3, TWO.tobytes()[3:])
+        np.testing.assert_array_equal(outputs.arrays()["y"], TWO)
+
+    def test_an_output_that_ends_early_is_an_error(self):
+        outputs = self.outputs()
+        outputs.announce(kernels_pb2.Output(name="y", spec=F32X2))
+        outputs.take("y", 0, b"\0" * 7)
+        with self.assertRaisesRegex(ValueError, "output 'y': 7 of 8 bytes"):
+            outputs.arrays()
+
+    def test_bytes_that_do_not_fit_are_an_error(self):
+        for offset, size in ((1, 4), (0, 9), (8, 1)):
+            outputs = self.outputs()
+            outputs.announce(kernels_pb2.Output(name="y", spec=F32X2))
+            with self.assertRaisesRegex(ValueError, "do not fit"):
+                outputs.take("y", offset, b"\0" * size)
+        with self.assertRaisesRegex(ValueError, "output 'z'"):
+            outputs.take("z", 0, b"\0")
+
+    def test_an_output_without_elements_is_whole_at_once(self):
+        outputs = self.outputs()
+        outputs.announce(kernels_pb2.Output(name="y", spec=types_pb2.TensorSpec(dtype=types_pb2.F32, dims=[0, 3])))
+        self.assertEqual(outputs.arrays()["y"].shape, (0, 3))
 
 
 class ServerTest(unittest.TestCase):
@@ -92,6 +139,22 @@ class ServerTest(unittest.TestCase):
         with Client(self.server.grpc) as client:
             outputs, _ = client.stream_run("sum", {"x": x}, attributes={"axis": 0})
         np.testing.assert_allclose(outputs["y"], x.sum(axis=0), rtol=1e-9, atol=1e-9)
+
+    def test_what_does_not_come_back_is_no_array(self):
+        x = np.ones(8, np.float32)
+        with Client(self.server.grpc) as client:
+            for sink in (kernels_pb2.OutputRequest.DISCARD, kernels_pb2.OutputRequest.CHECKSUM):
+                wish = kernels_pb2.OutputRequest(name="y", sink=sink)
+                for run in (client.run, client.stream_run):
+                    outputs, summary = run("square", {"x": x}, outputs=[wish])
+                    self.assertEqual((outputs, summary.kernel), ({}, "square"))
+
+    def test_bf16(self):
+        x = np.array([0x3F80, 0x4000, 0x4040], np.uint16)  # 1 2 3
+        with Client(self.server.grpc) as client:
+            for run in (client.run, client.stream_run):
+                outputs, _ = run("square", {"x": x}, dtypes={"x": types_pb2.BF16})
+                self.assertEqual(outputs["y"].tolist(), [0x3F80, 0x4080, 0x4110])  # 1 4 9
 
     def test_live_samples_are_those_of_the_summary(self):
         seen = []

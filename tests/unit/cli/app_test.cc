@@ -1,11 +1,13 @@
 #include "client/cli/app.h"
 
+#include <fstream>
 #include <regex>
 #include <set>
 #include <sstream>
 
 #include <CLI/CLI.hpp>
 #include <gmock/gmock.h>
+#include <unistd.h>
 
 #include "client/cli/command.h"
 #include "client/cli/help.h"
@@ -58,6 +60,51 @@ TEST(AppTest, DoctorTellsWhatIsMissing) {
   const Answer answer = Call({"doctor", "--server", "127.0.0.1:1"});
   EXPECT_EQ(answer.code, kUnreachable);
   EXPECT_THAT(answer.out, HasSubstr("missing: no kernel can run"));
+}
+
+TEST(AppTest, DoctorShowsVersionsWhateverTheConnection) {
+  for (const std::vector<std::string>& wrong :
+       {std::vector<std::string>{"--token-file", "/nowhere/token"}, {"--server", "node7"}}) {
+    std::vector<std::string> args = {"doctor"};
+    args.insert(args.end(), wrong.begin(), wrong.end());
+    const Answer answer = Call(args);
+    EXPECT_EQ(answer.code, kFailed);
+    EXPECT_THAT(answer.out, HasSubstr("protobuf"));
+    EXPECT_THAT(answer.out, HasSubstr("missing: no kernel can run ("));
+  }
+}
+
+absl::StatusOr<ClientOptions> ClientOptionsOf(const GlobalOptions& options) {
+  std::ostringstream out, err;
+  Console console{out, err, {}};
+  return Session{options, console}.MakeClientOptions();
+}
+
+TEST(AppTest, AnyWordOfTlsAsksForTls) {
+  GlobalOptions options;
+  EXPECT_FALSE(ClientOptionsOf(options)->tls.has_value());
+  options.tls = true;
+  EXPECT_EQ(ClientOptionsOf(options)->tls->ca_pem, "");  // The system's.
+  options.tls = false;
+  options.tls_key = "/dev/null";
+  EXPECT_TRUE(ClientOptionsOf(options)->tls.has_value());
+}
+
+TEST(AppTest, AKeyWithoutItsCertificateIsRefused) {
+  const std::string key = testing::TempDir() + "app_test.key";
+  std::ofstream(key) << "a key";
+  const Answer answer = Call({"list", "--server", "127.0.0.1:1", "--tls-key", key});
+  EXPECT_EQ(answer.code, kFailed);
+  EXPECT_THAT(answer.err, HasSubstr("a certificate and its key go together"));
+  unlink(key.c_str());
+}
+
+TEST(AppTest, NumbersThatMakeNoSenseAreRefused) {
+  EXPECT_EQ(Call({"bench", "square", "--interval", "-1"}).code, kUsage);
+  EXPECT_EQ(Call({"bench", "square", "--interval", "0"}).code, kUsage);
+  const Answer answer = Call({"load", "square", "--rate", "1000000", "--seconds", "1000000"});
+  EXPECT_EQ(answer.code, kUsage);
+  EXPECT_THAT(answer.err, HasSubstr("at most 1e+07 requests"));
 }
 
 std::set<std::string> LongOptionsIn(const std::string& text) {

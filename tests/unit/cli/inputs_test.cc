@@ -22,6 +22,16 @@ TEST(SourceTest, FilesMayNameADTypeOrAMember) {
   EXPECT_EQ(ParseSource("dir/a.npy")->path, "dir/a.npy");
   EXPECT_EQ(ParseSource("a.npy:bf16")->as, DType::kBF16);
   EXPECT_EQ(ParseSource("w.npz:layer0")->member, "layer0");
+  EXPECT_EQ(ParseSource("w.npz:bf16")->as, DType::kBF16);
+  EXPECT_EQ(ParseSource("w.npz:bf16")->member, "");
+}
+
+TEST(SourceTest, AMemberMayNameItsDType) {
+  ASSERT_OK_AND_ASSIGN(const Source source, ParseSource("w.npz:layer0:f8e4m3"));
+  EXPECT_EQ(source.path, "w.npz");
+  EXPECT_EQ(source.member, "layer0");
+  EXPECT_EQ(source.as, DType::kF8E4M3);
+  EXPECT_EQ(ParseSource("w.npz:model:layer0")->member, "model:layer0");
 }
 
 TEST(SourceTest, GeneratorsMayNameASpec) {
@@ -95,6 +105,22 @@ TEST(InputsTest, AGeneratorMustFitTheDType) {
 TEST(InputsTest, ANotListTakesOneTensor) {
   EXPECT_THAT(Make(Spec(kAdd), {"a=ones:f32[3]", "a=ones:f32[3]", "b=ones:f32[3]"}),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("one tensor")));
+}
+
+TEST(InputsTest, OneArrayOfAnArchiveIsReadAsTheDTypeThatIsSaid) {
+  const std::string path = testing::TempDir() + "inputs_member_test.npz";
+  const std::uint16_t data[] = {0x3f80, 0x4000};
+  const auto bytes = std::as_bytes(std::span<const std::uint16_t>(data));
+  ASSERT_THAT(WriteNpz(path, {{"other", {.dtype = DType::kU8, .shape = {4}}, bytes},
+                              {"w", {.dtype = DType::kBF16, .shape = {2}}, bytes}}),
+              IsOk());
+  const KernelSpec square = Spec("square x: T[*] -> y: T[*] over x");
+  ASSERT_OK_AND_ASSIGN(const Inputs made, Make(square, {"x=" + path + ":w:bf16"}));
+  ASSERT_EQ(made.inputs[0].value.tensors.size(), 1U);
+  EXPECT_EQ(ToText(made.inputs[0].value.tensors[0]), "bf16[2]");
+  EXPECT_THAT(Make(square, {"x=" + path + ":v"}),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("no array 'v'; it has other, w")));
+  unlink(path.c_str());
 }
 
 TEST(InputsTest, AListTakesAnArchive) {

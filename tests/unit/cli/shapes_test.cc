@@ -77,6 +77,13 @@ TEST(ShapesTest, WhatIsMissingOrUnknownIsNamed) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("twice")));
 }
 
+TEST(ShapesTest, EverySizeOfAShapeIsThere) {
+  EXPECT_EQ(*Solve(kSquare, {"*="}), "f32[]");
+  for (const char* text : {"*=8xx4", "*=x", "*=8x", "*=x4"}) {
+    EXPECT_FALSE(Solve(kSquare, {text}).ok()) << text;
+  }
+}
+
 TEST(ShapesTest, LoadTakesADefault) {
   ASSERT_OK_AND_ASSIGN(const KernelSpec spec, ParseKernelSpec(kMatmul));
   ShapeWishes wishes;

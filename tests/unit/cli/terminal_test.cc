@@ -32,5 +32,12 @@ TEST(WidthTest, CountsCharactersAndNoColours) {
   EXPECT_EQ(Paint({.colour = false}, Ink::kRed, "no"), "no");
 }
 
+TEST(FitTest, CutsBetweenCharacters) {
+  EXPECT_EQ(Fit("12 µs", 4), "12 µ");
+  EXPECT_EQ(Fit("12 µs", 3), "12 ");
+  EXPECT_EQ(Fit("12 µs", 5), "12 µs");
+  EXPECT_EQ(Fit("µ", 0), "");
+}
+
 }  // namespace
 }  // namespace gridclock::cli

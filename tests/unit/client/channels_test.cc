@@ -18,6 +18,27 @@ TEST(ChannelsTest, ATokenStaysOnThisHostOrGoesByTls) {
               IsOk());
 }
 
+TEST(ChannelsTest, ThisHostIsAnAddressAndNotANameThatBeginsLikeOne) {
+  for (const char* server : {"127.0.0.1:1", "127.9.8.7:1", "localhost:1", "[::1]:1"}) {
+    EXPECT_THAT(CheckOptions({.server = server, .token = "t"}), IsOk()) << server;
+  }
+  for (const char* server : {"127.example.org:8470", "127.0.0.1.example.org:1", "127.0.0.1,evil:1",
+                             "localhost.example.org:1", "128.0.0.1:1", "[::2]:1"}) {
+    EXPECT_THAT(CheckOptions({.server = server, .token = "t"}),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("plain text")))
+        << server;
+  }
+}
+
+TEST(ChannelsTest, ACertificateAndItsKeyGoTogether) {
+  const auto check = [](const TlsOptions& tls) {
+    return CheckOptions({.server = "127.0.0.1:1", .token = {}, .tls = tls});
+  };
+  EXPECT_THAT(check({.key_pem = "k"}),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("go together")));
+  EXPECT_THAT(check({.cert_pem = "c", .key_pem = "k"}), IsOk());
+}
+
 TEST(ChannelsTest, ATokenCannotSmuggleHeaders) {
   EXPECT_FALSE(CheckOptions({.server = "127.0.0.1:1", .token = "a\r\nb"}).ok());
 }

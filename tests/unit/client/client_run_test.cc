@@ -1,5 +1,6 @@
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstring>
 #include <future>
 #include <memory>
@@ -157,6 +158,26 @@ TEST(ClientRunTest, CancelEndsACallThatHangs) {
   handle.Cancel();
   EXPECT_EQ(done->get_future().get().code(), absl::StatusCode::kCancelled);
   end.set_value();
+}
+
+TEST(ClientRunTest, CancelEndsAWaitForAnotherTry) {
+  FakeServer server;
+  server.on_run = FailFirst(
+      1000, TryAgain(absl::ResourceExhaustedError("full"), "QUEUE_FULL", absl::Seconds(50)));
+  ASSERT_OK_AND_ASSIGN(const auto client, Client::Connect(Fast(server)));
+  const RunCall call = Square();
+  std::promise<void> waits;
+  RunEvents events;
+  events.retry = [&](const absl::Status&, absl::Duration) { waits.set_value(); };
+  const auto done = std::make_shared<std::promise<absl::Status>>();
+  const RunHandle handle = client->RunAsync(
+      call, events, [done](const auto& result) { done->set_value(result.status()); });
+  waits.get_future().wait();
+  handle.Cancel();
+  auto ended = done->get_future();
+  ASSERT_EQ(ended.wait_for(std::chrono::seconds(20)), std::future_status::ready);
+  EXPECT_THAT(ended.get(), StatusIs(absl::StatusCode::kCancelled, HasSubstr("full")));
+  EXPECT_EQ(server.runs().size(), 1U);
 }
 
 TEST(ClientRunTest, NoServerIsUnavailable) {

@@ -58,6 +58,24 @@ class NumpyTest(unittest.TestCase):
             self.assertEqual(got.dtype, numpy.dtype("V2"))
             numpy.testing.assert_array_equal(got.view("u2"), bits)
 
+    def test_float8_as_raw_items_and_as_unsigned(self):
+        bits = self.values((4, 3), "u1")
+        for dtype in ["f8e4m3", "f8e5m2"]:
+            for array in [bits, bits.view("V1"), numpy.asfortranarray(bits)]:
+                with self.subTest(dtype=dtype, kind=array.dtype.kind, fortran=array.flags.f_contiguous):
+                    got = self.convert(array, dtype=dtype)
+                    self.assertEqual((got.dtype, got.shape), (numpy.dtype("V1"), bits.shape))
+                    numpy.testing.assert_array_equal(got.view("u1"), bits)
+
+    def test_raw_items_need_a_name_of_their_size(self):
+        for raw, name in [("V1", None), ("V1", "bf16"), ("V2", "f8e4m3"), ("V2", None)]:
+            with self.subTest(raw=raw, name=name):
+                numpy.save(self.folder / "in.npy", numpy.zeros(3, raw))
+                done = subprocess.run([PROGRAM, self.folder / "in.npy", self.folder / "out.npy"] + ([name] if name else []),
+                                      capture_output=True, text=True)
+                self.assertEqual(done.returncode, 1)
+                self.assertIn("raw items of" if name is None else "cannot stand for", done.stderr)
+
     def test_archives_plain_and_deflated(self):
         arrays = {"w": self.values((30, 40), "f4"), "b": self.values((), "i8"),
                   "e": self.values((0, 3), "f2"), "f": numpy.asfortranarray(self.values((9, 8), ">f8"))}

@@ -36,6 +36,23 @@ TEST_F(NpzTest, WhatIsWrittenIsReadInOrder) {
   EXPECT_EQ(tensors[2].tensor.spec.shape, Shape{});
 }
 
+TEST_F(NpzTest, OneArrayIsReadWithoutTheOthers) {
+  const std::string text(16, 'x');
+  const auto bytes = std::as_bytes(std::span<const char>(text));
+  // Raw items that nobody says the type of: the whole archive cannot be read.
+  ASSERT_THAT(WriteNpz(path_, {{"raw", {.dtype = DType::kBF16, .shape = {8}}, bytes},
+                               {"a", {.dtype = DType::kF64, .shape = {2}}, bytes}}),
+              IsOk());
+  EXPECT_FALSE(LoadNpz(path_).ok());
+  ASSERT_OK_AND_ASSIGN(const LoadedTensor a, LoadNpzMember(path_, "a"));
+  EXPECT_EQ(ToText(a.spec), "f64[2]");
+  EXPECT_EQ(std::memcmp(a.bytes.data(), text.data(), text.size()), 0);
+  ASSERT_OK_AND_ASSIGN(const LoadedTensor raw, LoadNpzMember(path_, "raw", DType::kBF16));
+  EXPECT_EQ(ToText(raw.spec), "bf16[8]");
+  EXPECT_THAT(LoadNpzMember(path_, "b"),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("no array 'b'; it has raw, a")));
+}
+
 TEST_F(NpzTest, WhatIsNoArchiveIsRefused) {
   EXPECT_FALSE(LoadNpz("/nowhere/a.npz").ok());
   std::FILE* file = std::fopen(path_.c_str(), "wb");

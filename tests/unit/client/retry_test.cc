@@ -31,6 +31,12 @@ TEST(RetryTest, TheServersWishIsALowerBound) {
   EXPECT_EQ(NextTry({}, Full(absl::Seconds(3)), 1, kForEver, 0), absl::Seconds(3));
 }
 
+TEST(RetryTest, AServerThatWantsTooLongAWaitIsNotWaitedFor) {
+  const RetryOptions options{.longest_wait = absl::Seconds(3)};
+  EXPECT_TRUE(NextTry(options, Full(absl::Seconds(3)), 1, kForEver, 0).has_value());
+  EXPECT_EQ(NextTry(options, Full(absl::Seconds(4)), 1, kForEver, 0), std::nullopt);
+}
+
 TEST(RetryTest, NeverBeyondTheDeadline) {
   EXPECT_EQ(NextTry({}, Full(absl::Seconds(3)), 1, absl::Seconds(3), 0), std::nullopt);
 }

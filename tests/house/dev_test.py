@@ -1,0 +1,108 @@
+"""What the verbs of ./dev install and check: on a copy of the scripts, with programs that only write
+down how they were called."""
+import os
+import pathlib
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+REPO = pathlib.Path(__file__).resolve().parents[2]
+RECORDS = '#!/bin/sh\necho "$(basename "$0") $*" >> "$CALLS"\n'
+# Nothing is installed yet, and root asks.
+ANSWERS = {"dpkg-query": 'echo "un "', "id": "echo 0"}
+
+
+class Machine:
+    def __init__(self, folder):
+        self.root, self.programs, self.calls = folder / "root", folder / "programs", folder / "calls"
+        for path in ("dev", "tools/common.sh", "tools/install.sh", "tools/packages.txt", "tools/requirements.txt",
+                     "tools/lint.sh"):
+            (self.root / path).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(REPO / path, self.root / path)
+        for name in ("apt-get", "systemctl", "cmake", "ctest", "shellcheck"):
+            self.program(self.programs / name, RECORDS)
+        for name, answer in ANSWERS.items():
+            self.program(self.programs / name, f"#!/bin/sh\n{answer}\n")
+        for name in ("demo.sh", "up.sh"):
+            self.program(self.root / "tools" / name, RECORDS)
+        self.program(self.root / ".venv/bin/python", "#!/bin/sh\n[ -e \"$1\" ] || [ \"$1\" = -c ]\n")
+        shutil.copy(REPO / "tools/requirements.txt", self.root / ".venv")
+        subprocess.run(["git", "init", "-q"], cwd=self.root, check=True)
+
+    def program(self, path, text):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        path.chmod(0o755)
+
+    def run(self, *command):
+        """The exit code, all that was printed, and the calls in order."""
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("GRIDCLOCK_")}
+        environment.update(PATH=f"{self.programs}:{os.environ['PATH']}", CALLS=str(self.calls))
+        self.calls.write_text("")
+        ran = subprocess.run([self.root / command[0], *command[1:]], env=environment, cwd=self.root,
+                             stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
+        return ran.returncode, ran.stdout + ran.stderr, self.calls.read_text().splitlines()
+
+    def installed_by(self, *command):
+        code, out, calls = self.run(*command)
+        assert code == 0, out
+        return [word for call in calls if call.startswith("apt-get install") for word in call.split()], calls
+
+
+class Dev(unittest.TestCase):
+    def setUp(self):
+        self.machine = Machine(pathlib.Path(self.enterContext(tempfile.TemporaryDirectory())))
+
+    def test_demo_and_up_install_nothing_that_only_tests_need(self):
+        for verb in ("demo", "up", "build"):
+            packages, calls = self.machine.installed_by("dev", verb)
+            self.assertIn("libgrpc++-dev", packages)
+            for package in ("prometheus", "libopenblas-dev", "libgtest-dev", "libgmock-dev", "libbenchmark-dev"):
+                self.assertNotIn(package, packages, verb)
+            self.assertNotIn("systemctl", " ".join(calls))
+
+    def test_demo_builds_the_programs_alone(self):
+        _, calls = self.machine.installed_by("dev", "demo")
+        build = next(call for call in calls if call.startswith("cmake --build"))
+        self.assertTrue(build.endswith("--target gridclock gridclock-server gridclock-worker"), build)
+
+    def test_the_tests_prometheus_never_runs_as_a_service(self):
+        packages, calls = self.machine.installed_by("dev", "test")
+        self.assertIn("prometheus", packages)
+        masked = calls.index("systemctl mask --quiet prometheus.service")
+        installs = [i for i, call in enumerate(calls) if call.startswith("apt-get install")]
+        self.assertTrue(all(masked < i for i in installs), calls)
+
+    def test_a_word_that_ctest_would_ignore_is_refused(self):
+        code, out, calls = self.machine.run("dev", "test", "conformance")
+        self.assertEqual((code, calls), (1, []))
+        self.assertIn("-L 'conformance'", out)
+        _, calls = self.machine.installed_by("dev", "test", "-L", "conformance")
+        self.assertTrue(calls[-1].endswith("-L conformance"), calls)
+
+
+class Lint(unittest.TestCase):
+    """All checks pass but those whose script is not there."""
+
+    def setUp(self):
+        self.machine = Machine(pathlib.Path(self.enterContext(tempfile.TemporaryDirectory())))
+        self.scripts = ("check_layers.py", "check_strangers.py", "size.py", "check_contract.py", "tidy.py")
+        for name in self.scripts:
+            (self.machine.root / "tools" / name).write_text("")
+
+    def test_all_there(self):
+        code, out, _ = self.machine.run("tools/lint.sh")
+        self.assertEqual(code, 0, out)
+
+    def test_a_script_that_is_gone_fails_its_check(self):
+        for name, check in zip(self.scripts, ("layers", "strangers", "size", "contract", "tidy")):
+            (self.machine.root / "tools" / name).unlink()
+            code, out, _ = self.machine.run("tools/lint.sh")
+            self.assertEqual(code, 1)
+            self.assertIn(f"lint failed: {check}\n", out)
+            (self.machine.root / "tools" / name).write_text("")
+
+
+if __name__ == "__main__":
+    unittest.main()
