@@ -74,9 +74,11 @@ class Host final : public SessionHost {
   bool cancelled_later = false;  // From the second question on: the first is before the launch.
   bool Cancelled(const WorkerOrder&) override { return asked_++ > 0 && cancelled_later; }
   void OnSamples(const WorkerOrder&, std::int64_t, std::span<const double>, bool) override {}
+  std::atomic<std::int64_t>& kernel_since_ns() override { return since_ns_; }
 
  private:
   int asked_ = 0;
+  std::atomic<std::int64_t> since_ns_{0};
 };
 
 FakeClock& TheClock() {
