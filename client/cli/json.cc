@@ -46,11 +46,9 @@ Json ToJson(const v1::Timing& t, bool with_samples) {
 }
 
 Json ToJson(const v1::Verification& v) {
-  return {{"checked", v.checked()},
-          {"total", v.total()},
-          {"mismatches", v.mismatches()},
-          {"max_error", v.max_error()},
-          {"first_mismatch", v.first_mismatch()}};
+  return {{"checked", v.checked()},       {"total", v.total()},
+          {"mismatches", v.mismatches()}, {"undecided", v.undecided()},
+          {"max_error", v.max_error()},   {"first_mismatch", v.first_mismatch()}};
 }
 
 Json Phases(const v1::RunSummary& summary) {

@@ -95,14 +95,23 @@ std::string FlagsText(const v1::RunSummary& summary, const Terminal& terminal) {
 }
 
 std::string VerificationText(const v1::Verification& v, const Terminal& terminal) {
-  if (v.mismatches() == 0) {
-    return Paint(terminal, Ink::kGreen, "verified") +
-           absl::StrFormat(" %d of %d values, largest error %.2g of the tolerance", v.checked(),
-                           v.total(), v.max_error());
+  if (v.mismatches() != 0) {
+    return Paint(terminal, Ink::kRed, "DIFFERS") +
+           absl::StrFormat(" in %d of %d values: ", v.mismatches(), v.checked()) +
+           Escape(v.first_mismatch());
   }
-  return Paint(terminal, Ink::kRed, "DIFFERS") +
-         absl::StrFormat(" in %d of %d values: ", v.mismatches(), v.checked()) +
-         Escape(v.first_mismatch());
+  if (v.undecided() > v.checked() / 2) {
+    return Paint(terminal, Ink::kYellow, "not verified") +
+           absl::StrFormat(": the tolerance of %d of %d values is larger than the value",
+                           v.undecided(), v.checked());
+  }
+  const std::string error = absl::StrFormat(", largest error %.2g of the tolerance", v.max_error());
+  if (v.checked() < v.total()) {
+    return Paint(terminal, Ink::kYellow, "partly verified") +
+           absl::StrFormat(" (%d of %d values)", v.checked(), v.total()) + error;
+  }
+  return Paint(terminal, Ink::kGreen, "verified") +
+         absl::StrFormat(" %d of %d values", v.checked(), v.total()) + error;
 }
 
 std::string PhasesText(const v1::RunSummary& summary, const Terminal& terminal) {

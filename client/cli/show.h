@@ -15,7 +15,8 @@ namespace gridclock::cli {
 
 // "NOISY, SUSPECT" in warning colours, or "".
 std::string FlagsText(const v1::RunSummary& summary, const Terminal& terminal);
-// "verified 1,024 of 1,024, largest error 0.1 of the tolerance", or what differs.
+// "verified 1024 of 1024 values, largest error 0.1 of the tolerance", how far it was checked if not
+// throughout, or what differs.
 std::string VerificationText(const v1::Verification& verification, const Terminal& terminal);
 // The phases of a call as bars over its time.
 std::string PhasesText(const v1::RunSummary& summary, const Terminal& terminal);

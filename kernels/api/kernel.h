@@ -90,6 +90,9 @@ struct Reference {
   void (*magnitude)(const Binding& binding,
                     absl::FunctionRef<double(std::size_t input, std::int64_t element)> in,
                     std::int64_t unit, std::size_t output, std::span<double> result) = nullptr;
+  // How many terms `compute` reads for one unit, which is what a check of it costs. Null: as many
+  // as `accumulation` for each element; a row that shares its work says so.
+  std::int64_t (*unit_terms)(const Binding& binding) = nullptr;
 };
 
 struct KernelDef {

@@ -1,4 +1,4 @@
-#include <array>
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -33,10 +33,14 @@ Precision PrecisionOf(DType dtype) {
   }
 }
 
+// What a variant that is worth its place adds in `acc` before it joins the sum to others: a chunk
+// of a simd sum, over its lanes. Results of more terms are not let off more lightly.
+constexpr double kMostTermsInOrder = 4096;
+
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
 Comparison Exactly(bool equal, double tolerance) {
-  return {.error = equal ? 0 : kNever, .tolerance = tolerance};
+  return {.error = equal ? 0 : kNever, .tolerance = tolerance, .undecided = false};
 }
 
 }  // namespace
@@ -44,9 +48,10 @@ Comparison Exactly(bool equal, double tolerance) {
 Tolerance ToleranceFor(DType out, std::int64_t accumulation) {
   const Precision precision = PrecisionOf(out);
   if (precision.most == 0) return {};
-  const double accumulator = PrecisionOf(out == DType::kF64 ? DType::kF64 : DType::kF32).unit;
-  return {.rounding = 2 * precision.unit,
-          .accumulation = 4 * (4 + static_cast<double>(accumulation)) * accumulator,
+  const double unit = PrecisionOf(out == DType::kF64 ? DType::kF64 : DType::kF32).unit;
+  const double terms = std::max(1.0, static_cast<double>(accumulation));
+  return {.relative = 2 * precision.unit + 4 * unit * (std::sqrt(std::min(terms, 1 / unit)) - 1),
+          .accumulation = 4 * unit * (4 + std::sqrt(std::min(terms, kMostTermsInOrder))),
           .absolute = precision.absolute};
 }
 
@@ -54,7 +59,7 @@ Comparison Compare(double got, double want, double scale, DType dtype, const Tol
   if (std::isnan(want) || std::isnan(got)) return Exactly(std::isnan(want) && std::isnan(got), 0);
   if (got == want) return Exactly(true, 0);
   const Precision precision = PrecisionOf(dtype);
-  const double allowed = tolerance.rounding * std::abs(want) +
+  const double allowed = tolerance.relative * std::abs(want) +
                          tolerance.accumulation * std::abs(scale) + tolerance.absolute;
   const bool overflows = precision.most != 0 && std::abs(want) + allowed >= precision.most;
   if (overflows && std::signbit(got) == std::signbit(want) &&
@@ -62,7 +67,9 @@ Comparison Compare(double got, double want, double scale, DType dtype, const Tol
     return Exactly(true, allowed);
   }
   if (std::isinf(want) || std::isinf(got) || !(allowed > 0)) return Exactly(false, allowed);
-  return {.error = std::abs(got - want) / allowed, .tolerance = allowed};
+  return {.error = std::abs(got - want) / allowed,
+          .tolerance = allowed,
+          .undecided = allowed >= std::abs(want)};
 }
 
 }  // namespace gridclock

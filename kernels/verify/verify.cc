@@ -13,6 +13,38 @@ namespace {
 
 // Enough work for a part that starting it does not show.
 constexpr std::int64_t kTermsPerPart = 1 << 13;
+// What a thread does between two polls: some hundredths of a second.
+constexpr std::int64_t kTermsPerRound = 1 << 21;
+// Rows of the reference that are longer than this together are made by fewer threads.
+constexpr std::int64_t kMostRowBytes = std::int64_t{256} << 20;
+
+// Work as a count of terms; what does not fit is above every budget.
+std::int64_t Product(std::int64_t a, std::int64_t b) {
+  std::int64_t product = 0;
+  return __builtin_mul_overflow(a, b, &product) ? std::int64_t{1} << 62 : product;
+}
+
+std::int64_t UnitElements(const KernelDef& def, const Binding& binding) {
+  return std::max<std::int64_t>(1, def.reference.unit_elements(binding));
+}
+
+std::int64_t Accumulation(const KernelDef& def, const Binding& binding) {
+  return std::max<std::int64_t>(1, def.reference.accumulation(binding));
+}
+
+std::int64_t UnitTerms(const KernelDef& def, const Binding& binding) {
+  if (def.reference.unit_terms != nullptr) {
+    return std::max<std::int64_t>(1, def.reference.unit_terms(binding));
+  }
+  return Product(UnitElements(def, binding), Accumulation(def, binding));
+}
+
+// Doubles that one thread works on: what is wanted of a unit and its scale. Whole cache lines, so
+// that no two threads write one.
+std::int64_t RowDoubles(std::int64_t unit_elements) {
+  constexpr std::int64_t kLine = 16;
+  return (2 * unit_elements + kLine - 1) / kLine * kLine;
+}
 
 std::int64_t ElementsOf(const OperandValue& value) {
   std::int64_t elements = 0;
@@ -46,7 +78,10 @@ struct Tally {
              const Comparison& comparison) {
     ++found.checked;
     found.max_error = std::max(found.max_error, comparison.error);
-    if (comparison.ok()) return;
+    if (comparison.ok()) {
+      if (comparison.undecided) ++found.undecided;
+      return;
+    }
     if (found.mismatches++ != 0 && element >= first_element) return;
     first_element = element;
     found.first_mismatch = absl::StrCat(name, "[", element, "]: want ", want, ", got ", got,
@@ -60,6 +95,7 @@ struct Tally {
     }
     found.checked += other.found.checked;
     found.mismatches += other.found.mismatches;
+    found.undecided += other.found.undecided;
     found.max_error = std::max(found.max_error, other.found.max_error);
   }
 };
@@ -87,75 +123,91 @@ struct Selection {
 class Checker {
  public:
   Checker(const KernelDef& def, const Binding& binding, std::span<const OperandView> inputs,
-          const OperandView& got, std::size_t output)
+          const OperandView& got, std::size_t output, std::span<double> memory)
       : def_(def),
         binding_(binding),
         inputs_(inputs),
         got_(got),
         output_(output),
+        memory_(memory),
         name_(NameOfOutput(*binding.spec, output)),
-        unit_elements_(def.reference.unit_elements(binding)),
+        unit_elements_(UnitElements(def, binding)),
+        unit_terms_(UnitTerms(def, binding)),
         elements_(ElementsOf(*got.value)),
-        accumulation_(std::max<std::int64_t>(1, def.reference.accumulation(binding))) {}
+        tolerance_(ToleranceFor(got.value->tensors[0].dtype, Accumulation(def, binding))) {}
 
   Selection Select(const VerifyOptions& options) const {
     Selection selection{.units = def_.reference.units(binding_), .picked = 0, .seed = options.seed};
-    const std::int64_t most = std::max<std::int64_t>(1, options.most_terms / TermsPerUnit());
+    const std::int64_t most = std::max<std::int64_t>(1, options.most_terms / unit_terms_);
     selection.picked = std::min(selection.units, most);
     return selection;
   }
 
-  Verification Check(const Selection& selection, Threads& threads) const {
-    Mutex mutex;
+  absl::StatusOr<Verification> Check(const Selection& selection, Threads& threads,
+                                     const std::function<absl::Status()>& poll) const {
     Tally all;
-    const std::int64_t grain = std::max<std::int64_t>(1, kTermsPerPart / TermsPerUnit());
-    threads.ParallelFor(selection.picked, grain, [&](std::int64_t begin, std::int64_t end) {
-      const Tally part = CheckUnits(selection, begin, end);
-      MutexLock lock(mutex);
-      all.Merge(part);
-    });
+    const std::int64_t workers = static_cast<std::int64_t>(memory_.size()) / RowDoubles();
+    const std::int64_t round = workers * std::max<std::int64_t>(1, kTermsPerRound / unit_terms_);
+    for (std::int64_t begin = 0; begin < selection.picked; begin += round) {
+      if (poll != nullptr) GC_RETURN_IF_ERROR(poll());
+      const std::int64_t end = std::min(selection.picked, begin + round);
+      all.Merge(CheckRound(selection, begin, end, workers, threads));
+    }
     all.found.total = elements_;
     return all.found;
   }
 
  private:
-  std::int64_t TermsPerUnit() const {
-    std::int64_t terms = 0;
-    if (__builtin_mul_overflow(std::max<std::int64_t>(1, unit_elements_), accumulation_, &terms)) {
-      return std::int64_t{1} << 62;
-    }
-    return terms;
+  std::int64_t RowDoubles() const { return gridclock::RowDoubles(unit_elements_); }
+
+  // Each worker has a row of the memory and an equal share of the units.
+  Tally CheckRound(const Selection& selection, std::int64_t begin, std::int64_t end,
+                   std::int64_t workers, Threads& threads) const {
+    const std::int64_t grain = std::max<std::int64_t>(1, kTermsPerPart / unit_terms_);
+    const std::int64_t units = end - begin;
+    workers = std::min(workers, (units - 1) / grain + 1);
+    Mutex mutex;
+    Tally all;
+    threads.ParallelFor(workers, 1, [&](std::int64_t first, std::int64_t last) {
+      for (std::int64_t worker = first; worker < last; ++worker) {
+        const Tally part = CheckUnits(selection, begin + units * worker / workers,
+                                      begin + units * (worker + 1) / workers,
+                                      memory_.subspan(worker * RowDoubles(), RowDoubles()));
+        MutexLock lock(mutex);
+        all.Merge(part);
+      }
+    });
+    return all;
   }
 
-  Tally CheckUnits(const Selection& selection, std::int64_t begin, std::int64_t end) const {
+  Tally CheckUnits(const Selection& selection, std::int64_t begin, std::int64_t end,
+                   std::span<double> row) const {
     Tally tally;
-    std::vector<double> want(unit_elements_), scale(unit_elements_);
+    const std::span<double> want = row.first(unit_elements_);
+    const std::span<double> scale = row.subspan(unit_elements_, unit_elements_);
     const auto in = [this](std::size_t input, std::int64_t element) {
       return Load(inputs_[input], element);
     };
-    const Tolerance tolerance = ToleranceFor(got_.value->tensors[0].dtype, accumulation_);
+    const auto& magnitude = def_.reference.magnitude;
     for (std::int64_t i = begin; i < end; ++i) {
       const std::int64_t unit = selection.Unit(i);
       def_.reference.compute(binding_, in, unit, output_, want);
-      if (def_.reference.magnitude != nullptr) {
-        def_.reference.magnitude(binding_, in, unit, output_, scale);
-      } else {
-        scale = want;
-      }
-      CountUnit(unit, want, scale, tolerance, &tally);
+      if (magnitude != nullptr) magnitude(binding_, in, unit, output_, scale);
+      CountUnit(unit, want, magnitude != nullptr ? scale : want, &tally);
     }
     return tally;
   }
 
   void CountUnit(std::int64_t unit, std::span<const double> want, std::span<const double> scale,
-                 const Tolerance& tolerance, Tally* tally) const {
+                 Tally* tally) const {
     const DType dtype = got_.value->tensors[0].dtype;
     for (std::int64_t k = 0; k < unit_elements_; ++k) {
       const std::int64_t element = unit * unit_elements_ + k;
       if (element >= elements_) return;
       const double got = Load(got_, element);
       // A wide integer that a double cannot hold is compared as the double nearest to it.
-      tally->Count(name_, element, got, want[k], Compare(got, want[k], scale[k], dtype, tolerance));
+      tally->Count(name_, element, got, want[k],
+                   Compare(got, want[k], scale[k], dtype, tolerance_));
     }
   }
 
@@ -164,16 +216,19 @@ class Checker {
   std::span<const OperandView> inputs_;
   const OperandView& got_;
   const std::size_t output_;
+  const std::span<double> memory_;
   const std::string name_;
   const std::int64_t unit_elements_;
+  const std::int64_t unit_terms_;
   const std::int64_t elements_;
-  const std::int64_t accumulation_;
+  const Tolerance tolerance_;
 };
 
 void Append(const Verification& one, Verification* all) {
   all->checked += one.checked;
   all->total += one.total;
   all->mismatches += one.mismatches;
+  all->undecided += one.undecided;
   all->max_error = std::max(all->max_error, one.max_error);
   if (all->first_mismatch.empty()) all->first_mismatch = one.first_mismatch;
 }
@@ -186,10 +241,19 @@ bool CanVerify(const KernelDef& def) {
          reference.compute != nullptr && reference.accumulation != nullptr;
 }
 
+bool IsUndecided(const Verification& verification) {
+  return verification.mismatches == 0 && verification.undecided > verification.checked / 2;
+}
+
+std::int64_t VerifyBytes(const KernelDef& def, const Binding& binding, int threads) {
+  const std::int64_t row = RowDoubles(UnitElements(def, binding)) * std::int64_t{sizeof(double)};
+  return row * std::clamp<std::int64_t>(kMostRowBytes / row, 1, threads);
+}
+
 absl::StatusOr<Verification> Verify(const KernelDef& def, const Binding& binding,
                                     std::span<const OperandView> inputs,
                                     std::span<const OperandView> outputs, Threads& threads,
-                                    const VerifyOptions& options) {
+                                    std::span<std::byte> memory, const VerifyOptions& options) {
   if (!CanVerify(def)) {
     return absl::UnimplementedError(
         absl::StrCat("kernel '", binding.spec->name, "' has no reference to verify against"));
@@ -199,10 +263,18 @@ absl::StatusOr<Verification> Verify(const KernelDef& def, const Binding& binding
         "verify '", binding.spec->name, "': want ", binding.inputs.size(), " inputs and ",
         binding.outputs.size(), " outputs, got ", inputs.size(), " and ", outputs.size()));
   }
+  const std::int64_t bytes = VerifyBytes(def, binding, threads.count());
+  if (static_cast<std::int64_t>(memory.size()) < bytes) {
+    return absl::InvalidArgumentError(absl::StrCat("verify '", binding.spec->name, "': want ",
+                                                   bytes, " bytes of memory, got ", memory.size()));
+  }
+  const std::span rows(reinterpret_cast<double*>(memory.data()), memory.size() / sizeof(double));
   Verification all;
   for (std::size_t output = 0; output < outputs.size(); ++output) {
-    const Checker checker(def, binding, inputs, outputs[output], output);
-    Append(checker.Check(checker.Select(options), threads), &all);
+    const Checker checker(def, binding, inputs, outputs[output], output, rows);
+    GC_ASSIGN_OR_RETURN(const Verification found,
+                        checker.Check(checker.Select(options), threads, options.poll));
+    Append(found, &all);
   }
   return all;
 }

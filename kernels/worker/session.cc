@@ -92,7 +92,9 @@ class Session::Running {
   absl::Status Launch();
   void Keep(Measurement measurement);
   absl::Status VerifyOutputs();
+  absl::Status CheckOutputs();
   absl::StatusOr<Verification> Check(std::int64_t most_terms);
+  absl::Status MayVerifyOn();
   void SumUp();
   void AddPhase(PhaseKind kind, std::int64_t start_ns, std::int64_t end_ns) {
     out_.phases.push_back({.kind = kind, .start_ns = start_ns, .end_ns = end_ns});
@@ -116,6 +118,8 @@ class Session::Running {
   std::vector<Saved> saved_;
   std::vector<std::unique_ptr<DeviceBuffer>> scratch_;
   absl::Status interruption_;
+  absl::Time verify_end_;         // Of the verification's own time.
+  std::uint64_t rows_bytes_ = 0;  // What the verification's rows took.
 };
 
 absl::Status Session::Running::Go() {
@@ -303,6 +307,21 @@ absl::Status Session::Running::VerifyOutputs() {
     return absl::OkStatus();
   }
   const std::int64_t start = NowNs();
+  verify_end_ = session_.clock_.Now() + order_.kernel_time_limit;
+  try {
+    GC_RETURN_IF_ERROR(CheckOutputs());
+  } catch (const std::bad_alloc&) {
+    return WithReason(absl::ResourceExhaustedError(
+                          absl::StrCat("verifying '", call_->launch_name, "': out of memory")),
+                      "MEMORY_FULL");
+  }
+  out_.peak_device_bytes += rows_bytes_;
+  if (IsUndecided(*out_.verification)) Raise(Flag::kUnverified, &out_.flags);
+  AddPhase(PhaseKind::kVerified, start, NowNs());
+  return absl::OkStatus();
+}
+
+absl::Status Session::Running::CheckOutputs() {
   Verification timed;
   if (Freshens()) {
     GC_ASSIGN_OR_RETURN(timed, Check(kTimedTerms));
@@ -310,7 +329,6 @@ absl::Status Session::Running::VerifyOutputs() {
   }
   GC_ASSIGN_OR_RETURN(out_.verification, Check(VerifyOptions().most_terms));
   if (timed.mismatches != 0) out_.verification = timed;
-  AddPhase(PhaseKind::kVerified, start, NowNs());
   return absl::OkStatus();
 }
 
@@ -320,8 +338,35 @@ absl::StatusOr<Verification> Session::Running::Check(std::int64_t most_terms) {
   for (const Saved& saved : saved_) {
     Point(static_cast<std::byte*>(saved.buffer->data()), &inputs[saved.input]);
   }
-  return Verify(call_->kernel->def, call_->binding, inputs, call_->outputs, *device_.threads(),
-                {.most_terms = most_terms, .seed = order_.id});
+  const KernelDef& def = call_->kernel->def;
+  Threads& threads = *device_.threads();
+  auto memory = device_.Allocate(VerifyBytes(def, call_->binding, threads.count()));
+  if (!memory.ok()) {
+    return Annotate(memory.status(), absl::StrCat("verifying '", call_->launch_name, "'"));
+  }
+  rows_bytes_ = std::max(rows_bytes_, (*memory)->size());
+  return Verify(
+      def, call_->binding, inputs, call_->outputs, threads,
+      {static_cast<std::byte*>((*memory)->data()), (*memory)->size()},
+      {.most_terms = most_terms, .seed = order_.id, .poll = [this] { return MayVerifyOn(); }});
+}
+
+// The server gives a verification as much time as the kernel: it must end by itself before that, as
+// the server could only end the worker, and would not know what it was at.
+absl::Status Session::Running::MayVerifyOn() {
+  const absl::Time now = session_.clock_.Now();
+  if (host_.Cancelled(order_)) return absl::CancelledError("cancelled while verifying");
+  if (now >= order_.deadline) {
+    return absl::DeadlineExceededError("the deadline passed while verifying");
+  }
+  if (now < verify_end_) return absl::OkStatus();
+  return WithReason(
+      absl::DeadlineExceededError(absl::StrCat(
+          "the launch of '", call_->launch_name,
+          "' ended in time, but verifying it took longer than ",
+          absl::FormatDuration(order_.kernel_time_limit),
+          ", the kernel's own limit; call without verify, or raise kernel_time_limit")),
+      "VERIFY_TIME_LIMIT");
 }
 
 void Session::Running::SumUp() {

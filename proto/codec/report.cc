@@ -148,7 +148,8 @@ absl::StatusOr<Timing> DecodeTiming(const v1::Timing& wire, const Job& job,
 
 absl::StatusOr<Verification> DecodeVerification(const v1::Verification& wire, const Job& job) {
   if (wire.checked() < 0 || wire.total() < wire.checked() || wire.mismatches() < 0 ||
-      wire.mismatches() > wire.checked()) {
+      wire.mismatches() > wire.checked() || wire.undecided() < 0 ||
+      wire.undecided() > wire.checked() - wire.mismatches()) {
     return Broken(job, "counts of the verification contradict each other");
   }
   // An infinite error is legal: NaN where a number was wanted.

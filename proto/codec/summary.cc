@@ -96,6 +96,7 @@ void Encode(const Verification& verification, v1::Verification* out) {
   out->set_checked(verification.checked);
   out->set_total(verification.total);
   out->set_mismatches(verification.mismatches);
+  out->set_undecided(verification.undecided);
   out->set_max_error(verification.max_error);
   out->set_first_mismatch(verification.first_mismatch);
 }
@@ -104,6 +105,7 @@ Verification Decode(const v1::Verification& verification) {
   return Verification{.checked = verification.checked(),
                       .total = verification.total(),
                       .mismatches = verification.mismatches(),
+                      .undecided = verification.undecided(),
                       .max_error = verification.max_error(),
                       .first_mismatch = verification.first_mismatch()};
 }

@@ -114,6 +114,8 @@ struct Launch {
 struct Verification {
   std::int64_t checked = 0, total = 0;  // Elements.
   std::int64_t mismatches = 0;
+  // Elements that passed under a tolerance so wide that zero would have passed too.
+  std::int64_t undecided = 0;
   double max_error = 0;        // Largest |got - want| / tolerance of the element; <= 1 passes.
   std::string first_mismatch;  // "y[3]: want 0.25, got 0.5, tolerance 1e-7"; "" if none.
 };

@@ -24,6 +24,9 @@ bool LevelIsHere() {
   return ChooseLevel(FeaturesHere(), std::string(level.substr(level.rfind('-') + 1))) != nullptr;
 }
 
+// Of large calls this much is compared with the reference, chosen anew by each seed: seconds.
+constexpr std::int64_t kMostTerms = std::int64_t{1} << 22;
+
 // One of each for the whole program; gtest wants its parameters before main begins.
 struct World {
   std::unique_ptr<CpuDevice> device;
@@ -83,15 +86,26 @@ std::string TestName(const testing::TestParamInfo<Case>& info) {
 
 class Conformance : public testing::TestWithParam<Case> {
  protected:
-  void CheckAll(const char* tag, const CheckOptions& options) {
+  // Plain loops are spared what takes them seconds: they have no other way for it.
+  static bool IsFor(const Case& c, const Instance& instance) {
+    return c.variant == &c.kernel->def.cpu.back() || IsQuick(c.kernel->spec, instance);
+  }
+
+  void CheckAll(const char* tag, const CheckOptions& options, Size size = Size::kSmall) {
     const Case& c = GetParam();
     const std::string name = absl::StrCat(c.Name(), "/", tag);
     if (const auto reason = ReasonFor(KnownExceptions().skipped, name)) GTEST_SKIP() << *reason;
     std::vector<std::string> problems;
-    for (const Instance& instance : InstancesOf(c.kernel->spec, c.dtype)) {
+    const auto instances = InstancesOf(c.kernel->spec, c.dtype, size);
+    EXPECT_FALSE(instances.empty()) << "no call of " << c.Name() << " can be made from its words";
+    for (std::size_t i = 0; i < instances.size(); ++i) {
+      if (size != Size::kSmall && !IsFor(c, instances[i])) continue;
+      CheckOptions own = options;
+      // Large calls are too dear to run aligned and misaligned: they take turns.
+      if (size == Size::kLarge) own.misaligned = (i + static_cast<std::size_t>(c.dtype)) % 2 == 1;
       for (const auto& problem :
-           CheckCall(*TheWorld().device, *c.kernel, *c.variant, instance, options)) {
-        problems.push_back(absl::StrCat(ToText(instance), ": ", problem));
+           CheckCall(*TheWorld().device, *c.kernel, *c.variant, instances[i], own)) {
+        problems.push_back(absl::StrCat(ToText(instances[i]), ": ", problem));
       }
     }
     const auto verdict = Judge(KnownExceptions(), name, problems);
@@ -119,8 +133,12 @@ TEST_P(Conformance, LargestLeastAndSubnormalNumbers) {
   CheckAll("extreme", {.seed = TheWorld().seed + 4, .data = Data::kExtreme});
 }
 
+TEST_P(Conformance, LargeTensors) {
+  CheckAll("large", {.seed = TheWorld().seed + 5, .most_terms = kMostTerms}, Size::kLarge);
+}
+
 TEST_P(Conformance, MoreThanTwoToThe31Elements) {
-  CheckAll("huge", {.seed = TheWorld().seed});
+  CheckAll("huge", {.seed = TheWorld().seed + 7, .most_terms = kMostTerms}, Size::kHuge);
 }
 
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(Conformance);
@@ -136,7 +154,7 @@ TEST(Catalogue, EveryListedExceptionFitsATest) {
   if (!LevelIsHere()) GTEST_SKIP() << "this machine has no " << BuiltInLevel();
   std::vector<std::string> names;
   for (const Case& c : AllCases()) {
-    for (const char* tag : {"plain", "misaligned", "wide", "special", "extreme", "huge"}) {
+    for (const char* tag : {"plain", "misaligned", "wide", "special", "extreme", "large", "huge"}) {
       names.push_back(absl::StrCat(c.Name(), "/", tag));
     }
   }

@@ -232,9 +232,17 @@ class Checker {
     if (!CanVerify(kernel_.def)) return absl::OkStatus();
     const auto inputs = Views(binding_.inputs, given_);
     const auto outputs = Views(binding_.outputs, results);
+    Threads& threads = *device_.threads();
+    std::vector<std::byte> memory(VerifyBytes(kernel_.def, binding_, threads.count()));
     GC_ASSIGN_OR_RETURN(const Verification found,
-                        Verify(kernel_.def, binding_, inputs, outputs, *device_.threads()));
-    if (found.checked != found.total) {
+                        Verify(kernel_.def, binding_, inputs, outputs, threads, memory,
+                               {.most_terms = options_.most_terms, .seed = options_.seed}));
+    // Of subnormal numbers and the like no tolerance is narrow.
+    if (options_.data == Data::kPlain && IsUndecided(found)) {
+      Complain(absl::StrCat(what, ": the tolerance of ", found.undecided, " of ", found.checked,
+                            " is wider than the value"));
+    }
+    if (found.checked != found.total && options_.most_terms == CheckOptions{}.most_terms) {
       Complain(absl::StrCat(what, ": only ", found.checked, " of ", found.total, " were checked"));
     }
     if (found.mismatches != 0) {

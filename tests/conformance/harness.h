@@ -24,6 +24,8 @@ struct CheckOptions {
   std::uint64_t seed = 1;
   Data data = Data::kPlain;
   bool misaligned = false;  // Tensors begin one element past the alignment of the device.
+  // More than this, and a random subset is compared with the reference.
+  std::int64_t most_terms = std::int64_t{1} << 36;
 };
 
 // What was wrong; empty if nothing was. Checks: the status; the outputs against the reference; that

@@ -103,7 +103,7 @@ const std::vector<Shape>& Runs(std::size_t how_many_names, bool with_dims) {
   return with_dims || how_many_names > 1 ? kBatches : kAlone;
 }
 
-const std::vector<std::int64_t>& Sizes() {
+const std::vector<std::int64_t>& SmallSizes() {
   static const std::vector<std::int64_t> kSizes = {1, 33, 7, 32, 0, 31, 127, 1023, 2, 64};
   return kSizes;
 }
@@ -114,13 +114,87 @@ Names NamesAt(const std::vector<std::string>& dims, const std::vector<std::strin
   constexpr std::size_t kPaces[] = {1, 3, 7, 9};
   Names names;
   for (std::size_t d = 0; d < dims.size(); ++d) {
-    names.dims[dims[d]] = Sizes()[(i * kPaces[d % 4] + 2 * d) % Sizes().size()];
+    names.dims[dims[d]] = SmallSizes()[(i * kPaces[d % 4] + 2 * d) % SmallSizes().size()];
   }
   const auto& choices = Runs(runs.size(), !dims.empty());
   for (std::size_t r = 0; r < runs.size(); ++r) {
     names.runs[runs[r]] = choices[(i * kPaces[r % 4] + i / choices.size() + r) % choices.size()];
   }
   return names;
+}
+
+std::vector<Names> SmallNames(const std::vector<std::string>& dims,
+                              const std::vector<std::string>& runs) {
+  const std::size_t choices = dims.empty() && runs.empty() ? 1 : 24;
+  std::vector<Names> all;
+  for (std::size_t i = 0; i < choices; ++i) all.push_back(NamesAt(dims, runs, i));
+  return all;
+}
+
+// Sizes for the names of a kernel in the order in which its words first have them.
+struct LargeSizes {
+  std::vector<std::int64_t> dims;
+  std::vector<Shape> runs;
+};
+
+// Outputs of f32 and f64 go past the caches from 16 MiB on; those of narrower types never.
+std::int64_t StreamedElements(DType dtype) {
+  constexpr std::int64_t kNotStreamed = 300'000;
+  const std::int64_t size = SizeOf(dtype);
+  return (size >= 4 ? (std::int64_t{17} << 20) / size : kNotStreamed) + 13;
+}
+
+// The thresholds are those of the catalogue: softmax has blocks of 2048, and cuts rows from 32768
+// on; sum has chunks of 32768, tiles of 1024 columns, and its own way with many rows from 1024 on;
+// matmul has blocks of 256 (K) x 1536 (M) x 1024 (N), and gives each of several matrices to one
+// thread.
+std::vector<LargeSizes> LargeSizesFor(std::size_t dims, DType dtype) {
+  const std::int64_t streamed = StreamedElements(dtype);
+  if (dims == 0) return {{{}, {{streamed}}}, {{}, {{streamed + 1}}}};
+  if (dims == 1) {
+    return {{{2049}, {{3}, {}}},     {{40961}, {{2}, {}}},
+            {{40961}, {{5}, {}}},    {{70001}, {{}, {3}}},
+            {{1500}, {{2}, {1025}}}, {{1100}, {{}, {2049}}},
+            {{33}, {{5}, {2049}}},   {{33}, {{}, {40961}}},
+            {{2100}, {{}, {600}}},   {{2049}, {{streamed / 2049 + 1}, {}}},
+            {{streamed}, {{}, {}}}};
+  }
+  return {{{300, 1600, 1100}, {{}}},
+          {{5, 1600, 1100}, {{4}}},
+          {{300, 1600, 9}, {{4}}},
+          {{300, 7, 1100}, {{4}}}};
+}
+
+std::vector<LargeSizes> HugeSizesFor(std::size_t dims) {
+  constexpr std::int64_t kHuge = (std::int64_t{1} << 31) + 1;
+  if (dims == 0) return {{{}, {{kHuge}}}};
+  if (dims == 1) return {{{kHuge}, {{}}}, {{1}, {{kHuge}, {}}}};
+  return {{{1, 46341, 46341}, {{}}}};
+}
+
+std::vector<Names> NamesFor(const std::vector<LargeSizes>& sizes,
+                            const std::vector<std::string>& dims,
+                            const std::vector<std::string>& runs) {
+  std::vector<Names> all;
+  for (const LargeSizes& one : sizes) {
+    Names names;
+    for (std::size_t d = 0; d < dims.size(); ++d) {
+      names.dims[dims[d]] = one.dims[d % one.dims.size()];
+    }
+    for (std::size_t r = 0; r < runs.size(); ++r) {
+      names.runs[runs[r]] = one.runs[r % one.runs.size()];
+    }
+    all.push_back(std::move(names));
+  }
+  return all;
+}
+
+std::vector<Names> ChoicesOf(Size size, const std::vector<std::string>& dims,
+                             const std::vector<std::string>& runs, DType dtype) {
+  if (size == Size::kSmall || (dims.empty() && runs.empty())) return SmallNames(dims, runs);
+  return NamesFor(
+      size == Size::kLarge ? LargeSizesFor(dims.size(), dtype) : HugeSizesFor(dims.size()), dims,
+      runs);
 }
 
 std::optional<Instance> Make(const KernelSpec& spec, DType dtype, Names names) {
@@ -162,20 +236,30 @@ std::vector<DType> DTypesOf(const KernelSpec& spec) {
   return {DType::kF32};
 }
 
-std::vector<Instance> InstancesOf(const KernelSpec& spec, DType dtype) {
-  constexpr std::size_t kChoices = 24;
+bool IsQuick(const KernelSpec& spec, const Instance& instance) {
+  const auto binding = Bind(spec, instance.inputs, instance.attributes);
+  return binding.ok() && IsSmall(*binding);
+}
+
+std::vector<Instance> InstancesOf(const KernelSpec& spec, DType dtype, Size size) {
   std::vector<std::string> dims, runs;
   for (const OperandSpec& operand : spec.inputs) CollectDims(operand.dims, dims, runs);
+  const auto choices = ChoicesOf(size, dims, runs, dtype);
+  const auto combinations = Combinations(spec);
   std::vector<Instance> instances;
-  const std::size_t choices = dims.empty() && runs.empty() ? 1 : kChoices;
-  for (const auto& attributes : Combinations(spec)) {
-    for (std::size_t i = 0; i < choices; ++i) {
-      Names names = NamesAt(dims, runs, i);
-      names.attributes = attributes;
+  for (std::size_t c = 0; c < combinations.size(); ++c) {
+    for (std::size_t i = 0; i < choices.size(); ++i) {
+      // Another word of an attribute for each size and dtype: they meet all, but not each time.
+      const bool has_turn =
+          size == Size::kSmall || (i + static_cast<std::size_t>(dtype)) % combinations.size() == c;
+      if (!has_turn) continue;
+      Names names = choices[i];
+      names.attributes = combinations[c];
       const auto instance = Make(spec, dtype, std::move(names));
       if (!instance) continue;
       const auto binding = Bind(spec, instance->inputs, instance->attributes);
-      if (binding.ok() && IsSmall(*binding)) instances.push_back(*instance);
+      if (!binding.ok() || (size == Size::kSmall && !IsSmall(*binding))) continue;
+      instances.push_back(*instance);
     }
   }
   return instances;

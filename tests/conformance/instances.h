@@ -2,6 +2,7 @@
 #ifndef GRIDCLOCK_TESTS_CONFORMANCE_INSTANCES_H_
 #define GRIDCLOCK_TESTS_CONFORMANCE_INSTANCES_H_
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -18,9 +19,19 @@ struct Instance {
 // The dtypes that the words allow for their first dtype variable; one f32 where there is none.
 std::vector<DType> DTypesOf(const KernelSpec& spec);
 
-// Calls with every dtype variable at `dtype`: sizes 0, 1, 31, 32, 33, 1023 and primes, rank 0 to 8,
-// every word of enums and bools, every place of an axis. Only calls that bind; never none.
-std::vector<Instance> InstancesOf(const KernelSpec& spec, DType dtype);
+// How large the tensors of a call are.
+enum class Size : std::uint8_t {
+  kSmall,  // 0, 1, 31, 32, 33, 1023 and primes; rank 0 to 8.
+  kLarge,  // Beyond each size from which on a variant of the catalogue works in another way.
+  kHuge,   // More than 2^31 elements.
+};
+
+// Calls with every dtype variable at `dtype`: small ones with every word of enums and bools and
+// every place of an axis; each larger one with some of them. Only calls that bind; never none.
+std::vector<Instance> InstancesOf(const KernelSpec& spec, DType dtype, Size size = Size::kSmall);
+
+// True if a plain loop does this call in a moment.
+bool IsQuick(const KernelSpec& spec, const Instance& instance);
 
 std::string ToText(const Instance& instance);
 

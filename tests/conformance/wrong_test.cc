@@ -1,4 +1,5 @@
 // The suite must catch wrong kernels: each test below is a mistake that people make.
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -18,13 +19,23 @@ namespace {
 
 using testing::HasSubstr;
 
+// What the tests below need of the world; an error is a problem that no test expects.
+struct World {
+  absl::StatusOr<std::unique_ptr<CpuDevice>> device =
+      CpuDevice::Create({.threads = 2, .level = "", .calibrate = false});
+  absl::StatusOr<Registry> registry = Registry::Create(BuiltInKernels());
+  std::string Error() const {
+    return absl::StrCat(device.status().message(), registry.status().message());
+  }
+};
+
 // All problems that the suite finds with `launch` in place of the variants of catalogue kernel
 // `name`, over every dtype of `dtypes` and every kind of data.
 std::string ProblemsOf(const char* name, LaunchFn launch,
                        std::vector<DType> dtypes = {DType::kF32}) {
-  auto device = CpuDevice::Create({.threads = 2, .level = "", .calibrate = false});
-  auto registry = Registry::Create(BuiltInKernels());
-  if (!device.ok() || !registry.ok()) return "";
+  const World world;
+  if (!world.Error().empty()) return world.Error();
+  const auto& [device, registry] = world;
   const RegisteredKernel& kernel = *registry->Find(name);
   const Variant wrong{.name = "wrong", .summary = "", .launch = launch};
   std::vector<std::string> problems;
@@ -36,6 +47,22 @@ std::string ProblemsOf(const char* name, LaunchFn launch,
           problems.push_back(std::move(problem));
         }
       }
+    }
+  }
+  return absl::StrJoin(problems, "\n");
+}
+
+// The same over large calls alone, of those at most a few seconds each.
+std::string LargeProblemsOf(const char* name, LaunchFn launch, bool misaligned = false) {
+  const World world;
+  if (!world.Error().empty()) return world.Error();
+  const RegisteredKernel& kernel = *world.registry->Find(name);
+  const Variant wrong{.name = "wrong", .summary = "", .launch = launch};
+  std::vector<std::string> problems;
+  for (const Instance& instance : InstancesOf(kernel.spec, DType::kF32, Size::kLarge)) {
+    for (auto& problem : CheckCall(**world.device, kernel, wrong, instance,
+                                   {.seed = 7, .misaligned = misaligned, .most_terms = 1 << 24})) {
+      problems.push_back(std::move(problem));
     }
   }
   return absl::StrJoin(problems, "\n");
@@ -203,6 +230,84 @@ TEST(Suite, CatchesAMatmulThatIgnoresTheTranspose) {
       HasSubstr("differ"));
 }
 
+TEST(LargeSuite, CatchesAStoreThatSkipsTheBeginOfAMisalignedOutput) {
+  const LaunchFn skips = [](const Call& call) {
+    constexpr std::int64_t kStreamed = (16 << 20) / 4;
+    const bool skip =
+        Count(call) > kStreamed && reinterpret_cast<std::uintptr_t>(call.Out<float>(0)) % 16 != 0;
+    for (std::int64_t i = skip ? 2 : 0; i < Count(call); ++i) {
+      call.Out<float>(0)[i] = call.In<float>(0)[i] * call.In<float>(0)[i];
+    }
+    return absl::OkStatus();
+  };
+  EXPECT_EQ(LargeProblemsOf("square", skips), "");
+  EXPECT_THAT(LargeProblemsOf("square", skips, /*misaligned=*/true), HasSubstr("differ"));
+}
+
+// Sums in chunks, and forgets the one that is not whole.
+TEST(LargeSuite, CatchesASumWithoutItsLastChunk) {
+  EXPECT_THAT(LargeProblemsOf("sum",
+                              [](const Call& call) {
+                                const std::int64_t n = call.binding->Dim("N");
+                                const std::int64_t last = n > 32768 ? n / 32768 * 32768 : n;
+                                const std::int64_t inner = Elements(call.binding->Run("B"));
+                                for (std::int64_t i = 0; i < Count(call); ++i) {
+                                  const std::int64_t first = i / inner * n * inner + i % inner;
+                                  double sum = 0;
+                                  for (std::int64_t k = 0; k < last; ++k) {
+                                    sum += call.In<float>(0)[first + k * inner];
+                                  }
+                                  call.Out<float>(0)[i] = static_cast<float>(sum);
+                                }
+                                return absl::OkStatus();
+                              }),
+              HasSubstr("differ"));
+}
+
+// The sum of a row is that of its first block.
+TEST(LargeSuite, CatchesASoftmaxOfTheFirstBlock) {
+  EXPECT_THAT(LargeProblemsOf("softmax",
+                              [](const Call& call) {
+                                const std::int64_t n = call.binding->Dim("N");
+                                for (std::int64_t r = 0; r < Count(call) / n; ++r) {
+                                  const float* x = call.In<float>(0) + r * n;
+                                  float* y = call.Out<float>(0) + r * n;
+                                  const float top = *std::max_element(x, x + n);
+                                  double sum = 0;
+                                  for (std::int64_t i = 0; i < std::min<std::int64_t>(n, 2048); ++i)
+                                    sum += std::exp(x[i] - top);
+                                  for (std::int64_t i = 0; i < n; ++i) {
+                                    y[i] = static_cast<float>(std::exp(x[i] - top) / sum);
+                                  }
+                                }
+                                return absl::OkStatus();
+                              }),
+              HasSubstr("differ"));
+}
+
+// The catalogue's own product, on which the mistake is built.
+absl::Status RightMatmul(const Call& call) {
+  static const absl::StatusOr<Registry> registry = Registry::Create(BuiltInKernels());
+  return registry.ok() ? registry->Find("matmul")->def.cpu.back().launch(call) : registry.status();
+}
+
+TEST(LargeSuite, FindsNothingWrongWithARightProduct) {
+  EXPECT_EQ(LargeProblemsOf("matmul", RightMatmul), "");
+}
+
+TEST(LargeSuite, CatchesAProductWithoutItsSecondBlockOfColumns) {
+  EXPECT_THAT(LargeProblemsOf("matmul",
+                              [](const Call& call) {
+                                const absl::Status status = RightMatmul(call);
+                                const std::int64_t n = call.binding->Dim("N");
+                                for (std::int64_t i = 0; n > 1024 && i < Count(call); i += n) {
+                                  std::fill_n(call.Out<float>(0) + i + 1024, n - 1024, 0.0F);
+                                }
+                                return status;
+                              }),
+              HasSubstr("differ"));
+}
+
 TEST(Suite, CatchesAnError) {
   EXPECT_THAT(ProblemsOf("square", [](const Call&) { return absl::InternalError("on purpose"); }),
               HasSubstr("on purpose"));
@@ -230,6 +335,21 @@ TEST(Instances, CoverOddSizesRanksAndEmptyTensors) {
   for (const Shape& shape : {Shape{}, Shape{0}, Shape{1}, Shape{31}, Shape{32}, Shape{33},
                              Shape{1023}, Shape{7, 11, 13}, Shape{2, 1, 3, 1, 2, 1, 2, 3}}) {
     EXPECT_THAT(shapes, testing::Contains(shape));
+  }
+}
+
+TEST(Instances, LargeAndHugeOnesAreAsLargeAsTheirNames) {
+  ASSERT_OK_AND_ASSIGN(const Registry registry, Registry::Create(BuiltInKernels()));
+  const KernelSpec& square = registry.Find("square")->spec;
+  for (const Instance& instance : InstancesOf(square, DType::kF32, Size::kLarge)) {
+    EXPECT_GT(Bytes(instance.inputs[0].value.tensors[0]), 16 << 20);
+  }
+  for (const char* name : {"square", "vector_add", "sum", "softmax"}) {
+    const auto huge = InstancesOf(registry.Find(name)->spec, DType::kF32, Size::kHuge);
+    ASSERT_FALSE(huge.empty()) << name;
+    for (const Instance& instance : huge) {
+      EXPECT_GT(Elements(instance.inputs[0].value.tensors[0].shape), std::int64_t{1} << 31) << name;
+    }
   }
 }
 

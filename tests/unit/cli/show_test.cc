@@ -10,6 +10,7 @@ namespace {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
+using ::testing::StartsWith;
 
 std::string Values(Shape shape, const std::vector<float>& values) {
   return ValuesText({.dtype = DType::kF32, .shape = std::move(shape)},
@@ -46,6 +47,19 @@ TEST(SummaryTest, ALaunchSaysHowItWasTimedAndWhatToMistrust) {
   const std::string text = SummaryText(summary, {});
   EXPECT_THAT(text, HasSubstr("square.simd on cpu: 1.50 µs  (one launch, isolated)"));
   EXPECT_THAT(text, HasSubstr("flags: NOISY"));
+}
+
+TEST(SummaryTest, VerifiedMeansAllOfIt) {
+  v1::Verification v;
+  v.set_checked(10);
+  v.set_total(10);
+  EXPECT_THAT(VerificationText(v, {}), StartsWith("verified 10 of 10 values"));
+  v.set_total(30);
+  EXPECT_THAT(VerificationText(v, {}), StartsWith("partly verified (10 of 30 values)"));
+  v.set_undecided(5);
+  EXPECT_THAT(VerificationText(v, {}), StartsWith("partly verified"));
+  v.set_undecided(6);
+  EXPECT_THAT(VerificationText(v, {}), StartsWith("not verified: the tolerance of 6 of 10 values"));
 }
 
 TEST(SummaryTest, AMismatchStandsOutAndIsEscaped) {

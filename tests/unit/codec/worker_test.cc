@@ -212,6 +212,7 @@ TEST(Reports, ThatContradictTheOrderAreRefused) {
   refuse([](auto& d) { d.mutable_phases(0)->set_start_ns(1); }, "cannot be");
   refuse([](auto& d) { d.mutable_phases(0)->set_end_ns(1400); }, "cannot be");
   refuse([](auto& d) { d.mutable_verification()->set_mismatches(1); }, "contradict");
+  refuse([](auto& d) { d.mutable_verification()->set_undecided(1); }, "contradict");
   refuse(
       [](auto& d) {
         for (int i = 0; i < 300; ++i) d.add_device_kernels();

@@ -16,17 +16,25 @@ Comparison CompareF32(double got, double want) {
 }
 
 TEST(ToleranceFor, FollowsFromDtypeAndAccumulation) {
-  EXPECT_EQ(ToleranceFor(DType::kF32, 1).rounding, 0x1p-23);
+  EXPECT_EQ(ToleranceFor(DType::kF32, 1).relative, 0x1p-23);
   EXPECT_EQ(ToleranceFor(DType::kF32, 1).accumulation, 20 * 0x1p-24);
-  EXPECT_EQ(ToleranceFor(DType::kF32, 1000).accumulation, 4016 * 0x1p-24);
+  EXPECT_EQ(ToleranceFor(DType::kF32, 100).relative, 0x1p-23 + 36 * 0x1p-24);
+  EXPECT_EQ(ToleranceFor(DType::kF32, 100).accumulation, 56 * 0x1p-24);
   EXPECT_EQ(ToleranceFor(DType::kF64, 1).accumulation, 20 * 0x1p-53);
-  EXPECT_EQ(ToleranceFor(DType::kBF16, 1).rounding, 0x1p-7);
+  EXPECT_EQ(ToleranceFor(DType::kBF16, 1).relative, 0x1p-7);
   EXPECT_EQ(ToleranceFor(DType::kBF16, 1).accumulation, 20 * 0x1p-24);
+}
+
+TEST(ToleranceFor, StaysMeaningfulHoweverLongTheSum) {
+  const std::int64_t longest = std::int64_t{1} << 40;
+  EXPECT_LE(ToleranceFor(DType::kF32, longest).relative, 1e-3);
+  EXPECT_EQ(ToleranceFor(DType::kF32, longest).accumulation, 4 * 68 * 0x1p-24);
+  EXPECT_EQ(ToleranceFor(DType::kF64, longest).accumulation, 4 * 68 * 0x1p-53);
 }
 
 TEST(ToleranceFor, IntegersMustBeExact) {
   const Tolerance exact = ToleranceFor(DType::kI32, 1000);
-  EXPECT_EQ(exact.rounding + exact.accumulation + exact.absolute, 0);
+  EXPECT_EQ(exact.relative + exact.accumulation + exact.absolute, 0);
   EXPECT_TRUE(Compare(5, 5, 5, DType::kI32, exact).ok());
   EXPECT_FALSE(Compare(5, 6, 6, DType::kI32, exact).ok());
   EXPECT_FALSE(Compare(0, 1, 1, DType::kBool, ToleranceFor(DType::kBool, 1)).ok());

@@ -58,6 +58,11 @@ class VerifyTest : public ::testing::Test {
     out_ = {{&binding_.outputs[0], {y_.data()}}};
   }
 
+  absl::StatusOr<Verification> Verify(const KernelDef& def, const VerifyOptions& options = {}) {
+    std::vector<std::byte> memory(VerifyBytes(def, binding_, threads_.count()));
+    return gridclock::Verify(def, binding_, in_, out_, threads_, memory, options);
+  }
+
   OneThread threads_;
   KernelSpec spec_;
   Binding binding_;
@@ -66,7 +71,7 @@ class VerifyTest : public ::testing::Test {
 };
 
 TEST_F(VerifyTest, RightResultsPass) {
-  ASSERT_OK_AND_ASSIGN(const Verification v, Verify(Doubling(), binding_, in_, out_, threads_));
+  ASSERT_OK_AND_ASSIGN(const Verification v, Verify(Doubling()));
 
   EXPECT_EQ(v.checked, 1000);
   EXPECT_EQ(v.total, 1000);
@@ -79,7 +84,7 @@ TEST_F(VerifyTest, NamesTheFirstMismatch) {
   y_[700] = 1;
   y_[503] = 0.5;
 
-  ASSERT_OK_AND_ASSIGN(const Verification v, Verify(Doubling(), binding_, in_, out_, threads_));
+  ASSERT_OK_AND_ASSIGN(const Verification v, Verify(Doubling()));
 
   EXPECT_EQ(v.mismatches, 2);
   EXPECT_GT(v.max_error, 1000);
@@ -89,8 +94,7 @@ TEST_F(VerifyTest, NamesTheFirstMismatch) {
 TEST_F(VerifyTest, ChecksARandomSubsetAboveTheBudget) {
   const VerifyOptions options{.most_terms = 100, .seed = 1};
 
-  ASSERT_OK_AND_ASSIGN(const Verification v,
-                       Verify(Doubling(), binding_, in_, out_, threads_, options));
+  ASSERT_OK_AND_ASSIGN(const Verification v, Verify(Doubling(), options));
 
   EXPECT_EQ(v.checked, 100);
   EXPECT_EQ(v.total, 1000);
@@ -100,8 +104,8 @@ TEST_F(VerifyTest, TheSubsetDependsOnTheSeedAndReachesEveryElement) {
   y_[777] = 1;
   int found = 0;
   for (std::uint64_t seed = 0; seed < 100; ++seed) {
-    ASSERT_OK_AND_ASSIGN(const Verification v, Verify(Doubling(), binding_, in_, out_, threads_,
-                                                      {.most_terms = 100, .seed = seed}));
+    ASSERT_OK_AND_ASSIGN(const Verification v,
+                         Verify(Doubling(), {.most_terms = 100, .seed = seed}));
     found += v.mismatches == 1 ? 1 : 0;
   }
   EXPECT_GT(found, 2);
@@ -110,7 +114,7 @@ TEST_F(VerifyTest, TheSubsetDependsOnTheSeedAndReachesEveryElement) {
 
 TEST_F(VerifyTest, KernelsWithoutAReferenceCannotBeVerified) {
   EXPECT_FALSE(CanVerify(KernelDef{}));
-  EXPECT_THAT(Verify(KernelDef{}, binding_, in_, out_, threads_),
+  EXPECT_THAT(gridclock::Verify(KernelDef{}, binding_, in_, out_, threads_, {}),
               StatusIs(absl::StatusCode::kUnimplemented, HasSubstr("'double' has no reference")));
 }
 
@@ -127,11 +131,93 @@ TEST_F(VerifyTest, ListsAreOneRunOfElements) {
   KernelDef def = Doubling();
   def.reference.units = [](const Binding&) -> std::int64_t { return 5; };
 
-  ASSERT_OK_AND_ASSIGN(const Verification v, Verify(def, binding_, in_, out_, threads_));
+  ASSERT_OK_AND_ASSIGN(const Verification v, Verify(def));
 
   EXPECT_EQ(v.checked, 5);
   EXPECT_EQ(v.mismatches, 1);
   EXPECT_THAT(v.first_mismatch, HasSubstr("y[4]: want -978, got 7"));
+}
+
+// Rows of 100: each element is the sum of its row, at the cost of one pass over the row.
+KernelDef RowSums() {
+  KernelDef def;
+  def.reference.units = [](const Binding&) -> std::int64_t { return 10; };
+  def.reference.unit_elements = [](const Binding&) -> std::int64_t { return 100; };
+  def.reference.accumulation = [](const Binding&) -> std::int64_t { return 100; };
+  def.reference.compute = [](const Binding&,
+                             absl::FunctionRef<double(std::size_t, std::int64_t)> in,
+                             std::int64_t unit, std::size_t, std::span<double> result) {
+    double sum = 0;
+    for (std::int64_t i = 0; i < 100; ++i) sum += in(0, 100 * unit + i);
+    std::fill(result.begin(), result.end(), sum);
+  };
+  return def;
+}
+
+TEST_F(VerifyTest, ARowThatSharesItsWorkCostsWhatItSays) {
+  KernelDef def = RowSums();
+  ASSERT_OK_AND_ASSIGN(const Verification by_element, Verify(def, {.most_terms = 1000}));
+  EXPECT_EQ(by_element.checked, 100);
+
+  def.reference.unit_terms = [](const Binding&) -> std::int64_t { return 100; };
+  ASSERT_OK_AND_ASSIGN(const Verification by_row, Verify(def, {.most_terms = 1000}));
+  EXPECT_EQ(by_row.checked, 1000);
+}
+
+TEST_F(VerifyTest, ToldToStopItStopsWithThatError) {
+  int asked = 0;
+  const auto poll = [&asked] {
+    return ++asked > 1 ? absl::CancelledError("enough") : absl::OkStatus();
+  };
+  KernelDef def = Doubling();
+  // So much work that each unit is a part of its own.
+  def.reference.unit_terms = [](const Binding&) { return std::int64_t{1} << 22; };
+
+  EXPECT_THAT(Verify(def, {.most_terms = std::int64_t{1} << 40, .poll = poll}),
+              StatusIs(absl::StatusCode::kCancelled, HasSubstr("enough")));
+  EXPECT_EQ(asked, 2);
+}
+
+TEST_F(VerifyTest, LongRowsAreMadeByFewerThreads) {
+  KernelDef def = Doubling();
+  EXPECT_EQ(VerifyBytes(def, binding_, 8), 8 * 128);
+  def.reference.unit_elements = [](const Binding&) { return std::int64_t{1} << 23; };
+  EXPECT_EQ(VerifyBytes(def, binding_, 8), std::int64_t{2} << 27);
+  def.reference.unit_elements = [](const Binding&) { return std::int64_t{1} << 30; };
+  EXPECT_EQ(VerifyBytes(def, binding_, 8), std::int64_t{16} << 30);
+}
+
+TEST_F(VerifyTest, TooLittleMemoryIsAnError) {
+  std::vector<std::byte> memory(8);
+  EXPECT_THAT(gridclock::Verify(Doubling(), binding_, in_, out_, threads_, memory),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("want 128 bytes")));
+}
+
+TEST_F(VerifyTest, AToleranceWiderThanTheValuesVerifiesNothing) {
+  KernelDef def = Doubling();
+  def.reference.accumulation = [](const Binding&) -> std::int64_t { return 1 << 20; };
+  // Terms that cancel to a billionth.
+  def.reference.magnitude = [](const Binding&, absl::FunctionRef<double(std::size_t, std::int64_t)>,
+                               std::int64_t, std::size_t,
+                               std::span<double> result) { result[0] = 1e9; };
+  for (float& y : y_) y *= 1.0001F;
+
+  ASSERT_OK_AND_ASSIGN(const Verification wide, Verify(def, {.most_terms = std::int64_t{1} << 40}));
+  EXPECT_EQ(wide.mismatches, 0);
+  EXPECT_EQ(wide.undecided, 999);  // The one that is equal needs no tolerance.
+  EXPECT_TRUE(IsUndecided(wide));
+
+  ASSERT_OK_AND_ASSIGN(const Verification narrow, Verify(Doubling()));
+  EXPECT_EQ(narrow.mismatches, 999);
+  EXPECT_FALSE(IsUndecided(narrow));
+}
+
+TEST_F(VerifyTest, ExactZerosNeedNoTolerance) {
+  std::fill(x_.begin(), x_.end(), 0.0F);
+  std::fill(y_.begin(), y_.end(), 0.0F);
+  ASSERT_OK_AND_ASSIGN(const Verification v, Verify(Doubling()));
+  EXPECT_EQ(v.undecided, 0);
+  EXPECT_FALSE(IsUndecided(v));
 }
 
 TEST(GenerateOperand, MakesTheSameBytesAsOneThread) {

@@ -75,6 +75,10 @@ class Silent final : public SessionHost {
  public:
   bool Cancelled(const WorkerOrder&) override { return false; }
   void OnSamples(const WorkerOrder&, std::int64_t, std::span<const double>, bool) override {}
+  std::atomic<std::int64_t>& kernel_since_ns() override { return since_ns_; }
+
+ private:
+  std::atomic<std::int64_t> since_ns_{0};
 };
 
 class SessionTest : public ::testing::Test {

@@ -1,0 +1,166 @@
+// What the tolerance lets pass, on kernels of the catalogue: sums in f32 in plain order, and
+// nothing else that is as wrong as all zeros.
+#include <cstring>
+#include <memory>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "kernels/api/registry.h"
+#include "kernels/catalog/catalog.h"
+#include "kernels/device/cpu/cpu_device.h"
+#include "kernels/verify/verify.h"
+#include "tests/support/status_matchers.h"
+
+namespace gridclock {
+namespace {
+
+// One call of a kernel whose operands are f32, with inputs from a generator.
+class ToleranceTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_OK_AND_ASSIGN(device_,
+                         CpuDevice::Create({.threads = 2, .level = "", .calibrate = false}));
+    ASSERT_OK_AND_ASSIGN(Registry registry, Registry::Create(BuiltInKernels()));
+    registry_ = std::make_unique<Registry>(std::move(registry));
+  }
+
+  void Prepare(const char* kernel, const std::vector<Shape>& shapes, const Generator& generator) {
+    kernel_ = registry_->Find(kernel);
+    std::vector<NamedOperand> inputs;
+    for (std::size_t i = 0; i < shapes.size(); ++i) {
+      const TensorSpec tensor{.dtype = DType::kF32, .shape = shapes[i]};
+      inputs.push_back({kernel_->spec.inputs[i].name, {.is_list = false, .tensors = {tensor}}});
+    }
+    ASSERT_OK_AND_ASSIGN(binding_, Bind(kernel_->spec, inputs, {}));
+    in_.clear();
+    data_.clear();
+    for (const OperandValue& value : binding_.inputs) {
+      Generator own = generator;
+      own.seed += in_.size();
+      in_.push_back(Add(value));
+      GenerateOperand(own, in_.back(), *device_->threads());
+    }
+    out_ = {Add(binding_.outputs[0])};
+  }
+
+  void Launch(const char* variant) {
+    const Variant* found = Registry::FindVariant(*kernel_, "cpu", variant);
+    ASSERT_NE(found, nullptr) << variant;
+    ASSERT_THAT(found->launch({.binding = &binding_,
+                               .inputs = in_,
+                               .outputs = out_,
+                               .scratch = {},
+                               .threads = device_->threads()}),
+                IsOk());
+  }
+
+  // Of some units at least.
+  Verification Check() {
+    Threads& threads = *device_->threads();
+    std::vector<std::byte> memory(VerifyBytes(kernel_->def, binding_, threads.count()));
+    const auto found = Verify(kernel_->def, binding_, in_, out_, threads, memory,
+                              {.most_terms = std::int64_t{1} << 23, .seed = 1});
+    EXPECT_THAT(found, IsOk());
+    return found.value_or(Verification{});
+  }
+
+  void ExpectRight(const char* variant) {
+    Launch(variant);
+    const Verification found = Check();
+    EXPECT_EQ(found.mismatches, 0)
+        << variant << ": " << found.first_mismatch << ", error " << found.max_error;
+    EXPECT_FALSE(IsUndecided(found)) << variant;
+  }
+
+  // All outputs are zero; many enough of them that chance plays no part.
+  void ExpectZerosDiffer() {
+    const auto bytes = static_cast<std::size_t>(Bytes(out_[0].value->tensors[0]));
+    std::memset(out_[0].data[0], 0, bytes);
+    const Verification found = Check();
+    EXPECT_GT(found.mismatches, found.checked / 2) << found.first_mismatch;
+  }
+
+ private:
+  OperandView Add(const OperandValue& value) {
+    data_.push_back(std::make_unique<float[]>(Elements(value.tensors[0].shape)));
+    return {.value = &value, .data = {data_.back().get()}};
+  }
+
+ protected:
+  std::unique_ptr<CpuDevice> device_;
+  std::unique_ptr<Registry> registry_;
+  const RegisteredKernel* kernel_ = nullptr;
+  Binding binding_;
+  std::vector<OperandView> in_, out_;
+  std::vector<std::unique_ptr<float[]>> data_;
+};
+
+const Generator kRandom[] = {{GeneratorKind::kRandn, 0, 0, 42},
+                             {GeneratorKind::kUniform, 0, 1, 42},
+                             {GeneratorKind::kUniform, -1000, 1000, 42},
+                             {GeneratorKind::kRandint, 0, 100, 42}};
+
+TEST_F(ToleranceTest, ZerosAreNoSum) {
+  for (const Shape& shape : {Shape{5, 65536}, Shape{1 << 20}, Shape{3, 1 << 22}}) {
+    ASSERT_NO_FATAL_FAILURE(Prepare("sum", {shape}, kRandom[0]));
+    ExpectZerosDiffer();
+  }
+}
+
+TEST_F(ToleranceTest, ZerosAreNoProduct) {
+  for (const std::int64_t k : {32768, 65536, 1 << 20}) {
+    ASSERT_NO_FATAL_FAILURE(Prepare("matmul", {{3, k}, {k, 3}}, kRandom[0]));
+    ExpectZerosDiffer();
+  }
+}
+
+TEST_F(ToleranceTest, ZerosAreNoSoftmax) {
+  for (const Shape& shape : {Shape{2, 131072}, Shape{1 << 22}}) {
+    ASSERT_NO_FATAL_FAILURE(Prepare("softmax", {shape}, kRandom[0]));
+    ExpectZerosDiffer();
+  }
+}
+
+TEST_F(ToleranceTest, AThousandthOffIsNoSoftmax) {
+  ASSERT_NO_FATAL_FAILURE(Prepare("softmax", {{131072}}, kRandom[0]));
+  Launch("simd");
+  auto* y = static_cast<float*>(out_[0].data[0]);
+  for (int i = 0; i < 131072; ++i) y[i] *= 1.002F;
+  EXPECT_GT(Check().mismatches, 131072 / 2);
+}
+
+TEST_F(ToleranceTest, PlainSumsOfRandomTermsPassAtEverySize) {
+  for (const Generator& generator : kRandom) {
+    // Small integers tie, to the even side, once the sum is far larger: beyond a million of them
+    // the plain sum is off by more than it should be.
+    const std::int64_t longest = generator.kind == GeneratorKind::kRandint ? 1 << 20 : 1 << 23;
+    for (const Shape& shape :
+         {Shape{500, 33}, Shape{200, 1023}, Shape{20, 40961}, Shape{1 << 20}, Shape{longest}}) {
+      SCOPED_TRACE(absl::StrCat(ToText(generator), " ", Elements(shape)));
+      ASSERT_NO_FATAL_FAILURE(Prepare("sum", {shape}, generator));
+      for (const char* variant : {"naive", "pairwise", "simd"}) ExpectRight(variant);
+    }
+  }
+}
+
+TEST_F(ToleranceTest, PlainProductsOfRandomTermsPassAtEverySize) {
+  for (const Generator& generator : kRandom) {
+    for (const std::int64_t k : {100, 4096, 32768, 1 << 20}) {
+      SCOPED_TRACE(absl::StrCat(ToText(generator), " K=", k));
+      ASSERT_NO_FATAL_FAILURE(Prepare("matmul", {{2, k}, {k, 3}}, generator));
+      for (const char* variant : {"naive", "tiled", "packed"}) ExpectRight(variant);
+    }
+  }
+}
+
+TEST_F(ToleranceTest, PlainSoftmaxPassesAtEverySize) {
+  for (const Shape& shape : {Shape{50, 1000}, Shape{5, 40961}, Shape{1 << 20}, Shape{1 << 22}}) {
+    SCOPED_TRACE(Elements(shape));
+    ASSERT_NO_FATAL_FAILURE(Prepare("softmax", {shape}, kRandom[0]));
+    for (const char* variant : {"naive", "online", "simd"}) ExpectRight(variant);
+  }
+}
+
+}  // namespace
+}  // namespace gridclock

@@ -1,0 +1,198 @@
+// How a session verifies: with memory of the device, within a time, and without ending the process.
+#include <new>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "kernels/worker/session.h"
+#include "tests/support/fake_clock.h"
+#include "tests/support/status_matchers.h"
+
+namespace gridclock {
+namespace {
+
+using ::testing::Contains;
+using ::testing::HasSubstr;
+
+class OneThread final : public Threads {
+ public:
+  int count() const override { return 1; }
+  void ParallelFor(std::int64_t n, std::int64_t,
+                   absl::FunctionRef<void(std::int64_t, std::int64_t)> body) override {
+    if (n > 0) body(0, n);
+  }
+};
+
+// Works at once, and has so much memory.
+class SmallDevice final : public Device {
+ public:
+  class Buffer final : public DeviceBuffer {
+   public:
+    explicit Buffer(std::uint64_t bytes) : bytes_(bytes) {}
+    void* data() const override { return const_cast<std::byte*>(bytes_.data()); }
+    std::uint64_t size() const override { return bytes_.size(); }
+
+   private:
+    std::vector<std::byte> bytes_;
+  };
+
+  SmallDevice() { info_.traits.kind = "cpu"; }
+
+  std::uint64_t memory = 1 << 20;
+
+  const DeviceInfo& info() const override { return info_; }
+  absl::StatusOr<std::unique_ptr<DeviceBuffer>> Allocate(std::uint64_t bytes) override {
+    if (bytes > memory) return absl::ResourceExhaustedError(absl::StrCat("want ", bytes));
+    return std::make_unique<Buffer>(bytes);
+  }
+  bool uses_host_memory() const override { return true; }
+  absl::Status CopyIn(void*, std::span<const std::byte>) override { return absl::OkStatus(); }
+  absl::Status CopyOut(std::span<std::byte>, const void*) override { return absl::OkStatus(); }
+  absl::Status Copy(void*, const void*, std::uint64_t) override { return absl::OkStatus(); }
+  absl::Status Fill(void*, std::byte, std::uint64_t) override { return absl::OkStatus(); }
+  absl::Status Synchronize() override { return absl::OkStatus(); }
+  Threads* threads() override { return &threads_; }
+  void* stream() override { return nullptr; }
+  std::span<const Method> methods() const override { return methods_; }
+  absl::StatusOr<TimedLaunch> Time(Method, absl::FunctionRef<absl::Status()> launch) override {
+    const absl::Status status = launch();
+    if (!status.ok()) return status;
+    return TimedLaunch{.duration_ns = 1000, .host_start_ns = 1, .host_end_ns = 1001};
+  }
+  absl::Status PrepareCache(L2State) override { return absl::OkStatus(); }
+  Conditions Observe() override { return {}; }
+  Roofline RooflineOf(std::int64_t, std::int64_t, L2State) const override { return {}; }
+
+ private:
+  DeviceInfo info_;
+  OneThread threads_;
+  std::vector<Method> methods_ = {Method::kIsolated};
+};
+
+class Host final : public SessionHost {
+ public:
+  bool cancelled_later = false;  // From the second question on: the first is before the launch.
+  bool Cancelled(const WorkerOrder&) override { return asked_++ > 0 && cancelled_later; }
+  void OnSamples(const WorkerOrder&, std::int64_t, std::span<const double>, bool) override {}
+  std::atomic<std::int64_t>& kernel_since_ns() override { return since_ns_; }
+
+ private:
+  int asked_ = 0;
+  std::atomic<std::int64_t> since_ns_{0};
+};
+
+FakeClock& TheClock() {
+  static FakeClock clock;
+  return clock;
+}
+
+using Compute = decltype(Reference::compute);
+
+// Leaves y as it is, which holds zeros; the reference is the test's.
+KernelDef Kernel(Compute compute) {
+  KernelDef def;
+  def.words = "x: T[*] -> y: T[*] where T in {f32}";
+  def.reference = {.units = [](const Binding&) -> std::int64_t { return 1000; },
+                   .unit_elements = [](const Binding&) -> std::int64_t { return 1; },
+                   .compute = compute,
+                   .accumulation = [](const Binding&) -> std::int64_t { return 1; },
+                   // Each unit is a part of its own.
+                   .unit_terms = [](const Binding&) -> std::int64_t { return 1 << 21; }};
+  def.cpu = {{"naive", "", [](const Call&) { return absl::OkStatus(); }}};
+  return def;
+}
+
+class SessionVerifyTest : public ::testing::Test {
+ protected:
+  SessionReport Verify(Compute compute) {
+    auto registry = Registry::Create({{"some", Kernel(compute)}});
+    EXPECT_THAT(registry, IsOk());
+    alignas(64) std::byte arena[8192] = {};
+    auto session = Session::Create(device_, *registry, TheClock(), arena);
+    EXPECT_THAT(session, IsOk());
+    const OperandValue value{.is_list = false,
+                             .tensors = {{.dtype = DType::kF32, .shape = {1000}}}};
+    WorkerOrder order;
+    order.id = 1;
+    order.kernel = "some";
+    order.variant = "naive";
+    WorkerOperand& x = order.inputs.emplace_back();
+    x.value = value;
+    x.memory = {.offset = 0, .size = 4032};
+    WorkerOperand& y = order.outputs.emplace_back(x);
+    y.memory.offset = 4096;
+    order.verify = true;
+    order.kernel_time_limit = absl::Seconds(30);
+    return (*session)->Run(order, host_);
+  }
+
+  SmallDevice device_;
+  Host host_;
+};
+
+void Zero(const Binding&, absl::FunctionRef<double(std::size_t, std::int64_t)>, std::int64_t,
+          std::size_t, std::span<double> result) {
+  result[0] = 0;
+}
+
+TEST_F(SessionVerifyTest, CountsTheMemoryOfTheVerification) {
+  const SessionReport report = Verify(Zero);
+
+  ASSERT_THAT(report.status, IsOk());
+  EXPECT_EQ(report.outcome.peak_device_bytes, 2 * 4032u + 128u);
+  EXPECT_EQ(report.outcome.verification->mismatches, 0);
+}
+
+TEST_F(SessionVerifyTest, TooLittleMemoryForTheVerificationIsSaidSo) {
+  device_.memory = 64;
+
+  const SessionReport report = Verify(Zero);
+
+  EXPECT_THAT(report.status, StatusIs(absl::StatusCode::kResourceExhausted,
+                                      HasSubstr("verifying 'some/naive': want 128")));
+  EXPECT_FALSE(report.spoiled);
+}
+
+TEST_F(SessionVerifyTest, AReferenceThatGetsNoMemoryDoesNotEndTheProcess) {
+  const SessionReport report =
+      Verify([](const Binding&, absl::FunctionRef<double(std::size_t, std::int64_t)>, std::int64_t,
+                std::size_t, std::span<double>) { throw std::bad_alloc(); });
+
+  EXPECT_THAT(report.status, StatusIs(absl::StatusCode::kResourceExhausted,
+                                      HasSubstr("verifying 'some/naive': out of memory")));
+  EXPECT_THAT(report.status, ReasonIs("MEMORY_FULL"));
+}
+
+TEST_F(SessionVerifyTest, ALongVerificationEndsItselfAndDoesNotBlameTheKernel) {
+  const SessionReport report =
+      Verify([](const Binding&, absl::FunctionRef<double(std::size_t, std::int64_t)>, std::int64_t,
+                std::size_t, std::span<double> result) {
+        TheClock().Advance(absl::Seconds(1));
+        result[0] = 0;
+      });
+
+  EXPECT_THAT(report.status,
+              StatusIs(absl::StatusCode::kDeadlineExceeded, HasSubstr("verifying it took longer")));
+  EXPECT_THAT(report.status, ReasonIs("VERIFY_TIME_LIMIT"));
+  EXPECT_TRUE(report.launched);
+}
+
+TEST_F(SessionVerifyTest, AVerificationCanBeCancelled) {
+  host_.cancelled_later = true;
+
+  EXPECT_THAT(Verify(Zero).status,
+              StatusIs(absl::StatusCode::kCancelled, HasSubstr("while verifying")));
+}
+
+TEST_F(SessionVerifyTest, AToleranceWiderThanTheValuesIsUnverified) {
+  const SessionReport report =
+      Verify([](const Binding&, absl::FunctionRef<double(std::size_t, std::int64_t)>, std::int64_t,
+                std::size_t, std::span<double> result) { result[0] = 1e-40; });
+
+  ASSERT_THAT(report.status, IsOk());
+  EXPECT_EQ(report.outcome.verification->mismatches, 0);
+  EXPECT_THAT(report.outcome.flags, Contains(Flag::kUnverified));
+}
+
+}  // namespace
+}  // namespace gridclock
