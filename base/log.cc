@@ -1,14 +1,18 @@
 #include "base/log.h"
 
+#include <algorithm>
+#include <cerrno>
 #include <condition_variable>
 #include <cstdlib>
 #include <memory>
 #include <mutex>
 
+#include <unistd.h>
+
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "spdlog/async.h"
-#include "spdlog/sinks/stdout_sinks.h"
+#include "spdlog/sinks/base_sink.h"
 #include "spdlog/spdlog.h"
 
 namespace gridclock {
@@ -16,28 +20,38 @@ namespace {
 
 constexpr size_t kQueuedLines = 8192;
 
-// spdlog does not say when a flush that was asked for is done.
-class StderrSink final : public spdlog::sinks::stderr_sink_mt {
+// Past stdio, whose lock a reader that has stopped would hold for ever: exit() wants it too.
+// Beyond spdlog's own sinks it says when a flush that was asked for is done.
+class StderrSink final : public spdlog::sinks::base_sink<std::mutex> {
  public:
-  void flush() override {
-    stdout_sink_base::flush();
-    const std::lock_guard lock(mutex_);
-    ++done_;
-    changed_.notify_all();
-  }
   // Flushes are done in the order in which they were posted.
   template <typename Post>
   void PostAndWait(const Post& post, absl::Duration limit) {
-    std::unique_lock lock(mutex_);
+    std::unique_lock lock(flushes_);
     const int mine = ++posted_;
     post();
     changed_.wait_for(lock, absl::ToChronoMilliseconds(limit), [&] { return done_ >= mine; });
   }
 
  private:
-  std::mutex mutex_;
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    spdlog::memory_buf_t text;
+    formatter_->format(message, text);
+    for (std::size_t at = 0; at < text.size();) {
+      const ssize_t written = write(STDERR_FILENO, text.data() + at, text.size() - at);
+      if (written < 0 && errno != EINTR) return;  // There is nobody left to tell.
+      at += static_cast<std::size_t>(std::max<ssize_t>(written, 0));
+    }
+  }
+  void flush_() override {
+    const std::lock_guard lock(flushes_);
+    ++done_;
+    changed_.notify_all();
+  }
+
+  std::mutex flushes_;
   std::condition_variable changed_;
-  int posted_ = 0, done_ = 0;  // Both of mutex_.
+  int posted_ = 0, done_ = 0;  // Both of flushes_.
 };
 
 struct Logging {
