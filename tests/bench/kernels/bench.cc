@@ -185,72 +185,49 @@ struct MemoryCase {
 };
 
 std::vector<MemoryCase> MemoryCases(const Memory& memory) {
-  float *a = memory.at(0), *b = memory.at(1), *c = memory.at(2);
+  using enum Measure;
   constexpr std::int64_t kRows = kElements / 1024;
-  const auto of_x = [=](auto f) {
+  float *a = memory.at(0), *b = memory.at(1), *c = memory.at(2);
+  const Shape flat{kElements}, rows{kRows, 1024};
+  std::vector<MemoryCase> cases;
+  const auto each = [=](auto f) {
     return EachOf(kElements, [=](std::int64_t i) { return f(static_cast<double>(a[i])); });
   };
-  const Shape flat{kElements}, rows{kRows, 1024};
-  const std::vector<NamedOperand> x{F32("x", flat)}, x_rows{F32("x", rows)};
+  const auto map = [&](const char* name, Measure measure, const char* kernel, const Shape& shape,
+                       std::vector<NamedAttribute> attributes, Expected want) {
+    cases.push_back({name,
+                     measure,
+                     kernel,
+                     {F32("x", shape)},
+                     std::move(attributes),
+                     {a, c},
+                     2 * kBytes,
+                     std::move(want)});
+  };
+  const auto sum = [&](const char* name, const Shape& shape, std::vector<NamedAttribute> attributes,
+                       Expected want) {
+    map(name, kBytesPerSecond, "sum", shape, std::move(attributes), std::move(want));
+    cases.back().moved = kBytes;
+  };
   const auto axis = [](std::int64_t i) { return std::vector<NamedAttribute>{{"axis", i}}; };
-  using enum Measure;
-  return {{"vector_add.f32.256MiB",
-           kBytesPerSecond,
-           "vector_add",
-           {F32("a", flat), F32("b", flat)},
-           {},
-           {a, b, c},
-           3 * kBytes,
-           EachOf(kElements, [=](std::int64_t i) { return double{a[i]} + b[i]; })},
-          {"square.f32.256MiB",
-           kBytesPerSecond,
-           "square",
-           x,
-           {},
-           {a, c},
-           2 * kBytes,
-           of_x([](double v) { return v * v; })},
-          {"sum.f32.256MiB.flat",
-           kBytesPerSecond,
-           "sum",
-           x,
-           {},
-           {a, c},
-           kBytes,
-           ColumnSums(a, kElements, 1)},
-          {"sum.f32.256MiB.axis0",
-           kBytesPerSecond,
-           "sum",
-           x_rows,
-           axis(0),
-           {a, c},
-           kBytes,
-           ColumnSums(a, kRows, 1024)},
-          {"sum.f32.256MiB.last_axis",
-           kBytesPerSecond,
-           "sum",
-           x_rows,
-           axis(-1),
-           {a, c},
-           kBytes,
-           RowSums(a, kRows, 1024)},
-          {"gelu.tanh.f32.256MiB", kTime, "gelu", x, {}, {a, c}, 2 * kBytes, of_x(GeluTanh)},
-          {"gelu.none.f32.256MiB",
-           kTime,
-           "gelu",
-           x,
-           {{"approximate", std::string("none")}},
-           {a, c},
-           2 * kBytes,
-           of_x(GeluErf)},
-          {"softmax.f32.65536x1024",
-           kTime,
-           "softmax",
-           x_rows,
-           {},
-           {a, c},
-           2 * kBytes,
-           RowSoftmax(a, kRows, 1024)}};
+  map("square.f32.256MiB", kBytesPerSecond, "square", flat, {},
+      each([](double x) { return x * x; }));
+  sum("sum.f32.256MiB.flat", flat, {}, ColumnSums(a, kElements, 1));
+  sum("sum.f32.256MiB.axis0", rows, axis(0), ColumnSums(a, kRows, 1024));
+  sum("sum.f32.256MiB.last_axis", rows, axis(-1), RowSums(a, kRows, 1024));
+  map("gelu.tanh.f32.256MiB", kTime, "gelu", flat, {}, each(GeluTanh));
+  map("gelu.none.f32.256MiB", kTime, "gelu", flat, {{"approximate", std::string("none")}},
+      each(GeluErf));
+  map("softmax.f32.65536x1024", kTime, "softmax", rows, {}, RowSoftmax(a, kRows, 1024));
+  cases.push_back({"vector_add.f32.256MiB",
+                   kBytesPerSecond,
+                   "vector_add",
+                   {F32("a", flat), F32("b", flat)},
+                   {},
+                   {a, b, c},
+                   3 * kBytes,
+                   EachOf(kElements, [=](std::int64_t i) { return double{a[i]} + b[i]; })});
+  return cases;
 }
 
 // Before any time is taken.
