@@ -1,8 +1,10 @@
 // Small unary calls with a number of them in flight, by the callback API. Prints JSON.
-// usage: bench-small echo|KERNEL ADDRESS IN_FLIGHT CALLS
+// usage: bench-small echo|refused|KERNEL ADDRESS IN_FLIGHT CALLS
 //   echo: 64 bytes to bench-echo-server; KERNEL: Run of that kernel ("empty", or one from x to y,
-//   on 16 floats) on a gridclock-server.
+//   on 16 floats) on a gridclock-server; refused: Run of `empty` while the queue of the server,
+//   whose --limit-queue is 1, is full.
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
@@ -10,6 +12,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <grpcpp/grpcpp.h>
@@ -80,11 +83,41 @@ Call KernelCall(const std::string& kernel, const std::string& address, int slots
   };
 }
 
+// Fills a server's queue with calls that last, for as long as it lives.
+class Occupation {
+ public:
+  explicit Occupation(const std::string& address)
+      : stub_(Service::NewStub(Connect(address))), slots_(kCalls) {
+    for (RunSlot& slot : slots_) {
+      slot.request.set_kernel("spin");
+      (*slot.request.mutable_attributes())["ns"].set_i64(20'000'000'000);
+      slot.context = std::make_unique<grpc::ClientContext>();
+      stub_->async()->Run(slot.context.get(), &slot.request, &slot.response,
+                          [this](const grpc::Status&) { left_.fetch_sub(1); });
+    }
+    // All but those that fit, which are the last to end.
+    while (left_ > kFit) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  ~Occupation() {
+    for (RunSlot& slot : slots_) slot.context->TryCancel();
+    while (left_ > 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+
+ private:
+  using Service = gridclock::v1::KernelService;
+  using RunSlot = Slot<gridclock::v1::RunRequest, gridclock::v1::RunResponse>;
+  static constexpr int kCalls = 40;
+  static constexpr int kFit = 17;  // Sixteen small orders wait at the worker, one in the queue.
+  std::unique_ptr<Service::Stub> stub_;
+  std::vector<RunSlot> slots_;
+  std::atomic<int> left_{kCalls};
+};
+
 // Keeps `in_flight` calls going until `calls` have ended; each that ends starts the next.
 class Load {
  public:
-  Load(Call call, int in_flight, int calls)
-      : call_(std::move(call)), in_flight_(in_flight), times_(calls) {}
+  Load(Call call, grpc::StatusCode wanted, int in_flight, int calls)
+      : call_(std::move(call)), wanted_(wanted), in_flight_(in_flight), times_(calls) {}
 
   // Seconds from the first start to the last end.
   double Run() {
@@ -104,8 +137,8 @@ class Load {
     const std::int64_t start = NowNs();
     call_(slot, [this, slot, number, start](const grpc::Status& status) {
       times_[number] = NowNs() - start;
-      if (!status.ok()) {
-        std::fprintf(stderr, "call failed: %d %s\n", status.error_code(),
+      if (status.error_code() != wanted_) {
+        std::fprintf(stderr, "a call ended otherwise than wanted: %d %s\n", status.error_code(),
                      status.error_message().c_str());
         std::exit(1);
       }
@@ -118,6 +151,7 @@ class Load {
   }
 
   const Call call_;
+  const grpc::StatusCode wanted_;
   const int in_flight_;
   std::vector<std::int64_t> times_;
   std::atomic<std::size_t> next_{0};
@@ -130,16 +164,19 @@ class Load {
 
 int main(int argc, char** argv) {
   if (argc != 5) {
-    std::fprintf(stderr, "usage: bench-small echo|KERNEL ADDRESS IN_FLIGHT CALLS\n");
+    std::fprintf(stderr, "usage: bench-small echo|refused|KERNEL ADDRESS IN_FLIGHT CALLS\n");
     return 2;
   }
   const std::string what = argv[1];
   const int in_flight = std::atoi(argv[3]);
   const int calls = std::atoi(argv[4]);
-  const Call call =
-      what == "echo" ? EchoCall(argv[2], in_flight) : KernelCall(what, argv[2], in_flight);
-  Load(call, in_flight, calls / 10 + in_flight).Run();  // Warms up.
-  Load load(call, in_flight, calls);
+  const bool refused = what == "refused";
+  const auto wanted = refused ? grpc::RESOURCE_EXHAUSTED : grpc::OK;
+  const auto occupation = refused ? std::make_unique<Occupation>(argv[2]) : nullptr;
+  const Call call = what == "echo" ? EchoCall(argv[2], in_flight)
+                                   : KernelCall(refused ? "empty" : what, argv[2], in_flight);
+  Load(call, wanted, in_flight, calls / 10 + in_flight).Run();  // Warms up.
+  Load load(call, wanted, in_flight, calls);
   const double seconds = load.Run();
   std::printf(
       "{\"what\": \"%s\", \"in_flight\": %d, \"calls\": %d, \"p50_us\": %.3f, \"p99_us\": %.3f, "

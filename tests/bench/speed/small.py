@@ -1,4 +1,4 @@
-"""Small calls against an empty gRPC echo: latency with one in flight, rate with 64."""
+"""Small calls against an empty gRPC echo: latency with one in flight, rate with 64; and refusals."""
 from speed.line import Line
 from speed.programs import Echo, Server, run_json
 
@@ -31,4 +31,12 @@ def measure(config):
         targets = {"echo": echo.address, **{k: server.address for k in KERNELS}}
         for _ in range(config.rounds):
             one_round(config.binaries, targets, lines, config.calls)
-    return list(lines.values())
+    return [*lines.values(), refusals(config)]
+
+
+def refusals(config):
+    line = Line("queue.full.p50", "Run while the queue is full: p50 until it is refused", "<=", 5, " ms")
+    with Server(config.binaries, "--limit-queue=1") as server:
+        for _ in range(config.rounds):
+            line.add(small_call(config.binaries, "refused", server.address, 1, 200)["p50_us"] / 1e3)
+    return line
