@@ -21,7 +21,7 @@ def measure(config):
     clean = Line("build.clean", "the whole tree with its tests, two compilers at once", "<=", 360, " s")
     kernel = Line("build.kernel", "one kernel changed, the whole tree again", "<=", 15, " s")
     with tempfile.TemporaryDirectory() as folder:
-        seconds = timed("cmake", "-S", ROOT, "-B", folder, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=RelWithDebInfo")
+        seconds = timed("cmake", "--preset", "dev", "-B", folder)
         seconds += timed("cmake", "--build", folder, "-j", "2")
         clean.add(seconds)
         source = ROOT / "kernels/catalog/softmax.cu"
