@@ -57,7 +57,12 @@ Tolerance ToleranceFor(DType out, std::int64_t accumulation) {
 
 Comparison Compare(double got, double want, double scale, DType dtype, const Tolerance& tolerance) {
   if (std::isnan(want) || std::isnan(got)) return Exactly(std::isnan(want) && std::isnan(got), 0);
-  if (got == want) return Exactly(true, 0);
+  if (got == want) {
+    Comparison same = Exactly(true, 0);
+    // Beyond it several integers of 64 bits are one double.
+    same.undecided = (dtype == DType::kI64 || dtype == DType::kU64) && std::abs(want) >= 0x1p53;
+    return same;
+  }
   const Precision precision = PrecisionOf(dtype);
   const double allowed = tolerance.relative * std::abs(want) +
                          tolerance.accumulation * std::abs(scale) + tolerance.absolute;

@@ -46,7 +46,9 @@ Tolerance ToleranceFor(DType out, std::int64_t accumulation);
 struct Comparison {
   double error = 0;  // |got - want| over the tolerance; infinity where they cannot be compared.
   double tolerance = 0;
-  bool undecided = false;  // Not equal, and the tolerance is so wide that zero would pass.
+  // It tells nothing: not equal under a tolerance so wide that zero would pass, or equal as doubles
+  // that stand for several integers.
+  bool undecided = false;
   bool ok() const { return error <= 1; }
 };
 Comparison Compare(double got, double want, double scale, DType dtype, const Tolerance& tolerance);

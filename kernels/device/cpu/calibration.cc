@@ -88,8 +88,10 @@ double BestWindow(Threads& threads, const std::vector<Share>& shares, int repeat
 double BestRate(Threads& threads, const std::vector<Share>& shares, double seconds) {
   const auto share_bytes = static_cast<std::uint64_t>(shares[0].n) * kFloat;
   const int repeats = static_cast<int>(std::max<std::uint64_t>(1, kPassBytes / share_bytes));
-  volatile float sink = 0;
-  const auto read = [&](const Share& s) { sink = ReadLoop(s.data, s.n); };
+  const auto read = [](const Share& s) {
+    volatile float sink = ReadLoop(s.data, s.n);
+    static_cast<void>(sink);
+  };
   const auto copy = [](const Share& s) { CopyLoop(s.data, s.data + s.half(), s.half()); };
   const auto stream = [](const Share& s) { StreamLoop(s.data, s.data + s.half(), s.half()); };
   double best = 0;

@@ -37,6 +37,9 @@ TEST(ToleranceFor, IntegersMustBeExact) {
   EXPECT_EQ(exact.relative + exact.accumulation + exact.absolute, 0);
   EXPECT_TRUE(Compare(5, 5, 5, DType::kI32, exact).ok());
   EXPECT_FALSE(Compare(5, 6, 6, DType::kI32, exact).ok());
+  EXPECT_FALSE(Compare(0x1p52, 0x1p52, 0x1p52, DType::kI64, exact).undecided);
+  EXPECT_TRUE(Compare(0x1p53, 0x1p53, 0x1p53, DType::kI64, exact).undecided)
+      << "2^53 + 1 is the same double";
   EXPECT_FALSE(Compare(0, 1, 1, DType::kBool, ToleranceFor(DType::kBool, 1)).ok());
 }
 
