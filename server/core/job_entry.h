@@ -46,6 +46,7 @@ struct Scheduler::Entry {
   absl::Time wait_until;                   // When waiting in the queue ends.
   std::optional<absl::Time> seen_running;  // When a tick first saw it run at this worker.
   int sends = 0;
+  bool recalled = false;  // The worker was told to give it back if it has not begun it.
   bool answered = false;  // The listener had its end; the worker has not said so yet.
   std::optional<absl::Status> cancelled;  // Why it was told to stop.
   std::optional<absl::Status> killed;     // Why its worker was killed.
@@ -98,6 +99,8 @@ struct Scheduler::Outbox {
   std::vector<Kill> kills;
 };
 
+// A single launch on little memory: many of them may wait at a worker.
+bool IsSmall(const Job& job);
 // Status values of jobs that a worker's loss ends.
 absl::Status CrashStatus(const Job& job, WorkerRole role, const WorkerLoss& loss);
 // What a job may take at its worker in all. Each launch has the kernel time limit; this bounds the

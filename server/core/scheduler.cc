@@ -31,11 +31,11 @@ void MoveTo(const MemoryRange& block, Job& job) {
   for (JobOutput& output : job.outputs) output.memory.offset += block.offset;
 }
 
+}  // namespace
+
 bool IsSmall(const Job& job) {
   return !job.measure && !job.verify && job.memory.size <= Scheduler::kSmallBytes;
 }
-
-}  // namespace
 
 absl::Status DrainingStatus() {
   return Refuse(absl::StatusCode::kUnavailable, "the server is shutting down", "DRAINING",
@@ -268,16 +268,55 @@ bool Scheduler::OnDone(JobId id, std::uint64_t generation, JobResult result) {
     const absl::Duration took = now - std::max(entry->sent_at, device.last_done);
     device.run_time += (took - device.run_time) * kNewest;
     device.last_done = now;
-    if (!entry->answered) {
+    if (GaveBack(*entry, result)) {
+      Requeue(*entry);
+    } else {
       if (entry->cancelled) result.status = *entry->cancelled;
-      Answer(*entry, std::move(result), out);
+      if (!entry->answered) Answer(*entry, std::move(result), out);
+      jobs_.erase(found);
     }
-    jobs_.erase(found);
     Dispatch(device, now, out);
     if (!wait_for_memory_.empty()) RetryMemory(out);
   }
   Flush(out);
   return true;
+}
+
+// ---- Turns. ----
+
+// Several small orders wait at a worker because they take microseconds. Where one takes longer,
+// those behind it are asked back as soon as somebody else's turn would come, and queue again.
+void Scheduler::RecallForOthers(Device& device, absl::Time now, Outbox& out) {
+  if (device.sent.size() < 2) return;
+  const Entry& first = *device.sent.front();
+  if (now - std::max(first.sent_at, device.last_done) < kPatience) return;
+  const auto of_others = [&](const auto& entry) {
+    return entry->job().principal != first.job().principal;
+  };
+  const std::optional<JobId> next = device.queue.Next();
+  const bool wanted = (next && of_others(Find(*next))) ||
+                      std::any_of(device.sent.begin(), device.sent.end(), of_others);
+  if (!wanted) return;
+  for (const auto& entry : device.sent) {
+    if (entry.get() == &first || entry->recalled || entry->cancelled || !IsSmall(entry->job())) {
+      continue;
+    }
+    entry->recalled = true;
+    Command(*entry, /*cancel=*/true, out);
+  }
+}
+
+bool Scheduler::GaveBack(const Entry& entry, const JobResult& result) {
+  return entry.recalled && !entry.cancelled && !entry.answered &&
+         result.status.code() == absl::StatusCode::kCancelled && !result.outcome;
+}
+
+void Scheduler::Requeue(Entry& entry) {
+  entry.recalled = false;
+  entry.state = Entry::State::kReady;
+  --entry.sends;
+  entry.device->queue.Add(entry.job().principal, entry.id);
+  entry.device->queue.SetReady(entry.job().principal, entry.id);
 }
 
 // ---- Ends. ----

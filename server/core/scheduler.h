@@ -90,6 +90,9 @@ class Scheduler {
   static constexpr std::size_t kSmallWindow = 16;
   static constexpr std::size_t kLargeWindow = 2;
   static constexpr std::uint64_t kSmallBytes = 64 * 1024;
+  // How long an order may run before those that wait behind it at the worker are asked back where
+  // another principal's wait too.
+  static constexpr absl::Duration kPatience = absl::Milliseconds(10);
   // Between the end of a job's time and the kill of its worker.
   static constexpr absl::Duration kGrace = absl::Milliseconds(250);
 
@@ -162,6 +165,10 @@ class Scheduler {
   void RetryMemory(Outbox& out) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Dispatch(Device& device, absl::Time now, Outbox& out) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool HasRoomFor(const Device& device, const Job& job) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void RecallForOthers(Device& device, absl::Time now, Outbox& out)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  static bool GaveBack(const Entry& entry, const JobResult& result);
+  void Requeue(Entry& entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Ends a job that is not at a worker.
   void EndWaiting(Entry& entry, absl::Status status, Outbox& out)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

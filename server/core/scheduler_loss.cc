@@ -159,6 +159,7 @@ void Scheduler::LoseJob(const std::shared_ptr<Entry>& entry, Fate fate, const Wo
                      entry->sends < kMostSends &&
                      (fate == Fate::kNotBegun || !OverwritesInputs(job));
   if (again) {
+    entry->recalled = false;
     entry->state = Entry::State::kReady;
     entry->seen_running.reset();
     entry->device->queue.PutBack(job.principal, entry->id);
@@ -276,6 +277,7 @@ void Scheduler::Tick() {
     for (std::size_t i = 0; i < seen.size(); ++i) {
       if (seen[i].device->generation == seen[i].generation) {
         TickSent(*seen[i].device, running[i], now, out);
+        RecallForOthers(*seen[i].device, now, out);
       }
     }
     TickWaiting(now, out);

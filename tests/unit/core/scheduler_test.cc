@@ -2,6 +2,7 @@
 
 #include <csignal>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -186,6 +187,53 @@ TEST_F(SchedulerTest, SixteenSmallOrdersWaitAtTheWorkerButOnlyTwoLargeOnes) {
 }
 
 // ---- Deadlines and cancellation. ----
+
+TEST_F(SchedulerTest, SmallOrdersBehindASlowOneAreAskedBackForOthersTurns) {
+  const auto worker = Ready();
+  const Call slow = SubmitReady(MakeJob("ann"));
+  const Call second = SubmitReady(MakeJob("ann"));
+  const Call third = SubmitReady(MakeJob("ann"));
+  worker->Run(slow.id, clock_.Now());
+  clock_.Advance(absl::Milliseconds(11));
+  scheduler_.Tick();
+  EXPECT_THAT(worker->cancels(), IsEmpty()) << "nobody else waits";
+
+  const Call other = SubmitReady(MakeJob("bob"));
+  scheduler_.Tick();
+  EXPECT_THAT(worker->cancels(), ElementsAre(second.id, third.id, other.id));
+  scheduler_.Tick();
+  EXPECT_EQ(worker->cancels().size(), 3u) << "once each";
+
+  EXPECT_TRUE(Done(slow.id));
+  const JobResult back = {.status = absl::CancelledError("before it ran"), .outcome = std::nullopt};
+  for (const Call* call : {&second, &third, &other}) {
+    EXPECT_TRUE(scheduler_.OnDone(call->id, 1, back));
+    EXPECT_EQ(call->listener->ends(), 0);
+  }
+  const std::vector<JobId> orders = worker->orders();
+  EXPECT_EQ(orders.size(), 7u);
+  EXPECT_EQ(std::set<JobId>(orders.begin() + 4, orders.end()),
+            (std::set<JobId>{second.id, third.id, other.id}));
+  for (const Call* call : {&other, &second, &third}) {
+    EXPECT_TRUE(Done(call->id));
+    EXPECT_THAT(call->listener->status(), IsOk());
+  }
+}
+
+TEST_F(SchedulerTest, AnOrderThatWasAskedBackAndThenCancelledEnds) {
+  const auto worker = Ready();
+  const Call slow = SubmitReady(MakeJob("ann"));
+  const Call other = SubmitReady(MakeJob("bob"));
+  clock_.Advance(absl::Milliseconds(11));
+  scheduler_.Tick();
+  EXPECT_THAT(worker->cancels(), ElementsAre(other.id));
+  scheduler_.Cancel(other.id, absl::CancelledError("by the client"));
+  EXPECT_TRUE(Done(slow.id));
+  EXPECT_TRUE(scheduler_.OnDone(
+      other.id, 1, {.status = absl::CancelledError("before it ran"), .outcome = std::nullopt}));
+  EXPECT_THAT(other.listener->status(), StatusIs(Code::kCancelled, HasSubstr("client")));
+  EXPECT_TRUE(scheduler_.idle());
+}
 
 TEST_F(SchedulerTest, D15_ExpiredOnArrivalIsNotQueued) {
   Job job = MakeJob();
