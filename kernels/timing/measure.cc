@@ -43,7 +43,11 @@ class Run {
  public:
   Run(Device& device, const MeasureOptions& options, const Target& target,
       const Surroundings& around)
-      : device_(device), options_(options), target_(target), around_(around) {}
+      : device_(device),
+        options_(options),
+        target_(target),
+        around_(around),
+        work_end_(around.clock.Now() + 2 * around.kernel_time_limit + options.budget) {}
 
   absl::StatusOr<Measurement> Go();
 
@@ -67,6 +71,8 @@ class Run {
   const MeasureOptions& options_;
   const Target& target_;
   const Surroundings& around_;
+  // Caches are flushed and inputs restored between launches, which kernel time does not count.
+  const absl::Time work_end_;
   Measurement out_;
   absl::Duration kernel_time_;
   std::int64_t windows_ = 0;
@@ -97,6 +103,15 @@ bool Run::Interrupted() {
                    "KERNEL_TIME_LIMIT");
   } else if (around_.clock.Now() >= around_.deadline) {
     out_.interruption = absl::DeadlineExceededError("the deadline passed while measuring");
+  } else if (around_.clock.Now() >= work_end_) {
+    out_.interruption = WithReason(
+        absl::DeadlineExceededError(absl::StrCat(
+            "measuring took twice the kernel time limit of ",
+            absl::FormatDuration(around_.kernel_time_limit), " and its budget of ",
+            absl::FormatDuration(options_.budget), ", launches only ",
+            absl::FormatDuration(kernel_time_),
+            "; the rest went into caches and inputs: ask for fewer samples or a hot cache")),
+        "WORK_TIME_LIMIT");
   }
   return !out_.interruption.ok();
 }

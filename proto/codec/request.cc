@@ -233,9 +233,11 @@ absl::Status DecodeAttributes(const RunRequest& message, JobRequest* out) {
 }
 
 absl::Status DecodeTimeLimit(double seconds, JobRequest* out) {
-  if (!std::isfinite(seconds) || seconds < 0) {
-    return Invalid("kernel_time_limit_seconds",
-                   absl::StrCat("want a number of seconds from 0 on, got ", seconds));
+  // Less would be cut to 0, which stands for the server's default.
+  constexpr double kLeast = 1e-9;
+  if (!std::isfinite(seconds) || seconds < 0 || (seconds > 0 && seconds < kLeast)) {
+    return Invalid("kernel_time_limit_seconds", absl::StrCat("want 0 or a number of seconds from ",
+                                                             kLeast, " on, got ", seconds));
   }
   out->kernel_time_limit = absl::Seconds(seconds);
   return absl::OkStatus();

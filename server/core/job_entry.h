@@ -107,6 +107,7 @@ absl::Status CrashStatus(const Job& job, WorkerRole role, const WorkerLoss& loss
 // work around launches too, and what a worker does that says of no launch that it is under way.
 absl::Duration WallTimeLimit(const Job& job);
 absl::Status KernelTimeStatus(const Job& job);
+absl::Status WorkTimeStatus(const Job& job);
 absl::Status CallDeadlineStatus(absl::string_view where);
 // True if a second run would read inputs that the first one may have overwritten.
 bool OverwritesInputs(const Job& job);

@@ -60,6 +60,7 @@ struct WorkerLoss {
   int signal = 0;      // That ended it, if any and not ours.
   JobId running = 0;   // From its status page: the order that was running, or 0.
   std::string detail;  // "exit code 3".
+  bool planned = false;  // The server ended it, because it ends itself.
 };
 
 // A job that holds memory and a place. Freed memory returns to the arena when the last owner (the

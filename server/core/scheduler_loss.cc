@@ -52,6 +52,15 @@ absl::Status KernelTimeStatus(const Job& job) {
                     {"value", absl::StrCat(absl::ToDoubleSeconds(job.kernel_time_limit))}}});
 }
 
+absl::Status WorkTimeStatus(const Job& job) {
+  return WithReason(
+      absl::DeadlineExceededError(absl::StrCat(
+          "the work of this call took longer than ", absl::FormatDuration(WallTimeLimit(job)),
+          " in all; its launches may take ", absl::FormatDuration(job.kernel_time_limit),
+          ", the rest is for generating, restoring and verifying")),
+      "WORK_TIME_LIMIT");
+}
+
 bool OverwritesInputs(const Job& job) {
   return std::any_of(job.outputs.begin(), job.outputs.end(), [&](const JobOutput& output) {
     return output.in_place_of && job.inputs[*output.in_place_of].source != SourceKind::kGenerate;
@@ -77,6 +86,13 @@ absl::Duration WallTimeLimit(const Job& job) {
 }
 
 absl::Status CrashStatus(const Job& job, WorkerRole role, const WorkerLoss& loss) {
+  if (loss.planned) {
+    return WithDetails(absl::UnavailableError("the server shut down while this call ran"),
+                       {.reason = "DRAINING",
+                        .field = "",
+                        .retry_after = absl::Seconds(1),
+                        .metadata = {{"execution_state", "UNKNOWN"}}});
+  }
   if (role == WorkerRole::kGuest) {
     return WithReason(absl::FailedPreconditionError(absl::StrCat(
                           "the submitted kernel ended its worker (", loss.detail, ")")),
@@ -215,9 +231,11 @@ void Scheduler::TickRunning(Entry& entry, const WorkerPort::Running& running, ab
   // A worker that says something else neither wins nor loses time.
   const absl::Time began = std::max(entry.sent_at, std::min(running.since, *entry.seen_running));
   const absl::Time launched = std::max(running.launched, began);
-  if (now >= launched + job.kernel_time_limit + kGrace ||
-      now >= began + WallTimeLimit(job) + kGrace) {
-    if (!entry.killed) entry.killed = KernelTimeStatus(job);
+  const absl::Duration work = WallTimeLimit(job);
+  const bool launch_late = now >= launched + job.kernel_time_limit + kGrace;
+  if (launch_late || now >= began + work + kGrace) {
+    const bool kernel = launch_late || work == job.kernel_time_limit;
+    if (!entry.killed) entry.killed = kernel ? KernelTimeStatus(job) : WorkTimeStatus(job);
     return Kill(*entry.device, "time_limit", out);
   }
   if (now < job.deadline) return;

@@ -228,7 +228,8 @@ Supervisor::End DeviceRunner::Bury(Life& life) {
                                      : "exit",
       .signal = by_signal ? exit.signal : 0,
       .running = life.session.culprit() != 0 ? life.session.culprit() : running,
-      .detail = Describe(kill_reason, exit)};
+      .detail = Describe(kill_reason, exit),
+      .planned = life.stop_asked != absl::InfiniteFuture()};
   // One that had to be killed, or died, while it was to stop is lost all the same.
   const bool as_asked = life.stop_asked != absl::InfiniteFuture() && kill_reason.empty() &&
                         exit.signal == 0 && exit.code == 0;

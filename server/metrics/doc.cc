@@ -17,7 +17,7 @@ This page is made from the table in `server/metrics/catalogue.cc`: `gridclock-me
 curl -s "http://${GRIDCLOCK_METRICS:-127.0.0.1:8471}/metrics" | grep gridclock_worker_up
 ```
 
-A client that hangs holds one of four threads for at most 5 seconds, so that others are answered as long as fewer than four hang at once. The page is answered in full or not at all.
+A client that hangs holds one of four threads for at most a second, so that others are answered as long as fewer than four hang at once. The page is answered in full or not at all.
 `--metrics-listen=` with nothing after it turns it all off.
 )md";
 

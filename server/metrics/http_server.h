@@ -19,7 +19,7 @@ class MetricsServer {
   struct Options {
     std::string address;  // "127.0.0.1:8471", "[::1]:0", "0.0.0.0:8471".
     int threads = 4;
-    absl::Duration timeout = absl::Seconds(5);  // To send a request, and to read the answer.
+    absl::Duration timeout = absl::Seconds(1);  // To send a request, and to read the answer.
   };
   // Called from several threads at once.
   struct Pages {

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "base/status.h"
 
 namespace gridclock {
@@ -21,7 +22,7 @@ constexpr absl::string_view kRejections[] = {"QUEUE_FULL",      "MEMORY_FULL",  
 absl::string_view FailureWord(const absl::Status& status) {
   const std::string reason = DetailsOf(status).reason;
   if (reason == "KERNEL_FAULT") return "fault";
-  if (reason == "KERNEL_TIME_LIMIT" || reason == "VERIFY_TIME_LIMIT") return "time_limit";
+  if (absl::EndsWith(reason, "_TIME_LIMIT")) return "time_limit";
   if (reason == "WORKER_CRASHED") return "worker_lost";
   switch (status.code()) {
     case absl::StatusCode::kCancelled:

@@ -58,6 +58,8 @@ class RunCall final : public grpc::ServerUnaryReactor,
   absl::Status Accept(const grpc::ByteBuffer& buffer) {
     GC_ASSIGN_OR_RETURN(std::string principal,
                         backend_.authenticator.Authorize(context_, Role::kRun));
+    // Its message may be gone with it.
+    if (context_.IsCancelled()) return CancelReason(context_);
     const MessageView message(buffer);
     GC_ASSIGN_OR_RETURN(DecodedRun run,
                         DecodeRunRequest(message.slices(), RequestLimitsOf(backend_.limits)));

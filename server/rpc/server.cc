@@ -7,6 +7,7 @@
 #include <grpcpp/server_builder.h>
 
 #include "base/log.h"
+#include "server/rpc/grpc_log.h"
 #include "server/rpc/reflection.h"
 #include "server/rpc/services.h"
 
@@ -107,6 +108,7 @@ class RpcServerImpl final : public RpcServer {
 
 absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Create(const Options& options,
                                                              Backend& backend, Acceptor& acceptor) {
+  TameGrpcLog();
   if (options.reflection) {
     if (const absl::Status status = EnableReflection(); !status.ok()) {
       Log(LogLevel::kWarning, "no_reflection", {{"reason", std::string(status.message())}});

@@ -178,11 +178,18 @@ class StreamCall final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>,
     run_.request.principal = principal_;
     GC_RETURN_IF_ERROR(Stamp(context_, backend_, meter_.started(), &run_.request));
     GC_ASSIGN_OR_RETURN(Job job, AdmitRequest(backend_, run_.request));
-    GC_RETURN_IF_ERROR(LeaseRequestId(backend_, run_, lease_).status());
+    GC_RETURN_IF_ERROR(Lease());
     GC_ASSIGN_OR_RETURN(const JobId id,
                         backend_.scheduler.Submit(std::move(job), shared_from_this(),
                                                   /*wait_for_memory=*/true));
     return NoteJob(id);
+  }
+
+  // Under the lock, because End() may come at the same time, from a cancellation.
+  absl::Status Lease() ABSL_LOCKS_EXCLUDED(mutex_) {
+    const MutexLock lock(mutex_);
+    if (end_) return *end_;
+    return LeaseRequestId(backend_, run_, lease_).status();
   }
 
   // Where the job waits for memory its id is known before OnAccepted.
@@ -277,10 +284,13 @@ class StreamCall final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>,
   }
 
   void End(const absl::Status& status) {
-    if (status.ok())
-      lease_.Finish(nullptr);
-    else
-      lease_.Release();
+    {
+      const MutexLock lock(mutex_);
+      if (status.ok())
+        lease_.Finish(nullptr);
+      else
+        lease_.Release();
+    }
     meter_.Bytes(received_bytes_, sent_bytes_);
     meter_.Finish(status.code());
     Finish(ToGrpc(status));
@@ -290,7 +300,6 @@ class StreamCall final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>,
   grpc::CallbackServerContext& context_;
   CallMeter meter_;
   std::string principal_;
-  RequestLease lease_;
 
   // Of the client's messages.
   StreamRunDecoder decoder_;
@@ -303,6 +312,7 @@ class StreamCall final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>,
   std::uint64_t received_bytes_ = 0;
 
   Mutex mutex_;
+  RequestLease lease_ ABSL_GUARDED_BY(mutex_);
   Outbox outbox_ ABSL_GUARDED_BY(mutex_);
   JobId job_ ABSL_GUARDED_BY(mutex_) = 0;
   std::shared_ptr<const ActiveJob> active_ ABSL_GUARDED_BY(mutex_);  // Shared with the scheduler.

@@ -173,6 +173,7 @@ TEST(Lifecycle, E17_AKernelThatOutlastsTheGraceEndsUnavailable) {
   first.join();
   second.join();
   EXPECT_EQ(running.code(), absl::StatusCode::kUnavailable) << running;
+  EXPECT_THAT(running, ReasonIs("DRAINING"));
   EXPECT_EQ(waiting.code(), absl::StatusCode::kUnavailable) << waiting;
   EXPECT_FALSE(Lives(worker));
 }

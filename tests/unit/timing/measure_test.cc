@@ -25,6 +25,7 @@ class MeasureTest : public ::testing::Test {
                     .prepare =
                         [this] {
                           ++prepares_;
+                          clock_.Advance(prepare_time_);
                           return absl::OkStatus();
                         },
                     .bytes = 1000,
@@ -48,6 +49,7 @@ class MeasureTest : public ::testing::Test {
   absl::Time deadline_ = absl::InfiniteFuture();
   absl::Time cancelled_at_ = absl::InfiniteFuture();
   absl::Duration kernel_time_limit_ = absl::InfiniteDuration();
+  absl::Duration prepare_time_;
   int prepares_ = 0, batches_ = 0;
   std::vector<double> live_, live_warmups_;
 };
@@ -183,6 +185,19 @@ TEST_F(MeasureTest, TheKernelTimeLimitCountsAllLaunchesWarmUpIncluded) {
   EXPECT_THAT(m.interruption, ReasonIs("KERNEL_TIME_LIMIT"));
   EXPECT_EQ(m.launches, 64);
   EXPECT_THAT(m.timing.samples_ns, SizeIs(4));
+}
+
+TEST_F(MeasureTest, WhatLiesBetweenLaunchesHasALimitTooAndKeepsItsSamples) {
+  kernel_time_limit_ = absl::Milliseconds(100);
+  prepare_time_ = absl::Milliseconds(50);
+  MeasureOptions options;
+  options.schedule.emplace().active = 1'000'000;
+
+  ASSERT_OK_AND_ASSIGN(const Measurement m, Go(options));
+
+  EXPECT_THAT(m.interruption, ReasonIs("WORK_TIME_LIMIT"));
+  EXPECT_GT(m.timing.samples_ns.size(), 3u);
+  EXPECT_LT(m.launches, 100) << "the launches alone were within their limit";
 }
 
 TEST_F(MeasureTest, EachLaunchSaysSinceWhenItRunsUntilItEnds) {
