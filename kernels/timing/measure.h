@@ -52,8 +52,9 @@ struct Measurement {
   std::vector<Flag> flags;  // Ascending, each once.
   std::int64_t launches = 0;
   std::int64_t first_start_ns = 0, last_end_ns = 0;  // Of all launches, CLOCK_MONOTONIC.
-  // Why it was interrupted: CANCELLED, or DEADLINE_EXCEEDED (reason KERNEL_TIME_LIMIT or WORK_TIME_LIMIT where it was
-  // that). OK otherwise. The timing holds what was measured until then.
+  // Why it was interrupted: CANCELLED, or DEADLINE_EXCEEDED (reason KERNEL_TIME_LIMIT or
+  // WORK_TIME_LIMIT where it was that). OK otherwise. The timing holds what was measured until
+  // then.
   absl::Status interruption;
 };
 

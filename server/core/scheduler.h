@@ -56,10 +56,10 @@ bool IsOwnFault(int signal);
 
 // Why a worker is gone.
 struct WorkerLoss {
-  std::string reason;  // As JobObserver::OnWorkerLost.
-  int signal = 0;      // That ended it, if any and not ours.
-  JobId running = 0;   // From its status page: the order that was running, or 0.
-  std::string detail;  // "exit code 3".
+  std::string reason;    // As JobObserver::OnWorkerLost.
+  int signal = 0;        // That ended it, if any and not ours.
+  JobId running = 0;     // From its status page: the order that was running, or 0.
+  std::string detail;    // "exit code 3".
   bool planned = false;  // The server ended it, because it ends itself.
 };
 
