@@ -284,8 +284,9 @@ bool Scheduler::OnDone(JobId id, std::uint64_t generation, JobResult result) {
 
 // ---- Turns. ----
 
-// Several small orders wait at a worker because they take microseconds. Where one takes longer,
-// those behind it are asked back as soon as somebody else's turn would come, and queue again.
+// Several small orders wait at a worker because they take microseconds. Where one takes longer, its
+// principal's next ones are asked back as soon as somebody else waits, and queue again. Small ones
+// alone: they either did not begin or run to their end, so that no client sees this.
 void Scheduler::RecallForOthers(Device& device, absl::Time now, Outbox& out) {
   if (device.sent.size() < 2) return;
   const Entry& first = *device.sent.front();
@@ -298,9 +299,8 @@ void Scheduler::RecallForOthers(Device& device, absl::Time now, Outbox& out) {
                       std::any_of(device.sent.begin(), device.sent.end(), of_others);
   if (!wanted) return;
   for (const auto& entry : device.sent) {
-    if (entry.get() == &first || entry->recalled || entry->cancelled || !IsSmall(entry->job())) {
-      continue;
-    }
+    if (entry.get() == &first || of_others(entry)) continue;
+    if (entry->recalled || entry->cancelled || !IsSmall(entry->job())) continue;
     entry->recalled = true;
     Command(*entry, /*cancel=*/true, out);
   }

@@ -38,24 +38,21 @@ inline double GeluErf(double x) {
   return 0.5 * x * (1 + std::erf(x * 0.7071067811865476));
 }
 
-// y[j] = sum of x[i, j] over the rows i.
-inline Expected ColumnSums(const float* x, std::int64_t rows, std::int64_t columns) {
-  const auto want = [=](std::int64_t j) {
-    double sum = 0;
-    for (std::int64_t i = 0; i < rows; ++i) sum += x[i * columns + j];
-    return sum;
-  };
-  return {.outputs = columns, .want = want, .absolute = AllowedOfSum(rows)};
-}
-
-// y[i] = sum of x[i, j] over the columns j.
-inline Expected RowSums(const float* x, std::int64_t rows, std::int64_t columns) {
+// y[i] = sum of x[i * next + t * step] over `terms` values of t.
+inline Expected Sums(const float* x, std::int64_t outputs, std::int64_t next, std::int64_t terms,
+                     std::int64_t step) {
   const auto want = [=](std::int64_t i) {
     double sum = 0;
-    for (std::int64_t j = 0; j < columns; ++j) sum += x[i * columns + j];
+    for (std::int64_t t = 0; t < terms; ++t) sum += x[i * next + t * step];
     return sum;
   };
-  return {.outputs = rows, .want = want, .absolute = AllowedOfSum(columns)};
+  return {.outputs = outputs, .want = want, .absolute = AllowedOfSum(terms)};
+}
+inline Expected ColumnSums(const float* x, std::int64_t rows, std::int64_t columns) {
+  return Sums(x, columns, 1, rows, columns);
+}
+inline Expected RowSums(const float* x, std::int64_t rows, std::int64_t columns) {
+  return Sums(x, rows, columns, columns, 1);
 }
 
 inline Expected RowSoftmax(const float* x, std::int64_t rows, std::int64_t columns) {
