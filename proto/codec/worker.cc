@@ -201,9 +201,11 @@ absl::Status DecodeOperand(const worker::v1::Operand& in, std::uint64_t arena_by
   out->in_place_of.reset();
   if (in.in_place_of() == 0) return absl::OkStatus();
   if (in.in_place_of() < 0 || in.in_place_of() > inputs) {
-    return WithField(absl::InvalidArgumentError(absl::StrCat(field, ": in place of input ",
-                                                             in.in_place_of() - 1, " of ", inputs)),
-                     field);
+    return WithField(
+        absl::InvalidArgumentError(absl::StrCat(
+            field, ": in_place_of wants 1 to ", inputs, " (an input, counted from 1) or 0, got ",
+            in.in_place_of())),
+        field);
   }
   out->in_place_of = in.in_place_of() - 1;
   return absl::OkStatus();

@@ -122,9 +122,11 @@ TEST(Orders, AnOutputIsInPlaceOfAnInputThatExists) {
   WorkerOrder order;
   worker::v1::Order wire = OrderOf(SquareJob());
   wire.mutable_outputs(0)->set_in_place_of(2);
-  EXPECT_THAT(Decode(wire, kArena, &order), StatusIs(kInvalid, HasSubstr("input 1 of 1")));
+  EXPECT_THAT(Decode(wire, kArena, &order), StatusIs(kInvalid, HasSubstr("wants 1 to 1")));
   wire.mutable_outputs(0)->set_in_place_of(-1);
-  EXPECT_THAT(Decode(wire, kArena, &order), StatusIs(kInvalid, HasSubstr("in place of")));
+  EXPECT_THAT(Decode(wire, kArena, &order), StatusIs(kInvalid, HasSubstr("got -1")));
+  wire.mutable_outputs(0)->set_in_place_of(std::numeric_limits<std::int32_t>::min());
+  EXPECT_THAT(Decode(wire, kArena, &order), StatusIs(kInvalid, HasSubstr("got -2147483648")));
 }
 
 TEST(Hellos, GoInSeveralFramesAndComeTogether) {
