@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <string>
+#include <thread>
+
+#include <sched.h>
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
@@ -11,12 +14,17 @@ namespace {
 
 constexpr std::size_t kBatchPackets = 32;
 constexpr std::size_t kHeldBack = 16;
+// A caller that waits for each answer is back within this time.
+constexpr absl::Duration kLookFor = absl::Microseconds(300);
 constexpr absl::Duration kLookEvery = absl::Milliseconds(1);
 
 }  // namespace
 
 Loop::Loop(const Parts& parts)
-    : parts_(parts), outbox_(parts.link), batch_(kBatchPackets, kFrameLimit) {}
+    : parts_(parts),
+      outbox_(parts.link),
+      batch_(kBatchPackets, kFrameLimit),
+      patience_(static_cast<int>(std::thread::hardware_concurrency())) {}
 
 absl::Status Loop::SayHello(const WorkerHello& hello) {
   GC_ASSIGN_OR_RETURN(const std::vector<worker::v1::ToServer> frames, EncodeHello(hello));
@@ -26,10 +34,26 @@ absl::Status Loop::SayHello(const WorkerHello& hello) {
 
 absl::Status Loop::Run() {
   while (!stop_) {
-    GC_RETURN_IF_ERROR(Read(Wait::kYes));
+    GC_RETURN_IF_ERROR(AwaitFrames());
     GC_RETURN_IF_ERROR(RunQueue());
   }
   return broken_;
+}
+
+absl::Status Loop::AwaitFrames() {
+  if (patience_.MayLook()) {
+    const absl::Time end = parts_.clock.Now() + kLookFor;
+    do {
+      GC_RETURN_IF_ERROR(Read(Wait::kNo));
+      if (stop_ || !waiting_.empty()) {
+        patience_.Found();
+        return absl::OkStatus();
+      }
+      sched_yield();
+    } while (parts_.clock.Now() < end);
+    patience_.FoundNothing();
+  }
+  return Read(Wait::kYes);
 }
 
 absl::Status Loop::Read(Wait wait) {

@@ -16,6 +16,7 @@
 #include "gridclock/worker/v1/worker.pb.h"
 #include "kernels/worker/link.h"
 #include "kernels/worker/outbox.h"
+#include "kernels/worker/patience.h"
 #include "kernels/worker/session.h"
 #include "proto/codec/worker.h"
 #include "proto/types/status_page.h"
@@ -45,6 +46,8 @@ class Loop final : public SessionHost {
                  bool warmup) override;
   std::atomic<std::int64_t>& kernel_since_ns() override { return parts_.page.kernel_since_ns; }
 
+  // Until something came.
+  absl::Status AwaitFrames();
   absl::Status Read(Wait wait);
   void Take(std::span<const std::byte> frame, bool may_be_long);
   void TakeLong(const worker::v1::Range& range);
@@ -66,6 +69,7 @@ class Loop final : public SessionHost {
   PacketBatch batch_;
   worker::v1::FromServer incoming_;
   worker::v1::ToServer outgoing_;
+  Patience patience_;
   std::deque<Waiting> waiting_;
   std::vector<Waiting> spare_;  // Used orders, whose buffers are used again.
   std::uint64_t generation_ = 0;

@@ -70,11 +70,11 @@ struct Scheduler::Device {
   std::shared_ptr<WorkerPort> worker;        // The fleet's too; null while there is none.
   std::uint64_t generation = 0;
   std::optional<absl::Status> down;
-  bool killing = false;           // This incarnation was told to die.
-  bool speaking = false;          // A thread is running commands.
-  std::vector<Command> commands;  // For it, or for the next one.
-  absl::Duration run_time;        // Moving average of a job's time at the worker.
-  absl::Time last_done;
+  bool killing = false;                   // This incarnation was told to die.
+  bool speaking = false;                  // A thread is running commands.
+  std::vector<Command> commands;          // For it, or for the next one.
+  absl::Duration run_time;                // Moving average of a job's time at the worker.
+  absl::Time last_start, last_done;       // Of any job that became ready, that ended.
   std::optional<absl::Time> stuck_since;  // The worker holds orders and runs none.
 };
 

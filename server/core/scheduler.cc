@@ -13,6 +13,8 @@ namespace {
 // Weight of the newest run in the moving average of run times.
 constexpr double kNewest = 0.2;
 constexpr absl::Duration kShortestRetry = absl::Milliseconds(5);
+// Where runs take less, the thread that sent one may wait for its answer.
+constexpr absl::Duration kQuick = absl::Microseconds(200);
 constexpr absl::Duration kLongestRetry = absl::Seconds(5);
 
 absl::Status Refuse(absl::StatusCode code, absl::string_view message, absl::string_view reason,
@@ -188,6 +190,7 @@ void Scheduler::RetryMemory(Outbox& out) {
 void Scheduler::Start(JobId id) {
   const absl::Time now = clock_.Now();
   Outbox out;
+  std::shared_ptr<WorkerPort> awaited;
   {
     MutexLock lock(mutex_);
     Entry* entry = Find(id);
@@ -198,9 +201,21 @@ void Scheduler::Start(JobId id) {
                             ? now + absl::Seconds(limits_.queue_seconds)
                             : entry->job().deadline;
     entry->device->queue.SetReady(entry->job().principal, id);
-    Dispatch(*entry->device, now, out);
+    Device& device = *entry->device;
+    Dispatch(device, now, out);
+    if (MayAwait(*entry, now)) awaited = device.worker;
+    device.last_start = now;
   }
   Flush(out);
+  if (awaited != nullptr) awaited->Await(id);
+}
+
+// Alone and quick: where several come at once, a thread that waits for one holds up the others, and
+// their answers come together.
+bool Scheduler::MayAwait(const Entry& entry, absl::Time now) {
+  const Device& device = *entry.device;
+  return entry.state == Entry::State::kSent && device.sent.size() == 1 && IsSmall(entry.job()) &&
+         device.run_time < kQuick && now - device.last_start > kQuick / 4;
 }
 
 // ---- To the worker and back. ----
@@ -252,34 +267,54 @@ void Scheduler::OnSamples(JobId id, std::uint64_t generation, std::int64_t first
   Flush(out);
 }
 
-bool Scheduler::OnDone(JobId id, std::uint64_t generation, JobResult result) {
+std::shared_ptr<Scheduler::Entry> Scheduler::TakeAnswer(std::uint64_t generation,
+                                                        WorkerAnswer& answer, absl::Time now,
+                                                        Outbox& out) {
+  const auto found = jobs_.find(answer.id);
+  if (found == jobs_.end()) return nullptr;
+  std::shared_ptr<Entry> entry = found->second;
+  Device& device = *entry->device;
+  if (entry->state != Entry::State::kSent || device.generation != generation) return nullptr;
+  std::erase(device.sent, entry);
+  device.stuck_since.reset();
+  const absl::Duration took = now - std::max(entry->sent_at, device.last_done);
+  device.run_time += (took - device.run_time) * kNewest;
+  device.last_done = now;
+  if (GaveBack(*entry, answer.result)) {
+    Requeue(*entry);
+    return entry;
+  }
+  if (entry->cancelled) answer.result.status = *entry->cancelled;
+  if (!entry->answered) Answer(*entry, std::move(answer.result), out);
+  jobs_.erase(found);
+  return entry;
+}
+
+std::vector<JobId> Scheduler::OnDone(std::uint64_t generation, std::span<WorkerAnswer> answers) {
   const absl::Time now = clock_.Now();
   Outbox out;
-  std::shared_ptr<Entry> entry;  // Its memory goes back after the lock.
+  std::vector<JobId> strangers;
+  absl::InlinedVector<std::shared_ptr<Entry>, 4> ended;  // Their memory goes back after the lock.
   {
     MutexLock lock(mutex_);
-    const auto found = jobs_.find(id);
-    if (found == jobs_.end()) return false;
-    entry = found->second;
-    Device& device = *entry->device;
-    if (entry->state != Entry::State::kSent || device.generation != generation) return false;
-    std::erase(device.sent, entry);
-    device.stuck_since.reset();
-    const absl::Duration took = now - std::max(entry->sent_at, device.last_done);
-    device.run_time += (took - device.run_time) * kNewest;
-    device.last_done = now;
-    if (GaveBack(*entry, result)) {
-      Requeue(*entry);
-    } else {
-      if (entry->cancelled) result.status = *entry->cancelled;
-      if (!entry->answered) Answer(*entry, std::move(result), out);
-      jobs_.erase(found);
+    for (WorkerAnswer& answer : answers) {
+      auto entry = TakeAnswer(generation, answer, now, out);
+      if (entry == nullptr)
+        strangers.push_back(answer.id);
+      else
+        ended.push_back(std::move(entry));
     }
-    Dispatch(device, now, out);
+    // All are of one worker, which serves one device.
+    if (!ended.empty()) Dispatch(*ended.front()->device, now, out);
     if (!wait_for_memory_.empty()) RetryMemory(out);
   }
   Flush(out);
-  return true;
+  return strangers;
+}
+
+bool Scheduler::OnDone(JobId id, std::uint64_t generation, JobResult result) {
+  WorkerAnswer answer{.id = id, .result = std::move(result)};
+  return OnDone(generation, {&answer, 1}).empty();
 }
 
 // ---- Turns. ----

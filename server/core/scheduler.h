@@ -36,6 +36,9 @@ class WorkerPort {
   // Several at once, in order, where that is cheaper.
   virtual bool SendAll(std::span<const Job* const> jobs, std::uint64_t generation);
   virtual void Cancel(JobId id) = 0;
+  // The calling thread may take the worker's answers itself until this order's came or it has
+  // taken longer than a small call does; so that no other thread must wake for it.
+  virtual void Await(JobId) {}
   // SIGKILL; its loss will be reported with this reason.
   virtual void Kill(absl::string_view reason) = 0;
   // The order that runs in the worker now and since when; id 0 if none. The worker says so, and may
@@ -124,8 +127,15 @@ class Scheduler {
   void OnWorkerLost(absl::string_view device, std::uint64_t generation, const WorkerLoss& loss);
   void OnSamples(JobId id, std::uint64_t generation, std::int64_t first,
                  std::span<const double> samples_ns, bool warmup);
-  // False if the worker does not hold this job (unknown, answered before, stale): E9.
-  // To the outcome's phases RECEIVED and QUEUED are added in front.
+  struct WorkerAnswer {
+    JobId id = 0;
+    JobResult result;
+  };
+  // What a worker answered at once; the orders that take their places go out together. Returns the
+  // ids of jobs that it does not hold (unknown, answered before, stale): E9.
+  // To the outcomes' phases RECEIVED and QUEUED are added in front.
+  std::vector<JobId> OnDone(std::uint64_t generation, std::span<WorkerAnswer> answers);
+  // The same for one; false if the worker does not hold it.
   bool OnDone(JobId id, std::uint64_t generation, JobResult result);
   // The device cannot come back soon (breaker open): its queue fails with UNAVAILABLE, new jobs
   // too.
@@ -165,9 +175,12 @@ class Scheduler {
   bool WaitsForMemory(absl::string_view principal) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void RetryMemory(Outbox& out) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Dispatch(Device& device, absl::Time now, Outbox& out) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  static bool MayAwait(const Entry& entry, absl::Time now);
   bool HasRoomFor(const Device& device, const Job& job) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void RecallForOthers(Device& device, absl::Time now, Outbox& out)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::shared_ptr<Entry> TakeAnswer(std::uint64_t generation, WorkerAnswer& answer, absl::Time now,
+                                    Outbox& out) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   static bool GaveBack(const Entry& entry, const JobResult& result);
   void Requeue(Entry& entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Ends a job that is not at a worker.

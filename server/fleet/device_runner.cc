@@ -20,7 +20,6 @@ constexpr int kPollMs = 100;
 // After the end of its link a worker that dies is dead within this time: the system needs some of
 // it to take back gigabytes. Shorter than a heartbeat, at which an orphan ends itself.
 constexpr absl::Duration kDying = absl::Milliseconds(500);
-constexpr std::size_t kBatch = 32;
 
 std::string Describe(const std::string& kill_reason, const WorkerProcess::Exit& exit) {
   if (!kill_reason.empty()) return absl::StrCat("killed: ", kill_reason);
@@ -46,8 +45,7 @@ DeviceRunner::DeviceRunner(const FleetOptions& options, const FleetContext& cont
       device_(std::move(device)),
       canary_memory_(canary_memory),
       wake_(std::make_shared<WakeEvent>()),
-      supervisor_(options.supervisor, options.seed),
-      batch_(kBatch, kFrameLimit) {}
+      supervisor_(options.supervisor, options.seed) {}
 
 DeviceRunner::~DeviceRunner() {
   Stop();
@@ -72,13 +70,13 @@ void DeviceRunner::Run() {
     ++generation_;
     if (generation_ > 1) context_.table.CountRestart(device_);
     if (!supervisor_.quarantined()) context_.table.SetState(device_, WorkerState::kStarting);
-    auto worker = Spawn();
+    auto life = Spawn();
     Supervisor::End end = Supervisor::End::kItself;
-    if (worker.ok()) {
-      end = Serve(*std::move(worker));
+    if (life.ok()) {
+      end = Serve(*std::move(life));
     } else {
       Log(LogLevel::kError, "worker_spawn_failed",
-          {{"device", device_}, {"error", std::string(worker.status().message())}});
+          {{"device", device_}, {"error", std::string(life.status().message())}});
       context_.observer.OnWorkerLost(device_, "exit");
     }
     if (stopping_) break;
@@ -94,7 +92,7 @@ void DeviceRunner::Run() {
   context_.table.SetState(device_, WorkerState::kDead);
 }
 
-absl::StatusOr<std::shared_ptr<Worker>> DeviceRunner::Spawn() {
+absl::StatusOr<DeviceRunner::Life> DeviceRunner::Spawn() {
   GC_ASSIGN_OR_RETURN(auto ends, PacketSocket::Pair());
   GC_ASSIGN_OR_RETURN(StatusMemory status, StatusMemory::Create());
   std::vector<std::string> args = {"--device",
@@ -113,7 +111,7 @@ absl::StatusOr<std::shared_ptr<Worker>> DeviceRunner::Spawn() {
                                             .status_fd = status.fd()}));
   Log(LogLevel::kInfo, "worker_spawned",
       {{"device", device_}, {"pid", absl::StrCat(process.pid())}});
-  return std::make_shared<Worker>(Worker::Parts{
+  auto worker = std::make_shared<Worker>(Worker::Parts{
       .role = WorkerRole::kTrusted,
       .process = std::move(process),
       .link = std::make_unique<PacketLink>(std::move(ends.first)),
@@ -125,42 +123,46 @@ absl::StatusOr<std::shared_ptr<Worker>> DeviceRunner::Spawn() {
             scheduler.OnDone(id, generation, {.status = std::move(why), .outcome = std::nullopt});
           },
       .wake = [wake = wake_] { wake->Wake(); }});
+  GC_ASSIGN_OR_RETURN(auto reader,
+                      AnswerReader::Create(context_, device_, worker, generation_, canary_memory_));
+  worker->SetReader(reader);
+  return Life{.worker = std::move(worker),
+              .reader = std::move(reader),
+              .output = WorkerOutput(device_),
+              .spawned = context_.clock.Now()};
 }
 
-Supervisor::End DeviceRunner::Serve(std::shared_ptr<Worker> worker) {
-  const absl::Time now = context_.clock.Now();
-  Life life{.worker = worker,
-            .session = Session(context_, device_, worker, generation_, canary_memory_),
-            .output = WorkerOutput(device_),
-            .spawned = now,
-            .heard = now};
+Supervisor::End DeviceRunner::Serve(Life life) {
   while (Poll(life)) {
-    if (life.session.ready() && !std::exchange(life.told_ready, true)) {
-      calibration_ = life.session.calibration();
+    const AnswerReader::Progress progress = life.reader->progress();
+    if (progress.ready && !std::exchange(life.told_ready, true)) {
       supervisor_.OnReady(context_.clock.Now());
       Log(LogLevel::kInfo, "worker_ready", {{"device", device_}});
     }
-    CheckTimes(life);
+    if (std::exchange(life.answers, progress.answers) != progress.answers) life.output.NextRun();
+    CheckTimes(life, progress);
   }
-  Read(life, /*to_the_end=*/true);
+  life.reader->Read(/*to_the_end=*/true);
+  life.reader->Close();
+  if (life.told_ready) calibration_ = life.reader->session().calibration();
   return Bury(life);
 }
 
 bool DeviceRunner::Poll(Life& life) {
   Link& link = life.worker->link();
-  const bool reading = life.link_ended == absl::InfiniteFuture();
-  const short link_events = reading ? POLLIN | (link.pending() ? POLLOUT : 0) : 0;
-  std::array<pollfd, 4> fds = {
-      {{.fd = reading ? link.fd() : -1, .events = link_events, .revents = 0},
+  const bool reading = life.reader->progress().ended == absl::InfiniteFuture();
+  std::array<pollfd, 5> fds = {
+      {{.fd = reading ? life.reader->fd() : -1, .events = POLLIN, .revents = 0},
        {.fd = life.worker->process().pidfd(), .events = POLLIN, .revents = 0},
        {.fd = life.output_ended ? -1 : life.worker->process().output_fd(),
         .events = POLLIN,
         .revents = 0},
-       {.fd = wake_->fd(), .events = POLLIN, .revents = 0}}};
+       {.fd = wake_->fd(), .events = POLLIN, .revents = 0},
+       {.fd = reading && link.pending() ? link.fd() : -1, .events = POLLOUT, .revents = 0}}};
   const int timeout = reading && !stopping_ ? kPollMs : 10;
   if (poll(fds.data(), fds.size(), timeout) <= 0) return true;
-  if (fds[0].revents & POLLOUT) link.Flush();
-  if (fds[0].revents & (POLLIN | POLLHUP | POLLERR)) Read(life, /*to_the_end=*/false);
+  if (fds[4].revents & POLLOUT) link.Flush();
+  if (fds[0].revents != 0) life.reader->Read(/*to_the_end=*/false);
   if (fds[2].revents & POLLIN) {
     life.output.Drain(life.worker->process().output_fd());
   } else if (fds[2].revents != 0) {
@@ -170,36 +172,12 @@ bool DeviceRunner::Poll(Life& life) {
   return (fds[1].revents & POLLIN) == 0;
 }
 
-void DeviceRunner::Read(Life& life, bool to_the_end) {
-  while (life.link_ended == absl::InfiniteFuture()) {
-    const auto read = life.worker->link().Receive(batch_);
-    if (read.ok() && *read == PacketSocket::Read::kNothing) return;
-    life.heard = context_.clock.Now();
-    if (!read.ok() || *read == PacketSocket::Read::kEnd) {
-      life.link_ended = life.heard;
-      return;
-    }
-    const std::uint64_t answers = life.session.answers();
-    for (std::size_t i = 0; i < batch_.size(); ++i) {
-      const absl::Status holds = life.session.OnFrame(batch_[i], batch_.truncated(i));
-      if (holds.ok()) continue;
-      Log(LogLevel::kError, "worker_broke_protocol",
-          {{"device", device_}, {"error", std::string(holds.message())}});
-      life.worker->Kill("protocol");
-      life.link_ended = life.heard;  // Nothing that it says is heard any more.
-      return;
-    }
-    if (life.session.answers() != answers) life.output.NextRun();
-    if (!to_the_end && batch_.size() < kBatch) return;
-  }
-}
-
-void DeviceRunner::CheckTimes(Life& life) {
+void DeviceRunner::CheckTimes(Life& life, const AnswerReader::Progress& progress) {
   const absl::Time now = context_.clock.Now();
-  if (now - life.link_ended > kDying) life.worker->Kill("protocol");
+  if (now - progress.ended > kDying) life.worker->Kill("protocol");
   if (stopping_) return CheckStop(life, now);
-  const bool slow_start = !life.session.ready() && now - life.spawned > options_.start_limit;
-  const bool silent = life.session.ready() && now - life.heard > options_.silence_limit;
+  const bool slow_start = !progress.ready && now - life.spawned > options_.start_limit;
+  const bool silent = progress.ready && now - progress.heard > options_.silence_limit;
   if (slow_start || silent) life.worker->Kill("hang");
 }
 
@@ -221,15 +199,15 @@ Supervisor::End DeviceRunner::Bury(Life& life) {
   life.output.Drain(worker.process().output_fd());
   const std::string kill_reason = worker.kill_reason();
   const bool by_signal = kill_reason.empty() && exit.signal != 0;
+  const Session& session = life.reader->session();
   const JobId running = worker.running().id;
-  const WorkerLoss loss = {
-      .reason = !kill_reason.empty() ? kill_reason
-                : by_signal          ? "signal"
-                                     : "exit",
-      .signal = by_signal ? exit.signal : 0,
-      .running = life.session.culprit() != 0 ? life.session.culprit() : running,
-      .detail = Describe(kill_reason, exit),
-      .planned = life.stop_asked != absl::InfiniteFuture()};
+  const WorkerLoss loss = {.reason = !kill_reason.empty() ? kill_reason
+                                     : by_signal          ? "signal"
+                                                          : "exit",
+                           .signal = by_signal ? exit.signal : 0,
+                           .running = session.culprit() != 0 ? session.culprit() : running,
+                           .detail = Describe(kill_reason, exit),
+                           .planned = life.stop_asked != absl::InfiniteFuture()};
   // One that had to be killed, or died, while it was to stop is lost all the same.
   const bool as_asked = life.stop_asked != absl::InfiniteFuture() && kill_reason.empty() &&
                         exit.signal == 0 && exit.code == 0;
@@ -238,11 +216,11 @@ Supervisor::End DeviceRunner::Bury(Life& life) {
        {"reason", loss.reason},
        {"detail", loss.detail},
        {"running", absl::StrCat(running)}});
-  if (life.session.ready())
+  if (session.ready())
     context_.scheduler.OnWorkerLost(device_, generation_, loss);
   else
     context_.observer.OnWorkerLost(device_, loss.reason);
-  if (loss.running != 0 || life.session.spoiled()) return Supervisor::End::kJob;
+  if (loss.running != 0 || session.spoiled()) return Supervisor::End::kJob;
   return by_signal && !IsOwnFault(exit.signal) ? Supervisor::End::kOutside
                                                : Supervisor::End::kItself;
 }

@@ -8,8 +8,8 @@
 #include <string>
 #include <thread>
 
+#include "server/fleet/answer_reader.h"
 #include "server/fleet/fleet.h"
-#include "server/fleet/session.h"
 #include "server/fleet/worker_output.h"
 
 namespace gridclock {
@@ -41,22 +41,21 @@ class DeviceRunner {
   // One incarnation of the worker, while this thread serves it.
   struct Life {
     std::shared_ptr<Worker> worker;  // The scheduler's too.
-    Session session;
+    std::shared_ptr<AnswerReader> reader;
     WorkerOutput output;
-    absl::Time spawned, heard;
+    absl::Time spawned;
     absl::Time stop_asked = absl::InfiniteFuture();
-    absl::Time link_ended = absl::InfiniteFuture();
+    std::uint64_t answers = 0;
     bool told_ready = false, terminated = false, output_ended = false;
   };
 
   void Run();
-  absl::StatusOr<std::shared_ptr<Worker>> Spawn();
+  absl::StatusOr<Life> Spawn();
   // Until it ended.
-  Supervisor::End Serve(std::shared_ptr<Worker> worker);
+  Supervisor::End Serve(Life life);
   // Waits for something to happen. False once the process is gone.
   bool Poll(Life& life);
-  void Read(Life& life, bool to_the_end);
-  void CheckTimes(Life& life);
+  void CheckTimes(Life& life, const AnswerReader::Progress& progress);
   void CheckStop(Life& life, absl::Time now);
   Supervisor::End Bury(Life& life);
   void OnQuarantine();
@@ -68,7 +67,6 @@ class DeviceRunner {
   const MemoryRange canary_memory_;
   const std::shared_ptr<WakeEvent> wake_;  // Shared with workers, which may outlive this.
   Supervisor supervisor_;
-  PacketBatch batch_;
   std::uint64_t generation_ = 0;
   std::string calibration_;  // Of the last worker that was ready; "" to measure again.
   std::atomic<bool> stopping_{false};

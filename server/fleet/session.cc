@@ -139,7 +139,15 @@ absl::Status Session::Break(JobId id, const absl::Status& why) {
 void Session::Answer(JobId id, JobResult result) {
   ++answers_;
   worker_->Forget(id);
-  context_.scheduler.OnDone(id, generation_, std::move(result));
+  kept_.push_back({.id = id, .result = std::move(result)});
+}
+
+absl::Status Session::Deliver() {
+  if (kept_.empty()) return absl::OkStatus();
+  const std::vector<JobId> strangers = context_.scheduler.OnDone(generation_, kept_);
+  kept_.clear();
+  for (const JobId id : strangers) GC_RETURN_IF_ERROR(Stranger(id));
+  return absl::OkStatus();
 }
 
 std::vector<double> Session::TakeSamples(JobId id) {

@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "gridclock/worker/v1/worker.pb.h"
@@ -25,8 +26,11 @@ class Session {
   Session(const FleetContext& context, std::string device, std::shared_ptr<Worker> worker,
           std::uint64_t generation, const MemoryRange& canary_memory);
 
-  // An error means that the worker broke the protocol and must be killed.
+  // An error means that the worker broke the protocol and must be killed. Answers are kept until
+  // Deliver.
   absl::Status OnFrame(std::span<const std::byte> frame, bool truncated);
+  // Hands on the answers of the frames so far. An error as above.
+  absl::Status Deliver();
 
   // It said hello, and its canary gave the right numbers: the scheduler knows it.
   bool ready() const { return ready_; }
@@ -65,6 +69,7 @@ class Session {
   bool ready_ = false, spoiled_ = false;
   JobId culprit_ = 0;
   int strangers_ = 0;
+  std::vector<Scheduler::WorkerAnswer> kept_;
   std::uint64_t answers_ = 0;
 };
 

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "proto/codec/worker.h"
+#include "server/fleet/answer_reader.h"
 
 namespace gridclock {
 
@@ -93,6 +94,19 @@ void Worker::Cancel(JobId id) {
   message.mutable_cancel()->set_id(id);
   const std::string frame = message.SerializeAsString();
   SendFrames({&frame, 1});
+}
+
+void Worker::Await(JobId id) {
+  const std::shared_ptr<AnswerReader> reader = [&] {
+    MutexLock lock(mutex_);
+    return reader_.lock();
+  }();
+  if (reader != nullptr) reader->Await(id);
+}
+
+void Worker::SetReader(const std::shared_ptr<AnswerReader>& reader) {
+  MutexLock lock(mutex_);
+  reader_ = reader;
 }
 
 void Worker::Shutdown() {

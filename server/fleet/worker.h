@@ -17,6 +17,8 @@
 
 namespace gridclock {
 
+class AnswerReader;
+
 // The page on which a worker says what it runs. It outlives the worker.
 class StatusMemory {
  public:
@@ -54,10 +56,12 @@ class Worker final : public WorkerPort {
   bool SendAll(std::span<const Job* const> jobs, std::uint64_t generation) override
       ABSL_LOCKS_EXCLUDED(mutex_);
   void Cancel(JobId id) override;
+  void Await(JobId id) override ABSL_LOCKS_EXCLUDED(mutex_);
   void Kill(absl::string_view reason) override ABSL_LOCKS_EXCLUDED(mutex_);
   Running running() const override { return parts_.status.running(); }
 
   // ---- For the reading thread. ----
+  void SetReader(const std::shared_ptr<AnswerReader>& reader) ABSL_LOCKS_EXCLUDED(mutex_);
   void Shutdown();
   // The order was answered: what it needed beyond the job's memory is given back.
   void Forget(JobId id) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -76,6 +80,7 @@ class Worker final : public WorkerPort {
 
   Parts parts_;
   mutable Mutex mutex_;
+  std::weak_ptr<AnswerReader> reader_ ABSL_GUARDED_BY(mutex_);
   std::string kill_reason_ ABSL_GUARDED_BY(mutex_);
   std::map<JobId, ArenaAllocator::Block> long_orders_ ABSL_GUARDED_BY(mutex_);
 };

@@ -23,7 +23,18 @@ class FakeWorker final : public WorkerPort {
   bool Send(const Job& job, std::uint64_t) override {
     MutexLock lock(mutex_);
     orders_.push_back(job.id);
+    ++sends_;
     return true;
+  }
+  bool SendAll(std::span<const Job* const> jobs, std::uint64_t) override {
+    MutexLock lock(mutex_);
+    for (const Job* job : jobs) orders_.push_back(job->id);
+    ++sends_;
+    return true;
+  }
+  void Await(JobId id) override {
+    MutexLock lock(mutex_);
+    awaited_.push_back(id);
   }
   void Cancel(JobId id) override {
     MutexLock lock(mutex_);
@@ -46,6 +57,15 @@ class FakeWorker final : public WorkerPort {
     MutexLock lock(mutex_);
     return orders_;
   }
+  // How often it was spoken to with orders.
+  std::size_t sends() const {
+    MutexLock lock(mutex_);
+    return sends_;
+  }
+  std::vector<JobId> awaited() const {
+    MutexLock lock(mutex_);
+    return awaited_;
+  }
   std::vector<JobId> cancels() const {
     MutexLock lock(mutex_);
     return cancels_;
@@ -60,6 +80,8 @@ class FakeWorker final : public WorkerPort {
   mutable Mutex mutex_;
   Running running_ ABSL_GUARDED_BY(mutex_);
   std::vector<JobId> orders_ ABSL_GUARDED_BY(mutex_), cancels_ ABSL_GUARDED_BY(mutex_);
+  std::vector<JobId> awaited_ ABSL_GUARDED_BY(mutex_);
+  std::size_t sends_ ABSL_GUARDED_BY(mutex_) = 0;
   std::vector<std::string> kills_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -1,5 +1,4 @@
-// What one worker says, frame by frame, to a scheduler that has sent it orders. The process behind
-// the worker is any that lives: only its link is spoken through, by the test.
+// What one worker says, frame by frame, to a scheduler that has sent it orders.
 #include "server/fleet/session.h"
 
 #include <cstring>
@@ -10,9 +9,8 @@
 #include <vector>
 
 #include "proto/types/status_page.h"
-#include "tests/support/fake_clock.h"
-#include "tests/support/fake_worker.h"
 #include "tests/support/status_matchers.h"
+#include "tests/unit/fleet/spoken_worker.h"
 
 namespace gridclock {
 namespace {
@@ -20,62 +18,13 @@ namespace {
 using ::testing::HasSubstr;
 using Code = absl::StatusCode;
 
-constexpr std::uint64_t kArenaBytes = 1 << 20;  // The clients' part.
-constexpr std::uint64_t kGeneration = 3;
-constexpr MemoryRange kCanaryMemory{.offset = kArenaBytes, .size = ArenaAllocator::kPage};
-
-KernelSpec Spec(const std::string& words) {
-  KernelSpec spec = *ParseKernelSpec(words);
-  VariantSpec& variant = spec.variants.emplace_back();
-  variant.name = "plain";
-  variant.device_kind = "cpu";
-  return spec;
-}
-
-WorkerHello HelloOf(const std::string& device, std::vector<KernelSpec> kernels) {
-  WorkerHello hello;
-  hello.protocol = kWorkerProtocol;
-  hello.device.name = device;
-  hello.device.traits.kind = device;
-  hello.device.units = 1;
-  hello.kernels = std::move(kernels);
-  return hello;
-}
-
-WorkerProcess AnyProcess(const Arena& arena) {
-  return *WorkerProcess::Spawn({.path = "/bin/sleep",
-                                .args = {"3600"},
-                                .environment = {},
-                                .link_fd = arena.fd(),
-                                .arena_fd = arena.fd(),
-                                .status_fd = arena.fd()});
-}
-
-class SessionTest : public ::testing::Test {
+class SessionTest : public SpokenWorkerTest {
  protected:
-  SessionTest() {
-    auto ends = *PacketSocket::Pair();
-    worker_end_.emplace(std::move(ends.second));
-    worker_ = std::make_shared<Worker>(
-        Worker::Parts{.role = WorkerRole::kTrusted,
-                      .process = AnyProcess(arena_),
-                      .link = std::make_unique<PacketLink>(std::move(ends.first)),
-                      .status = *StatusMemory::Create(),
-                      .arena = arena_,
-                      .allocator = allocator_,
-                      .on_unsendable = [](JobId, absl::Status) {},
-                      .wake = [] {}});
-    session_ = std::make_unique<Session>(FleetContext{.table = table_,
-                                                      .scheduler = scheduler_,
-                                                      .clock = clock_,
-                                                      .observer = observer_,
-                                                      .arena = arena_,
-                                                      .allocator = allocator_},
-                                         "cpu", worker_, kGeneration, kCanaryMemory);
-  }
-
   absl::Status Hear(const std::string& bytes, bool truncated = false) {
-    return session_->OnFrame(std::as_bytes(std::span(bytes.data(), bytes.size())), truncated);
+    absl::Status holds =
+        session_.OnFrame(std::as_bytes(std::span(bytes.data(), bytes.size())), truncated);
+    holds.Update(session_.Deliver());
+    return holds;
   }
   absl::Status Hear(const worker::v1::ToServer& frame) { return Hear(frame.SerializeAsString()); }
   absl::Status Hear(const WorkerHello& hello) {
@@ -88,55 +37,11 @@ class SessionTest : public ::testing::Test {
   // A worker without the kernel of the canary is ready at once.
   void BecomeReady() {
     ASSERT_THAT(Hear(HelloOf("cpu", {Spec("spin; ns: i64 = 1")})), IsOk());
-    ASSERT_TRUE(session_->ready());
+    ASSERT_TRUE(session_.ready());
   }
 
-  // The next order that was sent to the worker.
-  std::optional<worker::v1::Order> NextOrder() {
-    PacketBatch batch(1, kFrameLimit);
-    const auto read = worker_end_->ReceiveBatch(batch, Wait::kNo);
-    if (!read.ok() || *read != PacketSocket::Read::kPackets) return std::nullopt;
-    worker::v1::FromServer frame;
-    EXPECT_TRUE(frame.ParseFromArray(batch[0].data(), static_cast<int>(batch[0].size())));
-    return frame.order();
-  }
-  // Puts a job into the worker's hands.
-  JobId Send() {
-    Job job;
-    job.kernel = "spin";
-    job.variant = "plain";
-    job.device = "cpu";
-    job.memory.size = ArenaAllocator::kPage;
-    job.arrived = clock_.Now();
-    job.deadline = absl::InfiniteFuture();
-    job.kernel_time_limit = absl::Seconds(30);
-    listener_ = std::make_shared<FakeListener>();
-    const auto id = scheduler_.Submit(std::move(job), listener_, false);
-    EXPECT_THAT(id, IsOk());
-    scheduler_.Start(*id);
-    EXPECT_TRUE(NextOrder().has_value());
-    return *id;
-  }
-
-  FakeClock clock_;
-  FakeObserver observer_;
-  Arena arena_ = *Arena::Create(kArenaBytes + kCanaryMemory.size, 0);
-  ArenaAllocator allocator_{kArenaBytes, kArenaBytes};
-  KernelTable table_{{"cpu"}};
-  Scheduler scheduler_{clock_, Limits(), allocator_, observer_};
-  std::optional<PacketSocket> worker_end_;
-  std::shared_ptr<Worker> worker_;  // The scheduler's too.
-  std::unique_ptr<Session> session_;
-  std::shared_ptr<FakeListener> listener_;  // Of the last job; the scheduler's too.
+  Session session_{Context(), "cpu", worker_, kGeneration, kCanaryMemory};
 };
-
-worker::v1::ToServer DoneOf(JobId id, std::uint64_t generation = kGeneration) {
-  worker::v1::ToServer frame;
-  frame.mutable_done()->set_id(id);
-  frame.mutable_done()->set_generation(generation);
-  frame.mutable_done()->set_variant("plain");
-  return frame;
-}
 
 worker::v1::ToServer FailedOf(JobId id) {
   worker::v1::ToServer frame;
@@ -157,13 +62,13 @@ TEST_F(SessionTest, AHeartMayBeatBeforeTheHello) {
   worker::v1::ToServer heartbeat;
   heartbeat.mutable_heartbeat();
   EXPECT_THAT(Hear(heartbeat), IsOk());
-  EXPECT_FALSE(session_->ready());
+  EXPECT_FALSE(session_.ready());
 }
 
 TEST_F(SessionTest, TheHelloOfAnotherDeviceIsRefused) {
   EXPECT_THAT(Hear(HelloOf("cuda:0", {Spec("spin; ns: i64 = 1")})),
               StatusIs(Code::kInvalidArgument, HasSubstr("want the hello of device 'cpu'")));
-  EXPECT_FALSE(session_->ready());
+  EXPECT_FALSE(session_.ready());
   EXPECT_FALSE(table_.learned());
 }
 
@@ -210,7 +115,7 @@ class SessionWithCanary : public SessionTest {
  protected:
   void SetUp() override {
     ASSERT_THAT(Hear(HelloOf("cpu", {Spec("square x: f32[*] -> y: f32[*]")})), IsOk());
-    EXPECT_FALSE(session_->ready());
+    EXPECT_FALSE(session_.ready());
     const auto order = NextOrder();
     ASSERT_TRUE(order.has_value());
     canary_ = *order;
@@ -233,7 +138,7 @@ class SessionWithCanary : public SessionTest {
 TEST_F(SessionWithCanary, RightNumbersMakeTheWorkerReady) {
   Write({1, 4, 9, 0.25});
   EXPECT_THAT(Hear(Done()), IsOk());
-  EXPECT_TRUE(session_->ready());
+  EXPECT_TRUE(session_.ready());
   EXPECT_EQ(table_.Devices()[0].state, WorkerState::kReady);
 }
 
@@ -249,17 +154,17 @@ TEST_F(SessionWithCanary, TakesNothingOfTheClientsMemory) {
 TEST_F(SessionWithCanary, WrongNumbersDoNot) {
   Write({1, 4, 9, 0.5});
   EXPECT_THAT(Hear(Done()), StatusIs(Code::kInternal, HasSubstr("wrong numbers")));
-  EXPECT_FALSE(session_->ready());
+  EXPECT_FALSE(session_.ready());
 }
 
 TEST_F(SessionWithCanary, AnOutputThatWasNeverWrittenDoesNot) {
   EXPECT_THAT(Hear(Done()), StatusIs(Code::kInternal, HasSubstr("wrong numbers")));
-  EXPECT_FALSE(session_->ready());
+  EXPECT_FALSE(session_.ready());
 }
 
 TEST_F(SessionWithCanary, AFailureDoesNot) {
   EXPECT_THAT(Hear(FailedOf(canary_.id())), StatusIs(Code::kInternal, HasSubstr("out of memory")));
-  EXPECT_FALSE(session_->ready());
+  EXPECT_FALSE(session_.ready());
 }
 
 // ---- Answers. ----
@@ -268,8 +173,8 @@ TEST_F(SessionTest, AnAnswerEndsItsJob) {
   BecomeReady();
   EXPECT_THAT(Hear(DoneOf(Send())), IsOk());
   EXPECT_THAT(listener_->status(), IsOk());
-  EXPECT_EQ(session_->answers(), 1u);
-  EXPECT_FALSE(session_->spoiled());
+  EXPECT_EQ(session_.answers(), 1u);
+  EXPECT_FALSE(session_.spoiled());
 }
 
 TEST_F(SessionTest, AFailureEndsItsJobAndMaySpoilTheWorker) {
@@ -278,17 +183,17 @@ TEST_F(SessionTest, AFailureEndsItsJobAndMaySpoilTheWorker) {
   failed.mutable_failed()->set_sticky(true);
   EXPECT_THAT(Hear(failed), IsOk());
   EXPECT_THAT(listener_->status(), StatusIs(Code::kResourceExhausted, HasSubstr("out of memory")));
-  EXPECT_TRUE(session_->spoiled());
+  EXPECT_TRUE(session_.spoiled());
 }
 
 TEST_F(SessionTest, AStrangersIdIsForgivenOnce) {
   BecomeReady();
   EXPECT_THAT(Hear(DoneOf(77)), IsOk());
-  EXPECT_EQ(session_->culprit(), 0u);
+  EXPECT_EQ(session_.culprit(), 0u);
   EXPECT_THAT(Hear(FailedOf(78)),
               StatusIs(Code::kInvalidArgument, HasSubstr("got 78, the second that is none")));
-  EXPECT_EQ(session_->culprit(), 78u);
-  EXPECT_EQ(session_->answers(), 0u);
+  EXPECT_EQ(session_.culprit(), 78u);
+  EXPECT_EQ(session_.answers(), 0u);
 }
 
 TEST_F(SessionTest, AnAnswerOfAnotherGenerationIsAStrangers) {
@@ -316,7 +221,7 @@ TEST_F(SessionTest, AnAnswerThatDoesNotFitItsOrderIsOurBugAndEndsTheWorker) {
   EXPECT_THAT(Hear(done),
               StatusIs(Code::kInvalidArgument, HasSubstr("1 outputs reported, 0 ordered")));
   EXPECT_THAT(listener_->status(), StatusIs(Code::kInternal, HasSubstr("does not fit its order")));
-  EXPECT_EQ(session_->culprit(), id);
+  EXPECT_EQ(session_.culprit(), id);
 }
 
 TEST_F(SessionTest, SamplesThatDoNotFollowOneAnotherEndTheWorker) {
@@ -328,7 +233,7 @@ TEST_F(SessionTest, SamplesThatDoNotFollowOneAnotherEndTheWorker) {
   frame.mutable_samples()->add_samples_ns(10);
   EXPECT_THAT(Hear(frame), testing::Not(IsOk()));
   EXPECT_THAT(listener_->status(), StatusIs(Code::kInternal, HasSubstr("does not fit its order")));
-  EXPECT_EQ(session_->culprit(), id);
+  EXPECT_EQ(session_.culprit(), id);
 }
 
 }  // namespace
