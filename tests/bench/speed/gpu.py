@@ -1,0 +1,63 @@
+"""What the groups of GPU goals share: a server on a GPU, and PyTorch beside it."""
+import contextlib
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+from speed.programs import Server, run_json
+
+DEVICE = "cuda:0"
+PEER = pathlib.Path(__file__).with_name("torch_peer.py")
+
+
+def gpu_server(config, *flags):
+    return Server(config.binaries, f"--devices={DEVICE}", *flags)
+
+
+def measure(config, server, kernel, *words, method="device_time", budget="300ms"):
+    """One measurement by the command line: its timing, and its flags."""
+    told = run_json(config.binaries / "gridclock", "--server", server.address, "bench", kernel, *words,
+                    "--device", DEVICE, "--method", method, "--budget", budget, "--json")
+    result = told["results"][0]
+    if "timing" not in result:
+        raise RuntimeError(f"{kernel} {' '.join(words)}: {result}")
+    return result["timing"], result["flags"]
+
+
+def median_ns(config, server, kernel, *words, **options):
+    timing, _ = measure(config, server, kernel, *words, **options)
+    return timing["statistics"]["median_ns"]
+
+
+class Torch:
+    """PyTorch in a process of its own, or the reason why there is none."""
+
+    def __init__(self):
+        # Our libraries are not its.
+        environment = {k: v for k, v in os.environ.items() if k != "LD_LIBRARY_PATH"}
+        self._process = subprocess.Popen([sys.executable, str(PEER)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                         stderr=subprocess.PIPE, text=True, env=environment)
+        hello = self._process.stdout.readline()
+        self.missing = "" if hello else "no PyTorch: " + self._process.stderr.read().strip().splitlines()[-1]
+        self.facts = json.loads(hello) if hello else {}
+
+    def ns(self, op, shape, how="device", dtype="float32"):
+        """The median time of one call in nanoseconds."""
+        self._process.stdin.write(json.dumps({"op": op, "shape": shape, "how": how, "dtype": dtype}) + "\n")
+        self._process.stdin.flush()
+        answer = json.loads(self._process.stdout.readline() or '{"error": "it ended"}')
+        if "error" in answer:
+            raise RuntimeError(f"PyTorch, {op} of {shape}: {answer['error']}")
+        return answer["ns"]
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.close()
+        self._process.wait(60)
+        self._process.stdout.close()
+        self._process.stderr.close()

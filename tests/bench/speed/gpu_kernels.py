@@ -1,0 +1,91 @@
+"""Kernels beside a copy of the same bytes and beside PyTorch, all by the GPU's own records."""
+from speed.gpu import Torch, gpu_server, median_ns
+from speed.line import Line
+
+MANY = 1 << 28
+# Kernel, tensors of its size that it moves, the least part of a copy's bandwidth.
+STREAMS = (("square", 2, 0.92), ("vector_add", 3, 0.92), ("gelu", 2, 0.92))
+# Shape, the least part of a copy's bandwidth; None: no goal.
+SOFTMAX = (((8192, 1024), None), ((65536, 1024), 0.85), ((8192, 8192), 0.85), ((1024, 131072), None))
+ALIKE = 0.98  # Of PyTorch's speed: the noise of two clocks.
+GELU = ("unfused", "naive", "vec4")
+
+
+def text(shape):
+    return "x".join(map(str, shape))
+
+
+class Goals:
+    def __init__(self, torch):
+        self.lines, self.torch = {}, torch
+
+    def line(self, name, *arguments, **options):
+        if name not in self.lines:
+            self.lines[name] = Line(name, *arguments, **options)
+        return self.lines[name]
+
+    def beside(self, name, what, ours, peer_op, shape):
+        """The peer's time over ours."""
+        if self.torch.missing:
+            self.line(f"{name}.torch", f"{what}: PyTorch's time over ours", ">=", ALIKE, skipped=self.torch.missing)
+            return
+        theirs = self.torch.ns(peer_op, shape)
+        self.line(f"{name}.torch", f"{what}: PyTorch's time over ours", ">=", ALIKE).add(
+            theirs / ours, ours_us=ours / 1e3, torch_us=theirs / 1e3)
+
+    def compiled(self, name, what, ours, peer_op, shape):
+        if self.torch.missing:
+            return
+        theirs = self.torch.ns(peer_op, shape)
+        self.line(f"{name}.compiled", f"{what}: torch.compile's time over ours", ">=", 0, informative=True).add(
+            theirs / ours, ours_us=ours / 1e3, compiled_us=theirs / 1e3)
+
+
+def streams(config, server, goals, copy_rate):
+    for kernel, tensors, part in STREAMS:
+        ours = median_ns(config, server, kernel, "--shape", f"*={MANY}", "--dtype", "T=f32")
+        rate = tensors * 4 * MANY / ours
+        what = f"{kernel} of 2^28 f32"
+        if copy_rate:
+            goals.line(f"gpu.{kernel}.copy", f"{what}: bytes per second over a copy's", ">=", part).add(
+                rate / copy_rate, gigabytes_per_second=rate, copy_gigabytes_per_second=copy_rate)
+        goals.beside(f"gpu.{kernel}", what, ours, kernel, [MANY])
+        if kernel in ("square", "gelu"):
+            goals.compiled(f"gpu.{kernel}", what, ours, f"{kernel}_compiled", [MANY])
+
+
+def softmax(config, server, goals, copy_rate):
+    for shape, part in SOFTMAX:
+        name, what = f"gpu.softmax.{text(shape)}", f"softmax of {text(shape)} f32"
+        ours = median_ns(config, server, "softmax", "--shape", f"*={shape[0]}", "--shape", f"N={shape[1]}",
+                         "--dtype", "T=f32")
+        rate = 2 * 4 * shape[0] * shape[1] / ours
+        if part and copy_rate:
+            goals.line(f"{name}.copy", f"{what}: bytes per second over a copy's", ">=", part).add(
+                rate / copy_rate, gigabytes_per_second=rate, copy_gigabytes_per_second=copy_rate)
+        goals.beside(name, what, ours, "softmax", list(shape))
+        goals.compiled(name, what, ours, "softmax_compiled", list(shape))
+
+
+def gelu_table(config, server, goals):
+    fused = median_ns(config, server, "gelu", "--shape", f"*={MANY}", "--dtype", "T=f32")
+    for variant in GELU:
+        ours = median_ns(config, server, f"gelu.{variant}", "--shape", f"*={MANY}", "--dtype", "T=f32")
+        goals.line(f"gpu.gelu.table.{variant}", f"gelu.{variant} of 2^28 f32: its time over the default's", "<=", 0,
+                   informative=True).add(ours / fused, microseconds=ours / 1e3)
+    if not goals.torch.missing:
+        for op in ("gelu_written_out", "gelu", "gelu_compiled"):
+            theirs = goals.torch.ns(op, [MANY])
+            goals.line(f"gpu.gelu.table.torch.{op}", f"PyTorch, {op} of 2^28 f32: its time over our default's", "<=", 0,
+                       informative=True).add(theirs / fused, microseconds=theirs / 1e3)
+
+
+def measure(config):
+    with gpu_server(config) as server, Torch() as torch:
+        goals = Goals(torch)
+        for _ in range(config.rounds):
+            copy_rate = 0 if torch.missing else 2 * 4 * MANY / torch.ns("copy", [MANY])
+            streams(config, server, goals, copy_rate)
+            softmax(config, server, goals, copy_rate)
+            gelu_table(config, server, goals)
+        return list(goals.lines.values())

@@ -1,0 +1,110 @@
+"""PyTorch's times, one JSON request and answer a line: {"op", "shape", "how", "dtype"} -> {"ns"}.
+
+how: `device`, the GPU's own records of the kernels (from the first start to the last end of a call, by
+CUPTI through torch.profiler); `events`, a pair of plain events; `do_bench`, triton.testing.do_bench.
+"""
+import json
+import statistics
+import sys
+
+import torch
+
+WARMUPS, CALLS = 10, 30
+
+
+def gelu_written_out(x):
+    return 0.5 * x * (1.0 + torch.tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)))
+
+
+OPS = {
+    "copy": lambda t: t[1].copy_(t[0]),
+    "square": lambda t: torch.mul(t[0], t[0], out=t[1]),
+    "vector_add": lambda t: torch.add(t[0], t[2], out=t[1]),
+    "gelu": lambda t: torch.nn.functional.gelu(t[0], approximate="tanh"),
+    "gelu_written_out": lambda t: gelu_written_out(t[0]),
+    "softmax": lambda t: torch.softmax(t[0], -1),
+    "sum": lambda t: torch.sum(t[0]),
+    "matmul": lambda t: torch.matmul(t[0], t[2]),
+}
+COMPILED = {
+    "square_compiled": lambda t: t * t,
+    "gelu_compiled": gelu_written_out,
+    "softmax_compiled": lambda t: torch.softmax(t, -1),
+}
+compiled = {}
+
+
+def call_of(op, tensors):
+    if op in COMPILED:
+        if op not in compiled:
+            compiled[op] = torch.compile(COMPILED[op])
+        return lambda: compiled[op](tensors[0])
+    return lambda: OPS[op](tensors)
+
+
+def by_device(call):
+    """Each call is followed by a wait, so that its records stand apart."""
+    for _ in range(WARMUPS):
+        call()
+    torch.cuda.synchronize()
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
+        for _ in range(CALLS):
+            call()
+            torch.cuda.synchronize()
+    records = sorted((e.time_range.start, e.time_range.end) for e in profile.events()
+                     if e.device_type == torch.autograd.DeviceType.CUDA and "Synchronize" not in e.name)
+    if not records or len(records) % CALLS:
+        raise RuntimeError(f"want the same number of records for each of {CALLS} calls, got {len(records)}")
+    each = len(records) // CALLS
+    spans = [records[i + each - 1][1] - records[i][0] for i in range(0, len(records), each)]
+    return statistics.median(spans) * 1e3
+
+
+def by_events(call):
+    times = []
+    for _ in range(5):
+        call()
+    for _ in range(CALLS):
+        start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        start.record()
+        call()
+        end.record()
+        end.synchronize()
+        times.append(start.elapsed_time(end) * 1e6)
+    return statistics.median(times)
+
+
+def by_do_bench(call):
+    import triton.testing  # noqa: PLC0415: only where it is asked for.
+    return triton.testing.do_bench(call, return_mode="median") * 1e6
+
+
+HOW = {"device": by_device, "events": by_events, "do_bench": by_do_bench}
+
+
+def answer(request):
+    dtype = getattr(torch, request["dtype"])
+    tensors = [torch.randn(request["shape"], device="cuda", dtype=torch.float32).to(dtype) for _ in range(3)]
+    ns = HOW[request["how"]](call_of(request["op"], tensors))
+    del tensors
+    torch.cuda.empty_cache()
+    return {"ns": ns}
+
+
+def main():
+    torch.cuda.init()
+    torch.backends.cuda.matmul.allow_tf32 = False
+    told = sys.stdout
+    sys.stdout = sys.stderr  # Libraries print.
+    print(json.dumps({"torch": torch.__version__, "cuda": torch.version.cuda,
+                      "device": torch.cuda.get_device_name(0)}), file=told, flush=True)
+    for line in sys.stdin:
+        try:
+            reply = answer(json.loads(line))
+        except Exception as error:  # noqa: BLE001: whatever it is, the other side must hear of it.
+            reply = {"error": f"{type(error).__name__}: {error}"}
+        print(json.dumps(reply), file=told, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,110 @@
+#!/usr/bin/env python3
+"""Runs the tests that need a GPU, then compute-sanitizer over the conformance suite, and says of each
+what was asked and what was seen.
+
+usage: test.py --bin FOLDER [--only device,conformance,server,sanitizer] [--seconds N]
+
+Exit code 1 where one failed, or was skipped because there is no GPU here.
+"""
+import argparse
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import time
+
+PROGRAMS = {"device": "cuda_device_test", "conformance": "conformance_cuda_test", "server": "gpu_server_test"}
+TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
+PASSED = re.compile(r"\[  PASSED  \] (\d+) tests?")
+FAILED = re.compile(r"\[  FAILED  \] (\d+) tests?")
+SKIPPED = re.compile(r"\[  SKIPPED \] (\d+) tests?")
+SANITIZED = re.compile(r"ERROR SUMMARY: (\d+) error|RACECHECK SUMMARY: (\d+) hazard")
+LAUNCHED = re.compile(r"launched ([\w.]+) (\d+)")
+
+
+class Table:
+    def __init__(self):
+        self.failed = False
+
+    def row(self, what, goal, measured, good, seconds):
+        self.failed |= not good
+        print(f"{'PASS' if good else 'FAIL'}  {what:<34} {goal:<22} {measured:<34} {seconds:6.0f} s", flush=True)
+
+
+def run(command, seconds, echo):
+    """The output and the exit code; 124 after `seconds`. Shown as it comes if `echo`."""
+    process = subprocess.Popen([str(c) for c in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                               errors="replace")
+    end = time.monotonic() + seconds
+    lines = []
+    os.set_blocking(process.stdout.fileno(), True)
+    for line in process.stdout:
+        lines.append(line)
+        if echo and not line.startswith(("[ RUN", "[       OK", "[---", "[===")):
+            print("      " + line, end="", flush=True)
+        if time.monotonic() > end:
+            process.kill()
+            return "".join(lines), 124
+    return "".join(lines), process.wait()
+
+
+def count(pattern, text):
+    found = pattern.search(text)
+    return int(next(group for group in found.groups() if group)) if found else 0
+
+
+def run_program(table, name, program, seconds):
+    start = time.monotonic()
+    output, code = run(["timeout", "-k", "5", seconds, program], seconds + 10, echo=True)
+    passed, failed, skipped = (count(p, output) for p in (PASSED, FAILED, SKIPPED))
+    seen = f"{passed} passed, {failed} failed, {skipped} skipped"
+    if code not in (0, 1):
+        seen += f", exit code {code}"
+    table.row(name, "all pass, none skipped", seen, code == 0 and passed > 0 and skipped == 0,
+              time.monotonic() - start)
+
+
+def sanitize(table, program, tool, seconds):
+    """The conformance suite on small shapes under one tool. A variant that was never launched fails."""
+    start = time.monotonic()
+    command = ["timeout", "-k", "5", seconds, "compute-sanitizer", "--tool", tool, "--launch-timeout", "0"]
+    environment_flag = ["env", "GRIDCLOCK_CONFORMANCE=small"]
+    output, code = run([*environment_flag, *command, program], seconds + 10, echo=False)
+    launches = {name: int(n) for name, n in LAUNCHED.findall(output)}
+    never = [name for name, n in launches.items() if n == 0]
+    errors = count(SANITIZED, output) if SANITIZED.search(output) else -1
+    good = code == 0 and errors == 0 and launches and not never and count(PASSED, output) > 0
+    seen = f"{errors} errors, {sum(launches.values())} launches of {len(launches)} variants"
+    if never:
+        seen += ", never: " + " ".join(never)
+    table.row(f"compute-sanitizer {tool}", "0 errors, all launched", seen, bool(good), time.monotonic() - start)
+    if not good:
+        print(output[-6000:], flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--bin", type=pathlib.Path, default=pathlib.Path("build/dev/bin"))
+    parser.add_argument("--only", default=",".join([*PROGRAMS, "sanitizer"]))
+    parser.add_argument("--tools", default=",".join(TOOLS))
+    parser.add_argument("--seconds", type=int, default=600, help="at most so long for each program")
+    options = parser.parse_args()
+    os.environ["GRIDCLOCK_BIN"] = str(options.bin.resolve())
+    table = Table()
+    wanted = options.only.split(",")
+    for name, program in PROGRAMS.items():
+        if name in wanted:
+            run_program(table, name, options.bin / program, options.seconds)
+    if "sanitizer" in wanted:
+        if shutil.which("compute-sanitizer") is None:
+            table.row("compute-sanitizer", "0 errors", "not on PATH: it is part of the CUDA toolkit", False, 0)
+        else:
+            for tool in options.tools.split(","):
+                sanitize(table, options.bin / PROGRAMS["conformance"], tool, options.seconds)
+    return 1 if table.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,54 @@
+#!/usr/bin/env bash
+# gpu_bundle.sh BIN FOLDER: the programs of BIN, the tests and benchmarks of GPUs and the libraries that
+# all these need, in one folder that runs on another machine which has only a driver, the CUDA toolkit
+# and a C library as new as this one's.
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+bin=$1
+folder=$2
+programs=(gridclock gridclock-server gridclock-worker gridclock-worker-v{2,3,4} gridclock-test-worker
+  cuda_device_test conformance_cuda_test gpu_server_test)
+most_mib=40
+
+copy_programs() {
+  local program
+  for program in "${programs[@]}"; do
+    [ -x "$bin/$program" ] || die "want $bin/$program: build with CUDA first (GRIDCLOCK_CUDA=ON)"
+    strip -o "$folder/bin/$program" "$bin/$program"
+  done
+}
+
+# What every Linux machine has is left out: two C libraries in one process do not work.
+copy_libraries() {
+  local library
+  ldd "${programs[@]/#/$folder/bin/}" | awk '/=> \//{print $3}' | sort -u |
+    grep -vE '/(libc|libm|libdl|librt|libpthread|libresolv|libgcc_s|libstdc\+\+)\.so' |
+    while read -r library; do
+      strip -o "$folder/lib/$(basename "$library")" "$(readlink -f "$library")"
+    done
+}
+
+copy_scripts() {
+  cp -r "$root/tests/support/server.py" "$folder/tests/support/"
+  cp -r "$root/tests/gpu" "$folder/tests/"
+  cp "$root/tests/bench/bench.py" "$folder/tests/bench/"
+  cp -r "$root/tests/bench/speed" "$folder/tests/bench/"
+  find "$folder" -name __pycache__ -prune -exec rm -r {} +
+  local verb
+  for verb in gpu-test gpu-bench; do
+    printf '%s\n' '#!/bin/sh' \
+      '# Needs a GPU and python3; the peers also need PyTorch, which is left out where it is missing.' \
+      'cd "$(dirname "$0")" || exit' \
+      'export LD_LIBRARY_PATH="$PWD/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" GRIDCLOCK_BIN="$PWD/bin"' \
+      "exec python3 tests/gpu/${verb#gpu-}.py --bin bin \"\$@\"" >"$folder/$verb"
+    chmod +x "$folder/$verb"
+  done
+}
+
+rm -rf "$folder"
+mkdir -p "$folder"/{bin,lib,tests/support,tests/bench}
+copy_programs
+copy_libraries
+copy_scripts
+mib=$(du -sm "$folder" | cut -f1)
+[ "$mib" -le "$most_mib" ] || die "the bundle has $mib MiB, the most is $most_mib"
+say "$folder: $mib MiB; run gpu-test or gpu-bench in it on a machine with a GPU"
