@@ -1,5 +1,5 @@
-# Headers that many sources parse alike are parsed once: gRPC's in the rooms of the wire, GoogleTest's
-# in the tests. Only a matter of build time: every header still compiles alone, and every source
+# Headers that many sources parse alike are parsed once: gRPC's in the rooms of the wire, CLI11's in the
+# command line, GoogleTest's in the tests. Only a matter of build time: every header still compiles alone, and every source
 # without this.
 option(GRIDCLOCK_PCH "Precompile gRPC's and GoogleTest's headers" OFF)
 
@@ -12,6 +12,10 @@ function(gridclock_precompile)
       target_precompile_headers(${target} PRIVATE <grpcpp/grpcpp.h> <gridclock/v1/kernels.grpc.pb.h>)
     endif()
   endforeach()
+  if(TARGET gridclock_cli)
+    target_precompile_headers(gridclock_cli PRIVATE <CLI/CLI.hpp> <gridclock/v1/kernels.pb.h>
+                                                    <nlohmann/json.hpp>)
+  endif()
 endfunction()
 
 # Tests share one. Its owner is a program, as they are: code for libraries is compiled another way.
