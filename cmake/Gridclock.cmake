@@ -1,7 +1,9 @@
 # Helpers of the build: one function per kind of thing that the rooms declare.
 
 add_library(gridclock_flags INTERFACE)
-target_compile_options(gridclock_flags INTERFACE -Wall -Wextra -Werror -fstack-protector-strong)
+target_compile_options(gridclock_flags INTERFACE
+  "$<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Werror;-fstack-protector-strong>"
+  "$<$<COMPILE_LANGUAGE:CUDA>:-Werror=all-warnings;-Xcompiler=-Wall,-Wextra,-Werror,-fstack-protector-strong>")
 
 include(cmake/Precompiled.cmake)
 

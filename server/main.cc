@@ -17,11 +17,11 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_split.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/status.h"
 #include "server/core/device_states.h"
+#include "server/fleet/device_list.h"
 #include "server/fleet/fleet.h"
 #include "server/fleet/worker_process.h"
 #include "server/metrics/metrics.h"
@@ -64,10 +64,24 @@ std::string WorkerPath(const ServerOptions& options) {
   return absl::StrCat(path.substr(0, path.rfind('/')), "/gridclock-worker");
 }
 
-std::vector<std::string> DeviceNames(const ServerOptions& options) {
-  // No other kind of device is known yet, so that is what there is.
-  if (options.devices == "auto") return {"cpu"};
-  return absl::StrSplit(options.devices, ',', absl::SkipEmpty());
+// What the worker program lists. A list that cannot be had is one of the CPU alone.
+DeviceList DevicesHere(const ServerOptions& options) {
+  if (options.devices == "cpu") return {};
+  constexpr absl::Duration kLimit = absl::Seconds(30);  // A driver may be slow to wake.
+  auto list = ListDevices(WorkerPath(options), WorkerEnvironment(), kLimit);
+  if (list.ok()) {
+    if (!list->remarks.empty()) Log(LogLevel::kInfo, "devices", {{"remark", list->remarks}});
+    return *std::move(list);
+  }
+  const std::string why(list.status().message());
+  Log(LogLevel::kWarning, "devices_unknown", {{"error", why}, {"serving", "the CPU alone"}});
+  return {.devices = {{"cpu", "cpu", "", ""}}, .remarks = why};
+}
+
+std::vector<std::string> NamesOf(const std::vector<ListedDevice>& devices) {
+  std::vector<std::string> names;
+  for (const ListedDevice& device : devices) names.push_back(device.name);
+  return names;
 }
 
 Versions VersionsOf() {
@@ -81,10 +95,11 @@ Versions VersionsOf() {
 // The parts of the process in the order in which they are made; destroyed in reverse.
 class Process {
  public:
-  Process(ServerOptions options, Security security)
+  Process(ServerOptions options, Security security, std::vector<ListedDevice> devices)
       : options_(std::move(options)),
         security_(std::move(security)),
-        devices_(DeviceNames(options_)),
+        listed_(std::move(devices)),
+        devices_(NamesOf(listed_)),
         table_(devices_),
         allocator_(static_cast<std::uint64_t>(options_.limits.arena_bytes),
                    static_cast<std::uint64_t>(options_.limits.client_arena_bytes)),
@@ -150,6 +165,9 @@ class Process {
     FleetOptions fleet;
     fleet.worker_path = WorkerPath(options_);
     fleet.devices = devices_;
+    for (const ListedDevice& device : listed_) {
+      if (!device.uuid.empty()) fleet.uuids[device.name] = device.uuid;
+    }
     fleet.environment = WorkerEnvironment();
     fleet.seed = std::random_device()();
     GC_ASSIGN_OR_RETURN(fleet_, Fleet::Create(fleet, {table_, *scheduler_, clock_, job_observer(),
@@ -293,7 +311,8 @@ class Process {
   const MonotonicClock clock_;
   const ServerOptions options_;
   const Security security_;
-  const std::vector<std::string> devices_;
+  const std::vector<ListedDevice> listed_;
+  const std::vector<std::string> devices_;  // Their names.
   std::unique_ptr<Metrics> metrics_;
   KernelTable table_;
   ArenaAllocator allocator_;
@@ -317,7 +336,13 @@ int Main(int argc, char** argv) {
     std::cerr << "gridclock-server: " << security.status().message() << "\n";
     return 2;
   }
-  Process process(std::move(options), *std::move(security));
+  auto devices = SelectDevices(options.devices, DevicesHere(options));
+  if (!devices.ok()) {
+    std::cerr << "gridclock-server: " << devices.status().message() << "\n";
+    FlushLog();
+    return 2;
+  }
+  Process process(std::move(options), *std::move(security), *std::move(devices));
   if (const absl::Status status = process.Start(); !status.ok()) {
     std::cerr << "gridclock-server: " << status.message() << "\n";
     FlushLog();

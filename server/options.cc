@@ -49,7 +49,10 @@ void AddFlags(CLI::App& app, ServerOptions& o) {
   Flag(app, "--listen", o.listen, "HOST:PORT for clients; port 0 takes a free one");
   Flag(app, "--metrics-listen", o.metrics_listen, "HOST:PORT of /metrics; empty for none");
   Flag(app, "--worker", o.worker, "the worker program; default: gridclock-worker beside this one");
-  Flag(app, "--devices", o.devices, "'auto', or device names separated by commas");
+  Flag(
+      app, "--devices", o.devices,
+      "names or UUIDs separated by commas, as cpu,cuda:0; cuda: every GPU; auto: every GPU, or the "
+      "CPU where there is none");
   Flag(app, "--ready-file", o.ready_file, "written when calls can be served");
   Flag(app, "--token-file", o.token_file, "who may call: lines NAME ROLES HASH");
   Flag(app, "--tls-cert", o.tls_cert, "certificate chain, PEM");

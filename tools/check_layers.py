@@ -23,6 +23,8 @@ GROUPS = {
     "zip": r"zip\.h|zlib\.h",
     "openssl": r"openssl/",
     "openblas": r"cblas\.h",
+    "cuda": r"cuda/|cub/|thrust/|(cuda_pipeline|cuda_runtime|cuda_runtime_api|cuda_fp16|cuda_bf16|cooperative_groups|"
+            r"cublasLt|cuda|cupti)\.h",
     "gtest": r"gtest/|gmock/",
     "benchmark": r"benchmark/",
     "posix": r"(sys|linux|netinet|arpa)/|(cpuid|cxxabi|dirent|dlfcn|fcntl|fts|glob|ifaddrs|immintrin|link|"
@@ -48,11 +50,16 @@ TABLE = {
     "proto/types": TYPES,
     "proto/codec": CODEC,
     "kernels/api": KERNEL,
-    "kernels/catalog": KERNEL + ["kernels/catalog", "simd", "tbb", "posix"],
+    "kernels/catalog": KERNEL + ["kernels/catalog", "simd", "tbb", "posix", "cuda"],
     "kernels/device": KERNEL + ["kernels/device", "simd", "tbb", "posix"],
+    "kernels/device/cuda": KERNEL + ["kernels/device", "kernels/device/cuda",
+                                     "kernels/device/cuda/cuda_device.h", "posix", "cuda"],
+    "kernels/device/cuda/cuda_device.h": KERNEL + ["kernels/device"],  # Shows nothing of CUDA.
     "kernels/timing": KERNEL + ["kernels/device", "kernels/timing"],
     "kernels/verify": KERNEL + ["kernels/device", "kernels/verify"],
     "kernels/worker": WORKER,
+    # The one place that knows which kinds of device there are.
+    "kernels/worker/device_factory.cc": WORKER + ["kernels/device/cuda/cuda_device.h"],
     "kernels/worker/worker.cc": WORKER + ["cli11"],  # The main of worker and test worker.
     "server/core": TYPES + ["server/core"],
     "server/fleet": CODEC + ["server/core", "server/fleet", "posix"],

@@ -5,8 +5,8 @@
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 bin=$1
 folder=$2
-programs=(gridclock gridclock-server gridclock-worker gridclock-worker-v{2,3,4} gridclock-test-worker
-  cuda_device_test conformance_cuda_test gpu_server_test)
+programs=(gridclock gridclock-server gridclock-worker gridclock-worker-v3 gridclock-test-worker
+  cuda_device_test conformance_cuda_test server_gpu_test)
 most_mib=40
 
 copy_programs() {

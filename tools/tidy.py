@@ -71,10 +71,12 @@ class Tidier:
 
 
 def commands(root, build):
-    """Our own sources with the command that compiles them. A copy of the list, without the headers
-    that g++ precompiled and clang cannot read, is left where Tidier looks."""
+    """Our own sources with the command that compiles them, without those for GPUs, which this clang
+    cannot read. A copy of the list, without the headers that g++ precompiled, is left where Tidier
+    looks."""
     found = {}
-    entries = json.loads((build / "compile_commands.json").read_text())
+    entries = [entry for entry in json.loads((build / "compile_commands.json").read_text())
+               if not re.match(r"(\S*ccache )?\S*nvcc ", entry["command"])]
     for entry in entries:
         entry["command"] = re.sub(r"-Winvalid-pch|-include \S+cmake_pch\.hxx", "", entry["command"])
     database = build.parent / "tidy/compile_commands.json"

@@ -71,7 +71,14 @@ class Doctor {
       Add(false, "devices", "missing: no kernel can run");
       return;
     }
-    for (const v1::Device& device : *devices) Prove(client, device);
+    for (const v1::Device& device : *devices) {
+      Prove(client, device);
+      for (const v1::Device::MethodFacts& method : device.methods()) {
+        if (method.missing().empty()) continue;
+        Add(false, absl::StrCat("device ", device.name(), ": ", NameOf(method.method())),
+            absl::StrCat("missing: nothing can be timed by it (", method.missing(), ")"));
+      }
+    }
   }
 
   // vector_add(x, x) of [1, 2, 3] is [2, 4, 6].
@@ -100,6 +107,7 @@ class Doctor {
                        std::memcmp(result->outputs[0].bytes.data(), kWant, sizeof(kWant)) == 0;
     Add(right, part,
         right ? absl::StrCat(device.model(), device.level().empty() ? "" : ", ", device.level(),
+                             device.driver().empty() ? "" : ", driver ", device.driver(),
                              ", vector_add([1,2,3], [1,2,3]) = [2,4,6] in ",
                              FormatNs(result->summary.timing().statistics().median_ns()))
               : "vector_add gave a WRONG result: do not trust this device");

@@ -11,6 +11,7 @@
 #include "absl/time/clock.h"
 #include "base/status.h"
 #include "client/cli/command.h"
+#include "client/cli/devices.h"
 #include "client/cli/format.h"
 #include "client/cli/json.h"
 #include "client/cli/names.h"
@@ -86,15 +87,7 @@ absl::StatusOr<int> Devices(const Session& session) {
     session.console.out << Dump(out) << "\n";
     return kOk;
   }
-  Table table({"device", "state", "model", "level", "units", "memory", "bandwidth", "empty launch",
-               "queue", "restarts"});
-  for (const v1::Device& d : devices) {
-    table.Add({Escape(d.name()), NameOf(d.state()), Escape(d.model()), Escape(d.level()),
-               absl::StrCat(d.units()), FormatBytes(static_cast<double>(d.memory_bytes())),
-               FormatRate(d.memory_bytes_per_second(), "B/s"), FormatNs(d.launch_floor_ns()),
-               absl::StrCat(d.queue_depth(), "/", d.queue_capacity()), absl::StrCat(d.restarts())});
-  }
-  session.console.out << table.ToText();
+  session.console.out << DevicesText(devices);
   return kOk;
 }
 

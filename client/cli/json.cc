@@ -27,6 +27,14 @@ Json ToJson(const v1::Statistics& s) {
           {"p99_ns", s.has_p99_ns() ? Json(s.p99_ns()) : Json()}};
 }
 
+Json ToJson(const v1::DeviceState& state) {
+  return {{"sm_clock_hz", OrNull(state.sm_clock_hz())},
+          {"memory_clock_hz", OrNull(state.memory_clock_hz())},
+          {"power_watts", OrNull(state.power_watts())},
+          {"temperature_celsius", OrNull(state.temperature_celsius())},
+          {"clock_reasons", state.clock_reasons()}};
+}
+
 Json ToJson(const v1::Timing& t, bool with_samples) {
   Json out = {{"method", NameOf(t.method())},
               {"l2", NameOf(t.l2())},
@@ -41,6 +49,12 @@ Json ToJson(const v1::Timing& t, bool with_samples) {
               {"roofline_fraction", OrNull(t.roofline_fraction())},
               {"bytes_per_second", OrNull(t.bytes_per_second())},
               {"flops_per_second", OrNull(t.flops_per_second())}};
+  if (t.second_method() != v1::METHOD_UNSPECIFIED) {
+    out["second"] = {{"method", NameOf(t.second_method())}, {"median_ns", t.second_median_ns()}};
+  }
+  if (t.has_before()) out["before"] = ToJson(t.before());
+  if (t.has_after()) out["after"] = ToJson(t.after());
+  if (t.sharing_unknown()) out["sharing_unknown"] = true;
   if (with_samples) out["samples_ns"] = t.samples_ns();
   return out;
 }
@@ -103,6 +117,29 @@ Json ToJson(const CallOutput& output) {
   return out;
 }
 
+namespace {
+
+Json Methods(const v1::Device& device) {
+  Json out = Json::array();
+  for (const v1::Device::MethodFacts& method : device.methods()) {
+    Json one = {{"method", NameOf(method.method())}, {"floor_ns", OrNull(method.floor_ns())}};
+    if (!method.missing().empty()) one["missing"] = method.missing();
+    out.push_back(std::move(one));
+  }
+  return out;
+}
+
+Json FlopRates(const v1::Device& device) {
+  Json out = Json::object();
+  for (const v1::Device::FlopRate& rate : device.flop_rates()) {
+    if (rate.dtype() < 1 || rate.dtype() > kDTypeCount) continue;  // Of a newer server.
+    out[std::string(Name(static_cast<DType>(rate.dtype())))] = rate.flops_per_second();
+  }
+  return out;
+}
+
+}  // namespace
+
 Json ToJson(const v1::Device& d) {
   return {{"name", d.name()},
           {"kind", d.kind()},
@@ -118,7 +155,20 @@ Json ToJson(const v1::Device& d) {
           {"queue_depth", d.queue_depth()},
           {"queue_capacity", d.queue_capacity()},
           {"restarts", d.restarts()},
-          {"compute_capability", d.compute_capability()}};
+          {"compute_capability", d.compute_capability()},
+          {"own_memory", d.own_memory()},
+          {"partition", d.partition()},
+          {"l2_bytes", d.l2_bytes()},
+          {"l2_bytes_per_second", OrNull(d.l2_bytes_per_second())},
+          {"sm_clock_hz", OrNull(d.sm_clock_hz())},
+          {"memory_clock_hz", OrNull(d.memory_clock_hz())},
+          {"driver", d.driver()},
+          {"cuda", d.cuda()},
+          {"launch_offset_ns", OrNull(d.launch_offset_ns())},
+          {"empty_event_pair_ns", OrNull(d.empty_event_pair_ns())},
+          {"device_timer_step_ns", OrNull(d.device_timer_step_ns())},
+          {"methods", Methods(d)},
+          {"flop_rates", FlopRates(d)}};
 }
 
 Json ToJson(const v1::ServerInfo& info) {

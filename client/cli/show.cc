@@ -146,6 +146,10 @@ std::string SummaryText(const v1::RunSummary& summary, const Terminal& terminal)
     absl::StrAppend(&rates, "  ", FormatPercent(timing.roofline_fraction()), " of the roofline");
   }
   if (!rates.empty()) absl::StrAppend(&out, rates, "\n");
+  if (timing.second_method() != v1::METHOD_UNSPECIFIED) {
+    absl::StrAppend(&out, "  ", NameOf(timing.second_method()), " says ",
+                    FormatNs(timing.second_median_ns()), "\n");
+  }
   out += PhasesText(summary, terminal);
   if (summary.has_verification()) {
     absl::StrAppend(&out, "  ", VerificationText(summary.verification(), terminal), "\n");

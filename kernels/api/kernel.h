@@ -117,4 +117,13 @@ struct KernelDef {
   }                              \
   gridclock::KernelDef gridclock::catalog::name()
 
+// Opens the list of the kernel's variants on a GPU, plainest first, fastest last. It ends the part
+// of the file between `#ifdef __CUDACC__` and `#else`, which the CUDA compiler alone sees, once for
+// all CPU levels; a file without this line is not given to that compiler.
+#define GC_CUDA_VARIANTS(name)        \
+  namespace gridclock::catalog {      \
+  std::vector<Variant> name##_cuda(); \
+  }                                   \
+  std::vector<gridclock::Variant> gridclock::catalog::name##_cuda()
+
 #endif  // GRIDCLOCK_KERNELS_API_KERNEL_H_

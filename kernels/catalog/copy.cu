@@ -3,10 +3,68 @@
 //
 //   naive     memcpy on one thread
 //   threads   memcpy on every core
-
-#include <cstring>
+//
+// On a GPU:
+//   naive     one thread for each element
+//   memcpy    the driver's own copy, device to device
 
 #include "kernels/api/kernel.h"
+
+#ifdef __CUDACC__
+#include "kernels/catalog/cuda_element.cuh"
+#include "kernels/catalog/cuda_launch.cuh"
+
+namespace gridclock {
+namespace {
+
+template <typename Raw>
+__global__ void CopyKernel(Raw* to, const Raw* from, std::int64_t n) {
+  for (std::int64_t i = cuda::GridThread(); i < n; i += cuda::GridThreads()) to[i] = from[i];
+}
+
+template <typename Raw>
+absl::Status CopyElements(const Call& call) {
+  const std::int64_t n = Elements(call.InShape(0));
+  if (n == 0) return absl::OkStatus();
+  constexpr std::int64_t kThreads = 256;
+  return cuda::Launch(call, CopyKernel<Raw>,
+                      {.grid = {cuda::Blocks(n, kThreads)}, .block = {kThreads}}, call.Out<Raw>(0),
+                      call.In<Raw>(0), n);
+}
+
+absl::Status Naive(const Call& call) {
+  switch (SizeOf(call.InType(0))) {
+    case 1:
+      return CopyElements<std::uint8_t>(call);
+    case 2:
+      return CopyElements<std::uint16_t>(call);
+    case 4:
+      return CopyElements<std::uint32_t>(call);
+    default:
+      return CopyElements<std::uint64_t>(call);
+  }
+}
+
+absl::Status Memcpy(const Call& call) {
+  const auto bytes = static_cast<std::size_t>(Bytes(call.inputs[0].value->tensors[0]));
+  if (bytes == 0) return absl::OkStatus();
+  return cuda::ToStatus(
+      cudaMemcpyAsync(call.Out<char>(0), call.In<char>(0), bytes, cudaMemcpyDeviceToDevice,
+                      static_cast<cudaStream_t>(call.stream)),
+      "copy");
+}
+
+}  // namespace
+}  // namespace gridclock
+
+GC_CUDA_VARIANTS(copy) {
+  return {{"naive", "One thread for each element", Naive},
+          {"memcpy", "The driver's copy, device to device", Memcpy}};
+}
+
+#else  // The CPU.
+#include <cstring>
+
 #include "kernels/catalog/reference.h"
 
 namespace gridclock {
@@ -43,7 +101,6 @@ absl::Status OnThreads(const Call& call) {
 }  // namespace gridclock
 
 GC_KERNEL(copy) {
-  using namespace gridclock;
   return {
       .words = "x: T[*] -> y: T[*]",
       .summary = "The same bytes in another tensor",
@@ -54,3 +111,5 @@ GC_KERNEL(copy) {
               {"threads", "memcpy on every core", OnThreads}},
   };
 }
+
+#endif  // __CUDACC__

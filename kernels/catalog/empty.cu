@@ -2,6 +2,27 @@
 
 #include "kernels/api/kernel.h"
 
+#ifdef __CUDACC__
+#include "kernels/catalog/cuda_launch.cuh"
+
+namespace gridclock {
+namespace {
+
+__global__ void EmptyKernel() {}
+
+absl::Status Nothing(const Call& call) {
+  return cuda::Launch(call, EmptyKernel, {.grid = {1}, .block = {1}});
+}
+
+}  // namespace
+}  // namespace gridclock
+
+GC_CUDA_VARIANTS(empty) {
+  return {{"naive", "One thread that returns at once", Nothing}};
+}
+
+#else   // The CPU.
+
 namespace gridclock {
 namespace {
 
@@ -13,7 +34,6 @@ absl::Status Nothing(const Call&) {
 }  // namespace gridclock
 
 GC_KERNEL(empty) {
-  using namespace gridclock;
   return {
       .words = "",
       .summary = "Nothing: the cost of a launch",
@@ -22,3 +42,4 @@ GC_KERNEL(empty) {
       .cpu = {{"naive", "Returns at once", Nothing}},
   };
 }
+#endif  // __CUDACC__

@@ -4,11 +4,171 @@
 //
 //   naive   the formulas with the C library's erf and tanh, one thread
 //   simd    one exponential, or one quotient of polynomials, in vectors on every core
+//
+// On a GPU:
+//   unfused   a launch for each operation of the formula, as a framework without fusion makes them
+//   naive     one thread for each element, the formulas with the library's erf and tanh
+//   vec4      16 bytes at a time; tanh as one exponential of the hardware
 
+#include "kernels/api/kernel.h"
+
+#ifdef __CUDACC__
+#include "kernels/catalog/cuda_map.cuh"
+
+namespace gridclock {
+namespace {
+
+constexpr double kSqrt2OverPi = 0.79788456080286535588;
+constexpr double kCubic = 0.044715;
+constexpr double kSqrt1Of2 = 0.70710678118654752440;
+
+bool IsTanh(const Call& call) {
+  return call.binding->Word("approximate") == "tanh";
+}
+
+// So far below 0 every form gives -0; and -inf itself would give -inf * 0. NaN stays NaN.
+struct AtSurelyZero {
+  template <typename W>
+  __device__ W operator()(W x) const {
+    return x < W{-100} ? W{-100} : x;
+  }
+};
+
+struct NaiveTanh {
+  template <typename W>
+  __device__ W operator()(W x) const {
+    x = AtSurelyZero()(x);
+    const W u = static_cast<W>(kSqrt2OverPi) * (x + static_cast<W>(kCubic) * x * x * x);
+    return W{0.5} * x * (1 + tanh(u));
+  }
+};
+
+struct Exact {
+  template <typename W>
+  __device__ W operator()(W x) const {
+    x = AtSurelyZero()(x);
+    return W{0.5} * x * (1 + erf(x * static_cast<W>(kSqrt1Of2)));
+  }
+};
+
+// (1 + tanh(u)) / 2 = 1 / (1 + exp(-2u)), exactly. In f32 the exponential and the quotient are
+// those of the hardware: their errors are a few roundings of x, which is what a tanh costs too.
+struct FastTanh {
+  __device__ double operator()(double x) const { return NaiveTanh()(x); }
+  __device__ float operator()(float x) const {
+    x = AtSurelyZero()(x);
+    constexpr float kFirst = static_cast<float>(-2 * kSqrt2OverPi);
+    constexpr float kThird = static_cast<float>(-2 * kSqrt2OverPi * kCubic);
+    return __fdividef(x, 1 + __expf(x * (kFirst + kThird * (x * x))));
+  }
+};
+
+absl::Status Naive(const Call& call) {
+  return cuda::WithFloat(call.InType(0), [&](auto element) {
+    using T = decltype(element);
+    const std::int64_t n = Elements(call.InShape(0));
+    return IsTanh(call) ? cuda::Map(call, NaiveTanh(), call.Out<T>(0), n, call.In<T>(0))
+                        : cuda::Map(call, Exact(), call.Out<T>(0), n, call.In<T>(0));
+  });
+}
+
+absl::Status Vec4(const Call& call) {
+  return cuda::WithFloat(call.InType(0), [&](auto element) {
+    using T = decltype(element);
+    const std::int64_t n = Elements(call.InShape(0));
+    return IsTanh(call) ? cuda::MapPacks(call, FastTanh(), call.Out<T>(0), n, call.In<T>(0))
+                        : cuda::MapPacks(call, Exact(), call.Out<T>(0), n, call.In<T>(0));
+  });
+}
+
+// --- unfused ---
+
+struct Multiply {
+  template <typename W>
+  __device__ W operator()(W a, W b) const {
+    return a * b;
+  }
+};
+struct Plus {
+  template <typename W>
+  __device__ W operator()(W a, W b) const {
+    return a + b;
+  }
+};
+template <typename W>
+struct Times {
+  W factor;
+  __device__ W operator()(W x) const { return x * factor; }
+};
+struct PlusOne {
+  template <typename W>
+  __device__ W operator()(W x) const {
+    return x + 1;
+  }
+};
+struct Tanh {
+  template <typename W>
+  __device__ W operator()(W x) const {
+    return tanh(x);
+  }
+};
+struct Erf {
+  template <typename W>
+  __device__ W operator()(W x) const {
+    return erf(x);
+  }
+};
+
+// 1 + tanh(u), or 1 + erf(x / sqrt(2)), into `inner`.
+template <typename W>
+absl::Status InnerUnfused(const Call& call, const W* x, W* inner, std::int64_t n) {
+  const auto scale = [&](double factor, const W* from) {
+    return cuda::MapPacks(call, Times<W>{static_cast<W>(factor)}, inner, n, from);
+  };
+  if (IsTanh(call)) {
+    GC_RETURN_IF_ERROR(cuda::MapPacks(call, Multiply(), inner, n, x, x));
+    GC_RETURN_IF_ERROR(cuda::MapPacks(call, Multiply(), inner, n, inner, x));
+    GC_RETURN_IF_ERROR(scale(kCubic, inner));
+    GC_RETURN_IF_ERROR(cuda::MapPacks(call, Plus(), inner, n, inner, x));
+    GC_RETURN_IF_ERROR(scale(kSqrt2OverPi, inner));
+    GC_RETURN_IF_ERROR(cuda::MapPacks(call, Tanh(), inner, n, inner));
+  } else {
+    GC_RETURN_IF_ERROR(scale(kSqrt1Of2, x));
+    GC_RETURN_IF_ERROR(cuda::MapPacks(call, Erf(), inner, n, inner));
+  }
+  return cuda::MapPacks(call, PlusOne(), inner, n, inner);
+}
+
+// Between the launches all numbers are wide, so that rounding is that of the other variants.
+absl::Status Unfused(const Call& call) {
+  return cuda::WithFloat(call.InType(0), [&](auto element) {
+    using T = decltype(element);
+    using W = cuda::Wide<T>;
+    const std::int64_t n = Elements(call.InShape(0));
+    auto* x = static_cast<W*>(call.scratch[0].data[0]);
+    auto* inner = static_cast<W*>(call.scratch[1].data[0]);
+    GC_RETURN_IF_ERROR(cuda::MapPacks(call, AtSurelyZero(), x, n, call.In<T>(0)));
+    GC_RETURN_IF_ERROR(InnerUnfused(call, x, inner, n));
+    GC_RETURN_IF_ERROR(cuda::MapPacks(call, Times<W>{W{0.5}}, x, n, x));
+    return cuda::MapPacks(call, Multiply(), call.Out<T>(0), n, x, inner);
+  });
+}
+
+}  // namespace
+}  // namespace gridclock
+
+GC_CUDA_VARIANTS(gelu) {
+  return {{"unfused", "A launch for each operation: 10 for tanh, 6 for none", Unfused,
+           "scratch bounded: u8[numel(x) * max(sizeof(T), 4)] "
+           "scratch inner: u8[numel(x) * max(sizeof(T), 4)]"},
+          {"naive", "One thread for each element, with the library's erf and tanh", Naive},
+          {"vec4", "16 bytes at a time; tanh as one exponential of the hardware", Vec4}};
+}
+
+#else  // The CPU.
 #include <cmath>
 #include <limits>
 
-#include "kernels/api/kernel.h"
 #include "kernels/catalog/element.h"
 #include "kernels/catalog/reference.h"
 #include "kernels/catalog/simd.h"
@@ -141,7 +301,6 @@ absl::Status Simd(const Call& call) {
 }  // namespace gridclock
 
 GC_KERNEL(gelu) {
-  using namespace gridclock;
   return {
       .words =
           "x: T[*] -> y: T[*] over x; approximate: {tanh, none} = tanh "
@@ -161,3 +320,5 @@ GC_KERNEL(gelu) {
                Simd}},
   };
 }
+
+#endif  // __CUDACC__

@@ -4,19 +4,13 @@
 //   tiled    blocks that fit the first cache, and loops in the order of memory
 //   packed   blocks of a and b are copied into the order in which a small kernel reads them; the
 //            kernel keeps a tile of c in registers. Each thread makes its own part of c.
-
-#include <algorithm>
-#include <atomic>
-#include <cmath>
-#include <cstdlib>
-#include <limits>
-#include <memory>
-#include <utility>
+//
+// On a GPU:
+//   naive      one thread for each element of c
+//   tiled      a block makes a tile of c from strips of a and b in shared memory
+//   cublaslt   NVIDIA's library, where it is installed
 
 #include "kernels/api/kernel.h"
-#include "kernels/catalog/element.h"
-#include "kernels/catalog/reference.h"
-#include "kernels/catalog/simd.h"
 
 namespace gridclock {
 namespace {
@@ -42,6 +36,181 @@ Sizes SizesOf(const Binding& binding) {
   s.b = binding.Bool("tb") ? Strides{1, s.k} : Strides{s.n, 1};
   return s;
 }
+
+}  // namespace
+}  // namespace gridclock
+
+#ifdef __CUDACC__
+#include "kernels/catalog/cublaslt.cuh"
+#include "kernels/catalog/cuda_element.cuh"
+#include "kernels/catalog/cuda_launch.cuh"
+
+namespace gridclock {
+namespace {
+
+using cuda::Narrow;
+using cuda::Wide;
+using cuda::Widen;
+
+constexpr int kThreads = 256;
+
+// --- naive ---
+
+template <typename T>
+__global__ void NaiveKernel(const T* a, const T* b, T* c, Sizes s) {
+  const std::int64_t outputs = s.batch * s.m * s.n;
+  for (std::int64_t unit = cuda::GridThread(); unit < outputs; unit += cuda::GridThreads()) {
+    const std::int64_t i = unit / s.n % s.m, j = unit % s.n, matrix = unit / (s.m * s.n);
+    const T* left = a + matrix * s.m * s.k + i * s.a.row;
+    const T* right = b + matrix * s.k * s.n + j * s.b.column;
+    Wide<T> sum = 0;
+    for (std::int64_t k = 0; k < s.k; ++k) {
+      sum += Widen(left[k * s.a.column]) * Widen(right[k * s.b.row]);
+    }
+    c[unit] = Narrow<T>(sum);
+  }
+}
+
+absl::Status Naive(const Call& call) {
+  const Sizes s = SizesOf(*call.binding);
+  const std::int64_t outputs = s.batch * s.m * s.n;
+  if (outputs == 0) return absl::OkStatus();
+  return cuda::WithFloat(call.InType(0), [&](auto element) {
+    using T = decltype(element);
+    return cuda::Launch(call, NaiveKernel<T>,
+                        {.grid = {cuda::Blocks(outputs, kThreads)}, .block = {kThreads}},
+                        call.In<T>(0), call.In<T>(1), call.Out<T>(0), s);
+  });
+}
+
+// --- tiled ---
+
+// A block makes a tile of c. It brings strips of a and b, kDepth wide, into shared memory, where
+// each element is used by kTile sums; each thread keeps kEach x kEach of the sums in registers.
+constexpr int kTile = 64, kDepth = 16, kSide = 16, kEach = kTile / kSide;
+static_assert(kSide * kSide == kThreads);
+
+// strip[k][i] = element (first + i, k0 + k) of a matrix of `rows` rows; zeros beyond its edges.
+// Threads that stand beside each other read what lies beside each other in memory.
+template <typename T>
+__device__ void LoadStrip(const T* matrix, Strides at, std::int64_t rows, std::int64_t depth,
+                          std::int64_t first, std::int64_t k0,
+                          Wide<T> (&strip)[kDepth][kTile + 1]) {
+  const int thread = static_cast<int>(threadIdx.x);
+  const bool along_depth = at.column == 1;
+#pragma unroll
+  for (int u = 0; u < kTile * kDepth / kThreads; ++u) {
+    const int index = thread + u * kThreads;
+    const int k = along_depth ? index % kDepth : index / kTile;
+    const int i = along_depth ? index / kDepth : index % kTile;
+    const bool inside = first + i < rows && k0 + k < depth;
+    strip[k][i] = inside ? Widen(matrix[(first + i) * at.row + (k0 + k) * at.column]) : Wide<T>{0};
+  }
+}
+
+template <typename T>
+__global__ void __launch_bounds__(kThreads)
+    TiledKernel(const T* a, const T* b, T* c, Sizes s, std::int64_t tiles_m, std::int64_t tiles_n) {
+  using W = Wide<T>;
+  // One more column than is used, so that threads that write down a column meet other banks.
+  __shared__ W left[kDepth][kTile + 1], right[kDepth][kTile + 1];
+  const int x = static_cast<int>(threadIdx.x) % kSide, y = static_cast<int>(threadIdx.x) / kSide;
+  for (std::int64_t task = blockIdx.x; task < s.batch * tiles_m * tiles_n; task += gridDim.x) {
+    const std::int64_t matrix = task / (tiles_m * tiles_n);
+    const std::int64_t i0 = task / tiles_n % tiles_m * kTile, j0 = task % tiles_n * kTile;
+    W sums[kEach][kEach] = {};
+    for (std::int64_t k0 = 0; k0 < s.k; k0 += kDepth) {
+      LoadStrip(a + matrix * s.m * s.k, s.a, s.m, s.k, i0, k0, left);
+      LoadStrip(b + matrix * s.k * s.n, {s.b.column, s.b.row}, s.n, s.k, j0, k0, right);
+      __syncthreads();
+#pragma unroll
+      for (int k = 0; k < kDepth; ++k) {
+#pragma unroll
+        for (int i = 0; i < kEach; ++i) {
+#pragma unroll
+          for (int j = 0; j < kEach; ++j) {
+            sums[i][j] += left[k][y + i * kSide] * right[k][x + j * kSide];
+          }
+        }
+      }
+      __syncthreads();
+    }
+    for (int i = 0; i < kEach; ++i) {
+      for (int j = 0; j < kEach; ++j) {
+        const std::int64_t row = i0 + y + i * kSide, column = j0 + x + j * kSide;
+        if (row < s.m && column < s.n) {
+          c[(matrix * s.m + row) * s.n + column] = Narrow<T>(sums[i][j]);
+        }
+      }
+    }
+  }
+}
+
+absl::Status Tiled(const Call& call) {
+  const Sizes s = SizesOf(*call.binding);
+  if (s.batch * s.m * s.n == 0) return absl::OkStatus();
+  const std::int64_t tiles_m = (s.m + kTile - 1) / kTile, tiles_n = (s.n + kTile - 1) / kTile;
+  return cuda::WithFloat(call.InType(0), [&](auto element) {
+    using T = decltype(element);
+    return cuda::Launch(
+        call, TiledKernel<T>,
+        {.grid = {cuda::Blocks(s.batch * tiles_m * tiles_n, 1)}, .block = {kThreads}},
+        call.In<T>(0), call.In<T>(1), call.Out<T>(0), s, tiles_m, tiles_n);
+  });
+}
+
+#ifdef GRIDCLOCK_HAS_CUBLASLT
+absl::Status CublasLt(const Call& call) {
+  const Sizes s = SizesOf(*call.binding);
+  if (s.batch * s.m * s.n == 0) return absl::OkStatus();
+  if (s.k == 0) {  // The sum of nothing.
+    const auto bytes = static_cast<std::size_t>(Bytes(call.outputs[0].value->tensors[0]));
+    return cuda::ToStatus(
+        cudaMemsetAsync(call.Out<char>(0), 0, bytes, static_cast<cudaStream_t>(call.stream)),
+        "memset");
+  }
+  return cublaslt::Multiply(call, {.batch = s.batch,
+                                   .m = s.m,
+                                   .n = s.n,
+                                   .k = s.k,
+                                   .transpose_a = call.binding->Bool("ta"),
+                                   .transpose_b = call.binding->Bool("tb"),
+                                   .dtype = call.InType(0)});
+}
+#endif
+
+}  // namespace
+}  // namespace gridclock
+
+GC_CUDA_VARIANTS(matmul) {
+  std::vector<Variant> variants = {
+      {"naive", "One thread for each element of c", Naive},
+      {"tiled", "Tiles in shared memory, 4x4 sums in the registers of each thread", Tiled}};
+#ifdef GRIDCLOCK_HAS_CUBLASLT
+  if (cublaslt::IsHere()) {
+    variants.push_back({"cublaslt", "NVIDIA's library; f32 in full f32, never tf32", CublasLt,
+                        "when max(M, N, K) <= 2147483647 && numel(c) / max(1, M * N) <= 2147483647 "
+                        "scratch workspace: u8[33554432]"});
+  }
+#endif
+  return variants;
+}
+
+#else  // The CPU.
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+#include <memory>
+#include <utility>
+
+#include "kernels/catalog/element.h"
+#include "kernels/catalog/reference.h"
+#include "kernels/catalog/simd.h"
+
+namespace gridclock {
+namespace {
 
 std::int64_t Terms(const Binding& binding) {
   return std::max<std::int64_t>(1, binding.Dim("K"));
@@ -388,7 +557,6 @@ absl::Status Packed(const Call& call) {
 }  // namespace gridclock
 
 GC_KERNEL(matmul) {
-  using namespace gridclock;
   return {
       .words =
           "a: T[*, ta ? [K, M] : [M, K]], b: T[*, tb ? [N, K] : [K, N]] -> c: T[*, M, N]; "
@@ -407,3 +575,5 @@ GC_KERNEL(matmul) {
               {"packed", "Packed blocks, a tile of c in registers, every core", Packed}},
   };
 }
+
+#endif  // __CUDACC__

@@ -5,11 +5,154 @@
 //   naive    three passes: the maximum, the sum, the quotients
 //   online   two passes: when a larger maximum turns up, the sum so far is rescaled
 //   simd     online by blocks, in vectors, on every core; few long rows are cut between the cores
+//
+// On a GPU:
+//   naive       one thread for each row, three passes
+//   online      one block for each row, two passes
+//   shared      a row stays in the shared memory of a block, or of a cluster of them: read once
+//   registers   a row stays in the registers of a warp: read once, each exponential taken once
 
+#include "kernels/api/kernel.h"
+
+#ifdef __CUDACC__
+#include "kernels/catalog/cuda_element.cuh"
+#include "kernels/catalog/cuda_launch.cuh"
+#include "kernels/catalog/softmax_cuda.cuh"
+
+namespace gridclock {
+namespace {
+
+using cuda::Infinity;
+using cuda::Narrow;
+using cuda::Pack;
+using cuda::Wide;
+using cuda::Widen;
+using softmax::ChooseCluster;
+using softmax::InPacks;
+using softmax::JoinBlock;
+using softmax::kAhead;
+using softmax::kMostWarps;
+using softmax::kWarp;
+using softmax::LaunchRegisters;
+using softmax::Partial;
+using softmax::PartialOfThread;
+using softmax::Quotients;
+using softmax::Rows;
+using softmax::RowsOf;
+using softmax::ThreadsFor;
+
+// --- naive ---
+
+template <typename T>
+__global__ void NaiveKernel(const T* x, T* y, Rows rows) {
+  using W = Wide<T>;
+  for (std::int64_t r = cuda::GridThread(); r < rows.count; r += cuda::GridThreads()) {
+    const T* from = x + r * rows.length;
+    T* to = y + r * rows.length;
+    W largest = -Infinity<W>();
+    for (std::int64_t i = 0; i < rows.length; ++i) largest = max(largest, Widen(from[i]));
+    W sum = 0;
+    for (std::int64_t i = 0; i < rows.length; ++i) sum += exp(Widen(from[i]) - largest);
+    for (std::int64_t i = 0; i < rows.length; ++i) {
+      to[i] = Narrow<T>(exp(Widen(from[i]) - largest) / sum);
+    }
+  }
+}
+
+absl::Status Naive(const Call& call) {
+  const Rows rows = RowsOf(call);
+  if (rows.count == 0) return absl::OkStatus();
+  return cuda::WithFloat(call.InType(0), [&](auto element) {
+    using T = decltype(element);
+    constexpr std::int64_t kThreads = 128;
+    return cuda::Launch(call, NaiveKernel<T>,
+                        {.grid = {cuda::Blocks(rows.count, kThreads)}, .block = {kThreads}},
+                        call.In<T>(0), call.Out<T>(0), rows);
+  });
+}
+
+// --- online ---
+
+// One block for each row. The second pass goes backwards: what was read last may still be in the
+// cache.
+template <typename T, int kLanes>
+__global__ void __launch_bounds__(kMostWarps* kWarp) OnlineKernel(const T* x, T* y, Rows rows) {
+  using W = Wide<T>;
+  const std::int64_t packs = rows.length / kLanes;
+  for (std::int64_t r = blockIdx.x; r < rows.count; r += gridDim.x) {
+    const auto* from = reinterpret_cast<const Pack<T, kLanes>*>(x + r * rows.length);
+    auto* to = reinterpret_cast<Pack<T, kLanes>*>(y + r * rows.length);
+    const Partial<W> p = JoinBlock(PartialOfThread<T, kLanes>(from, packs));
+    const W factor = 1 / p.sum;
+#pragma unroll 4
+    for (std::int64_t i = packs - 1 - threadIdx.x; i >= 0; i -= blockDim.x) {
+      to[i] = Quotients(from[i], p.largest, factor);
+    }
+    __syncthreads();
+  }
+}
+
+template <typename T, int kLanes>
+absl::Status LaunchOnline(const Call& call, const Rows& rows) {
+  const std::int64_t threads = ThreadsFor(rows.length / kLanes, kAhead);
+  return cuda::Launch(call, OnlineKernel<T, kLanes>,
+                      {.grid = {cuda::Blocks(rows.count, 1)}, .block = {threads}}, call.In<T>(0),
+                      call.Out<T>(0), rows);
+}
+
+absl::Status Online(const Call& call) {
+  const Rows rows = RowsOf(call);
+  if (rows.count == 0) return absl::OkStatus();
+  return cuda::WithFloat(call.InType(0), [&](auto element) {
+    using T = decltype(element);
+    return InPacks<T>(call, rows) ? LaunchOnline<T, Pack<T>::kCount>(call, rows)
+                                  : LaunchOnline<T, 1>(call, rows);
+  });
+}
+
+// --- what reads each row once ---
+
+absl::Status Shared(const Call& call) {
+  const Rows rows = RowsOf(call);
+  if (rows.count == 0) return absl::OkStatus();
+  return cuda::WithFloat(call.InType(0), [&](auto element) {
+    using T = decltype(element);
+    return InPacks<T>(call, rows) ? ChooseCluster<T, Pack<T>::kCount>(call, rows)
+                                  : ChooseCluster<T, 1>(call, rows);
+  });
+}
+
+absl::Status Registers(const Call& call) {
+  const Rows rows = RowsOf(call);
+  if (rows.count == 0) return absl::OkStatus();
+  return cuda::WithFloat(call.InType(0), [&](auto element) -> absl::Status {
+    using T = decltype(element);
+    if constexpr (std::is_same_v<T, double>) {
+      return absl::InternalError("softmax.registers does not take f64");
+    } else {
+      return InPacks<T>(call, rows) ? LaunchRegisters<T, Pack<T>::kCount>(call, rows)
+                                    : LaunchRegisters<T, 1>(call, rows);
+    }
+  });
+}
+
+}  // namespace
+}  // namespace gridclock
+
+GC_CUDA_VARIANTS(softmax) {
+  return {
+      {"naive", "One thread for each row, three passes", Naive},
+      {"online", "One block for each row, two passes", Online},
+      {"shared", "A row stays in the shared memory of a block, or of a cluster of them: read once",
+       Shared, "when N <= (sm >= 90 ? 786432 : 49152) / sizeof(T)"},
+      {"registers", "A row stays in the registers of one warp: read once, exp taken once",
+       Registers, "when N <= 1024 && sizeof(T) <= 4"}};
+}
+
+#else  // The CPU.
 #include <cmath>
 #include <limits>
 
-#include "kernels/api/kernel.h"
 #include "kernels/catalog/element.h"
 #include "kernels/catalog/reference.h"
 #include "kernels/catalog/simd.h"
@@ -271,7 +414,6 @@ absl::Status Simd(const Call& call) {
 }  // namespace gridclock
 
 GC_KERNEL(softmax) {
-  using namespace gridclock;
   return {
       .words = "x: T[*, N] -> y: T[*, N] over x where T in {f64, f32, f16, bf16}",
       .summary = "Softmax over the last dimension",
@@ -290,3 +432,5 @@ GC_KERNEL(softmax) {
               {"simd", "Online by blocks, in vectors, on every core", Simd}},
   };
 }
+
+#endif  // __CUDACC__

@@ -2,8 +2,49 @@
 //
 //   naive   one loop, one thread
 //   simd    whole vectors on every core; large outputs go past the caches
+//
+// On a GPU:
+//   naive   one thread for each element
+//   vec4    16 bytes at a time, so that fewer instructions keep more bytes under way
 
 #include "kernels/api/kernel.h"
+
+#ifdef __CUDACC__
+#include "kernels/catalog/cuda_map.cuh"
+
+namespace gridclock {
+namespace {
+
+struct Square {
+  template <typename W>
+  __device__ W operator()(W x) const {
+    return x * x;
+  }
+};
+
+absl::Status Naive(const Call& call) {
+  return cuda::WithFloat(call.InType(0), [&](auto element) {
+    using T = decltype(element);
+    return cuda::Map(call, Square(), call.Out<T>(0), Elements(call.InShape(0)), call.In<T>(0));
+  });
+}
+
+absl::Status Vec4(const Call& call) {
+  return cuda::WithFloat(call.InType(0), [&](auto element) {
+    using T = decltype(element);
+    return cuda::MapPacks(call, Square(), call.Out<T>(0), Elements(call.InShape(0)), call.In<T>(0));
+  });
+}
+
+}  // namespace
+}  // namespace gridclock
+
+GC_CUDA_VARIANTS(square) {
+  return {{"naive", "One thread for each element", Naive},
+          {"vec4", "16 bytes at a time: fewer instructions keep more bytes under way", Vec4}};
+}
+
+#else  // The CPU.
 #include "kernels/catalog/element.h"
 #include "kernels/catalog/reference.h"
 #include "kernels/catalog/simd.h"
@@ -42,7 +83,6 @@ absl::Status Simd(const Call& call) {
 }  // namespace gridclock
 
 GC_KERNEL(square) {
-  using namespace gridclock;
   return {
       .words = "x: T[*] -> y: T[*] over x where T in {f64, f32, f16, bf16}",
       .summary = "The square of each element",
@@ -53,3 +93,5 @@ GC_KERNEL(square) {
               {"simd", "Vectors on every core; large outputs bypass the caches", Simd}},
   };
 }
+
+#endif  // __CUDACC__

@@ -3,12 +3,168 @@
 //   naive      for each output, one term after the other: N roundings add up
 //   pairwise   halves are summed apart and then added: log2(N) roundings, the same work
 //   simd       many sums side by side, in vectors, on every core; joined in double
+//
+// On a GPU:
+//   naive      one thread for each output
+//   cub        the library that every CUDA programmer has; rows alone
+//   two_pass   parts are summed by blocks, then their sums; the same bits on every GPU
 
+#include "kernels/api/kernel.h"
+#include "kernels/catalog/sum_sizes.h"
+
+#ifdef __CUDACC__
+#include <algorithm>
+
+#include <cub/device/device_reduce.cuh>
+#include <cub/device/device_segmented_reduce.cuh>
+#include <thrust/iterator/counting_iterator.h>
+#include <thrust/iterator/transform_iterator.h>
+
+#include "kernels/catalog/cuda_element.cuh"
+#include "kernels/catalog/cuda_launch.cuh"
+#include "kernels/catalog/sum_cuda.cuh"
+
+namespace gridclock {
+namespace {
+
+using cuda::Narrow;
+using cuda::Wide;
+using cuda::Widen;
+using sum::kThreads;
+using sum::LaunchColumns;
+using sum::LaunchRows;
+using sum::Parts;
+using sum::PartsOf;
+using sum::Sizes;
+using sum::SizesOf;
+using sum::Tile;
+
+// --- naive ---
+
+template <typename Out, typename In>
+__global__ void NaiveKernel(const In* x, Out* y, Sizes s) {
+  const std::int64_t outputs = s.outer * s.inner;
+  for (std::int64_t i = cuda::GridThread(); i < outputs; i += cuda::GridThreads()) {
+    const In* p = x + i / s.inner * s.n * s.inner + i % s.inner;
+    Wide<In> sum = 0;
+    for (std::int64_t k = 0; k < s.n; ++k) sum += Widen(p[k * s.inner]);
+    y[i] = Narrow<Out>(sum);
+  }
+}
+
+template <typename T>
+absl::Status LaunchNaive(const Call& call, const Sizes& s) {
+  return cuda::Launch(call, NaiveKernel<T, T>,
+                      {.grid = {cuda::Blocks(s.outer * s.inner, kThreads)}, .block = {kThreads}},
+                      call.In<T>(0), call.Out<T>(0), s);
+}
+
+absl::Status Naive(const Call& call) {
+  const Sizes s = SizesOf(*call.binding);
+  if (s.outer * s.inner == 0) return absl::OkStatus();
+  return cuda::WithFloat(call.InType(0),
+                         [&](auto element) { return LaunchNaive<decltype(element)>(call, s); });
+}
+
+// --- cub ---
+
+// Sums wide whatever is read: the type of its result is the type that CUB keeps.
+template <typename W>
+struct Plus {
+  __device__ W operator()(W a, W b) const { return a + b; }
+};
+
+struct RowBegin {
+  std::int64_t length;
+  __host__ __device__ std::int64_t operator()(std::int64_t row) const { return row * length; }
+};
+
+template <typename T>
+cudaError_t CubSum(const Call& call, const Sizes& s, void* temp, std::size_t* bytes) {
+  using W = Wide<T>;
+  const auto stream = static_cast<cudaStream_t>(call.stream);
+  if (s.outer == 1) {
+    return cub::DeviceReduce::Reduce(temp, *bytes, call.In<T>(0), call.Out<T>(0), s.n, Plus<W>(),
+                                     W{0}, stream);
+  }
+  const auto begins = thrust::make_transform_iterator(
+      thrust::make_counting_iterator(std::int64_t{0}), RowBegin{s.n});
+  return cub::DeviceSegmentedReduce::Reduce(temp, *bytes, call.In<T>(0), call.Out<T>(0), s.outer,
+                                            begins, begins + 1, Plus<W>(), W{0}, stream);
+}
+
+absl::Status Cub(const Call& call) {
+  const Sizes s = SizesOf(*call.binding);
+  if (s.outer == 0) return absl::OkStatus();
+  return cuda::WithFloat(call.InType(0), [&](auto element) {
+    using T = decltype(element);
+    std::size_t wanted = 0;
+    GC_RETURN_IF_ERROR(cuda::ToStatus(CubSum<T>(call, s, nullptr, &wanted), "cub"));
+    auto declared = static_cast<std::size_t>(Bytes(call.scratch[0].value->tensors[0]));
+    if (wanted > declared) {
+      return absl::InternalError(absl::StrCat(
+          "sum.cub: CUB wants ", wanted, " bytes of scratch, the variant declares ", declared));
+    }
+    return cuda::ToStatus(CubSum<T>(call, s, call.scratch[0].data[0], &declared), "cub");
+  });
+}
+
+// --- two_pass ---
+
+template <typename T>
+absl::Status SumRows(const Call& call, const Sizes& s) {
+  constexpr std::int64_t kLeastTerms = 16384;
+  const Parts parts = PartsOf(s.n, s.outer, kLeastTerms);
+  if (parts.count == 1) {
+    return LaunchRows(call, call.In<T>(0), call.Out<T>(0), s.outer, s.n, parts);
+  }
+  auto* sums = static_cast<Wide<T>*>(call.scratch[0].data[0]);
+  GC_RETURN_IF_ERROR(LaunchRows(call, call.In<T>(0), sums, s.outer, s.n, parts));
+  return LaunchRows(call, sums, call.Out<T>(0), s.outer, parts.count, {1, parts.count});
+}
+
+template <typename T>
+absl::Status SumColumns(const Call& call, const Sizes& s) {
+  const Tile tile(s.inner);
+  constexpr std::int64_t kLeastRows = 32;  // Of a thread.
+  const Parts parts = PartsOf(s.n, s.outer * tile.count, kLeastRows * tile.rows);
+  if (parts.count == 1) return LaunchColumns(call, call.In<T>(0), call.Out<T>(0), s, parts);
+  auto* sums = static_cast<Wide<T>*>(call.scratch[0].data[0]);
+  GC_RETURN_IF_ERROR(LaunchColumns(call, call.In<T>(0), sums, s, parts));
+  const Sizes rest{s.outer, parts.count, s.inner};
+  return LaunchColumns(call, sums, call.Out<T>(0), rest, {1, parts.count});
+}
+
+absl::Status TwoPass(const Call& call) {
+  const Sizes s = SizesOf(*call.binding);
+  if (s.outer * s.inner == 0) return absl::OkStatus();
+  // Below, a group of threads would mostly be idle.
+  const std::int64_t few_terms = s.inner == 1 ? 8 : 32;
+  return cuda::WithFloat(call.InType(0), [&](auto element) {
+    using T = decltype(element);
+    if (s.n <= few_terms) return LaunchNaive<T>(call, s);
+    return s.inner == 1 ? SumRows<T>(call, s) : SumColumns<T>(call, s);
+  });
+}
+
+}  // namespace
+}  // namespace gridclock
+
+GC_CUDA_VARIANTS(sum) {
+  return {{"naive", "One thread for each output, one term after the other", Naive},
+          {"cub", "CUB's DeviceReduce and DeviceSegmentedReduce", Cub,
+           "when numel(B) == 1 scratch temp: u8[1048576]"},
+          {"two_pass",
+           "Parts are summed by blocks, 16 bytes or a row of columns at a time; then their sums",
+           TwoPass,
+           "scratch sums: u8[min(numel(x), numel(B) == 1 ? 4096 : 1048576) * max(sizeof(T), 4)]"}};
+}
+
+#else  // The CPU.
 #include <algorithm>
 #include <cmath>
 #include <vector>
 
-#include "kernels/api/kernel.h"
 #include "kernels/catalog/element.h"
 #include "kernels/catalog/reference.h"
 #include "kernels/catalog/simd.h"
@@ -16,13 +172,8 @@
 namespace gridclock {
 namespace {
 
-struct Sizes {
-  std::int64_t outer = 1, n = 1, inner = 1;
-};
-
-Sizes SizesOf(const Binding& binding) {
-  return {Elements(binding.Run("A")), binding.Dim("N"), Elements(binding.Run("B"))};
-}
+using sum::Sizes;
+using sum::SizesOf;
 
 std::int64_t Terms(const Binding& binding) {
   return std::max<std::int64_t>(1, binding.Dim("N"));
@@ -292,7 +443,6 @@ absl::Status Simd(const Call& call) {
 }  // namespace gridclock
 
 GC_KERNEL(sum) {
-  using namespace gridclock;
   return {
       .words =
           "x: T[*A, N @ axis, *B] -> y: T[*A, *B]; axis: i64 = -1 "
@@ -312,3 +462,5 @@ GC_KERNEL(sum) {
               {"simd", "Many sums side by side, in vectors, on every core", Simd}},
   };
 }
+
+#endif  // __CUDACC__

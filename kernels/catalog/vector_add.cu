@@ -2,8 +2,71 @@
 //
 //   naive   one loop, one thread
 //   simd    whole vectors on every core; large outputs go past the caches
+//
+// On a GPU:
+//   serial      one thread does it all, <<<1, 1>>>: how every first course begins
+//   one_block   the threads of one block, on one multiprocessor of many
+//   naive       one thread for each element
+//   vec4        16 bytes at a time, so that fewer instructions keep more bytes under way
 
 #include "kernels/api/kernel.h"
+
+#ifdef __CUDACC__
+#include "kernels/catalog/cuda_map.cuh"
+
+namespace gridclock {
+namespace {
+
+struct Add {
+  template <typename W>
+  __device__ W operator()(W a, W b) const {
+    return a + b;
+  }
+};
+
+absl::Status OnThreads(const Call& call, std::int64_t threads) {
+  return cuda::WithFloat(call.InType(0), [&](auto element) {
+    using T = decltype(element);
+    return cuda::MapOn(call, {.grid = {1}, .block = {threads}}, Add(), call.Out<T>(0),
+                       Elements(call.InShape(0)), call.In<T>(0), call.In<T>(1));
+  });
+}
+
+absl::Status Serial(const Call& call) {
+  return OnThreads(call, 1);
+}
+
+absl::Status OneBlock(const Call& call) {
+  return OnThreads(call, 256);
+}
+
+absl::Status Naive(const Call& call) {
+  return cuda::WithFloat(call.InType(0), [&](auto element) {
+    using T = decltype(element);
+    return cuda::Map(call, Add(), call.Out<T>(0), Elements(call.InShape(0)), call.In<T>(0),
+                     call.In<T>(1));
+  });
+}
+
+absl::Status Vec4(const Call& call) {
+  return cuda::WithFloat(call.InType(0), [&](auto element) {
+    using T = decltype(element);
+    return cuda::MapPacks(call, Add(), call.Out<T>(0), Elements(call.InShape(0)), call.In<T>(0),
+                          call.In<T>(1));
+  });
+}
+
+}  // namespace
+}  // namespace gridclock
+
+GC_CUDA_VARIANTS(vector_add) {
+  return {{"serial", "One thread does it all", Serial},
+          {"one_block", "256 threads of one block, on one multiprocessor of many", OneBlock},
+          {"naive", "One thread for each element", Naive},
+          {"vec4", "16 bytes at a time: fewer instructions keep more bytes under way", Vec4}};
+}
+
+#else  // The CPU.
 #include "kernels/catalog/element.h"
 #include "kernels/catalog/reference.h"
 #include "kernels/catalog/simd.h"
@@ -42,7 +105,6 @@ absl::Status Simd(const Call& call) {
 }  // namespace gridclock
 
 GC_KERNEL(vector_add) {
-  using namespace gridclock;
   return {
       .words = "a: T[*], b: T[*] -> c: T[*] over a where T in {f64, f32, f16, bf16} flops numel(c)",
       .summary = "The sum of two tensors, element by element",
@@ -53,3 +115,5 @@ GC_KERNEL(vector_add) {
               {"simd", "Vectors on every core; large outputs bypass the caches", Simd}},
   };
 }
+
+#endif  // __CUDACC__

@@ -6,7 +6,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
@@ -29,13 +31,23 @@ class DeviceBuffer {
 struct TimedLaunch {
   double duration_ns = 0;  // By the method asked for.
   std::int64_t host_start_ns = 0, host_end_ns = 0;
+  // What ran on the device for it, in the order of first starts; from kDeviceTime alone.
+  std::vector<Launch> kernels = {};
 };
 
-// What the device said of itself around a measurement.
+// What the device said of itself since it was last asked.
 struct Conditions {
   double clock_hz = 0;  // 0: cannot be known here.
   bool throttled = false;
-  bool shared = false;  // Someone else computes on it.
+  bool shared = false;           // Someone else computes on it.
+  bool sharing_unknown = false;  // It cannot be told here whether someone else does.
+  std::optional<DeviceState> state = {};
+};
+
+// What one launch moves and computes.
+struct Work {
+  std::int64_t bytes = 0, flops = 0;
+  std::optional<DType> dtype = {};  // That it computes in; unset: the fastest of the device.
 };
 
 // Calls come from one thread. Work is asynchronous until Synchronize unless a call says otherwise.
@@ -48,6 +60,11 @@ class Device {
   virtual absl::StatusOr<std::unique_ptr<DeviceBuffer>> Allocate(std::uint64_t bytes) = 0;
   // True where kernels can work on host memory itself (the CPU): nothing is then copied in or out.
   virtual bool uses_host_memory() const = 0;
+  // Pins host memory that copies will come from and go to, for the life of the device, so that they
+  // run at full speed and asynchronously.
+  virtual absl::Status RegisterHost(std::span<std::byte>) { return absl::OkStatus(); }
+  // An error that it cannot recover from was met: every later call fails, the process must end.
+  virtual bool poisoned() const { return false; }
   virtual absl::Status CopyIn(void* to, std::span<const std::byte> from) = 0;
   virtual absl::Status CopyOut(std::span<std::byte> to, const void* from) = 0;
   virtual absl::Status Copy(void* to, const void* from, std::uint64_t bytes) = 0;
@@ -58,6 +75,11 @@ class Device {
   virtual Threads* threads() = 0;
   virtual void* stream() = 0;
 
+  // What is timed from here on is another launch: what the device kept of the last one is stale.
+  virtual void NewLaunch() {}
+  // True where the first launch of a kernel may load it, which waits for the device: it cannot be
+  // timed by a method that holds the device back meanwhile.
+  virtual bool loads_lazily() const { return false; }
   // The methods by which this device can time, and one launch timed by one of them. Synchronous.
   virtual std::span<const Method> methods() const = 0;
   virtual absl::StatusOr<TimedLaunch> Time(Method method,
@@ -65,12 +87,19 @@ class Device {
   // Brings the last-level cache into the state; outside any timed window. Synchronous.
   virtual absl::Status PrepareCache(L2State state) = 0;
   virtual Conditions Observe() = 0;
-  // The least time that `bytes` and `flops` of this working set can take, and why; 0 if unknown.
+  // What the cores run at now; 0 where it cannot be known.
+  virtual double ClockHz() { return 0; }
+  // The least time that this work can take, and why; 0 if unknown.
   struct Roofline {
     double ns = 0;
     std::string basis;
   };
-  virtual Roofline RooflineOf(std::int64_t bytes, std::int64_t flops, L2State state) const = 0;
+  virtual Roofline RooflineOf(const Work& work, L2State state) const = 0;
+  // The same after a launch that took less: the peak that counts is measured once more, as the
+  // device may have been slower when it was measured first, and the better one is kept.
+  virtual Roofline RecheckRoofline(const Work& work, L2State state) {
+    return RooflineOf(work, state);
+  }
 };
 
 }  // namespace gridclock

@@ -1,10 +1,10 @@
 #include "kernels/timing/measure.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "kernels/timing/agreement.h"
 #include "kernels/timing/statistics.h"
 
 namespace gridclock {
@@ -27,6 +27,14 @@ bool IsTeaching(Method method) {
 bool Has(const Device& device, Method method) {
   const auto methods = device.methods();
   return std::find(methods.begin(), methods.end(), method) != methods.end();
+}
+
+// The last windows lie close together. A clock that cannot be known is 0 in each: flat.
+bool IsFlat(std::span<const double> windows) {
+  if (windows.size() < kFlatWindows) return false;
+  const auto last = windows.last(kFlatWindows);
+  const auto [low, high] = std::minmax_element(last.begin(), last.end());
+  return *high - *low <= kFlatWithin * *low;
 }
 
 absl::StatusOr<TimedLaunch> TimeWatched(Device& device, Method method, const Target& target) {
@@ -53,6 +61,7 @@ class Run {
 
  private:
   absl::StatusOr<double> Launch(Method method);
+  absl::Status LoadLazily();
   absl::Status WarmUp();
   absl::Status WarmUpTimes(std::int64_t times);
   absl::StatusOr<double> Window();
@@ -64,6 +73,7 @@ class Run {
   bool Interrupted();
   void Report(bool all);
   absl::Status CheckAgreement();
+  absl::Status WithoutSecond();
   void Finish();
   void Raise(Flag flag) { out_.flags.push_back(flag); }
 
@@ -84,7 +94,8 @@ class Run {
 absl::StatusOr<double> Run::Launch(Method method) {
   GC_RETURN_IF_ERROR(target_.prepare());
   GC_RETURN_IF_ERROR(device_.PrepareCache(options_.l2));
-  GC_ASSIGN_OR_RETURN(const TimedLaunch timed, TimeWatched(device_, method, target_));
+  GC_ASSIGN_OR_RETURN(TimedLaunch timed, TimeWatched(device_, method, target_));
+  if (!timed.kernels.empty()) out_.kernels = std::move(timed.kernels);
   if (out_.launches++ == 0) out_.first_start_ns = timed.host_start_ns;
   out_.last_end_ns = timed.host_end_ns;
   kernel_time_ += absl::Nanoseconds(timed.host_end_ns - timed.host_start_ns);
@@ -127,19 +138,27 @@ absl::StatusOr<double> Run::Window() {
   return Median(times);
 }
 
+// The first launch of a kernel may load it. Neither plain events hold the device back meanwhile,
+// nor its own record of a launch that it does not know yet.
+absl::Status Run::LoadLazily() {
+  if (IsTeaching(options_.method) || !device_.loads_lazily()) return absl::OkStatus();
+  ++out_.timing.warmups;
+  const bool record = options_.method == Method::kDeviceTime;
+  return Launch(record ? Method::kDeviceTime : Method::kEventPair).status();
+}
+
 absl::Status Run::WarmUp() {
   if (options_.method == Method::kHostSync || options_.method == Method::kHostNoSync) {
     return absl::OkStatus();  // What is taught here is that the first call counts.
   }
   if (options_.method == Method::kEventPair) return WarmUpTimes(kEventPairWarmups);
   const absl::Time limit = around_.clock.Now() + options_.warmup_limit;
-  std::vector<double> medians;
+  std::vector<double> medians, clocks;
   while (around_.clock.Now() < limit && !Interrupted()) {
     GC_ASSIGN_OR_RETURN(medians.emplace_back(), Window());
+    clocks.push_back(device_.ClockHz());
     around_.on_samples(windows_++, std::span(&medians.back(), 1), true);
-    if (medians.size() > kFlatWindows) medians.erase(medians.begin());
-    const auto [low, high] = std::minmax_element(medians.begin(), medians.end());
-    if (medians.size() == kFlatWindows && *high - *low <= kFlatWithin * *low) {
+    if (IsFlat(medians) && IsFlat(clocks)) {
       out_.timing.warmup_flat = true;
       break;
     }
@@ -215,8 +234,13 @@ void Run::Report(bool all) {
   reported_ = samples.size();
 }
 
-// The isolated time holds what a launch costs, the device's own does not: the floor of an empty
-// launch is taken off before they are compared.
+// The device has no record of the launch, or lost it. None is as it should be where there is
+// nothing to do.
+absl::Status Run::WithoutSecond() {
+  if (target_.work.bytes > 0) Raise(Flag::kSuspect);
+  return absl::OkStatus();
+}
+
 absl::Status Run::CheckAgreement() {
   const Method method = options_.method;
   if (method != Method::kIsolated && method != Method::kDeviceTime) return absl::OkStatus();
@@ -226,32 +250,46 @@ absl::Status Run::CheckAgreement() {
   const bool isolated = method == Method::kIsolated;
   std::vector<double> others;
   for (int i = 0; i < kAgreementLaunches && !Interrupted(); ++i) {
-    GC_ASSIGN_OR_RETURN(others.emplace_back(),
-                        Launch(isolated ? Method::kDeviceTime : Method::kIsolated));
+    const auto other = Launch(isolated ? Method::kDeviceTime : Method::kIsolated);
+    const bool unseen = absl::IsNotFound(other.status()) || absl::IsUnavailable(other.status());
+    if (unseen && !device_.poisoned()) return WithoutSecond();
+    GC_RETURN_IF_ERROR(other.status());
+    others.push_back(*other);
   }
   if (others.empty()) return absl::OkStatus();
   const double mine = Median(out_.timing.samples_ns), other = Median(others);
-  const double device_ns = isolated ? other : mine;
-  const double isolated_ns = (isolated ? mine : other) - device_.info().launch_floor_ns;
-  const double allowed = std::max(500.0, 0.03 * device_ns);
-  if (std::abs(isolated_ns - device_ns) > allowed) Raise(Flag::kSuspect);
+  out_.timing.second = {.method = isolated ? Method::kDeviceTime : Method::kIsolated,
+                        .median_ns = other};
+  const double isolated_ns = isolated ? mine : other, device_ns = isolated ? other : mine;
+  if (!Agree(isolated_ns, device_ns, device_.info().launch_offset_ns)) Raise(Flag::kSuspect);
   return absl::OkStatus();
 }
 
-void Describe(const Device& device, const Target& target, Timing* timing) {
-  if (timing->method == Method::kIsolated) {
-    timing->method_floor_ns = device.info().launch_floor_ns;
+// What an empty launch costs by the method; of the teaching methods nothing is claimed.
+double FloorOf(const DeviceInfo& info, Method method) {
+  if (IsTeaching(method)) return 0;
+  for (const MethodFacts& facts : info.methods) {
+    if (facts.method == method) return facts.floor_ns;
   }
-  const auto roofline = device.RooflineOf(target.bytes, target.flops, timing->l2);
+  return method == Method::kIsolated ? info.launch_floor_ns : 0;
+}
+
+// Floor and roofline. True if the median is faster than physics, also by what the device shows when
+// it is asked once more.
+bool Describe(Device& device, const Target& target, Timing* timing) {
+  timing->method_floor_ns = FloorOf(device.info(), timing->method);
+  auto roofline = device.RooflineOf(target.work, timing->l2);
+  const double median = timing->statistics.median;
+  if (median < roofline.ns) roofline = device.RecheckRoofline(target.work, timing->l2);
   timing->roofline_ns = roofline.ns;
   timing->roofline_basis = roofline.basis;
+  return median < roofline.ns;
 }
 
 void Run::Finish() {
   Timing& timing = out_.timing;
   timing.statistics = Summarise(timing.samples_ns, options_.confidence);
-  Describe(device_, target_, &timing);
-  if (timing.statistics.median < timing.roofline_ns) Raise(Flag::kImpossible);
+  if (Describe(device_, target_, &timing)) Raise(Flag::kImpossible);
   if (!NarrowEnough()) Raise(Flag::kNoisy);
   if (!out_.interruption.ok()) {
     timing.stop = StopReason::kInterrupted;
@@ -264,7 +302,9 @@ void Run::Finish() {
 absl::StatusOr<Measurement> Run::Go() {
   out_.timing.method = options_.method;
   out_.timing.l2 = options_.l2;
-  device_.Observe();  // The next one tells of the time from here on.
+  device_.NewLaunch();
+  out_.timing.before = device_.Observe().state;  // The next one tells of the time from here on.
+  GC_RETURN_IF_ERROR(LoadLazily());
   if (!options_.schedule) GC_RETURN_IF_ERROR(WarmUp());
   last_report_ = around_.clock.Now();
   GC_RETURN_IF_ERROR(options_.schedule ? SampleBySchedule() : SampleUntilRule());
@@ -273,16 +313,34 @@ absl::StatusOr<Measurement> Run::Go() {
   const Conditions conditions = device_.Observe();
   if (conditions.throttled) Raise(Flag::kThrottled);
   if (conditions.shared) Raise(Flag::kSharedDevice);
+  out_.timing.sharing_unknown = conditions.sharing_unknown;
+  out_.timing.after = conditions.state;
   Finish();
   return std::move(out_);
+}
+
+// A launch that waited for the device, to load what it needs, has run all the same, and must not
+// run twice: its time is that of the host, and says so.
+absl::StatusOr<TimedLaunch> TimeOnce(Device& device, const Target& target, Method* method) {
+  const MonotonicClock clock;
+  TimedLaunch by_host;
+  by_host.host_start_ns = absl::ToUnixNanos(clock.Now());
+  auto timed = TimeWatched(device, *method, target);
+  if (timed.ok() || DetailsOf(timed.status()).reason != "LAUNCH_WAITED") return timed;
+  by_host.host_end_ns = absl::ToUnixNanos(clock.Now());
+  by_host.duration_ns = static_cast<double>(by_host.host_end_ns - by_host.host_start_ns);
+  *method = Method::kHostSync;
+  return by_host;
 }
 
 }  // namespace
 
 absl::StatusOr<Measurement> LaunchOnce(Device& device, const Target& target) {
+  Method method = Has(device, Method::kIsolated) ? Method::kIsolated : Method::kEventPair;
   GC_RETURN_IF_ERROR(target.prepare());
-  GC_ASSIGN_OR_RETURN(const TimedLaunch timed, TimeWatched(device, Method::kIsolated, target));
+  GC_ASSIGN_OR_RETURN(const TimedLaunch timed, TimeOnce(device, target, &method));
   Measurement out;
+  out.timing.method = method;
   out.launches = 1;
   out.first_start_ns = timed.host_start_ns;
   out.last_end_ns = timed.host_end_ns;
@@ -293,8 +351,8 @@ absl::StatusOr<Measurement> LaunchOnce(Device& device, const Target& target) {
                         &statistics.q3, &statistics.mean}) {
     *value = ns;
   }
-  Describe(device, target, &out.timing);
-  if (ns < out.timing.roofline_ns) out.flags.push_back(Flag::kImpossible);
+  if (Describe(device, target, &out.timing)) out.flags.push_back(Flag::kImpossible);
+  if (IsTeaching(method)) out.flags.push_back(Flag::kTeachingMethod);
   return out;
 }
 
@@ -305,6 +363,12 @@ absl::StatusOr<Measurement> Measure(Device& device, const MeasureOptions& option
                          "measure.method: device '", device.info().name, "' cannot time by method ",
                          static_cast<int>(options.method))),
                      "measure.method");
+  }
+  if (options.method == Method::kBackToBack && options.l2 != L2State::kHot) {
+    return WithField(absl::InvalidArgumentError(
+                         "measure.l2: launches back to back find what the one before left in the "
+                         "cache: want hot with method back_to_back, or another method"),
+                     "measure.l2");
   }
   return Run(device, options, target, surroundings).Go();
 }

@@ -30,7 +30,7 @@ struct Target {
   // Before every launch, outside the timed window: in-place and inout buffers get the submitted
   // values back, outputs that will be checked are poisoned.
   absl::FunctionRef<absl::Status()> prepare;
-  std::int64_t bytes = 0, flops = 0;
+  Work work = {};
   const LaunchWatch* watch = nullptr;  // Null: nobody watches.
 };
 
@@ -51,6 +51,7 @@ struct Measurement {
   Timing timing;            // At least one sample.
   std::vector<Flag> flags;  // Ascending, each once.
   std::int64_t launches = 0;
+  std::vector<Launch> kernels;  // What one launch ran on the device, where a method told it.
   std::int64_t first_start_ns = 0, last_end_ns = 0;  // Of all launches, CLOCK_MONOTONIC.
   // Why it was interrupted: CANCELLED, or DEADLINE_EXCEEDED (reason KERNEL_TIME_LIMIT or
   // WORK_TIME_LIMIT where it was that). OK otherwise. The timing holds what was measured until
@@ -59,10 +60,14 @@ struct Measurement {
 };
 
 // One launch, timed by the isolated method: stop SINGLE_LAUNCH, no interval; NOISY and SUSPECT do
-// not apply. The device's conditions are not observed: that takes longer than a small kernel.
+// not apply. The device's conditions are not observed: that takes longer than a small kernel. By
+// plain events on a device that is used bare, under a profiler; by the host's clock where the
+// launch waited for the device, which the first of a library's may: both are flagged
+// TEACHING_METHOD.
 absl::StatusOr<Measurement> LaunchOnce(Device& device, const Target& target);
 
-// INVALID_ARGUMENT if the device does not have the method; the launch's own error if one fails.
+// INVALID_ARGUMENT if the device does not have the method, or if back to back launches are asked to
+// find a cold cache, which only the first of them could; the launch's own error if one fails.
 absl::StatusOr<Measurement> Measure(Device& device, const MeasureOptions& options,
                                     const Target& target, const Surroundings& surroundings);
 

@@ -1,11 +1,12 @@
 #include "kernels/verify/verify.h"
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/mutex.h"
 #include "base/status.h"
-#include "proto/types/convert.h"
 #include "proto/types/tensor.h"
 
 namespace gridclock {
@@ -52,16 +53,6 @@ std::int64_t ElementsOf(const OperandValue& value) {
   return elements;
 }
 
-// Element `index` of an operand; those of a list follow one another.
-double Load(const OperandView& view, std::int64_t index) {
-  std::size_t tensor = 0;
-  const auto& tensors = view.value->tensors;
-  while (tensor + 1 < tensors.size() && index >= Elements(tensors[tensor].shape)) {
-    index -= Elements(tensors[tensor++].shape);
-  }
-  return LoadAsDouble(tensors[tensor].dtype, view.data[tensor], index);
-}
-
 std::string NameOfOutput(const KernelSpec& spec, std::size_t output) {
   for (const OperandSpec& input : spec.inputs) {
     if (input.inout && output-- == 0) return input.name;
@@ -73,6 +64,7 @@ std::string NameOfOutput(const KernelSpec& spec, std::size_t output) {
 struct Tally {
   Verification found;
   std::int64_t first_element = 0;
+  std::vector<std::int64_t> missing;  // Units that need pages which are not here yet.
 
   void Count(const std::string& name, std::int64_t element, double got, double want,
              const Comparison& comparison) {
@@ -88,6 +80,7 @@ struct Tally {
                                         ", tolerance ", comparison.tolerance);
   }
   void Merge(const Tally& other) {
+    missing.insert(missing.end(), other.missing.begin(), other.missing.end());
     if (other.found.mismatches != 0 &&
         (found.mismatches == 0 || other.first_element < first_element)) {
       first_element = other.first_element;
@@ -100,16 +93,20 @@ struct Tally {
   }
 };
 
-// Which units are checked: all, or one at random from each of `picked` equal stretches.
+// Which units are checked: all, or a run of them at random from each of equal stretches.
 struct Selection {
   std::int64_t units = 0, picked = 0;
+  std::int64_t run = 1;  // Divides `picked` unless all are picked.
   std::uint64_t seed = 0;
 
   std::int64_t Unit(std::int64_t i) const {
     if (picked == units) return i;
-    const auto low = static_cast<std::int64_t>(static_cast<__int128>(i) * units / picked);
-    const auto high = static_cast<std::int64_t>(static_cast<__int128>(i + 1) * units / picked);
-    return low + static_cast<std::int64_t>(Random(i) % static_cast<std::uint64_t>(high - low));
+    const std::int64_t stretches = picked / run, stretch = i / run;
+    const auto low = static_cast<std::int64_t>(static_cast<__int128>(stretch) * units / stretches);
+    const auto high =
+        static_cast<std::int64_t>(static_cast<__int128>(stretch + 1) * units / stretches);
+    const auto places = static_cast<std::uint64_t>(high - low - run + 1);
+    return low + static_cast<std::int64_t>(Random(stretch) % places) + i % run;
   }
   std::uint64_t Random(std::int64_t i) const {  // SplitMix64.
     std::uint64_t z = seed + 0x9E3779B97F4A7C15U * (static_cast<std::uint64_t>(i) + 1);
@@ -119,39 +116,59 @@ struct Selection {
   }
 };
 
+// The units that a thread checks, by number.
+using UnitAt = absl::FunctionRef<std::int64_t(std::int64_t i)>;
+
 // One output against the reference.
 class Checker {
  public:
   Checker(const KernelDef& def, const Binding& binding, std::span<const OperandView> inputs,
-          const OperandView& got, std::size_t output, std::span<double> memory)
+          const OperandView& got, std::size_t output, std::span<double> memory, bool paged)
       : def_(def),
         binding_(binding),
-        inputs_(inputs),
-        got_(got),
+        got_(got, paged),
         output_(output),
         memory_(memory),
         name_(NameOfOutput(*binding.spec, output)),
         unit_elements_(UnitElements(def, binding)),
         unit_terms_(UnitTerms(def, binding)),
         elements_(ElementsOf(*got.value)),
-        tolerance_(ToleranceFor(got.value->tensors[0].dtype, Accumulation(def, binding))) {}
+        dtype_(got.value->tensors[0].dtype),
+        tolerance_(ToleranceFor(dtype_, Accumulation(def, binding))) {
+    for (const OperandView& input : inputs) inputs_.emplace_back(input, paged);
+  }
 
+  // Pages are brought whole, so units of one page are checked together.
   Selection Select(const VerifyOptions& options) const {
-    Selection selection{.units = def_.reference.units(binding_), .picked = 0, .seed = options.seed};
+    Selection selection{
+        .units = def_.reference.units(binding_), .picked = 0, .run = 1, .seed = options.seed};
     const std::int64_t most = std::max<std::int64_t>(1, options.most_terms / unit_terms_);
     selection.picked = std::min(selection.units, most);
+    if (options.reader == nullptr || selection.picked == selection.units) return selection;
+    const auto page =
+        static_cast<std::int64_t>(OperandElements::kPageBytes) / SizeOf(dtype_) / unit_elements_;
+    selection.run = std::clamp<std::int64_t>(page, 1, selection.picked);
+    selection.picked -= selection.picked % selection.run;
     return selection;
   }
 
   absl::StatusOr<Verification> Check(const Selection& selection, Threads& threads,
-                                     const std::function<absl::Status()>& poll) const {
+                                     const VerifyOptions& options) {
     Tally all;
-    const std::int64_t workers = static_cast<std::int64_t>(memory_.size()) / RowDoubles();
-    const std::int64_t round = workers * std::max<std::int64_t>(1, kTermsPerRound / unit_terms_);
+    const std::int64_t round = Workers() * std::max<std::int64_t>(1, kTermsPerRound / unit_terms_);
+    std::optional<PageStore> store;
+    if (options.reader != nullptr) store.emplace(*options.reader, options.most_page_bytes);
     for (std::int64_t begin = 0; begin < selection.picked; begin += round) {
-      if (poll != nullptr) GC_RETURN_IF_ERROR(poll());
-      const std::int64_t end = std::min(selection.picked, begin + round);
-      all.Merge(CheckRound(selection, begin, end, workers, threads));
+      const std::int64_t units = std::min(selection.picked - begin, round);
+      const auto unit_at = [&](std::int64_t i) { return selection.Unit(begin + i); };
+      if (store) {
+        std::vector<std::int64_t> left;
+        for (std::int64_t i = 0; i < units; ++i) left.push_back(unit_at(i));
+        GC_RETURN_IF_ERROR(CheckPaged(std::move(left), *store, threads, options, &all));
+        continue;
+      }
+      if (options.poll != nullptr) GC_RETURN_IF_ERROR(options.poll());
+      all.Merge(CheckRound(units, unit_at, threads));
     }
     all.found.total = elements_;
     return all.found;
@@ -159,20 +176,57 @@ class Checker {
 
  private:
   std::int64_t RowDoubles() const { return gridclock::RowDoubles(unit_elements_); }
+  std::int64_t Workers() const { return static_cast<std::int64_t>(memory_.size()) / RowDoubles(); }
+
+  // A unit whose pages are not all here asks for them and is checked again once they are. Where
+  // units together ask for more than there is room for, fewer of them are checked at a time.
+  absl::Status CheckPaged(std::vector<std::int64_t> left, PageStore& store, Threads& threads,
+                          const VerifyOptions& options, Tally* all) {
+    std::vector<OperandElements*> operands = {&got_};
+    for (OperandElements& input : inputs_) operands.push_back(&input);
+    std::int64_t most = std::ssize(left);
+    bool alone = false;  // All that is here was asked for by the one unit at hand.
+    while (!left.empty()) {
+      if (options.poll != nullptr) GC_RETURN_IF_ERROR(options.poll());
+      const std::int64_t count = std::min<std::int64_t>(most, std::ssize(left));
+      const std::int64_t first = std::ssize(left) - count;
+      Tally tally = CheckRound(
+          count, [&](std::int64_t i) { return left[first + i]; }, threads);
+      left.resize(first);
+      left.insert(left.end(), tally.missing.begin(), tally.missing.end());
+      const bool stuck = std::ssize(tally.missing) == count;
+      tally.missing.clear();
+      all->Merge(tally);
+      GC_ASSIGN_OR_RETURN(const bool room, store.Bring(operands));
+      if (!stuck) alone = false;
+      if (room || !stuck) continue;
+      if (alone) return TooLarge(options.most_page_bytes);
+      store.Clear(operands);
+      most = std::max<std::int64_t>(1, count / 2);
+      alone = count == 1;
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status TooLarge(std::uint64_t most_bytes) const {
+    return WithReason(
+        absl::ResourceExhaustedError(absl::StrCat(
+            "checking one unit of '", name_, "' (", unit_elements_, " elements) reads more than ",
+            most_bytes, " bytes of operands, the most that are brought from a device")),
+        "MEMORY_FULL");
+  }
 
   // Each worker has a row of the memory and an equal share of the units.
-  Tally CheckRound(const Selection& selection, std::int64_t begin, std::int64_t end,
-                   std::int64_t workers, Threads& threads) const {
+  Tally CheckRound(std::int64_t units, UnitAt unit_at, Threads& threads) const {
     const std::int64_t grain = std::max<std::int64_t>(1, kTermsPerPart / unit_terms_);
-    const std::int64_t units = end - begin;
-    workers = std::min(workers, (units - 1) / grain + 1);
+    const std::int64_t workers = std::min(Workers(), (units - 1) / grain + 1);
     Mutex mutex;
     Tally all;
     threads.ParallelFor(workers, 1, [&](std::int64_t first, std::int64_t last) {
       for (std::int64_t worker = first; worker < last; ++worker) {
-        const Tally part = CheckUnits(selection, begin + units * worker / workers,
-                                      begin + units * (worker + 1) / workers,
-                                      memory_.subspan(worker * RowDoubles(), RowDoubles()));
+        const Tally part =
+            CheckUnits(units * worker / workers, units * (worker + 1) / workers, unit_at,
+                       memory_.subspan(worker * RowDoubles(), RowDoubles()));
         MutexLock lock(mutex);
         all.Merge(part);
       }
@@ -180,47 +234,65 @@ class Checker {
     return all;
   }
 
-  Tally CheckUnits(const Selection& selection, std::int64_t begin, std::int64_t end,
+  Tally CheckUnits(std::int64_t begin, std::int64_t end, UnitAt unit_at,
                    std::span<double> row) const {
     Tally tally;
     const std::span<double> want = row.first(unit_elements_);
     const std::span<double> scale = row.subspan(unit_elements_, unit_elements_);
-    const auto in = [this](std::size_t input, std::int64_t element) {
-      return Load(inputs_[input], element);
+    bool missing = false;
+    const auto in = [this, &missing](std::size_t input, std::int64_t element) {
+      return inputs_[input].Load(element, &missing);
     };
     const auto& magnitude = def_.reference.magnitude;
     for (std::int64_t i = begin; i < end; ++i) {
-      const std::int64_t unit = selection.Unit(i);
+      const std::int64_t unit = unit_at(i);
+      missing = false;
+      AskForOutput(unit, &missing);
       def_.reference.compute(binding_, in, unit, output_, want);
       if (magnitude != nullptr) magnitude(binding_, in, unit, output_, scale);
-      CountUnit(unit, want, magnitude != nullptr ? scale : want, &tally);
+      if (missing) {
+        tally.missing.push_back(unit);
+      } else {
+        CountUnit(unit, want, magnitude != nullptr ? scale : want, &tally);
+      }
     }
     return tally;
   }
 
+  std::int64_t EndOf(std::int64_t unit) const {
+    return std::min(elements_, (unit + 1) * unit_elements_);
+  }
+
+  void AskForOutput(std::int64_t unit, bool* missing) const {
+    if (!got_.paged()) return;
+    for (std::int64_t element = unit * unit_elements_; element < EndOf(unit); ++element) {
+      got_.Load(element, missing);
+    }
+  }
+
   void CountUnit(std::int64_t unit, std::span<const double> want, std::span<const double> scale,
                  Tally* tally) const {
-    const DType dtype = got_.value->tensors[0].dtype;
-    for (std::int64_t k = 0; k < unit_elements_; ++k) {
-      const std::int64_t element = unit * unit_elements_ + k;
-      if (element >= elements_) return;
-      const double got = Load(got_, element);
+    bool missing = false;
+    for (std::int64_t element = unit * unit_elements_; element < EndOf(unit); ++element) {
+      const std::int64_t k = element - unit * unit_elements_;
+      const double got = got_.Load(element, &missing);
       // A wide integer that a double cannot hold is compared as the double nearest to it.
       tally->Count(name_, element, got, want[k],
-                   Compare(got, want[k], scale[k], dtype, tolerance_));
+                   Compare(got, want[k], scale[k], dtype_, tolerance_));
     }
   }
 
   const KernelDef& def_;
   const Binding& binding_;
-  std::span<const OperandView> inputs_;
-  const OperandView& got_;
+  std::vector<OperandElements> inputs_;
+  OperandElements got_;
   const std::size_t output_;
   const std::span<double> memory_;
   const std::string name_;
   const std::int64_t unit_elements_;
   const std::int64_t unit_terms_;
   const std::int64_t elements_;
+  const DType dtype_;
   const Tolerance tolerance_;
 };
 
@@ -271,28 +343,35 @@ absl::StatusOr<Verification> Verify(const KernelDef& def, const Binding& binding
   const std::span rows(reinterpret_cast<double*>(memory.data()), memory.size() / sizeof(double));
   Verification all;
   for (std::size_t output = 0; output < outputs.size(); ++output) {
-    const Checker checker(def, binding, inputs, outputs[output], output, rows);
+    Checker checker(def, binding, inputs, outputs[output], output, rows, options.reader != nullptr);
     GC_ASSIGN_OR_RETURN(const Verification found,
-                        checker.Check(checker.Select(options), threads, options.poll));
+                        checker.Check(checker.Select(options), threads, options));
     Append(found, &all);
   }
   return all;
 }
 
-void GenerateOperand(const Generator& generator, const OperandView& operand, Threads& threads) {
+void GenerateRange(const Generator& generator, DType dtype, std::int64_t first,
+                   std::span<std::byte> out, Threads& threads) {
   // Whole vectors and pages for each part, so that no two threads write one cache line.
   constexpr std::int64_t kGrain = 1 << 16;
+  const std::int64_t size = SizeOf(dtype);
+  threads.ParallelFor(std::ssize(out) / size, kGrain, [&](std::int64_t begin, std::int64_t end) {
+    Generate(generator, dtype, first + begin,
+             out.subspan(static_cast<std::size_t>(begin * size),
+                         static_cast<std::size_t>((end - begin) * size)));
+  });
+}
+
+void GenerateOperand(const Generator& generator, const OperandView& operand, Threads& threads) {
   std::int64_t first = 0;
   for (std::size_t i = 0; i < operand.data.size(); ++i) {
     const TensorSpec& tensor = operand.value->tensors[i];
-    const std::int64_t size = SizeOf(tensor.dtype);
-    auto* data = static_cast<std::byte*>(operand.data[i]);
-    const std::int64_t elements = Elements(tensor.shape);
-    threads.ParallelFor(elements, kGrain, [&](std::int64_t begin, std::int64_t end) {
-      Generate(generator, tensor.dtype, first + begin,
-               std::span(data + begin * size, static_cast<std::size_t>((end - begin) * size)));
-    });
-    first += elements;
+    GenerateRange(
+        generator, tensor.dtype, first,
+        {static_cast<std::byte*>(operand.data[i]), static_cast<std::size_t>(Bytes(tensor))},
+        threads);
+    first += Elements(tensor.shape);
   }
 }
 

@@ -12,6 +12,7 @@
 
 #include "absl/status/statusor.h"
 #include "kernels/api/kernel.h"
+#include "kernels/verify/elements.h"
 #include "proto/types/generator.h"
 #include "proto/types/measure.h"
 
@@ -60,6 +61,10 @@ struct VerifyOptions {
   std::uint64_t seed = 0;  // Of the subset.
   // Asked on the calling thread, some times a second; an error ends the verification with it.
   std::function<absl::Status()> poll = nullptr;
+  // Brings what the check reads of operands that do not lie on the host; null: they do. Then the
+  // subset is of runs of units, as bytes come in pages.
+  OperandReader* reader = nullptr;
+  std::uint64_t most_page_bytes = std::uint64_t{2} << 30;  // Of the host, for what is brought.
 };
 
 // True if the kernel has a reference.
@@ -73,14 +78,19 @@ bool IsUndecided(const Verification& verification);
 // an output.
 std::int64_t VerifyBytes(const KernelDef& def, const Binding& binding, int threads);
 
-// Compares outputs with the reference computed from inputs. Both are on the host; `inputs` hold the
-// values from before the launch, also where an output was written in place. The order is that of
-// Binding. `memory` has VerifyBytes, aligned for a double. UNIMPLEMENTED if the kernel has no
-// reference. Runs on `threads`.
+// Compares outputs with the reference computed from inputs. Both are on the host, or where
+// options.reader reads; `inputs` hold the values from before the launch, also where an output was
+// written in place. The order is that of Binding. `memory` has VerifyBytes, aligned for a double.
+// UNIMPLEMENTED if the kernel has no reference, RESOURCE_EXHAUSTED (MEMORY_FULL) if one unit reads
+// more than may be brought. Runs on `threads`.
 absl::StatusOr<Verification> Verify(const KernelDef& def, const Binding& binding,
                                     std::span<const OperandView> inputs,
                                     std::span<const OperandView> outputs, Threads& threads,
                                     std::span<std::byte> memory, const VerifyOptions& options = {});
+
+// Elements of `dtype` from element `first` of the tensor on.
+void GenerateRange(const Generator& generator, DType dtype, std::int64_t first,
+                   std::span<std::byte> out, Threads& threads);
 
 // Fills an operand from a generator, tensors of a list one after the other as one run of elements.
 // The same bytes as Generate() on one thread.

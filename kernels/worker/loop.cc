@@ -149,7 +149,8 @@ absl::Status Loop::RunOrder(const WorkerOrder& order) {
   if (report.spoiled) {
     // The page keeps its order: whoever reads it then knows that none behind it began.
     GC_RETURN_IF_ERROR(outbox_.Flush());
-    return absl::ResourceExhaustedError("a kernel took all memory");
+    return absl::InternalError(
+        absl::StrCat("this process is of no more use: ", report.status.message()));
   }
   return quick ? absl::OkStatus() : outbox_.Flush();
 }

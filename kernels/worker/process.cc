@@ -2,6 +2,7 @@
 
 #include <cerrno>
 #include <climits>
+#include <fstream>
 
 #include <fcntl.h>
 #include <signal.h>
@@ -58,6 +59,18 @@ absl::Status SettleProcess() {
 absl::Status LimitAddressSpace(std::uint64_t bytes) {
   const rlimit limit{bytes, bytes};
   if (setrlimit(RLIMIT_AS, &limit) != 0) return ErrnoToStatus(errno, "RLIMIT_AS");
+  return absl::OkStatus();
+}
+
+absl::Status LimitPrivateMemory(std::uint64_t bytes) {
+  std::uint64_t size = 0, resident = 0, shared = 0, text = 0, library = 0, data = 0;
+  std::ifstream statm("/proc/self/statm");
+  if (!(statm >> size >> resident >> shared >> text >> library >> data)) {
+    return absl::InternalError("/proc/self/statm: want six numbers");
+  }
+  const std::uint64_t most = data * static_cast<std::uint64_t>(sysconf(_SC_PAGE_SIZE)) + bytes;
+  const rlimit limit{most, most};
+  if (setrlimit(RLIMIT_DATA, &limit) != 0) return ErrnoToStatus(errno, "RLIMIT_DATA");
   return absl::OkStatus();
 }
 

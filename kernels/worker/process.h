@@ -19,6 +19,9 @@ absl::Status SettleProcess();
 // Bounds the address space so that a kernel that allocates without end fails by itself before it
 // takes the machine's memory.
 absl::Status LimitAddressSpace(std::uint64_t bytes);
+// The same where address space tells nothing: `bytes` more than now may be mapped for writing by
+// this process alone.
+absl::Status LimitPrivateMemory(std::uint64_t bytes);
 
 // Maps what the descriptors kArenaFd and kStatusFd hold, for the life of the process.
 // FAILED_PRECONDITION if they are smaller than said, or if the arena could shrink.

@@ -2,33 +2,20 @@
 
 #include <algorithm>
 #include <new>
-
-#include <xxhash.h>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "kernels/verify/verify.h"
+#include "kernels/worker/check.h"
+#include "kernels/worker/operands.h"
 
 namespace gridclock {
 namespace {
 
-// Large and finite in every floating type, so that neither zero nor NaN can pass for it.
-constexpr std::byte kPoison{0x7B};
 constexpr double kQuickNs = 10e3;
 // Of the timed launches so many terms are checked: enough for a result that is not of its inputs.
 constexpr std::int64_t kTimedTerms = std::int64_t{1} << 22;
-
-std::uint64_t Checksum(const OperandView& view) {
-  XXH3_state_t* state = XXH3_createState();
-  XXH3_64bits_reset(state);
-  for (std::size_t i = 0; i < view.data.size(); ++i) {
-    XXH3_64bits_update(state, view.data[i],
-                       static_cast<std::size_t>(Bytes(view.value->tensors[i])));
-  }
-  const std::uint64_t digest = XXH3_64bits_digest(state);
-  XXH3_freeState(state);
-  return digest;
-}
 
 bool HasSeed(const WorkerOperand& input) {
   if (!input.generate) return false;
@@ -37,15 +24,15 @@ bool HasSeed(const WorkerOperand& input) {
          kind == GeneratorKind::kRandint;
 }
 
+// What a kernel computes in is what it is given, as far as its rate is concerned.
+std::optional<DType> ComputesIn(const std::vector<OperandView>& inputs) {
+  if (inputs.empty() || inputs[0].value->tensors.empty()) return std::nullopt;
+  return inputs[0].value->tensors[0].dtype;
+}
+
 void Raise(Flag flag, std::vector<Flag>* flags) {
   const auto place = std::lower_bound(flags->begin(), flags->end(), flag);
   if (place == flags->end() || *place != flag) flags->insert(place, flag);
-}
-
-void Point(std::byte* base, OperandView* view) {
-  for (std::size_t i = 0; i < view->data.size(); ++i) {
-    view->data[i] = base + TensorOffset(*view->value, i);
-  }
 }
 
 }  // namespace
@@ -66,12 +53,16 @@ class Session::Running {
 
  private:
   std::int64_t NowNs() const { return absl::ToUnixNanos(session_.clock_.Now()); }
-  std::byte* At(const MemoryRange& range) const { return session_.arena_.data() + range.offset; }
   bool Repeats() const { return order_.measure.has_value() || order_.verify; }
-  // A slope runs many launches on private copies: none of them is the one that is returned.
-  bool CanCheck() const {
-    return CanVerify(call_->kernel->def) &&
-           !(order_.measure && order_.measure->method == Method::kBackToBack);
+  bool CanCheck() const { return CanVerify(call_->kernel->def); }
+  // Launches back to back find in place what the one before left: what is returned is of a launch
+  // of its own.
+  bool Accumulates() const {
+    const auto in_place = [](const WorkerOperand& output) {
+      return output.in_place_of.has_value();
+    };
+    return order_.measure && order_.measure->method == Method::kBackToBack &&
+           std::any_of(order_.outputs.begin(), order_.outputs.end(), in_place);
   }
   // Whether the timed launches work on values of another seed, so that those of the submitted one
   // are fresh when the last launch, the one that is returned, meets them.
@@ -80,31 +71,25 @@ class Session::Running {
            std::any_of(order_.inputs.begin(), order_.inputs.end(), HasSeed);
   }
 
+  absl::Status Run();
   absl::Status Place();
-  absl::Status AllocateScratch();
-  absl::Status MakeInputs();
-  void MakeValues(std::uint64_t seed_change);
-  absl::Status SaveInputs();
-  absl::Status LaunchOnFreshInputs();
+  absl::Status FillInputs();
+  absl::Status LaunchAgain();
   absl::Status Prepare();
   absl::Status LaunchOrMeasure();
   absl::StatusOr<Measurement> Time(const Target& target);
   absl::Status Launch();
   void Keep(Measurement measurement);
+  void CountLaunches();
   absl::Status VerifyOutputs();
   absl::Status CheckOutputs();
   absl::StatusOr<Verification> Check(std::int64_t most_terms);
   absl::Status MayVerifyOn();
-  void SumUp();
+  absl::Status ReturnOutputs();
+  absl::Status Lost(const absl::Status& why);
   void AddPhase(PhaseKind kind, std::int64_t start_ns, std::int64_t end_ns) {
     out_.phases.push_back({.kind = kind, .start_ns = start_ns, .end_ns = end_ns});
   }
-
-  // An input that the kernel overwrites, and the values that were submitted.
-  struct Saved {
-    std::size_t input = 0;
-    std::unique_ptr<DeviceBuffer> buffer;
-  };
 
   Session& session_;
   Device& device_;
@@ -115,46 +100,64 @@ class Session::Running {
   Outcome& out_;
   BoundCall* call_ = nullptr;
   Call launch_;
-  std::vector<Saved> saved_;
-  std::vector<std::unique_ptr<DeviceBuffer>> scratch_;
+  std::optional<Operands> operands_;
+  std::vector<gridclock::Launch> one_launch_;  // What one launch runs on the device.
+  std::int64_t launches_ = 0;
   absl::Status interruption_;
   absl::Time verify_end_;         // Of the verification's own time.
   std::uint64_t rows_bytes_ = 0;  // What the verification's rows took.
 };
 
+// Whatever call it was that failed, a device that is lost was lost to this order's kernel: all that
+// orders ask of it has ended before they do.
 absl::Status Session::Running::Go() {
+  absl::Status status = Run();
+  if (!status.ok() && !device_.uses_host_memory()) {
+    // Nothing may still come from or go to memory that is given back now.
+    const absl::Status ended = device_.Synchronize();
+    if (!ended.ok() && !device_.poisoned()) return ended;
+    if (!ended.ok() && DetailsOf(status).reason != "KERNEL_FAULT") status = ended;
+  }
+  return device_.poisoned() ? Lost(status) : status;
+}
+
+absl::Status Session::Running::Lost(const absl::Status& why) {
+  report_.spoiled = true;
+  const std::string kernel = call_ != nullptr ? call_->launch_name : order_.kernel;
+  // The device knows a fault of the kernel from one of its own.
+  const std::string reason = DetailsOf(why).reason;
+  if (reason == "KERNEL_FAULT" || reason == "DEVICE_FAULT") {
+    return Annotate(why, absl::StrCat("kernel '", kernel, "'"));
+  }
+  return WithReason(absl::FailedPreconditionError(
+                        absl::StrCat("kernel '", kernel, "' broke its device: ", why.message())),
+                    "KERNEL_FAULT");
+}
+
+absl::Status Session::Running::Run() {
   if (session_.clock_.Now() >= order_.deadline) {
     return absl::DeadlineExceededError("the deadline passed before the launch");
   }
   if (host_.Cancelled(order_)) return absl::CancelledError("cancelled before the launch");
   GC_ASSIGN_OR_RETURN(call_, session_.cache_.Find(order_));
   GC_RETURN_IF_ERROR(Place());
-  GC_RETURN_IF_ERROR(MakeInputs());
-  GC_RETURN_IF_ERROR(SaveInputs());
+  GC_RETURN_IF_ERROR(FillInputs());
   GC_RETURN_IF_ERROR(LaunchOrMeasure());
   if (!interruption_.ok()) return interruption_;
   GC_RETURN_IF_ERROR(VerifyOutputs());
-  SumUp();
-  return absl::OkStatus();
+  return ReturnOutputs();
 }
 
 absl::Status Session::Running::Place() {
-  for (std::size_t i = 0; i < order_.inputs.size(); ++i) {
-    Point(At(order_.inputs[i].memory), &call_->inputs[i]);
-    out_.peak_device_bytes += order_.inputs[i].memory.size;
-  }
-  for (std::size_t i = 0; i < order_.outputs.size(); ++i) {
-    const WorkerOperand& output = order_.outputs[i];
-    const auto over = output.in_place_of;
-    if (over && !(order_.inputs[*over].value == output.value)) {
-      return absl::InvalidArgumentError(absl::StrCat("output ", i, " is not of the shape of input ",
-                                                     *over, ", over which it is"));
-    }
-    Point(At(over ? order_.inputs[*over].memory : output.memory), &call_->outputs[i]);
-    if (!over) out_.peak_device_bytes += output.memory.size;
-  }
+  operands_.emplace(Operands::Parts{.device = device_,
+                                    .staging = session_.staging_,
+                                    .threads = *device_.threads(),
+                                    .arena = session_.arena_,
+                                    .order = order_,
+                                    .call = *call_});
   out_.variant = order_.variant;
-  GC_RETURN_IF_ERROR(AllocateScratch());
+  GC_RETURN_IF_ERROR(operands_->Place());
+  out_.peak_device_bytes = operands_->bytes();
   launch_ = Call{.binding = &call_->binding,
                  .inputs = call_->inputs,
                  .outputs = call_->outputs,
@@ -164,85 +167,51 @@ absl::Status Session::Running::Place() {
   return absl::OkStatus();
 }
 
-absl::Status Session::Running::AllocateScratch() {
-  for (OperandView& view : call_->scratch) {
-    GC_ASSIGN_OR_RETURN(auto buffer, device_.Allocate(OperandBytes(*view.value)));
-    Point(static_cast<std::byte*>(buffer->data()), &view);
-    out_.peak_device_bytes += buffer->size();
-    scratch_.push_back(std::move(buffer));
-  }
-  return absl::OkStatus();
-}
-
-absl::Status Session::Running::MakeInputs() {
-  const auto needs = [](const WorkerOperand& input) { return input.generate.has_value(); };
-  if (std::none_of(order_.inputs.begin(), order_.inputs.end(), needs)) return absl::OkStatus();
+absl::Status Session::Running::FillInputs() {
   constexpr std::uint64_t kOtherSeed = 0x9E3779B97F4A7C15U;
-  const std::int64_t start = NowNs();
-  MakeValues(Freshens() ? kOtherSeed : 0);
-  AddPhase(PhaseKind::kInputCopied, start, NowNs());
-  return absl::OkStatus();
-}
-
-// `seed_change` 0 makes the submitted values.
-void Session::Running::MakeValues(std::uint64_t seed_change) {
-  for (std::size_t i = 0; i < order_.inputs.size(); ++i) {
-    if (!order_.inputs[i].generate) continue;
-    Generator generator = *order_.inputs[i].generate;
-    generator.seed ^= seed_change;
-    GenerateOperand(generator, call_->inputs[i], *device_.threads());
+  const auto made = [](const WorkerOperand& input) { return input.generate.has_value(); };
+  const bool copies = operands_->own_memory() && !order_.inputs.empty();
+  if (copies || std::any_of(order_.inputs.begin(), order_.inputs.end(), made)) {
+    const std::int64_t start = NowNs();
+    GC_RETURN_IF_ERROR(operands_->Fill(Freshens() ? kOtherSeed : 0));
+    AddPhase(PhaseKind::kInputCopied, start, NowNs());
   }
-}
-
-absl::Status Session::Running::SaveInputs() {
   if (!Repeats()) return absl::OkStatus();
-  for (const WorkerOperand& output : order_.outputs) {
-    if (!output.in_place_of) continue;
-    const auto input = static_cast<std::size_t>(*output.in_place_of);
-    const std::uint64_t bytes = OperandBytes(order_.inputs[input].value);
-    GC_ASSIGN_OR_RETURN(auto buffer, device_.Allocate(bytes));
-    GC_RETURN_IF_ERROR(device_.Copy(buffer->data(), At(order_.inputs[input].memory), bytes));
-    out_.peak_device_bytes += buffer->size();
-    saved_.push_back({input, std::move(buffer)});
-  }
+  GC_RETURN_IF_ERROR(operands_->Save());
+  out_.peak_device_bytes = operands_->bytes();
   return absl::OkStatus();
 }
 
-// Untimed. A variant that keeps a result from an earlier launch has the wrong one now.
-absl::Status Session::Running::LaunchOnFreshInputs() {
-  if (host_.Cancelled(order_)) return absl::CancelledError("cancelled while verifying");
-  MakeValues(0);
-  for (const Saved& saved : saved_) {
-    const WorkerOperand& input = order_.inputs[saved.input];
-    if (!input.generate) continue;
-    GC_RETURN_IF_ERROR(
-        device_.Copy(saved.buffer->data(), At(input.memory), OperandBytes(input.value)));
-  }
+// Untimed, on the submitted values.
+absl::Status Session::Running::LaunchAgain() {
+  if (host_.Cancelled(order_)) return absl::CancelledError("cancelled before the last launch");
   GC_RETURN_IF_ERROR(Prepare());
-  GC_RETURN_IF_ERROR(Launch());
-  ++out_.launches.back().count;
-  return device_.Synchronize();
+  host_.kernel_since_ns().store(NowNs(), std::memory_order_relaxed);
+  absl::Status status = Launch();
+  if (status.ok()) status = device_.Synchronize();
+  host_.kernel_since_ns().store(0, std::memory_order_relaxed);
+  ++launches_;
+  CountLaunches();
+  return status;
+}
+
+void Session::Running::CountLaunches() {
+  out_.launches = one_launch_;
+  for (gridclock::Launch& kernel : out_.launches) kernel.count *= launches_;
 }
 
 absl::Status Session::Running::Prepare() {
-  for (const Saved& saved : saved_) {
-    const WorkerOperand& input = order_.inputs[saved.input];
-    GC_RETURN_IF_ERROR(
-        device_.Copy(At(input.memory), saved.buffer->data(), OperandBytes(input.value)));
-  }
+  GC_RETURN_IF_ERROR(operands_->Restore());
   // Poison costs a pass over the outputs and warms the cache with them, so it is laid only where
   // the outputs will be held against the reference.
-  if (!order_.verify) return absl::OkStatus();
-  for (const WorkerOperand& output : order_.outputs) {
-    if (output.in_place_of) continue;
-    GC_RETURN_IF_ERROR(device_.Fill(At(output.memory), kPoison, OperandBytes(output.value)));
-  }
-  return absl::OkStatus();
+  if (order_.verify) GC_RETURN_IF_ERROR(operands_->Poison());
+  // What is timed next must not wait for what was done here.
+  return operands_->own_memory() ? device_.Synchronize() : absl::OkStatus();
 }
 
 // A kernel that cannot get memory says so by its status or by an exception of the library; what it
-// took until then may never come back, so the process is given up. Everything else that goes wrong
-// in it ends the process at once.
+// took of the host's until then may never come back, so the process is given up. Everything else
+// that goes wrong in it ends the process at once.
 absl::Status Session::Running::Launch() {
   absl::Status status;
   try {
@@ -251,7 +220,7 @@ absl::Status Session::Running::Launch() {
     status = absl::ResourceExhaustedError("out of memory");
   }
   if (status.code() != absl::StatusCode::kResourceExhausted) return status;
-  report_.spoiled = true;
+  report_.spoiled = device_.uses_host_memory();
   return WithReason(absl::ResourceExhaustedError(
                         absl::StrCat("kernel '", call_->launch_name,
                                      "' could not get the memory it wanted: ", status.message())),
@@ -263,12 +232,14 @@ absl::Status Session::Running::LaunchOrMeasure() {
   const auto prepare = [this] { return Prepare(); };
   auto measured = Time({.launch = launch,
                         .prepare = prepare,
-                        .bytes = call_->binding.bytes,
-                        .flops = call_->binding.flops,
+                        .work = {.bytes = call_->binding.bytes,
+                                 .flops = call_->binding.flops,
+                                 .dtype = ComputesIn(call_->inputs)},
                         .watch = &watch_});
   GC_RETURN_IF_ERROR(measured.status());
   Keep(*std::move(measured));
-  return absl::OkStatus();
+  if (!interruption_.ok() || !Accumulates() || Freshens()) return absl::OkStatus();
+  return LaunchAgain();
 }
 
 absl::StatusOr<Measurement> Session::Running::Time(const Target& target) {
@@ -291,9 +262,10 @@ void Session::Running::Keep(Measurement measurement) {
   report_.launched = true;
   AddPhase(PhaseKind::kLaunched, measurement.first_start_ns, measurement.last_end_ns);
   AddPhase(PhaseKind::kFinished, measurement.first_start_ns, measurement.last_end_ns);
-  gridclock::Launch& launched = out_.launches.emplace_back();
-  launched.name = call_->launch_name;
-  launched.count = measurement.launches;
+  one_launch_ = std::move(measurement.kernels);
+  if (one_launch_.empty()) one_launch_.push_back({.name = call_->launch_name, .count = 1});
+  launches_ = measurement.launches;
+  CountLaunches();
   out_.timing = std::move(measurement.timing);
   out_.flags = std::move(measurement.flags);
   out_.outputs.resize(order_.outputs.size());
@@ -324,31 +296,29 @@ absl::Status Session::Running::VerifyOutputs() {
 absl::Status Session::Running::CheckOutputs() {
   Verification timed;
   if (Freshens()) {
-    GC_ASSIGN_OR_RETURN(timed, Check(kTimedTerms));
-    GC_RETURN_IF_ERROR(LaunchOnFreshInputs());
+    if (!Accumulates()) {
+      GC_ASSIGN_OR_RETURN(timed, Check(kTimedTerms));
+    }
+    // A variant that keeps a result from an earlier launch has the wrong one now.
+    GC_RETURN_IF_ERROR(operands_->Refresh());
+    GC_RETURN_IF_ERROR(LaunchAgain());
   }
   GC_ASSIGN_OR_RETURN(out_.verification, Check(VerifyOptions().most_terms));
   if (timed.mismatches != 0) out_.verification = timed;
   return absl::OkStatus();
 }
 
-// The outputs as they lie there against the inputs of their launch.
 absl::StatusOr<Verification> Session::Running::Check(std::int64_t most_terms) {
-  std::vector<OperandView> inputs = call_->inputs;
-  for (const Saved& saved : saved_) {
-    Point(static_cast<std::byte*>(saved.buffer->data()), &inputs[saved.input]);
-  }
-  const KernelDef& def = call_->kernel->def;
-  Threads& threads = *device_.threads();
-  auto memory = device_.Allocate(VerifyBytes(def, call_->binding, threads.count()));
-  if (!memory.ok()) {
-    return Annotate(memory.status(), absl::StrCat("verifying '", call_->launch_name, "'"));
-  }
-  rows_bytes_ = std::max(rows_bytes_, (*memory)->size());
-  return Verify(
-      def, call_->binding, inputs, call_->outputs, threads,
-      {static_cast<std::byte*>((*memory)->data()), (*memory)->size()},
-      {.most_terms = most_terms, .seed = order_.id, .poll = [this] { return MayVerifyOn(); }});
+  GC_ASSIGN_OR_RETURN(const Checked checked,
+                      gridclock::CheckOutputs({.device = device_,
+                                               .arena = session_.arena_,
+                                               .operands = *operands_,
+                                               .call = *call_,
+                                               .most_terms = most_terms,
+                                               .seed = order_.id,
+                                               .poll = [this] { return MayVerifyOn(); }}));
+  rows_bytes_ = std::max(rows_bytes_, checked.device_bytes);
+  return checked.verification;
 }
 
 // The server gives a verification as much time as the kernel: it must end by itself before that, as
@@ -369,22 +339,28 @@ absl::Status Session::Running::MayVerifyOn() {
       "VERIFY_TIME_LIMIT");
 }
 
-void Session::Running::SumUp() {
-  const auto asked = [](const WorkerOperand& output) { return output.checksum; };
-  if (std::none_of(order_.outputs.begin(), order_.outputs.end(), asked)) return;
+absl::Status Session::Running::ReturnOutputs() {
+  const auto wanted = [this](const WorkerOperand& output) {
+    return output.checksum || (operands_->own_memory() && output.memory.size > 0);
+  };
+  if (std::none_of(order_.outputs.begin(), order_.outputs.end(), wanted)) return absl::OkStatus();
   const std::int64_t start = NowNs();
+  GC_RETURN_IF_ERROR(operands_->Return());
   for (std::size_t i = 0; i < order_.outputs.size(); ++i) {
-    if (order_.outputs[i].checksum) out_.outputs[i].checksum = Checksum(call_->outputs[i]);
+    if (!order_.outputs[i].checksum) continue;
+    GC_ASSIGN_OR_RETURN(out_.outputs[i].checksum, operands_->Checksum(i));
   }
   AddPhase(PhaseKind::kOutputCopied, start, NowNs());
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::unique_ptr<Session>> Session::Create(Device& device, const Registry& registry,
                                                          const Clock& clock,
                                                          std::span<std::byte> arena) {
   if (!device.uses_host_memory()) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "device '", device.info().name, "' cannot work on the arena, which is host memory"));
+    if (auto pinned = device.RegisterHost(arena); !pinned.ok()) {
+      return Annotate(pinned, absl::StrCat("pinning the arena of ", arena.size(), " bytes"));
+    }
   }
   return std::unique_ptr<Session>(new Session(device, registry, clock, arena));
 }

@@ -1,5 +1,5 @@
-// One order from its words to its outcome: bind, place operands in the arena, make inputs, launch
-// or measure, verify, sum up.
+// One order from its words to its outcome: bind, place operands, make or copy inputs, launch or
+// measure, verify, return outputs.
 #ifndef GRIDCLOCK_KERNELS_WORKER_SESSION_H_
 #define GRIDCLOCK_KERNELS_WORKER_SESSION_H_
 
@@ -16,6 +16,7 @@
 #include "kernels/device/device.h"
 #include "kernels/timing/measure.h"
 #include "kernels/worker/call_cache.h"
+#include "kernels/worker/staging.h"
 #include "proto/codec/worker.h"
 
 namespace gridclock {
@@ -42,8 +43,8 @@ struct SessionReport {
 
 class Session {
  public:
-  // Device, registry, clock and arena are borrowed. FAILED_PRECONDITION if the device cannot work
-  // on host memory: operands stay in the arena.
+  // All are borrowed. A device with memory of its own pins the arena, from which it copies inputs
+  // and to which it copies outputs.
   static absl::StatusOr<std::unique_ptr<Session>> Create(Device& device, const Registry& registry,
                                                          const Clock& clock,
                                                          std::span<std::byte> arena);
@@ -55,12 +56,17 @@ class Session {
  private:
   class Running;
   Session(Device& device, const Registry& registry, const Clock& clock, std::span<std::byte> arena)
-      : device_(device), clock_(clock), arena_(arena), cache_(registry, device.info().traits) {}
+      : device_(device),
+        clock_(clock),
+        arena_(arena),
+        cache_(registry, device.info().traits),
+        staging_(device) {}
 
   Device& device_;
   const Clock& clock_;
   const std::span<std::byte> arena_;
   CallCache cache_;
+  Staging staging_;
 };
 
 }  // namespace gridclock

@@ -1,6 +1,7 @@
 #include "kernels/worker/worker.h"
 
 #include <atomic>
+#include <cstdio>
 
 #include <CLI/CLI.hpp>
 #include <unistd.h>
@@ -10,7 +11,7 @@
 #include "base/log.h"
 #include "base/status.h"
 #include "kernels/api/registry.h"
-#include "kernels/device/cpu/cpu_device.h"
+#include "kernels/worker/device_factory.h"
 #include "kernels/worker/heartbeat.h"
 #include "kernels/worker/loop.h"
 #include "kernels/worker/process.h"
@@ -20,7 +21,9 @@ namespace gridclock {
 namespace {
 
 struct Flags {
+  bool list_devices = false;
   std::string device = "cpu";
+  std::string uuid;
   std::string role = "trusted";
   std::uint64_t arena_bytes = 0;
   std::uint64_t memory_bytes = 0;
@@ -29,17 +32,18 @@ struct Flags {
 };
 
 void Declare(CLI::App& app, Flags& flags) {
-  app.add_option("--device", flags.device, "The device to serve: cpu")
-      ->check(CLI::IsMember({"cpu"}));
+  app.add_flag("--list-devices", flags.list_devices,
+               "Print a line of JSON for each device of this machine and end");
+  app.add_option("--device", flags.device, "The device to serve: cpu or cuda:N");
+  app.add_option("--uuid", flags.uuid, "Of the GPU to serve; counts instead of its number");
   app.add_option("--role", flags.role, "trusted: runs the catalogue")
       ->check(CLI::IsMember({"trusted"}));
-  app.add_option("--arena-bytes", flags.arena_bytes, "Size of the arena on descriptor 4")
-      ->required();
+  app.add_option("--arena-bytes", flags.arena_bytes, "Size of the arena on descriptor 4");
   app.add_option("--memory-bytes", flags.memory_bytes,
-                 "Address space that the process may use; 0: what arena and copies can need");
+                 "Memory that the process may use; 0: what arena and copies can need");
   app.add_option("--calibration", flags.calibration,
                  "What a worker before this one measured; empty: measure");
-  app.add_option("--threads", flags.threads, "Threads of the CPU device; 0: all CPUs it may use");
+  app.add_option("--threads", flags.threads, "Threads on the CPU; 0: all CPUs it may use");
 }
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -48,46 +52,56 @@ constexpr bool kShadowMemory = true;
 constexpr bool kShadowMemory = false;
 #endif
 
-absl::Status LimitMemory(const Flags& flags) {
-  // Sanitizers reserve terabytes of address space.
-  if (kShadowMemory) return absl::OkStatus();
+std::uint64_t MostMemory(const Flags& flags) {
+  if (flags.memory_bytes != 0) return flags.memory_bytes;
   // The arena, a saved copy of all that is in it, and room for stacks, scratch and cache flushing.
   constexpr std::uint64_t kRoom = std::uint64_t{8} << 30;
-  return LimitAddressSpace(flags.memory_bytes != 0 ? flags.memory_bytes
-                                                   : 2 * flags.arena_bytes + kRoom);
+  return 2 * flags.arena_bytes + kRoom;
 }
 
-absl::StatusOr<std::unique_ptr<CpuDevice>> MakeDevice(const Flags& flags,
-                                                      const std::string& level) {
-  CpuDevice::Options options{.threads = flags.threads, .level = level};
-  if (!flags.calibration.empty()) {
-    GC_ASSIGN_OR_RETURN(options.calibration, CalibrationFromText(flags.calibration));
+// The driver of a GPU reserves terabytes of address space, so there what is written is bounded, on
+// top of what the driver needed to start.
+absl::StatusOr<MadeDevice> MakeDeviceWithinMemory(const Flags& flags, const std::string& level) {
+  // Sanitizers reserve terabytes of address space too.
+  const bool address_space = IsCpu(flags.device) && !kShadowMemory;
+  if (address_space) GC_RETURN_IF_ERROR(LimitAddressSpace(MostMemory(flags)));
+  GC_ASSIGN_OR_RETURN(MadeDevice made, MakeDevice({.name = flags.device,
+                                                   .uuid = flags.uuid,
+                                                   .level = level,
+                                                   .calibration = flags.calibration,
+                                                   .threads = flags.threads}));
+  if (!address_space && !kShadowMemory) {
+    GC_RETURN_IF_ERROR(LimitPrivateMemory(MostMemory(flags)));
   }
-  return CpuDevice::Create(options);
+  return made;
 }
 
-WorkerHello MakeHello(const CpuDevice& device, const Registry& registry) {
+WorkerHello MakeHello(const MadeDevice& made, const Registry& registry) {
   WorkerHello hello{.protocol = kWorkerProtocol,
                     .role = WorkerRole::kTrusted,
-                    .device = device.info(),
+                    .device = made.device->info(),
                     .kernels = {},
-                    .calibration = ""};
-  // Without levels there was no memory to measure with.
-  const Calibration& measured = device.calibration();
-  if (!measured.levels.empty()) hello.calibration = ToText(measured);
+                    .calibration = made.calibration};
   for (const auto& [name, kernel] : registry.kernels()) hello.kernels.push_back(kernel.spec);
   return hello;
 }
 
+int ListDevices() {
+  std::string why_no_gpu;
+  const std::string lines = DeviceLines(&why_no_gpu);
+  if (!why_no_gpu.empty()) std::fprintf(stderr, "no GPU: %s\n", why_no_gpu.c_str());
+  std::fputs(lines.c_str(), stdout);
+  return 0;
+}
+
 absl::Status Serve(const Flags& flags, WorkerParts& parts) {
   GC_RETURN_IF_ERROR(SettleProcess());
-  GC_RETURN_IF_ERROR(LimitMemory(flags));
   GC_ASSIGN_OR_RETURN(const std::span<std::byte> arena, MapArena(flags.arena_bytes));
   GC_ASSIGN_OR_RETURN(StatusPage* const page, MapStatusPage());
   GC_ASSIGN_OR_RETURN(const Registry registry, Registry::Create(std::move(parts.kernels)));
-  GC_ASSIGN_OR_RETURN(const auto device, MakeDevice(flags, parts.level));
+  GC_ASSIGN_OR_RETURN(const MadeDevice made, MakeDeviceWithinMemory(flags, parts.level));
   const MonotonicClock clock;
-  GC_ASSIGN_OR_RETURN(const auto session, Session::Create(*device, registry, clock, arena));
+  GC_ASSIGN_OR_RETURN(const auto session, Session::Create(*made.device, registry, clock, arena));
   std::unique_ptr<Link> link = std::make_unique<SocketLink>(PacketSocket(UniqueFd(kLinkFd)));
   if (parts.wrap_link) link = parts.wrap_link(std::move(link));
   std::atomic<std::uint64_t> dropped{0};
@@ -97,7 +111,7 @@ absl::Status Serve(const Flags& flags, WorkerParts& parts) {
              .clock = clock,
              .arena = arena,
              .dropped = dropped});
-  GC_RETURN_IF_ERROR(loop.SayHello(MakeHello(*device, registry)));
+  GC_RETURN_IF_ERROR(loop.SayHello(MakeHello(made, registry)));
   const Heartbeat heartbeat(*link, dropped);
   return loop.Run();
 }
@@ -114,6 +128,7 @@ int RunWorker(int argc, char** argv, WorkerParts parts) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   }
+  if (flags.list_devices) return ListDevices();
   const absl::Status status = Serve(flags, parts);
   if (status.ok() || status.code() == absl::StatusCode::kUnavailable) return 0;
   Log(LogLevel::kError, "worker_failed", {{"error", std::string(status.message())}});

@@ -14,6 +14,7 @@ namespace {
 constexpr std::size_t kMostText = 2048;
 constexpr int kMostLaunches = 256;
 constexpr int kMostPhases = 16;
+constexpr std::size_t kMostReasons = 64;
 
 std::string Clipped(absl::string_view text) {
   return std::string(text.substr(0, kMostText));
@@ -102,6 +103,14 @@ absl::Status SampleBuffer::Add(const worker::v1::Samples& frame, const Job& job)
 
 namespace {
 
+bool IsState(const std::optional<DeviceState>& state) {
+  if (!state) return true;
+  const double numbers[] = {state->sm_clock_hz, state->memory_clock_hz, state->power_watts,
+                            std::abs(state->temperature_celsius)};
+  return std::all_of(std::begin(numbers), std::end(numbers), IsTime) &&
+         state->clock_reasons.size() <= kMostReasons;
+}
+
 bool TimesAreTimes(const Timing& timing) {
   const Statistics& s = timing.statistics;
   const double times[] = {s.median,
@@ -114,16 +123,19 @@ bool TimesAreTimes(const Timing& timing) {
                           s.ci_low.value_or(0),
                           s.ci_high.value_or(0),
                           s.p99.value_or(0),
+                          timing.second ? timing.second->median_ns : 0,
                           timing.method_floor_ns,
                           timing.roofline_ns};
-  return std::all_of(std::begin(times), std::end(times), IsTime) &&
+  return std::all_of(std::begin(times), std::end(times), IsTime) && IsState(timing.before) &&
+         IsState(timing.after) &&
          std::all_of(timing.samples_ns.begin(), timing.samples_ns.end(), IsTime);
 }
 
 bool EnumsAreKnown(const v1::Timing& timing) {
   return timing.method() >= v1::ISOLATED && timing.method() <= v1::EVENT_PAIR &&
-         timing.l2() >= v1::HOT && timing.l2() <= v1::COLD_DIRTY &&
-         timing.stop() >= v1::Timing::SINGLE_LAUNCH &&
+         timing.second_method() >= v1::METHOD_UNSPECIFIED &&
+         timing.second_method() <= v1::EVENT_PAIR && timing.l2() >= v1::HOT &&
+         timing.l2() <= v1::COLD_DIRTY && timing.stop() >= v1::Timing::SINGLE_LAUNCH &&
          timing.stop() <= v1::Timing::STOP_INTERRUPTED;
 }
 
@@ -143,6 +155,10 @@ absl::StatusOr<Timing> DecodeTiming(const v1::Timing& wire, const Job& job,
     return Broken(job, "a number of the timing is not a time");
   }
   timing.roofline_basis = Clipped(timing.roofline_basis);
+  for (auto* state : {&timing.before, &timing.after}) {
+    if (!*state) continue;
+    for (std::string& reason : (*state)->clock_reasons) reason = Clipped(reason);
+  }
   return timing;
 }
 

@@ -1,5 +1,6 @@
 // Summaries of runs: timing, phases, flags, launches, verification.
 #include <algorithm>
+#include <optional>
 
 #include "proto/codec/values.h"
 
@@ -36,6 +37,22 @@ Statistics Decode(const v1::Statistics& in) {
   return out;
 }
 
+void Encode(const DeviceState& in, v1::DeviceState* out) {
+  out->set_sm_clock_hz(in.sm_clock_hz);
+  out->set_memory_clock_hz(in.memory_clock_hz);
+  out->set_power_watts(in.power_watts);
+  out->set_temperature_celsius(in.temperature_celsius);
+  for (const std::string& reason : in.clock_reasons) out->add_clock_reasons(reason);
+}
+
+std::optional<DeviceState> Decode(const v1::DeviceState& in) {
+  return DeviceState{.sm_clock_hz = in.sm_clock_hz(),
+                     .memory_clock_hz = in.memory_clock_hz(),
+                     .power_watts = in.power_watts(),
+                     .temperature_celsius = in.temperature_celsius(),
+                     .clock_reasons = {in.clock_reasons().begin(), in.clock_reasons().end()}};
+}
+
 }  // namespace
 
 void Encode(const Timing& timing, bool with_samples, v1::Timing* out) {
@@ -45,6 +62,13 @@ void Encode(const Timing& timing, bool with_samples, v1::Timing* out) {
   out->set_warmups(timing.warmups);
   out->set_warmup_flat(timing.warmup_flat);
   Encode(timing.statistics, out->mutable_statistics());
+  if (timing.second) {
+    out->set_second_method(static_cast<v1::Method>(timing.second->method));
+    out->set_second_median_ns(timing.second->median_ns);
+  }
+  if (timing.before) Encode(*timing.before, out->mutable_before());
+  if (timing.after) Encode(*timing.after, out->mutable_after());
+  out->set_sharing_unknown(timing.sharing_unknown);
   out->set_method_floor_ns(timing.method_floor_ns);
   out->set_roofline_ns(timing.roofline_ns);
   out->set_roofline_basis(timing.roofline_basis);
@@ -52,6 +76,16 @@ void Encode(const Timing& timing, bool with_samples, v1::Timing* out) {
     out->mutable_samples_ns()->Add(timing.samples_ns.begin(), timing.samples_ns.end());
   }
 }
+
+namespace {
+
+std::optional<SecondOpinion> DecodeSecond(const v1::Timing& timing) {
+  if (timing.second_method() == v1::METHOD_UNSPECIFIED) return std::nullopt;
+  return SecondOpinion{.method = static_cast<Method>(timing.second_method()),
+                       .median_ns = timing.second_median_ns()};
+}
+
+}  // namespace
 
 Timing Decode(const v1::Timing& timing) {
   return Timing{.method = static_cast<Method>(timing.method()),
@@ -61,9 +95,13 @@ Timing Decode(const v1::Timing& timing) {
                 .warmup_flat = timing.warmup_flat(),
                 .samples_ns = {timing.samples_ns().begin(), timing.samples_ns().end()},
                 .statistics = Decode(timing.statistics()),
+                .second = DecodeSecond(timing),
                 .method_floor_ns = timing.method_floor_ns(),
                 .roofline_ns = timing.roofline_ns(),
-                .roofline_basis = timing.roofline_basis()};
+                .roofline_basis = timing.roofline_basis(),
+                .before = timing.has_before() ? Decode(timing.before()) : std::nullopt,
+                .after = timing.has_after() ? Decode(timing.after()) : std::nullopt,
+                .sharing_unknown = timing.sharing_unknown()};
 }
 
 void Encode(const Phase& phase, v1::Phase* out) {

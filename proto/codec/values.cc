@@ -166,6 +166,17 @@ v1::DType Encode(DType dtype) {
   return static_cast<v1::DType>(dtype);
 }
 
+void Encode(const MethodFacts& method, v1::Device::MethodFacts* out) {
+  out->set_method(static_cast<v1::Method>(method.method));
+  out->set_floor_ns(method.floor_ns);
+  out->set_missing(method.missing);
+}
+
+void Encode(const FlopRate& rate, v1::Device::FlopRate* out) {
+  out->set_dtype(Encode(rate.dtype));
+  out->set_flops_per_second(rate.flops_per_second);
+}
+
 void Encode(const OperandValue& value, v1::TensorSpec* out) {
   out->Clear();
   out->set_is_list(value.is_list);

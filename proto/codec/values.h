@@ -23,6 +23,8 @@ absl::StatusOr<Generator> Decode(const v1::Generator& generator, absl::string_vi
 absl::StatusOr<MeasureOptions> Decode(const v1::MeasureOptions& options);
 
 v1::DType Encode(DType dtype);
+void Encode(const MethodFacts& method, v1::Device::MethodFacts* out);
+void Encode(const FlopRate& rate, v1::Device::FlopRate* out);
 void Encode(const OperandValue& value, v1::TensorSpec* out);
 void Encode(const AttributeValue& value, v1::AttributeValue* out);
 void Encode(const Generator& generator, v1::Generator* out);

@@ -13,9 +13,11 @@ namespace gridclock {
 namespace {
 
 // Room for the rest of the frame around the specs of a hello.
-constexpr std::size_t kHelloRoom = kFrameLimit - 4096;
+constexpr std::size_t kHelloRoom = kFrameLimit - 8192;
 constexpr std::size_t kMostKernels = 4096;
-constexpr std::size_t kLongestCalibration = 1024;
+constexpr std::size_t kLongestCalibration = 4096;
+constexpr int kMostFacts = 64;
+constexpr std::size_t kLongestText = 256;
 
 void Encode(const DeviceInfo& in, worker::v1::DeviceFacts* out) {
   out->set_name(in.name);
@@ -29,30 +31,88 @@ void Encode(const DeviceInfo& in, worker::v1::DeviceFacts* out) {
   out->set_launch_floor_ns(in.launch_floor_ns);
   out->set_clock_step_ns(in.clock_step_ns);
   out->set_sm(in.traits.sm);
+  out->set_own_memory(!in.host_memory);
+  out->set_l2_bytes(in.l2_bytes);
+  out->set_sm_clock_hz(in.sm_clock_hz);
+  out->set_memory_clock_hz(in.memory_clock_hz);
+  out->set_driver(in.driver);
+  out->set_cuda(in.cuda);
+  out->set_launch_offset_ns(in.launch_offset_ns);
+  out->set_empty_event_pair_ns(in.empty_event_pair_ns);
+  out->set_device_timer_step_ns(in.device_timer_step_ns);
+  out->set_l2_bandwidth(in.l2_bandwidth);
+  out->set_partition(in.partition);
+  for (const MethodFacts& method : in.methods) Encode(method, out->add_methods());
+  for (const FlopRate& rate : in.flop_rates) Encode(rate, out->add_flop_rates());
 }
 
 bool IsAmount(double value) {
   return std::isfinite(value) && value >= 0;
 }
 
+bool AreAmounts(const worker::v1::DeviceFacts& in) {
+  const double amounts[] = {
+      in.memory_bandwidth(),    in.launch_floor_ns(),      in.clock_step_ns(),
+      in.sm_clock_hz(),         in.memory_clock_hz(),      in.launch_offset_ns(),
+      in.empty_event_pair_ns(), in.device_timer_step_ns(), in.l2_bandwidth()};
+  return std::all_of(std::begin(amounts), std::end(amounts), IsAmount) &&
+         std::all_of(in.methods().begin(), in.methods().end(),
+                     [](const auto& method) { return IsAmount(method.floor_ns()); }) &&
+         std::all_of(in.flop_rates().begin(), in.flop_rates().end(),
+                     [](const auto& rate) { return IsAmount(rate.flops_per_second()); });
+}
+
+absl::Status DecodeRates(const worker::v1::DeviceFacts& in, DeviceInfo* out) {
+  if (in.methods_size() > kMostFacts || in.flop_rates_size() > kMostFacts) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a hello brings more than ", kMostFacts, " methods or flop rates"));
+  }
+  for (const v1::Device::MethodFacts& wire : in.methods()) {
+    if (wire.method() < v1::ISOLATED || wire.method() > v1::EVENT_PAIR) {
+      return absl::InvalidArgumentError(absl::StrCat("a hello brings method ", wire.method()));
+    }
+    out->methods.push_back({.method = static_cast<Method>(wire.method()),
+                            .floor_ns = wire.floor_ns(),
+                            .missing = wire.missing().substr(0, kLongestText)});
+  }
+  for (const v1::Device::FlopRate& wire : in.flop_rates()) {
+    GC_ASSIGN_OR_RETURN(const DType dtype, Decode(wire.dtype(), "flop_rates"));
+    out->flop_rates.push_back({.dtype = dtype, .flops_per_second = wire.flops_per_second()});
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<DeviceInfo> DecodeFacts(const worker::v1::DeviceFacts& in) {
   if (in.name().empty() || in.kind().empty() || in.units() < 1) {
     return absl::InvalidArgumentError("a hello must name its device, kind and units");
   }
-  if (!IsAmount(in.memory_bandwidth()) || !IsAmount(in.launch_floor_ns()) ||
-      !IsAmount(in.clock_step_ns())) {
+  if (!AreAmounts(in)) {
     return absl::InvalidArgumentError("a hello brings device facts that are not finite numbers");
   }
-  return DeviceInfo{.name = in.name(),
-                    .traits = {.kind = in.kind(), .sm = in.sm()},
-                    .model = in.model(),
-                    .uuid = in.uuid(),
-                    .level = in.level(),
-                    .units = in.units(),
-                    .memory_bytes = in.memory_bytes(),
-                    .memory_bandwidth = in.memory_bandwidth(),
-                    .launch_floor_ns = in.launch_floor_ns(),
-                    .clock_step_ns = in.clock_step_ns()};
+  DeviceInfo out;
+  out.name = in.name();
+  out.traits = {.kind = in.kind(), .sm = in.sm()};
+  out.model = in.model();
+  out.uuid = in.uuid();
+  out.level = in.level();
+  out.units = in.units();
+  out.memory_bytes = in.memory_bytes();
+  out.memory_bandwidth = in.memory_bandwidth();
+  out.launch_floor_ns = in.launch_floor_ns();
+  out.clock_step_ns = in.clock_step_ns();
+  out.host_memory = !in.own_memory();
+  out.l2_bytes = in.l2_bytes();
+  out.sm_clock_hz = in.sm_clock_hz();
+  out.memory_clock_hz = in.memory_clock_hz();
+  out.driver = in.driver();
+  out.cuda = in.cuda();
+  out.launch_offset_ns = in.launch_offset_ns();
+  out.empty_event_pair_ns = in.empty_event_pair_ns();
+  out.device_timer_step_ns = in.device_timer_step_ns();
+  out.l2_bandwidth = in.l2_bandwidth();
+  out.partition = in.partition();
+  GC_RETURN_IF_ERROR(DecodeRates(in, &out));
+  return out;
 }
 
 worker::v1::Hello* BeginFrame(const WorkerHello& hello, std::vector<worker::v1::ToServer>* out) {
@@ -178,7 +238,7 @@ absl::Status DecodeRange(const worker::v1::Range& in, const OperandValue& value,
                                                 " is not a multiple of ", kTensorAlignment)),
         field);
   }
-  if (in.size() < OperandBytes(value)) {
+  if (in.size() != 0 && in.size() < OperandBytes(value)) {
     return WithField(
         absl::InvalidArgumentError(absl::StrCat(field, ": the operand takes ", OperandBytes(value),
                                                 " bytes, its memory ", in.size())),
@@ -201,11 +261,10 @@ absl::Status DecodeOperand(const worker::v1::Operand& in, std::uint64_t arena_by
   out->in_place_of.reset();
   if (in.in_place_of() == 0) return absl::OkStatus();
   if (in.in_place_of() < 0 || in.in_place_of() > inputs) {
-    return WithField(
-        absl::InvalidArgumentError(absl::StrCat(
-            field, ": in_place_of wants 1 to ", inputs, " (an input, counted from 1) or 0, got ",
-            in.in_place_of())),
-        field);
+    return WithField(absl::InvalidArgumentError(
+                         absl::StrCat(field, ": in_place_of wants 1 to ", inputs,
+                                      " (an input, counted from 1) or 0, got ", in.in_place_of())),
+                     field);
   }
   out->in_place_of = in.in_place_of() - 1;
   return absl::OkStatus();

@@ -68,8 +68,8 @@ struct WorkerOrder {
   bool stream_samples = false;
   absl::Duration kernel_time_limit = absl::InfiniteDuration();
 };
-// Every range lies inside an arena of `arena_bytes`, is aligned and holds its operand. `out` is
-// overwritten; its buffers are used again.
+// Every range lies inside an arena of `arena_bytes`, is aligned and holds its operand, or is empty:
+// the operand has its place on the device alone. `out` is overwritten; its buffers are used again.
 absl::Status Decode(const worker::v1::Order& order, std::uint64_t arena_bytes, WorkerOrder* out);
 
 // ---- Reports, worker to server. Times are CLOCK_MONOTONIC there, since the arrival here. ----

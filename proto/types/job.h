@@ -60,13 +60,13 @@ struct JobInput {
   OperandValue value;
   SourceKind source = SourceKind::kInline;
   Generator generator;
-  MemoryRange memory;  // All tensors of the operand, each at a 64-byte boundary.
+  MemoryRange memory;  // All tensors of the operand, each at a 64-byte boundary; empty: none.
 };
 struct JobOutput {
   std::string name;
   OperandValue value;
   SinkKind sink = SinkKind::kInline;
-  MemoryRange memory;              // Of an output in place: its input's.
+  MemoryRange memory;              // Of an output in place: its input's, if that has any.
   std::optional<int> in_place_of;  // Index of the input whose buffer it uses.
 };
 
@@ -84,7 +84,10 @@ struct Job {
   bool verify = false;
   bool streamed = false;
   std::int64_t flops = 0, bytes = 0;
-  MemoryRange memory;  // The one block of the arena that holds all its tensors.
+  // The one block of the arena that holds its tensors: all, or on a device with memory of its own
+  // those that travel to or from the client. The ranges of the others are empty.
+  MemoryRange memory;
+  std::uint64_t operand_bytes = 0;  // Of all tensors, wherever they lie.
   absl::Time arrived;
   absl::Time deadline;  // Of the whole call.
   absl::Duration kernel_time_limit;

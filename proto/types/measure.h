@@ -74,6 +74,20 @@ struct Statistics {
   friend bool operator==(const Statistics&, const Statistics&) = default;
 };
 
+// The median by another method, taken from the same kernel to hold the first one against it.
+struct SecondOpinion {
+  Method method = Method::kIsolated;
+  double median_ns = 0;
+  friend bool operator==(const SecondOpinion&, const SecondOpinion&) = default;
+};
+
+// What a GPU said of itself at one moment; 0: it does not tell.
+struct DeviceState {
+  double sm_clock_hz = 0, memory_clock_hz = 0, power_watts = 0, temperature_celsius = 0;
+  std::vector<std::string> clock_reasons;  // Why its clock was not higher: "sw_power_cap".
+  friend bool operator==(const DeviceState&, const DeviceState&) = default;
+};
+
 struct Timing {
   Method method = Method::kIsolated;
   L2State l2 = L2State::kHot;
@@ -82,9 +96,12 @@ struct Timing {
   bool warmup_flat = false;        // False: the limit ended it, or there was none.
   std::vector<double> samples_ns;  // In the order taken.
   Statistics statistics;
-  double method_floor_ns = 0;  // What an empty launch costs by this method on this device.
+  std::optional<SecondOpinion> second;  // Where one was asked; SUSPECT says that they disagree.
+  double method_floor_ns = 0;           // What an empty launch costs by this method on this device.
   double roofline_ns = 0;  // Physics: no run of these bytes and flops can be faster; 0: unknown.
-  std::string roofline_basis;  // "bytes over 24.1 GB/s of memory, measured".
+  std::string roofline_basis;                // "bytes over 24.1 GB/s of memory, measured".
+  std::optional<DeviceState> before, after;  // Of the measurement, where the device tells.
+  bool sharing_unknown = false;  // Whether others computed on the device could not be told.
 };
 
 enum class PhaseKind : std::uint8_t {

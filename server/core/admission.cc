@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status.h"
+#include "server/core/placement.h"
 
 namespace gridclock {
 namespace {
@@ -97,31 +98,18 @@ absl::Status CheckNames(const JobRequest& request) {
   return absl::OkStatus();
 }
 
-// The bytes of an operand in the arena; nullopt if they do not fit 63 bits. The tensors' own sizes
-// were checked, or come from Bind.
-std::optional<std::uint64_t> BlockBytes(const OperandValue& value) {
+absl::Status CheckShapes(const OperandValue& value, std::size_t input) {
   std::int64_t total = 0;
   for (const TensorSpec& tensor : value.tensors) {
-    const absl::StatusOr<std::int64_t> bytes = CheckedBytes(tensor);
-    const auto padding = static_cast<std::int64_t>(kTensorAlignment) - 1;
-    std::int64_t padded = 0;
-    if (!bytes.ok() || __builtin_add_overflow(*bytes, padding, &padded) ||
-        __builtin_add_overflow(total, padded & ~padding, &total)) {
-      return std::nullopt;
+    const auto bytes = CheckedBytes(tensor);
+    if (!bytes.ok()) return Invalid(Field("inputs", input, ".shape"), bytes.status().message());
+    constexpr auto kPadding = static_cast<std::int64_t>(kTensorAlignment);
+    if (__builtin_add_overflow(total, *bytes, &total) ||
+        __builtin_add_overflow(total, kPadding, &total)) {
+      return Invalid(
+          Field("inputs", input, ".shape"),
+          "element count overflows: the tensors of the list have more than 2^63-1 bytes");
     }
-  }
-  return static_cast<std::uint64_t>(total);
-}
-
-absl::Status CheckShapes(const OperandValue& value, std::size_t input) {
-  for (const TensorSpec& tensor : value.tensors) {
-    if (const auto bytes = CheckedBytes(tensor); !bytes.ok()) {
-      return Invalid(Field("inputs", input, ".shape"), bytes.status().message());
-    }
-  }
-  if (!BlockBytes(value)) {
-    return Invalid(Field("inputs", input, ".shape"),
-                   "element count overflows: the tensors of the list have more than 2^63-1 bytes");
   }
   return absl::OkStatus();
 }
@@ -171,48 +159,6 @@ absl::StatusOr<Binding> BindRequest(const KernelSpec& spec, const JobRequest& re
   auto binding = Bind(spec, operands, request.attributes);
   if (binding.ok()) return binding;
   return Annotate(binding.status(), absl::StrCat("kernel '", spec.name, "'"));
-}
-
-absl::Status CheckMethod(const JobRequest& request, const DeviceTraits& device) {
-  if (!request.measure) return absl::OkStatus();
-  GC_RETURN_IF_ERROR(Validate(*request.measure));
-  const Method method = request.measure->method;
-  const bool gpu_only = method == Method::kDeviceTime || method == Method::kBackToBack ||
-                        method == Method::kHostNoSync;
-  if (!gpu_only || device.kind != "cpu") return absl::OkStatus();
-  return Invalid("measure.method",
-                 "a GPU is wanted for this method; a device of kind 'cpu' has "
-                 "ISOLATED, HOST_SYNC and EVENT_PAIR");
-}
-
-struct Placement {
-  std::string device;
-  std::string variant;
-};
-
-// The least loaded device that can take the call; if none can, why the first cannot.
-absl::StatusOr<Placement> Place(const JobRequest& request, const KernelTable& table,
-                                const KernelSpec& spec, const Binding& binding,
-                                const std::function<int(absl::string_view device)>& depth) {
-  GC_ASSIGN_OR_RETURN(const DeviceChoices choices, table.Choices(request.device));
-  absl::Status first_error;
-  std::optional<Placement> best;
-  std::pair<bool, int> best_load;
-  for (const DeviceChoice& choice : choices) {
-    const auto variant = ChooseVariant(spec, binding, choice.traits, request.variant);
-    absl::Status fits = variant.ok() ? CheckMethod(request, choice.traits) : variant.status();
-    if (!fits.ok()) {
-      if (first_error.ok()) first_error = std::move(fits);
-      continue;
-    }
-    const std::pair<bool, int> load = {choice.state == WorkerState::kQuarantined,
-                                       choices.size() == 1 ? 0 : depth(choice.name)};
-    if (best && best_load <= load) continue;
-    best = Placement{.device = choice.name, .variant = (*variant)->name};
-    best_load = load;
-  }
-  if (!best) return first_error;
-  return *std::move(best);
 }
 
 // The name of each output in the order of Binding::outputs: `inout` inputs, then outputs proper.
@@ -324,55 +270,6 @@ absl::Status TakeInPlace(const KernelSpec& spec, const JobRequest& request, Job&
   return absl::OkStatus();
 }
 
-absl::Status TooLarge(absl::string_view what, absl::string_view bytes, absl::string_view limit,
-                      double value) {
-  const std::string bound = absl::StrCat(static_cast<std::uint64_t>(value));
-  return WithDetails(absl::ResourceExhaustedError(absl::StrCat(
-                         what, " needs ", bytes, " bytes; the limit ", limit, " is ", bound)),
-                     {.reason = "TOO_LARGE",
-                      .field = "",
-                      .retry_after = std::nullopt,
-                      .metadata = {{"limit", std::string(limit)}, {"value", bound}}});
-}
-
-// Puts `value` at the end of the job's block.
-absl::Status Append(const OperandValue& value, absl::string_view name, const Limits& limits,
-                    Job& job, MemoryRange& memory) {
-  const std::optional<std::uint64_t> bytes = BlockBytes(value);
-  std::uint64_t end = 0;
-  if (!bytes || __builtin_add_overflow(job.memory.size, *bytes, &end)) {
-    return TooLarge(absl::StrCat("operand '", name, "'"), "more than 2^63", "arena_bytes",
-                    limits.arena_bytes);
-  }
-  memory = {.offset = job.memory.size, .size = *bytes};
-  job.memory.size = end;
-  return absl::OkStatus();
-}
-
-absl::Status LayOut(const KernelSpec& spec, const Limits& limits, Job& job) {
-  for (std::size_t i = 0; i < job.inputs.size(); ++i) {
-    GC_RETURN_IF_ERROR(
-        Append(job.inputs[i].value, spec.inputs[i].name, limits, job, job.inputs[i].memory));
-  }
-  for (JobOutput& output : job.outputs) {
-    if (output.in_place_of) {
-      output.memory = job.inputs[*output.in_place_of].memory;
-      continue;
-    }
-    GC_RETURN_IF_ERROR(Append(output.value, output.name, limits, job, output.memory));
-  }
-  const auto total = static_cast<double>(job.memory.size);
-  const std::string bytes = absl::StrCat(job.memory.size);
-  if (total > limits.arena_bytes) {
-    return TooLarge("this call with its outputs", bytes, "arena_bytes", limits.arena_bytes);
-  }
-  if (total > limits.client_arena_bytes) {
-    return TooLarge("this call with its outputs", bytes, "client_arena_bytes",
-                    limits.client_arena_bytes);
-  }
-  return absl::OkStatus();
-}
-
 absl::Status CheckInlineOutputs(const Limits& limits, const Job& job) {
   std::uint64_t bytes = 0;
   for (const JobOutput& output : job.outputs) {
@@ -430,19 +327,21 @@ absl::StatusOr<Job> Admit(const JobRequest& request, const KernelTable& table, c
   GC_ASSIGN_OR_RETURN(const std::shared_ptr<const KernelSpec> spec, table.Find(request.kernel));
   GC_RETURN_IF_ERROR(CheckInputs(request, limits));
   GC_ASSIGN_OR_RETURN(const Binding binding, BindRequest(*spec, request));
-  GC_ASSIGN_OR_RETURN(Placement place, Place(request, table, *spec, binding, depth));
 
   Job job;
   FillCall(request, binding, job);
-  job.device = std::move(place.device);
-  job.variant = std::move(place.variant);
+  if (job.measure) GC_RETURN_IF_ERROR(Validate(*job.measure));
   GC_ASSIGN_OR_RETURN(job.kernel_time_limit, KernelTime(request, limits));
   FillInputs(*spec, request, binding, job);
   FillOutputs(*spec, request, binding, job);
   GC_RETURN_IF_ERROR(TakeSinks(request, job));
   GC_RETURN_IF_ERROR(TakeInPlace(*spec, request, job));
   GC_RETURN_IF_ERROR(CheckVerify(request, job));
-  GC_RETURN_IF_ERROR(LayOut(*spec, limits, job));
+  GC_ASSIGN_OR_RETURN(Placement place,
+                      Place(job, request.device, request.variant, binding, table, depth));
+  job.device = std::move(place.device);
+  job.variant = std::move(place.variant);
+  GC_RETURN_IF_ERROR(LayOut(*spec, limits, place.host_memory, job));
   GC_RETURN_IF_ERROR(CheckInlineOutputs(limits, job));
   return job;
 }

@@ -44,7 +44,8 @@ KernelSpec Merge(const KernelSpec& known, const KernelSpec& said, const std::str
 }
 
 bool Matches(const DeviceStatus& device, absl::string_view wanted) {
-  return wanted.empty() || wanted == device.info.name || wanted == device.info.traits.kind;
+  return wanted.empty() || wanted == device.info.name || wanted == device.info.traits.kind ||
+         wanted == device.info.uuid;
 }
 
 }  // namespace
@@ -79,6 +80,7 @@ absl::Status KernelTable::Learn(const DeviceInfo& info, const std::vector<Kernel
     if (known == nullptr || *known != merged) known = std::make_shared<const KernelSpec>(merged);
   }
   device->info = info;
+  device->met = true;
   return absl::OkStatus();
 }
 
@@ -154,11 +156,27 @@ absl::StatusOr<DeviceChoices> KernelTable::Choices(absl::string_view wanted) con
   DeviceChoices found;
   for (const DeviceStatus& device : devices_) {
     if (Matches(device, wanted)) {
-      found.push_back({device.info.name, device.info.traits, device.state});
+      found.push_back({.name = device.info.name,
+                       .traits = device.info.traits,
+                       .state = device.state,
+                       .met = device.met,
+                       .host_memory = device.info.host_memory,
+                       .memory_bytes = device.info.memory_bytes});
     }
   }
   if (found.empty()) return NoSuchDevice(wanted);
   return found;
+}
+
+std::string KernelTable::WhyMissing(absl::string_view device, Method method) const {
+  MutexLock lock(mutex_);
+  for (const DeviceStatus& status : devices_) {
+    if (status.info.name != device) continue;
+    for (const MethodFacts& facts : status.info.methods) {
+      if (facts.method == method) return facts.missing;
+    }
+  }
+  return "";
 }
 
 absl::Status KernelTable::NoSuchDevice(absl::string_view wanted) const {

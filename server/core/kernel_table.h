@@ -21,6 +21,7 @@ struct DeviceStatus {
   DeviceInfo info;
   WorkerState state = WorkerState::kStarting;
   std::uint64_t restarts = 0;
+  bool met = false;  // Its worker has said hello: `info` is more than a name.
 };
 
 // What admission needs of a device: a small part of its status, cheap to copy.
@@ -28,6 +29,9 @@ struct DeviceChoice {
   std::string name;
   DeviceTraits traits;
   WorkerState state = WorkerState::kStarting;
+  bool met = false;
+  bool host_memory = true;
+  std::uint64_t memory_bytes = 0;
 };
 using DeviceChoices = absl::InlinedVector<DeviceChoice, 2>;
 
@@ -53,12 +57,15 @@ class KernelTable {
   bool learned() const ABSL_LOCKS_EXCLUDED(mutex_);
 
   std::vector<DeviceStatus> Devices() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // The devices that `wanted` ("", "cpu", "cuda:0", "cuda") may mean, in order. NOT_FOUND for an id
-  // that does not exist, FAILED_PRECONDITION (NO_DEVICE) for a kind that is not here; both list.
+  // The devices that `wanted` ("", "cpu", "cuda:0", "cuda", a UUID) may mean, in order. NOT_FOUND
+  // for an id that does not exist, FAILED_PRECONDITION (NO_DEVICE) for a kind that is not here;
+  // both list.
   absl::StatusOr<std::vector<DeviceStatus>> Candidates(absl::string_view wanted) const
       ABSL_LOCKS_EXCLUDED(mutex_);
   // The same, without the parts that a running call does not ask for.
   absl::StatusOr<DeviceChoices> Choices(absl::string_view wanted) const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Why the device does not have a method of timing; empty if it does not say that it lacks it.
+  std::string WhyMissing(absl::string_view device, Method method) const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   DeviceStatus* Device(absl::string_view name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

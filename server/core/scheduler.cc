@@ -36,7 +36,8 @@ void MoveTo(const MemoryRange& block, Job& job) {
 }  // namespace
 
 bool IsSmall(const Job& job) {
-  return !job.measure && !job.verify && job.memory.size <= Scheduler::kSmallBytes;
+  return !job.measure && !job.verify &&
+         std::max(job.operand_bytes, job.memory.size) <= Scheduler::kSmallBytes;
 }
 
 absl::Status DrainingStatus() {

@@ -69,7 +69,8 @@ bool OverwritesInputs(const Job& job) {
 
 absl::Duration WallTimeLimit(const Job& job) {
   absl::Duration limit = job.kernel_time_limit;
-  const absl::Duration pass = absl::Seconds(static_cast<double>(job.memory.size) / kSlowestPass);
+  const absl::Duration pass = absl::Seconds(
+      static_cast<double>(std::max(job.operand_bytes, job.memory.size)) / kSlowestPass);
   const bool generates = std::any_of(job.inputs.begin(), job.inputs.end(), [](const auto& input) {
     return input.source == SourceKind::kGenerate;
   });

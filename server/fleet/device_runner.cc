@@ -101,6 +101,9 @@ absl::StatusOr<DeviceRunner::Life> DeviceRunner::Spawn() {
                                    "trusted",
                                    absl::StrCat("--arena-bytes=", context_.arena.size()),
                                    absl::StrCat("--memory-bytes=", options_.worker_memory_bytes)};
+  if (const auto uuid = options_.uuids.find(device_); uuid != options_.uuids.end()) {
+    args.push_back(absl::StrCat("--uuid=", uuid->second));
+  }
   if (!calibration_.empty()) args.push_back(absl::StrCat("--calibration=", calibration_));
   GC_ASSIGN_OR_RETURN(WorkerProcess process,
                       WorkerProcess::Spawn({.path = options_.worker_path,

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <thread>
@@ -22,12 +23,13 @@ namespace gridclock {
 class DeviceRunner;
 
 struct FleetOptions {
-  std::string worker_path;               // Of gridclock-worker.
-  std::vector<std::string> devices;      // "cpu": one worker each.
-  std::vector<std::string> environment;  // Of the workers: WorkerEnvironment().
+  std::string worker_path;                   // Of gridclock-worker.
+  std::vector<std::string> devices;          // "cpu", "cuda:0": one worker each.
+  std::map<std::string, std::string> uuids;  // Of those that have one, by name.
+  std::vector<std::string> environment;      // Of the workers: WorkerEnvironment().
   Supervisor::Options supervisor;
   std::uint64_t seed = 0;  // Of the jitter.
-  // Address space that a worker may use; 0: what arena and copies can need.
+  // Memory that a worker may use; 0: what arena and copies can need.
   std::uint64_t worker_memory_bytes = 0;
   // From spawn to ready: a worker measures its device first.
   absl::Duration start_limit = absl::Seconds(60);

@@ -81,6 +81,7 @@ absl::Status Place(const WorkerProcess::Options& options, int output, FileAction
                                                       {options.status_fd, kStatusFd}}};
   posix_spawn_file_actions_addopen(actions.get(), STDIN_FILENO, "/dev/null", O_RDONLY, 0);
   for (const auto& [from, to] : places) {
+    if (from < 0) continue;
     high.emplace_back(fcntl(from, F_DUPFD_CLOEXEC, kFirstFreeFd));
     if (!high.back()) return ErrnoToStatus(errno, "dup");
     posix_spawn_file_actions_adddup2(actions.get(), high.back().get(), to);
@@ -150,8 +151,11 @@ WorkerProcess::Exit WorkerProcess::Reap() {
 
 std::vector<std::string> WorkerEnvironment() {
   // LD_LIBRARY_PATH: where a release brings its libraries with it.
-  constexpr std::array<const char*, 3> kAllowed = {"GRIDCLOCK_CPU_LEVEL", "GRIDCLOCK_FAULT",
-                                                   "LD_LIBRARY_PATH"};
+  // CUDA_*: which GPUs there are for it, in which order, and by whose leave.
+  constexpr std::array<const char*, 7> kAllowed = {
+      "GRIDCLOCK_CPU_LEVEL",   "GRIDCLOCK_FAULT",   "LD_LIBRARY_PATH",
+      "CUDA_VISIBLE_DEVICES",  "CUDA_DEVICE_ORDER", "CUDA_MPS_PIPE_DIRECTORY",
+      "CUDA_MPS_LOG_DIRECTORY"};
   std::vector<std::string> environment;
   for (const char* name : kAllowed) {
     if (const char* value = std::getenv(name))

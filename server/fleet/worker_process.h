@@ -19,7 +19,7 @@ class WorkerProcess {
     std::string path;                                 // Absolute.
     std::vector<std::string> args;                    // Without the program's name.
     std::vector<std::string> environment;             // All of it: "NAME=value".
-    int link_fd = -1, arena_fd = -1, status_fd = -1;  // Borrowed.
+    int link_fd = -1, arena_fd = -1, status_fd = -1;  // Borrowed; -1: none.
   };
   // The calling thread MUST live as long as the worker: its death is the worker's signal to end
   // (PR_SET_PDEATHSIG, which the worker sets, is about the thread that spawned it).

@@ -33,6 +33,9 @@ constexpr Name kDirectionDevice[] = {"direction", "device"};
 constexpr Name kFlag[] = {"flag"};
 constexpr Name kDeviceState[] = {"device", "state"};
 constexpr Name kDeviceReason[] = {"device", "reason"};
+constexpr Name kDeviceFacts[] = {"device", "uuid", "model", "driver", "partition"};
+constexpr Name kDeviceDType[] = {"device", "dtype"};
+constexpr Name kDeviceTiming[] = {"device", "timing"};
 constexpr Name kName[] = {"name"};
 constexpr Name kMetric[] = {"metric"};
 
@@ -91,6 +94,24 @@ constexpr std::array<MetricSpec, kMetricCount> kTable = {{
      "1 for the state that the device's worker is in, 0 for the others.", "0.1.0"},
     {Metric::kWorkerRestarts, "gridclock_worker_restarts_total", kCounter, "workers", kDeviceReason,
      "Workers that were lost and had to be replaced, by reason.", "0.1.0"},
+    {Metric::kDeviceInfo, "gridclock_device_info", kGauge, "info", kDeviceFacts,
+     "Always 1; the labels tell what the device is.", "0.2.0"},
+    {Metric::kDeviceMemory, "gridclock_device_memory_bytes", kGauge, "bytes", kDevice,
+     "Memory of the device in all.", "0.2.0"},
+    {Metric::kDeviceBandwidth, "gridclock_device_bandwidth_bytes_per_second", kGauge,
+     "bytes per second", kDevice, "Of its memory, measured when its worker started.", "0.2.0"},
+    {Metric::kDeviceFlops, "gridclock_device_flops_per_second", kGauge, "flops per second",
+     kDeviceDType, "What it computes at most in a dtype, by its data sheet.", "0.2.0"},
+    {Metric::kCalibrationFloor, "gridclock_calibration_floor_seconds", kGauge, "seconds",
+     kDeviceTiming, "What an empty launch costs by a method of timing.", "0.2.0"},
+    {Metric::kCalibrationOffset, "gridclock_calibration_launch_offset_seconds", kGauge, "seconds",
+     kDevice,
+     "What the isolated method reads of an empty kernel beyond the device's own record of it.",
+     "0.2.0"},
+    {Metric::kCalibrationEventPair, "gridclock_calibration_empty_event_pair_seconds", kGauge,
+     "seconds", kDevice, "Between two events with nothing between them.", "0.2.0"},
+    {Metric::kCalibrationStep, "gridclock_calibration_timestamp_step_seconds", kGauge, "seconds",
+     kDevice, "Smallest step of the clock that times launches.", "0.2.0"},
     {Metric::kLimit, "gridclock_limit", kGauge, "as the name says", kName,
      "A bound that the server keeps.", "0.1.0"},
     {Metric::kUsage, "gridclock_usage", kGauge, "as the name says", kName,
@@ -176,6 +197,8 @@ constexpr LabelSpec kLabels[] = {
     {"cuda", "version of the CUDA toolkit, or `none`"},
     {"device", "name of a device of this server: `cpu`, `cuda:0`"},
     {"direction", "`in`, `out`"},
+    {"driver", "version of the GPU's driver, empty on a CPU"},
+    {"dtype", "a dtype of the contract: `f32`"},
     {"flag",
      "the flags of the contract in lower case: `suspect`, `impossible`, `throttled`, "
      "`shared_device`, `noisy`, `interrupted`, `unverified`, `emulated`, "
@@ -183,10 +206,12 @@ constexpr LabelSpec kLabels[] = {
     {"kernel", "a name that ListKernels shows, else `other`"},
     {"method", "a gRPC method of this server: `gridclock.v1.KernelService/Run`"},
     {"metric", "name of a metric"},
+    {"model", "the device's own name: `NVIDIA H200`"},
     {"name", "name of a limit, as in GetServerInfo"},
     {"outcome",
      "`ok`, `mismatch` (ran, but failed its verification), `cancelled`, `deadline`, "
      "`time_limit`, `fault`, `worker_lost`, `unavailable`, `invalid`, `error`"},
+    {"partition", "`mig`, `mps` where the device is a part of a GPU, else empty"},
     {"reason",
      "of a rejection: a reason or a status code of the contract in lower case, "
      "`queue_full`; of a restart: `exit`, `signal`, `hang`, `protocol`, "
@@ -196,6 +221,10 @@ constexpr LabelSpec kLabels[] = {
      "has), `rejected_descriptors` (too few file descriptors are left)"},
     {"revision", "commit of the sources, empty if unknown"},
     {"state", "`starting`, `ready`, `busy`, `dead`, `quarantined`"},
+    {"timing",
+     "a method of timing: `isolated`, `device_time`, `back_to_back`, `host_no_sync`, `host_sync`, "
+     "`event_pair`"},
+    {"uuid", "the GPU's own id, empty on a CPU"},
     {"version", "version of Gridclock"},
 };
 

@@ -11,11 +11,35 @@ bool IsUp(const DeviceStatus& device) {
   return device.state == WorkerState::kReady || device.state == WorkerState::kBusy;
 }
 
+// A number that is not known is left out: 0 would be taken for a measurement.
+void SetKnown(Metric metric, std::vector<std::string> labels, double value, ScrapeValues& values) {
+  if (value > 0) values.Set(metric, std::move(labels), value);
+}
+
+void CollectFacts(const DeviceInfo& info, ScrapeValues& values) {
+  const std::string& name = info.name;
+  values.Set(Metric::kDeviceInfo, {name, info.uuid, info.model, info.driver, info.partition}, 1);
+  SetKnown(Metric::kDeviceMemory, {name}, static_cast<double>(info.memory_bytes), values);
+  SetKnown(Metric::kDeviceBandwidth, {name}, info.memory_bandwidth, values);
+  for (const FlopRate& rate : info.flop_rates) {
+    SetKnown(Metric::kDeviceFlops, {name, std::string(Name(rate.dtype))}, rate.flops_per_second,
+             values);
+  }
+  for (const MethodFacts& method : info.methods) {
+    SetKnown(Metric::kCalibrationFloor, {name, std::string(MethodWord(method.method))},
+             method.floor_ns * 1e-9, values);
+  }
+  SetKnown(Metric::kCalibrationOffset, {name}, info.launch_offset_ns * 1e-9, values);
+  SetKnown(Metric::kCalibrationEventPair, {name}, info.empty_event_pair_ns * 1e-9, values);
+  SetKnown(Metric::kCalibrationStep, {name}, info.clock_step_ns * 1e-9, values);
+}
+
 void CollectDevices(const Sources& sources, ScrapeValues& values) {
   if (!sources.devices) return;
   for (const DeviceStatus& device : sources.devices()) {
     const std::string& name = device.info.name;
     values.Set(Metric::kWorkerUp, {name}, IsUp(device) ? 1 : 0);
+    if (device.met) CollectFacts(device.info, values);
     values.Set(Metric::kQueueCapacity, {name}, sources.limits.queue);
     for (const auto state : {WorkerState::kStarting, WorkerState::kReady, WorkerState::kBusy,
                              WorkerState::kDead, WorkerState::kQuarantined}) {

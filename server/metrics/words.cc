@@ -13,6 +13,8 @@ namespace {
 constexpr std::array<absl::string_view, kFlagCount> kFlags = {
     "suspect",     "impossible", "throttled", "shared_device",  "noisy",
     "interrupted", "unverified", "emulated",  "teaching_method"};
+constexpr absl::string_view kMethods[] = {"isolated",     "device_time", "back_to_back",
+                                          "host_no_sync", "host_sync",   "event_pair"};
 constexpr absl::string_view kStates[] = {"starting", "ready", "busy", "dead", "quarantined"};
 constexpr absl::string_view kLosses[] = {"exit", "signal", "hang", "protocol", "time_limit"};
 constexpr absl::string_view kRejections[] = {"QUEUE_FULL",      "MEMORY_FULL",    "TOO_LARGE",
@@ -42,6 +44,10 @@ absl::string_view FailureWord(const absl::Status& status) {
 
 absl::string_view FlagWord(Flag flag) {
   return kFlags[static_cast<std::size_t>(flag) - 1];
+}
+
+absl::string_view MethodWord(Method method) {
+  return kMethods[static_cast<std::size_t>(method) - 1];
 }
 
 absl::string_view StateWord(WorkerState state) {

@@ -12,7 +12,8 @@
 
 namespace gridclock {
 
-absl::string_view FlagWord(Flag flag);           // "shared_device".
+absl::string_view FlagWord(Flag flag);  // "shared_device".
+absl::string_view MethodWord(Method method);
 absl::string_view StateWord(WorkerState state);  // "ready".
 absl::string_view OutcomeWord(const JobResult& result);
 // Of a refusal: its reason if that is a word of the contract, else its code. Lower case.

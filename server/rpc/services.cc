@@ -86,6 +86,19 @@ void Encode(const DeviceStatus& status, int depth, double capacity, v1::Device* 
   out->set_queue_capacity(static_cast<std::uint32_t>(capacity));
   out->set_restarts(status.restarts);
   out->set_compute_capability(info.traits.sm);
+  out->set_own_memory(!info.host_memory);
+  out->set_l2_bytes(info.l2_bytes);
+  out->set_sm_clock_hz(info.sm_clock_hz);
+  out->set_memory_clock_hz(info.memory_clock_hz);
+  out->set_driver(info.driver);
+  out->set_cuda(info.cuda);
+  out->set_launch_offset_ns(info.launch_offset_ns);
+  out->set_empty_event_pair_ns(info.empty_event_pair_ns);
+  out->set_device_timer_step_ns(info.device_timer_step_ns);
+  out->set_l2_bytes_per_second(info.l2_bandwidth);
+  out->set_partition(info.partition);
+  for (const MethodFacts& method : info.methods) Encode(method, out->add_methods());
+  for (const FlopRate& rate : info.flop_rates) Encode(rate, out->add_flop_rates());
 }
 
 // "client_queue" -> "--limit-client-queue".

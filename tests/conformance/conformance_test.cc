@@ -1,5 +1,6 @@
-// Every kernel, variant and dtype of the catalogue linked here, on the CPU device, with calls made
-// from the kernel's words. GRIDCLOCK_TEST_SEED repeats a run.
+// Every kernel, variant and dtype of the catalogue linked here, on the device of world.h, with
+// calls made from the kernel's words. GRIDCLOCK_TEST_SEED repeats a run.
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 
@@ -7,51 +8,49 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/catalog/catalog.h"
-#include "kernels/device/cpu/cpu_device.h"
-#include "kernels/worker/cpu_level.h"
+#include "kernels/verify/verify.h"
 #include "tests/conformance/harness.h"
+#include "tests/conformance/huge.h"
 #include "tests/conformance/skips.h"
+#include "tests/conformance/world.h"
 
 namespace gridclock {
 namespace {
-
-// More threads than this machine may have, so that work is cut into parts everywhere.
-constexpr int kThreads = 4;
-
-// Whether this machine has the instructions that the catalogue linked here was built for.
-bool LevelIsHere() {
-  const absl::string_view level = BuiltInLevel();
-  return ChooseLevel(FeaturesHere(), std::string(level.substr(level.rfind('-') + 1))) != nullptr;
-}
 
 // Of large calls this much is compared with the reference, chosen anew by each seed: seconds.
 constexpr std::int64_t kMostTerms = std::int64_t{1} << 22;
 
 // One of each for the whole program; gtest wants its parameters before main begins.
 struct World {
-  std::unique_ptr<CpuDevice> device;
+  std::unique_ptr<Device> device;
   std::unique_ptr<Registry> registry;
   std::uint64_t seed = TestSeed();
+  std::string missing;  // Why there is no device here.
   std::string error;
 };
 
 World MakeWorld() {
   World world;
-  if (!LevelIsHere()) return world;
-  auto device =
-      CpuDevice::Create({.threads = kThreads, .level = BuiltInLevel(), .calibrate = false});
+  auto opened = OpenTestDevice();
   auto registry = Registry::Create(BuiltInKernels());
-  world.error = absl::StrCat(device.status().message(), registry.status().message());
+  world.error = absl::StrCat(opened.status().message(), registry.status().message());
   if (!world.error.empty()) return world;
-  world.device = *std::move(device);
+  world.missing = opened->missing;
+  if (opened->device == nullptr) return world;
+  world.device = std::move(opened->device);
   world.registry = std::make_unique<Registry>(*std::move(registry));
   std::printf("GRIDCLOCK_TEST_SEED=%llu\n", static_cast<unsigned long long>(world.seed));
   return world;
 }
 
+// Never destroyed: a GPU's libraries may end before the statics of a program do.
 World& TheWorld() {
-  static World world = MakeWorld();
+  static World& world = *new World(MakeWorld());
   return world;
+}
+
+const std::vector<Variant>& VariantsOf(const RegisteredKernel& kernel) {
+  return std::string(TestDeviceKind()) == "cuda" ? kernel.def.cuda : kernel.def.cpu;
 }
 
 struct Case {
@@ -59,7 +58,8 @@ struct Case {
   const Variant* variant = nullptr;
   DType dtype = DType::kF32;
   std::string Name() const {
-    return absl::StrCat("cpu/", kernel->spec.name, "/", variant->name, "/", gridclock::Name(dtype));
+    return absl::StrCat(TestDeviceKind(), "/", kernel->spec.name, "/", variant->name, "/",
+                        gridclock::Name(dtype));
   }
 };
 
@@ -71,7 +71,7 @@ std::vector<Case> AllCases() {
   std::vector<Case> cases;
   if (TheWorld().registry == nullptr) return cases;
   for (const auto& [name, kernel] : TheWorld().registry->kernels()) {
-    for (const Variant& variant : kernel.def.cpu) {
+    for (const Variant& variant : VariantsOf(kernel)) {
       for (const DType dtype : DTypesOf(kernel.spec)) cases.push_back({&kernel, &variant, dtype});
     }
   }
@@ -79,7 +79,7 @@ std::vector<Case> AllCases() {
 }
 
 std::string TestName(const testing::TestParamInfo<Case>& info) {
-  std::string name = info.param.Name().substr(std::string("cpu/").size());
+  std::string name = info.param.Name().substr(std::string(TestDeviceKind()).size() + 1);
   for (char& c : name) c = std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
   return name;
 }
@@ -87,29 +87,76 @@ std::string TestName(const testing::TestParamInfo<Case>& info) {
 class Conformance : public testing::TestWithParam<Case> {
  protected:
   // Plain loops are spared what takes them seconds: they have no other way for it.
-  static bool IsFor(const Case& c, const Instance& instance) {
-    return c.variant == &c.kernel->def.cpu.back() || IsQuick(c.kernel->spec, instance);
+  static bool IsPlain(const Case& c) {
+    if (std::string(TestDeviceKind()) == "cpu") return c.variant != &c.kernel->def.cpu.back();
+    const std::string& name = c.variant->name;
+    return name == "serial" || name == "one_block" || name == "naive";
+  }
+
+  // Whether the words of the variant take the call.
+  static bool Takes(const Case& c, const Instance& instance) {
+    const auto binding = Bind(c.kernel->spec, instance.inputs, instance.attributes);
+    return binding.ok() && ChooseVariant(c.kernel->spec, *binding, TheWorld().device->info().traits,
+                                         c.variant->name)
+                               .ok();
+  }
+
+  // The calls of this size that the variant takes.
+  static std::vector<Instance> CallsFor(const Case& c, Size size) {
+    std::vector<Instance> calls;
+    for (Instance& instance : InstancesOf(c.kernel->spec, c.dtype, size)) {
+      if (Takes(c, instance)) calls.push_back(std::move(instance));
+    }
+    EXPECT_FALSE(calls.empty()) << "no call of " << c.Name() << " can be made from its words";
+    return calls;
+  }
+
+  static std::string NameOf(const char* tag) { return absl::StrCat(GetParam().Name(), "/", tag); }
+
+  static void Conclude(const char* tag, const std::vector<std::string>& problems,
+                       std::uint64_t seed) {
+    const auto verdict = Judge(KnownExceptions(), NameOf(tag), problems);
+    EXPECT_FALSE(verdict) << *verdict << "\nGRIDCLOCK_TEST_SEED=" << seed;
   }
 
   void CheckAll(const char* tag, const CheckOptions& options, Size size = Size::kSmall) {
     const Case& c = GetParam();
-    const std::string name = absl::StrCat(c.Name(), "/", tag);
-    if (const auto reason = ReasonFor(KnownExceptions().skipped, name)) GTEST_SKIP() << *reason;
+    if (const auto reason = ReasonFor(KnownExceptions().skipped, NameOf(tag))) {
+      GTEST_SKIP() << *reason;
+    }
+    LaunchesOf(*c.kernel, *c.variant) += 0;  // Listed, even if nothing comes of it.
     std::vector<std::string> problems;
-    const auto instances = InstancesOf(c.kernel->spec, c.dtype, size);
-    EXPECT_FALSE(instances.empty()) << "no call of " << c.Name() << " can be made from its words";
-    for (std::size_t i = 0; i < instances.size(); ++i) {
-      if (size != Size::kSmall && !IsFor(c, instances[i])) continue;
+    const auto calls = CallsFor(c, size);
+    for (std::size_t i = 0; i < calls.size(); ++i) {
+      if (size != Size::kSmall && IsPlain(c) && !IsQuick(c.kernel->spec, calls[i])) continue;
       CheckOptions own = options;
       // Large calls are too dear to run aligned and misaligned: they take turns.
       if (size == Size::kLarge) own.misaligned = (i + static_cast<std::size_t>(c.dtype)) % 2 == 1;
       for (const auto& problem :
-           CheckCall(*TheWorld().device, *c.kernel, *c.variant, instances[i], own)) {
-        problems.push_back(absl::StrCat(ToText(instances[i]), ": ", problem));
+           CheckCall(*TheWorld().device, *c.kernel, *c.variant, calls[i], own)) {
+        problems.push_back(absl::StrCat(ToText(calls[i]), ": ", problem));
       }
     }
-    const auto verdict = Judge(KnownExceptions(), name, problems);
-    EXPECT_FALSE(verdict) << *verdict << "\nGRIDCLOCK_TEST_SEED=" << options.seed;
+    Conclude(tag, problems, options.seed);
+  }
+
+  void CheckHuge(const char* tag, std::uint64_t seed) {
+    const Case& c = GetParam();
+    if (const auto reason = ReasonFor(KnownExceptions().skipped, NameOf(tag))) {
+      GTEST_SKIP() << *reason;
+    }
+    std::vector<std::string> problems;
+    std::int64_t units = 0;
+    for (const Instance& call : CallsFor(c, Size::kHuge)) {
+      const HugeResult result =
+          CheckHugeCall(*TheWorld().device, *c.kernel, *c.variant, call, seed);
+      units += result.units;
+      for (const auto& problem : result.problems) {
+        problems.push_back(absl::StrCat(ToText(call), ": ", problem));
+      }
+    }
+    EXPECT_TRUE(units > 0 || !CanVerify(c.kernel->def)) << "nothing was compared";
+    Conclude(tag, problems, seed);
   }
 };
 
@@ -138,20 +185,33 @@ TEST_P(Conformance, LargeTensors) {
 }
 
 TEST_P(Conformance, MoreThanTwoToThe31Elements) {
+  if (!TheWorld().device->uses_host_memory()) return CheckHuge("huge", TheWorld().seed + 7);
   CheckAll("huge", {.seed = TheWorld().seed + 7, .most_terms = kMostTerms}, Size::kHuge);
 }
 
+// What was launched under this filter, for who must know that nothing was left out.
+class PrintLaunches : public testing::Environment {
+ public:
+  void TearDown() override {
+    for (const auto& [name, launches] : AllLaunches()) {
+      std::printf("launched %s %lld\n", name.c_str(), static_cast<long long>(launches));
+    }
+  }
+};
+[[maybe_unused]] const auto* const print_launches =
+    testing::AddGlobalTestEnvironment(new PrintLaunches);
+
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(Conformance);
-INSTANTIATE_TEST_SUITE_P(Cpu, Conformance, testing::ValuesIn(AllCases()), TestName);
+INSTANTIATE_TEST_SUITE_P(All, Conformance, testing::ValuesIn(AllCases()), TestName);
 
 TEST(Catalogue, CanBeTestedHere) {
-  if (!LevelIsHere()) GTEST_SKIP() << "this machine has no " << BuiltInLevel();
   ASSERT_EQ(TheWorld().error, "");
+  if (!TheWorld().missing.empty()) GTEST_SKIP() << TheWorld().missing;
   EXPECT_FALSE(AllCases().empty());
 }
 
 TEST(Catalogue, EveryListedExceptionFitsATest) {
-  if (!LevelIsHere()) GTEST_SKIP() << "this machine has no " << BuiltInLevel();
+  if (!TheWorld().missing.empty()) GTEST_SKIP() << TheWorld().missing;
   std::vector<std::string> names;
   for (const Case& c : AllCases()) {
     for (const char* tag : {"plain", "misaligned", "wide", "special", "extreme", "large", "huge"}) {
@@ -160,6 +220,7 @@ TEST(Catalogue, EveryListedExceptionFitsATest) {
   }
   for (const auto* list : {&KnownExceptions().skipped, &KnownExceptions().expected}) {
     for (const Exception& exception : *list) {
+      if (exception.pattern.rfind(TestDeviceKind(), 0) != 0) continue;
       const bool fits = std::any_of(names.begin(), names.end(), [&](const std::string& name) {
         return Fits(exception.pattern, name);
       });

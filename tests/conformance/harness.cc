@@ -13,93 +13,12 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/verify/verify.h"
 #include "proto/types/convert.h"
+#include "tests/conformance/operand.h"
 
 namespace gridclock {
 namespace {
 
-constexpr std::size_t kGuard = 256;  // Bytes before and after each tensor.
-constexpr std::byte kGuardByte{0x5C};
-
-// The tensors of one operand on the device, each between guards. `host` mirrors the bytes.
-class Operand {
- public:
-  static absl::StatusOr<Operand> Create(Device& device, const OperandValue& value,
-                                        bool misaligned) {
-    Operand operand(device, value);
-    for (const TensorSpec& tensor : value.tensors) {
-      const auto bytes = static_cast<std::size_t>(Bytes(tensor));
-      const std::size_t shift =
-          kGuard + (misaligned ? static_cast<std::size_t>(SizeOf(tensor.dtype)) : 0);
-      GC_ASSIGN_OR_RETURN(auto buffer, device.Allocate(shift + bytes + kGuard));
-      GC_RETURN_IF_ERROR(device.Fill(buffer->data(), kGuardByte, buffer->size()));
-      operand.view_.data.push_back(static_cast<char*>(buffer->data()) + shift);
-      operand.places_.push_back({shift, bytes});
-      operand.buffers_.push_back(std::move(buffer));
-    }
-    return operand;
-  }
-
-  OperandView view() const {
-    OperandView view = view_;
-    view.value = value_;
-    return view;
-  }
-  std::size_t count() const { return places_.size(); }
-  std::size_t bytes(std::size_t i) const { return places_[i].bytes; }
-
-  absl::Status Fill(std::byte value) {
-    for (std::size_t i = 0; i < count(); ++i) {
-      GC_RETURN_IF_ERROR(device_->Fill(view_.data[i], value, bytes(i)));
-    }
-    return absl::OkStatus();
-  }
-  absl::Status Put(const std::vector<std::vector<std::byte>>& tensors) {
-    for (std::size_t i = 0; i < count(); ++i) {
-      GC_RETURN_IF_ERROR(device_->CopyIn(view_.data[i], tensors[i]));
-    }
-    return absl::OkStatus();
-  }
-  absl::StatusOr<std::vector<std::vector<std::byte>>> Get() const {
-    std::vector<std::vector<std::byte>> tensors;
-    for (std::size_t i = 0; i < count(); ++i) {
-      tensors.emplace_back(bytes(i));
-      GC_RETURN_IF_ERROR(device_->CopyOut(tensors.back(), view_.data[i]));
-    }
-    return tensors;
-  }
-  bool GuardsHold() const {
-    for (std::size_t i = 0; i < count(); ++i) {
-      std::vector<std::byte> all(buffers_[i]->size());
-      if (!device_->CopyOut(all, buffers_[i]->data()).ok()) return false;
-      const auto is_guard = [](std::byte b) { return b == kGuardByte; };
-      const auto begin = all.begin() + static_cast<std::ptrdiff_t>(places_[i].shift);
-      const auto end = begin + static_cast<std::ptrdiff_t>(places_[i].bytes);
-      if (!std::all_of(all.begin(), begin, is_guard)) return false;
-      if (!std::all_of(end, all.end(), is_guard)) return false;
-    }
-    return true;
-  }
-
- private:
-  struct Place {
-    std::size_t shift, bytes;
-  };
-  Operand(Device& device, const OperandValue& value) : device_(&device), value_(&value) {}
-
-  Device* device_;
-  const OperandValue* value_;
-  OperandView view_;
-  std::vector<Place> places_;
-  std::vector<std::unique_ptr<DeviceBuffer>> buffers_;
-};
-
 using HostTensors = std::vector<std::vector<std::byte>>;
-
-std::vector<OperandView> Views(const std::vector<Operand>& operands) {
-  std::vector<OperandView> views;
-  for (const Operand& operand : operands) views.push_back(operand.view());
-  return views;
-}
 
 std::vector<OperandView> Views(const std::vector<OperandValue>& values,
                                std::vector<HostTensors>& host) {
@@ -162,8 +81,13 @@ void Sprinkle(DType dtype, Data data, std::uint64_t seed, std::vector<std::byte>
 class Checker {
  public:
   Checker(Device& device, const RegisteredKernel& kernel, const Variant& variant,
-          const Binding& binding, const CheckOptions& options)
-      : device_(device), kernel_(kernel), variant_(variant), binding_(binding), options_(options) {}
+          const Binding& binding, std::vector<OperandValue> scratch, const CheckOptions& options)
+      : device_(device),
+        kernel_(kernel),
+        variant_(variant),
+        binding_(binding),
+        options_(options),
+        scratch_values_(std::move(scratch)) {}
 
   absl::Status Run() {
     GC_RETURN_IF_ERROR(Prepare());
@@ -199,6 +123,10 @@ class Checker {
       GC_ASSIGN_OR_RETURN(Operand operand, Operand::Create(device_, value, options_.misaligned));
       outputs_.push_back(std::move(operand));
     }
+    for (const OperandValue& value : scratch_values_) {
+      GC_ASSIGN_OR_RETURN(Operand operand, Operand::Create(device_, value, false));
+      scratch_.push_back(std::move(operand));
+    }
     return absl::OkStatus();
   }
 
@@ -206,20 +134,25 @@ class Checker {
   absl::StatusOr<std::vector<HostTensors>> Launch(std::byte poison,
                                                   const std::vector<OperandView>& inputs) {
     for (Operand& output : outputs_) GC_RETURN_IF_ERROR(output.Fill(poison));
+    for (Operand& scratch : scratch_) GC_RETURN_IF_ERROR(scratch.Fill(poison));
     return Call(inputs);
   }
 
   absl::StatusOr<std::vector<HostTensors>> Call(const std::vector<OperandView>& inputs) {
-    const std::vector<OperandView> outputs = Views(outputs_);
+    const std::vector<OperandView> outputs = Views(outputs_), scratch = Views(scratch_);
     const gridclock::Call call{.binding = &binding_,
                                .inputs = inputs,
                                .outputs = outputs,
-                               .scratch = {},
+                               .scratch = scratch,
                                .threads = device_.threads(),
                                .stream = device_.stream()};
     GC_RETURN_IF_ERROR(variant_.launch(call));
     GC_RETURN_IF_ERROR(device_.Synchronize());
+    ++LaunchesOf(kernel_, variant_);
     std::vector<HostTensors> results;
+    for (const Operand& operand : scratch_) {
+      if (!operand.GuardsHold()) Complain("bytes beside a scratch tensor were written");
+    }
     for (const Operand& output : outputs_) {
       if (!output.GuardsHold()) Complain("bytes beside an output were written");
       GC_ASSIGN_OR_RETURN(HostTensors tensors, output.Get());
@@ -284,7 +217,8 @@ class Checker {
   const Variant& variant_;
   const Binding& binding_;
   const CheckOptions& options_;
-  std::vector<Operand> inputs_, outputs_;
+  const std::vector<OperandValue> scratch_values_;
+  std::vector<Operand> inputs_, outputs_, scratch_;
   std::vector<HostTensors> given_;
   std::vector<std::string> problems_;
 };
@@ -299,11 +233,28 @@ std::vector<std::string> CheckCall(Device& device, const RegisteredKernel& kerne
   const bool element_wise = kernel.def.reference.accumulation != nullptr &&
                             kernel.def.reference.accumulation(*binding) == 1;
   if (options.data == Data::kExtreme && !element_wise) return {};
-  Checker checker(device, kernel, variant, *binding, options);
+  auto scratch = ScratchOf(kernel, variant, *binding);
+  if (!scratch.ok()) return {scratch.status().ToString()};
+  Checker checker(device, kernel, variant, *binding, *std::move(scratch), options);
   const absl::Status status = checker.Run();
   std::vector<std::string> problems = checker.TakeProblems();
   if (!status.ok()) problems.push_back(status.ToString());
   return problems;
+}
+
+namespace {
+std::map<std::string, std::int64_t>& Launches() {
+  static auto& launches = *new std::map<std::string, std::int64_t>;
+  return launches;
+}
+}  // namespace
+
+std::int64_t& LaunchesOf(const RegisteredKernel& kernel, const Variant& variant) {
+  return Launches()[absl::StrCat(kernel.spec.name, ".", variant.name)];
+}
+
+const std::map<std::string, std::int64_t>& AllLaunches() {
+  return Launches();
 }
 
 std::uint64_t TestSeed() {

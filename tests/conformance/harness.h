@@ -3,6 +3,7 @@
 #define GRIDCLOCK_TESTS_CONFORMANCE_HARNESS_H_
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,10 @@ struct CheckOptions {
 std::vector<std::string> CheckCall(Device& device, const RegisteredKernel& kernel,
                                    const Variant& variant, const Instance& instance,
                                    const CheckOptions& options);
+
+// How often CheckCall launched "kernel.variant".
+std::int64_t& LaunchesOf(const RegisteredKernel& kernel, const Variant& variant);
+const std::map<std::string, std::int64_t>& AllLaunches();
 
 // GRIDCLOCK_TEST_SEED, or one from the clock.
 std::uint64_t TestSeed();

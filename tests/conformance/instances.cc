@@ -147,7 +147,8 @@ std::int64_t StreamedElements(DType dtype) {
 // The thresholds are those of the catalogue: softmax has blocks of 2048, and cuts rows from 32768
 // on; sum has chunks of 32768, tiles of 1024 columns, and its own way with many rows from 1024 on;
 // matmul has blocks of 256 (K) x 1536 (M) x 1024 (N), and gives each of several matrices to one
-// thread.
+// thread. On a GPU softmax keeps rows of 64 KiB in a block and of 768 KiB in a cluster of up to 8,
+// and reads 16 bytes at a time where the length of a row allows it.
 std::vector<LargeSizes> LargeSizesFor(std::size_t dims, DType dtype) {
   const std::int64_t streamed = StreamedElements(dtype);
   if (dims == 0) return {{{}, {{streamed}}}, {{}, {{streamed + 1}}}};
@@ -157,6 +158,8 @@ std::vector<LargeSizes> LargeSizesFor(std::size_t dims, DType dtype) {
             {{1500}, {{2}, {1025}}}, {{1100}, {{}, {2049}}},
             {{33}, {{5}, {2049}}},   {{33}, {{}, {40961}}},
             {{2100}, {{}, {600}}},   {{2049}, {{streamed / 2049 + 1}, {}}},
+            {{8192}, {{5}, {}}},     {{32768}, {{3}, {}}},
+            {{131072}, {{3}, {}}},   {{1024}, {{600}, {}}},
             {{streamed}, {{}, {}}}};
   }
   return {{{300, 1600, 1100}, {{}}},
@@ -168,7 +171,14 @@ std::vector<LargeSizes> LargeSizesFor(std::size_t dims, DType dtype) {
 std::vector<LargeSizes> HugeSizesFor(std::size_t dims) {
   constexpr std::int64_t kHuge = (std::int64_t{1} << 31) + 1;
   if (dims == 0) return {{{}, {{kHuge}}}};
-  if (dims == 1) return {{{kHuge}, {{}}}, {{1}, {{kHuge}, {}}}};
+  constexpr std::int64_t kRow = 1024;
+  if (dims == 1) {
+    return {{{kHuge}, {{}}},
+            {{1}, {{kHuge}, {}}},
+            {{kRow}, {{kHuge / kRow + 1}, {}}},
+            {{kHuge / kRow + 1}, {{}, {kRow}}},
+            {{131072}, {{kHuge / 131072 + 1}, {}}}};
+  }
   return {{{1, 46341, 46341}, {{}}}};
 }
 
@@ -224,6 +234,15 @@ bool IsSmall(const Binding& binding) {
   return elements <= kMostTerms && binding.flops <= 2 * kMostTerms;
 }
 
+// Sizes that are huge for a kernel of two runs of dimensions need not be for a kernel of one.
+bool IsHuge(const Binding& binding) {
+  const auto is_huge = [](const OperandValue& operand) {
+    return Elements(operand.tensors[0].shape) > std::int64_t{1} << 31;
+  };
+  return std::any_of(binding.inputs.begin(), binding.inputs.end(), is_huge) ||
+         std::any_of(binding.outputs.begin(), binding.outputs.end(), is_huge);
+}
+
 }  // namespace
 
 std::vector<DType> DTypesOf(const KernelSpec& spec) {
@@ -259,6 +278,7 @@ std::vector<Instance> InstancesOf(const KernelSpec& spec, DType dtype, Size size
       if (!instance) continue;
       const auto binding = Bind(spec, instance->inputs, instance->attributes);
       if (!binding.ok() || (size == Size::kSmall && !IsSmall(*binding))) continue;
+      if (size == Size::kHuge && !IsHuge(*binding)) continue;
       instances.push_back(*instance);
     }
   }

@@ -12,7 +12,16 @@ const Exceptions& KnownExceptions() {
       .skipped =
           {{"cpu/*/huge",
             "a call of more than 2^31 elements takes 12 GiB for bytes and over 60 GiB for f32: "
-            "the suite keeps copies of inputs and results beside the tensors"}},
+            "the suite keeps copies of inputs and results beside the tensors"},
+           {"cuda/vector_add/serial/*/huge", "one thread takes minutes"},
+           {"cuda/vector_add/one_block/*/huge", "one block takes a minute"},
+           {"cuda/softmax/naive/*/huge", "one thread has a row of 2^31 elements: hours"},
+           {"cuda/sum/naive/*/huge", "one thread has a sum of 2^31 terms: hours"},
+           {"cuda/softmax/registers/f64/*", "it takes numbers of at most 32 bits"},
+           {"cuda/*/f64/huge", "the code is that of f32, and takes twice the memory and time"},
+           {"cuda/*/bf16/huge", "the code is that of f16"},
+           {"cuda/empty/*/huge", "it has no tensors"},
+           {"cuda/spin/*/huge", "it has no tensors"}},
       .expected = {},
   };
   return exceptions;

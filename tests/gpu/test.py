@@ -15,8 +15,11 @@ import subprocess
 import sys
 import time
 
-PROGRAMS = {"device": "cuda_device_test", "conformance": "conformance_cuda_test", "server": "gpu_server_test"}
-TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
+PROGRAMS = {"device": "cuda_device_test", "conformance": "conformance_cuda_test", "server": "server_gpu_test"}
+SMALL = "*Conformance.PlainNumbers*:*Conformance.TensorsThatAreAlignedToTheirElementsAlone*"
+# Races are of shared memory: kernels without it are left out of the slowest tool.
+TOOLS = {"memcheck": SMALL, "initcheck": SMALL, "synccheck": SMALL,
+         "racecheck": ":".join(f"*Conformance.PlainNumbers/{kernel}*_f32" for kernel in ("softmax", "sum", "matmul"))}
 PASSED = re.compile(r"\[  PASSED  \] (\d+) tests?")
 FAILED = re.compile(r"\[  FAILED  \] (\d+) tests?")
 SKIPPED = re.compile(r"\[  SKIPPED \] (\d+) tests?")
@@ -69,9 +72,8 @@ def run_program(table, name, program, seconds):
 def sanitize(table, program, tool, seconds):
     """The conformance suite on small shapes under one tool. A variant that was never launched fails."""
     start = time.monotonic()
-    command = ["timeout", "-k", "5", seconds, "compute-sanitizer", "--tool", tool, "--launch-timeout", "0"]
-    environment_flag = ["env", "GRIDCLOCK_CONFORMANCE=small"]
-    output, code = run([*environment_flag, *command, program], seconds + 10, echo=False)
+    command = ["timeout", "-k", "5", seconds, "compute-sanitizer", "--tool", tool]
+    output, code = run([*command, program, f"--gtest_filter={TOOLS[tool]}"], seconds + 10, echo=False)
     launches = {name: int(n) for name, n in LAUNCHED.findall(output)}
     never = [name for name, n in launches.items() if n == 0]
     errors = count(SANITIZED, output) if SANITIZED.search(output) else -1

@@ -76,6 +76,7 @@ absl::StatusOr<std::unique_ptr<ServerProcess>> ServerProcess::Start(Options opti
                                         "--arena-warm-bytes=1048576",
                                         "--limit-arena-bytes=268435456",
                                         absl::StrCat("--worker=", BinaryPath(options.worker)),
+                                        "--devices=cpu",  // The same on every machine.
                                         absl::StrCat("--ready-file=", folder, "/ready")};
   // A flag of the test stands for ours of the same name.
   for (const std::string& flag : options.flags) {

@@ -78,6 +78,7 @@ double BestWindow(Threads& threads, const std::vector<Share>& shares, int repeat
   double best = 0;
   for (std::int64_t begin = 0; begin + window <= shares[0].n; begin += window) {
     std::vector<Share> part;
+    part.reserve(shares.size());
     for (const Share& share : shares) part.push_back({share.data + begin, window});
     best = std::max(best, RateOf(threads, part, repeats, loop));
   }
@@ -116,6 +117,7 @@ std::optional<LevelRate> MeasureLevel(const char* name, std::uint64_t bytes, std
   if (buffer == nullptr) return std::nullopt;
   const auto n = static_cast<std::int64_t>(share / kFloat);
   std::vector<Share> shares;
+  shares.reserve(count);
   for (int t = 0; t < threads.count(); ++t) shares.push_back({buffer.get() + n * t, n});
   // Faults the pages in, by the thread that uses them.
   RateOf(threads, shares, 1, [&](const Share& s) { std::memset(s.data, 0, share); });
@@ -176,6 +178,26 @@ double BestFlops(Threads& threads, double seconds) {
   return best;
 }
 
+// A larger level is never faster; where it looks so, the machine was disturbed at the smaller one.
+void RaiseSmallerLevels(std::vector<LevelRate>& levels) {
+  for (std::size_t i = levels.size(); i-- > 1;) {
+    levels[i - 1].bytes_per_second =
+        std::max(levels[i - 1].bytes_per_second, levels[i].bytes_per_second);
+  }
+}
+
+// The index of the level that a set of `bytes` may run at; none if it was not measured.
+std::optional<std::size_t> LevelOf(const Calibration& calibration, std::int64_t bytes,
+                                   L2State state) {
+  for (std::size_t i = 0; i < calibration.levels.size(); ++i) {
+    const std::uint64_t fits = calibration.levels[i].fits;
+    const bool holds = state == L2State::kHot ? static_cast<std::uint64_t>(bytes) / 2 <= fits
+                                              : fits == kEverything;
+    if (holds) return i;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::uint64_t MemorySetBytes(const HostFacts& host, int threads) {
@@ -195,14 +217,25 @@ Calibration Calibrate(const HostFacts& host, Threads& threads) {
   Calibration result;
   result.levels = MeasureCaches(host, threads);
   if (const auto memory = MeasureMemory(host, threads)) result.levels.push_back(*memory);
-  // A larger level is never faster; where it looks so, the machine was disturbed at the smaller
-  // one.
-  for (std::size_t i = result.levels.size(); i-- > 1;) {
-    result.levels[i - 1].bytes_per_second =
-        std::max(result.levels[i - 1].bytes_per_second, result.levels[i].bytes_per_second);
-  }
+  RaiseSmallerLevels(result.levels);
   result.flops_per_second = BestFlops(threads, 0.005);
   return result;
+}
+
+void Remeasure(std::int64_t bytes, std::int64_t flops, L2State state, Threads& threads,
+               Calibration* calibration) {
+  constexpr double kSeconds = 0.02;
+  if (const auto index = LevelOf(*calibration, bytes, state)) {
+    LevelRate& level = calibration->levels[*index];
+    const auto again =
+        MeasureLevel(level.name.c_str(), level.set_bytes, level.fits, kSeconds, threads);
+    if (again) level.bytes_per_second = std::max(level.bytes_per_second, again->bytes_per_second);
+    RaiseSmallerLevels(calibration->levels);
+  }
+  if (flops > 0 && calibration->flops_per_second > 0) {
+    calibration->flops_per_second =
+        std::max(calibration->flops_per_second, BestFlops(threads, kSeconds));
+  }
 }
 
 std::string ToText(const Calibration& calibration) {
@@ -241,16 +274,6 @@ absl::StatusOr<Calibration> CalibrationFromText(absl::string_view text) {
 
 namespace {
 
-// The level that a set of `bytes` may run at; null if it was not measured.
-const LevelRate* LevelOf(const Calibration& calibration, std::int64_t bytes, L2State state) {
-  for (const LevelRate& level : calibration.levels) {
-    const bool holds = state == L2State::kHot ? static_cast<std::uint64_t>(bytes) / 2 <= level.fits
-                                              : level.fits == kEverything;
-    if (holds) return &level;
-  }
-  return nullptr;
-}
-
 std::string SizeText(std::uint64_t bytes) {
   return bytes < kMiB ? absl::StrCat(bytes >> 10, " KiB") : absl::StrCat(bytes / kMiB, " MiB");
 }
@@ -260,7 +283,8 @@ std::string SizeText(std::uint64_t bytes) {
 Device::Roofline RooflineFrom(const Calibration& calibration, std::int64_t bytes,
                               std::int64_t flops, L2State state) {
   Device::Roofline by_bytes, by_flops;
-  if (const LevelRate* level = LevelOf(calibration, bytes, state)) {
+  if (const auto index = LevelOf(calibration, bytes, state)) {
+    const LevelRate* level = &calibration.levels[*index];
     by_bytes = {
         1e9 * static_cast<double>(bytes) / (kMargin * level->bytes_per_second),
         absl::StrFormat("bytes over 1.1 x %.1f GB/s of %s, measured on %s",

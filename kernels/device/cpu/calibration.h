@@ -34,6 +34,11 @@ struct Calibration {
 
 Calibration Calibrate(const HostFacts& host, Threads& threads);
 
+// Measures the peaks that count for this work once more and keeps what is better: on a shared
+// machine the first time may have been a slow one.
+void Remeasure(std::int64_t bytes, std::int64_t flops, L2State state, Threads& threads,
+               Calibration* calibration);
+
 // The size of the set on which memory is measured: four times the last-level caches, at least
 // 8 MiB for each thread, at most a quarter of the machine's memory. 0 if that is less than twice
 // the caches: so small a set would measure them in part.

@@ -206,9 +206,14 @@ Conditions CpuDevice::Observe() {
   return conditions;
 }
 
-Device::Roofline CpuDevice::RooflineOf(std::int64_t bytes, std::int64_t flops,
-                                       L2State state) const {
-  return RooflineFrom(calibration_, bytes, flops, state);
+Device::Roofline CpuDevice::RooflineOf(const Work& work, L2State state) const {
+  return RooflineFrom(calibration_, work.bytes, work.flops, state);
+}
+
+Device::Roofline CpuDevice::RecheckRoofline(const Work& work, L2State state) {
+  Remeasure(work.bytes, work.flops, state, threads_, &calibration_);
+  info_.memory_bandwidth = MemoryBandwidth(calibration_);
+  return RooflineOf(work, state);
 }
 
 }  // namespace gridclock

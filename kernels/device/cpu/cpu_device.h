@@ -49,7 +49,8 @@ class CpuDevice final : public Device {
   absl::Status PrepareCache(L2State state) override;
   // Compares with the state at the last call, or at the device's creation.
   Conditions Observe() override;
-  Roofline RooflineOf(std::int64_t bytes, std::int64_t flops, L2State state) const override;
+  Roofline RooflineOf(const Work& work, L2State state) const override;
+  Roofline RecheckRoofline(const Work& work, L2State state) override;
 
  private:
   CpuDevice(const HostFacts& host, int threads, const Options& options);

@@ -126,6 +126,17 @@ TEST(Health, MetricsShowTheConnectionsThatAreOpen) {
       [&] { return absl::StrContains(server->Metrics(), "gridclock_connections_open 0\n"); }));
 }
 
+TEST(Lifecycle, ADeviceThatIsNotThereEndsTheServerWithWhatThereIs) {
+  const auto server = ServerProcess::Start({.flags = {"--devices=cuda:99"}});
+  EXPECT_THAT(server, StatusIs(absl::StatusCode::kUnavailable,
+                               HasSubstr("--devices: no 'cuda:99' here; there are")));
+}
+
+TEST(Lifecycle, DevicesCanBeFoundWithoutBeingNamed) {
+  ASSERT_OK_AND_ASSIGN(const auto server, ServerProcess::Start({.flags = {"--devices=auto"}}));
+  EXPECT_THAT(GoodCall(Connect(server->address())), IsOk());
+}
+
 TEST(Lifecycle, E14_WorkersDieWithAServerThatIsKilled) {
   ASSERT_OK_AND_ASSIGN(const auto server, ServerProcess::Start());
   const auto workers = server->Workers();

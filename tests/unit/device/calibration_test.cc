@@ -100,6 +100,31 @@ TEST(Calibration, DoesNotHoldHotSetsOfUnknownCachesAgainstMemory) {
   EXPECT_EQ(calibration.levels[0].fits, 32 * kMiB);
 }
 
+TEST(Calibration, AMachineThatProvesFasterIsMeasuredAgain) {
+  TbbThreads threads(2);
+  Calibration slow{.levels = {{"L2", 4096, 4096, 1.0}, {"memory", kEverything, 8 * kMiB, 0.5}},
+                   .flops_per_second = 1};
+
+  Remeasure(1 << 30, 0, L2State::kHot, threads, &slow);
+
+  EXPECT_GT(slow.levels[1].bytes_per_second, 1e8);
+  EXPECT_GE(slow.levels[0].bytes_per_second, slow.levels[1].bytes_per_second);
+  EXPECT_EQ(slow.flops_per_second, 1) << "no flops were asked about";
+  Remeasure(0, 1, L2State::kHot, threads, &slow);
+  EXPECT_GT(slow.flops_per_second, 1e8);
+}
+
+TEST(Calibration, WhatWasFasterOnceIsKept) {
+  TbbThreads threads(2);
+  Calibration fast{.levels = {{"memory", kEverything, 8 * kMiB, 1e18}}, .flops_per_second = 1e20};
+  Remeasure(1 << 30, 1, L2State::kHot, threads, &fast);
+  EXPECT_EQ(fast.levels[0].bytes_per_second, 1e18);
+  EXPECT_EQ(fast.flops_per_second, 1e20);
+  Calibration unmeasured;
+  Remeasure(1 << 30, 1, L2State::kHot, threads, &unmeasured);
+  EXPECT_EQ(unmeasured.flops_per_second, 0);
+}
+
 TEST(CalibrationText, IsReadAsItWasWritten) {
   const Calibration calibration{
       .levels = {{"L1", 32768, 16384, 3.25e11}, {"memory", kEverything, 1 << 27, 1e10 / 3}},

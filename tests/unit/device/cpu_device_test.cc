@@ -112,7 +112,7 @@ TEST(CpuDevice, EmptiesTheCachesOnlyWhenAsked) {
 
 TEST(CpuDevice, WithoutCalibrationItClaimsNoRoofline) {
   const auto device = MakeDevice(1);
-  EXPECT_EQ(device->RooflineOf(1 << 20, 1 << 20, L2State::kHot).ns, 0);
+  EXPECT_EQ(device->RooflineOf({.bytes = 1 << 20, .flops = 1 << 20}, L2State::kHot).ns, 0);
 }
 
 TEST(CpuDevice, EmptyingTheCachesLeavesThreadsFreeToMove) {

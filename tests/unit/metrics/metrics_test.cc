@@ -28,10 +28,31 @@ DeviceStatus Cpu(WorkerState state) {
   return status;
 }
 
+// Its worker said all that there is to say of a GPU.
+DeviceStatus Gpu() {
+  DeviceStatus status;
+  status.state = WorkerState::kReady;
+  status.met = true;
+  DeviceInfo& info = status.info;
+  info.name = "cuda:0";
+  info.uuid = "GPU-1";
+  info.model = "NVIDIA H200";
+  info.driver = "580.65";
+  info.memory_bytes = 1000;
+  info.memory_bandwidth = 2e12;
+  info.launch_offset_ns = 1500;
+  info.empty_event_pair_ns = 500;
+  info.clock_step_ns = 32;
+  info.methods = {{.method = Method::kDeviceTime, .floor_ns = 1250, .missing = ""},
+                  {.method = Method::kHostSync, .floor_ns = 0, .missing = "a reason"}};
+  info.flop_rates = {{.dtype = DType::kF32, .flops_per_second = 6e13}};
+  return status;
+}
+
 Sources FullSources() {
   Sources sources;
   sources.knows_kernel = [](absl::string_view) { return true; };
-  sources.devices = [] { return std::vector{Cpu(WorkerState::kBusy)}; };
+  sources.devices = [] { return std::vector{Cpu(WorkerState::kBusy), Gpu()}; };
   sources.queue_usage = [] {
     return std::map<std::string, Scheduler::Usage>{{"cpu", {.queued = 3, .running = 2}}};
   };
@@ -76,6 +97,22 @@ TEST(MetricsTest, ShowsWhatTheServerSays) {
   EXPECT_THAT(text, HasSubstr("gridclock_connections_open 4\n"));
   EXPECT_THAT(text, HasSubstr("gridclock_log_dropped_total 5\n"));
   EXPECT_THAT(text, HasSubstr("gridclock_protobuf_complaints_total 6\n"));
+}
+
+TEST(MetricsTest, ShowsWhatAGpuSaidOfItself) {
+  ASSERT_OK_AND_ASSIGN(const auto metrics, Serve());
+  metrics->Watch(FullSources());
+  const std::string text = metrics->Text();
+  EXPECT_THAT(text, HasSubstr("gridclock_device_info{device=\"cuda:0\",uuid=\"GPU-1\","
+                              "model=\"NVIDIA H200\",driver=\"580.65\",partition=\"\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("gridclock_device_memory_bytes{device=\"cuda:0\"} 1000\n"));
+  EXPECT_THAT(
+      text,
+      HasSubstr(
+          "gridclock_calibration_floor_seconds{device=\"cuda:0\",timing=\"device_time\"} 1.25"));
+  // What is not known is not shown as 0, and of a device that never started nothing is known.
+  EXPECT_THAT(text, Not(HasSubstr("timing=\"host_sync\"")));
+  EXPECT_THAT(text, Not(HasSubstr("gridclock_device_info{device=\"cpu\"")));
 }
 
 TEST(MetricsTest, EveryLimitIsShown) {

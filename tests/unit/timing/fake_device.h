@@ -4,7 +4,9 @@
 #define GRIDCLOCK_TESTS_UNIT_TIMING_FAKE_DEVICE_H_
 
 #include <functional>
+#include <map>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "kernels/device/device.h"
@@ -20,6 +22,12 @@ class FakeDevice final : public Device {
   std::vector<Method> known = {Method::kIsolated, Method::kHostSync, Method::kEventPair};
   Conditions conditions;
   Roofline roofline;
+  std::optional<Roofline> roofline_again;  // After a recheck; unset: the same.
+  bool lazy = false;
+  int new_launches = 0;
+  // The clock when it is asked for time i.
+  std::function<double(std::int64_t i)> clock_hz = [](auto) { return 0; };
+  std::map<Method, absl::Status> refusals;  // What timing by a method fails with, after the launch.
   // How long launch number i (from 0) takes by a method.
   std::function<double(std::int64_t i, Method method)> duration_ns = [](auto, auto) { return 1e6; };
   std::vector<Method> launches;
@@ -46,6 +54,7 @@ class FakeDevice final : public Device {
     timed.host_start_ns = absl::ToUnixNanos(clock_.Now());
     const absl::Status status = launch();
     if (!status.ok()) return status;
+    if (refusals.count(method) != 0) return refusals[method];
     clock_.Advance(absl::Nanoseconds(ns));
     timed.host_end_ns = absl::ToUnixNanos(clock_.Now());
     timed.duration_ns = ns;
@@ -56,10 +65,17 @@ class FakeDevice final : public Device {
     return absl::OkStatus();
   }
   Conditions Observe() override { return conditions; }
-  Roofline RooflineOf(std::int64_t, std::int64_t, L2State) const override { return roofline; }
+  double ClockHz() override { return clock_hz(clocks_asked_++); }
+  void NewLaunch() override { ++new_launches; }
+  bool loads_lazily() const override { return lazy; }
+  Roofline RecheckRoofline(const Work&, L2State) override {
+    return roofline_again.value_or(roofline);
+  }
+  Roofline RooflineOf(const Work&, L2State) const override { return roofline; }
 
  private:
   FakeClock& clock_;
+  std::int64_t clocks_asked_ = 0;
 };
 
 }  // namespace gridclock

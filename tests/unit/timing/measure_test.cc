@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "kernels/timing/agreement.h"
 #include "tests/support/status_matchers.h"
 #include "tests/unit/timing/fake_device.h"
 
@@ -28,8 +29,7 @@ class MeasureTest : public ::testing::Test {
                           clock_.Advance(prepare_time_);
                           return absl::OkStatus();
                         },
-                    .bytes = 1000,
-                    .flops = 10},
+                    .work = {.bytes = 1000, .flops = 10}},
                    {.clock = clock_,
                     .deadline = deadline_,
                     .kernel_time_limit = kernel_time_limit_,
@@ -255,6 +255,72 @@ TEST_F(MeasureTest, FasterThanPhysicsIsImpossible) {
   EXPECT_EQ(m.timing.roofline_basis, "bytes over 1 GB/s");
 }
 
+TEST_F(MeasureTest, APeakIsMeasuredOnceMoreBeforeAResultIsImpossible) {
+  device_.roofline = {.ns = 2e6, .basis = "bytes over 1 GB/s"};
+  device_.roofline_again = Device::Roofline{.ns = 0.5e6, .basis = "bytes over 4 GB/s"};
+
+  ASSERT_OK_AND_ASSIGN(const Measurement m, Go({}));
+  ASSERT_OK_AND_ASSIGN(const Measurement once,
+                       LaunchOnce(device_, {.launch = [] { return absl::OkStatus(); },
+                                            .prepare = [] { return absl::OkStatus(); }}));
+
+  EXPECT_THAT(m.flags, IsEmpty());
+  EXPECT_EQ(m.timing.roofline_basis, "bytes over 4 GB/s");
+  EXPECT_THAT(once.flags, IsEmpty());
+}
+
+TEST_F(MeasureTest, APeakThatIsNotBeatenIsNotMeasuredAgain) {
+  device_.roofline = {.ns = 0.9e6, .basis = "bytes over 1 GB/s"};
+  device_.roofline_again = Device::Roofline{.ns = 0.5e6, .basis = "bytes over 4 GB/s"};
+
+  ASSERT_OK_AND_ASSIGN(const Measurement m, Go({}));
+
+  EXPECT_EQ(m.timing.roofline_basis, "bytes over 1 GB/s");
+}
+
+TEST_F(MeasureTest, WarmsUpUntilTheClockIsFlatToo) {
+  // Times are the same from the start, as of a kernel that waits for memory; the clock still rises
+  // for four windows.
+  device_.clock_hz = [](std::int64_t i) { return i < 4 ? 1e9 + 1e8 * i : 2e9; };
+
+  ASSERT_OK_AND_ASSIGN(const Measurement m, Go({}));
+
+  EXPECT_TRUE(m.timing.warmup_flat);
+  EXPECT_EQ(m.timing.warmups, 7 * 20);
+}
+
+TEST_F(MeasureTest, KeepsTheDevicesStateBeforeAndAfter) {
+  device_.conditions = {.sharing_unknown = true,
+                        .state = DeviceState{.power_watts = 300, .clock_reasons = {}}};
+
+  ASSERT_OK_AND_ASSIGN(const Measurement m, Go({}));
+
+  ASSERT_TRUE(m.timing.before && m.timing.after);
+  EXPECT_EQ(m.timing.before->power_watts, 300);
+  EXPECT_TRUE(m.timing.sharing_unknown);
+  EXPECT_THAT(m.flags, IsEmpty());
+}
+
+TEST_F(MeasureTest, ADeviceThatLoadsLazilyIsFirstLaunchedByPlainEvents) {
+  device_.lazy = true;
+
+  ASSERT_OK_AND_ASSIGN(const Measurement m,
+                       Go({.max_samples = 3, .schedule = Schedule{.active = 3}}));
+
+  EXPECT_THAT(device_.launches, ElementsAre(Method::kEventPair, Method::kIsolated,
+                                            Method::kIsolated, Method::kIsolated));
+  EXPECT_EQ(m.timing.warmups, 1);
+  EXPECT_EQ(m.launches, 4);
+  EXPECT_EQ(device_.new_launches, 1);
+}
+
+TEST_F(MeasureTest, BackToBackCannotFindAColdCache) {
+  device_.known = {Method::kBackToBack};
+  EXPECT_THAT(Go({.method = Method::kBackToBack, .l2 = L2State::kColdDirty, .schedule = {}}),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("measure.l2")));
+  EXPECT_THAT(Go({.method = Method::kBackToBack, .schedule = {}}), IsOk());
+}
+
 TEST_F(MeasureTest, TellsTheDevicesConditions) {
   device_.conditions = {.clock_hz = 1e9, .throttled = true, .shared = true};
 
@@ -265,8 +331,8 @@ TEST_F(MeasureTest, TellsTheDevicesConditions) {
 
 TEST_F(MeasureTest, TwoMethodsThatDisagreeAreSuspect) {
   device_.known = {Method::kIsolated, Method::kDeviceTime};
-  device_.facts.launch_floor_ns = 2'000;
-  // Less the floor 1,098 us; the device says 1,000 us, and 3 % of it are allowed.
+  device_.facts.launch_offset_ns = 2'000;
+  // Less the offset 1,098 us; the device says 1,000 us, and 3 % of it are allowed.
   device_.duration_ns = [](std::int64_t, Method method) {
     return method == Method::kIsolated ? 1'100'000.0 : 1'000'000.0;
   };
@@ -275,11 +341,45 @@ TEST_F(MeasureTest, TwoMethodsThatDisagreeAreSuspect) {
 
   EXPECT_THAT(m.flags, ElementsAre(Flag::kSuspect));
   EXPECT_THAT(m.timing.samples_ns, Each(1'100'000.0));
+  EXPECT_EQ(m.timing.second,
+            (SecondOpinion{.method = Method::kDeviceTime, .median_ns = 1'000'000}));
+}
+
+TEST_F(MeasureTest, ALaunchWithoutARecordHasNoSecondOpinion) {
+  device_.known = {Method::kIsolated, Method::kDeviceTime};
+  device_.refusals[Method::kDeviceTime] = absl::NotFoundError("no record");
+
+  ASSERT_OK_AND_ASSIGN(const Measurement m, Go({}));
+
+  EXPECT_EQ(m.timing.second, std::nullopt);
+  EXPECT_THAT(m.flags, ElementsAre(Flag::kSuspect)) << "it has bytes to move";
+}
+
+TEST_F(MeasureTest, ALostRecordCostsTheSecondOpinionNotTheMeasurement) {
+  device_.known = {Method::kIsolated, Method::kDeviceTime};
+  device_.refusals[Method::kDeviceTime] = absl::UnavailableError("lost 2 records");
+
+  ASSERT_OK_AND_ASSIGN(const Measurement m, Go({}));
+
+  EXPECT_EQ(m.timing.second, std::nullopt);
+  EXPECT_THAT(m.flags, ElementsAre(Flag::kSuspect));
+  EXPECT_THAT(Go({.method = Method::kDeviceTime, .schedule = {}}),
+              StatusIs(absl::StatusCode::kUnavailable, "lost 2 records"));
+}
+
+TEST(Agreement, HasTheTolerancesOfRuleTwo) {
+  EXPECT_EQ(kAgreeWithinNs, 500);
+  EXPECT_EQ(kAgreeWithinShare, 0.03);
+  EXPECT_TRUE(Agree(3'650, 1'000, 2'150));
+  EXPECT_FALSE(Agree(3'651, 1'000, 2'150));
+  EXPECT_FALSE(Agree(2'649, 1'000, 2'150));
+  EXPECT_TRUE(Agree(1'030'000, 1'000'000, 0));
+  EXPECT_FALSE(Agree(1'030'001, 1'000'000, 0));
 }
 
 TEST_F(MeasureTest, TwoMethodsThatAgreeAreNot) {
   device_.known = {Method::kIsolated, Method::kDeviceTime};
-  device_.facts.launch_floor_ns = 2'000;
+  device_.facts.launch_offset_ns = 2'000;
   device_.duration_ns = [](std::int64_t, Method method) {
     return method == Method::kIsolated ? 12'400.0 : 10'000.0;
   };
@@ -345,6 +445,36 @@ TEST_F(MeasureTest, OneLaunchIsOneSampleWithoutAnInterval) {
   EXPECT_EQ(m.timing.statistics.ci_low, std::nullopt);
   EXPECT_EQ(m.launches, 1);
   EXPECT_THAT(m.flags, IsEmpty());
+}
+
+TEST_F(MeasureTest, OneLaunchOnABareDeviceIsTimedByPlainEventsAndSaysSo) {
+  device_.known = {Method::kEventPair};
+
+  ASSERT_OK_AND_ASSIGN(const Measurement m,
+                       LaunchOnce(device_, {.launch = [] { return absl::OkStatus(); },
+                                            .prepare = [] { return absl::OkStatus(); }}));
+
+  EXPECT_EQ(m.timing.method, Method::kEventPair);
+  EXPECT_THAT(m.flags, ElementsAre(Flag::kTeachingMethod));
+}
+
+TEST_F(MeasureTest, OneLaunchThatWaitedForTheDeviceIsNotRunTwice) {
+  device_.refusals[Method::kIsolated] = WithReason(absl::AbortedError("waited"), "LAUNCH_WAITED");
+  int launched = 0;
+  const auto launch = [&] {
+    ++launched;
+    return absl::OkStatus();
+  };
+  const auto prepare = [] { return absl::OkStatus(); };
+
+  ASSERT_OK_AND_ASSIGN(const Measurement m,
+                       LaunchOnce(device_, {.launch = launch, .prepare = prepare}));
+
+  EXPECT_EQ(launched, 1);
+  EXPECT_EQ(m.timing.method, Method::kHostSync);
+  EXPECT_THAT(m.flags, ElementsAre(Flag::kTeachingMethod));
+  EXPECT_GT(m.timing.samples_ns[0], 0);
+  EXPECT_THAT(Go({}), StatusIs(absl::StatusCode::kAborted, "waited"));
 }
 
 }  // namespace

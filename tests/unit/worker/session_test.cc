@@ -153,6 +153,14 @@ TEST_F(SessionTest, ReturnsTheResultOfTheSubmittedSeedInPlace) {
   EXPECT_EQ(std::vector<float>(Floats(0), Floats(0) + kN), Doubled(Randn(1)));
 }
 
+TEST_F(SessionTest, WorksInTheArenaAlone) {
+  WorkerOrder order = Order("honest");
+  order.outputs[0].memory = {};
+
+  EXPECT_THAT(Run(order).status, StatusIs(absl::StatusCode::kInvalidArgument,
+                                          HasSubstr("output 0 takes 4032 bytes and has no place")));
+}
+
 TEST_F(SessionTest, FindsAVariantThatKeepsAnEarlierResult) {
   const SessionReport report = Run(Order("keeps_the_first"));
 

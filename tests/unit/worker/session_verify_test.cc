@@ -61,7 +61,7 @@ class SmallDevice final : public Device {
   }
   absl::Status PrepareCache(L2State) override { return absl::OkStatus(); }
   Conditions Observe() override { return {}; }
-  Roofline RooflineOf(std::int64_t, std::int64_t, L2State) const override { return {}; }
+  Roofline RooflineOf(const Work&, L2State) const override { return {}; }
 
  private:
   DeviceInfo info_;

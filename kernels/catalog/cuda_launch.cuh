@@ -1,0 +1,122 @@
+// Launches of the catalogue's GPU kernels: refused before they reach the driver where the hardware
+// cannot take them, and checked after.
+#ifndef GRIDCLOCK_KERNELS_CATALOG_CUDA_LAUNCH_CUH_
+#define GRIDCLOCK_KERNELS_CATALOG_CUDA_LAUNCH_CUH_
+
+#include <algorithm>
+#include <cstdint>
+
+#include <cuda_runtime.h>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "kernels/api/kernel.h"
+
+namespace gridclock::cuda {
+
+// Extents in 64 bits, so that none is cut off before it is checked.
+struct Extent {
+  std::int64_t x = 1, y = 1, z = 1;
+};
+
+struct Geometry {
+  Extent grid = {}, block = {};
+  std::int64_t shared_bytes = 0;  // Dynamic.
+  std::int64_t cluster = 1;       // Blocks along x that share their memory; compute capability 9.0.
+};
+
+// As many blocks as `items` items need. More than the hardware takes in one launch are left to the
+// kernel's own loop over the grid.
+inline std::int64_t Blocks(std::int64_t items, std::int64_t items_of_a_block) {
+  constexpr std::int64_t kMost = 0x7FFFFFFF;
+  return std::clamp<std::int64_t>((items + items_of_a_block - 1) / items_of_a_block, 1, kMost);
+}
+
+// INVALID_ARGUMENT where no CUDA device takes the geometry.
+inline absl::Status Check(const Geometry& g) {
+  constexpr std::int64_t kMostX = 0x7FFFFFFF, kMostYZ = 65535, kMostThreads = 1024;
+  const auto in = [](std::int64_t value, std::int64_t most) { return value >= 1 && value <= most; };
+  if (!in(g.grid.x, kMostX) || !in(g.grid.y, kMostYZ) || !in(g.grid.z, kMostYZ)) {
+    return absl::InvalidArgumentError(absl::StrCat("grid (", g.grid.x, ", ", g.grid.y, ", ",
+                                                   g.grid.z, "): want 1 to (", kMostX, ", ",
+                                                   kMostYZ, ", ", kMostYZ, ")"));
+  }
+  const Extent& b = g.block;
+  if (!in(b.x, kMostThreads) || !in(b.y, kMostThreads) || !in(b.z, 64) ||
+      b.x * b.y * b.z > kMostThreads) {
+    return absl::InvalidArgumentError(absl::StrCat("block (", b.x, ", ", b.y, ", ", b.z,
+                                                   "): want at most ", kMostThreads, " threads"));
+  }
+  return absl::OkStatus();
+}
+
+// What the runtime says of a call of the catalogue. An error of an earlier launch comes up here
+// too; the device tells by its own check whether it is of the lasting kind.
+inline absl::Status ToStatus(cudaError_t error, absl::string_view what) {
+  if (error == cudaSuccess) return absl::OkStatus();
+  cudaGetLastError();  // The runtime keeps an error until it is asked; the next call must not find
+                       // it.
+  const std::string text =
+      absl::StrCat(what, ": ", cudaGetErrorName(error), ": ", cudaGetErrorString(error));
+  switch (error) {
+    case cudaErrorMemoryAllocation:
+      return absl::ResourceExhaustedError(text);
+    case cudaErrorInvalidConfiguration:
+    case cudaErrorLaunchOutOfResources:
+      return absl::InvalidArgumentError(text);
+    case cudaErrorNoKernelImageForDevice:
+    case cudaErrorInvalidDeviceFunction:
+    case cudaErrorUnsupportedPtxVersion:
+      return absl::FailedPreconditionError(absl::StrCat(
+          text, "; this build has no code for this GPU (GRIDCLOCK_CUDA_ARCHITECTURES)"));
+    case cudaErrorIllegalAddress:
+    case cudaErrorMisalignedAddress:
+    case cudaErrorAssert:
+    case cudaErrorIllegalInstruction:
+    case cudaErrorInvalidAddressSpace:
+    case cudaErrorInvalidPc:
+    case cudaErrorHardwareStackError:
+    case cudaErrorLaunchTimeout:
+    case cudaErrorLaunchFailure:
+      return WithReason(absl::FailedPreconditionError(text), "KERNEL_FAULT");
+    default:
+      return absl::InternalError(text);
+  }
+}
+
+// Lets `kernel` have so much dynamic shared memory, of which 48 KiB need no leave, and has its SMs
+// give shared memory what the cache need not have.
+template <typename... Params>
+absl::Status AllowShared(void (*kernel)(Params...), std::int64_t bytes) {
+  GC_RETURN_IF_ERROR(
+      ToStatus(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                    static_cast<int>(bytes)),
+               "shared memory"));
+  return ToStatus(cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout,
+                                       cudaSharedmemCarveoutMaxShared),
+                  "shared memory");
+}
+
+// Launches `kernel` on the stream of `call`.
+template <typename... Params, typename... Args>
+absl::Status Launch(const Call& call, void (*kernel)(Params...), const Geometry& g, Args... args) {
+  GC_RETURN_IF_ERROR(Check(g));
+  const auto to_dim = [](const Extent& e) {
+    return dim3(static_cast<unsigned>(e.x), static_cast<unsigned>(e.y), static_cast<unsigned>(e.z));
+  };
+  cudaLaunchConfig_t config = {};
+  config.gridDim = to_dim(g.grid);
+  config.blockDim = to_dim(g.block);
+  config.dynamicSmemBytes = static_cast<std::size_t>(g.shared_bytes);
+  config.stream = static_cast<cudaStream_t>(call.stream);
+  cudaLaunchAttribute cluster = {};
+  cluster.id = cudaLaunchAttributeClusterDimension;
+  cluster.val.clusterDim = {static_cast<unsigned>(g.cluster), 1, 1};
+  config.attrs = &cluster;
+  config.numAttrs = g.cluster > 1 ? 1 : 0;
+  return ToStatus(cudaLaunchKernelEx(&config, kernel, static_cast<Params>(args)...), "launch");
+}
+
+}  // namespace gridclock::cuda
+
+#endif  // GRIDCLOCK_KERNELS_CATALOG_CUDA_LAUNCH_CUH_

@@ -1,0 +1,55 @@
+#include <algorithm>
+#include <cstdlib>
+#include <memory>
+
+#include <cxxabi.h>
+
+#include "kernels/device/cuda/cupti.h"
+
+namespace gridclock {
+namespace {
+
+struct Free {
+  void operator()(char* text) const { std::free(text); }
+};
+
+std::string Demangle(const std::string& name) {
+  int status = 0;
+  const std::unique_ptr<char, Free> text(
+      abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status));
+  return status == 0 && text != nullptr ? text.get() : name;
+}
+
+bool SameKind(const Launch& launch, const std::string& name, const DeviceActivity& activity) {
+  return launch.name == name && std::equal(launch.grid, launch.grid + 3, activity.grid) &&
+         std::equal(launch.block, launch.block + 3, activity.block);
+}
+
+}  // namespace
+
+double SpanNs(std::span<const DeviceActivity> activities) {
+  std::uint64_t start = activities.front().start_ns, end = activities.front().end_ns;
+  for (const DeviceActivity& activity : activities) {
+    start = std::min(start, activity.start_ns);
+    end = std::max(end, activity.end_ns);
+  }
+  return static_cast<double>(end - start);
+}
+
+std::vector<Launch> SummariseActivities(std::span<const DeviceActivity> activities) {
+  std::vector<Launch> launches;
+  for (const DeviceActivity& activity : activities) {
+    const std::string name = Demangle(activity.name);
+    const auto known = std::find_if(launches.begin(), launches.end(), [&](const Launch& launch) {
+      return SameKind(launch, name, activity);
+    });
+    Launch& launch = known == launches.end() ? launches.emplace_back() : *known;
+    if (launch.count++ > 0) continue;
+    launch.name = name;
+    std::copy(activity.grid, activity.grid + 3, launch.grid);
+    std::copy(activity.block, activity.block + 3, launch.block);
+  }
+  return launches;
+}
+
+}  // namespace gridclock

@@ -1,0 +1,201 @@
+#include "kernels/device/cuda/calibrate.h"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include <time.h>
+
+#include "base/status.h"
+#include "kernels/device/cuda/device_kernels.h"
+
+namespace gridclock {
+namespace {
+
+constexpr int kLaunches = 101;
+constexpr int kSlopes = 11;
+constexpr int kPasses = 5;  // Of what the best is taken.
+
+cudaStream_t StreamOf(Device& device) {
+  return static_cast<cudaStream_t>(device.stream());
+}
+
+double MedianOf(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+double NowSeconds() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+// Work until the clock stands still, at most half a second; 0.1 s where the clock cannot be known.
+absl::Status SpinUp(Device& device, void* memory, std::uint64_t bytes, int sms) {
+  constexpr double kWindow = 0.02, kLimit = 0.5;
+  const double start = NowSeconds();
+  std::vector<double> clocks;
+  while (NowSeconds() - start < kLimit) {
+    const double window_end = NowSeconds() + kWindow;
+    while (NowSeconds() < window_end) {
+      GC_RETURN_IF_CUDA_ERROR(LaunchSweepWrite(memory, bytes, sms, StreamOf(device)),
+                              "warm the device up");
+      GC_RETURN_IF_ERROR(device.Synchronize());
+    }
+    clocks.push_back(device.ClockHz());
+    const std::size_t n = clocks.size();
+    if (n >= 5 && clocks[n - 1] == clocks[n - 2] && clocks[n - 2] == clocks[n - 3]) break;
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<double> EmptyBy(Device& device, Method method) {
+  const auto methods = device.methods();
+  if (std::find(methods.begin(), methods.end(), method) == methods.end()) return 0.0;
+  const auto launch = [&] { return CudaStatus(LaunchEmpty(StreamOf(device)), "launch"); };
+  device.NewLaunch();
+  // Loads it, where that was not done before.
+  GC_RETURN_IF_ERROR(device.Time(Method::kEventPair, launch).status());
+  const int launches = method == Method::kBackToBack ? kSlopes : kLaunches;
+  std::vector<double> times;
+  for (int i = 0; i < launches; ++i) {
+    GC_ASSIGN_OR_RETURN(const TimedLaunch timed, device.Time(method, launch));
+    times.push_back(timed.duration_ns);
+  }
+  device.NewLaunch();
+  return MedianOf(std::move(times));
+}
+
+// Nothing between the events; and the smallest difference between such times.
+absl::Status MeasureEvents(GpuTimer& timer, GpuCalibration* calibration) {
+  std::vector<double> times;
+  for (int i = 0; i < 2 * kLaunches; ++i) {
+    GC_ASSIGN_OR_RETURN(times.emplace_back(), timer.Isolated([] { return absl::OkStatus(); }));
+  }
+  calibration->empty_event_pair_ns = MedianOf(times);
+  std::sort(times.begin(), times.end());
+  double step = 0;
+  for (std::size_t i = 1; i < times.size(); ++i) {
+    const double difference = times[i] - times[i - 1];
+    // Below a nanosecond it is the rounding of a float.
+    if (difference >= 1 && (step == 0 || difference < step)) step = difference;
+  }
+  calibration->event_step_ns = step;
+  return absl::OkStatus();
+}
+
+absl::Status MeasureTimerStep(Device& device, GpuCalibration* calibration) {
+  GC_ASSIGN_OR_RETURN(const auto result, device.Allocate(sizeof(std::uint64_t)));
+  GC_RETURN_IF_CUDA_ERROR(
+      LaunchTimerStep(static_cast<std::uint64_t*>(result->data()), StreamOf(device)),
+      "measure the device's timer");
+  std::uint64_t step = 0;
+  GC_RETURN_IF_ERROR(device.CopyOut(std::as_writable_bytes(std::span(&step, 1)), result->data()));
+  GC_RETURN_IF_ERROR(device.Synchronize());
+  calibration->device_timer_step_ns = static_cast<double>(step);
+  return absl::OkStatus();
+}
+
+// Bytes per second of the best of some launches that move `bytes`.
+absl::StatusOr<double> BestBandwidth(GpuTimer& timer, double bytes,
+                                     absl::FunctionRef<cudaError_t()> launch) {
+  const auto queue = [&] { return CudaStatus(launch(), "measure bandwidth"); };
+  GC_RETURN_IF_ERROR(timer.EventPair(queue).status());
+  double best = 0;
+  for (int i = 0; i < kPasses; ++i) {
+    GC_ASSIGN_OR_RETURN(const double ns, timer.Isolated(queue));
+    best = std::max(best, 1e9 * bytes / std::max(ns, 1.0));
+  }
+  return best;
+}
+
+// The largest buffer that is had, from 1 GiB down.
+absl::StatusOr<std::unique_ptr<DeviceBuffer>> LargeBuffer(Device& device) {
+  absl::StatusOr<std::unique_ptr<DeviceBuffer>> buffer =
+      absl::ResourceExhaustedError("no memory to measure bandwidth with");
+  for (std::uint64_t bytes = std::uint64_t{1} << 30; bytes >= std::uint64_t{64} << 20; bytes /= 2) {
+    buffer = device.Allocate(bytes);
+    if (buffer.ok() || device.poisoned()) break;
+  }
+  return buffer;
+}
+
+void Raise(double measured, double* known) {
+  *known = std::max(*known, measured);
+}
+
+absl::Status MeasureMemory(Device& device, GpuTimer& timer, const DeviceBuffer& buffer,
+                           GpuCalibration* calibration) {
+  auto* const data = static_cast<std::byte*>(buffer.data());
+  const std::uint64_t half = buffer.size() / 2;
+  const cudaStream_t stream = StreamOf(device);
+  const int sms = static_cast<int>(device.info().units);
+  GC_ASSIGN_OR_RETURN(const double copy, BestBandwidth(timer, static_cast<double>(2 * half), [&] {
+                        return cudaMemcpyAsync(data + half, data, half, cudaMemcpyDeviceToDevice,
+                                               stream);
+                      }));
+  GC_ASSIGN_OR_RETURN(const double read, BestBandwidth(timer, static_cast<double>(2 * half), [&] {
+                        return LaunchSweepRead(data, 2 * half, 1, sms, stream);
+                      }));
+  Raise(copy, &calibration->copy_bandwidth);
+  Raise(read, &calibration->read_bandwidth);
+  return absl::OkStatus();
+}
+
+// On a quarter of the cache. Reads and writes go through it on ways of their own, so either a
+// kernel that reads or one that copies may move more.
+absl::Status MeasureL2(Device& device, GpuTimer& timer, const DeviceBuffer& buffer,
+                       GpuCalibration* calibration) {
+  constexpr int kRounds = 32;
+  constexpr std::uint64_t kMultiple = 1024;
+  const std::uint64_t set = device.info().l2_bytes / 4 / kMultiple * kMultiple;
+  if (set == 0 || set > buffer.size()) return absl::OkStatus();
+  const cudaStream_t stream = StreamOf(device);
+  const int sms = static_cast<int>(device.info().units);
+  const double bytes = static_cast<double>(set) * kRounds;
+  GC_ASSIGN_OR_RETURN(const double read, BestBandwidth(timer, bytes, [&] {
+                        return LaunchSweepRead(buffer.data(), set, kRounds, sms, stream);
+                      }));
+  GC_ASSIGN_OR_RETURN(const double copy, BestBandwidth(timer, bytes, [&] {
+                        return LaunchSweepCopy(buffer.data(), set, kRounds, sms, stream);
+                      }));
+  Raise(std::max(read, copy), &calibration->l2_bandwidth);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status MeasureBandwidths(Device& device, GpuTimer& timer, GpuCalibration* calibration) {
+  GC_ASSIGN_OR_RETURN(const auto buffer, LargeBuffer(device));
+  GC_RETURN_IF_ERROR(device.Fill(buffer->data(), std::byte{1}, buffer->size()));
+  GC_RETURN_IF_ERROR(MeasureMemory(device, timer, *buffer, calibration));
+  return MeasureL2(device, timer, *buffer, calibration);
+}
+
+absl::StatusOr<GpuCalibration> CalibrateGpu(Device& device, GpuTimer& timer) {
+  GpuCalibration result;
+  {
+    GC_ASSIGN_OR_RETURN(const auto buffer, LargeBuffer(device));
+    GC_RETURN_IF_ERROR(
+        SpinUp(device, buffer->data(), buffer->size(), static_cast<int>(device.info().units)));
+  }
+  GC_RETURN_IF_ERROR(MeasureBandwidths(device, timer, &result));
+  GC_RETURN_IF_ERROR(MeasureTimerStep(device, &result));
+  GC_RETURN_IF_ERROR(MeasureEvents(timer, &result));
+  const std::pair<Method, double*> floors[] = {{Method::kIsolated, &result.isolated_ns},
+                                               {Method::kBackToBack, &result.back_to_back_ns},
+                                               {Method::kHostNoSync, &result.host_no_sync_ns},
+                                               {Method::kHostSync, &result.host_sync_ns},
+                                               {Method::kEventPair, &result.event_pair_ns},
+                                               {Method::kDeviceTime, &result.device_time_ns}};
+  for (const auto& [method, floor] : floors) {
+    GC_ASSIGN_OR_RETURN(*floor, EmptyBy(device, method));
+  }
+  return result;
+}
+
+}  // namespace gridclock

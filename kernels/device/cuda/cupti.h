@@ -1,0 +1,53 @@
+// The device's own record of what ran on it, by CUPTI's activity interface.
+#ifndef GRIDCLOCK_KERNELS_DEVICE_CUDA_CUPTI_H_
+#define GRIDCLOCK_KERNELS_DEVICE_CUDA_CUPTI_H_
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/statusor.h"
+#include "proto/types/measure.h"
+
+namespace gridclock {
+
+// A kernel, copy or fill, by the device's clock.
+struct DeviceActivity {
+  std::uint64_t start_ns = 0, end_ns = 0;
+  std::uint32_t correlation = 0;  // Of the call that put it on the device.
+  std::string name;               // Mangled; "memcpy", "memset".
+  std::uint32_t grid[3] = {1, 1, 1}, block[3] = {1, 1, 1};
+};
+
+class Cupti {
+ public:
+  // Loads the library: next to the program, where LD_LIBRARY_PATH says, in the toolkit's folders.
+  // NOT_FOUND if it is in none, FAILED_PRECONDITION if it is not of this program's CUDA.
+  static absl::StatusOr<std::unique_ptr<Cupti>> Load();
+  virtual ~Cupti() = default;
+
+  // Recording adds to what everything on the device takes, so it is on only while it is needed.
+  virtual absl::Status Enable() = 0;
+  virtual absl::Status Disable() = 0;
+  virtual bool enabled() const = 0;
+
+  using Launch = absl::FunctionRef<absl::Status()>;
+  // What `launch` ran on the device, by start. `run` is handed the launch to call it, once, and
+  // returns when all its work there is done. Only what is called by `launch` itself on this thread
+  // counts: what `run` does beside it, and what others did, is dropped. NOT_FOUND if there is
+  // nothing; UNAVAILABLE if CUPTI lost some or could not time it.
+  virtual absl::StatusOr<std::vector<DeviceActivity>> Record(
+      Launch launch, absl::FunctionRef<absl::Status(Launch)> run) = 0;
+};
+
+// From the first start to the last end. `activities` MUST NOT be empty.
+double SpanNs(std::span<const DeviceActivity> activities);
+// One entry for each name and shape, with readable names, in the order of first starts.
+std::vector<Launch> SummariseActivities(std::span<const DeviceActivity> activities);
+
+}  // namespace gridclock
+
+#endif  // GRIDCLOCK_KERNELS_DEVICE_CUDA_CUPTI_H_

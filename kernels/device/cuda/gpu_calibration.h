@@ -1,0 +1,56 @@
+// What was measured of a GPU when its worker started, and what follows from it.
+#ifndef GRIDCLOCK_KERNELS_DEVICE_CUDA_GPU_CALIBRATION_H_
+#define GRIDCLOCK_KERNELS_DEVICE_CUDA_GPU_CALIBRATION_H_
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "kernels/device/device.h"
+#include "proto/types/device.h"
+
+namespace gridclock {
+
+// Times in nanoseconds, medians; bandwidths in bytes per second, the best that was seen, bytes read
+// and bytes written both counted. 0: not measured.
+struct GpuCalibration {
+  // Two events with nothing between them, behind the blocking kernel.
+  double empty_event_pair_ns = 0;
+  // An empty kernel by each method.
+  double isolated_ns = 0, device_time_ns = 0, back_to_back_ns = 0, host_no_sync_ns = 0,
+         host_sync_ns = 0, event_pair_ns = 0;
+  double event_step_ns = 0;         // The smallest difference between times by events.
+  double device_timer_step_ns = 0;  // Of %globaltimer.
+  double copy_bandwidth = 0;        // Of memory, from device to device.
+  double read_bandwidth = 0;        // Of memory, by a kernel that only reads.
+  double l2_bandwidth = 0;          // Of the L2 cache, by a kernel that reads or one that copies.
+
+  // What the isolated method reads of an empty kernel beyond the device's own record of it. The two
+  // are not of the very same launches, because recording a kernel adds to what events see of it.
+  double LaunchOffsetNs() const { return device_time_ns > 0 ? isolated_ns - device_time_ns : 0; }
+  double FloorOf(Method method) const;
+  friend bool operator==(const GpuCalibration&, const GpuCalibration&) = default;
+};
+
+// In one line, so that the next process on this device need not measure again. It belongs to the
+// device with this UUID.
+std::string ToText(const GpuCalibration& calibration, absl::string_view uuid);
+// INVALID_ARGUMENT if ToText could not have written it, NOT_FOUND if it is of another device.
+absl::StatusOr<GpuCalibration> GpuCalibrationFromText(absl::string_view text,
+                                                      absl::string_view uuid);
+
+// Dense rates by the vendor's tables: operations of one SM in one clock, times SMs, times the
+// highest clock. Empty for a compute capability that the table lacks: then nothing is claimed.
+std::vector<FlopRate> NominalFlopRates(std::int64_t sm, std::int64_t units, double clock_hz);
+
+// The least time by those peaks; measured ones with a tenth off. Where the cache is hot, work whose
+// bytes are at most twice the L2 may run at the L2's bandwidth.
+Device::Roofline GpuRoofline(const GpuCalibration& calibration, std::span<const FlopRate> rates,
+                             std::uint64_t l2_bytes, const Work& work, L2State state);
+
+}  // namespace gridclock
+
+#endif  // GRIDCLOCK_KERNELS_DEVICE_CUDA_GPU_CALIBRATION_H_

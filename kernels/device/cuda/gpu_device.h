@@ -1,0 +1,105 @@
+// The CUDA device itself.
+#ifndef GRIDCLOCK_KERNELS_DEVICE_CUDA_GPU_DEVICE_H_
+#define GRIDCLOCK_KERNELS_DEVICE_CUDA_GPU_DEVICE_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "kernels/device/cpu/tbb_threads.h"
+#include "kernels/device/cuda/cuda_device.h"
+#include "kernels/device/cuda/cupti.h"
+#include "kernels/device/cuda/device_pool.h"
+#include "kernels/device/cuda/gpu_calibration.h"
+#include "kernels/device/cuda/gpu_timer.h"
+#include "kernels/device/cuda/graph_slope.h"
+#include "kernels/device/cuda/handles.h"
+#include "kernels/device/cuda/nvml.h"
+#include "kernels/device/cuda/pinned_range.h"
+
+namespace gridclock {
+
+class GpuDevice final : public CudaDevice {
+ public:
+  // The device `ordinal` is current and has a context.
+  static absl::StatusOr<std::unique_ptr<GpuDevice>> Make(const CudaOptions& options, int ordinal);
+  ~GpuDevice() override;
+
+  const DeviceInfo& info() const override { return info_; }
+  absl::StatusOr<std::unique_ptr<DeviceBuffer>> Allocate(std::uint64_t bytes) override;
+  bool uses_host_memory() const override { return false; }
+  absl::Status RegisterHost(std::span<std::byte> memory) override;
+  bool poisoned() const override { return !fault_.ok(); }
+  absl::Status CopyIn(void* to, std::span<const std::byte> from) override;
+  absl::Status CopyOut(std::span<std::byte> to, const void* from) override;
+  absl::Status Copy(void* to, const void* from, std::uint64_t bytes) override;
+  absl::Status Fill(void* to, std::byte value, std::uint64_t bytes) override;
+  absl::Status Synchronize() override;
+  Threads* threads() override { return &threads_; }
+  void* stream() override { return stream_.get(); }
+  void NewLaunch() override;
+  bool loads_lazily() const override { return true; }
+  std::span<const Method> methods() const override { return methods_; }
+  absl::StatusOr<TimedLaunch> Time(Method method,
+                                   absl::FunctionRef<absl::Status()> launch) override;
+  absl::Status PrepareCache(L2State state) override;
+  Conditions Observe() override;
+  double ClockHz() override;
+  Roofline RooflineOf(const Work& work, L2State state) const override;
+  Roofline RecheckRoofline(const Work& work, L2State state) override;
+  std::string CalibrationText() const override;
+
+ private:
+  struct Parts {
+    int ordinal = 0;
+    CudaDeviceFacts facts = {};
+    std::uint64_t memory_limit = 0;
+    CudaStream stream = {};
+  };
+  GpuDevice(const CudaOptions& options, Parts parts);
+  absl::Status OpenTools();
+  void OpenCupti();
+  absl::Status ProveCupti();
+  void DropCupti(const absl::Status& why);
+  absl::Status Settle(const std::string& calibration);
+  void Describe();
+
+  absl::Status Note(absl::Status status);
+  absl::Status Note(cudaError_t error, absl::string_view what);
+  absl::Status SetRecording(bool wanted);
+  absl::StatusOr<double> TimeBy(Method method, absl::FunctionRef<absl::Status()> launch,
+                                TimedLaunch* timed);
+  absl::StatusOr<double> HostTime(absl::FunctionRef<absl::Status()> launch, bool synchronise);
+  absl::StatusOr<double> DeviceTime(absl::FunctionRef<absl::Status()> launch, TimedLaunch* timed);
+  absl::Status CopyHost(const std::byte* host, std::size_t bytes,
+                        absl::FunctionRef<cudaError_t(std::size_t, std::size_t)> copy);
+  std::string WhyMissing(Method method) const;
+
+  const CudaOptions options_;
+  const int ordinal_;
+  const CudaDeviceFacts facts_;
+  CudaStream stream_;
+  TbbThreads threads_;
+  DevicePool memory_;
+  std::vector<std::unique_ptr<PinnedRange>> pinned_;
+  std::optional<GpuTimer> timer_;
+  GraphSlope slope_;
+  std::unique_ptr<Nvml> nvml_;    // Null: clocks and sharing are unknown.
+  std::unique_ptr<Cupti> cupti_;  // Null: no device time, because of no_cupti_.
+  std::string no_cupti_;
+  std::unique_ptr<DeviceBuffer> flush_;  // Made when a cold cache is first asked for.
+  std::size_t activities_ = 0;           // Of the launch that is timed now; 0: not known yet.
+  NvmlReading last_reading_;
+  std::int64_t last_reading_ns_ = 0;
+  GpuCalibration calibration_;
+  std::vector<Method> methods_;
+  DeviceInfo info_;
+  absl::Status fault_;
+};
+
+}  // namespace gridclock
+
+#endif  // GRIDCLOCK_KERNELS_DEVICE_CUDA_GPU_DEVICE_H_

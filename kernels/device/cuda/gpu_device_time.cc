@@ -1,0 +1,100 @@
+// How the CUDA device times a launch.
+#include <algorithm>
+#include <array>
+
+#include <time.h>
+
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+#include "kernels/device/cuda/gpu_device.h"
+
+namespace gridclock {
+namespace {
+
+std::int64_t NowNs() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec * std::int64_t{1'000'000'000} + now.tv_nsec;
+}
+
+}  // namespace
+
+void GpuDevice::NewLaunch() {
+  slope_.Forget();
+  activities_ = 0;
+}
+
+absl::StatusOr<TimedLaunch> GpuDevice::Time(Method method,
+                                            absl::FunctionRef<absl::Status()> launch) {
+  GC_RETURN_IF_ERROR(fault_);
+  if (std::find(methods_.begin(), methods_.end(), method) == methods_.end()) {
+    return absl::InvalidArgumentError(absl::StrCat("method ", static_cast<int>(method), " on '",
+                                                   info_.name, "': ", WhyMissing(method)));
+  }
+  GC_RETURN_IF_ERROR(SetRecording(method == Method::kDeviceTime));
+  TimedLaunch timed;
+  timed.host_start_ns = NowNs();
+  const auto ns = TimeBy(method, launch, &timed);
+  timed.host_end_ns = NowNs();
+  if (!ns.ok()) return Note(ns.status());
+  timed.duration_ns = *ns;
+  return timed;
+}
+
+absl::StatusOr<double> GpuDevice::TimeBy(Method method, absl::FunctionRef<absl::Status()> launch,
+                                         TimedLaunch* timed) {
+  switch (method) {
+    case Method::kIsolated:
+      return timer_->Isolated(launch);
+    case Method::kDeviceTime:
+      return DeviceTime(launch, timed);
+    case Method::kBackToBack:
+      return slope_.Sample(stream_.get(), *timer_, launch);
+    case Method::kHostNoSync:
+      return HostTime(launch, /*synchronise=*/false);
+    case Method::kHostSync:
+      return HostTime(launch, /*synchronise=*/true);
+    case Method::kEventPair:
+      return timer_->EventPair(launch);
+  }
+  return absl::InvalidArgumentError("unknown method");
+}
+
+absl::StatusOr<double> GpuDevice::HostTime(absl::FunctionRef<absl::Status()> launch,
+                                           bool synchronise) {
+  const std::int64_t start = NowNs();
+  const absl::Status launched = launch();
+  const std::int64_t returned = NowNs();
+  GC_RETURN_IF_ERROR(Synchronize());
+  const std::int64_t end = NowNs();
+  GC_RETURN_IF_ERROR(launched);
+  return static_cast<double>((synchronise ? end : returned) - start);
+}
+
+// A launch of several kernels is queued behind the blocking kernel, or the host's pace between them
+// would be in the span; one of a single kernel is not, as there is nothing between.
+absl::StatusOr<double> GpuDevice::DeviceTime(absl::FunctionRef<absl::Status()> launch,
+                                             TimedLaunch* timed) {
+  const auto run = [&](Cupti::Launch marked) {
+    if (activities_ > 1) return timer_->RunBlocked(marked);
+    const absl::Status launched = marked();
+    GC_RETURN_IF_ERROR(Synchronize());
+    return launched;
+  };
+  GC_ASSIGN_OR_RETURN(const std::vector<DeviceActivity> ran, cupti_->Record(launch, run));
+  if (activities_ != 0 && ran.size() != activities_) {
+    return absl::UnavailableError(absl::StrCat("CUPTI recorded ", ran.size(),
+                                               " kernels and copies of this launch, ", activities_,
+                                               " of the one before: not trusted"));
+  }
+  activities_ = ran.size();
+  timed->kernels = SummariseActivities(ran);
+  return SpanNs(ran);
+}
+
+absl::Status GpuDevice::SetRecording(bool wanted) {
+  if (cupti_ == nullptr || cupti_->enabled() == wanted) return absl::OkStatus();
+  return wanted ? cupti_->Enable() : cupti_->Disable();
+}
+
+}  // namespace gridclock

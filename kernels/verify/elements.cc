@@ -1,0 +1,100 @@
+#include "kernels/verify/elements.h"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "base/status.h"
+#include "proto/types/convert.h"
+#include "proto/types/tensor.h"
+
+namespace gridclock {
+
+OperandElements::OperandElements(const OperandView& view, bool paged) {
+  std::size_t pages = 0;
+  for (std::size_t i = 0; i < view.data.size(); ++i) {
+    const TensorSpec& tensor = view.value->tensors[i];
+    const auto page_elements = static_cast<std::uint64_t>(kPageBytes) / SizeOf(tensor.dtype);
+    const auto elements = static_cast<std::uint64_t>(Elements(tensor.shape));
+    Tensor& made = tensors_.emplace_back();
+    made.dtype = tensor.dtype;
+    made.data = static_cast<const std::byte*>(view.data[i]);
+    made.elements = static_cast<std::int64_t>(elements);
+    made.first_page = pages;
+    made.page_count = static_cast<std::size_t>((elements + page_elements - 1) / page_elements);
+    made.shift = std::countr_zero(page_elements);
+    pages += made.page_count;
+  }
+  if (!paged) return;
+  pages_.resize(std::max<std::size_t>(pages, 1));
+  wanted_ = std::make_unique<std::atomic<bool>[]>(pages_.size());
+}
+
+double OperandElements::Load(std::int64_t index, bool* missing) const {
+  std::size_t at = 0;
+  while (at + 1 < tensors_.size() && index >= tensors_[at].elements) {
+    index -= tensors_[at++].elements;
+  }
+  const Tensor& tensor = tensors_[at];
+  if (pages_.empty()) return LoadAsDouble(tensor.dtype, tensor.data, index);
+  const std::size_t page = tensor.first_page + static_cast<std::size_t>(index >> tensor.shift);
+  if (pages_[page] == nullptr) {
+    wanted_[page].store(true, std::memory_order_relaxed);
+    *missing = true;
+    return 0;
+  }
+  const std::int64_t within = index & ((std::int64_t{1} << tensor.shift) - 1);
+  return LoadAsDouble(tensor.dtype, pages_[page], within);
+}
+
+std::vector<OperandElements::Page> OperandElements::TakeWanted() {
+  std::vector<Page> wanted;
+  for (const Tensor& tensor : tensors_) {
+    const auto bytes = static_cast<std::size_t>(tensor.elements * SizeOf(tensor.dtype));
+    for (std::size_t i = 0; i < tensor.page_count; ++i) {
+      const std::size_t index = tensor.first_page + i;
+      if (!wanted_[index].exchange(false, std::memory_order_relaxed)) continue;
+      const std::size_t offset = i * kPageBytes;
+      wanted.push_back({index, tensor.data + offset, std::min(kPageBytes, bytes - offset)});
+    }
+  }
+  return wanted;
+}
+
+void OperandElements::DropAll() {
+  std::fill(pages_.begin(), pages_.end(), nullptr);
+}
+
+PageStore::PageStore(OperandReader& reader, std::uint64_t most_bytes)
+    : reader_(reader),
+      most_pages_(std::max<std::size_t>(
+          1, static_cast<std::size_t>(most_bytes / OperandElements::kPageBytes))) {}
+
+void PageStore::Clear(std::span<OperandElements* const> operands) {
+  for (OperandElements* operand : operands) operand->DropAll();
+  used_ = 0;
+}
+
+absl::StatusOr<bool> PageStore::Bring(std::span<OperandElements* const> operands) {
+  std::vector<std::pair<OperandElements*, OperandElements::Page>> wanted;
+  for (OperandElements* operand : operands) {
+    for (const OperandElements::Page& page : operand->TakeWanted()) {
+      wanted.emplace_back(operand, page);
+    }
+  }
+  const bool room = wanted.size() <= most_pages_ - used_;
+  if (!room) Clear(operands);
+  wanted.resize(std::min(wanted.size(), most_pages_ - used_));
+  for (const auto& [operand, page] : wanted) {
+    if (used_ == memory_.size()) {
+      memory_.push_back(std::make_unique<std::byte[]>(OperandElements::kPageBytes));
+    }
+    std::byte* const to = memory_[used_++].get();
+    GC_RETURN_IF_ERROR(reader_.Read(page.from, {to, page.bytes}));
+    operand->Put(page.index, to);
+  }
+  GC_RETURN_IF_ERROR(reader_.Finish());
+  return room;
+}
+
+}  // namespace gridclock

@@ -1,0 +1,214 @@
+#include "server/core/placement.h"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "absl/container/inlined_vector.h"
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+
+namespace gridclock {
+namespace {
+
+bool IsUp(WorkerState state) {
+  return state == WorkerState::kReady || state == WorkerState::kBusy;
+}
+
+absl::Status TooLarge(absl::string_view what, absl::string_view bytes, absl::string_view limit,
+                      double value) {
+  const std::string bound = absl::StrCat(static_cast<std::uint64_t>(value));
+  return WithDetails(absl::ResourceExhaustedError(absl::StrCat(
+                         what, " needs ", bytes, " bytes; the limit ", limit, " is ", bound)),
+                     {.reason = "TOO_LARGE",
+                      .field = "",
+                      .retry_after = std::nullopt,
+                      .metadata = {{"limit", std::string(limit)}, {"value", bound}}});
+}
+
+// The bytes of an operand with each tensor at its boundary; nullopt if they do not fit 63 bits.
+std::optional<std::uint64_t> BlockBytes(const OperandValue& value) {
+  std::int64_t total = 0;
+  for (const TensorSpec& tensor : value.tensors) {
+    const absl::StatusOr<std::int64_t> bytes = CheckedBytes(tensor);
+    const auto padding = static_cast<std::int64_t>(kTensorAlignment) - 1;
+    std::int64_t padded = 0;
+    if (!bytes.ok() || __builtin_add_overflow(*bytes, padding, &padded) ||
+        __builtin_add_overflow(total, padded & ~padding, &total)) {
+      return std::nullopt;
+    }
+  }
+  return static_cast<std::uint64_t>(total);
+}
+
+// Adds up; nullopt once it does not fit.
+void Add(const OperandValue& value, std::optional<std::uint64_t>* total) {
+  const std::optional<std::uint64_t> bytes = BlockBytes(value);
+  std::uint64_t sum = 0;
+  if (!*total || !bytes || __builtin_add_overflow(**total, *bytes, &sum)) {
+    total->reset();
+  } else {
+    *total = sum;
+  }
+}
+
+std::optional<std::uint64_t> OperandsBytes(const Job& job) {
+  std::optional<std::uint64_t> total = 0;
+  for (const JobInput& input : job.inputs) Add(input.value, &total);
+  for (const JobOutput& output : job.outputs) {
+    if (!output.in_place_of) Add(output.value, &total);
+  }
+  return total;
+}
+
+// What the device must hold at once: operands, scratch, and where launches repeat the submitted
+// values of inputs that they overwrite.
+absl::StatusOr<std::optional<std::uint64_t>> DeviceBytes(const Job& job, const VariantSpec& variant,
+                                                         const Binding& binding) {
+  std::optional<std::uint64_t> total = OperandsBytes(job);
+  GC_ASSIGN_OR_RETURN(const auto scratch, BindScratch(variant.clauses, binding));
+  for (const OperandValue& value : scratch) Add(value, &total);
+  if (!job.measure && !job.verify) return total;
+  for (const JobOutput& output : job.outputs) {
+    if (output.in_place_of) Add(output.value, &total);
+  }
+  return total;
+}
+
+absl::Status CheckMethod(const Job& job, const DeviceChoice& device, const KernelTable& table) {
+  if (!job.measure) return absl::OkStatus();
+  const Method method = job.measure->method;
+  const bool gpu_only = method == Method::kDeviceTime || method == Method::kBackToBack ||
+                        method == Method::kHostNoSync;
+  std::string message;
+  if (gpu_only && device.traits.kind == "cpu") {
+    message =
+        "a GPU is wanted for this method; a device of kind 'cpu' has ISOLATED, HOST_SYNC and "
+        "EVENT_PAIR";
+  } else if (std::string why = table.WhyMissing(device.name, method); !why.empty()) {
+    message = absl::StrCat("device '", device.name, "' does not have this method: ", why);
+  }
+  if (message.empty()) return absl::OkStatus();
+  return WithField(absl::InvalidArgumentError(absl::StrCat("measure.method: ", message)),
+                   "measure.method");
+}
+
+absl::Status CheckDeviceMemory(const Job& job, const DeviceChoice& device,
+                               const VariantSpec& variant, const Binding& binding) {
+  if (device.host_memory || device.memory_bytes == 0) return absl::OkStatus();
+  GC_ASSIGN_OR_RETURN(const auto bytes, DeviceBytes(job, variant, binding));
+  if (bytes && *bytes <= device.memory_bytes) return absl::OkStatus();
+  return TooLarge(absl::StrCat("this call on device '", device.name, "'"),
+                  bytes ? absl::StrCat(*bytes) : "more than 2^63", "device_memory",
+                  static_cast<double>(device.memory_bytes));
+}
+
+absl::Status NotStarted(const DeviceChoice& device) {
+  return WithDetails(
+      absl::UnavailableError(absl::StrCat("the first worker of device '", device.name,
+                                          "' is starting; what it can do is not known yet")),
+      {.reason = "WORKER_STARTING",
+       .field = "",
+       .retry_after = absl::Milliseconds(200),
+       .metadata = {}});
+}
+
+// The variant that `job` gets there.
+absl::StatusOr<std::string> Fit(const Job& job, const DeviceChoice& device,
+                                absl::string_view wanted, const Binding& binding,
+                                const KernelTable& table) {
+  if (!device.met) return NotStarted(device);
+  GC_ASSIGN_OR_RETURN(const VariantSpec* variant,
+                      ChooseVariant(*binding.spec, binding, device.traits, wanted));
+  GC_RETURN_IF_ERROR(CheckMethod(job, device, table));
+  GC_RETURN_IF_ERROR(CheckDeviceMemory(job, device, *variant, binding));
+  return variant->name;
+}
+
+// Puts `value` at the end of the job's block.
+absl::Status Append(const OperandValue& value, absl::string_view name, const Limits& limits,
+                    Job& job, MemoryRange& memory) {
+  const std::optional<std::uint64_t> bytes = BlockBytes(value);
+  std::uint64_t end = 0;
+  if (!bytes || __builtin_add_overflow(job.memory.size, *bytes, &end)) {
+    return TooLarge(absl::StrCat("operand '", name, "'"), "more than 2^63", "arena_bytes",
+                    limits.arena_bytes);
+  }
+  memory = {.offset = job.memory.size, .size = *bytes};
+  job.memory.size = end;
+  return absl::OkStatus();
+}
+
+bool IsReturned(const JobOutput& output) {
+  return output.sink == SinkKind::kInline || output.sink == SinkKind::kStream;
+}
+
+absl::Status CheckArena(const Limits& limits, const Job& job) {
+  const auto total = static_cast<double>(job.memory.size);
+  const std::string bytes = absl::StrCat(job.memory.size);
+  if (total > limits.arena_bytes) {
+    return TooLarge("this call with its outputs", bytes, "arena_bytes", limits.arena_bytes);
+  }
+  if (total > limits.client_arena_bytes) {
+    return TooLarge("this call with its outputs", bytes, "client_arena_bytes",
+                    limits.client_arena_bytes);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::optional<std::size_t> ChooseDevice(std::span<const Candidate> candidates) {
+  const auto key = [](const Candidate& c) {
+    return std::tuple(c.state == WorkerState::kQuarantined, !c.gpu, !IsUp(c.state), c.depth);
+  };
+  const auto best =
+      std::min_element(candidates.begin(), candidates.end(),
+                       [&](const Candidate& a, const Candidate& b) { return key(a) < key(b); });
+  if (best == candidates.end()) return std::nullopt;
+  return static_cast<std::size_t>(best - candidates.begin());
+}
+
+absl::StatusOr<Placement> Place(const Job& job, absl::string_view wanted, absl::string_view variant,
+                                const Binding& binding, const KernelTable& table,
+                                const std::function<int(absl::string_view device)>& depth) {
+  GC_ASSIGN_OR_RETURN(const DeviceChoices choices, table.Choices(wanted));
+  absl::Status first_error;
+  absl::InlinedVector<Candidate, 2> candidates;
+  absl::InlinedVector<Placement, 2> places;
+  for (const DeviceChoice& choice : choices) {
+    absl::StatusOr<std::string> fits = Fit(job, choice, variant, binding, table);
+    if (!fits.ok()) {
+      if (first_error.ok()) first_error = fits.status();
+      continue;
+    }
+    candidates.push_back({.state = choice.state,
+                          .gpu = choice.traits.kind == "cuda",
+                          .depth = choices.size() == 1 ? 0 : depth(choice.name)});
+    places.push_back({choice.name, *std::move(fits), choice.host_memory});
+  }
+  const std::optional<std::size_t> best = ChooseDevice(candidates);
+  if (!best) return first_error;
+  return std::move(places[*best]);
+}
+
+absl::Status LayOut(const KernelSpec& spec, const Limits& limits, bool host_memory, Job& job) {
+  for (std::size_t i = 0; i < job.inputs.size(); ++i) {
+    JobInput& input = job.inputs[i];
+    if (!host_memory && input.source == SourceKind::kGenerate) continue;
+    GC_RETURN_IF_ERROR(Append(input.value, spec.inputs[i].name, limits, job, input.memory));
+  }
+  for (JobOutput& output : job.outputs) {
+    if (!host_memory && !IsReturned(output)) continue;
+    if (output.in_place_of && job.inputs[*output.in_place_of].memory.size > 0) {
+      output.memory = job.inputs[*output.in_place_of].memory;
+      continue;
+    }
+    GC_RETURN_IF_ERROR(Append(output.value, output.name, limits, job, output.memory));
+  }
+  job.operand_bytes = OperandsBytes(job).value_or(job.memory.size);
+  return CheckArena(limits, job);
+}
+
+}  // namespace gridclock

@@ -1,0 +1,189 @@
+// How fast the variants are on a GPU, beside its own copy: every case of the goals and every
+// variant that takes it, launched again and again without a pause. For choosing between variants;
+// what a launch costs by itself is the matter of kernels/timing.
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_format.h"
+#include "kernels/api/registry.h"
+#include "kernels/catalog/catalog.h"
+#include "kernels/device/cuda/cuda_device.h"
+#include "proto/types/generator.h"
+#include "tests/conformance/operand.h"
+
+namespace gridclock {
+namespace {
+
+struct Case {
+  std::string kernel;
+  DType dtype = DType::kF32;
+  std::vector<Shape> shapes;  // Of the inputs, in order.
+  std::vector<NamedAttribute> attributes = {};
+  double goal = 0;  // The least part of the copy's rate for the default variant; 0: none.
+};
+
+std::vector<Case> Cases() {
+  constexpr std::int64_t kMany = std::int64_t{1} << 28;
+  const NamedAttribute first{.name = "axis", .value = std::int64_t{0}};
+  const NamedAttribute exact{.name = "approximate", .value = std::string("none")};
+  std::vector<Case> cases = {
+      {.kernel = "copy", .shapes = {{kMany}}},
+      {.kernel = "square", .shapes = {{kMany}}, .goal = 0.92},
+      {.kernel = "vector_add", .shapes = {{kMany}, {kMany}}, .goal = 0.92},
+      {.kernel = "gelu", .shapes = {{kMany}}, .goal = 0.92},
+      {.kernel = "gelu", .shapes = {{kMany}}, .attributes = {exact}},
+      {.kernel = "gelu", .dtype = DType::kBF16, .shapes = {{kMany}}},
+      {.kernel = "softmax", .shapes = {{8192, 1024}}},
+      {.kernel = "softmax", .shapes = {{65536, 1024}}, .goal = 0.85},
+      {.kernel = "softmax", .shapes = {{8192, 8192}}, .goal = 0.85},
+      {.kernel = "softmax", .shapes = {{1024, 131072}}},
+      {.kernel = "softmax", .dtype = DType::kBF16, .shapes = {{8192, 8192}}},
+      {.kernel = "sum", .shapes = {{kMany}}},
+  };
+  for (const Shape& shape : {Shape{8192, 1024}, Shape{8192, 8192}, Shape{1024, 131072}}) {
+    cases.push_back({.kernel = "sum", .shapes = {shape}});
+    cases.push_back({.kernel = "sum", .shapes = {shape}, .attributes = {first}});
+  }
+  for (const DType dtype : {DType::kF32, DType::kBF16}) {
+    cases.push_back({.kernel = "matmul", .dtype = dtype, .shapes = {{4096, 4096}, {4096, 4096}}});
+  }
+  return cases;
+}
+
+// Seconds of one launch: the median of some rounds, each long enough for the host's clock.
+absl::StatusOr<double> Measure(Device& device, const Variant& variant, const Call& call) {
+  using Clock = std::chrono::steady_clock;
+  constexpr double kRound = 0.02;
+  constexpr int kRounds = 7;
+  std::vector<double> seconds;
+  int launches = 1;
+  for (int round = -2; round < kRounds; ++round) {
+    const auto start = Clock::now();
+    for (int i = 0; i < launches; ++i) GC_RETURN_IF_ERROR(variant.launch(call));
+    GC_RETURN_IF_ERROR(device.Synchronize());
+    const double one = std::chrono::duration<double>(Clock::now() - start).count() / launches;
+    if (round >= 0) seconds.push_back(one);
+    if (round < 0) launches = std::clamp(static_cast<int>(kRound / one), 1, 1000);
+  }
+  std::sort(seconds.begin(), seconds.end());
+  return seconds[seconds.size() / 2];
+}
+
+constexpr std::int64_t kPattern = 1'000'003;
+
+enum class Filled { kNo, kYes };
+
+absl::StatusOr<std::vector<Operand>> Operands(Device& device,
+                                              const std::vector<OperandValue>& values,
+                                              Filled filled) {
+  std::vector<Operand> operands;
+  for (const OperandValue& value : values) {
+    GC_ASSIGN_OR_RETURN(Operand operand, Operand::Create(device, value, false));
+    if (filled == Filled::kNo) {
+      operands.push_back(std::move(operand));
+      continue;
+    }
+    // Equal numbers would spare a GPU power, and with it time.
+    const DType dtype = value.tensors[0].dtype;
+    std::vector<std::byte> pattern(static_cast<std::size_t>(kPattern * SizeOf(dtype)));
+    Generate({GeneratorKind::kRandn, 0, 0, operands.size()}, dtype, 0, pattern);
+    GC_RETURN_IF_ERROR(operand.PutRepeated(pattern));
+    operands.push_back(std::move(operand));
+  }
+  return operands;
+}
+
+class Bench {
+ public:
+  Bench(Device& device, const Registry& registry) : device_(device), registry_(registry) {}
+
+  absl::Status Run(const Case& c) {
+    const RegisteredKernel& kernel = *registry_.Find(c.kernel);
+    std::vector<NamedOperand> named;
+    for (std::size_t i = 0; i < c.shapes.size(); ++i) {
+      named.push_back(
+          {kernel.spec.inputs[i].name, {.is_list = false, .tensors = {{c.dtype, c.shapes[i]}}}});
+    }
+    GC_ASSIGN_OR_RETURN(const Binding binding, Bind(kernel.spec, named, c.attributes));
+    GC_ASSIGN_OR_RETURN(const VariantSpec* best,
+                        ChooseVariant(kernel.spec, binding, device_.info().traits, ""));
+    GC_ASSIGN_OR_RETURN(const auto inputs, Operands(device_, binding.inputs, Filled::kYes));
+    GC_ASSIGN_OR_RETURN(const auto outputs, Operands(device_, binding.outputs, Filled::kNo));
+    for (const Variant& variant : kernel.def.cuda) {
+      const bool is_slow = variant.name == "serial" || variant.name == "one_block";
+      const bool takes =
+          ChooseVariant(kernel.spec, binding, device_.info().traits, variant.name).ok();
+      if (is_slow || !takes) continue;
+      GC_ASSIGN_OR_RETURN(const double seconds, Time(kernel, variant, binding, inputs, outputs));
+      Print(c, variant.name, binding, seconds, variant.name == best->name);
+    }
+    return absl::OkStatus();
+  }
+  bool missed() const { return missed_; }
+
+ private:
+  absl::StatusOr<double> Time(const RegisteredKernel& kernel, const Variant& variant,
+                              const Binding& binding, const std::vector<Operand>& inputs,
+                              const std::vector<Operand>& outputs) {
+    GC_ASSIGN_OR_RETURN(const auto scratch_values, ScratchOf(kernel, variant, binding));
+    GC_ASSIGN_OR_RETURN(const auto scratch, Operands(device_, scratch_values, Filled::kNo));
+    const auto in = Views(inputs), out = Views(outputs), temp = Views(scratch);
+    return Measure(device_, variant,
+                   {.binding = &binding,
+                    .inputs = in,
+                    .outputs = out,
+                    .scratch = temp,
+                    .threads = device_.threads(),
+                    .stream = device_.stream()});
+  }
+
+  // The first case is the copy, whose last variant is the driver's: the yardstick of all others.
+  void Print(const Case& c, const std::string& variant, const Binding& binding, double seconds,
+             bool is_default) {
+    const double rate = static_cast<double>(binding.bytes) / seconds;
+    if (c.kernel == "copy") copy_rate_ = rate;
+    const double part = rate / copy_rate_;
+    std::string verdict;
+    if (is_default && c.goal > 0) {
+      verdict = absl::StrFormat("goal %.0f %%: %s", 100 * c.goal, part >= c.goal ? "PASS" : "FAIL");
+      missed_ = missed_ || part < c.goal;
+    }
+    const std::string name = absl::StrCat(c.kernel, ".", variant, is_default ? " *" : "");
+    const std::string shape =
+        absl::StrCat(ToText(TensorSpec{c.dtype, c.shapes[0]}),
+                     c.attributes.empty() ? "" : absl::StrCat(" ", ToText(c.attributes[0].value)));
+    absl::PrintF("%-22s %-24s %10.1f us %8.0f GB/s %5.0f %% %9.1f TFLOP/s  %s\n", name, shape,
+                 1e6 * seconds, 1e-9 * rate, 100 * part,
+                 1e-12 * static_cast<double>(binding.flops) / seconds, verdict);
+  }
+
+  Device& device_;
+  const Registry& registry_;
+  double copy_rate_ = 1;
+  bool missed_ = false;
+};
+
+absl::StatusOr<bool> RunAll() {
+  GC_ASSIGN_OR_RETURN(const auto device, CudaDevice::Create({.bare = true}));
+  GC_ASSIGN_OR_RETURN(const Registry registry, Registry::Create(BuiltInKernels()));
+  absl::PrintF("%s; * is the variant that a call gets\n", device->info().model);
+  Bench bench(*device, registry);
+  for (const Case& c : Cases()) GC_RETURN_IF_ERROR(bench.Run(c));
+  return bench.missed();
+}
+
+}  // namespace
+}  // namespace gridclock
+
+int main() {
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);  // Each line as it is measured, in a pipe too.
+  const absl::StatusOr<bool> missed = gridclock::RunAll();
+  if (!missed.ok()) {
+    std::fprintf(stderr, "%s\n", missed.status().ToString().c_str());
+    return 2;
+  }
+  return *missed ? 1 : 0;
+}

@@ -1,0 +1,29 @@
+// Calls of more than 2^31 elements on a device with memory of its own. Nothing of that size comes
+// to the host: inputs repeat a pattern, and of the outputs chosen units are looked at.
+#ifndef GRIDCLOCK_TESTS_CONFORMANCE_HUGE_H_
+#define GRIDCLOCK_TESTS_CONFORMANCE_HUGE_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "kernels/api/registry.h"
+#include "kernels/device/device.h"
+#include "tests/conformance/instances.h"
+
+namespace gridclock {
+
+struct HugeResult {
+  std::vector<std::string> problems;
+  std::int64_t units = 0;  // How many were compared with the reference.
+};
+
+// Checks the first and the last units, those about 2^31 and 2^32 elements, and some that `seed`
+// chooses, against the reference; that a second run gives the same bits; and the guards. Units of
+// so many elements that the host cannot compute them are left out.
+HugeResult CheckHugeCall(Device& device, const RegisteredKernel& kernel, const Variant& variant,
+                         const Instance& instance, std::uint64_t seed);
+
+}  // namespace gridclock
+
+#endif  // GRIDCLOCK_TESTS_CONFORMANCE_HUGE_H_

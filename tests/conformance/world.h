@@ -1,0 +1,23 @@
+// The device that a program of the suite runs on. Each program links one file that defines this.
+#ifndef GRIDCLOCK_TESTS_CONFORMANCE_WORLD_H_
+#define GRIDCLOCK_TESTS_CONFORMANCE_WORLD_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "kernels/device/device.h"
+
+namespace gridclock {
+
+struct TestDevice {
+  std::unique_ptr<Device> device;  // Null where this machine has none.
+  std::string missing;             // Why it has none.
+};
+
+const char* TestDeviceKind();  // "cpu", "cuda"
+absl::StatusOr<TestDevice> OpenTestDevice();
+
+}  // namespace gridclock
+
+#endif  // GRIDCLOCK_TESTS_CONFORMANCE_WORLD_H_

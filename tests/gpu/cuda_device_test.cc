@@ -1,0 +1,254 @@
+// Memory, copies, errors and conditions of the CUDA device, on a real one.
+#include "kernels/device/cuda/cuda_device.h"
+
+#include <cstring>
+#include <memory>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "absl/time/clock.h"
+#include "tests/gpu/gpu_fixture.h"
+#include "tests/support/status_matchers.h"
+
+namespace gridclock {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+constexpr std::uint64_t kMiB = 1 << 20;
+
+TEST(CudaDevices, OneThatIsNotThereIsRefusedWithWhatThereIs) {
+  SKIP_WITHOUT_GPU();
+  EXPECT_THAT(CudaDevice::Create({.ordinal = 99}),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       AllOf(HasSubstr("want cuda:99"), HasSubstr("cuda:0 ("))));
+  EXPECT_THAT(CudaDevice::Create({.uuid = "GPU-0"}),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("want GPU-0")));
+}
+
+TEST(CudaDevice, HasFacts) {
+  SKIP_WITHOUT_GPU();
+  const DeviceInfo& info = TheGpu().info();
+  std::printf(
+      "%s: %s, compute capability %.1f, %ld SMs, %.1f GiB, L2 %.1f MiB, SM %.0f MHz, "
+      "memory %.0f MHz, driver %s, CUDA %s, partition '%s'\n",
+      info.name.c_str(), info.model.c_str(), static_cast<double>(info.traits.sm) / 10,
+      static_cast<long>(info.units), static_cast<double>(info.memory_bytes) / (1 << 30),
+      static_cast<double>(info.l2_bytes) / kMiB, info.sm_clock_hz / 1e6, info.memory_clock_hz / 1e6,
+      info.driver.c_str(), info.cuda.c_str(), info.partition.c_str());
+  for (const FlopRate& rate : info.flop_rates) {
+    std::printf("  %.*s: %.1f TFLOP/s by the data sheet\n",
+                static_cast<int>(Name(rate.dtype).size()), Name(rate.dtype).data(),
+                rate.flops_per_second / 1e12);
+  }
+  EXPECT_EQ(info.name, "cuda:0");
+  EXPECT_EQ(info.traits.kind, "cuda");
+  EXPECT_GE(info.traits.sm, 75);
+  EXPECT_THAT(info.uuid, HasSubstr("-"));
+  EXPECT_GT(info.units, 0);
+  EXPECT_GT(info.memory_bytes, 1024 * kMiB);
+  EXPECT_GT(info.l2_bytes, kMiB / 2);
+  EXPECT_GT(info.sm_clock_hz, 5e8);
+  EXPECT_THAT(info.cuda, Not(IsEmpty()));
+  EXPECT_FALSE(info.host_memory);
+  EXPECT_FALSE(TheGpu().uses_host_memory());
+}
+
+TEST(CudaDevice, KeepsToItsBudgetAndWorksOnAfterIt) {
+  SKIP_WITHOUT_GPU();
+  ASSERT_OK_AND_ASSIGN(const auto device,
+                       CudaDevice::Create({.memory_limit = 64 * kMiB, .bare = true}));
+  ASSERT_OK_AND_ASSIGN(auto most, device->Allocate(60 * kMiB));
+  EXPECT_THAT(device->Allocate(8 * kMiB),
+              StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("of 67108864 are free")));
+  EXPECT_THAT(device->Fill(most->data(), std::byte{3}, most->size()), IsOk());
+  EXPECT_THAT(device->Synchronize(), IsOk());
+  most = nullptr;
+  EXPECT_THAT(device->Allocate(64 * kMiB), IsOk());
+  EXPECT_FALSE(device->poisoned());
+}
+
+TEST(CudaDevice, MoreThanTheGpuHasIsRefusedWithTheNumbers) {
+  SKIP_WITHOUT_GPU();
+  EXPECT_THAT(TheGpu().Allocate(std::uint64_t{1} << 50),
+              StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("want 1125899906842624")));
+  EXPECT_THAT(TheGpu().Allocate(kMiB), IsOk());
+}
+
+TEST(CudaDevice, CopiesComeBackAsTheyWent) {
+  SKIP_WITHOUT_GPU();
+  Device& device = TheGpu();
+  constexpr std::uint64_t kBytes = 3 * kMiB + 7;
+  std::vector<std::byte> sent(kBytes), back(kBytes);
+  for (std::size_t i = 0; i < kBytes; ++i) sent[i] = static_cast<std::byte>(i * 31 + (i >> 9));
+  ASSERT_OK_AND_ASSIGN(const auto first, device.Allocate(kBytes));
+  ASSERT_OK_AND_ASSIGN(const auto second, device.Allocate(kBytes));
+  EXPECT_THAT(device.CopyIn(first->data(), sent), IsOk());
+  EXPECT_THAT(device.Copy(second->data(), first->data(), kBytes), IsOk());
+  EXPECT_THAT(device.Fill(first->data(), std::byte{0x7B}, kBytes), IsOk());
+  EXPECT_THAT(device.CopyOut(back, second->data()), IsOk());
+  EXPECT_THAT(device.Synchronize(), IsOk());
+  EXPECT_TRUE(sent == back);
+  EXPECT_THAT(device.CopyOut(std::span(back).first(16), first->data()), IsOk());
+  EXPECT_THAT(device.Synchronize(), IsOk());
+  EXPECT_EQ(back[15], std::byte{0x7B});
+  EXPECT_EQ(back[16], sent[16]);
+}
+
+// As the server's arena is: one memfd that two processes map.
+TEST(CudaDevice, PinnedMemoryIsCopiedAcrossItsPiecesAtSpeed) {
+  SKIP_WITHOUT_GPU();
+  Device& device = TheGpu();
+  constexpr std::size_t kBytes = 200 * kMiB;
+  const int fd = memfd_create("arena", MFD_CLOEXEC);
+  ASSERT_EQ(ftruncate(fd, kBytes), 0);
+  auto* const arena =
+      static_cast<std::byte*>(mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0));
+  ASSERT_NE(static_cast<void*>(arena), MAP_FAILED);
+  ASSERT_THAT(device.RegisterHost({arena, kBytes}), IsOk());
+  for (std::size_t i = 0; i < kBytes; i += 997) arena[i] = static_cast<std::byte>(i >> 12);
+  ASSERT_OK_AND_ASSIGN(const auto buffer, device.Allocate(kBytes));
+  const std::span<std::byte> all(arena, kBytes);
+  for (int round = 0; round < 2; ++round) {
+    const absl::Time start = absl::Now();
+    ASSERT_THAT(device.CopyIn(buffer->data(), all), IsOk());
+    ASSERT_THAT(device.Synchronize(), IsOk());
+    const double seconds = absl::ToDoubleSeconds(absl::Now() - start);
+    std::printf("copy in of 200 MiB, %s: %.1f GB/s\n", round == 0 ? "pinning it" : "pinned",
+                1e-9 * kBytes / seconds);
+  }
+  std::memset(arena, 0, kBytes);
+  // Not from the beginning, and across pieces.
+  ASSERT_THAT(
+      device.CopyOut(all.subspan(5, kBytes - 5), static_cast<std::byte*>(buffer->data()) + 5),
+      IsOk());
+  ASSERT_THAT(device.Synchronize(), IsOk());
+  for (std::size_t i = 997; i < kBytes; i += 997) {
+    ASSERT_EQ(arena[i], static_cast<std::byte>(i >> 12)) << i;
+  }
+  // The device outlives the test, so the mapping must stay.
+}
+
+TEST(CudaDevice, ALaunchBeyondItsLimitsIsRefusedAndHarmsNothing) {
+  SKIP_WITHOUT_GPU();
+  Device& device = TheGpu();
+  const auto too_large = [&] { return CudaStatus(LaunchTooLarge(StreamOf(device)), "launch"); };
+  const auto timed = device.Time(Method::kIsolated, too_large);
+  EXPECT_THAT(timed, StatusIs(absl::StatusCode::kInvalidArgument,
+                              HasSubstr("cudaErrorInvalidConfiguration (9)")));
+  EXPECT_THAT(timed.status(), ReasonIs("LAUNCH_SHAPE"));
+  EXPECT_FALSE(device.poisoned());
+  EXPECT_THAT(device.Time(Method::kIsolated, Spin(device, 1000)), IsOk());
+}
+
+TEST(CudaDevice, AMethodThatItLacksIsRefusedWithTheReason) {
+  SKIP_WITHOUT_GPU();
+  ASSERT_OK_AND_ASSIGN(const auto bare, CudaDevice::Create({.bare = true}));
+  EXPECT_THAT(bare->Time(Method::kIsolated, Spin(*bare, 1000)),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("bare")));
+  EXPECT_FALSE(Has(*bare, Method::kDeviceTime));
+  ASSERT_OK_AND_ASSIGN(const TimedLaunch timed,
+                       bare->Time(Method::kEventPair, Spin(*bare, 1'000'000)));
+  EXPECT_GT(timed.duration_ns, 0.99e6);
+}
+
+// A fault ends the process that makes it, so each is made in a process of its own, which tells by
+// its exit what it saw.
+void FaultAndTell(cudaError_t (*fault)(cudaStream_t), const char* name) {
+  auto made = CudaDevice::Create({.bare = true});
+  if (!made.ok()) _exit(10);
+  Device& device = **made;
+  const auto launch = [&] { return CudaStatus(fault(StreamOf(device)), "launch"); };
+  const auto timed = device.Time(Method::kEventPair, launch);
+  const auto is_fault = [&](const absl::Status& status) {
+    return status.code() == absl::StatusCode::kFailedPrecondition &&
+           DetailsOf(status).reason == "KERNEL_FAULT" &&
+           std::string(status.message()).find(name) != std::string::npos;
+  };
+  if (!is_fault(timed.status())) _exit(11);
+  if (!device.poisoned()) _exit(12);
+  std::byte byte{};
+  if (!is_fault(device.Synchronize())) _exit(13);
+  if (!is_fault(device.CopyIn(&byte, {&byte, 1}))) _exit(14);
+  if (!is_fault(device.Allocate(1).status())) _exit(15);
+  if (!is_fault(device.PrepareCache(L2State::kColdClean))) _exit(16);
+  if (!is_fault(device.Time(Method::kEventPair, launch).status())) _exit(17);
+  _exit(0);
+}
+
+TEST(CudaDeviceFaultDeathTest, AnIllegalAddressPoisonsAndLaterCallsSaySo) {
+  SKIP_WITHOUT_GPU();
+  ::testing::GTEST_FLAG(death_test_style) = "threadsafe";
+  EXPECT_EXIT(FaultAndTell(&LaunchIllegalWrite, "cudaErrorIllegalAddress (700)"),
+              ::testing::ExitedWithCode(0), "");
+}
+
+TEST(CudaDeviceFaultDeathTest, AFailedAssertPoisonsAndLaterCallsSaySo) {
+  SKIP_WITHOUT_GPU();
+  ::testing::GTEST_FLAG(death_test_style) = "threadsafe";
+  EXPECT_EXIT(FaultAndTell(&LaunchFailedAssert, "cudaErrorAssert (710)"),
+              ::testing::ExitedWithCode(0), "");
+}
+
+// Started by the next test, as another process.
+TEST(CudaDeviceOther, DISABLED_HoldsTheGpuUntilItIsKilled) {
+  ASSERT_OK_AND_ASSIGN(const auto device, CudaDevice::Create({.bare = true}));
+  for (;;) {
+    if (!device->Time(Method::kEventPair, Spin(*device, 2'000'000)).ok()) return;
+  }
+}
+
+pid_t StartOther() {
+  const pid_t child = fork();
+  if (child != 0) return child;
+  execl("/proc/self/exe", "cuda_device_test", "--gtest_also_run_disabled_tests",
+        "--gtest_filter=CudaDeviceOther.*", nullptr);
+  _exit(127);
+}
+
+TEST(CudaDevice, SeesAnotherProcessOnTheGpu) {
+  SKIP_WITHOUT_GPU();
+  Device& device = TheGpu();
+  device.Observe();
+  const Conditions alone = device.Observe();
+  if (alone.sharing_unknown) GTEST_SKIP() << "pids are hidden here: sharing is unknown";
+  EXPECT_FALSE(alone.shared) << "somebody else uses this GPU";
+  const pid_t child = StartOther();
+  Conditions conditions;
+  for (int i = 0; i < 100 && !conditions.shared; ++i) {
+    absl::SleepFor(absl::Milliseconds(100));
+    conditions = device.Observe();
+  }
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  EXPECT_TRUE(conditions.shared);
+}
+
+TEST(CudaDevice, TellsItsClockItsPowerAndItsHeat) {
+  SKIP_WITHOUT_GPU();
+  Device& device = TheGpu();
+  device.Observe();
+  MedianBy(device, Method::kIsolated, Spin(device, 10'000'000), 20);
+  const Conditions conditions = device.Observe();
+  if (!conditions.state) GTEST_SKIP() << "no NVML here";
+  std::string reasons;
+  for (const std::string& reason : conditions.state->clock_reasons) reasons += reason + " ";
+  std::printf("SM %.0f MHz, memory %.0f MHz, %.0f W, %.0f C, reasons: %sthrottled: %d\n",
+              conditions.state->sm_clock_hz / 1e6, conditions.state->memory_clock_hz / 1e6,
+              conditions.state->power_watts, conditions.state->temperature_celsius, reasons.c_str(),
+              conditions.throttled);
+  EXPECT_GT(conditions.state->sm_clock_hz, 1e8);
+  EXPECT_GT(device.ClockHz(), 1e8);
+}
+
+}  // namespace
+}  // namespace gridclock

@@ -1,0 +1,279 @@
+// The ways to time a launch, held against kernels that take a known time by the GPU's own timer.
+#include <cmath>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "absl/time/clock.h"
+#include "base/clock.h"
+#include "kernels/device/cuda/gpu_calibration.h"
+#include "kernels/device/cuda/gpu_timer.h"
+#include "kernels/timing/measure.h"
+#include "tests/gpu/gpu_fixture.h"
+#include "tests/support/status_matchers.h"
+
+namespace gridclock {
+namespace {
+
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::SizeIs;
+
+constexpr std::uint64_t kSpansNs[] = {5'000,   10'000,    20'000,    50'000,    100'000,   200'000,
+                                      500'000, 1'000'000, 2'000'000, 5'000'000, 10'000'000};
+
+#define SKIP_WITHOUT_CUPTI()                                           \
+  SKIP_WITHOUT_GPU();                                                  \
+  if (!Has(TheGpu(), Method::kDeviceTime)) {                           \
+    GTEST_SKIP() << "no CUPTI here: " << Missing(Method::kDeviceTime); \
+  }
+
+std::string Missing(Method method) {
+  for (const MethodFacts& facts : TheGpu().info().methods) {
+    if (facts.method == method) return facts.missing;
+  }
+  return "not even listed";
+}
+
+TEST(CudaCalibration, IsPlausibleAndSurvivesItsText) {
+  SKIP_WITHOUT_GPU();
+  const DeviceInfo& info = TheGpu().info();
+  ASSERT_OK_AND_ASSIGN(const GpuCalibration c,
+                       GpuCalibrationFromText(TheGpu().CalibrationText(), info.uuid));
+  std::printf(
+      "empty event pair %.0f ns; empty kernel: isolated %.0f, device time %.0f, back to "
+      "back %.0f, host_no_sync %.0f, host_sync %.0f, event pair %.0f ns; launch offset %.0f "
+      "ns\nsteps: events %.1f ns, globaltimer %.1f ns; copy %.1f, read %.1f, L2 %.1f GB/s\n",
+      c.empty_event_pair_ns, c.isolated_ns, c.device_time_ns, c.back_to_back_ns, c.host_no_sync_ns,
+      c.host_sync_ns, c.event_pair_ns, c.LaunchOffsetNs(), c.event_step_ns, c.device_timer_step_ns,
+      c.copy_bandwidth / 1e9, c.read_bandwidth / 1e9, c.l2_bandwidth / 1e9);
+  for (const MethodFacts& facts : info.methods) {
+    if (!facts.missing.empty()) {
+      std::printf("method %d is missing: %s\n", static_cast<int>(facts.method),
+                  facts.missing.c_str());
+    }
+  }
+  EXPECT_GT(c.empty_event_pair_ns, 100);
+  EXPECT_LT(c.empty_event_pair_ns, c.isolated_ns);
+  EXPECT_LT(c.isolated_ns, 10'000);
+  EXPECT_GT(c.back_to_back_ns, 100);
+  EXPECT_LT(c.back_to_back_ns, c.isolated_ns);
+  EXPECT_GT(c.host_sync_ns, c.host_no_sync_ns);
+  EXPECT_GT(c.event_pair_ns, c.empty_event_pair_ns);
+  EXPECT_GT(c.event_step_ns, 0);
+  EXPECT_LE(c.event_step_ns, 1100);
+  EXPECT_GT(c.device_timer_step_ns, 0);
+  EXPECT_LE(c.device_timer_step_ns, 1100);
+  EXPECT_GT(c.copy_bandwidth, 1e11);
+  EXPECT_GT(c.read_bandwidth, 0.8 * c.copy_bandwidth);
+  EXPECT_GT(c.l2_bandwidth, c.copy_bandwidth);
+  EXPECT_EQ(info.launch_offset_ns, c.LaunchOffsetNs());
+  if (!Has(TheGpu(), Method::kDeviceTime)) return;
+  EXPECT_GT(c.device_time_ns, 100);
+  EXPECT_GT(c.LaunchOffsetNs(), 0);
+  EXPECT_LT(c.LaunchOffsetNs(), 10'000);
+}
+
+struct Row {
+  double span = 0, device = 0, isolated = 0, slope = 0, pair = 0;
+};
+
+// The truth: what a kernel takes that ends when the GPU's timer has moved on by `span`. One
+// constant, what starting and ending a kernel costs, is taken from the shortest.
+TEST(CudaTiming, DeviceTimeIsThatOfTheGpusOwnTimer) {
+  SKIP_WITHOUT_CUPTI();
+  Device& device = TheGpu();
+  std::vector<Row> rows;
+  for (const std::uint64_t span : kSpansNs) {
+    const auto spin = Spin(device, span);
+    rows.push_back({.span = static_cast<double>(span),
+                    .device = MedianBy(device, Method::kDeviceTime, spin, 15),
+                    .isolated = MedianBy(device, Method::kIsolated, spin, 15),
+                    .slope = MedianBy(device, Method::kBackToBack, spin, 5),
+                    .pair = MedianBy(device, Method::kEventPair, spin, 15)});
+  }
+  const double constant = rows[0].device - rows[0].span;
+  const double offset = device.info().launch_offset_ns;
+  std::printf("constant of device time %.0f ns\n%12s %14s %10s %14s %10s %14s %10s %12s\n",
+              constant, "span us", "device time", "off ns", "isolated", "off ns", "slope", "off ns",
+              "event pair");
+  for (const Row& row : rows) {
+    const double off = row.device - constant - row.span;
+    const double allowed = std::max({300.0, 0.005 * row.span, device.info().device_timer_step_ns});
+    std::printf("%12.0f %14.3f %10.0f %14.3f %10.0f %14.3f %10.0f %12.3f %s\n", row.span / 1e3,
+                row.device / 1e3, off, row.isolated / 1e3, row.isolated - offset - row.device,
+                row.slope / 1e3, row.slope - row.device, row.pair / 1e3,
+                std::abs(off) <= allowed ? "PASS" : "FAIL");
+    EXPECT_LE(std::abs(off), allowed) << row.span;
+    const double agree = std::max(500.0, 0.03 * row.device);
+    EXPECT_LE(std::abs(row.isolated - offset - row.device), agree) << row.span;
+    EXPECT_LE(std::abs(row.slope - row.device), agree) << row.span;
+    EXPECT_GE(row.pair, row.device) << "the plain way never reads less";
+  }
+}
+
+TEST(CudaTiming, TheHostsClockTeachesWhatItMisses) {
+  SKIP_WITHOUT_GPU();
+  Device& device = TheGpu();
+  const auto spin = Spin(device, 500'000);
+  const double no_sync = MedianBy(device, Method::kHostNoSync, spin, 11);
+  const double sync = MedianBy(device, Method::kHostSync, spin, 11);
+  std::printf("a spin of 500 us: host_no_sync %.1f us, host_sync %.1f us\n", no_sync / 1e3,
+              sync / 1e3);
+  EXPECT_LT(no_sync, 250e3);
+  EXPECT_GT(sync, 500e3);
+}
+
+TEST(CudaTiming, ALaunchOfSeveralKernelsIsOneSpanAndLists) {
+  SKIP_WITHOUT_CUPTI();
+  Device& device = TheGpu();
+  ASSERT_OK_AND_ASSIGN(const auto buffer, device.Allocate(1 << 20));
+  const auto three = [&]() -> absl::Status {
+    const cudaStream_t stream = StreamOf(device);
+    GC_RETURN_IF_CUDA_ERROR(LaunchSpin(20'000, stream), "spin");
+    GC_RETURN_IF_CUDA_ERROR(LaunchSpin(20'000, stream), "spin");
+    return CudaStatus(cudaMemsetAsync(buffer->data(), 0, 1 << 20, stream), "fill");
+  };
+  device.NewLaunch();
+  for (int i = 0; i < 5; ++i) {
+    ASSERT_OK_AND_ASSIGN(const TimedLaunch timed, device.Time(Method::kDeviceTime, three));
+    ASSERT_THAT(timed.kernels, SizeIs(2));
+    EXPECT_THAT(timed.kernels[0].name, HasSubstr("SpinKernel"));
+    EXPECT_EQ(timed.kernels[0].count, 2);
+    EXPECT_EQ(timed.kernels[1].name, "memset");
+    EXPECT_GT(timed.duration_ns, 40'000);
+    if (i == 0) continue;  // It is not known yet that there are several.
+    EXPECT_LT(timed.duration_ns, 60'000) << "the host's pace is in it";
+  }
+}
+
+TEST(CudaTiming, RecordsOfOtherLaunchesAreNotCounted) {
+  SKIP_WITHOUT_CUPTI();
+  Device& device = TheGpu();
+  device.NewLaunch();
+  for (int i = 0; i < 5; ++i) {
+    // Recording is on from the first round: what is launched here is recorded, and not ours.
+    ASSERT_THAT(Spin(device, 300'000)(), IsOk());
+    ASSERT_THAT(device.PrepareCache(L2State::kColdDirty), IsOk());
+    ASSERT_OK_AND_ASSIGN(const TimedLaunch timed,
+                         device.Time(Method::kDeviceTime, Spin(device, 30'000)));
+    ASSERT_THAT(timed.kernels, SizeIs(1));
+    EXPECT_EQ(timed.kernels[0].count, 1);
+    EXPECT_NEAR(timed.duration_ns, 31'000, 3'000);
+  }
+}
+
+TEST(CudaTiming, ALaunchThatPutsNothingOnTheDeviceHasNoDeviceTime) {
+  SKIP_WITHOUT_CUPTI();
+  const auto nothing = [] { return absl::OkStatus(); };
+  TheGpu().NewLaunch();
+  EXPECT_THAT(TheGpu().Time(Method::kDeviceTime, nothing),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("no record")));
+  EXPECT_THAT(TheGpu().Time(Method::kBackToBack, nothing),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("nothing")));
+}
+
+TEST(CudaTiming, ALaunchThatSynchronisesCannotBeCapturedAndSaysSo) {
+  SKIP_WITHOUT_GPU();
+  Device& device = TheGpu();
+  const auto waits = [&]() -> absl::Status {
+    GC_RETURN_IF_CUDA_ERROR(LaunchSpin(1000, StreamOf(device)), "spin");
+    return CudaStatus(cudaStreamSynchronize(StreamOf(device)), "wait");
+  };
+  device.NewLaunch();
+  const auto timed = device.Time(Method::kBackToBack, waits);
+  EXPECT_THAT(timed.status(), ReasonIs("NOT_CAPTURABLE"));
+  EXPECT_FALSE(device.poisoned());
+  device.NewLaunch();
+  EXPECT_THAT(device.Time(Method::kBackToBack, Spin(device, 1000)), IsOk());
+}
+
+TEST(CudaTiming, ALaunchThatWaitsForTheDeviceEndsTheBlockingKernelByItsLimit) {
+  SKIP_WITHOUT_GPU();
+  cudaStream_t stream = StreamOf(TheGpu());
+  ASSERT_OK_AND_ASSIGN(GpuTimer timer,
+                       GpuTimer::Create({.stream = stream, .block_limit_ns = 20'000'000}));
+  const absl::Time start = absl::Now();
+  EXPECT_THAT(timer.Isolated([&]() -> absl::Status {
+    GC_RETURN_IF_CUDA_ERROR(LaunchSpin(1000, stream), "spin");
+    return CudaStatus(cudaStreamSynchronize(stream), "wait");
+  }),
+              StatusIs(absl::StatusCode::kAborted, HasSubstr("not queued within 20 ms")));
+  EXPECT_LT(absl::Now() - start, absl::Seconds(1));
+  // The next is timed as ever.
+  ASSERT_OK_AND_ASSIGN(const double ns, timer.Isolated([&] {
+    return CudaStatus(LaunchSpin(50'000, stream), "spin");
+  }));
+  EXPECT_NEAR(ns, 53'000, 4'000);
+}
+
+TEST(CudaTiming, AColdCacheCostsWhatMemoryCosts) {
+  SKIP_WITHOUT_GPU();
+  Device& device = TheGpu();
+  const Method method = Has(device, Method::kDeviceTime) ? Method::kDeviceTime : Method::kIsolated;
+  const std::uint64_t bytes = device.info().l2_bytes / 16 & ~std::uint64_t{15};
+  ASSERT_OK_AND_ASSIGN(const auto buffer, device.Allocate(bytes));
+  ASSERT_THAT(device.Fill(buffer->data(), std::byte{1}, bytes), IsOk());
+  const auto read = [&] {
+    return CudaStatus(LaunchRead(buffer->data(), bytes, StreamOf(device)), "read");
+  };
+  double medians[3] = {};
+  for (const L2State state : {L2State::kHot, L2State::kColdClean, L2State::kColdDirty}) {
+    std::vector<double> samples;
+    device.NewLaunch();
+    for (int i = 0; i < 15; ++i) {
+      ASSERT_THAT(device.PrepareCache(state), IsOk());
+      ASSERT_OK_AND_ASSIGN(const TimedLaunch timed, device.Time(method, read));
+      samples.push_back(timed.duration_ns);
+    }
+    std::sort(samples.begin(), samples.end());
+    medians[static_cast<int>(state) - 1] = samples[samples.size() / 2];
+  }
+  std::printf("read of %.1f MiB: hot %.1f us, cold and clean %.1f us, cold and dirty %.1f us\n",
+              static_cast<double>(bytes) / (1 << 20), medians[0] / 1e3, medians[1] / 1e3,
+              medians[2] / 1e3);
+  EXPECT_GT(medians[1], 1.15 * medians[0]);
+  EXPECT_GT(medians[2], 1.15 * medians[0]);
+}
+
+TEST(CudaTiming, AMeasurementByEachMethodIsNotSuspect) {
+  SKIP_WITHOUT_GPU();
+  Device& device = TheGpu();
+  const MonotonicClock clock;
+  const auto prepare = [] { return absl::OkStatus(); };
+  for (const std::uint64_t span : {2'000, 20'000, 2'000'000}) {
+    for (const Method method : {Method::kIsolated, Method::kDeviceTime, Method::kBackToBack}) {
+      if (!Has(device, method)) continue;
+      ASSERT_OK_AND_ASSIGN(
+          const Measurement m,
+          Measure(device, {.method = method, .budget = absl::Milliseconds(300), .schedule = {}},
+                  {.launch = Spin(device, span), .prepare = prepare},
+                  {.clock = clock,
+                   .cancelled = [] { return false; },
+                   .on_samples = [](std::int64_t, std::span<const double>, bool) {}}));
+      std::string flags;
+      for (const Flag flag : m.flags) flags += " " + std::to_string(static_cast<int>(flag));
+      std::printf(
+          "spin %8.0f us, method %d: median %10.3f us, second opinion %10.3f us, %4zu "
+          "samples after %4ld warm-ups, flat %d, stop %d, floor %.0f ns, flags%s\n",
+          static_cast<double>(span) / 1e3, static_cast<int>(method),
+          m.timing.statistics.median / 1e3,
+          m.timing.second ? m.timing.second->median_ns / 1e3 : 0.0, m.timing.samples_ns.size(),
+          static_cast<long>(m.timing.warmups), m.timing.warmup_flat,
+          static_cast<int>(m.timing.stop), m.timing.method_floor_ns, flags.c_str());
+      EXPECT_THAT(m.flags, Not(Contains(Flag::kSuspect)));
+      EXPECT_TRUE(m.timing.warmup_flat);
+      if (method != Method::kBackToBack && Has(device, Method::kDeviceTime)) {
+        EXPECT_TRUE(m.timing.second);
+        EXPECT_THAT(m.kernels, SizeIs(1));
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace gridclock

@@ -1,0 +1,247 @@
+// A server and its workers on real GPUs, over the wire: results, sizes, and faults that cost one
+// call. GRIDCLOCK_GPU_ROUNDS sets how often each fault strikes (5).
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <signal.h>
+
+#include "gridclock/v1/system.pb.h"
+#include "server/fleet/device_list.h"
+#include "server/fleet/worker_process.h"
+#include "tests/support/raw_call.h"
+#include "tests/support/server_process.h"
+#include "tests/support/status_matchers.h"
+
+namespace gridclock {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using Code = absl::StatusCode;
+
+constexpr char kWorker[] = "gridclock-test-worker";
+constexpr char kListDevices[] = "/gridclock.v1.SystemService/ListDevices";
+// What the issue promises of a fault: the code within this time of the fault or limit, and the next
+// kernel within that time of the answer.
+constexpr absl::Duration kAnswerWithin = absl::Seconds(1);
+constexpr absl::Duration kNextWithin = absl::Seconds(2);
+
+int Gpus() {
+  const auto list = ListDevices(BinaryPath(kWorker), WorkerEnvironment(), absl::Seconds(60));
+  if (!list.ok()) return 0;
+  const auto gpus = SelectDevices("cuda", *list);
+  return gpus.ok() ? static_cast<int>(gpus->size()) : 0;
+}
+
+int Rounds() {
+  const char* text = std::getenv("GRIDCLOCK_GPU_ROUNDS");
+  return text == nullptr ? 5 : std::max(1, std::atoi(text));
+}
+
+class ServerGpuTest : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    gpus_ = Gpus();
+    if (gpus_ == 0) return;
+    auto server = ServerProcess::Start({.flags = {"--devices=cuda"}, .worker = kWorker});
+    ASSERT_THAT(server, IsOk());
+    server_ = std::move(*server);
+  }
+  static void TearDownTestSuite() { server_ = nullptr; }
+  void SetUp() override {
+    if (gpus_ == 0) GTEST_SKIP() << "no GPU here";
+    ASSERT_NE(server_, nullptr);
+    channel_ = Connect(server_->address());
+    ASSERT_TRUE(Eventually([&] { return Square("").ok(); }, absl::Seconds(60)));
+  }
+
+  absl::Status Square(const std::string& device) {
+    v1::RunRequest request = InlineRequest("square", {1, 2, 3});
+    request.set_device(device);
+    return Run(request).status();
+  }
+  // square of n elements that are made, whose result nobody wants.
+  static v1::RunRequest Made(std::int64_t n) {
+    v1::RunRequest request;
+    request.set_kernel("square");
+    request.set_device("cuda:0");
+    v1::Input* x = request.add_inputs();
+    x->set_name("x");
+    x->mutable_spec()->set_dtype(v1::F32);
+    x->mutable_spec()->add_dims(n);
+    x->mutable_generate()->set_kind(v1::Generator::UNIFORM);
+    x->mutable_generate()->set_a(-1);
+    x->mutable_generate()->set_b(1);
+    v1::OutputRequest* y = request.add_outputs();
+    y->set_name("y");
+    y->set_sink(v1::OutputRequest::DISCARD);
+    return request;
+  }
+  static v1::RunRequest Fault(const std::string& kind) {
+    v1::RunRequest request;
+    request.set_kernel("fault");
+    request.set_device("cuda:0");
+    (*request.mutable_attributes())["kind"].set_word(kind);
+    return request;
+  }
+  absl::StatusOr<v1::RunResponse> Run(const v1::RunRequest& request) const {
+    const RawResult result = RawCall(channel_, kRunMethod, {request.SerializeAsString()});
+    if (!result.status.ok()) return result.status;
+    v1::RunResponse response;
+    if (result.messages.empty() || !response.ParseFromString(result.messages[0])) {
+      return absl::InternalError("no RunResponse came");
+    }
+    return response;
+  }
+  std::vector<v1::Device> Devices() const {
+    const RawResult result = RawCall(channel_, kListDevices, {""});
+    v1::ListDevicesResponse response;
+    if (result.messages.empty() || !response.ParseFromString(result.messages[0])) return {};
+    return {response.devices().begin(), response.devices().end()};
+  }
+  void Strike(const std::string& kind, Code code, const std::string& reason, absl::Duration takes);
+
+  static int gpus_;
+  static std::unique_ptr<ServerProcess> server_;
+  std::shared_ptr<grpc::Channel> channel_;
+};
+
+int ServerGpuTest::gpus_ = 0;
+std::unique_ptr<ServerProcess> ServerGpuTest::server_;
+
+TEST_F(ServerGpuTest, DevicesSayWhatTheyAre) {
+  const std::vector<v1::Device> devices = Devices();
+  ASSERT_EQ(devices.size(), static_cast<std::size_t>(gpus_));
+  for (const v1::Device& device : devices) {
+    EXPECT_EQ(device.kind(), "cuda");
+    EXPECT_TRUE(device.own_memory());
+    EXPECT_GE(device.compute_capability(), 75);
+    EXPECT_GT(device.units(), 0);
+    EXPECT_GT(device.memory_bytes(), 0U);
+    EXPECT_GT(device.memory_bytes_per_second(), 1e11);
+    EXPECT_GT(device.l2_bytes(), 0U);
+    EXPECT_GT(device.launch_floor_ns(), 0);
+    EXPECT_FALSE(device.driver().empty());
+    EXPECT_FALSE(device.cuda().empty());
+    EXPECT_FALSE(device.methods().empty());
+    EXPECT_FALSE(device.flop_rates().empty());
+    EXPECT_THAT(Square(device.uuid()), IsOk());
+  }
+}
+
+TEST_F(ServerGpuTest, ValuesGoThereAndComeBack) {
+  v1::RunRequest request = InlineRequest("square", {1, -2, 3, 0.5});
+  request.set_verify(true);
+  for (const bool in_place : {false, true}) {
+    if (in_place) request.add_in_place("y");
+    const auto response = Run(request);
+    ASSERT_THAT(response, IsOk());
+    const std::string& data = response->outputs(0).data();
+    const auto* y = reinterpret_cast<const float*>(data.data());
+    EXPECT_EQ(std::vector<float>(y, y + 4), (std::vector<float>{1, 4, 9, 0.25}));
+    EXPECT_EQ(response->summary().verification().mismatches(), 0);
+    EXPECT_EQ(response->summary().verification().checked(), 4);
+  }
+}
+
+TEST_F(ServerGpuTest, FiveBillionElementsAreMadeCheckedAndNotReturned) {
+  constexpr std::int64_t kMany = 5'300'000'000;
+  if (Devices()[0].memory_bytes() < std::uint64_t{2} * 4 * kMany)
+    GTEST_SKIP() << "too little memory";
+  v1::RunRequest request = Made(kMany);
+  request.set_verify(true);
+  const auto response = Run(request);
+  ASSERT_THAT(response, IsOk());
+  const v1::Verification& found = response->summary().verification();
+  EXPECT_EQ(found.mismatches(), 0) << found.first_mismatch();
+  EXPECT_EQ(found.total(), kMany);
+  EXPECT_GE(found.checked(), 100'000'000);
+  EXPECT_GE(response->summary().peak_device_bytes(), std::uint64_t{2} * 4 * kMany);
+}
+
+TEST_F(ServerGpuTest, TooMuchIsRefusedInNumbersAndTheNextCallWorks) {
+  const auto bytes = static_cast<std::int64_t>(Devices()[0].memory_bytes());
+  const auto never = Run(Made(bytes / 4));
+  EXPECT_THAT(never, StatusIs(Code::kResourceExhausted, HasSubstr(absl::StrCat(bytes))));
+  EXPECT_THAT(never, ReasonIs("TOO_LARGE"));
+  // All of it, of which the driver holds a part.
+  const auto not_now = Run(Made(bytes / 8 - (1 << 20)));
+  EXPECT_THAT(not_now, StatusIs(Code::kResourceExhausted, HasSubstr("bytes")));
+  EXPECT_THAT(not_now, ReasonIs("MEMORY_FULL"));
+  EXPECT_THAT(Square("cuda:0"), IsOk());
+}
+
+TEST_F(ServerGpuTest, AKindThatIsNotHereIsSaidSo) {
+  EXPECT_THAT(Square("cpu"), AllOf(StatusIs(Code::kFailedPrecondition, HasSubstr("'cuda:0'")),
+                                   ReasonIs("NO_DEVICE")));
+}
+
+// `takes`: how long the call is under way by its own will.
+void ServerGpuTest::Strike(const std::string& kind, Code code, const std::string& reason,
+                           absl::Duration takes) {
+  v1::RunRequest fault = Fault(kind);
+  if (takes > absl::ZeroDuration()) {
+    fault.set_kernel_time_limit_seconds(absl::ToDoubleSeconds(takes));
+  }
+  absl::Duration slowest_answer, slowest_next;
+  for (int round = 0; round < Rounds(); ++round) {
+    const absl::Time start = absl::Now();
+    const absl::Status status = Run(fault).status();
+    const absl::Time answered = absl::Now();
+    EXPECT_EQ(status.code(), code) << status;
+    EXPECT_THAT(status, ReasonIs(reason));
+    EXPECT_THAT(Square("cuda:0"), IsOk());
+    slowest_answer = std::max(slowest_answer, answered - start - takes);
+    slowest_next = std::max(slowest_next, absl::Now() - answered);
+  }
+  EXPECT_LE(slowest_answer, kAnswerWithin);
+  EXPECT_LE(slowest_next, kNextWithin);
+  EXPECT_EQ(kill(server_->pid(), 0), 0);
+  const bool good = slowest_answer <= kAnswerWithin && slowest_next <= kNextWithin;
+  std::printf("%-16s %3d rounds  answer %6.3f s (goal 1)  next kernel %6.3f s (goal 2)  %s\n",
+              kind.c_str(), Rounds(), absl::ToDoubleSeconds(slowest_answer),
+              absl::ToDoubleSeconds(slowest_next), good && !HasFailure() ? "PASS" : "FAIL");
+}
+
+TEST_F(ServerGpuTest, AFaultCostsOneCall) {
+  for (const char* kind : {"illegal_address", "assert", "misaligned", "trap"}) {
+    Strike(kind, Code::kFailedPrecondition, "KERNEL_FAULT", absl::ZeroDuration());
+  }
+}
+
+TEST_F(ServerGpuTest, AnEndlessKernelEndsAtItsLimit) {
+  Strike("endless", Code::kDeadlineExceeded, "KERNEL_TIME_LIMIT", absl::Seconds(2));
+}
+
+TEST_F(ServerGpuTest, AllMemoryTakenByAKernelIsGivenBack) {
+  Strike("allocate", Code::kResourceExhausted, "MEMORY_FULL", absl::ZeroDuration());
+}
+
+TEST_F(ServerGpuTest, OtherDevicesNeverNoticeAFault) {
+  if (gpus_ < 2) GTEST_SKIP() << "one GPU alone";
+  std::atomic<bool> stop{false};
+  std::atomic<int> good{0}, bad{0};
+  absl::Duration slowest;
+  std::thread neighbour([&] {
+    while (!stop) {
+      const absl::Time start = absl::Now();
+      ++(Square("cuda:1").ok() ? good : bad);
+      slowest = std::max(slowest, absl::Now() - start);
+    }
+  });
+  Strike("illegal_address", Code::kFailedPrecondition, "KERNEL_FAULT", absl::ZeroDuration());
+  stop = true;
+  neighbour.join();
+  EXPECT_EQ(bad, 0);
+  EXPECT_GT(good, 100);
+  std::printf("calls on cuda:1 meanwhile: %d good, %d bad, slowest %.3f s\n", good.load(),
+              bad.load(), absl::ToDoubleSeconds(slowest));
+}
+
+}  // namespace
+}  // namespace gridclock

@@ -1,0 +1,62 @@
+#undef NDEBUG
+#include <cassert>
+
+#include "tests/gpu/test_kernels.h"
+
+namespace gridclock {
+namespace {
+
+__global__ void SpinKernel(std::uint64_t ns) {
+  std::uint64_t start = 0, now = 0;
+  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(start));
+  do {
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+  } while (now - start < ns);
+}
+
+__global__ void ReadKernel(const float4* data, std::uint64_t n, float* sink) {
+  const std::uint64_t stride = std::uint64_t{gridDim.x} * blockDim.x;
+  float sum = 0;
+  for (std::uint64_t i = std::uint64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < n; i += stride) {
+    const float4 value = data[i];
+    sum += value.x + value.y + value.z + value.w;
+  }
+  if (sink != nullptr) *sink = sum;
+}
+
+__global__ void IllegalWriteKernel(int* nowhere) {
+  *nowhere = 1;
+}
+__global__ void FailedAssertKernel(int value) {
+  assert(value == 0);
+}
+
+}  // namespace
+
+cudaError_t LaunchSpin(std::uint64_t ns, cudaStream_t stream) {
+  SpinKernel<<<1, 1, 0, stream>>>(ns);
+  return cudaGetLastError();
+}
+
+cudaError_t LaunchRead(const void* data, std::uint64_t bytes, cudaStream_t stream) {
+  ReadKernel<<<1024, 256, 0, stream>>>(static_cast<const float4*>(data), bytes / sizeof(float4),
+                                       nullptr);
+  return cudaGetLastError();
+}
+
+cudaError_t LaunchIllegalWrite(cudaStream_t stream) {
+  IllegalWriteKernel<<<1, 1, 0, stream>>>(reinterpret_cast<int*>(std::uintptr_t{1} << 46));
+  return cudaGetLastError();
+}
+
+cudaError_t LaunchFailedAssert(cudaStream_t stream) {
+  FailedAssertKernel<<<1, 1, 0, stream>>>(1);
+  return cudaGetLastError();
+}
+
+cudaError_t LaunchTooLarge(cudaStream_t stream) {
+  SpinKernel<<<1, 4096, 0, stream>>>(0);
+  return cudaGetLastError();
+}
+
+}  // namespace gridclock

@@ -1,0 +1,23 @@
+// Kernels whose time or fault is known.
+#ifndef GRIDCLOCK_TESTS_GPU_TEST_KERNELS_H_
+#define GRIDCLOCK_TESTS_GPU_TEST_KERNELS_H_
+
+#include <cstdint>
+
+#include <cuda_runtime_api.h>
+
+namespace gridclock {
+
+// One thread that watches the device's timer until `ns` have passed.
+cudaError_t LaunchSpin(std::uint64_t ns, cudaStream_t stream);
+// Reads each of `bytes` once.
+cudaError_t LaunchRead(const void* data, std::uint64_t bytes, cudaStream_t stream);
+// Writes where no memory is.
+cudaError_t LaunchIllegalWrite(cudaStream_t stream);
+cudaError_t LaunchFailedAssert(cudaStream_t stream);
+// With more threads than a block can have.
+cudaError_t LaunchTooLarge(cudaStream_t stream);
+
+}  // namespace gridclock
+
+#endif  // GRIDCLOCK_TESTS_GPU_TEST_KERNELS_H_

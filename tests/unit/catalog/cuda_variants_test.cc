@@ -1,0 +1,124 @@
+// What the catalogue offers on GPUs, and which of it a call gets. Needs no GPU.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "kernels/api/registry.h"
+#include "kernels/catalog/catalog.h"
+#include "tests/support/status_matchers.h"
+
+namespace gridclock {
+namespace {
+
+using testing::ElementsAre;
+using testing::ElementsAreArray;
+
+const Registry& Kernels() {
+  static const Registry registry = *Registry::Create(BuiltInKernels());
+  return registry;
+}
+
+std::vector<std::string> VariantsOf(const char* kernel) {
+  std::vector<std::string> names;
+  for (const Variant& variant : Kernels().Find(kernel)->def.cuda) names.push_back(variant.name);
+  return names;
+}
+
+struct Ask {
+  const char* kernel = "";
+  DType dtype = DType::kF32;
+  Shape shape = {};
+  std::vector<NamedAttribute> attributes = {};
+  std::int64_t sm = 90;
+  const char* variant = "";
+};
+
+absl::StatusOr<std::string> Choose(const Ask& ask) {
+  const KernelSpec& spec = Kernels().Find(ask.kernel)->spec;
+  std::vector<NamedOperand> inputs;
+  for (const OperandSpec& operand : spec.inputs) {
+    inputs.push_back({operand.name, {.is_list = false, .tensors = {{ask.dtype, ask.shape}}}});
+  }
+  GC_ASSIGN_OR_RETURN(const Binding binding, Bind(spec, inputs, ask.attributes));
+  GC_ASSIGN_OR_RETURN(const VariantSpec* chosen,
+                      ChooseVariant(spec, binding, {.kind = "cuda", .sm = ask.sm}, ask.variant));
+  return chosen->name;
+}
+
+// The name of the variant, or of the error.
+std::string Chosen(const Ask& ask) {
+  const auto chosen = Choose(ask);
+  return chosen.ok() ? *chosen : absl::StatusCodeToString(chosen.status().code());
+}
+
+TEST(CudaVariants, EveryKernelHasThem) {
+  for (const auto& [name, kernel] : Kernels().kernels()) {
+    EXPECT_FALSE(kernel.def.cuda.empty()) << name;
+  }
+}
+
+TEST(CudaVariants, StandFromPlainToFast) {
+  EXPECT_THAT(VariantsOf("vector_add"), ElementsAre("serial", "one_block", "naive", "vec4"));
+  EXPECT_THAT(VariantsOf("square"), ElementsAre("naive", "vec4"));
+  EXPECT_THAT(VariantsOf("gelu"), ElementsAre("unfused", "naive", "vec4"));
+  EXPECT_THAT(VariantsOf("softmax"), ElementsAre("naive", "online", "shared", "registers"));
+  EXPECT_THAT(VariantsOf("sum"), ElementsAre("naive", "cub", "two_pass"));
+}
+
+// cuBLASLt is offered where it is installed, and takes every call there.
+TEST(CudaVariants, MatmulEndsInTheLibraryOrInTiles) {
+  const std::vector<std::string> names = VariantsOf("matmul");
+  std::vector<std::string> expected = {"naive", "tiled"};
+  if (names.size() == 3) expected.emplace_back("cublaslt");
+  EXPECT_THAT(names, ElementsAreArray(expected));
+  EXPECT_EQ(Chosen({.kernel = "matmul", .shape = {64, 64}}), names.back());
+}
+
+TEST(CudaVariants, ShortRowsOfSoftmaxStayInRegisters) {
+  EXPECT_EQ(Chosen({.kernel = "softmax", .shape = {8192, 1024}}), "registers");
+  EXPECT_EQ(Chosen({.kernel = "softmax", .dtype = DType::kF64, .shape = {8192, 1024}}), "shared");
+  EXPECT_EQ(Chosen({.kernel = "softmax", .shape = {8, 1025}, .variant = "registers"}),
+            "INVALID_ARGUMENT");
+}
+
+TEST(CudaVariants, LongRowsOfSoftmaxStayInSharedMemoryAsFarAsTheGpuHasIt) {
+  EXPECT_EQ(Chosen({.kernel = "softmax", .shape = {8192, 8192}}), "shared");
+  EXPECT_EQ(Chosen({.kernel = "softmax", .shape = {1024, 131072}}), "shared");
+  EXPECT_EQ(Chosen({.kernel = "softmax", .shape = {1024, 131072}, .sm = 80}), "online");
+  EXPECT_EQ(Chosen({.kernel = "softmax", .shape = {4, 1 << 20}}), "online");
+}
+
+// N * sizeof(T) would overflow where the tensor holds nothing.
+TEST(CudaVariants, NoConditionOverflows) {
+  constexpr std::int64_t kVast = std::int64_t{1} << 62;
+  EXPECT_EQ(Chosen({.kernel = "softmax", .shape = {0, kVast}}), "online");
+  EXPECT_EQ(Chosen({.kernel = "sum", .shape = {0, kVast}}), "two_pass");
+}
+
+TEST(CudaVariants, CubTakesRowsAlone) {
+  const auto along = [](std::int64_t axis) {
+    return Chosen({.kernel = "sum",
+                   .shape = {64, 64},
+                   .attributes = {{.name = "axis", .value = axis}},
+                   .variant = "cub"});
+  };
+  EXPECT_EQ(along(1), "cub");
+  EXPECT_EQ(along(0), "INVALID_ARGUMENT");
+}
+
+TEST(CudaVariants, ScratchIsDeclared) {
+  const KernelSpec& spec = Kernels().Find("gelu")->spec;
+  const OperandValue x{.is_list = false, .tensors = {{DType::kBF16, {3, 5}}}};
+  ASSERT_OK_AND_ASSIGN(const Binding binding, Bind(spec, {{"x", x}}, {}));
+  for (const VariantSpec& variant : spec.variants) {
+    if (variant.device_kind != "cuda" || variant.name != "unfused") continue;
+    ASSERT_OK_AND_ASSIGN(const auto scratch, BindScratch(variant.clauses, binding));
+    ASSERT_EQ(scratch.size(), 2);
+    // Sixteen bits are kept as 32 between the launches.
+    EXPECT_EQ(Bytes(scratch[0].tensors[0]), 15 * 4);
+    return;
+  }
+  FAIL() << "gelu has no variant 'unfused' on GPUs";
+}
+
+}  // namespace
+}  // namespace gridclock

@@ -1,0 +1,67 @@
+#include "client/cli/devices.h"
+
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace gridclock::cli {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+v1::Device Gpu() {
+  v1::Device d;
+  d.set_name("cuda:0");
+  d.set_state(v1::Device::READY);
+  d.set_model("NVIDIA H200");
+  d.set_uuid("GPU-1");
+  d.set_own_memory(true);
+  d.set_compute_capability(90);
+  d.set_driver("580.65");
+  d.set_cuda("13.0");
+  d.set_sm_clock_hz(1.98e9);
+  d.set_l2_bytes(50 << 20);
+  v1::Device::MethodFacts* has = d.add_methods();
+  has->set_method(v1::ISOLATED);
+  has->set_floor_ns(2100);
+  v1::Device::MethodFacts* lacks = d.add_methods();
+  lacks->set_method(v1::DEVICE_TIME);
+  lacks->set_missing("no CUPTI");
+  v1::Device::FlopRate* rate = d.add_flop_rates();
+  rate->set_dtype(v1::F32);
+  rate->set_flops_per_second(6.69e13);
+  return d;
+}
+
+TEST(DevicesText, TellsWhatAGpuIsAndWhatItLacks) {
+  const std::string text = DevicesText(std::vector{Gpu()});
+
+  EXPECT_THAT(text, HasSubstr("NVIDIA H200"));
+  EXPECT_THAT(text, HasSubstr("cuda:0  GPU-1\n"));
+  EXPECT_THAT(text, HasSubstr("compute capability 9.0, driver 580.65, CUDA 13.0\n"));
+  EXPECT_THAT(text, HasSubstr("L2 50.0 MiB at -, clocks 1.98 GHz and -"));
+  EXPECT_THAT(text, HasSubstr("isolated 2.10 µs; no device_time: no CUPTI\n"));
+  EXPECT_THAT(text, HasSubstr("f32 66.9 TFLOP/s\n"));
+}
+
+TEST(DevicesText, ACpuIsALineAlone) {
+  v1::Device cpu;
+  cpu.set_name("cpu");
+  cpu.set_level("x86-64-v4");
+
+  const std::string text = DevicesText(std::vector{cpu});
+
+  EXPECT_THAT(text, HasSubstr("x86-64-v4"));
+  EXPECT_THAT(text, Not(HasSubstr("compute capability")));
+}
+
+TEST(DevicesText, WhatAServerSaysCannotSteerTheTerminal) {
+  v1::Device gpu = Gpu();
+  gpu.set_driver("\x1b[2J");
+  EXPECT_THAT(DevicesText(std::vector{gpu}), Not(HasSubstr("\x1b")));
+}
+
+}  // namespace
+}  // namespace gridclock::cli

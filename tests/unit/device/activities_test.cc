@@ -1,0 +1,37 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "kernels/device/cuda/cupti.h"
+
+namespace gridclock {
+namespace {
+
+DeviceActivity Kernel(std::uint64_t start, std::uint64_t end, const char* name) {
+  return {.start_ns = start, .end_ns = end, .name = name};
+}
+
+TEST(Activities, SpanFromTheFirstStartToTheLastEnd) {
+  const DeviceActivity activities[] = {Kernel(1000, 1900, "a"), Kernel(1200, 5000, "b"),
+                                       Kernel(2000, 2500, "a")};
+  EXPECT_EQ(SpanNs(activities), 4000);
+}
+
+TEST(Activities, AreCountedByNameAndShape) {
+  DeviceActivity large = Kernel(3000, 3500, "_ZN1a1bEv");
+  large.grid[1] = 7;
+  const DeviceActivity activities[] = {Kernel(1, 2, "_ZN1a1bEv"), Kernel(3, 4, "memset"),
+                                       Kernel(5, 6, "_ZN1a1bEv"), large};
+
+  const std::vector<Launch> launches = SummariseActivities(activities);
+
+  ASSERT_EQ(launches.size(), 3U);
+  EXPECT_EQ(launches[0].name, "a::b()");
+  EXPECT_EQ(launches[0].count, 2);
+  EXPECT_EQ(launches[1].name, "memset");
+  EXPECT_EQ(launches[1].count, 1);
+  EXPECT_EQ(launches[2].name, "a::b()");
+  EXPECT_EQ(launches[2].grid[1], 7U);
+}
+
+}  // namespace
+}  // namespace gridclock

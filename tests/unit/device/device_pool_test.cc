@@ -1,0 +1,101 @@
+#include "kernels/device/cuda/device_pool.h"
+
+#include <cstdlib>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/support/status_matchers.h"
+
+namespace gridclock {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+constexpr std::uint64_t kMiB = 1 << 20;
+
+// A driver that hands out addresses and counts.
+struct FakeDriver {
+  std::uint64_t has = 1 << 30;
+  std::vector<void*> freed;
+  int taken = 0;
+
+  DevicePool::Options Options(std::uint64_t limit) {
+    return {.limit = limit,
+            .take = [this](std::uint64_t bytes) -> void* {
+              if (bytes > has) return nullptr;
+              return reinterpret_cast<void*>(static_cast<std::uintptr_t>(4096 * ++taken));
+            },
+            .give_back = [this](void* data) { freed.push_back(data); }};
+  }
+};
+
+TEST(DevicePool, GivesOutAgainWhatWasFreed) {
+  FakeDriver driver;
+  DevicePool pool(driver.Options(64 * kMiB));
+  ASSERT_OK_AND_ASSIGN(auto first, pool.Allocate(3 * kMiB));
+  void* const data = first->data();
+  first = nullptr;
+
+  ASSERT_OK_AND_ASSIGN(const auto second, pool.Allocate(3 * kMiB));
+
+  EXPECT_EQ(second->data(), data);
+  EXPECT_EQ(second->size(), 3 * kMiB);
+  EXPECT_EQ(driver.taken, 1);
+}
+
+TEST(DevicePool, DoesNotWasteALargeBlockOnASmallWish) {
+  FakeDriver driver;
+  DevicePool pool(driver.Options(64 * kMiB));
+  ASSERT_OK_AND_ASSIGN(auto large, pool.Allocate(32 * kMiB));
+  large = nullptr;
+
+  ASSERT_OK_AND_ASSIGN(const auto small, pool.Allocate(100));
+
+  EXPECT_EQ(driver.taken, 2);
+  EXPECT_EQ(pool.kept(), 32 * kMiB);
+}
+
+TEST(DevicePool, RefusesBeyondItsBudgetWithTheNumbers) {
+  FakeDriver driver;
+  DevicePool pool(driver.Options(8 * kMiB));
+  ASSERT_OK_AND_ASSIGN(const auto held, pool.Allocate(6 * kMiB));
+
+  const auto refused = pool.Allocate(4 * kMiB);
+
+  EXPECT_THAT(refused, StatusIs(absl::StatusCode::kResourceExhausted,
+                                AllOf(HasSubstr("want 4194304 bytes"),
+                                      HasSubstr("2097152 of 8388608 are free"))));
+  EXPECT_THAT(refused.status(), ReasonIs("DEVICE_MEMORY"));
+  EXPECT_THAT(pool.Allocate(2 * kMiB), IsOk());
+  EXPECT_THAT(pool.Allocate(~std::uint64_t{0}),
+              StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("want")));
+}
+
+TEST(DevicePool, GivesBackWhatItKeepsBeforeTheBudgetIsExceeded) {
+  FakeDriver driver;
+  DevicePool pool(driver.Options(8 * kMiB));
+  ASSERT_OK_AND_ASSIGN(auto first, pool.Allocate(4 * kMiB));
+  first = nullptr;
+
+  ASSERT_OK_AND_ASSIGN(const auto second, pool.Allocate(8 * kMiB));
+
+  EXPECT_EQ(driver.freed.size(), 1U);
+  EXPECT_EQ(pool.kept(), 0U);
+  EXPECT_EQ(pool.used(), 8 * kMiB);
+}
+
+TEST(DevicePool, SaysWhenTheDriverHasLessThanTheBudget) {
+  FakeDriver driver{.has = 2 * kMiB, .freed = {}};
+  DevicePool pool(driver.Options(64 * kMiB));
+
+  EXPECT_THAT(pool.Allocate(4 * kMiB),
+              StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("the driver has not")));
+  EXPECT_EQ(pool.used(), 0U);
+  EXPECT_THAT(pool.Allocate(0), IsOk());
+}
+
+}  // namespace
+}  // namespace gridclock

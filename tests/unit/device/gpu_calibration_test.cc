@@ -1,0 +1,122 @@
+#include "kernels/device/cuda/gpu_calibration.h"
+
+#include <algorithm>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/support/status_matchers.h"
+
+namespace gridclock {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+GpuCalibration Some() {
+  return {.empty_event_pair_ns = 1280,
+          .isolated_ns = 2950,
+          .device_time_ns = 800,
+          .back_to_back_ns = 530.5,
+          .host_no_sync_ns = 2100,
+          .host_sync_ns = 10100,
+          .event_pair_ns = 4900,
+          .event_step_ns = 32,
+          .device_timer_step_ns = 1e3 / 3,
+          .copy_bandwidth = 4e12,
+          .read_bandwidth = 4.4e12,
+          .l2_bandwidth = 8e12};
+}
+
+TEST(GpuCalibrationText, IsReadAsItWasWritten) {
+  ASSERT_OK_AND_ASSIGN(const GpuCalibration read,
+                       GpuCalibrationFromText(ToText(Some(), "GPU-1"), "GPU-1"));
+  EXPECT_EQ(read, Some());
+}
+
+TEST(GpuCalibrationText, OfAnotherDeviceIsToldFromABadOne) {
+  EXPECT_THAT(GpuCalibrationFromText(ToText(Some(), "GPU-1"), "GPU-2"),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("want that of GPU-2")));
+}
+
+TEST(GpuCalibrationText, RefusesWhatItDidNotWrite) {
+  const std::string good = ToText(Some(), "u");
+  std::string nan = good, negative = good, twice = good, unknown = good;
+  nan.replace(nan.find("=800"), 4, "=nan");
+  negative.replace(negative.find("=800"), 4, "=-80");
+  unknown.replace(unknown.find("isolated"), 8, "isolates");
+  twice += ";isolated=1";
+  for (const std::string& text : {std::string(), std::string("uuid=u"), nan, negative, twice,
+                                  unknown, good + ";x=1", good.substr(0, good.rfind(';'))}) {
+    EXPECT_FALSE(GpuCalibrationFromText(text, "u").ok()) << text;
+  }
+}
+
+TEST(GpuCalibration, TheLaunchOffsetIsIsolatedLessDeviceTime) {
+  EXPECT_EQ(Some().LaunchOffsetNs(), 2150);
+  EXPECT_EQ(Some().FloorOf(Method::kIsolated), 2950);
+  EXPECT_EQ(Some().FloorOf(Method::kBackToBack), 530.5);
+  GpuCalibration without = Some();
+  without.device_time_ns = 0;  // No CUPTI.
+  EXPECT_EQ(without.LaunchOffsetNs(), 0);
+}
+
+double RateOf(const std::vector<FlopRate>& rates, DType dtype) {
+  const auto rate = std::find_if(rates.begin(), rates.end(),
+                                 [&](const FlopRate& known) { return known.dtype == dtype; });
+  return rate == rates.end() ? 0 : rate->flops_per_second;
+}
+
+TEST(FlopRates, AreThoseOfTheDataSheets) {
+  // H200, 132 SMs at the 1.83 GHz that its sheet computes tensor rates with: 989 TFLOP/s of bf16,
+  // 1,979 of f8; at 1.98 GHz, 67 of f32 and of f64 by tensor cores.
+  EXPECT_NEAR(RateOf(NominalFlopRates(90, 132, 1.83e9), DType::kBF16), 989e12, 2e12);
+  EXPECT_NEAR(RateOf(NominalFlopRates(90, 132, 1.83e9), DType::kF8E4M3), 1979e12, 3e12);
+  EXPECT_NEAR(RateOf(NominalFlopRates(90, 132, 1.98e9), DType::kF32), 67e12, 1e12);
+  EXPECT_NEAR(RateOf(NominalFlopRates(90, 132, 1.98e9), DType::kF64), 67e12, 1e12);
+  // A100, 108 SMs at 1.41 GHz: 312 of f16, 19.5 of f32; T4, 40 SMs at 1.59 GHz: 65 of f16, 8.1.
+  EXPECT_NEAR(RateOf(NominalFlopRates(80, 108, 1.41e9), DType::kF16), 312e12, 1e12);
+  EXPECT_NEAR(RateOf(NominalFlopRates(80, 108, 1.41e9), DType::kF32), 19.5e12, 0.1e12);
+  EXPECT_NEAR(RateOf(NominalFlopRates(75, 40, 1.59e9), DType::kF16), 65e12, 1e12);
+  EXPECT_NEAR(RateOf(NominalFlopRates(75, 40, 1.59e9), DType::kF32), 8.1e12, 0.1e12);
+  EXPECT_EQ(RateOf(NominalFlopRates(75, 40, 1.59e9), DType::kBF16), 0);
+}
+
+TEST(FlopRates, OfAnUnknownDeviceAreNotClaimed) {
+  EXPECT_THAT(NominalFlopRates(130, 100, 2e9), IsEmpty());
+  EXPECT_THAT(NominalFlopRates(90, 132, 0), IsEmpty());
+}
+
+constexpr std::uint64_t kL2 = 50 << 20;
+
+TEST(GpuRoofline, IsOfTheL2WhereTheWorkFitsAndTheCacheIsHot) {
+  const auto hot = GpuRoofline(Some(), {}, kL2, {.bytes = 88'000'000}, L2State::kHot);
+  EXPECT_NEAR(hot.ns, 10'000, 1e-6);
+  EXPECT_EQ(hot.basis, "bytes over 1.1 x 8000.0 GB/s of the L2 cache, measured");
+  const auto cold = GpuRoofline(Some(), {}, kL2, {.bytes = 88'000'000}, L2State::kColdClean);
+  EXPECT_NEAR(cold.ns, 88e6 / (1.1 * 4400), 1e-6);
+  EXPECT_EQ(cold.basis, "bytes over 1.1 x 4400.0 GB/s of memory, measured");
+  const auto large = GpuRoofline(Some(), {}, kL2, {.bytes = 880'000'000}, L2State::kHot);
+  EXPECT_NEAR(large.ns, 880e6 / (1.1 * 4400), 1e-6);
+}
+
+TEST(GpuRoofline, TakesTheRateOfTheDtypeAndTheSlowerOfBytesAndFlops) {
+  const std::vector<FlopRate> rates = {{DType::kF32, 60e12}, {DType::kBF16, 900e12}};
+  const Work work{.bytes = 1, .flops = 900'000'000, .dtype = DType::kF32};
+  EXPECT_NEAR(GpuRoofline(Some(), rates, kL2, work, L2State::kHot).ns, 15'000, 1e-6);
+  Work any = work;
+  any.dtype = std::nullopt;
+  const auto best = GpuRoofline(Some(), rates, kL2, any, L2State::kHot);
+  EXPECT_NEAR(best.ns, 1'000, 1e-6);
+  EXPECT_THAT(best.basis, HasSubstr("the fastest dtype"));
+  Work unknown = work;
+  unknown.dtype = DType::kI64;
+  EXPECT_LT(GpuRoofline(Some(), rates, kL2, unknown, L2State::kHot).ns, 1);
+}
+
+TEST(GpuRoofline, IsUnknownWithoutAMeasurement) {
+  EXPECT_EQ(GpuRoofline({}, {}, kL2, {.bytes = 1000, .flops = 10}, L2State::kHot).ns, 0);
+}
+
+}  // namespace
+}  // namespace gridclock

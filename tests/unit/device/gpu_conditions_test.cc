@@ -1,0 +1,115 @@
+#include "kernels/device/cuda/gpu_conditions.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "tests/unit/device/fake_root.h"
+
+namespace gridclock {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+constexpr std::uint64_t kSecond = 1'000'000'000;
+constexpr std::int64_t kOwn[] = {100, 101};  // This process first.
+
+NvmlReading Quiet() {
+  return {.sm_clock_hz = 1.98e9, .clock_reasons = 0, .processes = {{100}}};
+}
+
+TEST(ClockReasons, HaveTheNamesOfNvml) {
+  EXPECT_THAT(ClockReasonNames(0), IsEmpty());
+  EXPECT_THAT(ClockReasonNames(kClockIdle | kClockPowerCap),
+              ElementsAre("gpu_idle", "sw_power_cap"));
+  EXPECT_THAT(ClockReasonNames(0x8 | 0x4000), ElementsAre("hw_slowdown", "other_4000"));
+}
+
+TEST(GpuConditions, OfAQuietDeviceSayNothing) {
+  const Conditions conditions = CompareReadings(Quiet(), Quiet(), kSecond, kOwn);
+  EXPECT_FALSE(conditions.throttled);
+  EXPECT_FALSE(conditions.shared);
+  EXPECT_FALSE(conditions.sharing_unknown);
+  EXPECT_EQ(conditions.clock_hz, 1.98e9);
+}
+
+TEST(GpuConditions, ADeviceOnItsWayUpIsNotThrottled) {
+  NvmlReading before = Quiet(), after = Quiet();
+  before.sm_clock_hz = 3.45e8;
+  before.clock_reasons = kClockIdle;
+  after.clock_reasons = kClockApplications;
+  EXPECT_FALSE(CompareReadings(before, after, kSecond, kOwn).throttled);
+}
+
+TEST(GpuConditions, PowerAndHeatThrottle) {
+  for (const std::uint64_t reason : {kClockPowerCap, kClockHwSlowdown, kClockSwThermal,
+                                     kClockHwThermal, kClockPowerBrake, kClockSyncBoost}) {
+    NvmlReading after = Quiet();
+    after.clock_reasons = reason;
+    EXPECT_TRUE(CompareReadings(Quiet(), after, kSecond, kOwn).throttled) << reason;
+    EXPECT_TRUE(CompareReadings(after, Quiet(), kSecond, kOwn).throttled) << reason;
+  }
+}
+
+TEST(GpuConditions, SoDoesWhatHeldTheClockDownBetweenTheReadings) {
+  NvmlReading before = Quiet(), after = Quiet();
+  before.power_violation_ns = 5 * kSecond;
+  after.power_violation_ns = 5 * kSecond + kSecond / 200;
+  EXPECT_FALSE(CompareReadings(before, after, kSecond, kOwn).throttled);
+  after.power_violation_ns = 5 * kSecond + kSecond / 50;
+  EXPECT_TRUE(CompareReadings(before, after, kSecond, kOwn).throttled);
+}
+
+TEST(GpuConditions, AnotherProcessMakesItShared) {
+  NvmlReading after = Quiet();
+  after.processes = {{100, 101}};
+  EXPECT_FALSE(CompareReadings(Quiet(), after, kSecond, kOwn).shared) << "a worker of ours";
+  after.processes = {{100, 102}};
+  EXPECT_TRUE(CompareReadings(Quiet(), after, kSecond, kOwn).shared);
+  EXPECT_TRUE(CompareReadings(after, Quiet(), kSecond, kOwn).shared);
+}
+
+TEST(GpuConditions, HiddenPidsLeaveSharingUnknownUnlessThereAreTooMany) {
+  NvmlReading hidden = Quiet();
+  hidden.processes = {{70001, 70002}};
+  EXPECT_TRUE(CompareReadings(hidden, hidden, kSecond, kOwn).sharing_unknown);
+  EXPECT_FALSE(CompareReadings(hidden, hidden, kSecond, kOwn).shared);
+  hidden.processes = {{70001, 70002, 70003}};
+  EXPECT_TRUE(CompareReadings(hidden, hidden, kSecond, kOwn).shared);
+  EXPECT_FALSE(CompareReadings(hidden, hidden, kSecond, kOwn).sharing_unknown);
+  hidden.processes = std::nullopt;
+  EXPECT_TRUE(CompareReadings(hidden, hidden, kSecond, kOwn).sharing_unknown);
+}
+
+TEST(GpuConditions, KeepTheStateAtTheEnd) {
+  NvmlReading after = Quiet();
+  after.power_watts = 412.5;
+  after.temperature_celsius = 61;
+  after.memory_clock_hz = 3.2e9;
+  after.clock_reasons = kClockPowerCap;
+  const Conditions conditions = CompareReadings(Quiet(), after, kSecond, kOwn);
+  EXPECT_EQ(conditions.state, (DeviceState{.sm_clock_hz = 1.98e9,
+                                           .memory_clock_hz = 3.2e9,
+                                           .power_watts = 412.5,
+                                           .temperature_celsius = 61,
+                                           .clock_reasons = {"sw_power_cap"}}));
+}
+
+TEST(OwnPids, AreThisProcessAndItsSiblings) {
+  const FakeRoot root("own_pids");
+  root.Write("/proc/11/stat", "11 (a (b) c) S " + std::to_string(getppid()) + " 11 11 0");
+  root.Write("/proc/12/stat", "12 (other) S 999999 12 12 0");
+  root.Write("/proc/self_is_no_number/stat", "13 (x) S " + std::to_string(getppid()));
+  EXPECT_THAT(OwnPids(root.path()), ElementsAre(getpid(), 11));
+}
+
+TEST(OwnPids, AreReadFromTheRealSystemToo) {
+  EXPECT_EQ(OwnPids().front(), getpid());
+  EXPECT_THAT(OwnPids(), Not(Contains(getppid())));
+}
+
+}  // namespace
+}  // namespace gridclock

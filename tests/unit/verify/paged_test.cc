@@ -1,0 +1,159 @@
+// Verification of operands that are not on the host: what is brought, and how much at a time.
+#include <cstring>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "kernels/verify/verify.h"
+#include "tests/support/status_matchers.h"
+
+namespace gridclock {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+class OneThread final : public Threads {
+ public:
+  int count() const override { return 1; }
+  void ParallelFor(std::int64_t n, std::int64_t,
+                   absl::FunctionRef<void(std::int64_t, std::int64_t)> body) override {
+    if (n > 0) body(0, n);
+  }
+};
+
+// Addresses of "the device" are those of its memory plus this: the host cannot read there.
+constexpr std::uintptr_t kShift = 0xDE00'0000'0000'0000U;
+
+class Reader final : public OperandReader {
+ public:
+  absl::Status Read(const void* from, std::span<std::byte> to) override {
+    waiting_.push_back(
+        {reinterpret_cast<const std::byte*>(reinterpret_cast<std::uintptr_t>(from) - kShift), to});
+    bytes_ += to.size();
+    return absl::OkStatus();
+  }
+  absl::Status Finish() override {
+    for (const auto& [from, to] : waiting_) std::memcpy(to.data(), from, to.size());
+    waiting_.clear();
+    return fails_after_ != 0 && bytes_ > fails_after_ ? absl::FailedPreconditionError("lost")
+                                                      : absl::OkStatus();
+  }
+  std::uint64_t bytes() const { return bytes_; }
+  void FailAfter(std::uint64_t bytes) { fails_after_ = bytes; }
+
+ private:
+  std::vector<std::pair<const std::byte*, std::span<std::byte>>> waiting_;
+  std::uint64_t bytes_ = 0, fails_after_ = 0;
+};
+
+using In = absl::FunctionRef<double(std::size_t, std::int64_t)>;
+
+// y = 2 x, one element a unit.
+KernelDef Doubling() {
+  KernelDef def;
+  def.reference.units = [](const Binding& binding) {
+    return Elements(binding.outputs[0].tensors[0].shape);
+  };
+  def.reference.unit_elements = [](const Binding&) -> std::int64_t { return 1; };
+  def.reference.accumulation = [](const Binding&) -> std::int64_t { return 1; };
+  def.reference.compute = [](const Binding&, In in, std::int64_t unit, std::size_t,
+                             std::span<double> result) { result[0] = 2 * in(0, unit); };
+  return def;
+}
+
+// Reads all of x for its first element, and says 2 x all the same.
+KernelDef ReadingAll() {
+  KernelDef def = Doubling();
+  def.reference.units = [](const Binding&) -> std::int64_t { return 1; };
+  def.reference.compute = [](const Binding& binding, In in, std::int64_t unit, std::size_t,
+                             std::span<double> result) {
+    for (std::int64_t i = 0; i < Elements(binding.inputs[0].tensors[0].shape); ++i) in(0, i);
+    result[0] = 2 * in(0, unit);
+  };
+  return def;
+}
+
+constexpr std::uint64_t kPage = OperandElements::kPageBytes;
+// About eight pages of f32, the last of them not whole.
+constexpr std::int64_t kN = 1'000'000;
+
+class PagedTest : public ::testing::Test {
+ protected:
+  PagedTest() : x_(kN), y_(kN) {
+    spec_.name = "double";
+    spec_.inputs.resize(1);
+    spec_.inputs[0].name = "x";
+    spec_.outputs.resize(1);
+    spec_.outputs[0].name = "y";
+    const OperandValue value{.is_list = false, .tensors = {{.dtype = DType::kF32, .shape = {kN}}}};
+    binding_.spec = &spec_;
+    binding_.inputs = {value};
+    binding_.outputs = {value};
+    for (std::int64_t i = 0; i < kN; ++i) {
+      x_[i] = static_cast<float>(i) - 500;
+      y_[i] = 2 * x_[i];
+    }
+  }
+  absl::StatusOr<Verification> Check(const KernelDef& def, VerifyOptions options) {
+    const auto far = [](std::vector<float>& values) {
+      return reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(values.data()) + kShift);
+    };
+    const std::vector<OperandView> in = {{&binding_.inputs[0], {far(x_)}}};
+    const std::vector<OperandView> out = {{&binding_.outputs[0], {far(y_)}}};
+    std::vector<std::byte> memory(VerifyBytes(def, binding_, threads_.count()));
+    options.reader = &reader_;
+    return Verify(def, binding_, in, out, threads_, memory, options);
+  }
+
+  OneThread threads_;
+  Reader reader_;
+  KernelSpec spec_;
+  Binding binding_;
+  std::vector<float> x_, y_;
+};
+
+TEST_F(PagedTest, AllIsBroughtOnceWhereThereIsRoom) {
+  ASSERT_OK_AND_ASSIGN(const Verification v, Check(Doubling(), {}));
+
+  EXPECT_EQ(v.checked, kN);
+  EXPECT_EQ(v.mismatches, 0);
+  EXPECT_EQ(reader_.bytes(), 2 * 4 * kN);
+}
+
+TEST_F(PagedTest, TwoPagesOfRoomWillDo) {
+  y_[777'777] = 0;
+
+  ASSERT_OK_AND_ASSIGN(const Verification v, Check(Doubling(), {.most_page_bytes = 2 * kPage}));
+
+  EXPECT_EQ(v.checked, kN);
+  EXPECT_EQ(v.mismatches, 1);
+  EXPECT_THAT(v.first_mismatch, HasSubstr("y[777777]: want"));
+}
+
+TEST_F(PagedTest, ASubsetIsOfRunsAndBringsNoMoreThanItsPages) {
+  ASSERT_OK_AND_ASSIGN(const Verification v, Check(Doubling(), {.most_terms = 300'000, .seed = 5}));
+
+  EXPECT_EQ(v.checked, 2 * 131072);  // Two runs of a page each.
+  EXPECT_EQ(v.total, kN);
+  EXPECT_EQ(v.mismatches, 0);
+  EXPECT_LE(reader_.bytes(), 2 * 2 * 2 * kPage);  // Each lies in two pages at most.
+}
+
+TEST_F(PagedTest, AUnitThatReadsMoreThanThereIsRoomForIsAnError) {
+  EXPECT_THAT(Check(ReadingAll(), {.most_page_bytes = 16 * kPage}), IsOk());
+  const auto large = Check(ReadingAll(), {.most_page_bytes = 4 * kPage});
+  EXPECT_THAT(large, StatusIs(absl::StatusCode::kResourceExhausted,
+                              AllOf(HasSubstr("'y'"), HasSubstr(absl::StrCat(4 * kPage)))));
+  EXPECT_THAT(large, ReasonIs("MEMORY_FULL"));
+}
+
+TEST_F(PagedTest, AnErrorOfTheReaderEndsIt) {
+  reader_.FailAfter(kPage);
+  EXPECT_THAT(Check(Doubling(), {}),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("lost")));
+}
+
+}  // namespace
+}  // namespace gridclock
