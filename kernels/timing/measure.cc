@@ -29,12 +29,13 @@ bool Has(const Device& device, Method method) {
   return std::find(methods.begin(), methods.end(), method) != methods.end();
 }
 
-// The last windows lie close together. A clock that cannot be known is 0 in each: flat.
-bool IsFlat(std::span<const double> windows) {
+// The last windows lie close together, or as close as a timer of this step can tell. A clock that
+// cannot be known is 0 in each: flat.
+bool IsFlat(std::span<const double> windows, double step) {
   if (windows.size() < kFlatWindows) return false;
   const auto last = windows.last(kFlatWindows);
   const auto [low, high] = std::minmax_element(last.begin(), last.end());
-  return *high - *low <= kFlatWithin * *low;
+  return *high - *low <= std::max(kFlatWithin * *low, step);
 }
 
 absl::StatusOr<TimedLaunch> TimeWatched(Device& device, Method method, const Target& target) {
@@ -153,12 +154,13 @@ absl::Status Run::WarmUp() {
   }
   if (options_.method == Method::kEventPair) return WarmUpTimes(kEventPairWarmups);
   const absl::Time limit = around_.clock.Now() + options_.warmup_limit;
+  const double step = device_.info().device_timer_step_ns;
   std::vector<double> medians, clocks;
   while (around_.clock.Now() < limit && !Interrupted()) {
     GC_ASSIGN_OR_RETURN(medians.emplace_back(), Window());
     clocks.push_back(device_.ClockHz());
     around_.on_samples(windows_++, std::span(&medians.back(), 1), true);
-    if (IsFlat(medians) && IsFlat(clocks)) {
+    if (IsFlat(medians, step) && IsFlat(clocks, 0)) {
       out_.timing.warmup_flat = true;
       break;
     }

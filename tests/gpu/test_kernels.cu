@@ -55,7 +55,7 @@ cudaError_t LaunchFailedAssert(cudaStream_t stream) {
 }
 
 cudaError_t LaunchTooLarge(cudaStream_t stream) {
-  SpinKernel<<<1, 4096, 0, stream>>>(0);
+  SpinKernel<<<0, 1, 0, stream>>>(0);
   return cudaGetLastError();
 }
 

@@ -36,9 +36,9 @@ compiled = {}
 
 def call_of(op, tensors):
     if op in COMPILED:
-        if op not in compiled:
-            compiled[op] = torch.compile(COMPILED[op])
-        return lambda: compiled[op](tensors[0])
+        if (op, tensors[0].shape) not in compiled:
+            compiled[op, tensors[0].shape] = torch.compile(COMPILED[op], dynamic=False)
+        return lambda: compiled[op, tensors[0].shape](tensors[0])
     return lambda: OPS[op](tensors)
 
 

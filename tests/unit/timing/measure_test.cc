@@ -278,6 +278,24 @@ TEST_F(MeasureTest, APeakThatIsNotBeatenIsNotMeasuredAgain) {
   EXPECT_EQ(m.timing.roofline_basis, "bytes over 1 GB/s");
 }
 
+// Two neighbouring values of a timer with steps of 32 ns, 1.3 % apart, window by window.
+double StepApart(std::int64_t i, Method) {
+  return (i / 8000) % 2 == 0 ? 2528 : 2560;
+}
+
+TEST_F(MeasureTest, WindowsMoreThanAHundredthApartAreNotFlat) {
+  device_.duration_ns = StepApart;
+  ASSERT_OK_AND_ASSIGN(const Measurement m, Go({}));
+  EXPECT_FALSE(m.timing.warmup_flat);
+}
+
+TEST_F(MeasureTest, UnlessItIsOneStepOfTheDevicesTimer) {
+  device_.duration_ns = StepApart;
+  device_.facts.device_timer_step_ns = 32;
+  ASSERT_OK_AND_ASSIGN(const Measurement m, Go({}));
+  EXPECT_TRUE(m.timing.warmup_flat);
+}
+
 TEST_F(MeasureTest, WarmsUpUntilTheClockIsFlatToo) {
   // Times are the same from the start, as of a kernel that waits for memory; the clock still rises
   // for four windows.
