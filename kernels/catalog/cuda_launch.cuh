@@ -61,6 +61,7 @@ inline absl::Status ToStatus(cudaError_t error, absl::string_view what) {
   switch (error) {
     case cudaErrorMemoryAllocation:
       return absl::ResourceExhaustedError(text);
+    case cudaErrorInvalidValue:  // Drivers say this too of a shape that they cannot take.
     case cudaErrorInvalidConfiguration:
     case cudaErrorLaunchOutOfResources:
       return absl::InvalidArgumentError(text);

@@ -26,7 +26,7 @@ using Code = absl::StatusCode;
 
 constexpr char kWorker[] = "gridclock-test-worker";
 constexpr char kListDevices[] = "/gridclock.v1.SystemService/ListDevices";
-// What the issue promises of a fault: the code within this time of the fault or limit, and the next
+// The goals of a fault: the code within this time of the fault or limit, and the next
 // kernel within that time of the answer.
 constexpr absl::Duration kAnswerWithin = absl::Seconds(1);
 constexpr absl::Duration kNextWithin = absl::Seconds(2);
@@ -164,7 +164,7 @@ TEST_F(ServerGpuTest, FiveBillionElementsAreMadeCheckedAndNotReturned) {
   EXPECT_GE(response->summary().peak_device_bytes(), std::uint64_t{2} * 4 * kMany);
 }
 
-TEST_F(ServerGpuTest, TooMuchIsRefusedInNumbersAndTheNextCallWorks) {
+TEST_F(ServerGpuTest, G5_TooMuchIsRefusedInNumbersAndTheNextCallWorks) {
   const auto bytes = static_cast<std::int64_t>(Devices()[0].memory_bytes());
   const auto never = Run(Made(bytes / 4));
   EXPECT_THAT(never, StatusIs(Code::kResourceExhausted, HasSubstr(absl::StrCat(bytes))));
@@ -208,13 +208,13 @@ void ServerGpuTest::Strike(const std::string& kind, Code code, const std::string
               absl::ToDoubleSeconds(slowest_next), good && !HasFailure() ? "PASS" : "FAIL");
 }
 
-TEST_F(ServerGpuTest, AFaultCostsOneCall) {
+TEST_F(ServerGpuTest, G1_G3_AFaultCostsOneCall) {
   for (const char* kind : {"illegal_address", "assert", "misaligned", "trap"}) {
     Strike(kind, Code::kFailedPrecondition, "KERNEL_FAULT", absl::ZeroDuration());
   }
 }
 
-TEST_F(ServerGpuTest, AnEndlessKernelEndsAtItsLimit) {
+TEST_F(ServerGpuTest, G4_AnEndlessKernelEndsAtItsLimit) {
   Strike("endless", Code::kDeadlineExceeded, "KERNEL_TIME_LIMIT", absl::Seconds(2));
 }
 
@@ -241,6 +241,64 @@ TEST_F(ServerGpuTest, OtherDevicesNeverNoticeAFault) {
   EXPECT_GT(good, 100);
   std::printf("calls on cuda:1 meanwhile: %d good, %d bad, slowest %.3f s\n", good.load(),
               bad.load(), absl::ToDoubleSeconds(slowest));
+}
+
+// A server of its own: the others' goes on.
+class OwnServerGpuTest : public ::testing::Test {
+ protected:
+  void Start(const std::string& devices) {
+    if (Gpus() == 0) GTEST_SKIP() << "no GPU here";
+    ASSERT_OK_AND_ASSIGN(
+        server_,
+        ServerProcess::Start({.flags = {absl::StrCat("--devices=", devices)}, .worker = kWorker}));
+    channel_ = Connect(server_->address());
+  }
+  absl::Status Call(const std::string& device, v1::RunRequest request) const {
+    request.set_device(device);
+    return RawCall(channel_, kRunMethod, {request.SerializeAsString()}).status;
+  }
+
+  std::unique_ptr<ServerProcess> server_;
+  std::shared_ptr<grpc::Channel> channel_;
+};
+
+TEST_F(OwnServerGpuTest, CallsOnTheCpuNeverNoticeAFaultOfAGpu) {
+  Start("cpu,cuda:0");
+  if (IsSkipped() || HasFatalFailure()) return;
+  std::atomic<bool> stop{false};
+  std::atomic<int> good{0};
+  absl::Status loss;
+  std::thread neighbour([&] {
+    while (!stop) {
+      const absl::Status status = Call("cpu", InlineRequest("square", {1, 2, 3}));
+      if (status.ok()) ++good;
+      loss.Update(status);
+    }
+  });
+  v1::RunRequest fault;
+  fault.set_kernel("fault");
+  (*fault.mutable_attributes())["kind"].set_word("illegal_address");
+  for (int round = 0; round < Rounds(); ++round) {
+    EXPECT_THAT(Call("cuda:0", fault), ReasonIs("KERNEL_FAULT"));
+    EXPECT_TRUE(Eventually([&] {
+      return Call("cuda:0", InlineRequest("square", {1, 2, 3})).ok();
+    }));
+  }
+  stop = true;
+  neighbour.join();
+  EXPECT_THAT(loss, IsOk());
+  EXPECT_GT(good, 100);
+}
+
+TEST_F(OwnServerGpuTest, G14_AKilledServerLeavesNoWorkerOnTheGpu) {
+  Start("cuda:0");
+  if (IsSkipped() || HasFatalFailure()) return;
+  ASSERT_THAT(Call("cuda:0", InlineRequest("square", {1, 2, 3})), IsOk());
+  const std::vector<pid_t> workers = server_->Workers();
+  ASSERT_EQ(workers.size(), 1U);
+  server_->Signal(SIGKILL);
+  EXPECT_EQ(server_->Wait(), 128 + SIGKILL);
+  EXPECT_TRUE(Eventually([&] { return kill(workers[0], 0) != 0; }, absl::Seconds(5)));
 }
 
 }  // namespace
