@@ -38,6 +38,7 @@ copy_scripts() {
     printf '%s\n' '#!/bin/sh' \
       '# Needs a GPU and python3; the peers also need PyTorch, which is left out where it is missing.' \
       'cd "$(dirname "$0")" || exit' \
+      "export GRIDCLOCK_REVISION=$(git -C "$root" rev-parse --short HEAD)" \
       'export LD_LIBRARY_PATH="$PWD/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" GRIDCLOCK_BIN="$PWD/bin"' \
       "exec python3 tests/gpu/${verb#gpu-}.py --bin bin \"\$@\"" >"$folder/$verb"
     chmod +x "$folder/$verb"

@@ -23,6 +23,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 GROUPS = ("small", "metrics", "bulk", "memory", "kernels", "build")
 GPU_GROUPS = ("gpu_kernels", "gpu_timing")
 LEAST_ROUNDS = 9  # Fewer do not count: their median is the noise of the machine.
+GPU_LEAST_ROUNDS = 3  # Each is of medians of many launches by the GPU's own clock.
 
 
 @dataclasses.dataclass
@@ -32,6 +33,7 @@ class Config:
     pairs: int = 20          # Of the metrics' cost.
     memory_rounds: int = 3   # Peaks move little.
     calls: int = 2000        # In a round with one in flight; eight times as many with 64.
+    device: str = ""         # Of the groups that measure a GPU: what it is, in words.
 
 
 def libraries():
@@ -44,7 +46,9 @@ def libraries():
 
 
 def head(config):
-    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip()
+    # A bundle carries the commit that it was built from.
+    commit = os.environ.get("GRIDCLOCK_REVISION") or subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip()
     return {"commit": commit, "date": datetime.date.today().isoformat(), "cpus": os.cpu_count(),
             "load_at_start": os.getloadavg()[0], "rounds": config.rounds, "libraries": libraries()}
 
@@ -75,6 +79,8 @@ def main(known=GROUPS, least_rounds=LEAST_ROUNDS):
     groups = args.only.split(",")
     lines = measure(groups, config)
     args.out.parent.mkdir(parents=True, exist_ok=True)
+    if config.device:
+        top["device"] = config.device
     args.out.write_text(json.dumps({**top, "groups": groups, "lines": [line.as_json() for line in lines]}, indent=1) + "\n")
     missed = [line.name for line in lines if line.verdict == "FAIL"]
     print(f"{len(lines) - len(missed)} of {len(lines)} met; samples in {args.out}" +

@@ -12,7 +12,7 @@ import statistics
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from bench import GROUPS, LEAST_ROUNDS  # noqa: E402: beside this file.
+from bench import GPU_GROUPS, GPU_LEAST_ROUNDS, GROUPS, LEAST_ROUNDS  # noqa: E402: beside this file.
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs/benchmarks.md"
@@ -29,6 +29,9 @@ those of one machine on one day and are shown only to explain the ratios.
 - *echo*: an empty gRPC callback service in C++, 64 bytes, over TCP on loopback.
 - *hop*: half the round trip of one byte over two pipes between processes pinned to different CPUs.
 - *raw TCP*: one process writes, another reads, 1 MiB at a time, between buffers already in memory.
+- *copy*, of a GPU: `cudaMemcpyAsync` from device to device of as many bytes as the kernel moves.
+- Times of GPUs, PyTorch's too, are from the GPU's own records (CUPTI), from the first start to the last
+  end of a call; `./dev gpu-bench` measures them, `docs/gpus.md` says how.
 - Times of bulk are those of the bytes: what the server spent between the last byte in and the first
   byte out (queue, kernel, checksum) is taken off. All bytes are compared, or their checksum is.
 """
@@ -63,7 +66,8 @@ def behind(line):
 
 def section(data):
     libraries = ", ".join(f"{name} {version}" for name, version in data["libraries"].items())
-    lines = [f"## {data['date']}, commit {data['commit']}", "", f"{data['cpus']} CPUs; {libraries}.", "",
+    machine = data.get("device") or f"{data['cpus']} CPUs; {libraries}"
+    lines = [f"## {data['date']}, commit {data['commit']}", "", f"{machine}.", "",
              "| goal | what | wanted | median | quartiles | rounds | |", "| --- | --- | --- | --- | --- | --- | --- |"]
     lines += [row(line) for line in data["lines"]]
     lines += ["", "Behind them, medians:", ""] + [b for b in map(behind, data["lines"]) if b]
@@ -71,7 +75,7 @@ def section(data):
 
 
 def unmeasured(measured):
-    missing = [group for group in GROUPS if not any(group in data["groups"] for data in measured)]
+    missing = [group for group in (*GROUPS, *GPU_GROUPS) if not any(group in data["groups"] for data in measured)]
     if not missing:
         return []
     return [f"## Not measured\n\nThere are no figures yet of these groups of goals: {', '.join(missing)}.\n"]
@@ -82,8 +86,9 @@ def page():
     measured = []
     for path in sorted(RESULTS.glob("*.json")):
         data = json.loads(path.read_text())
-        if data["rounds"] < LEAST_ROUNDS:
-            raise ValueError(f"{path.name}: want at least {LEAST_ROUNDS} rounds, it has {data['rounds']}: measure again")
+        least = GPU_LEAST_ROUNDS if set(data["groups"]) <= set(GPU_GROUPS) else LEAST_ROUNDS
+        if data["rounds"] < least:
+            raise ValueError(f"{path.name}: want at least {least} rounds, it has {data['rounds']}: measure again")
         measured.append(data)
     measured.sort(key=lambda data: data["date"], reverse=True)
     return "\n".join([HEAD, *unmeasured(measured), *map(section, measured)])

@@ -10,4 +10,4 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "bench"))
 import bench  # noqa: E402
 
 if __name__ == "__main__":
-    sys.exit(bench.main(bench.GPU_GROUPS, least_rounds=3))
+    sys.exit(bench.main(bench.GPU_GROUPS, bench.GPU_LEAST_ROUNDS))

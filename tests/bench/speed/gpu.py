@@ -16,6 +16,15 @@ def gpu_server(config, *flags):
     return Server(config.binaries, f"--devices={DEVICE}", *flags)
 
 
+def describe(config, server, torch):
+    """Into the head of the figures: the GPU, without what tells one from its like."""
+    devices = run_json(config.binaries / "gridclock", "--server", server.address, "devices", "--json")
+    found = next(d for d in devices["devices"] if d["name"] == DEVICE)
+    config.device = f"{found['model']}, driver {found['driver']}, CUDA {found['cuda']}"
+    if torch.facts:
+        config.device += f"; PyTorch {torch.facts['torch']}"
+
+
 def measure(config, server, kernel, *words, method="device_time", budget="300ms"):
     """One measurement by the command line: its timing, and its flags."""
     told = run_json(config.binaries / "gridclock", "--server", server.address, "bench", kernel, *words,

@@ -1,4 +1,5 @@
 """Kernels beside a copy of the same bytes and beside PyTorch, all by the GPU's own records."""
+from speed import gpu
 from speed.gpu import Torch, gpu_server, median_ns
 from speed.line import Line
 
@@ -82,6 +83,7 @@ def gelu_table(config, server, goals):
 
 def measure(config):
     with gpu_server(config) as server, Torch() as torch:
+        gpu.describe(config, server, torch)
         goals = Goals(torch)
         for _ in range(config.rounds):
             copy_rate = 0 if torch.missing else 2 * 4 * MANY / torch.ns("copy", [MANY])

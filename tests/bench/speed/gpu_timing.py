@@ -62,6 +62,7 @@ def fresh_workers(config):
 def usual_ways(config, server):
     lines = {}
     with Torch() as torch:
+        gpu.describe(config, server, torch)
         for _ in range(config.rounds):
             for n in USUAL:
                 device = median_ns(config, server, "square", *words(n))
