@@ -19,7 +19,7 @@ def gpu_server(config, *flags):
 def describe(config, server, torch):
     """Into the head of the figures: the GPU, without what tells one from its like."""
     devices = run_json(config.binaries / "gridclock", "--server", server.address, "devices", "--json")
-    found = next(d for d in devices["devices"] if d["name"] == DEVICE)
+    found = next(d for d in devices if d["name"] == DEVICE)
     config.device = f"{found['model']}, driver {found['driver']}, CUDA {found['cuda']}"
     if torch.facts:
         config.device += f"; PyTorch {torch.facts['torch']}"
