@@ -408,6 +408,23 @@ TEST_F(MeasureTest, TwoMethodsThatAgreeAreNot) {
   EXPECT_THAT(m.timing.samples_ns, Each(10'000.0));
 }
 
+TEST_F(MeasureTest, WhatMovedBetweenTheTwoSeriesIsNoDisagreement) {
+  device_.known = {Method::kIsolated, Method::kDeviceTime};
+  device_.facts.launch_offset_ns = 2'000;
+  // 5 % slower from the first launch by the second method on, by either.
+  bool second = false;
+  device_.duration_ns = [&](std::int64_t, Method method) {
+    second = second || method == Method::kIsolated;
+    return (second ? 105'000.0 : 100'000.0) + (method == Method::kIsolated ? 2'000 : 0);
+  };
+
+  ASSERT_OK_AND_ASSIGN(const Measurement m, Go({.method = Method::kDeviceTime, .schedule = {}}));
+
+  EXPECT_THAT(m.flags, Not(Contains(Flag::kSuspect)));
+  EXPECT_THAT(m.timing.samples_ns, Each(100'000.0));
+  EXPECT_EQ(m.timing.second, (SecondOpinion{.method = Method::kIsolated, .median_ns = 107'000}));
+}
+
 TEST_F(MeasureTest, TheFloorIsThatOfTheIsolatedMethodAlone) {
   device_.facts.launch_floor_ns = 40;
 
