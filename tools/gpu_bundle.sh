@@ -35,12 +35,14 @@ copy_scripts() {
   find "$folder" -name __pycache__ -prune -exec rm -r {} +
   local verb
   for verb in gpu-test gpu-bench; do
-    printf '%s\n' '#!/bin/sh' \
-      '# Needs a GPU and python3; the peers also need PyTorch, which is left out where it is missing.' \
-      'cd "$(dirname "$0")" || exit' \
-      "export GRIDCLOCK_REVISION=$(git -C "$root" rev-parse --short HEAD)" \
-      'export LD_LIBRARY_PATH="$PWD/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" GRIDCLOCK_BIN="$PWD/bin"' \
-      "exec python3 tests/gpu/${verb#gpu-}.py --bin bin \"\$@\"" >"$folder/$verb"
+    cat >"$folder/$verb" <<SCRIPT
+#!/bin/sh
+# Needs a GPU and python3; the peers also need PyTorch, and are left out where it is missing.
+cd "\$(dirname "\$0")" || exit
+export GRIDCLOCK_REVISION=$(git -C "$root" rev-parse --short HEAD)
+export LD_LIBRARY_PATH="\$PWD/lib\${LD_LIBRARY_PATH:+:\$LD_LIBRARY_PATH}" GRIDCLOCK_BIN="\$PWD/bin"
+exec python3 tests/gpu/${verb#gpu-}.py --bin bin "\$@"
+SCRIPT
     chmod +x "$folder/$verb"
   done
 }

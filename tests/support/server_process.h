@@ -55,7 +55,8 @@ class ServerProcess {
   std::string address_, metrics_address_;
 };
 
-// The programs that were built, or, of tests that run elsewhere, in the folder GRIDCLOCK_BIN; and a folder for a test's own files: "" if none can be made.
+// The programs that were built, or, of tests that run elsewhere, in the folder GRIDCLOCK_BIN; and a
+// folder for a test's own files: "" if none can be made.
 std::string BinaryPath(const std::string& name);
 std::string NewFolder();
 
