@@ -265,6 +265,14 @@ class OwnServerGpuTest : public ::testing::Test {
 TEST_F(OwnServerGpuTest, CallsOnTheCpuNeverNoticeAFaultOfAGpu) {
   Start("cpu,cuda:0");
   if (IsSkipped() || HasFatalFailure()) return;
+  // The server is ready with the CPU's worker; the GPU's takes seconds more.
+  for (const char* device : {"cpu", "cuda:0"}) {
+    ASSERT_TRUE(Eventually(
+        [&] {
+          return Call(device, InlineRequest("square", {1, 2, 3})).ok();
+        },
+        absl::Seconds(60)));
+  }
   std::atomic<bool> stop{false};
   std::atomic<int> good{0};
   absl::Status loss;
