@@ -61,7 +61,6 @@ inline absl::Status ToStatus(cudaError_t error, absl::string_view what) {
   switch (error) {
     case cudaErrorMemoryAllocation:
       return absl::ResourceExhaustedError(text);
-    case cudaErrorInvalidValue:  // Drivers say this too of a shape that they cannot take.
     case cudaErrorInvalidConfiguration:
     case cudaErrorLaunchOutOfResources:
       return absl::InvalidArgumentError(text);

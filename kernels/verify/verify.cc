@@ -15,6 +15,8 @@ namespace {
 // Enough work for a part that starting it does not show.
 constexpr std::int64_t kTermsPerPart = 1 << 13;
 // What a thread does between two polls: some hundredths of a second.
+// Of neighbouring units, where their pages are brought from a device: from so many places at least.
+constexpr std::int64_t kLeastRuns = 64;
 constexpr std::int64_t kTermsPerRound = 1 << 21;
 // Rows of the reference that are longer than this together are made by fewer threads.
 constexpr std::int64_t kMostRowBytes = std::int64_t{256} << 20;
@@ -147,7 +149,8 @@ class Checker {
     if (options.reader == nullptr || selection.picked == selection.units) return selection;
     const auto page =
         static_cast<std::int64_t>(OperandElements::kPageBytes) / SizeOf(dtype_) / unit_elements_;
-    selection.run = std::clamp<std::int64_t>(page, 1, selection.picked);
+    selection.run = std::clamp<std::int64_t>(std::min(page, selection.picked / kLeastRuns), 1,
+                                             selection.picked);
     selection.picked -= selection.picked % selection.run;
     return selection;
   }
@@ -212,8 +215,9 @@ class Checker {
     return WithReason(
         absl::ResourceExhaustedError(absl::StrCat(
             "checking one unit of '", name_, "' (", unit_elements_, " elements) reads more than ",
-            most_bytes, " bytes of operands, the most that are brought from a device")),
-        "MEMORY_FULL");
+            most_bytes,
+            " bytes of operands, the most that are brought from a device: call without verify")),
+        "TOO_LARGE");
   }
 
   // Each worker has a row of the memory and an equal share of the units.

@@ -87,6 +87,8 @@ struct Job {
   // The one block of the arena that holds its tensors: all, or on a device with memory of its own
   // those that travel to or from the client. The ranges of the others are empty.
   MemoryRange memory;
+  bool host_memory =
+      true;  // Its device works in the arena; else operands are copied there and back.
   std::uint64_t operand_bytes = 0;  // Of all tensors, wherever they lie.
   absl::Time arrived;
   absl::Time deadline;  // Of the whole call.

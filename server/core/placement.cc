@@ -207,6 +207,7 @@ absl::Status LayOut(const KernelSpec& spec, const Limits& limits, bool host_memo
     }
     GC_RETURN_IF_ERROR(Append(output.value, output.name, limits, job, output.memory));
   }
+  job.host_memory = host_memory;
   job.operand_bytes = OperandsBytes(job).value_or(job.memory.size);
   return CheckArena(limits, job);
 }

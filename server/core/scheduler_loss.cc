@@ -77,6 +77,9 @@ absl::Duration WallTimeLimit(const Job& job) {
   const bool sums = std::any_of(job.outputs.begin(), job.outputs.end(), [](const auto& output) {
     return output.sink == SinkKind::kChecksum;
   });
+  // Copies to a device and back, and pages that are pinned first.
+  constexpr absl::Duration kPinning = absl::Seconds(1);
+  if (!job.host_memory) limit += pass + kPinning;
   if (generates) limit += pass;
   if (sums) limit += pass;
   // The reference computes in double precision, one unit at a time.

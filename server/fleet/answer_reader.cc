@@ -85,7 +85,7 @@ void AnswerReader::Await(JobId id) {
   reader_ = std::this_thread::get_id();
   const absl::Time patience = context_.clock.Now() + kPatience;
   Watch(false);
-  bool answered = false;
+  bool answered = context_.scheduler.Sent(id, generation_) == nullptr;
   while (!answered && !ended() && context_.clock.Now() < patience) {
     if (ReadBatch() == PacketSocket::Read::kPackets) {
       answered = context_.scheduler.Sent(id, generation_) == nullptr;

@@ -71,6 +71,8 @@ void* DevicePool::Reuse(std::uint64_t capacity, std::uint64_t* taken) {
   const auto block = free_.lower_bound(capacity);
   if (block == free_.end() || block->first / 2 > capacity) return nullptr;
   if (block->first > options_.limit - std::min(used_, options_.limit)) return nullptr;
+  // What is too large must not take from others what the budget would have given them.
+  if (block->first > capacity && used_ + block->first > options_.limit / 2) return nullptr;
   *taken = block->first;
   void* data = block->second;
   kept_ -= block->first;

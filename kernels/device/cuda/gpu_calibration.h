@@ -2,6 +2,7 @@
 #ifndef GRIDCLOCK_KERNELS_DEVICE_CUDA_GPU_CALIBRATION_H_
 #define GRIDCLOCK_KERNELS_DEVICE_CUDA_GPU_CALIBRATION_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -30,7 +31,9 @@ struct GpuCalibration {
 
   // What the isolated method reads of an empty kernel beyond the device's own record of it. The two
   // are not of the very same launches, because recording a kernel adds to what events see of it.
-  double LaunchOffsetNs() const { return device_time_ns > 0 ? isolated_ns - device_time_ns : 0; }
+  double LaunchOffsetNs() const {
+    return device_time_ns > 0 ? std::max(0.0, isolated_ns - device_time_ns) : 0;
+  }
   double FloorOf(Method method) const;
   friend bool operator==(const GpuCalibration&, const GpuCalibration&) = default;
 };

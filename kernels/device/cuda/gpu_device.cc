@@ -150,6 +150,10 @@ absl::Status GpuDevice::Settle(const std::string& calibration) {
   if (options_.bare) return absl::OkStatus();
   absl::StatusOr<GpuCalibration> known = absl::NotFoundError("none was given");
   if (!calibration.empty()) known = GpuCalibrationFromText(calibration, facts_.uuid);
+  // From a worker that had no CUPTI: its offsets would make every short time SUSPECT.
+  if (known.ok() && cupti_ != nullptr && known->device_time_ns == 0) {
+    known = absl::NotFoundError("without device time");
+  }
   // Of another GPU, which had this name before: no use, and no reason to fail.
   if (absl::IsNotFound(known.status())) {
     known = CalibrateGpu(*this, *timer_);
