@@ -84,7 +84,7 @@ def unmeasured(measured):
 def page():
     """Raises ValueError where a measurement does not count."""
     measured = []
-    for path in sorted(RESULTS.glob("*.json")):
+    for path in sorted(RESULTS.glob("*.json"), reverse=True):  # Of one day the later version first.
         data = json.loads(path.read_text())
         least = GPU_LEAST_ROUNDS if set(data["groups"]) <= set(GPU_GROUPS) else LEAST_ROUNDS
         if data["rounds"] < least:
