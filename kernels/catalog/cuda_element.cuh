@@ -10,8 +10,8 @@
 #include <cuda_fp16.h>
 
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "kernels/api/kernel.h"
+#include "kernels/catalog/float_types.h"
 
 namespace gridclock::cuda {
 
@@ -49,23 +49,9 @@ __device__ constexpr W Infinity() {
   return std::numeric_limits<W>::infinity();
 }
 
-// Calls body with a value of the type that `dtype` names; for words with T in {f64, f32, f16,
-// bf16}.
 template <typename Body>
 absl::Status WithFloat(DType dtype, Body body) {
-  switch (dtype) {
-    case DType::kF64:
-      return body(double{});
-    case DType::kF32:
-      return body(float{});
-    case DType::kF16:
-      return body(__half{});
-    case DType::kBF16:
-      return body(__nv_bfloat16{});
-    default:
-      return absl::InternalError(
-          absl::StrCat("want one of f64, f32, f16, bf16, got ", Name(dtype)));
-  }
+  return WithFloatOf<__half, __nv_bfloat16>(dtype, body);
 }
 
 // The widest load that every GPU has.

@@ -6,8 +6,8 @@
 #include <type_traits>
 
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "kernels/api/kernel.h"
+#include "kernels/catalog/float_types.h"
 #include "proto/types/convert.h"
 #include "proto/types/dtype.h"
 
@@ -49,23 +49,9 @@ T Narrow(Wide<T> x) {
   }
 }
 
-// Calls body with a value of the type that `dtype` names; for words with T in {f64, f32, f16,
-// bf16}.
 template <typename Body>
 absl::Status WithFloat(DType dtype, Body body) {
-  switch (dtype) {
-    case DType::kF64:
-      return body(double{});
-    case DType::kF32:
-      return body(float{});
-    case DType::kF16:
-      return body(F16{});
-    case DType::kBF16:
-      return body(BF16{});
-    default:
-      return absl::InternalError(
-          absl::StrCat("want one of f64, f32, f16, bf16, got ", Name(dtype)));
-  }
+  return WithFloatOf<F16, BF16>(dtype, body);
 }
 
 }  // namespace gridclock

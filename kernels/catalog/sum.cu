@@ -9,6 +9,7 @@
 //   cub        the library that every CUDA programmer has; rows alone
 //   two_pass   parts are summed by blocks, then their sums; the same bits on every GPU
 
+#include "absl/strings/str_cat.h"
 #include "kernels/api/kernel.h"
 #include "kernels/catalog/sum_sizes.h"
 

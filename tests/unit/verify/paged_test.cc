@@ -8,21 +8,13 @@
 
 #include "kernels/verify/verify.h"
 #include "tests/support/status_matchers.h"
+#include "tests/unit/verify/doubling.h"
 
 namespace gridclock {
 namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-
-class OneThread final : public Threads {
- public:
-  int count() const override { return 1; }
-  void ParallelFor(std::int64_t n, std::int64_t,
-                   absl::FunctionRef<void(std::int64_t, std::int64_t)> body) override {
-    if (n > 0) body(0, n);
-  }
-};
 
 // Addresses of "the device" are those of its memory plus this: the host cannot read there.
 constexpr std::uintptr_t kShift = 0xDE00'0000'0000'0000U;
@@ -51,19 +43,6 @@ class Reader final : public OperandReader {
 
 using In = absl::FunctionRef<double(std::size_t, std::int64_t)>;
 
-// y = 2 x, one element a unit.
-KernelDef Doubling() {
-  KernelDef def;
-  def.reference.units = [](const Binding& binding) {
-    return Elements(binding.outputs[0].tensors[0].shape);
-  };
-  def.reference.unit_elements = [](const Binding&) -> std::int64_t { return 1; };
-  def.reference.accumulation = [](const Binding&) -> std::int64_t { return 1; };
-  def.reference.compute = [](const Binding&, In in, std::int64_t unit, std::size_t,
-                             std::span<double> result) { result[0] = 2 * in(0, unit); };
-  return def;
-}
-
 // Reads all of x for its first element, and says 2 x all the same.
 KernelDef ReadingAll() {
   KernelDef def = Doubling();
@@ -80,23 +59,10 @@ constexpr std::uint64_t kPage = OperandElements::kPageBytes;
 // About eight pages of f32, the last of them not whole.
 constexpr std::int64_t kN = 1'000'000;
 
-class PagedTest : public ::testing::Test {
+class PagedTest : public DoublingTest {
  protected:
-  PagedTest() : x_(kN), y_(kN) {
-    spec_.name = "double";
-    spec_.inputs.resize(1);
-    spec_.inputs[0].name = "x";
-    spec_.outputs.resize(1);
-    spec_.outputs[0].name = "y";
-    const OperandValue value{.is_list = false, .tensors = {{.dtype = DType::kF32, .shape = {kN}}}};
-    binding_.spec = &spec_;
-    binding_.inputs = {value};
-    binding_.outputs = {value};
-    for (std::int64_t i = 0; i < kN; ++i) {
-      x_[i] = static_cast<float>(i) - 500;
-      y_[i] = 2 * x_[i];
-    }
-  }
+  PagedTest() : DoublingTest(kN) {}
+
   absl::StatusOr<Verification> Check(const KernelDef& def, VerifyOptions options) {
     const auto far = [](std::vector<float>& values) {
       return reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(values.data()) + kShift);
@@ -108,11 +74,7 @@ class PagedTest : public ::testing::Test {
     return Verify(def, binding_, in, out, threads_, memory, options);
   }
 
-  OneThread threads_;
   Reader reader_;
-  KernelSpec spec_;
-  Binding binding_;
-  std::vector<float> x_, y_;
 };
 
 TEST_F(PagedTest, AllIsBroughtOnceWhereThereIsRoom) {
