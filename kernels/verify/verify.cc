@@ -14,9 +14,9 @@ namespace {
 
 // Enough work for a part that starting it does not show.
 constexpr std::int64_t kTermsPerPart = 1 << 13;
-// What a thread does between two polls: some hundredths of a second.
 // Of neighbouring units, where their pages are brought from a device: from so many places at least.
 constexpr std::int64_t kLeastRuns = 64;
+// What a thread does between two polls: some hundredths of a second.
 constexpr std::int64_t kTermsPerRound = 1 << 21;
 // Rows of the reference that are longer than this together are made by fewer threads.
 constexpr std::int64_t kMostRowBytes = std::int64_t{256} << 20;

@@ -100,6 +100,8 @@ class Checker {
     return RunInPlace();
   }
   std::vector<std::string> TakeProblems() { return std::move(problems_); }
+  // Why the comparison told nothing; empty if it told something.
+  const std::string& undecided() const { return undecided_; }
 
  private:
   void Complain(std::string problem) { problems_.push_back(std::move(problem)); }
@@ -172,8 +174,8 @@ class Checker {
                                {.most_terms = options_.most_terms, .seed = options_.seed}));
     // Of subnormal numbers and the like no tolerance is narrow.
     if (options_.data == Data::kPlain && IsUndecided(found)) {
-      Complain(absl::StrCat(what, ": the tolerance of ", found.undecided, " of ", found.checked,
-                            " is wider than the value"));
+      undecided_ = absl::StrCat(what, ": the tolerance of ", found.undecided, " of ",
+                                found.checked, " is wider than the value");
     }
     if (found.checked != found.total && options_.most_terms == CheckOptions{}.most_terms) {
       Complain(absl::StrCat(what, ": only ", found.checked, " of ", found.total, " were checked"));
@@ -221,7 +223,12 @@ class Checker {
   std::vector<Operand> inputs_, outputs_, scratch_;
   std::vector<HostTensors> given_;
   std::vector<std::string> problems_;
+  std::string undecided_;
 };
+
+// A long sum of numbers of both signs comes to nearly zero once in fifty times, where no tolerance
+// is narrower than it. Chance does not do that on several inputs in a row.
+constexpr int kInputsUntilDecided = 4;
 
 }  // namespace
 
@@ -235,11 +242,16 @@ std::vector<std::string> CheckCall(Device& device, const RegisteredKernel& kerne
   if (options.data == Data::kExtreme && !element_wise) return {};
   auto scratch = ScratchOf(kernel, variant, *binding);
   if (!scratch.ok()) return {scratch.status().ToString()};
-  Checker checker(device, kernel, variant, *binding, *std::move(scratch), options);
-  const absl::Status status = checker.Run();
-  std::vector<std::string> problems = checker.TakeProblems();
-  if (!status.ok()) problems.push_back(status.ToString());
-  return problems;
+  CheckOptions own = options;
+  for (int input = 1;; ++input) {
+    Checker checker(device, kernel, variant, *binding, *scratch, own);
+    const absl::Status status = checker.Run();
+    std::vector<std::string> problems = checker.TakeProblems();
+    if (!status.ok()) problems.push_back(status.ToString());
+    if (!problems.empty() || checker.undecided().empty()) return problems;
+    if (input == kInputsUntilDecided) return {checker.undecided()};
+    own.seed += 0x9E3779B97F4A7C15U;
+  }
 }
 
 namespace {
