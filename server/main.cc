@@ -103,7 +103,8 @@ class Process {
         table_(devices_),
         allocator_(static_cast<std::uint64_t>(options_.limits.arena_bytes),
                    static_cast<std::uint64_t>(options_.limits.client_arena_bytes)),
-        request_ids_(clock_, options_.limits) {}
+        request_ids_(clock_, options_.limits),
+        headers_("headers_bytes", static_cast<std::uint64_t>(options_.limits.headers_bytes)) {}
 
   absl::Status Start() {
     GC_RETURN_IF_ERROR(StartMetrics());
@@ -185,6 +186,7 @@ class Process {
                              .observer = rpc_observer(),
                              .job_observer = job_observer(),
                              .stalls = stalls_,
+                             .headers = headers_,
                              .memory = [this](const MemoryRange& r) { return arena_->At(r); },
                              .limit_usage = [this] { return LimitUsage(); },
                              .draining = [this] { return draining_.load(); },
@@ -215,6 +217,7 @@ class Process {
             {"queue", queued},
             {"connections", static_cast<double>(connections.connections)},
             {"peer_connections", static_cast<double>(connections.busiest_peer)},
+            {"headers_bytes", static_cast<double>(headers_.used())},
             {"request_ids", static_cast<double>(ids.entries)},
             {"request_id_bytes", static_cast<double>(ids.bytes)}};
   }
@@ -319,6 +322,7 @@ class Process {
   std::optional<Arena> arena_;
   std::unique_ptr<Scheduler> scheduler_;
   RequestIds request_ids_;
+  ByteBudget headers_;
   StallWatch stalls_;
   std::unique_ptr<Acceptor> acceptor_;
   std::optional<Backend> backend_;

@@ -19,14 +19,14 @@ struct ExpFacts;
 template <>
 struct ExpFacts<float> {
   static constexpr float kLn2High = 0.693145751953125f, kLn2Low = 1.428606765330187e-06f;
-  static constexpr float kLow = -87.336f, kHigh = 89.0f, kRounder = 12582912.0f + 127;
+  static constexpr float kLow = -87.33655f, kHigh = 89.0f, kRounder = 12582912.0f + 127;
   static constexpr int kTerms = 6, kMantissaBits = 23;
 };
 template <>
 struct ExpFacts<double> {
   static constexpr double kLn2High = 6.93147180369123816490e-01;
   static constexpr double kLn2Low = 1.90821492927058770002e-10;
-  static constexpr double kLow = -708.396, kHigh = 710.0, kRounder = 6755399441055744.0 + 1023;
+  static constexpr double kLow = -708.3964185322642, kHigh = 710.0, kRounder = 6755399441055744.0 + 1023;
   static constexpr int kTerms = 13, kMantissaBits = 52;
 };
 

@@ -18,7 +18,8 @@ namespace {
 using v1::RunRequest;
 
 constexpr std::size_t kMaxName = 128;
-constexpr int kMostOperands = 1024;  // Inputs of a request; outputs; attributes.
+constexpr int kMostOperands = 1024;      // Inputs of a request; outputs; attributes.
+constexpr int kMostTensors = 64 * 1024;  // Of all its lists together.
 constexpr std::size_t kQuoted = 64;
 
 std::string Quote(absl::string_view text) {
@@ -279,8 +280,10 @@ std::uint64_t ContentOf(const RunRequest& message, Slices slices,
 
 absl::Status CheckInlineBytes(std::uint64_t came, std::uint64_t limit) {
   if (came <= limit) return absl::OkStatus();
-  return Invalid("inputs", absl::StrCat("their inline data is ", came, " bytes in all, at most ",
-                                        limit, "; send more as chunks of a StreamRun"));
+  return WithReason(
+      Invalid("inputs", absl::StrCat("their inline data is ", came, " bytes in all, at most ",
+                                     limit, "; send more as chunks of a StreamRun")),
+      "USE_STREAM");
 }
 
 absl::StatusOr<DecodedRun> Finish(const RunRequest& message, bool streamed, Slices slices,
@@ -339,6 +342,12 @@ absl::Status CheckCounts(const RunRequest& message) {
     if (count > kMostOperands) {
       return Invalid(field, absl::StrCat("want at most ", kMostOperands, ", got ", count));
     }
+  }
+  std::int64_t tensors = 0;
+  for (const v1::Input& input : message.inputs()) tensors += input.spec().ranks_size();
+  if (tensors > kMostTensors) {
+    return Invalid("inputs", absl::StrCat("want at most ", kMostTensors,
+                                          " tensors in all lists together, got ", tensors));
   }
   return absl::OkStatus();
 }

@@ -137,6 +137,15 @@ absl::Status CheckSource(const JobRequest& request, std::size_t index) {
   return Invalid(Field("inputs", index, ".source"), "want one of inline, stream, generate");
 }
 
+// Clients that may choose come back with a stream.
+absl::Status NotInline(absl::string_view field, absl::string_view what, const Limits& limits,
+                       absl::string_view advice) {
+  return WithReason(Invalid(field, absl::StrCat(what, ", over the ",
+                                                static_cast<std::uint64_t>(limits.inline_bytes),
+                                                " of a message; ", advice, " by StreamRun")),
+                    "USE_STREAM");
+}
+
 absl::Status CheckInputs(const JobRequest& request, const Limits& limits) {
   std::uint64_t inline_bytes = 0;
   for (std::size_t i = 0; i < request.inputs.size(); ++i) {
@@ -147,9 +156,8 @@ absl::Status CheckInputs(const JobRequest& request, const Limits& limits) {
     }
   }
   if (static_cast<double>(inline_bytes) <= limits.inline_bytes) return absl::OkStatus();
-  return Invalid("inputs", absl::StrCat("inline tensors have ", inline_bytes, " bytes, over the ",
-                                        static_cast<std::uint64_t>(limits.inline_bytes),
-                                        " of a message; send them as chunks by StreamRun"));
+  return NotInline("inputs", absl::StrCat("inline tensors have ", inline_bytes, " bytes"), limits,
+                   "send them as chunks");
 }
 
 absl::StatusOr<Binding> BindRequest(const KernelSpec& spec, const JobRequest& request) {
@@ -276,9 +284,8 @@ absl::Status CheckInlineOutputs(const Limits& limits, const Job& job) {
     if (output.sink == SinkKind::kInline) bytes += WireBytes(output.value);
   }
   if (static_cast<double>(bytes) <= limits.inline_bytes) return absl::OkStatus();
-  return Invalid("outputs", absl::StrCat("the outputs have ", bytes, " bytes, over the ",
-                                         static_cast<std::uint64_t>(limits.inline_bytes),
-                                         " of a message; get them by StreamRun"));
+  return NotInline("outputs", absl::StrCat("the outputs have ", bytes, " bytes"), limits,
+                   "get them");
 }
 
 // A call that asks for a long measurement asks for its kernel time too.

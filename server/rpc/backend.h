@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "proto/codec/request.h"
 #include "proto/types/job.h"
+#include "server/core/byte_budget.h"
 #include "server/core/idempotency.h"
 #include "server/core/kernel_table.h"
 #include "server/core/limits.h"
@@ -41,6 +42,7 @@ struct Backend {
   RpcObserver& observer;
   JobObserver& job_observer;
   StallWatch& stalls;
+  ByteBudget& headers;
   ArenaMemory memory;
   // By name of limit, of those that can be in use.
   std::function<std::map<std::string, double>()> limit_usage;

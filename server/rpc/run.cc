@@ -4,20 +4,25 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/mutex.h"
 #include "base/status.h"
 #include "server/rpc/answer.h"
 #include "server/rpc/auth.h"
 #include "server/rpc/buffer.h"
 #include "server/rpc/call.h"
 #include "server/rpc/request_lease.h"
+#include "server/rpc/stall_watch.h"
 #include "server/rpc/status.h"
 #include "server/rpc/upload.h"
 
 namespace gridclock {
 namespace {
 
+constexpr std::size_t kLargeAnswer = 16 * 1024;
+
 class RunCall final : public grpc::ServerUnaryReactor,
                       public JobListener,
+                      public StallWatch::Stream,
                       public std::enable_shared_from_this<RunCall> {
  public:
   RunCall(Backend& backend, grpc::CallbackServerContext& context, grpc::ByteBuffer& response)
@@ -44,6 +49,7 @@ class RunCall final : public grpc::ServerUnaryReactor,
     if (lease_.held()) {
       lease_.Finish(std::make_shared<const std::string>(Flatten(response_)));
     }
+    if (response_.Length() > kLargeAnswer) WatchReader();
     End(absl::OkStatus(), nullptr);
   }
 
@@ -51,11 +57,38 @@ class RunCall final : public grpc::ServerUnaryReactor,
   void OnCancel() override {
     if (job_ != 0) backend_.scheduler.Cancel(job_, CancelReason(context_));
   }
-  void OnDone() override { self_.reset(); }
+  void OnDone() override {
+    if (watched_) NoteDone();
+    self_.reset();
+  }
+
+  void CheckStall(absl::Time now) override {
+    // The context lives until OnDone is over.
+    const MutexLock lock(mutex_);
+    if (done_ || now < give_up_) return;
+    give_up_ = absl::InfiniteFuture();
+    context_.TryCancel();
+  }
 
  private:
-  // OnDone and OnCancel wait for nothing, so gRPC need not wake a thread of its own for them.
-  bool InternalInlineable() override { return true; }
+  // OnDone and OnCancel wait for nothing, so gRPC need not wake a thread of its own for them; but
+  // under CheckStall's lock OnDone must not be called.
+  bool InternalInlineable() override { return !watched_; }
+
+  void NoteDone() ABSL_LOCKS_EXCLUDED(mutex_) {
+    const MutexLock lock(mutex_);
+    done_ = true;
+  }
+
+  // A large answer holds its memory, in the arena as a rule, until the client has read it.
+  void WatchReader() ABSL_LOCKS_EXCLUDED(mutex_) {
+    watched_ = true;
+    {
+      const MutexLock lock(mutex_);
+      give_up_ = backend_.clock.Now() + absl::Seconds(backend_.limits.stream_stall_seconds);
+    }
+    backend_.stalls.Add(weak_from_this());
+  }
 
   // From bytes to a job that runs. OK also if an earlier call had the answer.
   absl::Status Accept(const grpc::ByteBuffer& buffer) {
@@ -105,6 +138,10 @@ class RunCall final : public grpc::ServerUnaryReactor,
   JobId job_ = 0;
   // Kept with the scheduler until the answer is made, then with the slices on their way.
   std::shared_ptr<const ActiveJob> active_;
+  bool watched_ = false;  // Set before gRPC may call OnDone.
+  Mutex mutex_;
+  bool done_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::Time give_up_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteFuture();
   // gRPC knows this call by its bare address until OnDone; the scheduler shares it.
   std::shared_ptr<RunCall> self_;
 };

@@ -10,6 +10,7 @@
 #include "server/rpc/auth.h"
 #include "server/rpc/buffer.h"
 #include "server/rpc/call.h"
+#include "server/rpc/client_wait.h"
 #include "server/rpc/outbox.h"
 #include "server/rpc/request_lease.h"
 #include "server/rpc/stall_watch.h"
@@ -35,7 +36,9 @@ class StreamCall final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>,
         meter_(backend, RpcMethod::kStreamRun),
         decoder_(RequestLimitsOf(backend.limits)),
         outbox_(backend),
-        last_progress_(meter_.started()) {}
+        wait_(backend.limits, meter_.started()) {}
+
+  ~StreamCall() override { backend_.headers.Return(principal_, held_); }
 
   void Begin() {
     self_ = shared_from_this();
@@ -48,7 +51,7 @@ class StreamCall final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>,
 
   // ---- The client's messages. ----
   void OnReadDone(bool ok) override {
-    Progress(&reading_);
+    Moved(&reading_, ok ? incoming_.Length() : 0);
     const absl::Status status = ok ? TakeMessage() : TakeEnd();
     if (!status.ok()) Fail(status);
   }
@@ -83,7 +86,7 @@ class StreamCall final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>,
 
   // ---- Our messages. ----
   void OnWriteDone(bool ok) override {
-    Progress(&writing_);
+    Moved(&writing_, outgoing_.Length());
     if (ok) return Pump();
     Fail(CancelReason(context_));
   }
@@ -91,18 +94,13 @@ class StreamCall final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>,
   void OnDone() override { self_.reset(); }
 
   void CheckStall(absl::Time now) override {
-    const absl::Duration limit = absl::Seconds(backend_.limits.stream_stall_seconds);
-    bool writing = false;
+    absl::Status why;
     {
       const MutexLock lock(mutex_);
-      const bool reading = reading_ && !received_all_ && !end_;
-      if ((!reading && !writing_) || now - last_progress_ < limit) return;
-      writing = writing_;
+      if ((end_ && !writing_) || !wait_.TooLong(now)) return;
+      why = wait_.Why(writing_ ? "read" : "send");
     }
-    const absl::string_view act = writing ? "read" : "send";
-    Fail(WithReason(absl::DeadlineExceededError(absl::StrCat("waited ", absl::FormatDuration(limit),
-                                                             " for the client to ", act)),
-                    "STREAM_STALLED"));
+    Fail(why);
     // A write that the client does not take would hold back the status behind it for ever. Under
     // the lock, because the context lives as long as a write is not done, and not longer.
     const MutexLock lock(mutex_);
@@ -115,15 +113,21 @@ class StreamCall final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>,
       const MutexLock lock(mutex_);
       if (finished_) return;
       reading_ = true;
-      last_progress_ = backend_.clock.Now();
+      NoteWait();
     }
     StartRead(&incoming_);
   }
 
-  void Progress(bool* outstanding) ABSL_LOCKS_EXCLUDED(mutex_) {
+  void Moved(bool* outstanding, std::size_t bytes) ABSL_LOCKS_EXCLUDED(mutex_) {
     const MutexLock lock(mutex_);
     *outstanding = false;
-    last_progress_ = backend_.clock.Now();
+    wait_.Moved(bytes, backend_.clock.Now());
+    NoteWait();
+  }
+
+  // Until all inputs are here it is the client that is waited for, and while it is to read.
+  void NoteWait() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    wait_.Set((reading_ && !received_all_) || writing_, backend_.clock.Now());
   }
 
   absl::Status TakeMessage() {
@@ -135,6 +139,8 @@ class StreamCall final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>,
     if (header_ended_) {
       return absl::InvalidArgumentError("a header came after the first chunk, which had ended it");
     }
+    GC_RETURN_IF_ERROR(backend_.headers.Take(principal_, incoming_.Length()));
+    held_ += incoming_.Length();
     Read();
     return absl::OkStatus();
   }
@@ -232,6 +238,7 @@ class StreamCall final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>,
       {
         const MutexLock lock(mutex_);
         received_all_ = true;
+        NoteWait();
       }
       started_ = true;
       backend_.scheduler.Start(id_);
@@ -271,7 +278,7 @@ class StreamCall final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>,
         outgoing_ = *std::move(next);
         sent_bytes_ += outgoing_.Length();
         writing_ = true;
-        last_progress_ = backend_.clock.Now();
+        NoteWait();
       } else if (end_ && (job_ == 0 || job_over_)) {
         finished_ = true;
         finish = end_;
@@ -310,6 +317,7 @@ class StreamCall final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>,
   JobId id_ = 0;                  // Of the job that has it.
   bool header_ended_ = false, client_ended_ = false, started_ = false;
   std::uint64_t received_bytes_ = 0;
+  std::uint64_t held_ = 0;  // Of the budget of headers.
 
   Mutex mutex_;
   RequestLease lease_ ABSL_GUARDED_BY(mutex_);
@@ -318,10 +326,10 @@ class StreamCall final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>,
   std::shared_ptr<const ActiveJob> active_ ABSL_GUARDED_BY(mutex_);  // Shared with the scheduler.
   bool job_over_ ABSL_GUARDED_BY(mutex_) = false;
   std::optional<absl::Status> end_ ABSL_GUARDED_BY(mutex_);
-  bool reading_ = false, writing_ = false;  // Guarded by mutex_; handed to Progress() by address.
+  bool reading_ = false, writing_ = false;  // Guarded by mutex_; handed to Moved() by address.
   bool received_all_ ABSL_GUARDED_BY(mutex_) = false;
   bool finished_ ABSL_GUARDED_BY(mutex_) = false;
-  absl::Time last_progress_ ABSL_GUARDED_BY(mutex_);
+  ClientWait wait_ ABSL_GUARDED_BY(mutex_);
   std::uint64_t sent_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   ByteBuffer outgoing_;  // Of the write that is under way.
 

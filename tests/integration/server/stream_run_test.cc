@@ -1,6 +1,7 @@
 // StreamRun: bytes of several MiB there and back, samples on the way, streams that stop.
 #include <numeric>
 
+#include <grpcpp/create_channel.h>
 #include <gtest/gtest.h>
 
 #include "base/status.h"
@@ -51,14 +52,18 @@ std::vector<v1::StreamRunResponse> Parse(const RawResult& result) {
   return responses;
 }
 
-double ArenaUsage(const std::shared_ptr<grpc::Channel>& channel) {
+double Usage(const std::shared_ptr<grpc::Channel>& channel, absl::string_view name) {
   const RawResult result = RawCall(channel, "/gridclock.v1.SystemService/GetServerInfo", {""});
   v1::ServerInfo info;
   if (result.messages.empty() || !info.ParseFromString(result.messages[0])) return -1;
   for (const v1::Limit& limit : info.limits()) {
-    if (limit.name() == "arena_bytes") return limit.usage();
+    if (limit.name() == name) return limit.usage();
   }
   return -1;
+}
+
+double ArenaUsage(const std::shared_ptr<grpc::Channel>& channel) {
+  return Usage(channel, "arena_bytes");
 }
 
 TEST(StreamRun, BytesComeBackInOrderBetweenAcceptedAndSummary) {
@@ -133,6 +138,92 @@ TEST(StreamRun, AClientThatStopsSendingIsLetGo) {
   EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded) << status;
   EXPECT_THAT(status, ReasonIs("STREAM_STALLED"));
   EXPECT_TRUE(Eventually([&] { return ArenaUsage(channel) == 0; }));
+}
+
+// Sends a message every 100 ms until the server holds nothing of this limit any more. How many.
+int Drip(RawStream& stream, const std::shared_ptr<grpc::Channel>& other, absl::string_view limit,
+         const std::function<std::string(int)>& message) {
+  constexpr int kPatience = 100;
+  for (int i = 0; i < kPatience; ++i) {
+    if (!stream.Write(message(i))) return i;
+    absl::SleepFor(absl::Milliseconds(100));
+    if (Usage(other, limit) == 0) return i;
+  }
+  return kPatience;
+}
+
+// It never stalls, but four bytes now and then would take a year.
+TEST(StreamRun, AClientThatDripsIsLetGo) {
+  ASSERT_OK_AND_ASSIGN(const auto server,
+                       ServerProcess::Start({.flags = {"--limit-stream-stall-seconds=1"}}));
+  grpc::ClientContext context;
+  RawStream stream(Connect(server->address()), kStreamRunMethod, context);
+  ASSERT_TRUE(stream.Write(Header("copy", 1 << 20).SerializeAsString()));
+  const int sent = Drip(stream, Connect(server->address()), "arena_bytes", [](int i) {
+    v1::StreamRunRequest drip;
+    drip.mutable_chunk()->set_name("x");
+    drip.mutable_chunk()->set_offset(std::uint64_t{4} * i);
+    drip.mutable_chunk()->set_data("drip");
+    return drip.SerializeAsString();
+  });
+  EXPECT_GE(sent, 3);
+  EXPECT_LT(sent, 100);
+  std::string ignored;
+  while (stream.Read(&ignored)) {
+  }
+  EXPECT_THAT(stream.Finish(), ReasonIs("STREAM_STALLED"));
+}
+
+// Of parts that bring nothing to the header a client could send one after another for ever.
+TEST(StreamRun, AHeaderOfDripsIsLetGo) {
+  ASSERT_OK_AND_ASSIGN(const auto server,
+                       ServerProcess::Start({.flags = {"--limit-stream-stall-seconds=1"}}));
+  grpc::ClientContext context;
+  RawStream stream(Connect(server->address()), kStreamRunMethod, context);
+  const std::string unknown_field("\x0a\x02\x60\x00", 4);  // header { 12: 0 }
+  const int sent =
+      Drip(stream, Connect(server->address()), "headers_bytes", [&](int) { return unknown_field; });
+  EXPECT_GE(sent, 3);
+  EXPECT_LT(sent, 100);
+  EXPECT_THAT(stream.Finish(), ReasonIs("STREAM_STALLED"));
+}
+
+TEST(StreamRun, HeadersOfManyStreamsHaveABudget) {
+  ASSERT_OK_AND_ASSIGN(const auto server,
+                       ServerProcess::Start({.flags = {"--limit-headers-bytes=1000"}}));
+  const auto channel = Connect(server->address());
+  v1::StreamRunRequest request;
+  *request.mutable_header() = InlineRequest("square", std::vector<float>(200, 1));
+  const auto refused = RawCall(channel, kStreamRunMethod, {request.SerializeAsString()});
+  EXPECT_EQ(refused.status.code(), absl::StatusCode::kResourceExhausted) << refused.status;
+  EXPECT_THAT(refused.status, ReasonIs("MEMORY_FULL"));
+  *request.mutable_header() = InlineRequest("square", {1, 2});
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_THAT(RawCall(channel, kStreamRunMethod, {request.SerializeAsString()}).status, IsOk());
+  }
+}
+
+// The answer lies in the arena until it is read.
+TEST(StreamRun, AnAnswerToRunThatNobodyReadsIsDropped) {
+  ASSERT_OK_AND_ASSIGN(const auto server,
+                       ServerProcess::Start({.flags = {"--limit-stream-stall-seconds=2"}}));
+  grpc::ChannelArguments narrow;
+  narrow.SetInt(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, 16 * 1024);
+  narrow.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
+  const auto other = Connect(server->address());
+  const std::string run = InlineRequest("copy", std::vector<float>(1 << 18, 1)).SerializeAsString();
+  grpc::ClientContext context;
+  RawStream stream(
+      grpc::CreateCustomChannel(server->address(), grpc::InsecureChannelCredentials(), narrow),
+      kRunMethod, context);
+  ASSERT_TRUE(stream.Write(run));
+  stream.WritesDone();
+  ASSERT_TRUE(Eventually([&] { return ArenaUsage(other) > 0; }));
+  absl::SleepFor(absl::Seconds(1));
+  EXPECT_GT(ArenaUsage(other), 0) << "the answer was not held back";
+  EXPECT_TRUE(Eventually([&] { return ArenaUsage(other) == 0; }));
+  context.TryCancel();  // gRPC's client waits until what came has been read.
+  EXPECT_FALSE(stream.Finish().ok());
 }
 
 TEST(StreamRun, AClientThatNeverReadsIsLetGo) {

@@ -216,7 +216,7 @@ TEST(ClientRunTest, ManyAtOnceWithoutThreads) {
 TEST(ClientRunTest, TooLargeForAMessageGoesByStream) {
   FakeServer server;
   server.on_run =
-      FailFirst(9, WithReason(absl::InvalidArgumentError("use StreamRun"), "TOO_LARGE"));
+      FailFirst(9, WithReason(absl::InvalidArgumentError("get them by StreamRun"), "USE_STREAM"));
   server.on_stream = [](ServerStream& stream) {
     v1::StreamRunRequest in;
     while (stream.Read(&in)) continue;
