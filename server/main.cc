@@ -104,7 +104,8 @@ class Process {
         allocator_(static_cast<std::uint64_t>(options_.limits.arena_bytes),
                    static_cast<std::uint64_t>(options_.limits.client_arena_bytes)),
         request_ids_(clock_, options_.limits),
-        headers_("headers_bytes", static_cast<std::uint64_t>(options_.limits.headers_bytes)) {}
+        stream_memory_("stream_memory_bytes",
+                       static_cast<std::uint64_t>(options_.limits.stream_memory_bytes)) {}
 
   absl::Status Start() {
     GC_RETURN_IF_ERROR(StartMetrics());
@@ -186,7 +187,7 @@ class Process {
                              .observer = rpc_observer(),
                              .job_observer = job_observer(),
                              .stalls = stalls_,
-                             .headers = headers_,
+                             .stream_memory = stream_memory_,
                              .memory = [this](const MemoryRange& r) { return arena_->At(r); },
                              .limit_usage = [this] { return LimitUsage(); },
                              .draining = [this] { return draining_.load(); },
@@ -217,7 +218,7 @@ class Process {
             {"queue", queued},
             {"connections", static_cast<double>(connections.connections)},
             {"peer_connections", static_cast<double>(connections.busiest_peer)},
-            {"headers_bytes", static_cast<double>(headers_.used())},
+            {"stream_memory_bytes", static_cast<double>(stream_memory_.used())},
             {"request_ids", static_cast<double>(ids.entries)},
             {"request_id_bytes", static_cast<double>(ids.bytes)}};
   }
@@ -322,7 +323,7 @@ class Process {
   std::optional<Arena> arena_;
   std::unique_ptr<Scheduler> scheduler_;
   RequestIds request_ids_;
-  ByteBudget headers_;
+  ByteBudget stream_memory_;
   StallWatch stalls_;
   std::unique_ptr<Acceptor> acceptor_;
   std::optional<Backend> backend_;
@@ -332,24 +333,28 @@ class Process {
   std::thread ticker_;
 };
 
+// In one piece, behind what the log still holds.
+void Complain(const absl::Status& status) {
+  FlushLog();
+  std::cerr << absl::StrCat("gridclock-server: ", status.message(), "\n");
+}
+
 int Main(int argc, char** argv) {
   ServerOptions options = ParseOptions(argc, argv);
   ResolveDefaults(options.limits, MemoryBytes());
   auto security = CheckSecurity(options);
   if (!security.ok()) {
-    std::cerr << "gridclock-server: " << security.status().message() << "\n";
+    Complain(security.status());
     return 2;
   }
   auto devices = SelectDevices(options.devices, DevicesHere(options));
   if (!devices.ok()) {
-    std::cerr << "gridclock-server: " << devices.status().message() << "\n";
-    FlushLog();
+    Complain(devices.status());
     return 2;
   }
   Process process(std::move(options), *std::move(security), *std::move(devices));
   if (const absl::Status status = process.Start(); !status.ok()) {
-    std::cerr << "gridclock-server: " << status.message() << "\n";
-    FlushLog();
+    Complain(status);
     // Threads of parts that did start know nothing of the failure.
     _exit(1);
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <sstream>
@@ -35,14 +36,21 @@ void Switch(CLI::App& app, const std::string& name, bool& value, const std::stri
   app.add_flag(name, value, help)->envname(EnvironmentOf(name));
 }
 
-CLI::Validator InRange(const LimitSpec& spec) {
-  const auto check = [spec](const std::string& text) -> std::string {
+CLI::Validator InRange(double least, double most, absl::string_view unit) {
+  const auto check = [=](const std::string& text) -> std::string {
     double value = 0;
-    const bool in = absl::SimpleAtod(text, &value) && value >= spec.least && value <= spec.most;
-    if (in) return "";
-    return absl::StrCat("want ", spec.least, " to ", spec.most, " ", spec.unit, ", got ", text);
+    if (absl::SimpleAtod(text, &value) && value >= least && value <= most) return "";
+    return absl::StrCat("want ", least, " to ", most, " ", unit, ", got ", text);
   };
-  return CLI::Validator(check, absl::StrCat("FLOAT from ", spec.least));
+  return CLI::Validator(check, absl::StrCat("FLOAT from ", least));
+}
+
+void Number(CLI::App& app, const std::string& name, double& value, CLI::Validator range,
+            const std::string& help) {
+  app.add_option(name, value, help)
+      ->envname(EnvironmentOf(name))
+      ->check(std::move(range))
+      ->capture_default_str();
 }
 
 void AddFlags(CLI::App& app, ServerOptions& o) {
@@ -64,15 +72,18 @@ void AddFlags(CLI::App& app, ServerOptions& o) {
       ->envname("GRIDCLOCK_REFLECTION")
       ->check(CLI::IsMember({"auto", "on", "off"}))
       ->capture_default_str();
-  Flag(app, "--drain-delay", o.drain_delay,
-       "seconds between NOT_SERVING and refusing calls; below 0: 0 on loopback, 5 elsewhere");
-  Flag(app, "--drain-grace", o.drain_grace, "seconds that calls get to end after SIGTERM");
-  Flag(app, "--arena-warm-bytes", o.arena_warm_bytes, "memory for tensors made ready at start");
+  constexpr double kDay = 86400;
+  Number(app, "--drain-delay", o.drain_delay, InRange(-1, kDay, "seconds"),
+         "seconds between NOT_SERVING and refusing calls; below 0: 0 on loopback, 5 elsewhere");
+  Number(app, "--drain-grace", o.drain_grace, InRange(0, kDay, "seconds"),
+         "seconds that calls get to end after SIGTERM");
+  Number(app, "--arena-warm-bytes", o.arena_warm_bytes, InRange(0, 1e15, "bytes"),
+         "memory for tensors made ready at start");
   for (const LimitSpec& spec : LimitSpecs()) {
     const std::string name = absl::StrCat("--limit-", absl::StrReplaceAll(spec.name, {{"_", "-"}}));
     app.add_option(name, o.limits.*spec.member, std::string(spec.help))
         ->envname(EnvironmentOf(name))
-        ->check(InRange(spec))
+        ->check(InRange(spec.least, spec.most, spec.unit))
         ->capture_default_str()
         ->group("Limits");
   }
@@ -90,6 +101,11 @@ void AddFlags(CLI::App& app, ServerOptions& o) {
 }
 
 absl::StatusOr<std::string> ReadFile(const std::string& path) {
+  // A pipe that nobody writes would hold the start for ever.
+  std::error_code unknown;
+  if (std::filesystem::exists(path, unknown) && !std::filesystem::is_regular_file(path, unknown)) {
+    return absl::InvalidArgumentError(absl::StrCat("want a regular file, got '", path, "'"));
+  }
   std::ifstream file(path, std::ios::binary);
   std::stringstream text;
   text << file.rdbuf();

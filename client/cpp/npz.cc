@@ -107,9 +107,11 @@ std::string ArrayNames(zip_t* archive) {
   const zip_int64_t entries = zip_get_num_entries(archive, 0);
   for (zip_int64_t i = 0; i < std::min(entries, kShown); ++i) {
     const char* name = zip_get_name(archive, static_cast<zip_uint64_t>(i), 0);
-    if (name != nullptr) names.emplace_back(absl::StripSuffix(name, ".npy"));
+    if (name != nullptr && absl::EndsWith(name, ".npy")) {
+      names.emplace_back(absl::StripSuffix(name, ".npy"));
+    }
   }
-  if (names.empty()) return "nothing";
+  if (names.empty()) return "none, that is no entry NAME.npy";
   return absl::StrJoin(names, ", ") + (entries > kShown ? ", ..." : "");
 }
 

@@ -38,14 +38,14 @@ absl::Status Invalid(absl::string_view field, absl::string_view text) {
       WithReason(absl::InvalidArgumentError(absl::StrCat(field, ": ", text)), "BAD_VALUE"), field);
 }
 
-absl::Status TooLarge(absl::string_view what, std::uint64_t came, std::uint64_t limit) {
+absl::Status TooLarge(absl::string_view what, std::uint64_t came, std::uint64_t limit,
+                      absl::string_view advice) {
   ErrorDetails details;
   details.reason = "TOO_LARGE";
   details.metadata["limit"] = absl::StrCat(limit);
-  return WithDetails(
-      absl::ResourceExhaustedError(absl::StrCat(what, ": ", came, " bytes, at most ", limit,
-                                                "; larger requests go by StreamRun")),
-      details);
+  return WithDetails(absl::ResourceExhaustedError(
+                         absl::StrCat(what, ": ", came, " bytes, at most ", limit, "; ", advice)),
+                     details);
 }
 
 // ---- From bytes to the message without its data, and the places of the data. ----
@@ -126,7 +126,8 @@ class Splitter {
   }
 
   absl::Status ControlTooLarge() const {
-    return TooLarge("gridclock.v1.RunRequest without its tensor bytes", control_bytes_, limit_);
+    return TooLarge("gridclock.v1.RunRequest without its tensor bytes", control_bytes_, limit_,
+                    "larger tensors go as chunks of a StreamRun");
   }
 
   const Slices message_;
@@ -380,7 +381,8 @@ absl::Status StreamRunDecoder::AddHeader(Slices message, const ByteRange& part) 
                       Splitter(message, WireReader(message, part), limits_.control_bytes).Run());
   header_.bytes_ += split.control.size();
   if (header_.bytes_ > limits_.header_bytes) {
-    return TooLarge("the header of a StreamRun", header_.bytes_, limits_.header_bytes);
+    return TooLarge("the header of a StreamRun", header_.bytes_, limits_.header_bytes,
+                    "send tensors as chunks");
   }
   header_.data_bytes_ += split.data_bytes;
   GC_RETURN_IF_ERROR(CheckInlineBytes(header_.data_bytes_, limits_.inline_bytes));
@@ -417,7 +419,9 @@ absl::StatusOr<StreamChunk> DecodeChunk(Slices message, const ByteRange& part,
     }
     if (!ok) return CannotParse("StreamRunRequest", reader.error());
   }
-  if (out.data.size > chunk_bytes) return TooLarge("chunk.data", out.data.size, chunk_bytes);
+  if (out.data.size > chunk_bytes) {
+    return TooLarge("chunk.data", out.data.size, chunk_bytes, "send it as several chunks");
+  }
   if (name.size > kMaxName) return Invalid("chunk.name", "longer than 128 bytes");
   out.name = ToString(message, name);
   return out;

@@ -137,6 +137,12 @@ absl::StatusOr<Generator> Decode(const v1::Generator& generator, absl::string_vi
                    .seed = generator.seed()};
 }
 
+absl::StatusOr<absl::Duration> SecondsOr(double seconds, absl::Duration otherwise,
+                                         absl::string_view field) {
+  if (std::isnan(seconds)) return Wrong(field, "want a number of seconds, got nan");
+  return seconds == 0 ? otherwise : absl::Seconds(seconds);
+}
+
 absl::StatusOr<MeasureOptions> Decode(const v1::MeasureOptions& in) {
   MeasureOptions out;
   GC_ASSIGN_OR_RETURN(out.method, EnumOr(in.method(), Method::kIsolated,
@@ -149,8 +155,10 @@ absl::StatusOr<MeasureOptions> Decode(const v1::MeasureOptions& in) {
       in.min_samples() != 0 ? in.min_samples() : std::min(out.min_samples, out.max_samples);
   if (in.relative_interval() != 0) out.relative_interval = in.relative_interval();
   if (in.confidence() != 0) out.confidence = in.confidence();
-  if (in.budget_seconds() != 0) out.budget = absl::Seconds(in.budget_seconds());
-  if (in.warmup_limit_seconds() != 0) out.warmup_limit = absl::Seconds(in.warmup_limit_seconds());
+  GC_ASSIGN_OR_RETURN(out.budget,
+                      SecondsOr(in.budget_seconds(), out.budget, "measure.budget_seconds"));
+  GC_ASSIGN_OR_RETURN(out.warmup_limit, SecondsOr(in.warmup_limit_seconds(), out.warmup_limit,
+                                                  "measure.warmup_limit_seconds"));
   if (in.has_schedule()) {
     const v1::Schedule& schedule = in.schedule();
     out.schedule = Schedule{.wait = schedule.wait(),

@@ -44,8 +44,10 @@ constexpr LimitSpec kSpecs[] = {
     {"stream_bytes_per_second", "bytes per second",
      "Least rate of a stream's client, beyond stream_stall_seconds in all that it may pause.",
      &Limits::stream_bytes_per_second, 1},
-    {"headers_bytes", "bytes", "Headers of the streams of all clients; of one client half of it.",
-     &Limits::headers_bytes},
+    {"stream_memory_bytes", "bytes",
+     "Headers of streams, and samples that their clients have not read yet, of all clients; of one "
+     "client half of it.",
+     &Limits::stream_memory_bytes},
     {"window_bytes", "bytes", "Flow control window of a stream.", &Limits::window_bytes, 1,
      kMostInt},
     {"request_ids", "entries", "Request ids that are remembered.", &Limits::request_ids},

@@ -31,7 +31,7 @@ struct Limits {
   double max_kernel_seconds = 600;  // What a call may ask for.
   double stream_stall_seconds = 30;
   double stream_bytes_per_second = 64 * 1024;
-  double headers_bytes = 256 * 1024 * 1024;  // Of all streams; of one client half of it.
+  double stream_memory_bytes = 256 * 1024 * 1024;  // Beside the arena; of one client half of it.
   double window_bytes = 1024 * 1024;
   double request_ids = 1024;
   double request_id_bytes = 64 * 1024 * 1024;

@@ -42,7 +42,7 @@ struct Backend {
   RpcObserver& observer;
   JobObserver& job_observer;
   StallWatch& stalls;
-  ByteBudget& headers;
+  ByteBudget& stream_memory;
   ArenaMemory memory;
   // By name of limit, of those that can be in use.
   std::function<std::map<std::string, double>()> limit_usage;

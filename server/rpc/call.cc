@@ -1,5 +1,6 @@
 #include "server/rpc/call.h"
 
+#include <algorithm>
 #include <chrono>
 
 #include "absl/strings/str_cat.h"
@@ -13,9 +14,20 @@ namespace {
 
 using SystemClock = std::chrono::system_clock;
 
-// A summary must fit the 4 MiB that gRPC's clients receive by default. Samples beyond this many
-// bytes are left out of it; a StreamRun has sent them before.
-constexpr int kMaxSamples = 384 * 1024;
+// So many samples go with a summary at most; a StreamRun has sent them before.
+constexpr std::uint64_t kMaxSamples = 384 * 1024;
+
+// An answer must fit the 4 MiB that gRPC's clients receive by default.
+constexpr std::uint64_t kMaxAnswer = 4 * 1024 * 1024;
+constexpr std::uint64_t kAnswerText = 64 * 1024;  // Of it, what is neither sample nor tensor.
+
+std::uint64_t SamplesThatFit(const Job& job) {
+  std::uint64_t left = kMaxAnswer - kAnswerText;
+  for (const JobOutput& output : job.outputs) {
+    if (output.sink == SinkKind::kInline) left -= std::min(left, WireBytes(output.value));
+  }
+  return std::min(kMaxSamples, left / sizeof(double));
+}
 
 }  // namespace
 
@@ -65,7 +77,7 @@ absl::StatusOr<RequestIds::Answer> LeaseRequestId(const Backend& backend, const 
 v1::RunSummary SummaryOf(const Job& job, const Outcome& outcome, absl::Time now) {
   v1::RunSummary summary;
   EncodeSummary(job, outcome, /*with_samples=*/true, &summary);
-  if (summary.timing().samples_ns_size() > kMaxSamples) {
+  if (static_cast<std::uint64_t>(summary.timing().samples_ns_size()) > SamplesThatFit(job)) {
     summary.mutable_timing()->clear_samples_ns();
   }
   summary.set_unix_time_ns(absl::ToUnixNanos(absl::Now() - (now - job.arrived)));

@@ -30,6 +30,7 @@ void Outbox::AddSamples(std::int64_t first, std::span<const double> samples_ns, 
   if (samples_.empty() || !follows(samples_.back())) samples_.push_back({first, warmup, {}});
   std::vector<double>& values = samples_.back().values;
   values.insert(values.end(), samples_ns.begin(), samples_ns.end());
+  sample_count_ += samples_ns.size();
 }
 
 void Outbox::AddOutputs(std::shared_ptr<const ActiveJob> job, const Outcome& outcome) {
@@ -40,9 +41,14 @@ void Outbox::AddOutputs(std::shared_ptr<const ActiveJob> job, const Outcome& out
 void Outbox::Clear() {
   accepted_.reset();
   samples_.clear();
+  sample_count_ = 0;
   summary_.reset();
   cursor_.reset();
   job_.reset();
+}
+
+std::uint64_t Outbox::held_bytes() const {
+  return sample_count_ * sizeof(double) + (summary_ ? summary_->SpaceUsedLong() : 0);
 }
 
 std::optional<grpc::ByteBuffer> Outbox::Next() {
@@ -57,6 +63,7 @@ std::optional<grpc::ByteBuffer> Outbox::Next() {
     message.mutable_samples()->set_warmup(samples.warmup);
     message.mutable_samples()->mutable_samples_ns()->Add(samples.values.begin(),
                                                          samples.values.end());
+    sample_count_ -= samples.values.size();
     samples_.pop_front();
     return ToBuffer(message.SerializeAsString());
   }

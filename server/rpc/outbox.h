@@ -30,6 +30,9 @@ class Outbox {
   void AddSummary(v1::RunSummary summary) { summary_ = std::move(summary); }
   void Clear();
 
+  // What waits for the client, outputs aside, which lie in the arena.
+  std::uint64_t held_bytes() const;
+
   // The next message; nullopt if there is none now.
   std::optional<grpc::ByteBuffer> Next();
 
@@ -45,6 +48,7 @@ class Outbox {
   const Backend& backend_;
   std::optional<v1::Accepted> accepted_;
   std::deque<Samples> samples_;
+  std::uint64_t sample_count_ = 0;  // In samples_.
   // Held until the outputs are on their way; chunks on their way hold it too.
   std::shared_ptr<const ActiveJob> job_;
   std::vector<OutputResult> results_;

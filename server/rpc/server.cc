@@ -26,6 +26,8 @@ std::shared_ptr<grpc::ServerCredentials> CredentialsOf(const RpcServer::Tls& tls
   return grpc::SslServerCredentials(options);
 }
 
+constexpr int kReflectionThreads = 16;
+
 int Millis(absl::Duration duration) {
   return static_cast<int>(absl::ToInt64Milliseconds(duration));
 }
@@ -34,9 +36,11 @@ void Configure(const RpcServer::Options& options, const Limits& limits,
                grpc::ServerBuilder* builder) {
   builder->SetMaxReceiveMessageSize(static_cast<int>(limits.message_bytes));
   builder->SetMaxSendMessageSize(-1);
-  // Not what slows clients down, which is the window: a fuse, behind which gRPC ends calls.
-  builder->SetResourceQuota(
-      grpc::ResourceQuota("rpc").Resize(static_cast<std::size_t>(limits.rpc_bytes)));
+  // Not what slows clients down, which is the window: a fuse, behind which gRPC ends calls. Threads
+  // are what reflection takes, one for each of its streams.
+  builder->SetResourceQuota(grpc::ResourceQuota("rpc")
+                                .Resize(static_cast<std::size_t>(limits.rpc_bytes))
+                                .SetMaxThreads(kReflectionThreads));
   // A few hundred KB of gzip unpack to hundreds of MiB before gRPC looks at the message's size.
   builder->SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_GZIP, false);
   builder->SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_DEFLATE, false);

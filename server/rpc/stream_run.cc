@@ -38,7 +38,7 @@ class StreamCall final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>,
         outbox_(backend),
         wait_(backend.limits, meter_.started()) {}
 
-  ~StreamCall() override { backend_.headers.Return(principal_, held_); }
+  ~StreamCall() override { backend_.stream_memory.Return(principal_, held_header_ + held_outbox_); }
 
   void Begin() {
     self_ = shared_from_this();
@@ -67,10 +67,14 @@ class StreamCall final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>,
     if (const absl::Status status = Receive(job.id); !status.ok()) Fail(status);
   }
   void OnSamples(std::int64_t first, std::span<const double> samples_ns, bool warmup) override {
+    absl::Status held;
     {
       const MutexLock lock(mutex_);
+      if (end_) return;
       outbox_.AddSamples(first, samples_ns, warmup);
+      held = CountHeld();
     }
+    if (!held.ok()) return Fail(held);
     Pump();
   }
   void OnFinished(JobResult result) override {
@@ -80,6 +84,7 @@ class StreamCall final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>,
       if (result.outcome && active_ != nullptr) Say(result);
       active_.reset();
       if (!end_) end_ = result.status;
+      over_since_ = backend_.clock.Now();
     }
     Pump();
   }
@@ -95,6 +100,7 @@ class StreamCall final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>,
 
   void CheckStall(absl::Time now) override {
     absl::Status why;
+    Pump();
     {
       const MutexLock lock(mutex_);
       if ((end_ && !writing_) || !wait_.TooLong(now)) return;
@@ -139,8 +145,8 @@ class StreamCall final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>,
     if (header_ended_) {
       return absl::InvalidArgumentError("a header came after the first chunk, which had ended it");
     }
-    GC_RETURN_IF_ERROR(backend_.headers.Take(principal_, incoming_.Length()));
-    held_ += incoming_.Length();
+    GC_RETURN_IF_ERROR(backend_.stream_memory.Take(principal_, incoming_.Length()));
+    held_header_ += incoming_.Length();
     Read();
     return absl::OkStatus();
   }
@@ -253,6 +259,22 @@ class StreamCall final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>,
     v1::RunSummary summary = SummaryOf(job, *result.outcome, backend_.clock.Now());
     if (result.status.ok()) outbox_.AddOutputs(active_, *result.outcome);
     outbox_.AddSummary(std::move(summary));
+    if (const absl::Status held = CountHeld(); !held.ok()) {
+      end_ = held;
+      outbox_.Clear();
+    }
+  }
+
+  // Holds what waits for the client against the budget of all streams.
+  absl::Status CountHeld() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    const std::uint64_t now = outbox_.held_bytes();
+    if (now > held_outbox_) {
+      GC_RETURN_IF_ERROR(backend_.stream_memory.Take(principal_, now - held_outbox_));
+    } else {
+      backend_.stream_memory.Return(principal_, held_outbox_ - now);
+    }
+    held_outbox_ = now;
+    return absl::OkStatus();
   }
 
   // Ends the stream with `status`. A job that lives is cancelled; its end ends the stream.
@@ -262,6 +284,7 @@ class StreamCall final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>,
       const MutexLock lock(mutex_);
       if (!end_ || end_->ok()) end_ = status;
       outbox_.Clear();
+      CountHeld().IgnoreError();  // It became less.
       if (job_ != 0 && !job_over_) cancel = job_;
     }
     if (cancel != 0) backend_.scheduler.Cancel(cancel, status);
@@ -277,9 +300,10 @@ class StreamCall final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>,
       if (auto next = outbox_.Next()) {
         outgoing_ = *std::move(next);
         sent_bytes_ += outgoing_.Length();
+        CountHeld().IgnoreError();  // It became less.
         writing_ = true;
         NoteWait();
-      } else if (end_ && (job_ == 0 || job_over_)) {
+      } else if (end_ && (job_ == 0 || job_over_) && !MayHearMore()) {
         finished_ = true;
         finish = end_;
       } else {
@@ -288,6 +312,13 @@ class StreamCall final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>,
     }
     if (finish) return End(*finish);
     StartWrite(&outgoing_);
+  }
+
+  // A client that has sent all that it should may be about to send too much, which is an error:
+  // it hears OK when it has ended its side, or has been silent for a while.
+  bool MayHearMore() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    constexpr absl::Duration kSilence = absl::Seconds(1);
+    return end_->ok() && reading_ && backend_.clock.Now() - over_since_ < kSilence;
   }
 
   void End(const absl::Status& status) {
@@ -317,7 +348,7 @@ class StreamCall final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>,
   JobId id_ = 0;                  // Of the job that has it.
   bool header_ended_ = false, client_ended_ = false, started_ = false;
   std::uint64_t received_bytes_ = 0;
-  std::uint64_t held_ = 0;  // Of the budget of headers.
+  std::uint64_t held_header_ = 0;  // Of the budget of streams.
 
   Mutex mutex_;
   RequestLease lease_ ABSL_GUARDED_BY(mutex_);
@@ -329,6 +360,8 @@ class StreamCall final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>,
   bool reading_ = false, writing_ = false;  // Guarded by mutex_; handed to Moved() by address.
   bool received_all_ ABSL_GUARDED_BY(mutex_) = false;
   bool finished_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::Time over_since_ ABSL_GUARDED_BY(mutex_);
+  std::uint64_t held_outbox_ = 0;  // Guarded by mutex_, but for the destructor.
   ClientWait wait_ ABSL_GUARDED_BY(mutex_);
   std::uint64_t sent_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   ByteBuffer outgoing_;  // Of the write that is under way.

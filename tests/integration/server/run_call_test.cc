@@ -1,4 +1,7 @@
 // Run beyond its arguments: retries, deadlines, full queues, encodings that gRPC itself refuses.
+#include <deque>
+#include <filesystem>
+#include <iterator>
 #include <thread>
 
 #include <arpa/inet.h>
@@ -169,6 +172,30 @@ TEST_F(RunCall, WithoutADeadlineTheCallIsToldWhatBoundsIt) {
   ASSERT_NE(kernel, metadata.end());
   EXPECT_EQ(queue->second, "7");
   EXPECT_EQ(kernel->second, "5");
+}
+
+// Each takes a thread, so that their number must have an end.
+TEST_F(RunCall, ManyStreamsOfReflectionTakeFewThreads) {
+  ASSERT_NO_FATAL_FAILURE(StartServer());
+  const auto threads = [&] {
+    const std::filesystem::directory_iterator tasks(
+        absl::StrCat("/proc/", server_->pid(), "/task"));
+    return std::distance(begin(tasks), end(tasks));
+  };
+  const auto before = threads();
+  constexpr int kStreams = 100;
+  std::deque<grpc::ClientContext> contexts;
+  std::deque<RawStream> streams;
+  for (int i = 0; i < kStreams; ++i) {
+    streams.emplace_back(channel_, "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
+                         contexts.emplace_back());
+  }
+  absl::SleepFor(absl::Milliseconds(500));
+  EXPECT_LT(threads() - before, 40);
+  EXPECT_THAT(RawCall(Connect(server_->address()), kRunMethod, {Square({1, 2}, "")}).status,
+              IsOk());
+  for (grpc::ClientContext& context : contexts) context.TryCancel();
+  for (RawStream& stream : streams) EXPECT_FALSE(stream.Finish().ok());
 }
 
 TEST_F(RunCall, AFullQueueSaysWhenToTryAgain) {

@@ -181,8 +181,8 @@ TEST(StreamRun, AHeaderOfDripsIsLetGo) {
   grpc::ClientContext context;
   RawStream stream(Connect(server->address()), kStreamRunMethod, context);
   const std::string unknown_field("\x0a\x02\x60\x00", 4);  // header { 12: 0 }
-  const int sent =
-      Drip(stream, Connect(server->address()), "headers_bytes", [&](int) { return unknown_field; });
+  const int sent = Drip(stream, Connect(server->address()), "stream_memory_bytes",
+                        [&](int) { return unknown_field; });
   EXPECT_GE(sent, 3);
   EXPECT_LT(sent, 100);
   EXPECT_THAT(stream.Finish(), ReasonIs("STREAM_STALLED"));
@@ -190,10 +190,10 @@ TEST(StreamRun, AHeaderOfDripsIsLetGo) {
 
 TEST(StreamRun, HeadersOfManyStreamsHaveABudget) {
   ASSERT_OK_AND_ASSIGN(const auto server,
-                       ServerProcess::Start({.flags = {"--limit-headers-bytes=1000"}}));
+                       ServerProcess::Start({.flags = {"--limit-stream-memory-bytes=10000"}}));
   const auto channel = Connect(server->address());
   v1::StreamRunRequest request;
-  *request.mutable_header() = InlineRequest("square", std::vector<float>(200, 1));
+  *request.mutable_header() = InlineRequest("square", std::vector<float>(2000, 1));
   const auto refused = RawCall(channel, kStreamRunMethod, {request.SerializeAsString()});
   EXPECT_EQ(refused.status.code(), absl::StatusCode::kResourceExhausted) << refused.status;
   EXPECT_THAT(refused.status, ReasonIs("MEMORY_FULL"));
@@ -203,19 +203,80 @@ TEST(StreamRun, HeadersOfManyStreamsHaveABudget) {
   }
 }
 
+grpc::ChannelArguments NarrowWindow() {
+  grpc::ChannelArguments narrow;
+  narrow.SetInt(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, 16 * 1024);
+  narrow.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
+  return narrow;
+}
+
+// Two hundred thousand samples are 1.6 MB, of which the client takes nothing.
+TEST(StreamRun, SamplesThatNobodyReadsHaveABudget) {
+  ASSERT_OK_AND_ASSIGN(const auto server,
+                       ServerProcess::Start({.flags = {"--limit-stream-memory-bytes=1000000"}}));
+  grpc::ClientContext context;
+  RawStream stream(grpc::CreateCustomChannel(server->address(), grpc::InsecureChannelCredentials(),
+                                             NarrowWindow()),
+                   kStreamRunMethod, context);
+  v1::StreamRunRequest request;
+  request.mutable_header()->set_kernel("empty");
+  request.mutable_header()->mutable_measure()->mutable_schedule()->set_active(200'000);
+  ASSERT_TRUE(stream.Write(request.SerializeAsString()));
+  stream.WritesDone();
+  const auto other = Connect(server->address());
+  ASSERT_TRUE(Eventually([&] { return Usage(other, "stream_memory_bytes") > 0; }));
+  std::string ignored;
+  absl::SleepFor(absl::Seconds(2));
+  while (stream.Read(&ignored)) {
+  }
+  EXPECT_THAT(stream.Finish(), ReasonIs("MEMORY_FULL"));
+  EXPECT_TRUE(Eventually([&] { return Usage(other, "stream_memory_bytes") == 0; }));
+}
+
+// The job may be over before the surplus is here; the call is not.
+TEST(StreamRun, SurplusAfterTheEndIsAnErrorHoweverLate) {
+  ASSERT_OK_AND_ASSIGN(const auto server, ServerProcess::Start());
+  const auto channel = Connect(server->address());
+  grpc::ClientContext context;
+  RawStream stream(channel, kStreamRunMethod, context);
+  auto messages = WithChunks(Header("square", 4), Floats(4));
+  v1::StreamRunRequest surplus;
+  surplus.mutable_chunk()->set_name("x");
+  surplus.mutable_chunk()->set_offset(16);
+  surplus.mutable_chunk()->set_data("more");
+  for (const std::string& message : messages) ASSERT_TRUE(stream.Write(message));
+  absl::SleepFor(absl::Milliseconds(300));
+  ASSERT_TRUE(stream.Write(surplus.SerializeAsString()));
+  std::string ignored;
+  while (stream.Read(&ignored)) {
+  }
+  EXPECT_THAT(stream.Finish(), ReasonIs("BAD_CHUNK"));
+}
+
+// A client need not end its side if it has sent what it should.
+TEST(StreamRun, AClientThatNeverEndsItsSideIsAnsweredAllTheSame) {
+  ASSERT_OK_AND_ASSIGN(const auto server, ServerProcess::Start());
+  grpc::ClientContext context;
+  RawStream stream(Connect(server->address()), kStreamRunMethod, context);
+  for (const std::string& message : WithChunks(Header("square", 4), Floats(4))) {
+    ASSERT_TRUE(stream.Write(message));
+  }
+  std::string ignored;
+  while (stream.Read(&ignored)) {
+  }
+  EXPECT_THAT(stream.Finish(), IsOk());
+}
+
 // The answer lies in the arena until it is read.
 TEST(StreamRun, AnAnswerToRunThatNobodyReadsIsDropped) {
   ASSERT_OK_AND_ASSIGN(const auto server,
                        ServerProcess::Start({.flags = {"--limit-stream-stall-seconds=2"}}));
-  grpc::ChannelArguments narrow;
-  narrow.SetInt(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, 16 * 1024);
-  narrow.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
   const auto other = Connect(server->address());
   const std::string run = InlineRequest("copy", std::vector<float>(1 << 18, 1)).SerializeAsString();
   grpc::ClientContext context;
-  RawStream stream(
-      grpc::CreateCustomChannel(server->address(), grpc::InsecureChannelCredentials(), narrow),
-      kRunMethod, context);
+  RawStream stream(grpc::CreateCustomChannel(server->address(), grpc::InsecureChannelCredentials(),
+                                             NarrowWindow()),
+                   kRunMethod, context);
   ASSERT_TRUE(stream.Write(run));
   stream.WritesDone();
   ASSERT_TRUE(Eventually([&] { return ArenaUsage(other) > 0; }));

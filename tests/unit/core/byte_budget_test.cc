@@ -9,17 +9,17 @@ namespace gridclock {
 namespace {
 
 TEST(ByteBudget, OneClientGetsAtMostHalf) {
-  ByteBudget budget("headers_bytes", 100);
+  ByteBudget budget("stream_memory_bytes", 100);
   EXPECT_THAT(budget.Take("ann", 50), IsOk());
   const absl::Status full = budget.Take("ann", 1);
   EXPECT_EQ(full.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(full, ReasonIs("MEMORY_FULL"));
-  EXPECT_THAT(std::string(full.message()), testing::HasSubstr("headers_bytes"));
+  EXPECT_THAT(std::string(full.message()), testing::HasSubstr("stream_memory_bytes"));
   EXPECT_EQ(budget.used(), 50U);
 }
 
 TEST(ByteBudget, AllTogetherGetNoMoreThanThereIs) {
-  ByteBudget budget("headers_bytes", 100);
+  ByteBudget budget("stream_memory_bytes", 100);
   EXPECT_THAT(budget.Take("ann", 50), IsOk());
   EXPECT_THAT(budget.Take("bob", 40), IsOk());
   EXPECT_THAT(budget.Take("eve", 11), ReasonIs("MEMORY_FULL"));
@@ -27,7 +27,7 @@ TEST(ByteBudget, AllTogetherGetNoMoreThanThereIs) {
 }
 
 TEST(ByteBudget, WhatComesBackCanBeTakenAgain) {
-  ByteBudget budget("headers_bytes", 100);
+  ByteBudget budget("stream_memory_bytes", 100);
   EXPECT_THAT(budget.Take("ann", 30), IsOk());
   EXPECT_THAT(budget.Take("ann", 20), IsOk());
   budget.Return("ann", 20);
@@ -38,7 +38,7 @@ TEST(ByteBudget, WhatComesBackCanBeTakenAgain) {
 }
 
 TEST(ByteBudget, ASizeThatWrapsRoundDoesNotFit) {
-  ByteBudget budget("headers_bytes", 100);
+  ByteBudget budget("stream_memory_bytes", 100);
   EXPECT_THAT(budget.Take("ann", 10), IsOk());
   EXPECT_THAT(budget.Take("ann", ~std::uint64_t{0} - 5), ReasonIs("MEMORY_FULL"));
 }

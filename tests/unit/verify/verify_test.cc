@@ -145,6 +145,17 @@ TEST_F(VerifyTest, LongRowsAreMadeByFewerThreads) {
   EXPECT_EQ(VerifyBytes(def, binding_, 8), std::int64_t{16} << 30);
 }
 
+// A tensor of 0 rows may have rows of any length.
+TEST_F(VerifyTest, OfNoRowsNothingIsChecked) {
+  KernelDef def = Doubling();
+  def.reference.units = [](const Binding&) { return std::int64_t{0}; };
+  def.reference.unit_elements = [](const Binding&) { return std::int64_t{1} << 60; };
+  EXPECT_EQ(VerifyBytes(def, binding_, 8), 0);
+  ASSERT_OK_AND_ASSIGN(const Verification v, Verify(def));
+  EXPECT_EQ(v.checked, 0);
+  EXPECT_EQ(v.mismatches, 0);
+}
+
 TEST_F(VerifyTest, TooLittleMemoryIsAnError) {
   std::vector<std::byte> memory(8);
   EXPECT_THAT(gridclock::Verify(Doubling(), binding_, in_, out_, threads_, memory),

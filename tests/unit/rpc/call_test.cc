@@ -1,0 +1,41 @@
+#include "server/rpc/call.h"
+
+#include <gtest/gtest.h>
+
+namespace gridclock {
+namespace {
+
+constexpr std::size_t kMostReceived = 4 * 1024 * 1024;  // gRPC's default for clients.
+constexpr std::int64_t kMiB = 1 << 20;
+
+v1::RunSummary SummaryWith(std::int64_t output_bytes, std::size_t samples) {
+  Job job;
+  JobOutput& output = job.outputs.emplace_back();
+  output.name = "y";
+  output.value = {.is_list = false, .tensors = {{DType::kU8, {output_bytes}}}};
+  output.sink = SinkKind::kInline;
+  Outcome outcome;
+  outcome.timing.emplace().samples_ns.assign(samples, 1234.5);
+  return SummaryOf(job, outcome, absl::UnixEpoch());
+}
+
+TEST(Summary, HoldsTheSamplesThatFitBesideTheOutputs) {
+  EXPECT_EQ(SummaryWith(0, 384 * 1024).timing().samples_ns_size(), 384 * 1024);
+  EXPECT_EQ(SummaryWith(kMiB / 2, 384 * 1024).timing().samples_ns_size(), 384 * 1024);
+  EXPECT_EQ(SummaryWith(kMiB, 1000).timing().samples_ns_size(), 1000);
+}
+
+TEST(Summary, IsShortEnoughForAClientWithOutputsOfAnySize) {
+  for (const std::int64_t output : {std::int64_t{0}, kMiB / 2, kMiB, 4 * kMiB, 100 * kMiB}) {
+    for (const std::size_t samples : {1000U, 384U * 1024, 500'000U}) {
+      const std::size_t size = SummaryWith(output, samples).ByteSizeLong();
+      EXPECT_LT(size, samples * 8 + 1000);
+      if (output <= kMiB) {
+        EXPECT_LT(size + static_cast<std::size_t>(output), kMostReceived);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace gridclock
