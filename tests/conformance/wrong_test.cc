@@ -210,6 +210,40 @@ TEST(Suite, CatchesAMaximumThatStartsAtZero) {
   EXPECT_THAT(ProblemsOf("softmax", SoftmaxRows<true, false>), HasSubstr("differ"));
 }
 
+// The exact form and the other, right for every number.
+float RightGelu(float x, bool tanh) {
+  if (std::isinf(x) && x < 0) return -0.0F;
+  const double wide = x;
+  const double inner = tanh
+                           ? std::tanh(std::sqrt(2 / M_PI) * (wide + 0.044715 * wide * wide * wide))
+                           : std::erf(wide / std::sqrt(2.0));
+  return static_cast<float>(0.5 * wide * (1 + inner));
+}
+
+// What the tests below return where x is minus infinity.
+template <int kAtMinusInfinity>
+absl::Status Gelu(const Call& call) {
+  const bool tanh = call.binding->Word("approximate") == "tanh";
+  for (std::int64_t i = 0; i < Count(call); ++i) {
+    const float x = call.In<float>(0)[i];
+    float& y = call.Out<float>(0)[i];
+    const bool changes = std::isinf(x) && x < 0;
+    y = RightGelu(x, tanh);
+    if (changes && kAtMinusInfinity == 1) y = 3;
+    if (changes && kAtMinusInfinity == 2) y = x;
+  }
+  return absl::OkStatus();
+}
+
+TEST(Suite, FindsNothingWrongWithARightGelu) {
+  EXPECT_EQ(ProblemsOf("gelu", Gelu<0>), "");
+}
+
+TEST(Suite, CatchesWhatIsWrongAtInfinityAlone) {
+  EXPECT_THAT(ProblemsOf("gelu", Gelu<1>), HasSubstr("differ"));
+  EXPECT_THAT(ProblemsOf("gelu", Gelu<2>), HasSubstr("differ"));
+}
+
 TEST(Suite, CatchesAMatmulThatIgnoresTheTranspose) {
   EXPECT_THAT(
       ProblemsOf("matmul",
