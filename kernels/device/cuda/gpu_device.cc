@@ -154,6 +154,10 @@ absl::Status GpuDevice::Settle(const std::string& calibration) {
   if (known.ok() && cupti_ != nullptr && known->device_time_ns == 0) {
     known = absl::NotFoundError("without device time");
   }
+  // From one that started on a crowded GPU.
+  if (known.ok() && known->read_bandwidth == 0) {
+    known = absl::NotFoundError("without the bandwidth of memory");
+  }
   // Of another GPU, which had this name before: no use, and no reason to fail.
   if (absl::IsNotFound(known.status())) {
     known = CalibrateGpu(*this, *timer_);
