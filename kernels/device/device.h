@@ -69,6 +69,8 @@ class Device {
   virtual absl::Status CopyOut(std::span<std::byte> to, const void* from) = 0;
   virtual absl::Status Copy(void* to, const void* from, std::uint64_t bytes) = 0;
   virtual absl::Status Fill(void* to, std::byte value, std::uint64_t bytes) = 0;
+  // When it returns nothing works on memory any more, also after an error; where that cannot be
+  // known the device is poisoned.
   virtual absl::Status Synchronize() = 0;
 
   // For Call: the device's threads and stream.

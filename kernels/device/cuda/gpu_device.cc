@@ -307,7 +307,9 @@ absl::Status GpuDevice::Fill(void* to, std::byte value, std::uint64_t bytes) {
 
 absl::Status GpuDevice::Synchronize() {
   GC_RETURN_IF_ERROR(fault_);
-  return Note(cudaStreamSynchronize(stream_.get()), "wait for the device");
+  GC_RETURN_IF_ERROR(Note(WaitStatus(cudaStreamSynchronize(stream_.get()), "wait for the device")));
+  // Of a launch that was refused and did not say so: it must not be the error of the next one.
+  return Note(cudaGetLastError(), "launch");
 }
 
 absl::Status GpuDevice::PrepareCache(L2State state) {
