@@ -31,6 +31,7 @@ class DeviceBuffer {
 struct TimedLaunch {
   double duration_ns = 0;  // By the method asked for.
   std::int64_t host_start_ns = 0, host_end_ns = 0;
+  std::int64_t launches = 1;  // How often it was launched for this: a slope takes many.
   // What ran on the device for it, in the order of first starts; from kDeviceTime alone.
   std::vector<Launch> kernels = {};
 };

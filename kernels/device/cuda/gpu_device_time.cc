@@ -57,7 +57,7 @@ absl::StatusOr<double> GpuDevice::TimeBy(Method method, absl::FunctionRef<absl::
     case Method::kDeviceTime:
       return DeviceTime(launch, timed);
     case Method::kBackToBack:
-      return slope_.Sample(stream_.get(), *timer_, launch);
+      return slope_.Sample(stream_.get(), *timer_, launch, &timed->launches);
     case Method::kHostNoSync:
       return HostTime(launch, /*synchronise=*/false);
     case Method::kHostSync:
