@@ -161,7 +161,7 @@ absl::Status GpuDevice::Settle(const std::string& calibration) {
   // Of another GPU, which had this name before: no use, and no reason to fail.
   if (absl::IsNotFound(known.status())) {
     known = CalibrateGpu(*this, *timer_);
-    if (!known.ok() && !poisoned() && cupti_ != nullptr) {
+    if (!Note(known.status()).ok() && !poisoned() && cupti_ != nullptr) {
       // A device without its own record of time is better than none.
       DropCupti(known.status());
       Describe();
