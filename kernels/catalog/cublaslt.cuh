@@ -34,8 +34,9 @@ struct Product {
   friend auto operator<=>(const Product&, const Product&) = default;
 };
 
-// The file of the library; empty if there is none. Looks only: to open it takes half a second,
-// which a worker that never multiplies should not wait for.
+// The file of the library, of the version whose header was compiled: the numbers and structures of
+// another are others. Empty if there is none. Looks only: to open it takes half a second, which a
+// worker that never multiplies should not wait for.
 inline std::string FindLibrary() {
   const char* path = std::getenv("LD_LIBRARY_PATH");
   std::vector<std::string> folders = absl::StrSplit(path == nullptr ? "" : path, ':');
@@ -43,11 +44,9 @@ inline std::string FindLibrary() {
        {"/usr/local/cuda/lib64", "/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/opt/cuda/lib64"}) {
     folders.emplace_back(usual);
   }
-  for (const char* name : {"libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so"}) {
-    for (const std::string& folder : folders) {
-      std::string file = absl::StrCat(folder, "/", name);
-      if (!folder.empty() && access(file.c_str(), R_OK) == 0) return file;
-    }
+  for (const std::string& folder : folders) {
+    std::string file = absl::StrCat(folder, "/libcublasLt.so.", CUBLAS_VER_MAJOR);
+    if (!folder.empty() && access(file.c_str(), R_OK) == 0) return file;
   }
   return "";
 }
@@ -90,7 +89,7 @@ inline absl::StatusOr<Functions> LoadFunctions() {
   void* library = file.empty() ? nullptr : dlopen(file.c_str(), RTLD_LAZY | RTLD_LOCAL);
   if (library == nullptr) {
     return absl::FailedPreconditionError(
-        absl::StrCat("cublaslt: ", file.empty() ? "libcublasLt.so is not installed" : dlerror(),
+        absl::StrCat("cublaslt: ", file.empty() ? "the library is not installed" : dlerror(),
                      "; variant 'tiled' needs no library"));
   }
   Functions f;

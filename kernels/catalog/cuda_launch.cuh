@@ -32,20 +32,21 @@ inline std::int64_t Blocks(std::int64_t items, std::int64_t items_of_a_block) {
   return std::clamp<std::int64_t>((items + items_of_a_block - 1) / items_of_a_block, 1, kMost);
 }
 
-// INVALID_ARGUMENT where no CUDA device takes the geometry.
+// INTERNAL where no CUDA device takes the geometry: it is the variant's own, of a call that its
+// words said it takes.
 inline absl::Status Check(const Geometry& g) {
   constexpr std::int64_t kMostX = 0x7FFFFFFF, kMostYZ = 65535, kMostThreads = 1024;
   const auto in = [](std::int64_t value, std::int64_t most) { return value >= 1 && value <= most; };
   if (!in(g.grid.x, kMostX) || !in(g.grid.y, kMostYZ) || !in(g.grid.z, kMostYZ)) {
-    return absl::InvalidArgumentError(absl::StrCat("grid (", g.grid.x, ", ", g.grid.y, ", ",
-                                                   g.grid.z, "): want 1 to (", kMostX, ", ",
-                                                   kMostYZ, ", ", kMostYZ, ")"));
+    return absl::InternalError(absl::StrCat("grid (", g.grid.x, ", ", g.grid.y, ", ", g.grid.z,
+                                            "): want 1 to (", kMostX, ", ", kMostYZ, ", ", kMostYZ,
+                                            ")"));
   }
   const Extent& b = g.block;
   if (!in(b.x, kMostThreads) || !in(b.y, kMostThreads) || !in(b.z, 64) ||
       b.x * b.y * b.z > kMostThreads) {
-    return absl::InvalidArgumentError(absl::StrCat("block (", b.x, ", ", b.y, ", ", b.z,
-                                                   "): want at most ", kMostThreads, " threads"));
+    return absl::InternalError(absl::StrCat("block (", b.x, ", ", b.y, ", ", b.z,
+                                            "): want at most ", kMostThreads, " threads"));
   }
   return absl::OkStatus();
 }
@@ -61,9 +62,6 @@ inline absl::Status ToStatus(cudaError_t error, absl::string_view what) {
   switch (error) {
     case cudaErrorMemoryAllocation:
       return absl::ResourceExhaustedError(text);
-    case cudaErrorInvalidConfiguration:
-    case cudaErrorLaunchOutOfResources:
-      return absl::InvalidArgumentError(text);
     case cudaErrorNoKernelImageForDevice:
     case cudaErrorInvalidDeviceFunction:
     case cudaErrorUnsupportedPtxVersion:

@@ -31,6 +31,7 @@ class DeviceBuffer {
 struct TimedLaunch {
   double duration_ns = 0;  // By the method asked for.
   std::int64_t host_start_ns = 0, host_end_ns = 0;
+  std::int64_t launches = 1;  // How often it was launched for this: a slope takes many.
   // What ran on the device for it, in the order of first starts; from kDeviceTime alone.
   std::vector<Launch> kernels = {};
 };
@@ -69,6 +70,8 @@ class Device {
   virtual absl::Status CopyOut(std::span<std::byte> to, const void* from) = 0;
   virtual absl::Status Copy(void* to, const void* from, std::uint64_t bytes) = 0;
   virtual absl::Status Fill(void* to, std::byte value, std::uint64_t bytes) = 0;
+  // When it returns nothing works on memory any more, also after an error; where that cannot be
+  // known the device is poisoned.
   virtual absl::Status Synchronize() = 0;
 
   // For Call: the device's threads and stream.

@@ -75,7 +75,7 @@ class Run {
   bool Interrupted();
   void Report(bool all);
   absl::Status CheckAgreement();
-  absl::StatusOr<bool> LaunchBySecond(Method second, std::vector<double>* others);
+  absl::StatusOr<bool> LaunchSeen(Method method, std::vector<double>* times);
   absl::Status WithoutSecond();
   void Finish();
   absl::Status Doubt() {
@@ -103,7 +103,8 @@ absl::StatusOr<double> Run::Launch(Method method) {
   GC_RETURN_IF_ERROR(device_.PrepareCache(options_.l2));
   GC_ASSIGN_OR_RETURN(TimedLaunch timed, TimeWatched(device_, method, target_));
   if (!timed.kernels.empty()) out_.kernels = std::move(timed.kernels);
-  if (out_.launches++ == 0) out_.first_start_ns = timed.host_start_ns;
+  if (out_.launches == 0) out_.first_start_ns = timed.host_start_ns;
+  out_.launches += timed.launches;
   out_.last_end_ns = timed.host_end_ns;
   kernel_time_ += absl::Nanoseconds(timed.host_end_ns - timed.host_start_ns);
   return timed.duration_ns;
@@ -250,13 +251,15 @@ absl::Status Run::WithoutSecond() {
   return absl::OkStatus();
 }
 
-// A launch by the second method into `others`; false if the device has no record of it.
-absl::StatusOr<bool> Run::LaunchBySecond(Method second, std::vector<double>* others) {
-  const auto other = Launch(second);
-  const bool unseen = absl::IsNotFound(other.status()) || absl::IsUnavailable(other.status());
+// One more launch, after the samples, into `times`; false if the device has no record of it or
+// could not time it. The samples are taken, and must not be lost over that.
+absl::StatusOr<bool> Run::LaunchSeen(Method method, std::vector<double>* times) {
+  const auto time = Launch(method);
+  const bool unseen = absl::IsNotFound(time.status()) || absl::IsUnavailable(time.status()) ||
+                      DetailsOf(time.status()).reason == "LAUNCH_WAITED";
   if (unseen && !device_.poisoned()) return false;
-  GC_RETURN_IF_ERROR(other.status());
-  others->push_back(*other);
+  GC_RETURN_IF_ERROR(time.status());
+  times->push_back(*time);
   return true;
 }
 
@@ -274,7 +277,7 @@ absl::Status Run::CheckAgreement() {
   };
   std::vector<double> mine, others;
   for (std::size_t i = 0; i < kAgreementLaunches && !Interrupted(); ++i) {
-    GC_ASSIGN_OR_RETURN(const bool seen, LaunchBySecond(second, &others));
+    GC_ASSIGN_OR_RETURN(const bool seen, LaunchSeen(second, &others));
     if (!seen) return WithoutSecond();
   }
   if (others.empty()) return absl::OkStatus();
@@ -283,9 +286,10 @@ absl::Status Run::CheckAgreement() {
   // Once more, turn by turn: what moved between the two series was not the method.
   others.clear();
   for (int i = 0; i < kDoubtLaunches && !Interrupted(); ++i) {
-    GC_ASSIGN_OR_RETURN(mine.emplace_back(), Launch(method));
-    GC_ASSIGN_OR_RETURN(const bool seen, LaunchBySecond(second, &others));
-    if (!seen) return WithoutSecond();
+    GC_ASSIGN_OR_RETURN(const bool seen, LaunchSeen(method, &mine));
+    if (!seen) return Doubt();
+    GC_ASSIGN_OR_RETURN(const bool seen_by_second, LaunchSeen(second, &others));
+    if (!seen_by_second) return Doubt();
   }
   if (mine.size() < kAgreementLaunches) return Doubt();
   const double was = Median(out_.timing.samples_ns), is = Median(mine);

@@ -64,6 +64,8 @@ Comparison Compare(double got, double want, double scale, DType dtype, const Tol
     return same;
   }
   const Precision precision = PrecisionOf(dtype);
+  // Under terms without bound every result would do: then the result itself is the scale.
+  if (!std::isfinite(scale)) scale = want;
   const double allowed = tolerance.relative * std::abs(want) +
                          tolerance.accumulation * std::abs(scale) + tolerance.absolute;
   const bool overflows = precision.most != 0 && std::abs(want) + allowed >= precision.most;

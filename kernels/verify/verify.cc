@@ -18,6 +18,8 @@ constexpr std::int64_t kTermsPerPart = 1 << 13;
 constexpr std::int64_t kLeastRuns = 64;
 // What a thread does between two polls: some hundredths of a second.
 constexpr std::int64_t kTermsPerRound = 1 << 21;
+// Where pages are brought, the units of a round are listed: not more of them than this.
+constexpr std::int64_t kMostListed = 1 << 20;
 // Rows of the reference that are longer than this together are made by fewer threads.
 constexpr std::int64_t kMostRowBytes = std::int64_t{256} << 20;
 
@@ -158,9 +160,12 @@ class Checker {
   absl::StatusOr<Verification> Check(const Selection& selection, Threads& threads,
                                      const VerifyOptions& options) {
     Tally all;
-    const std::int64_t round = Workers() * std::max<std::int64_t>(1, kTermsPerRound / unit_terms_);
+    std::int64_t round = Workers() * std::max<std::int64_t>(1, kTermsPerRound / unit_terms_);
     std::optional<PageStore> store;
-    if (options.reader != nullptr) store.emplace(*options.reader, options.most_page_bytes);
+    if (options.reader != nullptr) {
+      store.emplace(*options.reader, options.most_page_bytes);
+      round = std::min(round, kMostListed);
+    }
     for (std::int64_t begin = 0; begin < selection.picked; begin += round) {
       const std::int64_t units = std::min(selection.picked - begin, round);
       const auto unit_at = [&](std::int64_t i) { return selection.Unit(begin + i); };

@@ -50,26 +50,6 @@ absl::Status CheckOutputs(const Binding& binding, const WorkerOrder& order) {
   return absl::InvalidArgumentError("the order's outputs are not those that the words give");
 }
 
-// Scratch is one tensor of plain dimensions and runs.
-absl::StatusOr<OperandValue> ScratchValue(const OperandSpec& spec, const Binding& binding) {
-  TensorSpec tensor;
-  const auto plain = ParseDType(spec.elem);
-  tensor.dtype = plain ? *plain : binding.Type(spec.elem);
-  for (const Dim& dim : spec.dims) {
-    if (dim.kind == Dim::Kind::kRun) {
-      const Shape& run = binding.Run(dim.name);
-      tensor.shape.insert(tensor.shape.end(), run.begin(), run.end());
-    } else if (dim.kind == Dim::Kind::kExpr) {
-      GC_ASSIGN_OR_RETURN(tensor.shape.emplace_back(), EvaluateInt(dim.expr, binding));
-    } else {
-      return absl::InternalError(
-          absl::StrCat("scratch '", spec.name, "' has a dimension that is no expression or run"));
-    }
-  }
-  GC_RETURN_IF_ERROR(CheckedBytes(tensor).status());
-  return OperandValue{.is_list = false, .tensors = {std::move(tensor)}};
-}
-
 // The call must lie where it will stay: views point into its binding.
 void MakeViews(const std::vector<OperandValue>& values, std::vector<OperandView>* views) {
   for (const OperandValue& value : values) {
@@ -118,9 +98,7 @@ absl::StatusOr<std::unique_ptr<BoundCall>> CallCache::Bind(const WorkerOrder& or
   if (call->kernel->def.validate != nullptr) {
     GC_RETURN_IF_ERROR(call->kernel->def.validate(call->binding));
   }
-  for (const OperandSpec& scratch : variant->clauses.scratch) {
-    GC_ASSIGN_OR_RETURN(call->scratch_values.emplace_back(), ScratchValue(scratch, call->binding));
-  }
+  GC_ASSIGN_OR_RETURN(call->scratch_values, BindScratch(variant->clauses, call->binding));
   call->kernel_name = order.kernel;
   call->variant_name = order.variant;
   for (const WorkerOperand& input : order.inputs) call->given_inputs.push_back(input.value);

@@ -115,8 +115,9 @@ absl::Status Session::Running::Go() {
   if (!status.ok() && !device_.uses_host_memory()) {
     // Nothing may still come from or go to memory that is given back now.
     const absl::Status ended = device_.Synchronize();
-    if (!ended.ok() && !device_.poisoned()) return ended;
-    if (!ended.ok() && DetailsOf(status).reason != "KERNEL_FAULT") status = ended;
+    if (!ended.ok() && device_.poisoned() && DetailsOf(status).reason != "KERNEL_FAULT") {
+      status = ended;
+    }
   }
   return device_.poisoned() ? Lost(status) : status;
 }

@@ -96,14 +96,16 @@ int ListDevices() {
 
 absl::Status Serve(const Flags& flags, WorkerParts& parts) {
   GC_RETURN_IF_ERROR(SettleProcess());
+  // Made first to be closed last: the server gives a worker whose link has ended little time to end
+  // too, and the memory of a device takes longer to give back.
+  std::unique_ptr<Link> link = std::make_unique<SocketLink>(PacketSocket(UniqueFd(kLinkFd)));
+  if (parts.wrap_link) link = parts.wrap_link(std::move(link));
   GC_ASSIGN_OR_RETURN(const std::span<std::byte> arena, MapArena(flags.arena_bytes));
   GC_ASSIGN_OR_RETURN(StatusPage* const page, MapStatusPage());
   GC_ASSIGN_OR_RETURN(const Registry registry, Registry::Create(std::move(parts.kernels)));
   GC_ASSIGN_OR_RETURN(const MadeDevice made, MakeDeviceWithinMemory(flags, parts.level));
   const MonotonicClock clock;
   GC_ASSIGN_OR_RETURN(const auto session, Session::Create(*made.device, registry, clock, arena));
-  std::unique_ptr<Link> link = std::make_unique<SocketLink>(PacketSocket(UniqueFd(kLinkFd)));
-  if (parts.wrap_link) link = parts.wrap_link(std::move(link));
   std::atomic<std::uint64_t> dropped{0};
   Loop loop({.link = *link,
              .session = *session,

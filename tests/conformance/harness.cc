@@ -174,8 +174,8 @@ class Checker {
                                {.most_terms = options_.most_terms, .seed = options_.seed}));
     // Of subnormal numbers and the like no tolerance is narrow.
     if (options_.data == Data::kPlain && IsUndecided(found)) {
-      undecided_ = absl::StrCat(what, ": the tolerance of ", found.undecided, " of ",
-                                found.checked, " is wider than the value");
+      undecided_ = absl::StrCat(what, ": the tolerance of ", found.undecided, " of ", found.checked,
+                                " is wider than the value");
     }
     if (found.checked != found.total && options_.most_terms == CheckOptions{}.most_terms) {
       Complain(absl::StrCat(what, ": only ", found.checked, " of ", found.total, " were checked"));
@@ -237,9 +237,9 @@ std::vector<std::string> CheckCall(Device& device, const RegisteredKernel& kerne
                                    const CheckOptions& options) {
   const auto binding = Bind(kernel.spec, instance.inputs, instance.attributes);
   if (!binding.ok()) return {binding.status().ToString()};
-  const bool element_wise = kernel.def.reference.accumulation != nullptr &&
-                            kernel.def.reference.accumulation(*binding) == 1;
-  if (options.data == Data::kExtreme && !element_wise) return {};
+  const bool sums = kernel.def.reference.accumulation != nullptr &&
+                    kernel.def.reference.accumulation(*binding) != 1;
+  if (options.data == Data::kExtreme && sums) return {};
   auto scratch = ScratchOf(kernel, variant, *binding);
   if (!scratch.ok()) return {scratch.status().ToString()};
   CheckOptions own = options;

@@ -18,7 +18,7 @@ enum class Data : std::uint8_t {
   kPlain,    // Standard normal numbers.
   kWide,     // -1000 to 1000: exp overflows.
   kSpecial,  // Normal numbers with NaN and infinities among them.
-  kExtreme,  // The largest, the least and the subnormal numbers; element-wise kernels alone.
+  kExtreme,  // The largest, the least and the subnormal numbers; calls without a sum alone.
 };
 
 struct CheckOptions {

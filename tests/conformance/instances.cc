@@ -222,16 +222,20 @@ std::optional<Instance> Make(const KernelSpec& spec, DType dtype, Names names) {
   return instance;
 }
 
-// Work that a plain loop finishes in a moment.
-bool IsSmall(const Binding& binding) {
-  constexpr std::int64_t kMostTerms = 3'000'000;
+// What a plain loop touches or computes, whichever is more.
+std::int64_t TermsOf(const Binding& binding) {
   std::int64_t elements = 0;
   for (const auto* operands : {&binding.inputs, &binding.outputs}) {
     for (const OperandValue& operand : *operands) {
       for (const TensorSpec& tensor : operand.tensors) elements += Elements(tensor.shape);
     }
   }
-  return elements <= kMostTerms && binding.flops <= 2 * kMostTerms;
+  return std::max(elements, binding.flops / 2);
+}
+
+// Work that a plain loop finishes in a moment.
+bool IsSmall(std::int64_t terms) {
+  return terms <= 3'000'000;
 }
 
 // Sizes that are huge for a kernel of two runs of dimensions need not be for a kernel of one.
@@ -255,9 +259,21 @@ std::vector<DType> DTypesOf(const KernelSpec& spec) {
   return {DType::kF32};
 }
 
-bool IsQuick(const KernelSpec& spec, const Instance& instance) {
-  const auto binding = Bind(spec, instance.inputs, instance.attributes);
-  return binding.ok() && IsSmall(*binding);
+std::vector<Instance> ForPlainLoops(const KernelSpec& spec, const std::vector<Instance>& calls) {
+  std::vector<Instance> quick;
+  const Instance* least = nullptr;
+  std::int64_t least_terms = 0;
+  for (const Instance& call : calls) {
+    const auto binding = Bind(spec, call.inputs, call.attributes);
+    if (!binding.ok()) continue;
+    const std::int64_t terms = TermsOf(*binding);
+    if (IsSmall(terms)) quick.push_back(call);
+    if (least != nullptr && terms >= least_terms) continue;
+    least = &call;
+    least_terms = terms;
+  }
+  if (quick.empty() && least != nullptr) quick.push_back(*least);
+  return quick;
 }
 
 std::vector<Instance> InstancesOf(const KernelSpec& spec, DType dtype, Size size) {
@@ -277,7 +293,7 @@ std::vector<Instance> InstancesOf(const KernelSpec& spec, DType dtype, Size size
       const auto instance = Make(spec, dtype, std::move(names));
       if (!instance) continue;
       const auto binding = Bind(spec, instance->inputs, instance->attributes);
-      if (!binding.ok() || (size == Size::kSmall && !IsSmall(*binding))) continue;
+      if (!binding.ok() || (size == Size::kSmall && !IsSmall(TermsOf(*binding)))) continue;
       if (size == Size::kHuge && !IsHuge(*binding)) continue;
       instances.push_back(*instance);
     }

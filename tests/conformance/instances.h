@@ -30,8 +30,9 @@ enum class Size : std::uint8_t {
 // every place of an axis; each larger one with some of them. Only calls that bind; never none.
 std::vector<Instance> InstancesOf(const KernelSpec& spec, DType dtype, Size size = Size::kSmall);
 
-// True if a plain loop does this call in a moment.
-bool IsQuick(const KernelSpec& spec, const Instance& instance);
+// Those of the calls that a plain loop does in a moment; where there are none, the one of least
+// work.
+std::vector<Instance> ForPlainLoops(const KernelSpec& spec, const std::vector<Instance>& calls);
 
 std::string ToText(const Instance& instance);
 

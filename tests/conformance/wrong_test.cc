@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "kernels/catalog/catalog.h"
 #include "kernels/catalog/element.h"
+#include "kernels/catalog/reference.h"
 #include "kernels/device/cpu/cpu_device.h"
 #include "tests/conformance/harness.h"
 #include "tests/conformance/skips.h"
@@ -17,6 +18,7 @@
 namespace gridclock {
 namespace {
 
+using testing::ElementsAre;
 using testing::HasSubstr;
 
 // What the tests below need of the world; an error is a problem that no test expects.
@@ -210,6 +212,40 @@ TEST(Suite, CatchesAMaximumThatStartsAtZero) {
   EXPECT_THAT(ProblemsOf("softmax", SoftmaxRows<true, false>), HasSubstr("differ"));
 }
 
+// The exact form and the other, right for every number.
+float RightGelu(float x, bool tanh) {
+  if (std::isinf(x) && x < 0) return -0.0F;
+  const double wide = x;
+  const double inner = tanh
+                           ? std::tanh(std::sqrt(2 / M_PI) * (wide + 0.044715 * wide * wide * wide))
+                           : std::erf(wide / std::sqrt(2.0));
+  return static_cast<float>(0.5 * wide * (1 + inner));
+}
+
+// What the tests below return where x is minus infinity.
+template <int kAtMinusInfinity>
+absl::Status Gelu(const Call& call) {
+  const bool tanh = call.binding->Word("approximate") == "tanh";
+  for (std::int64_t i = 0; i < Count(call); ++i) {
+    const float x = call.In<float>(0)[i];
+    float& y = call.Out<float>(0)[i];
+    const bool changes = std::isinf(x) && x < 0;
+    y = RightGelu(x, tanh);
+    if (changes && kAtMinusInfinity == 1) y = 3;
+    if (changes && kAtMinusInfinity == 2) y = x;
+  }
+  return absl::OkStatus();
+}
+
+TEST(Suite, FindsNothingWrongWithARightGelu) {
+  EXPECT_EQ(ProblemsOf("gelu", Gelu<0>), "");
+}
+
+TEST(Suite, CatchesWhatIsWrongAtInfinityAlone) {
+  EXPECT_THAT(ProblemsOf("gelu", Gelu<1>), HasSubstr("differ"));
+  EXPECT_THAT(ProblemsOf("gelu", Gelu<2>), HasSubstr("differ"));
+}
+
 TEST(Suite, CatchesAMatmulThatIgnoresTheTranspose) {
   EXPECT_THAT(
       ProblemsOf("matmul",
@@ -308,6 +344,18 @@ TEST(LargeSuite, CatchesAProductWithoutItsSecondBlockOfColumns) {
               HasSubstr("differ"));
 }
 
+TEST(Suite, CatchesAToleranceUnderWhichEverythingPasses) {
+  const World world;
+  ASSERT_EQ(world.Error(), "");
+  RegisteredKernel kernel = *world.registry->Find("square");
+  kernel.def.reference.magnitude = [](const Binding&, ReferenceInput, std::int64_t, std::size_t,
+                                      std::span<double> result) { result[0] = 1e30; };
+  const Variant right{.name = "right", .summary = "", .launch = RightSquare};
+  const OperandValue x{.is_list = false, .tensors = {{DType::kF32, {33}}}};
+  EXPECT_THAT(CheckCall(**world.device, kernel, right, {{{"x", x}}, {}}, {.seed = 7}),
+              ElementsAre(HasSubstr("the tolerance of 33 of 33 is wider than the value")));
+}
+
 TEST(Suite, CatchesAnError) {
   EXPECT_THAT(ProblemsOf("square", [](const Call&) { return absl::InternalError("on purpose"); }),
               HasSubstr("on purpose"));
@@ -336,6 +384,20 @@ TEST(Instances, CoverOddSizesRanksAndEmptyTensors) {
                              Shape{1023}, Shape{7, 11, 13}, Shape{2, 1, 3, 1, 2, 1, 2, 3}}) {
     EXPECT_THAT(shapes, testing::Contains(shape));
   }
+}
+
+TEST(Instances, OfLargeOnesAPlainLoopIsGivenOneAtLeast) {
+  ASSERT_OK_AND_ASSIGN(const Registry registry, Registry::Create(BuiltInKernels()));
+  for (const auto& [name, kernel] : registry.kernels()) {
+    for (const DType dtype : DTypesOf(kernel.spec)) {
+      const auto large = InstancesOf(kernel.spec, dtype, Size::kLarge);
+      EXPECT_FALSE(ForPlainLoops(kernel.spec, large).empty()) << name << " " << Name(dtype);
+    }
+  }
+  const KernelSpec& square = registry.Find("square")->spec;
+  EXPECT_EQ(ForPlainLoops(square, InstancesOf(square, DType::kF32, Size::kLarge)).size(), 1U);
+  const auto small = InstancesOf(square, DType::kF32);
+  EXPECT_EQ(ForPlainLoops(square, small).size(), small.size());
 }
 
 TEST(Instances, LargeAndHugeOnesAreAsLargeAsTheirNames) {

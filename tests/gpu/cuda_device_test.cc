@@ -150,6 +150,35 @@ TEST(CudaDevice, ALaunchBeyondItsLimitsIsRefusedAndHarmsNothing) {
   EXPECT_THAT(device.Time(Method::kIsolated, Spin(device, 1000)), IsOk());
 }
 
+TEST(CudaDevice, ARefusedLaunchThatDoesNotSaySoIsNotTimedAndNotTheNextOnesError) {
+  SKIP_WITHOUT_GPU();
+  Device& device = TheGpu();
+  const auto silent = [&] {
+    LaunchTooLargeInSilence(StreamOf(device));
+    return absl::OkStatus();
+  };
+  for (const Method method : device.methods()) {
+    device.NewLaunch();
+    EXPECT_THAT(device.Time(method, silent).status(), ReasonIs("LAUNCH_SHAPE"))
+        << static_cast<int>(method);
+    EXPECT_THAT(device.Synchronize(), IsOk());
+  }
+  EXPECT_THAT(silent(), IsOk());
+  EXPECT_THAT(device.Synchronize(), ReasonIs("LAUNCH_SHAPE"));
+  EXPECT_THAT(device.Synchronize(), IsOk());
+  EXPECT_FALSE(device.poisoned());
+}
+
+TEST(CudaDevice, GivesUpWhatEmptiesTheCacheWhereAnOperandWantsItsMemory) {
+  SKIP_WITHOUT_GPU();
+  const std::uint64_t limit = 3 * TheGpu().info().l2_bytes;
+  ASSERT_OK_AND_ASSIGN(const auto device,
+                       CudaDevice::Create({.memory_limit = limit, .bare = true}));
+  ASSERT_THAT(device->PrepareCache(L2State::kColdClean), IsOk());
+  EXPECT_THAT(device->Allocate(limit / 8 * 7), IsOk());
+  EXPECT_THAT(device->PrepareCache(L2State::kColdClean), IsOk());
+}
+
 TEST(CudaDevice, AMethodThatItLacksIsRefusedWithTheReason) {
   SKIP_WITHOUT_GPU();
   ASSERT_OK_AND_ASSIGN(const auto bare, CudaDevice::Create({.bare = true}));

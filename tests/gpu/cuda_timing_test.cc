@@ -188,8 +188,30 @@ TEST(CudaTiming, ALaunchThatSynchronisesCannotBeCapturedAndSaysSo) {
   const auto timed = device.Time(Method::kBackToBack, waits);
   EXPECT_THAT(timed.status(), ReasonIs("NOT_CAPTURABLE"));
   EXPECT_FALSE(device.poisoned());
+  // Also where the launch says something else of it.
+  const auto vague = [&] { return waits().ok() ? absl::OkStatus() : absl::InternalError("wait"); };
+  device.NewLaunch();
+  EXPECT_THAT(device.Time(Method::kBackToBack, vague).status(), ReasonIs("NOT_CAPTURABLE"));
   device.NewLaunch();
   EXPECT_THAT(device.Time(Method::kBackToBack, Spin(device, 1000)), IsOk());
+}
+
+TEST(CudaTiming, ASlopeTellsHowManyLaunchesItTook) {
+  SKIP_WITHOUT_GPU();
+  Device& device = TheGpu();
+  std::int64_t launched = 0;
+  const auto counted = [&] {
+    ++launched;
+    return CudaStatus(LaunchSpin(300'000, StreamOf(device)), "spin");
+  };
+  device.NewLaunch();
+  ASSERT_OK_AND_ASSIGN(const TimedLaunch first, device.Time(Method::kBackToBack, counted));
+  // Graphs of one and of four: three launches to see how long one is, a run of each graph that does
+  // not count, and one that does.
+  EXPECT_EQ(launched, 3 + 1 + 4);
+  EXPECT_EQ(first.launches, 3 + 2 * (1 + 4));
+  ASSERT_OK_AND_ASSIGN(const TimedLaunch second, device.Time(Method::kBackToBack, counted));
+  EXPECT_EQ(second.launches, 1 + 4);
 }
 
 TEST(CudaTiming, ALaunchThatWaitsForTheDeviceEndsTheBlockingKernelByItsLimit) {

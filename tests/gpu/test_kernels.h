@@ -17,6 +17,8 @@ cudaError_t LaunchIllegalWrite(cudaStream_t stream);
 cudaError_t LaunchFailedAssert(cudaStream_t stream);
 // With more threads than a block can have.
 cudaError_t LaunchTooLarge(cudaStream_t stream);
+// The same, and nobody asks what became of it.
+void LaunchTooLargeInSilence(cudaStream_t stream);
 
 }  // namespace gridclock
 

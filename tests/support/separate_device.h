@@ -100,7 +100,8 @@ class SeparateDevice final : public Device {
     ++launches_;
     return TimedLaunch{.duration_ns = 1000,
                        .host_start_ns = launches_ * 1000,
-                       .host_end_ns = launches_ * 1000 + 1000};
+                       .host_end_ns = launches_ * 1000 + 1000,
+                       .launches = launches};
   }
   absl::Status PrepareCache(L2State) override { return absl::OkStatus(); }
   Conditions Observe() override { return {}; }

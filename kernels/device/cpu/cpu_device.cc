@@ -109,6 +109,9 @@ CpuDevice::CpuDevice(const HostFacts& host, int threads, const Options& options)
            .memory_bandwidth = MemoryBandwidth(calibration_),
            .launch_floor_ns = MedianEmptyLaunch(*this),
            .clock_step_ns = SmallestClockStep()};
+  for (const Method method : methods()) {
+    info_.methods.push_back({.method = method, .floor_ns = info_.launch_floor_ns});
+  }
 }
 
 absl::StatusOr<std::unique_ptr<DeviceBuffer>> CpuDevice::Allocate(std::uint64_t bytes) {

@@ -172,7 +172,9 @@ absl::Status MeasureL2(Device& device, GpuTimer& timer, const DeviceBuffer& buff
 absl::Status MeasureBandwidths(Device& device, GpuTimer& timer, GpuCalibration* calibration) {
   GC_ASSIGN_OR_RETURN(const auto buffer, LargeBuffer(device));
   GC_RETURN_IF_ERROR(device.Fill(buffer->data(), std::byte{1}, buffer->size()));
-  GC_RETURN_IF_ERROR(MeasureMemory(device, timer, *buffer, calibration));
+  if (SweepsMemory(buffer->size(), device.info().l2_bytes)) {
+    GC_RETURN_IF_ERROR(MeasureMemory(device, timer, *buffer, calibration));
+  }
   return MeasureL2(device, timer, *buffer, calibration);
 }
 

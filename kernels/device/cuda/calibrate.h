@@ -11,7 +11,8 @@ namespace gridclock {
 // In about a second. The device offers its methods and can allocate; `timer` is of its stream.
 absl::StatusOr<GpuCalibration> CalibrateGpu(Device& device, GpuTimer& timer);
 
-// Memory and L2 alone, in some 50 ms.
+// Memory and L2 alone, in some 50 ms; memory only where there is room to sweep past the L2, else it
+// stays as it was.
 absl::Status MeasureBandwidths(Device& device, GpuTimer& timer, GpuCalibration* calibration);
 
 }  // namespace gridclock

@@ -51,6 +51,7 @@ Meaning MeaningOf(cudaError_t error) {
   using enum absl::StatusCode;
   if (IsKernelFault(error)) return {kFailedPrecondition, "KERNEL_FAULT"};
   if (IsDeviceFault(error)) return {kUnavailable, "DEVICE_FAULT"};
+  if (IsCaptureError(error)) return {kFailedPrecondition, "NOT_CAPTURABLE"};
   switch (error) {
     case cudaErrorMemoryAllocation:
       return {kResourceExhausted, "DEVICE_MEMORY"};
@@ -58,7 +59,7 @@ Meaning MeaningOf(cudaError_t error) {
     case cudaErrorLaunchOutOfResources:
     case cudaErrorCooperativeLaunchTooLarge:
     case cudaErrorInvalidClusterSize:
-      return {kInvalidArgument, "LAUNCH_SHAPE"};
+      return {kInternal, "LAUNCH_SHAPE"};
     case cudaErrorNoKernelImageForDevice:
     case cudaErrorUnsupportedPtxVersion:
     case cudaErrorInvalidDeviceFunction:
@@ -68,12 +69,6 @@ Meaning MeaningOf(cudaError_t error) {
     case cudaErrorNoDevice:
     case cudaErrorInvalidDevice:
       return {kFailedPrecondition, "NO_DEVICE"};
-    case cudaErrorStreamCaptureUnsupported:
-    case cudaErrorStreamCaptureInvalidated:
-    case cudaErrorStreamCaptureImplicit:
-    case cudaErrorStreamCaptureIsolation:
-    case cudaErrorStreamCaptureUnjoined:
-      return {kFailedPrecondition, "NOT_CAPTURABLE"};
     case cudaErrorInitializationError:
     case cudaErrorDevicesUnavailable:
     case cudaErrorSystemNotReady:
@@ -94,6 +89,22 @@ bool IsSticky(cudaError_t error) {
   return IsKernelFault(error) || IsDeviceFault(error);
 }
 
+bool IsCaptureError(cudaError_t error) {
+  switch (error) {
+    case cudaErrorStreamCaptureUnsupported:
+    case cudaErrorStreamCaptureInvalidated:
+    case cudaErrorStreamCaptureMerge:
+    case cudaErrorStreamCaptureUnmatched:
+    case cudaErrorStreamCaptureUnjoined:
+    case cudaErrorStreamCaptureIsolation:
+    case cudaErrorStreamCaptureImplicit:
+    case cudaErrorStreamCaptureWrongThread:
+      return true;
+    default:
+      return false;
+  }
+}
+
 absl::Status CudaStatus(cudaError_t error, absl::string_view what) {
   if (error == cudaSuccess) return absl::OkStatus();
   const Meaning meaning = MeaningOf(error);
@@ -101,6 +112,12 @@ absl::Status CudaStatus(cudaError_t error, absl::string_view what) {
       meaning.code, absl::StrCat(what, ": ", cudaGetErrorName(error), " (", static_cast<int>(error),
                                  "): ", cudaGetErrorString(error)));
   return *meaning.reason == '\0' ? status : WithReason(status, meaning.reason);
+}
+
+absl::Status WaitStatus(cudaError_t error, absl::string_view what) {
+  const absl::Status status = CudaStatus(error, what);
+  if (status.ok() || IsSticky(error) || IsCaptureError(error)) return status;
+  return WithReason(absl::UnavailableError(status.message()), "DEVICE_FAULT");
 }
 
 }  // namespace gridclock

@@ -78,7 +78,9 @@ void LoadEagerly() {
 
 int Attribute(cudaDeviceAttr attribute, int ordinal) {
   int value = 0;
-  return cudaDeviceGetAttribute(&value, attribute, ordinal) == cudaSuccess ? value : 0;
+  if (cudaDeviceGetAttribute(&value, attribute, ordinal) == cudaSuccess) return value;
+  static_cast<void>(cudaGetLastError());  // Not an error of what is called next.
+  return 0;
 }
 
 absl::StatusOr<CudaDeviceFacts> ReadFacts(int ordinal) {

@@ -49,6 +49,12 @@ absl::StatusOr<GpuCalibration> GpuCalibrationFromText(absl::string_view text,
 // highest clock. Empty for a compute capability that the table lacks: then nothing is claimed.
 std::vector<FlopRate> NominalFlopRates(std::int64_t sm, std::int64_t units, double clock_hz);
 
+// Whether what sweeps over so much measures memory: of less than four times the cache so many lines
+// are still there that it measures that.
+inline bool SweepsMemory(std::uint64_t bytes, std::uint64_t l2_bytes) {
+  return bytes / 4 >= l2_bytes;
+}
+
 // The least time by those peaks; measured ones with a tenth off. Where the cache is hot, work whose
 // bytes are at most twice the L2 may run at the L2's bandwidth.
 Device::Roofline GpuRoofline(const GpuCalibration& calibration, std::span<const FlopRate> rates,

@@ -49,7 +49,8 @@ Sharing SharingOf(const NvmlReading& reading, std::span<const std::int64_t> own)
   if (std::find(there.begin(), there.end(), own.front()) == there.end()) {
     return there.size() > own.size() ? Sharing::kShared : Sharing::kUnknown;
   }
-  return std::all_of(there.begin(), there.end(), is_own) ? Sharing::kAlone : Sharing::kShared;
+  if (!std::all_of(there.begin(), there.end(), is_own)) return Sharing::kShared;
+  return reading.part_of_gpu ? Sharing::kUnknown : Sharing::kAlone;
 }
 
 // The parent of a process by /proc/<pid>/stat, "pid (name) state ppid ..."; 0 if it is gone.

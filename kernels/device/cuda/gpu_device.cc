@@ -154,10 +154,14 @@ absl::Status GpuDevice::Settle(const std::string& calibration) {
   if (known.ok() && cupti_ != nullptr && known->device_time_ns == 0) {
     known = absl::NotFoundError("without device time");
   }
+  // From one that started on a crowded GPU.
+  if (known.ok() && known->read_bandwidth == 0) {
+    known = absl::NotFoundError("without the bandwidth of memory");
+  }
   // Of another GPU, which had this name before: no use, and no reason to fail.
   if (absl::IsNotFound(known.status())) {
     known = CalibrateGpu(*this, *timer_);
-    if (!known.ok() && !poisoned() && cupti_ != nullptr) {
+    if (!Note(known.status()).ok() && !poisoned() && cupti_ != nullptr) {
       // A device without its own record of time is better than none.
       DropCupti(known.status());
       Describe();
@@ -240,6 +244,10 @@ absl::Status GpuDevice::Note(cudaError_t error, absl::string_view what) {
 
 absl::StatusOr<std::unique_ptr<DeviceBuffer>> GpuDevice::Allocate(std::uint64_t bytes) {
   GC_RETURN_IF_ERROR(fault_);
+  auto buffer = memory_.Allocate(bytes);
+  if (buffer.ok() || flush_ == nullptr) return buffer;
+  // What empties the cache is made anew when it is asked for; nothing works on it between its uses.
+  flush_ = nullptr;
   return memory_.Allocate(bytes);
 }
 
@@ -299,7 +307,9 @@ absl::Status GpuDevice::Fill(void* to, std::byte value, std::uint64_t bytes) {
 
 absl::Status GpuDevice::Synchronize() {
   GC_RETURN_IF_ERROR(fault_);
-  return Note(cudaStreamSynchronize(stream_.get()), "wait for the device");
+  GC_RETURN_IF_ERROR(Note(WaitStatus(cudaStreamSynchronize(stream_.get()), "wait for the device")));
+  // Of a launch that was refused and did not say so: it must not be the error of the next one.
+  return Note(cudaGetLastError(), "launch");
 }
 
 absl::Status GpuDevice::PrepareCache(L2State state) {

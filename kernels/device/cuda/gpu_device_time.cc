@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "kernels/device/cuda/cuda_error.h"
 #include "kernels/device/cuda/gpu_device.h"
 
 namespace gridclock {
@@ -34,7 +35,14 @@ absl::StatusOr<TimedLaunch> GpuDevice::Time(Method method,
   GC_RETURN_IF_ERROR(SetRecording(method == Method::kDeviceTime));
   TimedLaunch timed;
   timed.host_start_ns = NowNs();
-  const auto ns = TimeBy(method, launch, &timed);
+  // A launch that the runtime refused need not say so: its time would be that of nothing, and its
+  // error that of the next one.
+  const auto checked = [&]() -> absl::Status {
+    const absl::Status launched = launch();
+    const cudaError_t left = cudaGetLastError();
+    return launched.ok() || IsSticky(left) ? CudaStatus(left, "launch") : launched;
+  };
+  const auto ns = TimeBy(method, checked, &timed);
   timed.host_end_ns = NowNs();
   if (!ns.ok()) return Note(ns.status());
   timed.duration_ns = *ns;
@@ -49,7 +57,7 @@ absl::StatusOr<double> GpuDevice::TimeBy(Method method, absl::FunctionRef<absl::
     case Method::kDeviceTime:
       return DeviceTime(launch, timed);
     case Method::kBackToBack:
-      return slope_.Sample(stream_.get(), *timer_, launch);
+      return slope_.Sample(stream_.get(), *timer_, launch, &timed->launches);
     case Method::kHostNoSync:
       return HostTime(launch, /*synchronise=*/false);
     case Method::kHostSync:

@@ -33,7 +33,7 @@ absl::StatusOr<double> GpuTimer::ElapsedNs() {
 
 absl::StatusOr<double> GpuTimer::EventPair(Launch launch) {
   const absl::Status queued = Queue(launch);
-  GC_RETURN_IF_CUDA_ERROR(cudaStreamSynchronize(options_.stream), "wait for the launch");
+  GC_RETURN_IF_ERROR(WaitStatus(cudaStreamSynchronize(options_.stream), "wait for the launch"));
   GC_RETURN_IF_ERROR(queued);
   return ElapsedNs();
 }
@@ -48,7 +48,7 @@ absl::Status GpuTimer::RunBlocked(Launch launch) {
   absl::Cleanup open = [this] { blocker_->Open(); };
   const absl::Status queued = launch();
   std::move(open).Invoke();
-  GC_RETURN_IF_CUDA_ERROR(cudaStreamSynchronize(options_.stream), "wait for the launch");
+  GC_RETURN_IF_ERROR(WaitStatus(cudaStreamSynchronize(options_.stream), "wait for the launch"));
   GC_RETURN_IF_ERROR(queued);
   if (!blocker_->TimedOut()) return absl::OkStatus();
   return WithReason(

@@ -13,25 +13,28 @@ namespace gridclock {
 
 class GraphSlope {
  public:
-  // One slope, in nanoseconds. The graphs are kept for the next of the same launch, until Forget.
+  // One slope, in nanoseconds; *launches: how many of the launch ran on the device for it. The
+  // graphs are kept for the next of the same launch, until Forget.
   // FAILED_PRECONDITION with reason NOT_CAPTURABLE if the launch does what a graph cannot hold.
-  absl::StatusOr<double> Sample(cudaStream_t stream, GpuTimer& timer, GpuTimer::Launch launch);
+  absl::StatusOr<double> Sample(cudaStream_t stream, GpuTimer& timer, GpuTimer::Launch launch,
+                                std::int64_t* launches);
   void Forget() { *this = GraphSlope(); }
-  std::int64_t short_launches() const { return n_; }
 
  private:
   struct Captured {
     CudaGraphExec exec;
+    std::int64_t launches = 0;
     std::size_t nodes = 0;
   };
   static absl::StatusOr<Captured> Capture(cudaStream_t stream, GpuTimer::Launch launch,
                                           std::int64_t times);
-  static absl::StatusOr<double> Run(cudaStream_t stream, GpuTimer& timer, const Captured& graph);
+  absl::StatusOr<double> Run(cudaStream_t stream, GpuTimer& timer, const Captured& graph);
   absl::Status Build(cudaStream_t stream, GpuTimer& timer, GpuTimer::Launch launch);
   absl::StatusOr<std::int64_t> ChooseLength(cudaStream_t stream, GpuTimer& timer,
                                             GpuTimer::Launch launch);
 
   std::int64_t n_ = 0;
+  std::int64_t ran_ = 0;  // Launches for the sample at hand.
   Captured short_, long_;
 };
 

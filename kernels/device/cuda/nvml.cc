@@ -101,6 +101,7 @@ class LoadedNvml final : public Nvml {
     if (reading.processes && mps) {
       reading.processes->insert(reading.processes->end(), mps->begin(), mps->end());
     }
+    reading.part_of_gpu = partition_ == "mig";
     return reading;
   }
   std::optional<double> SmClockHz() override { return Megahertz(f_.clock, kClockSm); }

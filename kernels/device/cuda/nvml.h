@@ -27,6 +27,8 @@ struct NvmlReading {
   std::optional<std::uint64_t> power_violation_ns = {}, thermal_violation_ns = {};
   // Processes that compute on the device, as the driver counts pids; those of MPS too.
   std::optional<std::vector<std::int64_t>> processes = {};
+  // It is a MIG instance: who computes on the other parts of its GPU is not among them.
+  bool part_of_gpu = false;
 };
 
 class Nvml {

@@ -1,9 +1,14 @@
 // What the catalogue offers on GPUs, and which of it a call gets. Needs no GPU.
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "kernels/api/registry.h"
 #include "kernels/catalog/catalog.h"
+#include "kernels/catalog/cublaslt.cuh"
 #include "tests/support/status_matchers.h"
 
 namespace gridclock {
@@ -72,6 +77,27 @@ TEST(CudaVariants, MatmulEndsInTheLibraryOrInTiles) {
   EXPECT_THAT(names, ElementsAreArray(expected));
   EXPECT_EQ(Chosen({.kernel = "matmul", .shape = {64, 64}}), names.back());
 }
+
+#ifdef GRIDCLOCK_HAS_CUBLASLT
+TEST(CublasLt, IsTakenInTheVersionOfItsHeaderAlone) {
+  const std::string folder = testing::TempDir() + "cublaslt";
+  std::filesystem::remove_all(folder);
+  std::filesystem::create_directory(folder);
+  const char* const path = std::getenv("LD_LIBRARY_PATH");
+  const std::string was = path == nullptr ? "" : path;
+  setenv("LD_LIBRARY_PATH", folder.c_str(), /*overwrite=*/1);
+  for (const int version : {CUBLAS_VER_MAJOR - 1, CUBLAS_VER_MAJOR + 1}) {
+    std::ofstream(absl::StrCat(folder, "/libcublasLt.so.", version)) << "other";
+  }
+  std::ofstream(folder + "/libcublasLt.so") << "any";
+  EXPECT_THAT(cublaslt::FindLibrary(), testing::Not(testing::StartsWith(folder)));
+  const std::string right = absl::StrCat(folder, "/libcublasLt.so.", CUBLAS_VER_MAJOR);
+  std::ofstream(right) << "right";
+  EXPECT_EQ(cublaslt::FindLibrary(), right);
+  setenv("LD_LIBRARY_PATH", was.c_str(), /*overwrite=*/1);
+  std::filesystem::remove_all(folder);
+}
+#endif
 
 TEST(CudaVariants, ShortRowsOfSoftmaxStayInRegisters) {
   EXPECT_EQ(Chosen({.kernel = "softmax", .shape = {8192, 1024}}), "registers");

@@ -122,5 +122,16 @@ TEST(CpuDevice, EmptyingTheCachesLeavesThreadsFreeToMove) {
   EXPECT_EQ(AffinityCpus(), before);
 }
 
+TEST(CpuDeviceTest, ListsItsMethodsWithTheirFloor) {
+  ASSERT_OK_AND_ASSIGN(const auto device, CpuDevice::Create({.threads = 1, .calibrate = false}));
+  std::vector<Method> listed;
+  for (const MethodFacts& facts : device->info().methods) {
+    listed.push_back(facts.method);
+    EXPECT_EQ(facts.floor_ns, device->info().launch_floor_ns);
+    EXPECT_EQ(facts.missing, "");
+  }
+  EXPECT_THAT(listed, testing::ElementsAreArray(device->methods()));
+}
+
 }  // namespace
 }  // namespace gridclock

@@ -114,6 +114,24 @@ TEST(GpuRoofline, TakesTheRateOfTheDtypeAndTheSlowerOfBytesAndFlops) {
   EXPECT_LT(GpuRoofline(Some(), rates, kL2, unknown, L2State::kHot).ns, 1);
 }
 
+TEST(SweepsMemory, OnlyWhereTheCacheHoldsAQuarterAtMost) {
+  constexpr std::uint64_t kMiB = 1 << 20;
+  EXPECT_TRUE(SweepsMemory(1024 * kMiB, 60 * kMiB));
+  EXPECT_TRUE(SweepsMemory(240 * kMiB, 60 * kMiB));
+  EXPECT_FALSE(SweepsMemory(240 * kMiB - 4, 60 * kMiB));
+  EXPECT_FALSE(SweepsMemory(64 * kMiB, 60 * kMiB)) << "what a crowded GPU has left";
+}
+
+TEST(GpuRoofline, WithoutTheBandwidthOfMemoryIsThatOfTheL2OrUnknown) {
+  GpuCalibration crowded = Some();
+  crowded.copy_bandwidth = crowded.read_bandwidth = 0;
+  const Work work{.bytes = 88'000'000};
+  EXPECT_NEAR(GpuRoofline(crowded, {}, kL2, work, L2State::kHot).ns, 10'000, 1e-6);
+  const auto cold = GpuRoofline(crowded, {}, kL2, work, L2State::kColdClean);
+  EXPECT_EQ(cold.ns, 0);
+  EXPECT_EQ(cold.basis, "");
+}
+
 TEST(GpuRoofline, IsUnknownWithoutAMeasurement) {
   EXPECT_EQ(GpuRoofline({}, {}, kL2, {.bytes = 1000, .flops = 10}, L2State::kHot).ns, 0);
 }

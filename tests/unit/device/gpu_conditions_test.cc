@@ -84,6 +84,16 @@ TEST(GpuConditions, HiddenPidsLeaveSharingUnknownUnlessThereAreTooMany) {
   EXPECT_TRUE(CompareReadings(hidden, hidden, kSecond, kOwn).sharing_unknown);
 }
 
+TEST(GpuConditions, APartOfAGpuDoesNotKnowWhoIsOnTheOthers) {
+  NvmlReading part = Quiet();
+  part.part_of_gpu = true;
+  EXPECT_TRUE(CompareReadings(part, part, kSecond, kOwn).sharing_unknown);
+  EXPECT_FALSE(CompareReadings(part, part, kSecond, kOwn).shared);
+  part.processes = {{100, 102}};
+  EXPECT_TRUE(CompareReadings(part, part, kSecond, kOwn).shared) << "on the part itself";
+  EXPECT_FALSE(CompareReadings(part, part, kSecond, kOwn).sharing_unknown);
+}
+
 TEST(GpuConditions, KeepTheStateAtTheEnd) {
   NvmlReading after = Quiet();
   after.power_watts = 412.5;

@@ -71,10 +71,13 @@ TEST_F(NvmlTest, KnowsWhatStaysAsItIs) {
 }
 
 TEST_F(NvmlTest, TellsAPartOfAGpu) {
+  EXPECT_FALSE(Open()->Read().part_of_gpu);
   fake_->mps_processes = {300};
   EXPECT_EQ(Open()->partition(), "mps");
+  EXPECT_FALSE(Open()->Read().part_of_gpu) << "its processes are seen";
   fake_->mig_mode = 1;
   EXPECT_EQ(Open()->partition(), "mig");
+  EXPECT_TRUE(Open()->Read().part_of_gpu);
 }
 
 TEST_F(NvmlTest, CountsTheProcessesOfMpsToo) {

@@ -24,10 +24,12 @@ class FakeDevice final : public Device {
   Roofline roofline;
   std::optional<Roofline> roofline_again;  // After a recheck; unset: the same.
   bool lazy = false;
+  std::int64_t launches_each = 1;  // What one timing says that it launched.
   int new_launches = 0;
   // The clock when it is asked for time i.
   std::function<double(std::int64_t i)> clock_hz = [](auto) { return 0; };
   std::map<Method, absl::Status> refusals;  // What timing by a method fails with, after the launch.
+  std::int64_t refuses_after = 0;           // So many launches by any method come first.
   // How long launch number i (from 0) takes by a method.
   std::function<double(std::int64_t i, Method method)> duration_ns = [](auto, auto) { return 1e6; };
   std::vector<Method> launches;
@@ -54,10 +56,13 @@ class FakeDevice final : public Device {
     timed.host_start_ns = absl::ToUnixNanos(clock_.Now());
     const absl::Status status = launch();
     if (!status.ok()) return status;
-    if (refusals.count(method) != 0) return refusals[method];
+    if (refusals.count(method) != 0 && std::ssize(launches) > refuses_after) {
+      return refusals[method];
+    }
     clock_.Advance(absl::Nanoseconds(ns));
     timed.host_end_ns = absl::ToUnixNanos(clock_.Now());
     timed.duration_ns = ns;
+    timed.launches = launches_each;
     return timed;
   }
   absl::Status PrepareCache(L2State state) override {

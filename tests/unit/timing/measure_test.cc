@@ -29,7 +29,7 @@ class MeasureTest : public ::testing::Test {
                           clock_.Advance(prepare_time_);
                           return absl::OkStatus();
                         },
-                    .work = {.bytes = 1000, .flops = 10}},
+                    .work = work_},
                    {.clock = clock_,
                     .deadline = deadline_,
                     .kernel_time_limit = kernel_time_limit_,
@@ -45,6 +45,7 @@ class MeasureTest : public ::testing::Test {
 
   FakeClock clock_;
   FakeDevice device_{clock_};
+  Work work_ = {.bytes = 1000, .flops = 10};
   absl::Status launch_;
   absl::Time deadline_ = absl::InfiniteFuture();
   absl::Time cancelled_at_ = absl::InfiniteFuture();
@@ -384,6 +385,46 @@ TEST_F(MeasureTest, ALostRecordCostsTheSecondOpinionNotTheMeasurement) {
   EXPECT_THAT(m.flags, ElementsAre(Flag::kSuspect));
   EXPECT_THAT(Go({.method = Method::kDeviceTime, .schedule = {}}),
               StatusIs(absl::StatusCode::kUnavailable, "lost 2 records"));
+}
+
+TEST_F(MeasureTest, ALaunchThatTheSecondMethodCannotTimeCostsTheSecondOpinionAlone) {
+  device_.known = {Method::kIsolated, Method::kDeviceTime};
+  device_.refusals[Method::kIsolated] = WithReason(absl::AbortedError("waited"), "LAUNCH_WAITED");
+
+  ASSERT_OK_AND_ASSIGN(const Measurement m, Go({.method = Method::kDeviceTime, .schedule = {}}));
+
+  EXPECT_THAT(m.timing.samples_ns, SizeIs(10));
+  EXPECT_EQ(m.timing.second, std::nullopt);
+  EXPECT_THAT(m.flags, ElementsAre(Flag::kSuspect));
+}
+
+// Warm-up, samples and second opinion take 60, 10 and 11 launches.
+TEST_F(MeasureTest, ARecordLostWhileInDoubtLeavesTheDoubt) {
+  device_.known = {Method::kIsolated, Method::kDeviceTime};
+  device_.duration_ns = [](std::int64_t, Method method) {
+    return method == Method::kIsolated ? 1'100'000.0 : 1'000'000.0;
+  };
+  device_.refuses_after = 60 + 10 + 11;
+  work_ = {};  // Nothing to move: without a disagreement no record would be as it should be.
+  for (const Method lost : {Method::kIsolated, Method::kDeviceTime}) {
+    device_.launches.clear();
+    live_.clear();
+    live_warmups_.clear();
+    device_.refusals = {{lost, absl::UnavailableError("lost 2 records")}};
+
+    ASSERT_OK_AND_ASSIGN(const Measurement m, Go({}));
+
+    EXPECT_THAT(m.flags, ElementsAre(Flag::kSuspect));
+    EXPECT_THAT(m.timing.samples_ns, Each(1'100'000.0));
+  }
+}
+
+TEST_F(MeasureTest, CountsEachLaunchOfASlope) {
+  device_.known = {Method::kBackToBack};
+  device_.launches_each = 50;
+  ASSERT_OK_AND_ASSIGN(const Measurement m, Go({.method = Method::kBackToBack, .schedule = {}}));
+  EXPECT_EQ(m.timing.warmups, 60);
+  EXPECT_EQ(m.launches, 70 * 50);
 }
 
 TEST(Agreement, HasTheTolerancesOfRuleTwo) {

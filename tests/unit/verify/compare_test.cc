@@ -86,6 +86,18 @@ TEST(Compare, WhatIsTooLargeForTheTypeMayOverflow) {
   EXPECT_TRUE(Compare(448, 1000, 1000, DType::kF8E4M3, ToleranceFor(DType::kF8E4M3, 1)).ok());
 }
 
+// gelu(-inf) is -0, and its error rests on x.
+TEST(Compare, AScaleWithoutBoundLetsNothingPass) {
+  const Tolerance tolerance = ToleranceFor(DType::kF32, 1);
+  for (const double scale : {kInf, -kInf, kNan}) {
+    EXPECT_FALSE(Compare(3, -0.0, scale, DType::kF32, tolerance).ok()) << scale;
+    EXPECT_FALSE(Compare(-kInf, -0.0, scale, DType::kF32, tolerance).ok()) << scale;
+    EXPECT_FALSE(Compare(2, 1, scale, DType::kF32, tolerance).ok()) << scale;
+    EXPECT_TRUE(Compare(0, -0.0, scale, DType::kF32, tolerance).ok()) << scale;
+    EXPECT_TRUE(Compare(1 + 0x1p-22, 1, scale, DType::kF32, tolerance).ok()) << scale;
+  }
+}
+
 TEST(Compare, CancelledSumsAreHeldAgainstTheirTerms) {
   const Tolerance tolerance = ToleranceFor(DType::kF32, 100);
   // The terms add up to 1e6 in magnitude and to almost nothing in sum.

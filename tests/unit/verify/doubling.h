@@ -15,13 +15,17 @@ namespace gridclock {
 // Parts of the grain, one after the other.
 class OneThread final : public Threads {
  public:
-  int count() const override { return 1; }
+  explicit OneThread(int said = 1) : said_(said) {}
+  int count() const override { return said_; }
   void ParallelFor(std::int64_t n, std::int64_t grain,
                    absl::FunctionRef<void(std::int64_t, std::int64_t)> body) override {
     for (std::int64_t begin = 0; begin < n; begin += grain) {
       body(begin, std::min(n, begin + grain));
     }
   }
+
+ private:
+  const int said_;  // How many it says that it is.
 };
 
 // y = 2x, one element a unit.
@@ -40,7 +44,7 @@ inline KernelDef Doubling() {
 
 class DoublingTest : public ::testing::Test {
  protected:
-  explicit DoublingTest(std::int64_t n) : x_(n), y_(n) {
+  explicit DoublingTest(std::int64_t n, int threads = 1) : threads_(threads), x_(n), y_(n) {
     spec_.name = "double";
     spec_.inputs.resize(1);
     spec_.inputs[0].name = "x";

@@ -61,7 +61,7 @@ constexpr std::int64_t kN = 1'000'000;
 
 class PagedTest : public DoublingTest {
  protected:
-  PagedTest() : DoublingTest(kN) {}
+  explicit PagedTest(std::int64_t n = kN, int threads = 1) : DoublingTest(n, threads) {}
 
   absl::StatusOr<Verification> Check(const KernelDef& def, VerifyOptions options) {
     const auto far = [](std::vector<float>& values) {
@@ -125,6 +125,26 @@ TEST_F(PagedTest, AUnitThatReadsMoreThanThereIsRoomForIsAnError) {
   EXPECT_THAT(large, StatusIs(absl::StatusCode::kResourceExhausted,
                               AllOf(HasSubstr("'y'"), HasSubstr(absl::StrCat(4 * kPage)))));
   EXPECT_THAT(large, ReasonIs("TOO_LARGE"));
+}
+
+constexpr std::int64_t kManyUnits = 5 << 20;
+
+// With so many threads all units would be one round.
+class ManyUnitsTest : public PagedTest {
+ protected:
+  ManyUnitsTest() : PagedTest(kManyUnits, 64) {}
+};
+
+// Asked before each pass over a round: one that asks for pages, and one that has them.
+TEST_F(ManyUnitsTest, AreNotListedAllAtOnce) {
+  int passes = 0;
+  ASSERT_OK_AND_ASSIGN(const Verification v, Check(Doubling(), {.poll = [&] {
+                                                     ++passes;
+                                                     return absl::OkStatus();
+                                                   }}));
+  EXPECT_EQ(v.checked, kManyUnits);
+  EXPECT_EQ(v.mismatches, 0);
+  EXPECT_EQ(passes, 2 * kManyUnits / (1 << 20));
 }
 
 TEST_F(PagedTest, AnErrorOfTheReaderEndsIt) {

@@ -243,6 +243,8 @@ TEST_F(SessionDeviceTest, WhatIsReturnedAfterASlopeIsOfOneLaunch) {
       const std::int64_t differ =
           verify ? report.outcome.verification.value().mismatches : std::int64_t{0};
       EXPECT_EQ(differ, 0);
+      // Three samples of three launches each, and the one whose values are returned.
+      EXPECT_EQ(report.outcome.launches[0].count, 3 * 3 + 1);
     }
   }
 }

@@ -1,0 +1,62 @@
+// What the errors of the CUDA runtime mean here. Needs no GPU.
+#include "kernels/device/cuda/cuda_error.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/support/status_matchers.h"
+
+namespace gridclock {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(CudaStatus, SaysWhatWasTriedAndWhatTheRuntimeCallsIt) {
+  EXPECT_THAT(CudaStatus(cudaSuccess, "copy in"), IsOk());
+  EXPECT_THAT(CudaStatus(cudaErrorMemoryAllocation, "copy in"),
+              StatusIs(absl::StatusCode::kResourceExhausted,
+                       HasSubstr("copy in: cudaErrorMemoryAllocation (2)")));
+}
+
+// The client cannot choose a shape: that there is a bad one is no fault of the request.
+TEST(CudaStatus, AShapeThatTheDeviceDoesNotTakeIsOurError) {
+  for (const cudaError_t error :
+       {cudaErrorInvalidConfiguration, cudaErrorLaunchOutOfResources,
+        cudaErrorCooperativeLaunchTooLarge, cudaErrorInvalidClusterSize}) {
+    const absl::Status status = CudaStatus(error, "launch");
+    EXPECT_THAT(status, StatusIs(absl::StatusCode::kInternal, HasSubstr("launch")));
+    EXPECT_THAT(status, ReasonIs("LAUNCH_SHAPE"));
+  }
+}
+
+TEST(CudaStatus, WhatAGraphCannotHoldIsNotCapturable) {
+  for (const cudaError_t error :
+       {cudaErrorStreamCaptureUnsupported, cudaErrorStreamCaptureInvalidated,
+        cudaErrorStreamCaptureMerge, cudaErrorStreamCaptureUnjoined,
+        cudaErrorStreamCaptureIsolation, cudaErrorStreamCaptureImplicit}) {
+    EXPECT_TRUE(IsCaptureError(error)) << error;
+    EXPECT_THAT(CudaStatus(error, "launch"), ReasonIs("NOT_CAPTURABLE"));
+  }
+  EXPECT_FALSE(IsCaptureError(cudaSuccess));
+  EXPECT_FALSE(IsCaptureError(cudaErrorInvalidConfiguration));
+}
+
+TEST(WaitStatus, EveryErrorIsAFaultOfKernelOrDevice) {
+  EXPECT_THAT(WaitStatus(cudaSuccess, "wait"), IsOk());
+  EXPECT_THAT(WaitStatus(cudaErrorIllegalAddress, "wait"), ReasonIs("KERNEL_FAULT"));
+  EXPECT_THAT(WaitStatus(cudaErrorECCUncorrectable, "wait"), ReasonIs("DEVICE_FAULT"));
+  for (const cudaError_t error :
+       {cudaErrorInvalidValue, cudaErrorNotReady, cudaErrorMemoryAllocation,
+        cudaErrorInvalidResourceHandle, cudaErrorSystemNotReady}) {
+    const absl::Status status = WaitStatus(error, "wait");
+    EXPECT_THAT(status, StatusIs(absl::StatusCode::kUnavailable, HasSubstr("wait: cudaError")));
+    EXPECT_THAT(status, ReasonIs("DEVICE_FAULT"));
+  }
+}
+
+TEST(WaitStatus, ButNotThatAStreamIsBeingCaptured) {
+  EXPECT_THAT(WaitStatus(cudaErrorStreamCaptureUnsupported, "wait"), ReasonIs("NOT_CAPTURABLE"));
+}
+
+}  // namespace
+}  // namespace gridclock
