@@ -14,9 +14,6 @@
 
 namespace gridclock {
 
-struct QueuedEvent {
-  std::shared_ptr<const Job> job;  // Of one that waits for memory: it has no other home yet.
-};
 struct AcceptedEvent {
   AcceptedInfo info;
 };
@@ -38,8 +35,7 @@ struct Scheduler::Entry {
   JobId id = 0;
   State state = State::kWaitsForMemory;
   Device* device = nullptr;
-  std::shared_ptr<const Job>
-      waiting;  // Of a job that had to wait for memory; shared with its event.
+  std::unique_ptr<const Job> waiting;       // Of a job that had to wait for memory.
   std::shared_ptr<const ActiveJob> active;  // From then on; the rpc holds it too.
   std::shared_ptr<JobListener> listener;
   absl::Time queued_at, ready_at, sent_at;

@@ -132,7 +132,7 @@ absl::StatusOr<std::shared_ptr<Scheduler::Entry>> Scheduler::Enqueue(Job job, bo
   entry->device = &device;
   entry->queued_at = now;
   if (waits) {
-    entry->waiting = std::make_shared<const Job>(std::move(job));
+    entry->waiting = std::make_unique<const Job>(std::move(job));
     entry->wait_until = std::min(entry->job().deadline, now + absl::Seconds(limits_.queue_seconds));
     wait_for_memory_.push_back(entry->id);
   } else {
@@ -140,7 +140,6 @@ absl::StatusOr<std::shared_ptr<Scheduler::Entry>> Scheduler::Enqueue(Job job, bo
     entry->active = std::make_shared<const ActiveJob>(std::move(job), *std::move(block));
   }
   jobs_.emplace(entry->id, entry);
-  Post(*entry, QueuedEvent{.job = entry->waiting}, out);
   if (!waits) Accept(*entry, out);
   device.queue.Add(entry->job().principal, entry->id);
   return entry;
@@ -449,13 +448,7 @@ std::map<std::string, Scheduler::Usage> Scheduler::usage() const {
   std::map<std::string, Usage> all;
   for (const auto& device : devices_) {
     all[device->name] = {.queued = device->queue.size(),
-                         .running = static_cast<int>(device->sent.size()),
-                         .arena_bytes = 0};
-  }
-  for (const auto& [id, entry] : jobs_) {
-    if (entry->active != nullptr) {
-      all[entry->device->name].arena_bytes += entry->active->job().memory.size;
-    }
+                         .running = static_cast<int>(device->sent.size())};
   }
   return all;
 }
@@ -554,9 +547,7 @@ void Scheduler::Deliver(Outbox& out) {
 }
 
 void Scheduler::Hand(Entry& entry, JobEvent& event) {
-  if (const auto* queued = std::get_if<QueuedEvent>(&event)) {
-    observer_.OnQueued(queued->job != nullptr ? *queued->job : entry.job());
-  } else if (const auto* accepted = std::get_if<AcceptedEvent>(&event)) {
+  if (const auto* accepted = std::get_if<AcceptedEvent>(&event)) {
     entry.listener->OnAccepted(entry.job(), accepted->info);
   } else if (const auto* dispatched = std::get_if<DispatchedEvent>(&event)) {
     observer_.OnDispatched(entry.job(), dispatched->waited);

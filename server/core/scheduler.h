@@ -78,11 +78,10 @@ class ActiveJob {
   ArenaAllocator::Block block_;
 };
 
-struct QueuedEvent;
 struct AcceptedEvent;
 struct DispatchedEvent;
 struct SamplesEvent;
-using JobEvent = std::variant<QueuedEvent, AcceptedEvent, DispatchedEvent, SamplesEvent, JobResult>;
+using JobEvent = std::variant<AcceptedEvent, DispatchedEvent, SamplesEvent, JobResult>;
 
 // Thread-safe. Listener, observer and ports are called without the lock held.
 //
@@ -152,7 +151,6 @@ class Scheduler {
   bool busy(absl::string_view device) const ABSL_LOCKS_EXCLUDED(mutex_);
   struct Usage {
     int queued = 0, running = 0;
-    std::uint64_t arena_bytes = 0;
   };
   // By device.
   std::map<std::string, Usage> usage() const ABSL_LOCKS_EXCLUDED(mutex_);

@@ -159,7 +159,6 @@ class Day {
       EXPECT_EQ(call.listener->ends(), 1) << "job " << call.id;
       EXPECT_FALSE(call.listener->out_of_order()) << "job " << call.id;
     }
-    EXPECT_EQ(observer_.count("queued"), static_cast<int>(calls_.size()));
     EXPECT_EQ(observer_.count("finished"), static_cast<int>(calls_.size()));
   }
 
