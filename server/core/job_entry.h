@@ -42,8 +42,9 @@ struct Scheduler::Entry {
   absl::Time wait_until;                   // When waiting in the queue ends.
   std::optional<absl::Time> seen_running;  // When a tick first saw it run at this worker.
   int sends = 0;
-  bool recalled = false;  // The worker was told to give it back if it has not begun it.
-  bool answered = false;  // The listener had its end; the worker has not said so yet.
+  bool dispatched = false;  // At least once: its wait is counted.
+  bool recalled = false;    // The worker was told to give it back if it has not begun it.
+  bool answered = false;    // The listener had its end; the worker has not said so yet.
   std::optional<absl::Status> cancelled;  // Why it was told to stop.
   std::optional<absl::Status> killed;     // Why its worker was killed.
 

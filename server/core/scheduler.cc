@@ -197,9 +197,7 @@ void Scheduler::Start(JobId id) {
     if (entry == nullptr || entry->state != Entry::State::kWaitsForInputs) return;
     entry->state = Entry::State::kReady;
     entry->ready_at = now;
-    entry->wait_until = entry->job().deadline == absl::InfiniteFuture()
-                            ? now + absl::Seconds(limits_.queue_seconds)
-                            : entry->job().deadline;
+    entry->wait_until = WaitEnd(entry->job(), now);
     entry->device->queue.SetReady(entry->job().principal, id);
     Device& device = *entry->device;
     Dispatch(device, now, out);
@@ -244,6 +242,7 @@ void Scheduler::Dispatch(Device& device, absl::Time now, Outbox& out) {
     ++entry->sends;
     device.sent.push_back(entry);
     Command(*entry, /*cancel=*/false, out);
+    if (std::exchange(entry->dispatched, true)) continue;
     Post(*entry, DispatchedEvent{now - entry->ready_at}, out);
   }
 }
@@ -281,7 +280,7 @@ std::shared_ptr<Scheduler::Entry> Scheduler::TakeAnswer(std::uint64_t generation
   device.run_time += (took - device.run_time) * kNewest;
   device.last_done = now;
   if (GaveBack(*entry, answer.result)) {
-    Requeue(*entry);
+    Requeue(*entry, now);
     return entry;
   }
   if (entry->cancelled) answer.result.status = *entry->cancelled;
@@ -346,12 +345,23 @@ bool Scheduler::GaveBack(const Entry& entry, const JobResult& result) {
          result.status.code() == absl::StatusCode::kCancelled && !result.outcome;
 }
 
-void Scheduler::Requeue(Entry& entry) {
-  entry.recalled = false;
-  entry.state = Entry::State::kReady;
+void Scheduler::Requeue(Entry& entry, absl::Time now) {
+  BecomeReadyAgain(entry, now);
   --entry.sends;
   entry.device->queue.Add(entry.job().principal, entry.id);
   entry.device->queue.SetReady(entry.job().principal, entry.id);
+}
+
+void Scheduler::BecomeReadyAgain(Entry& entry, absl::Time now) {
+  entry.state = Entry::State::kReady;
+  entry.recalled = false;
+  entry.seen_running.reset();
+  entry.wait_until = WaitEnd(entry.job(), now);
+}
+
+absl::Time Scheduler::WaitEnd(const Job& job, absl::Time now) const {
+  return job.deadline == absl::InfiniteFuture() ? now + absl::Seconds(limits_.queue_seconds)
+                                                : job.deadline;
 }
 
 // ---- Ends. ----

@@ -180,7 +180,11 @@ class Scheduler {
   std::shared_ptr<Entry> TakeAnswer(std::uint64_t generation, WorkerAnswer& answer, absl::Time now,
                                     Outbox& out) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   static bool GaveBack(const Entry& entry, const JobResult& result);
-  void Requeue(Entry& entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Requeue(Entry& entry, absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Nothing that came of its being at a worker counts any longer.
+  void BecomeReadyAgain(Entry& entry, absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // When a job that is ready now has waited long enough.
+  absl::Time WaitEnd(const Job& job, absl::Time now) const;
   // Ends a job that is not at a worker.
   void EndWaiting(Entry& entry, absl::Status status, Outbox& out)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -189,7 +193,7 @@ class Scheduler {
   void TellToStop(Entry& entry, absl::Status why, Outbox& out)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void LoseJob(const std::shared_ptr<Entry>& entry, Fate fate, const WorkerLoss& loss,
-               WorkerRole role, Outbox& out) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+               WorkerRole role, absl::Time now, Outbox& out) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void TickWaiting(absl::Time now, Outbox& out) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void TickSent(Device& device, const WorkerPort::Running& running, absl::Time now, Outbox& out)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -146,6 +146,7 @@ void Scheduler::OnWorkerReady(absl::string_view name, std::shared_ptr<WorkerPort
 
 void Scheduler::OnWorkerLost(absl::string_view name, std::uint64_t generation,
                              const WorkerLoss& loss) {
+  const absl::Time now = clock_.Now();
   Outbox out;
   std::vector<std::shared_ptr<Entry>> lost;  // Their memory goes back after the lock.
   {
@@ -163,7 +164,7 @@ void Scheduler::OnWorkerLost(absl::string_view name, std::uint64_t generation,
       const Fate fate = it == running           ? Fate::kRunning
                         : running != lost.end() ? (it < running ? Fate::kRan : Fate::kNotBegun)
                                                 : FateWithoutRunning(loss, it == lost.begin());
-      LoseJob(*it, fate, loss, role, out);
+      LoseJob(*it, fate, loss, role, now, out);
     }
   }
   observer_.OnWorkerLost(name, loss.reason);
@@ -171,7 +172,7 @@ void Scheduler::OnWorkerLost(absl::string_view name, std::uint64_t generation,
 }
 
 void Scheduler::LoseJob(const std::shared_ptr<Entry>& entry, Fate fate, const WorkerLoss& loss,
-                        WorkerRole role, Outbox& out) {
+                        WorkerRole role, absl::Time now, Outbox& out) {
   const Job& job = entry->job();
   // Only a job that may be to blame for the loss is sent a limited number of times.
   if (fate != Fate::kSuspect) --entry->sends;
@@ -179,9 +180,7 @@ void Scheduler::LoseJob(const std::shared_ptr<Entry>& entry, Fate fate, const Wo
                      entry->sends < kMostSends &&
                      (fate == Fate::kNotBegun || !OverwritesInputs(job));
   if (again) {
-    entry->recalled = false;
-    entry->state = Entry::State::kReady;
-    entry->seen_running.reset();
+    BecomeReadyAgain(*entry, now);
     entry->device->queue.PutBack(job.principal, entry->id);
     return;
   }

@@ -1,0 +1,114 @@
+// What becomes of calls that come back from a worker.
+#include <csignal>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "server/core/scheduler.h"
+#include "tests/support/fake_clock.h"
+#include "tests/support/fake_worker.h"
+#include "tests/support/status_matchers.h"
+
+namespace gridclock {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+constexpr std::uint64_t kPage = ArenaAllocator::kPage;
+
+class SchedulerTimeTest : public ::testing::Test {
+ protected:
+  struct Call {
+    JobId id = 0;
+    std::shared_ptr<FakeListener> listener = std::make_shared<FakeListener>();
+  };
+
+  Job MakeJob(const std::string& principal, absl::Duration limit) {
+    Job job;
+    job.kernel = "square";
+    job.device = "cuda:0";
+    job.principal = principal;
+    job.memory.size = kPage;
+    job.arrived = clock_.Now();
+    job.deadline = absl::InfiniteFuture();
+    job.kernel_time_limit = limit;
+    return job;
+  }
+  Call Submit(Job job) {
+    Call call;
+    auto id = scheduler_.Submit(std::move(job), call.listener, false);
+    EXPECT_THAT(id, IsOk());
+    call.id = id.ok() ? *id : 0;
+    scheduler_.Start(call.id);
+    return call;
+  }
+  Call Submit(const std::string& principal = "ann", absl::Duration limit = absl::Seconds(1)) {
+    return Submit(MakeJob(principal, limit));
+  }
+  std::shared_ptr<FakeWorker> Ready(std::uint64_t generation = 1) {
+    auto worker = std::make_shared<FakeWorker>();
+    scheduler_.OnWorkerReady("cuda:0", worker, generation);
+    return worker;
+  }
+  void Lose(JobId running, std::uint64_t generation = 1) {
+    scheduler_.OnWorkerLost(
+        "cuda:0", generation,
+        {.reason = "signal", .signal = SIGKILL, .running = running, .detail = "signal 9"});
+  }
+  bool Done(JobId id, std::uint64_t generation = 1) {
+    return scheduler_.OnDone(id, generation, {.status = absl::OkStatus(), .outcome = Outcome{}});
+  }
+  void TickAfter(absl::Duration time) {
+    clock_.Advance(time);
+    scheduler_.Tick();
+  }
+
+  FakeClock clock_;
+  FakeObserver observer_;
+  ArenaAllocator arena_{64 * kPage, 64 * kPage};
+  Scheduler scheduler_{clock_, Limits(), arena_, observer_};
+};
+
+// ---- Back from a worker. ----
+
+TEST_F(SchedulerTimeTest, WhatAWorkerGaveBackHasItsWholeTimeAtItsNextTurn) {
+  const auto worker = Ready();
+  const Call slow = Submit("ann", absl::Seconds(30)), second = Submit("ann", absl::Seconds(1));
+  const Call other = Submit("bob", absl::Seconds(30));
+  TickAfter(absl::Milliseconds(11));
+  ASSERT_THAT(worker->cancels(), ElementsAre(second.id));
+  worker->Run(second.id, clock_.Now());
+  TickAfter(absl::Milliseconds(1));
+  EXPECT_TRUE(scheduler_.OnDone(second.id, 1, {absl::CancelledError("before the launch"), {}}));
+  EXPECT_TRUE(Done(slow.id));
+  ASSERT_THAT(worker->orders(), ElementsAre(slow.id, second.id, other.id, second.id));
+  worker->Run(other.id, clock_.Now());
+  TickAfter(absl::Seconds(3));
+  EXPECT_TRUE(Done(other.id));
+  worker->Run(second.id, clock_.Now());
+  TickAfter(absl::Milliseconds(100));
+  EXPECT_THAT(worker->kills(), IsEmpty());
+  EXPECT_EQ(second.listener->ends(), 0);
+}
+
+TEST_F(SchedulerTimeTest, WhatComesBackAfterAMinuteMayWaitInTheQueueAgain) {
+  Ready();
+  const Call running = Submit("ann", absl::Minutes(5)), behind = Submit();
+  clock_.Advance(absl::Seconds(61));
+  Lose(running.id);
+  scheduler_.Tick();
+  EXPECT_EQ(behind.listener->ends(), 0);
+  EXPECT_THAT(Ready(2)->orders(), ElementsAre(behind.id));
+}
+
+TEST_F(SchedulerTimeTest, TheWaitOfACallIsCountedOnce) {
+  Ready();
+  const Call running = Submit(), behind = Submit();
+  Lose(running.id);
+  EXPECT_THAT(Ready(2)->orders(), ElementsAre(behind.id));
+  EXPECT_EQ(observer_.count("dispatched"), 2);
+}
+
+}  // namespace
+}  // namespace gridclock
