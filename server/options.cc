@@ -27,8 +27,8 @@ std::string EnvironmentOf(absl::string_view flag) {
 }
 
 template <typename T>
-void Flag(CLI::App& app, const std::string& name, T& value, const std::string& help) {
-  app.add_option(name, value, help)->envname(EnvironmentOf(name))->capture_default_str();
+CLI::Option* Flag(CLI::App& app, const std::string& name, T& value, const std::string& help) {
+  return app.add_option(name, value, help)->envname(EnvironmentOf(name))->capture_default_str();
 }
 
 void Switch(CLI::App& app, const std::string& name, bool& value, const std::string& help) {
@@ -67,7 +67,9 @@ void AddFlags(CLI::App& app, ServerOptions& o) {
   Flag(app, "--drain-delay", o.drain_delay,
        "seconds between NOT_SERVING and refusing calls; below 0: 0 on loopback, 5 elsewhere");
   Flag(app, "--drain-grace", o.drain_grace, "seconds that calls get to end after SIGTERM");
-  Flag(app, "--arena-warm-bytes", o.arena_warm_bytes, "memory for tensors made ready at start");
+  Flag(app, "--arena-warm-bytes", o.arena_warm_bytes, "memory for tensors made ready at start")
+      ->check(
+          InRange({.name = "arena_warm_bytes", .unit = "bytes", .help = "", .member = nullptr}));
   for (const LimitSpec& spec : LimitSpecs()) {
     const std::string name = absl::StrCat("--limit-", absl::StrReplaceAll(spec.name, {{"_", "-"}}));
     app.add_option(name, o.limits.*spec.member, std::string(spec.help))
