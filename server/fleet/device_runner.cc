@@ -164,7 +164,7 @@ bool DeviceRunner::Poll(Life& life) {
        {.fd = reading && link.pending() ? link.fd() : -1, .events = POLLOUT, .revents = 0}}};
   const int timeout = reading && !stopping_ ? kPollMs : 10;
   if (poll(fds.data(), fds.size(), timeout) <= 0) return true;
-  if (fds[4].revents & POLLOUT) link.Flush();
+  if (fds[4].revents & POLLOUT) life.worker->Flush();
   if (fds[0].revents != 0) life.reader->Read(/*to_the_end=*/false);
   if (fds[2].revents & POLLIN) {
     life.output.Drain(life.worker->process().output_fd());
@@ -177,7 +177,9 @@ bool DeviceRunner::Poll(Life& life) {
 
 void DeviceRunner::CheckTimes(Life& life, const AnswerReader::Progress& progress) {
   const absl::Time now = context_.clock.Now();
-  if (now - progress.ended > kDying) life.worker->Kill("protocol");
+  if (life.worker->deaf()) life.deaf = std::min(life.deaf, now);
+  // Whoever broke the protocol was killed for that already.
+  if (now - std::min(progress.ended, life.deaf) > kDying) life.worker->Kill("exit");
   if (stopping_) return CheckStop(life, now);
   const bool slow_start = !progress.ready && now - life.spawned > options_.start_limit;
   const bool silent = progress.ready && now - progress.heard > options_.silence_limit;

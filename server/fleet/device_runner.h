@@ -45,6 +45,7 @@ class DeviceRunner {
     WorkerOutput output;
     absl::Time spawned;
     absl::Time stop_asked = absl::InfiniteFuture();
+    absl::Time deaf = absl::InfiniteFuture();  // When orders were first seen not to reach it.
     std::uint64_t answers = 0;
     bool told_ready = false, terminated = false, output_ended = false;
   };

@@ -247,7 +247,7 @@ TEST(FleetFaults, E16_AClosedLinkIsTheEndOfAWorkerThatLivesOn) {
   FleetHarness harness({.fault = StrikesFirstCall("close_socket")});
   ASSERT_TRUE(harness.WaitReady());
   ExpectCrashed(harness.Square({1})->Wait());
-  EXPECT_EQ(harness.observer().count("lost protocol"), 1);
+  EXPECT_EQ(harness.observer().count("lost exit"), 1);
   EXPECT_TRUE(harness.WaitReady(2));
 }
 
