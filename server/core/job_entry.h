@@ -46,7 +46,6 @@ struct Scheduler::Entry {
   bool recalled = false;    // The worker was told to give it back if it has not begun it.
   bool answered = false;    // The listener had its end; the worker has not said so yet.
   std::optional<absl::Status> cancelled;  // Why it was told to stop.
-  std::optional<absl::Status> killed;     // Why its worker was killed.
 
   // Events reach the listener one at a time, in order: whoever finds `delivering` false delivers,
   // and what comes up meanwhile waits here.
@@ -68,6 +67,7 @@ struct Scheduler::Device {
   std::uint64_t generation = 0;
   std::optional<absl::Status> down;
   bool killing = false;                   // This incarnation was told to die.
+  absl::Duration start_took;              // Of a worker; zero: not known yet.
   bool speaking = false;                  // A thread is running commands.
   std::vector<Command> commands;          // For it, or for the next one.
   absl::Duration run_time;                // Moving average of a job's time at the worker.

@@ -96,8 +96,11 @@ class Scheduler {
   // How long an order may run before those that wait behind it at the worker are asked back where
   // another principal's wait too.
   static constexpr absl::Duration kPatience = absl::Milliseconds(10);
-  // Between the end of a job's time and the kill of its worker.
+  // Between the end of a job's time and its answer.
   static constexpr absl::Duration kGrace = absl::Milliseconds(250);
+  // Its worker is killed then or, where a new one takes longer to start, after as long: until then
+  // the order may still end and cost the others less than a start. After so much in any case.
+  static constexpr absl::Duration kLongestGrace = absl::Seconds(5);
 
   Scheduler(const Clock& clock, const Limits& limits, ArenaAllocator& arena, JobObserver& observer);
   ~Scheduler();
@@ -123,6 +126,9 @@ class Scheduler {
   // From the fleet. A worker serves one device; `generation` counts its incarnations.
   void OnWorkerReady(absl::string_view device, std::shared_ptr<WorkerPort> worker,
                      std::uint64_t generation);
+  // From the spawn of a worker that need not measure its device until it was ready: what the next
+  // one will cost.
+  void OnStartTook(absl::string_view device, absl::Duration time);
   void OnWorkerLost(absl::string_view device, std::uint64_t generation, const WorkerLoss& loss);
   void OnSamples(JobId id, std::uint64_t generation, std::int64_t first,
                  std::span<const double> samples_ns, bool warmup);
@@ -198,6 +204,9 @@ class Scheduler {
   void TickSent(Device& device, const WorkerPort::Running& running, absl::Time now, Outbox& out)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void TickRunning(Entry& entry, const WorkerPort::Running& running, absl::Time now, Outbox& out)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Its time ended at `end`, and a grace has passed.
+  void GiveUp(Entry& entry, absl::Status why, absl::Time end, absl::Time now, Outbox& out)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Kill(Device& device, absl::string_view reason, Outbox& out)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

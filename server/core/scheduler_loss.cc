@@ -144,6 +144,11 @@ void Scheduler::OnWorkerReady(absl::string_view name, std::shared_ptr<WorkerPort
   Flush(out);
 }
 
+void Scheduler::OnStartTook(absl::string_view name, absl::Duration time) {
+  MutexLock lock(mutex_);
+  DeviceOf(name).start_took = time;
+}
+
 void Scheduler::OnWorkerLost(absl::string_view name, std::uint64_t generation,
                              const WorkerLoss& loss) {
   const absl::Time now = clock_.Now();
@@ -186,8 +191,7 @@ void Scheduler::LoseJob(const std::shared_ptr<Entry>& entry, Fate fate, const Wo
   }
   if (!entry->answered) {
     absl::Status status =
-        entry->killed      ? *entry->killed
-        : entry->cancelled ? *entry->cancelled
+        entry->cancelled ? *entry->cancelled
         : fate == Fate::kRunning
             ? CrashStatus(job, role, loss)
             : Crashed(job, loss.detail, fate == Fate::kNotBegun ? "NOT_STARTED" : "UNKNOWN");
@@ -235,24 +239,31 @@ void Scheduler::TickRunning(Entry& entry, const WorkerPort::Running& running, ab
   const absl::Time began = std::max(entry.sent_at, std::min(running.since, *entry.seen_running));
   const absl::Time launched = std::max(running.launched, began);
   const absl::Duration work = WallTimeLimit(job);
-  const bool launch_late = now >= launched + job.kernel_time_limit + kGrace;
-  if (launch_late || now >= began + work + kGrace) {
-    const bool kernel = launch_late || work == job.kernel_time_limit;
-    if (!entry.killed) entry.killed = kernel ? KernelTimeStatus(job) : WorkTimeStatus(job);
-    return Kill(*entry.device, "time_limit", out);
+  const absl::Time launch_end = launched + job.kernel_time_limit;
+  const absl::Time end = std::min(launch_end, began + work);
+  if (now >= end + kGrace) {
+    const bool kernel = now >= launch_end + kGrace || work == job.kernel_time_limit;
+    return GiveUp(entry, kernel ? KernelTimeStatus(job) : WorkTimeStatus(job), end, now, out);
   }
   if (now < job.deadline) return;
   TellToStop(entry, CallDeadlineStatus("while the kernel ran"), out);
-  if (now >= job.deadline + kGrace) {
-    if (!entry.killed) entry.killed = *entry.cancelled;
-    Kill(*entry.device, "time_limit", out);
-  }
+  if (now >= job.deadline + kGrace) GiveUp(entry, *entry.cancelled, job.deadline, now, out);
+}
+
+void Scheduler::GiveUp(Entry& entry, absl::Status why, absl::Time end, absl::Time now,
+                       Outbox& out) {
+  TellToStop(entry, why, out);
+  if (!entry.answered) Answer(entry, {.status = std::move(why), .outcome = std::nullopt}, out);
+  const absl::Duration grace = std::clamp(entry.device->start_took, kGrace, kLongestGrace);
+  if (now >= end + grace) Kill(*entry.device, "time_limit", out);
 }
 
 void Scheduler::TickSent(Device& device, const WorkerPort::Running& running, absl::Time now,
                          Outbox& out) {
+  bool runs_one = false;
   for (const auto& entry : device.sent) {
     if (entry->id == running.id) {
+      runs_one = true;
       TickRunning(*entry, running, now, out);
       continue;
     }
@@ -264,7 +275,7 @@ void Scheduler::TickSent(Device& device, const WorkerPort::Running& running, abs
       Answer(*entry, {.status = *entry->cancelled, .outcome = std::nullopt}, out);
     }
   }
-  if (running.id != 0 || device.sent.empty()) {
+  if (runs_one || device.sent.empty()) {
     device.stuck_since.reset();
   } else if (!device.stuck_since) {
     device.stuck_since = now;

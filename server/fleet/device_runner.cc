@@ -104,6 +104,7 @@ absl::StatusOr<DeviceRunner::Life> DeviceRunner::Spawn() {
   if (const auto uuid = options_.uuids.find(device_); uuid != options_.uuids.end()) {
     args.push_back(absl::StrCat("--uuid=", uuid->second));
   }
+  const absl::Time spawned = context_.clock.Now();
   if (!calibration_.empty()) args.push_back(absl::StrCat("--calibration=", calibration_));
   GC_ASSIGN_OR_RETURN(WorkerProcess process,
                       WorkerProcess::Spawn({.path = options_.worker_path,
@@ -132,14 +133,17 @@ absl::StatusOr<DeviceRunner::Life> DeviceRunner::Spawn() {
   return Life{.worker = std::move(worker),
               .reader = std::move(reader),
               .output = WorkerOutput(device_),
-              .spawned = context_.clock.Now()};
+              .spawned = spawned,
+              .measures = calibration_.empty()};
 }
 
 Supervisor::End DeviceRunner::Serve(Life life) {
   while (Poll(life)) {
     const AnswerReader::Progress progress = life.reader->progress();
     if (progress.ready && !std::exchange(life.told_ready, true)) {
-      supervisor_.OnReady(context_.clock.Now());
+      const absl::Time now = context_.clock.Now();
+      supervisor_.OnReady(now);
+      if (!life.measures) context_.scheduler.OnStartTook(device_, now - life.spawned);
       Log(LogLevel::kInfo, "worker_ready", {{"device", device_}});
     }
     if (std::exchange(life.answers, progress.answers) != progress.answers) life.output.NextRun();

@@ -44,6 +44,7 @@ class DeviceRunner {
     std::shared_ptr<AnswerReader> reader;
     WorkerOutput output;
     absl::Time spawned;
+    bool measures = true;  // Its device, before it is ready.
     absl::Time stop_asked = absl::InfiniteFuture();
     absl::Time deaf = absl::InfiniteFuture();  // When orders were first seen not to reach it.
     std::uint64_t answers = 0;

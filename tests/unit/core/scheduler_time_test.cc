@@ -1,4 +1,4 @@
-// What becomes of calls that come back from a worker.
+// What becomes of calls whose time is over and of calls that come back from a worker.
 #include <csignal>
 #include <memory>
 #include <string>
@@ -13,7 +13,9 @@ namespace gridclock {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using Code = absl::StatusCode;
 
 constexpr std::uint64_t kPage = ArenaAllocator::kPage;
 
@@ -69,6 +71,84 @@ class SchedulerTimeTest : public ::testing::Test {
   ArenaAllocator arena_{64 * kPage, 64 * kPage};
   Scheduler scheduler_{clock_, Limits(), arena_, observer_};
 };
+
+// ---- Time that is over. ----
+
+TEST_F(SchedulerTimeTest, TheClientHearsAtOnceAndTheWorkerIsKilledOnceThatCostsOthersLess) {
+  const auto worker = Ready();
+  scheduler_.OnStartTook("cuda:0", absl::Seconds(3));
+  const Call call = Submit("ann", absl::Seconds(1));
+  worker->Run(call.id, clock_.Now(), clock_.Now());
+  TickAfter(absl::Seconds(1) + Scheduler::kGrace);
+  EXPECT_THAT(call.listener->status(), ReasonIs("KERNEL_TIME_LIMIT"));
+  EXPECT_THAT(worker->cancels(), ElementsAre(call.id)) << "what it has not launched it need not";
+  EXPECT_EQ(arena_.used(), kPage) << "the worker may still write there";
+  TickAfter(absl::Milliseconds(2749));
+  EXPECT_THAT(worker->kills(), IsEmpty());
+  TickAfter(absl::Milliseconds(1));
+  EXPECT_THAT(worker->kills(), ElementsAre("time_limit"));
+  Lose(call.id);
+  EXPECT_EQ(call.listener->ends(), 1);
+  EXPECT_EQ(arena_.used(), 0u);
+}
+
+TEST_F(SchedulerTimeTest, AnOrderThatEndsByItselfBeforeThatCostsNoWorker) {
+  const auto worker = Ready();
+  scheduler_.OnStartTook("cuda:0", absl::Seconds(3));
+  const Call late = Submit("ann", absl::Milliseconds(1));
+  const Call behind = Submit("bob");
+  worker->Run(late.id, clock_.Now(), clock_.Now());
+  TickAfter(absl::Seconds(1));
+  EXPECT_THAT(late.listener->status(), ReasonIs("KERNEL_TIME_LIMIT"));
+  EXPECT_TRUE(Done(late.id));
+  worker->Run(behind.id, clock_.Now(), clock_.Now());
+  TickAfter(absl::Milliseconds(500));
+  EXPECT_THAT(worker->kills(), IsEmpty());
+  EXPECT_TRUE(Done(behind.id));
+  EXPECT_THAT(behind.listener->status(), IsOk());
+  EXPECT_EQ(late.listener->ends(), 1);
+}
+
+TEST_F(SchedulerTimeTest, AnEndlessKernelIsKilledHoweverLongAStartTakes) {
+  const auto worker = Ready();
+  scheduler_.OnStartTook("cuda:0", absl::Minutes(1));
+  const Call call = Submit("ann", absl::Seconds(1));
+  worker->Run(call.id, clock_.Now(), clock_.Now());
+  TickAfter(absl::Seconds(1) + Scheduler::kLongestGrace);
+  EXPECT_THAT(worker->kills(), ElementsAre("time_limit"));
+}
+
+TEST_F(SchedulerTimeTest, ADeadlineShorterThanALaunchCostsNoWorkerEither) {
+  const auto worker = Ready();
+  scheduler_.OnStartTook("cuda:0", absl::Seconds(3));
+  Job job = MakeJob("ann", absl::Seconds(30));
+  job.deadline = clock_.Now() + absl::Milliseconds(1);
+  const Call call = Submit(std::move(job));
+  worker->Run(call.id, clock_.Now(), clock_.Now());
+  TickAfter(absl::Seconds(1));
+  EXPECT_THAT(call.listener->status(), StatusIs(Code::kDeadlineExceeded, HasSubstr("ran")));
+  EXPECT_THAT(worker->kills(), IsEmpty());
+}
+
+TEST_F(SchedulerTimeTest, AnOrderWhoseTimeIsOverIsNotSentAgain) {
+  const auto worker = Ready();
+  const Call call = Submit();
+  worker->Run(call.id, clock_.Now(), clock_.Now());
+  TickAfter(absl::Seconds(2));
+  Lose(/*running=*/0);  // It had ended when the kill came.
+  EXPECT_THAT(Ready(2)->orders(), IsEmpty());
+  EXPECT_EQ(call.listener->ends(), 1);
+  EXPECT_TRUE(scheduler_.idle());
+}
+
+TEST_F(SchedulerTimeTest, AWorkerThatRunsWhatItDoesNotHoldHangs) {
+  const auto worker = Ready();
+  Submit();
+  worker->Run(4711, clock_.Now());
+  scheduler_.Tick();
+  TickAfter(absl::Seconds(6));
+  EXPECT_THAT(worker->kills(), ElementsAre("hang"));
+}
 
 // ---- Back from a worker. ----
 
