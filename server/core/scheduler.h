@@ -130,6 +130,10 @@ class Scheduler {
   // one will cost.
   void OnStartTook(absl::string_view device, absl::Duration time);
   void OnWorkerLost(absl::string_view device, std::uint64_t generation, const WorkerLoss& loss);
+  // The worker was killed and is still there, as a driver may keep it. Nobody waits for it any
+  // longer: its calls are answered as lost (it keeps their memory), and the device is down by `why`
+  // until another worker is ready.
+  void OnKillFailed(absl::string_view device, const WorkerLoss& loss, const absl::Status& why);
   void OnSamples(JobId id, std::uint64_t generation, std::int64_t first,
                  std::span<const double> samples_ns, bool warmup);
   struct WorkerAnswer {

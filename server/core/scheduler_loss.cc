@@ -215,6 +215,25 @@ void Scheduler::OnDeviceDown(absl::string_view name, const absl::Status& why) {
   Flush(out);
 }
 
+void Scheduler::OnKillFailed(absl::string_view name, const WorkerLoss& loss,
+                             const absl::Status& why) {
+  Outbox out;
+  {
+    MutexLock lock(mutex_);
+    Device& device = DeviceOf(name);
+    device.killing = true;
+    for (const auto& entry : device.sent) {
+      if (entry->answered) continue;
+      absl::Status status = entry->cancelled ? *entry->cancelled
+                            : loss.planned   ? CrashStatus(entry->job(), WorkerRole::kTrusted, loss)
+                                             : Crashed(entry->job(), loss.detail, "UNKNOWN");
+      Answer(*entry, {.status = std::move(status), .outcome = std::nullopt}, out);
+    }
+  }
+  Flush(out);
+  OnDeviceDown(name, why);
+}
+
 // ---- Time. ----
 
 void Scheduler::Kill(Device& device, absl::string_view reason, Outbox& out) {

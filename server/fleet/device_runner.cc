@@ -148,6 +148,10 @@ Supervisor::End DeviceRunner::Serve(Life life) {
     }
     if (std::exchange(life.answers, progress.answers) != progress.answers) life.output.NextRun();
     CheckTimes(life, progress);
+    if (life.kill_failed && stopping_) {
+      life.reader->Close();
+      return Supervisor::End::kOutside;
+    }
   }
   life.reader->Read(/*to_the_end=*/true);
   life.reader->Close();
@@ -184,6 +188,7 @@ void DeviceRunner::CheckTimes(Life& life, const AnswerReader::Progress& progress
   if (life.worker->deaf()) life.deaf = std::min(life.deaf, now);
   // Whoever broke the protocol was killed for that already.
   if (now - std::min(progress.ended, life.deaf) > kDying) life.worker->Kill("exit");
+  CheckKill(life, now);
   if (stopping_) return CheckStop(life, now);
   const bool slow_start = !progress.ready && now - life.spawned > options_.start_limit;
   const bool silent = progress.ready && now - progress.heard > options_.silence_limit;
@@ -201,10 +206,27 @@ void DeviceRunner::CheckStop(Life& life, absl::Time now) {
   }
 }
 
+void DeviceRunner::CheckKill(Life& life, absl::Time now) {
+  const std::string reason = life.worker->kill_reason();
+  if (reason.empty()) return;
+  life.killed = std::min(life.killed, now);
+  if (now - life.killed <= options_.kill_limit || std::exchange(life.kill_failed, true)) return;
+  Log(LogLevel::kError, "worker_cannot_be_ended",
+      {{"device", device_}, {"pid", absl::StrCat(life.worker->process().pid())}});
+  context_.scheduler.OnKillFailed(
+      device_,
+      {.reason = reason,
+       .detail = absl::StrCat("killed: ", reason, ", and still there"),
+       .planned = life.stop_asked != absl::InfiniteFuture()},
+      WhyDown("cannot be ended; the device is served again when it is gone"));
+  context_.table.SetState(device_, WorkerState::kQuarantined);
+}
+
 Supervisor::End DeviceRunner::Bury(Life& life) {
   Worker& worker = *life.worker;
   worker.process().Signal(SIGKILL);  // If only its link ended.
-  const WorkerProcess::Exit exit = worker.process().Reap();
+  const WorkerProcess::Exit exit =
+      worker.process().Reap(options_.kill_limit).value_or(WorkerProcess::Exit{});
   life.output.Drain(worker.process().output_fd());
   const std::string kill_reason = worker.kill_reason();
   const bool by_signal = kill_reason.empty() && exit.signal != 0;
@@ -236,16 +258,19 @@ Supervisor::End DeviceRunner::Bury(Life& life) {
 
 void DeviceRunner::OnQuarantine() {
   Log(LogLevel::kError, "device_quarantined", {{"device", device_}});
-  context_.scheduler.OnDeviceDown(
-      device_, WithDetails(absl::UnavailableError(
-                               absl::StrCat("the workers of device '", device_,
-                                            "' end again and again; it is tried now and then")),
-                           {.reason = "WORKER_CRASHED",
-                            .field = "",
-                            .retry_after = options_.supervisor.probe_every,
-                            .metadata = {{"execution_state", "NOT_STARTED"}}}));
+  context_.scheduler.OnDeviceDown(device_,
+                                  WhyDown("ends again and again; another is tried now and then"));
   // Last: who sees the state may count on the rest.
   context_.table.SetState(device_, WorkerState::kQuarantined);
+}
+
+absl::Status DeviceRunner::WhyDown(absl::string_view what) const {
+  return WithDetails(
+      absl::UnavailableError(absl::StrCat("the worker of device '", device_, "' ", what)),
+      {.reason = "WORKER_CRASHED",
+       .field = "",
+       .retry_after = options_.supervisor.probe_every,
+       .metadata = {{"execution_state", "NOT_STARTED"}}});
 }
 
 void DeviceRunner::SleepUntil(absl::Time time) {

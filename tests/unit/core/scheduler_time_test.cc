@@ -1,4 +1,5 @@
-// What becomes of calls whose time is over and of calls that come back from a worker.
+// What becomes of calls whose time is over, of a worker that cannot be ended, and of calls that
+// come back from a worker.
 #include <csignal>
 #include <memory>
 #include <string>
@@ -12,6 +13,7 @@
 namespace gridclock {
 namespace {
 
+using ::testing::_;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -148,6 +150,57 @@ TEST_F(SchedulerTimeTest, AWorkerThatRunsWhatItDoesNotHoldHangs) {
   scheduler_.Tick();
   TickAfter(absl::Seconds(6));
   EXPECT_THAT(worker->kills(), ElementsAre("hang"));
+}
+
+// ---- A worker that cannot be ended. ----
+
+TEST_F(SchedulerTimeTest, NobodyWaitsForAWorkerThatCannotBeEnded) {
+  Ready();
+  const Call running = Submit(), cancelled = Submit();
+  Job large = MakeJob("bob", absl::Seconds(1));
+  large.measure.emplace();
+  const Call queued = Submit(std::move(large));
+  scheduler_.Cancel(cancelled.id, absl::CancelledError("by the client"));
+  scheduler_.OnKillFailed("cuda:0", {.reason = "hang", .detail = "still there"},
+                          absl::UnavailableError("cannot be ended"));
+
+  EXPECT_THAT(running.listener->status(), StatusIs(Code::kUnavailable, HasSubstr("still there")));
+  EXPECT_THAT(running.listener->status(), ReasonIs("WORKER_CRASHED"));
+  EXPECT_GT(DetailsOf(running.listener->status()).retry_after, absl::ZeroDuration());
+  EXPECT_THAT(cancelled.listener->status(), StatusIs(Code::kCancelled, _));
+  EXPECT_THAT(queued.listener->status(), StatusIs(Code::kUnavailable, "cannot be ended"));
+  const auto late = std::make_shared<FakeListener>();
+  EXPECT_THAT(scheduler_.Submit(MakeJob("bob", absl::Seconds(1)), late, false),
+              StatusIs(Code::kUnavailable, "cannot be ended"));
+}
+
+TEST_F(SchedulerTimeTest, ItKeepsTheMemoryOfItsOrdersUntilItIsGone) {
+  Ready();
+  const Call running = Submit();
+  scheduler_.OnKillFailed("cuda:0", {.reason = "hang", .detail = ""},
+                          absl::UnavailableError("down"));
+  EXPECT_EQ(arena_.used(), kPage);
+  Lose(running.id);
+  EXPECT_EQ(arena_.used(), 0u);
+  EXPECT_EQ(running.listener->ends(), 1);
+  const auto next = Ready(2);
+  const Call call = Submit();
+  EXPECT_THAT(next->orders(), ElementsAre(call.id));
+}
+
+TEST_F(SchedulerTimeTest, AtTheEndOfTheServerItsCallsHearOfThat) {
+  Ready();
+  const Call running = Submit();
+  scheduler_.OnKillFailed("cuda:0", {.reason = "exit", .detail = "", .planned = true},
+                          DrainingStatus());
+  EXPECT_THAT(running.listener->status(), ReasonIs("DRAINING"));
+}
+
+TEST_F(SchedulerTimeTest, AWorkerThatWasNeverReadyMayBeOneToo) {
+  const Call waiting = Submit();
+  scheduler_.OnKillFailed("cuda:0", {.reason = "hang", .detail = ""},
+                          absl::UnavailableError("down"));
+  EXPECT_THAT(waiting.listener->status(), StatusIs(Code::kUnavailable, "down"));
 }
 
 // ---- Back from a worker. ----
