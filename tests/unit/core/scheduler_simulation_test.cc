@@ -131,6 +131,10 @@ class Day {
 
   void Die() {
     if (worker_ == nullptr) return;
+    if (Roll(4) == 0) {
+      scheduler_.OnKillFailed("cpu", {.reason = "hang", .detail = "still there"},
+                              absl::UnavailableError("cannot be ended"));
+    }
     scheduler_.OnWorkerLost("cpu", generation_,
                             {.reason = "signal",
                              .signal = SIGKILL,
