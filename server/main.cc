@@ -368,6 +368,7 @@ int Main(int argc, char** argv) {
 int main(int argc, char** argv) {
   gridclock::KeepPages();
   signal(SIGPIPE, SIG_IGN);
+  signal(SIGCHLD, SIG_DFL);  // Who starts us may ignore it, and how workers ended would be lost.
   // Before any thread is made, so that all inherit it and only Serve() hears them.
   const sigset_t signals = gridclock::EndSignals();
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);

@@ -28,8 +28,8 @@ std::string EnvironmentOf(absl::string_view flag) {
 }
 
 template <typename T>
-void Flag(CLI::App& app, const std::string& name, T& value, const std::string& help) {
-  app.add_option(name, value, help)->envname(EnvironmentOf(name))->capture_default_str();
+CLI::Option* Flag(CLI::App& app, const std::string& name, T& value, const std::string& help) {
+  return app.add_option(name, value, help)->envname(EnvironmentOf(name))->capture_default_str();
 }
 
 void Switch(CLI::App& app, const std::string& name, bool& value, const std::string& help) {

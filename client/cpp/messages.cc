@@ -112,12 +112,6 @@ std::uint64_t InputBytes(const RunCall& call) {
   return total;
 }
 
-std::uint64_t SentBytes(const RunCall& call) {
-  std::uint64_t total = 0;
-  for (const CallInput& input : call.inputs) total += TotalBytes(input);
-  return total;
-}
-
 v1::RunRequest EncodeCall(const RunCall& call, const std::string& request_id) {
   v1::RunRequest out;
   out.set_kernel(call.kernel);

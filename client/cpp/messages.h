@@ -26,9 +26,8 @@ inline constexpr std::size_t kHeaderPiece = 200 * 1024;  // The server takes 256
 
 // INVALID_ARGUMENT for spans that do not fit their specs; nothing is sent then.
 absl::Status CheckInputs(const RunCall& call);
-// Bytes of all inputs, made ones too; of those that the client sends.
+// Bytes of all inputs, made ones too.
 std::uint64_t InputBytes(const RunCall& call);
-std::uint64_t SentBytes(const RunCall& call);
 
 // All of the request but the inputs.
 v1::RunRequest EncodeCall(const RunCall& call, const std::string& request_id);

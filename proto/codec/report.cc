@@ -207,10 +207,8 @@ absl::Status DecodeOutputs(const worker::v1::Done& done, const Job& job, Outcome
   return absl::OkStatus();
 }
 
-}  // namespace
-
-absl::StatusOr<Outcome> Decode(const worker::v1::Done& done, const Job& job,
-                               std::vector<double> samples) {
+absl::StatusOr<Outcome> DecodeOutcome(const worker::v1::Done& done, const Job& job,
+                                      std::vector<double> samples) {
   Outcome out;
   out.variant = job.variant;
   if (done.variant() != job.variant) {
@@ -237,6 +235,31 @@ absl::StatusOr<Outcome> Decode(const worker::v1::Done& done, const Job& job,
   return out;
 }
 
+bool IsMeasuredAs(const MeasureOptions& ordered, const std::optional<Timing>& timing) {
+  return timing && timing->stop != StopReason::kSingleLaunch && timing->method == ordered.method &&
+         timing->l2 == ordered.l2;
+}
+
+// Whether all that was ordered is there, or the word that it could not be had.
+absl::Status CheckComplete(const Job& job, const Outcome& outcome) {
+  if (job.measure && !IsMeasuredAs(*job.measure, outcome.timing)) {
+    return Broken(job, "no measurement by the method and the cache state ordered");
+  }
+  const bool told = std::find(outcome.flags.begin(), outcome.flags.end(), Flag::kUnverified) !=
+                    outcome.flags.end();
+  if (job.verify && !outcome.verification && !told) return Broken(job, "no verification");
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<Outcome> Decode(const worker::v1::Done& done, const Job& job,
+                               std::vector<double> samples) {
+  GC_ASSIGN_OR_RETURN(Outcome outcome, DecodeOutcome(done, job, std::move(samples)));
+  GC_RETURN_IF_ERROR(CheckComplete(job, outcome));
+  return outcome;
+}
+
 absl::StatusOr<WorkerFailure> Decode(const worker::v1::Failed& failed, const Job& job,
                                      std::vector<double> samples) {
   if (failed.code() < 1 || failed.code() > static_cast<int>(absl::StatusCode::kUnauthenticated)) {
@@ -249,7 +272,7 @@ absl::StatusOr<WorkerFailure> Decode(const worker::v1::Failed& failed, const Job
   WorkerFailure out{
       .status = WithDetails(std::move(status), details), .sticky = failed.sticky(), .partial = {}};
   if (failed.has_partial()) {
-    GC_ASSIGN_OR_RETURN(out.partial, Decode(failed.partial(), job, std::move(samples)));
+    GC_ASSIGN_OR_RETURN(out.partial, DecodeOutcome(failed.partial(), job, std::move(samples)));
   }
   return out;
 }

@@ -235,8 +235,8 @@ absl::Status DecodeAttributes(const RunRequest& message, JobRequest* out) {
 }
 
 absl::Status DecodeTimeLimit(double seconds, JobRequest* out) {
-  // Less would be cut to 0, which stands for the server's default.
-  constexpr double kLeast = 1e-9;
+  // Less is no time that a kernel could keep: each such call would cost its device a worker.
+  constexpr double kLeast = 1e-3;
   if (!std::isfinite(seconds) || seconds < 0 || (seconds > 0 && seconds < kLeast)) {
     return Invalid("kernel_time_limit_seconds", absl::StrCat("want 0 or a number of seconds from ",
                                                              kLeast, " on, got ", seconds));

@@ -91,7 +91,6 @@ class SampleBuffer {
   // INVALID_ARGUMENT if a frame does not continue where the last one ended, holds a number that is
   // no time, or brings more samples than `job` may have. Warm-up samples are checked, not kept.
   absl::Status Add(const worker::v1::Samples& frame, const Job& job);
-  std::span<const double> samples() const { return samples_; }
   std::vector<double> Take() { return std::move(samples_); }
 
  private:

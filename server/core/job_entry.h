@@ -14,9 +14,6 @@
 
 namespace gridclock {
 
-struct QueuedEvent {
-  std::shared_ptr<const Job> job;  // Of one that waits for memory: it has no other home yet.
-};
 struct AcceptedEvent {
   AcceptedInfo info;
 };
@@ -38,18 +35,17 @@ struct Scheduler::Entry {
   JobId id = 0;
   State state = State::kWaitsForMemory;
   Device* device = nullptr;
-  std::shared_ptr<const Job>
-      waiting;  // Of a job that had to wait for memory; shared with its event.
+  std::unique_ptr<const Job> waiting;       // Of a job that had to wait for memory.
   std::shared_ptr<const ActiveJob> active;  // From then on; the rpc holds it too.
   std::shared_ptr<JobListener> listener;
   absl::Time queued_at, ready_at, sent_at;
   absl::Time wait_until;                   // When waiting in the queue ends.
   std::optional<absl::Time> seen_running;  // When a tick first saw it run at this worker.
   int sends = 0;
-  bool recalled = false;  // The worker was told to give it back if it has not begun it.
-  bool answered = false;  // The listener had its end; the worker has not said so yet.
+  bool dispatched = false;  // At least once: its wait is counted.
+  bool recalled = false;    // The worker was told to give it back if it has not begun it.
+  bool answered = false;    // The listener had its end; the worker has not said so yet.
   std::optional<absl::Status> cancelled;  // Why it was told to stop.
-  std::optional<absl::Status> killed;     // Why its worker was killed.
 
   // Events reach the listener one at a time, in order: whoever finds `delivering` false delivers,
   // and what comes up meanwhile waits here.
@@ -71,6 +67,7 @@ struct Scheduler::Device {
   std::uint64_t generation = 0;
   std::optional<absl::Status> down;
   bool killing = false;                   // This incarnation was told to die.
+  absl::Duration start_took;              // Of a worker; zero: not known yet.
   bool speaking = false;                  // A thread is running commands.
   std::vector<Command> commands;          // For it, or for the next one.
   absl::Duration run_time;                // Moving average of a job's time at the worker.

@@ -141,16 +141,6 @@ std::vector<DeviceStatus> KernelTable::Devices() const {
   return devices_;
 }
 
-absl::StatusOr<std::vector<DeviceStatus>> KernelTable::Candidates(absl::string_view wanted) const {
-  MutexLock lock(mutex_);
-  std::vector<DeviceStatus> found;
-  for (const DeviceStatus& device : devices_) {
-    if (Matches(device, wanted)) found.push_back(device);
-  }
-  if (found.empty()) return NoSuchDevice(wanted);
-  return found;
-}
-
 absl::StatusOr<DeviceChoices> KernelTable::Choices(absl::string_view wanted) const {
   MutexLock lock(mutex_);
   DeviceChoices found;

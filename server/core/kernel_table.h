@@ -60,9 +60,6 @@ class KernelTable {
   // The devices that `wanted` ("", "cpu", "cuda:0", "cuda", a UUID) may mean, in order. NOT_FOUND
   // for an id that does not exist, FAILED_PRECONDITION (NO_DEVICE) for a kind that is not here;
   // both list.
-  absl::StatusOr<std::vector<DeviceStatus>> Candidates(absl::string_view wanted) const
-      ABSL_LOCKS_EXCLUDED(mutex_);
-  // The same, without the parts that a running call does not ask for.
   absl::StatusOr<DeviceChoices> Choices(absl::string_view wanted) const ABSL_LOCKS_EXCLUDED(mutex_);
   // Why the device does not have a method of timing; empty if it does not say that it lacks it.
   std::string WhyMissing(absl::string_view device, Method method) const ABSL_LOCKS_EXCLUDED(mutex_);

@@ -81,8 +81,10 @@ void ResolveDefaults(Limits& limits, std::uint64_t memory_bytes) {
   if (limits.rpc_bytes == 0) {
     limits.rpc_bytes = std::min(WholePages(static_cast<double>(memory_bytes) / 4), kMaxRpc);
   }
-  if (limits.client_arena_bytes == 0)
-    limits.client_arena_bytes = WholePages(limits.arena_bytes / 2);
+  if (limits.client_arena_bytes == 0) limits.client_arena_bytes = limits.arena_bytes / 2;
+  // Memory is given out in pages: what admission holds a job against is what it can get.
+  limits.arena_bytes = WholePages(limits.arena_bytes);
+  limits.client_arena_bytes = std::max(WholePages(limits.client_arena_bytes), kPage);
 }
 
 }  // namespace gridclock

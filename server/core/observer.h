@@ -41,7 +41,6 @@ class JobObserver {
   virtual ~JobObserver() = default;
   // `device` may be what the client asked for: any text.
   virtual void OnRejected(absl::string_view device, const absl::Status& status) = 0;
-  virtual void OnQueued(const Job& job) = 0;
   virtual void OnDispatched(const Job& job, absl::Duration waited) = 0;
   virtual void OnFinished(const Job& job, const JobResult& result) = 0;
   virtual void OnWorkerUp(absl::string_view device) = 0;

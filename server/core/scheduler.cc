@@ -132,7 +132,7 @@ absl::StatusOr<std::shared_ptr<Scheduler::Entry>> Scheduler::Enqueue(Job job, bo
   entry->device = &device;
   entry->queued_at = now;
   if (waits) {
-    entry->waiting = std::make_shared<const Job>(std::move(job));
+    entry->waiting = std::make_unique<const Job>(std::move(job));
     entry->wait_until = std::min(entry->job().deadline, now + absl::Seconds(limits_.queue_seconds));
     wait_for_memory_.push_back(entry->id);
   } else {
@@ -140,7 +140,6 @@ absl::StatusOr<std::shared_ptr<Scheduler::Entry>> Scheduler::Enqueue(Job job, bo
     entry->active = std::make_shared<const ActiveJob>(std::move(job), *std::move(block));
   }
   jobs_.emplace(entry->id, entry);
-  Post(*entry, QueuedEvent{.job = entry->waiting}, out);
   if (!waits) Accept(*entry, out);
   device.queue.Add(entry->job().principal, entry->id);
   return entry;
@@ -198,9 +197,7 @@ void Scheduler::Start(JobId id) {
     if (entry == nullptr || entry->state != Entry::State::kWaitsForInputs) return;
     entry->state = Entry::State::kReady;
     entry->ready_at = now;
-    entry->wait_until = entry->job().deadline == absl::InfiniteFuture()
-                            ? now + absl::Seconds(limits_.queue_seconds)
-                            : entry->job().deadline;
+    entry->wait_until = WaitEnd(entry->job(), now);
     entry->device->queue.SetReady(entry->job().principal, id);
     Device& device = *entry->device;
     Dispatch(device, now, out);
@@ -245,6 +242,7 @@ void Scheduler::Dispatch(Device& device, absl::Time now, Outbox& out) {
     ++entry->sends;
     device.sent.push_back(entry);
     Command(*entry, /*cancel=*/false, out);
+    if (std::exchange(entry->dispatched, true)) continue;
     Post(*entry, DispatchedEvent{now - entry->ready_at}, out);
   }
 }
@@ -282,7 +280,7 @@ std::shared_ptr<Scheduler::Entry> Scheduler::TakeAnswer(std::uint64_t generation
   device.run_time += (took - device.run_time) * kNewest;
   device.last_done = now;
   if (GaveBack(*entry, answer.result)) {
-    Requeue(*entry);
+    Requeue(*entry, now);
     return entry;
   }
   if (entry->cancelled) answer.result.status = *entry->cancelled;
@@ -347,12 +345,23 @@ bool Scheduler::GaveBack(const Entry& entry, const JobResult& result) {
          result.status.code() == absl::StatusCode::kCancelled && !result.outcome;
 }
 
-void Scheduler::Requeue(Entry& entry) {
-  entry.recalled = false;
-  entry.state = Entry::State::kReady;
+void Scheduler::Requeue(Entry& entry, absl::Time now) {
+  BecomeReadyAgain(entry, now);
   --entry.sends;
   entry.device->queue.Add(entry.job().principal, entry.id);
   entry.device->queue.SetReady(entry.job().principal, entry.id);
+}
+
+void Scheduler::BecomeReadyAgain(Entry& entry, absl::Time now) {
+  entry.state = Entry::State::kReady;
+  entry.recalled = false;
+  entry.seen_running.reset();
+  entry.wait_until = WaitEnd(entry.job(), now);
+}
+
+absl::Time Scheduler::WaitEnd(const Job& job, absl::Time now) const {
+  return job.deadline == absl::InfiniteFuture() ? now + absl::Seconds(limits_.queue_seconds)
+                                                : job.deadline;
 }
 
 // ---- Ends. ----
@@ -449,13 +458,7 @@ std::map<std::string, Scheduler::Usage> Scheduler::usage() const {
   std::map<std::string, Usage> all;
   for (const auto& device : devices_) {
     all[device->name] = {.queued = device->queue.size(),
-                         .running = static_cast<int>(device->sent.size()),
-                         .arena_bytes = 0};
-  }
-  for (const auto& [id, entry] : jobs_) {
-    if (entry->active != nullptr) {
-      all[entry->device->name].arena_bytes += entry->active->job().memory.size;
-    }
+                         .running = static_cast<int>(device->sent.size())};
   }
   return all;
 }
@@ -554,9 +557,7 @@ void Scheduler::Deliver(Outbox& out) {
 }
 
 void Scheduler::Hand(Entry& entry, JobEvent& event) {
-  if (const auto* queued = std::get_if<QueuedEvent>(&event)) {
-    observer_.OnQueued(queued->job != nullptr ? *queued->job : entry.job());
-  } else if (const auto* accepted = std::get_if<AcceptedEvent>(&event)) {
+  if (const auto* accepted = std::get_if<AcceptedEvent>(&event)) {
     entry.listener->OnAccepted(entry.job(), accepted->info);
   } else if (const auto* dispatched = std::get_if<DispatchedEvent>(&event)) {
     observer_.OnDispatched(entry.job(), dispatched->waited);

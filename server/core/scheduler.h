@@ -78,11 +78,10 @@ class ActiveJob {
   ArenaAllocator::Block block_;
 };
 
-struct QueuedEvent;
 struct AcceptedEvent;
 struct DispatchedEvent;
 struct SamplesEvent;
-using JobEvent = std::variant<QueuedEvent, AcceptedEvent, DispatchedEvent, SamplesEvent, JobResult>;
+using JobEvent = std::variant<AcceptedEvent, DispatchedEvent, SamplesEvent, JobResult>;
 
 // Thread-safe. Listener, observer and ports are called without the lock held.
 //
@@ -97,8 +96,11 @@ class Scheduler {
   // How long an order may run before those that wait behind it at the worker are asked back where
   // another principal's wait too.
   static constexpr absl::Duration kPatience = absl::Milliseconds(10);
-  // Between the end of a job's time and the kill of its worker.
+  // Between the end of a job's time and its answer.
   static constexpr absl::Duration kGrace = absl::Milliseconds(250);
+  // Its worker is killed then or, where a new one takes longer to start, after as long: until then
+  // the order may still end and cost the others less than a start. After so much in any case.
+  static constexpr absl::Duration kLongestGrace = absl::Seconds(5);
 
   Scheduler(const Clock& clock, const Limits& limits, ArenaAllocator& arena, JobObserver& observer);
   ~Scheduler();
@@ -124,7 +126,14 @@ class Scheduler {
   // From the fleet. A worker serves one device; `generation` counts its incarnations.
   void OnWorkerReady(absl::string_view device, std::shared_ptr<WorkerPort> worker,
                      std::uint64_t generation);
+  // From the spawn of a worker that need not measure its device until it was ready: what the next
+  // one will cost.
+  void OnStartTook(absl::string_view device, absl::Duration time);
   void OnWorkerLost(absl::string_view device, std::uint64_t generation, const WorkerLoss& loss);
+  // The worker was killed and is still there, as a driver may keep it. Nobody waits for it any
+  // longer: its calls are answered as lost (it keeps their memory), and the device is down by `why`
+  // until another worker is ready.
+  void OnKillFailed(absl::string_view device, const WorkerLoss& loss, const absl::Status& why);
   void OnSamples(JobId id, std::uint64_t generation, std::int64_t first,
                  std::span<const double> samples_ns, bool warmup);
   struct WorkerAnswer {
@@ -152,7 +161,6 @@ class Scheduler {
   bool busy(absl::string_view device) const ABSL_LOCKS_EXCLUDED(mutex_);
   struct Usage {
     int queued = 0, running = 0;
-    std::uint64_t arena_bytes = 0;
   };
   // By device.
   std::map<std::string, Usage> usage() const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -182,7 +190,11 @@ class Scheduler {
   std::shared_ptr<Entry> TakeAnswer(std::uint64_t generation, WorkerAnswer& answer, absl::Time now,
                                     Outbox& out) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   static bool GaveBack(const Entry& entry, const JobResult& result);
-  void Requeue(Entry& entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Requeue(Entry& entry, absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Nothing that came of its being at a worker counts any longer.
+  void BecomeReadyAgain(Entry& entry, absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // When a job that is ready now has waited long enough.
+  absl::Time WaitEnd(const Job& job, absl::Time now) const;
   // Ends a job that is not at a worker.
   void EndWaiting(Entry& entry, absl::Status status, Outbox& out)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -191,11 +203,14 @@ class Scheduler {
   void TellToStop(Entry& entry, absl::Status why, Outbox& out)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void LoseJob(const std::shared_ptr<Entry>& entry, Fate fate, const WorkerLoss& loss,
-               WorkerRole role, Outbox& out) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+               WorkerRole role, absl::Time now, Outbox& out) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void TickWaiting(absl::Time now, Outbox& out) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void TickSent(Device& device, const WorkerPort::Running& running, absl::Time now, Outbox& out)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void TickRunning(Entry& entry, const WorkerPort::Running& running, absl::Time now, Outbox& out)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Its time ended at `end`, and a grace has passed.
+  void GiveUp(Entry& entry, absl::Status why, absl::Time end, absl::Time now, Outbox& out)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Kill(Device& device, absl::string_view reason, Outbox& out)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -144,8 +144,14 @@ void Scheduler::OnWorkerReady(absl::string_view name, std::shared_ptr<WorkerPort
   Flush(out);
 }
 
+void Scheduler::OnStartTook(absl::string_view name, absl::Duration time) {
+  MutexLock lock(mutex_);
+  DeviceOf(name).start_took = time;
+}
+
 void Scheduler::OnWorkerLost(absl::string_view name, std::uint64_t generation,
                              const WorkerLoss& loss) {
+  const absl::Time now = clock_.Now();
   Outbox out;
   std::vector<std::shared_ptr<Entry>> lost;  // Their memory goes back after the lock.
   {
@@ -163,7 +169,7 @@ void Scheduler::OnWorkerLost(absl::string_view name, std::uint64_t generation,
       const Fate fate = it == running           ? Fate::kRunning
                         : running != lost.end() ? (it < running ? Fate::kRan : Fate::kNotBegun)
                                                 : FateWithoutRunning(loss, it == lost.begin());
-      LoseJob(*it, fate, loss, role, out);
+      LoseJob(*it, fate, loss, role, now, out);
     }
   }
   observer_.OnWorkerLost(name, loss.reason);
@@ -171,7 +177,7 @@ void Scheduler::OnWorkerLost(absl::string_view name, std::uint64_t generation,
 }
 
 void Scheduler::LoseJob(const std::shared_ptr<Entry>& entry, Fate fate, const WorkerLoss& loss,
-                        WorkerRole role, Outbox& out) {
+                        WorkerRole role, absl::Time now, Outbox& out) {
   const Job& job = entry->job();
   // Only a job that may be to blame for the loss is sent a limited number of times.
   if (fate != Fate::kSuspect) --entry->sends;
@@ -179,16 +185,13 @@ void Scheduler::LoseJob(const std::shared_ptr<Entry>& entry, Fate fate, const Wo
                      entry->sends < kMostSends &&
                      (fate == Fate::kNotBegun || !OverwritesInputs(job));
   if (again) {
-    entry->recalled = false;
-    entry->state = Entry::State::kReady;
-    entry->seen_running.reset();
+    BecomeReadyAgain(*entry, now);
     entry->device->queue.PutBack(job.principal, entry->id);
     return;
   }
   if (!entry->answered) {
     absl::Status status =
-        entry->killed      ? *entry->killed
-        : entry->cancelled ? *entry->cancelled
+        entry->cancelled ? *entry->cancelled
         : fate == Fate::kRunning
             ? CrashStatus(job, role, loss)
             : Crashed(job, loss.detail, fate == Fate::kNotBegun ? "NOT_STARTED" : "UNKNOWN");
@@ -210,6 +213,25 @@ void Scheduler::OnDeviceDown(absl::string_view name, const absl::Status& why) {
     for (const auto& entry : ended) EndWaiting(*entry, why, out);
   }
   Flush(out);
+}
+
+void Scheduler::OnKillFailed(absl::string_view name, const WorkerLoss& loss,
+                             const absl::Status& why) {
+  Outbox out;
+  {
+    MutexLock lock(mutex_);
+    Device& device = DeviceOf(name);
+    device.killing = true;
+    for (const auto& entry : device.sent) {
+      if (entry->answered) continue;
+      absl::Status status = entry->cancelled ? *entry->cancelled
+                            : loss.planned   ? CrashStatus(entry->job(), WorkerRole::kTrusted, loss)
+                                             : Crashed(entry->job(), loss.detail, "UNKNOWN");
+      Answer(*entry, {.status = std::move(status), .outcome = std::nullopt}, out);
+    }
+  }
+  Flush(out);
+  OnDeviceDown(name, why);
 }
 
 // ---- Time. ----
@@ -236,24 +258,31 @@ void Scheduler::TickRunning(Entry& entry, const WorkerPort::Running& running, ab
   const absl::Time began = std::max(entry.sent_at, std::min(running.since, *entry.seen_running));
   const absl::Time launched = std::max(running.launched, began);
   const absl::Duration work = WallTimeLimit(job);
-  const bool launch_late = now >= launched + job.kernel_time_limit + kGrace;
-  if (launch_late || now >= began + work + kGrace) {
-    const bool kernel = launch_late || work == job.kernel_time_limit;
-    if (!entry.killed) entry.killed = kernel ? KernelTimeStatus(job) : WorkTimeStatus(job);
-    return Kill(*entry.device, "time_limit", out);
+  const absl::Time launch_end = launched + job.kernel_time_limit;
+  const absl::Time end = std::min(launch_end, began + work);
+  if (now >= end + kGrace) {
+    const bool kernel = now >= launch_end + kGrace || work == job.kernel_time_limit;
+    return GiveUp(entry, kernel ? KernelTimeStatus(job) : WorkTimeStatus(job), end, now, out);
   }
   if (now < job.deadline) return;
   TellToStop(entry, CallDeadlineStatus("while the kernel ran"), out);
-  if (now >= job.deadline + kGrace) {
-    if (!entry.killed) entry.killed = *entry.cancelled;
-    Kill(*entry.device, "time_limit", out);
-  }
+  if (now >= job.deadline + kGrace) GiveUp(entry, *entry.cancelled, job.deadline, now, out);
+}
+
+void Scheduler::GiveUp(Entry& entry, absl::Status why, absl::Time end, absl::Time now,
+                       Outbox& out) {
+  TellToStop(entry, why, out);
+  if (!entry.answered) Answer(entry, {.status = std::move(why), .outcome = std::nullopt}, out);
+  const absl::Duration grace = std::clamp(entry.device->start_took, kGrace, kLongestGrace);
+  if (now >= end + grace) Kill(*entry.device, "time_limit", out);
 }
 
 void Scheduler::TickSent(Device& device, const WorkerPort::Running& running, absl::Time now,
                          Outbox& out) {
+  bool runs_one = false;
   for (const auto& entry : device.sent) {
     if (entry->id == running.id) {
+      runs_one = true;
       TickRunning(*entry, running, now, out);
       continue;
     }
@@ -265,7 +294,7 @@ void Scheduler::TickSent(Device& device, const WorkerPort::Running& running, abs
       Answer(*entry, {.status = *entry->cancelled, .outcome = std::nullopt}, out);
     }
   }
-  if (running.id != 0 || device.sent.empty()) {
+  if (runs_one || device.sent.empty()) {
     device.stuck_since.reset();
   } else if (!device.stuck_since) {
     device.stuck_since = now;

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <filesystem>
 #include <iterator>
+#include <optional>
 
 #include <google/protobuf/util/json_util.h>
 #include <poll.h>
@@ -25,12 +26,22 @@ constexpr std::size_t kMostBytes = 64 * 1024;
 
 absl::StatusOr<ListedDevice> ParseLine(absl::string_view line) {
   worker::v1::DeviceFacts facts;
-  const auto status = google::protobuf::util::JsonStringToMessage(std::string(line), &facts);
+  // A worker program of another version may say more here; what it speaks is held against ours
+  // when it starts.
+  google::protobuf::util::JsonParseOptions options;
+  options.ignore_unknown_fields = true;
+  const auto status =
+      google::protobuf::util::JsonStringToMessage(std::string(line), &facts, options);
   if (!status.ok() || facts.name().empty() || facts.kind().empty()) {
     return absl::InvalidArgumentError(
         absl::StrCat("want a device as JSON, got '", line.substr(0, 200), "'"));
   }
   return ListedDevice{facts.name(), facts.kind(), facts.uuid(), facts.model()};
+}
+
+absl::Status TooSlow(absl::Duration limit) {
+  return absl::DeadlineExceededError(
+      absl::StrCat("listing devices took longer than ", absl::FormatDuration(limit)));
 }
 
 // All that `process` prints, until it closes its output.
@@ -41,10 +52,7 @@ absl::StatusOr<std::string> ReadAll(const WorkerProcess& process, absl::Duration
   char buffer[4096];
   while (true) {
     const std::int64_t left = absl::ToInt64Milliseconds(end - clock.Now());
-    if (left <= 0) {
-      return absl::DeadlineExceededError(
-          absl::StrCat("listing devices took longer than ", absl::FormatDuration(limit)));
-    }
+    if (left <= 0) return TooSlow(limit);
     pollfd fd = {.fd = process.output_fd(), .events = POLLIN, .revents = 0};
     if (poll(&fd, 1, static_cast<int>(std::min<std::int64_t>(left, 1000))) <= 0) continue;
     const ssize_t size = read(process.output_fd(), buffer, sizeof(buffer));
@@ -130,11 +138,12 @@ absl::StatusOr<DeviceList> ListDevices(const std::string& worker_path,
       WorkerProcess process,
       WorkerProcess::Spawn({.path = path, .args = {"--list-devices"}, .environment = environment}));
   GC_ASSIGN_OR_RETURN(const std::string text, ReadAll(process, limit));
-  const WorkerProcess::Exit exit = process.Reap();
-  if (exit.signal != 0 || exit.code != 0) {
+  const std::optional<WorkerProcess::Exit> exit = process.Reap(limit);
+  if (!exit) return TooSlow(limit);
+  if (exit->signal != 0 || exit->code != 0) {
     return absl::InternalError(
-        absl::StrCat("the list of devices ended by ", exit.signal != 0 ? "signal " : "exit code ",
-                     exit.signal != 0 ? exit.signal : exit.code, ": ", text.substr(0, 500)));
+        absl::StrCat("the list of devices ended by ", exit->signal != 0 ? "signal " : "exit code ",
+                     exit->signal != 0 ? exit->signal : exit->code, ": ", text.substr(0, 500)));
   }
   return ParseDeviceList(text);
 }

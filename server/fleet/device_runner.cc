@@ -104,6 +104,7 @@ absl::StatusOr<DeviceRunner::Life> DeviceRunner::Spawn() {
   if (const auto uuid = options_.uuids.find(device_); uuid != options_.uuids.end()) {
     args.push_back(absl::StrCat("--uuid=", uuid->second));
   }
+  const absl::Time spawned = context_.clock.Now();
   if (!calibration_.empty()) args.push_back(absl::StrCat("--calibration=", calibration_));
   GC_ASSIGN_OR_RETURN(WorkerProcess process,
                       WorkerProcess::Spawn({.path = options_.worker_path,
@@ -132,18 +133,25 @@ absl::StatusOr<DeviceRunner::Life> DeviceRunner::Spawn() {
   return Life{.worker = std::move(worker),
               .reader = std::move(reader),
               .output = WorkerOutput(device_),
-              .spawned = context_.clock.Now()};
+              .spawned = spawned,
+              .measures = calibration_.empty()};
 }
 
 Supervisor::End DeviceRunner::Serve(Life life) {
   while (Poll(life)) {
     const AnswerReader::Progress progress = life.reader->progress();
     if (progress.ready && !std::exchange(life.told_ready, true)) {
-      supervisor_.OnReady(context_.clock.Now());
+      const absl::Time now = context_.clock.Now();
+      supervisor_.OnReady(now);
+      if (!life.measures) context_.scheduler.OnStartTook(device_, now - life.spawned);
       Log(LogLevel::kInfo, "worker_ready", {{"device", device_}});
     }
     if (std::exchange(life.answers, progress.answers) != progress.answers) life.output.NextRun();
     CheckTimes(life, progress);
+    if (life.kill_failed && stopping_) {
+      life.reader->Close();
+      return Supervisor::End::kOutside;
+    }
   }
   life.reader->Read(/*to_the_end=*/true);
   life.reader->Close();
@@ -164,7 +172,7 @@ bool DeviceRunner::Poll(Life& life) {
        {.fd = reading && link.pending() ? link.fd() : -1, .events = POLLOUT, .revents = 0}}};
   const int timeout = reading && !stopping_ ? kPollMs : 10;
   if (poll(fds.data(), fds.size(), timeout) <= 0) return true;
-  if (fds[4].revents & POLLOUT) link.Flush();
+  if (fds[4].revents & POLLOUT) life.worker->Flush();
   if (fds[0].revents != 0) life.reader->Read(/*to_the_end=*/false);
   if (fds[2].revents & POLLIN) {
     life.output.Drain(life.worker->process().output_fd());
@@ -177,7 +185,10 @@ bool DeviceRunner::Poll(Life& life) {
 
 void DeviceRunner::CheckTimes(Life& life, const AnswerReader::Progress& progress) {
   const absl::Time now = context_.clock.Now();
-  if (now - progress.ended > kDying) life.worker->Kill("protocol");
+  if (life.worker->deaf()) life.deaf = std::min(life.deaf, now);
+  // Whoever broke the protocol was killed for that already.
+  if (now - std::min(progress.ended, life.deaf) > kDying) life.worker->Kill("exit");
+  CheckKill(life, now);
   if (stopping_) return CheckStop(life, now);
   const bool slow_start = !progress.ready && now - life.spawned > options_.start_limit;
   const bool silent = progress.ready && now - progress.heard > options_.silence_limit;
@@ -195,10 +206,27 @@ void DeviceRunner::CheckStop(Life& life, absl::Time now) {
   }
 }
 
+void DeviceRunner::CheckKill(Life& life, absl::Time now) {
+  const std::string reason = life.worker->kill_reason();
+  if (reason.empty()) return;
+  life.killed = std::min(life.killed, now);
+  if (now - life.killed <= options_.kill_limit || std::exchange(life.kill_failed, true)) return;
+  Log(LogLevel::kError, "worker_cannot_be_ended",
+      {{"device", device_}, {"pid", absl::StrCat(life.worker->process().pid())}});
+  context_.scheduler.OnKillFailed(
+      device_,
+      {.reason = reason,
+       .detail = absl::StrCat("killed: ", reason, ", and still there"),
+       .planned = life.stop_asked != absl::InfiniteFuture()},
+      WhyDown("cannot be ended; the device is served again when it is gone"));
+  context_.table.SetState(device_, WorkerState::kQuarantined);
+}
+
 Supervisor::End DeviceRunner::Bury(Life& life) {
   Worker& worker = *life.worker;
   worker.process().Signal(SIGKILL);  // If only its link ended.
-  const WorkerProcess::Exit exit = worker.process().Reap();
+  const WorkerProcess::Exit exit =
+      worker.process().Reap(options_.kill_limit).value_or(WorkerProcess::Exit{});
   life.output.Drain(worker.process().output_fd());
   const std::string kill_reason = worker.kill_reason();
   const bool by_signal = kill_reason.empty() && exit.signal != 0;
@@ -230,16 +258,19 @@ Supervisor::End DeviceRunner::Bury(Life& life) {
 
 void DeviceRunner::OnQuarantine() {
   Log(LogLevel::kError, "device_quarantined", {{"device", device_}});
-  context_.scheduler.OnDeviceDown(
-      device_, WithDetails(absl::UnavailableError(
-                               absl::StrCat("the workers of device '", device_,
-                                            "' end again and again; it is tried now and then")),
-                           {.reason = "WORKER_CRASHED",
-                            .field = "",
-                            .retry_after = options_.supervisor.probe_every,
-                            .metadata = {{"execution_state", "NOT_STARTED"}}}));
+  context_.scheduler.OnDeviceDown(device_,
+                                  WhyDown("ends again and again; another is tried now and then"));
   // Last: who sees the state may count on the rest.
   context_.table.SetState(device_, WorkerState::kQuarantined);
+}
+
+absl::Status DeviceRunner::WhyDown(absl::string_view what) const {
+  return WithDetails(
+      absl::UnavailableError(absl::StrCat("the worker of device '", device_, "' ", what)),
+      {.reason = "WORKER_CRASHED",
+       .field = "",
+       .retry_after = options_.supervisor.probe_every,
+       .metadata = {{"execution_state", "NOT_STARTED"}}});
 }
 
 void DeviceRunner::SleepUntil(absl::Time time) {

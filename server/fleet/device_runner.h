@@ -44,21 +44,27 @@ class DeviceRunner {
     std::shared_ptr<AnswerReader> reader;
     WorkerOutput output;
     absl::Time spawned;
+    bool measures = true;  // Its device, before it is ready.
     absl::Time stop_asked = absl::InfiniteFuture();
+    // When this thread first saw that orders do not reach it, and that it was killed.
+    absl::Time deaf = absl::InfiniteFuture(), killed = absl::InfiniteFuture();
     std::uint64_t answers = 0;
     bool told_ready = false, terminated = false, output_ended = false;
+    bool kill_failed = false;
   };
 
   void Run();
   absl::StatusOr<Life> Spawn();
-  // Until it ended.
+  // Until it ended, or cannot be ended while this is to stop.
   Supervisor::End Serve(Life life);
   // Waits for something to happen. False once the process is gone.
   bool Poll(Life& life);
   void CheckTimes(Life& life, const AnswerReader::Progress& progress);
   void CheckStop(Life& life, absl::Time now);
+  void CheckKill(Life& life, absl::Time now);
   Supervisor::End Bury(Life& life);
   void OnQuarantine();
+  absl::Status WhyDown(absl::string_view what) const;
   void SleepUntil(absl::Time time);
 
   const FleetOptions options_;

@@ -36,6 +36,8 @@ struct FleetOptions {
   // A heart beats each second; after three missed beats the worker hangs.
   absl::Duration silence_limit = absl::Milliseconds(3500);
   absl::Duration stop_limit = absl::Seconds(2);
+  // A worker that was killed is gone within this time, unless a driver keeps it.
+  absl::Duration kill_limit = absl::Seconds(5);
 };
 
 // What a fleet works with. All are borrowed and outlive the fleet.
@@ -62,8 +64,8 @@ class Fleet {
   // Returns at once; KernelTable and Scheduler hear of each worker when it is ready. From now on
   // the fleet also calls Scheduler::Tick.
   void Start();
-  // Ends the workers: asks, then SIGTERM, then SIGKILL. Waits until none is left. May be called
-  // again.
+  // Ends the workers: asks, then SIGTERM, then SIGKILL. Waits until none is left but those that
+  // even this does not end. May be called again.
   void Stop();
 
  private:

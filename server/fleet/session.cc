@@ -158,8 +158,14 @@ std::vector<double> Session::TakeSamples(JobId id) {
   return samples;
 }
 
+// Workers of two devices may be of one generation.
+std::shared_ptr<const ActiveJob> Session::Held(JobId id) const {
+  auto active = context_.scheduler.Sent(id, generation_);
+  return active != nullptr && active->job().device == device_ ? active : nullptr;
+}
+
 absl::Status Session::OnSamples(const worker::v1::Samples& samples) {
-  const auto active = context_.scheduler.Sent(samples.id(), generation_);
+  const auto active = Held(samples.id());
   if (active == nullptr) return Stranger(samples.id());
   if (auto kept = samples_[samples.id()].Add(samples, active->job()); !kept.ok()) {
     return Break(samples.id(), kept);
@@ -173,7 +179,7 @@ absl::Status Session::OnSamples(const worker::v1::Samples& samples) {
 
 absl::Status Session::OnDone(const worker::v1::Done& done) {
   if (canary_ && done.id() == kCanaryId) return CheckCanary(done);
-  const auto active = context_.scheduler.Sent(done.id(), generation_);
+  const auto active = Held(done.id());
   if (active == nullptr || done.generation() != generation_) return Stranger(done.id());
   absl::StatusOr<Outcome> outcome = Decode(done, active->job(), TakeSamples(done.id()));
   if (!outcome.ok()) return Break(done.id(), outcome.status());
@@ -185,7 +191,7 @@ absl::Status Session::OnFailed(const worker::v1::Failed& failed) {
   if (canary_ && failed.id() == kCanaryId) {
     return absl::InternalError(absl::StrCat("the canary failed: ", failed.message()));
   }
-  const auto active = context_.scheduler.Sent(failed.id(), generation_);
+  const auto active = Held(failed.id());
   if (active == nullptr || failed.generation() != generation_) return Stranger(failed.id());
   absl::StatusOr<WorkerFailure> failure = Decode(failed, active->job(), TakeSamples(failed.id()));
   if (!failure.ok()) return Break(failed.id(), failure.status());

@@ -45,9 +45,13 @@ WorkerPort::Running StatusMemory::running() const {
 }
 
 bool Worker::SendFrames(std::span<const std::string> frames) {
-  if (!parts_.link->Send(frames)) return false;
-  if (parts_.link->pending()) parts_.wake();
-  return true;
+  deaf_ = deaf_ || !parts_.link->Send(frames);
+  if (deaf_ || parts_.link->pending()) parts_.wake();
+  return !deaf_;
+}
+
+void Worker::Flush() {
+  if (!parts_.link->Flush()) deaf_ = true;
 }
 
 absl::StatusOr<std::string> Worker::LongFrame(JobId id, const std::string& order) {

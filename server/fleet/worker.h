@@ -2,6 +2,7 @@
 #ifndef GRIDCLOCK_SERVER_FLEET_WORKER_H_
 #define GRIDCLOCK_SERVER_FLEET_WORKER_H_
 
+#include <atomic>
 #include <functional>
 #include <map>
 #include <memory>
@@ -65,6 +66,10 @@ class Worker final : public WorkerPort {
   void Shutdown();
   // The order was answered: what it needed beyond the job's memory is given back.
   void Forget(JobId id) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Sends what Send had no room for.
+  void Flush();
+  // Orders no longer reach it: its link has ended, or it does not read.
+  bool deaf() const { return deaf_; }
   // Why it was killed by us; "" if it was not.
   std::string kill_reason() const ABSL_LOCKS_EXCLUDED(mutex_);
   Link& link() { return *parts_.link; }
@@ -79,6 +84,7 @@ class Worker final : public WorkerPort {
   bool SendFrames(std::span<const std::string> frames);
 
   Parts parts_;
+  std::atomic<bool> deaf_{false};
   mutable Mutex mutex_;
   std::weak_ptr<AnswerReader> reader_ ABSL_GUARDED_BY(mutex_);
   std::string kill_reason_ ABSL_GUARDED_BY(mutex_);

@@ -13,6 +13,8 @@
 #include <unistd.h>
 
 #include "absl/strings/str_cat.h"
+#include "base/clock.h"
+#include "base/log.h"
 #include "base/status.h"
 #include "proto/types/status_page.h"
 
@@ -21,6 +23,10 @@ namespace {
 
 // Above all descriptors that a worker gets, so that none is overwritten before it is copied.
 constexpr int kFirstFreeFd = 16;
+
+// What a destructor gives a process that it killed: a driver may keep one for ever.
+constexpr absl::Duration kLastWait = absl::Seconds(2);
+constexpr useconds_t kReapPollUs = 1000;
 
 class FileActions {
  public:
@@ -131,7 +137,7 @@ WorkerProcess::WorkerProcess(WorkerProcess&& other) noexcept
 WorkerProcess::~WorkerProcess() {
   if (pid_ < 0) return;
   Signal(SIGKILL);
-  Reap();
+  if (!Reap(kLastWait)) Log(LogLevel::kError, "process_left", {{"pid", absl::StrCat(pid_)}});
 }
 
 void WorkerProcess::Signal(int signal) const {
@@ -139,14 +145,19 @@ void WorkerProcess::Signal(int signal) const {
   syscall(SYS_pidfd_send_signal, pidfd_.get(), signal, nullptr, 0);
 }
 
-WorkerProcess::Exit WorkerProcess::Reap() {
+std::optional<WorkerProcess::Exit> WorkerProcess::Reap(absl::Duration limit) {
+  const MonotonicClock clock;
+  const absl::Time end = clock.Now() + limit;
+  const auto by_fd = static_cast<idtype_t>(P_PIDFD);
   siginfo_t info = {};
-  while (waitid(static_cast<idtype_t>(P_PIDFD), pidfd_.get(), &info, WEXITED) != 0 &&
-         errno == EINTR) {
+  while (waitid(by_fd, pidfd_.get(), &info, WEXITED | WNOHANG) == 0 || errno == EINTR) {
+    if (info.si_pid != 0) break;
+    if (clock.Now() >= end) return std::nullopt;
+    usleep(kReapPollUs);
   }
   pid_ = -1;
-  if (info.si_code == CLD_EXITED) return {.code = info.si_status, .signal = 0};
-  return {.code = 0, .signal = info.si_status};
+  if (info.si_code == CLD_EXITED) return Exit{.code = info.si_status, .signal = 0};
+  return Exit{.code = 0, .signal = info.si_status};
 }
 
 std::vector<std::string> WorkerEnvironment() {

@@ -3,12 +3,14 @@
 #ifndef GRIDCLOCK_SERVER_FLEET_WORKER_PROCESS_H_
 #define GRIDCLOCK_SERVER_FLEET_WORKER_PROCESS_H_
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include <sys/types.h>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "base/unique_fd.h"
 
 namespace gridclock {
@@ -25,7 +27,8 @@ class WorkerProcess {
   // (PR_SET_PDEATHSIG, which the worker sets, is about the thread that spawned it).
   static absl::StatusOr<WorkerProcess> Spawn(const Options& options);
   WorkerProcess(WorkerProcess&& other) noexcept;
-  // Kills and reaps what is still there: no orphan, no zombie.
+  // Kills and reaps what is still there: no orphan, no zombie. One that even so does not end within
+  // a moment is left behind.
   ~WorkerProcess();
 
   pid_t pid() const { return pid_; }
@@ -38,8 +41,8 @@ class WorkerProcess {
     int code = 0;  // If signal is 0.
     int signal = 0;
   };
-  // Waits for the end. Once.
-  Exit Reap();
+  // Waits for the end; nullopt if that takes longer than `limit`. At most once with a result.
+  std::optional<Exit> Reap(absl::Duration limit);
 
  private:
   WorkerProcess(pid_t pid, UniqueFd pidfd, UniqueFd output);

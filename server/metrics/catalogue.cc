@@ -65,7 +65,7 @@ constexpr std::array<MetricSpec, kMetricCount> kTable = {{
     {Metric::kKernelRuns, "gridclock_kernel_runs_total", kCounter, "jobs", kKernelDeviceOutcome,
      "Admitted jobs that ended, by how; one job may launch its kernel many times.", "0.1.0"},
     {Metric::kQueueWait, "gridclock_queue_wait_seconds", kHistogram, "seconds", kDevice,
-     "From all inputs in memory to the order sent to the worker.", "0.1.0", kRequestBounds},
+     "From all inputs in memory to the order first sent to a worker.", "0.1.0", kRequestBounds},
     {Metric::kQueueDepth, "gridclock_queue_depth", kGauge, "jobs", kDevice,
      "Jobs that wait for the device.", "0.1.0"},
     {Metric::kQueueCapacity, "gridclock_queue_capacity", kGauge, "jobs", kDevice,

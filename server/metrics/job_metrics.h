@@ -27,7 +27,6 @@ class JobMetrics final : public JobObserver {
       ABSL_LOCKS_EXCLUDED(mutex_);
 
   void OnRejected(absl::string_view device, const absl::Status& status) override;
-  void OnQueued(const Job&) override {}
   void OnDispatched(const Job& job, absl::Duration waited) override;
   void OnFinished(const Job& job, const JobResult& result) override;
   void OnWorkerUp(absl::string_view device) override;

@@ -96,7 +96,6 @@ void ServerMetrics::Stop() {
 class DeafJobs final : public JobObserver {
  public:
   void OnRejected(absl::string_view, const absl::Status&) override {}
-  void OnQueued(const Job&) override {}
   void OnDispatched(const Job&, absl::Duration) override {}
   void OnFinished(const Job&, const JobResult&) override {}
   void OnWorkerUp(absl::string_view) override {}

@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "tests/faults/fleet_harness.h"
+#include "tests/support/held_process.h"
 #include "tests/support/status_matchers.h"
 
 namespace gridclock {
@@ -247,8 +248,39 @@ TEST(FleetFaults, E16_AClosedLinkIsTheEndOfAWorkerThatLivesOn) {
   FleetHarness harness({.fault = StrikesFirstCall("close_socket")});
   ASSERT_TRUE(harness.WaitReady());
   ExpectCrashed(harness.Square({1})->Wait());
-  EXPECT_EQ(harness.observer().count("lost protocol"), 1);
+  EXPECT_EQ(harness.observer().count("lost exit"), 1);
   EXPECT_TRUE(harness.WaitReady(2));
+}
+
+TEST(FleetFaults, AWorkerThatCannotBeEndedCostsItsDeviceUntilItIsGone) {
+  FleetHarness harness({.kill_limit = absl::Milliseconds(200)});
+  ASSERT_TRUE(harness.WaitReady());
+  HeldProcess held(harness.WorkerPid());
+  if (!held.held()) GTEST_SKIP() << "nobody may trace here";
+  const auto endless = harness.Fault("endless", absl::Milliseconds(100));
+  const auto behind = harness.Square({3});
+  EXPECT_THAT(endless->Wait(), ReasonIs("KERNEL_TIME_LIMIT"));
+  const absl::Status status = behind->Wait();
+  ExpectCrashed(status);
+  EXPECT_THAT(status, StatusIs(Code::kUnavailable, HasSubstr("still there")));
+  EXPECT_TRUE(Eventually([&] { return harness.state() == WorkerState::kQuarantined; }));
+  EXPECT_THAT(harness.Square({1})->Wait(),
+              StatusIs(Code::kUnavailable, HasSubstr("cannot be ended")));
+  held.LetGo();
+  EXPECT_TRUE(harness.WaitReady(2));
+  EXPECT_THAT(harness.CheckSquare(), IsOk());
+  EXPECT_EQ(harness.allocator().used(), 0u);
+}
+
+TEST(FleetFaults, AWorkerThatCannotBeEndedDoesNotHoldUpTheEndOfTheServer) {
+  FleetHarness harness({.kill_limit = absl::Milliseconds(200)});
+  ASSERT_TRUE(harness.WaitReady());
+  const HeldProcess held(harness.WorkerPid());
+  if (!held.held()) GTEST_SKIP() << "nobody may trace here";
+  const auto running = harness.Fault("endless", absl::Minutes(1));
+  ASSERT_TRUE(Runs(harness));
+  harness.fleet().Stop();
+  EXPECT_THAT(running->Wait(), ReasonIs("DRAINING"));
 }
 
 TEST(FleetFaults, AnOrderTooLongForAFrameGoesThroughTheArena) {

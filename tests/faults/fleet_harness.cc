@@ -115,6 +115,7 @@ FleetHarness::FleetHarness(const Options& options)
   fleet.supervisor = options.supervisor;
   fleet.silence_limit = options.silence_limit;
   fleet.worker_memory_bytes = options.worker_memory_bytes;
+  fleet.kill_limit = options.kill_limit;
   fleet_ = *Fleet::Create(fleet, {.table = table_,
                                   .scheduler = scheduler_,
                                   .clock = clock_,

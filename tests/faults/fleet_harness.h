@@ -56,6 +56,7 @@ class FleetHarness {
     Supervisor::Options supervisor = {};
     absl::Duration silence_limit = absl::Milliseconds(3500);
     std::uint64_t worker_memory_bytes = 0;
+    absl::Duration kill_limit = absl::Seconds(5);
   };
   explicit FleetHarness(const Options& options);
   ~FleetHarness();

@@ -148,7 +148,6 @@ class FakeListener final : public JobListener {
 class FakeObserver final : public JobObserver {
  public:
   void OnRejected(absl::string_view, const absl::Status&) override { Count("rejected"); }
-  void OnQueued(const Job&) override { Count("queued"); }
   void OnDispatched(const Job&, absl::Duration) override { Count("dispatched"); }
   void OnFinished(const Job&, const JobResult&) override { Count("finished"); }
   void OnWorkerUp(absl::string_view) override { Count("up"); }

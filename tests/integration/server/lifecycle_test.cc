@@ -146,6 +146,28 @@ TEST(Lifecycle, E14_WorkersDieWithAServerThatIsKilled) {
   EXPECT_TRUE(Eventually([&] { return !Lives(workers[0]); }));
 }
 
+TEST(Lifecycle, HowAWorkerEndedIsKnownThoughWhoStartedUsIgnoresItsChildren) {
+  signal(SIGCHLD, SIG_IGN);  // The server inherits it.
+  const auto server = ServerProcess::Start({.wait_until_ready = false});
+  signal(SIGCHLD, SIG_DFL);
+  ASSERT_THAT(server, IsOk());
+  ASSERT_TRUE(Eventually([&] { return (*server)->Workers().size() == 1; }));
+  ASSERT_EQ(kill((*server)->Workers()[0], SIGKILL), 0);
+  EXPECT_TRUE(
+      Eventually([&] { return absl::StrContains((*server)->Log(), "detail=\"signal 9\""); }));
+}
+
+TEST(Lifecycle, AFlagOutOfItsRangeEndsTheServer) {
+  for (const char* bytes : {"-1", "nan"}) {
+    ASSERT_OK_AND_ASSIGN(
+        const auto server,
+        ServerProcess::Start(
+            {.flags = {absl::StrCat("--arena-warm-bytes=", bytes)}, .wait_until_ready = false}));
+    EXPECT_EQ(server->Wait(), 2);
+    EXPECT_THAT(server->Log(), HasSubstr("want 0 to 1e+15 bytes"));
+  }
+}
+
 TEST(Lifecycle, E17_ASignalLetsCallsEndAndTakesNoNewOnes) {
   ASSERT_OK_AND_ASSIGN(const auto server, ServerProcess::Start());
   const auto channel = Connect(server->address());

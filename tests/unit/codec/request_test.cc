@@ -57,6 +57,21 @@ TEST(DecodeRunRequest, FindsTheDataWhateverThePiecesAre) {
   }
 }
 
+TEST(DecodeRunRequest, AKernelTimeLimitIsAMillisecondOrMoreOrTheServers) {
+  v1::RunRequest request = Request();
+  for (const double seconds : {0.0, 0.001, 600.0}) {
+    request.set_kernel_time_limit_seconds(seconds);
+    ASSERT_OK_AND_ASSIGN(const DecodedRun run, Decode(request.SerializeAsString()));
+    EXPECT_EQ(run.request.kernel_time_limit, absl::Seconds(seconds));
+  }
+  for (const double seconds : {1e-9, 0.0009, -1.0}) {
+    request.set_kernel_time_limit_seconds(seconds);
+    EXPECT_THAT(Decode(request.SerializeAsString()),
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         HasSubstr("kernel_time_limit_seconds: want 0 or a number")));
+  }
+}
+
 TEST(DecodeRunRequest, OfManyBadAttributesTheFirstByNameIsNamed) {
   v1::RunRequest request = Request();
   for (char name = 'z'; name >= 'c'; --name) {

@@ -222,6 +222,57 @@ TEST(Reports, ThatContradictTheOrderAreRefused) {
       "too many device kernels");
 }
 
+TEST(Reports, AMeasurementIsByTheMethodAndTheCacheStateOrdered) {
+  Job job = SquareJob();
+  job.measure.emplace();
+  job.measure->method = Method::kHostSync;
+  job.measure->l2 = L2State::kColdClean;
+  Timing ordered;
+  ordered.method = Method::kHostSync;
+  ordered.l2 = L2State::kColdClean;
+  ordered.stop = StopReason::kBudget;
+  ordered.samples_ns = {1};
+  const auto decode = [&](std::optional<Timing> timing, std::vector<double> ahead) {
+    Outcome outcome = SomeOutcome();
+    outcome.timing = std::move(timing);
+    return Decode(DoneOf(outcome), job, std::move(ahead));
+  };
+  EXPECT_THAT(decode(ordered, {1}), IsOk());
+  const auto refused = StatusIs(kInvalid, HasSubstr("no measurement by the method"));
+  EXPECT_THAT(decode(std::nullopt, {1}), refused);
+  Timing other = ordered;
+  other.method = Method::kIsolated;
+  EXPECT_THAT(decode(other, {1}), refused);
+  other = ordered;
+  other.l2 = L2State::kHot;
+  EXPECT_THAT(decode(other, {1}), refused);
+  other = ordered;
+  other.stop = StopReason::kSingleLaunch;
+  EXPECT_THAT(decode(other, {}), refused);
+}
+
+TEST(Reports, AVerificationThatWasOrderedIsThereOrSaidToBeMissing) {
+  Job job = SquareJob();
+  job.verify = true;
+  Outcome outcome = SomeOutcome();
+  EXPECT_THAT(Decode(DoneOf(outcome), job, {}), StatusIs(kInvalid, HasSubstr("no verification")));
+  outcome.verification.emplace();
+  EXPECT_THAT(Decode(DoneOf(outcome), job, {}), IsOk());
+  outcome.verification.reset();
+  outcome.flags = {Flag::kUnverified};
+  EXPECT_THAT(Decode(DoneOf(outcome), job, {}), IsOk());
+}
+
+TEST(Reports, AFailureNeedNotCarryWhatItDidNotReach) {
+  Job job = SquareJob();
+  job.measure.emplace();
+  job.verify = true;
+  const Outcome partial = SomeOutcome();
+  worker::v1::Failed failed;
+  EncodeFailed(42, 3, absl::CancelledError("by the client"), false, &partial, &failed);
+  EXPECT_THAT(Decode(failed, job, {}), IsOk());
+}
+
 TEST(Reports, FailuresKeepTheirReasonAndWhatWasMeasured) {
   const Outcome partial = SomeOutcome();
   worker::v1::Failed failed;
@@ -254,15 +305,14 @@ TEST(SampleBuffer, PutsFramesTogether) {
   EncodeSamples(42, 2, std::vector<double>{3}, false, &frame);
   ASSERT_THAT(buffer.Add(frame.samples(), job), IsOk());
 
-  EXPECT_THAT(std::vector<double>(buffer.samples().begin(), buffer.samples().end()),
-              ElementsAre(1, 2, 3));
-
   EXPECT_THAT(buffer.Add(frame.samples(), job),
               StatusIs(kInvalid, HasSubstr("begin at 2; want 3")));
   EncodeSamples(42, 3, std::vector<double>{4, 5}, false, &frame);
   EXPECT_THAT(buffer.Add(frame.samples(), job), StatusIs(kInvalid, HasSubstr("the 4 samples")));
   EncodeSamples(42, 3, std::vector<double>{-1}, false, &frame);
   EXPECT_THAT(buffer.Add(frame.samples(), job), StatusIs(kInvalid, HasSubstr("not a time")));
+
+  EXPECT_THAT(buffer.Take(), ElementsAre(1, 2, 3));
 }
 
 }  // namespace

@@ -82,13 +82,13 @@ TEST(KernelTable, AHelloOfAStrangeDeviceIsNotTaken) {
   EXPECT_THAT(table.Learn(Device("cuda:0"), {}), StatusIs(Code::kInternal, HasSubstr("cuda:0")));
 }
 
-TEST(KernelTable, CandidatesAreByNameByKindOrAll) {
+TEST(KernelTable, ChoicesAreByNameByKindOrAll) {
   const KernelTable table({"cpu", "cuda:0", "cuda:1"});
-  EXPECT_EQ(table.Candidates("")->size(), 3u);
-  EXPECT_EQ(table.Candidates("cuda")->size(), 2u);
-  EXPECT_EQ(table.Candidates("cuda:1")->at(0).info.name, "cuda:1");
-  EXPECT_THAT(table.Candidates("cuda:2"), StatusIs(Code::kNotFound, HasSubstr("'cuda:1'")));
-  EXPECT_THAT(KernelTable({"cpu"}).Candidates("cuda"), ReasonIs("NO_DEVICE"));
+  EXPECT_EQ(table.Choices("")->size(), 3u);
+  EXPECT_EQ(table.Choices("cuda")->size(), 2u);
+  EXPECT_EQ(table.Choices("cuda:1")->at(0).name, "cuda:1");
+  EXPECT_THAT(table.Choices("cuda:2"), StatusIs(Code::kNotFound, HasSubstr("'cuda:1'")));
+  EXPECT_THAT(KernelTable({"cpu"}).Choices("cuda"), ReasonIs("NO_DEVICE"));
 }
 
 TEST(KernelTable, CountsRestartsAndKeepsStates) {

@@ -47,5 +47,17 @@ TEST(Limits, WhatIsSetStays) {
   EXPECT_EQ(limits.client_arena_bytes, 4096);
 }
 
+TEST(Limits, MemoryIsLimitedInWholePages) {
+  Limits limits;
+  limits.arena_bytes = 20'000;
+  limits.client_arena_bytes = 10'000;
+  ResolveDefaults(limits, 4 * kGiB);
+  EXPECT_EQ(limits.arena_bytes, 16'384);
+  EXPECT_EQ(limits.client_arena_bytes, 8192);
+  limits.client_arena_bytes = 100;
+  ResolveDefaults(limits, 4 * kGiB);
+  EXPECT_EQ(limits.client_arena_bytes, 4096);
+}
+
 }  // namespace
 }  // namespace gridclock

@@ -161,7 +161,7 @@ TEST_F(PlacementTest, AMethodThatADeviceLacksIsRefusedWithTheReason) {
   request.measure.emplace();
   request.measure->method = Method::kDeviceTime;
   EXPECT_THAT(Try(request), IsOk());
-  DeviceInfo info = table_.Candidates("cuda:3")->front().info;
+  DeviceInfo info = table_.Devices().at(4).info;  // Behind the CPU and three.
   info.methods = {{.method = Method::kDeviceTime, .floor_ns = 0, .missing = "no CUPTI"}};
   ASSERT_THAT(table_.Learn(info, {Square("cuda")}), IsOk());
 

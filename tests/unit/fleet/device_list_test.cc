@@ -36,6 +36,12 @@ TEST(ParseDeviceList, LinesOfJsonAreDevicesAndOthersRemarks) {
   EXPECT_EQ(list.remarks, "no GPU: no driver");
 }
 
+TEST(ParseDeviceList, FactsOfALaterVersionAreSkipped) {
+  ASSERT_OK_AND_ASSIGN(const DeviceList list,
+                       ParseDeviceList(R"({"name":"cpu","kind":"cpu","colour":{"red":1}})"));
+  EXPECT_THAT(list.devices, ElementsAre(kCpu));
+}
+
 TEST(ParseDeviceList, WhatIsNoDeviceIsRefused) {
   for (const char* line : {"{", "{}", R"({"name":"cpu"})", R"({"name":7,"kind":[]})"}) {
     EXPECT_THAT(ParseDeviceList(line),
@@ -94,6 +100,8 @@ TEST_F(ListDevicesTest, RunsTheProgram) {
 
 TEST_F(ListDevicesTest, OneThatHangsFailsOrTalksWithoutEndIsAnError) {
   EXPECT_THAT(Run("exec sleep 100\n", absl::Milliseconds(200)),
+              StatusIs(Code::kDeadlineExceeded, _));
+  EXPECT_THAT(Run("exec sleep 100 >&- 2>&-\n", absl::Milliseconds(200)),
               StatusIs(Code::kDeadlineExceeded, _));
   EXPECT_THAT(Run("echo broken; exit 3\n", absl::Seconds(30)),
               StatusIs(Code::kInternal, AllOf(HasSubstr("exit code 3"), HasSubstr("broken"))));

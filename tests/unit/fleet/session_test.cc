@@ -204,6 +204,25 @@ TEST_F(SessionTest, AnAnswerOfAnotherGenerationIsAStrangers) {
   EXPECT_THAT(Hear(DoneOf(id, kGeneration - 1)), StatusIs(Code::kInvalidArgument, HasSubstr("id")));
 }
 
+TEST_F(SessionTest, AnAnswerToAnotherDevicesOrderIsAStrangersWhateverTheGeneration) {
+  BecomeReady();
+  const auto other = std::make_shared<FakeWorker>();
+  scheduler_.OnWorkerReady("cuda:0", other, kGeneration);
+  Job job;
+  job.kernel = "spin";
+  job.variant = "plain";
+  job.device = "cuda:0";
+  job.deadline = absl::InfiniteFuture();
+  listener_ = std::make_shared<FakeListener>();
+  ASSERT_OK_AND_ASSIGN(const JobId id, scheduler_.Submit(std::move(job), listener_, false));
+  scheduler_.Start(id);
+  ASSERT_EQ(other->orders(), std::vector<JobId>{id});
+
+  EXPECT_THAT(Hear(DoneOf(id)), IsOk());
+  EXPECT_THAT(Hear(FailedOf(id)), StatusIs(Code::kInvalidArgument, HasSubstr("second")));
+  EXPECT_EQ(listener_->ends(), 0);
+}
+
 TEST_F(SessionTest, AnAnswerGivenTwiceEndsItsJobOnceAndIsAStrangersThen) {
   BecomeReady();
   const JobId id = Send();

@@ -11,7 +11,9 @@
 
 #include <gtest/gtest.h>
 
+#include "proto/codec/worker.h"
 #include "proto/types/status_page.h"
+#include "server/fleet/fleet.h"
 #include "server/fleet/worker.h"
 #include "tests/support/fake_clock.h"
 #include "tests/support/fake_worker.h"

@@ -58,7 +58,6 @@ Outcome OneLaunch(double ns) {
 
 TEST_F(JobMetricsTest, CountsARunItsTimeAndItsBytes) {
   const Job job = SquareJob();
-  metrics_.OnQueued(job);
   metrics_.OnDispatched(job, absl::Milliseconds(3));
   metrics_.OnFinished(job, Done(OneLaunch(1500)));
 

@@ -37,7 +37,6 @@ void Request(benchmark::State& state) {
   Fixture& f = Shared();
   for (auto _ : state) {
     f.rpcs.OnRpcStarted(RpcMethod::kRun);
-    f.jobs.OnQueued(f.job);
     f.jobs.OnDispatched(f.job, absl::Microseconds(2));
     f.jobs.OnFinished(f.job, f.result);
     f.rpcs.OnRpcBytes(RpcMethod::kRun, 120, 200);

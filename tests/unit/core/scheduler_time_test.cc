@@ -1,0 +1,247 @@
+// What becomes of calls whose time is over, of a worker that cannot be ended, and of calls that
+// come back from a worker.
+#include <csignal>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "server/core/scheduler.h"
+#include "tests/support/fake_clock.h"
+#include "tests/support/fake_worker.h"
+#include "tests/support/status_matchers.h"
+
+namespace gridclock {
+namespace {
+
+using ::testing::_;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using Code = absl::StatusCode;
+
+constexpr std::uint64_t kPage = ArenaAllocator::kPage;
+
+class SchedulerTimeTest : public ::testing::Test {
+ protected:
+  struct Call {
+    JobId id = 0;
+    std::shared_ptr<FakeListener> listener = std::make_shared<FakeListener>();
+  };
+
+  Job MakeJob(const std::string& principal, absl::Duration limit) {
+    Job job;
+    job.kernel = "square";
+    job.device = "cuda:0";
+    job.principal = principal;
+    job.memory.size = kPage;
+    job.arrived = clock_.Now();
+    job.deadline = absl::InfiniteFuture();
+    job.kernel_time_limit = limit;
+    return job;
+  }
+  Call Submit(Job job) {
+    Call call;
+    auto id = scheduler_.Submit(std::move(job), call.listener, false);
+    EXPECT_THAT(id, IsOk());
+    call.id = id.ok() ? *id : 0;
+    scheduler_.Start(call.id);
+    return call;
+  }
+  Call Submit(const std::string& principal = "ann", absl::Duration limit = absl::Seconds(1)) {
+    return Submit(MakeJob(principal, limit));
+  }
+  std::shared_ptr<FakeWorker> Ready(std::uint64_t generation = 1) {
+    auto worker = std::make_shared<FakeWorker>();
+    scheduler_.OnWorkerReady("cuda:0", worker, generation);
+    return worker;
+  }
+  void Lose(JobId running, std::uint64_t generation = 1) {
+    scheduler_.OnWorkerLost(
+        "cuda:0", generation,
+        {.reason = "signal", .signal = SIGKILL, .running = running, .detail = "signal 9"});
+  }
+  bool Done(JobId id, std::uint64_t generation = 1) {
+    return scheduler_.OnDone(id, generation, {.status = absl::OkStatus(), .outcome = Outcome{}});
+  }
+  void TickAfter(absl::Duration time) {
+    clock_.Advance(time);
+    scheduler_.Tick();
+  }
+
+  FakeClock clock_;
+  FakeObserver observer_;
+  ArenaAllocator arena_{64 * kPage, 64 * kPage};
+  Scheduler scheduler_{clock_, Limits(), arena_, observer_};
+};
+
+// ---- Time that is over. ----
+
+TEST_F(SchedulerTimeTest, TheClientHearsAtOnceAndTheWorkerIsKilledOnceThatCostsOthersLess) {
+  const auto worker = Ready();
+  scheduler_.OnStartTook("cuda:0", absl::Seconds(3));
+  const Call call = Submit("ann", absl::Seconds(1));
+  worker->Run(call.id, clock_.Now(), clock_.Now());
+  TickAfter(absl::Seconds(1) + Scheduler::kGrace);
+  EXPECT_THAT(call.listener->status(), ReasonIs("KERNEL_TIME_LIMIT"));
+  EXPECT_THAT(worker->cancels(), ElementsAre(call.id)) << "what it has not launched it need not";
+  EXPECT_EQ(arena_.used(), kPage) << "the worker may still write there";
+  TickAfter(absl::Milliseconds(2749));
+  EXPECT_THAT(worker->kills(), IsEmpty());
+  TickAfter(absl::Milliseconds(1));
+  EXPECT_THAT(worker->kills(), ElementsAre("time_limit"));
+  Lose(call.id);
+  EXPECT_EQ(call.listener->ends(), 1);
+  EXPECT_EQ(arena_.used(), 0u);
+}
+
+TEST_F(SchedulerTimeTest, AnOrderThatEndsByItselfBeforeThatCostsNoWorker) {
+  const auto worker = Ready();
+  scheduler_.OnStartTook("cuda:0", absl::Seconds(3));
+  const Call late = Submit("ann", absl::Milliseconds(1));
+  const Call behind = Submit("bob");
+  worker->Run(late.id, clock_.Now(), clock_.Now());
+  TickAfter(absl::Seconds(1));
+  EXPECT_THAT(late.listener->status(), ReasonIs("KERNEL_TIME_LIMIT"));
+  EXPECT_TRUE(Done(late.id));
+  worker->Run(behind.id, clock_.Now(), clock_.Now());
+  TickAfter(absl::Milliseconds(500));
+  EXPECT_THAT(worker->kills(), IsEmpty());
+  EXPECT_TRUE(Done(behind.id));
+  EXPECT_THAT(behind.listener->status(), IsOk());
+  EXPECT_EQ(late.listener->ends(), 1);
+}
+
+TEST_F(SchedulerTimeTest, AnEndlessKernelIsKilledHoweverLongAStartTakes) {
+  const auto worker = Ready();
+  scheduler_.OnStartTook("cuda:0", absl::Minutes(1));
+  const Call call = Submit("ann", absl::Seconds(1));
+  worker->Run(call.id, clock_.Now(), clock_.Now());
+  TickAfter(absl::Seconds(1) + Scheduler::kLongestGrace);
+  EXPECT_THAT(worker->kills(), ElementsAre("time_limit"));
+}
+
+TEST_F(SchedulerTimeTest, ADeadlineShorterThanALaunchCostsNoWorkerEither) {
+  const auto worker = Ready();
+  scheduler_.OnStartTook("cuda:0", absl::Seconds(3));
+  Job job = MakeJob("ann", absl::Seconds(30));
+  job.deadline = clock_.Now() + absl::Milliseconds(1);
+  const Call call = Submit(std::move(job));
+  worker->Run(call.id, clock_.Now(), clock_.Now());
+  TickAfter(absl::Seconds(1));
+  EXPECT_THAT(call.listener->status(), StatusIs(Code::kDeadlineExceeded, HasSubstr("ran")));
+  EXPECT_THAT(worker->kills(), IsEmpty());
+}
+
+TEST_F(SchedulerTimeTest, AnOrderWhoseTimeIsOverIsNotSentAgain) {
+  const auto worker = Ready();
+  const Call call = Submit();
+  worker->Run(call.id, clock_.Now(), clock_.Now());
+  TickAfter(absl::Seconds(2));
+  Lose(/*running=*/0);  // It had ended when the kill came.
+  EXPECT_THAT(Ready(2)->orders(), IsEmpty());
+  EXPECT_EQ(call.listener->ends(), 1);
+  EXPECT_TRUE(scheduler_.idle());
+}
+
+TEST_F(SchedulerTimeTest, AWorkerThatRunsWhatItDoesNotHoldHangs) {
+  const auto worker = Ready();
+  Submit();
+  worker->Run(4711, clock_.Now());
+  scheduler_.Tick();
+  TickAfter(absl::Seconds(6));
+  EXPECT_THAT(worker->kills(), ElementsAre("hang"));
+}
+
+// ---- A worker that cannot be ended. ----
+
+TEST_F(SchedulerTimeTest, NobodyWaitsForAWorkerThatCannotBeEnded) {
+  Ready();
+  const Call running = Submit(), cancelled = Submit();
+  Job large = MakeJob("bob", absl::Seconds(1));
+  large.measure.emplace();
+  const Call queued = Submit(std::move(large));
+  scheduler_.Cancel(cancelled.id, absl::CancelledError("by the client"));
+  scheduler_.OnKillFailed("cuda:0", {.reason = "hang", .detail = "still there"},
+                          absl::UnavailableError("cannot be ended"));
+
+  EXPECT_THAT(running.listener->status(), StatusIs(Code::kUnavailable, HasSubstr("still there")));
+  EXPECT_THAT(running.listener->status(), ReasonIs("WORKER_CRASHED"));
+  EXPECT_GT(DetailsOf(running.listener->status()).retry_after, absl::ZeroDuration());
+  EXPECT_THAT(cancelled.listener->status(), StatusIs(Code::kCancelled, _));
+  EXPECT_THAT(queued.listener->status(), StatusIs(Code::kUnavailable, "cannot be ended"));
+  const auto late = std::make_shared<FakeListener>();
+  EXPECT_THAT(scheduler_.Submit(MakeJob("bob", absl::Seconds(1)), late, false),
+              StatusIs(Code::kUnavailable, "cannot be ended"));
+}
+
+TEST_F(SchedulerTimeTest, ItKeepsTheMemoryOfItsOrdersUntilItIsGone) {
+  Ready();
+  const Call running = Submit();
+  scheduler_.OnKillFailed("cuda:0", {.reason = "hang", .detail = ""},
+                          absl::UnavailableError("down"));
+  EXPECT_EQ(arena_.used(), kPage);
+  Lose(running.id);
+  EXPECT_EQ(arena_.used(), 0u);
+  EXPECT_EQ(running.listener->ends(), 1);
+  const auto next = Ready(2);
+  const Call call = Submit();
+  EXPECT_THAT(next->orders(), ElementsAre(call.id));
+}
+
+TEST_F(SchedulerTimeTest, AtTheEndOfTheServerItsCallsHearOfThat) {
+  Ready();
+  const Call running = Submit();
+  scheduler_.OnKillFailed("cuda:0", {.reason = "exit", .detail = "", .planned = true},
+                          DrainingStatus());
+  EXPECT_THAT(running.listener->status(), ReasonIs("DRAINING"));
+}
+
+TEST_F(SchedulerTimeTest, AWorkerThatWasNeverReadyMayBeOneToo) {
+  const Call waiting = Submit();
+  scheduler_.OnKillFailed("cuda:0", {.reason = "hang", .detail = ""},
+                          absl::UnavailableError("down"));
+  EXPECT_THAT(waiting.listener->status(), StatusIs(Code::kUnavailable, "down"));
+}
+
+// ---- Back from a worker. ----
+
+TEST_F(SchedulerTimeTest, WhatAWorkerGaveBackHasItsWholeTimeAtItsNextTurn) {
+  const auto worker = Ready();
+  const Call slow = Submit("ann", absl::Seconds(30)), second = Submit("ann", absl::Seconds(1));
+  const Call other = Submit("bob", absl::Seconds(30));
+  TickAfter(absl::Milliseconds(11));
+  ASSERT_THAT(worker->cancels(), ElementsAre(second.id));
+  worker->Run(second.id, clock_.Now());
+  TickAfter(absl::Milliseconds(1));
+  EXPECT_TRUE(scheduler_.OnDone(second.id, 1, {absl::CancelledError("before the launch"), {}}));
+  EXPECT_TRUE(Done(slow.id));
+  ASSERT_THAT(worker->orders(), ElementsAre(slow.id, second.id, other.id, second.id));
+  worker->Run(other.id, clock_.Now());
+  TickAfter(absl::Seconds(3));
+  EXPECT_TRUE(Done(other.id));
+  worker->Run(second.id, clock_.Now());
+  TickAfter(absl::Milliseconds(100));
+  EXPECT_THAT(worker->kills(), IsEmpty());
+  EXPECT_EQ(second.listener->ends(), 0);
+}
+
+TEST_F(SchedulerTimeTest, WhatComesBackAfterAMinuteMayWaitInTheQueueAgain) {
+  Ready();
+  const Call running = Submit("ann", absl::Minutes(5)), behind = Submit();
+  clock_.Advance(absl::Seconds(61));
+  Lose(running.id);
+  scheduler_.Tick();
+  EXPECT_EQ(behind.listener->ends(), 0);
+  EXPECT_THAT(Ready(2)->orders(), ElementsAre(behind.id));
+}
+
+TEST_F(SchedulerTimeTest, TheWaitOfACallIsCountedOnce) {
+  Ready();
+  const Call running = Submit(), behind = Submit();
+  Lose(running.id);
+  EXPECT_THAT(Ready(2)->orders(), ElementsAre(behind.id));
+  EXPECT_EQ(observer_.count("dispatched"), 2);
+}
+
+}  // namespace
+}  // namespace gridclock
