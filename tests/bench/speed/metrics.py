@@ -19,21 +19,23 @@ class Scraper(Background):
 
 
 def one_load(config, server):
-    """(calls per second, CPU seconds per call of server and worker)"""
+    """(seconds, CPU seconds of server and worker) of so many calls"""
     before = server.cpu_seconds()
     calls = config.calls * 8
     rate = small_call(config.binaries, "empty", server.address, 64, calls)["calls_per_second"]
-    return rate, (server.cpu_seconds() - before) / calls
+    return calls / rate, server.cpu_seconds() - before
 
 
-def pair(config, watched, plain, swapped):
-    if swapped:
-        without = one_load(config, plain)
+def watched_load(config, watched):
     with Scraper(watched.metrics):
-        with_metrics = one_load(config, watched)
-    if not swapped:
-        without = one_load(config, plain)
-    return with_metrics, without
+        return one_load(config, watched)
+
+
+def pair(config, watched, plain):
+    """With and without metrics, in the order ABBA, so that a machine that grows slower favours neither."""
+    first, second = watched_load(config, watched), one_load(config, plain)
+    third, fourth = one_load(config, plain), watched_load(config, watched)
+    return [x + y for x, y in zip(first, fourth)], [x + y for x, y in zip(second, third)]
 
 
 def measure(config):
@@ -42,8 +44,8 @@ def measure(config):
     cpu = Line("metrics.cpu", "CPU time per call of server and worker with metrics over without", "<=", 1.02,
                informative=True)
     with Server(config.binaries) as watched, Server(config.binaries, "--metrics-listen", "") as plain:
-        for i in range(config.pairs):
-            (rate, cost), (plain_rate, plain_cost) = pair(config, watched, plain, swapped=i % 2 == 1)
-            line.add(rate / plain_rate, with_metrics=rate, without=plain_rate)
+        for _ in range(config.pairs):
+            (seconds, cost), (plain_seconds, plain_cost) = pair(config, watched, plain)
+            line.add(plain_seconds / seconds, seconds=seconds, without=plain_seconds)
             cpu.add(cost / plain_cost)
     return [line, cpu]
