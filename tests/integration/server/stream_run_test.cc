@@ -166,7 +166,6 @@ TEST(StreamRun, AClientThatDripsIsLetGo) {
     drip.mutable_chunk()->set_data("drip");
     return drip.SerializeAsString();
   });
-  EXPECT_GE(sent, 3);
   EXPECT_LT(sent, 100);
   std::string ignored;
   while (stream.Read(&ignored)) {
@@ -183,7 +182,6 @@ TEST(StreamRun, AHeaderOfDripsIsLetGo) {
   const std::string unknown_field("\x0a\x02\x60\x00", 4);  // header { 12: 0 }
   const int sent = Drip(stream, Connect(server->address()), "stream_memory_bytes",
                         [&](int) { return unknown_field; });
-  EXPECT_GE(sent, 3);
   EXPECT_LT(sent, 100);
   EXPECT_THAT(stream.Finish(), ReasonIs("STREAM_STALLED"));
 }
@@ -224,9 +222,10 @@ TEST(StreamRun, SamplesThatNobodyReadsHaveABudget) {
   ASSERT_TRUE(stream.Write(request.SerializeAsString()));
   stream.WritesDone();
   const auto other = Connect(server->address());
-  ASSERT_TRUE(Eventually([&] { return Usage(other, "stream_memory_bytes") > 0; }));
+  ASSERT_TRUE(Eventually([&] { return Usage(other, "stream_memory_bytes") > 100'000; }));
+  // The client has taken nothing: what is gone was dropped.
+  ASSERT_TRUE(Eventually([&] { return Usage(other, "stream_memory_bytes") < 10'000; }));
   std::string ignored;
-  absl::SleepFor(absl::Seconds(2));
   while (stream.Read(&ignored)) {
   }
   EXPECT_THAT(stream.Finish(), ReasonIs("MEMORY_FULL"));
@@ -245,7 +244,7 @@ TEST(StreamRun, SurplusAfterTheEndIsAnErrorHoweverLate) {
   surplus.mutable_chunk()->set_offset(16);
   surplus.mutable_chunk()->set_data("more");
   for (const std::string& message : messages) ASSERT_TRUE(stream.Write(message));
-  absl::SleepFor(absl::Milliseconds(300));
+  absl::SleepFor(absl::Milliseconds(100));
   ASSERT_TRUE(stream.Write(surplus.SerializeAsString()));
   std::string ignored;
   while (stream.Read(&ignored)) {
@@ -270,7 +269,7 @@ TEST(StreamRun, AClientThatNeverEndsItsSideIsAnsweredAllTheSame) {
 // The answer lies in the arena until it is read.
 TEST(StreamRun, AnAnswerToRunThatNobodyReadsIsDropped) {
   ASSERT_OK_AND_ASSIGN(const auto server,
-                       ServerProcess::Start({.flags = {"--limit-stream-stall-seconds=2"}}));
+                       ServerProcess::Start({.flags = {"--limit-stream-stall-seconds=4"}}));
   const auto other = Connect(server->address());
   const std::string run = InlineRequest("copy", std::vector<float>(1 << 18, 1)).SerializeAsString();
   grpc::ClientContext context;
