@@ -300,6 +300,7 @@ class Process {
     while (!scheduler_->idle() && clock_.Now() < deadline) {
       std::this_thread::sleep_for(absl::ToChronoMilliseconds(kTurn));
     }
+    stalls_.Tick(clock_.Now());  // Streams that only wait for their client's end need not.
     std::thread metrics_end([this] {
       if (metrics_ != nullptr) metrics_->Stop();
     });

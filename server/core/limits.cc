@@ -45,7 +45,7 @@ constexpr LimitSpec kSpecs[] = {
      "Least rate of a stream's client, beyond stream_stall_seconds in all that it may pause.",
      &Limits::stream_bytes_per_second, 1},
     {"stream_memory_bytes", "bytes",
-     "Headers of streams, and samples that their clients have not read yet, of all clients; of one "
+     "Headers of streams, and samples that wait to be sent, of all clients; of one "
      "client half of it.",
      &Limits::stream_memory_bytes},
     {"window_bytes", "bytes", "Flow control window of a stream.", &Limits::window_bytes, 1,

@@ -45,7 +45,7 @@ WorkerPort::Running StatusMemory::running() const {
 }
 
 bool Worker::SendFrames(std::span<const std::string> frames) {
-  deaf_ = deaf_ || !parts_.link->Send(frames);
+  if (!deaf_ && !parts_.link->Send(frames)) deaf_ = true;
   if (deaf_ || parts_.link->pending()) parts_.wake();
   return !deaf_;
 }

@@ -1,6 +1,8 @@
 #include "server/rpc/run.h"
 
+#include <atomic>
 #include <memory>
+#include <span>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -49,8 +51,7 @@ class RunCall final : public grpc::ServerUnaryReactor,
     if (lease_.held()) {
       lease_.Finish(std::make_shared<const std::string>(Flatten(response_)));
     }
-    if (response_.Length() > kLargeAnswer) WatchReader();
-    End(absl::OkStatus(), nullptr);
+    Answer();
   }
 
   // grpc::ServerUnaryReactor. Called after Begin() has returned, so job_ is set if there is a job.
@@ -80,6 +81,11 @@ class RunCall final : public grpc::ServerUnaryReactor,
     done_ = true;
   }
 
+  void Answer() {
+    if (response_.Length() > kLargeAnswer) WatchReader();
+    End(absl::OkStatus(), nullptr);
+  }
+
   // A large answer holds its memory, in the arena as a rule, until the client has read it.
   void WatchReader() ABSL_LOCKS_EXCLUDED(mutex_) {
     watched_ = true;
@@ -104,8 +110,9 @@ class RunCall final : public grpc::ServerUnaryReactor,
     GC_ASSIGN_OR_RETURN(Job job, AdmitRequest(backend_, run.request));
     GC_ASSIGN_OR_RETURN(const RequestIds::Answer answer, LeaseRequestId(backend_, run, lease_));
     if (answer != nullptr) {
-      response_ = ToBuffer(*answer);
-      End(absl::OkStatus(), nullptr);
+      const grpc::Slice bytes = Borrow(std::as_bytes(std::span(*answer)), answer);
+      response_ = grpc::ByteBuffer(&bytes, 1);
+      Answer();
       return absl::OkStatus();
     }
     GC_ASSIGN_OR_RETURN(job_, backend_.scheduler.Submit(std::move(job), shared_from_this(),
@@ -138,7 +145,7 @@ class RunCall final : public grpc::ServerUnaryReactor,
   JobId job_ = 0;
   // Kept with the scheduler until the answer is made, then with the slices on their way.
   std::shared_ptr<const ActiveJob> active_;
-  bool watched_ = false;  // Set before gRPC may call OnDone.
+  std::atomic<bool> watched_{false};  // Set before gRPC may call OnDone.
   Mutex mutex_;
   bool done_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Time give_up_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteFuture();

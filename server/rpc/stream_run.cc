@@ -53,7 +53,8 @@ class StreamCall final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>,
   void OnReadDone(bool ok) override {
     Moved(&reading_, ok ? incoming_.Length() : 0);
     const absl::Status status = ok ? TakeMessage() : TakeEnd();
-    if (!status.ok()) Fail(status);
+    if (!status.ok()) return Fail(status);
+    if (!ok) Pump();  // The status may have waited for this.
   }
 
   // ---- The job. ----
@@ -95,7 +96,9 @@ class StreamCall final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>,
     if (ok) return Pump();
     Fail(CancelReason(context_));
   }
-  void OnCancel() override { Fail(CancelReason(context_)); }
+  void OnCancel() override {
+    if (!HasSaidAll()) Fail(CancelReason(context_));
+  }
   void OnDone() override { self_.reset(); }
 
   void CheckStall(absl::Time now) override {
@@ -314,11 +317,18 @@ class StreamCall final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>,
     StartWrite(&outgoing_);
   }
 
+  // All but the status, which is OK. It then waits for the client's end alone.
+  bool HasSaidAll() ABSL_LOCKS_EXCLUDED(mutex_) {
+    const MutexLock lock(mutex_);
+    return end_ && end_->ok() && job_over_ && !writing_;
+  }
+
   // A client that has sent all that it should may be about to send too much, which is an error:
   // it hears OK when it has ended its side, or has been silent for a while.
   bool MayHearMore() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     constexpr absl::Duration kSilence = absl::Seconds(1);
-    return end_->ok() && reading_ && backend_.clock.Now() - over_since_ < kSilence;
+    return end_->ok() && reading_ && !backend_.draining() &&
+           backend_.clock.Now() - over_since_ < kSilence;
   }
 
   void End(const absl::Status& status) {

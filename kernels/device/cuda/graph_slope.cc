@@ -13,6 +13,7 @@ namespace {
 
 // So long that the step of events is no thousandth of the difference.
 constexpr double kShortGraphNs = 200e3;
+constexpr double kSurelyLongNs = 8 * kShortGraphNs;  // No host holds a launch up for so long.
 constexpr std::int64_t kProbeLaunches = 16;
 constexpr int kSingles = 3;
 constexpr std::size_t kMostNodes = 4096;  // Of the short graph: the long one takes time to build.
@@ -86,10 +87,11 @@ absl::StatusOr<std::int64_t> GraphSlope::ChooseLength(cudaStream_t stream, GpuTi
   // The host's pace is in each of these: one that it held up must not make the graph of a short
   // kernel too short.
   double single = std::numeric_limits<double>::infinity();
-  for (int i = 0; i < kSingles && single >= kShortGraphNs; ++i) {
+  for (int i = 0; i < kSingles; ++i) {
     ++ran_;
     GC_ASSIGN_OR_RETURN(const double ns, timer.EventPair(launch));
     single = std::min(single, ns);
+    if (single < kShortGraphNs || single > kSurelyLongNs) break;
   }
   if (single >= kShortGraphNs) return 1;
   GC_ASSIGN_OR_RETURN(const Captured probe, Capture(stream, launch, kProbeLaunches));

@@ -131,10 +131,13 @@ class Day {
 
   void Die() {
     if (worker_ == nullptr) return;
-    if (Roll(4) == 0) {
+    if (!held_ && Roll(4) == 0) {
+      held_ = true;
       scheduler_.OnKillFailed("cpu", {.reason = "hang", .detail = "still there"},
                               absl::UnavailableError("cannot be ended"));
+      return;  // It goes on for a while.
     }
+    held_ = false;
     scheduler_.OnWorkerLost("cpu", generation_,
                             {.reason = "signal",
                              .signal = SIGKILL,
@@ -174,6 +177,7 @@ class Day {
   std::vector<Call> calls_;
   std::shared_ptr<FakeWorker> worker_;
   std::uint64_t generation_ = 0;
+  bool held_ = false;  // SIGKILL did not end the worker.
   std::size_t done_ = 0;
 };
 
