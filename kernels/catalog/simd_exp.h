@@ -26,7 +26,8 @@ template <>
 struct ExpFacts<double> {
   static constexpr double kLn2High = 6.93147180369123816490e-01;
   static constexpr double kLn2Low = 1.90821492927058770002e-10;
-  static constexpr double kLow = -708.3964185322642, kHigh = 710.0, kRounder = 6755399441055744.0 + 1023;
+  static constexpr double kLow = -708.3964185322642, kHigh = 710.0,
+                          kRounder = 6755399441055744.0 + 1023;
   static constexpr int kTerms = 13, kMantissaBits = 52;
 };
 
