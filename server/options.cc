@@ -1,7 +1,9 @@
 #include "server/options.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -17,6 +19,7 @@
 #include "absl/strings/str_replace.h"
 #include "base/status.h"
 #include "server/rpc/acceptor.h"
+#include "server/rpc/pem.h"
 
 namespace gridclock {
 namespace {
@@ -100,20 +103,34 @@ void AddFlags(CLI::App& app, ServerOptions& o) {
   std::exit(0);
 }
 
-absl::StatusOr<std::string> ReadFile(const std::string& path) {
+// What the file that `flag` names holds.
+absl::StatusOr<std::string> ReadFile(absl::string_view flag, const std::string& path) {
+  const auto wrong = [&](absl::string_view what) {
+    return absl::InvalidArgumentError(absl::StrCat(flag, ": ", what));
+  };
   // A pipe that nobody writes would hold the start for ever.
   std::error_code unknown;
   if (std::filesystem::exists(path, unknown) && !std::filesystem::is_regular_file(path, unknown)) {
-    return absl::InvalidArgumentError(absl::StrCat("want a regular file, got '", path, "'"));
+    return wrong(absl::StrCat("want a regular file, got '", path, "'"));
   }
+  errno = 0;
   std::ifstream file(path, std::ios::binary);
+  if (!file) return wrong(absl::StrCat("cannot read '", path, "': ", std::strerror(errno)));
   std::stringstream text;
   text << file.rdbuf();
-  if (!file) return absl::InvalidArgumentError(absl::StrCat("cannot read '", path, "'"));
+  if (text.str().empty()) return wrong(absl::StrCat("'", path, "' is empty"));
   return text.str();
 }
 
+absl::StatusOr<std::string> ReadPem(absl::string_view flag, const std::string& path,
+                                    bool (*is_wanted)(const std::string&), absl::string_view want) {
+  GC_ASSIGN_OR_RETURN(std::string pem, ReadFile(flag, path));
+  if (is_wanted(pem)) return pem;
+  return absl::InvalidArgumentError(absl::StrCat(flag, ": '", path, "' holds no ", want));
+}
+
 absl::StatusOr<RpcServer::Tls> ReadTls(const ServerOptions& options) {
+  constexpr absl::string_view kCertificate = "certificate as PEM";
   RpcServer::Tls tls;
   if (options.tls_cert.empty() != options.tls_key.empty()) {
     return absl::InvalidArgumentError("--tls-cert and --tls-key go together");
@@ -122,17 +139,23 @@ absl::StatusOr<RpcServer::Tls> ReadTls(const ServerOptions& options) {
     if (options.tls_client_ca.empty()) return tls;
     return absl::InvalidArgumentError("--tls-client-ca needs --tls-cert and --tls-key");
   }
-  GC_ASSIGN_OR_RETURN(tls.certificate, ReadFile(options.tls_cert));
-  GC_ASSIGN_OR_RETURN(tls.key, ReadFile(options.tls_key));
+  GC_ASSIGN_OR_RETURN(tls.certificate,
+                      ReadPem("--tls-cert", options.tls_cert, &IsCertificate, kCertificate));
+  GC_ASSIGN_OR_RETURN(tls.key, ReadPem("--tls-key", options.tls_key, &IsPrivateKey,
+                                       "private key as PEM without a password"));
+  if (!KeyBelongsTo(tls.key, tls.certificate)) {
+    return absl::InvalidArgumentError("--tls-key does not belong to --tls-cert");
+  }
   if (!options.tls_client_ca.empty()) {
-    GC_ASSIGN_OR_RETURN(tls.client_authority, ReadFile(options.tls_client_ca));
+    GC_ASSIGN_OR_RETURN(tls.client_authority, ReadPem("--tls-client-ca", options.tls_client_ca,
+                                                      &IsCertificate, kCertificate));
   }
   return tls;
 }
 
 absl::StatusOr<Authenticator> MakeAuthenticator(const ServerOptions& options, bool loopback) {
   if (!options.token_file.empty()) {
-    GC_ASSIGN_OR_RETURN(const std::string text, ReadFile(options.token_file));
+    GC_ASSIGN_OR_RETURN(const std::string text, ReadFile("--token-file", options.token_file));
     GC_ASSIGN_OR_RETURN(TokenFile tokens, TokenFile::Parse(text));
     return Authenticator(std::move(tokens));
   }
