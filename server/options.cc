@@ -58,7 +58,7 @@ void Number(CLI::App& app, const std::string& name, double& value, CLI::Validato
 
 void AddFlags(CLI::App& app, ServerOptions& o) {
   Flag(app, "--listen", o.listen, "HOST:PORT for clients; port 0 takes a free one");
-  Flag(app, "--metrics-listen", o.metrics_listen, "HOST:PORT of /metrics; empty for none");
+  Flag(app, "--metrics-listen", o.metrics_listen, "HOST:PORT of /metrics, or none");
   Flag(app, "--worker", o.worker, "the worker program; default: gridclock-worker beside this one");
   Flag(
       app, "--devices", o.devices,
@@ -186,6 +186,7 @@ ServerOptions ParseOptions(int argc, char** argv) {
     std::exit(app.exit(error) == 0 ? 0 : 2);
   }
   if (hash_token) PrintTokenHash();
+  if (options.metrics_listen == "none") options.metrics_listen.clear();
   return options;
 }
 

@@ -18,7 +18,7 @@ curl -s "http://${GRIDCLOCK_METRICS:-127.0.0.1:8471}/metrics" | grep gridclock_w
 ```
 
 A client that hangs holds one of four threads for at most a second, so that others are answered as long as fewer than four hang at once. The page is answered in full or not at all.
-`--metrics-listen=` with nothing after it turns it all off.
+`--metrics-listen none` turns it all off.
 )md";
 
 constexpr char kQueries[] = R"md(

@@ -157,6 +157,19 @@ TEST(Lifecycle, HowAWorkerEndedIsKnownThoughWhoStartedUsIgnoresItsChildren) {
       Eventually([&] { return absl::StrContains((*server)->Log(), "detail=\"signal 9\""); }));
 }
 
+TEST(Lifecycle, WithoutMetricsTheServerServes) {
+  const std::vector<std::string> asked[] = {{"--metrics-listen=none", "--drain-grace=5"},
+                                            {"--drain-grace=5", "--metrics-listen=none"},
+                                            {"--metrics-listen", "none", "--drain-grace=5"},
+                                            {"--metrics-listen", "", "--drain-grace=5"}};
+  for (const auto& flags : asked) {
+    ASSERT_OK_AND_ASSIGN(const auto server, ServerProcess::Start({.flags = flags}));
+    EXPECT_THAT(GoodCall(Connect(server->address())), IsOk());
+    EXPECT_EQ(server->metrics_address(), "");
+    EXPECT_THAT(server->Log(), HasSubstr("metrics=\"none\""));
+  }
+}
+
 TEST(Lifecycle, AFlagOutOfItsRangeEndsTheServer) {
   for (const char* bytes : {"-1", "nan"}) {
     ASSERT_OK_AND_ASSIGN(
