@@ -191,7 +191,9 @@ ServerOptions ParseOptions(int argc, char** argv) {
 }
 
 absl::StatusOr<Security> CheckSecurity(const ServerOptions& options) {
-  GC_ASSIGN_OR_RETURN(const bool loopback, IsLoopback(options.listen));
+  const absl::StatusOr<bool> is_loopback = IsLoopback(options.listen);
+  if (!is_loopback.ok()) return Annotate(is_loopback.status(), "--listen");
+  const bool loopback = *is_loopback;
   GC_ASSIGN_OR_RETURN(RpcServer::Tls tls, ReadTls(options));
   if (!loopback && tls.certificate.empty() && !options.insecure_public) {
     return absl::InvalidArgumentError(absl::StrCat(

@@ -170,6 +170,20 @@ TEST(Lifecycle, WithoutMetricsTheServerServes) {
   }
 }
 
+TEST(Lifecycle, AnAddressThatIsTakenEndsTheServerWithItsFlag) {
+  ASSERT_OK_AND_ASSIGN(const auto first, ServerProcess::Start());
+  for (const auto& [flag, address] :
+       {std::pair("--listen", first->address()), {"--metrics-listen", first->metrics_address()}}) {
+    ASSERT_OK_AND_ASSIGN(const auto second,
+                         ServerProcess::Start({.flags = {absl::StrCat(flag, "=", address)},
+                                               .wait_until_ready = false}));
+    EXPECT_EQ(second->Wait(), 1);
+    EXPECT_THAT(second->Log(),
+                HasSubstr(absl::StrCat("gridclock-server: ", flag, ": cannot listen on ", address,
+                                       ": Address already in use\n")));
+  }
+}
+
 TEST(Lifecycle, AFlagOutOfItsRangeEndsTheServer) {
   for (const char* bytes : {"-1", "nan"}) {
     ASSERT_OK_AND_ASSIGN(
