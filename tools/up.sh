@@ -8,8 +8,18 @@ detach='' folder=$root/build/up
 if [ "${1:-}" = --detach ]; then detach=1; shift; fi
 if [ "${1:-}" = --folder ]; then folder=$2; shift 2; fi
 command=("$bin/gridclock-server" --worker "$bin/gridclock-worker" --ready-file "$folder/ready")
-mkdir -p "$folder"
-rm -f "$folder/ready"
+
+fact() { sed -n "s/^$1=//p" "$folder/ready"; }
+
+# A second server would take the first one's ready file and log.
+refuse_second() {
+  local pid
+  [ -s "$folder/ready" ] || return 0
+  pid=$(fact pid)
+  # Another program may have the number by now; the kernel cuts names to 15 letters.
+  [ "$(cat "/proc/${pid:-none}/comm" 2>/dev/null)" = gridclock-serve ] || return 0
+  die "a server runs already: pid $pid, address $(fact grpc); stop it with: kill $pid"
+}
 
 wait_ready() {
   local i
@@ -24,8 +34,8 @@ wait_ready() {
 
 tell() {
   local address metrics
-  address=$(sed -n 's/^grpc=//p' "$folder/ready")
-  metrics=$(sed -n 's/^metrics=//p' "$folder/ready")
+  address=$(fact grpc)
+  metrics=$(fact metrics)
   say "Gridclock listens on $address, metrics on http://$metrics/metrics"
   note "paste these lines where you want to use it:"
   # The reader's shell expands its own PATH.
@@ -39,6 +49,9 @@ tell() {
   note "stop it: kill $1   (log: $folder/server.log)"
 }
 
+refuse_second
+mkdir -p "$folder"
+rm -f "$folder/ready"
 if [ -n "$detach" ]; then
   setsid "${command[@]}" "$@" > "$folder/server.log" 2>&1 < /dev/null &
   wait_ready $!
