@@ -73,6 +73,24 @@ class Up(unittest.TestCase):
             self.assertIn("export GRIDCLOCK_SERVER=127.0.0.1:1\n", out)
             os.kill(self.pids.pop(), signal.SIGTERM)
 
+    def test_a_port_that_is_taken_is_said_once_with_the_remedy(self):
+        for detach in (True, False):
+            code, out = self.up("--busy", detach=detach)
+            self.assertEqual(code, 1)
+            self.assertEqual(out.count("Address already in use"), 1, out)
+            self.assertTrue(out.endswith(f"dev: {REMEDY}\n"), out)
+
+    def test_the_lines_to_paste(self):
+        _, out = self.up()
+        self.assertIn("\n== Gridclock listens on 127.0.0.1:1, metrics on http://127.0.0.1:2/metrics\n", out)
+        pasted = [line.partition("=")[0] for line in out.splitlines() if line.startswith("export")]
+        self.assertEqual(pasted, ["export PATH", "export GRIDCLOCK_SERVER", "export GRIDCLOCK_METRICS"])
+        os.kill(self.pids.pop(), signal.SIGTERM)
+        (self.folder / "ready").unlink()
+        _, out = self.up("--metrics-listen", "none")
+        self.assertIn("\n== Gridclock listens on 127.0.0.1:1\n", out)
+        self.assertNotIn("METRICS", out)
+
 
 if __name__ == "__main__":
     unittest.main()
