@@ -14,9 +14,12 @@
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
+#include "absl/strings/strip.h"
 #include "base/status.h"
 #include "server/rpc/acceptor.h"
 #include "server/rpc/pem.h"
@@ -39,21 +42,60 @@ void Switch(CLI::App& app, const std::string& name, bool& value, const std::stri
   app.add_flag(name, value, help)->envname(EnvironmentOf(name));
 }
 
+struct ByteUnit {
+  char letter;
+  double bytes;
+};
+constexpr ByteUnit kByteUnits[] = {
+    {'G', 1024.0 * 1024 * 1024}, {'M', 1024.0 * 1024}, {'K', 1024.0}};
+
+// "4.06 MiB".
+std::string BytesText(double bytes) {
+  for (const ByteUnit& unit : kByteUnits) {
+    if (bytes < unit.bytes) continue;
+    const std::string digits = absl::StrFormat("%.2f", bytes / unit.bytes);
+    const absl::string_view short_digits = absl::StripSuffix(digits, ".00");
+    return absl::StrCat(short_digits, " ", std::string(1, unit.letter), "iB");
+  }
+  return absl::StrCat(bytes);
+}
+
+// "64K", "64KiB" and "64 KiB" become "65536"; what has no such end stays as it is.
+std::string ExpandBytes(std::string& text) {
+  absl::string_view digits = text;
+  absl::ConsumeSuffix(&digits, "iB");
+  for (const ByteUnit& unit : kByteUnits) {
+    double value = 0;
+    if (!absl::ConsumeSuffix(&digits, std::string(1, unit.letter))) continue;
+    if (absl::SimpleAtod(digits, &value)) text = absl::StrFormat("%.17g", value * unit.bytes);
+    break;
+  }
+  return "";
+}
+
 CLI::Validator InRange(double least, double most, absl::string_view unit) {
   const auto check = [=](const std::string& text) -> std::string {
     double value = 0;
     if (absl::SimpleAtod(text, &value) && value >= least && value <= most) return "";
     return absl::StrCat("want ", least, " to ", most, " ", unit, ", got ", text);
   };
-  return CLI::Validator(check, absl::StrCat("FLOAT from ", least));
+  return CLI::Validator(check, absl::StrCat("from ", least));
 }
 
-void Number(CLI::App& app, const std::string& name, double& value, CLI::Validator range,
-            const std::string& help) {
-  app.add_option(name, value, help)
+CLI::Option* Number(CLI::App& app, const std::string& name, double& value, CLI::Validator range,
+                    const std::string& help) {
+  return app.add_option(name, value, help)
       ->envname(EnvironmentOf(name))
       ->check(std::move(range))
       ->capture_default_str();
+}
+
+CLI::Option* Bytes(CLI::App& app, const std::string& name, double& value, CLI::Validator range,
+                   const std::string& help) {
+  return Number(app, name, value, std::move(range), help)
+      ->transform(CLI::Validator(&ExpandBytes, ""))
+      ->type_name("BYTES")
+      ->default_str(BytesText(value));
 }
 
 void AddFlags(CLI::App& app, ServerOptions& o) {
@@ -80,15 +122,14 @@ void AddFlags(CLI::App& app, ServerOptions& o) {
          "seconds between NOT_SERVING and refusing calls; below 0: 0 on loopback, 5 elsewhere");
   Number(app, "--drain-grace", o.drain_grace, InRange(0, kDay, "seconds"),
          "seconds that calls get to end after SIGTERM");
-  Number(app, "--arena-warm-bytes", o.arena_warm_bytes, InRange(0, 1e15, "bytes"),
-         "memory for tensors made ready at start");
+  Bytes(app, "--arena-warm-bytes", o.arena_warm_bytes, InRange(0, 1e15, "bytes"),
+        "memory for tensors made ready at start");
   for (const LimitSpec& spec : LimitSpecs()) {
     const std::string name = absl::StrCat("--limit-", absl::StrReplaceAll(spec.name, {{"_", "-"}}));
-    app.add_option(name, o.limits.*spec.member, std::string(spec.help))
-        ->envname(EnvironmentOf(name))
-        ->check(InRange(spec.least, spec.most, spec.unit))
-        ->capture_default_str()
-        ->group("Limits");
+    const auto add = absl::StartsWith(spec.unit, "bytes") ? &Bytes : &Number;
+    add(app, name, o.limits.*spec.member, InRange(spec.least, spec.most, spec.unit),
+        std::string(spec.help))
+        ->group("Limits (BYTES: a number, or one with K, M or G, which count in steps of 1024)");
   }
 }
 

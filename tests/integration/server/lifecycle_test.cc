@@ -170,6 +170,32 @@ TEST(Lifecycle, WithoutMetricsTheServerServes) {
   }
 }
 
+TEST(Lifecycle, BytesMayBeGivenInStepsOf1024) {
+  ASSERT_OK_AND_ASSIGN(
+      const auto server,
+      ServerProcess::Start({.flags = {"--limit-chunk-bytes=64K", "--limit-header-bytes=1.5MiB",
+                                      "--limit-inline-bytes=64 KiB", "--limit-rpc-bytes=2G",
+                                      "--limit-window-bytes=1e6"},
+                            .environment = {"GRIDCLOCK_LIMIT_CONTROL_BYTES=512K"}}));
+  for (const auto& [name, bytes] : {std::pair("chunk_bytes", 65536),
+                                    {"header_bytes", 1572864},
+                                    {"inline_bytes", 65536},
+                                    {"window_bytes", 1000000},
+                                    {"control_bytes", 524288}}) {
+    EXPECT_THAT(server->Metrics(),
+                HasSubstr(absl::StrCat("gridclock_limit{name=\"", name, "\"} ", bytes, "\n")));
+  }
+  EXPECT_THAT(server->Metrics(), HasSubstr("gridclock_limit{name=\"rpc_bytes\"} 2147483648\n"));
+  for (const char* wrong : {"1T", "K", "64k", "4 M B", "3G"}) {
+    ASSERT_OK_AND_ASSIGN(
+        const auto refused,
+        ServerProcess::Start(
+            {.flags = {absl::StrCat("--limit-window-bytes=", wrong)}, .wait_until_ready = false}));
+    EXPECT_EQ(refused->Wait(), 2) << wrong;
+    EXPECT_THAT(refused->Log(), HasSubstr("--limit-window-bytes: want 1 to"));
+  }
+}
+
 TEST(Lifecycle, AnAddressThatIsTakenEndsTheServerWithItsFlag) {
   ASSERT_OK_AND_ASSIGN(const auto first, ServerProcess::Start());
   for (const auto& [flag, address] :
