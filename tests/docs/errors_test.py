@@ -9,7 +9,7 @@ CODES = ("CANCELLED", "INVALID_ARGUMENT", "DEADLINE_EXCEEDED", "NOT_FOUND", "ALR
          "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION", "ABORTED", "OUT_OF_RANGE", "UNIMPLEMENTED", "INTERNAL",
          "UNAVAILABLE", "DATA_LOSS", "UNAUTHENTICATED")
 BY_NAME = {code.replace("_", "").lower(): code for code in CODES}
-# What names a code: absl::InternalError(...), kInternal, and the helper Invalid(...).
+# What names a code: absl::InternalError(...), kInternal, and our Invalid(...).
 CODE = re.compile(r"absl::(\w+)Error\(|\bk(\w+)\b|\b(Invalid)\(")
 WORD = re.compile(r'(?<![=!]= )"([A-Z]{2,}(?:_[A-Z]+)*)"')
 # Words in capitals that are no reasons: names in a process's environment, and the like.
