@@ -110,7 +110,9 @@ class Process {
 
   absl::Status Start() {
     GC_RETURN_IF_ERROR(StartMetrics());
-    GC_ASSIGN_OR_RETURN(acceptor_, Acceptor::Create(AcceptorOptions(), clock_, rpc_observer()));
+    auto acceptor = Acceptor::Create(AcceptorOptions(), clock_, rpc_observer());
+    if (!acceptor.ok()) return Annotate(acceptor.status(), "--listen");
+    acceptor_ = *std::move(acceptor);
     GC_RETURN_IF_ERROR(StartFleet());
     if (metrics_ != nullptr) metrics_->Watch(MetricSources());
     GC_RETURN_IF_ERROR(StartRpc());

@@ -1,7 +1,9 @@
 #include "server/options.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -12,11 +14,15 @@
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
+#include "absl/strings/strip.h"
 #include "base/status.h"
 #include "server/rpc/acceptor.h"
+#include "server/rpc/pem.h"
 
 namespace gridclock {
 namespace {
@@ -36,26 +42,65 @@ void Switch(CLI::App& app, const std::string& name, bool& value, const std::stri
   app.add_flag(name, value, help)->envname(EnvironmentOf(name));
 }
 
+struct ByteUnit {
+  char letter;
+  double bytes;
+};
+constexpr ByteUnit kByteUnits[] = {
+    {'G', 1024.0 * 1024 * 1024}, {'M', 1024.0 * 1024}, {'K', 1024.0}};
+
+// "4.06 MiB".
+std::string BytesText(double bytes) {
+  for (const ByteUnit& unit : kByteUnits) {
+    if (bytes < unit.bytes) continue;
+    const std::string digits = absl::StrFormat("%.2f", bytes / unit.bytes);
+    const absl::string_view short_digits = absl::StripSuffix(digits, ".00");
+    return absl::StrCat(short_digits, " ", std::string(1, unit.letter), "iB");
+  }
+  return absl::StrCat(bytes);
+}
+
+// "64K", "64KiB" and "64 KiB" become "65536"; what has no such end stays as it is.
+std::string ExpandBytes(std::string& text) {
+  absl::string_view digits = text;
+  absl::ConsumeSuffix(&digits, "iB");
+  for (const ByteUnit& unit : kByteUnits) {
+    double value = 0;
+    if (!absl::ConsumeSuffix(&digits, std::string(1, unit.letter))) continue;
+    if (absl::SimpleAtod(digits, &value)) text = absl::StrFormat("%.17g", value * unit.bytes);
+    break;
+  }
+  return "";
+}
+
 CLI::Validator InRange(double least, double most, absl::string_view unit) {
   const auto check = [=](const std::string& text) -> std::string {
     double value = 0;
     if (absl::SimpleAtod(text, &value) && value >= least && value <= most) return "";
     return absl::StrCat("want ", least, " to ", most, " ", unit, ", got ", text);
   };
-  return CLI::Validator(check, absl::StrCat("FLOAT from ", least));
+  return CLI::Validator(check, absl::StrCat("from ", least));
 }
 
-void Number(CLI::App& app, const std::string& name, double& value, CLI::Validator range,
-            const std::string& help) {
-  app.add_option(name, value, help)
+CLI::Option* Number(CLI::App& app, const std::string& name, double& value, CLI::Validator range,
+                    const std::string& help) {
+  return app.add_option(name, value, help)
       ->envname(EnvironmentOf(name))
       ->check(std::move(range))
       ->capture_default_str();
 }
 
+CLI::Option* Bytes(CLI::App& app, const std::string& name, double& value, CLI::Validator range,
+                   const std::string& help) {
+  return Number(app, name, value, std::move(range), help)
+      ->transform(CLI::Validator(&ExpandBytes, ""))
+      ->type_name("BYTES")
+      ->default_str(BytesText(value));
+}
+
 void AddFlags(CLI::App& app, ServerOptions& o) {
   Flag(app, "--listen", o.listen, "HOST:PORT for clients; port 0 takes a free one");
-  Flag(app, "--metrics-listen", o.metrics_listen, "HOST:PORT of /metrics; empty for none");
+  Flag(app, "--metrics-listen", o.metrics_listen, "HOST:PORT of /metrics, or none");
   Flag(app, "--worker", o.worker, "the worker program; default: gridclock-worker beside this one");
   Flag(
       app, "--devices", o.devices,
@@ -77,15 +122,14 @@ void AddFlags(CLI::App& app, ServerOptions& o) {
          "seconds between NOT_SERVING and refusing calls; below 0: 0 on loopback, 5 elsewhere");
   Number(app, "--drain-grace", o.drain_grace, InRange(0, kDay, "seconds"),
          "seconds that calls get to end after SIGTERM");
-  Number(app, "--arena-warm-bytes", o.arena_warm_bytes, InRange(0, 1e15, "bytes"),
-         "memory for tensors made ready at start");
+  Bytes(app, "--arena-warm-bytes", o.arena_warm_bytes, InRange(0, 1e15, "bytes"),
+        "memory for tensors made ready at start");
   for (const LimitSpec& spec : LimitSpecs()) {
     const std::string name = absl::StrCat("--limit-", absl::StrReplaceAll(spec.name, {{"_", "-"}}));
-    app.add_option(name, o.limits.*spec.member, std::string(spec.help))
-        ->envname(EnvironmentOf(name))
-        ->check(InRange(spec.least, spec.most, spec.unit))
-        ->capture_default_str()
-        ->group("Limits");
+    const auto add = absl::StartsWith(spec.unit, "bytes") ? &Bytes : &Number;
+    add(app, name, o.limits.*spec.member, InRange(spec.least, spec.most, spec.unit),
+        std::string(spec.help))
+        ->group("Limits (BYTES: a number, or one with K, M or G, which count in steps of 1024)");
   }
 }
 
@@ -100,20 +144,34 @@ void AddFlags(CLI::App& app, ServerOptions& o) {
   std::exit(0);
 }
 
-absl::StatusOr<std::string> ReadFile(const std::string& path) {
+// What the file that `flag` names holds.
+absl::StatusOr<std::string> ReadFile(absl::string_view flag, const std::string& path) {
+  const auto wrong = [&](absl::string_view what) {
+    return absl::InvalidArgumentError(absl::StrCat(flag, ": ", what));
+  };
   // A pipe that nobody writes would hold the start for ever.
   std::error_code unknown;
   if (std::filesystem::exists(path, unknown) && !std::filesystem::is_regular_file(path, unknown)) {
-    return absl::InvalidArgumentError(absl::StrCat("want a regular file, got '", path, "'"));
+    return wrong(absl::StrCat("want a regular file, got '", path, "'"));
   }
+  errno = 0;
   std::ifstream file(path, std::ios::binary);
+  if (!file) return wrong(absl::StrCat("cannot read '", path, "': ", std::strerror(errno)));
   std::stringstream text;
   text << file.rdbuf();
-  if (!file) return absl::InvalidArgumentError(absl::StrCat("cannot read '", path, "'"));
+  if (text.str().empty()) return wrong(absl::StrCat("'", path, "' is empty"));
   return text.str();
 }
 
+absl::StatusOr<std::string> ReadPem(absl::string_view flag, const std::string& path,
+                                    bool (*is_wanted)(const std::string&), absl::string_view want) {
+  GC_ASSIGN_OR_RETURN(std::string pem, ReadFile(flag, path));
+  if (is_wanted(pem)) return pem;
+  return absl::InvalidArgumentError(absl::StrCat(flag, ": '", path, "' holds no ", want));
+}
+
 absl::StatusOr<RpcServer::Tls> ReadTls(const ServerOptions& options) {
+  constexpr absl::string_view kCertificate = "certificate as PEM";
   RpcServer::Tls tls;
   if (options.tls_cert.empty() != options.tls_key.empty()) {
     return absl::InvalidArgumentError("--tls-cert and --tls-key go together");
@@ -122,17 +180,23 @@ absl::StatusOr<RpcServer::Tls> ReadTls(const ServerOptions& options) {
     if (options.tls_client_ca.empty()) return tls;
     return absl::InvalidArgumentError("--tls-client-ca needs --tls-cert and --tls-key");
   }
-  GC_ASSIGN_OR_RETURN(tls.certificate, ReadFile(options.tls_cert));
-  GC_ASSIGN_OR_RETURN(tls.key, ReadFile(options.tls_key));
+  GC_ASSIGN_OR_RETURN(tls.certificate,
+                      ReadPem("--tls-cert", options.tls_cert, &IsCertificate, kCertificate));
+  GC_ASSIGN_OR_RETURN(tls.key, ReadPem("--tls-key", options.tls_key, &IsPrivateKey,
+                                       "private key as PEM without a password"));
+  if (!KeyBelongsTo(tls.key, tls.certificate)) {
+    return absl::InvalidArgumentError("--tls-key does not belong to --tls-cert");
+  }
   if (!options.tls_client_ca.empty()) {
-    GC_ASSIGN_OR_RETURN(tls.client_authority, ReadFile(options.tls_client_ca));
+    GC_ASSIGN_OR_RETURN(tls.client_authority, ReadPem("--tls-client-ca", options.tls_client_ca,
+                                                      &IsCertificate, kCertificate));
   }
   return tls;
 }
 
 absl::StatusOr<Authenticator> MakeAuthenticator(const ServerOptions& options, bool loopback) {
   if (!options.token_file.empty()) {
-    GC_ASSIGN_OR_RETURN(const std::string text, ReadFile(options.token_file));
+    GC_ASSIGN_OR_RETURN(const std::string text, ReadFile("--token-file", options.token_file));
     GC_ASSIGN_OR_RETURN(TokenFile tokens, TokenFile::Parse(text));
     return Authenticator(std::move(tokens));
   }
@@ -163,11 +227,14 @@ ServerOptions ParseOptions(int argc, char** argv) {
     std::exit(app.exit(error) == 0 ? 0 : 2);
   }
   if (hash_token) PrintTokenHash();
+  if (options.metrics_listen == "none") options.metrics_listen.clear();
   return options;
 }
 
 absl::StatusOr<Security> CheckSecurity(const ServerOptions& options) {
-  GC_ASSIGN_OR_RETURN(const bool loopback, IsLoopback(options.listen));
+  const absl::StatusOr<bool> is_loopback = IsLoopback(options.listen);
+  if (!is_loopback.ok()) return Annotate(is_loopback.status(), "--listen");
+  const bool loopback = *is_loopback;
   GC_ASSIGN_OR_RETURN(RpcServer::Tls tls, ReadTls(options));
   if (!loopback && tls.certificate.empty() && !options.insecure_public) {
     return absl::InvalidArgumentError(absl::StrCat(

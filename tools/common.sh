@@ -10,7 +10,11 @@ export GRIDCLOCK_JOBS GRIDCLOCK_YES
 export CCACHE_BASEDIR=$root CCACHE_NOHASHDIR=1
 venv=$root/.venv
 
-say() { printf '\n\033[1m== %s\033[0m\n' "$*"; }
+# Bold on a terminal whose owner does not mind (no-color.org), plain in pipes and files.
+bold='' plain=''
+if [ -t 1 ] && [ -z "${NO_COLOR:-}" ]; then bold=$'\033[1m' plain=$'\033[0m'; fi
+
+say() { printf '\n%s== %s%s\n' "$bold" "$*" "$plain"; }
 note() { printf '   %s\n' "$*"; }
 die() { printf 'dev: %s\n' "$*" >&2; exit 1; }
 have() { command -v "$1" >/dev/null 2>&1; }
@@ -20,7 +24,13 @@ clang_format() {
   if have clang-format-14; then clang-format-14 "$@"; else clang-format "$@"; fi
 }
 
-configure() { cmake --preset "$1" --log-level=WARNING -S "$root"; }
+# Says nothing but warnings where it succeeds: what CMake lists beside them looks like faults.
+configure() {
+  local said code=0
+  said=$(cmake --preset "$1" --log-level=WARNING -S "$root" 2>&1) || code=$?
+  case $code$said in 0*'CMake Warning'* | [1-9]*) printf '%s\n' "$said" >&2 ;; esac
+  return "$code"
+}
 
 # build_preset PRESET [TARGET...]
 build_preset() {

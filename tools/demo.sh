@@ -90,3 +90,8 @@ say "a clean stop"
 stop_server
 server_pid=
 note "the server ended with 0, and no process is left"
+
+say "what next"
+note "./dev up                 a server that keeps running, and the lines to paste for using it"
+note "docs/cli.md              the command line"
+note "docs/add-a-kernel.md     a kernel of your own"

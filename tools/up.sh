@@ -8,45 +8,74 @@ detach='' folder=$root/build/up
 if [ "${1:-}" = --detach ]; then detach=1; shift; fi
 if [ "${1:-}" = --folder ]; then folder=$2; shift 2; fi
 command=("$bin/gridclock-server" --worker "$bin/gridclock-worker" --ready-file "$folder/ready")
-mkdir -p "$folder"
-rm -f "$folder/ready"
+
+fact() { sed -n "s/^$1=//p" "$folder/ready"; }
+
+# A second server would take the first one's ready file and log.
+refuse_second() {
+  local pid
+  [ -s "$folder/ready" ] || return 0
+  pid=$(fact pid)
+  # Another program may have the number by now; the kernel cuts names to 15 letters.
+  [ "$(cat "/proc/${pid:-none}/comm" 2>/dev/null)" = gridclock-serve ] || return 0
+  die "a server runs already: pid $pid, address $(fact grpc); stop it with: kill $pid"
+}
 
 wait_ready() {
   local i
   for ((i = 0; i < 600; i++)); do
     [ ! -s "$folder/ready" ] || return 0
-    kill -0 "$1" 2>/dev/null || { cat "$folder/server.log" >&2; die "the server did not start"; }
+    kill -0 "$1" 2>/dev/null || not_started
     sleep 0.1
   done
   kill -TERM "$1"
   die "the server is not ready after 60 s, so it was stopped; see $folder/server.log"
 }
 
+# In the foreground the log is on the terminal already.
+not_started() {
+  if [ -n "$detach" ]; then cat "$folder/server.log" >&2; else wait "$tee" || true; fi
+  if grep -q 'Address already in use' "$folder/server.log"; then
+    die "another server may run there; stop it, or ./dev up --listen 127.0.0.1:0 --metrics-listen 127.0.0.1:0"
+  fi
+  die "the server did not start"
+}
+
 tell() {
   local address metrics
-  address=$(sed -n 's/^grpc=//p' "$folder/ready")
-  metrics=$(sed -n 's/^metrics=//p' "$folder/ready")
-  say "Gridclock listens on $address, metrics on http://$metrics/metrics"
+  address=$(fact grpc)
+  metrics=$(fact metrics)
+  say "Gridclock listens on $address${metrics:+, metrics on http://$metrics/metrics}"
   note "paste these lines where you want to use it:"
   # The reader's shell expands its own PATH.
   # shellcheck disable=SC2016
   printf 'export PATH=%q:%q:"$PATH"\n' "$bin" "$venv/bin"
-  printf 'export GRIDCLOCK_SERVER=%q\nexport GRIDCLOCK_METRICS=%q\n' "$address" "$metrics"
+  printf 'export GRIDCLOCK_SERVER=%q\n' "$address"
+  [ -z "$metrics" ] || printf 'export GRIDCLOCK_METRICS=%q\n' "$metrics"
+  note "python3 is then the one of .venv, which has the numpy that the pages' examples use; without"
+  note "that folder in PATH, gridclock works as well and python3 stays yours"
   note "then, for example:"
   note "gridclock list"
   note "gridclock run softmax x='randn:f32[4,8]'"
   note "gridclock bench matmul --shape M=512 K=512 N=512"
-  note "stop it: kill $1   (log: $folder/server.log)"
+  note "stop it: kill $1$([ -n "$detach" ] || echo ', or Ctrl-C here')   (log: $folder/server.log)"
 }
 
+refuse_second
+mkdir -p "$folder"
+rm -f "$folder/ready"
 if [ -n "$detach" ]; then
   setsid "${command[@]}" "$@" > "$folder/server.log" 2>&1 < /dev/null &
   wait_ready $!
   tell $!
   exit 0
 fi
-"${command[@]}" "$@" > >(tee "$folder/server.log") 2>&1 &
+# Ctrl-C goes to tee as well, which has the server's last lines still to write.
+exec {log}> >(exec tee -i "$folder/server.log")
+tee=$!
+"${command[@]}" "$@" >&"$log" 2>&1 {log}>&- &
 server=$!
+exec {log}>&-
 trap 'kill -TERM $server 2>/dev/null' INT TERM
 wait_ready "$server"
 tell "$server"

@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
 """Lists the kernels of a server, runs softmax on a small array, then streams a larger one, measures
-it and watches the samples come. Exits with 1 if numpy disagrees."""
+it and watches the samples come. Exits with 1 if numpy disagrees, or
+with a line that names the address if no server answers there."""
 
 import argparse
 import os
 import sys
 
+import grpc
 import numpy as np
 
-from gridclock_client import Client
+from gridclock_client import Client, details_of
 from gridclock.v1 import types_pb2
 
 
@@ -57,16 +59,25 @@ def large(client, rows):
     return compare("stream_run", outputs["y"], numpy_softmax(x))
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--server", default=os.environ.get("GRIDCLOCK_SERVER", "127.0.0.1:8470"))
-    parser.add_argument("--rows", type=int, default=2048, help="of the large array, 4 KiB each")
-    options = parser.parse_args()
+def show(options):
     with Client(options.server, token=os.environ.get("GRIDCLOCK_TOKEN")) as client:
         for kernel in client.kernels():
             print(f"{kernel.name:12} {kernel.summary}")
         right = [small(client), large(client, options.rows)]
     return 0 if all(right) else 1
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--server", default=os.environ.get("GRIDCLOCK_SERVER", "127.0.0.1:8470"))
+    parser.add_argument("--rows", type=int, default=2048, help="of the large array, 4 KiB each")
+    options = parser.parse_args()
+    try:
+        return show(options)
+    except grpc.RpcError as error:
+        silent = error.code() in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED)
+        what = "no server answers" if silent and not details_of(error)[0] else error.details()
+        return f"{options.server}: {error.code().name}: {what}"
 
 
 if __name__ == "__main__":

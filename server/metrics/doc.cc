@@ -18,7 +18,15 @@ curl -s "http://${GRIDCLOCK_METRICS:-127.0.0.1:8471}/metrics" | grep gridclock_w
 ```
 
 A client that hangs holds one of four threads for at most a second, so that others are answered as long as fewer than four hang at once. The page is answered in full or not at all.
-`--metrics-listen=` with nothing after it turns it all off.
+`--metrics-listen none` turns it all off.
+
+Prometheus takes it with:
+
+```yaml cpu
+scrape_configs:
+  - job_name: gridclock
+    static_configs: [{targets: ["127.0.0.1:8471"]}]
+```
 )md";
 
 constexpr char kQueries[] = R"md(

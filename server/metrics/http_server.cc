@@ -98,6 +98,13 @@ std::string Server::complaint() {
   return complaint_;
 }
 
+// "cannot bind to 127.0.0.1:8471: 98 (Address already in use)": what stands in parentheses.
+std::string ReasonIn(const std::string& complaint) {
+  const std::size_t open = complaint.rfind('(');
+  if (open == std::string::npos || complaint.back() != ')') return complaint;
+  return complaint.substr(open + 1, complaint.size() - open - 2);
+}
+
 absl::Status Server::Listen(const Options& options) {
   const std::string threads = absl::StrCat(options.threads);
   const std::string timeout = absl::StrCat(absl::ToInt64Milliseconds(options.timeout));
@@ -119,8 +126,8 @@ absl::Status Server::Listen(const Options& options) {
   context_.reset(mg_start2(&init, &error));
   if (!context_) {
     const std::string why = complaint();
-    return absl::UnavailableError(absl::StrCat("metrics: cannot listen on '", options.address,
-                                               "': ", why.empty() ? text : why));
+    return absl::UnavailableError(absl::StrCat("cannot listen on ", options.address, ": ",
+                                               ReasonIn(why.empty() ? text : why)));
   }
   mg_set_request_handler(context_.get(), "**", &Handle, this);
   mg_server_port ports[1] = {};
@@ -137,7 +144,7 @@ absl::Status CheckAddress(const std::string& address) {
   const bool in_range = digits && port.size() <= 5 && std::stoi(port) <= 65535;
   if (colon != 0 && in_range && !absl::StrContains(address, ',')) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrCat("metrics: want an address as '127.0.0.1:8471', got '", address, "'"));
+      absl::StrCat("want an address as '127.0.0.1:8471', got '", address, "'"));
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <utility>
 
 #include <arpa/inet.h>
@@ -104,7 +105,7 @@ absl::StatusOr<UniqueFd> Listen(const Resolved& where) {
   setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
   const auto* address = reinterpret_cast<const sockaddr*>(&where.address);
   if (bind(fd.get(), address, where.size) != 0) {
-    return absl::UnavailableError(ErrnoToStatus(errno, "bind").message());
+    return absl::UnavailableError(std::strerror(errno));
   }
   if (listen(fd.get(), kBacklog) != 0) return ErrnoToStatus(errno, "listen");
   return fd;
@@ -170,7 +171,9 @@ absl::StatusOr<std::unique_ptr<Acceptor>> Acceptor::Create(const Options& option
   GC_ASSIGN_OR_RETURN(const HostPort split, Split(options.address));
   GC_ASSIGN_OR_RETURN(const std::vector<Resolved> all, Resolve(split));
   auto listener = Listen(all.front());
-  if (!listener.ok()) return Annotate(listener.status(), options.address);
+  if (!listener.ok()) {
+    return Annotate(listener.status(), absl::StrCat("cannot listen on ", options.address));
+  }
   Resolved bound;
   bound.size = sizeof(bound.address);
   if (getsockname(listener->get(), reinterpret_cast<sockaddr*>(&bound.address), &bound.size) != 0) {

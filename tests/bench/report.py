@@ -34,6 +34,7 @@ those of one machine on one day and are shown only to explain the ratios.
   end of a call; `./dev gpu-bench` measures them, `docs/gpus.md` says how.
 - Times of bulk are those of the bytes: what the server spent between the last byte in and the first
   byte out (queue, kernel, checksum) is taken off. All bytes are compared, or their checksum is.
+- A row that says FAIL is a goal that is missed. It stays listed: a goal is not lowered to what was reached.
 """
 
 

@@ -5,7 +5,8 @@ an empty folder, against a server started for the page.
 Every fenced block carries a language and what it needs: cpu, gpu or container. `sh cpu` and
 `python cpu` blocks are run and must succeed; `text` shows output and must follow a command; other
 languages are read by other tests. A block runs in a shell that has pasted what `./dev up` prints, and
-knows nothing else of the programs; $REPO is this repository. What a block exports, and the folder
+knows nothing else of the programs; $REPO is this repository. Metrics that a page shows behind a block
+are what that block printed, but for times and counts of samples. What a block exports, and the folder
 it changes to, hold for the next block of its page.
 
 usage: run_snippets.py [PAGE...]
@@ -47,13 +48,21 @@ def first_line(block):
     return next((line.strip() for line in block.text.splitlines() if line.strip()), "")
 
 
-def run_block(page, block, folder):
-    """None, or what went wrong."""
+def metrics_in(text):
+    """Series of /metrics with their values; of durations, which differ each time, the series alone."""
+    lines = [line for line in text.splitlines() if line.startswith("gridclock_")]
+    return [line.rpartition(" ")[0] if "_duration_" in line else line for line in lines]
+
+
+def run_block(page, block, folder, shown=None):
+    """None, or what went wrong. `shown` is the block behind this one."""
     ran = subprocess.run(command_of(block), cwd=folder / "here", env=environment_of(folder), timeout=300,
                          stdin=subprocess.DEVNULL, capture_output=True, text=True)
-    if ran.returncode == 0:
-        return None
-    return f"{page}:{block.line}: exit {ran.returncode}\n{block.text}---\n{ran.stdout}{ran.stderr}"
+    if ran.returncode != 0:
+        return f"{page}:{block.line}: exit {ran.returncode}\n{block.text}---\n{ran.stdout}{ran.stderr}"
+    if shown and shown.language == "text" and metrics_in(shown.text) not in ([], metrics_in(ran.stdout)):
+        return f"{page}:{shown.line}: these metrics are shown; printed were\n{ran.stdout}"
+    return None
 
 
 def environment_of(folder):
@@ -106,7 +115,7 @@ def run_page(page, blocks, binaries):
         (folder / "here").mkdir()
         (folder / "env").write_text(exports)
         for count, block in enumerate(runnable, 1):
-            problem = run_block(page, block, folder)
+            problem = run_block(page, block, folder, next((b for b in blocks if b.line > block.line), None))
             if problem:
                 return [problem], count
     return [], len(runnable)

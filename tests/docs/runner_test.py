@@ -32,6 +32,12 @@ class Blocks(unittest.TestCase):
         self.assertEqual([line for line, _ in pages.orphans(early)], [1])
         self.assertEqual(list(pages.orphans(late)), [])
 
+    def test_metrics_keep_their_counts(self):
+        self.assertEqual(run_snippets.metrics_in('gridclock_runs_total{kernel="sum"} 2\nother\n'
+                                                 'gridclock_kernel_duration_seconds_sum{kernel="sum"} 0.3\n'),
+                         ['gridclock_runs_total{kernel="sum"} 2',
+                          'gridclock_kernel_duration_seconds_sum{kernel="sum"}'])
+
     def test_links(self):
         page = pathlib.Path(__file__)
         text = "[a](pages.py) [b](none.md) [c](https://example.com/x) [d](#here)\n```sh cpu\n[e](no.md)\n```\n"

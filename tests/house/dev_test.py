@@ -74,6 +74,28 @@ class Dev(unittest.TestCase):
         installs = [i for i, call in enumerate(calls) if call.startswith("apt-get install")]
         self.assertTrue(all(masked < i for i in installs), calls)
 
+    def test_help_of_up_builds_nothing(self):
+        code, out, calls = self.machine.run("dev", "up", "--help")
+        self.assertEqual((code, calls), (0, []))
+        self.assertIn("usage: ./dev up [--detach] [SERVER FLAG...]\n", out)
+
+    def test_flags_of_the_server_reach_it(self):
+        _, calls = self.machine.installed_by("dev", "up", "--detach", "--devices", "cpu")
+        self.assertEqual(calls[-1], "up.sh build/dev/bin --detach --devices cpu")
+
+    def test_configuring_speaks_up_only_where_it_must(self):
+        for said, code, shown in (("-- Could NOT find c-ares", 0, False), ("CMake Warning at x", 0, True),
+                                  ("CMake Error at x", 1, True)):
+            self.machine.program(self.machine.programs / "cmake",
+                                 f'#!/bin/sh\n[ "$1" = --build ] || {{ echo "{said}"; exit {code}; }}\n')
+            got, out, _ = self.machine.run("dev", "build")
+            self.assertEqual((got, said in out), (code, shown), out)
+
+    def test_a_verb_that_is_none_is_named_last(self):
+        code, out, calls = self.machine.run("dev", "bogus")
+        self.assertEqual((code, calls), (1, []))
+        self.assertTrue(out.endswith("\n\ndev: no verb 'bogus'\n"), out)
+
     def test_a_word_that_ctest_would_ignore_is_refused(self):
         code, out, calls = self.machine.run("dev", "test", "conformance")
         self.assertEqual((code, calls), (1, []))

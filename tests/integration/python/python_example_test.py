@@ -125,6 +125,12 @@ class ServerTest(unittest.TestCase):
                       "stream_run: float32 (2048, 1024)"):
             self.assertIn(words, run.stdout)
 
+    def test_the_example_names_the_address_where_no_server_answers(self):
+        run = subprocess.run([sys.executable, EXAMPLE / "run_kernel.py", "--server", "127.0.0.1:1"],
+                             capture_output=True, text=True, timeout=60, check=False)
+        self.assertEqual((run.returncode, run.stdout), (1, ""))
+        self.assertRegex(run.stderr, r"\A127\.0\.0\.1:1: [A-Z_]+: no server answers\n\Z")
+
     def test_softmax_is_what_numpy_says(self):
         x = np.array([[1, 2, 3], [-1, 0, 1000]], np.float32)
         with Client(self.server.grpc) as client:

@@ -151,6 +151,31 @@ TEST(Access, AKeyWithoutItsCertificateIsRefused) {
   ExpectRefusal({"--tls-key=/dev/null"}, "--tls-cert and --tls-key go together");
 }
 
+TEST(Access, AKeyOfAnotherCertificateIsRefused) {
+  const Certificates files(NewFolder());
+  ExpectRefusal({"--tls-cert=" + files.Path("server.pem"), "--tls-key=" + files.Path("client.key")},
+                "--tls-key does not belong to --tls-cert");
+}
+
+TEST(Access, APemThatCannotBeReadIsRefusedByItsFlag) {
+  const Certificates files(NewFolder());
+  const std::string cert = files.Path("server.pem"), key = files.Path("server.key");
+  const std::string locked = files.Path("locked.key");
+  Output(
+      absl::StrCat("openssl rsa -aes128 -passout pass:word -in ", key, " -out ", locked, " 2>&1"));
+  ExpectRefusal({"--tls-cert=nosuch", "--tls-key=" + key},
+                "--tls-cert: cannot read 'nosuch': No such file or directory");
+  ExpectRefusal({"--tls-cert=" + key, "--tls-key=" + key},
+                absl::StrCat("--tls-cert: '", key, "' holds no certificate as PEM"));
+  for (const std::string& wrong : {cert, locked}) {
+    ExpectRefusal({"--tls-cert=" + cert, "--tls-key=" + wrong},
+                  absl::StrCat("--tls-key: '", wrong, "' holds no private key as PEM"));
+  }
+  ExpectRefusal({"--tls-cert=" + cert, "--tls-key=" + key, "--tls-client-ca=" + key},
+                absl::StrCat("--tls-client-ca: '", key, "' holds no certificate as PEM"));
+  ExpectRefusal({"--token-file=nosuch"}, "--token-file: cannot read 'nosuch': No such file");
+}
+
 TEST(Access, ATokenFileThatCannotBeReadIsRefusedByLine) {
   const std::string path = NewFolder() + "/tokens";
   Write(path, "# fine\nalice everything sha256:00:11\n");

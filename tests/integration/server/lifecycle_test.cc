@@ -157,6 +157,59 @@ TEST(Lifecycle, HowAWorkerEndedIsKnownThoughWhoStartedUsIgnoresItsChildren) {
       Eventually([&] { return absl::StrContains((*server)->Log(), "detail=\"signal 9\""); }));
 }
 
+TEST(Lifecycle, WithoutMetricsTheServerServes) {
+  const std::vector<std::string> asked[] = {{"--metrics-listen=none", "--drain-grace=5"},
+                                            {"--drain-grace=5", "--metrics-listen=none"},
+                                            {"--metrics-listen", "none", "--drain-grace=5"},
+                                            {"--metrics-listen", "", "--drain-grace=5"}};
+  for (const auto& flags : asked) {
+    ASSERT_OK_AND_ASSIGN(const auto server, ServerProcess::Start({.flags = flags}));
+    EXPECT_THAT(GoodCall(Connect(server->address())), IsOk());
+    EXPECT_EQ(server->metrics_address(), "");
+    EXPECT_THAT(server->Log(), HasSubstr("metrics=\"none\""));
+  }
+}
+
+TEST(Lifecycle, BytesMayBeGivenInStepsOf1024) {
+  ASSERT_OK_AND_ASSIGN(
+      const auto server,
+      ServerProcess::Start({.flags = {"--limit-chunk-bytes=64K", "--limit-header-bytes=1.5MiB",
+                                      "--limit-inline-bytes=64 KiB", "--limit-rpc-bytes=2G",
+                                      "--limit-window-bytes=1e6"},
+                            .environment = {"GRIDCLOCK_LIMIT_CONTROL_BYTES=512K"}}));
+  for (const auto& [name, bytes] : {std::pair("chunk_bytes", 65536),
+                                    {"header_bytes", 1572864},
+                                    {"inline_bytes", 65536},
+                                    {"window_bytes", 1000000},
+                                    {"control_bytes", 524288}}) {
+    EXPECT_THAT(server->Metrics(),
+                HasSubstr(absl::StrCat("gridclock_limit{name=\"", name, "\"} ", bytes, "\n")));
+  }
+  EXPECT_THAT(server->Metrics(), HasSubstr("gridclock_limit{name=\"rpc_bytes\"} 2147483648\n"));
+  for (const char* wrong : {"1T", "K", "64k", "4 M B", "3G"}) {
+    ASSERT_OK_AND_ASSIGN(
+        const auto refused,
+        ServerProcess::Start(
+            {.flags = {absl::StrCat("--limit-window-bytes=", wrong)}, .wait_until_ready = false}));
+    EXPECT_EQ(refused->Wait(), 2) << wrong;
+    EXPECT_THAT(refused->Log(), HasSubstr("--limit-window-bytes: want 1 to"));
+  }
+}
+
+TEST(Lifecycle, AnAddressThatIsTakenEndsTheServerWithItsFlag) {
+  ASSERT_OK_AND_ASSIGN(const auto first, ServerProcess::Start());
+  for (const auto& [flag, address] :
+       {std::pair("--listen", first->address()), {"--metrics-listen", first->metrics_address()}}) {
+    ASSERT_OK_AND_ASSIGN(const auto second,
+                         ServerProcess::Start({.flags = {absl::StrCat(flag, "=", address)},
+                                               .wait_until_ready = false}));
+    EXPECT_EQ(second->Wait(), 1);
+    EXPECT_THAT(second->Log(),
+                HasSubstr(absl::StrCat("gridclock-server: ", flag, ": cannot listen on ", address,
+                                       ": Address already in use\n")));
+  }
+}
+
 TEST(Lifecycle, AFlagOutOfItsRangeEndsTheServer) {
   for (const char* bytes : {"-1", "nan"}) {
     ASSERT_OK_AND_ASSIGN(

@@ -3,11 +3,14 @@
 #include <fstream>
 #include <iterator>
 #include <set>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_split.h"
 #include "server/metrics/catalogue.h"
 
 namespace gridclock {
@@ -33,6 +36,19 @@ TEST(DocTest, NamesFollowTheRulesOfPrometheus) {
     EXPECT_LE(spec.bounds.size(), 30u) << name;
     EXPECT_FALSE(spec.help.empty()) << name;
     EXPECT_FALSE(spec.since.empty()) << name;
+  }
+}
+
+TEST(DocTest, NothingIsSinceAVersionThatIsNotYet) {
+  const auto numbers = [](absl::string_view version) {
+    std::vector<int> parts;
+    for (const absl::string_view part : absl::StrSplit(version, '.')) {
+      EXPECT_TRUE(absl::SimpleAtoi(part, &parts.emplace_back())) << version;
+    }
+    return parts;
+  };
+  for (const MetricSpec& spec : MetricSpecs()) {
+    EXPECT_LE(numbers(spec.since), numbers(GRIDCLOCK_VERSION)) << spec.name;
   }
 }
 

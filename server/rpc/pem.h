@@ -1,0 +1,19 @@
+// Certificates and private keys as text: gRPC takes wrong ones without a word, and then no client
+// can connect.
+#ifndef GRIDCLOCK_SERVER_RPC_PEM_H_
+#define GRIDCLOCK_SERVER_RPC_PEM_H_
+
+#include <string>
+
+namespace gridclock {
+
+// Whether the first block of `pem` is a certificate.
+bool IsCertificate(const std::string& pem);
+// Whether `pem` is a private key that can be read without a password.
+bool IsPrivateKey(const std::string& pem);
+// Whether `key` belongs to the first certificate of `chain`.
+bool KeyBelongsTo(const std::string& key, const std::string& chain);
+
+}  // namespace gridclock
+
+#endif  // GRIDCLOCK_SERVER_RPC_PEM_H_
