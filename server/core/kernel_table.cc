@@ -1,6 +1,7 @@
 #include "server/core/kernel_table.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "absl/strings/escaping.h"
@@ -33,13 +34,17 @@ std::size_t EditDistance(absl::string_view a, absl::string_view b) {
   return row.back();
 }
 
-// `known` with the variants for `kind` replaced by those of `said`.
+// `known` with the variants for `kind` replaced by those of `said`, in the place of the first of them:
+// a restart does not change the order.
 KernelSpec Merge(const KernelSpec& known, const KernelSpec& said, const std::string& kind) {
+  const auto of_kind = [&](const VariantSpec& variant) { return variant.device_kind == kind; };
   KernelSpec merged = known;
-  std::erase_if(merged.variants, [&](const VariantSpec& v) { return v.device_kind == kind; });
-  for (const VariantSpec& variant : said.variants) {
-    if (variant.device_kind == kind) merged.variants.push_back(variant);
-  }
+  std::vector<VariantSpec>& variants = merged.variants;
+  const auto place = std::find_if(variants.begin(), variants.end(), of_kind) - variants.begin();
+  std::erase_if(variants, of_kind);
+  std::vector<VariantSpec> fresh;
+  std::copy_if(said.variants.begin(), said.variants.end(), std::back_inserter(fresh), of_kind);
+  variants.insert(variants.begin() + place, fresh.begin(), fresh.end());
   return merged;
 }
 

@@ -68,6 +68,17 @@ TEST(KernelTable, JoinsTheVariantsOfSeveralDevicesAndReplacesThoseOfARestart) {
   EXPECT_THAT(names, testing::UnorderedElementsAre("cuda.naive", "cpu.simd"));
 }
 
+TEST(KernelTable, ARestartLeavesTheOrderOfTheVariants) {
+  KernelTable table({"cpu"});
+  KernelSpec spec = Spec("square x: f32[*] -> y: f32[*]", "cpu", {"naive", "simd"});
+  spec.variants.push_back({.name = "vec4", .device_kind = "cuda", .summary = "", .clauses = {}});
+  ASSERT_THAT(table.Learn(Device("cpu"), {spec}), IsOk());
+  const std::shared_ptr<const KernelSpec> before = *table.Find("square");
+  ASSERT_THAT(table.Learn(Device("cpu"), {spec}), IsOk());
+  EXPECT_EQ(*table.Find("square"), before);
+  EXPECT_EQ((*table.Find("square"))->variants, spec.variants);
+}
+
 TEST(KernelTable, WordsThatDisagreeAreNotTaken) {
   KernelTable table({"cpu"});
   ASSERT_THAT(table.Learn(Device("cpu"), {Spec("f x: f32[*] -> y: f32[*]", "cpu", {})}), IsOk());
