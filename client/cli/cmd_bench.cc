@@ -9,6 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "base/status.h"
 #include "client/cli/command.h"
+#include "client/cli/devices.h"
 #include "client/cli/format.h"
 #include "client/cli/json.h"
 #include "client/cli/measure_flags.h"
@@ -64,13 +65,20 @@ absl::StatusOr<std::vector<Method>> Methods(const BenchOptions& options) {
   return std::vector<Method>{method};
 }
 
-// The variants on the device's kind: of "cuda:0" those of cuda.
-std::vector<std::string> Variants(const KernelSpec& spec, const BenchOptions& options,
-                                  const std::string& fixed) {
-  if (options.variant != "all") return {options.variant.empty() ? fixed : options.variant};
-  const std::string& device = options.call.device;
-  std::string kind = device.substr(0, device.find(':'));
-  if (kind.empty() && !spec.variants.empty()) kind = spec.variants[0].device_kind;
+// Those that are asked for; of all, the variants for the device that the server would take.
+absl::StatusOr<std::vector<std::string>> Variants(const Client& client, const KernelSpec& spec,
+                                                  const BenchOptions& options, RunCall* call) {
+  if (options.variant != "all") {
+    return std::vector{options.variant.empty() ? call->variant : options.variant};
+  }
+  GC_ASSIGN_OR_RETURN(const std::vector<v1::Device> devices, client.ListDevices());
+  const std::string kind = KindFor(spec, devices, call->device);
+  if (kind.empty()) {
+    return absl::NotFoundError(absl::StrCat("no variant of '", spec.name, "' for device '",
+                                            call->device, "'; see gridclock devices and ",
+                                            "gridclock describe ", spec.name));
+  }
+  if (call->device.empty()) call->device = kind;  // A variant of the same name elsewhere is another.
   std::vector<std::string> out;
   for (const VariantSpec& variant : spec.variants) {
     if (variant.device_kind == kind) out.push_back(variant.name);
@@ -214,8 +222,10 @@ absl::StatusOr<std::vector<Row>> MeasureAll(const Session& session, const BenchO
   const auto methods = Methods(options);
   if (!measure.ok()) return UsageError(measure.status().message());
   if (!methods.ok()) return UsageError(methods.status().message());
+  GC_ASSIGN_OR_RETURN(const std::vector<std::string> variants,
+                      Variants(client, spec, options, call));
   std::vector<Row> rows;
-  for (const std::string& variant : Variants(spec, options, call->variant)) {
+  for (const std::string& variant : variants) {
     for (const Method method : *methods) {
       call->variant = variant;
       call->measure = *measure;
@@ -231,7 +241,6 @@ absl::StatusOr<std::vector<Row>> MeasureAll(const Session& session, const BenchO
   }
   const bool any =
       std::any_of(rows.begin(), rows.end(), [](const Row& r) { return r.status.ok(); });
-  if (rows.empty()) return absl::NotFoundError("no variant on this kind of device");
   return any ? absl::StatusOr<std::vector<Row>>(std::move(rows)) : rows[0].status;
 }
 

@@ -1,5 +1,7 @@
 #include "client/cli/devices.h"
 
+#include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -65,6 +67,16 @@ std::string GpuText(const v1::Device& d) {
   return out;
 }
 
+bool HasVariant(const KernelSpec& spec, const std::string& kind) {
+  return std::any_of(spec.variants.begin(), spec.variants.end(),
+                     [&](const VariantSpec& variant) { return variant.device_kind == kind; });
+}
+
+bool Means(const std::string& wanted, const v1::Device& device) {
+  return wanted.empty() || wanted == device.name() || wanted == device.kind() ||
+         wanted == device.uuid();
+}
+
 }  // namespace
 
 std::string DevicesText(std::span<const v1::Device> devices) {
@@ -82,6 +94,19 @@ std::string DevicesText(std::span<const v1::Device> devices) {
     if (d.own_memory()) out += GpuText(d);
   }
   return out;
+}
+
+std::string KindFor(const KernelSpec& spec, std::span<const v1::Device> devices,
+                    const std::string& wanted) {
+  const v1::Device* best = nullptr;
+  const auto rank = [](const v1::Device& d) {  // As the server's choice.
+    return std::pair(d.state() == v1::Device::QUARANTINED, d.kind() != "cuda");
+  };
+  for (const v1::Device& device : devices) {
+    if (!Means(wanted, device) || !HasVariant(spec, device.kind())) continue;
+    if (best == nullptr || rank(device) < rank(*best)) best = &device;
+  }
+  return best == nullptr ? "" : best->kind();
 }
 
 }  // namespace gridclock::cli

@@ -1,4 +1,4 @@
-// The devices of a server as text for people.
+// The devices of a server: as text for people, and what they mean for the variants of a kernel.
 #ifndef GRIDCLOCK_CLIENT_CLI_DEVICES_H_
 #define GRIDCLOCK_CLIENT_CLI_DEVICES_H_
 
@@ -6,11 +6,17 @@
 #include <string>
 
 #include "gridclock/v1/system.pb.h"
+#include "proto/types/kernel_spec.h"
 
 namespace gridclock::cli {
 
 // A line for each, and below them what only a GPU has.
 std::string DevicesText(std::span<const v1::Device> devices);
+
+// The kind of the device that the server would take for a call of `spec`: of those that `wanted`
+// may mean ("", "cuda:0", "cuda", a UUID) one with a variant, a GPU first. "" if there is none.
+std::string KindFor(const KernelSpec& spec, std::span<const v1::Device> devices,
+                    const std::string& wanted);
 
 }  // namespace gridclock::cli
 
