@@ -75,6 +75,26 @@ Names NamesOf(const KernelSpec& spec) {
   return names;
 }
 
+bool Has(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+std::string RunName(const std::string& name) {
+  return name == "*" ? name : std::string(absl::StripPrefix(name, "*"));
+}
+
+// True if a wish for `name`, made for a kernel with the names `all`, is one for `some` of them.
+bool Uses(const Names& all, const Names& some, const std::string& name) {
+  if (name[0] != '*' && Has(all.dims, name)) return Has(some.dims, name);
+  if (Has(all.runs, RunName(name))) return Has(some.runs, RunName(name));
+  if (name == "*") return !some.runs.empty();
+  return all.dims.empty() && all.runs.size() == 1 && !some.runs.empty();
+}
+
+bool UsesDType(const OperandSpec& input, const std::string& name) {
+  return name.empty() ? !ParseDType(input.elem).has_value() : input.elem == name;
+}
+
 class Solver final : public Scope {
  public:
   Solver(const KernelSpec& spec, const ShapeWishes& wishes) : spec_(spec), wishes_(wishes) {}
@@ -150,12 +170,8 @@ class Solver final : public Scope {
     return absl::OkStatus();
   }
 
-  static bool Has(const std::vector<std::string>& names, const std::string& name) {
-    return std::find(names.begin(), names.end(), name) != names.end();
-  }
-
   absl::Status Assign(const std::string& name, const std::vector<Shape>& shapes) {
-    const std::string run(name == "*" ? name : std::string(absl::StripPrefix(name, "*")));
+    const std::string run = RunName(name);
     if (shapes.size() > 1) {
       if (!names_.lists) {
         return absl::InvalidArgumentError(
@@ -347,16 +363,46 @@ absl::Status AddDType(absl::string_view text, ShapeWishes* wishes) {
 
 absl::StatusOr<std::vector<NamedOperand>> SolveShapes(const KernelSpec& spec,
                                                       const ShapeWishes& wishes,
-                                                      const std::vector<NamedAttribute>& given) {
+                                                      const std::vector<NamedAttribute>& given,
+                                                      const std::set<std::string>& told) {
   Solver solver(spec, wishes);
   GC_RETURN_IF_ERROR(solver.Prepare(given));
   std::vector<NamedOperand> out;
   for (const OperandSpec& input : spec.inputs) {
+    if (told.count(input.name) > 0) continue;
     auto operand = solver.Solve(input);
     if (!operand.ok()) return Annotate(operand.status(), absl::StrCat("'", input.name, "'"));
     out.push_back(*std::move(operand));
   }
   return out;
+}
+
+absl::Status CheckWishes(const KernelSpec& spec, const ShapeWishes& wishes,
+                         const std::map<std::string, std::string>& told) {
+  const Names all = NamesOf(spec);
+  const auto check = [&](absl::string_view wish, const auto& uses) -> absl::Status {
+    std::string why;
+    for (const OperandSpec& input : spec.inputs) {
+      if (!uses(input)) continue;
+      const auto found = told.find(input.name);
+      if (found == told.end()) return absl::OkStatus();
+      if (why.empty()) why = found->second;
+    }
+    if (why.empty()) why = absl::StrCat("no input of '", spec.name, "' takes it");
+    return absl::InvalidArgumentError(absl::StrCat(wish, ": ", why));
+  };
+  for (const auto& [name, shapes] : wishes.shapes) {
+    GC_RETURN_IF_ERROR(check(absl::StrCat("--shape ", name), [&](const OperandSpec& input) {
+      Names some;
+      Collect(input.dims, &some);
+      return Uses(all, some, name);
+    }));
+  }
+  for (const auto& [name, dtype] : wishes.dtypes) {
+    GC_RETURN_IF_ERROR(check(absl::StrCat("--dtype ", name.empty() ? Name(dtype) : name),
+                             [&](const OperandSpec& input) { return UsesDType(input, name); }));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace gridclock::cli

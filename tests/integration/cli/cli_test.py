@@ -159,6 +159,15 @@ class CliTest(unittest.TestCase):
     def test_bench_needs_a_size(self):
         self.assertIn("--shape", self.gridclock("bench", "square", code=2).stderr)
 
+    def test_bench_refuses_what_a_file_decides(self):
+        numpy.save(self.folder / "a.npy", numpy.ones((3, 4), "f4"))
+        for flags in [["--dtype", "bf16"], ["--dtype", "T=bf16"], ["--shape", "N=8"]]:
+            refused = self.gridclock("bench", "square", *flags, "x=a.npy", code=2).stderr
+            self.assertIn("x comes from a.npy, which is f32[3,4]", refused)
+        rows = self.json("bench", "matmul", "--dtype", "T=f32", "a=a.npy", "--shape", "K=4", "N=8",
+                         "--budget", "50ms")
+        self.assertEqual([i["tensors"] for i in rows["inputs"]], [["f32[3,4]"], ["f32[4,8]"]])
+
     def test_load_reports_rate_and_latency(self):
         result = self.json("load", "square", "--shape", "N=16", "--rate", 200, "--seconds", 1)
         self.assertEqual(result["requests"], 200)
