@@ -1,10 +1,14 @@
 #include "client/cli/command.h"
 
 #include <cstdlib>
+#include <map>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/cord.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
 #include "base/status.h"
 #include "client/cli/format.h"
@@ -26,6 +30,27 @@ absl::Status ReadInto(const std::string& path, std::string* out) {
 // gRPC's own words when no connection stands; with a reason it is the server that speaks.
 bool IsUnreachable(const absl::Status& error) {
   return absl::IsUnavailable(error) && DetailsOf(error).reason.empty();
+}
+
+std::string InGiB(double bytes) {
+  return absl::StrFormat("%.3g GiB", bytes / 1073741824.0);
+}
+
+// Of a call that can never fit: the sizes for people, and what can be done.
+std::string SizeAdvice(const absl::Status& error) {
+  std::map<std::string, std::string> said = DetailsOf(error).metadata;
+  double needed = 0, allowed = 0;
+  if (!absl::SimpleAtod(said["needed"], &needed) || !absl::SimpleAtod(said["value"], &allowed)) {
+    return "";
+  }
+  const std::string& limit = said["limit"];
+  const std::string more =
+      limit == "device_memory"
+          ? "choose a device with more memory"
+          : absl::StrCat("start the server with a larger --limit-",
+                         absl::StrReplaceAll(limit, {{"_", "-"}}));
+  return absl::StrCat("it needs ", InGiB(needed), " and ", InGiB(allowed),
+                      " are allowed: use smaller tensors, or ", more);
 }
 
 }  // namespace
@@ -86,6 +111,7 @@ std::string Advice(const absl::Status& error, const std::string& server) {
     case absl::StatusCode::kPermissionDenied:
       return "ask for a token with the role that it names";
     case absl::StatusCode::kResourceExhausted:
+      return DetailsOf(error).retry_after.has_value() ? "try again later" : SizeAdvice(error);
     case absl::StatusCode::kUnavailable:
       return "try again later";
     case absl::StatusCode::kInternal:

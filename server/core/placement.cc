@@ -24,7 +24,9 @@ absl::Status TooLarge(absl::string_view what, absl::string_view bytes, absl::str
                      {.reason = "TOO_LARGE",
                       .field = "",
                       .retry_after = std::nullopt,
-                      .metadata = {{"limit", std::string(limit)}, {"value", bound}}});
+                      .metadata = {{"limit", std::string(limit)},
+                                   {"value", bound},
+                                   {"needed", std::string(bytes)}}});
 }
 
 // The bytes of an operand with each tensor at its boundary; nullopt if they do not fit 63 bits.

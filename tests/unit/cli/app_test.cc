@@ -9,6 +9,7 @@
 #include <gmock/gmock.h>
 #include <unistd.h>
 
+#include "base/status.h"
 #include "client/cli/command.h"
 #include "client/cli/help.h"
 
@@ -105,6 +106,25 @@ TEST(AppTest, NumbersThatMakeNoSenseAreRefused) {
   const Answer answer = Call({"load", "square", "--rate", "1000000", "--seconds", "1000000"});
   EXPECT_EQ(answer.code, kUsage);
   EXPECT_THAT(answer.err, HasSubstr("at most 1e+07 requests"));
+}
+
+TEST(AdviceTest, WhatCanNeverFitIsNotToBeTriedAgain) {
+  using Metadata = std::map<std::string, std::string>;
+  const auto advice = [](std::optional<absl::Duration> retry_after, const Metadata& metadata) {
+    const absl::Status full = absl::ResourceExhaustedError("full");
+    const ErrorDetails details{
+        .reason = "A_REASON", .field = "", .retry_after = retry_after, .metadata = metadata};
+    return Advice(WithDetails(full, details), "127.0.0.1:1");
+  };
+  EXPECT_EQ(advice(absl::Seconds(1), {}), "try again later");
+  EXPECT_EQ(advice(std::nullopt, {}), "");
+  EXPECT_EQ(advice(std::nullopt, {{"limit", "client_arena_bytes"},
+                                  {"value", "4294967296"},
+                                  {"needed", "8589934592"}}),
+            "it needs 8 GiB and 4 GiB are allowed: use smaller tensors, or start the server with a "
+            "larger --limit-client-arena-bytes");
+  EXPECT_THAT(advice(std::nullopt, {{"limit", "device_memory"}, {"value", "1"}, {"needed", "2"}}),
+              HasSubstr("a device with more memory"));
 }
 
 std::set<std::string> LongOptionsIn(const std::string& text) {
