@@ -7,11 +7,13 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/status.h"
 #include "client/cli/command.h"
 #include "client/cli/inputs.h"
 #include "client/cli/json.h"
 #include "client/cli/show.h"
+#include "client/cpp/file.h"
 #include "client/cpp/npz.h"
 
 namespace gridclock::cli {
@@ -67,20 +69,30 @@ absl::Status WriteOutput(const OutputFile& file, const RunResult& result) {
       absl::StrCat("'", file.name, "' is a list; write it to a .npz file"));
 }
 
-// An archive without a name takes all outputs, so there must be one.
+// The names of what the kernel gives.
+std::vector<std::string> OutputNames(const KernelSpec& spec) {
+  std::vector<std::string> names;
+  for (const OperandSpec& input : spec.inputs) {
+    if (input.inout) names.push_back(input.name);
+  }
+  for (const OperandSpec& output : spec.outputs) names.push_back(output.name);
+  return names;
+}
+
+// Before the kernel runs: there must be such outputs (an archive without a name takes all of them)
+// and a place for their files.
 absl::Status CheckOutputs(const KernelSpec& spec, const std::vector<OutputFile>& files) {
+  const std::vector<std::string> names = OutputNames(spec);
   for (const OutputFile& file : files) {
-    const auto named = [&](const OperandSpec& operand) {
-      return file.name.empty() || operand.name == file.name;
-    };
-    const bool known =
-        std::any_of(spec.outputs.begin(), spec.outputs.end(), named) ||
-        std::any_of(spec.inputs.begin(), spec.inputs.end(),
-                    [&](const OperandSpec& input) { return named(input) && input.inout; });
-    if (!known) {
-      return UsageError(absl::StrCat("-o: '", spec.name, "' has no output",
-                                     file.name.empty() ? "" : absl::StrCat(" '", file.name, "'")));
+    if (names.empty()) return UsageError(absl::StrCat("-o: '", spec.name, "' has no output"));
+    if (!file.name.empty() && std::find(names.begin(), names.end(), file.name) == names.end()) {
+      return UsageError(absl::StrCat("-o: '", spec.name, "' has no output '", file.name,
+                                     "'; it has ", absl::StrJoin(names, ", ")));
     }
+    const absl::Status writable = CheckWritable(file.path);
+    if (writable.ok()) continue;
+    return UsageError(absl::StrCat("-o", file.name.empty() ? "" : " ", file.name, ": ",
+                                   writable.message()));
   }
   return absl::OkStatus();
 }
@@ -151,8 +163,8 @@ CommandEntry AddRun(CLI::App& program) {
   const auto options = std::make_shared<RunOptions>();
   app->add_option("KERNEL", options->kernel)->required();
   app->add_option("WORDS", options->words);
-  app->add_option("-o,--output", options->outputs)->expected(1);
-  app->add_option("--in-place", options->in_place)->expected(1);
+  app->add_option("-o,--output", options->outputs)->allow_extra_args(false);
+  app->add_option("--in-place", options->in_place)->allow_extra_args(false);
   app->add_option("--variant", options->variant);
   app->add_option("--device", options->device);
   app->add_option("--generate", options->generate)->check(CLI::IsMember({"server", "client"}));

@@ -95,7 +95,7 @@ void AddCallFlags(CLI::App& app, CallFlags* flags) {
   app.add_option("KERNEL", flags->kernel)->required();
   app.add_option("WORDS", flags->words);
   app.add_option("--shape", flags->shapes);
-  app.add_option("--dtype", flags->dtypes)->expected(1);
+  app.add_option("--dtype", flags->dtypes)->allow_extra_args(false);
   app.add_option("--device", flags->device);
   app.add_option("--generate", flags->generate)->check(CLI::IsMember({"server", "client"}));
   app.add_option("--seed", flags->seed);

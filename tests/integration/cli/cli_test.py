@@ -69,7 +69,7 @@ class CliTest(unittest.TestCase):
     def test_files_round_trip(self):
         x = numpy.random.default_rng(1).standard_normal((5, 7)).astype("f4")
         numpy.save(self.folder / "x.npy", x)
-        self.gridclock("run", "square", "x=x.npy", "-o", "y=y.npy", "--verify")
+        self.gridclock("run", "square", "-o", "y=y.npz", "-o", "y=y.npy", "x=x.npy", "--verify")
         numpy.testing.assert_allclose(numpy.load(self.folder / "y.npy"), x * x, rtol=1e-6)
         numpy.save(self.folder / "f.npy", numpy.asfortranarray(x.astype(">f8")))
         self.gridclock("run", "square", "x=f.npy", "-o", "y=y.npy")
@@ -97,6 +97,15 @@ class CliTest(unittest.TestCase):
     def test_a_kernel_without_outputs_writes_no_file(self):
         self.assertIn("no output", self.gridclock("run", "empty", "-o", "all.npz", code=2).stderr)
         self.assertFalse((self.folder / "all.npz").exists())
+
+    def test_outputs_are_checked_before_the_kernel_runs(self):
+        def refused(output):
+            return self.gridclock("run", "square", "x=ones:f32[4]", "-o", output, code=2).stderr
+
+        self.assertIn("-o y: cannot write /nosuch/out.npy: no folder /nosuch", refused("y=/nosuch/out.npy"))
+        (self.folder / "there.npy").mkdir()
+        self.assertIn("-o y: cannot write there.npy: it is a folder", refused("y=there.npy"))
+        self.assertIn("has no output 'z'; it has y", refused("z=z.npy"))
 
     def test_attributes_and_printed_values(self):
         shown = self.gridclock("run", "sum", "x=arange:f32[2,3]", "axis=0").stdout
