@@ -109,4 +109,24 @@ std::string KindFor(const KernelSpec& spec, std::span<const v1::Device> devices,
   return best == nullptr ? "" : best->kind();
 }
 
+std::vector<std::string> KindsOf(std::span<const v1::Device> devices) {
+  std::vector<std::string> out;
+  for (const v1::Device& device : devices) {
+    if (std::find(out.begin(), out.end(), device.kind()) == out.end()) out.push_back(device.kind());
+  }
+  return out;
+}
+
+std::string VariantsText(const KernelSpec& spec, std::span<const std::string> kinds) {
+  std::string out;
+  for (const std::string& kind : kinds) {
+    if (!HasVariant(spec, kind)) continue;
+    absl::StrAppend(&out, out.empty() ? "" : "  ", kind, ":");
+    for (const VariantSpec& variant : spec.variants) {
+      if (variant.device_kind == kind) absl::StrAppend(&out, " ", variant.name);
+    }
+  }
+  return out.empty() ? "-" : out;
+}
+
 }  // namespace gridclock::cli

@@ -4,6 +4,7 @@
 
 #include <span>
 #include <string>
+#include <vector>
 
 #include "gridclock/v1/system.pb.h"
 #include "proto/types/kernel_spec.h"
@@ -17,6 +18,12 @@ std::string DevicesText(std::span<const v1::Device> devices);
 // may mean ("", "cuda:0", "cuda", a UUID) one with a variant, a GPU first. "" if there is none.
 std::string KindFor(const KernelSpec& spec, std::span<const v1::Device> devices,
                     const std::string& wanted);
+
+// The kinds of the devices, in order, each once.
+std::vector<std::string> KindsOf(std::span<const v1::Device> devices);
+
+// "cpu: naive simd  cuda: naive vec4", of these kinds; "-" if there is none.
+std::string VariantsText(const KernelSpec& spec, std::span<const std::string> kinds);
 
 }  // namespace gridclock::cli
 

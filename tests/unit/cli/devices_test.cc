@@ -87,5 +87,17 @@ TEST(KindFor, IsTheKindOfADeviceThatTheServerHasAndPrefers) {
   EXPECT_EQ(KindFor(WithVariants({{"simd", "cpu", "", {}}}), std::vector{cpu, gpu}, ""), "cpu");
 }
 
+TEST(VariantsText, KeepsTheKindsApartAndLeavesOutThoseWithoutADevice) {
+  const KernelSpec spec = WithVariants(
+      {{"naive", "cuda", "", {}}, {"naive", "cpu", "", {}}, {"vec4", "cuda", "", {}}});
+  const auto text = [&](const std::vector<v1::Device>& devices) {
+    return VariantsText(spec, KindsOf(devices));
+  };
+  EXPECT_EQ(text({Named("cpu", "cpu")}), "cpu: naive");
+  EXPECT_EQ(text({Named("cpu", "cpu"), Named("cuda:0", "cuda"), Named("cuda:1", "cuda")}),
+            "cpu: naive  cuda: naive vec4");
+  EXPECT_EQ(text({}), "-");
+}
+
 }  // namespace
 }  // namespace gridclock::cli
