@@ -122,7 +122,8 @@ absl::StatusOr<int> Wait(const Session& session) {
   GC_ASSIGN_OR_RETURN(const auto client, session.Connect());
   absl::Status status;
   do {
-    status = client->CheckHealth("", std::max(end - absl::Now(), absl::Milliseconds(100)));
+    status = client->CheckHealth(
+        "", std::clamp(end - absl::Now(), absl::Milliseconds(100), absl::Seconds(1)));
     if (status.ok()) {
       const std::string took = FormatNs(absl::ToDoubleNanoseconds(absl::Now() - start));
       if (!session.options.json) session.console.out << "ready after " << took << "\n";

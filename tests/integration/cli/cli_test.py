@@ -5,6 +5,7 @@ import io
 import json
 import os
 import pathlib
+import socket
 import subprocess
 import sys
 import tempfile
@@ -214,6 +215,22 @@ class TlsTest(unittest.TestCase):
         self.assertEqual(exit_code("--tls", "--tls-name", "localhost"), 3)  # An authority that nobody knows.
         self.assertEqual(exit_code("--tls-ca", folder / "ca.pem", "--tls-name", "localhost"), 0)
         self.assertEqual(exit_code(**system), 3)  # In plain text.
+
+
+class WaitTest(unittest.TestCase):
+    def test_a_server_that_comes_late_is_seen_soon(self):
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            address = f"127.0.0.1:{taken.getsockname()[1]}"
+        environment = dict(os.environ, GRIDCLOCK_SERVER=address)
+        wait = subprocess.Popen([BIN / "gridclock", "wait", "--timeout", "60"], env=environment)
+        self.addCleanup(wait.kill)
+        with self.assertRaises(subprocess.TimeoutExpired):  # It has tried, more than once.
+            wait.wait(1)
+        with Server(BIN, f"--listen={address}"):
+            start = time.monotonic()
+            self.assertEqual(wait.wait(60), 0)
+            self.assertLess(time.monotonic() - start, 3)
 
 
 class FullQueueTest(unittest.TestCase):
