@@ -12,6 +12,7 @@
 #include "client/cli/command.h"
 #include "client/cli/inputs.h"
 #include "client/cli/json.h"
+#include "client/cli/progress.h"
 #include "client/cli/show.h"
 #include "client/cpp/file.h"
 #include "client/cpp/npz.h"
@@ -20,7 +21,7 @@ namespace gridclock::cli {
 namespace {
 
 struct RunOptions {
-  std::string kernel, variant, device, generate = "server";
+  std::string kernel, variant, device, generate = "server", kernel_limit;
   std::vector<std::string> words, outputs, in_place;
   std::uint64_t seed = 0;
   bool verify = false;
@@ -135,6 +136,12 @@ absl::StatusOr<RunCall> MakeCall(const RunOptions& options, const Words& words, 
   return call;
 }
 
+absl::StatusOr<RunResult> Launch(const Session& session, const Client& client,
+                                 const RunCall& call) {
+  ProgressLine line(session.console);
+  return RunWithProgress(client, call, call.kernel, line);
+}
+
 absl::StatusOr<int> Run(const Session& session, const RunOptions& options) {
   std::vector<OutputFile> files;
   for (const std::string& text : options.outputs) {
@@ -151,7 +158,8 @@ absl::StatusOr<int> Run(const Session& session, const RunOptions& options) {
                       MakeInputs(spec, *words, {}, {.make_on = make_on, .seed = options.seed}));
   GC_ASSIGN_OR_RETURN(RunCall call, MakeCall(options, *words, &inputs));
   GC_ASSIGN_OR_RETURN(call.timeout, session.Timeout());
-  GC_ASSIGN_OR_RETURN(const RunResult result, client->Run(call));
+  GC_ASSIGN_OR_RETURN(call.kernel_time_limit, ParseKernelLimit(options.kernel_limit));
+  GC_ASSIGN_OR_RETURN(const RunResult result, Launch(session, *client, call));
   for (const OutputFile& file : files) GC_RETURN_IF_ERROR(WriteOutput(file, result));
   return Answer(session, result, files);
 }
@@ -169,6 +177,7 @@ CommandEntry AddRun(CLI::App& program) {
   app->add_option("--device", options->device);
   app->add_option("--generate", options->generate)->check(CLI::IsMember({"server", "client"}));
   app->add_option("--seed", options->seed);
+  app->add_option("--kernel-limit", options->kernel_limit);
   app->add_flag("--verify", options->verify);
   return {app, [options](const Session& session) { return Run(session, *options); }};
 }

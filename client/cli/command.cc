@@ -100,10 +100,21 @@ absl::StatusOr<absl::Duration> Session::Timeout() const {
   return timeout;
 }
 
+absl::StatusOr<absl::Duration> ParseKernelLimit(const std::string& text) {
+  if (text.empty()) return absl::ZeroDuration();
+  auto limit = ParseSeconds(text);
+  if (!limit.ok()) return UsageError(absl::StrCat("--kernel-limit: ", limit.status().message()));
+  return limit;
+}
+
 std::string Advice(const absl::Status& error, const std::string& server) {
   if (IsUnreachable(error)) {
     return absl::StrCat("no server answers at ", server,
                         "; start one with gridclock-server, or name it with --server HOST:PORT");
+  }
+  const ErrorDetails details = DetailsOf(error);
+  if (details.reason == "KERNEL_TIME_LIMIT" || details.field == "kernel_time_limit_seconds") {
+    return "--kernel-limit TIME sets it, up to the server's --limit-max-kernel-seconds";
   }
   switch (error.code()) {
     case absl::StatusCode::kUnauthenticated:
@@ -111,7 +122,7 @@ std::string Advice(const absl::Status& error, const std::string& server) {
     case absl::StatusCode::kPermissionDenied:
       return "ask for a token with the role that it names";
     case absl::StatusCode::kResourceExhausted:
-      return DetailsOf(error).retry_after.has_value() ? "try again later" : SizeAdvice(error);
+      return details.retry_after.has_value() ? "try again later" : SizeAdvice(error);
     case absl::StatusCode::kUnavailable:
       return "try again later";
     case absl::StatusCode::kInternal:

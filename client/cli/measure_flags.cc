@@ -81,6 +81,7 @@ absl::StatusOr<MadeCall> Make(const KernelSpec& spec, const CallFlags& flags, Sh
   GC_ASSIGN_OR_RETURN(made.inputs,
                       MakeInputs(spec, words, shapes, {.make_on = make_on, .seed = flags.seed}));
   GC_RETURN_IF_ERROR(CheckWishes(spec, wishes, WhatTheyAre(words, made.inputs)));
+  GC_ASSIGN_OR_RETURN(made.call.kernel_time_limit, ParseKernelLimit(flags.kernel_limit));
   made.call.kernel = spec.name;
   made.call.variant = ParseKernelName(flags.kernel).variant;
   made.call.device = flags.device;
@@ -99,6 +100,7 @@ void AddCallFlags(CLI::App& app, CallFlags* flags) {
   app.add_option("--device", flags->device);
   app.add_option("--generate", flags->generate)->check(CLI::IsMember({"server", "client"}));
   app.add_option("--seed", flags->seed);
+  app.add_option("--kernel-limit", flags->kernel_limit);
 }
 
 absl::StatusOr<MadeCall> MakeCall(const KernelSpec& spec, const CallFlags& flags,

@@ -124,6 +124,22 @@ class CliTest(unittest.TestCase):
                     got.append(numpy.load(self.folder / "y.npy"))
                 numpy.testing.assert_array_equal(got[0], got[1])
 
+    def test_a_long_run_tells_a_terminal_how_long(self):
+        ours, theirs = os.openpty()
+        done = subprocess.run([BIN / "gridclock", "run", "spin", "ns=2500000000"], stderr=theirs,
+                              env=dict(os.environ, GRIDCLOCK_SERVER=self.server.grpc, TERM="xterm"), timeout=60)
+        os.close(theirs)
+        self.assertEqual(done.returncode, 0)
+        self.assertIn(b"spin  2 s", os.read(ours, 65536))
+        os.close(ours)
+
+    def test_the_kernel_limit_is_the_callers(self):
+        late = self.gridclock("run", "spin", "ns=2000000000", "--kernel-limit", "100ms", code=1).stderr
+        self.assertIn("--kernel-limit TIME sets it, up to the server's --limit-max-kernel-seconds", late)
+        much = self.gridclock("bench", "spin", "ns=1000", "--kernel-limit", "1000000", code=1).stderr
+        self.assertIn("--limit-max-kernel-seconds", much)
+        self.gridclock("run", "spin", "ns=1000", "--kernel-limit", "soon", code=2)
+
     def test_in_place(self):
         self.assertIn("[0, 1, 4]",
                       self.gridclock("run", "square", "x=arange:f32[3]", "--in-place", "y").stdout)
