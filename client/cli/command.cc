@@ -5,6 +5,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/cord.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -21,10 +22,61 @@ namespace {
 
 constexpr char kUsageUrl[] = "gridclock.cli/usage";
 
-absl::Status ReadInto(const std::string& path, std::string* out) {
-  if (path.empty()) return absl::OkStatus();
-  GC_ASSIGN_OR_RETURN(*out, ReadSmallFile(path));
+// Reads the PEM of a flag. gRPC would take any text, and then say that there is no address.
+absl::StatusOr<std::string> ReadPem(absl::string_view flag, const std::string& path,
+                                    absl::string_view kind) {
+  if (path.empty()) return std::string();
+  GC_ASSIGN_OR_RETURN(std::string text, ReadSmallFile(path));
+  if (absl::StrContains(text, absl::StrCat(kind, "-----"))) return text;
+  return absl::InvalidArgumentError(
+      absl::StrCat(flag, ": no ", kind, " in PEM in ", path,
+                   absl::StrContains(text, "PRIVATE KEY-----") ? "; it holds a private key" : ""));
+}
+
+absl::Status ReadTls(const GlobalOptions& options, TlsOptions* tls) {
+  tls->expected_name = options.tls_name;
+  GC_ASSIGN_OR_RETURN(tls->ca_pem, ReadPem("--tls-ca", options.tls_ca, "CERTIFICATE"));
+  GC_ASSIGN_OR_RETURN(tls->cert_pem, ReadPem("--tls-cert", options.tls_cert, "CERTIFICATE"));
+  if (options.tls_key.empty()) return absl::OkStatus();
+  if (!options.tls_cert.empty()) {
+    GC_ASSIGN_OR_RETURN(tls->key_pem, ReadPem("--tls-key", options.tls_key, "PRIVATE KEY"));
+    return absl::OkStatus();
+  }
+  GC_ASSIGN_OR_RETURN(tls->key_pem, ReadSmallFile(options.tls_key));
   return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> ReadToken(const std::string& path) {
+  GC_ASSIGN_OR_RETURN(const std::string text, ReadSmallFile(path));
+  if (absl::StrContains(text, " sha256:")) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--token-file ", path,
+                     ": this looks like the server's file of hashes; want the token itself"));
+  }
+  return std::string(absl::StripAsciiWhitespace(text));
+}
+
+// Why no connection stands, as far as gRPC's words tell.
+std::string ConnectionAdvice(absl::string_view said, const std::string& server) {
+  const std::string lower = absl::AsciiStrToLower(said);
+  const auto has = [&](absl::string_view words) { return absl::StrContains(lower, words); };
+  if (has("certificate verify failed") || has("certificate_verify_failed")) {
+    return absl::StrCat("the certificate of ", server,
+                        " is not from an authority that is trusted here; name its authority with "
+                        "--tls-ca FILE");
+  }
+  if (has("is not in peer certificate")) {
+    return absl::StrCat("the certificate of ", server,
+                        " is for another name; say that name with --tls-name NAME");
+  }
+  if (has("wrong version number") || has("wrong_version_number")) {
+    return absl::StrCat(server, " does not speak TLS; leave out --tls and its relatives");
+  }
+  if (has("failed parsing http/2")) return absl::StrCat(server, " is no gRPC port; is it the one of the metrics?");
+  return absl::StrCat("no server answers at ", server,
+                      "; start one with gridclock-server or ./dev up, or name it with --server "
+                      "HOST:PORT",
+                      has("socket closed") ? "; or it speaks TLS: --tls-ca FILE" : "");
 }
 
 // gRPC's own words when no connection stands; with a reason it is the server that speaks.
@@ -70,8 +122,7 @@ absl::StatusOr<ClientOptions> Session::MakeClientOptions() const {
   out.server = options.server;
   out.allow_plaintext_token = options.insecure_token;
   if (!options.token_file.empty()) {
-    GC_ASSIGN_OR_RETURN(const std::string text, ReadSmallFile(options.token_file));
-    out.token = std::string(absl::StripAsciiWhitespace(text));
+    GC_ASSIGN_OR_RETURN(out.token, ReadToken(options.token_file));
   } else if (const char* token = std::getenv("GRIDCLOCK_TOKEN")) {
     out.token = token;
   }
@@ -79,11 +130,7 @@ absl::StatusOr<ClientOptions> Session::MakeClientOptions() const {
   const bool none = options.tls_ca.empty() && options.tls_cert.empty() && options.tls_key.empty() &&
                     options.tls_name.empty();
   if (options.tls || !none) {
-    TlsOptions& tls = out.tls.emplace();
-    GC_RETURN_IF_ERROR(ReadInto(options.tls_ca, &tls.ca_pem));
-    GC_RETURN_IF_ERROR(ReadInto(options.tls_cert, &tls.cert_pem));
-    GC_RETURN_IF_ERROR(ReadInto(options.tls_key, &tls.key_pem));
-    tls.expected_name = options.tls_name;
+    GC_RETURN_IF_ERROR(ReadTls(options, &out.tls.emplace()));
   }
   return out;
 }
@@ -108,10 +155,7 @@ absl::StatusOr<absl::Duration> ParseKernelLimit(const std::string& text) {
 }
 
 std::string Advice(const absl::Status& error, const std::string& server) {
-  if (IsUnreachable(error)) {
-    return absl::StrCat("no server answers at ", server,
-                        "; start one with gridclock-server, or name it with --server HOST:PORT");
-  }
+  if (IsUnreachable(error)) return ConnectionAdvice(error.message(), server);
   const ErrorDetails details = DetailsOf(error);
   if (details.reason == "KERNEL_TIME_LIMIT" || details.field == "kernel_time_limit_seconds") {
     return "--kernel-limit TIME sets it, up to the server's --limit-max-kernel-seconds";

@@ -221,9 +221,12 @@ class TlsTest(unittest.TestCase):
         subprocess.run(self.MAKE, shell=True, cwd=folder, check=True, capture_output=True)
         server = self.enterContext(Server(BIN, f"--tls-cert={folder / 'server.pem'}", f"--tls-key={folder / 'server.key'}"))
 
+        def call(address, *flags, **variables):
+            return subprocess.run([BIN / "gridclock", "list", "--server", address, *map(str, flags)],
+                                  env={**os.environ, **variables}, capture_output=True, text=True, timeout=60)
+
         def exit_code(*flags, **variables):
-            return subprocess.run([BIN / "gridclock", "list", "--server", server.grpc, *map(str, flags)],
-                                  env={**os.environ, **variables}, capture_output=True, timeout=60).returncode
+            return call(server.grpc, *flags, **variables).returncode
 
         system = {"GRPC_DEFAULT_SSL_ROOTS_FILE_PATH": str(folder / "ca.pem")}  # What gRPC takes for the system's.
         self.assertEqual(exit_code("--tls", "--tls-name", "localhost", **system), 0)
@@ -231,6 +234,16 @@ class TlsTest(unittest.TestCase):
         self.assertEqual(exit_code("--tls", "--tls-name", "localhost"), 3)  # An authority that nobody knows.
         self.assertEqual(exit_code("--tls-ca", folder / "ca.pem", "--tls-name", "localhost"), 0)
         self.assertEqual(exit_code(**system), 3)  # In plain text.
+
+        def says(text, *said):
+            self.assertIn(text, call(*said).stderr)
+            self.assertEqual(call(*said).stderr.count("\n"), 1, "gRPC's log is no part of the answer")
+
+        says("or it speaks TLS: --tls-ca FILE", server.grpc)
+        says("name its authority with --tls-ca FILE", server.grpc, "--tls")
+        says("--tls-name NAME", server.grpc, "--tls-ca", folder / "ca.pem")
+        says("no CERTIFICATE in PEM", server.grpc, "--tls-ca", folder / "server.key")
+        says("is no gRPC port", server.metrics)
 
 
 class WaitTest(unittest.TestCase):

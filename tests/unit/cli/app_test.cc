@@ -18,6 +18,7 @@ namespace {
 
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 struct Answer {
   int code;
@@ -125,6 +126,31 @@ TEST(AdviceTest, WhatCanNeverFitIsNotToBeTriedAgain) {
             "larger --limit-client-arena-bytes");
   EXPECT_THAT(advice(std::nullopt, {{"limit", "device_memory"}, {"value", "1"}, {"needed", "2"}}),
               HasSubstr("a device with more memory"));
+}
+
+TEST(AdviceTest, WhyNoConnectionStands) {
+  const auto advice = [](const char* said) {
+    return Advice(absl::UnavailableError(said), "127.0.0.1:1");
+  };
+  EXPECT_THAT(advice("Connection refused"), HasSubstr("gridclock-server or ./dev up"));
+  EXPECT_THAT(advice("Connection refused"), Not(HasSubstr("TLS")));
+  EXPECT_THAT(advice("Socket closed"), HasSubstr("or it speaks TLS: --tls-ca FILE"));
+  EXPECT_THAT(advice("error:0A000086:SSL routines::certificate verify failed"),
+              HasSubstr("name its authority with --tls-ca FILE"));
+  EXPECT_THAT(advice("Peer name node7 is not in peer certificate"), HasSubstr("--tls-name NAME"));
+  EXPECT_THAT(advice("SSL routines::wrong version number"), HasSubstr("does not speak TLS"));
+  EXPECT_THAT(advice("Failed parsing HTTP/2"), HasSubstr("127.0.0.1:1 is no gRPC port"));
+}
+
+TEST(AppTest, AFileThatIsNotWhatTheFlagWantsIsNamed) {
+  const std::string file = testing::TempDir() + "app_test.file";
+  std::ofstream(file) << "ann read,run sha256:ab:cd\n";
+  EXPECT_THAT(Call({"list", "--token-file", file}).err,
+              HasSubstr("the server's file of hashes; want the token itself"));
+  std::ofstream(file) << "-----BEGIN PRIVATE KEY-----\n";
+  EXPECT_THAT(Call({"list", "--tls-ca", file}).err,
+              HasSubstr("--tls-ca: no CERTIFICATE in PEM in " + file + "; it holds a private key"));
+  unlink(file.c_str());
 }
 
 std::set<std::string> LongOptionsIn(const std::string& text) {
