@@ -61,8 +61,9 @@ void ShowSpec(const Session& session, const KernelSpec& spec,
     table.Add({Escape(variant.name), Escape(variant.device_kind), Escape(variant.summary),
                Escape(takes)});
   }
-  session.console.out << table.ToText()
-                      << "\nWithout a name the last variant of the device that takes the call runs.\n";
+  session.console.out
+      << table.ToText()
+      << "\nWithout a name the last variant of the device that takes the call runs.\n";
 }
 
 absl::StatusOr<int> Describe(const Session& session, const std::string& name) {
@@ -93,9 +94,9 @@ absl::StatusOr<int> Devices(const Session& session) {
 absl::StatusOr<int> Ping(const Session& session, int count) {
   GC_ASSIGN_OR_RETURN(const auto client, session.Connect());
   std::vector<double> ns;
-  for (int i = 0; i < count; ++i) {
+  for (int i = 0; i <= count; ++i) {
     GC_ASSIGN_OR_RETURN(const absl::Duration trip, client->Ping());
-    if (i > 0 || count == 1) ns.push_back(absl::ToDoubleNanoseconds(trip));  // The first connects.
+    if (i > 0) ns.push_back(absl::ToDoubleNanoseconds(trip));  // The first connects.
   }
   std::sort(ns.begin(), ns.end());
   const double median = ns[ns.size() / 2];
