@@ -92,8 +92,8 @@ absl::Status CheckOutputs(const KernelSpec& spec, const std::vector<OutputFile>&
     }
     const absl::Status writable = CheckWritable(file.path);
     if (writable.ok()) continue;
-    return UsageError(absl::StrCat("-o", file.name.empty() ? "" : " ", file.name, ": ",
-                                   writable.message()));
+    return UsageError(
+        absl::StrCat("-o", file.name.empty() ? "" : " ", file.name, ": ", writable.message()));
   }
   return absl::OkStatus();
 }
@@ -139,7 +139,9 @@ absl::StatusOr<RunCall> MakeCall(const RunOptions& options, const Words& words, 
 absl::StatusOr<RunResult> Launch(const Session& session, const Client& client,
                                  const RunCall& call) {
   ProgressLine line(session.console);
-  return RunWithProgress(client, call, call.kernel, line);
+  auto result = RunWithProgress(client, call, call.kernel, line);
+  if (!result.ok()) return WithConversion(result.status(), call);
+  return result;
 }
 
 absl::StatusOr<int> Run(const Session& session, const RunOptions& options) {

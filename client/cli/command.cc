@@ -26,7 +26,9 @@ constexpr char kUsageUrl[] = "gridclock.cli/usage";
 absl::StatusOr<std::string> ReadPem(absl::string_view flag, const std::string& path,
                                     absl::string_view kind) {
   if (path.empty()) return std::string();
-  GC_ASSIGN_OR_RETURN(std::string text, ReadSmallFile(path));
+  const auto read = ReadSmallFile(path);
+  if (!read.ok()) return Annotate(read.status(), flag);
+  const std::string& text = *read;
   if (absl::StrContains(text, absl::StrCat(kind, "-----"))) return text;
   return absl::InvalidArgumentError(
       absl::StrCat(flag, ": no ", kind, " in PEM in ", path,
@@ -47,7 +49,9 @@ absl::Status ReadTls(const GlobalOptions& options, TlsOptions* tls) {
 }
 
 absl::StatusOr<std::string> ReadToken(const std::string& path) {
-  GC_ASSIGN_OR_RETURN(const std::string text, ReadSmallFile(path));
+  const auto read = ReadSmallFile(path);
+  if (!read.ok()) return Annotate(read.status(), "--token-file");
+  const std::string& text = *read;
   if (absl::StrContains(text, " sha256:")) {
     return absl::InvalidArgumentError(
         absl::StrCat("--token-file ", path,
@@ -72,7 +76,8 @@ std::string ConnectionAdvice(absl::string_view said, const std::string& server) 
   if (has("wrong version number") || has("wrong_version_number")) {
     return absl::StrCat(server, " does not speak TLS; leave out --tls and its relatives");
   }
-  if (has("failed parsing http/2")) return absl::StrCat(server, " is no gRPC port; is it the one of the metrics?");
+  if (has("failed parsing http/2"))
+    return absl::StrCat(server, " is no gRPC port; is it the one of the metrics?");
   return absl::StrCat("no server answers at ", server,
                       "; start one with gridclock-server or ./dev up, or name it with --server "
                       "HOST:PORT",
@@ -96,11 +101,10 @@ std::string SizeAdvice(const absl::Status& error) {
     return "";
   }
   const std::string& limit = said["limit"];
-  const std::string more =
-      limit == "device_memory"
-          ? "choose a device with more memory"
-          : absl::StrCat("start the server with a larger --limit-",
-                         absl::StrReplaceAll(limit, {{"_", "-"}}));
+  const std::string more = limit == "device_memory"
+                               ? "choose a device with more memory"
+                               : absl::StrCat("start the server with a larger --limit-",
+                                              absl::StrReplaceAll(limit, {{"_", "-"}}));
   return absl::StrCat("it needs ", InGiB(needed), " and ", InGiB(allowed),
                       " are allowed: use smaller tensors, or ", more);
 }
@@ -169,6 +173,8 @@ std::string Advice(const absl::Status& error, const std::string& server) {
       return details.retry_after.has_value() ? "try again later" : SizeAdvice(error);
     case absl::StatusCode::kUnavailable:
       return "try again later";
+    case absl::StatusCode::kNotFound:
+      return details.field == "kernel" ? "see gridclock list" : "";
     case absl::StatusCode::kInternal:
       return "this is a bug of Gridclock: please report it";
     default:
@@ -182,6 +188,11 @@ int Report(const Session& session, const absl::Status& error) {
   std::string line =
       absl::StrCat("gridclock: ", CodeName(error.code()), ": ", Escape(error.message()));
   if (IsUsageError(error)) line = absl::StrCat("gridclock: ", Escape(error.message()));
+  if (absl::IsDeadlineExceeded(error) && DetailsOf(error).reason.empty() &&
+      !session.options.timeout.empty()) {
+    line = absl::StrCat("gridclock: not done within ", session.options.timeout,
+                        " (--timeout): ", Escape(error.message()));
+  }
   const std::string advice = Advice(error, session.options.server);
   if (unreachable) {
     line = absl::StrCat("gridclock: ", Escape(advice), " (", Escape(error.message()), ")");

@@ -12,6 +12,7 @@
 #include "absl/strings/str_join.h"
 #include "base/status.h"
 #include "client/cli/command.h"
+#include "client/cli/format.h"
 #include "client/cli/shapes.h"
 
 namespace gridclock::cli {
@@ -68,6 +69,9 @@ std::map<std::string, std::string> WhatTheyAre(const Words& words, const Inputs&
 absl::StatusOr<MadeCall> Make(const KernelSpec& spec, const CallFlags& flags, ShapeWishes wishes) {
   std::vector<std::string> rest;
   GC_RETURN_IF_ERROR(Sort(flags.words, &wishes, &rest));
+  for (const std::string& size : flags.shapes) {
+    if (ParseSize(size).ok()) GC_RETURN_IF_ERROR(AddShape(size, &wishes));  // Says what it lacks.
+  }
   GC_RETURN_IF_ERROR(Sort(flags.shapes, &wishes, &rest));
   for (const std::string& text : flags.dtypes) GC_RETURN_IF_ERROR(AddDType(text, &wishes));
   MadeCall made;

@@ -11,6 +11,7 @@
 #include "absl/strings/strip.h"
 #include "base/status.h"
 #include "client/cli/format.h"
+#include "client/cli/names.h"
 
 namespace gridclock::cli {
 namespace {
@@ -333,7 +334,8 @@ absl::Status AddShape(absl::string_view text, ShapeWishes* wishes) {
       absl::StrSplit(text, absl::MaxSplits('=', 1));
   if (parts.first.empty() || !absl::StrContains(text, '=')) {
     return absl::InvalidArgumentError(
-        absl::StrCat("--shape: want NAME=SIZE or '*=8x1024', got '", text, "'"));
+        absl::StrCat("--shape: want NAME=SIZE or '*=8x1024', got '", text, "'",
+                     ParseSize(text).ok() ? absl::StrCat("; say --shape N=", text) : ""));
   }
   std::vector<Shape> shapes;
   for (const absl::string_view one : absl::StrSplit(parts.second, ',')) {
@@ -355,7 +357,7 @@ absl::Status AddDType(absl::string_view text, ShapeWishes* wishes) {
   }
   const auto dtype = ParseDType(text);
   if (!dtype.has_value()) {
-    return absl::InvalidArgumentError(absl::StrCat("--dtype: no dtype '", text, "'"));
+    return absl::InvalidArgumentError(absl::StrCat("--dtype: ", NoSuchDType(text)));
   }
   wishes->dtypes[name] = *dtype;
   return absl::OkStatus();

@@ -32,9 +32,9 @@ absl::Status AddShape(absl::string_view text, ShapeWishes* wishes);
 absl::Status AddDType(absl::string_view text, ShapeWishes* wishes);
 
 // The inputs of `spec`, in its order, that the wishes and the attributes ask for; those in `told`
-// bring their own shapes and are left out. Where the words have no dimension of a wish's name and one
-// run, the wish is the run's: N=1M of `T[*]` is *=1M. INVALID_ARGUMENT names what is missing or too
-// much.
+// bring their own shapes and are left out. Where the words have no dimension of a wish's name and
+// one run, the wish is the run's: N=1M of `T[*]` is *=1M. INVALID_ARGUMENT names what is missing or
+// too much.
 absl::StatusOr<std::vector<NamedOperand>> SolveShapes(const KernelSpec& spec,
                                                       const ShapeWishes& wishes,
                                                       const std::vector<NamedAttribute>& given,

@@ -148,8 +148,8 @@ absl::StatusOr<absl::Duration> Client::Ping() const {
 
 absl::Status Client::CheckHealth(const std::string& service, absl::Duration timeout) const {
   const absl::Time now = absl::Now();
-  // gRPC connects while somebody waits for it: between calls that fail at once a new server would be
-  // seen by gRPC's own look every 5 s alone.
+  // gRPC connects while somebody waits for it: between calls that fail at once a new server would
+  // be seen by gRPC's own look every 5 s alone.
   impl_->control_channel->WaitForConnected(
       absl::ToChronoTime(now + std::min(timeout, kConnectTimeout)));
   grpc::ClientContext rpc;

@@ -61,6 +61,7 @@ class CliTest(unittest.TestCase):
     def test_wait_and_ping(self):
         self.assertIn("ready", self.gridclock("wait", "--timeout", 10).stdout)
         self.assertGreater(self.json("ping")["median_ns"], 0)
+        self.assertEqual(self.json("ping", "--count", 3)["round_trips"], 3)
 
     def test_wait_gives_up(self):
         start = time.monotonic()
@@ -180,9 +181,10 @@ class CliTest(unittest.TestCase):
                               "--budget", "50ms", "--csv")
         methods = [row["method"] for row in csv.DictReader(io.StringIO(done.stdout))]
         self.assertEqual(methods, ["isolated", "host_sync", "event_pair"])
-        self.assertIn("no line for device_time: measure.method: a GPU is wanted", done.stderr)
+        self.assertIn("no line for device_time: a GPU is wanted", done.stderr)
 
     def test_bench_needs_a_size(self):
+        self.assertIn("say --shape N=1M", self.gridclock("bench", "square", "--shape", "1M", code=2).stderr)
         self.assertIn("--shape", self.gridclock("bench", "square", code=2).stderr)
 
     def test_bench_refuses_what_a_file_decides(self):
@@ -205,6 +207,16 @@ class CliTest(unittest.TestCase):
                               capture_output=True, text=True, timeout=60)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("1 4 9 16 in", done.stdout)
+
+    def test_a_timeout_is_called_by_its_flag(self):
+        late = self.gridclock("run", "spin", "ns=2000000000", "--timeout", "50ms", code=1).stderr
+        self.assertIn("not done within 50ms (--timeout)", late)
+
+    def test_a_dtype_has_this_projects_name_and_a_way_out(self):
+        numpy.save(self.folder / "i.npy", numpy.arange(3))
+        self.assertIn("convert it, e.g. x.astype('f4')", self.gridclock("run", "square", "x=i.npy", code=1).stderr)
+        self.assertIn("has i64 (numpy's i8), which cannot stand for bf16",
+                      self.gridclock("run", "square", "x=i.npy:bf16", code=1).stderr)
 
     def test_a_server_that_is_not_there(self):
         self.assertIn("no server answers", self.gridclock("list", server="127.0.0.1:1", code=3).stderr)

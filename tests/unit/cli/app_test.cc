@@ -119,11 +119,11 @@ TEST(AdviceTest, WhatCanNeverFitIsNotToBeTriedAgain) {
   };
   EXPECT_EQ(advice(absl::Seconds(1), {}), "try again later");
   EXPECT_EQ(advice(std::nullopt, {}), "");
-  EXPECT_EQ(advice(std::nullopt, {{"limit", "client_arena_bytes"},
-                                  {"value", "4294967296"},
-                                  {"needed", "8589934592"}}),
-            "it needs 8 GiB and 4 GiB are allowed: use smaller tensors, or start the server with a "
-            "larger --limit-client-arena-bytes");
+  EXPECT_EQ(
+      advice(std::nullopt,
+             {{"limit", "client_arena_bytes"}, {"value", "4294967296"}, {"needed", "8589934592"}}),
+      "it needs 8 GiB and 4 GiB are allowed: use smaller tensors, or start the server with a "
+      "larger --limit-client-arena-bytes");
   EXPECT_THAT(advice(std::nullopt, {{"limit", "device_memory"}, {"value", "1"}, {"needed", "2"}}),
               HasSubstr("a device with more memory"));
 }

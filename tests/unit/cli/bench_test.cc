@@ -36,8 +36,8 @@ class OneDevice final : public v1::SystemService::Service {
   const std::string kind_;
 };
 
-// A kernel with the variants `good` and `bad` for CPUs, and `fast` for GPUs, which comes first; a bad
-// one fails as `failure` says.
+// A kernel with the variants `good` and `bad` for CPUs, and `fast` for GPUs, which comes first; a
+// bad one fails as `failure` says.
 class TwoVariants final : public v1::KernelService::Service {
  public:
   explicit TwoVariants(absl::Status failure, const std::string& kind = "cpu")
@@ -110,8 +110,13 @@ TEST(BenchTest, AVariantThatFailsIsToldAndEndsWithOne) {
 
 TEST(BenchTest, AMethodThatTheDeviceLacksIsNoFailureOfAllMethods) {
   const TwoVariants server(
-      WithField(absl::InvalidArgumentError("a GPU is wanted"), "measure.method"));
-  EXPECT_EQ(Bench(server, {"--method", "all"}).code, kOk);
+      WithField(absl::InvalidArgumentError("measure.method: a GPU is wanted; here is HOST_SYNC"),
+                "measure.method"));
+  const Answer all = Bench(server, {"--method", "all"});
+  EXPECT_EQ(all.code, kOk);
+  EXPECT_THAT(all.out, Not(HasSubstr("a GPU is wanted")));
+  EXPECT_THAT(Bench(server, {"--csv"}).err,
+              HasSubstr("isolated: a GPU is wanted; here is host_sync"));
   EXPECT_EQ(Bench(server, {"--method", "isolated"}).code, kFailed);
 }
 

@@ -88,8 +88,8 @@ TEST(KindFor, IsTheKindOfADeviceThatTheServerHasAndPrefers) {
 }
 
 TEST(VariantsText, KeepsTheKindsApartAndLeavesOutThoseWithoutADevice) {
-  const KernelSpec spec = WithVariants(
-      {{"naive", "cuda", "", {}}, {"naive", "cpu", "", {}}, {"vec4", "cuda", "", {}}});
+  const KernelSpec spec =
+      WithVariants({{"naive", "cuda", "", {}}, {"naive", "cpu", "", {}}, {"vec4", "cuda", "", {}}});
   const auto text = [&](const std::vector<v1::Device>& devices) {
     return VariantsText(spec, KindsOf(devices));
   };

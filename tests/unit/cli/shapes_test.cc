@@ -95,10 +95,10 @@ TEST(ShapesTest, AWishThatOnlyAToldInputUsesIsRefused) {
   EXPECT_THAT(check("N=8", ""), IsOk());
   EXPECT_THAT(check("K=4", ""), IsOk());  // Of b too.
   EXPECT_THAT(check("", "bf16"), IsOk());
-  EXPECT_THAT(check("M=8", ""),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       "--shape M: a comes from a.npy, which is f32[3,4]"));
-  EXPECT_THAT(check("Q=8", ""), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("no input")));
+  EXPECT_THAT(check("M=8", ""), StatusIs(absl::StatusCode::kInvalidArgument,
+                                         "--shape M: a comes from a.npy, which is f32[3,4]"));
+  EXPECT_THAT(check("Q=8", ""),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("no input")));
 }
 
 TEST(ShapesTest, ADTypeThatNoInputTakesIsRefused) {
@@ -111,6 +111,14 @@ TEST(ShapesTest, ADTypeThatNoInputTakesIsRefused) {
               StatusIs(absl::StatusCode::kInvalidArgument, "--dtype bf16: x comes from a.npy"));
   EXPECT_THAT(CheckWishes(sgd, wishes, {}),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("no input of 'sgd'")));
+}
+
+TEST(ShapesTest, ASlipSaysWhatWasMeant) {
+  ShapeWishes wishes;
+  EXPECT_THAT(AddShape("1M", &wishes),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("say --shape N=1M")));
+  EXPECT_THAT(AddDType("float16", &wishes),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("'float16'; f16?")));
 }
 
 TEST(ShapesTest, AToldInputNeedsNoSizes) {
