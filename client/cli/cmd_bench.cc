@@ -7,8 +7,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
 #include "base/status.h"
 #include "client/cli/command.h"
+#include "client/cli/devices.h"
 #include "client/cli/format.h"
 #include "client/cli/json.h"
 #include "client/cli/measure_flags.h"
@@ -64,13 +66,21 @@ absl::StatusOr<std::vector<Method>> Methods(const BenchOptions& options) {
   return std::vector<Method>{method};
 }
 
-// The variants on the device's kind: of "cuda:0" those of cuda.
-std::vector<std::string> Variants(const KernelSpec& spec, const BenchOptions& options,
-                                  const std::string& fixed) {
-  if (options.variant != "all") return {options.variant.empty() ? fixed : options.variant};
-  const std::string& device = options.call.device;
-  std::string kind = device.substr(0, device.find(':'));
-  if (kind.empty() && !spec.variants.empty()) kind = spec.variants[0].device_kind;
+// Those that are asked for; of all, the variants for the device that the server would take.
+absl::StatusOr<std::vector<std::string>> Variants(const Client& client, const KernelSpec& spec,
+                                                  const BenchOptions& options, RunCall* call) {
+  if (options.variant != "all") {
+    return std::vector{options.variant.empty() ? call->variant : options.variant};
+  }
+  GC_ASSIGN_OR_RETURN(const std::vector<v1::Device> devices, client.ListDevices());
+  const std::string kind = KindFor(spec, devices, call->device);
+  if (kind.empty()) {
+    return absl::NotFoundError(absl::StrCat("no variant of '", spec.name, "' for device '",
+                                            call->device, "'; see gridclock devices and ",
+                                            "gridclock describe ", spec.name));
+  }
+  if (call->device.empty())
+    call->device = kind;  // A variant of the same name elsewhere is another.
   std::vector<std::string> out;
   for (const VariantSpec& variant : spec.variants) {
     if (variant.device_kind == kind) out.push_back(variant.name);
@@ -93,7 +103,15 @@ Row MeasureOne(const Client& client, const Session& session, const RunCall& call
   ProgressLine line(session.console);
   const bool live = session.console.terminal.live && !session.options.json;
   auto result = client.Run(call, live ? MeasureEvents(line, title) : RunEvents{});
-  Row row{call.variant, NameOf(static_cast<v1::Method>(call.measure->method)), result.status(), {}};
+  Row row{call.variant,
+          NameOf(static_cast<v1::Method>(call.measure->method)),
+          WithConversion(result.status(), call),
+          {}};
+  if (!result.ok() && DetailsOf(result.status()).field == "measure.method") {
+    row.status =
+        WithDetails(absl::Status(result.status().code(), WithOurNames(result.status().message())),
+                    DetailsOf(result.status()));
+  }
   if (result.ok()) {
     row.summary = std::move(result->summary);
     row.variant = row.summary.variant();
@@ -108,8 +126,11 @@ std::string OptionalNs(bool there, double ns) {
 std::vector<std::string> Cells(const Row& row, const Terminal& terminal) {
   const v1::Timing& t = row.summary.timing();
   const v1::Statistics& s = t.statistics();
-  const std::string interval = absl::StrCat(OptionalNs(s.has_ci_low_ns(), s.ci_low_ns()), " .. ",
-                                            OptionalNs(s.has_ci_high_ns(), s.ci_high_ns()));
+  const std::string interval =
+      s.has_ci_low_ns() || s.has_ci_high_ns()
+          ? absl::StrCat(OptionalNs(s.has_ci_low_ns(), s.ci_low_ns()), " .. ",
+                         OptionalNs(s.has_ci_high_ns(), s.ci_high_ns()))
+          : "-";
   return {Escape(row.variant),
           row.method,
           absl::StrCat(t.samples_ns_size()),
@@ -134,7 +155,16 @@ std::string InputsText(const RunCall& call) {
   return out;
 }
 
-void ShowTable(const Session& session, const RunCall& call, const std::vector<Row>& rows) {
+int WidestLine(const std::string& text) {
+  std::size_t widest = 0;
+  for (const absl::string_view line : absl::StrSplit(text, '\n')) {
+    widest = std::max(widest, Width(line));
+  }
+  return static_cast<int>(widest);
+}
+
+void ShowTable(const Session& session, const BenchOptions& options, const RunCall& call,
+               const std::vector<Row>& rows) {
   const Terminal& terminal = session.console.terminal;
   std::ostream& out = session.console.out;
   const auto good =
@@ -151,9 +181,12 @@ void ShowTable(const Session& session, const RunCall& call, const std::vector<Ro
   for (const Row& row : rows) {
     if (row.status.ok()) {
       table.Add(Cells(row, terminal));
-    } else {
+    } else if (!IsExpected(row, options)) {
       failed += FailureText(row);
     }
+  }
+  if (terminal.out_width > 0 && WidestLine(table.ToText()) > terminal.out_width) {
+    for (const char* heading : {"quartile 1", "quartile 3"}) table.Drop(heading);
   }
   out << table.ToText() << failed;
   for (const Row& row : rows) {
@@ -214,8 +247,10 @@ absl::StatusOr<std::vector<Row>> MeasureAll(const Session& session, const BenchO
   const auto methods = Methods(options);
   if (!measure.ok()) return UsageError(measure.status().message());
   if (!methods.ok()) return UsageError(methods.status().message());
+  GC_ASSIGN_OR_RETURN(const std::vector<std::string> variants,
+                      Variants(client, spec, options, call));
   std::vector<Row> rows;
-  for (const std::string& variant : Variants(spec, options, call->variant)) {
+  for (const std::string& variant : variants) {
     for (const Method method : *methods) {
       call->variant = variant;
       call->measure = *measure;
@@ -231,7 +266,6 @@ absl::StatusOr<std::vector<Row>> MeasureAll(const Session& session, const BenchO
   }
   const bool any =
       std::any_of(rows.begin(), rows.end(), [](const Row& r) { return r.status.ok(); });
-  if (rows.empty()) return absl::NotFoundError("no variant on this kind of device");
   return any ? absl::StatusOr<std::vector<Row>>(std::move(rows)) : rows[0].status;
 }
 
@@ -260,7 +294,7 @@ absl::StatusOr<int> Bench(const Session& session, const BenchOptions& options) {
   } else if (options.csv) {
     ShowCsv(session, rows);
   } else {
-    ShowTable(session, call, rows);
+    ShowTable(session, options, call, rows);
   }
   return CodeOf(rows, options);
 }

@@ -7,7 +7,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "base/status.h"
 #include "client/cli/command.h"
@@ -19,12 +18,6 @@
 namespace gridclock::cli {
 namespace {
 
-std::string VariantNames(const KernelSpec& spec) {
-  return absl::StrJoin(spec.variants, " ", [](std::string* out, const VariantSpec& variant) {
-    absl::StrAppend(out, variant.name);
-  });
-}
-
 absl::StatusOr<int> List(const Session& session, bool all) {
   GC_ASSIGN_OR_RETURN(const auto client, session.Connect());
   GC_ASSIGN_OR_RETURN(const std::vector<KernelSpec> specs, client->ListKernels(all));
@@ -34,9 +27,11 @@ absl::StatusOr<int> List(const Session& session, bool all) {
     session.console.out << Dump(out) << "\n";
     return kOk;
   }
+  GC_ASSIGN_OR_RETURN(const std::vector<v1::Device> devices, client->ListDevices());
+  const std::vector<std::string> kinds = KindsOf(devices);
   Table table({"kernel", "what it does", "variants"});
   for (const KernelSpec& spec : specs) {
-    table.Add({Escape(spec.name), Escape(spec.summary), Escape(VariantNames(spec))});
+    table.Add({Escape(spec.name), Escape(spec.summary), Escape(VariantsText(spec, kinds))});
   }
   session.console.out << table.ToText();
   return kOk;
@@ -49,7 +44,9 @@ void Line(const Session& session, absl::string_view label, const std::string& te
                       << Escape(text) << "\n";
 }
 
-void ShowSpec(const Session& session, const KernelSpec& spec) {
+// The variants for the devices of the server.
+void ShowSpec(const Session& session, const KernelSpec& spec,
+              const std::vector<std::string>& kinds) {
   session.console.out << Paint(session.console.terminal, Ink::kBold, Escape(spec.name)) << "  "
                       << Escape(spec.summary) << "\n\n";
   Line(session, "formula", spec.formula);
@@ -58,13 +55,15 @@ void ShowSpec(const Session& session, const KernelSpec& spec) {
   session.console.out << "\n";
   Table table({"variant", "device", "what it does", "takes"});
   for (const VariantSpec& variant : spec.variants) {
+    if (std::find(kinds.begin(), kinds.end(), variant.device_kind) == kinds.end()) continue;
     const std::string takes =
         variant.clauses.when.has_value() ? ToText(*variant.clauses.when) : std::string("all");
     table.Add({Escape(variant.name), Escape(variant.device_kind), Escape(variant.summary),
                Escape(takes)});
   }
-  session.console.out << table.ToText()
-                      << "\nWithout a name the last variant that takes the call runs.\n";
+  session.console.out
+      << table.ToText()
+      << "\nWithout a name the last variant of the device that takes the call runs.\n";
 }
 
 absl::StatusOr<int> Describe(const Session& session, const std::string& name) {
@@ -72,9 +71,10 @@ absl::StatusOr<int> Describe(const Session& session, const std::string& name) {
   GC_ASSIGN_OR_RETURN(const KernelSpec spec, client->GetKernel(name));
   if (session.options.json) {
     session.console.out << Dump(ToJson(spec)) << "\n";
-  } else {
-    ShowSpec(session, spec);
+    return kOk;
   }
+  GC_ASSIGN_OR_RETURN(const std::vector<v1::Device> devices, client->ListDevices());
+  ShowSpec(session, spec, KindsOf(devices));
   return kOk;
 }
 
@@ -94,9 +94,9 @@ absl::StatusOr<int> Devices(const Session& session) {
 absl::StatusOr<int> Ping(const Session& session, int count) {
   GC_ASSIGN_OR_RETURN(const auto client, session.Connect());
   std::vector<double> ns;
-  for (int i = 0; i < count; ++i) {
+  for (int i = 0; i <= count; ++i) {
     GC_ASSIGN_OR_RETURN(const absl::Duration trip, client->Ping());
-    if (i > 0 || count == 1) ns.push_back(absl::ToDoubleNanoseconds(trip));  // The first connects.
+    if (i > 0) ns.push_back(absl::ToDoubleNanoseconds(trip));  // The first connects.
   }
   std::sort(ns.begin(), ns.end());
   const double median = ns[ns.size() / 2];
@@ -123,7 +123,8 @@ absl::StatusOr<int> Wait(const Session& session) {
   GC_ASSIGN_OR_RETURN(const auto client, session.Connect());
   absl::Status status;
   do {
-    status = client->CheckHealth("", std::max(end - absl::Now(), absl::Milliseconds(100)));
+    status = client->CheckHealth(
+        "", std::clamp(end - absl::Now(), absl::Milliseconds(100), absl::Seconds(1)));
     if (status.ok()) {
       const std::string took = FormatNs(absl::ToDoubleNanoseconds(absl::Now() - start));
       if (!session.options.json) session.console.out << "ready after " << took << "\n";

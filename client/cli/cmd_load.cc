@@ -22,6 +22,7 @@ namespace gridclock::cli {
 namespace {
 
 constexpr std::int64_t kDefaultDim = 1024;
+constexpr double kKeptUp = 0.9;        // Of the rate; below that the requests pile up.
 constexpr double kMostRequests = 1e7;  // The latency of each is kept.
 
 struct LoadOptions {
@@ -111,6 +112,9 @@ void Show(const Session& session, const LoadOptions& options, const LoadStats& s
       << "latency  p50 " << FormatNs(stats.QuantileNs(0.5)) << "  p90 "
       << FormatNs(stats.QuantileNs(0.9)) << "  p99 " << FormatNs(stats.QuantileNs(0.99)) << "  max "
       << FormatNs(stats.QuantileNs(1)) << "\n";
+  if (achieved < kKeptUp * options.rate) {
+    out << "the server did not keep up with the rate: these latencies grow with --seconds\n";
+  }
   for (const auto& [code, count] : stats.errors()) out << count << "  " << Escape(code) << "\n";
 }
 

@@ -7,18 +7,21 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/status.h"
 #include "client/cli/command.h"
 #include "client/cli/inputs.h"
 #include "client/cli/json.h"
+#include "client/cli/progress.h"
 #include "client/cli/show.h"
+#include "client/cpp/file.h"
 #include "client/cpp/npz.h"
 
 namespace gridclock::cli {
 namespace {
 
 struct RunOptions {
-  std::string kernel, variant, device, generate = "server";
+  std::string kernel, variant, device, generate = "server", kernel_limit;
   std::vector<std::string> words, outputs, in_place;
   std::uint64_t seed = 0;
   bool verify = false;
@@ -67,20 +70,30 @@ absl::Status WriteOutput(const OutputFile& file, const RunResult& result) {
       absl::StrCat("'", file.name, "' is a list; write it to a .npz file"));
 }
 
-// An archive without a name takes all outputs, so there must be one.
+// The names of what the kernel gives.
+std::vector<std::string> OutputNames(const KernelSpec& spec) {
+  std::vector<std::string> names;
+  for (const OperandSpec& input : spec.inputs) {
+    if (input.inout) names.push_back(input.name);
+  }
+  for (const OperandSpec& output : spec.outputs) names.push_back(output.name);
+  return names;
+}
+
+// Before the kernel runs: there must be such outputs (an archive without a name takes all of them)
+// and a place for their files.
 absl::Status CheckOutputs(const KernelSpec& spec, const std::vector<OutputFile>& files) {
+  const std::vector<std::string> names = OutputNames(spec);
   for (const OutputFile& file : files) {
-    const auto named = [&](const OperandSpec& operand) {
-      return file.name.empty() || operand.name == file.name;
-    };
-    const bool known =
-        std::any_of(spec.outputs.begin(), spec.outputs.end(), named) ||
-        std::any_of(spec.inputs.begin(), spec.inputs.end(),
-                    [&](const OperandSpec& input) { return named(input) && input.inout; });
-    if (!known) {
-      return UsageError(absl::StrCat("-o: '", spec.name, "' has no output",
-                                     file.name.empty() ? "" : absl::StrCat(" '", file.name, "'")));
+    if (names.empty()) return UsageError(absl::StrCat("-o: '", spec.name, "' has no output"));
+    if (!file.name.empty() && std::find(names.begin(), names.end(), file.name) == names.end()) {
+      return UsageError(absl::StrCat("-o: '", spec.name, "' has no output '", file.name,
+                                     "'; it has ", absl::StrJoin(names, ", ")));
     }
+    const absl::Status writable = CheckWritable(file.path);
+    if (writable.ok()) continue;
+    return UsageError(
+        absl::StrCat("-o", file.name.empty() ? "" : " ", file.name, ": ", writable.message()));
   }
   return absl::OkStatus();
 }
@@ -123,6 +136,14 @@ absl::StatusOr<RunCall> MakeCall(const RunOptions& options, const Words& words, 
   return call;
 }
 
+absl::StatusOr<RunResult> Launch(const Session& session, const Client& client,
+                                 const RunCall& call) {
+  ProgressLine line(session.console);
+  auto result = RunWithProgress(client, call, call.kernel, line);
+  if (!result.ok()) return WithConversion(result.status(), call);
+  return result;
+}
+
 absl::StatusOr<int> Run(const Session& session, const RunOptions& options) {
   std::vector<OutputFile> files;
   for (const std::string& text : options.outputs) {
@@ -139,7 +160,8 @@ absl::StatusOr<int> Run(const Session& session, const RunOptions& options) {
                       MakeInputs(spec, *words, {}, {.make_on = make_on, .seed = options.seed}));
   GC_ASSIGN_OR_RETURN(RunCall call, MakeCall(options, *words, &inputs));
   GC_ASSIGN_OR_RETURN(call.timeout, session.Timeout());
-  GC_ASSIGN_OR_RETURN(const RunResult result, client->Run(call));
+  GC_ASSIGN_OR_RETURN(call.kernel_time_limit, ParseKernelLimit(options.kernel_limit));
+  GC_ASSIGN_OR_RETURN(const RunResult result, Launch(session, *client, call));
   for (const OutputFile& file : files) GC_RETURN_IF_ERROR(WriteOutput(file, result));
   return Answer(session, result, files);
 }
@@ -151,12 +173,13 @@ CommandEntry AddRun(CLI::App& program) {
   const auto options = std::make_shared<RunOptions>();
   app->add_option("KERNEL", options->kernel)->required();
   app->add_option("WORDS", options->words);
-  app->add_option("-o,--output", options->outputs)->expected(1);
-  app->add_option("--in-place", options->in_place)->expected(1);
+  app->add_option("-o,--output", options->outputs)->allow_extra_args(false);
+  app->add_option("--in-place", options->in_place)->allow_extra_args(false);
   app->add_option("--variant", options->variant);
   app->add_option("--device", options->device);
   app->add_option("--generate", options->generate)->check(CLI::IsMember({"server", "client"}));
   app->add_option("--seed", options->seed);
+  app->add_option("--kernel-limit", options->kernel_limit);
   app->add_flag("--verify", options->verify);
   return {app, [options](const Session& session) { return Run(session, *options); }};
 }

@@ -1,10 +1,15 @@
 #include "client/cli/command.h"
 
 #include <cstdlib>
+#include <map>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/cord.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
 #include "base/status.h"
 #include "client/cli/format.h"
@@ -17,15 +22,91 @@ namespace {
 
 constexpr char kUsageUrl[] = "gridclock.cli/usage";
 
-absl::Status ReadInto(const std::string& path, std::string* out) {
-  if (path.empty()) return absl::OkStatus();
-  GC_ASSIGN_OR_RETURN(*out, ReadSmallFile(path));
+// Reads the PEM of a flag. gRPC would take any text, and then say that there is no address.
+absl::StatusOr<std::string> ReadPem(absl::string_view flag, const std::string& path,
+                                    absl::string_view kind) {
+  if (path.empty()) return std::string();
+  const auto read = ReadSmallFile(path);
+  if (!read.ok()) return Annotate(read.status(), flag);
+  const std::string& text = *read;
+  if (absl::StrContains(text, absl::StrCat(kind, "-----"))) return text;
+  return absl::InvalidArgumentError(
+      absl::StrCat(flag, ": no ", kind, " in PEM in ", path,
+                   absl::StrContains(text, "PRIVATE KEY-----") ? "; it holds a private key" : ""));
+}
+
+absl::Status ReadTls(const GlobalOptions& options, TlsOptions* tls) {
+  tls->expected_name = options.tls_name;
+  GC_ASSIGN_OR_RETURN(tls->ca_pem, ReadPem("--tls-ca", options.tls_ca, "CERTIFICATE"));
+  GC_ASSIGN_OR_RETURN(tls->cert_pem, ReadPem("--tls-cert", options.tls_cert, "CERTIFICATE"));
+  if (options.tls_key.empty()) return absl::OkStatus();
+  if (!options.tls_cert.empty()) {
+    GC_ASSIGN_OR_RETURN(tls->key_pem, ReadPem("--tls-key", options.tls_key, "PRIVATE KEY"));
+    return absl::OkStatus();
+  }
+  GC_ASSIGN_OR_RETURN(tls->key_pem, ReadSmallFile(options.tls_key));
   return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> ReadToken(const std::string& path) {
+  const auto read = ReadSmallFile(path);
+  if (!read.ok()) return Annotate(read.status(), "--token-file");
+  const std::string& text = *read;
+  if (absl::StrContains(text, " sha256:")) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--token-file ", path,
+                     ": this looks like the server's file of hashes; want the token itself"));
+  }
+  return std::string(absl::StripAsciiWhitespace(text));
+}
+
+// Why no connection stands, as far as gRPC's words tell.
+std::string ConnectionAdvice(absl::string_view said, const std::string& server) {
+  const std::string lower = absl::AsciiStrToLower(said);
+  const auto has = [&](absl::string_view words) { return absl::StrContains(lower, words); };
+  if (has("certificate verify failed") || has("certificate_verify_failed")) {
+    return absl::StrCat("the certificate of ", server,
+                        " is not from an authority that is trusted here; name its authority with "
+                        "--tls-ca FILE");
+  }
+  if (has("is not in peer certificate")) {
+    return absl::StrCat("the certificate of ", server,
+                        " is for another name; say that name with --tls-name NAME");
+  }
+  if (has("wrong version number") || has("wrong_version_number")) {
+    return absl::StrCat(server, " does not speak TLS; leave out --tls and its relatives");
+  }
+  if (has("failed parsing http/2"))
+    return absl::StrCat(server, " is no gRPC port; is it the one of the metrics?");
+  return absl::StrCat("no server answers at ", server,
+                      "; start one with gridclock-server or ./dev up, or name it with --server "
+                      "HOST:PORT",
+                      has("socket closed") ? "; or it speaks TLS: --tls-ca FILE" : "");
 }
 
 // gRPC's own words when no connection stands; with a reason it is the server that speaks.
 bool IsUnreachable(const absl::Status& error) {
   return absl::IsUnavailable(error) && DetailsOf(error).reason.empty();
+}
+
+std::string InGiB(double bytes) {
+  return absl::StrFormat("%.3g GiB", bytes / 1073741824.0);
+}
+
+// Of a call that can never fit: the sizes for people, and what can be done.
+std::string SizeAdvice(const absl::Status& error) {
+  std::map<std::string, std::string> said = DetailsOf(error).metadata;
+  double needed = 0, allowed = 0;
+  if (!absl::SimpleAtod(said["needed"], &needed) || !absl::SimpleAtod(said["value"], &allowed)) {
+    return "";
+  }
+  const std::string& limit = said["limit"];
+  const std::string more = limit == "device_memory"
+                               ? "choose a device with more memory"
+                               : absl::StrCat("start the server with a larger --limit-",
+                                              absl::StrReplaceAll(limit, {{"_", "-"}}));
+  return absl::StrCat("it needs ", InGiB(needed), " and ", InGiB(allowed),
+                      " are allowed: use smaller tensors, or ", more);
 }
 
 }  // namespace
@@ -45,8 +126,7 @@ absl::StatusOr<ClientOptions> Session::MakeClientOptions() const {
   out.server = options.server;
   out.allow_plaintext_token = options.insecure_token;
   if (!options.token_file.empty()) {
-    GC_ASSIGN_OR_RETURN(const std::string text, ReadSmallFile(options.token_file));
-    out.token = std::string(absl::StripAsciiWhitespace(text));
+    GC_ASSIGN_OR_RETURN(out.token, ReadToken(options.token_file));
   } else if (const char* token = std::getenv("GRIDCLOCK_TOKEN")) {
     out.token = token;
   }
@@ -54,11 +134,7 @@ absl::StatusOr<ClientOptions> Session::MakeClientOptions() const {
   const bool none = options.tls_ca.empty() && options.tls_cert.empty() && options.tls_key.empty() &&
                     options.tls_name.empty();
   if (options.tls || !none) {
-    TlsOptions& tls = out.tls.emplace();
-    GC_RETURN_IF_ERROR(ReadInto(options.tls_ca, &tls.ca_pem));
-    GC_RETURN_IF_ERROR(ReadInto(options.tls_cert, &tls.cert_pem));
-    GC_RETURN_IF_ERROR(ReadInto(options.tls_key, &tls.key_pem));
-    tls.expected_name = options.tls_name;
+    GC_RETURN_IF_ERROR(ReadTls(options, &out.tls.emplace()));
   }
   return out;
 }
@@ -75,10 +151,18 @@ absl::StatusOr<absl::Duration> Session::Timeout() const {
   return timeout;
 }
 
+absl::StatusOr<absl::Duration> ParseKernelLimit(const std::string& text) {
+  if (text.empty()) return absl::ZeroDuration();
+  auto limit = ParseSeconds(text);
+  if (!limit.ok()) return UsageError(absl::StrCat("--kernel-limit: ", limit.status().message()));
+  return limit;
+}
+
 std::string Advice(const absl::Status& error, const std::string& server) {
-  if (IsUnreachable(error)) {
-    return absl::StrCat("no server answers at ", server,
-                        "; start one with gridclock-server, or name it with --server HOST:PORT");
+  if (IsUnreachable(error)) return ConnectionAdvice(error.message(), server);
+  const ErrorDetails details = DetailsOf(error);
+  if (details.reason == "KERNEL_TIME_LIMIT" || details.field == "kernel_time_limit_seconds") {
+    return "--kernel-limit TIME sets it, up to the server's --limit-max-kernel-seconds";
   }
   switch (error.code()) {
     case absl::StatusCode::kUnauthenticated:
@@ -86,8 +170,11 @@ std::string Advice(const absl::Status& error, const std::string& server) {
     case absl::StatusCode::kPermissionDenied:
       return "ask for a token with the role that it names";
     case absl::StatusCode::kResourceExhausted:
+      return details.retry_after.has_value() ? "try again later" : SizeAdvice(error);
     case absl::StatusCode::kUnavailable:
       return "try again later";
+    case absl::StatusCode::kNotFound:
+      return details.field == "kernel" ? "see gridclock list" : "";
     case absl::StatusCode::kInternal:
       return "this is a bug of Gridclock: please report it";
     default:
@@ -101,6 +188,11 @@ int Report(const Session& session, const absl::Status& error) {
   std::string line =
       absl::StrCat("gridclock: ", CodeName(error.code()), ": ", Escape(error.message()));
   if (IsUsageError(error)) line = absl::StrCat("gridclock: ", Escape(error.message()));
+  if (absl::IsDeadlineExceeded(error) && DetailsOf(error).reason.empty() &&
+      !session.options.timeout.empty()) {
+    line = absl::StrCat("gridclock: not done within ", session.options.timeout,
+                        " (--timeout): ", Escape(error.message()));
+  }
   const std::string advice = Advice(error, session.options.server);
   if (unreachable) {
     line = absl::StrCat("gridclock: ", Escape(advice), " (", Escape(error.message()), ")");

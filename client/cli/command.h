@@ -41,6 +41,9 @@ struct Session {
   absl::StatusOr<absl::Duration> Timeout() const;
 };
 
+// --kernel-limit; zero, which is the server's default, if it is not said.
+absl::StatusOr<absl::Duration> ParseKernelLimit(const std::string& text);
+
 // One sentence on what to do, or "".
 std::string Advice(const absl::Status& error, const std::string& server);
 // What a failed command says, on standard error or as JSON; and its exit code.

@@ -1,5 +1,7 @@
 #include "client/cli/devices.h"
 
+#include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -65,6 +67,16 @@ std::string GpuText(const v1::Device& d) {
   return out;
 }
 
+bool HasVariant(const KernelSpec& spec, const std::string& kind) {
+  return std::any_of(spec.variants.begin(), spec.variants.end(),
+                     [&](const VariantSpec& variant) { return variant.device_kind == kind; });
+}
+
+bool Means(const std::string& wanted, const v1::Device& device) {
+  return wanted.empty() || wanted == device.name() || wanted == device.kind() ||
+         wanted == device.uuid();
+}
+
 }  // namespace
 
 std::string DevicesText(std::span<const v1::Device> devices) {
@@ -82,6 +94,39 @@ std::string DevicesText(std::span<const v1::Device> devices) {
     if (d.own_memory()) out += GpuText(d);
   }
   return out;
+}
+
+std::string KindFor(const KernelSpec& spec, std::span<const v1::Device> devices,
+                    const std::string& wanted) {
+  const v1::Device* best = nullptr;
+  const auto rank = [](const v1::Device& d) {  // As the server's choice.
+    return std::pair(d.state() == v1::Device::QUARANTINED, d.kind() != "cuda");
+  };
+  for (const v1::Device& device : devices) {
+    if (!Means(wanted, device) || !HasVariant(spec, device.kind())) continue;
+    if (best == nullptr || rank(device) < rank(*best)) best = &device;
+  }
+  return best == nullptr ? "" : best->kind();
+}
+
+std::vector<std::string> KindsOf(std::span<const v1::Device> devices) {
+  std::vector<std::string> out;
+  for (const v1::Device& device : devices) {
+    if (std::find(out.begin(), out.end(), device.kind()) == out.end()) out.push_back(device.kind());
+  }
+  return out;
+}
+
+std::string VariantsText(const KernelSpec& spec, std::span<const std::string> kinds) {
+  std::string out;
+  for (const std::string& kind : kinds) {
+    if (!HasVariant(spec, kind)) continue;
+    absl::StrAppend(&out, out.empty() ? "" : "  ", kind, ":");
+    for (const VariantSpec& variant : spec.variants) {
+      if (variant.device_kind == kind) absl::StrAppend(&out, " ", variant.name);
+    }
+  }
+  return out.empty() ? "-" : out;
 }
 
 }  // namespace gridclock::cli

@@ -97,6 +97,13 @@ absl::StatusOr<std::int64_t> ParseSize(absl::string_view text) {
   return out;
 }
 
+void Table::Drop(const std::string& heading) {
+  const auto column = std::find(rows_[0].begin(), rows_[0].end(), heading) - rows_[0].begin();
+  for (auto& row : rows_) {
+    if (column < static_cast<std::ptrdiff_t>(row.size())) row.erase(row.begin() + column);
+  }
+}
+
 std::string Table::ToText() const {
   std::vector<std::size_t> widths;
   for (const auto& row : rows_) {

@@ -30,6 +30,8 @@ class Table {
  public:
   explicit Table(std::vector<std::string> heading) : rows_{std::move(heading)} {}
   void Add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
+  // Takes the column of this heading out.
+  void Drop(const std::string& heading);
   std::string ToText() const;
 
  private:

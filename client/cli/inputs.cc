@@ -1,12 +1,16 @@
 #include "client/cli/inputs.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
+
+#include <sys/stat.h>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status.h"
+#include "client/cli/names.h"
 #include "client/cpp/npz.h"
 
 namespace gridclock::cli {
@@ -168,6 +172,35 @@ absl::Status AddInput(const OperandSpec& operand, const std::vector<Source>& sou
   return absl::OkStatus();
 }
 
+constexpr absl::string_view kGenerators[] = {"zeros", "ones",    "full",   "arange",
+                                             "randn", "uniform", "randint"};
+
+bool IsFolder(const std::string& path) {
+  struct stat info {};
+  return stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+// What is wrong with a text that is neither a file nor a generator.
+std::string WhyNoSource(absl::string_view text) {
+  const absl::string_view word = text.substr(0, text.find(':'));
+  const bool known =
+      std::find(std::begin(kGenerators), std::end(kGenerators), word) != std::end(kGenerators);
+  const std::size_t colon = text.rfind(':');
+  if (known && colon != absl::string_view::npos && ParseDType(text.substr(colon + 1)).has_value()) {
+    return absl::StrCat("'", text, "': which shape? Say it as in ", text, "[1024]");
+  }
+  if (IsFolder(std::string(text))) {
+    return absl::StrCat("'", text, "' is a folder; want a .npy or .npz file");
+  }
+  if (!known && absl::StrContains(word, '.')) {
+    return absl::StrCat("'", text,
+                        "' is no .npy or .npz file, and no generator as randn:f32[1024]");
+  }
+  return absl::StrCat("no generator '", text.substr(0, text.find('[')),
+                      "'; want FILE.npy, FILE.npz, or zeros, ones, full:V, arange, randn, ",
+                      "uniform:A:B, randint:A:B as in randn:f32[1024]");
+}
+
 }  // namespace
 
 absl::StatusOr<Source> ParseSource(absl::string_view text) {
@@ -181,14 +214,14 @@ absl::StatusOr<Source> ParseSource(absl::string_view text) {
       return absl::InvalidArgumentError(
           absl::StrCat("want FILE.npy or a generator as randn:f32[1024], got '", text, "'"));
     }
+    const absl::string_view dtype = text.substr(colon + 1, bracket - colon - 1);
+    if (!ParseDType(dtype).has_value()) return absl::InvalidArgumentError(NoSuchDType(dtype));
     GC_ASSIGN_OR_RETURN(source.spec, ParseTensorSpec(text.substr(colon + 1)));
     generator = text.substr(0, colon);
   }
-  auto parsed = ParseGenerator(generator);
+  const auto parsed = ParseGenerator(generator);
   if (!parsed.ok()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("'", text, "' is no .npy or .npz file and no generator (zeros, ones, full:V, ",
-                     "arange, randn, uniform:A:B, randint:A:B): ", parsed.status().message()));
+    return absl::InvalidArgumentError(WhyNoSource(text));
   }
   source.generator = *parsed;
   return source;
@@ -199,7 +232,10 @@ absl::StatusOr<Words> SortWords(const KernelSpec& spec, const std::vector<std::s
   for (const std::string& word : words) {
     const std::size_t at = word.find('=');
     if (at == std::string::npos) {
-      return absl::InvalidArgumentError(absl::StrCat("want NAME=VALUE, got '", word, "'"));
+      const bool file = absl::StrContains(word, ".np") && !spec.inputs.empty();
+      return absl::InvalidArgumentError(
+          absl::StrCat("want NAME=VALUE, got '", word, "'",
+                       file ? absl::StrCat("; ", spec.inputs[0].name, "=", word, "?") : ""));
     }
     const std::string name = word.substr(0, at), value = word.substr(at + 1);
     const auto named = [&](const auto& each) { return each.name == name; };
@@ -239,6 +275,21 @@ absl::StatusOr<Inputs> MakeInputs(const KernelSpec& spec, const Words& words,
     if (!status.ok()) return Annotate(status, absl::StrCat("input '", operand.name, "'"));
   }
   return out;
+}
+
+absl::Status WithConversion(const absl::Status& error, const RunCall& call) {
+  const absl::string_view said = error.message();
+  for (const CallInput& input : call.inputs) {
+    if (input.bytes.empty() || !absl::StrContains(said, absl::StrCat("'", input.name, "': want"))) {
+      continue;
+    }
+    const std::string got = absl::StrCat("got ", Name(input.value.tensors[0].dtype));
+    if (!absl::StrContains(said, "f32") || !absl::EndsWith(said, got)) continue;
+    return WithDetails(absl::Status(error.code(), absl::StrCat(said, "; convert it, e.g. ",
+                                                               input.name, ".astype('f4')")),
+                       DetailsOf(error));
+  }
+  return error;
 }
 
 }  // namespace gridclock::cli

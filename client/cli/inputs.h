@@ -65,6 +65,9 @@ absl::StatusOr<Inputs> MakeInputs(const KernelSpec& spec, const Words& words,
                                   const std::vector<NamedOperand>& shapes,
                                   const InputOptions& options);
 
+// `error` with how to convert an input that came as bytes, if it is of its dtype.
+absl::Status WithConversion(const absl::Status& error, const RunCall& call);
+
 }  // namespace gridclock::cli
 
 #endif  // GRIDCLOCK_CLIENT_CLI_INPUTS_H_

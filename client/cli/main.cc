@@ -1,5 +1,7 @@
+#include <cstdlib>
 #include <iostream>
 
+#include <grpc/support/log.h>
 #include <malloc.h>
 
 #include "client/cli/app.h"
@@ -8,6 +10,8 @@ int main(int argc, char** argv) {
   // Tensors come and go: memory that is kept needs no new pages. Halves the cost of big transfers.
   mallopt(M_ARENA_MAX, 2);
   mallopt(M_TRIM_THRESHOLD, 1 << 30);
+  // What it logs of a failed connection is in the error that we print.
+  if (std::getenv("GRPC_VERBOSITY") == nullptr) gpr_set_log_function([](gpr_log_func_args*) {});
   gridclock::cli::Console console{std::cout, std::cerr, gridclock::cli::DetectTerminal()};
   return gridclock::cli::Main({argv + 1, argv + argc}, console);
 }

@@ -1,12 +1,18 @@
 #include "client/cli/measure_flags.h"
 
+#include <algorithm>
+#include <map>
+#include <set>
 #include <utility>
 
 #include <CLI/CLI.hpp>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/status.h"
 #include "client/cli/command.h"
+#include "client/cli/format.h"
 #include "client/cli/shapes.h"
 
 namespace gridclock::cli {
@@ -30,17 +36,62 @@ absl::Status Sort(const std::vector<std::string>& from, ShapeWishes* wishes,
   return absl::OkStatus();
 }
 
-// Shapes are needed where an operand has neither a file nor a generator with a shape.
-bool NeedsShapes(const KernelSpec& spec, const Words& words) {
-  for (const OperandSpec& input : spec.inputs) {
-    bool told = false;
-    for (const NamedSources& given : words.operands) {
-      const Source& first = given.sources[0];
-      told |= given.name == input.name && (!first.path.empty() || first.spec.has_value());
-    }
-    if (!told) return true;
+// The inputs that have a file or a generator with a shape.
+std::set<std::string> Told(const Words& words) {
+  std::set<std::string> out;
+  for (const NamedSources& given : words.operands) {
+    const Source& first = given.sources[0];
+    if (!first.path.empty() || first.spec.has_value()) out.insert(given.name);
   }
-  return false;
+  return out;
+}
+
+// What they are: "x comes from a.npy, which is f32[3,4]".
+std::map<std::string, std::string> WhatTheyAre(const Words& words, const Inputs& inputs) {
+  std::map<std::string, std::string> out;
+  const std::set<std::string> told = Told(words);
+  for (const NamedSources& given : words.operands) {
+    const auto input = std::find_if(inputs.inputs.begin(), inputs.inputs.end(),
+                                    [&](const CallInput& i) { return i.name == given.name; });
+    if (told.count(given.name) == 0 || input == inputs.inputs.end()) continue;
+    const std::string& path = given.sources[0].path;
+    const std::string from =
+        path.empty() ? std::string(" has a shape of its own") : absl::StrCat(" comes from ", path);
+    const auto spec_text = [](std::string* text, const TensorSpec& spec) {
+      absl::StrAppend(text, ToText(spec));
+    };
+    out[given.name] = absl::StrCat(given.name, from, ", which is ",
+                                   absl::StrJoin(input->value.tensors, " ", spec_text));
+  }
+  return out;
+}
+
+absl::StatusOr<MadeCall> Make(const KernelSpec& spec, const CallFlags& flags, ShapeWishes wishes) {
+  std::vector<std::string> rest;
+  GC_RETURN_IF_ERROR(Sort(flags.words, &wishes, &rest));
+  for (const std::string& size : flags.shapes) {
+    if (ParseSize(size).ok()) GC_RETURN_IF_ERROR(AddShape(size, &wishes));  // Says what it lacks.
+  }
+  GC_RETURN_IF_ERROR(Sort(flags.shapes, &wishes, &rest));
+  for (const std::string& text : flags.dtypes) GC_RETURN_IF_ERROR(AddDType(text, &wishes));
+  MadeCall made;
+  GC_ASSIGN_OR_RETURN(const Words words, SortWords(spec, rest));
+  const std::set<std::string> told = Told(words);
+  std::vector<NamedOperand> shapes;
+  if (told.size() < spec.inputs.size()) {
+    GC_ASSIGN_OR_RETURN(shapes, SolveShapes(spec, wishes, words.attributes, told));
+  }
+  const MakeOn make_on = flags.generate == "client" ? MakeOn::kClient : MakeOn::kServer;
+  GC_ASSIGN_OR_RETURN(made.inputs,
+                      MakeInputs(spec, words, shapes, {.make_on = make_on, .seed = flags.seed}));
+  GC_RETURN_IF_ERROR(CheckWishes(spec, wishes, WhatTheyAre(words, made.inputs)));
+  GC_ASSIGN_OR_RETURN(made.call.kernel_time_limit, ParseKernelLimit(flags.kernel_limit));
+  made.call.kernel = spec.name;
+  made.call.variant = ParseKernelName(flags.kernel).variant;
+  made.call.device = flags.device;
+  made.call.attributes = words.attributes;
+  made.call.inputs = std::move(made.inputs.inputs);
+  return made;
 }
 
 }  // namespace
@@ -49,37 +100,16 @@ void AddCallFlags(CLI::App& app, CallFlags* flags) {
   app.add_option("KERNEL", flags->kernel)->required();
   app.add_option("WORDS", flags->words);
   app.add_option("--shape", flags->shapes);
-  app.add_option("--dtype", flags->dtypes);
+  app.add_option("--dtype", flags->dtypes)->allow_extra_args(false);
   app.add_option("--device", flags->device);
   app.add_option("--generate", flags->generate)->check(CLI::IsMember({"server", "client"}));
   app.add_option("--seed", flags->seed);
+  app.add_option("--kernel-limit", flags->kernel_limit);
 }
 
 absl::StatusOr<MadeCall> MakeCall(const KernelSpec& spec, const CallFlags& flags,
                                   std::optional<std::int64_t> default_dim) {
-  const auto make = [&]() -> absl::StatusOr<MadeCall> {
-    ShapeWishes wishes{.shapes = {}, .dtypes = {}, .default_dim = default_dim};
-    std::vector<std::string> rest;
-    GC_RETURN_IF_ERROR(Sort(flags.words, &wishes, &rest));
-    GC_RETURN_IF_ERROR(Sort(flags.shapes, &wishes, &rest));
-    for (const std::string& text : flags.dtypes) GC_RETURN_IF_ERROR(AddDType(text, &wishes));
-    MadeCall made;
-    GC_ASSIGN_OR_RETURN(const Words words, SortWords(spec, rest));
-    std::vector<NamedOperand> shapes;
-    if (NeedsShapes(spec, words)) {
-      GC_ASSIGN_OR_RETURN(shapes, SolveShapes(spec, wishes, words.attributes));
-    }
-    const MakeOn make_on = flags.generate == "client" ? MakeOn::kClient : MakeOn::kServer;
-    GC_ASSIGN_OR_RETURN(made.inputs,
-                        MakeInputs(spec, words, shapes, {.make_on = make_on, .seed = flags.seed}));
-    made.call.kernel = spec.name;
-    made.call.variant = ParseKernelName(flags.kernel).variant;
-    made.call.device = flags.device;
-    made.call.attributes = words.attributes;
-    made.call.inputs = std::move(made.inputs.inputs);
-    return made;
-  };
-  auto made = make();
+  auto made = Make(spec, flags, {.shapes = {}, .dtypes = {}, .default_dim = default_dim});
   if (made.ok()) return made;
   return absl::IsInvalidArgument(made.status()) ? UsageError(made.status().message())
                                                 : made.status();

@@ -20,7 +20,7 @@ namespace gridclock::cli {
 
 // What a person says of the call.
 struct CallFlags {
-  std::string kernel, device, generate;
+  std::string kernel, device, generate, kernel_limit;
   std::vector<std::string> words, shapes, dtypes;
   std::uint64_t seed = 0;
 };

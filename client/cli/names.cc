@@ -3,6 +3,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
 #include "proto/codec/values.h"
 #include "proto/types/tensor.h"
@@ -62,6 +63,25 @@ absl::StatusOr<L2State> ParseL2(absl::string_view text) {
 std::vector<Method> AllMethods() {
   return {Method::kIsolated,   Method::kDeviceTime, Method::kBackToBack,
           Method::kHostNoSync, Method::kHostSync,   Method::kEventPair};
+}
+
+std::string NoSuchDType(absl::string_view text) {
+  std::vector<std::string> all;
+  for (int i = 1; i <= kDTypeCount; ++i) all.emplace_back(Name(static_cast<DType>(i)));
+  // numpy's and others' long names.
+  const std::string near = absl::StrReplaceAll(
+      text, {{"bfloat", "bf"}, {"float", "f"}, {"uint", "u"}, {"int", "i"}, {"boolean", "bool"}});
+  const std::string guess = ParseDType(near).has_value() ? absl::StrCat(near, "? ") : "";
+  return absl::StrCat("no dtype '", text, "'; ", guess, "There are ", absl::StrJoin(all, ", "));
+}
+
+std::string WithOurNames(absl::string_view message) {
+  std::string out(absl::StripPrefix(message, "measure.method: "));
+  for (const Method method : AllMethods()) {
+    const std::string& name = v1::Method_Name(static_cast<v1::Method>(method));
+    out = absl::StrReplaceAll(out, {{name, Lower(name)}});
+  }
+  return out;
 }
 
 std::string SpecText(const v1::TensorSpec& spec) {

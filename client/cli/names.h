@@ -28,6 +28,11 @@ absl::StatusOr<L2State> ParseL2(absl::string_view text);
 // Those that measure, then those that teach.
 std::vector<Method> AllMethods();
 
+// "no dtype 'float16'; f16? There are ...".
+std::string NoSuchDType(absl::string_view text);
+// A message of the server with the methods' names as the command line takes them.
+std::string WithOurNames(absl::string_view message);
+
 // "f32[2,3]"; of a list all its tensors.
 std::string SpecText(const v1::TensorSpec& spec);
 

@@ -1,7 +1,12 @@
 #include "client/cli/progress.h"
 
 #include <algorithm>
+#include <chrono>
+#include <condition_variable>
 #include <memory>
+#include <mutex>
+#include <optional>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -15,6 +20,14 @@ struct Seen {
   std::string waiting;
   double last_ns = 0, min_ns = 0;
   std::int64_t samples = 0;
+};
+
+// A call that runs elsewhere, and what it says.
+struct Running {
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::string note;
+  std::optional<absl::StatusOr<RunResult>> result;
 };
 
 }  // namespace
@@ -62,6 +75,29 @@ RunEvents MeasureEvents(ProgressLine& line, const std::string& title) {
                            Escape(failure.message())));
   };
   return events;
+}
+
+absl::StatusOr<RunResult> RunWithProgress(const Client& client, const RunCall& call,
+                                          const std::string& title, ProgressLine& line) {
+  Running running;
+  RunEvents events;
+  events.retry = [&running](const absl::Status& failure, absl::Duration) {
+    const std::lock_guard<std::mutex> lock(running.mutex);
+    running.note = absl::StrCat(", tried again: ", Escape(failure.message()));
+  };
+  const absl::Time start = absl::Now();
+  client.RunAsync(call, std::move(events), [&running](absl::StatusOr<RunResult> result) {
+    const std::lock_guard<std::mutex> lock(running.mutex);
+    running.result = std::move(result);
+    running.changed.notify_one();
+  });
+  std::unique_lock<std::mutex> lock(running.mutex);
+  while (!running.changed.wait_for(lock, std::chrono::milliseconds(200),
+                                   [&] { return running.result.has_value(); })) {
+    const std::int64_t seconds = absl::ToInt64Seconds(absl::Now() - start);
+    if (seconds > 0) line.Show(absl::StrCat(title, "  ", seconds, " s", running.note));
+  }
+  return *std::move(running.result);
 }
 
 }  // namespace gridclock::cli

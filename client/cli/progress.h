@@ -6,7 +6,7 @@
 
 #include "absl/time/time.h"
 #include "client/cli/terminal.h"
-#include "client/cpp/run.h"
+#include "client/cpp/client.h"
 
 namespace gridclock::cli {
 
@@ -29,6 +29,10 @@ class ProgressLine {
 
 // Tells of a measurement while it runs. The line must outlive the call.
 RunEvents MeasureEvents(ProgressLine& line, const std::string& title);
+
+// Runs `call`; from the first second on the line says for how long, and why it is tried again.
+absl::StatusOr<RunResult> RunWithProgress(const Client& client, const RunCall& call,
+                                          const std::string& title, ProgressLine& line);
 
 }  // namespace gridclock::cli
 

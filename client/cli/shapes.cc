@@ -11,6 +11,7 @@
 #include "absl/strings/strip.h"
 #include "base/status.h"
 #include "client/cli/format.h"
+#include "client/cli/names.h"
 
 namespace gridclock::cli {
 namespace {
@@ -73,6 +74,26 @@ Names NamesOf(const KernelSpec& spec) {
     names.lists |= input.is_list;
   }
   return names;
+}
+
+bool Has(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+std::string RunName(const std::string& name) {
+  return name == "*" ? name : std::string(absl::StripPrefix(name, "*"));
+}
+
+// True if a wish for `name`, made for a kernel with the names `all`, is one for `some` of them.
+bool Uses(const Names& all, const Names& some, const std::string& name) {
+  if (name[0] != '*' && Has(all.dims, name)) return Has(some.dims, name);
+  if (Has(all.runs, RunName(name))) return Has(some.runs, RunName(name));
+  if (name == "*") return !some.runs.empty();
+  return all.dims.empty() && all.runs.size() == 1 && !some.runs.empty();
+}
+
+bool UsesDType(const OperandSpec& input, const std::string& name) {
+  return name.empty() ? !ParseDType(input.elem).has_value() : input.elem == name;
 }
 
 class Solver final : public Scope {
@@ -150,12 +171,8 @@ class Solver final : public Scope {
     return absl::OkStatus();
   }
 
-  static bool Has(const std::vector<std::string>& names, const std::string& name) {
-    return std::find(names.begin(), names.end(), name) != names.end();
-  }
-
   absl::Status Assign(const std::string& name, const std::vector<Shape>& shapes) {
-    const std::string run(name == "*" ? name : std::string(absl::StripPrefix(name, "*")));
+    const std::string run = RunName(name);
     if (shapes.size() > 1) {
       if (!names_.lists) {
         return absl::InvalidArgumentError(
@@ -317,7 +334,8 @@ absl::Status AddShape(absl::string_view text, ShapeWishes* wishes) {
       absl::StrSplit(text, absl::MaxSplits('=', 1));
   if (parts.first.empty() || !absl::StrContains(text, '=')) {
     return absl::InvalidArgumentError(
-        absl::StrCat("--shape: want NAME=SIZE or '*=8x1024', got '", text, "'"));
+        absl::StrCat("--shape: want NAME=SIZE or '*=8x1024', got '", text, "'",
+                     ParseSize(text).ok() ? absl::StrCat("; say --shape N=", text) : ""));
   }
   std::vector<Shape> shapes;
   for (const absl::string_view one : absl::StrSplit(parts.second, ',')) {
@@ -339,7 +357,7 @@ absl::Status AddDType(absl::string_view text, ShapeWishes* wishes) {
   }
   const auto dtype = ParseDType(text);
   if (!dtype.has_value()) {
-    return absl::InvalidArgumentError(absl::StrCat("--dtype: no dtype '", text, "'"));
+    return absl::InvalidArgumentError(absl::StrCat("--dtype: ", NoSuchDType(text)));
   }
   wishes->dtypes[name] = *dtype;
   return absl::OkStatus();
@@ -347,16 +365,46 @@ absl::Status AddDType(absl::string_view text, ShapeWishes* wishes) {
 
 absl::StatusOr<std::vector<NamedOperand>> SolveShapes(const KernelSpec& spec,
                                                       const ShapeWishes& wishes,
-                                                      const std::vector<NamedAttribute>& given) {
+                                                      const std::vector<NamedAttribute>& given,
+                                                      const std::set<std::string>& told) {
   Solver solver(spec, wishes);
   GC_RETURN_IF_ERROR(solver.Prepare(given));
   std::vector<NamedOperand> out;
   for (const OperandSpec& input : spec.inputs) {
+    if (told.count(input.name) > 0) continue;
     auto operand = solver.Solve(input);
     if (!operand.ok()) return Annotate(operand.status(), absl::StrCat("'", input.name, "'"));
     out.push_back(*std::move(operand));
   }
   return out;
+}
+
+absl::Status CheckWishes(const KernelSpec& spec, const ShapeWishes& wishes,
+                         const std::map<std::string, std::string>& told) {
+  const Names all = NamesOf(spec);
+  const auto check = [&](absl::string_view wish, const auto& uses) -> absl::Status {
+    std::string why;
+    for (const OperandSpec& input : spec.inputs) {
+      if (!uses(input)) continue;
+      const auto found = told.find(input.name);
+      if (found == told.end()) return absl::OkStatus();
+      if (why.empty()) why = found->second;
+    }
+    if (why.empty()) why = absl::StrCat("no input of '", spec.name, "' takes it");
+    return absl::InvalidArgumentError(absl::StrCat(wish, ": ", why));
+  };
+  for (const auto& [name, shapes] : wishes.shapes) {
+    GC_RETURN_IF_ERROR(check(absl::StrCat("--shape ", name), [&](const OperandSpec& input) {
+      Names some;
+      Collect(input.dims, &some);
+      return Uses(all, some, name);
+    }));
+  }
+  for (const auto& [name, dtype] : wishes.dtypes) {
+    GC_RETURN_IF_ERROR(check(absl::StrCat("--dtype ", name.empty() ? Name(dtype) : name),
+                             [&](const OperandSpec& input) { return UsesDType(input, name); }));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace gridclock::cli

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -30,12 +31,19 @@ absl::Status AddShape(absl::string_view text, ShapeWishes* wishes);
 // "T=bf16" or "bf16".
 absl::Status AddDType(absl::string_view text, ShapeWishes* wishes);
 
-// The inputs of `spec`, in its order, that the wishes and the attributes ask for. Where the words
-// have no dimension of a wish's name and one run, the wish is the run's: N=1M of `T[*]` is *=1M.
-// INVALID_ARGUMENT names what is missing or too much.
+// The inputs of `spec`, in its order, that the wishes and the attributes ask for; those in `told`
+// bring their own shapes and are left out. Where the words have no dimension of a wish's name and
+// one run, the wish is the run's: N=1M of `T[*]` is *=1M. INVALID_ARGUMENT names what is missing or
+// too much.
 absl::StatusOr<std::vector<NamedOperand>> SolveShapes(const KernelSpec& spec,
                                                       const ShapeWishes& wishes,
-                                                      const std::vector<NamedAttribute>& given);
+                                                      const std::vector<NamedAttribute>& given,
+                                                      const std::set<std::string>& told = {});
+
+// INVALID_ARGUMENT for a wish that no input uses but those of `told`, which bring their own shapes:
+// their names, and a sentence each on where from.
+absl::Status CheckWishes(const KernelSpec& spec, const ShapeWishes& wishes,
+                         const std::map<std::string, std::string>& told);
 
 }  // namespace gridclock::cli
 

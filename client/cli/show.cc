@@ -118,13 +118,18 @@ std::string PhasesText(const v1::RunSummary& summary, const Terminal& terminal) 
   std::int64_t total = 1;
   for (const v1::Phase& phase : summary.phases()) total = std::max(total, phase.end_ns());
   std::string out;
-  for (const v1::Phase& phase : summary.phases()) {
-    const std::string time =
-        FormatNs(static_cast<double>(phase.end_ns()) - static_cast<double>(phase.start_ns()));
+  const auto line = [&](const std::string& name, std::int64_t start, std::int64_t end) {
+    if (end <= start) return;
+    const std::string time = FormatNs(static_cast<double>(end - start));
     const std::string pad(12 - std::min<std::size_t>(11, Width(time)), ' ');
-    absl::StrAppend(&out, absl::StrFormat("  %-14s", NameOf(phase.kind())), pad, time, "  ",
-                    Paint(terminal, Ink::kBlue, Bar(phase.start_ns(), phase.end_ns(), total, 30)),
-                    "\n");
+    absl::StrAppend(&out, absl::StrFormat("  %-14s", name), pad, time, "  ",
+                    Paint(terminal, Ink::kBlue, Bar(start, end, total, 30)), "\n");
+  };
+  for (int i = 0; i < summary.phases_size(); ++i) {
+    const v1::Phase& phase = summary.phases(i);
+    line(NameOf(phase.kind()), phase.start_ns(), phase.end_ns());
+    if (phase.kind() != v1::Phase::QUEUED || i + 1 == summary.phases_size()) continue;
+    line("to the worker", phase.end_ns(), summary.phases(i + 1).start_ns());
   }
   return out;
 }

@@ -7,6 +7,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
@@ -65,6 +66,15 @@ const char* Code(Ink ink) {
   return "0";
 }
 
+int OutWidth() {
+  if (!isatty(STDOUT_FILENO)) return 0;
+  int columns = 0;
+  const char* said = std::getenv("COLUMNS");
+  if (said != nullptr && absl::SimpleAtoi(said, &columns) && columns > 0) return columns;
+  winsize size{};
+  return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+}
+
 }  // namespace
 
 Terminal DetectTerminal() {
@@ -76,6 +86,7 @@ Terminal DetectTerminal() {
   out.live = isatty(STDERR_FILENO) && !dumb;
   winsize size{};
   if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) out.width = size.ws_col;
+  out.out_width = OutWidth();
   return out;
 }
 

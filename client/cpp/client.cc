@@ -1,5 +1,6 @@
 #include "client/cpp/client.h"
 
+#include <algorithm>
 #include <condition_variable>
 #include <mutex>
 #include <thread>
@@ -23,6 +24,7 @@ namespace gridclock {
 namespace {
 
 constexpr absl::Duration kSmallCallTimeout = absl::Seconds(10);
+constexpr absl::Duration kConnectTimeout = absl::Milliseconds(250);  // Of a look at the health.
 
 // Runs `attempt` until it succeeds or its failure is final. For small calls that wait anyway.
 absl::Status WithRetries(const RetryOptions& options, absl::Duration timeout,
@@ -145,8 +147,13 @@ absl::StatusOr<absl::Duration> Client::Ping() const {
 }
 
 absl::Status Client::CheckHealth(const std::string& service, absl::Duration timeout) const {
+  const absl::Time now = absl::Now();
+  // gRPC connects while somebody waits for it: between calls that fail at once a new server would
+  // be seen by gRPC's own look every 5 s alone.
+  impl_->control_channel->WaitForConnected(
+      absl::ToChronoTime(now + std::min(timeout, kConnectTimeout)));
   grpc::ClientContext rpc;
-  Prepare(impl_->options, absl::Now() + timeout, &rpc);
+  Prepare(impl_->options, now + timeout, &rpc);
   GC_ASSIGN_OR_RETURN(const HealthState state, HealthCheck(*impl_->control_channel, service, &rpc));
   if (state == HealthState::kServing) return absl::OkStatus();
   return WithReason(absl::UnavailableError(absl::StrCat(service.empty() ? "the server" : service,

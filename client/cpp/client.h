@@ -73,7 +73,8 @@ class Client {
 
   // One empty round trip (grpc.health.v1); how long it took.
   absl::StatusOr<absl::Duration> Ping() const;
-  // OK if `service` ("": the server; "device/cpu") is SERVING. UNAVAILABLE if not.
+  // OK if `service` ("": the server; "device/cpu") is SERVING. UNAVAILABLE if not, or if no
+  // connection stands after 250 ms.
   absl::Status CheckHealth(const std::string& service = "",
                            absl::Duration timeout = absl::Seconds(5)) const;
 

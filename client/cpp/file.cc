@@ -1,7 +1,9 @@
 #include "client/cpp/file.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <cstring>
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -39,6 +41,11 @@ bool IsSpecial(const std::string& path) {
   return stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode);
 }
 
+bool IsFolder(const std::string& path) {
+  struct stat info {};
+  return stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
+}
+
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<const MappedFile>> MappedFile::Open(const std::string& path) {
@@ -68,6 +75,24 @@ absl::Status WriteFile(const std::string& path, std::span<const std::span<const 
     return ErrnoToStatus(errno, absl::StrCat("rename to ", path));
   }
   std::move(remove).Cancel();
+  return absl::OkStatus();
+}
+
+absl::Status CheckWritable(const std::string& path) {
+  const auto cannot = [&](const std::string& why) {
+    return absl::InvalidArgumentError(absl::StrCat("cannot write ", path, ": ", why));
+  };
+  if (IsFolder(path)) return cannot("it is a folder");
+  if (IsSpecial(path)) {
+    return access(path.c_str(), W_OK) == 0 ? absl::OkStatus() : cannot(std::strerror(errno));
+  }
+  const std::size_t slash = path.rfind('/');
+  const std::string folder =
+      slash == std::string::npos ? "." : path.substr(0, std::max<std::size_t>(slash, 1));
+  if (!IsFolder(folder)) return cannot("no folder " + folder);
+  if (access(folder.c_str(), W_OK | X_OK) != 0) {
+    return cannot(absl::StrCat("the folder ", folder, ": ", std::strerror(errno)));
+  }
   return absl::OkStatus();
 }
 

@@ -32,6 +32,9 @@ class MappedFile {
 // the new one. A device or pipe is written to in place.
 absl::Status WriteFile(const std::string& path, std::span<const std::span<const std::byte>> parts);
 
+// Whether WriteFile can: "cannot write /nosuch/out.npy: no folder /nosuch". Nothing is written.
+absl::Status CheckWritable(const std::string& path);
+
 // A whole small file as text, at most 1 MiB.
 absl::StatusOr<std::string> ReadSmallFile(const std::string& path);
 

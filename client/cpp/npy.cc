@@ -11,16 +11,19 @@
 namespace gridclock {
 namespace {
 
-std::string ItemText(const NpyItem& item) {
-  return absl::StrCat(std::string(1, item.kind), item.bytes);
-}
-
 // The dtype that an item means by itself; nothing for raw items.
 std::optional<DType> PlainDType(const NpyItem& item) {
   if (item.kind == 'V') return std::nullopt;
   if (item.kind == 'b') return item.bytes == 1 ? std::optional(DType::kBool) : std::nullopt;
   if (item.kind == 'f' && item.bytes == 1) return std::nullopt;
   return ParseDType(absl::StrCat(std::string(1, item.kind), item.bytes * 8));
+}
+
+// numpy's names count bytes, ours bits: its i8 is i64 here.
+std::string ItemText(const NpyItem& item) {
+  const std::optional<DType> plain = PlainDType(item);
+  if (!plain.has_value()) return absl::StrCat("raw items of ", item.bytes, " bytes");
+  return absl::StrCat(Name(*plain), " (numpy's ", std::string(1, item.kind), item.bytes, ")");
 }
 
 // numpy does not know these, so they come under other names.
@@ -71,8 +74,8 @@ absl::StatusOr<DType> NpyDType(const NpyItem& item, std::optional<DType> as) {
   const bool same_size = SizeOf(*as) == item.bytes;
   if (same_size && item.kind == 'V') return *as;
   if (same_size && item.kind == 'u' && IsForeign(*as)) return *as;
-  return absl::InvalidArgumentError(absl::StrCat("the file has elements of type ", ItemText(item),
-                                                 ", which cannot stand for ", Name(*as)));
+  return absl::InvalidArgumentError(
+      absl::StrCat("the file has ", ItemText(item), ", which cannot stand for ", Name(*as)));
 }
 
 absl::StatusOr<LoadedTensor> ArrangeNpy(const NpyHeader& header, DType dtype,

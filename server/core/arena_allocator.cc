@@ -20,7 +20,9 @@ absl::Status TooLarge(std::uint64_t bytes, absl::string_view limit, std::uint64_
       {.reason = "TOO_LARGE",
        .field = "",
        .retry_after = std::nullopt,
-       .metadata = {{"limit", std::string(limit)}, {"value", absl::StrCat(value)}}});
+       .metadata = {{"limit", std::string(limit)},
+                    {"value", absl::StrCat(value)},
+                    {"needed", absl::StrCat(bytes)}}});
 }
 
 absl::Status Full(std::uint64_t bytes, absl::string_view limit, std::uint64_t value,

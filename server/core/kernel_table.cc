@@ -1,6 +1,7 @@
 #include "server/core/kernel_table.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "absl/strings/escaping.h"
@@ -33,13 +34,17 @@ std::size_t EditDistance(absl::string_view a, absl::string_view b) {
   return row.back();
 }
 
-// `known` with the variants for `kind` replaced by those of `said`.
+// `known` with the variants for `kind` replaced by those of `said`, in the place of the first of
+// them: a restart does not change the order.
 KernelSpec Merge(const KernelSpec& known, const KernelSpec& said, const std::string& kind) {
+  const auto of_kind = [&](const VariantSpec& variant) { return variant.device_kind == kind; };
   KernelSpec merged = known;
-  std::erase_if(merged.variants, [&](const VariantSpec& v) { return v.device_kind == kind; });
-  for (const VariantSpec& variant : said.variants) {
-    if (variant.device_kind == kind) merged.variants.push_back(variant);
-  }
+  std::vector<VariantSpec>& variants = merged.variants;
+  const auto place = std::find_if(variants.begin(), variants.end(), of_kind) - variants.begin();
+  std::erase_if(variants, of_kind);
+  std::vector<VariantSpec> fresh;
+  std::copy_if(said.variants.begin(), said.variants.end(), std::back_inserter(fresh), of_kind);
+  variants.insert(variants.begin() + place, fresh.begin(), fresh.end());
   return merged;
 }
 
@@ -110,18 +115,21 @@ absl::StatusOr<std::shared_ptr<const KernelSpec>> KernelTable::Find(
 }
 
 absl::Status KernelTable::NoSuchKernel(absl::string_view wanted) const {
+  const std::size_t most = std::max<std::size_t>(1, wanted.size() / 3);  // Beyond it is no typo.
   std::vector<std::pair<std::size_t, absl::string_view>> near;
   for (const auto& [name, spec] : kernels_) {
-    if (!spec->diagnostic) near.emplace_back(EditDistance(wanted, name), name);
+    const std::size_t distance = EditDistance(wanted, name);
+    if (!spec->diagnostic && distance <= most) near.emplace_back(distance, name);
   }
   std::sort(near.begin(), near.end());
   near.resize(std::min(near.size(), kNearest));
   const std::string names = absl::StrJoin(near, ", ", [](std::string* out, const auto& entry) {
     absl::StrAppend(out, "'", entry.second, "'");
   });
-  return WithField(absl::NotFoundError(absl::StrCat("no kernel '", absl::CHexEscape(wanted),
-                                                    "'; the nearest are ", names)),
-                   "kernel");
+  return WithField(
+      absl::NotFoundError(absl::StrCat("no kernel '", absl::CHexEscape(wanted), "'",
+                                       names.empty() ? "" : "; the nearest are ", names)),
+      "kernel");
 }
 
 std::vector<std::shared_ptr<const KernelSpec>> KernelTable::Kernels() const {

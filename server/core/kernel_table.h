@@ -50,7 +50,7 @@ class KernelTable {
   void SetState(absl::string_view device, WorkerState state) ABSL_LOCKS_EXCLUDED(mutex_);
   void CountRestart(absl::string_view device) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // NOT_FOUND names the nearest kernels; UNAVAILABLE (WORKER_STARTING) before any hello.
+  // NOT_FOUND names kernels of a near name; UNAVAILABLE (WORKER_STARTING) before any hello.
   absl::StatusOr<std::shared_ptr<const KernelSpec>> Find(absl::string_view kernel) const
       ABSL_LOCKS_EXCLUDED(mutex_);
   std::vector<std::shared_ptr<const KernelSpec>> Kernels() const ABSL_LOCKS_EXCLUDED(mutex_);

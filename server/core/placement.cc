@@ -19,12 +19,14 @@ bool IsUp(WorkerState state) {
 absl::Status TooLarge(absl::string_view what, absl::string_view bytes, absl::string_view limit,
                       double value) {
   const std::string bound = absl::StrCat(static_cast<std::uint64_t>(value));
-  return WithDetails(absl::ResourceExhaustedError(absl::StrCat(
-                         what, " needs ", bytes, " bytes; the limit ", limit, " is ", bound)),
-                     {.reason = "TOO_LARGE",
-                      .field = "",
-                      .retry_after = std::nullopt,
-                      .metadata = {{"limit", std::string(limit)}, {"value", bound}}});
+  return WithDetails(
+      absl::ResourceExhaustedError(
+          absl::StrCat(what, " needs ", bytes, " bytes; the limit ", limit, " is ", bound)),
+      {.reason = "TOO_LARGE",
+       .field = "",
+       .retry_after = std::nullopt,
+       .metadata = {
+           {"limit", std::string(limit)}, {"value", bound}, {"needed", std::string(bytes)}}});
 }
 
 // The bytes of an operand with each tensor at its boundary; nullopt if they do not fit 63 bits.

@@ -5,6 +5,7 @@ import io
 import json
 import os
 import pathlib
+import socket
 import subprocess
 import sys
 import tempfile
@@ -60,6 +61,7 @@ class CliTest(unittest.TestCase):
     def test_wait_and_ping(self):
         self.assertIn("ready", self.gridclock("wait", "--timeout", 10).stdout)
         self.assertGreater(self.json("ping")["median_ns"], 0)
+        self.assertEqual(self.json("ping", "--count", 3)["round_trips"], 3)
 
     def test_wait_gives_up(self):
         start = time.monotonic()
@@ -69,7 +71,7 @@ class CliTest(unittest.TestCase):
     def test_files_round_trip(self):
         x = numpy.random.default_rng(1).standard_normal((5, 7)).astype("f4")
         numpy.save(self.folder / "x.npy", x)
-        self.gridclock("run", "square", "x=x.npy", "-o", "y=y.npy", "--verify")
+        self.gridclock("run", "square", "-o", "y=y.npz", "-o", "y=y.npy", "x=x.npy", "--verify")
         numpy.testing.assert_allclose(numpy.load(self.folder / "y.npy"), x * x, rtol=1e-6)
         numpy.save(self.folder / "f.npy", numpy.asfortranarray(x.astype(">f8")))
         self.gridclock("run", "square", "x=f.npy", "-o", "y=y.npy")
@@ -98,6 +100,15 @@ class CliTest(unittest.TestCase):
         self.assertIn("no output", self.gridclock("run", "empty", "-o", "all.npz", code=2).stderr)
         self.assertFalse((self.folder / "all.npz").exists())
 
+    def test_outputs_are_checked_before_the_kernel_runs(self):
+        def refused(output):
+            return self.gridclock("run", "square", "x=ones:f32[4]", "-o", output, code=2).stderr
+
+        self.assertIn("-o y: cannot write /nosuch/out.npy: no folder /nosuch", refused("y=/nosuch/out.npy"))
+        (self.folder / "there.npy").mkdir()
+        self.assertIn("-o y: cannot write there.npy: it is a folder", refused("y=there.npy"))
+        self.assertIn("has no output 'z'; it has y", refused("z=z.npy"))
+
     def test_attributes_and_printed_values(self):
         shown = self.gridclock("run", "sum", "x=arange:f32[2,3]", "axis=0").stdout
         self.assertIn("[3, 5, 7]", shown)
@@ -113,6 +124,22 @@ class CliTest(unittest.TestCase):
                                    "--seed", 3, "--generate", where)
                     got.append(numpy.load(self.folder / "y.npy"))
                 numpy.testing.assert_array_equal(got[0], got[1])
+
+    def test_a_long_run_tells_a_terminal_how_long(self):
+        ours, theirs = os.openpty()
+        done = subprocess.run([BIN / "gridclock", "run", "spin", "ns=2500000000"], stderr=theirs,
+                              env=dict(os.environ, GRIDCLOCK_SERVER=self.server.grpc, TERM="xterm"), timeout=60)
+        os.close(theirs)
+        self.assertEqual(done.returncode, 0)
+        self.assertIn(b"spin  2 s", os.read(ours, 65536))
+        os.close(ours)
+
+    def test_the_kernel_limit_is_the_callers(self):
+        late = self.gridclock("run", "spin", "ns=2000000000", "--kernel-limit", "100ms", code=1).stderr
+        self.assertIn("--kernel-limit TIME sets it, up to the server's --limit-max-kernel-seconds", late)
+        much = self.gridclock("bench", "spin", "ns=1000", "--kernel-limit", "1000000", code=1).stderr
+        self.assertIn("--limit-max-kernel-seconds", much)
+        self.gridclock("run", "spin", "ns=1000", "--kernel-limit", "soon", code=2)
 
     def test_in_place(self):
         self.assertIn("[0, 1, 4]",
@@ -154,10 +181,20 @@ class CliTest(unittest.TestCase):
                               "--budget", "50ms", "--csv")
         methods = [row["method"] for row in csv.DictReader(io.StringIO(done.stdout))]
         self.assertEqual(methods, ["isolated", "host_sync", "event_pair"])
-        self.assertIn("no line for device_time: measure.method: a GPU is wanted", done.stderr)
+        self.assertIn("no line for device_time: a GPU is wanted", done.stderr)
 
     def test_bench_needs_a_size(self):
+        self.assertIn("say --shape N=1M", self.gridclock("bench", "square", "--shape", "1M", code=2).stderr)
         self.assertIn("--shape", self.gridclock("bench", "square", code=2).stderr)
+
+    def test_bench_refuses_what_a_file_decides(self):
+        numpy.save(self.folder / "a.npy", numpy.ones((3, 4), "f4"))
+        for flags in [["--dtype", "bf16"], ["--dtype", "T=bf16"], ["--shape", "N=8"]]:
+            refused = self.gridclock("bench", "square", *flags, "x=a.npy", code=2).stderr
+            self.assertIn("x comes from a.npy, which is f32[3,4]", refused)
+        rows = self.json("bench", "matmul", "--dtype", "T=f32", "a=a.npy", "--shape", "K=4", "N=8",
+                         "--budget", "50ms")
+        self.assertEqual([i["tensors"] for i in rows["inputs"]], [["f32[3,4]"], ["f32[4,8]"]])
 
     def test_load_reports_rate_and_latency(self):
         result = self.json("load", "square", "--shape", "N=16", "--rate", 200, "--seconds", 1)
@@ -170,6 +207,16 @@ class CliTest(unittest.TestCase):
                               capture_output=True, text=True, timeout=60)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("1 4 9 16 in", done.stdout)
+
+    def test_a_timeout_is_called_by_its_flag(self):
+        late = self.gridclock("run", "spin", "ns=2000000000", "--timeout", "50ms", code=1).stderr
+        self.assertIn("not done within 50ms (--timeout)", late)
+
+    def test_a_dtype_has_this_projects_name_and_a_way_out(self):
+        numpy.save(self.folder / "i.npy", numpy.arange(3))
+        self.assertIn("convert it, e.g. x.astype('f4')", self.gridclock("run", "square", "x=i.npy", code=1).stderr)
+        self.assertIn("has i64 (numpy's i8), which cannot stand for bf16",
+                      self.gridclock("run", "square", "x=i.npy:bf16", code=1).stderr)
 
     def test_a_server_that_is_not_there(self):
         self.assertIn("no server answers", self.gridclock("list", server="127.0.0.1:1", code=3).stderr)
@@ -186,9 +233,12 @@ class TlsTest(unittest.TestCase):
         subprocess.run(self.MAKE, shell=True, cwd=folder, check=True, capture_output=True)
         server = self.enterContext(Server(BIN, f"--tls-cert={folder / 'server.pem'}", f"--tls-key={folder / 'server.key'}"))
 
+        def call(address, *flags, **variables):
+            return subprocess.run([BIN / "gridclock", "list", "--server", address, *map(str, flags)],
+                                  env={**os.environ, **variables}, capture_output=True, text=True, timeout=60)
+
         def exit_code(*flags, **variables):
-            return subprocess.run([BIN / "gridclock", "list", "--server", server.grpc, *map(str, flags)],
-                                  env={**os.environ, **variables}, capture_output=True, timeout=60).returncode
+            return call(server.grpc, *flags, **variables).returncode
 
         system = {"GRPC_DEFAULT_SSL_ROOTS_FILE_PATH": str(folder / "ca.pem")}  # What gRPC takes for the system's.
         self.assertEqual(exit_code("--tls", "--tls-name", "localhost", **system), 0)
@@ -196,6 +246,32 @@ class TlsTest(unittest.TestCase):
         self.assertEqual(exit_code("--tls", "--tls-name", "localhost"), 3)  # An authority that nobody knows.
         self.assertEqual(exit_code("--tls-ca", folder / "ca.pem", "--tls-name", "localhost"), 0)
         self.assertEqual(exit_code(**system), 3)  # In plain text.
+
+        def says(text, *said):
+            self.assertIn(text, call(*said).stderr)
+            self.assertEqual(call(*said).stderr.count("\n"), 1, "gRPC's log is no part of the answer")
+
+        says("or it speaks TLS: --tls-ca FILE", server.grpc)
+        says("name its authority with --tls-ca FILE", server.grpc, "--tls")
+        says("--tls-name NAME", server.grpc, "--tls-ca", folder / "ca.pem")
+        says("no CERTIFICATE in PEM", server.grpc, "--tls-ca", folder / "server.key")
+        says("is no gRPC port", server.metrics)
+
+
+class WaitTest(unittest.TestCase):
+    def test_a_server_that_comes_late_is_seen_soon(self):
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            address = f"127.0.0.1:{taken.getsockname()[1]}"
+        environment = dict(os.environ, GRIDCLOCK_SERVER=address)
+        wait = subprocess.Popen([BIN / "gridclock", "wait", "--timeout", "60"], env=environment)
+        self.addCleanup(wait.kill)
+        with self.assertRaises(subprocess.TimeoutExpired):  # It has tried, more than once.
+            wait.wait(1)
+        with Server(BIN, f"--listen={address}"):
+            start = time.monotonic()
+            self.assertEqual(wait.wait(60), 0)
+            self.assertLess(time.monotonic() - start, 3)
 
 
 class FullQueueTest(unittest.TestCase):

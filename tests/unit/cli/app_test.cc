@@ -9,6 +9,7 @@
 #include <gmock/gmock.h>
 #include <unistd.h>
 
+#include "base/status.h"
 #include "client/cli/command.h"
 #include "client/cli/help.h"
 
@@ -17,6 +18,7 @@ namespace {
 
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 struct Answer {
   int code;
@@ -105,6 +107,50 @@ TEST(AppTest, NumbersThatMakeNoSenseAreRefused) {
   const Answer answer = Call({"load", "square", "--rate", "1000000", "--seconds", "1000000"});
   EXPECT_EQ(answer.code, kUsage);
   EXPECT_THAT(answer.err, HasSubstr("at most 1e+07 requests"));
+}
+
+TEST(AdviceTest, WhatCanNeverFitIsNotToBeTriedAgain) {
+  using Metadata = std::map<std::string, std::string>;
+  const auto advice = [](std::optional<absl::Duration> retry_after, const Metadata& metadata) {
+    const absl::Status full = absl::ResourceExhaustedError("full");
+    const ErrorDetails details{
+        .reason = "A_REASON", .field = "", .retry_after = retry_after, .metadata = metadata};
+    return Advice(WithDetails(full, details), "127.0.0.1:1");
+  };
+  EXPECT_EQ(advice(absl::Seconds(1), {}), "try again later");
+  EXPECT_EQ(advice(std::nullopt, {}), "");
+  EXPECT_EQ(
+      advice(std::nullopt,
+             {{"limit", "client_arena_bytes"}, {"value", "4294967296"}, {"needed", "8589934592"}}),
+      "it needs 8 GiB and 4 GiB are allowed: use smaller tensors, or start the server with a "
+      "larger --limit-client-arena-bytes");
+  EXPECT_THAT(advice(std::nullopt, {{"limit", "device_memory"}, {"value", "1"}, {"needed", "2"}}),
+              HasSubstr("a device with more memory"));
+}
+
+TEST(AdviceTest, WhyNoConnectionStands) {
+  const auto advice = [](const char* said) {
+    return Advice(absl::UnavailableError(said), "127.0.0.1:1");
+  };
+  EXPECT_THAT(advice("Connection refused"), HasSubstr("gridclock-server or ./dev up"));
+  EXPECT_THAT(advice("Connection refused"), Not(HasSubstr("TLS")));
+  EXPECT_THAT(advice("Socket closed"), HasSubstr("or it speaks TLS: --tls-ca FILE"));
+  EXPECT_THAT(advice("error:0A000086:SSL routines::certificate verify failed"),
+              HasSubstr("name its authority with --tls-ca FILE"));
+  EXPECT_THAT(advice("Peer name node7 is not in peer certificate"), HasSubstr("--tls-name NAME"));
+  EXPECT_THAT(advice("SSL routines::wrong version number"), HasSubstr("does not speak TLS"));
+  EXPECT_THAT(advice("Failed parsing HTTP/2"), HasSubstr("127.0.0.1:1 is no gRPC port"));
+}
+
+TEST(AppTest, AFileThatIsNotWhatTheFlagWantsIsNamed) {
+  const std::string file = testing::TempDir() + "app_test.file";
+  std::ofstream(file) << "ann read,run sha256:ab:cd\n";
+  EXPECT_THAT(Call({"list", "--token-file", file}).err,
+              HasSubstr("the server's file of hashes; want the token itself"));
+  std::ofstream(file) << "-----BEGIN " << "PRIVATE KEY-----\n";
+  EXPECT_THAT(Call({"list", "--tls-ca", file}).err,
+              HasSubstr("--tls-ca: no CERTIFICATE in PEM in " + file + "; it holds a private key"));
+  unlink(file.c_str());
 }
 
 std::set<std::string> LongOptionsIn(const std::string& text) {

@@ -63,5 +63,41 @@ TEST(DevicesText, WhatAServerSaysCannotSteerTheTerminal) {
   EXPECT_THAT(DevicesText(std::vector{gpu}), Not(HasSubstr("\x1b")));
 }
 
+v1::Device Named(const std::string& name, const std::string& kind) {
+  v1::Device d;
+  d.set_name(name);
+  d.set_kind(kind);
+  return d;
+}
+
+KernelSpec WithVariants(const std::vector<VariantSpec>& variants) {
+  KernelSpec spec;
+  spec.variants = variants;
+  return spec;
+}
+
+TEST(KindFor, IsTheKindOfADeviceThatTheServerHasAndPrefers) {
+  const v1::Device cpu = Named("cpu", "cpu"), gpu = Named("cuda:0", "cuda");
+  const KernelSpec both = WithVariants({{"vec4", "cuda", "", {}}, {"simd", "cpu", "", {}}});
+  EXPECT_EQ(KindFor(both, std::vector{cpu}, ""), "cpu");
+  EXPECT_EQ(KindFor(both, std::vector{gpu}, ""), "cuda");
+  EXPECT_EQ(KindFor(both, std::vector{cpu, gpu}, ""), "cuda");
+  EXPECT_EQ(KindFor(both, std::vector{cpu, gpu}, "cpu"), "cpu");
+  EXPECT_EQ(KindFor(both, std::vector{cpu}, "cuda:0"), "");
+  EXPECT_EQ(KindFor(WithVariants({{"simd", "cpu", "", {}}}), std::vector{cpu, gpu}, ""), "cpu");
+}
+
+TEST(VariantsText, KeepsTheKindsApartAndLeavesOutThoseWithoutADevice) {
+  const KernelSpec spec =
+      WithVariants({{"naive", "cuda", "", {}}, {"naive", "cpu", "", {}}, {"vec4", "cuda", "", {}}});
+  const auto text = [&](const std::vector<v1::Device>& devices) {
+    return VariantsText(spec, KindsOf(devices));
+  };
+  EXPECT_EQ(text({Named("cpu", "cpu")}), "cpu: naive");
+  EXPECT_EQ(text({Named("cpu", "cpu"), Named("cuda:0", "cuda"), Named("cuda:1", "cuda")}),
+            "cpu: naive  cuda: naive vec4");
+  EXPECT_EQ(text({}), "-");
+}
+
 }  // namespace
 }  // namespace gridclock::cli

@@ -55,5 +55,12 @@ TEST(TableTest, NumbersStandToTheRight) {
             "bbbbb   100 ms\n");
 }
 
+TEST(TableTest, AColumnCanBeDropped) {
+  Table table({"a", "b", "c"});
+  table.Add({"x", "y", "z"});
+  table.Drop("b");
+  EXPECT_EQ(table.ToText(), "a  c\nx  z\n");
+}
+
 }  // namespace
 }  // namespace gridclock::cli

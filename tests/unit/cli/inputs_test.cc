@@ -50,6 +50,32 @@ TEST(SourceTest, WhatIsNeitherSaysWhatWasWanted) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("randn:f32[1024]")));
 }
 
+TEST(SourceTest, TheProblemIsNamedOnce) {
+  const auto why = [](const std::string& text) {
+    return std::string(ParseSource(text).status().message());
+  };
+  EXPECT_THAT(why("a.np"), HasSubstr("'a.np' is no .npy or .npz file"));
+  EXPECT_THAT(why("/"), HasSubstr("'/' is a folder"));
+  EXPECT_THAT(why("rand:f32[4]"), testing::StartsWith("no generator 'rand:f32'; want FILE.npy"));
+  EXPECT_EQ(why("randn:f32"), "'randn:f32': which shape? Say it as in randn:f32[1024]");
+  EXPECT_THAT(why("randn:float32[4]"), testing::StartsWith("no dtype 'float32'; f32? There are"));
+}
+
+TEST(WordsTest, AFileWithoutANameIsGivenOne) {
+  EXPECT_THAT(SortWords(Spec(kAdd), {"a.npy"}),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("; a=a.npy?")));
+}
+
+TEST(InputsTest, AWrongDTypeOfAFileSaysHowToConvertIt) {
+  RunCall call;
+  call.inputs.push_back({.name = "x", .value = {false, {{DType::kI64, {1}}}}, .bytes = {{}}});
+  const absl::Status wrong = absl::InvalidArgumentError("'x': want T in {f64, f32}, got i64");
+  EXPECT_EQ(WithConversion(wrong, call).message(),
+            "'x': want T in {f64, f32}, got i64; convert it, e.g. x.astype('f4')");
+  const absl::Status other = absl::InvalidArgumentError("'x': want rank 2, got 1");
+  EXPECT_EQ(WithConversion(other, call), other);
+}
+
 TEST(WordsTest, TheKernelSaysWhatIsAnAttribute) {
   ASSERT_OK_AND_ASSIGN(const Words words,
                        SortWords(Spec("sum x: T[*A, N @ axis, *B] -> y: T[*A, *B]; axis: i64 = -1"),

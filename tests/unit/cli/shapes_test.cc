@@ -84,6 +84,52 @@ TEST(ShapesTest, EverySizeOfAShapeIsThere) {
   }
 }
 
+TEST(ShapesTest, AWishThatOnlyAToldInputUsesIsRefused) {
+  ASSERT_OK_AND_ASSIGN(const KernelSpec spec, ParseKernelSpec(kMatmul));
+  const auto check = [&](const char* shape, const char* dtype) {
+    ShapeWishes wishes;
+    if (*shape != '\0') AddShape(shape, &wishes).IgnoreError();
+    if (*dtype != '\0') AddDType(dtype, &wishes).IgnoreError();
+    return CheckWishes(spec, wishes, {{"a", "a comes from a.npy, which is f32[3,4]"}});
+  };
+  EXPECT_THAT(check("N=8", ""), IsOk());
+  EXPECT_THAT(check("K=4", ""), IsOk());  // Of b too.
+  EXPECT_THAT(check("", "bf16"), IsOk());
+  EXPECT_THAT(check("M=8", ""), StatusIs(absl::StatusCode::kInvalidArgument,
+                                         "--shape M: a comes from a.npy, which is f32[3,4]"));
+  EXPECT_THAT(check("Q=8", ""),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("no input")));
+}
+
+TEST(ShapesTest, ADTypeThatNoInputTakesIsRefused) {
+  ASSERT_OK_AND_ASSIGN(const KernelSpec square, ParseKernelSpec(kSquare));
+  ASSERT_OK_AND_ASSIGN(const KernelSpec sgd, ParseKernelSpec(kSgd));
+  ShapeWishes wishes;
+  ASSERT_THAT(AddDType("bf16", &wishes), IsOk());
+  EXPECT_THAT(CheckWishes(square, wishes, {}), IsOk());
+  EXPECT_THAT(CheckWishes(square, wishes, {{"x", "x comes from a.npy"}}),
+              StatusIs(absl::StatusCode::kInvalidArgument, "--dtype bf16: x comes from a.npy"));
+  EXPECT_THAT(CheckWishes(sgd, wishes, {}),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("no input of 'sgd'")));
+}
+
+TEST(ShapesTest, ASlipSaysWhatWasMeant) {
+  ShapeWishes wishes;
+  EXPECT_THAT(AddShape("1M", &wishes),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("say --shape N=1M")));
+  EXPECT_THAT(AddDType("float16", &wishes),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("'float16'; f16?")));
+}
+
+TEST(ShapesTest, AToldInputNeedsNoSizes) {
+  ASSERT_OK_AND_ASSIGN(const KernelSpec spec, ParseKernelSpec(kMatmul));
+  ShapeWishes wishes;
+  for (const char* shape : {"K=4", "N=8"}) ASSERT_THAT(AddShape(shape, &wishes), IsOk());
+  ASSERT_OK_AND_ASSIGN(const auto inputs, SolveShapes(spec, wishes, {}, {"a"}));
+  ASSERT_EQ(inputs.size(), 1U);
+  EXPECT_EQ(ToText(inputs[0].value.tensors[0]), "f32[4,8]");
+}
+
 TEST(ShapesTest, LoadTakesADefault) {
   ASSERT_OK_AND_ASSIGN(const KernelSpec spec, ParseKernelSpec(kMatmul));
   ShapeWishes wishes;

@@ -71,5 +71,22 @@ TEST(SummaryTest, AMismatchStandsOutAndIsEscaped) {
   EXPECT_THAT(VerificationText(v, {}), Not(HasSubstr("\x1b")));
 }
 
+TEST(PhasesTest, TheWayToTheWorkerHasALineAndWhatTookNothingHasNone) {
+  v1::RunSummary summary;
+  const auto add = [&](v1::Phase::Kind kind, std::int64_t start, std::int64_t end) {
+    v1::Phase* phase = summary.add_phases();
+    phase->set_kind(kind);
+    phase->set_start_ns(start);
+    phase->set_end_ns(end);
+  };
+  add(v1::Phase::RECEIVED, 0, 1000);
+  add(v1::Phase::QUEUED, 1000, 1000);
+  add(v1::Phase::LAUNCHED, 3000, 6000);
+  const std::string text = PhasesText(summary, {});
+  EXPECT_THAT(text, HasSubstr("to the worker      2.00 µs"));
+  EXPECT_THAT(text, HasSubstr("launched           3.00 µs"));
+  EXPECT_THAT(text, Not(HasSubstr("queued")));
+}
+
 }  // namespace
 }  // namespace gridclock::cli

@@ -38,6 +38,7 @@ TEST(ArenaAllocator, SaysWhetherWaitingHelps) {
   EXPECT_THAT(arena.Reserve(5 * kPage, "ann"),
               StatusIs(Code::kResourceExhausted, HasSubstr("20480 bytes; arena_bytes is 16384")));
   EXPECT_THAT(arena.Reserve(5 * kPage, "ann"), ReasonIs("TOO_LARGE"));
+  EXPECT_EQ(DetailsOf(arena.Reserve(5 * kPage, "ann").status()).metadata["needed"], "20480");
   EXPECT_THAT(arena.Reserve(4 * kPage, "ann"), ReasonIs("TOO_LARGE"));
   ASSERT_OK_AND_ASSIGN(const Block most, arena.Reserve(3 * kPage, "ann"));
   const auto own = arena.Reserve(1, "ann");

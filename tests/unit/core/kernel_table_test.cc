@@ -40,7 +40,7 @@ TEST(KernelTable, KnowsNothingBeforeTheFirstHello) {
   EXPECT_EQ(table.Devices()[0].state, WorkerState::kStarting);
 }
 
-TEST(KernelTable, NamesTheThreeNearestKernelsButNoDiagnosticOnes) {
+TEST(KernelTable, NamesNearKernelsButNoDiagnosticOnes) {
   KernelTable table({"cpu"});
   KernelSpec spin = Spec("spine", "cpu", {});
   spin.diagnostic = true;
@@ -50,7 +50,8 @@ TEST(KernelTable, NamesTheThreeNearestKernelsButNoDiagnosticOnes) {
                                           Spec("softmax x: f32[*] -> y: f32[*]", "cpu", {}), spin}),
               IsOk());
   EXPECT_THAT(table.Find("sqare"),
-              StatusIs(Code::kNotFound, HasSubstr("'sqare'; the nearest are 'square', ")));
+              StatusIs(Code::kNotFound, "no kernel 'sqare'; the nearest are 'square'"));
+  EXPECT_THAT(table.Find("convolution"), StatusIs(Code::kNotFound, "no kernel 'convolution'"));
   EXPECT_THAT(table.Find("spin"), StatusIs(Code::kNotFound, testing::Not(HasSubstr("spine"))));
   EXPECT_THAT(table.Find("gelu"), IsOk());
 }
@@ -66,6 +67,17 @@ TEST(KernelTable, JoinsTheVariantsOfSeveralDevicesAndReplacesThoseOfARestart) {
     names.push_back(variant.device_kind + "." + variant.name);
   }
   EXPECT_THAT(names, testing::UnorderedElementsAre("cuda.naive", "cpu.simd"));
+}
+
+TEST(KernelTable, ARestartLeavesTheOrderOfTheVariants) {
+  KernelTable table({"cpu"});
+  KernelSpec spec = Spec("square x: f32[*] -> y: f32[*]", "cpu", {"naive", "simd"});
+  spec.variants.push_back({.name = "vec4", .device_kind = "cuda", .summary = "", .clauses = {}});
+  ASSERT_THAT(table.Learn(Device("cpu"), {spec}), IsOk());
+  const std::shared_ptr<const KernelSpec> before = *table.Find("square");
+  ASSERT_THAT(table.Learn(Device("cpu"), {spec}), IsOk());
+  EXPECT_EQ(*table.Find("square"), before);
+  EXPECT_EQ((*table.Find("square"))->variants, spec.variants);
 }
 
 TEST(KernelTable, WordsThatDisagreeAreNotTaken) {

@@ -154,6 +154,7 @@ TEST_F(PlacementTest, MoreThanTheDeviceHasIsRefusedInNumbers) {
       job, StatusIs(Code::kResourceExhausted, AllOf(HasSubstr("160000000000"), HasSubstr("cuda:0"),
                                                     HasSubstr(absl::StrCat(kGpuBytes)))));
   EXPECT_THAT(job, ReasonIs("TOO_LARGE"));
+  EXPECT_EQ(DetailsOf(job.status()).metadata["needed"], "160000000000");
 }
 
 TEST_F(PlacementTest, AMethodThatADeviceLacksIsRefusedWithTheReason) {
