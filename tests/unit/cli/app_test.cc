@@ -147,7 +147,8 @@ TEST(AppTest, AFileThatIsNotWhatTheFlagWantsIsNamed) {
   std::ofstream(file) << "ann read,run sha256:ab:cd\n";
   EXPECT_THAT(Call({"list", "--token-file", file}).err,
               HasSubstr("the server's file of hashes; want the token itself"));
-  std::ofstream(file) << "-----BEGIN " << "PRIVATE KEY-----\n";
+  std::ofstream(file) << "-----BEGIN "
+                      << "PRIVATE KEY-----\n";
   EXPECT_THAT(Call({"list", "--tls-ca", file}).err,
               HasSubstr("--tls-ca: no CERTIFICATE in PEM in " + file + "; it holds a private key"));
   unlink(file.c_str());
