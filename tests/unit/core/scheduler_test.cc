@@ -6,9 +6,7 @@
 #include <vector>
 
 #include "server/core/device_states.h"
-#include "tests/support/fake_clock.h"
-#include "tests/support/fake_worker.h"
-#include "tests/support/status_matchers.h"
+#include "tests/unit/core/scheduler_fixture.h"
 
 namespace gridclock {
 namespace {
@@ -19,8 +17,6 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using Code = absl::StatusCode;
 
-constexpr std::uint64_t kPage = ArenaAllocator::kPage;
-
 Limits SmallLimits() {
   Limits limits;
   limits.queue = 4;
@@ -28,58 +24,18 @@ Limits SmallLimits() {
   return limits;
 }
 
-class SchedulerTest : public ::testing::Test {
+class SchedulerTest : public SchedulerFixture {
  protected:
-  struct Call {
-    JobId id = 0;
-    std::shared_ptr<FakeListener> listener = std::make_shared<FakeListener>();
-  };
+  SchedulerTest() : SchedulerFixture("cpu", SmallLimits(), 16 * kPage, 12 * kPage) {}
 
-  Job MakeJob(const std::string& principal = "ann", std::uint64_t bytes = kPage) {
-    Job job;
-    job.kernel = "square";
-    job.device = "cpu";
-    job.principal = principal;
-    job.memory.size = bytes;
-    job.arrived = clock_.Now();
-    job.deadline = absl::InfiniteFuture();
-    job.kernel_time_limit = absl::Seconds(30);
-    return job;
-  }
   Job MakeLarge(const std::string& principal = "ann") {
     Job job = MakeJob(principal);
     job.measure.emplace();
     return job;
   }
-  Call Submit(Job job, bool wait_for_memory = false) {
-    Call call;
-    auto id = scheduler_.Submit(std::move(job), call.listener, wait_for_memory);
-    EXPECT_THAT(id, IsOk());
-    call.id = id.ok() ? *id : 0;
-    return call;
-  }
-  Call SubmitReady(Job job) {
-    Call call = Submit(std::move(job));
-    scheduler_.Start(call.id);
-    return call;
-  }
-  std::shared_ptr<FakeWorker> Ready(std::uint64_t generation = 1,
-                                    WorkerRole role = WorkerRole::kTrusted) {
-    auto worker = std::make_shared<FakeWorker>(role);
-    scheduler_.OnWorkerReady("cpu", worker, generation);
-    return worker;
-  }
   absl::Status TrySubmit(Job job) {
     return scheduler_.Submit(std::move(job), std::make_shared<FakeListener>(), false).status();
   }
-  bool Done(JobId id, std::uint64_t generation = 1) {
-    return scheduler_.OnDone(id, generation, {.status = absl::OkStatus(), .outcome = Outcome{}});
-  }
-
-  FakeClock clock_;
-  FakeObserver observer_;
-  ArenaAllocator arena_{16 * kPage, 12 * kPage};
-  Scheduler scheduler_{clock_, SmallLimits(), arena_, observer_};
 };
 
 TEST_F(SchedulerTest, RunsAJobFromItsAcceptanceToItsEnd) {

@@ -5,10 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "server/core/scheduler.h"
-#include "tests/support/fake_clock.h"
-#include "tests/support/fake_worker.h"
-#include "tests/support/status_matchers.h"
+#include "tests/unit/core/scheduler_fixture.h"
 
 namespace gridclock {
 namespace {
@@ -19,59 +16,28 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using Code = absl::StatusCode;
 
-constexpr std::uint64_t kPage = ArenaAllocator::kPage;
-
-class SchedulerTimeTest : public ::testing::Test {
+class SchedulerTimeTest : public SchedulerFixture {
  protected:
-  struct Call {
-    JobId id = 0;
-    std::shared_ptr<FakeListener> listener = std::make_shared<FakeListener>();
-  };
+  SchedulerTimeTest() : SchedulerFixture("cuda:0", Limits(), 64 * kPage, 64 * kPage) {}
 
   Job MakeJob(const std::string& principal, absl::Duration limit) {
-    Job job;
-    job.kernel = "square";
-    job.device = "cuda:0";
-    job.principal = principal;
-    job.memory.size = kPage;
-    job.arrived = clock_.Now();
-    job.deadline = absl::InfiniteFuture();
+    Job job = SchedulerFixture::MakeJob(principal);
     job.kernel_time_limit = limit;
     return job;
   }
-  Call Submit(Job job) {
-    Call call;
-    auto id = scheduler_.Submit(std::move(job), call.listener, false);
-    EXPECT_THAT(id, IsOk());
-    call.id = id.ok() ? *id : 0;
-    scheduler_.Start(call.id);
-    return call;
-  }
+  Call Submit(Job job) { return SubmitReady(std::move(job)); }
   Call Submit(const std::string& principal = "ann", absl::Duration limit = absl::Seconds(1)) {
     return Submit(MakeJob(principal, limit));
-  }
-  std::shared_ptr<FakeWorker> Ready(std::uint64_t generation = 1) {
-    auto worker = std::make_shared<FakeWorker>();
-    scheduler_.OnWorkerReady("cuda:0", worker, generation);
-    return worker;
   }
   void Lose(JobId running, std::uint64_t generation = 1) {
     scheduler_.OnWorkerLost(
         "cuda:0", generation,
         {.reason = "signal", .signal = SIGKILL, .running = running, .detail = "signal 9"});
   }
-  bool Done(JobId id, std::uint64_t generation = 1) {
-    return scheduler_.OnDone(id, generation, {.status = absl::OkStatus(), .outcome = Outcome{}});
-  }
   void TickAfter(absl::Duration time) {
     clock_.Advance(time);
     scheduler_.Tick();
   }
-
-  FakeClock clock_;
-  FakeObserver observer_;
-  ArenaAllocator arena_{64 * kPage, 64 * kPage};
-  Scheduler scheduler_{clock_, Limits(), arena_, observer_};
 };
 
 // ---- Time that is over. ----
