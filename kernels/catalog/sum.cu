@@ -163,6 +163,7 @@ GC_CUDA_VARIANTS(sum) {
 
 #else  // The CPU.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <vector>
 
@@ -240,48 +241,66 @@ absl::Status Pairwise(const Call& call) {
   });
 }
 
-// Terms beside each other, B = 1: four vectors of sums.
-template <typename T>
-double SumContiguous(const T* x, std::int64_t n) {
+// Sums of n terms beside each other, B = 1, in kRanges ranges at a time: four vectors of sums for
+// each. Memory gives more where it is read at two places far from each other than at one.
+template <std::size_t kRanges, typename T>
+std::array<double, kRanges> SumContiguous(std::array<const T*, kRanges> x, std::int64_t n) {
   namespace hn = simd::hn;
   const simd::Tag<T> d;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
-  auto s0 = hn::Zero(d), s1 = s0, s2 = s0, s3 = s0;
+  hn::Vec<simd::Tag<T>> sums[kRanges][4];
+  for (auto& of_range : sums) std::fill_n(of_range, 4, hn::Zero(d));
   std::int64_t i = 0;
   for (; i + 4 * lanes <= n; i += 4 * lanes) {
-    s0 = hn::Add(s0, simd::Read<T>(d, x + i));
-    s1 = hn::Add(s1, simd::Read<T>(d, x + i + lanes));
-    s2 = hn::Add(s2, simd::Read<T>(d, x + i + 2 * lanes));
-    s3 = hn::Add(s3, simd::Read<T>(d, x + i + 3 * lanes));
+    for (std::size_t r = 0; r < kRanges; ++r) {
+      for (int v = 0; v < 4; ++v) {
+        sums[r][v] = hn::Add(sums[r][v], simd::Read<T>(d, x[r] + i + v * lanes));
+      }
+    }
   }
-  for (; i + lanes <= n; i += lanes) s0 = hn::Add(s0, simd::Read<T>(d, x + i));
-  if (i < n) s1 = hn::Add(s1, simd::ReadPart<T>(d, x + i, static_cast<std::size_t>(n - i)));
-  return hn::GetLane(hn::SumOfLanes(d, hn::Add(hn::Add(s0, s1), hn::Add(s2, s3))));
+  std::array<double, kRanges> totals;
+  for (std::size_t r = 0; r < kRanges; ++r) {
+    auto& s = sums[r];
+    std::int64_t k = i;
+    for (; k + lanes <= n; k += lanes) s[0] = hn::Add(s[0], simd::Read<T>(d, x[r] + k));
+    const auto rest = static_cast<std::size_t>(n - k);
+    if (rest > 0) s[1] = hn::Add(s[1], simd::ReadPart<T>(d, x[r] + k, rest));
+    totals[r] = hn::GetLane(hn::SumOfLanes(d, hn::Add(hn::Add(s[0], s[1]), hn::Add(s[2], s[3]))));
+  }
+  return totals;
+}
+
+// sums[i] = that of the n terms at x + i * n, for i in [begin, end), from both halves at once.
+template <typename T>
+void SumRanges(const T* x, std::int64_t n, std::int64_t begin, std::int64_t end, double* sums) {
+  const std::int64_t half = (end - begin) / 2;
+  for (std::int64_t i = begin; i < begin + half; ++i) {
+    const auto both = SumContiguous<2, T>({x + i * n, x + (i + half) * n}, n);
+    sums[i] = both[0];
+    sums[i + half] = both[1];
+  }
+  if (begin + 2 * half < end) sums[end - 1] = SumContiguous<1, T>({x + (end - 1) * n}, n)[0];
 }
 
 // Terms that are summed before their sum is added to others in double.
 constexpr std::int64_t kChunk = 32768;
 
+// One row of more, by all threads if there are any to take part.
 template <typename T>
-double SumOfChunks(const T* x, std::int64_t n) {
-  double sum = 0;
-  for (std::int64_t i = 0; i < n; i += kChunk) sum += SumContiguous(x + i, std::min(kChunk, n - i));
-  return sum;
-}
-
-// One long row on all threads.
-template <typename T>
-double SumSplit(Threads& threads, const T* x, std::int64_t n) {
-  std::vector<double> chunks(static_cast<std::size_t>((n + kChunk - 1) / kChunk));
-  threads.ParallelFor(n, kChunk, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; i += kChunk) {
-      chunks[static_cast<std::size_t>(i / kChunk)] =
-          SumContiguous(x + i, std::min(kChunk, end - i));
-    }
-  });
+double SumLongRow(Threads* threads, const T* x, std::int64_t n) {
+  const std::int64_t whole = n / kChunk;
+  std::vector<double> chunks(static_cast<std::size_t>(whole));
+  const auto some = [&](std::int64_t begin, std::int64_t end) {
+    SumRanges(x, kChunk, begin, end, chunks.data());
+  };
+  if (threads == nullptr) {
+    some(0, whole);
+  } else {
+    threads->ParallelFor(whole, 1, some);
+  }
   double sum = 0;
   for (const double chunk : chunks) sum += chunk;
-  return sum;
+  return sum + SumContiguous<1, T>({x + whole * kChunk}, n - whole * kChunk)[0];
 }
 
 template <typename T>
@@ -295,18 +314,33 @@ T Rounded(double sum) {
 }
 
 template <typename T>
-void SumRows(const Call& call, const Sizes& s) {
+void SumLongRows(const Call& call, const Sizes& s) {
   const T* x = call.In<T>(0);
   T* y = call.Out<T>(0);
-  if (s.outer < call.threads->count() && s.n > kChunk) {
-    for (std::int64_t a = 0; a < s.outer; ++a) {
-      y[a] = Rounded<T>(SumSplit(*call.threads, x + a * s.n, s.n));
+  const bool few = s.outer < call.threads->count();
+  const auto rows = [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t a = begin; a < end; ++a) {
+      y[a] = Rounded<T>(SumLongRow(few ? call.threads : nullptr, x + a * s.n, s.n));
     }
-    return;
-  }
+  };
+  if (few) return rows(0, s.outer);
+  call.threads->ParallelFor(s.outer, 1, rows);
+}
+
+template <typename T>
+void SumRows(const Call& call, const Sizes& s) {
+  if (s.n > kChunk) return SumLongRows<T>(call, s);
+  const T* x = call.In<T>(0);
+  T* y = call.Out<T>(0);
   const std::int64_t grain = 1 + kChunk / (s.n + 1);
   call.threads->ParallelFor(s.outer, grain, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t a = begin; a < end; ++a) y[a] = Rounded<T>(SumOfChunks(x + a * s.n, s.n));
+    constexpr std::int64_t kRows = 512;
+    double sums[kRows];
+    for (std::int64_t a = begin; a < end; a += kRows) {
+      const std::int64_t rows = std::min(kRows, end - a);
+      SumRanges(x + a * s.n, s.n, 0, rows, sums);
+      for (std::int64_t row = 0; row < rows; ++row) y[a + row] = Rounded<T>(sums[row]);
+    }
   });
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "kernels/device/cpu/own_cpus.h"
 #include "tbb/global_control.h"
 #include "tbb/info.h"
 #include "tbb/parallel_for.h"
@@ -14,11 +15,13 @@ struct TbbThreads::Arena {
   explicit Arena(int count)
       : limit(tbb::global_control::max_allowed_parallelism,
               static_cast<std::size_t>(std::max(count, tbb::info::default_concurrency()))),
-        arena(count) {}
+        arena(count),
+        cpus(arena, count) {}
   // Lets the arena have more threads than there are cores. Never fewer: of several limits in a
   // process the least holds, so a device of one thread would slow down all others.
   tbb::global_control limit;
   tbb::task_arena arena;
+  OwnCpus cpus;
 };
 
 TbbThreads::TbbThreads(int count)
@@ -38,6 +41,7 @@ void TbbThreads::ParallelFor(std::int64_t n, std::int64_t grain,
   const auto begin_of = [&](std::int64_t part) {
     return std::min(n, (part * each + std::min(part, longer)) * grain);
   };
+  arena_->cpus.Place();
   arena_->arena.execute([&] {
     tbb::parallel_for(
         std::int64_t{0}, parts,

@@ -1,13 +1,16 @@
 #include "kernels/device/cpu/cpu_device.h"
 
 #include <atomic>
+#include <map>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 
+#include "base/mutex.h"
 #include "tests/support/status_matchers.h"
 
 namespace gridclock {
@@ -47,6 +50,51 @@ TEST(TbbThreads, RunLittleWorkOnTheCallingThread) {
   });
   threads.ParallelFor(0, 1, [&](std::int64_t, std::int64_t) { ++calls; });
   EXPECT_EQ(calls, 1);
+}
+
+std::vector<int> CpusOfThisThread() {
+  cpu_set_t set;
+  EXPECT_EQ(sched_getaffinity(0, sizeof set, &set), 0);
+  std::vector<int> cpus;
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (CPU_ISSET(cpu, &set)) cpus.push_back(cpu);
+  }
+  return cpus;
+}
+
+// Where each thread that took a part of one region may run.
+std::map<std::thread::id, std::vector<int>> CpusInARegion(TbbThreads& threads) {
+  std::map<std::thread::id, std::vector<int>> seen;
+  Mutex mutex;
+  threads.ParallelFor(threads.count(), 1, [&](std::int64_t, std::int64_t) {
+    // Time for the others to come, or this thread takes all parts.
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    MutexLock lock(mutex);
+    seen[std::this_thread::get_id()] = CpusOfThisThread();
+  });
+  return seen;
+}
+
+TEST(TbbThreads, HaveACpuEachWhereTheyAreAsManyAsTheCpus) {
+  const std::vector<int> all = CpusOfThisThread();
+  if (all.size() < 2) GTEST_SKIP() << "one CPU alone";
+  TbbThreads threads(static_cast<int>(all.size()));
+  for (int region = 0; region < 20; ++region) {
+    std::vector<int> taken;
+    for (const auto& [thread, cpus] : CpusInARegion(threads)) {
+      ASSERT_THAT(cpus, testing::SizeIs(1));
+      EXPECT_THAT(taken, testing::Not(testing::Contains(cpus.front())));
+      taken.push_back(cpus.front());
+    }
+    EXPECT_GE(taken.size(), 2U);
+    EXPECT_EQ(CpusOfThisThread(), all);
+  }
+}
+
+TEST(TbbThreads, RunAnywhereWhereTheyAreMoreThanTheCpus) {
+  const std::vector<int> all = CpusOfThisThread();
+  TbbThreads threads(static_cast<int>(all.size()) + 1);
+  for (const auto& [thread, cpus] : CpusInARegion(threads)) EXPECT_EQ(cpus, all);
 }
 
 TEST(CpuDevice, RefusesAWrongNumberOfThreads) {

@@ -1,0 +1,52 @@
+#include "kernels/device/cpu/own_cpus.h"
+
+#include <algorithm>
+
+namespace gridclock {
+namespace {
+
+// A new thread has the CPUs of the one that made it.
+constexpr int kUnknown = -2, kAnywhere = -1;
+thread_local int own_cpu = kUnknown;
+
+}  // namespace
+
+OwnCpus::OwnCpus(tbb::task_arena& arena, int threads) : task_scheduler_observer(arena) {
+  CPU_ZERO(&allowed_);
+  if (sched_getaffinity(0, sizeof allowed_, &allowed_) != 0) return;  // More than 1,024 CPUs.
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (CPU_ISSET(cpu, &allowed_)) cpus_.push_back(cpu);
+  }
+  one_each_ = cpus_.size() == static_cast<std::size_t>(threads);
+  observe(true);
+}
+
+OwnCpus::~OwnCpus() {
+  observe(false);
+}
+
+void OwnCpus::Place() {
+  const auto here = std::find(cpus_.begin(), cpus_.end(), sched_getcpu());
+  first_ = here == cpus_.end() ? 0 : static_cast<std::size_t>(here - cpus_.begin());
+}
+
+void OwnCpus::on_scheduler_entry(bool) {
+  const auto slot = static_cast<std::size_t>(tbb::this_task_arena::current_thread_index());
+  MoveTo(one_each_ ? cpus_[(first_ + slot) % cpus_.size()] : kAnywhere);
+}
+
+void OwnCpus::on_scheduler_exit(bool is_worker) {
+  if (!is_worker) MoveTo(kAnywhere);
+}
+
+// A system that refuses leaves the thread where it was, which is slower and as right.
+void OwnCpus::MoveTo(int cpu) const {
+  if (cpu == own_cpu) return;
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  if (cpu != kAnywhere) CPU_SET(cpu, &one);
+  const cpu_set_t& wanted = cpu == kAnywhere ? allowed_ : one;
+  if (sched_setaffinity(0, sizeof wanted, &wanted) == 0) own_cpu = cpu;
+}
+
+}  // namespace gridclock
