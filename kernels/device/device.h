@@ -15,6 +15,7 @@
 #include "absl/status/statusor.h"
 #include "kernels/api/kernel.h"
 #include "proto/types/device.h"
+#include "proto/types/generator.h"
 #include "proto/types/measure.h"
 
 namespace gridclock {
@@ -70,6 +71,9 @@ class Device {
   virtual absl::Status CopyOut(std::span<std::byte> to, const void* from) = 0;
   virtual absl::Status Copy(void* to, const void* from, std::uint64_t bytes) = 0;
   virtual absl::Status Fill(void* to, std::byte value, std::uint64_t bytes) = 0;
+  // Elements `first` to `first` + `count` of an operand, at `to`, as docs/generators.md has them.
+  virtual absl::Status Generate(const Generator& generator, DType dtype, std::int64_t first,
+                                std::int64_t count, void* to) = 0;
   // When it returns nothing works on memory any more, also after an error; where that cannot be
   // known the device is poisoned.
   virtual absl::Status Synchronize() = 0;

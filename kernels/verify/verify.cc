@@ -363,28 +363,4 @@ absl::StatusOr<Verification> Verify(const KernelDef& def, const Binding& binding
   return all;
 }
 
-void GenerateRange(const Generator& generator, DType dtype, std::int64_t first,
-                   std::span<std::byte> out, Threads& threads) {
-  // Whole vectors and pages for each part, so that no two threads write one cache line.
-  constexpr std::int64_t kGrain = 1 << 16;
-  const std::int64_t size = SizeOf(dtype);
-  threads.ParallelFor(std::ssize(out) / size, kGrain, [&](std::int64_t begin, std::int64_t end) {
-    Generate(generator, dtype, first + begin,
-             out.subspan(static_cast<std::size_t>(begin * size),
-                         static_cast<std::size_t>((end - begin) * size)));
-  });
-}
-
-void GenerateOperand(const Generator& generator, const OperandView& operand, Threads& threads) {
-  std::int64_t first = 0;
-  for (std::size_t i = 0; i < operand.data.size(); ++i) {
-    const TensorSpec& tensor = operand.value->tensors[i];
-    GenerateRange(
-        generator, tensor.dtype, first,
-        {static_cast<std::byte*>(operand.data[i]), static_cast<std::size_t>(Bytes(tensor))},
-        threads);
-    first += Elements(tensor.shape);
-  }
-}
-
 }  // namespace gridclock

@@ -88,14 +88,6 @@ absl::StatusOr<Verification> Verify(const KernelDef& def, const Binding& binding
                                     std::span<const OperandView> outputs, Threads& threads,
                                     std::span<std::byte> memory, const VerifyOptions& options = {});
 
-// Elements of `dtype` from element `first` of the tensor on.
-void GenerateRange(const Generator& generator, DType dtype, std::int64_t first,
-                   std::span<std::byte> out, Threads& threads);
-
-// Fills an operand from a generator, tensors of a list one after the other as one run of elements.
-// The same bytes as Generate() on one thread.
-void GenerateOperand(const Generator& generator, const OperandView& operand, Threads& threads);
-
 }  // namespace gridclock
 
 #endif  // GRIDCLOCK_KERNELS_VERIFY_VERIFY_H_

@@ -21,11 +21,6 @@ void Point(std::byte* base, OperandView* view) {
   }
 }
 
-bool IsConstant(const Generator& generator) {
-  return generator.kind == GeneratorKind::kZeros || generator.kind == GeneratorKind::kOnes ||
-         generator.kind == GeneratorKind::kFull;
-}
-
 bool LiesInArena(const WorkerOperand& operand) {
   return operand.memory.size >= OperandBytes(operand.value);
 }
@@ -120,35 +115,16 @@ absl::Status Operands::MakeValues(std::uint64_t seed_change) {
     Generator generator = *parts_.order.inputs[i].generate;
     generator.seed ^= seed_change;
     const OperandView& view = parts_.call.inputs[i];
-    if (own_memory_) {
-      GC_RETURN_IF_ERROR(MakeOnDevice(generator, view));
-    } else {
-      GenerateOperand(generator, view, parts_.threads);
+    std::int64_t first = 0;  // Tensors of a list are one run of elements.
+    for (std::size_t t = 0; t < view.data.size(); ++t) {
+      const TensorSpec& tensor = view.value->tensors[t];
+      const std::int64_t count = Elements(tensor.shape);
+      GC_RETURN_IF_ERROR(
+          parts_.device.Generate(generator, tensor.dtype, first, count, view.data[t]));
+      first += count;
     }
   }
-  return absl::OkStatus();
-}
-
-absl::Status Operands::MakeOnDevice(const Generator& generator, const OperandView& view) {
-  std::int64_t first = 0;
-  for (std::size_t i = 0; i < view.data.size(); ++i) {
-    const TensorSpec& tensor = view.value->tensors[i];
-    const auto make = [&](std::uint64_t offset, std::span<std::byte> piece) {
-      const auto before = static_cast<std::int64_t>(offset) / SizeOf(tensor.dtype);
-      GenerateRange(generator, tensor.dtype, first + before, piece, parts_.threads);
-    };
-    auto* const data = static_cast<std::byte*>(view.data[i]);
-    const auto bytes = static_cast<std::uint64_t>(Bytes(tensor));
-    // What is the same everywhere is made once and doubled on the device.
-    std::uint64_t done =
-        IsConstant(generator) ? std::min<std::uint64_t>(bytes, Staging::kPiece) : bytes;
-    GC_RETURN_IF_ERROR(parts_.staging.Send(data, done, make));
-    for (; done < bytes; done += std::min(done, bytes - done)) {
-      GC_RETURN_IF_ERROR(parts_.device.Copy(data + done, data, std::min(done, bytes - done)));
-    }
-    first += Elements(tensor.shape);
-  }
-  return absl::OkStatus();
+  return parts_.device.Synchronize();
 }
 
 absl::Status Operands::Save() {

@@ -71,7 +71,6 @@ class Operands {
                                                          absl::string_view what);
   absl::Status CopyInputs();
   absl::Status MakeValues(std::uint64_t seed_change);
-  absl::Status MakeOnDevice(const Generator& generator, const OperandView& view);
 
   const Parts parts_;
   const bool own_memory_;

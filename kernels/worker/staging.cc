@@ -20,21 +20,6 @@ absl::Status Staging::Prepare() {
   return device_.RegisterHost({memory_.get(), 2 * kPiece});
 }
 
-absl::Status Staging::Send(
-    std::byte* to, std::uint64_t bytes,
-    absl::FunctionRef<void(std::uint64_t offset, std::span<std::byte> piece)> make) {
-  GC_RETURN_IF_ERROR(Prepare());
-  std::uint64_t index = 0;
-  for (std::uint64_t offset = 0; offset < bytes; offset += kPiece, ++index) {
-    const std::span<std::byte> piece = Half(index, std::min<std::uint64_t>(kPiece, bytes - offset));
-    make(offset, piece);
-    // The other half has arrived, which is filled next.
-    GC_RETURN_IF_ERROR(device_.Synchronize());
-    GC_RETURN_IF_ERROR(device_.CopyIn(to + offset, piece));
-  }
-  return device_.Synchronize();
-}
-
 absl::Status Staging::Receive(const std::byte* from, std::uint64_t bytes,
                               absl::FunctionRef<void(std::span<const std::byte> piece)> take) {
   GC_RETURN_IF_ERROR(Prepare());

@@ -1,4 +1,4 @@
-// Host memory through which bytes go to and from a device piece by piece, so that what does not
+// Host memory through which bytes come from a device piece by piece, so that what does not
 // travel to a client needs no more of it than this, however large it is.
 #ifndef GRIDCLOCK_KERNELS_WORKER_STAGING_H_
 #define GRIDCLOCK_KERNELS_WORKER_STAGING_H_
@@ -22,10 +22,6 @@ class Staging {
 
   explicit Staging(Device& device) : device_(device) {}
 
-  // Calls make(offset, piece) for piece after piece of `bytes`, and copies what it made to
-  // `to` + offset on the device. A piece is made while the one before travels. Synchronous.
-  absl::Status Send(std::byte* to, std::uint64_t bytes,
-                    absl::FunctionRef<void(std::uint64_t offset, std::span<std::byte> piece)> make);
   // Calls take(piece) for piece after piece of what lies at `from` on the device. Synchronous.
   absl::Status Receive(const std::byte* from, std::uint64_t bytes,
                        absl::FunctionRef<void(std::span<const std::byte> piece)> take);

@@ -114,7 +114,7 @@ template <typename T>
 constexpr T IntegerFromDouble(double value) {
   using Limits = std::numeric_limits<T>;
   // One beyond the largest value: a power of two, which a double holds where max() may not fit.
-  constexpr double kBeyond = 2.0 * static_cast<double>(Limits::max() / 2 + 1);
+  constexpr double kBeyond = static_cast<double>(Limits::max()) + 1;
   if (value != value) return 0;
   if (value >= kBeyond) return Limits::max();
   if (value <= static_cast<double>(Limits::min())) return Limits::min();

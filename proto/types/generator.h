@@ -38,6 +38,14 @@ std::string ToText(const Generator& generator);
 // INVALID_ARGUMENT for an unknown kind, an empty or infinite range, or randint beyond the dtype.
 absl::Status Validate(const Generator& generator, DType dtype);
 
+// What randint:a:b takes, exact in 64 bits where doubles are not: low + the high half of
+// bits * count, modulo 2^64.
+struct WholeNumbers {
+  std::uint64_t low = 0, count = 0;
+  bool all = false;  // Of 64 bits: low + bits.
+};
+WholeNumbers WholeNumbersOf(const Generator& generator);
+
 // Fills `out`, which holds whole elements of `dtype` and begins at element `first` of the tensor.
 void Generate(const Generator& generator, DType dtype, std::int64_t first,
               std::span<std::byte> out);

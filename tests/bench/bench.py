@@ -30,7 +30,7 @@ GPU_LEAST_ROUNDS = 3  # Each is of medians of many launches by the GPU's own clo
 class Config:
     binaries: pathlib.Path
     rounds: int = LEAST_ROUNDS
-    pairs: int = 20          # Of the metrics' cost.
+    pairs: int = 40          # Of the metrics' cost.
     memory_rounds: int = 3   # Peaks move little.
     calls: int = 2000        # In a round with one in flight; eight times as many with 64.
     device: str = ""         # Of the groups that measure a GPU: what it is, in words.
@@ -73,7 +73,7 @@ def main(known=GROUPS, least_rounds=LEAST_ROUNDS):
     parser.add_argument("--rounds", type=int, default=least_rounds)
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("build/bench.json"))
     args = parser.parse_args()
-    config = Config(args.bin.resolve(), rounds=args.rounds, pairs=max(1, args.rounds * 20 // LEAST_ROUNDS))
+    config = Config(args.bin.resolve(), rounds=args.rounds, pairs=max(1, args.rounds * 40 // LEAST_ROUNDS))
     top = head(config)
     print(f"      {'goal':<34} {'wanted':>12}  {'measured':>10}  {'n':>3}")
     groups = args.only.split(",")

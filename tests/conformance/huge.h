@@ -1,5 +1,5 @@
 // Calls of more than 2^31 elements on a device with memory of its own. Nothing of that size comes
-// to the host: inputs repeat a pattern, and of the outputs chosen units are looked at.
+// to the host at once: inputs repeat a pattern, and outputs are looked at in parts.
 #ifndef GRIDCLOCK_TESTS_CONFORMANCE_HUGE_H_
 #define GRIDCLOCK_TESTS_CONFORMANCE_HUGE_H_
 
@@ -19,8 +19,9 @@ struct HugeResult {
 };
 
 // Checks the first and the last units, those about 2^31 and 2^32 elements, and some that `seed`
-// chooses, against the reference; that a second run gives the same bits; and the guards. Units of
-// so many elements that the host cannot compute them are left out.
+// chooses, against the reference; where each element depends on those at its place alone, all of
+// them; that a second run gives the same bits; and the guards. Units of so many elements that the
+// host cannot compute them are left out.
 HugeResult CheckHugeCall(Device& device, const RegisteredKernel& kernel, const Variant& variant,
                          const Instance& instance, std::uint64_t seed);
 

@@ -39,7 +39,10 @@ class ToleranceTest : public ::testing::Test {
       Generator own = generator;
       own.seed += in_.size();
       in_.push_back(Add(value));
-      GenerateOperand(own, in_.back(), *device_->threads());
+      const TensorSpec& tensor = value.tensors[0];
+      ASSERT_THAT(
+          device_->Generate(own, tensor.dtype, 0, Elements(tensor.shape), in_.back().data[0]),
+          IsOk());
     }
     out_ = {Add(binding_.outputs[0])};
   }

@@ -77,6 +77,28 @@ TEST(CudaDevice, KeepsToItsBudgetAndWorksOnAfterIt) {
   EXPECT_FALSE(device->poisoned());
 }
 
+TEST(CudaDevice, MakesValuesToTheBitAsTheHostDoes) {
+  SKIP_WITHOUT_GPU();
+  constexpr std::int64_t kCount = 1'000'003, kFirst = (std::int64_t{1} << 32) - 500;
+  Device& device = TheGpu();
+  ASSERT_OK_AND_ASSIGN(const auto buffer, device.Allocate(kCount * sizeof(double)));
+  std::vector<std::byte> made(kCount * sizeof(double)), wanted(made.size());
+  for (const char* text : {"zeros", "ones", "full:-2.75", "arange", "randn", "uniform:-300:3e5",
+                           "randint:0:2", "randint:-100:100"}) {
+    ASSERT_OK_AND_ASSIGN(Generator generator, ParseGenerator(text));
+    generator.seed = 0xFEDCBA9876543210;
+    for (const DType dtype : AllDTypes()) {
+      if (!Validate(generator, dtype).ok()) continue;  // -100 is no u8.
+      const auto bytes = static_cast<std::size_t>(kCount * SizeOf(dtype));
+      Generate(generator, dtype, kFirst, std::span(wanted).first(bytes));
+      ASSERT_THAT(device.Generate(generator, dtype, kFirst, kCount, buffer->data()), IsOk());
+      ASSERT_THAT(device.CopyOut(std::span(made).first(bytes), buffer->data()), IsOk());
+      ASSERT_THAT(device.Synchronize(), IsOk());
+      EXPECT_EQ(std::memcmp(made.data(), wanted.data(), bytes), 0) << text << " " << Name(dtype);
+    }
+  }
+}
+
 TEST(CudaDevice, MoreThanTheGpuHasIsRefusedWithTheNumbers) {
   SKIP_WITHOUT_GPU();
   EXPECT_THAT(TheGpu().Allocate(std::uint64_t{1} << 50),

@@ -55,12 +55,12 @@ cudaError_t LaunchFailedAssert(cudaStream_t stream) {
 }
 
 cudaError_t LaunchTooLarge(cudaStream_t stream) {
-  SpinKernel<<<0, 1, 0, stream>>>(0);
+  SpinKernel<<<1, 4096, 0, stream>>>(0);
   return cudaGetLastError();
 }
 
 void LaunchTooLargeInSilence(cudaStream_t stream) {
-  SpinKernel<<<0, 1, 0, stream>>>(0);
+  SpinKernel<<<1, 4096, 0, stream>>>(0);
 }
 
 }  // namespace gridclock

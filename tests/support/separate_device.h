@@ -82,6 +82,13 @@ class SeparateDevice final : public Device {
     return Later(to, bytes,
                  [=](std::byte* here) { std::memset(here, static_cast<int>(value), bytes); });
   }
+  absl::Status Generate(const Generator& generator, DType dtype, std::int64_t first,
+                        std::int64_t count, void* to) override {
+    const auto bytes = static_cast<std::size_t>(count * SizeOf(dtype));
+    return Later(to, bytes, [=](std::byte* here) {
+      gridclock::Generate(generator, dtype, first, {here, bytes});
+    });
+  }
   absl::Status Synchronize() override {
     Work();
     return Health();

@@ -144,6 +144,13 @@ absl::Status CpuDevice::Fill(void* to, std::byte value, std::uint64_t bytes) {
   return absl::OkStatus();
 }
 
+absl::Status CpuDevice::Generate(const Generator& generator, DType dtype, std::int64_t first,
+                                 std::int64_t count, void* to) {
+  GenerateBy(threads_, generator, dtype, first,
+             {static_cast<std::byte*>(to), static_cast<std::size_t>(count * SizeOf(dtype))});
+  return absl::OkStatus();
+}
+
 std::span<const Method> CpuDevice::methods() const {
   static constexpr std::array kMethods{Method::kIsolated, Method::kHostSync, Method::kEventPair};
   return kMethods;

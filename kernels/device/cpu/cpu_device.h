@@ -37,6 +37,8 @@ class CpuDevice final : public Device {
   absl::Status CopyOut(std::span<std::byte> to, const void* from) override;
   absl::Status Copy(void* to, const void* from, std::uint64_t bytes) override;
   absl::Status Fill(void* to, std::byte value, std::uint64_t bytes) override;
+  absl::Status Generate(const Generator& generator, DType dtype, std::int64_t first,
+                        std::int64_t count, void* to) override;
   absl::Status Synchronize() override { return absl::OkStatus(); }
   Threads* threads() override { return &threads_; }
   void* stream() override { return nullptr; }

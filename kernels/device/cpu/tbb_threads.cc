@@ -50,4 +50,16 @@ void TbbThreads::ParallelFor(std::int64_t n, std::int64_t grain,
   });
 }
 
+void GenerateBy(Threads& threads, const Generator& generator, DType dtype, std::int64_t first,
+                std::span<std::byte> out) {
+  // Whole vectors and pages for each part, so that no two threads write one cache line.
+  constexpr std::int64_t kGrain = 1 << 16;
+  const std::int64_t size = SizeOf(dtype);
+  threads.ParallelFor(std::ssize(out) / size, kGrain, [&](std::int64_t begin, std::int64_t end) {
+    Generate(generator, dtype, first + begin,
+             out.subspan(static_cast<std::size_t>(begin * size),
+                         static_cast<std::size_t>((end - begin) * size)));
+  });
+}
+
 }  // namespace gridclock

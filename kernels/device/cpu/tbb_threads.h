@@ -1,11 +1,14 @@
-// The threads of the CPU device: a oneTBB arena.
+// The threads of the CPU device, and of others for their work on the host: a oneTBB arena.
 #ifndef GRIDCLOCK_KERNELS_DEVICE_CPU_TBB_THREADS_H_
 #define GRIDCLOCK_KERNELS_DEVICE_CPU_TBB_THREADS_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 
 #include "kernels/api/kernel.h"
+#include "proto/types/generator.h"
 
 namespace gridclock {
 
@@ -26,6 +29,10 @@ class TbbThreads final : public Threads {
   int count_;
   std::unique_ptr<Arena> arena_;
 };
+
+// Generate() of proto/types by all threads.
+void GenerateBy(Threads& threads, const Generator& generator, DType dtype, std::int64_t first,
+                std::span<std::byte> out);
 
 }  // namespace gridclock
 

@@ -13,6 +13,7 @@
 #include "kernels/device/cuda/cuda_error.h"
 #include "kernels/device/cuda/device_kernels.h"
 #include "kernels/device/cuda/facts.h"
+#include "kernels/device/cuda/generate.h"
 #include "kernels/device/cuda/gpu_conditions.h"
 
 namespace gridclock {
@@ -303,6 +304,31 @@ absl::Status GpuDevice::Fill(void* to, std::byte value, std::uint64_t bytes) {
   if (bytes == 0) return absl::OkStatus();
   return Note(cudaMemsetAsync(to, static_cast<int>(value), bytes, stream_.get()),
               "fill device memory");
+}
+
+absl::Status GpuDevice::Generate(const Generator& generator, DType dtype, std::int64_t first,
+                                 std::int64_t count, void* to) {
+  GC_RETURN_IF_ERROR(fault_);
+  if (options_.bare) return CopyGenerated(generator, dtype, first, count, to);
+  return Note(LaunchGenerate(generator, dtype, first, count, to, static_cast<int>(facts_.units),
+                             stream_.get()),
+              "make values on the device");
+}
+
+// Where nothing is launched but what is asked for.
+absl::Status GpuDevice::CopyGenerated(const Generator& generator, DType dtype, std::int64_t first,
+                                      std::int64_t count, void* to) {
+  constexpr std::int64_t kPiece = 1 << 20;
+  const std::int64_t size = SizeOf(dtype);
+  std::vector<std::byte> piece(static_cast<std::size_t>(std::min(count, kPiece) * size));
+  for (std::int64_t at = 0; at < count; at += kPiece) {
+    const auto part =
+        std::span(piece).first(static_cast<std::size_t>(std::min(kPiece, count - at) * size));
+    GenerateBy(threads_, generator, dtype, first + at, part);
+    GC_RETURN_IF_ERROR(CopyIn(static_cast<std::byte*>(to) + at * size, part));
+    GC_RETURN_IF_ERROR(Synchronize());
+  }
+  return absl::OkStatus();
 }
 
 absl::Status GpuDevice::Synchronize() {

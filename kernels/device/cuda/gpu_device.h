@@ -37,6 +37,8 @@ class GpuDevice final : public CudaDevice {
   absl::Status CopyOut(std::span<std::byte> to, const void* from) override;
   absl::Status Copy(void* to, const void* from, std::uint64_t bytes) override;
   absl::Status Fill(void* to, std::byte value, std::uint64_t bytes) override;
+  absl::Status Generate(const Generator& generator, DType dtype, std::int64_t first,
+                        std::int64_t count, void* to) override;
   absl::Status Synchronize() override;
   Threads* threads() override { return &threads_; }
   void* stream() override { return stream_.get(); }
@@ -74,6 +76,8 @@ class GpuDevice final : public CudaDevice {
                                 TimedLaunch* timed);
   absl::StatusOr<double> HostTime(absl::FunctionRef<absl::Status()> launch, bool synchronise);
   absl::StatusOr<double> DeviceTime(absl::FunctionRef<absl::Status()> launch, TimedLaunch* timed);
+  absl::Status CopyGenerated(const Generator& generator, DType dtype, std::int64_t first,
+                             std::int64_t count, void* to);
   absl::Status CopyHost(const std::byte* host, std::size_t bytes,
                         absl::FunctionRef<cudaError_t(std::size_t, std::size_t)> copy);
   std::string WhyMissing(Method method) const;

@@ -44,6 +44,9 @@ class FakeDevice final : public Device {
   absl::Status CopyOut(std::span<std::byte>, const void*) override { return absl::OkStatus(); }
   absl::Status Copy(void*, const void*, std::uint64_t) override { return absl::OkStatus(); }
   absl::Status Fill(void*, std::byte, std::uint64_t) override { return absl::OkStatus(); }
+  absl::Status Generate(const Generator&, DType, std::int64_t, std::int64_t, void*) override {
+    return absl::OkStatus();
+  }
   absl::Status Synchronize() override { return absl::OkStatus(); }
   Threads* threads() override { return nullptr; }
   void* stream() override { return nullptr; }

@@ -189,19 +189,5 @@ TEST_F(VerifyTest, ExactZerosNeedNoTolerance) {
   EXPECT_FALSE(IsUndecided(v));
 }
 
-TEST(GenerateOperand, MakesTheSameBytesAsOneThread) {
-  OneThread threads;
-  const std::int64_t n = 200'001;
-  const OperandValue value{.is_list = false, .tensors = {{.dtype = DType::kF32, .shape = {n}}}};
-  std::vector<float> parallel(n), plain(n);
-  const Generator generator{.kind = GeneratorKind::kRandn, .seed = 9};
-
-  GenerateOperand(generator, {&value, {parallel.data()}}, threads);
-  Generate(generator, DType::kF32, 0, std::as_writable_bytes(std::span(plain)));
-
-  EXPECT_EQ(parallel, plain);
-  EXPECT_NE(plain[0], plain[1]);
-}
-
 }  // namespace
 }  // namespace gridclock

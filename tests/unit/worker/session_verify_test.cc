@@ -50,6 +50,13 @@ class SmallDevice final : public Device {
   absl::Status CopyOut(std::span<std::byte>, const void*) override { return absl::OkStatus(); }
   absl::Status Copy(void*, const void*, std::uint64_t) override { return absl::OkStatus(); }
   absl::Status Fill(void*, std::byte, std::uint64_t) override { return absl::OkStatus(); }
+  absl::Status Generate(const Generator& generator, DType dtype, std::int64_t first,
+                        std::int64_t count, void* to) override {
+    gridclock::Generate(
+        generator, dtype, first,
+        {static_cast<std::byte*>(to), static_cast<std::size_t>(count * SizeOf(dtype))});
+    return absl::OkStatus();
+  }
   absl::Status Synchronize() override { return absl::OkStatus(); }
   Threads* threads() override { return &threads_; }
   void* stream() override { return nullptr; }
