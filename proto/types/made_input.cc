@@ -14,13 +14,13 @@ absl::StatusOr<MadeInput> ParseMadeInput(absl::string_view text) {
   }
   const std::size_t colon = text.substr(0, bracket).rfind(':');
   if (colon == absl::string_view::npos) {
-    GC_ASSIGN_OR_RETURN(TensorSpec spec, ParseTensorSpec(text));
-    return MadeInput{.generator = DefaultGenerator(spec.dtype), .spec = std::move(spec)};
+    GC_ASSIGN_OR_RETURN(const TensorSpec spec, ParseTensorSpec(text));
+    return MadeInput{.generator = DefaultGenerator(spec.dtype), .spec = spec};
   }
-  GC_ASSIGN_OR_RETURN(TensorSpec spec, ParseTensorSpec(text.substr(colon + 1)));
+  GC_ASSIGN_OR_RETURN(const TensorSpec spec, ParseTensorSpec(text.substr(colon + 1)));
   GC_ASSIGN_OR_RETURN(const Generator generator, ParseGenerator(text.substr(0, colon)));
   GC_RETURN_IF_ERROR(Validate(generator, spec.dtype));
-  return MadeInput{.generator = generator, .spec = std::move(spec)};
+  return MadeInput{.generator = generator, .spec = spec};
 }
 
 Generator DefaultGenerator(DType dtype) {

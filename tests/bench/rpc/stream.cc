@@ -210,8 +210,8 @@ int main(int argc, char** argv) {
   const std::span<char> sent = WarmBytes(size), got = WarmBytes(size);
   grpc::GenericStub stub = Connect(port);
   MoveOnce(stub, sent, got);  // Connects and warms up.
-  std::vector<std::int64_t> times;
-  for (int i = 0; i < repetitions; ++i) times.push_back(MoveOnce(stub, sent, got));
+  std::vector<std::int64_t> times(static_cast<std::size_t>(repetitions));
+  for (std::int64_t& time : times) time = MoveOnce(stub, sent, got);
   std::printf("{\"bytes\": %zu, \"seconds\": %.6f}\n", size, Quantile(times, 0.5) / 1e9);
   close(end_pipe[1]);
   waitpid(child, nullptr, 0);
