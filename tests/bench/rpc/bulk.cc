@@ -158,8 +158,10 @@ void Beside(const Mover& mover, int repetitions) {
 
 void Move(const Mover& mover, bool back, int repetitions, std::int64_t memory_before) {
   if (repetitions > 1) back ? mover.Back() : mover.In();
-  std::vector<std::int64_t> times;
-  for (int i = 0; i < repetitions; ++i) times.push_back((back ? mover.Back() : mover.In()) * 1e9);
+  std::vector<std::int64_t> times(static_cast<std::size_t>(repetitions));
+  for (std::int64_t& time : times) {
+    time = static_cast<std::int64_t>((back ? mover.Back() : mover.In()) * 1e9);
+  }
   std::printf("{\"seconds\": %.6f, \"client_extra_bytes\": %lld}\n", Quantile(times, 0.5) / 1e9,
               static_cast<long long>(MemoryOf("VmHWM") - memory_before));
 }
