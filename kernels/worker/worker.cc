@@ -55,7 +55,7 @@ void DeclareBare(CLI::App& app, Flags& flags) {
                                    "Launch one kernel once, without a server, for use under a "
                                    "profiler or a checker, say what came of it and end");
   BareOptions& options = flags.bare_options;
-  app.add_option("CALL", options.call.words,
+  app.add_option("call", options.call.words,
                  "KERNEL, then NAME=VALUE for its inputs and attributes: square x=randn:f32[1024]")
       ->needs(bare);
   app.add_option("--variant", options.call.variant, "Rather than the fastest that fits")
