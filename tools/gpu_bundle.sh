@@ -5,22 +5,27 @@
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 bin=$1
 folder=$2
-programs=(gridclock gridclock-server gridclock-worker gridclock-worker-v3 gridclock-test-worker
-  cuda_device_test conformance_cuda_test server_gpu_test)
+programs=(gridclock gridclock-server gridclock-test-worker cuda_device_test conformance_cuda_test
+  server_gpu_test bench-bulk bench-stream)
 most_mib=40
 
+# copy_program FROM [TO]
+copy_program() {
+  [ -x "$bin/$1" ] || die "want $bin/$1: build with CUDA first (GRIDCLOCK_CUDA=ON)"
+  strip -o "$folder/bin/${2:-$1}" "$bin/$1"
+}
+
+# One worker for all CPUs, which have AVX2 where there is such a GPU: it stands in the launcher's place.
 copy_programs() {
   local program
-  for program in "${programs[@]}"; do
-    [ -x "$bin/$program" ] || die "want $bin/$program: build with CUDA first (GRIDCLOCK_CUDA=ON)"
-    strip -o "$folder/bin/$program" "$bin/$program"
-  done
+  for program in "${programs[@]}"; do copy_program "$program"; done
+  copy_program gridclock-worker-v3 gridclock-worker
 }
 
 # What every Linux machine has is left out: two C libraries in one process do not work.
 copy_libraries() {
   local library
-  ldd "${programs[@]/#/$folder/bin/}" | awk '/=> \//{print $3}' | sort -u |
+  ldd "$folder"/bin/* | awk '/=> \//{print $3}' | sort -u |
     grep -vE '/(libc|libm|libdl|librt|libpthread|libresolv|libgcc_s|libstdc\+\+)\.so' |
     while read -r library; do
       strip -o "$folder/lib/$(basename "$library")" "$(readlink -f "$library")"
@@ -32,6 +37,10 @@ copy_scripts() {
   cp -r "$root/tests/gpu" "$folder/tests/"
   cp "$root/tests/bench/bench.py" "$folder/tests/bench/"
   cp -r "$root/tests/bench/speed" "$folder/tests/bench/"
+  cp "$root"/tests/docs/{run_snippets,pages}.py "$folder/tests/docs/"
+  cp "$root"/tools/{common,up}.sh "$folder/tools/"
+  cp "$root"/{README,CONTRIBUTING,SECURITY,ARCHITECTURE}.md "$folder/"
+  cp "$root"/docs/*.md "$folder/docs/"
   find "$folder" -name __pycache__ -prune -exec rm -r {} +
   local verb
   for verb in gpu-test gpu-bench; do
@@ -48,7 +57,7 @@ SCRIPT
 }
 
 rm -rf "$folder"
-mkdir -p "$folder"/{bin,lib,tests/support,tests/bench}
+mkdir -p "$folder"/{bin,lib,docs,tools,tests/{support,bench,docs}}
 copy_programs
 copy_libraries
 copy_scripts

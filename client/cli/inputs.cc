@@ -12,6 +12,7 @@
 #include "base/status.h"
 #include "client/cli/names.h"
 #include "client/cpp/npz.h"
+#include "proto/types/made_input.h"
 
 namespace gridclock::cli {
 namespace {
@@ -60,13 +61,6 @@ absl::Status AddSource(const std::string& name, const std::string& value, Words*
   }
   words->operands.push_back({name, {*std::move(source)}});
   return absl::OkStatus();
-}
-
-Generator DefaultGenerator(DType dtype) {
-  const char kind = Name(dtype)[0];
-  if (dtype == DType::kBool) return {.kind = GeneratorKind::kRandint, .a = 0, .b = 2};
-  if (kind == 'i' || kind == 'u') return {.kind = GeneratorKind::kRandint, .a = 0, .b = 100};
-  return {.kind = GeneratorKind::kRandn};
 }
 
 absl::Status AddLoaded(LoadedTensor tensor, CallInput* input, Inputs* out) {
@@ -210,13 +204,14 @@ absl::StatusOr<Source> ParseSource(absl::string_view text) {
   absl::string_view generator = text;
   if (bracket != absl::string_view::npos) {
     const std::size_t colon = text.substr(0, bracket).rfind(':');
-    if (colon == absl::string_view::npos) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("want FILE.npy or a generator as randn:f32[1024], got '", text, "'"));
-    }
+    // Without a colon the whole text is the spec: npos + 1 is 0.
     const absl::string_view dtype = text.substr(colon + 1, bracket - colon - 1);
     if (!ParseDType(dtype).has_value()) return absl::InvalidArgumentError(NoSuchDType(dtype));
     GC_ASSIGN_OR_RETURN(source.spec, ParseTensorSpec(text.substr(colon + 1)));
+    if (colon == absl::string_view::npos) {
+      source.generator = DefaultGenerator(source.spec->dtype);
+      return source;
+    }
     generator = text.substr(0, colon);
   }
   const auto parsed = ParseGenerator(generator);

@@ -14,7 +14,8 @@ namespace gridclock {
 namespace {
 
 absl::StatusOr<MadeDevice> MakeCpu(const DeviceRequest& request) {
-  CpuDevice::Options options{.threads = request.threads, .level = request.level};
+  CpuDevice::Options options{
+      .threads = request.threads, .level = request.level, .calibrate = !request.bare};
   if (!request.calibration.empty()) {
     GC_ASSIGN_OR_RETURN(options.calibration, CalibrationFromText(request.calibration));
   }
@@ -30,7 +31,8 @@ absl::StatusOr<MadeDevice> MakeCuda(const DeviceRequest& request, int ordinal) {
                                                        .uuid = request.uuid,
                                                        .name = request.name,
                                                        .threads = request.threads,
-                                                       .calibration = request.calibration}));
+                                                       .calibration = request.calibration,
+                                                       .bare = request.bare}));
   std::string calibration = static_cast<const CudaDevice&>(*device).CalibrationText();
   return MadeDevice{.device = std::move(device), .calibration = std::move(calibration)};
 }
@@ -52,6 +54,10 @@ std::string Line(const std::string& name, const std::string& kind, const std::st
 
 bool IsCpu(absl::string_view device) {
   return device == "cpu";
+}
+
+std::string FirstDevice() {
+  return ListCudaDevices().devices.empty() ? "cpu" : "cuda:0";
 }
 
 absl::StatusOr<MadeDevice> MakeDevice(const DeviceRequest& request) {

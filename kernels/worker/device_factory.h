@@ -16,6 +16,7 @@ struct DeviceRequest {
   std::string level = {};        // Of the kernels' code for the CPU.
   std::string calibration = {};  // What a worker before this one measured; empty: measure.
   int threads = 0;               // 0: one for each CPU that it may use.
+  bool bare = false;             // Under a profiler: nothing is launched but what is asked for.
 };
 
 struct MadeDevice {
@@ -27,6 +28,8 @@ struct MadeDevice {
 // machine, or this build, does not have.
 absl::StatusOr<MadeDevice> MakeDevice(const DeviceRequest& request);
 bool IsCpu(absl::string_view device);
+// "cuda:0" where there is a GPU, else "cpu".
+std::string FirstDevice();
 
 // One line of JSON for each device of this machine, GPUs first: name, kind, uuid, model.
 // `why_no_gpu` says why there is none.

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/status.h"
 #include "kernels/api/registry.h"
+#include "kernels/worker/bare.h"
 #include "kernels/worker/device_factory.h"
 #include "kernels/worker/heartbeat.h"
 #include "kernels/worker/loop.h"
@@ -22,7 +23,9 @@ namespace {
 
 struct Flags {
   bool list_devices = false;
-  std::string device = "cpu";
+  bool bare = false;
+  BareOptions bare_options;
+  std::string device;
   std::string uuid;
   std::string role = "trusted";
   std::uint64_t arena_bytes = 0;
@@ -34,8 +37,9 @@ struct Flags {
 void Declare(CLI::App& app, Flags& flags) {
   app.add_flag("--list-devices", flags.list_devices,
                "Print a line of JSON for each device of this machine and end");
-  app.add_option("--device", flags.device, "The device to serve: cpu or cuda:N");
-  app.add_option("--uuid", flags.uuid, "Of the GPU to serve; counts instead of its number");
+  app.add_option("--device", flags.device,
+                 "cpu or cuda:N; default cpu, with --bare the first GPU if there is one");
+  app.add_option("--uuid", flags.uuid, "Of the GPU; counts instead of its number");
   app.add_option("--role", flags.role, "trusted: runs the catalogue")
       ->check(CLI::IsMember({"trusted"}));
   app.add_option("--arena-bytes", flags.arena_bytes, "Size of the arena on descriptor 4");
@@ -44,6 +48,25 @@ void Declare(CLI::App& app, Flags& flags) {
   app.add_option("--calibration", flags.calibration,
                  "What a worker before this one measured; empty: measure");
   app.add_option("--threads", flags.threads, "Threads on the CPU; 0: all CPUs it may use");
+}
+
+void DeclareBare(CLI::App& app, Flags& flags) {
+  CLI::Option* bare = app.add_flag("--bare", flags.bare,
+                                   "Launch one kernel once, without a server, for use under a "
+                                   "profiler or a checker, say what came of it and end");
+  BareOptions& options = flags.bare_options;
+  app.add_option("call", options.call.words,
+                 "KERNEL, then NAME=VALUE for its inputs and attributes: square x=randn:f32[1024]")
+      ->needs(bare);
+  app.add_option("--variant", options.call.variant, "Rather than the fastest that fits")
+      ->needs(bare);
+  app.add_option("--seed", options.call.seed,
+                 "Input i of the kernel is made from it + i; default 0")
+      ->needs(bare);
+  app.add_option("--repeat", options.repeat, "Launch so many times; default 1")
+      ->check(CLI::PositiveNumber)
+      ->needs(bare);
+  app.add_flag("--json", options.json, "One line of JSON")->needs(bare);
 }
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -63,9 +86,10 @@ std::uint64_t MostMemory(const Flags& flags) {
 // top of what the driver needed to start.
 absl::StatusOr<MadeDevice> MakeDeviceWithinMemory(const Flags& flags, const std::string& level) {
   // Sanitizers reserve terabytes of address space too.
-  const bool address_space = IsCpu(flags.device) && !kShadowMemory;
+  const std::string device = flags.device.empty() ? "cpu" : flags.device;
+  const bool address_space = IsCpu(device) && !kShadowMemory;
   if (address_space) GC_RETURN_IF_ERROR(LimitAddressSpace(MostMemory(flags)));
-  GC_ASSIGN_OR_RETURN(MadeDevice made, MakeDevice({.name = flags.device,
+  GC_ASSIGN_OR_RETURN(MadeDevice made, MakeDevice({.name = device,
                                                    .uuid = flags.uuid,
                                                    .level = level,
                                                    .calibration = flags.calibration,
@@ -118,19 +142,41 @@ absl::Status Serve(const Flags& flags, WorkerParts& parts) {
   return loop.Run();
 }
 
+absl::StatusOr<std::string> Bare(const Flags& flags, WorkerParts& parts) {
+  GC_ASSIGN_OR_RETURN(const Registry registry, Registry::Create(std::move(parts.kernels)));
+  GC_ASSIGN_OR_RETURN(const MadeDevice made,
+                      MakeDevice({.name = flags.device.empty() ? FirstDevice() : flags.device,
+                                  .uuid = flags.uuid,
+                                  .level = parts.level,
+                                  .threads = flags.threads,
+                                  .bare = true}));
+  return RunBare(*made.device, registry, flags.bare_options);
+}
+
+int EndBare(const absl::StatusOr<std::string>& told) {
+  if (told.ok()) return std::fputs(told->c_str(), stdout) < 0 || std::fflush(stdout) != 0 ? 1 : 0;
+  std::fprintf(stderr, "gridclock-worker: %s\n", std::string(told.status().message()).c_str());
+  const bool wrong_call = absl::IsInvalidArgument(told.status()) || absl::IsNotFound(told.status());
+  return wrong_call ? 2 : 1;
+}
+
 }  // namespace
 
 int RunWorker(int argc, char** argv, WorkerParts parts) {
   Flags flags;
-  CLI::App app("Runs kernels for gridclock-server, which starts it. Not meant to be run by hand.",
-               "gridclock-worker");
+  CLI::App app(
+      "Runs kernels for gridclock-server, which starts it. By hand only with --list-devices or "
+      "--bare.",
+      "gridclock-worker");
   Declare(app, flags);
+  DeclareBare(app, flags);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   }
   if (flags.list_devices) return ListDevices();
+  if (flags.bare) return EndBare(Bare(flags, parts));
   const absl::Status status = Serve(flags, parts);
   if (status.ok() || status.code() == absl::StatusCode::kUnavailable) return 0;
   Log(LogLevel::kError, "worker_failed", {{"error", std::string(status.message())}});

@@ -20,7 +20,8 @@ struct WorkerParts {
   std::function<std::unique_ptr<Link>(std::unique_ptr<Link>)> wrap_link = nullptr;
 };
 
-// Returns the exit code: 0 when the server said so or is gone, 2 for wrong arguments, 1 otherwise.
+// Returns the exit code: 0 when the server said so or is gone, or the launch of --bare succeeded; 2
+// for wrong arguments, 1 otherwise.
 int RunWorker(int argc, char** argv, WorkerParts parts);
 
 }  // namespace gridclock

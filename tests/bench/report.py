@@ -34,6 +34,10 @@ those of one machine on one day and are shown only to explain the ratios.
   end of a call; `./dev gpu-bench` measures them, `docs/gpus.md` says how.
 - Times of bulk are those of the bytes: what the server spent between the last byte in and the first
   byte out (queue, kernel, checksum) is taken off. All bytes are compared, or their checksum is.
+- Times of `gpu.stream` are those of whole calls, with the copies to the GPU and from it. *gRPC alone*
+  (`grpc_seconds`) moves the same chunks both ways on one stream between two processes.
+- *ncu*, of `gpu.ncu`: Nsight Compute's `gpu__time_duration` of a worker by itself (`--bare`), clocks and
+  caches left alone.
 - A row that says FAIL is a goal that is missed. It stays listed: a goal is not lowered to what was reached.
 """
 

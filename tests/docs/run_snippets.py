@@ -9,11 +9,16 @@ knows nothing else of the programs; $REPO is this repository. Metrics that a pag
 are what that block printed, but for times and counts of samples. What a block exports, and the folder
 it changes to, hold for the next block of its page.
 
-usage: run_snippets.py [PAGE...]
+With --kind gpu it is the blocks tagged gpu that run, against a server on the GPUs of this machine, with
+the toolkit's programs on PATH; tags and links are the matter of the other kind.
+
+usage: run_snippets.py [--kind cpu|gpu] [PAGE...]
 """
+import argparse
 import contextlib
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -30,7 +35,13 @@ ELSEWHERE = {
     ("docs/security.md", "gridclock-server --listen 0.0.0.0:8470 --tls-cert server.pem --tls-key server.key"):
         "it would listen to the network and never end; access_test starts such servers on loopback",
     ("CONTRIBUTING.md", "./dev test"): "it is what runs this test",
+    ("docs/gpus.md", "cmake --preset dev -DGRIDCLOCK_CUDA_ARCHITECTURES=80"):
+        "it configures a clone, where a bundle has none; gpu_code_test reads what the option made",
+    ("docs/gpus.md", "./dev gpu-test"): "it is what runs this test",
+    ("docs/gpus.md", "./dev gpu-bundle build/gpu-bundle"): "it makes the folder that this test is run from",
 }
+
+TOOLKIT = ("ncu", "compute-sanitizer")
 
 PROLOGUE = 'set -euo pipefail\n[ ! -e "$SNIPPET_STATE/env" ] || . "$SNIPPET_STATE/env"\n' \
            '[ ! -e "$SNIPPET_STATE/pwd" ] || cd "$(cat "$SNIPPET_STATE/pwd")"\n'
@@ -56,7 +67,8 @@ def metrics_in(text):
 
 def run_block(page, block, folder, shown=None):
     """None, or what went wrong. `shown` is the block behind this one."""
-    ran = subprocess.run(command_of(block), cwd=folder / "here", env=environment_of(folder), timeout=300,
+    toolkit = toolkit_folders() if block.kind == "gpu" else ()
+    ran = subprocess.run(command_of(block), cwd=folder / "here", env=environment_of(folder, toolkit), timeout=300,
                          stdin=subprocess.DEVNULL, capture_output=True, text=True)
     if ran.returncode != 0:
         return f"{page}:{block.line}: exit {ran.returncode}\n{block.text}---\n{ran.stdout}{ran.stderr}"
@@ -65,20 +77,27 @@ def run_block(page, block, folder, shown=None):
     return None
 
 
-def environment_of(folder):
+def environment_of(folder, toolkit=()):
     """A stranger's: a PATH that has nothing of ours, and no variable of ours."""
     others = {name: value for name, value in os.environ.items()
               if not name.startswith(("GRIDCLOCK_", "PYTHON", "VIRTUAL_ENV"))}
-    return {**others, "PATH": "/usr/local/bin:/usr/bin:/bin", "REPO": str(REPO), "SNIPPET_STATE": str(folder)}
+    path = ["/usr/local/bin", "/usr/bin", "/bin", *toolkit]
+    return {**others, "PATH": ":".join(path), "REPO": str(REPO), "SNIPPET_STATE": str(folder)}
+
+
+def toolkit_folders():
+    """Where the programs of the CUDA toolkit are, on the PATH of whoever runs this or where it installs itself."""
+    found = (shutil.which(tool) or shutil.which(tool, path="/usr/local/cuda/bin") for tool in TOOLKIT)
+    return sorted({str(pathlib.Path(program).parent) for program in found if program})
 
 
 @contextlib.contextmanager
-def up(binaries, folder):
+def up(binaries, folder, devices):
     """What `./dev up` prints, on ports of its own; its server ends with the page."""
     said = folder / "said"
     with open(said, "w") as out:
         process = subprocess.Popen([REPO / "tools/up.sh", binaries, "--folder", folder / "up", "--listen=127.0.0.1:0",
-                                    "--metrics-listen=127.0.0.1:0", "--devices=cpu"],
+                                    "--metrics-listen=127.0.0.1:0", f"--devices={devices}"],
                                    stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT)
     try:
         while "stop it: kill" not in said.read_text():
@@ -104,13 +123,18 @@ def unused_exceptions(page, blocks):
             for other, line in ELSEWHERE if other == page and line not in there]
 
 
-def run_page(page, blocks, binaries):
+def runnable_in(page, blocks, kind):
+    return [b for b in blocks if b.language in ("sh", "python") and b.kind == kind and
+            (page, first_line(b)) not in ELSEWHERE]
+
+
+def run_page(page, blocks, binaries, kind):
     """What went wrong on one page, and how many blocks ran."""
-    runnable = [b for b in blocks if b.language in ("sh", "python") and b.kind == "cpu" and
-                (page, first_line(b)) not in ELSEWHERE]
+    runnable = runnable_in(page, blocks, kind)
     if not runnable:
         return [], 0
-    with tempfile.TemporaryDirectory() as name, up(binaries, pathlib.Path(name)) as exports:
+    devices = {"cpu": "cpu", "gpu": "cuda"}[kind]
+    with tempfile.TemporaryDirectory() as name, up(binaries, pathlib.Path(name), devices) as exports:
         folder = pathlib.Path(name)
         (folder / "here").mkdir()
         (folder / "env").write_text(exports)
@@ -121,15 +145,17 @@ def run_page(page, blocks, binaries):
     return [], len(runnable)
 
 
-def check_page(page, binaries):
+def check_page(page, binaries, kind):
     text = (REPO / page).read_text()
     blocks = pages.blocks_of(text)
+    if kind != "cpu":
+        return run_page(page, blocks, binaries, kind)
     problems = [f"{page}:{line}: {what}" for line, what in (*pages.untagged(blocks), *pages.orphans(blocks))]
     problems += unused_exceptions(page, blocks)
     problems += [f"{page}: the link {target} leads nowhere" for target in pages.dead_links(REPO / page, text)]
     if problems:
         return problems, 0
-    return run_page(page, blocks, binaries)
+    return run_page(page, blocks, binaries, kind)
 
 
 def all_pages():
@@ -138,15 +164,19 @@ def all_pages():
 
 
 def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--kind", choices=("cpu", "gpu"), default="cpu")
+    parser.add_argument("pages", nargs="*", metavar="PAGE")
+    options = parser.parse_args()
     binaries = pathlib.Path(os.environ.get("GRIDCLOCK_BIN", REPO / "build/dev/bin")).resolve()
     failed, total = False, 0
-    for page in sys.argv[1:] or all_pages():
-        problems, count = check_page(page, binaries)
+    for page in options.pages or all_pages():
+        problems, count = check_page(page, binaries, options.kind)
         total += count
         failed = failed or bool(problems)
         print(f"{page}: {count} blocks run" + "".join(f"\n{p}" for p in problems), flush=True)
     print(f"snippets: {total} blocks run")
-    return 1 if failed or (total == 0 and not sys.argv[1:]) else 0
+    return 1 if failed or (total == 0 and not options.pages) else 0
 
 
 if __name__ == "__main__":

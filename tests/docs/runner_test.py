@@ -55,6 +55,16 @@ class Stranger(unittest.TestCase):
         self.assertNotIn("/ours", got.values())
         self.assertNotIn("GRIDCLOCK_SERVER", got)
 
+    def test_each_kind_runs_its_own_blocks(self):
+        blocks = pages.blocks_of("```sh cpu\nls\n```\n```sh gpu\n./dev gpu-test\n```\n```sh gpu\nncu ls\n```\n"
+                                 "```text gpu\nx\n```\n")
+        self.assertEqual([b.text for b in run_snippets.runnable_in("docs/gpus.md", blocks, "cpu")], ["ls\n"])
+        self.assertEqual([b.text for b in run_snippets.runnable_in("docs/gpus.md", blocks, "gpu")], ["ncu ls\n"])
+
+    def test_the_toolkit_is_the_last_on_the_path(self):
+        got = run_snippets.environment_of(pathlib.Path("/state"), ["/toolkit"])
+        self.assertEqual(got["PATH"], "/usr/local/bin:/usr/bin:/bin:/toolkit")
+
     def test_an_exception_that_fits_no_block(self):
         blocks = pages.blocks_of("```sh cpu\n./dev test\n```\n")
         self.assertEqual(run_snippets.unused_exceptions("CONTRIBUTING.md", blocks), [])

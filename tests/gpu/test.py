@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Runs the tests that need a GPU, then compute-sanitizer over the conformance suite, and says of each
-what was asked and what was seen.
+"""Runs the tests that need a GPU, the commands of the pages that do, then compute-sanitizer over the
+conformance suite, and says of each what was asked and what was seen.
 
-usage: test.py --bin FOLDER [--only device,conformance,server,sanitizer] [--seconds N]
+usage: test.py --bin FOLDER [--only device,conformance,server,docs,sanitizer] [--seconds N]
 
 Exit code 1 where one failed, or all was skipped because there is no GPU here. What is skipped on a
 machine with a GPU is listed with its reason.
@@ -18,6 +18,7 @@ import sys
 import time
 
 PROGRAMS = {"device": "cuda_device_test", "conformance": "conformance_cuda_test", "server": "server_gpu_test"}
+SNIPPETS = pathlib.Path(__file__).resolve().parents[1] / "docs/run_snippets.py"
 SMALL = "*Conformance.PlainNumbers*:*Conformance.TensorsThatAreAlignedToTheirElementsAlone*"
 # Races are of shared memory: kernels without it are left out of the slowest tool.
 TOOLS = {"memcheck": SMALL, "initcheck": SMALL, "synccheck": SMALL,
@@ -27,6 +28,7 @@ FAILED = re.compile(r"\[  FAILED  \] (\d+) tests?")
 SKIPPED = re.compile(r"\[  SKIPPED \] (\d+) tests?")
 REASON = re.compile(r"Skipped\n(.+)")
 SANITIZED = re.compile(r"ERROR SUMMARY: (\d+) error|RACECHECK SUMMARY: (\d+) hazard")
+SNIPPETS_RUN = re.compile(r"snippets: (\d+) blocks run")
 LAUNCHED = re.compile(r"launched ([\w.]+) (\d+)")
 
 
@@ -73,6 +75,18 @@ def run_program(table, name, program, seconds):
         print(f"      skipped {times}: {reason}", flush=True)
 
 
+def run_pages(table, seconds):
+    """The commands of the pages that are tagged gpu."""
+    start = time.monotonic()
+    command = ["timeout", "-k", "5", seconds, sys.executable, SNIPPETS, "--kind", "gpu"]
+    output, code = run(command, seconds + 10, echo=False)
+    blocks = count(SNIPPETS_RUN, output)
+    table.row("pages", "all their gpu blocks succeed", f"{blocks} blocks, exit code {code}", code == 0 and blocks > 0,
+              time.monotonic() - start)
+    if code != 0:
+        print(output[-6000:], flush=True)
+
+
 def sanitize(table, program, tool, seconds):
     """The conformance suite on small shapes under one tool. A variant that was never launched fails."""
     start = time.monotonic()
@@ -93,7 +107,7 @@ def sanitize(table, program, tool, seconds):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bin", type=pathlib.Path, default=pathlib.Path("build/dev/bin"))
-    parser.add_argument("--only", default=",".join([*PROGRAMS, "sanitizer"]))
+    parser.add_argument("--only", default=",".join([*PROGRAMS, "docs", "sanitizer"]))
     parser.add_argument("--tools", default=",".join(TOOLS))
     parser.add_argument("--seconds", type=int, default=600, help="at most so long for each program")
     options = parser.parse_args()
@@ -103,6 +117,8 @@ def main():
     for name, program in PROGRAMS.items():
         if name in wanted:
             run_program(table, name, options.bin / program, options.seconds)
+    if "docs" in wanted:
+        run_pages(table, options.seconds)
     if "sanitizer" in wanted:
         if shutil.which("compute-sanitizer") is None:
             table.row("compute-sanitizer", "0 errors", "not on PATH: it is part of the CUDA toolkit", False, 0)

@@ -30,6 +30,8 @@ class SeparateDevice final : public Device {
 
   // What the kernel of the next launch does to the device, once somebody waits for it.
   void BreakAtNextLaunch() { breaks_ = true; }
+  // What a kernel does to it, for who waits next.
+  void Break() { poisoned_ = true; }
   bool poisoned() const override { return poisoned_; }
   std::uint64_t used() const { return used_; }
   std::uint64_t most_used() const { return most_used_; }

@@ -1,10 +1,11 @@
 // Large tensors through the C++ client. Prints JSON.
-// usage: bench-bulk ADDRESS in|back|beside BYTES REPETITIONS [--read-delay-us N]
+// usage: bench-bulk ADDRESS in|back|whole|beside BYTES REPETITIONS [--read-delay-us N]
 //   in      a tensor to the server by StreamRun, its checksum back
 //   back    there and back by `copy`; with a delay, the client takes each chunk that much later
+//   whole   as back, with all that the server does between: on a GPU, copies to it and from it
 //   beside  small calls on their own, then while tensors move there and back
-// Times are those of the bytes: what the server spent between the last byte in and the first byte
-// out (queue, kernel, checksum) is taken off.
+// Times, but those of whole, are those of the bytes: what the server spent between the last byte in
+// and the first byte out (queue, kernel, checksum) is taken off.
 #define XXH_INLINE_ALL
 #include <atomic>
 #include <cstdio>
@@ -80,6 +81,7 @@ struct Mover {
   std::span<std::byte> sent;
   std::span<std::byte> got;
   int read_delay_us = 0;
+  bool whole = false;  // Back's time is the whole call's.
 
   double In() const {
     RunCall call = CallOf("copy", sent, Sink::kChecksum);
@@ -100,11 +102,12 @@ struct Mover {
     events.moved = [this](std::uint64_t, std::uint64_t received) {
       if (received > 0 && read_delay_us > 0) usleep(read_delay_us);
     };
+    std::memset(got.data(), 0, got.size());
     const std::int64_t start = NowNs();
     const RunResult result = MustRun(client, call, events);
     const std::int64_t took = NowNs() - start;
     if (std::memcmp(sent.data(), got.data(), sent.size()) != 0) Quit("other bytes came back");
-    return (took - ServerNs(result.summary)) / 1e9;
+    return (took - (whole ? 0 : ServerNs(result.summary))) / 1e9;
   }
 };
 
@@ -155,8 +158,10 @@ void Beside(const Mover& mover, int repetitions) {
 
 void Move(const Mover& mover, bool back, int repetitions, std::int64_t memory_before) {
   if (repetitions > 1) back ? mover.Back() : mover.In();
-  std::vector<std::int64_t> times;
-  for (int i = 0; i < repetitions; ++i) times.push_back((back ? mover.Back() : mover.In()) * 1e9);
+  std::vector<std::int64_t> times(static_cast<std::size_t>(repetitions));
+  for (std::int64_t& time : times) {
+    time = static_cast<std::int64_t>((back ? mover.Back() : mover.In()) * 1e9);
+  }
   std::printf("{\"seconds\": %.6f, \"client_extra_bytes\": %lld}\n", Quantile(times, 0.5) / 1e9,
               static_cast<long long>(MemoryOf("VmHWM") - memory_before));
 }
@@ -165,7 +170,7 @@ void Move(const Mover& mover, bool back, int repetitions, std::int64_t memory_be
 
 int main(int argc, char** argv) {
   if (argc < 5)
-    Quit("usage: bench-bulk ADDRESS in|back|beside BYTES REPETITIONS [--read-delay-us N]");
+    Quit("usage: bench-bulk ADDRESS in|back|whole|beside BYTES REPETITIONS [--read-delay-us N]");
   mallopt(M_TRIM_THRESHOLD, 1 << 30);
   mallopt(M_ARENA_MAX, 2);
   const std::string what = argv[2];
@@ -180,11 +185,13 @@ int main(int argc, char** argv) {
   const auto client = Client::Connect(options);
   if (!client.ok()) Quit(client.status().ToString());
   const int delay = argc == 7 && std::string(argv[5]) == "--read-delay-us" ? std::atoi(argv[6]) : 0;
-  const Mover mover{.client = **client, .sent = sent, .got = got, .read_delay_us = delay};
+  const bool whole = what == "whole";
+  const Mover mover{
+      .client = **client, .sent = sent, .got = got, .read_delay_us = delay, .whole = whole};
   if (what == "beside") {
     Beside(mover, repetitions);
   } else {
-    Move(mover, what == "back", repetitions, before);
+    Move(mover, whole || what == "back", repetitions, before);
   }
   return 0;
 }

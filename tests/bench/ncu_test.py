@@ -1,0 +1,69 @@
+"""What is made of ncu's output, and of an ncu that tells nothing: by programs that only print."""
+import pathlib
+import sys
+import tempfile
+import unittest
+from unittest import mock
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import bench  # noqa: E402: beside this file.
+from speed import gpu_ncu  # noqa: E402
+
+HEAD = '"ID","Process ID","Host Name","Kernel Name","Section Name","Metric Name","Metric Unit","Metric Value"'
+ROW = '"{}","7","here","MapPacks","Command line profiler metrics","gpu__time_duration.sum","{}","{}"'
+
+
+def said(times, unit="ns"):
+    rows = [ROW.format(i, unit, time) for i, time in enumerate(times)]
+    return "\n".join(["==PROF== Connected to process 7", "square/vec4 on cuda:0 (NVIDIA H200), 40 launches", HEAD, *rows,
+                      "==PROF== Disconnected from process 7", ""])
+
+
+class Ncu(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+        self.config = bench.Config(self.folder, rounds=1)
+        self.server = self.enterContext(mock.patch.object(gpu_ncu, "gpu_server"))
+
+    def ncu(self, prints, code=0):
+        program = self.folder / "ncu"
+        (self.folder / "said").write_text(prints)
+        program.write_text(f"#!/bin/sh\ncat {self.folder}/said\nexit {code}\n")
+        program.chmod(0o755)
+        self.enterContext(mock.patch.object(gpu_ncu, "find_ncu", lambda: program))
+
+    def measure(self, ours=2000):
+        with mock.patch.object(gpu_ncu, "device_ns", lambda *_: ours):
+            return gpu_ncu.measure(self.config)
+
+    def test_the_median_is_held_against_ours(self):
+        self.ncu(said(["2,600", "9,000,000", *["2,600"] * 28]))
+        lines = self.measure()
+        self.assertEqual([line.verdict for line in lines], ["PASS"] * len(gpu_ncu.SIZES))
+        self.assertAlmostEqual(lines[0].measured, 600 / 1500)
+        self.assertEqual(lines[0].extra, {"device_us": [2], "ncu_us": [2.6]})
+
+    def test_what_is_too_far_fails(self):
+        self.ncu(said(["510,000"] * 30))
+        self.assertEqual(self.measure(ours=500_000)[0].verdict, "FAIL")
+        self.assertEqual(self.measure(ours=506_000)[0].verdict, "PASS")
+
+    def test_what_cannot_be_told_is_no_pass_and_says_why(self):
+        for prints, code, why in (
+                ("==PROF== x\n==ERROR== ERR_NVGPUCTRPERM - The user does not have permission\n", 1, "ERR_NVGPUCTRPERM"),
+                ("==ERROR== Failed to initialize the profiler: LibraryNotLoaded\n", 9, "LibraryNotLoaded"),
+                ("", 1, "it said nothing"),
+                (said(["1,800"] * 29), 0, "want 30 launches, got 29"),
+                (said(["1.8"] * 30, unit="us"), 0, "in ns, got us")):
+            self.ncu(prints, code)
+            for line in self.measure():
+                self.assertEqual(line.verdict, "FAIL")
+                self.assertIn(why, line.text())
+
+    def test_without_ncu(self):
+        with mock.patch.object(gpu_ncu.shutil, "which", lambda *_, **__: None):
+            self.assertEqual({(line.verdict, line.skipped) for line in self.measure()}, {("FAIL", "no ncu")})
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,88 @@
+"""Device time beside what Nsight Compute says of the same kernel: of a worker by itself, under ncu."""
+import csv
+import shutil
+import statistics
+import subprocess
+
+from speed import gpu
+from speed.gpu import gpu_server
+from speed.line import Line
+
+SIZES = (1_000, 100_000, 1_000_000, 16_000_000, 268_435_456)
+METRIC = "gpu__time_duration.sum"
+WARM_UP, LAUNCHES = 10, 30
+# As Gridclock finds them: the clock left alone, the cache as the launch before left it. The metric is
+# had in one pass, so nothing is run again.
+NCU = ("--clock-control", "none", "--cache-control", "none", "--launch-skip", str(WARM_UP), "--print-units", "base",
+       "--metrics", METRIC, "--csv")
+
+
+class Unavailable(Exception):
+    """Why ncu cannot tell here."""
+
+
+def find_ncu():
+    found = shutil.which("ncu") or shutil.which("ncu", path="/usr/local/cuda/bin")
+    if found is None:
+        raise Unavailable("no ncu")
+    return found
+
+
+def why_not(said):
+    """Out of the output of an ncu that failed."""
+    if "ERR_NVGPUCTRPERM" in said:
+        return "ncu may not read counters here (ERR_NVGPUCTRPERM)"
+    errors = [line for line in said.splitlines() if line.startswith("==ERROR==")]
+    return "ncu: " + (errors or said.strip().splitlines() or ["it said nothing"])[0]
+
+
+def times_in(output):
+    """The nanoseconds of each launch in what ncu printed; lines of others stand between its rows."""
+    rows = csv.DictReader(line for line in output.splitlines() if line.startswith('"'))
+    times = []
+    for row in rows:
+        if row["Metric Name"] != METRIC:
+            continue
+        if row["Metric Unit"] not in ("ns", "nsecond"):
+            raise Unavailable(f"ncu: want {METRIC} in ns, got {row['Metric Unit']}")
+        times.append(float(row["Metric Value"].replace(",", "")))
+    return times
+
+
+def ncu_ns(config, ncu, n):
+    """The median over the launches behind the warm-up."""
+    worker = [config.binaries / "gridclock-worker", "--bare", "--device", gpu.DEVICE, "--repeat", str(WARM_UP + LAUNCHES),
+              "square", f"x=randn:f32[{n}]"]
+    ran = subprocess.run([ncu, *NCU, *map(str, worker)], capture_output=True, text=True, timeout=300, errors="replace")
+    if ran.returncode != 0:
+        raise Unavailable(why_not(ran.stdout + ran.stderr))
+    times = times_in(ran.stdout)
+    if len(times) != LAUNCHES:
+        raise Unavailable(f"ncu: want {LAUNCHES} launches, got {len(times)}")
+    return statistics.median(times)
+
+
+def device_ns(config, server, n):
+    return gpu.median_ns(config, server, "square", f"x=randn:f32[{n}]")
+
+
+def make_lines():
+    return {n: Line(f"gpu.ncu.{n}", f"square of {n} f32: device time against ncu's over max(1.5 us, 1 %)", "<=", 1)
+            for n in SIZES}
+
+
+def measure(config):
+    lines = make_lines()
+    try:
+        ncu = find_ncu()
+        with gpu_server(config) as server:
+            for _ in range(config.rounds):
+                for n, line in lines.items():
+                    theirs = ncu_ns(config, ncu, n)
+                    ours = device_ns(config, server, n)
+                    line.add(abs(ours - theirs) / max(1500, 0.01 * theirs), device_us=ours / 1e3, ncu_us=theirs / 1e3)
+    except Unavailable as why:
+        for line in lines.values():
+            # What was measured before does not count.
+            line.samples, line.skipped = [], str(why)
+    return list(lines.values())
