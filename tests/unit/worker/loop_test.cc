@@ -420,6 +420,20 @@ TEST_F(LoopTest, ArrivalsThatCannotBeAreDropped) {
   EXPECT_THAT(used_, ElementsAre(0));
 }
 
+// It did not begin, so the server sends it to the next worker.
+TEST_F(LoopTest, AnOrderIsNotBlamedForADeviceThatWasLostBeforeIt) {
+  link_.Then(Arrive(ArrivalOf(Doubled(7, 12 * kMiB), kMiB)));
+  link_.Then([this] {
+    device_.Break();
+    Order(Made(8, kMiB))();
+  });
+
+  EXPECT_THAT(loop_->Run(), StatusIs(absl::StatusCode::kFailedPrecondition,
+                                     HasSubstr("cudaErrorIllegalAddress")));
+  EXPECT_TRUE(link_.said().empty());
+  EXPECT_EQ(page_.running, 0U);
+}
+
 TEST_F(LoopTest, EndsWithADeviceThatIsLostBetweenOrders) {
   link_.Then(Arrive(ArrivalOf(Doubled(7, 12 * kMiB), 12 * kMiB)));
   link_.Then([this] { device_.Break(); });
