@@ -42,8 +42,8 @@ bool EarlyCopies::HasRoomFor(std::uint64_t bytes) const {
   return bytes <= left;
 }
 
-// Whatever keeps a piece from being copied, the order will meet too, and say so. A lost device cannot
-// wait for that.
+// Whatever keeps a piece from being copied, the order will meet too, and say so. A lost device
+// cannot wait for that.
 absl::Status EarlyCopies::CopyPiece() {
   absl::Status status = Settle();
   if (Copy* const copy = Behind(); copy != nullptr && status.ok()) {
