@@ -102,9 +102,10 @@ absl::StatusOr<std::string> RunBare(Device& device, const Registry& registry,
   GC_ASSIGN_OR_RETURN(BoundCall* const bound, cache.Find(order.order));
   GC_ASSIGN_OR_RETURN(const auto memory, HostMemory(device, order.bytes));
   Staging staging(device);
+  EarlyCopies early(device, Whole(memory.get()));
   Operands operands({.device = device,
                      .staging = staging,
-                     .threads = *device.threads(),
+                     .early = early,
                      .arena = Whole(memory.get()),
                      .order = order.order,
                      .call = *bound});

@@ -36,16 +36,22 @@ absl::Status Loop::Run() {
   while (!stop_) {
     GC_RETURN_IF_ERROR(AwaitFrames());
     GC_RETURN_IF_ERROR(RunQueue());
+    GC_RETURN_IF_ERROR(parts_.session.early().CopyPiece());
   }
   return broken_;
 }
 
+bool Loop::HasWork() const {
+  return stop_ || !waiting_.empty() || parts_.session.early().pending();
+}
+
 absl::Status Loop::AwaitFrames() {
+  if (HasWork()) return Read(Wait::kNo);
   if (patience_.MayLook()) {
     const absl::Time end = parts_.clock.Now() + kLookFor;
     do {
       GC_RETURN_IF_ERROR(Read(Wait::kNo));
-      if (stop_ || !waiting_.empty()) {
+      if (HasWork()) {
         patience_.Found();
         return absl::OkStatus();
       }
@@ -75,6 +81,8 @@ void Loop::Take(std::span<const std::byte> frame, bool may_be_long) {
   switch (incoming_.message_case()) {
     case worker::v1::FromServer::kOrder:
       return TakeOrder(incoming_.order());
+    case worker::v1::FromServer::kArrival:
+      return TakeArrival(incoming_.arrival());
     case worker::v1::FromServer::kCancel:
       return TakeCancel(incoming_.cancel().id());
     case worker::v1::FromServer::kShutdown:
@@ -111,7 +119,14 @@ void Loop::TakeOrder(const worker::v1::Order& order) {
   waiting_.push_back(std::move(next));
 }
 
+void Loop::TakeArrival(const worker::v1::Arrival& frame) {
+  if (frame.id() == 0 || frame.generation() < generation_) return Drop();
+  const auto arrival = Decode(frame, parts_.arena.size());
+  if (!arrival.ok() || !parts_.session.early().Note(*arrival)) Drop();
+}
+
 void Loop::TakeCancel(std::uint64_t id) {
+  parts_.session.early().Forget(id);
   if (id == running_) cancelled_ = true;
   for (Waiting& waiting : waiting_) {
     if (waiting.order.id == id) waiting.status = absl::CancelledError("cancelled before it ran");
@@ -126,6 +141,7 @@ absl::Status Loop::RunQueue() {
         next.status.ok()
             ? RunOrder(next.order)
             : Report(next.order, {.status = next.status, .launched = false, .outcome = {}}));
+    parts_.session.early().Forget(next.order.id);
     if (spare_.size() < kHeldBack) spare_.push_back(std::move(next));
   }
   GC_RETURN_IF_ERROR(outbox_.Flush());
@@ -137,6 +153,7 @@ absl::Status Loop::RunQueue() {
 // be quick and no buffer was overwritten: should this process die meanwhile, the server runs again
 // whatever was not reported.
 absl::Status Loop::RunOrder(const WorkerOrder& order) {
+  GC_RETURN_IF_ERROR(parts_.session.early().SettleBefore(order));
   const bool quick = parts_.session.IsQuick(order);
   if (!quick || outbox_.size() >= kHeldBack) GC_RETURN_IF_ERROR(outbox_.Flush());
   running_ = order.id;

@@ -1,5 +1,7 @@
 // The worker's main loop: orders in, one at a time and in order, reports out.
 //
+// Between orders it copies what has arrived of the inputs of orders to come, a piece at a time.
+//
 // One thread does all. It sleeps in the socket while idle, so that a small call costs no hop from
 // thread to thread; while it measures it looks at the socket between launches for a Cancel.
 #ifndef GRIDCLOCK_KERNELS_WORKER_LOOP_H_
@@ -46,12 +48,15 @@ class Loop final : public SessionHost {
                  bool warmup) override;
   std::atomic<std::int64_t>& kernel_since_ns() override { return parts_.page.kernel_since_ns; }
 
+  // Something other than waiting is to be done.
+  bool HasWork() const;
   // Until something came.
   absl::Status AwaitFrames();
   absl::Status Read(Wait wait);
   void Take(std::span<const std::byte> frame, bool may_be_long);
   void TakeLong(const worker::v1::Range& range);
   void TakeOrder(const worker::v1::Order& order);
+  void TakeArrival(const worker::v1::Arrival& frame);
   void TakeCancel(std::uint64_t id);
   absl::Status RunQueue();
   absl::Status RunOrder(const WorkerOrder& order);

@@ -30,7 +30,10 @@ bool LiesInArena(const WorkerOperand& operand) {
 absl::StatusOr<std::unique_ptr<DeviceBuffer>> Operands::Allocate(std::uint64_t bytes,
                                                                  absl::string_view what) {
   // An empty operand has an address too.
-  auto buffer = parts_.device.Allocate(std::max(bytes, kTensorAlignment));
+  const std::uint64_t want = std::max(bytes, kTensorAlignment);
+  auto buffer = parts_.device.Allocate(want);
+  const bool full = buffer.status().code() == absl::StatusCode::kResourceExhausted;
+  if (full && parts_.early.Clear()) buffer = parts_.device.Allocate(want);
   if (buffer.ok()) {
     bytes_ += (*buffer)->size();
     return buffer;
@@ -58,6 +61,14 @@ absl::StatusOr<std::byte*> Operands::PlaceOne(const WorkerOperand& operand, absl
   return static_cast<std::byte*>(buffers_.emplace_back(std::move(buffer))->data());
 }
 
+absl::StatusOr<std::byte*> Operands::PlaceInput(std::size_t index) {
+  EarlyCopies::Copied copied = parts_.early.Take(parts_.order, index);
+  early_bytes_.push_back(copied.bytes);
+  if (copied.buffer == nullptr) return PlaceOne(parts_.order.inputs[index], "input", index);
+  bytes_ += copied.buffer->size();
+  return static_cast<std::byte*>(buffers_.emplace_back(std::move(copied.buffer))->data());
+}
+
 absl::Status Operands::Place() {
   const WorkerOrder& order = parts_.order;
   for (std::size_t i = 0; i < order.inputs.size(); ++i) {
@@ -65,7 +76,7 @@ absl::Status Operands::Place() {
     if (!input.generate && !LiesInArena(input)) {
       return absl::InvalidArgumentError(absl::StrCat("input ", i, " was neither sent nor made"));
     }
-    GC_ASSIGN_OR_RETURN(inputs_.emplace_back(), PlaceOne(input, "input", i));
+    GC_ASSIGN_OR_RETURN(inputs_.emplace_back(), PlaceInput(i));
     Point(inputs_[i], &parts_.call.inputs[i]);
   }
   for (std::size_t i = 0; i < order.outputs.size(); ++i) {
@@ -103,8 +114,10 @@ absl::Status Operands::CopyInputs() {
   for (std::size_t i = 0; i < inputs_.size(); ++i) {
     const WorkerOperand& input = parts_.order.inputs[i];
     if (input.generate) continue;
+    const std::uint64_t bytes = OperandBytes(input.value);
+    const std::uint64_t there = std::min(early_bytes_[i], bytes);
     GC_RETURN_IF_ERROR(parts_.device.CopyIn(
-        inputs_[i], {At(input.memory), static_cast<std::size_t>(OperandBytes(input.value))}));
+        inputs_[i] + there, {At(input.memory) + there, static_cast<std::size_t>(bytes - there)}));
   }
   return parts_.device.Synchronize();
 }

@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "kernels/device/device.h"
 #include "kernels/worker/call_cache.h"
+#include "kernels/worker/early_copies.h"
 #include "kernels/worker/staging.h"
 #include "proto/codec/worker.h"
 
@@ -23,7 +24,7 @@ class Operands {
   struct Parts {
     Device& device;
     Staging& staging;
-    Threads& threads;
+    EarlyCopies& early;
     std::span<std::byte> arena;
     const WorkerOrder& order;
     BoundCall& call;  // Its views are pointed at the operands.
@@ -34,8 +35,8 @@ class Operands {
   // INVALID_ARGUMENT if the order gives an operand no place; RESOURCE_EXHAUSTED (MEMORY_FULL) with
   // the numbers if the device has too little memory.
   absl::Status Place();
-  // Inputs that were sent are copied to the device; the others are made there. With a
-  // `seed_change` other than 0 these are other values than the submitted ones.
+  // Inputs that were sent are copied to the device, as far as they are not there; the others are
+  // made there. With a `seed_change` other than 0 these are other values than the submitted ones.
   absl::Status Fill(std::uint64_t seed_change);
   // Inputs that the kernel overwrites are kept as submitted, to be brought back by Restore.
   absl::Status Save();
@@ -66,6 +67,7 @@ class Operands {
   std::byte* At(const MemoryRange& range) const { return parts_.arena.data() + range.offset; }
   absl::StatusOr<std::byte*> PlaceOne(const WorkerOperand& operand, absl::string_view what,
                                       std::size_t index);
+  absl::StatusOr<std::byte*> PlaceInput(std::size_t index);
   absl::Status PlaceScratch();
   absl::StatusOr<std::unique_ptr<DeviceBuffer>> Allocate(std::uint64_t bytes,
                                                          absl::string_view what);
@@ -75,6 +77,7 @@ class Operands {
   const Parts parts_;
   const bool own_memory_;
   std::vector<std::byte*> inputs_, outputs_;  // Where the kernel works.
+  std::vector<std::uint64_t> early_bytes_;    // Of each input: copied before the order came.
   std::vector<std::unique_ptr<DeviceBuffer>> buffers_;
   std::vector<Saved> saved_;
   std::uint64_t bytes_ = 0;

@@ -152,12 +152,14 @@ absl::Status Session::Running::Run() {
 absl::Status Session::Running::Place() {
   operands_.emplace(Operands::Parts{.device = device_,
                                     .staging = session_.staging_,
-                                    .threads = *device_.threads(),
+                                    .early = session_.early_,
                                     .arena = session_.arena_,
                                     .order = order_,
                                     .call = *call_});
   out_.variant = order_.variant;
   GC_RETURN_IF_ERROR(operands_->Place());
+  // Measuring takes memory too, beside the operands: none of it may be held for others.
+  if (order_.measure) session_.early_.Clear();
   out_.peak_device_bytes = operands_->bytes();
   launch_ = Call{.binding = &call_->binding,
                  .inputs = call_->inputs,

@@ -16,6 +16,7 @@
 #include "kernels/device/device.h"
 #include "kernels/timing/measure.h"
 #include "kernels/worker/call_cache.h"
+#include "kernels/worker/early_copies.h"
 #include "kernels/worker/staging.h"
 #include "proto/codec/worker.h"
 
@@ -50,6 +51,8 @@ class Session {
                                                          std::span<std::byte> arena);
 
   SessionReport Run(const WorkerOrder& order, SessionHost& host);
+  // Of inputs of orders to come. Not to be asked to copy while an order runs.
+  EarlyCopies& early() { return early_; }
   // True if the order is known to end within microseconds and may run again without harm.
   bool IsQuick(const WorkerOrder& order) const;
 
@@ -60,13 +63,15 @@ class Session {
         clock_(clock),
         arena_(arena),
         cache_(registry, device.info().traits),
-        staging_(device) {}
+        staging_(device),
+        early_(device, arena) {}
 
   Device& device_;
   const Clock& clock_;
   const std::span<std::byte> arena_;
   CallCache cache_;
   Staging staging_;
+  EarlyCopies early_;
 };
 
 }  // namespace gridclock

@@ -224,8 +224,9 @@ void Encode(const Job& job, std::uint64_t generation, worker::v1::Order* out) {
 
 namespace {
 
-absl::Status DecodeRange(const worker::v1::Range& in, const OperandValue& value,
-                         std::uint64_t arena_bytes, absl::string_view field, MemoryRange* out) {
+// The range lies inside the arena and is aligned.
+absl::Status DecodeRange(const worker::v1::Range& in, std::uint64_t arena_bytes,
+                         absl::string_view field, MemoryRange* out) {
   if (in.offset() > arena_bytes || in.size() > arena_bytes - in.offset()) {
     return WithField(
         absl::InvalidArgumentError(absl::StrCat(field, ": ", in.size(), " bytes at ", in.offset(),
@@ -238,20 +239,26 @@ absl::Status DecodeRange(const worker::v1::Range& in, const OperandValue& value,
                                                 " is not a multiple of ", kTensorAlignment)),
         field);
   }
+  *out = {.offset = in.offset(), .size = in.size()};
+  return absl::OkStatus();
+}
+
+absl::Status DecodePlace(const worker::v1::Range& in, const OperandValue& value,
+                         std::uint64_t arena_bytes, absl::string_view field, MemoryRange* out) {
+  GC_RETURN_IF_ERROR(DecodeRange(in, arena_bytes, field, out));
   if (in.size() != 0 && in.size() < OperandBytes(value)) {
     return WithField(
         absl::InvalidArgumentError(absl::StrCat(field, ": the operand takes ", OperandBytes(value),
                                                 " bytes, its memory ", in.size())),
         field);
   }
-  *out = {.offset = in.offset(), .size = in.size()};
   return absl::OkStatus();
 }
 
 absl::Status DecodeOperand(const worker::v1::Operand& in, std::uint64_t arena_bytes, int inputs,
                            absl::string_view field, WorkerOperand* out) {
   GC_ASSIGN_OR_RETURN(out->value, Decode(in.spec(), field));
-  GC_RETURN_IF_ERROR(DecodeRange(in.memory(), out->value, arena_bytes, field, &out->memory));
+  GC_RETURN_IF_ERROR(DecodePlace(in.memory(), out->value, arena_bytes, field, &out->memory));
   out->generate.reset();
   if (in.has_generate()) {
     GC_ASSIGN_OR_RETURN(out->generate, Decode(in.generate(), field));
@@ -309,6 +316,28 @@ absl::Status Decode(const worker::v1::Order& order, std::uint64_t arena_bytes, W
                                ? absl::InfiniteDuration()
                                : absl::Nanoseconds(order.kernel_time_limit_ns());
   return absl::OkStatus();
+}
+
+void Encode(const WorkerArrival& arrival, worker::v1::Arrival* out) {
+  out->set_id(arrival.id);
+  out->set_generation(arrival.generation);
+  out->set_input(static_cast<std::uint32_t>(arrival.input));
+  Encode(arrival.memory, out->mutable_memory());
+  out->set_bytes(arrival.bytes);
+}
+
+absl::StatusOr<WorkerArrival> Decode(const worker::v1::Arrival& arrival,
+                                     std::uint64_t arena_bytes) {
+  WorkerArrival out = {.id = arrival.id(),
+                       .generation = arrival.generation(),
+                       .input = arrival.input(),
+                       .bytes = arrival.bytes()};
+  GC_RETURN_IF_ERROR(DecodeRange(arrival.memory(), arena_bytes, "arrival.memory", &out.memory));
+  if (out.bytes == 0 || out.bytes > out.memory.size) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("arrival.bytes: want 1 to ", out.memory.size, ", got ", out.bytes));
+  }
+  return out;
 }
 
 }  // namespace gridclock

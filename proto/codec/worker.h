@@ -3,6 +3,7 @@
 #ifndef GRIDCLOCK_PROTO_CODEC_WORKER_H_
 #define GRIDCLOCK_PROTO_CODEC_WORKER_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -71,6 +72,18 @@ struct WorkerOrder {
 // Every range lies inside an arena of `arena_bytes`, is aligned and holds its operand, or is empty:
 // the operand has its place on the device alone. `out` is overwritten; its buffers are used again.
 absl::Status Decode(const worker::v1::Order& order, std::uint64_t arena_bytes, WorkerOrder* out);
+
+// The first bytes of an input, which are in the arena before the order comes.
+struct WorkerArrival {
+  std::uint64_t id = 0, generation = 0;  // Of that order.
+  std::size_t input = 0;                 // Its index there.
+  MemoryRange memory = {};               // Of the whole input.
+  std::uint64_t bytes = 0;               // From its start.
+};
+void Encode(const WorkerArrival& arrival, worker::v1::Arrival* out);
+// INVALID_ARGUMENT unless the range lies inside an arena of `arena_bytes`, is aligned, and holds
+// the bytes, which are some.
+absl::StatusOr<WorkerArrival> Decode(const worker::v1::Arrival& arrival, std::uint64_t arena_bytes);
 
 // ---- Reports, worker to server. Times are CLOCK_MONOTONIC there, since the arrival here. ----
 

@@ -43,6 +43,7 @@ struct Scheduler::Entry {
   std::optional<absl::Time> seen_running;  // When a tick first saw it run at this worker.
   int sends = 0;
   bool dispatched = false;  // At least once: its wait is counted.
+  bool early = false;       // A worker was told of inputs that arrived.
   bool recalled = false;    // The worker was told to give it back if it has not begun it.
   bool answered = false;    // The listener had its end; the worker has not said so yet.
   std::optional<absl::Status> cancelled;  // Why it was told to stop.
@@ -53,11 +54,14 @@ struct Scheduler::Entry {
   std::vector<JobEvent> mailbox;
 };
 
+enum class Scheduler::Word { kOrder, kCancel, kArrived };
+
 struct Scheduler::Device {
   // For the worker, in the order of `sent`. One thread at a time speaks to a worker.
   struct Command {
     std::shared_ptr<Entry> entry;
-    bool cancel = false;
+    Word word = Word::kOrder;
+    InputArrival arrival;  // Of kArrived.
   };
 
   std::string name;

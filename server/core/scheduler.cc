@@ -241,7 +241,7 @@ void Scheduler::Dispatch(Device& device, absl::Time now, Outbox& out) {
     entry->sent_at = now;
     ++entry->sends;
     device.sent.push_back(entry);
-    Command(*entry, /*cancel=*/false, out);
+    Tell(*entry, Word::kOrder, out);
     if (std::exchange(entry->dispatched, true)) continue;
     Post(*entry, DispatchedEvent{now - entry->ready_at}, out);
   }
@@ -336,7 +336,7 @@ void Scheduler::RecallForOthers(Device& device, absl::Time now, Outbox& out) {
     if (entry.get() == &first || of_others(entry)) continue;
     if (entry->recalled || entry->cancelled || !IsSmall(entry->job())) continue;
     entry->recalled = true;
-    Command(*entry, /*cancel=*/true, out);
+    Tell(*entry, Word::kCancel, out);
   }
 }
 
@@ -384,6 +384,8 @@ void Scheduler::Answer(Entry& entry, JobResult result, Outbox& out) {
 void Scheduler::EndWaiting(Entry& entry, absl::Status status, Outbox& out) {
   if (entry.state == Entry::State::kWaitsForMemory) std::erase(wait_for_memory_, entry.id);
   entry.device->queue.Remove(entry.job().principal, entry.id);
+  const bool has_worker = entry.device->worker != nullptr && !entry.device->killing;
+  if (entry.early && has_worker) Tell(entry, Word::kCancel, out);
   Answer(entry, {.status = std::move(status), .outcome = std::nullopt}, out);
   jobs_.erase(entry.id);
 }
@@ -391,7 +393,7 @@ void Scheduler::EndWaiting(Entry& entry, absl::Status status, Outbox& out) {
 void Scheduler::TellToStop(Entry& entry, absl::Status why, Outbox& out) {
   if (entry.cancelled) return;
   entry.cancelled = std::move(why);
-  Command(entry, /*cancel=*/true, out);
+  Tell(entry, Word::kCancel, out);
 }
 
 void Scheduler::Cancel(JobId id, absl::Status status) {
@@ -465,9 +467,9 @@ std::map<std::string, Scheduler::Usage> Scheduler::usage() const {
 
 // ---- Words to workers and listeners. ----
 
-void Scheduler::Command(Entry& entry, bool cancel, Outbox& out) {
+void Scheduler::Tell(Entry& entry, Word word, Outbox& out, const InputArrival& arrival) {
   Device& device = *entry.device;
-  Device::Command command{.entry = jobs_.find(entry.id)->second, .cancel = cancel};
+  Device::Command command{.entry = jobs_.find(entry.id)->second, .word = word, .arrival = arrival};
   if (!out.speeches.empty() && out.speeches.back().device == &device) {
     out.speeches.back().commands.push_back(std::move(command));
     return;
@@ -517,12 +519,16 @@ void Scheduler::Speak(Outbox& out) {
         orders.clear();
       };
       for (const Device::Command& command : speech.commands) {
-        if (!command.cancel) {
-          orders.push_back(&command.entry->job());
+        const Job& job = command.entry->job();
+        if (command.word == Word::kOrder) {
+          orders.push_back(&job);
           continue;
         }
         send();
-        speech.worker->Cancel(command.entry->id);
+        if (command.word == Word::kCancel)
+          speech.worker->Cancel(job.id);
+        else
+          speech.worker->Arrived(job, speech.generation, command.arrival);
       }
       send();
       speech.commands.clear();

@@ -3,6 +3,7 @@
 #ifndef GRIDCLOCK_SERVER_CORE_SCHEDULER_H_
 #define GRIDCLOCK_SERVER_CORE_SCHEDULER_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -25,6 +26,13 @@
 
 namespace gridclock {
 
+// How much of an input of a job that still waits for inputs is there: the first `bytes` of its
+// memory, which do not change any more.
+struct InputArrival {
+  std::size_t input = 0;
+  std::uint64_t bytes = 0;
+};
+
 // A worker process as the scheduler sees it; implemented by server/fleet and by a fake in tests.
 // Called without the scheduler's lock. Must be safe to call after the worker died.
 class WorkerPort {
@@ -35,7 +43,10 @@ class WorkerPort {
   virtual bool Send(const Job& job, std::uint64_t generation) = 0;
   // Several at once, in order, where that is cheaper.
   virtual bool SendAll(std::span<const Job* const> jobs, std::uint64_t generation);
+  // Also of a job that was not sent: its inputs that arrived are of no more use.
   virtual void Cancel(JobId id) = 0;
+  // The worker may copy to its device what is there of a job that will come. May be left unsaid.
+  virtual void Arrived(const Job&, std::uint64_t /*generation*/, const InputArrival&) {}
   // The calling thread may take the worker's answers itself until this order's came or it has
   // taken longer than a small call does; so that no other thread must wake for it.
   virtual void Await(JobId) {}
@@ -93,6 +104,10 @@ class Scheduler {
   static constexpr std::size_t kSmallWindow = 16;
   static constexpr std::size_t kLargeWindow = 2;
   static constexpr std::uint64_t kSmallBytes = 64 * 1024;
+  // Jobs whose inputs a device copies while they arrive, of all principals and of one: what may
+  // never become an order.
+  static constexpr int kMostEarly = 8;
+  static constexpr int kMostEarlyOfOne = 4;
   // How long an order may run before those that wait behind it at the worker are asked back where
   // another principal's wait too.
   static constexpr absl::Duration kPatience = absl::Milliseconds(10);
@@ -117,6 +132,9 @@ class Scheduler {
   // The same, for a job that the worker of this generation holds, answered or not; else null.
   std::shared_ptr<const ActiveJob> Sent(JobId id, std::uint64_t generation) const
       ABSL_LOCKS_EXCLUDED(mutex_);
+  // More of an input is in memory than before. The device may copy it meanwhile if it has memory of
+  // its own and nothing else to do.
+  void Arrived(JobId id, const InputArrival& arrival);
   // All inputs are in memory: the job may run.
   void Start(JobId id);
   // By the client, or by the server with another status. Queued: ends at once. Running: the worker
@@ -170,6 +188,7 @@ class Scheduler {
   struct Device;
   struct Outbox;
   enum class Fate;  // What is known of an order whose worker is lost.
+  enum class Word;  // What a worker is told of a job.
 
   static Fate FateWithoutRunning(const WorkerLoss& loss, bool oldest);
   // ---- All but the last few need the lock. ----
@@ -214,7 +233,11 @@ class Scheduler {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Kill(Device& device, absl::string_view reason, Outbox& out)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Command(Entry& entry, bool cancel, Outbox& out) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // True if what has arrived for this job is worth a word to its worker.
+  bool MayCopyEarly(const Entry& entry) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool HasEarlyPlace(const Entry& entry) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Tell(Entry& entry, Word word, Outbox& out, const InputArrival& arrival = {})
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   template <typename Event>
   void Post(Entry& entry, Event event, Outbox& out) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 

@@ -100,6 +100,20 @@ void Worker::Cancel(JobId id) {
   SendFrames({&frame, 1});
 }
 
+// Left unsaid where other words wait: what is behind on those must not be kept by this.
+void Worker::Arrived(const Job& job, std::uint64_t generation, const InputArrival& arrival) {
+  if (parts_.link->pending()) return;
+  worker::v1::FromServer message;
+  Encode(WorkerArrival{.id = job.id,
+                       .generation = generation,
+                       .input = arrival.input,
+                       .memory = job.inputs[arrival.input].memory,
+                       .bytes = arrival.bytes},
+         message.mutable_arrival());
+  const std::string frame = message.SerializeAsString();
+  SendFrames({&frame, 1});
+}
+
 void Worker::Await(JobId id) {
   const std::shared_ptr<AnswerReader> reader = [&] {
     MutexLock lock(mutex_);

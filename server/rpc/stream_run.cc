@@ -228,7 +228,8 @@ class StreamCall final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>,
       active_ = active;
     }
     CopyInline(backend_, run_, decoder_.header().data(), active->job());
-    upload_.emplace(backend_.table, backend_.memory, active);
+    upload_.emplace(backend_.table, backend_.memory, active,
+                    [this, id](const InputArrival& part) { backend_.scheduler.Arrived(id, part); });
     id_ = id;
     if (first_chunk_) {
       const MessageView message(incoming_);

@@ -15,13 +15,16 @@ absl::Status Wrong(absl::string_view field, absl::string_view text) {
       WithReason(absl::InvalidArgumentError(absl::StrCat(field, ": ", text)), "BAD_CHUNK"), field);
 }
 
-void Scatter(const ArenaMemory& memory, WireReader reader, std::uint64_t size,
-             OperandCursor* cursor) {
-  while (size > 0) {
-    const auto piece = memory(cursor->Next(size));
+// Returns where the last byte lies; `size` MUST be over 0.
+std::uint64_t Scatter(const ArenaMemory& memory, WireReader reader, std::uint64_t size,
+                      OperandCursor* cursor) {
+  MemoryRange range;
+  for (; size > 0; size -= range.size) {
+    range = cursor->Next(size);
+    const auto piece = memory(range);
     reader.Copy(piece.data(), piece.size());
-    size -= piece.size();
   }
+  return range.offset + range.size;
 }
 
 }  // namespace
@@ -40,16 +43,19 @@ void CopyInline(const Backend& backend, const DecodedRun& run, Slices data, cons
 }
 
 Upload::Upload(const KernelTable& table, const ArenaMemory& memory,
-               std::shared_ptr<const ActiveJob> active)
-    : memory_(memory), job_(std::move(active)) {
+               std::shared_ptr<const ActiveJob> active, Arrived arrived)
+    : memory_(memory), arrived_(std::move(arrived)), job_(std::move(active)) {
   const Job& job = job_->job();
   const auto spec = table.Find(job.kernel);
   if (!spec.ok()) return;  // Cannot be: the job was admitted by it.
   for (std::size_t i = 0; i < job.inputs.size(); ++i) {
     const JobInput& input = job.inputs[i];
     if (input.source != SourceKind::kStream) continue;
-    inputs_.push_back({(*spec)->inputs[i].name, WireBytes(input.value),
-                       OperandCursor(input.value, input.memory)});
+    inputs_.push_back({.name = (*spec)->inputs[i].name,
+                       .index = i,
+                       .size = WireBytes(input.value),
+                       .cursor = OperandCursor(input.value, input.memory),
+                       .start = input.memory.offset});
     if (inputs_.back().size > 0) ++missing_;
   }
   if (complete()) job_.reset();
@@ -99,10 +105,23 @@ absl::Status Upload::Check(const Input* input, const StreamChunk& chunk) const {
 absl::Status Upload::Take(const StreamChunk& chunk, Slices message) {
   Input* input = Find(chunk.name);
   GC_RETURN_IF_ERROR(Check(input, chunk));
-  Scatter(memory_, WireReader(message, chunk.data), chunk.data.size, &input->cursor);
+  const std::uint64_t end =
+      Scatter(memory_, WireReader(message, chunk.data), chunk.data.size, &input->cursor);
+  input->placed = end - input->start;
   if (input->cursor.left() == 0) --missing_;
-  if (complete()) job_.reset();
+  if (complete())
+    job_.reset();
+  else
+    Tell(*input);
   return absl::OkStatus();
+}
+
+void Upload::Tell(Input& input) const {
+  const bool much = input.placed - input.told >= kArrivalBytes;
+  const bool end = input.told > 0 && input.cursor.left() == 0;
+  if (!much && !end) return;
+  input.told = input.placed;
+  arrived_({.input = input.index, .bytes = input.placed});
 }
 
 }  // namespace gridclock

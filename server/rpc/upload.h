@@ -2,6 +2,9 @@
 #ifndef GRIDCLOCK_SERVER_RPC_UPLOAD_H_
 #define GRIDCLOCK_SERVER_RPC_UPLOAD_H_
 
+#include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -22,7 +25,13 @@ void CopyInline(const Backend& backend, const DecodedRun& run, Slices data, cons
 // then.
 class Upload {
  public:
-  Upload(const KernelTable& table, const ArenaMemory& memory, std::shared_ptr<const ActiveJob> job);
+  // What `arrived` hears of: so much more of an input, or the end of one of which it heard, while
+  // others are still to come.
+  static constexpr std::uint64_t kArrivalBytes = std::uint64_t{16} << 20;
+  using Arrived = std::function<void(const InputArrival&)>;
+
+  Upload(const KernelTable& table, const ArenaMemory& memory, std::shared_ptr<const ActiveJob> job,
+         Arrived arrived);
 
   bool complete() const { return missing_ == 0; }
   // "input 'b': 12 of 4096 bytes came": the first one that is incomplete.
@@ -33,13 +42,18 @@ class Upload {
  private:
   struct Input {
     std::string name;
-    std::uint64_t size = 0;
+    std::size_t index = 0;   // In job.inputs.
+    std::uint64_t size = 0;  // On the wire.
     OperandCursor cursor;
+    std::uint64_t start = 0;             // Of its memory.
+    std::uint64_t placed = 0, told = 0;  // Of its memory.
   };
+  void Tell(Input& input) const;
   absl::Status Check(const Input* input, const StreamChunk& chunk) const;
   Input* Find(absl::string_view name);
 
   const ArenaMemory& memory_;
+  const Arrived arrived_;
   std::shared_ptr<const ActiveJob> job_;  // Shared with the scheduler; null once complete.
   std::vector<Input> inputs_;
   std::size_t missing_ = 0;

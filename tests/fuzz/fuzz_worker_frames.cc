@@ -37,9 +37,19 @@ void CheckInside(const std::vector<WorkerOperand>& operands) {
   }
 }
 
+void FuzzArrival(const worker::v1::Arrival& frame) {
+  const auto arrival = Decode(frame, kArenaBytes);
+  if (!arrival.ok()) return;
+  FUZZ_CHECK(arrival->memory.offset <= kArenaBytes);
+  FUZZ_CHECK(arrival->memory.size <= kArenaBytes - arrival->memory.offset);
+  FUZZ_CHECK(arrival->bytes <= arrival->memory.size);
+}
+
 void FuzzFromServer(const void* data, int size) {
   worker::v1::FromServer frame;
-  if (!frame.ParseFromArray(data, size) || !frame.has_order()) return;
+  if (!frame.ParseFromArray(data, size)) return;
+  if (frame.has_arrival()) FuzzArrival(frame.arrival());
+  if (!frame.has_order()) return;
   WorkerOrder order;
   if (!Decode(frame.order(), kArenaBytes, &order).ok()) return;
   CheckInside(order.inputs);

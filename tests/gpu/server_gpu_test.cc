@@ -251,11 +251,10 @@ TEST_F(ServerGpuTest, OtherDevicesNeverNoticeAFault) {
 // A server of its own: the others' goes on.
 class OwnServerGpuTest : public ::testing::Test {
  protected:
-  void Start(const std::string& devices) {
+  void Start(const std::string& devices, std::vector<std::string> flags = {}) {
     if (Gpus() == 0) GTEST_SKIP() << "no GPU here";
-    ASSERT_OK_AND_ASSIGN(
-        server_,
-        ServerProcess::Start({.flags = {absl::StrCat("--devices=", devices)}, .worker = kWorker}));
+    flags.push_back(absl::StrCat("--devices=", devices));
+    ASSERT_OK_AND_ASSIGN(server_, ServerProcess::Start({.flags = flags, .worker = kWorker}));
     channel_ = Connect(server_->address());
   }
   absl::Status Call(const std::string& device, v1::RunRequest request) const {
@@ -430,6 +429,134 @@ TEST_F(SharedGpuTest, ASecondProcessOnTheGpuIsSaidSo) {
   Print("alone again", after);
   EXPECT_EQ(after.shared, 0);
   EXPECT_EQ(after.suspect, 0);
+// ---- Inputs that are copied to the GPU while they arrive. ----
+
+constexpr std::uint64_t kChunk = 1 << 20;
+
+std::string SquareHeader(std::uint64_t bytes) {
+  v1::StreamRunRequest request;
+  v1::RunRequest& header = *request.mutable_header();
+  header.set_kernel("square");
+  header.set_device("cuda:0");
+  v1::Input* x = header.add_inputs();
+  x->set_name("x");
+  x->mutable_spec()->set_dtype(v1::F32);
+  x->mutable_spec()->add_dims(static_cast<std::int64_t>(bytes / 4));
+  x->mutable_stream();
+  return request.SerializeAsString();
+}
+
+// Each float says where it is, as far as its square is exact.
+float ValueAt(std::uint64_t index) {
+  return static_cast<float>(index % 4093);
+}
+
+bool SendChunks(RawStream& stream, std::uint64_t bytes) {
+  std::vector<float> values(kChunk / 4);
+  for (std::uint64_t at = 0; at < bytes; at += kChunk) {
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = ValueAt(at / 4 + i);
+    v1::StreamRunRequest request;
+    request.mutable_chunk()->set_name("x");
+    request.mutable_chunk()->set_offset(at);
+    request.mutable_chunk()->set_data(values.data(), kChunk);
+    if (!stream.Write(request.SerializeAsString())) return false;
+  }
+  return true;
+}
+
+// Of floats from `offset` on, how many are not the squares of what was sent.
+std::uint64_t WrongSquares(const std::string& data, std::uint64_t offset) {
+  const auto* values = reinterpret_cast<const float*>(data.data());
+  std::uint64_t wrong = 0;
+  for (std::size_t i = 0; i < data.size() / 4; ++i) {
+    const float x = ValueAt(offset / 4 + i);
+    if (values[i] != x * x) ++wrong;
+  }
+  return wrong;
+}
+
+std::int64_t PhaseNs(const v1::RunSummary& summary, v1::Phase::Kind kind) {
+  for (const v1::Phase& phase : summary.phases()) {
+    if (phase.kind() == kind) return phase.end_ns() - phase.start_ns();
+  }
+  return -1;
+}
+
+// Back it is copied at once, and behind the last byte: a copy there that takes a third of that or
+// less had done most of its work before. The first round pins the memory.
+TEST_F(OwnServerGpuTest, ALargeInputIsCopiedWhileItArrives) {
+  constexpr std::uint64_t kBytes = std::uint64_t{512} << 20;
+  Start("cuda:0");
+  if (IsSkipped() || HasFatalFailure()) return;
+  for (int round = 0; round < 4; ++round) {
+    grpc::ClientContext context;
+    RawStream stream(channel_, kStreamRunMethod, context);
+    ASSERT_TRUE(stream.Write(SquareHeader(kBytes)));
+    ASSERT_TRUE(SendChunks(stream, kBytes));
+    stream.WritesDone();
+    std::uint64_t got = 0, wrong = 0;
+    v1::StreamRunResponse response;
+    for (std::string message; stream.Read(&message);) {
+      ASSERT_TRUE(response.ParseFromString(message));
+      if (!response.has_chunk()) continue;
+      wrong += WrongSquares(response.chunk().data(), got);
+      got += response.chunk().data().size();
+    }
+    ASSERT_THAT(stream.Finish(), IsOk());
+    EXPECT_EQ(got, kBytes);
+    EXPECT_EQ(wrong, 0U);
+    const std::int64_t in = PhaseNs(response.summary(), v1::Phase::INPUT_COPIED);
+    const std::int64_t out = PhaseNs(response.summary(), v1::Phase::OUTPUT_COPIED);
+    std::printf("%llu MiB: copied behind the last byte in %.3f ms, back in %.3f ms\n",
+                static_cast<unsigned long long>(kBytes >> 20), static_cast<double>(in) * 1e-6,
+                static_cast<double>(out) * 1e-6);
+    EXPECT_GE(in, 0);
+    if (round > 0) {
+      EXPECT_LT(3 * in, out);
+    }
+  }
+}
+
+// Together they would hold two fifths of the device.
+TEST_F(OwnServerGpuTest, UploadsThatNeverEndHoldNoMemoryAgainstOthers) {
+  Start("cuda:0", {"--limit-arena-bytes=64G", "--limit-client-arena-bytes=64G"});
+  if (IsSkipped() || HasFatalFailure()) return;
+  const RawResult listed = RawCall(channel_, kListDevices, {""});
+  v1::ListDevicesResponse devices;
+  ASSERT_FALSE(listed.messages.empty());
+  ASSERT_TRUE(devices.ParseFromString(listed.messages[0]));
+  const std::uint64_t memory = devices.devices(0).memory_bytes();
+  const std::uint64_t each = std::min(memory / 10, std::uint64_t{14} << 30) / kChunk * kChunk;
+  struct Open {
+    explicit Open(const std::shared_ptr<grpc::Channel>& channel)
+        : stream(channel, kStreamRunMethod, context) {}
+    grpc::ClientContext context;
+    RawStream stream;
+  };
+  std::vector<std::unique_ptr<Open>> uploads;
+  for (int i = 0; i < 4; ++i) {
+    Open& upload = *uploads.emplace_back(std::make_unique<Open>(channel_));
+    ASSERT_TRUE(upload.stream.Write(SquareHeader(each)));
+    ASSERT_TRUE(SendChunks(upload.stream, 64 * kChunk));
+  }
+
+  v1::RunRequest large;
+  large.set_kernel("square");
+  v1::Input* x = large.add_inputs();
+  x->set_name("x");
+  x->mutable_spec()->set_dtype(v1::F32);
+  x->mutable_spec()->add_dims(static_cast<std::int64_t>(memory / 10 * 9 / 8));
+  x->mutable_generate()->set_kind(v1::Generator::ZEROS);
+  v1::OutputRequest* y = large.add_outputs();
+  y->set_name("y");
+  y->set_sink(v1::OutputRequest::DISCARD);
+  EXPECT_THAT(Call("cuda:0", large), IsOk());
+
+  for (const auto& upload : uploads) {
+    upload->context.TryCancel();
+    EXPECT_EQ(upload->stream.Finish().code(), Code::kCancelled);
+  }
+  EXPECT_THAT(Call("cuda:0", InlineRequest("square", {1, 2, 3})), IsOk());
 }
 
 }  // namespace

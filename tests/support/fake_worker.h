@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/mutex.h"
@@ -40,6 +41,10 @@ class FakeWorker final : public WorkerPort {
     MutexLock lock(mutex_);
     cancels_.push_back(id);
   }
+  void Arrived(const Job& job, std::uint64_t, const InputArrival& arrival) override {
+    MutexLock lock(mutex_);
+    arrivals_.push_back({job.id, arrival.bytes});
+  }
   void Kill(absl::string_view reason) override {
     MutexLock lock(mutex_);
     kills_.emplace_back(reason);
@@ -70,6 +75,11 @@ class FakeWorker final : public WorkerPort {
     MutexLock lock(mutex_);
     return cancels_;
   }
+  // Job and bytes, of each time that it heard of an input.
+  std::vector<std::pair<JobId, std::uint64_t>> arrivals() const {
+    MutexLock lock(mutex_);
+    return arrivals_;
+  }
   std::vector<std::string> kills() const {
     MutexLock lock(mutex_);
     return kills_;
@@ -81,6 +91,7 @@ class FakeWorker final : public WorkerPort {
   Running running_ ABSL_GUARDED_BY(mutex_);
   std::vector<JobId> orders_ ABSL_GUARDED_BY(mutex_), cancels_ ABSL_GUARDED_BY(mutex_);
   std::vector<JobId> awaited_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::pair<JobId, std::uint64_t>> arrivals_ ABSL_GUARDED_BY(mutex_);
   std::size_t sends_ ABSL_GUARDED_BY(mutex_) = 0;
   std::vector<std::string> kills_ ABSL_GUARDED_BY(mutex_);
 };

@@ -36,6 +36,10 @@ class SeparateDevice final : public Device {
   std::uint64_t used() const { return used_; }
   std::uint64_t most_used() const { return most_used_; }
   std::size_t pinned_bytes() const { return pinned_bytes_; }
+  // That copies from the host brought, or will bring.
+  std::uint64_t copied_in() const { return copied_in_; }
+  // Copies and fills that nobody has waited for yet.
+  std::size_t under_way() const { return queue_.size(); }
 
   // For kernels of tests: the bytes behind an address of the device, with all that was asked for
   // before done. Null for an address that is none of the device's.
@@ -68,6 +72,7 @@ class SeparateDevice final : public Device {
     return std::make_unique<Buffer>(*this, at, size, bytes);
   }
   absl::Status CopyIn(void* to, std::span<const std::byte> from) override {
+    copied_in_ += from.size();
     return Later(to, from.size(),
                  [from](std::byte* here) { std::memcpy(here, from.data(), from.size()); });
   }
@@ -176,6 +181,7 @@ class SeparateDevice final : public Device {
   std::vector<std::function<void()>> queue_;
   std::uint64_t used_ = 0, most_used_ = 0;
   std::size_t pinned_bytes_ = 0;
+  std::uint64_t copied_in_ = 0;
   std::int64_t launches_ = 0;
   bool breaks_ = false, poisoned_ = false;
   OneThread threads_;

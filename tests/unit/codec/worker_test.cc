@@ -129,6 +129,37 @@ TEST(Orders, AnOutputIsInPlaceOfAnInputThatExists) {
   EXPECT_THAT(Decode(wire, kArena, &order), StatusIs(kInvalid, HasSubstr("got -2147483648")));
 }
 
+TEST(Arrivals, LieInsideTheArena) {
+  const WorkerArrival good = {
+      .id = 42, .generation = 3, .input = 1, .memory = {.offset = 1024, .size = 64}, .bytes = 10};
+  const auto decode = [](const WorkerArrival& arrival) {
+    worker::v1::Arrival wire;
+    Encode(arrival, &wire);
+    return Decode(wire, kArena);
+  };
+  ASSERT_OK_AND_ASSIGN(const WorkerArrival same, decode(good));
+  EXPECT_EQ(same.id, 42U);
+  EXPECT_EQ(same.generation, 3U);
+  EXPECT_EQ(same.input, 1U);
+  EXPECT_EQ(same.memory, good.memory);
+  EXPECT_EQ(same.bytes, 10U);
+
+  WorkerArrival bad = good;
+  bad.memory.offset = kArena - 32 + 64;
+  EXPECT_THAT(decode(bad), StatusIs(kInvalid, HasSubstr("outside the arena")));
+  bad = good;
+  bad.memory.size = std::numeric_limits<std::uint64_t>::max();
+  EXPECT_THAT(decode(bad), StatusIs(kInvalid, HasSubstr("outside the arena")));
+  bad = good;
+  bad.memory.offset = 1025;
+  EXPECT_THAT(decode(bad), StatusIs(kInvalid, HasSubstr("not a multiple")));
+  for (const std::uint64_t bytes : {0, 65}) {
+    bad = good;
+    bad.bytes = bytes;
+    EXPECT_THAT(decode(bad), StatusIs(kInvalid, HasSubstr("want 1 to 64")));
+  }
+}
+
 TEST(Hellos, GoInSeveralFramesAndComeTogether) {
   ASSERT_OK_AND_ASSIGN(KernelSpec spec, ParseKernelSpec("square x: f32[*] -> y: f32[*]"));
   spec.notes = std::string(10'000, 'n');

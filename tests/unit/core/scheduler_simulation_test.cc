@@ -47,7 +47,7 @@ class Day {
   }
 
   void Step() {
-    switch (Roll(10)) {
+    switch (Roll(11)) {
       case 0:
       case 1:
       case 2:
@@ -62,6 +62,8 @@ class Day {
         return CancelOne();
       case 8:
         return Roll(3) == 0 ? Die() : Rise();
+      case 9:
+        return ArriveForOne();
       default:
         clock_.Advance(absl::Milliseconds(Roll(400)));
         scheduler_.Tick();
@@ -78,6 +80,7 @@ class Day {
         Roll(3) == 0 ? clock_.Now() + absl::Milliseconds(Roll(3000)) : absl::InfiniteFuture();
     job.kernel_time_limit = absl::Milliseconds(100 + Roll(1000));
     if (Roll(2) == 0) job.measure.emplace();
+    job.host_memory = Roll(3) == 0;
     if (Roll(4) == 0) {
       job.inputs.resize(1);
       job.outputs.resize(1);
@@ -101,6 +104,11 @@ class Day {
       call.started = true;
       return scheduler_.Start(call.id);
     }
+  }
+
+  void ArriveForOne() {
+    if (calls_.empty()) return;
+    scheduler_.Arrived(calls_[Roll(calls_.size())].id, {.input = 0, .bytes = 1 + Roll(9)});
   }
 
   void Rise() {
@@ -162,11 +170,23 @@ class Day {
     }
     EXPECT_TRUE(scheduler_.idle());
     EXPECT_EQ(arena_.used(), 0u);
+    if (worker_ != nullptr && !held_ && worker_->kills().empty()) ExpectNothingKeptEarly();
     for (const Call& call : calls_) {
       EXPECT_EQ(call.listener->ends(), 1) << "job " << call.id;
       EXPECT_FALSE(call.listener->out_of_order()) << "job " << call.id;
     }
     EXPECT_EQ(observer_.count("finished"), static_cast<int>(calls_.size()));
+  }
+
+  // Of what a worker heard ahead of orders it got the order, or was told to forget it.
+  void ExpectNothingKeptEarly() {
+    const auto orders = worker_->orders(), cancels = worker_->cancels();
+    const auto has = [](const std::vector<JobId>& ids, JobId id) {
+      return std::find(ids.begin(), ids.end(), id) != ids.end();
+    };
+    for (const auto& [id, bytes] : worker_->arrivals()) {
+      EXPECT_TRUE(has(orders, id) || has(cancels, id)) << "job " << id;
+    }
   }
 
   std::mt19937_64 random_;

@@ -31,5 +31,33 @@ TEST_F(FleetWorkerTest, IsDeafIfItDoesNotRead) {
   EXPECT_GT(sent, PacketLink::kMostPending);
 }
 
+TEST_F(FleetWorkerTest, SaysWhatHasArrivedOfAnInput) {
+  Job job = SomeJob();
+  job.inputs.resize(2);
+  job.inputs[1].memory = {.offset = 4096, .size = 8192};
+  worker_->Arrived(job, kGeneration, {.input = 1, .bytes = 100});
+
+  PacketBatch batch(1, kFrameLimit);
+  ASSERT_THAT(worker_end_->ReceiveBatch(batch, Wait::kNo), IsOk());
+  worker::v1::FromServer frame;
+  ASSERT_TRUE(frame.ParseFromArray(batch[0].data(), static_cast<int>(batch[0].size())));
+  ASSERT_OK_AND_ASSIGN(const WorkerArrival arrival, Decode(frame.arrival(), kArenaBytes));
+  EXPECT_EQ(arrival.id, 1U);
+  EXPECT_EQ(arrival.generation, kGeneration);
+  EXPECT_EQ(arrival.input, 1U);
+  EXPECT_EQ(arrival.memory, (MemoryRange{.offset = 4096, .size = 8192}));
+  EXPECT_EQ(arrival.bytes, 100U);
+}
+
+// Else a client could have a worker that is busy taken for lost.
+TEST_F(FleetWorkerTest, ArrivalsNeverWaitForAWorkerThatDoesNotRead) {
+  Job job = SomeJob();
+  job.inputs.resize(1);
+  job.inputs[0].memory = {.offset = 0, .size = 4096};
+  for (int i = 0; i < 100'000; ++i) worker_->Arrived(job, kGeneration, {.input = 0, .bytes = 1});
+  EXPECT_FALSE(worker_->deaf());
+  EXPECT_TRUE(worker_->Send(SomeJob(), kGeneration));
+}
+
 }  // namespace
 }  // namespace gridclock

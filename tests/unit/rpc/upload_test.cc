@@ -3,6 +3,7 @@
 #include <cstring>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/support/status_matchers.h"
@@ -10,7 +11,9 @@
 namespace gridclock {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Pair;
 using Code = absl::StatusCode;
 
 constexpr std::int64_t kElements = 8;
@@ -58,7 +61,7 @@ class UploadTest : public ::testing::Test {
 // Else what still comes would be written into memory that is another job's by then.
 TEST_F(UploadTest, KeepsTheMemoryOfAJobThatEndedUntilAllBytesHaveCome) {
   auto job = MakeJob();
-  Upload upload(table_, memory_, job);
+  Upload upload(table_, memory_, job, nullptr);
   job.reset();
   EXPECT_EQ(allocator_.used(), ArenaAllocator::kPage);
   ASSERT_THAT(Take(upload, 0, std::string(kBytes / 2, 'a')), IsOk());
@@ -71,7 +74,7 @@ TEST_F(UploadTest, KeepsTheMemoryOfAJobThatEndedUntilAllBytesHaveCome) {
 }
 
 TEST_F(UploadTest, RefusesChunksThatAreNotTheNextOfTheirInput) {
-  Upload upload(table_, memory_, MakeJob());
+  Upload upload(table_, memory_, MakeJob(), nullptr);
   EXPECT_THAT(Take(upload, 4, "abcd"),
               StatusIs(Code::kInvalidArgument, HasSubstr("want 0, got 4")));
   EXPECT_THAT(Take(upload, 0, ""), StatusIs(Code::kInvalidArgument, HasSubstr("empty")));
@@ -80,6 +83,45 @@ TEST_F(UploadTest, RefusesChunksThatAreNotTheNextOfTheirInput) {
               StatusIs(Code::kInvalidArgument, HasSubstr("ends at")));
   EXPECT_EQ(upload.Missing(), "input 'x': 0 of 32 bytes came");
   EXPECT_FALSE(upload.complete());
+}
+
+TEST_F(UploadTest, TellsOfEach16MiBWhileBytesAreStillToCome) {
+  constexpr std::uint64_t kMiB = 1 << 20;
+  KernelSpec spec = *ParseKernelSpec("pick small: u8[*], big: u8[*] -> y: u8[*]");
+  spec.variants.emplace_back().name = "plain";
+  spec.variants[0].device_kind = "cpu";
+  DeviceInfo device;
+  device.name = device.traits.kind = "cpu";
+  ASSERT_THAT(table_.Learn(device, {spec}), IsOk());
+  ArenaAllocator allocator(64 * kMiB, 64 * kMiB);
+  std::vector<std::byte> bytes(64 * kMiB);
+  const ArenaMemory memory = [&](const MemoryRange& range) {
+    return std::span(bytes).subspan(range.offset, range.size);
+  };
+  Job job;
+  job.kernel = "pick";
+  const std::uint64_t sizes[] = {kMiB, 40 * kMiB + 7};
+  for (const std::uint64_t size : sizes) {
+    JobInput& input = job.inputs.emplace_back();
+    input.value = {.is_list = false, .tensors = {{DType::kU8, {static_cast<std::int64_t>(size)}}}};
+    input.source = SourceKind::kStream;
+    input.memory = {.offset = (job.inputs.size() - 1) * 4 * kMiB,
+                    .size = OperandBytes(input.value)};
+  }
+  std::vector<std::pair<std::size_t, std::uint64_t>> told;
+  Upload upload(
+      table_, memory, std::make_shared<const ActiveJob>(std::move(job), ArenaAllocator::Block()),
+      [&](const InputArrival& arrival) { told.emplace_back(arrival.input, arrival.bytes / kMiB); });
+  const std::string piece(4 * kMiB, 'a');
+  for (std::uint64_t at = 0; at < 40 * kMiB; at += piece.size()) {
+    ASSERT_THAT(Take(upload, at, piece, "big"), IsOk());
+  }
+  EXPECT_THAT(told, ElementsAre(Pair(1, 16), Pair(1, 32)));
+  ASSERT_THAT(Take(upload, 40 * kMiB, std::string(7, 'a'), "big"), IsOk());
+  EXPECT_THAT(told, ElementsAre(Pair(1, 16), Pair(1, 32), Pair(1, 40)));
+  ASSERT_THAT(Take(upload, 0, std::string(kMiB, 'a'), "small"), IsOk());
+  EXPECT_TRUE(upload.complete());
+  EXPECT_EQ(told.size(), 3U);  // The order says the rest.
 }
 
 }  // namespace
