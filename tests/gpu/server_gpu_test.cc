@@ -429,6 +429,8 @@ TEST_F(SharedGpuTest, ASecondProcessOnTheGpuIsSaidSo) {
   Print("alone again", after);
   EXPECT_EQ(after.shared, 0);
   EXPECT_EQ(after.suspect, 0);
+}
+
 // ---- Inputs that are copied to the GPU while they arrive. ----
 
 constexpr std::uint64_t kChunk = 1 << 20;
