@@ -13,7 +13,8 @@ namespace {
 // Weight of the newest run in the moving average of run times.
 constexpr double kNewest = 0.2;
 constexpr absl::Duration kShortestRetry = absl::Milliseconds(5);
-// Where runs take less, the thread that sent one may wait for its answer.
+// Where runs take less, the thread that sent one may wait for its answer, and many may wait at the
+// worker: whoever is behind them waits a few milliseconds at most.
 constexpr absl::Duration kQuick = absl::Microseconds(200);
 constexpr absl::Duration kLongestRetry = absl::Seconds(5);
 
@@ -223,7 +224,9 @@ bool Scheduler::HasRoomFor(const Device& device, const Job& job) const {
   const bool all_small =
       IsSmall(job) && std::all_of(device.sent.begin(), device.sent.end(),
                                   [](const auto& entry) { return IsSmall(entry->job()); });
-  return device.sent.size() < (all_small ? kSmallWindow : kLargeWindow);
+  if (!all_small) return device.sent.size() < kLargeWindow;
+  const bool quick = device.run_time > absl::ZeroDuration() && device.run_time < kQuick;
+  return device.sent.size() < (quick ? kQuickWindow : kSmallWindow);
 }
 
 void Scheduler::Dispatch(Device& device, absl::Time now, Outbox& out) {

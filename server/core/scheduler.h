@@ -97,11 +97,12 @@ using JobEvent = std::variant<AcceptedEvent, DispatchedEvent, SamplesEvent, JobR
 // Thread-safe. Listener, observer and ports are called without the lock held.
 //
 // A worker runs its orders strictly in the order sent, so several small ones may wait at it: up to
-// kSmallWindow single launches of at most kSmallBytes, or one measured or large order that runs and
-// one more that waits.
+// kSmallWindow single launches of at most kSmallBytes, kQuickWindow where its orders are known to
+// take microseconds, or one measured or large order that runs and one more that waits.
 class Scheduler {
  public:
   static constexpr std::size_t kSmallWindow = 16;
+  static constexpr std::size_t kQuickWindow = 64;
   static constexpr std::size_t kLargeWindow = 2;
   static constexpr std::uint64_t kSmallBytes = 64 * 1024;
   // Jobs whose inputs a device copies while they arrive, of all principals and of one: what may

@@ -31,7 +31,7 @@ class Link {
 // Over a SEQPACKET socket.
 class PacketLink final : public Link {
  public:
-  // Beyond so many frames that wait the worker is taken for lost: it may hold 16 orders and their
+  // Beyond so many frames that wait the worker is taken for lost: it may hold 64 orders and their
   // cancels.
   static constexpr std::size_t kMostPending = 256;
 

@@ -43,7 +43,7 @@ class SchedulerAnswersTest : public ::testing::Test {
 
   FakeClock clock_;
   FakeObserver observer_;
-  ArenaAllocator arena_{64 * kPage, 64 * kPage};
+  ArenaAllocator arena_{128 * kPage, 128 * kPage};
   Scheduler scheduler_{clock_, Limits(), arena_, observer_};
   std::shared_ptr<FakeWorker> worker_ = std::make_shared<FakeWorker>();
 };
@@ -56,6 +56,22 @@ TEST_F(SchedulerAnswersTest, OrdersThatTakeThePlacesOfAnsweredOnesGoOutTogether)
   EXPECT_THAT(Done({ids[0], ids[1], ids[2], ids[3]}), IsEmpty());
   EXPECT_EQ(worker_->orders(), ids);
   EXPECT_EQ(worker_->sends(), before + 1);
+}
+
+TEST_F(SchedulerAnswersTest, MoreWaitAtAWorkerThatIsKnownToBeQuick) {
+  const JobId first = Start();
+  clock_.Advance(absl::Microseconds(20));
+  EXPECT_THAT(Done({first}), IsEmpty());
+  for (int i = 0; i < 70; ++i) Start();
+  EXPECT_EQ(worker_->orders().size(), 1 + Scheduler::kQuickWindow);
+}
+
+TEST_F(SchedulerAnswersTest, FewerWhereRunsTakeLonger) {
+  const JobId first = Start();
+  clock_.Advance(absl::Milliseconds(10));
+  EXPECT_THAT(Done({first}), IsEmpty());
+  for (int i = 0; i < 70; ++i) Start();
+  EXPECT_EQ(worker_->orders().size(), 1 + Scheduler::kSmallWindow);
 }
 
 TEST_F(SchedulerAnswersTest, E9_StrangersAmongTheAnswersAreNamedAndTheOthersTaken) {
