@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "absl/strings/str_cat.h"
 #include "gridclock/v1/system.pb.h"
 #include "server/fleet/device_list.h"
 #include "server/fleet/worker_process.h"
@@ -421,10 +422,14 @@ TEST_F(SharedGpuTest, ASecondProcessOnTheGpuIsSaidSo) {
   }
   EXPECT_EQ(beside.shared, kTimes);
   // They take turns on the GPU: what runs for longer than a turn has times that are not its own.
-  ASSERT_OK_AND_ASSIGN(const Seen cut, Measure(kTimes, std::int64_t{1} << 31));
-  Print("beside it, 2^31 elements", cut);
-  EXPECT_EQ(cut.shared, kTimes);
-  EXPECT_GT(cut.suspect + cut.noisy, 0);
+  int doubted = 0;
+  for (const int log : {29, 30, 31}) {
+    ASSERT_OK_AND_ASSIGN(const Seen cut, Measure(kTimes, std::int64_t{1} << log));
+    Print(absl::StrCat("beside it, 2^", log, " elements").c_str(), cut);
+    EXPECT_EQ(cut.shared, kTimes);
+    doubted += cut.suspect + cut.noisy;
+  }
+  EXPECT_GT(doubted, 0);
 
   neighbour.End();
   EXPECT_TRUE(ComesToBeShared(false));
@@ -491,7 +496,7 @@ std::int64_t PhaseNs(const v1::RunSummary& summary, v1::Phase::Kind kind) {
 // less had done most of its work before. The first round pins the memory.
 TEST_F(OwnServerGpuTest, ALargeInputIsCopiedWhileItArrives) {
   constexpr std::uint64_t kBytes = std::uint64_t{512} << 20;
-  Start("cuda:0");
+  Start("cuda:0", {"--limit-arena-bytes=4G", "--limit-client-arena-bytes=4G"});
   if (IsSkipped() || HasFatalFailure()) return;
   for (int round = 0; round < 4; ++round) {
     grpc::ClientContext context;
