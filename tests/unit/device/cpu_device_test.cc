@@ -1,6 +1,8 @@
 #include "kernels/device/cpu/cpu_device.h"
 
+#include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <map>
 #include <string>
 #include <thread>
@@ -10,6 +12,7 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 
+#include "absl/time/clock.h"
 #include "base/mutex.h"
 #include "tests/support/status_matchers.h"
 
@@ -79,14 +82,17 @@ TEST(TbbThreads, HaveACpuEachWhereTheyAreAsManyAsTheCpus) {
   const std::vector<int> all = CpusOfThisThread();
   if (all.size() < 2) GTEST_SKIP() << "one CPU alone";
   TbbThreads threads(static_cast<int>(all.size()));
-  for (int region = 0; region < 20; ++region) {
+  // On a busy machine one thread may take all parts before another comes.
+  const absl::Time deadline = absl::Now() + absl::Seconds(30);
+  for (std::size_t most = 0; most < 2;) {
+    ASSERT_LT(absl::Now(), deadline) << "no region had two threads";
     std::vector<int> taken;
     for (const auto& [thread, cpus] : CpusInARegion(threads)) {
       ASSERT_THAT(cpus, testing::SizeIs(1));
       EXPECT_THAT(taken, testing::Not(testing::Contains(cpus.front())));
       taken.push_back(cpus.front());
     }
-    EXPECT_GE(taken.size(), 2U);
+    most = std::max(most, taken.size());
     EXPECT_EQ(CpusOfThisThread(), all);
   }
 }
