@@ -1,6 +1,8 @@
 // gridclock-server: builds its parts, hands each what it needs, and takes them down in reverse.
 #include <atomic>
 #include <cstdio>
+#include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <random>
@@ -22,8 +24,10 @@
 #include "base/log.h"
 #include "base/status.h"
 #include "server/core/device_states.h"
+#include "server/fleet/compiler.h"
 #include "server/fleet/device_list.h"
 #include "server/fleet/fleet.h"
+#include "server/fleet/module_cache.h"
 #include "server/fleet/worker_process.h"
 #include "server/metrics/metrics.h"
 #include "server/options.h"
@@ -57,12 +61,33 @@ sigset_t EndSignals() {
   return signals;
 }
 
-std::string WorkerPath(const ServerOptions& options) {
-  if (!options.worker.empty()) return options.worker;
+// Of a program that lies beside this one.
+std::string PathBeside(absl::string_view name) {
   char self[4096] = "";
   const ssize_t size = readlink("/proc/self/exe", self, sizeof(self) - 1);
   const std::string path(self, size > 0 ? static_cast<std::size_t>(size) : 0);
-  return absl::StrCat(path.substr(0, path.rfind('/')), "/gridclock-worker");
+  return absl::StrCat(path.substr(0, path.rfind('/') + 1), name);
+}
+
+std::string WorkerPath(const ServerOptions& options) {
+  return options.worker.empty() ? PathBeside("gridclock-worker") : options.worker;
+}
+
+CompilerOptions CompilerOptionsOf(const ServerOptions& options) {
+  // It starts in "/", so its path must not depend on where this process stands.
+  std::error_code error;
+  const std::string path =
+      options.compiler.empty() ? PathBeside("gridclock-compiler") : options.compiler;
+  CompilerOptions out;
+  out.path = std::filesystem::absolute(path, error).string();
+  out.cuda_home = options.cuda_home;
+  out.environment = WorkerEnvironment();
+  for (const char* name : {"CUDA_HOME", "CUDA_PATH"}) {
+    const char* value = std::getenv(name);
+    if (value != nullptr) out.environment.push_back(absl::StrCat(name, "=", value));
+  }
+  out.seed = std::random_device()();
+  return out;
 }
 
 // What the worker program lists. A list that cannot be had is one of the CPU alone.
@@ -105,6 +130,7 @@ class Process {
         allocator_(static_cast<std::uint64_t>(options_.limits.arena_bytes),
                    static_cast<std::uint64_t>(options_.limits.client_arena_bytes)),
         request_ids_(clock_, options_.limits),
+        modules_(options_.limits),
         stream_memory_("stream_memory_bytes",
                        static_cast<std::uint64_t>(options_.limits.stream_memory_bytes)) {}
 
@@ -114,6 +140,7 @@ class Process {
     if (!acceptor.ok()) return Annotate(acceptor.status(), "--listen");
     acceptor_ = *std::move(acceptor);
     GC_RETURN_IF_ERROR(StartFleet());
+    if (options_.allow_submit) GC_RETURN_IF_ERROR(StartCompiler());
     if (metrics_ != nullptr) metrics_->Watch(MetricSources());
     GC_RETURN_IF_ERROR(StartRpc());
     ticker_ = std::thread([this] { Tick(); });
@@ -180,6 +207,33 @@ class Process {
     return absl::OkStatus();
   }
 
+  CompileObserver& compile_observer() {
+    return metrics_ != nullptr ? metrics_->compile_observer() : NullCompileObserver();
+  }
+
+  absl::Status StartCompiler() {
+    if (!options_.module_cache.empty()) {
+      auto cache = ModuleCache::Open(
+          options_.module_cache, static_cast<std::uint64_t>(options_.limits.module_cache_bytes));
+      if (!cache.ok()) return Annotate(cache.status(), "--module-cache");
+      module_cache_ = *std::move(cache);
+    }
+    auto compiler = Compiler::Create(CompilerOptionsOf(options_), options_.limits, clock_,
+                                     module_cache_.get(), compile_observer());
+    if (!compiler.ok()) return Annotate(compiler.status(), "--compiler");
+    compiler_ = *std::move(compiler);
+    compiler_->Start();
+    return absl::OkStatus();
+  }
+
+  std::optional<ModuleBackend> Modules() {
+    if (compiler_ == nullptr) return std::nullopt;
+    return ModuleBackend{.table = modules_,
+                         .maker = *compiler_,
+                         .observer = compile_observer(),
+                         .allow_cubin = options_.allow_cubin};
+  }
+
   absl::Status StartRpc() {
     backend_.emplace(Backend{.clock = clock_,
                              .limits = options_.limits,
@@ -195,7 +249,8 @@ class Process {
                              .limit_usage = [this] { return LimitUsage(); },
                              .draining = [this] { return draining_.load(); },
                              .versions = VersionsOf(),
-                             .started = clock_.Now()});
+                             .started = clock_.Now(),
+                             .modules = Modules()});
     RpcServer::Options rpc;
     rpc.tls = security_.tls;
     rpc.reflection =
@@ -217,13 +272,21 @@ class Process {
     }
     const Acceptor::Usage connections = acceptor_->usage();
     const RequestIds::Usage ids = request_ids_.usage();
+    const ModuleTable::Usage modules = modules_.usage();
+    const auto compiles = compiler_ != nullptr ? compiler_->usage() : ModuleMaker::Usage();
+    const std::uint64_t cached = module_cache_ != nullptr ? module_cache_->bytes() : 0;
     return {{"arena_bytes", static_cast<double>(allocator_.used())},
             {"queue", queued},
             {"connections", static_cast<double>(connections.connections)},
             {"peer_connections", static_cast<double>(connections.busiest_peer)},
             {"stream_memory_bytes", static_cast<double>(stream_memory_.used())},
             {"request_ids", static_cast<double>(ids.entries)},
-            {"request_id_bytes", static_cast<double>(ids.bytes)}};
+            {"request_id_bytes", static_cast<double>(ids.bytes)},
+            {"compiles", static_cast<double>(compiles.running)},
+            {"compile_queue", static_cast<double>(compiles.waiting)},
+            {"client_modules", static_cast<double>(modules.most_of_one)},
+            {"module_memory_bytes", static_cast<double>(modules.bytes)},
+            {"module_cache_bytes", static_cast<double>(cached)}};
   }
 
   Sources MetricSources() {
@@ -233,6 +296,7 @@ class Process {
     sources.devices = [this] { return DevicesNow(table_, *scheduler_); };
     sources.queue_usage = [this] { return scheduler_->usage(); };
     sources.limit_usage = [this] { return LimitUsage(); };
+    if (compiler_ != nullptr) sources.compiler_up = [this] { return compiler_->facts().ready; };
     sources.open_connections = [this] { return acceptor_->usage().connections; };
     sources.limits = options_.limits;
     sources.dropped_log_lines = [] { return DroppedLogLines(); };
@@ -306,6 +370,7 @@ class Process {
     std::thread metrics_end([this] {
       if (metrics_ != nullptr) metrics_->Stop();
     });
+    if (compiler_ != nullptr) compiler_->Stop();
     fleet_->Stop();  // A kernel that outlasts the grace ends with its worker.
     for (const std::string& device : devices_) scheduler_->OnDeviceDown(device, DrainingStatus());
     // Answers that are on their way still get out; those who watch our health are cut off.
@@ -327,11 +392,14 @@ class Process {
   std::optional<Arena> arena_;
   std::unique_ptr<Scheduler> scheduler_;
   RequestIds request_ids_;
+  ModuleTable modules_;
+  std::unique_ptr<ModuleCache> module_cache_;  // Null: none.
   ByteBudget stream_memory_;
   StallWatch stalls_;
   std::unique_ptr<Acceptor> acceptor_;
   std::optional<Backend> backend_;
   std::unique_ptr<Fleet> fleet_;
+  std::unique_ptr<Compiler> compiler_;  // Null without --allow-submit.
   std::unique_ptr<RpcServer> rpc_;
   std::atomic<bool> draining_{false}, stop_ticking_{false};
   std::thread ticker_;

@@ -106,6 +106,16 @@ void AddFlags(CLI::App& app, ServerOptions& o) {
       app, "--devices", o.devices,
       "names or UUIDs separated by commas, as cpu,cuda:0; cuda: every GPU; auto: every GPU, or the "
       "CPU where there is none");
+  Switch(
+      app, "--allow-submit", o.allow_submit,
+      "compile code of clients that have the role submit; without --token-file, of local clients");
+  Switch(app, "--allow-cubin", o.allow_cubin, "with --allow-submit: take cubins too");
+  Flag(app, "--module-cache", o.module_cache, "folder that keeps compiled modules; default: none");
+  Flag(app, "--compiler", o.compiler,
+       "the compiler program; default: gridclock-compiler beside this one");
+  Flag(
+      app, "--cuda-home", o.cuda_home,
+      "folder of the CUDA toolkit that compiles; default: CUDA_HOME, CUDA_PATH or /usr/local/cuda");
   Flag(app, "--ready-file", o.ready_file, "written when calls can be served");
   Flag(app, "--token-file", o.token_file, "who may call: lines NAME ROLES HASH");
   Flag(app, "--tls-cert", o.tls_cert, "certificate chain, PEM");
@@ -201,7 +211,9 @@ absl::StatusOr<Authenticator> MakeAuthenticator(const ServerOptions& options, bo
     return Authenticator(std::move(tokens));
   }
   if (!options.tls_client_ca.empty()) return Authenticator(Authenticator::Peers::kCertificate);
-  return Authenticator(loopback ? Authenticator::Peers::kLocal : Authenticator::Peers::kAnyone);
+  return Authenticator(
+      loopback ? Authenticator::Peers::kLocal : Authenticator::Peers::kAnyone,
+      options.allow_submit ? Authenticator::LocalSubmits::kYes : Authenticator::LocalSubmits::kNo);
 }
 
 std::uint64_t NumberIn(const char* path) {

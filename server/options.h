@@ -17,6 +17,11 @@ struct ServerOptions {
   std::string listen = "127.0.0.1:8470";
   std::string metrics_listen = "127.0.0.1:8471";  // "": none.
   std::string worker;                             // "": gridclock-worker beside this program.
+  std::string compiler;                           // "": gridclock-compiler beside this program.
+  std::string cuda_home;                          // "": the compiler looks for it.
+  std::string module_cache;                       // "": none.
+  bool allow_submit = false;
+  bool allow_cubin = false;
   std::string devices = "auto";
   std::string ready_file;
   std::string token_file;

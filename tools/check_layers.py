@@ -23,6 +23,7 @@ GROUPS = {
     "zip": r"zip\.h|zlib\.h",
     "openssl": r"openssl/",
     "openblas": r"cblas\.h",
+    "seccomp": r"seccomp\.h",
     "cuda": r"cuda/|cub/|thrust/|(cuda_pipeline|cuda_runtime|cuda_runtime_api|cuda_fp16|cuda_bf16|cooperative_groups|"
             r"cublasLt|cuda|cupti)\.h",
     "gtest": r"gtest/|gmock/",
@@ -61,8 +62,10 @@ TABLE = {
     # The one place that knows which kinds of device there are.
     "kernels/worker/device_factory.cc": WORKER + ["kernels/device/cuda/cuda_device.h"],
     "kernels/worker/worker.cc": WORKER + ["cli11"],  # The main of worker and test worker.
+    "kernels/compiler": CODEC + ["kernels/compiler", "posix", "seccomp"],
+    "kernels/compiler/main.cc": CODEC + ["kernels/compiler", "posix", "cli11"],
     "server/core": TYPES + ["server/core"],
-    "server/fleet": CODEC + ["server/core", "server/fleet", "posix"],
+    "server/fleet": CODEC + ["server/core", "server/fleet", "posix", "xxhash"],
     "server/metrics": TYPES + ["server/core", "server/metrics", "prometheus", "json", "posix"],
     "server/rpc": CODEC + [STUBS, "server/core", "server/rpc", "grpc", "openssl", "posix"],
     "server/main.cc": SERVER + ["server/options.h", "cli11", "spdlog"],

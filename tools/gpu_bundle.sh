@@ -5,7 +5,7 @@
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 bin=$1
 folder=$2
-programs=(gridclock gridclock-server gridclock-test-worker cuda_device_test conformance_cuda_test
+programs=(gridclock gridclock-server gridclock-compiler gridclock-test-worker cuda_device_test conformance_cuda_test
   server_gpu_test bench-bulk bench-stream)
 most_mib=40
 

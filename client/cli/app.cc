@@ -30,9 +30,9 @@ void AddGlobals(CLI::App& program, GlobalOptions& options) {
 }
 
 std::vector<CommandEntry> AddCommands(CLI::App& program) {
-  return {AddList(program),   AddDescribe(program), AddDevices(program),
-          AddDoctor(program), AddRun(program),      AddBench(program),
-          AddLoad(program),   AddWait(program),     AddPing(program)};
+  return {AddList(program), AddDescribe(program), AddDevices(program), AddDoctor(program),
+          AddRun(program),  AddBench(program),    AddLoad(program),    AddCompile(program),
+          AddWait(program), AddPing(program)};
 }
 
 // Options that all words after them belong to would swallow -h; so it is looked for first.

@@ -64,6 +64,7 @@ CommandEntry AddDoctor(CLI::App& program);
 CommandEntry AddRun(CLI::App& program);
 CommandEntry AddBench(CLI::App& program);
 CommandEntry AddLoad(CLI::App& program);
+CommandEntry AddCompile(CLI::App& program);
 
 // A wrong command line.
 absl::Status UsageError(absl::string_view message);

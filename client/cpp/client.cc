@@ -17,6 +17,7 @@
 #include "client/cpp/messages.h"
 #include "client/cpp/task.h"
 #include "gridclock/v1/kernels.grpc.pb.h"
+#include "gridclock/v1/modules.grpc.pb.h"
 #include "gridclock/v1/system.grpc.pb.h"
 #include "proto/codec/values.h"
 
@@ -24,6 +25,8 @@ namespace gridclock {
 namespace {
 
 constexpr absl::Duration kSmallCallTimeout = absl::Seconds(10);
+// One that may wait for compiles of others before it.
+constexpr absl::Duration kCompileTimeout = absl::Seconds(60);
 constexpr absl::Duration kConnectTimeout = absl::Milliseconds(250);  // Of a look at the health.
 
 // Runs `attempt` until it succeeds or its failure is final. For small calls that wait anyway.
@@ -52,16 +55,16 @@ class Client::Impl {
         control(control_channel),
         bulk(bulk_channel),
         kernels(v1::KernelService::NewStub(control_channel)),
+        modules(v1::ModuleService::NewStub(control_channel)),
         system(v1::SystemService::NewStub(control_channel)) {}
 
   // One small call by a generated stub's method.
   template <typename Stub, typename Request, typename Response>
-  absl::StatusOr<Response> Call(Stub& stub,
-                                grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&,
-                                                             Response*),
-                                const Request& request) {
+  absl::StatusOr<Response> Call(
+      Stub& stub, grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Response*),
+      const Request& request, absl::Duration timeout = kSmallCallTimeout) {
     Response response;
-    GC_RETURN_IF_ERROR(WithRetries(options.retry, kSmallCallTimeout, [&](absl::Time deadline) {
+    GC_RETURN_IF_ERROR(WithRetries(options.retry, timeout, [&](absl::Time deadline) {
       grpc::ClientContext rpc;
       Prepare(options, deadline, &rpc);
       return ToStatus((stub.*method)(&rpc, request, &response));
@@ -88,6 +91,7 @@ class Client::Impl {
   const std::shared_ptr<grpc::Channel> control_channel, bulk_channel;
   grpc::GenericStub control, bulk;
   const std::unique_ptr<v1::KernelService::Stub> kernels;
+  const std::unique_ptr<v1::ModuleService::Stub> modules;
   const std::unique_ptr<v1::SystemService::Stub> system;
 
  private:
@@ -136,6 +140,31 @@ absl::StatusOr<std::vector<v1::Device>> Client::ListDevices() const {
 absl::StatusOr<v1::ServerInfo> Client::GetServerInfo() const {
   return impl_->Call(*impl_->system, &v1::SystemService::Stub::GetServerInfo,
                      v1::GetServerInfoRequest());
+}
+
+absl::StatusOr<v1::Module> Client::Compile(const v1::CompileRequest& request) const {
+  return impl_->Call(*impl_->modules, &v1::ModuleService::Stub::Compile, request, kCompileTimeout);
+}
+
+absl::StatusOr<v1::Module> Client::Load(const v1::LoadRequest& request) const {
+  return impl_->Call(*impl_->modules, &v1::ModuleService::Stub::Load, request, kCompileTimeout);
+}
+
+absl::StatusOr<v1::Module> Client::GetModule(const v1::GetModuleRequest& request) const {
+  return impl_->Call(*impl_->modules, &v1::ModuleService::Stub::Get, request, kCompileTimeout);
+}
+
+absl::StatusOr<std::vector<v1::Module>> Client::ListModules() const {
+  GC_ASSIGN_OR_RETURN(
+      const v1::ListModulesResponse response,
+      impl_->Call(*impl_->modules, &v1::ModuleService::Stub::List, v1::ListModulesRequest()));
+  return std::vector<v1::Module>(response.modules().begin(), response.modules().end());
+}
+
+absl::Status Client::DeleteModule(const std::string& id) const {
+  v1::DeleteModuleRequest request;
+  request.set_id(id);
+  return impl_->Call(*impl_->modules, &v1::ModuleService::Stub::Delete, request).status();
 }
 
 absl::StatusOr<absl::Duration> Client::Ping() const {

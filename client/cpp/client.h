@@ -21,6 +21,7 @@
 #include "client/cpp/retry.h"
 #include "client/cpp/run.h"
 #include "gridclock/v1/kernels.pb.h"
+#include "gridclock/v1/modules.pb.h"
 #include "gridclock/v1/system.pb.h"
 #include "proto/types/kernel_spec.h"
 
@@ -70,6 +71,14 @@ class Client {
   absl::StatusOr<KernelSpec> GetKernel(const std::string& name) const;
   absl::StatusOr<std::vector<v1::Device>> ListDevices() const;
   absl::StatusOr<v1::ServerInfo> GetServerInfo() const;
+
+  // Submitted code (gridclock/v1/modules.proto). A source that does not compile is INVALID_ARGUMENT
+  // with the reason COMPILE_FAILED; its whole log is GetModule's of the id in the error's metadata.
+  absl::StatusOr<v1::Module> Compile(const v1::CompileRequest& request) const;
+  absl::StatusOr<v1::Module> Load(const v1::LoadRequest& request) const;
+  absl::StatusOr<v1::Module> GetModule(const v1::GetModuleRequest& request) const;
+  absl::StatusOr<std::vector<v1::Module>> ListModules() const;
+  absl::Status DeleteModule(const std::string& id) const;
 
   // One empty round trip (grpc.health.v1); how long it took.
   absl::StatusOr<absl::Duration> Ping() const;

@@ -9,6 +9,9 @@ namespace {
 
 constexpr double kMostInt = std::numeric_limits<int>::max();  // gRPC takes these as int.
 
+constexpr double kMostCode = 8 * 1024 * 1024;  // What compiler and links are made for.
+constexpr double kLeastCompileMemory = 512.0 * 1024 * 1024;
+
 constexpr LimitSpec kSpecs[] = {
     {"message_bytes", "bytes", "Longest message that is received.", &Limits::message_bytes, 1,
      kMostInt},
@@ -56,6 +59,24 @@ constexpr LimitSpec kSpecs[] = {
     {"request_id_seconds", "seconds", "How long a request id is remembered.",
      &Limits::request_id_seconds},
     {"metadata_bytes", "bytes", "Metadata of one call.", &Limits::metadata_bytes, 1, kMostInt},
+    {"source_bytes", "bytes", "Submitted source with its headers.", &Limits::source_bytes, 1,
+     kMostCode},
+    {"code_bytes", "bytes", "Submitted PTX or cubin.", &Limits::code_bytes, 1, kMostCode},
+    {"compile_log_bytes", "bytes", "Longest log of a compile that is kept.",
+     &Limits::compile_log_bytes, 1024, kMostCode},
+    {"compile_seconds", "seconds", "Time of one compile, on the CPU and by the clock.",
+     &Limits::compile_seconds, 1, 600},
+    {"compile_memory_bytes", "bytes", "Address space of one compile.",
+     &Limits::compile_memory_bytes, kLeastCompileMemory},
+    {"compiles", "compiles", "Compiles at once; of one client one less, but at least one.",
+     &Limits::compiles, 1, 64},
+    {"compile_queue", "compiles", "Compiles that wait; of one client half of it.",
+     &Limits::compile_queue, 2},
+    {"client_modules", "modules", "Modules of one client.", &Limits::client_modules, 1},
+    {"module_memory_bytes", "bytes", "Modules in memory, of all clients; of one client half of it.",
+     &Limits::module_memory_bytes},
+    {"module_cache_bytes", "bytes", "Modules on disk, under --module-cache.",
+     &Limits::module_cache_bytes},
 };
 static_assert(sizeof(Limits) == std::size(kSpecs) * sizeof(double),
               "every member of Limits stands in the table");

@@ -37,6 +37,16 @@ struct Limits {
   double request_id_bytes = 64 * 1024 * 1024;
   double request_id_seconds = 60;
   double metadata_bytes = 8 * 1024;
+  double source_bytes = 256 * 1024;     // Submitted, with headers.
+  double code_bytes = 4 * 1024 * 1024;  // Submitted PTX or cubin.
+  double compile_log_bytes = 16 * 1024;
+  double compile_seconds = 5;
+  double compile_memory_bytes = 2.0 * 1024 * 1024 * 1024;
+  double compiles = 2;        // At once; of one principal at most one less, but one.
+  double compile_queue = 64;  // Of one principal half of it.
+  double client_modules = 1024;
+  double module_memory_bytes = 1024.0 * 1024 * 1024;  // Of one principal half of it.
+  double module_cache_bytes = 1024.0 * 1024 * 1024;   // On disk.
 };
 
 struct LimitSpec {

@@ -20,9 +20,14 @@ enum class RpcMethod : std::uint8_t {
   kRun,
   kStreamRun,
   kGetServerInfo,
-  kListDevices
+  kListDevices,
+  kCompile,
+  kLoad,
+  kGetModule,
+  kListModules,
+  kDeleteModule
 };
-inline constexpr std::size_t kRpcMethodCount = 6;
+inline constexpr std::size_t kRpcMethodCount = 11;
 
 struct RpcMethodName {
   absl::string_view service;  // "gridclock.v1.KernelService".
@@ -31,12 +36,18 @@ struct RpcMethodName {
 inline constexpr RpcMethodName NameOf(RpcMethod method) {
   constexpr absl::string_view kKernels = "gridclock.v1.KernelService";
   constexpr absl::string_view kSystem = "gridclock.v1.SystemService";
+  constexpr absl::string_view kModules = "gridclock.v1.ModuleService";
   constexpr std::array<RpcMethodName, kRpcMethodCount> kNames = {{{kKernels, "ListKernels"},
                                                                   {kKernels, "GetKernel"},
                                                                   {kKernels, "Run"},
                                                                   {kKernels, "StreamRun"},
                                                                   {kSystem, "GetServerInfo"},
-                                                                  {kSystem, "ListDevices"}}};
+                                                                  {kSystem, "ListDevices"},
+                                                                  {kModules, "Compile"},
+                                                                  {kModules, "Load"},
+                                                                  {kModules, "Get"},
+                                                                  {kModules, "List"},
+                                                                  {kModules, "Delete"}}};
   return kNames[static_cast<std::size_t>(method)];
 }
 

@@ -36,6 +36,9 @@ constexpr Name kDeviceReason[] = {"device", "reason"};
 constexpr Name kDeviceFacts[] = {"device", "uuid", "model", "driver", "partition"};
 constexpr Name kDeviceDType[] = {"device", "dtype"};
 constexpr Name kDeviceTiming[] = {"device", "timing"};
+constexpr Name kKindOutcome[] = {"kind", "outcome"};
+constexpr Name kKind[] = {"kind"};
+constexpr Name kOrigin[] = {"origin"};
 constexpr Name kName[] = {"name"};
 constexpr Name kMetric[] = {"metric"};
 
@@ -112,6 +115,26 @@ constexpr std::array<MetricSpec, kMetricCount> kTable = {{
      "seconds", kDevice, "Between two events with nothing between them.", "0.2.0"},
     {Metric::kCalibrationStep, "gridclock_calibration_timestamp_step_seconds", kGauge, "seconds",
      kDevice, "Smallest step of the clock that times launches.", "0.2.0"},
+    {Metric::kCompiles, "gridclock_compiles_total", kCounter, "compiles", kKindOutcome,
+     "Compiles of submitted code that ended, by what was compiled and how it ended.", "0.2.0"},
+    {Metric::kCompileDuration, "gridclock_compile_duration_seconds", kHistogram, "seconds", kKind,
+     "Time of one compile, without its wait for a turn.", "0.2.0", kRequestBounds},
+    {Metric::kModuleAnswers, "gridclock_module_answers_total", kCounter, "requests", kOrigin,
+     "Compile and Load calls that were answered with a module, by where it was from.", "0.2.0"},
+    {Metric::kCompilerUp,
+     "gridclock_compiler_up",
+     kGauge,
+     "processes",
+     {},
+     "1 if the compiler of submitted code is ready; left out without --allow-submit.",
+     "0.2.0"},
+    {Metric::kCompilerRestarts,
+     "gridclock_compiler_restarts_total",
+     kCounter,
+     "processes",
+     {},
+     "Compiler processes that were lost and had to be replaced.",
+     "0.2.0"},
     {Metric::kLimit, "gridclock_limit", kGauge, "as the name says", kName,
      "A bound that the server keeps.", "0.1.0"},
     {Metric::kUsage, "gridclock_usage", kGauge, "as the name says", kName,
@@ -204,13 +227,17 @@ constexpr LabelSpec kLabels[] = {
      "`shared_device`, `noisy`, `interrupted`, `unverified`, `emulated`, "
      "`teaching_method`"},
     {"kernel", "a name that ListKernels shows, else `other`"},
+    {"kind", "what was submitted: `cuda`, `ptx`, `cubin`"},
     {"method", "a gRPC method of this server: `gridclock.v1.KernelService/Run`"},
     {"metric", "name of a metric"},
     {"model", "the device's own name: `NVIDIA H200`"},
     {"name", "name of a limit, as in GetServerInfo"},
+    {"origin", "`compiled` for this call, or made before: `memory`, `disk`"},
     {"outcome",
-     "`ok`, `mismatch` (ran, but failed its verification), `cancelled`, `deadline`, "
-     "`time_limit`, `fault`, `worker_lost`, `unavailable`, `invalid`, `error`"},
+     "of a job: `ok`, `mismatch` (ran, but failed its verification), `cancelled`, `deadline`, "
+     "`time_limit`, `fault`, `worker_lost`, `unavailable`, `invalid`, `error`; of a compile: `ok`, "
+     "`failed` (the source does not compile), `time`, `memory`, `crashed`, `output`, `cancelled`, "
+     "`lost`"},
     {"partition", "`mig`, `mps` where the device is a part of a GPU, else empty"},
     {"reason",
      "of a rejection: a reason or a status code of the contract in lower case, "

@@ -6,6 +6,7 @@
 
 #include "base/mutex.h"
 #include "base/status.h"
+#include "server/metrics/compile_metrics.h"
 #include "server/metrics/job_metrics.h"
 #include "server/metrics/process.h"
 #include "server/metrics/registry.h"
@@ -18,7 +19,10 @@ namespace {
 class ServerMetrics final : public Metrics {
  public:
   explicit ServerMetrics(const Options& options)
-      : registry_(options.max_label_sets), jobs_(registry_), rpcs_(registry_) {
+      : registry_(options.max_label_sets),
+        jobs_(registry_),
+        rpcs_(registry_),
+        compiles_(registry_) {
     registry_.TallyOf(Metric::kBuildInfo, {options.version, options.revision, options.cuda}).Add(1);
     Collect(nullptr);
   }
@@ -28,6 +32,7 @@ class ServerMetrics final : public Metrics {
 
   JobObserver& job_observer() override { return jobs_; }
   RpcObserver& rpc_observer() override { return rpcs_; }
+  CompileObserver& compile_observer() override { return compiles_; }
   void Watch(Sources sources) override;
   int port() const override { return port_; }
   std::string Text() const override {
@@ -42,6 +47,7 @@ class ServerMetrics final : public Metrics {
   Registry registry_;
   JobMetrics jobs_;
   RpcMetrics rpcs_;
+  CompileMetrics compiles_;
   int port_ = 0;
   // Held while /readyz asks them, so that Stop() can promise that nobody does any more.
   mutable Mutex mutex_;
@@ -108,6 +114,13 @@ class DeafRpcs final : public RpcObserver {
   void OnRpcFinished(RpcMethod, absl::StatusCode, absl::Duration) override {}
 };
 
+class DeafCompiles final : public CompileObserver {
+ public:
+  void OnCompiled(ModuleKind, CompileOutcome, absl::Duration) override {}
+  void OnModule(ModuleOrigin) override {}
+  void OnCompilerLost() override {}
+};
+
 }  // namespace
 
 // Without state, so that one for the whole program is no secret channel between its parts.
@@ -117,6 +130,11 @@ JobObserver& NullJobObserver() {
 }
 RpcObserver& NullRpcObserver() {
   static DeafRpcs observer;
+  return observer;
+}
+
+CompileObserver& NullCompileObserver() {
+  static DeafCompiles observer;
   return observer;
 }
 

@@ -13,6 +13,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "server/core/compile_observer.h"
 #include "server/core/observer.h"
 #include "server/core/rpc_observer.h"
 #include "server/metrics/http_server.h"
@@ -39,6 +40,7 @@ class Metrics {
 
   virtual JobObserver& job_observer() = 0;
   virtual RpcObserver& rpc_observer() = 0;
+  virtual CompileObserver& compile_observer() = 0;
 
   // What a scrape reads besides the observers, and what /readyz says. Until it is called no kernel
   // name is known, so that a job would count as kernel "other": call it before the first job.
@@ -56,6 +58,7 @@ class Metrics {
 // For a server without metrics, so that nobody has to ask whether there are any. Stateless.
 JobObserver& NullJobObserver();
 RpcObserver& NullRpcObserver();
+CompileObserver& NullCompileObserver();
 
 }  // namespace gridclock
 

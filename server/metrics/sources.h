@@ -26,6 +26,7 @@ struct Sources {
   std::function<std::map<std::string, Scheduler::Usage>()> queue_usage;  // Scheduler::usage.
   // Of each name of LimitSpecs() that can be in use: "queue", "arena_bytes", "connections", ...
   std::function<std::map<std::string, double>()> limit_usage;
+  std::function<bool()> compiler_up;              // Not set: this server compiles nothing.
   std::function<std::size_t()> open_connections;  // Acceptor::usage.
   Limits limits;  // Resolved; shown as gridclock_limit, and queue as the capacity of each queue.
   std::function<std::uint64_t()> dropped_log_lines;

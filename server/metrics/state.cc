@@ -71,6 +71,9 @@ void CollectState(const Sources& sources, ScrapeValues& values) {
   CollectDevices(sources, values);
   CollectQueues(sources, values);
   CollectLimits(sources, values);
+  if (sources.compiler_up) {
+    values.Set(Metric::kCompilerUp, {}, sources.compiler_up() ? 1 : 0);
+  }
   if (sources.open_connections) {
     values.Set(Metric::kConnectionsOpen, {}, static_cast<double>(sources.open_connections()));
   }

@@ -21,6 +21,11 @@ constexpr absl::string_view kRejections[] = {"QUEUE_FULL",      "MEMORY_FULL",  
                                              "WORKER_STARTING", "WORKER_CRASHED", "DRAINING",
                                              "NO_DEVICE",       "IN_PROGRESS",    "DONE"};
 
+constexpr absl::string_view kCompileOutcomes[kCompileOutcomeCount] = {
+    "ok", "failed", "time", "memory", "crashed", "output", "cancelled", "lost"};
+constexpr absl::string_view kKinds[] = {"cuda", "ptx", "cubin"};
+constexpr absl::string_view kOrigins[] = {"compiled", "memory", "disk"};
+
 absl::string_view FailureWord(const absl::Status& status) {
   const std::string reason = DetailsOf(status).reason;
   if (reason == "KERNEL_FAULT") return "fault";
@@ -65,6 +70,16 @@ std::string RejectionWord(const absl::Status& status) {
   const std::string reason = DetailsOf(status).reason;
   const bool known = std::ranges::count(kRejections, absl::string_view(reason)) != 0;
   return absl::AsciiStrToLower(known ? reason : absl::StatusCodeToString(status.code()));
+}
+
+absl::string_view CompileOutcomeWord(CompileOutcome outcome) {
+  return kCompileOutcomes[static_cast<std::size_t>(outcome)];
+}
+absl::string_view KindWord(ModuleKind kind) {
+  return kKinds[static_cast<std::size_t>(kind) - 1];
+}
+absl::string_view OriginWord(ModuleOrigin origin) {
+  return kOrigins[static_cast<std::size_t>(origin) - 1];
 }
 
 absl::string_view LossWord(absl::string_view reason) {

@@ -8,6 +8,8 @@
 #include "absl/strings/string_view.h"
 #include "proto/types/device.h"
 #include "proto/types/measure.h"
+#include "proto/types/module.h"
+#include "server/core/compile_observer.h"
 #include "server/core/observer.h"
 
 namespace gridclock {
@@ -18,6 +20,9 @@ absl::string_view StateWord(WorkerState state);  // "ready".
 absl::string_view OutcomeWord(const JobResult& result);
 // Of a refusal: its reason if that is a word of the contract, else its code. Lower case.
 std::string RejectionWord(const absl::Status& status);
+absl::string_view CompileOutcomeWord(CompileOutcome outcome);
+absl::string_view KindWord(ModuleKind kind);
+absl::string_view OriginWord(ModuleOrigin origin);
 // What JobObserver::OnWorkerLost may say, else "other".
 absl::string_view LossWord(absl::string_view reason);
 

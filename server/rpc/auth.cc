@@ -146,12 +146,18 @@ absl::StatusOr<Principal> Authenticator::ByToken(const grpc::CallbackServerConte
   return Principal{entry->name, entry->roles};
 }
 
+Roles Authenticator::LocalRoles() const {
+  Roles roles = static_cast<Roles>(kUsual | static_cast<Roles>(Role::kAdmin));
+  if (local_submits_ == LocalSubmits::kYes) roles |= static_cast<Roles>(Role::kSubmit);
+  return roles;
+}
+
 absl::StatusOr<Principal> Authenticator::Identify(
     const grpc::CallbackServerContext& context) const {
   if (has_tokens_) return ByToken(context);
   switch (peers_) {
     case Peers::kLocal:
-      return Principal{"local", static_cast<Roles>(kUsual | static_cast<Roles>(Role::kAdmin))};
+      return Principal{"local", LocalRoles()};
     case Peers::kCertificate: {
       std::string name = CommonName(*context.auth_context());
       if (name.empty()) {

@@ -55,8 +55,11 @@ class Authenticator {
   enum class Peers { kLocal, kCertificate, kAnyone };
 
   // Without tokens: kLocal: all are the principal `local`; kCertificate: the common name of the
-  // client's certificate; kAnyone: the address of the peer. None may submit.
-  explicit Authenticator(Peers peers) : peers_(peers) {}
+  // client's certificate; kAnyone: the address of the peer. Only kLocal may submit, and only where
+  // `local_submits`.
+  enum class LocalSubmits : bool { kNo, kYes };
+  explicit Authenticator(Peers peers, LocalSubmits local_submits = LocalSubmits::kNo)
+      : peers_(peers), local_submits_(local_submits) {}
   explicit Authenticator(TokenFile tokens) : tokens_(std::move(tokens)), has_tokens_(true) {}
 
   // UNAUTHENTICATED (one text for all that can be wrong with a token), or PERMISSION_DENIED naming
@@ -65,10 +68,12 @@ class Authenticator {
                                         Role role) const;
 
  private:
+  Roles LocalRoles() const;
   absl::StatusOr<Principal> Identify(const grpc::CallbackServerContext& context) const;
   absl::StatusOr<Principal> ByToken(const grpc::CallbackServerContext& context) const;
 
   Peers peers_ = Peers::kLocal;
+  LocalSubmits local_submits_ = LocalSubmits::kNo;
   TokenFile tokens_;
   bool has_tokens_ = false;
 };

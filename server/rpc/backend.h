@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <functional>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -12,9 +13,12 @@
 #include "proto/codec/request.h"
 #include "proto/types/job.h"
 #include "server/core/byte_budget.h"
+#include "server/core/compile_observer.h"
 #include "server/core/idempotency.h"
 #include "server/core/kernel_table.h"
 #include "server/core/limits.h"
+#include "server/core/module_maker.h"
+#include "server/core/module_table.h"
 #include "server/core/observer.h"
 #include "server/core/rpc_observer.h"
 #include "server/core/scheduler.h"
@@ -31,6 +35,14 @@ struct Versions {
 
 // The bytes of a range of the arena.
 using ArenaMemory = std::function<std::span<std::byte>(const MemoryRange&)>;
+
+// Where the server takes code of clients.
+struct ModuleBackend {
+  ModuleTable& table;
+  ModuleMaker& maker;
+  CompileObserver& observer;
+  bool allow_cubin = false;
+};
 
 struct Backend {
   const Clock& clock;
@@ -49,6 +61,7 @@ struct Backend {
   std::function<bool()> draining;
   Versions versions;
   absl::Time started;
+  std::optional<ModuleBackend> modules;  // Under --allow-submit.
 };
 
 inline RequestLimits RequestLimitsOf(const Limits& limits) {

@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "server/rpc/grpc_log.h"
+#include "server/rpc/modules.h"
 #include "server/rpc/reflection.h"
 #include "server/rpc/services.h"
 
@@ -64,7 +65,7 @@ void Configure(const RpcServer::Options& options, const Limits& limits,
 class RpcServerImpl final : public RpcServer {
  public:
   RpcServerImpl(Backend& backend, Acceptor& acceptor)
-      : kernels_(backend), system_(backend), acceptor_(acceptor) {}
+      : kernels_(backend), system_(backend), modules_(backend), acceptor_(acceptor) {}
 
   absl::Status Start(const Options& options, const Limits& limits) {
     // gRPC says where its own health service lies only to servers built after this.
@@ -76,6 +77,7 @@ class RpcServerImpl final : public RpcServer {
         CredentialsOf(options.tls));
     builder.RegisterService(&kernels_);
     builder.RegisterService(&system_);
+    builder.RegisterService(&modules_);
     server_ = builder.BuildAndStart();
     if (server_ == nullptr) {
       return absl::InvalidArgumentError(
@@ -102,6 +104,7 @@ class RpcServerImpl final : public RpcServer {
  private:
   KernelService kernels_;
   SystemService system_;
+  ModuleService modules_;
   Acceptor& acceptor_;
   std::unique_ptr<ExternalConnectionAcceptor> doors_;
   std::unique_ptr<grpc::Server> server_;

@@ -9,28 +9,16 @@
 #include "proto/codec/values.h"
 #include "server/core/admission.h"
 #include "server/core/device_states.h"
-#include "server/rpc/answer.h"
 #include "server/rpc/auth.h"
 #include "server/rpc/buffer.h"
 #include "server/rpc/call.h"
+#include "server/rpc/parse.h"
 #include "server/rpc/run.h"
 #include "server/rpc/status.h"
 #include "server/rpc/stream_run.h"
 
 namespace gridclock {
 namespace {
-
-template <typename Message>
-absl::StatusOr<Message> Parse(const grpc::ByteBuffer& buffer, const Limits& limits) {
-  if (static_cast<double>(buffer.Length()) > limits.control_bytes) {
-    return absl::ResourceExhaustedError(absl::StrCat("this request has ", buffer.Length(),
-                                                     " bytes, at most ", limits.control_bytes));
-  }
-  Message message;
-  if (message.ParseFromString(Flatten(buffer))) return message;
-  return absl::InvalidArgumentError(
-      absl::StrCat("cannot parse ", Message::descriptor()->full_name()));
-}
 
 // A call that is answered where it is received. `serve` fills the response.
 template <typename Request, typename Response, typename Serve>
@@ -41,7 +29,8 @@ grpc::ServerUnaryReactor* Answer(Backend& backend, RpcMethod method,
   CallMeter meter(backend, method);
   const absl::Status status = [&]() -> absl::Status {
     GC_RETURN_IF_ERROR(backend.authenticator.Authorize(*context, Role::kRead).status());
-    GC_ASSIGN_OR_RETURN(const Request request, Parse<Request>(*buffer, backend.limits));
+    GC_ASSIGN_OR_RETURN(const Request request,
+                        ParseRequest<Request>(*buffer, backend.limits.control_bytes));
     Response message;
     GC_RETURN_IF_ERROR(serve(request, &message));
     *response = ToBuffer(message.SerializeAsString());
@@ -119,6 +108,16 @@ void AddLimits(const Backend& backend, v1::ServerInfo* out) {
   }
 }
 
+void AddCompiler(const CompilerFacts& facts, v1::Compiler* out) {
+  out->set_ready(facts.ready);
+  out->set_toolchain(facts.toolchain);
+  out->set_sandbox(facts.sandbox);
+  for (const std::string& arch : facts.architectures) out->add_architectures(arch);
+  out->set_no_cuda(facts.no_cuda);
+  out->set_no_ptx(facts.no_ptx);
+  out->set_no_sass(facts.no_sass);
+}
+
 }  // namespace
 
 grpc::ServerUnaryReactor* KernelService::ListKernels(grpc::CallbackServerContext* context,
@@ -169,6 +168,9 @@ grpc::ServerUnaryReactor* SystemService::GetServerInfo(grpc::CallbackServerConte
         AddLimits(backend_, out);
         out->set_uptime_seconds(absl::ToDoubleSeconds(backend_.clock.Now() - backend_.started));
         out->set_draining(backend_.draining());
+        if (backend_.modules) {
+          AddCompiler(backend_.modules->maker.facts(), out->mutable_compiler());
+        }
         return absl::OkStatus();
       });
 }

@@ -13,7 +13,7 @@ BY_NAME = {code.replace("_", "").lower(): code for code in CODES}
 CODE = re.compile(r"absl::(\w+)Error\(|\bk(\w+)\b|\b(Invalid)\(")
 WORD = re.compile(r'(?<![=!]= )"([A-Z]{2,}(?:_[A-Z]+)*)"')
 # Words in capitals that are no reasons: names in a process's environment, and the like.
-NO_REASON = re.compile(r"(CUDA|GRIDCLOCK|RLIMIT|PR)_|(LD_LIBRARY_PATH|NOT_STARTED|UNKNOWN|EAGER|EVENT_PAIR|GPU)$")
+NO_REASON = re.compile(r"(CUDA|GRIDCLOCK|RLIMIT|PR|TORCH)_|(FILE|LD_LIBRARY_PATH|NOT_STARTED|UNKNOWN|EAGER|EVENT_PAIR|GPU)$")
 
 
 def statements(text):

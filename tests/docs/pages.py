@@ -2,7 +2,7 @@
 import dataclasses
 import re
 
-KINDS = ("cpu", "gpu", "container")
+KINDS = ("cpu", "nvrtc", "gpu", "container")
 
 
 @dataclasses.dataclass

@@ -2,8 +2,9 @@
 """Runs the commands of README.md and docs/*.md as a reader would: block after block, page by page, in
 an empty folder, against a server started for the page.
 
-Every fenced block carries a language and what it needs: cpu, gpu or container. `sh cpu` and
-`python cpu` blocks are run and must succeed; `text` shows output and must follow a command; other
+Every fenced block carries a language and what it needs: cpu, nvrtc (a CPU, and NVRTC of CUDA), gpu or
+container. `sh cpu` and `python cpu` blocks are run and must succeed, and so must those of nvrtc where
+NVRTC is; `text` shows output and must follow a command; other
 languages are read by other tests. A block runs in a shell that has pasted what `./dev up` prints, and
 knows nothing else of the programs; $REPO is this repository. Metrics that a page shows behind a block
 are what that block printed, but for times and counts of samples. What a block exports, and the folder
@@ -97,7 +98,7 @@ def up(binaries, folder, devices):
     said = folder / "said"
     with open(said, "w") as out:
         process = subprocess.Popen([REPO / "tools/up.sh", binaries, "--folder", folder / "up", "--listen=127.0.0.1:0",
-                                    "--metrics-listen=127.0.0.1:0", f"--devices={devices}"],
+                                    "--metrics-listen=127.0.0.1:0", f"--devices={devices}", "--allow-submit"],
                                    stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT)
     try:
         while "stop it: kill" not in said.read_text():
@@ -116,6 +117,20 @@ def exports_in(text):
     return "".join(line + "\n" for line in text.splitlines() if line.startswith("export "))
 
 
+def has_nvrtc(binaries):
+    """Asked of the server itself: a compile that fails for want of a toolchain says so."""
+    with tempfile.TemporaryDirectory() as name, up(binaries, pathlib.Path(name), "cpu") as exports:
+        folder = pathlib.Path(name)
+        (folder / "here").mkdir()
+        (folder / "env").write_text(exports)
+        (folder / "here/probe.cu").write_text("__global__ void probe() {}\n")
+        ran = subprocess.run(["bash", "-c", PROLOGUE + "gridclock compile probe.cu"], cwd=folder / "here",
+                             env=environment_of(folder), timeout=120, capture_output=True, text=True)
+    missing = "NVRTC is missing" in ran.stderr
+    print("no NVRTC here: blocks that need it are not run" if missing else "NVRTC is here", flush=True)
+    return not missing
+
+
 def unused_exceptions(page, blocks):
     """A block that is said to be run elsewhere, and is not there."""
     there = {first_line(block) for block in blocks}
@@ -123,14 +138,15 @@ def unused_exceptions(page, blocks):
             for other, line in ELSEWHERE if other == page and line not in there]
 
 
-def runnable_in(page, blocks, kind):
-    return [b for b in blocks if b.language in ("sh", "python") and b.kind == kind and
+def runnable_in(page, blocks, *kinds):
+    return [b for b in blocks if b.language in ("sh", "python") and b.kind in kinds and
             (page, first_line(b)) not in ELSEWHERE]
 
 
 def run_page(page, blocks, binaries, kind):
     """What went wrong on one page, and how many blocks ran."""
-    runnable = runnable_in(page, blocks, kind)
+    nvrtc = kind == "cpu" and runnable_in(page, blocks, "nvrtc") and has_nvrtc(binaries)
+    runnable = runnable_in(page, blocks, kind, *(["nvrtc"] if nvrtc else []))
     if not runnable:
         return [], 0
     devices = {"cpu": "cpu", "gpu": "cuda"}[kind]

@@ -23,8 +23,8 @@ TEST(Limits, EachHasAnOwnNameAMemberAndWordsForPeople) {
     EXPECT_LE(spec.least, limits.*spec.member) << spec.name;
     EXPECT_GE(spec.most, limits.*spec.member) << spec.name;
   }
-  EXPECT_EQ(names.size(), 24u);
-  EXPECT_EQ(members.size(), 24u);
+  EXPECT_EQ(names.size(), 34u);
+  EXPECT_EQ(members.size(), 34u);
 }
 
 TEST(Limits, TheArenaIsHalfOfTheMemoryAndAtMost16GiB) {

@@ -57,6 +57,7 @@ Sources FullSources() {
     return std::map<std::string, Scheduler::Usage>{{"cpu", {.queued = 3, .running = 2}}};
   };
   sources.limit_usage = [] { return std::map<std::string, double>{{"queue", 3}}; };
+  sources.compiler_up = [] { return true; };
   sources.open_connections = [] { return 4; };
   sources.limits.queue = 256;
   sources.dropped_log_lines = [] { return 5; };

@@ -1,0 +1,214 @@
+#include "client/cli/modules.h"
+
+#include <deque>
+#include <filesystem>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "base/status.h"
+#include "client/cli/format.h"
+#include "client/cpp/file.h"
+
+namespace gridclock::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string LimitText(const v1::Occupancy& occupancy) {
+  switch (occupancy.limit()) {
+    case v1::Occupancy::THREADS:
+      return "threads";
+    case v1::Occupancy::BLOCKS:
+      return "blocks";
+    case v1::Occupancy::REGISTERS:
+      return "registers";
+    case v1::Occupancy::SHARED_MEMORY:
+      return "shared memory";
+    case v1::Occupancy::BLOCK_TOO_LARGE:
+      return "block too large";
+    default:
+      return "unknown architecture";
+  }
+}
+
+Json ToJson(const v1::Occupancy& occupancy) {
+  return {{"block_threads", occupancy.block_threads()},
+          {"dynamic_shared_bytes", occupancy.dynamic_shared_bytes()},
+          {"blocks", occupancy.blocks()},
+          {"warps", occupancy.warps()},
+          {"max_warps", occupancy.max_warps()},
+          {"fraction", occupancy.fraction()},
+          {"limit", v1::Occupancy::Limit_Name(occupancy.limit())}};
+}
+
+Json ToJson(const v1::Entry& entry) {
+  Json parameters = Json::array();
+  for (const v1::Parameter& parameter : entry.parameters()) {
+    parameters.push_back({{"offset", parameter.offset()}, {"size", parameter.size()}});
+  }
+  const Json unknown = nullptr;
+  return {
+      {"name", entry.name()},
+      {"display", entry.display()},
+      {"registers", entry.registers()},
+      {"shared_bytes", entry.shared_bytes()},
+      {"local_bytes", entry.local_bytes()},
+      {"constant_bytes", entry.constant_bytes()},
+      {"spill_store_bytes",
+       entry.has_spill_store_bytes() ? Json(entry.spill_store_bytes()) : unknown},
+      {"spill_load_bytes", entry.has_spill_load_bytes() ? Json(entry.spill_load_bytes()) : unknown},
+      {"max_threads", entry.max_threads()},
+      {"required_block",
+       std::vector<std::uint32_t>(entry.required_block().begin(), entry.required_block().end())},
+      {"parameters", parameters},
+      {"occupancy", ToJson(entry.occupancy())}};
+}
+
+// "0/0 B", or "-" where nobody said.
+std::string SpillsText(const v1::Entry& entry) {
+  if (!entry.has_spill_store_bytes()) return "-";
+  return absl::StrCat(entry.spill_store_bytes(), "/", entry.spill_load_bytes(), " B");
+}
+
+std::string OccupancyText(const v1::Occupancy& occupancy) {
+  if (occupancy.max_warps() == 0) return LimitText(occupancy);
+  return absl::StrCat(FormatPercent(occupancy.fraction()), " of ", occupancy.block_threads(),
+                      " threads by ", LimitText(occupancy));
+}
+
+// "kernel.cu(3): error" becomes "dir/kernel.cu:3: error".
+std::string Clickable(absl::string_view line, const std::string& name, const std::string& path) {
+  absl::string_view rest = line;
+  if (name.empty() || !absl::ConsumePrefix(&rest, absl::StrCat(name, "(")))
+    return std::string(line);
+  const std::size_t close = rest.find(')');
+  if (close == absl::string_view::npos) return std::string(line);
+  return absl::StrCat(path, ":", rest.substr(0, close), rest.substr(close + 1));
+}
+
+Ink InkOf(absl::string_view line) {
+  if (absl::StrContains(line, "error") || absl::StrContains(line, "fatal")) return Ink::kRed;
+  return absl::StrContains(line, "warning") ? Ink::kYellow : Ink::kPlain;
+}
+
+// The names in `#include "NAME"`.
+std::vector<std::string> QuotedIncludes(absl::string_view text) {
+  std::vector<std::string> names;
+  for (absl::string_view line : absl::StrSplit(text, '\n')) {
+    line = absl::StripAsciiWhitespace(line);
+    if (!absl::ConsumePrefix(&line, "#")) continue;
+    line = absl::StripLeadingAsciiWhitespace(line);
+    if (!absl::ConsumePrefix(&line, "include")) continue;
+    line = absl::StripLeadingAsciiWhitespace(line);
+    const std::size_t end = line.find('"', 1);
+    if (absl::StartsWith(line, "\"") && end != absl::string_view::npos) {
+      names.emplace_back(line.substr(1, end - 1));
+    }
+  }
+  return names;
+}
+
+}  // namespace
+
+Json ToJson(const v1::Module& module) {
+  Json notes = Json::array(), stages = Json::array(), entries = Json::array();
+  for (const v1::Note& note : module.notes()) {
+    notes.push_back({{"first_line", note.first_line()},
+                     {"last_line", note.last_line()},
+                     {"text", note.text()}});
+  }
+  for (const v1::CompileStage& stage : module.stages()) {
+    stages.push_back({{"name", stage.name()}, {"milliseconds", stage.milliseconds()}});
+  }
+  for (const v1::Entry& entry : module.entries()) entries.push_back(ToJson(entry));
+  return {{"id", module.id()},
+          {"kind", v1::Module::Kind_Name(module.kind())},
+          {"origin", v1::Module::Origin_Name(module.origin())},
+          {"failed", module.failed()},
+          {"name", module.name()},
+          {"arch", module.arch()},
+          {"toolchain", module.toolchain()},
+          {"log", module.log()},
+          {"log_truncated", module.log_truncated()},
+          {"notes", notes},
+          {"stages", stages},
+          {"entries", entries},
+          {"source_bytes", module.source_bytes()},
+          {"ptx_bytes", module.ptx_bytes()},
+          {"cubin_bytes", module.cubin_bytes()},
+          {"global_bytes", module.global_bytes()},
+          {"constant_bytes", module.constant_bytes()}};
+}
+
+std::string ResourcesText(const v1::Module& module) {
+  Table table({"entry", "registers", "shared", "local", "spills", "max threads", "occupancy"});
+  for (const v1::Entry& entry : module.entries()) {
+    table.Add({Escape(entry.display()), absl::StrCat(entry.registers()),
+               FormatBytes(static_cast<double>(entry.shared_bytes())),
+               FormatBytes(static_cast<double>(entry.local_bytes())), SpillsText(entry),
+               absl::StrCat(entry.max_threads()), OccupancyText(entry.occupancy())});
+  }
+  std::string stages;
+  for (const v1::CompileStage& stage : module.stages()) {
+    absl::StrAppend(&stages, stages.empty() ? "" : ", ", Escape(stage.name()), " ",
+                    FormatNs(stage.milliseconds() * 1e6));
+  }
+  return absl::StrCat("module ", Escape(module.id()), "  ", Escape(module.arch()), "  ",
+                      Escape(module.toolchain()), "  ",
+                      absl::AsciiStrToLower(v1::Module::Origin_Name(module.origin())), " (", stages,
+                      ")\n", table.ToText());
+}
+
+std::string LogText(const v1::Module& module, const std::string& path, const Terminal& terminal) {
+  std::string out;
+  for (const v1::Note& note : module.notes()) {
+    const std::string lines = note.first_line() == note.last_line()
+                                  ? absl::StrCat(note.first_line())
+                                  : absl::StrCat(note.first_line(), "-", note.last_line());
+    absl::StrAppend(
+        &out,
+        Paint(terminal, Ink::kDim,
+              absl::StrCat(Escape(path), ":", lines, ": set aside: ", Escape(note.text()))),
+        "\n");
+  }
+  for (const absl::string_view line :
+       absl::StrSplit(absl::StripTrailingAsciiWhitespace(module.log()), '\n')) {
+    if (line.empty() && module.log().empty()) continue;
+    const std::string shown = Escape(Clickable(line, module.name(), path), /*lines=*/true);
+    absl::StrAppend(&out, Paint(terminal, InkOf(line), shown), "\n");
+  }
+  return out;
+}
+
+absl::Status ReadSource(const std::string& path, v1::CompileRequest* out) {
+  const fs::path folder = fs::path(path).parent_path();
+  out->mutable_source()->set_name(fs::path(path).filename().string());
+  GC_ASSIGN_OR_RETURN(*out->mutable_source()->mutable_text(), ReadSmallFile(path));
+  // Of each file that is read: its folder, and its text.
+  std::deque<std::pair<fs::path, std::string>> unread = {{folder, out->source().text()}};
+  std::set<std::string> known;
+  while (!unread.empty()) {
+    const auto [where, text] = std::move(unread.front());
+    unread.pop_front();
+    for (const std::string& name : QuotedIncludes(text)) {
+      if (!known.insert(name).second) continue;
+      std::error_code missing;
+      const fs::path beside = where / name;
+      const fs::path found = fs::is_regular_file(beside, missing) ? beside : folder / name;
+      if (!fs::is_regular_file(found, missing)) continue;  // Maybe one of CUDA's own.
+      v1::SourceFile* header = out->add_headers();
+      header->set_name(name);
+      GC_ASSIGN_OR_RETURN(*header->mutable_text(), ReadSmallFile(found.string()));
+      unread.emplace_back(found.parent_path(), header->text());
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace gridclock::cli

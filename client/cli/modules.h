@@ -1,0 +1,28 @@
+// Modules for people and programs, and the files that one is made of.
+#ifndef GRIDCLOCK_CLIENT_CLI_MODULES_H_
+#define GRIDCLOCK_CLIENT_CLI_MODULES_H_
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "client/cli/json.h"
+#include "client/cli/terminal.h"
+#include "gridclock/v1/modules.pb.h"
+
+namespace gridclock::cli {
+
+// Every field but PTX, SASS and cubin.
+Json ToJson(const v1::Module& module);
+
+// What each entry needs, and how many of its blocks fit a multiprocessor.
+std::string ResourcesText(const v1::Module& module);
+// What was set aside and what the compiler said, with `path` in place of the module's name.
+std::string LogText(const v1::Module& module, const std::string& path, const Terminal& terminal);
+
+// The source at `path`, and the files that it and they include by #include "NAME" if they lie in
+// its folder or in that of the file that includes them. Names are as the sources say them.
+absl::Status ReadSource(const std::string& path, v1::CompileRequest* out);
+
+}  // namespace gridclock::cli
+
+#endif  // GRIDCLOCK_CLIENT_CLI_MODULES_H_

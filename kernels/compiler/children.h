@@ -1,0 +1,71 @@
+// The children that compile: forked warm, watched, ended at their limits.
+#ifndef GRIDCLOCK_KERNELS_COMPILER_CHILDREN_H_
+#define GRIDCLOCK_KERNELS_COMPILER_CHILDREN_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <poll.h>
+#include <sys/types.h>
+
+#include "absl/time/time.h"
+#include "base/clock.h"
+#include "base/unique_fd.h"
+#include "gridclock/worker/v1/compiler.pb.h"
+#include "kernels/compiler/work.h"
+
+namespace gridclock {
+
+// For one thread.
+class Children {
+ public:
+  struct Limits {
+    WorkLimits work;
+    absl::Duration wall = absl::Seconds(5);
+    std::size_t result_bytes = 40 * 1024 * 1024;
+  };
+  // Borrows `tools`, which every child inherits.
+  Children(const Tools& tools, const Limits& limits, const Clock& clock)
+      : tools_(tools), limits_(limits), clock_(clock) {}
+  // Ends those that are left.
+  ~Children();
+  Children(const Children&) = delete;
+  Children& operator=(const Children&) = delete;
+
+  // Each order is answered once, by TakeAnswers().
+  void Start(const worker::v1::CompilerOrder& order);
+  void Cancel(std::uint64_t id);
+
+  // To wait on: a descriptor of each child, and until when at most.
+  void AddPolled(std::vector<pollfd>* out) const;
+  absl::Time NextDeadline() const;
+  // Reads what children wrote, ends those that are over a limit, and hands out what has ended.
+  std::vector<worker::v1::CompilerAnswer> TakeAnswers();
+
+ private:
+  using End = worker::v1::CompilerAnswer::End;
+  struct Child {
+    pid_t pid = -1;
+    UniqueFd pipe;
+    absl::Time deadline;
+    std::string written;
+    End killed_for = worker::v1::CompilerAnswer::END_UNSPECIFIED;
+    bool closed = false;  // Its end of the pipe.
+  };
+  [[noreturn]] void RunChild(const worker::v1::CompilerOrder& order, int pipe) const;
+  void Read(Child& child) const;
+  static void Kill(Child& child, End why);
+  static worker::v1::CompilerAnswer AnswerOf(const Child& child, int status);
+
+  const Tools& tools_;
+  const Limits limits_;
+  const Clock& clock_;
+  std::map<std::uint64_t, Child> children_;
+  std::vector<worker::v1::CompilerAnswer> unstarted_;
+};
+
+}  // namespace gridclock
+
+#endif  // GRIDCLOCK_KERNELS_COMPILER_CHILDREN_H_

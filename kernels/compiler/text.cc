@@ -1,0 +1,78 @@
+#include "kernels/compiler/text.h"
+
+#include <cstdint>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+namespace gridclock {
+namespace {
+
+bool IsRest(char c) {
+  return (static_cast<unsigned char>(c) & 0xc0) == 0x80;
+}
+
+// Bytes of the character that begins there; 0 if none does.
+std::size_t CharacterAt(absl::string_view text, std::size_t at) {
+  const auto byte = static_cast<unsigned char>(text[at]);
+  const std::size_t size = byte < 0x80       ? 1
+                           : byte >> 5 == 6  ? 2
+                           : byte >> 4 == 14 ? 3
+                           : byte >> 3 == 30 ? 4
+                                             : 0;
+  if (size == 0 || text.size() - at < size) return 0;
+  std::uint32_t code = size == 1 ? byte : byte & (0x7fu >> size);
+  for (std::size_t i = 1; i < size; ++i) {
+    if (!IsRest(text[at + i])) return 0;
+    code = code << 6 | (static_cast<unsigned char>(text[at + i]) & 0x3fu);
+  }
+  constexpr std::uint32_t kLeast[] = {0, 0, 0x80, 0x800, 0x10000};
+  const bool surrogate = code >= 0xd800 && code <= 0xdfff;
+  return code < kLeast[size] || code > 0x10ffff || surrogate ? 0 : size;
+}
+
+// Such as turn the direction of text or are drawn as nothing.
+bool IsShown(absl::string_view character) {
+  if (character.size() == 1) {
+    return character[0] == '\n' || character[0] == '\t' ||
+           !absl::ascii_iscntrl(static_cast<unsigned char>(character[0]));
+  }
+  const bool c1 = character.size() == 2 && character[0] == '\xc2' &&
+                  static_cast<unsigned char>(character[1]) < 0xa0;
+  const bool bidi = character >= "\xe2\x80\xaa" && character <= "\xe2\x80\xae";
+  const bool isolate = character >= "\xe2\x81\xa6" && character <= "\xe2\x81\xa9";
+  return !c1 && !bidi && !isolate;
+}
+
+}  // namespace
+
+std::string CleanText(absl::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t size = CharacterAt(text, at);
+    const absl::string_view character = text.substr(at, size == 0 ? 1 : size);
+    at += character.size();
+    if (size != 0 && IsShown(character)) {
+      out.append(character.data(), character.size());
+      continue;
+    }
+    for (const char c : character) {
+      absl::StrAppendFormat(&out, "\\x%02x", static_cast<unsigned char>(c));
+    }
+  }
+  return out;
+}
+
+std::string CutText(std::string text, std::size_t limit, bool* cut) {
+  *cut = text.size() > limit;
+  if (!*cut) return text;
+  const std::string mark = absl::StrCat("\n... cut at ", limit, " bytes\n");
+  std::size_t end = limit > mark.size() ? limit - mark.size() : 0;
+  while (end > 0 && IsRest(text[end])) --end;
+  text.resize(end);
+  return text + mark;
+}
+
+}  // namespace gridclock

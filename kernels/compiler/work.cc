@@ -1,0 +1,344 @@
+#include "kernels/compiler/work.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/strip.h"
+#include "base/clock.h"
+#include "base/status.h"
+#include "kernels/compiler/cubin.h"
+#include "kernels/compiler/host_code.h"
+#include "kernels/compiler/prelude.h"
+#include "kernels/compiler/ptxas_log.h"
+#include "kernels/compiler/text.h"
+#include "kernels/compiler/tool.h"
+#include "proto/codec/module.h"
+
+namespace gridclock {
+namespace {
+
+constexpr std::uint64_t kToolFileBytes = std::uint64_t{32} << 20;
+
+// The times of stages, one behind the other.
+class Stages {
+ public:
+  explicit Stages(ModuleFacts& facts) : facts_(facts), last_(clock_.Now()) {}
+  void End(absl::string_view name) {
+    const absl::Time now = clock_.Now();
+    facts_.stages.push_back({std::string(name), absl::ToDoubleMilliseconds(now - last_)});
+    last_ = now;
+  }
+
+ private:
+  const MonotonicClock clock_;
+  ModuleFacts& facts_;
+  absl::Time last_;
+};
+
+absl::string_view StandardOption(CppStandard standard) {
+  switch (standard) {
+    case CppStandard::k14:
+      return "--std=c++14";
+    case CppStandard::k20:
+      return "--std=c++20";
+    case CppStandard::k17:
+      break;
+  }
+  return "--std=c++17";
+}
+
+// All that a compile may be told: words of ours around checked values.
+std::vector<std::string> OptionsFor(const CompileOptions& options, const Tools& tools) {
+  std::vector<std::string> out = {absl::StrCat("--gpu-architecture=", options.arch),
+                                  std::string(StandardOption(options.standard)),
+                                  "--device-as-default-execution-space",
+                                  "--no-source-include",
+                                  "--no-cache",
+                                  "--ptxas-options=-v",
+                                  absl::StrCat("--fmad=", options.fmad ? "true" : "false")};
+  if (options.fast_math) out.push_back("--use_fast_math");
+  if (options.line_info) out.push_back("--generate-line-info");
+  if (options.max_registers != 0) {
+    out.push_back(absl::StrCat("--maxrregcount=", options.max_registers));
+  }
+  for (const auto& [name, value] : options.defines) {
+    out.push_back(absl::StrCat("-D", name, value.empty() ? "" : "=", value));
+  }
+  for (const std::string& folder : tools.toolkit.includes) {
+    out.push_back(absl::StrCat("--include-path=", folder));
+  }
+  return out;
+}
+
+// A client's header replaces one of ours with the same name.
+std::vector<SourceText> HeadersFor(const ModuleSource& source) {
+  std::vector<SourceText> headers = source.headers;
+  for (const SourceText& ours : BuiltInHeaders()) {
+    const bool theirs = std::any_of(headers.begin(), headers.end(),
+                                    [&](const SourceText& h) { return h.name == ours.name; });
+    if (!theirs) headers.push_back(ours);
+  }
+  return headers;
+}
+
+// Without the folders of this machine.
+std::string LogForClient(absl::string_view log, const Tools& tools) {
+  std::vector<std::pair<std::string, std::string>> paths;
+  for (const std::string& folder : tools.toolkit.includes) {
+    paths.emplace_back(absl::StrCat(folder, "/"), "");
+  }
+  // The longest first.
+  std::sort(paths.begin(), paths.end(),
+            [](auto& a, auto& b) { return a.first.size() > b.first.size(); });
+  // The input of a tool has no name. And whether a file is there is nobody's business.
+  std::string out =
+      absl::StrReplaceAll(log, {{"/proc/self/fd/", "input "}, {"\": Permission denied", "\""}});
+  for (const auto& path : paths) out = absl::StrReplaceAll(out, {path});
+  return out;
+}
+
+void SetLog(absl::string_view log, const Tools& tools, const WorkLimits& limits,
+            ModuleFacts* facts) {
+  facts->log =
+      CutText(CleanText(LogForClient(log, tools)), limits.log_bytes, &facts->log_truncated);
+}
+
+void AddSpills(const PtxasLog& log, ModuleFacts* facts) {
+  for (ModuleEntry& entry : facts->entries) {
+    const auto found = log.spills.find(entry.name);
+    if (found == log.spills.end()) continue;
+    entry.spill_store_bytes = found->second.stores;
+    entry.spill_load_bytes = found->second.loads;
+  }
+}
+
+absl::Status AddCubinFacts(absl::string_view cubin, ModuleFacts* facts) {
+  GC_ASSIGN_OR_RETURN(CubinFacts read, ReadCubin(cubin));
+  facts->entries = std::move(read.entries);
+  facts->global_bytes = read.global_bytes;
+  facts->constant_bytes = read.constant_bytes;
+  if (facts->arch.empty()) facts->arch = std::move(read.arch);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<worker::v1::CompilerResult> ResultOf(const ModuleFacts& facts, std::string ptx,
+                                                    std::string cubin) {
+  worker::v1::CompilerResult out;
+  out.set_failed(facts.failed);
+  Encode(facts, out.mutable_module());
+  out.set_ptx(std::move(ptx));
+  out.set_cubin(std::move(cubin));
+  return out;
+}
+
+NvrtcProgram ProgramOf(const ModuleSource& source, const Tools& tools, ModuleFacts* facts) {
+  NvrtcProgram program{.name = source.main.name,
+                       .source = Prelude(source.main.name),
+                       .headers = HeadersFor(source),
+                       .options = OptionsFor(source.options, tools),
+                       .name_expressions = source.name_expressions};
+  std::set<std::string> known;
+  for (const SourceText& header : program.headers) known.insert(header.name);
+  DeviceSource device = SetHostCodeAside(source.main.text, known);
+  facts->notes = std::move(device.notes);
+  program.source += device.text;
+  return program;
+}
+
+// ptxas works within NVRTC and says how long: that is a stage of its own.
+void SplitStage(double ptxas_milliseconds, ModuleFacts* facts) {
+  CompileStage& nvrtc = facts->stages.back();
+  nvrtc.milliseconds = std::max(0.0, nvrtc.milliseconds - ptxas_milliseconds);
+  facts->stages.push_back({"ptxas", ptxas_milliseconds});
+}
+
+absl::StatusOr<worker::v1::CompilerResult> CompileCuda(const ModuleSource& source,
+                                                       const Tools& tools,
+                                                       const WorkLimits& limits) {
+  if (tools.nvrtc == nullptr) {
+    return absl::FailedPreconditionError(absl::StrCat("NVRTC is missing: ", tools.no_nvrtc));
+  }
+  GC_RETURN_IF_ERROR(
+      EnterSandbox({.limits = limits.sandbox, .readable = tools.toolkit.includes, .executable = {}},
+                   tools.landlock));
+  ModuleFacts facts{.kind = ModuleKind::kCuda, .name = source.main.name};
+  facts.arch = source.options.arch;
+  facts.source_bytes = source.main.text.size();
+  for (const SourceText& header : source.headers) facts.source_bytes += header.text.size();
+  facts.toolchain = absl::StrCat("NVRTC ", tools.nvrtc->version());
+  Stages stages(facts);
+  const NvrtcProgram program = ProgramOf(source, tools, &facts);
+  stages.End("scan");
+  NvrtcOutput output = tools.nvrtc->Compile(program);
+  stages.End("nvrtc");
+  const PtxasLog log = ReadPtxasLog(output.log);
+  SplitStage(log.milliseconds, &facts);
+  SetLog(log.rest, tools, limits, &facts);
+  facts.failed = !output.ok;
+  if (output.out_of_memory) {
+    worker::v1::CompilerResult out;
+    out.set_out_of_memory(true);
+    return out;
+  }
+  if (facts.failed) return ResultOf(facts, "", "");
+  GC_RETURN_IF_ERROR(AddCubinFacts(output.cubin, &facts));
+  AddSpills(log, &facts);
+  for (const auto& [expression, mangled] : output.lowered) {
+    for (ModuleEntry& entry : facts.entries) {
+      if (entry.name == mangled) entry.display = expression;
+    }
+  }
+  stages.End("inspect");
+  return ResultOf(facts, CleanText(output.ptx), std::move(output.cubin));
+}
+
+absl::Status CheckTool(const std::string& path, absl::string_view name, const Tools& tools) {
+  if (path.empty()) return absl::FailedPreconditionError(absl::StrCat(name, " is missing"));
+  if (tools.landlock > 0) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat(name, " cannot be run safely: this kernel or container has no Landlock"));
+}
+
+SandboxLimits ToolLimits(const WorkLimits& limits) {
+  SandboxLimits out = limits.sandbox;
+  out.file_bytes = kToolFileBytes;
+  return out;
+}
+
+absl::Status StrictSandbox(const Tools& tools, const WorkLimits& limits) {
+  return EnterSandbox({.limits = limits.sandbox, .readable = {}, .executable = {}}, tools.landlock);
+}
+
+absl::StatusOr<worker::v1::CompilerResult> LoadPtx(const ModuleSource& source, const Tools& tools,
+                                                   const WorkLimits& limits) {
+  GC_RETURN_IF_ERROR(CheckTool(tools.toolkit.ptxas, "ptxas", tools));
+  ModuleFacts facts{.kind = ModuleKind::kPtx, .arch = source.options.arch, .toolchain = "ptxas"};
+  facts.source_bytes = source.main.text.size();
+  Stages stages(facts);
+  GC_ASSIGN_OR_RETURN(
+      ToolOutput ran,
+      RunTool({.program = tools.toolkit.ptxas,
+               .args = {absl::StrCat("-arch=", source.options.arch), "-v", "@in", "-o", "@out"},
+               .input = source.main.text,
+               .limits = ToolLimits(limits)},
+              tools.landlock));
+  stages.End("ptxas");
+  GC_RETURN_IF_ERROR(StrictSandbox(tools, limits));
+  if (ran.signal != 0) {
+    return absl::AbortedError(absl::StrCat("ptxas was ended by signal ", ran.signal));
+  }
+  const PtxasLog log = ReadPtxasLog(ran.text);
+  SetLog(log.rest, tools, limits, &facts);
+  facts.failed = ran.code != 0;
+  if (facts.failed) return ResultOf(facts, "", "");
+  GC_RETURN_IF_ERROR(AddCubinFacts(ran.file, &facts));
+  AddSpills(log, &facts);
+  stages.End("inspect");
+  return ResultOf(facts, source.main.text, std::move(ran.file));
+}
+
+absl::StatusOr<worker::v1::CompilerResult> LoadCubin(const ModuleSource& source, const Tools& tools,
+                                                     const WorkLimits& limits) {
+  GC_RETURN_IF_ERROR(StrictSandbox(tools, limits));
+  ModuleFacts facts{.kind = ModuleKind::kCubin};
+  facts.source_bytes = source.main.text.size();
+  Stages stages(facts);
+  if (const absl::Status status = AddCubinFacts(source.main.text, &facts); !status.ok()) {
+    facts.failed = true;
+    facts.log = CleanText(status.message());
+    return ResultOf(facts, "", "");
+  }
+  absl::string_view wanted = source.options.arch;
+  if (!absl::ConsumeSuffix(&wanted, "a")) absl::ConsumeSuffix(&wanted, "f");
+  if (!wanted.empty() && wanted != facts.arch) {
+    facts.failed = true;
+    facts.log = absl::StrCat("want a cubin for ", wanted, ", got one for ", facts.arch);
+    return ResultOf(facts, "", "");
+  }
+  if (!wanted.empty()) facts.arch = source.options.arch;
+  stages.End("inspect");
+  return ResultOf(facts, "", source.main.text);
+}
+
+absl::StatusOr<worker::v1::CompilerResult> Disassemble(const std::string& cubin, const Tools& tools,
+                                                       const WorkLimits& limits) {
+  GC_RETURN_IF_ERROR(CheckTool(tools.toolkit.nvdisasm, "nvdisasm", tools));
+  GC_ASSIGN_OR_RETURN(ToolOutput ran, RunTool({.program = tools.toolkit.nvdisasm,
+                                               .args = {"-c", "@in"},
+                                               .input = cubin,
+                                               .limits = ToolLimits(limits)},
+                                              tools.landlock));
+  GC_RETURN_IF_ERROR(StrictSandbox(tools, limits));
+  if (ran.signal != 0 || ran.code != 0) {
+    return absl::AbortedError(
+        absl::StrCat("nvdisasm ended with code ", ran.code, ", signal ", ran.signal));
+  }
+  worker::v1::CompilerResult out;
+  out.set_sass(CleanText(ran.text));
+  return out;
+}
+
+std::string SafeWhy(const std::string& path, absl::string_view name, const Tools& tools) {
+  return std::string(CheckTool(path, name, tools).message());
+}
+
+}  // namespace
+
+void Describe(const Tools& tools, worker::v1::CompilerHello* out) {
+  out->set_sandbox(SandboxText(tools.landlock));
+  out->set_no_ptx(SafeWhy(tools.toolkit.ptxas, "ptxas", tools));
+  out->set_no_sass(SafeWhy(tools.toolkit.nvdisasm, "nvdisasm", tools));
+  std::vector<std::string> files = {tools.toolkit.ptxas};
+  if (tools.nvrtc == nullptr) {
+    out->set_no_cuda(absl::StrCat("NVRTC is missing: ", tools.no_nvrtc));
+  } else {
+    out->set_toolchain(absl::StrCat("NVRTC ", tools.nvrtc->version()));
+    for (const std::string& arch : tools.nvrtc->architectures()) out->add_architectures(arch);
+    files.push_back(tools.nvrtc->path());
+  }
+  out->set_fingerprint(Fingerprint(files));
+}
+
+absl::Status WarmUp(const Tools& tools) {
+  if (tools.nvrtc == nullptr) return absl::OkStatus();
+  CompileOptions options;
+  options.arch =
+      tools.nvrtc->architectures().empty() ? "sm_90" : tools.nvrtc->architectures().back();
+  ModuleSource line{.kind = ModuleKind::kCuda,
+                    .main = {"warm.cu", "__global__ void warm() {}\n"},
+                    .headers = {},
+                    .options = options,
+                    .name_expressions = {}};
+  ModuleFacts facts;
+  const NvrtcOutput output = tools.nvrtc->Compile(ProgramOf(line, tools, &facts));
+  if (output.ok) return absl::OkStatus();
+  return absl::InternalError(absl::StrCat("NVRTC does not compile a line: ", output.log));
+}
+
+absl::StatusOr<worker::v1::CompilerResult> DoWork(const worker::v1::CompilerOrder& order,
+                                                  const Tools& tools, const WorkLimits& limits) {
+  ModuleLimits any;  // The server has held the order against its own.
+  any.source_bytes = any.code_bytes = limits.output_bytes;
+  switch (order.work_case()) {
+    case worker::v1::CompilerOrder::kCompile: {
+      GC_ASSIGN_OR_RETURN(const ModuleSource source, Decode(order.compile(), any));
+      return CompileCuda(source, tools, limits);
+    }
+    case worker::v1::CompilerOrder::kLoad: {
+      GC_ASSIGN_OR_RETURN(const ModuleSource source, Decode(order.load(), any));
+      return source.kind == ModuleKind::kPtx ? LoadPtx(source, tools, limits)
+                                             : LoadCubin(source, tools, limits);
+    }
+    case worker::v1::CompilerOrder::kDisassemble:
+      return Disassemble(order.disassemble(), tools, limits);
+    case worker::v1::CompilerOrder::WORK_NOT_SET:
+      break;
+  }
+  return absl::InternalError("an order without work");
+}
+
+}  // namespace gridclock

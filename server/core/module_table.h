@@ -1,0 +1,75 @@
+// The modules in memory: whose they are, and how many each principal may have.
+#ifndef GRIDCLOCK_SERVER_CORE_MODULE_TABLE_H_
+#define GRIDCLOCK_SERVER_CORE_MODULE_TABLE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "base/mutex.h"
+#include "proto/types/module.h"
+#include "server/core/byte_budget.h"
+#include "server/core/limits.h"
+
+namespace gridclock {
+
+using ModulePtr =
+    std::shared_ptr<const ModuleCode>;  // Of the table and of calls that answer with it.
+
+// Thread-safe. What belongs to another principal is as if it were not there.
+class ModuleTable {
+ public:
+  explicit ModuleTable(const Limits& limits);
+
+  // Null if this principal has no such module, whole or failed.
+  ModulePtr Find(absl::string_view principal, absl::string_view id) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // RESOURCE_EXHAUSTED (MODULE_QUOTA) if this principal can have no further module.
+  absl::Status CheckQuota(absl::string_view principal) const ABSL_LOCKS_EXCLUDED(mutex_);
+  // As CheckQuota, or MEMORY_FULL. A failed module counts for nothing: of those the oldest go. One
+  // that is there already stays.
+  absl::Status Add(absl::string_view principal, const std::string& id, ModulePtr module)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // False if it was not there.
+  bool Remove(absl::string_view principal, absl::string_view id) ABSL_LOCKS_EXCLUDED(mutex_);
+  // In the order in which they came, without those that failed.
+  std::vector<std::pair<std::string, ModulePtr>> List(absl::string_view principal) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  struct Usage {
+    std::size_t modules = 0;
+    std::size_t most_of_one = 0;  // The principal with the most.
+    std::uint64_t bytes = 0;
+  };
+  Usage usage() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  struct Entry {
+    std::string id;
+    ModulePtr module;
+  };
+  using Entries = std::deque<Entry>;
+  struct Failure {
+    std::string principal;
+    Entry entry;
+  };
+  absl::Status Quota(absl::string_view principal) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void AddFailure(absl::string_view principal, Entry entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const std::size_t most_;
+  ByteBudget memory_;
+  mutable Mutex mutex_;
+  std::map<std::string, Entries, std::less<>> modules_ ABSL_GUARDED_BY(mutex_);  // By principal.
+  std::deque<Failure> failures_ ABSL_GUARDED_BY(mutex_);                         // Oldest first.
+};
+
+}  // namespace gridclock
+
+#endif  // GRIDCLOCK_SERVER_CORE_MODULE_TABLE_H_

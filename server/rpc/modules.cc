@@ -1,0 +1,410 @@
+#include "server/rpc/modules.h"
+
+#include <algorithm>
+#include <atomic>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "base/mutex.h"
+#include "base/status.h"
+#include "proto/codec/module.h"
+#include "proto/types/quote.h"
+#include "server/rpc/auth.h"
+#include "server/rpc/buffer.h"
+#include "server/rpc/call.h"
+#include "server/rpc/module_id.h"
+#include "server/rpc/parse.h"
+#include "server/rpc/status.h"
+
+namespace gridclock {
+namespace {
+
+constexpr std::size_t kMostAnswer = 4 * 1024 * 1024 - 16 * 1024;  // As gRPC's clients receive.
+constexpr std::size_t kLogInError = 3 * 1024;
+constexpr std::size_t kFirstErrorInText = 200;
+constexpr std::size_t kAround = 64 * 1024;  // Of a request: what is neither source nor code.
+constexpr char kUsualArch[] = "sm_90a";
+
+absl::Status SubmitOff() {
+  return WithReason(
+      absl::FailedPreconditionError("this server takes no code: it runs without --allow-submit"),
+      "SUBMIT_OFF");
+}
+
+absl::Status NoModule(absl::string_view id) {
+  return WithDetails(
+      absl::NotFoundError(absl::StrCat("no module ", Quote(id), " of this client")),
+      {.reason = "NO_MODULE", .field = "id", .retry_after = std::nullopt, .metadata = {}});
+}
+
+absl::Status NoToolchain(absl::string_view why) {
+  return WithReason(
+      absl::FailedPreconditionError(absl::StrCat("this server cannot do that: ", why)),
+      "NO_TOOLCHAIN");
+}
+
+// Whole characters.
+std::string Beginning(absl::string_view text, std::size_t most) {
+  if (text.size() <= most) return std::string(text);
+  std::size_t end = most;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;
+  return std::string(text.substr(0, end));
+}
+
+// The first line that says what is wrong.
+std::string FirstError(absl::string_view log) {
+  for (const absl::string_view line : absl::StrSplit(log, '\n')) {
+    if (absl::StrContains(line, "error") || absl::StrContains(line, "fatal")) {
+      return Beginning(line, kFirstErrorInText);
+    }
+  }
+  return Beginning(log, kFirstErrorInText);
+}
+
+absl::Status CompileFailed(const std::string& id, const ModuleFacts& facts) {
+  return WithDetails(
+      absl::InvalidArgumentError(absl::StrCat("it does not compile: ", FirstError(facts.log))),
+      {.reason = "COMPILE_FAILED",
+       .field = "",
+       .retry_after = std::nullopt,
+       .metadata = {{"module", id}, {"log", Beginning(facts.log, kLogInError)}}});
+}
+
+// "sm_90a" for a device of compute capability 9.0.
+std::string ArchOf(const Backend& backend) {
+  constexpr std::int64_t kFirstWithOwn = 90;
+  for (const DeviceStatus& device : backend.table.Devices()) {
+    const std::int64_t sm = device.info.traits.sm;
+    if (sm > 0) return absl::StrCat("sm_", sm, sm >= kFirstWithOwn ? "a" : "");
+  }
+  return kUsualArch;
+}
+
+absl::Status CheckArchIsKnown(const std::string& arch, const CompilerFacts& facts) {
+  absl::string_view base = arch;
+  if (!absl::ConsumeSuffix(&base, "a")) absl::ConsumeSuffix(&base, "f");
+  const auto& known = facts.architectures;
+  if (known.empty() || std::find(known.begin(), known.end(), base) != known.end()) {
+    return absl::OkStatus();
+  }
+  return WithDetails(absl::InvalidArgumentError(
+                         absl::StrCat("options.arch: want one of ", absl::StrJoin(known, ", "),
+                                      ", maybe with a or f behind it, got ", Quote(arch))),
+                     {.reason = "BAD_VALUE",
+                      .field = "options.arch",
+                      .retry_after = std::nullopt,
+                      .metadata = {}});
+}
+
+absl::Status CheckTools(const ModuleSource& source, const CompilerFacts& facts, bool allow_cubin) {
+  switch (source.kind) {
+    case ModuleKind::kCuda:
+      return facts.no_cuda.empty() ? absl::OkStatus() : NoToolchain(facts.no_cuda);
+    case ModuleKind::kPtx:
+      return facts.no_ptx.empty() ? absl::OkStatus() : NoToolchain(facts.no_ptx);
+    case ModuleKind::kCubin:
+      break;
+  }
+  if (allow_cubin) return absl::OkStatus();
+  return WithReason(
+      absl::FailedPreconditionError("this server takes no cubins: it runs without --allow-cubin"),
+      "CUBIN_OFF");
+}
+
+// What a call is answered with, when it is.
+struct Answerable {
+  std::string id;
+  ModulePtr module;
+  ModuleOrigin origin = ModuleOrigin::kMemory;
+};
+
+v1::Module MessageOf(const Answerable& answer, const ModuleView& view) {
+  v1::Module out;
+  Encode(answer.module->facts, &out);
+  EncodeOccupancies(answer.module->facts, view, &out);
+  out.set_id(answer.id);
+  out.set_origin(static_cast<v1::Module::Origin>(answer.origin));
+  out.set_ptx_bytes(answer.module->ptx.size());
+  out.set_cubin_bytes(answer.module->cubin.size());
+  if (view.ptx) out.set_ptx(answer.module->ptx);
+  if (view.cubin) out.set_cubin(answer.module->cubin);
+  return out;
+}
+
+// A call that waits for the compiler, or may have to.
+class ModuleCall final : public grpc::ServerUnaryReactor,
+                         public std::enable_shared_from_this<ModuleCall> {
+ public:
+  ModuleCall(Backend& backend, RpcMethod method, grpc::CallbackServerContext& context,
+             grpc::ByteBuffer& response)
+      : backend_(backend),
+        context_(context),
+        response_(response),
+        meter_(backend, method),
+        method_(method) {}
+
+  void Begin(const grpc::ByteBuffer& request) {
+    self_ = shared_from_this();
+    received_ = request.Length();
+    if (const absl::Status status = Accept(request); !status.ok()) End(status);
+  }
+
+  void OnCancel() override {
+    const MutexLock lock(mutex_);
+    cancelled_ = true;
+    if (ticket_ != 0) backend_.modules->maker.Cancel(ticket_);
+  }
+  void OnDone() override { self_.reset(); }
+
+ private:
+  absl::Status Accept(const grpc::ByteBuffer& buffer) {
+    GC_RETURN_IF_ERROR(backend_.authenticator.Authorize(context_, Role::kRead).status());
+    if (!backend_.modules) return SubmitOff();
+    GC_ASSIGN_OR_RETURN(principal_, backend_.authenticator.Authorize(context_, Role::kSubmit));
+    switch (method_) {
+      case RpcMethod::kCompile:
+        return AcceptSource<v1::CompileRequest>(buffer, backend_.limits.source_bytes);
+      case RpcMethod::kLoad:
+        return AcceptSource<v1::LoadRequest>(buffer, backend_.limits.code_bytes);
+      default:
+        return AcceptId(buffer);
+    }
+  }
+
+  template <typename Request>
+  absl::Status AcceptSource(const grpc::ByteBuffer& buffer, double most) {
+    GC_ASSIGN_OR_RETURN(Request request, ParseRequest<Request>(buffer, 2 * most + kAround));
+    GC_ASSIGN_OR_RETURN(view_, Decode(request.view()));
+    const ModuleLimits limits{
+        .source_bytes = static_cast<std::uint64_t>(backend_.limits.source_bytes),
+        .code_bytes = static_cast<std::uint64_t>(backend_.limits.code_bytes)};
+    GC_ASSIGN_OR_RETURN(ModuleSource source, Decode(std::move(request), limits));
+    return Make(std::move(source));
+  }
+
+  absl::Status Make(ModuleSource source) {
+    ModuleBackend& modules = *backend_.modules;
+    const CompilerFacts facts = modules.maker.facts();
+    if (!facts.known) return StartingStatus();
+    GC_RETURN_IF_ERROR(CheckTools(source, facts, modules.allow_cubin));
+    GC_RETURN_IF_ERROR(CheckView(facts));
+    if (source.options.arch.empty() && source.kind != ModuleKind::kCubin) {
+      source.options.arch = ArchOf(backend_);
+    }
+    if (!source.options.arch.empty()) {
+      GC_RETURN_IF_ERROR(CheckArchIsKnown(source.options.arch, facts));
+    }
+    answer_.id = ModuleId(principal_, facts.fingerprint, source);
+    answer_.module = modules.table.Find(principal_, answer_.id);
+    if (answer_.module != nullptr) {
+      Answer();
+      return absl::OkStatus();
+    }
+    GC_RETURN_IF_ERROR(modules.table.CheckQuota(principal_));
+    Order([&](ModuleMaker& maker) {
+      return maker.Make(principal_, answer_.id, std::move(source), MadeCallback());
+    });
+    return absl::OkStatus();
+  }
+
+  absl::Status AcceptId(const grpc::ByteBuffer& buffer) {
+    GC_ASSIGN_OR_RETURN(const v1::GetModuleRequest request,
+                        ParseRequest<v1::GetModuleRequest>(buffer, kAround));
+    GC_ASSIGN_OR_RETURN(view_, Decode(request.view()));
+    ModuleBackend& modules = *backend_.modules;
+    GC_RETURN_IF_ERROR(CheckView(modules.maker.facts()));
+    answer_.id = request.id();
+    answer_.module = modules.table.Find(principal_, answer_.id);
+    if (answer_.module != nullptr) {
+      Answer();
+      return absl::OkStatus();
+    }
+    Order([&](ModuleMaker& maker) { return maker.Fetch(principal_, answer_.id, MadeCallback()); });
+    return absl::OkStatus();
+  }
+
+  absl::Status CheckView(const CompilerFacts& facts) const {
+    return view_.sass && !facts.no_sass.empty() ? NoToolchain(facts.no_sass) : absl::OkStatus();
+  }
+
+  static absl::Status StartingStatus() {
+    return WithDetails(absl::UnavailableError("the compiler is starting"),
+                       {.reason = "COMPILER_LOST",
+                        .field = "",
+                        .retry_after = absl::Milliseconds(200),
+                        .metadata = {}});
+  }
+
+  // The client may have gone while the order was made.
+  template <typename MakeOrder>
+  void Order(const MakeOrder& make) ABSL_LOCKS_EXCLUDED(mutex_) {
+    ModuleMaker& maker = backend_.modules->maker;
+    const ModuleMaker::Ticket ticket = make(maker);
+    const MutexLock lock(mutex_);
+    ticket_ = ticket;
+    if (cancelled_) maker.Cancel(ticket);
+  }
+
+  ModuleMaker::Done MadeCallback() {
+    return [self = self_](absl::StatusOr<MadeModule> made) { self->TakeMade(std::move(made)); };
+  }
+
+  void TakeMade(absl::StatusOr<MadeModule> made) {
+    if (absl::IsNotFound(made.status())) return End(NoModule(answer_.id));
+    if (!made.ok()) return End(made.status());
+    answer_.origin = made->origin;
+    answer_.module = std::make_shared<const ModuleCode>(std::move(made->code));
+    const absl::Status kept = backend_.modules->table.Add(principal_, answer_.id, answer_.module);
+    if (!kept.ok()) return End(kept);
+    Answer();
+  }
+
+  void Answer() {
+    const bool asked = method_ == RpcMethod::kGetModule;
+    if (!asked && answer_.module->facts.failed) {
+      return End(CompileFailed(answer_.id, answer_.module->facts));
+    }
+    if (!asked) backend_.modules->observer.OnModule(answer_.origin);
+    message_ = MessageOf(answer_, view_);
+    if (!view_.sass || answer_.module->cubin.empty()) return Send();
+    Order([&](ModuleMaker& maker) {
+      return maker.Disassemble(principal_, answer_.module->cubin,
+                               [self = self_](absl::StatusOr<std::string> sass) {
+                                 if (!sass.ok()) return self->End(sass.status());
+                                 self->message_.set_sass(*std::move(sass));
+                                 self->Send();
+                               });
+    });
+  }
+
+  void Send() {
+    if (message_.ByteSizeLong() > kMostAnswer) {
+      return End(WithReason(
+          absl::ResourceExhaustedError(absl::StrCat("this answer has ", message_.ByteSizeLong(),
+                                                    " bytes, more than a message may: ask for "
+                                                    "one of ptx, sass and cubin at a time")),
+          "TOO_LARGE"));
+    }
+    response_ = ToBuffer(message_.SerializeAsString());
+    End(absl::OkStatus());
+  }
+
+  void End(const absl::Status& status) {
+    meter_.Bytes(received_, response_.Length());
+    meter_.Finish(status.code());
+    Finish(ToGrpc(absl::IsCancelled(status) ? CancelReason(context_) : status));
+  }
+
+  Backend& backend_;
+  grpc::CallbackServerContext& context_;
+  grpc::ByteBuffer& response_;
+  CallMeter meter_;
+  const RpcMethod method_;
+  std::uint64_t received_ = 0;
+  std::string principal_;
+  ModuleView view_;
+  Answerable answer_;
+  v1::Module message_;
+  Mutex mutex_;
+  ModuleMaker::Ticket ticket_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool cancelled_ ABSL_GUARDED_BY(mutex_) = false;
+  // gRPC knows this call by its bare address until OnDone; the compiler shares it.
+  std::shared_ptr<ModuleCall> self_;
+};
+
+grpc::ServerUnaryReactor* Serve(Backend& backend, RpcMethod method,
+                                grpc::CallbackServerContext* context,
+                                const grpc::ByteBuffer* request, grpc::ByteBuffer* response) {
+  auto call = std::make_shared<ModuleCall>(backend, method, *context, *response);
+  call->Begin(*request);
+  return call.get();
+}
+
+// A call that is answered at once. `serve` gets the principal, and fills the response.
+template <typename Request, typename Response, typename Do>
+grpc::ServerUnaryReactor* ServeNow(Backend& backend, RpcMethod method,
+                                   grpc::CallbackServerContext* context,
+                                   const grpc::ByteBuffer* buffer, grpc::ByteBuffer* response,
+                                   const Do& serve) {
+  CallMeter meter(backend, method);
+  const absl::Status status = [&]() -> absl::Status {
+    GC_RETURN_IF_ERROR(backend.authenticator.Authorize(*context, Role::kRead).status());
+    if (!backend.modules) return SubmitOff();
+    GC_ASSIGN_OR_RETURN(const std::string principal,
+                        backend.authenticator.Authorize(*context, Role::kSubmit));
+    GC_ASSIGN_OR_RETURN(const Request request, ParseRequest<Request>(*buffer, kAround));
+    Response message;
+    GC_RETURN_IF_ERROR(serve(principal, request, &message));
+    *response = ToBuffer(message.SerializeAsString());
+    return absl::OkStatus();
+  }();
+  meter.Bytes(buffer->Length(), response->Length());
+  meter.Finish(status.code());
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  reactor->Finish(ToGrpc(status));
+  return reactor;
+}
+
+void ListModules(const ModuleTable& table, const std::string& principal,
+                 v1::ListModulesResponse* out) {
+  std::size_t bytes = 0;
+  for (const auto& [id, module] : table.List(principal)) {
+    v1::Module message = MessageOf({.id = id, .module = module}, {});
+    message.clear_log();
+    bytes += message.ByteSizeLong();
+    if (bytes > kMostAnswer) return out->set_truncated(true);
+    *out->add_modules() = std::move(message);
+  }
+}
+
+}  // namespace
+
+grpc::ServerUnaryReactor* ModuleService::Compile(grpc::CallbackServerContext* context,
+                                                 const grpc::ByteBuffer* request,
+                                                 grpc::ByteBuffer* response) {
+  return Serve(backend_, RpcMethod::kCompile, context, request, response);
+}
+
+grpc::ServerUnaryReactor* ModuleService::Load(grpc::CallbackServerContext* context,
+                                              const grpc::ByteBuffer* request,
+                                              grpc::ByteBuffer* response) {
+  return Serve(backend_, RpcMethod::kLoad, context, request, response);
+}
+
+grpc::ServerUnaryReactor* ModuleService::Get(grpc::CallbackServerContext* context,
+                                             const grpc::ByteBuffer* request,
+                                             grpc::ByteBuffer* response) {
+  return Serve(backend_, RpcMethod::kGetModule, context, request, response);
+}
+
+grpc::ServerUnaryReactor* ModuleService::List(grpc::CallbackServerContext* context,
+                                              const grpc::ByteBuffer* request,
+                                              grpc::ByteBuffer* response) {
+  return ServeNow<v1::ListModulesRequest, v1::ListModulesResponse>(
+      backend_, RpcMethod::kListModules, context, request, response,
+      [&](const std::string& principal, const v1::ListModulesRequest&,
+          v1::ListModulesResponse* out) {
+        ListModules(backend_.modules->table, principal, out);
+        return absl::OkStatus();
+      });
+}
+
+grpc::ServerUnaryReactor* ModuleService::Delete(grpc::CallbackServerContext* context,
+                                                const grpc::ByteBuffer* request,
+                                                grpc::ByteBuffer* response) {
+  return ServeNow<v1::DeleteModuleRequest, v1::DeleteModuleResponse>(
+      backend_, RpcMethod::kDeleteModule, context, request, response,
+      [&](const std::string& principal, const v1::DeleteModuleRequest& in,
+          v1::DeleteModuleResponse*) {
+        const bool kept = backend_.modules->table.Remove(principal, in.id());
+        const bool cached = backend_.modules->maker.Forget(principal, in.id());
+        return kept || cached ? absl::OkStatus() : NoModule(in.id());
+      });
+}
+
+}  // namespace gridclock

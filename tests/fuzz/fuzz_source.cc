@@ -1,0 +1,31 @@
+// Any bytes as a .cu file: what is set aside leaves every line and column where it was, nothing but
+// blanks is new, and notes name lines that are there. The same bytes as a log: text for clients is
+// clean.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "kernels/compiler/host_code.h"
+#include "kernels/compiler/ptxas_log.h"
+#include "kernels/compiler/text.h"
+#include "tests/fuzz/check.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string source(reinterpret_cast<const char*>(data), size);
+  const gridclock::DeviceSource got = gridclock::SetHostCodeAside(source, {"known.h"});
+  FUZZ_CHECK(got.text.size() == source.size());
+  for (std::size_t i = 0; i < size; ++i) FUZZ_CHECK(got.text[i] == source[i] || got.text[i] == ' ');
+  FUZZ_CHECK(std::count(got.text.begin(), got.text.end(), '\n') ==
+             std::count(source.begin(), source.end(), '\n'));
+  const auto lines = std::count(source.begin(), source.end(), '\n') + 1;
+  for (const gridclock::SourceNote& note : got.notes) {
+    FUZZ_CHECK(note.first_line >= 1 && note.first_line <= note.last_line);
+    FUZZ_CHECK(note.last_line <= lines);
+  }
+  const std::string clean = gridclock::CleanText(source);
+  FUZZ_CHECK(gridclock::CleanText(clean) == clean);
+  gridclock::ReadPtxasLog(source);
+  return 0;
+}

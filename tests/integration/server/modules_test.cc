@@ -1,0 +1,308 @@
+// Submitted code through a real server and a real compiler process: what is compiled, refused, kept
+// and kept apart.
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "base/status.h"
+#include "client/cpp/client.h"
+#include "tests/support/raw_call.h"
+#include "tests/support/server_process.h"
+#include "tests/support/status_matchers.h"
+
+namespace gridclock {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr char kSquare[] =
+    "#include <torch/extension.h>\n"
+    "__global__ void square(const float* x, float* y, int n) {\n"
+    "  int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
+    "  if (i < n) y[i] = x[i] * x[i];\n"
+    "}\n"
+    "int main() { square<<<1, 1>>>(nullptr, nullptr, 0); }\n";
+
+v1::CompileRequest Source(const std::string& text) {
+  v1::CompileRequest request;
+  request.mutable_source()->set_name("kernel.cu");
+  request.mutable_source()->set_text(text);
+  request.mutable_options()->set_arch("sm_90a");
+  return request;
+}
+
+std::unique_ptr<Client> ClientOf(const ServerProcess& server, const std::string& token = "") {
+  ClientOptions options;
+  options.server = server.address();
+  options.token = token;
+  options.allow_plaintext_token = true;
+  auto client = Client::Connect(options);
+  EXPECT_THAT(client, IsOk());
+  return *std::move(client);
+}
+
+// A server that compiles, ready to. Skips the test where there is no NVRTC.
+class Modules : public ::testing::Test {
+ protected:
+  void StartServer(std::vector<std::string> flags = {}) {
+    flags.insert(flags.begin(), "--allow-submit");
+    auto server = ServerProcess::Start({.flags = std::move(flags)});
+    ASSERT_THAT(server, IsOk());
+    server_ = *std::move(server);
+    client_ = ClientOf(*server_);
+    for (int tries = 0; tries < 600; ++tries) {
+      const auto info = client_->GetServerInfo();
+      ASSERT_THAT(info, IsOk());
+      compiler_ = info->compiler();
+      if (compiler_.ready()) break;
+      absl::SleepFor(absl::Milliseconds(50));
+    }
+    ASSERT_TRUE(compiler_.ready()) << server_->Log();
+    if (!compiler_.no_cuda().empty()) GTEST_SKIP() << compiler_.no_cuda();
+  }
+
+  std::unique_ptr<ServerProcess> server_;
+  std::unique_ptr<Client> client_;
+  v1::Compiler compiler_;
+};
+
+TEST_F(Modules, AFileAsPeopleHaveItIsCompiled) {
+  StartServer();
+  EXPECT_THAT(compiler_.toolchain(), HasSubstr("NVRTC"));
+  EXPECT_THAT(compiler_.sandbox(), HasSubstr("seccomp"));
+  v1::CompileRequest request = Source(kSquare);
+  request.mutable_view()->set_ptx(true);
+  ASSERT_OK_AND_ASSIGN(const v1::Module module, client_->Compile(request));
+  EXPECT_EQ(module.id().size(), 32u);
+  EXPECT_EQ(module.origin(), v1::Module::COMPILED);
+  ASSERT_EQ(module.entries_size(), 1);
+  EXPECT_EQ(module.entries(0).display(), "square");
+  EXPECT_EQ(module.entries(0).occupancy().max_warps(), 64u);
+  EXPECT_THAT(module.ptx(), HasSubstr("_Z6squarePKfPfi"));
+  EXPECT_EQ(module.cubin(), "");
+  EXPECT_GT(module.cubin_bytes(), 0u);
+  ASSERT_EQ(module.notes_size(), 2);
+  EXPECT_EQ(module.notes(1).text(), "host function main");
+
+  ASSERT_OK_AND_ASSIGN(const v1::Module again, client_->Compile(request));
+  EXPECT_EQ(again.id(), module.id());
+  EXPECT_EQ(again.origin(), v1::Module::MEMORY);
+  ASSERT_OK_AND_ASSIGN(const auto listed, client_->ListModules());
+  ASSERT_EQ(listed.size(), 1u);
+  EXPECT_EQ(listed[0].id(), module.id());
+  EXPECT_THAT(client_->DeleteModule(module.id()), IsOk());
+  EXPECT_THAT(client_->DeleteModule(module.id()), ReasonIs("NO_MODULE"));
+  v1::GetModuleRequest get;
+  get.set_id(module.id());
+  EXPECT_THAT(client_->GetModule(get),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr(module.id())));
+  EXPECT_THAT(server_->Metrics(),
+              HasSubstr("gridclock_compiles_total{kind=\"cuda\",outcome=\"ok\"} 1\n"));
+  EXPECT_THAT(server_->Metrics(),
+              HasSubstr("gridclock_module_answers_total{origin=\"memory\"} 1\n"));
+}
+
+TEST_F(Modules, F1_WhatDoesNotCompileHasALogUnderItsId) {
+  StartServer();
+  const auto failed = client_->Compile(Source("__global__ void f(float* x) {\n  x[0] = y;\n}\n"));
+  EXPECT_THAT(failed, StatusIs(absl::StatusCode::kInvalidArgument,
+                               HasSubstr("kernel.cu(2): error: identifier \"y\" is undefined")));
+  EXPECT_THAT(failed, ReasonIs("COMPILE_FAILED"));
+  auto metadata = DetailsOf(failed.status()).metadata;
+  EXPECT_THAT(metadata["log"], HasSubstr("kernel.cu(2)"));
+  v1::GetModuleRequest get;
+  get.set_id(metadata["module"]);
+  ASSERT_OK_AND_ASSIGN(const v1::Module module, client_->GetModule(get));
+  EXPECT_TRUE(module.failed());
+  EXPECT_THAT(module.log(), HasSubstr("    x[0] = y;\n           ^"));
+  std::string many = "__global__ void f() {\n";
+  for (int i = 0; i < 3000; ++i) absl::StrAppend(&many, "  undefined_", i, "();\n");
+  const auto long_log = client_->Compile(Source(many + "}\n"));
+  EXPECT_THAT(long_log, ReasonIs("COMPILE_FAILED"));
+  EXPECT_LE(DetailsOf(long_log.status()).metadata["log"].size(), 3u * 1024);
+  EXPECT_GT(DetailsOf(long_log.status()).metadata["log"].size(), 2u * 1024);
+  ASSERT_OK_AND_ASSIGN(const auto listed, client_->ListModules());
+  EXPECT_TRUE(listed.empty());
+}
+
+TEST_F(Modules, F2_F8_AttacksAreAnsweredAndHurtNobody) {
+  StartServer();
+  const auto read = client_->Compile(Source("#include \"/etc/passwd\"\n__global__ void f() {}\n"));
+  EXPECT_THAT(read, ReasonIs("COMPILE_FAILED"));
+  EXPECT_THAT(DetailsOf(read.status()).metadata["log"], Not(HasSubstr("root:")));
+  const absl::Time start = absl::Now();
+  const auto bomb = client_->Compile(Source("__device__ int a[1u << 30] = {1};\n"));
+  EXPECT_LT(absl::Now() - start, absl::Seconds(6));
+  EXPECT_THAT(DetailsOf(bomb.status()).reason,
+              ::testing::AnyOf("COMPILE_CRASHED", "COMPILE_MEMORY", "COMPILE_TIME"));
+  EXPECT_THAT(client_->Compile(Source(kSquare)), IsOk());
+  EXPECT_THAT(server_->Metrics(), HasSubstr("gridclock_compiler_restarts_total 0\n"));
+}
+
+TEST_F(Modules, TheCacheOutlivesTheServerAndDropsWhatIsCorrupt) {
+  const std::string folder = NewFolder() + "/modules";
+  StartServer({"--module-cache=" + folder});
+  if (IsSkipped()) return;
+  ASSERT_OK_AND_ASSIGN(const v1::Module first, client_->Compile(Source(kSquare)));
+  StartServer({"--module-cache=" + folder});
+  v1::GetModuleRequest get;
+  get.set_id(first.id());
+  get.mutable_view()->set_cubin(true);
+  ASSERT_OK_AND_ASSIGN(const v1::Module kept, client_->GetModule(get));
+  EXPECT_EQ(kept.origin(), v1::Module::DISK);
+  EXPECT_EQ(kept.cubin().size(), first.cubin_bytes());
+  EXPECT_EQ(kept.entries(0).registers(), first.entries(0).registers());
+  StartServer({"--module-cache=" + folder});
+  ASSERT_OK_AND_ASSIGN(const v1::Module again, client_->Compile(Source(kSquare)));
+  EXPECT_EQ(again.id(), first.id());
+  EXPECT_EQ(again.origin(), v1::Module::DISK);
+  std::filesystem::resize_file(absl::StrCat(folder, "/", first.id(), ".module"), 100);
+  StartServer({"--module-cache=" + folder});
+  ASSERT_OK_AND_ASSIGN(const v1::Module anew, client_->Compile(Source(kSquare)));
+  EXPECT_EQ(anew.origin(), v1::Module::COMPILED);
+  EXPECT_THAT(server_->Log(), HasSubstr("module_dropped"));
+}
+
+TEST_F(Modules, PtxIsLoadedAndCubinsOnlyWhereTheyAreAllowed) {
+  StartServer();
+  if (!compiler_.no_ptx().empty()) GTEST_SKIP() << compiler_.no_ptx();
+  v1::CompileRequest source = Source(kSquare);
+  source.mutable_view()->set_ptx(true);
+  source.mutable_view()->set_cubin(true);
+  ASSERT_OK_AND_ASSIGN(const v1::Module module, client_->Compile(source));
+  v1::LoadRequest load;
+  load.set_arch("sm_90a");
+  load.set_ptx(module.ptx());
+  ASSERT_OK_AND_ASSIGN(const v1::Module loaded, client_->Load(load));
+  EXPECT_EQ(loaded.kind(), v1::Module::PTX);
+  EXPECT_NE(loaded.id(), module.id());
+  EXPECT_EQ(loaded.entries(0).registers(), module.entries(0).registers());
+  load.set_ptx("no ptx at all");
+  EXPECT_THAT(client_->Load(load), ReasonIs("COMPILE_FAILED"));
+  load.set_cubin(module.cubin());
+  EXPECT_THAT(client_->Load(load),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("--allow-cubin")));
+  StartServer({"--allow-cubin"});
+  ASSERT_OK_AND_ASSIGN(const v1::Module cubin, client_->Load(load));
+  EXPECT_EQ(cubin.kind(), v1::Module::CUBIN);
+  load.set_cubin(std::string("\177ELF") + std::string(100, '\1'));
+  EXPECT_THAT(client_->Load(load), ReasonIs("COMPILE_FAILED"));
+}
+
+TEST_F(Modules, F20_B4_BadRequestsAreToldApart) {
+  StartServer();
+  v1::CompileRequest request = Source(kSquare);
+  request.mutable_options()->set_arch("sm_42");
+  EXPECT_THAT(client_->Compile(request),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("want one of sm_")));
+  request = Source(std::string(256 * 1024 + 1, ' '));
+  EXPECT_THAT(client_->Compile(request),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("262144")));
+  request = Source(kSquare);
+  request.mutable_view()->set_block_threads(4096);
+  EXPECT_THAT(client_->Compile(request), ReasonIs("BAD_VALUE"));
+  const auto channel = Connect(server_->address());
+  constexpr char kCompile[] = "/gridclock.v1.ModuleService/Compile";
+  // Field 1, of it field 2: bytes that are no UTF-8.
+  const RawResult bytes = RawCall(channel, kCompile, {std::string("\x0a\x04\x12\x02\xff\xfe")});
+  EXPECT_THAT(bytes.status,
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("cannot parse")));
+  EXPECT_THAT(RawCall(channel, kCompile, {std::string(2 * 1024 * 1024, 'x')}).status.code(),
+              absl::StatusCode::kResourceExhausted);
+  if (!compiler_.no_sass().empty()) {
+    request = Source(kSquare);
+    request.mutable_view()->set_sass(true);
+    EXPECT_THAT(client_->Compile(request),
+                StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("nvdisasm")));
+  }
+  EXPECT_THAT(server_->Metrics(), Not(HasSubstr("code=\"INTERNAL\"")));
+}
+
+TEST_F(Modules, EachClientHasAQuota) {
+  StartServer({"--limit-client-modules=1"});
+  ASSERT_THAT(client_->Compile(Source(kSquare)), IsOk());
+  EXPECT_THAT(client_->Compile(Source(kSquare)), IsOk());
+  EXPECT_THAT(client_->Compile(Source("__global__ void f() {}\n")), ReasonIs("MODULE_QUOTA"));
+}
+
+std::string Hash(const std::string& token) {
+  std::string out;
+  FILE* pipe =
+      popen(absl::StrCat("printf ", token, " | ", BinaryPath("gridclock-server"), " --hash-token")
+                .c_str(),
+            "r");
+  char buffer[256];
+  while (fgets(buffer, sizeof(buffer), pipe) != nullptr) out += buffer;
+  pclose(pipe);
+  return out;
+}
+
+TEST_F(Modules, H2_C3_RolesAndPrincipalsAreHeldApart) {
+  const std::string tokens = NewFolder() + "/tokens";
+  std::ofstream(tokens) << "alice read,submit " << Hash("alice-secret") << "bob read,submit "
+                        << Hash("bob-secret") << "carol read,run " << Hash("carol-secret");
+  auto server = ServerProcess::Start({.flags = {"--allow-submit", "--token-file=" + tokens}});
+  ASSERT_THAT(server, IsOk());
+  const auto alice = ClientOf(**server, "alice-secret"), bob = ClientOf(**server, "bob-secret"),
+             carol = ClientOf(**server, "carol-secret");
+  EXPECT_THAT(carol->ListModules(),
+              StatusIs(absl::StatusCode::kPermissionDenied, HasSubstr("'submit'")));
+  EXPECT_THAT(carol->Compile(Source(kSquare)), ReasonIs("ROLE_MISSING"));
+  const auto hers = alice->Compile(Source(kSquare));
+  if (absl::IsFailedPrecondition(hers.status())) GTEST_SKIP() << hers.status();
+  ASSERT_THAT(hers, IsOk());
+  v1::GetModuleRequest get;
+  get.set_id(hers->id());
+  EXPECT_THAT(bob->GetModule(get), ReasonIs("NO_MODULE"));
+  EXPECT_THAT(bob->DeleteModule(hers->id()), ReasonIs("NO_MODULE"));
+  ASSERT_OK_AND_ASSIGN(const v1::Module his, bob->Compile(Source(kSquare)));
+  EXPECT_NE(his.id(), hers->id());
+  EXPECT_EQ(his.origin(), v1::Module::COMPILED) << "what another compiled must not show";
+  EXPECT_THAT(alice->GetModule(get), IsOk());
+}
+
+TEST(ModulesOff, SubmissionIsOffByDefault) {
+  ASSERT_OK_AND_ASSIGN(const auto server, ServerProcess::Start());
+  const auto client = ClientOf(*server);
+  const auto refused = client->Compile(Source(kSquare));
+  EXPECT_THAT(refused,
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("--allow-submit")));
+  EXPECT_THAT(refused, ReasonIs("SUBMIT_OFF"));
+  EXPECT_THAT(client->ListModules(), ReasonIs("SUBMIT_OFF"));
+  ASSERT_OK_AND_ASSIGN(const auto info, client->GetServerInfo());
+  EXPECT_FALSE(info.has_compiler());
+}
+
+TEST_F(Modules, AMissingToolkitIsNamed) {
+  ASSERT_OK_AND_ASSIGN(const auto server,
+                       ServerProcess::Start({.flags = {"--allow-submit", "--cuda-home=/nosuch"}}));
+  EXPECT_THAT(ClientOf(*server)->Compile(Source(kSquare)),
+              ::testing::AllOf(StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("NVRTC")),
+                               ReasonIs("NO_TOOLCHAIN")));
+}
+
+TEST_F(Modules, ACompilerThatIsKilledIsReplaced) {
+  StartServer();
+  const auto workers = server_->Workers();
+  for (const pid_t pid : workers) {
+    std::ifstream name(absl::StrCat("/proc/", pid, "/comm"));
+    std::string text;
+    std::getline(name, text);
+    if (text == "gridclock-compi") kill(pid, SIGKILL);
+  }
+  // The client library tries again while the compiler is not there.
+  ASSERT_OK_AND_ASSIGN(const v1::Module module, client_->Compile(Source(kSquare)));
+  EXPECT_EQ(module.entries_size(), 1);
+  EXPECT_THAT(server_->Metrics(), HasSubstr("gridclock_compiler_restarts_total 1\n"));
+}
+
+}  // namespace
+}  // namespace gridclock

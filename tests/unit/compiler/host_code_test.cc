@@ -1,0 +1,170 @@
+#include "kernels/compiler/host_code.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+
+namespace gridclock {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+// The words that are left, and the notes as "first-last text".
+std::string Left(const std::string& source) {
+  const DeviceSource got = SetHostCodeAside(source, {});
+  EXPECT_EQ(got.text.size(), source.size());
+  std::vector<std::string> words =
+      absl::StrSplit(got.text, absl::ByAnyChar(" \n"), absl::SkipEmpty());
+  return absl::StrCat("", words.empty() ? "" : words[0]) + [&] {
+    std::string rest;
+    for (std::size_t i = 1; i < words.size(); ++i) absl::StrAppend(&rest, " ", words[i]);
+    return rest;
+  }();
+}
+std::vector<std::string> Notes(const std::string& source) {
+  std::vector<std::string> out;
+  for (const SourceNote& note : SetHostCodeAside(source, {}).notes) {
+    out.push_back(absl::StrCat(note.first_line, "-", note.last_line, " ", note.text));
+  }
+  return out;
+}
+
+TEST(HostCode, AFirstCourseFileKeepsItsKernel) {
+  const std::string source =
+      "#include <torch/extension.h>\n"
+      "#include <stdio.h>\n"
+      "#include <iostream>\n"
+      "\n"
+      "__global__ void square(const float* in, float* out, int n) {\n"
+      "  int i = threadIdx.x;\n"
+      "  if (i < n) { out[i] = in[i] * in[i]; }\n"
+      "}\n"
+      "\n"
+      "torch::Tensor run(torch::Tensor x) {\n"
+      "  auto y = torch::empty_like(x);\n"
+      "  square<<<1, 256>>>(x.data_ptr<float>(), y.data_ptr<float>(), x.numel());\n"
+      "  return y;\n"
+      "}\n"
+      "int main() { std::cout << \"}\"; return 0; }\n"
+      "PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) { m.def(\"run\", &run); }\n";
+  EXPECT_THAT(Notes(source),
+              ElementsAre("1-1 header torch/extension.h, which only hosts have",
+                          "3-3 header iostream, which only hosts have", "10-14 host function run",
+                          "15-15 host function main", "16-16 host function PYBIND11_MODULE"));
+  const DeviceSource got = SetHostCodeAside(source, {});
+  const std::vector<std::string> lines = absl::StrSplit(got.text, '\n');
+  EXPECT_EQ(lines[1], "#include <stdio.h>");
+  EXPECT_EQ(lines[4], "__global__ void square(const float* in, float* out, int n) {");
+  EXPECT_EQ(lines[9], std::string(36, ' '));
+}
+
+TEST(HostCode, WhatDevicesUseStays) {
+  for (const char* source : {
+           "__device__ float f(float x) { return x; }",
+           "__host__ __device__ float f(float x) { return x; }",
+           "template <typename T> __device__ T f(T x) { return x; }",
+           "template <typename T, typename = decltype(f<T>(0))> __global__ void k(T* x) { }",
+           "constexpr int f(int x) { return x + 1; }",
+           "struct Pair { float a, b; Pair(float x) : a{x}, b{x} {} };",
+           "struct __align__(8) Pair { float a, b; };",
+           "enum class Mode { kA, kB };",
+           "using T = float;",
+           "typedef float (*Op)(float);",
+           "static const int kBlock = 256;",
+           "const float kTable[] = {1, 2, 3};",
+           "__constant__ float table[64];",
+           "extern __shared__ float s[];",
+           "template <int N> struct A { static const int v = N; };",
+           "template __global__ void k<float>(float*);",
+           "static_assert(sizeof(int) == 4, \"want {\");",
+           "extern \"C\" __global__ void k(float* x) { *x = 1; }",
+           "__device__ float4 operator+(float4 a, float4 b) { return a; }",
+           "DEFINE_KERNEL(float)",
+           "DEFINE_KERNEL(float);",
+           "auto f = [] __device__ (float x) { return x; };",
+           "union Bits { float f; int i; } ;",
+       }) {
+    EXPECT_THAT(Notes(source), IsEmpty()) << source;
+    EXPECT_EQ(SetHostCodeAside(source, {}).text, source);
+  }
+}
+
+TEST(HostCode, WhatOnlyHostsUseGoes) {
+  for (const char* source : {
+           "void launch(float* x) { k<<<1, 2>>>(x); }",
+           "void launch(float* x);",
+           "template <typename T> void launch(T* x) { k<<<1, 2>>>(x); }",
+           "extern \"C\" void launch(float* x, int n) { }",
+           "static inline float f(float x) { return x; }",
+           "__host__ void f() { }",
+           "std::vector<float> f(int n) { return std::vector<float>(n); }",
+           "std::vector<float> table;",
+           "static std::mutex lock;",
+           "struct Timer { cudaEvent_t start; };",
+           "using torch::Tensor;",
+           "using namespace torch::indexing;",
+           "Timer::Timer() : a{1}, b(2) { start(); }",
+           "int Timer::ms() const { return 1; }",
+           "auto f() -> int { return 1; }",
+           "TORCH_LIBRARY(name, m) { m.def(\"f\"); }",
+           "const auto kNames = std::map<int, std::string>{{1, \"a\"}};",
+       }) {
+    EXPECT_EQ(Left(source), "") << source;
+    EXPECT_EQ(Notes(source).size(), 1u) << source;
+  }
+}
+
+TEST(HostCode, NamespacesAreLookedInto) {
+  EXPECT_EQ(Left("namespace a { namespace b { void f() {} __device__ int g; } }\n"
+                 "namespace { int h() { return 1; } }\nextern \"C\" { void i(); }\n"
+                 "inline namespace v1 { __global__ void k() {} }"),
+            "namespace a { namespace b { __device__ int g; } } namespace { } extern \"C\" { } "
+            "inline namespace v1 { __global__ void k() {} }");
+}
+
+TEST(HostCode, AMacroThatSaysDeviceCounts) {
+  EXPECT_EQ(Left("#define DEVICE __device__ __forceinline__\nDEVICE int f() { return 1; }\n"
+                 "int g() { return 1; }"),
+            "#define DEVICE __device__ __forceinline__ DEVICE int f() { return 1; }");
+}
+
+TEST(HostCode, DirectivesWithinStay) {
+  EXPECT_EQ(Left("int main() {\n#ifdef DEBUG\n  f();\n#else\n  g();\n#endif\n}\n"),
+            "#ifdef DEBUG #else #endif");
+}
+
+TEST(HostCode, TextThatLooksLikeCodeIsNone) {
+  EXPECT_THAT(Notes("// int main() {\n/* void f() { */\n"
+                    "__device__ const char* s = \"int main() { \\\" {\";\n"
+                    "__device__ const char c = '{';\n"
+                    "__device__ const char* r = R\"x(} \" int main() {)x\";\n"
+                    "__device__ int n = 1'000'000;\n"),
+              IsEmpty());
+}
+
+TEST(HostCode, HeadersThatTheClientSendsStay) {
+  EXPECT_THAT(SetHostCodeAside("#include \"helper_cuda.h\"\n", {"helper_cuda.h"}).notes, IsEmpty());
+  EXPECT_THAT(Notes("#include \"helper_cuda.h\"\n# include <vector>\n"),
+              ElementsAre("1-1 header helper_cuda.h, which only hosts have",
+                          "2-2 header vector, which only hosts have"));
+}
+
+TEST(HostCode, UnbalancedCodeIsLeftToTheCompiler) {
+  const std::string source = "#include <vector>\nint main() {\n__global__ void k() {}\n";
+  EXPECT_THAT(Notes(source),
+              ElementsAre("1-1 header vector, which only hosts have",
+                          "1-4 braces do not balance here: host code, if any, is left in place"));
+  EXPECT_EQ(Left(source), "int main() { __global__ void k() {}");
+  EXPECT_EQ(Notes("} int main() {}").size(), 1u);
+}
+
+TEST(HostCode, LinesStayWhereTheyAreWithWindowsEndings) {
+  const DeviceSource got = SetHostCodeAside("int f()\r\n{\r\n}\r\n__global__ void k() {}\r\n", {});
+  EXPECT_EQ(got.text, "       \r\n \r\n \r\n__global__ void k() {}\r\n");
+}
+
+}  // namespace
+}  // namespace gridclock
