@@ -186,8 +186,8 @@ absl::Status RestrictCalls(bool may_open, bool may_become) {
   // abort() signals itself. NVRTC sets the limit of its stack, which counts as memory; the others
   // can only be lowered.
   filter.Add(SCMP_ACT_ALLOW, SCMP_SYS(tgkill),
-             SCMP_A0(SCMP_CMP_EQ, static_cast<std::uint64_t>(getpid())));
-  filter.Add(SCMP_ACT_ALLOW, SCMP_SYS(prlimit64), SCMP_A0(SCMP_CMP_EQ, 0));
+             SCMP_A0(SCMP_CMP_EQ, static_cast<std::uint64_t>(getpid()), 0));
+  filter.Add(SCMP_ACT_ALLOW, SCMP_SYS(prlimit64), SCMP_A0(SCMP_CMP_EQ, 0, 0));
   return filter.Load();
 }
 

@@ -22,6 +22,7 @@
 #include "proto/codec/module.h"
 #include "proto/types/status_page.h"
 #include "server/core/compile_queue.h"
+#include "server/core/scheduler.h"
 #include "server/fleet/compiler_answer.h"
 #include "server/fleet/worker_output.h"
 #include "server/fleet/worker_process.h"
@@ -139,7 +140,7 @@ class CompilerThread final : public Compiler {
       if (!stopped) posted_.emplace_back(ticket, std::move(order));
     }
     if (stopped) {
-      order.Fail(absl::CancelledError("the server ends"));
+      order.Fail(DrainingStatus());
     } else {
       Wake();
     }
@@ -160,7 +161,7 @@ class CompilerThread final : public Compiler {
     }
     EndProcess();
     TakePosted();
-    FailAll(absl::CancelledError("the server ends"));
+    FailAll(DrainingStatus());
   }
 
   bool Stopping() const ABSL_LOCKS_EXCLUDED(mutex_) {

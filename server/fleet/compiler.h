@@ -41,7 +41,7 @@ class Compiler : public ModuleMaker {
                                                           CompileObserver& observer);
   // Spawns; returns at once.
   virtual void Start() = 0;
-  // Ends the process; what waits or runs is answered CANCELLED. May be called again.
+  // Ends the process; what waits or runs is answered UNAVAILABLE (DRAINING). May be called again.
   virtual void Stop() = 0;
 };
 

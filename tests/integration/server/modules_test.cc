@@ -245,7 +245,7 @@ std::string Hash(const std::string& token) {
   return out;
 }
 
-TEST_F(Modules, H2_C3_RolesAndPrincipalsAreHeldApart) {
+TEST_F(Modules, F24_H2_RolesAndPrincipalsAreHeldApart) {
   const std::string tokens = NewFolder() + "/tokens";
   std::ofstream(tokens) << "alice read,submit " << Hash("alice-secret") << "bob read,submit "
                         << Hash("bob-secret") << "carol read,run " << Hash("carol-secret");

@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <random>
 
 #include <gmock/gmock.h>
 #include <unistd.h>
@@ -174,6 +175,30 @@ TEST_F(Attacks, F19_PtxIncludesNothing) {
   EXPECT_TRUE(got.result.failed());
   EXPECT_THAT(got.log(), Not(HasSubstr(kCanary)));
   std::filesystem::remove(secret);
+}
+
+TEST_F(Attacks, F21_MutatedSourceAndPtxEndNobody) {
+  const std::string source =
+      "template <int N> __global__ void f(float* x) { x[threadIdx.x % N] *= 2.5f; }\n"
+      "template __global__ void f<3>(float*);\n";
+  const std::string ptx = CompileText(source).result.ptx();
+  std::minstd_rand random(7);
+  const auto mutate = [&](std::string text) {
+    for (int i = 0; i < 3; ++i)
+      text[random() % text.size()] = static_cast<char>(33 + random() % 94);
+    return text;
+  };
+  for (int i = 0; i < 40; ++i) {
+    const std::string text = mutate(source);
+    EXPECT_EQ(CompileText(text).answer.end(), CompilerAnswer::DONE) << text;
+    worker::v1::CompilerOrder order;
+    order.set_id(2);
+    order.mutable_load()->set_arch("sm_90a");
+    order.mutable_load()->set_ptx(mutate(ptx));
+    const auto end = Finish(order).answer.end();
+    EXPECT_TRUE(end == CompilerAnswer::DONE || end == CompilerAnswer::NO_TOOL)
+        << order.load().ptx();
+  }
 }
 
 TEST_F(Attacks, F22_BrokenCubinsEndNobody) {

@@ -172,6 +172,15 @@ TEST_F(Compiles, SpillsAreCounted) {
   EXPECT_GT(got.result.module().entries(0).local_bytes(), 0u);
 }
 
+TEST_F(Compiles, F26_WhatDevicesMayDoCompiles) {
+  const Compiled got = CompileText(
+      "#include <cstdio>\n#include <cassert>\n"
+      "__global__ void f(int* x) {\n"
+      "  printf(\"%d\\n\", x[0]);\n  assert(x[1] == 0);\n"
+      "  if (void* p = malloc(4)) free(p);\n  if (x[2]) __trap();\n}\n");
+  EXPECT_FALSE(got.result.failed()) << got.log();
+}
+
 TEST(CompilesWithoutTools, AMissingToolIsNamed) {
   Tools none;
   none.no_nvrtc = "libnvrtc.so.13: not found";

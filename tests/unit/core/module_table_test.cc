@@ -16,7 +16,7 @@ ModulePtr Module(bool failed = false, std::size_t bytes = 10) {
   return module;
 }
 
-TEST(ModuleTable, C3_ModulesOfOthersAreNotThere) {
+TEST(ModuleTable, ModulesOfOthersAreNotThere) {
   ModuleTable table(Limits{});
   const ModulePtr module = Module();
   ASSERT_THAT(table.Add("alice", "a1", module), IsOk());

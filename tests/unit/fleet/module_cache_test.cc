@@ -64,7 +64,7 @@ TEST_F(Cache, WhatIsWrittenIsThereAfterARestart) {
   EXPECT_GT(cache->bytes(), 0u);
 }
 
-TEST_F(Cache, C3_OfOthersNothingIsThere) {
+TEST_F(Cache, OfOthersNothingIsThere) {
   const auto cache = Open();
   cache->Write("alice", "0a", Code("cubin"));
   EXPECT_EQ(cache->Read("bob", "0a").status().code(), absl::StatusCode::kNotFound);
