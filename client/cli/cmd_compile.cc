@@ -128,8 +128,8 @@ void Show(const Session& session, const CompileFlags& flags, const v1::Module& m
     return;
   }
   session.console.err << LogText(module, flags.file, session.console.terminal);
-  if (flags.ptx) session.console.out << Escape(module.ptx(), /*lines=*/true);
-  if (flags.sass) session.console.out << Escape(module.sass(), /*lines=*/true);
+  if (flags.ptx) session.console.out << CodeText(module.ptx());
+  if (flags.sass) session.console.out << CodeText(module.sass());
   if (flags.resources || (!flags.ptx && !flags.sass)) session.console.out << ResourcesText(module);
 }
 

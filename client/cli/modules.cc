@@ -9,6 +9,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "base/status.h"
@@ -180,10 +181,14 @@ std::string LogText(const v1::Module& module, const std::string& path, const Ter
   for (const absl::string_view line :
        absl::StrSplit(absl::StripTrailingAsciiWhitespace(module.log()), '\n')) {
     if (line.empty() && module.log().empty()) continue;
-    const std::string shown = Escape(Clickable(line, module.name(), path), /*lines=*/true);
+    const std::string shown = CodeText(Clickable(line, module.name(), path));
     absl::StrAppend(&out, Paint(terminal, InkOf(line), shown), "\n");
   }
   return out;
+}
+
+std::string CodeText(absl::string_view code) {
+  return Escape(absl::StrReplaceAll(code, {{"\t", "        "}}), /*lines=*/true);
 }
 
 absl::Status ReadSource(const std::string& path, v1::CompileRequest* out) {

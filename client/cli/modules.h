@@ -5,6 +5,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "client/cli/json.h"
 #include "client/cli/terminal.h"
 #include "gridclock/v1/modules.pb.h"
@@ -18,6 +19,9 @@ Json ToJson(const v1::Module& module);
 std::string ResourcesText(const v1::Module& module);
 // What was set aside and what the compiler said, with `path` in place of the module's name.
 std::string LogText(const v1::Module& module, const std::string& path, const Terminal& terminal);
+
+// PTX or SASS as a terminal shows it: tabs are blanks, and nothing of it is a control character.
+std::string CodeText(absl::string_view code);
 
 // The source at `path`, and the files that it and they include by #include "NAME" if they lie in
 // its folder or in that of the file that includes them. Names are as the sources say them.
