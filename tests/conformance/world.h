@@ -2,6 +2,7 @@
 #ifndef GRIDCLOCK_TESTS_CONFORMANCE_WORLD_H_
 #define GRIDCLOCK_TESTS_CONFORMANCE_WORLD_H_
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -17,6 +18,10 @@ struct TestDevice {
 
 const char* TestDeviceKind();  // "cpu", "cuda"
 absl::StatusOr<TestDevice> OpenTestDevice();
+// True if all `bytes` at `data`, which lies on the device, repeat the first `period` of them, which
+// are fewer.
+absl::StatusOr<bool> Repeats(Device& device, const void* data, std::uint64_t bytes,
+                             std::uint64_t period);
 
 }  // namespace gridclock
 
