@@ -16,12 +16,14 @@ def gpu_server(config, *flags):
     return Server(config.binaries, f"--devices={DEVICE}", *flags)
 
 
-def describe(config, server, torch):
+def describe(config, server, torch=None):
     """Into the head of the figures: the GPU, without what tells one from its like."""
+    if config.device and torch is None:
+        return
     devices = run_json(config.binaries / "gridclock", "--server", server.address, "devices", "--json")
     found = next(d for d in devices if d["name"] == DEVICE)
     config.device = f"{found['model']}, driver {found['driver']}, CUDA {found['cuda']}"
-    if torch.facts:
+    if torch is not None and torch.facts:
         config.device += f"; PyTorch {torch.facts['torch']}"
 
 

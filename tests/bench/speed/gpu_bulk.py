@@ -2,7 +2,7 @@
 import pathlib
 import sys
 
-from speed.gpu import gpu_server
+from speed.gpu import describe, gpu_server
 from speed.line import Line
 from speed.programs import run_json
 
@@ -23,6 +23,7 @@ def measure(config):
     line = Line("gpu.stream.1G", "1 GiB to the GPU and back by StreamRun: its time over the slower of gRPC alone and "
                 "pinned copies", "<=", 1.25)
     with gpu_server(config) as server:
+        describe(config, server)
         # The arena is faulted in as it is used and kept, and pinned: its first use is not what is measured.
         run_json(config.binaries / "bench-bulk", server.address, "whole", SIZE, 1)
         for _ in range(config.rounds):

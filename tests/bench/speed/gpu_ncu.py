@@ -5,7 +5,7 @@ import statistics
 import subprocess
 
 from speed import gpu
-from speed.gpu import gpu_server
+from speed.gpu import describe, gpu_server
 from speed.line import Line
 
 SIZES = (1_000, 100_000, 1_000_000, 16_000_000, 268_435_456)
@@ -76,6 +76,7 @@ def measure(config):
     try:
         ncu = find_ncu()
         with gpu_server(config) as server:
+            describe(config, server)
             for _ in range(config.rounds):
                 for n, line in lines.items():
                     theirs = ncu_ns(config, ncu, n)
