@@ -191,6 +191,19 @@ std::string CodeText(absl::string_view code) {
   return Escape(absl::StrReplaceAll(code, {{"\t", "        "}}), /*lines=*/true);
 }
 
+// Who compiles another's file sends none of their own by it.
+absl::Status CheckIsBelow(const fs::path& folder, const fs::path& file, absl::string_view name) {
+  std::error_code failed;
+  const fs::path inside = fs::relative(file, folder.empty() ? "." : folder, failed);
+  if (!failed && !inside.empty() && *inside.begin() != ".." && fs::path(std::string(name)).is_relative()) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("#include \"", Escape(name), "\" names a file outside ",
+                   Escape(folder.empty() ? "the folder of the source" : folder.string()),
+                   ": such files are not sent; put it beside the source"));
+}
+
 absl::Status ReadSource(const std::string& path, v1::CompileRequest* out) {
   const fs::path folder = fs::path(path).parent_path();
   out->mutable_source()->set_name(fs::path(path).filename().string());
@@ -207,6 +220,7 @@ absl::Status ReadSource(const std::string& path, v1::CompileRequest* out) {
       const fs::path beside = where / name;
       const fs::path found = fs::is_regular_file(beside, missing) ? beside : folder / name;
       if (!fs::is_regular_file(found, missing)) continue;  // Maybe one of CUDA's own.
+      GC_RETURN_IF_ERROR(CheckIsBelow(folder, found, name));
       v1::SourceFile* header = out->add_headers();
       header->set_name(name);
       GC_ASSIGN_OR_RETURN(*header->mutable_text(), ReadSmallFile(found.string()));

@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "base/status.h"
+#include "kernels/compiler/text.h"
 
 namespace gridclock {
 namespace {
@@ -89,7 +90,8 @@ class Reader {
     GC_RETURN_IF_ERROR(ReadSections());
     GC_RETURN_IF_ERROR(ReadSymbols());
     for (const Symbol& symbol : symbols_) {
-      if (symbol.type == kFunction && (symbol.other & kEntryFlag) != 0) AddEntry(symbol);
+      if (symbol.type != kFunction || (symbol.other & kEntryFlag) == 0) continue;
+      GC_RETURN_IF_ERROR(AddEntry(symbol));
     }
     for (const Section& section : sections_) ReadSizes(section);
     for (const Symbol& symbol : symbols_) ReadVariable(symbol);
@@ -170,11 +172,20 @@ class Reader {
     return NoCubin("it has no symbols");
   }
 
-  void AddEntry(const Symbol& symbol) {
+  absl::Status AddEntry(const Symbol& symbol) {
+    constexpr std::size_t kMostEntries = 1024, kLongestName = 4096;
+    if (entries_.size() == kMostEntries) {
+      return NoCubin(absl::StrCat("it has more than ", kMostEntries, " kernels"));
+    }
+    if (symbol.name.size() > kLongestName || CleanText(symbol.name) != symbol.name) {
+      return NoCubin(absl::StrCat("the name of a kernel is not printable or has more than ",
+                                  kLongestName, " bytes"));
+    }
     ModuleEntry& entry = entries_[symbol.name];
     entry.name = std::string(symbol.name);
     entry.display = DisplayName(entry.name);
     entry.max_threads = kMostThreads;
+    return absl::OkStatus();
   }
 
   // The kernel that a section is about by its name; null if it is about none.
@@ -308,7 +319,11 @@ std::string DisplayName(const std::string& mangled) {
   int failed = 0;
   const std::unique_ptr<char, decltype(&std::free)> full(
       abi::__cxa_demangle(mangled.c_str(), nullptr, nullptr, &failed), &std::free);
-  return failed != 0 || full == nullptr ? mangled : NameAlone(full.get());
+  if (failed != 0 || full == nullptr) return mangled;
+  // Each substitution can double the name.
+  constexpr std::size_t kLongestShown = 1024;
+  std::string name = NameAlone(full.get());
+  return name.size() > kLongestShown ? mangled : name;
 }
 
 }  // namespace gridclock

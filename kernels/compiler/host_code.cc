@@ -12,6 +12,7 @@
 #include "absl/strings/strip.h"
 #include "kernels/compiler/host_words.h"
 #include "kernels/compiler/source_tokens.h"
+#include "kernels/compiler/text.h"
 
 namespace gridclock {
 namespace {
@@ -19,6 +20,7 @@ namespace {
 using Kind = SourceToken::Kind;
 
 constexpr std::size_t kLongestNameInNote = 80;
+constexpr std::size_t kMostNotes = 256;
 
 bool IsOneOf(absl::string_view word, std::initializer_list<absl::string_view> words) {
   return std::find(words.begin(), words.end(), word) != words.end();
@@ -62,10 +64,46 @@ struct Declaration {
   bool device = false, constant = false, type = false, assigned = false;
 };
 
+// Macros that say __device__, or another such macro: they say it where they stand.
+class DeviceMacros {
+ public:
+  bool Says(absl::string_view word) const {
+    return IsDeviceWord(word) || names_.contains(std::string(word));
+  }
+  void Take(absl::string_view directive) {
+    const std::vector<SourceToken> parts = CutSource(directive.substr(1));
+    const auto part = [&](std::size_t i) {
+      return directive.substr(1 + parts[i].begin, parts[i].end - parts[i].begin);
+    };
+    if (parts.size() < 3 || part(0) != "define") return;
+    for (std::size_t i = 2; i < parts.size(); ++i) {
+      if (parts[i].kind == Kind::kWord && Says(part(i))) names_.insert(std::string(part(1)));
+    }
+  }
+  void TakeAll(absl::string_view source) {
+    for (const SourceToken& token : CutSource(source)) {
+      if (token.kind == Kind::kDirective) {
+        Take(source.substr(token.begin, token.end - token.begin));
+      }
+    }
+  }
+
+ private:
+  std::set<std::string> names_;
+};
+
+// Whole characters, whatever stands there.
+std::string Short(absl::string_view name) {
+  return CleanText(name.substr(0, kLongestNameInNote));
+}
+
 class Scanner {
  public:
-  Scanner(absl::string_view source, const std::set<std::string>& known)
-      : source_(source), known_(known), tokens_(CutSource(source)) {
+  Scanner(absl::string_view source, const std::set<std::string>& known, DeviceMacros macros)
+      : source_(source),
+        known_(known),
+        tokens_(CutSource(source)),
+        device_macros_(std::move(macros)) {
     out_.text = std::string(source);
     for (std::size_t at = 0; at < source.size(); ++at) {
       if (source[at] == '\n') lines_.push_back(at);
@@ -85,6 +123,9 @@ class Scanner {
     }
     std::stable_sort(out_.notes.begin(), out_.notes.end(),
                      [](auto& a, auto& b) { return a.first_line < b.first_line; });
+    if (unsaid_ > 0) {
+      out_.notes.push_back({1, LineOf(source_.size()), absl::StrCat("and ", unsaid_, " more")});
+    }
     return std::move(out_);
   }
 
@@ -102,6 +143,10 @@ class Scanner {
   }
 
   void Note(std::size_t begin, std::size_t end, std::string text) {
+    if (out_.notes.size() == kMostNotes) {
+      ++unsaid_;
+      return;
+    }
     out_.notes.push_back({LineOf(begin), LineOf(end == begin ? begin : end - 1), std::move(text)});
   }
   void Clear(std::size_t begin, std::size_t end) {
@@ -116,24 +161,10 @@ class Scanner {
     if (file.has_value() && !known_.contains(*file) && IsHostHeader(*file)) {
       Clear(token.begin, token.end);
       Note(token.begin, token.end,
-           absl::StrCat("header ", file->substr(0, kLongestNameInNote), ", which only hosts have"));
+           absl::StrCat("header ", Short(*file), ", which only hosts have"));
     }
-    NoteMacro(text);
+    device_macros_.Take(text);
   }
-  // A macro that says __device__ says it where it stands.
-  void NoteMacro(absl::string_view directive) {
-    const std::vector<SourceToken> parts = CutSource(directive.substr(1));
-    const auto part = [&](std::size_t i) {
-      return directive.substr(1 + parts[i].begin, parts[i].end - parts[i].begin);
-    };
-    if (parts.size() < 3 || part(0) != "define") return;
-    for (std::size_t i = 2; i < parts.size(); ++i) {
-      if (parts[i].kind == Kind::kWord && IsDeviceWord(part(i))) {
-        device_macros_.insert(std::string(part(1)));
-      }
-    }
-  }
-
   // Behind the bracket that closes the one at `i`; nullopt if none does.
   std::optional<std::size_t> BehindClosing(std::size_t i) const {
     std::vector<char> open;
@@ -259,7 +290,7 @@ class Scanner {
     return i + 1;
   }
   void ReadWord(absl::string_view word, Declaration* out) const {
-    if (IsDeviceWord(word) || device_macros_.contains(std::string(word))) out->device = true;
+    if (device_macros_.Says(word)) out->device = true;
     if (IsOneOf(word, {"constexpr", "consteval"})) out->constant = true;
     if (IsTypeWord(word) && out->name == 0) out->type = true;
   }
@@ -285,7 +316,7 @@ class Scanner {
   bool HasDeviceWord(const Declaration& found) const {
     for (std::size_t i = found.begin; i < found.end; ++i) {
       if (!IsWord(i)) continue;
-      if (IsDeviceWord(Text(i)) || device_macros_.contains(std::string(Text(i)))) return true;
+      if (device_macros_.Says(Text(i))) return true;
     }
     return false;
   }
@@ -293,8 +324,7 @@ class Scanner {
   // What of the host it is, for the note; empty: it stays.
   std::string WhatOfHost(const Declaration& found) const {
     if (found.device) return "";
-    const std::string name =
-        found.name == 0 ? "" : std::string(Text(found.name).substr(0, kLongestNameInNote));
+    const std::string name = found.name == 0 ? "" : Short(Text(found.name));
     const absl::string_view host = HostWordIn(found);
     const bool function = found.name != 0 && !found.assigned && !found.type;
     if (function && IsMacroCall(found)) return host.empty() ? "" : absl::StrCat("macro ", name);
@@ -327,14 +357,18 @@ class Scanner {
   const std::set<std::string>& known_;
   const std::vector<SourceToken> tokens_;
   std::vector<std::size_t> lines_;  // Where each ends.
-  std::set<std::string> device_macros_;
+  DeviceMacros device_macros_;
+  std::size_t unsaid_ = 0;  // Notes beyond the most.
   DeviceSource out_;
 };
 
 }  // namespace
 
-DeviceSource SetHostCodeAside(absl::string_view source, const std::set<std::string>& known) {
-  return Scanner(source, known).Scan();
+DeviceSource SetHostCodeAside(absl::string_view source, const std::set<std::string>& known,
+                              std::span<const std::string> elsewhere) {
+  DeviceMacros macros;
+  for (const std::string& text : elsewhere) macros.TakeAll(text);
+  return Scanner(source, known, std::move(macros)).Scan();
 }
 
 }  // namespace gridclock

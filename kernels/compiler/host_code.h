@@ -4,6 +4,7 @@
 #define GRIDCLOCK_KERNELS_COMPILER_HOST_CODE_H_
 
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -23,9 +24,10 @@ struct DeviceSource {
 // __global__, __device__ or constexpr, with their declarations; types and variables made of what
 // only hosts have; everything where such a function launches kernels. Directives of the
 // preprocessor stay wherever they are. What a macro says of itself (#define DEVICE __device__) is
-// understood. Where braces do not balance only includes are set aside, and a note says so. Pure;
-// any bytes do.
-DeviceSource SetHostCodeAside(absl::string_view source, const std::set<std::string>& known);
+// understood, also of those in texts that stand `elsewhere`: headers, and definitions by options.
+// Where braces do not balance only includes are set aside, and a note says so. Pure; any bytes do.
+DeviceSource SetHostCodeAside(absl::string_view source, const std::set<std::string>& known,
+                              std::span<const std::string> elsewhere = {});
 
 }  // namespace gridclock
 

@@ -24,6 +24,12 @@ std::uint64_t BytesOf(absl::string_view line, absl::string_view what) {
   return 0;
 }
 
+// What is told of every entry, and read from the cubin.
+bool IsOfResources(absl::string_view text) {
+  return absl::StartsWith(text, "Compiling entry function ") || absl::StartsWith(text, "Used ") ||
+         absl::StrContains(text, " bytes gmem");
+}
+
 }  // namespace
 
 PtxasLog ReadPtxasLog(absl::string_view log) {
@@ -33,10 +39,13 @@ PtxasLog ReadPtxasLog(absl::string_view log) {
     absl::string_view rest = line;
     if (absl::ConsumePrefix(&rest, "ptxas info    : ")) {
       double took = 0;
-      if (absl::ConsumePrefix(&rest, "Function properties for ")) function = std::string(rest);
-      if (absl::ConsumePrefix(&rest, "Compile time = ") && absl::ConsumeSuffix(&rest, " ms") &&
-          absl::SimpleAtod(rest, &took)) {
+      if (absl::ConsumePrefix(&rest, "Function properties for ")) {
+        function = std::string(rest);
+      } else if (absl::ConsumePrefix(&rest, "Compile time = ") &&
+                 absl::ConsumeSuffix(&rest, " ms") && absl::SimpleAtod(rest, &took)) {
         out.milliseconds += took;
+      } else if (!IsOfResources(rest)) {
+        absl::StrAppend(&out.rest, line, "\n");
       }
     } else if (absl::StartsWith(line, "ptxas         . ") || absl::StartsWith(line, "    ")) {
       if (!absl::StrContains(line, "bytes spill stores")) {

@@ -171,8 +171,17 @@ absl::Status RestrictCalls(bool may_open, bool may_become) {
   if (may_become) {
     for (const int call : kAllowedToBecome) filter.Add(SCMP_ACT_ALLOW, call);
   }
-  for (const int call : {SCMP_SYS(open), SCMP_SYS(openat)}) {
-    filter.Add(may_open ? SCMP_ACT_ALLOW : SCMP_ACT_ERRNO(EACCES), call);
+  if (!may_open) {
+    for (const int call : {SCMP_SYS(open), SCMP_SYS(openat)}) {
+      filter.Add(SCMP_ACT_ERRNO(EACCES), call);
+    }
+  } else if (may_become) {
+    for (const int call : {SCMP_SYS(open), SCMP_SYS(openat)}) filter.Add(SCMP_ACT_ALLOW, call);
+  } else {
+    // To read alone: Landlock before version 3 lets files be emptied.
+    constexpr std::uint64_t kWriting = O_ACCMODE | O_CREAT | O_TRUNC;
+    filter.Add(SCMP_ACT_ALLOW, SCMP_SYS(open), SCMP_A1(SCMP_CMP_MASKED_EQ, kWriting, O_RDONLY));
+    filter.Add(SCMP_ACT_ALLOW, SCMP_SYS(openat), SCMP_A2(SCMP_CMP_MASKED_EQ, kWriting, O_RDONLY));
   }
   // Asked for by libraries that live without them.
   filter.Add(SCMP_ACT_ERRNO(ENOTTY), SCMP_SYS(ioctl));
@@ -206,8 +215,10 @@ std::string SandboxText(int landlock) {
 
 absl::Status EnterSandbox(const Sandbox& sandbox, int landlock) {
   const bool becomes = !sandbox.executable.empty();
-  if (becomes && landlock == 0) {
-    return absl::FailedPreconditionError("no Landlock here: no program can be started safely");
+  if (becomes && landlock < kLandlockOfTools) {
+    return absl::FailedPreconditionError(absl::StrCat("want Landlock of version ", kLandlockOfTools,
+                                                      " (Linux 6.2) or later, got ", landlock,
+                                                      ": no program can be started safely"));
   }
   if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) return ErrnoToStatus(errno, "PR_SET_PDEATHSIG");
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return ErrnoToStatus(errno, "no_new_privs");

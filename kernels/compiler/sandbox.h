@@ -25,6 +25,9 @@ struct Sandbox {
   std::vector<std::string> executable;
 };
 
+// The first that keeps a program, which writes its output to a file, from emptying others.
+inline constexpr int kLandlockOfTools = 3;
+
 // The version of Landlock here; 0 where the kernel or a container does not offer it.
 int LandlockVersion();
 // "landlock 7, seccomp".
@@ -33,7 +36,8 @@ std::string SandboxText(int landlock);
 // For the rest of the process's life, and of programs that it becomes: limits of CPU, memory and
 // files written; an end with its parent; of system calls only those that a compiler needs, none
 // that connects, forks, traces or signals others; of files only those named, to read. Where there
-// is no Landlock, none can be opened at all, and FAILED_PRECONDITION if `executable` is not empty.
+// is no Landlock, none can be opened at all. FAILED_PRECONDITION if `executable` is not empty where
+// Landlock is older than kLandlockOfTools.
 // An error means that the process MUST end.
 absl::Status EnterSandbox(const Sandbox& sandbox, int landlock);
 

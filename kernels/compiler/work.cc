@@ -135,6 +135,16 @@ absl::StatusOr<worker::v1::CompilerResult> ResultOf(const ModuleFacts& facts, st
   return out;
 }
 
+// What else may say what a word means: definitions, and the client's headers.
+std::vector<std::string> TextsBeside(const ModuleSource& source) {
+  std::vector<std::string> texts;
+  for (const auto& [name, value] : source.options.defines) {
+    texts.push_back(absl::StrCat("#define ", name, " ", value, "\n"));
+  }
+  for (const SourceText& header : source.headers) texts.push_back(header.text);
+  return texts;
+}
+
 NvrtcProgram ProgramOf(const ModuleSource& source, const Tools& tools, ModuleFacts* facts) {
   NvrtcProgram program{.name = source.main.name,
                        .source = Prelude(source.main.name),
@@ -143,7 +153,7 @@ NvrtcProgram ProgramOf(const ModuleSource& source, const Tools& tools, ModuleFac
                        .name_expressions = source.name_expressions};
   std::set<std::string> known;
   for (const SourceText& header : program.headers) known.insert(header.name);
-  DeviceSource device = SetHostCodeAside(source.main.text, known);
+  DeviceSource device = SetHostCodeAside(source.main.text, known, TextsBeside(source));
   facts->notes = std::move(device.notes);
   program.source += device.text;
   return program;
@@ -198,9 +208,10 @@ absl::StatusOr<worker::v1::CompilerResult> CompileCuda(const ModuleSource& sourc
 
 absl::Status CheckTool(const std::string& path, absl::string_view name, const Tools& tools) {
   if (path.empty()) return absl::FailedPreconditionError(absl::StrCat(name, " is missing"));
-  if (tools.landlock > 0) return absl::OkStatus();
+  if (tools.landlock >= kLandlockOfTools) return absl::OkStatus();
   return absl::FailedPreconditionError(
-      absl::StrCat(name, " cannot be run safely: this kernel or container has no Landlock"));
+      absl::StrCat(name, " cannot be run safely: want Landlock of version ", kLandlockOfTools,
+                   " (Linux 6.2) or later, got ", tools.landlock));
 }
 
 SandboxLimits ToolLimits(const WorkLimits& limits) {

@@ -19,6 +19,7 @@
 #include "server/rpc/call.h"
 #include "server/rpc/module_id.h"
 #include "server/rpc/parse.h"
+#include "server/rpc/stall_watch.h"
 #include "server/rpc/status.h"
 
 namespace gridclock {
@@ -59,7 +60,9 @@ std::string Beginning(absl::string_view text, std::size_t most) {
 // The first line that says what is wrong.
 std::string FirstError(absl::string_view log) {
   for (const absl::string_view line : absl::StrSplit(log, '\n')) {
-    if (absl::StrContains(line, "error") || absl::StrContains(line, "fatal")) {
+    // "error_count" in a warning is none.
+    if (absl::StrContains(line, ": error") || absl::StrContains(line, "catastrophic error") ||
+        absl::StrContains(line, "fatal")) {
       return Beginning(line, kFirstErrorInText);
     }
   }
@@ -72,7 +75,9 @@ absl::Status CompileFailed(const std::string& id, const ModuleFacts& facts) {
       {.reason = "COMPILE_FAILED",
        .field = "",
        .retry_after = std::nullopt,
-       .metadata = {{"module", id}, {"log", Beginning(facts.log, kLogInError)}}});
+       .metadata = {{"module", id},
+                    {"log", Beginning(facts.log, kLogInError)},
+                    {"log_truncated", facts.log.size() > kLogInError ? "true" : "false"}}});
 }
 
 // "sm_90a" for a device of compute capability 9.0.
@@ -137,35 +142,105 @@ v1::Module MessageOf(const Answerable& answer, const ModuleView& view) {
 }
 
 // A call that waits for the compiler, or may have to.
-class ModuleCall final : public grpc::ServerUnaryReactor,
-                         public std::enable_shared_from_this<ModuleCall> {
+// A call whose answer may be large: it holds memory, of which each client has a share, until the
+// client has read it or was waited for in vain.
+class AnswerCall : public grpc::ServerUnaryReactor,
+                   public StallWatch::Stream,
+                   public std::enable_shared_from_this<AnswerCall> {
  public:
-  ModuleCall(Backend& backend, RpcMethod method, grpc::CallbackServerContext& context,
+  AnswerCall(Backend& backend, RpcMethod method, grpc::CallbackServerContext& context,
              grpc::ByteBuffer& response)
-      : backend_(backend),
-        context_(context),
-        response_(response),
-        meter_(backend, method),
-        method_(method) {}
+      : backend_(backend), context_(context), response_(response), meter_(backend, method) {}
+  ~AnswerCall() override { backend_.stream_memory.Return(principal_, held_); }
 
   void Begin(const grpc::ByteBuffer& request) {
     self_ = shared_from_this();
     received_ = request.Length();
-    if (const absl::Status status = Accept(request); !status.ok()) End(status);
+    absl::Status status = Authorize();
+    if (status.ok()) status = Accept(request);
+    if (!status.ok()) End(status);
   }
+
+  void OnDone() override {
+    {
+      const MutexLock lock(watch_mutex_);
+      done_ = true;
+    }
+    self_.reset();
+  }
+
+  void CheckStall(absl::Time now) override {
+    // The context lives until OnDone is over.
+    const MutexLock lock(watch_mutex_);
+    if (done_ || now < give_up_) return;
+    give_up_ = absl::InfiniteFuture();
+    context_.TryCancel();
+  }
+
+ protected:
+  // OK: Reply or End comes, or has come.
+  virtual absl::Status Accept(const grpc::ByteBuffer& request) = 0;
+
+  template <typename Message>
+  void Reply(const Message& message) {
+    const std::uint64_t size = message.ByteSizeLong();
+    if (const absl::Status room = backend_.stream_memory.Take(principal_, size); !room.ok()) {
+      return End(room);
+    }
+    held_ = size;
+    response_ = ToBuffer(message.SerializeAsString());
+    {
+      const MutexLock lock(watch_mutex_);
+      give_up_ = backend_.clock.Now() + absl::Seconds(backend_.limits.stream_stall_seconds);
+    }
+    backend_.stalls.Add(weak_from_this());
+    End(absl::OkStatus());
+  }
+
+  void End(const absl::Status& status) {
+    meter_.Bytes(received_, response_.Length());
+    meter_.Finish(status.code());
+    Finish(ToGrpc(absl::IsCancelled(status) ? CancelReason(context_) : status));
+  }
+
+  const std::string& principal() const { return principal_; }
+
+  Backend& backend_;
+
+ private:
+  absl::Status Authorize() {
+    GC_RETURN_IF_ERROR(backend_.authenticator.Authorize(context_, Role::kRead).status());
+    if (!backend_.modules) return SubmitOff();
+    GC_ASSIGN_OR_RETURN(principal_, backend_.authenticator.Authorize(context_, Role::kSubmit));
+    return absl::OkStatus();
+  }
+
+  grpc::CallbackServerContext& context_;
+  grpc::ByteBuffer& response_;
+  CallMeter meter_;
+  std::uint64_t received_ = 0, held_ = 0;
+  std::string principal_;
+  Mutex watch_mutex_;
+  bool done_ ABSL_GUARDED_BY(watch_mutex_) = false;
+  absl::Time give_up_ ABSL_GUARDED_BY(watch_mutex_) = absl::InfiniteFuture();
+  // gRPC knows this call by its bare address until OnDone; the compiler may share it.
+  std::shared_ptr<AnswerCall> self_;
+};
+
+class ModuleCall final : public AnswerCall {
+ public:
+  ModuleCall(Backend& backend, RpcMethod method, grpc::CallbackServerContext& context,
+             grpc::ByteBuffer& response)
+      : AnswerCall(backend, method, context, response), method_(method) {}
 
   void OnCancel() override {
     const MutexLock lock(mutex_);
     cancelled_ = true;
     if (ticket_ != 0) backend_.modules->maker.Cancel(ticket_);
   }
-  void OnDone() override { self_.reset(); }
 
  private:
-  absl::Status Accept(const grpc::ByteBuffer& buffer) {
-    GC_RETURN_IF_ERROR(backend_.authenticator.Authorize(context_, Role::kRead).status());
-    if (!backend_.modules) return SubmitOff();
-    GC_ASSIGN_OR_RETURN(principal_, backend_.authenticator.Authorize(context_, Role::kSubmit));
+  absl::Status Accept(const grpc::ByteBuffer& buffer) override {
     switch (method_) {
       case RpcMethod::kCompile:
         return AcceptSource<v1::CompileRequest>(buffer, backend_.limits.source_bytes);
@@ -199,15 +274,15 @@ class ModuleCall final : public grpc::ServerUnaryReactor,
     if (!source.options.arch.empty()) {
       GC_RETURN_IF_ERROR(CheckArchIsKnown(source.options.arch, facts));
     }
-    answer_.id = ModuleId(principal_, facts.fingerprint, source);
-    answer_.module = modules.table.Find(principal_, answer_.id);
+    answer_.id = ModuleId(principal(), facts.fingerprint, source);
+    answer_.module = modules.table.Find(principal(), answer_.id);
     if (answer_.module != nullptr) {
       Answer();
       return absl::OkStatus();
     }
-    GC_RETURN_IF_ERROR(modules.table.CheckQuota(principal_));
+    GC_RETURN_IF_ERROR(modules.table.CheckQuota(principal()));
     Order([&](ModuleMaker& maker) {
-      return maker.Make(principal_, answer_.id, std::move(source), MadeCallback());
+      return maker.Make(principal(), answer_.id, std::move(source), MadeCallback());
     });
     return absl::OkStatus();
   }
@@ -219,12 +294,12 @@ class ModuleCall final : public grpc::ServerUnaryReactor,
     ModuleBackend& modules = *backend_.modules;
     GC_RETURN_IF_ERROR(CheckView(modules.maker.facts()));
     answer_.id = request.id();
-    answer_.module = modules.table.Find(principal_, answer_.id);
+    answer_.module = modules.table.Find(principal(), answer_.id);
     if (answer_.module != nullptr) {
       Answer();
       return absl::OkStatus();
     }
-    Order([&](ModuleMaker& maker) { return maker.Fetch(principal_, answer_.id, MadeCallback()); });
+    Order([&](ModuleMaker& maker) { return maker.Fetch(principal(), answer_.id, MadeCallback()); });
     return absl::OkStatus();
   }
 
@@ -251,7 +326,7 @@ class ModuleCall final : public grpc::ServerUnaryReactor,
   }
 
   ModuleMaker::Done MadeCallback() {
-    return [self = self_](absl::StatusOr<MadeModule> made) { self->TakeMade(std::move(made)); };
+    return [self = Self()](absl::StatusOr<MadeModule> made) { self->TakeMade(std::move(made)); };
   }
 
   void TakeMade(absl::StatusOr<MadeModule> made) {
@@ -259,7 +334,7 @@ class ModuleCall final : public grpc::ServerUnaryReactor,
     if (!made.ok()) return End(made.status());
     answer_.origin = made->origin;
     answer_.module = std::make_shared<const ModuleCode>(std::move(made->code));
-    const absl::Status kept = backend_.modules->table.Add(principal_, answer_.id, answer_.module);
+    const absl::Status kept = backend_.modules->table.Add(principal(), answer_.id, answer_.module);
     if (!kept.ok()) return End(kept);
     Answer();
   }
@@ -273,8 +348,8 @@ class ModuleCall final : public grpc::ServerUnaryReactor,
     message_ = MessageOf(answer_, view_);
     if (!view_.sass || answer_.module->cubin.empty()) return Send();
     Order([&](ModuleMaker& maker) {
-      return maker.Disassemble(principal_, answer_.module->cubin,
-                               [self = self_](absl::StatusOr<std::string> sass) {
+      return maker.Disassemble(principal(), answer_.module->cubin,
+                               [self = Self()](absl::StatusOr<std::string> sass) {
                                  if (!sass.ok()) return self->End(sass.status());
                                  self->message_.set_sass(*std::move(sass));
                                  self->Send();
@@ -290,31 +365,20 @@ class ModuleCall final : public grpc::ServerUnaryReactor,
                                                     "one of ptx, sass and cubin at a time")),
           "TOO_LARGE"));
     }
-    response_ = ToBuffer(message_.SerializeAsString());
-    End(absl::OkStatus());
+    Reply(std::exchange(message_, {}));
   }
 
-  void End(const absl::Status& status) {
-    meter_.Bytes(received_, response_.Length());
-    meter_.Finish(status.code());
-    Finish(ToGrpc(absl::IsCancelled(status) ? CancelReason(context_) : status));
+  std::shared_ptr<ModuleCall> Self() {
+    return std::static_pointer_cast<ModuleCall>(shared_from_this());
   }
 
-  Backend& backend_;
-  grpc::CallbackServerContext& context_;
-  grpc::ByteBuffer& response_;
-  CallMeter meter_;
   const RpcMethod method_;
-  std::uint64_t received_ = 0;
-  std::string principal_;
   ModuleView view_;
   Answerable answer_;
   v1::Module message_;
   Mutex mutex_;
   ModuleMaker::Ticket ticket_ ABSL_GUARDED_BY(mutex_) = 0;
   bool cancelled_ ABSL_GUARDED_BY(mutex_) = false;
-  // gRPC knows this call by its bare address until OnDone; the compiler shares it.
-  std::shared_ptr<ModuleCall> self_;
 };
 
 grpc::ServerUnaryReactor* Serve(Backend& backend, RpcMethod method,
@@ -327,27 +391,33 @@ grpc::ServerUnaryReactor* Serve(Backend& backend, RpcMethod method,
 
 // A call that is answered at once. `serve` gets the principal, and fills the response.
 template <typename Request, typename Response, typename Do>
+class NowCall final : public AnswerCall {
+ public:
+  NowCall(Backend& backend, RpcMethod method, grpc::CallbackServerContext& context,
+          grpc::ByteBuffer& response, Do serve)
+      : AnswerCall(backend, method, context, response), serve_(std::move(serve)) {}
+
+ private:
+  absl::Status Accept(const grpc::ByteBuffer& buffer) override {
+    GC_ASSIGN_OR_RETURN(const Request request, ParseRequest<Request>(buffer, kAround));
+    Response message;
+    GC_RETURN_IF_ERROR(serve_(principal(), request, &message));
+    Reply(message);
+    return absl::OkStatus();
+  }
+
+  const Do serve_;
+};
+
+template <typename Request, typename Response, typename Do>
 grpc::ServerUnaryReactor* ServeNow(Backend& backend, RpcMethod method,
                                    grpc::CallbackServerContext* context,
-                                   const grpc::ByteBuffer* buffer, grpc::ByteBuffer* response,
-                                   const Do& serve) {
-  CallMeter meter(backend, method);
-  const absl::Status status = [&]() -> absl::Status {
-    GC_RETURN_IF_ERROR(backend.authenticator.Authorize(*context, Role::kRead).status());
-    if (!backend.modules) return SubmitOff();
-    GC_ASSIGN_OR_RETURN(const std::string principal,
-                        backend.authenticator.Authorize(*context, Role::kSubmit));
-    GC_ASSIGN_OR_RETURN(const Request request, ParseRequest<Request>(*buffer, kAround));
-    Response message;
-    GC_RETURN_IF_ERROR(serve(principal, request, &message));
-    *response = ToBuffer(message.SerializeAsString());
-    return absl::OkStatus();
-  }();
-  meter.Bytes(buffer->Length(), response->Length());
-  meter.Finish(status.code());
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  reactor->Finish(ToGrpc(status));
-  return reactor;
+                                   const grpc::ByteBuffer* request, grpc::ByteBuffer* response,
+                                   Do serve) {
+  auto call = std::make_shared<NowCall<Request, Response, Do>>(backend, method, *context, *response,
+                                                               std::move(serve));
+  call->Begin(*request);
+  return call.get();
 }
 
 void ListModules(const ModuleTable& table, const std::string& principal,
@@ -356,8 +426,13 @@ void ListModules(const ModuleTable& table, const std::string& principal,
   for (const auto& [id, module] : table.List(principal)) {
     v1::Module message = MessageOf({.id = id, .module = module}, {});
     message.clear_log();
-    bytes += message.ByteSizeLong();
-    if (bytes > kMostAnswer) return out->set_truncated(true);
+    message.clear_notes();
+    const std::size_t size = message.ByteSizeLong();
+    if (bytes + size > kMostAnswer) {
+      out->set_truncated(true);
+      continue;
+    }
+    bytes += size;
     *out->add_modules() = std::move(message);
   }
 }

@@ -65,7 +65,7 @@ class Dev(unittest.TestCase):
     def test_demo_builds_the_programs_alone(self):
         _, calls = self.machine.installed_by("dev", "demo")
         build = next(call for call in calls if call.startswith("cmake --build"))
-        self.assertTrue(build.endswith("--target gridclock gridclock-server gridclock-worker"), build)
+        self.assertTrue(build.endswith("--target gridclock gridclock-server gridclock-worker gridclock-compiler"), build)
 
     def test_the_tests_prometheus_never_runs_as_a_service(self):
         packages, calls = self.machine.installed_by("dev", "test")

@@ -166,5 +166,32 @@ TEST(HostCode, LinesStayWhereTheyAreWithWindowsEndings) {
   EXPECT_EQ(got.text, "       \r\n \r\n \r\n__global__ void k() {}\r\n");
 }
 
+TEST(HostCode, MacrosOfMacrosAndThoseElsewhereSayWhatTheyMean) {
+  const std::string source =
+      "#define DEV_INLINE DEV inline\n"
+      "HD float f(float x) { return 3 * x; }\n"
+      "DEV_INLINE float g(float x) { return x; }\n"
+      "OPTION float h(float x) { return x; }\n";
+  const std::vector<std::string> elsewhere = {
+      "#define OPTION __device__\n", "#define HD __host__ __device__\n#define DEV __device__\n"};
+  EXPECT_EQ(SetHostCodeAside(source, {}, elsewhere).text, source);
+  EXPECT_NE(SetHostCodeAside(source, {}).text, source);
+}
+
+TEST(HostCode, SaysSoMuchAndNoMore) {
+  std::string source;
+  for (int i = 0; i < 300; ++i) source += "void f();\n";
+  const DeviceSource got = SetHostCodeAside(source, {});
+  ASSERT_EQ(got.notes.size(), 257U);
+  EXPECT_EQ(got.notes.back().text, "and 44 more");
+}
+
+TEST(HostCode, CutsNoCharacterInTwo) {
+  const std::string source = "void " + std::string(79, 'a') + "\xC3\xA9() {}\n";
+  const DeviceSource got = SetHostCodeAside(source, {});
+  ASSERT_EQ(got.notes.size(), 1U);
+  EXPECT_EQ(got.notes[0].text.find('\xC3'), std::string::npos) << got.notes[0].text;
+}
+
 }  // namespace
 }  // namespace gridclock
