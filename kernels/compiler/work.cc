@@ -56,7 +56,6 @@ std::vector<std::string> OptionsFor(const CompileOptions& options, const Tools& 
   std::vector<std::string> out = {absl::StrCat("--gpu-architecture=", options.arch),
                                   std::string(StandardOption(options.standard)),
                                   "--device-as-default-execution-space",
-                                  "--no-source-include",
                                   "--no-cache",
                                   "--ptxas-options=-v",
                                   absl::StrCat("--fmad=", options.fmad ? "true" : "false")};

@@ -110,6 +110,16 @@ TEST_F(Modules, AFileAsPeopleHaveItIsCompiled) {
               HasSubstr("gridclock_module_answers_total{origin=\"memory\"} 1\n"));
 }
 
+TEST_F(Modules, CudasOwnHeadersCompile) {
+  StartServer();
+  for (const char* header : {"cuda_fp16.h", "cuda_bf16.h", "cuda_fp8.h", "mma.h",
+                             "cooperative_groups.h", "cub/block/block_reduce.cuh"}) {
+    const auto made = client_->Compile(
+        Source(absl::StrCat("#include <", header, ">\n__global__ void f(float* x) { *x = 1; }\n")));
+    EXPECT_THAT(made, IsOk()) << header;
+  }
+}
+
 TEST_F(Modules, F1_WhatDoesNotCompileHasALogUnderItsId) {
   StartServer();
   const auto failed = client_->Compile(Source("__global__ void f(float* x) {\n  x[0] = y;\n}\n"));
