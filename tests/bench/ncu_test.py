@@ -24,6 +24,7 @@ class Ncu(unittest.TestCase):
         self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
         self.config = bench.Config(self.folder, rounds=1)
         self.server = self.enterContext(mock.patch.object(gpu_ncu, "gpu_server"))
+        self.enterContext(mock.patch.object(gpu_ncu, "describe"))
 
     def ncu(self, prints, code=0):
         program = self.folder / "ncu"
