@@ -17,6 +17,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "kernels/compiler/text.h"
 
 namespace gridclock {
 namespace {
@@ -37,8 +38,16 @@ CompilerAnswer Answer(std::uint64_t id, CompilerAnswer::End end, std::string det
 
 CompilerAnswer::End EndOf(const absl::Status& status) {
   if (status.ok()) return CompilerAnswer::DONE;
+  if (absl::IsResourceExhausted(status)) return CompilerAnswer::OUTPUT;
   if (absl::IsFailedPrecondition(status)) return CompilerAnswer::NO_TOOL;
   return absl::IsAborted(status) ? CompilerAnswer::CRASHED : CompilerAnswer::INTERNAL;
+}
+
+// What a child says of itself, which its client may have written.
+std::string DetailFrom(absl::string_view written) {
+  constexpr std::size_t kMost = 1024;
+  bool cut = false;
+  return CutText(CleanText(written.substr(0, kMost)), kMost, &cut);
 }
 
 void WriteAll(int fd, absl::string_view bytes) {
@@ -47,6 +56,12 @@ void WriteAll(int fd, absl::string_view bytes) {
     if (now <= 0) return;
     bytes.remove_prefix(static_cast<std::size_t>(now));
   }
+}
+
+// Where earlier reads had their buffers.
+[[gnu::noinline]] void WipeStack() {
+  std::array<char, 256 * 1024> below;
+  explicit_bzero(below.data(), below.size());
 }
 
 // Of all descriptors the child keeps its pipe; what its compiler prints goes nowhere.
@@ -68,11 +83,14 @@ Children::~Children() {
   }
 }
 
-void Children::RunChild(const CompilerOrder& order, int pipe) const {
+void Children::RunChild(const CompilerOrder& order, int pipe) {
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (!KeepOnly(pipe)) _exit(1);
   std::set_new_handler([] { _exit(kOutOfMemory); });
+  for (auto& [id, child] : children_) std::string().swap(child.written);
+  forget_others_();
+  WipeStack();
   const auto result = DoWork(order, tools_, limits_.work);
   std::string bytes(1, static_cast<char>(EndOf(result.status())));
   if (result.ok()) {
@@ -148,29 +166,39 @@ void Children::Read(Child& child) const {
   }
 }
 
-CompilerAnswer Children::AnswerOf(const Child& child, int status) {
+// A kernel that ends a process at its limit of CPU time and one that is out of memory send the same
+// signal.
+bool Children::UsedItsTime(const rusage& used) const {
+  constexpr double kNearly = 0.9;
+  const absl::Duration cpu =
+      absl::DurationFromTimeval(used.ru_utime) + absl::DurationFromTimeval(used.ru_stime);
+  return cpu >= kNearly * absl::Seconds(limits_.work.sandbox.cpu_seconds);
+}
+
+CompilerAnswer Children::AnswerOf(const Child& child, int status, const rusage& used) const {
   CompilerAnswer answer;
   const bool exited = WIFEXITED(status);
   const int signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
   // A result that was whole before the limit struck is a result.
   if (exited && WEXITSTATUS(status) == 0 && !child.written.empty()) {
     answer.set_end(static_cast<End>(child.written[0]));
-    std::string rest = child.written.substr(1);
     if (answer.end() == CompilerAnswer::DONE) {
-      answer.set_result(std::move(rest));
+      answer.set_result(child.written.substr(1));
     } else {
-      answer.set_detail(std::move(rest));
+      answer.set_detail(DetailFrom(child.written.substr(1)));
     }
   } else if (child.killed_for != CompilerAnswer::END_UNSPECIFIED) {
     answer.set_end(child.killed_for);
-  } else if (signal == SIGXCPU || signal == SIGKILL) {
+  } else if (signal == SIGXCPU || (signal == SIGKILL && UsedItsTime(used))) {
     answer.set_end(CompilerAnswer::TIME);
   } else if (exited && WEXITSTATUS(status) == kOutOfMemory) {
     answer.set_end(CompilerAnswer::MEMORY);
   } else {
     answer.set_end(CompilerAnswer::CRASHED);
-    answer.set_detail(signal != 0 ? absl::StrCat("signal ", signal)
-                                  : absl::StrCat("exit code ", WEXITSTATUS(status)));
+    answer.set_detail(signal == SIGKILL
+                          ? "it was killed from outside, as where the machine lacks memory"
+                      : signal != 0 ? absl::StrCat("signal ", signal)
+                                    : absl::StrCat("exit code ", WEXITSTATUS(status)));
   }
   return answer;
 }
@@ -183,12 +211,13 @@ std::vector<CompilerAnswer> Children::TakeAnswers() {
     Read(child);
     if (now >= child.deadline) Kill(child, CompilerAnswer::TIME);
     int status = 0;
-    if (waitpid(child.pid, &status, WNOHANG) != child.pid) {
+    rusage used{};
+    if (wait4(child.pid, &status, WNOHANG, &used) != child.pid) {
       ++at;
       continue;
     }
     Read(child);
-    answers.push_back(AnswerOf(child, status));
+    answers.push_back(AnswerOf(child, status, used));
     answers.back().set_id(at->first);
     at = children_.erase(at);
   }

@@ -3,11 +3,14 @@
 #define GRIDCLOCK_KERNELS_COMPILER_CHILDREN_H_
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <poll.h>
+#include <sys/resource.h>
 #include <sys/types.h>
 
 #include "absl/time/time.h"
@@ -26,9 +29,12 @@ class Children {
     absl::Duration wall = absl::Seconds(5);
     std::size_t result_bytes = 40 * 1024 * 1024;
   };
-  // Borrows `tools`, which every child inherits.
-  Children(const Tools& tools, const Limits& limits, const Clock& clock)
-      : tools_(tools), limits_(limits), clock_(clock) {}
+  // Borrows `tools`, which every child inherits. `forget_others` runs in each child, before its
+  // work: it frees what the process holds of other orders.
+  Children(
+      const Tools& tools, const Limits& limits, const Clock& clock,
+      std::function<void()> forget_others = [] {})
+      : tools_(tools), limits_(limits), clock_(clock), forget_others_(std::move(forget_others)) {}
   // Ends those that are left.
   ~Children();
   Children(const Children&) = delete;
@@ -54,14 +60,16 @@ class Children {
     End killed_for = worker::v1::CompilerAnswer::END_UNSPECIFIED;
     bool closed = false;  // Its end of the pipe.
   };
-  [[noreturn]] void RunChild(const worker::v1::CompilerOrder& order, int pipe) const;
+  [[noreturn]] void RunChild(const worker::v1::CompilerOrder& order, int pipe);
   void Read(Child& child) const;
   static void Kill(Child& child, End why);
-  static worker::v1::CompilerAnswer AnswerOf(const Child& child, int status);
+  bool UsedItsTime(const rusage& used) const;
+  worker::v1::CompilerAnswer AnswerOf(const Child& child, int status, const rusage& used) const;
 
   const Tools& tools_;
   const Limits limits_;
   const Clock& clock_;
+  const std::function<void()> forget_others_;
   std::map<std::uint64_t, Child> children_;
   std::vector<worker::v1::CompilerAnswer> unstarted_;
 };

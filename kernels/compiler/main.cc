@@ -2,9 +2,13 @@
 #include <algorithm>
 #include <climits>
 #include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <new>
 
 #include <CLI/CLI.hpp>
 #include <fcntl.h>
+#include <malloc.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -22,11 +26,10 @@
 namespace gridclock {
 namespace {
 
-constexpr std::size_t kMostOrder = 16 * 1024 * 1024;
-
 struct Flags {
   std::string cuda_home;
   double seconds = 5;
+  std::size_t order_bytes = 0;
   Children::Limits limits;
 };
 
@@ -35,6 +38,7 @@ void Declare(CLI::App& app, Flags& flags) {
   app.add_option("--cuda-home", flags.cuda_home, "Folder of the CUDA toolkit");
   app.add_option("--seconds", flags.seconds, "CPU time of a compile, and its time by the clock");
   app.add_option("--memory-bytes", work.sandbox.memory_bytes, "Address space of a compile");
+  app.add_option("--order-bytes", flags.order_bytes, "Longest order of the server")->required();
   app.add_option("--log-bytes", work.log_bytes, "Longest log of a compile");
 }
 
@@ -69,8 +73,9 @@ absl::StatusOr<Tools> MakeTools(const Flags& flags) {
 
 class Loop {
  public:
-  Loop(const Tools& tools, const Children::Limits& limits)
-      : children_(tools, limits, clock_), reader_(kMostOrder) {
+  Loop(const Tools& tools, const Flags& flags)
+      : children_(tools, flags.limits, clock_, [this] { ForgetOthers(); }),
+        reader_(FrameReader(flags.order_bytes)) {
     worker::v1::FromCompiler message;
     message.mutable_hello()->set_protocol(kWorkerProtocol);
     Describe(tools, message.mutable_hello());
@@ -82,7 +87,7 @@ class Loop {
     while (true) {
       if (!SendSome(kLinkFd, unsent_)) return absl::OkStatus();
       Wait();
-      switch (ReadSome(kLinkFd, reader_)) {
+      switch (ReadSome(kLinkFd, *reader_)) {
         case StreamRead::kEnd:
           return absl::OkStatus();
         case StreamRead::kBytes:
@@ -104,6 +109,12 @@ class Loop {
     AppendFrame(message.SerializeAsString(), &unsent_);
   }
 
+  // In a child: what came of other orders and goes to others.
+  void ForgetOthers() {
+    reader_.reset();
+    std::string().swap(unsent_);
+  }
+
   void Wait() const {
     const short events = unsent_.empty() ? POLLIN : POLLIN | POLLOUT;
     std::vector<pollfd> polled = {{.fd = kLinkFd, .events = events, .revents = 0}};
@@ -117,7 +128,7 @@ class Loop {
 
   absl::Status TakeMessages() {
     while (true) {
-      GC_ASSIGN_OR_RETURN(const std::optional<std::string> bytes, reader_.Next());
+      GC_ASSIGN_OR_RETURN(const std::optional<std::string> bytes, reader_->Next());
       if (!bytes) return absl::OkStatus();
       worker::v1::ToCompiler message;
       if (!message.ParseFromString(*bytes)) return absl::InternalError("an order is no message");
@@ -130,14 +141,14 @@ class Loop {
 
   const MonotonicClock clock_;
   Children children_;
-  FrameReader reader_;
+  std::optional<FrameReader> reader_;
   std::string unsent_;
 };
 
 absl::Status Serve(const Flags& flags) {
   GC_RETURN_IF_ERROR(Settle());
   GC_ASSIGN_OR_RETURN(const Tools tools, MakeTools(flags));
-  return Loop(tools, flags.limits).Run();
+  return Loop(tools, flags).Run();
 }
 
 int Main(int argc, char** argv) {
@@ -161,6 +172,18 @@ int Main(int argc, char** argv) {
 
 }  // namespace
 }  // namespace gridclock
+
+// A child inherits the memory of the process that forks it, also what is free there: so nothing of
+// an order stays in what is given back.
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+void operator delete(void* memory) noexcept {
+  if (memory != nullptr) explicit_bzero(memory, malloc_usable_size(memory));
+  std::free(memory);
+}
+void operator delete(void* memory, std::size_t) noexcept {
+  operator delete(memory);
+}
+#endif
 
 int main(int argc, char** argv) {
   return gridclock::Main(argc, argv);

@@ -20,6 +20,8 @@ struct ProgramOf;
 using Program = ProgramOf*;
 constexpr int kSuccess = 0;
 constexpr int kOutOfMemory = 1;
+constexpr int kInvalidOption = 5;
+constexpr int kCompilation = 6;
 
 std::vector<const char*> Pointers(const std::vector<std::string>& texts) {
   std::vector<const char*> pointers;
@@ -34,12 +36,6 @@ std::string FileOf(void* library) {
   std::error_code missing;
   const auto real = std::filesystem::canonical(map->l_name, missing);
   return missing ? std::string(map->l_name) : real.string();
-}
-
-// NVRTC opens this by its bare name, where the loader may not look; loaded before, it is found.
-void OpenBuiltins(const std::string& nvrtc, const std::string& version) {
-  const std::string folder = nvrtc.substr(0, nvrtc.rfind('/') + 1);
-  dlopen(absl::StrCat(folder, "libnvrtc-builtins.so.", version).c_str(), RTLD_NOW | RTLD_GLOBAL);
 }
 
 }  // namespace
@@ -99,6 +95,15 @@ std::string TextOf(Program program, int (*size_of)(Program, std::size_t*),
 Nvrtc::Nvrtc() = default;
 Nvrtc::~Nvrtc() = default;
 
+std::string Nvrtc::builtins_path() const {
+  return absl::StrCat(path_.substr(0, path_.rfind('/') + 1), "libnvrtc-builtins.so.", version_);
+}
+
+bool SaysOutOfMemory(absl::string_view log) {
+  return absl::StrContains(log, "catastrophic error: out of memory") ||
+         absl::StrContains(log, "Memory allocation failure");
+}
+
 absl::StatusOr<std::unique_ptr<Nvrtc>> Nvrtc::Open(const std::vector<std::string>& libraries) {
   std::vector<std::string> failures;
   for (const std::string& name : libraries) {
@@ -117,7 +122,8 @@ absl::StatusOr<std::unique_ptr<Nvrtc>> Nvrtc::Open(const std::vector<std::string
     nvrtc->calls_->version(&major, &minor);
     nvrtc->version_ = absl::StrCat(major, ".", minor);
     nvrtc->path_ = FileOf(library);
-    OpenBuiltins(nvrtc->path_, nvrtc->version_);
+    // NVRTC opens it by its bare name, where the loader may not look; loaded before, it is found.
+    dlopen(nvrtc->builtins_path().c_str(), RTLD_NOW | RTLD_GLOBAL);
     nvrtc->calls_->count_archs(&count);
     std::vector<int> archs(std::max(count, 0));
     nvrtc->calls_->archs(archs.data());
@@ -137,7 +143,7 @@ NvrtcOutput Nvrtc::Compile(const NvrtcProgram& program) const {
   Program handle = nullptr;
   if (calls_->create(&handle, program.source.c_str(), program.name.c_str(),
                      static_cast<int>(texts.size()), texts.data(), names.data()) != kSuccess) {
-    out.log = "NVRTC takes no program";
+    out.fault = "NVRTC takes no program";
     return out;
   }
   const absl::Cleanup destroy = [&] { calls_->destroy(&handle); };
@@ -146,8 +152,10 @@ NvrtcOutput Nvrtc::Compile(const NvrtcProgram& program) const {
   const int code = calls_->compile(handle, static_cast<int>(options.size()), options.data());
   out.log = TextOf(handle, calls_->log_size, calls_->log, true);
   out.ok = code == kSuccess;
-  out.out_of_memory = code == kOutOfMemory ||
-                      (!out.ok && absl::StrContains(out.log, "catastrophic error: out of memory"));
+  out.out_of_memory = code == kOutOfMemory || (!out.ok && SaysOutOfMemory(out.log));
+  if (!out.ok && code != kCompilation && code != kInvalidOption) {
+    out.fault = absl::StrCat("NVRTC gave up with code ", code);
+  }
   if (!out.ok) return out;
   out.ptx = TextOf(handle, calls_->ptx_size, calls_->ptx, true);
   out.cubin = TextOf(handle, calls_->cubin_size, calls_->cubin, false);

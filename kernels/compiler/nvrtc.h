@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "proto/types/module.h"
 
 namespace gridclock {
@@ -20,9 +21,13 @@ struct NvrtcProgram {
   std::vector<std::string> name_expressions;
 };
 
+// NVRTC and ptxas say it in their logs, and end as if the source were wrong.
+bool SaysOutOfMemory(absl::string_view log);
+
 struct NvrtcOutput {
   bool ok = false;
   bool out_of_memory = false;
+  std::string fault;  // Why NVRTC gave up for no reason in the source; empty: it did not.
   std::string log, ptx, cubin;
   std::vector<std::pair<std::string, std::string>> lowered;  // Name expression, mangled name.
 };
@@ -35,6 +40,7 @@ class Nvrtc {
 
   const std::string& version() const { return version_; }  // "13.0".
   const std::string& path() const { return path_; }        // Of the library's file.
+  std::string builtins_path() const;                       // Of the library that it opens itself.
   const std::vector<std::string>& architectures() const { return architectures_; }  // "sm_90".
 
   NvrtcOutput Compile(const NvrtcProgram& program) const;

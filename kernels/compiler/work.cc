@@ -6,7 +6,9 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "base/clock.h"
 #include "base/status.h"
@@ -84,6 +86,12 @@ std::vector<SourceText> HeadersFor(const ModuleSource& source) {
   return headers;
 }
 
+// Whether a file is there, and why it cannot be read, is nobody's business.
+void DropReason(std::string& line) {
+  if (!absl::StrContains(line, "cannot open source file \"")) return;
+  line.resize(line.rfind('"') + 1);
+}
+
 // Without the folders of this machine.
 std::string LogForClient(absl::string_view log, const Tools& tools) {
   std::vector<std::pair<std::string, std::string>> paths;
@@ -93,9 +101,10 @@ std::string LogForClient(absl::string_view log, const Tools& tools) {
   // The longest first.
   std::sort(paths.begin(), paths.end(),
             [](auto& a, auto& b) { return a.first.size() > b.first.size(); });
-  // The input of a tool has no name. And whether a file is there is nobody's business.
-  std::string out =
-      absl::StrReplaceAll(log, {{"/proc/self/fd/", "input "}, {"\": Permission denied", "\""}});
+  std::vector<std::string> lines = absl::StrSplit(log, '\n');
+  for (std::string& line : lines) DropReason(line);
+  // The input of a tool has no name.
+  std::string out = absl::StrReplaceAll(absl::StrJoin(lines, "\n"), {{"/proc/self/fd/", "input "}});
   for (const auto& path : paths) out = absl::StrReplaceAll(out, {path});
   return out;
 }
@@ -124,8 +133,22 @@ absl::Status AddCubinFacts(absl::string_view cubin, ModuleFacts* facts) {
   return absl::OkStatus();
 }
 
+absl::Status CheckOutput(const std::string& bytes, const WorkLimits& limits) {
+  if (bytes.size() <= limits.output_bytes) return absl::OkStatus();
+  return absl::ResourceExhaustedError(
+      absl::StrCat("want an output of at most ", limits.output_bytes, " bytes"));
+}
+
+worker::v1::CompilerResult OutOfMemory() {
+  worker::v1::CompilerResult out;
+  out.set_out_of_memory(true);
+  return out;
+}
+
 absl::StatusOr<worker::v1::CompilerResult> ResultOf(const ModuleFacts& facts, std::string ptx,
-                                                    std::string cubin) {
+                                                    std::string cubin, const WorkLimits& limits) {
+  GC_RETURN_IF_ERROR(CheckOutput(ptx, limits));
+  GC_RETURN_IF_ERROR(CheckOutput(cubin, limits));
   worker::v1::CompilerResult out;
   out.set_failed(facts.failed);
   Encode(facts, out.mutable_module());
@@ -142,6 +165,24 @@ std::vector<std::string> TextsBeside(const ModuleSource& source) {
   }
   for (const SourceText& header : source.headers) texts.push_back(header.text);
   return texts;
+}
+
+absl::StatusOr<worker::v1::CompilerResult> Failed(ModuleFacts facts, const WorkLimits& limits) {
+  facts.failed = true;
+  return ResultOf(facts, "", "", limits);
+}
+
+// Code in which there is nothing to launch, and what was set aside of it.
+absl::StatusOr<worker::v1::CompilerResult> WithoutEntries(ModuleFacts facts,
+                                                          const WorkLimits& limits) {
+  std::string log = "error: no __global__ function was found; a template needs a name expression\n";
+  for (const SourceNote& note : facts.notes) {
+    absl::StrAppend(&log, "lines ", note.first_line, "-", note.last_line, " set aside: ", note.text,
+                    "\n");
+  }
+  facts.log =
+      CutText(CleanText(absl::StrCat(log, facts.log)), limits.log_bytes, &facts.log_truncated);
+  return Failed(std::move(facts), limits);
 }
 
 NvrtcProgram ProgramOf(const ModuleSource& source, const Tools& tools, ModuleFacts* facts) {
@@ -187,14 +228,12 @@ absl::StatusOr<worker::v1::CompilerResult> CompileCuda(const ModuleSource& sourc
   const PtxasLog log = ReadPtxasLog(output.log);
   SplitStage(log.milliseconds, &facts);
   SetLog(log.rest, tools, limits, &facts);
-  facts.failed = !output.ok;
-  if (output.out_of_memory) {
-    worker::v1::CompilerResult out;
-    out.set_out_of_memory(true);
-    return out;
-  }
-  if (facts.failed) return ResultOf(facts, "", "");
+  if (output.out_of_memory) return OutOfMemory();
+  if (!output.fault.empty()) return absl::AbortedError(output.fault);
+  if (!output.ok) return Failed(std::move(facts), limits);
+  GC_RETURN_IF_ERROR(CheckOutput(output.cubin, limits));
   GC_RETURN_IF_ERROR(AddCubinFacts(output.cubin, &facts));
+  if (facts.entries.empty()) return WithoutEntries(std::move(facts), limits);
   AddSpills(log, &facts);
   for (const auto& [expression, mangled] : output.lowered) {
     for (ModuleEntry& entry : facts.entries) {
@@ -202,7 +241,7 @@ absl::StatusOr<worker::v1::CompilerResult> CompileCuda(const ModuleSource& sourc
     }
   }
   stages.End("inspect");
-  return ResultOf(facts, CleanText(output.ptx), std::move(output.cubin));
+  return ResultOf(facts, CleanText(output.ptx), std::move(output.cubin), limits);
 }
 
 absl::Status CheckTool(const std::string& path, absl::string_view name, const Tools& tools) {
@@ -243,12 +282,14 @@ absl::StatusOr<worker::v1::CompilerResult> LoadPtx(const ModuleSource& source, c
   }
   const PtxasLog log = ReadPtxasLog(ran.text);
   SetLog(log.rest, tools, limits, &facts);
-  facts.failed = ran.code != 0;
-  if (facts.failed) return ResultOf(facts, "", "");
+  if (ran.code != 0 && SaysOutOfMemory(ran.text)) return OutOfMemory();
+  if (ran.code != 0) return Failed(std::move(facts), limits);
+  GC_RETURN_IF_ERROR(CheckOutput(ran.file, limits));
   GC_RETURN_IF_ERROR(AddCubinFacts(ran.file, &facts));
+  if (facts.entries.empty()) return WithoutEntries(std::move(facts), limits);
   AddSpills(log, &facts);
   stages.End("inspect");
-  return ResultOf(facts, source.main.text, std::move(ran.file));
+  return ResultOf(facts, source.main.text, std::move(ran.file), limits);
 }
 
 absl::StatusOr<worker::v1::CompilerResult> LoadCubin(const ModuleSource& source, const Tools& tools,
@@ -258,20 +299,19 @@ absl::StatusOr<worker::v1::CompilerResult> LoadCubin(const ModuleSource& source,
   facts.source_bytes = source.main.text.size();
   Stages stages(facts);
   if (const absl::Status status = AddCubinFacts(source.main.text, &facts); !status.ok()) {
-    facts.failed = true;
     facts.log = CleanText(status.message());
-    return ResultOf(facts, "", "");
+    return Failed(std::move(facts), limits);
   }
   absl::string_view wanted = source.options.arch;
   if (!absl::ConsumeSuffix(&wanted, "a")) absl::ConsumeSuffix(&wanted, "f");
   if (!wanted.empty() && wanted != facts.arch) {
-    facts.failed = true;
     facts.log = absl::StrCat("want a cubin for ", wanted, ", got one for ", facts.arch);
-    return ResultOf(facts, "", "");
+    return Failed(std::move(facts), limits);
   }
   if (!wanted.empty()) facts.arch = source.options.arch;
+  if (facts.entries.empty()) return WithoutEntries(std::move(facts), limits);
   stages.End("inspect");
-  return ResultOf(facts, "", source.main.text);
+  return ResultOf(facts, "", source.main.text, limits);
 }
 
 absl::StatusOr<worker::v1::CompilerResult> Disassemble(const std::string& cubin, const Tools& tools,
@@ -287,8 +327,10 @@ absl::StatusOr<worker::v1::CompilerResult> Disassemble(const std::string& cubin,
     return absl::AbortedError(
         absl::StrCat("nvdisasm ended with code ", ran.code, ", signal ", ran.signal));
   }
+  GC_RETURN_IF_ERROR(CheckOutput(ran.text, limits));
   worker::v1::CompilerResult out;
   out.set_sass(CleanText(ran.text));
+  GC_RETURN_IF_ERROR(CheckOutput(out.sass(), limits));
   return out;
 }
 
@@ -302,15 +344,20 @@ void Describe(const Tools& tools, worker::v1::CompilerHello* out) {
   out->set_sandbox(SandboxText(tools.landlock));
   out->set_no_ptx(SafeWhy(tools.toolkit.ptxas, "ptxas", tools));
   out->set_no_sass(SafeWhy(tools.toolkit.nvdisasm, "nvdisasm", tools));
-  std::vector<std::string> files = {tools.toolkit.ptxas};
+  std::vector<std::string> files = {"/proc/self/exe", tools.toolkit.ptxas};
+  for (const std::string& folder : tools.toolkit.includes) {
+    for (const char* header : {"/cuda.h", "/cuda_runtime.h"}) files.push_back(folder + header);
+  }
   if (tools.nvrtc == nullptr) {
     out->set_no_cuda(absl::StrCat("NVRTC is missing: ", tools.no_nvrtc));
   } else {
     out->set_toolchain(absl::StrCat("NVRTC ", tools.nvrtc->version()));
     for (const std::string& arch : tools.nvrtc->architectures()) out->add_architectures(arch);
     files.push_back(tools.nvrtc->path());
+    files.push_back(tools.nvrtc->builtins_path());
   }
-  out->set_fingerprint(Fingerprint(files));
+  out->set_fingerprint(
+      absl::StrCat(GRIDCLOCK_VERSION, "-", out->toolchain(), "-", Fingerprint(files)));
 }
 
 absl::Status WarmUp(const Tools& tools) {

@@ -34,7 +34,8 @@ void Describe(const Tools& tools, worker::v1::CompilerHello* out);
 absl::Status WarmUp(const Tools& tools);
 
 // Enters the sandbox, for good, and does the work. A source that does not compile is a result. An
-// error means that nothing was compiled; FAILED_PRECONDITION: a tool is missing.
+// error means that nothing was compiled; FAILED_PRECONDITION: a tool is missing;
+// RESOURCE_EXHAUSTED: what was made is longer than `output_bytes`; ABORTED: the compiler gave up.
 absl::StatusOr<worker::v1::CompilerResult> DoWork(const worker::v1::CompilerOrder& order,
                                                   const Tools& tools, const WorkLimits& limits);
 

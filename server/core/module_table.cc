@@ -10,12 +10,22 @@ namespace {
 
 constexpr std::size_t kFailuresOfOne = 64;
 constexpr std::size_t kFailures = 1024;
+constexpr std::uint64_t kFailureShare = 16;  // Their part of the bytes of modules, beside those.
 
 // What it takes in memory, near enough.
 std::uint64_t BytesOf(const ModuleCode& module) {
-  constexpr std::uint64_t kOfEntry = 512, kOfModule = 1024;
-  return kOfModule + module.ptx.size() + module.cubin.size() + module.facts.log.size() +
-         kOfEntry * module.facts.entries.size();
+  constexpr std::uint64_t kOfModule = 1024;
+  const ModuleFacts& facts = module.facts;
+  std::uint64_t bytes = kOfModule + module.ptx.size() + module.cubin.size() + facts.log.size() +
+                        facts.name.size() + facts.toolchain.size();
+  for (const ModuleEntry& entry : facts.entries) {
+    bytes += sizeof(entry) + entry.name.size() + entry.display.size() +
+             entry.required_block.size() * sizeof(entry.required_block[0]) +
+             entry.parameters.size() * sizeof(EntryParameter);
+  }
+  for (const SourceNote& note : facts.notes) bytes += sizeof(note) + note.text.size();
+  for (const CompileStage& stage : facts.stages) bytes += sizeof(stage) + stage.name.size();
+  return bytes;
 }
 
 absl::Status NoMemory(std::uint64_t used) {
@@ -39,7 +49,9 @@ auto Position(Entries& entries, absl::string_view id) {
 
 ModuleTable::ModuleTable(const Limits& limits)
     : most_(static_cast<std::size_t>(limits.client_modules)),
-      memory_("module_memory_bytes", static_cast<std::uint64_t>(limits.module_memory_bytes)) {}
+      memory_("module_memory_bytes", static_cast<std::uint64_t>(limits.module_memory_bytes)),
+      most_failure_bytes_(static_cast<std::uint64_t>(limits.module_memory_bytes) / kFailureShare),
+      failure_memory_("module_memory_bytes", most_failure_bytes_) {}
 
 ModulePtr ModuleTable::Find(absl::string_view principal, absl::string_view id) const {
   const MutexLock lock(mutex_);
@@ -71,13 +83,27 @@ absl::Status ModuleTable::CheckQuota(absl::string_view principal) const {
   return Quota(principal);
 }
 
+void ModuleTable::DropFailure(Failures::iterator failure) {
+  failure_memory_.Return(failure->principal, BytesOf(*failure->entry.module));
+  failures_.erase(failure);
+}
+
 void ModuleTable::AddFailure(absl::string_view principal, Entry entry) {
   const auto same = [&](const Failure& failure) { return failure.principal == principal; };
+  const std::uint64_t bytes = BytesOf(*entry.module);
+  if (bytes > most_failure_bytes_ / 2) return;
   const auto own =
       static_cast<std::size_t>(std::count_if(failures_.begin(), failures_.end(), same));
-  if (own >= kFailuresOfOne)
-    failures_.erase(std::find_if(failures_.begin(), failures_.end(), same));
-  if (failures_.size() >= kFailures) failures_.pop_front();
+  if (own >= kFailuresOfOne) {
+    DropFailure(std::find_if(failures_.begin(), failures_.end(), same));
+  } else if (failures_.size() >= kFailures) {
+    DropFailure(failures_.begin());
+  }
+  // Its own go first; then the oldest of all.
+  while (!failure_memory_.Take(principal, bytes).ok()) {
+    const auto oldest = std::find_if(failures_.begin(), failures_.end(), same);
+    DropFailure(oldest != failures_.end() ? oldest : failures_.begin());
+  }
   failures_.push_back({std::string(principal), std::move(entry)});
 }
 
@@ -85,6 +111,7 @@ absl::Status ModuleTable::Add(absl::string_view principal, const std::string& id
                               ModulePtr module) {
   const MutexLock lock(mutex_);
   if (module->facts.failed) {
+    RemoveFailure(principal, id);
     AddFailure(principal, {id, std::move(module)});
     return absl::OkStatus();
   }
@@ -98,15 +125,22 @@ absl::Status ModuleTable::Add(absl::string_view principal, const std::string& id
   return absl::OkStatus();
 }
 
-bool ModuleTable::Remove(absl::string_view principal, absl::string_view id) {
-  const MutexLock lock(mutex_);
-  const auto failed = std::erase_if(failures_, [&](const Failure& failure) {
+bool ModuleTable::RemoveFailure(absl::string_view principal, absl::string_view id) {
+  const auto found = std::find_if(failures_.begin(), failures_.end(), [&](const Failure& failure) {
     return failure.principal == principal && failure.entry.id == id;
   });
+  if (found == failures_.end()) return false;
+  DropFailure(found);
+  return true;
+}
+
+bool ModuleTable::Remove(absl::string_view principal, absl::string_view id) {
+  const MutexLock lock(mutex_);
+  const bool failed = RemoveFailure(principal, id);
   const auto owner = modules_.find(principal);
-  if (owner == modules_.end()) return failed > 0;
+  if (owner == modules_.end()) return failed;
   const auto found = Position(owner->second, id);
-  if (found == owner->second.end()) return failed > 0;
+  if (found == owner->second.end()) return failed;
   memory_.Return(principal, BytesOf(*found->module));
   owner->second.erase(found);
   if (owner->second.empty()) modules_.erase(owner);
@@ -125,7 +159,7 @@ std::vector<std::pair<std::string, ModulePtr>> ModuleTable::List(
 
 ModuleTable::Usage ModuleTable::usage() const {
   const MutexLock lock(mutex_);
-  Usage out{.bytes = memory_.used()};
+  Usage out{.bytes = memory_.used() + failure_memory_.used()};
   for (const auto& [principal, entries] : modules_) {
     out.modules += entries.size();
     out.most_of_one = std::max(out.most_of_one, entries.size());

@@ -33,8 +33,8 @@ class ModuleTable {
       ABSL_LOCKS_EXCLUDED(mutex_);
   // RESOURCE_EXHAUSTED (MODULE_QUOTA) if this principal can have no further module.
   absl::Status CheckQuota(absl::string_view principal) const ABSL_LOCKS_EXCLUDED(mutex_);
-  // As CheckQuota, or MEMORY_FULL. A failed module counts for nothing: of those the oldest go. One
-  // that is there already stays.
+  // As CheckQuota, or MEMORY_FULL. A failed module counts for no quota: of those the oldest go, and
+  // their bytes are a sixteenth of all modules', beside them. One that is there already stays.
   absl::Status Add(absl::string_view principal, const std::string& id, ModulePtr module)
       ABSL_LOCKS_EXCLUDED(mutex_);
   // False if it was not there.
@@ -60,14 +60,20 @@ class ModuleTable {
     std::string principal;
     Entry entry;
   };
+  using Failures = std::deque<Failure>;
   absl::Status Quota(absl::string_view principal) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void AddFailure(absl::string_view principal, Entry entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void DropFailure(Failures::iterator failure) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool RemoveFailure(absl::string_view principal, absl::string_view id)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::size_t most_;
   ByteBudget memory_;
+  const std::uint64_t most_failure_bytes_;
+  ByteBudget failure_memory_;
   mutable Mutex mutex_;
   std::map<std::string, Entries, std::less<>> modules_ ABSL_GUARDED_BY(mutex_);  // By principal.
-  std::deque<Failure> failures_ ABSL_GUARDED_BY(mutex_);                         // Oldest first.
+  Failures failures_ ABSL_GUARDED_BY(mutex_);                                    // Oldest first.
 };
 
 }  // namespace gridclock

@@ -32,6 +32,16 @@ namespace {
 
 // What a child may write, and the frame around it.
 constexpr std::size_t kMostAnswer = 48 * 1024 * 1024;
+// The largest cubin that a compile gives (WorkLimits), and what is around it.
+constexpr std::size_t kMostOrder = 17 * 1024 * 1024;
+constexpr std::size_t kAroundOrder = 64;  // Its id and the message around it.
+
+absl::Status OrderTooLarge(std::size_t bytes) {
+  return WithReason(
+      absl::ResourceExhaustedError(absl::StrCat("want an order to the compiler of at most ",
+                                                kMostOrder, " bytes, got one of ", bytes)),
+      "TOO_LARGE");
+}
 
 // An order from its arrival to its answer. One of the two answers is set.
 struct Order {
@@ -152,15 +162,14 @@ class CompilerThread final : public Compiler {
   void Run() {
     while (!Stopping()) {
       Respawn();
-      TakePosted();
-      TakeCancelled();
+      TakeCalls();
       SendNext();
       NoteUsage();
       Wait();
       if (process_) Watch();
     }
     EndProcess();
-    TakePosted();
+    TakeCalls();
     FailAll(DrainingStatus());
   }
 
@@ -200,18 +209,23 @@ class CompilerThread final : public Compiler {
     std::vector<std::string> args = {
         absl::StrCat("--seconds=", limits_.compile_seconds),
         absl::StrCat("--memory-bytes=", whole(limits_.compile_memory_bytes)),
-        absl::StrCat("--log-bytes=", whole(limits_.compile_log_bytes))};
+        absl::StrCat("--log-bytes=", whole(limits_.compile_log_bytes)),
+        absl::StrCat("--order-bytes=", kMostOrder)};
     if (!options_.cuda_home.empty()) args.push_back("--cuda-home=" + options_.cuda_home);
     return args;
   }
 
-  void TakePosted() ABSL_LOCKS_EXCLUDED(mutex_) {
+  // What is cancelled was posted before, so it is known once both lists are taken at once.
+  void TakeCalls() ABSL_LOCKS_EXCLUDED(mutex_) {
     std::deque<std::pair<Ticket, Order>> posted;
+    std::vector<Ticket> cancelled;
     {
       const MutexLock lock(mutex_);
       posted.swap(posted_);
+      cancelled.swap(cancelled_);
     }
     for (auto& [ticket, order] : posted) TakeOrder(ticket, std::move(order));
+    for (const Ticket ticket : cancelled) TakeCancelled(ticket);
   }
 
   void TakeOrder(Ticket ticket, Order order) {
@@ -221,28 +235,23 @@ class CompilerThread final : public Compiler {
       }
     }
     if (order.fetch_only) return order.Fail(absl::NotFoundError(""));
+    const std::size_t bytes = order.message.ByteSizeLong() + kAroundOrder;
+    if (bytes > kMostOrder) return order.Fail(OrderTooLarge(bytes));
     if (const absl::Status status = queue_.Add(order.principal, ticket); !status.ok()) {
       return order.Fail(status);
     }
     orders_.emplace(ticket, std::move(order));
   }
 
-  void TakeCancelled() ABSL_LOCKS_EXCLUDED(mutex_) {
-    std::vector<Ticket> cancelled;
-    {
-      const MutexLock lock(mutex_);
-      cancelled.swap(cancelled_);
-    }
-    for (const Ticket ticket : cancelled) {
-      const auto found = orders_.find(ticket);
-      if (found == orders_.end()) continue;
-      if (found->second.sent == absl::InfiniteFuture()) {
-        Finish(ticket, absl::CancelledError("cancelled by the client"));
-      } else if (process_) {
-        worker::v1::ToCompiler message;
-        message.set_cancel(ticket);
-        AppendFrame(message.SerializeAsString(), &process_->unsent);
-      }
+  void TakeCancelled(Ticket ticket) {
+    const auto found = orders_.find(ticket);
+    if (found == orders_.end()) return;
+    if (found->second.sent == absl::InfiniteFuture()) {
+      Finish(ticket, absl::CancelledError("cancelled by the client"));
+    } else if (process_) {
+      worker::v1::ToCompiler message;
+      message.set_cancel(ticket);
+      AppendFrame(message.SerializeAsString(), &process_->unsent);
     }
   }
 
@@ -291,7 +300,8 @@ class CompilerThread final : public Compiler {
       return Lose(status.message(), Supervisor::End::kItself);
     }
     if (!alive || got == StreamRead::kEnd) return Lose("it ended", Supervisor::End::kOutside);
-    if (IsHung()) Lose("it did not answer in time", Supervisor::End::kItself);
+    if (got == StreamRead::kNothing && IsHung())
+      Lose("it did not answer in time", Supervisor::End::kItself);
   }
 
   bool IsHung() const {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <fcntl.h>
+#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <xxhash.h>
@@ -75,6 +76,22 @@ absl::StatusOr<std::string> Contents(const std::string& path) {
   return text.str();
 }
 
+// Who wrote a file, by its beginning: a claim, as its checksum is not compared.
+std::string PrincipalOf(const std::string& path) {
+  constexpr std::size_t kBeginning = 4096;  // Format, id and principal stand first.
+  std::string beginning(kBeginning, '\0');
+  std::ifstream file(path, std::ios::binary);
+  file.read(beginning.data(), kBeginning);
+  beginning.resize(static_cast<std::size_t>(file.gcount()));
+  if (beginning.size() < kChecksum) return "";
+  // What was read before the end is there, though the message is not whole.
+  worker::v1::StoredModule stored;
+  google::protobuf::io::ArrayInputStream bytes(beginning.data() + kChecksum,
+                                               static_cast<int>(beginning.size() - kChecksum));
+  static_cast<void>(stored.ParsePartialFromZeroCopyStream(&bytes));
+  return stored.principal();
+}
+
 // Whole and on disk before it has its name.
 bool WriteFile(const std::string& path, const std::string& bytes) {
   const std::string unfinished = absl::StrCat(path, kUnfinished);
@@ -111,7 +128,7 @@ absl::StatusOr<std::unique_ptr<ModuleCache>> ModuleCache::Open(const std::string
 absl::Status ModuleCache::FindFiles() {
   struct Found {
     fs::file_time_type used;
-    std::string id;
+    std::string id, principal;
     std::uint64_t size;
   };
   std::vector<Found> found;
@@ -121,12 +138,13 @@ absl::Status ModuleCache::FindFiles() {
     absl::string_view id = name;
     if (absl::EndsWith(name, kUnfinished)) RemoveFile(entry.path().string());
     if (!absl::ConsumeSuffix(&id, kEnding) || !IsId(id)) continue;
-    found.push_back({entry.last_write_time(error), std::string(id), entry.file_size(error)});
+    found.push_back({entry.last_write_time(error), std::string(id),
+                     PrincipalOf(entry.path().string()), entry.file_size(error)});
   }
   if (error) return absl::FailedPreconditionError(absl::StrCat(folder_, ": ", error.message()));
   std::sort(found.begin(), found.end(), [](auto& a, auto& b) { return a.used < b.used; });
   const MutexLock lock(mutex_);
-  for (const Found& file : found) Note(file.id, file.size);
+  for (const Found& file : found) Note(file.id, file.principal, file.size);
   return absl::OkStatus();
 }
 
@@ -134,36 +152,53 @@ std::string ModuleCache::PathOf(absl::string_view id) const {
   return absl::StrCat(folder_, "/", id, kEnding);
 }
 
+void ModuleCache::Unlist(Files::iterator file) {
+  bytes_ -= file->second.size;
+  const auto holder = held_.find(file->second.principal);
+  holder->second -= file->second.size;
+  if (holder->second == 0) held_.erase(holder);
+  by_use_.erase(file->second.place);
+  files_.erase(file);
+}
+
 void ModuleCache::Drop(const std::string& id) {
   const auto file = files_.find(id);
   if (file == files_.end()) return;
-  bytes_ -= file->second.size;
-  by_use_.erase(file->second.place);
-  files_.erase(file);
+  Unlist(file);
   RemoveFile(PathOf(id));
 }
 
+void ModuleCache::DropOldestOfLargest() {
+  const auto largest = std::max_element(held_.begin(), held_.end(),
+                                        [](auto& a, auto& b) { return a.second < b.second; });
+  const auto oldest = std::find_if(by_use_.begin(), by_use_.end(), [&](const std::string& id) {
+    return files_.find(id)->second.principal == largest->first;
+  });
+  Drop(std::string(*oldest));
+}
+
 // The file is there: it is the one that was used last.
-void ModuleCache::Note(const std::string& id, std::uint64_t size) {
-  if (const auto old = files_.find(id); old != files_.end()) {
-    bytes_ -= old->second.size;
-    by_use_.erase(old->second.place);
-    files_.erase(old);
-  }
+void ModuleCache::Note(const std::string& id, const std::string& principal, std::uint64_t size) {
+  if (const auto old = files_.find(id); old != files_.end()) Unlist(old);
   by_use_.push_back(id);
-  files_[id] = {size, std::prev(by_use_.end())};
+  files_[id] = {size, principal, std::prev(by_use_.end())};
+  held_[principal] += size;
   bytes_ += size;
-  while (bytes_ > most_bytes_ && !by_use_.empty()) Drop(std::string(by_use_.front()));
+  while (bytes_ > most_bytes_) DropOldestOfLargest();
 }
 
 absl::StatusOr<ModuleCode> ModuleCache::Read(absl::string_view principal, const std::string& id) {
   const absl::Status missing = absl::NotFoundError(absl::StrCat("no module ", id, " on disk"));
   if (!IsId(id)) return missing;
-  const MutexLock lock(mutex_);
-  if (!files_.contains(id)) return missing;
+  {
+    const MutexLock lock(mutex_);
+    if (!files_.contains(id)) return missing;
+  }
   const auto bytes = Contents(PathOf(id));
   auto stored = bytes.ok() ? Unpacked(*bytes, id) : bytes.status();
   auto facts = stored.ok() ? Decode(stored->module()) : stored.status();
+  const MutexLock lock(mutex_);
+  if (!files_.contains(id)) return missing;  // Removed meanwhile.
   if (!facts.ok()) {
     Log(LogLevel::kWarning, "module_dropped",
         {{"id", id}, {"error", std::string(facts.status().message())}});
@@ -172,7 +207,7 @@ absl::StatusOr<ModuleCode> ModuleCache::Read(absl::string_view principal, const 
   }
   if (stored->principal() != principal) return missing;
   utimensat(AT_FDCWD, PathOf(id).c_str(), nullptr, 0);  // The order holds beyond a restart.
-  Note(id, bytes->size());
+  Note(id, stored->principal(), bytes->size());
   return ModuleCode{*std::move(facts), std::move(*stored->mutable_ptx()),
                     std::move(*stored->mutable_cubin())};
 }
@@ -182,14 +217,15 @@ void ModuleCache::Write(absl::string_view principal, const std::string& id,
   const std::string bytes = Packed(principal, id, module);
   if (!IsId(id) || bytes.size() > most_bytes_) return;
   const MutexLock lock(mutex_);
-  if (WriteFile(PathOf(id), bytes)) return Note(id, bytes.size());
+  if (WriteFile(PathOf(id), bytes)) return Note(id, std::string(principal), bytes.size());
   Log(LogLevel::kWarning, "module_not_cached", {{"id", id}, {"folder", folder_}});
   RemoveFile(absl::StrCat(PathOf(id), kUnfinished));
 }
 
 bool ModuleCache::Remove(absl::string_view principal, const std::string& id) {
-  if (!Read(principal, id).ok()) return false;
   const MutexLock lock(mutex_);
+  const auto file = files_.find(id);
+  if (file == files_.end() || file->second.principal != principal) return false;
   Drop(id);
   return true;
 }

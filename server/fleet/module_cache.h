@@ -16,8 +16,8 @@
 namespace gridclock {
 
 // One file for each module, written beside its place and renamed, so that whoever sees it sees all
-// of it; its checksum is compared when it is read. Those used longest ago go first once there are
-// too many bytes. Thread-safe.
+// of it; its checksum is compared when it is read. Once there are too many bytes, whoever has most
+// of them loses what it used longest ago. Thread-safe.
 class ModuleCache {
  public:
   // Makes the folder, and finds what is there. FAILED_PRECONDITION if it cannot be written.
@@ -38,20 +38,26 @@ class ModuleCache {
  private:
   struct File {
     std::uint64_t size = 0;
+    std::string principal;
     std::list<std::string>::iterator place;
   };
   ModuleCache(std::string folder, std::uint64_t most_bytes)
       : folder_(std::move(folder)), most_bytes_(most_bytes) {}
   absl::Status FindFiles() ABSL_LOCKS_EXCLUDED(mutex_);
   std::string PathOf(absl::string_view id) const;
-  void Note(const std::string& id, std::uint64_t size) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  using Files = std::map<std::string, File, std::less<>>;
+  void Note(const std::string& id, const std::string& principal, std::uint64_t size)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Unlist(Files::iterator file) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Drop(const std::string& id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void DropOldestOfLargest() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::string folder_;
   const std::uint64_t most_bytes_;
   mutable Mutex mutex_;
-  std::map<std::string, File, std::less<>> files_ ABSL_GUARDED_BY(mutex_);  // By id.
-  std::list<std::string> by_use_ ABSL_GUARDED_BY(mutex_);                   // Longest ago first.
+  Files files_ ABSL_GUARDED_BY(mutex_);                                // By id.
+  std::list<std::string> by_use_ ABSL_GUARDED_BY(mutex_);              // Longest ago first.
+  std::map<std::string, std::uint64_t> held_ ABSL_GUARDED_BY(mutex_);  // Bytes by principal.
   std::uint64_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 

@@ -59,6 +59,9 @@ TEST_F(Attacks, F3_NobodyLearnsWhetherAFileIsThere) {
   std::string there = log_of(secret);
   std::filesystem::remove(secret);
   EXPECT_EQ(there, log_of(secret));
+  EXPECT_THAT(log_of("/etc/passwd/x"), Not(HasSubstr("directory")));  // ENOTDIR.
+  EXPECT_THAT(log_of("/etc/" + std::string(300, 'x')), Not(HasSubstr("too long")));
+  EXPECT_THAT(log_of("/etc/passwd/x"), HasSubstr("cannot open source file \"/etc/passwd/x\"\n"));
 }
 
 TEST_F(Attacks, F4_F5_OptionsAreNoStrings) {

@@ -142,6 +142,37 @@ TEST_F(Compiles, PtxIsAssembledAgainToTheSameNeeds) {
   EXPECT_THAT(wrong.log(), Not(HasSubstr("/proc")));
 }
 
+TEST_F(Compiles, AResultThatIsTooLongIsRefused) {
+  if (TheTools().toolkit.ptxas.empty() || TheTools().landlock == 0) {
+    GTEST_SKIP() << "no ptxas, or no Landlock to run it in";
+  }
+  worker::v1::CompilerOrder order;
+  order.set_id(2);
+  order.mutable_load()->set_arch("sm_90");
+  order.mutable_load()->set_ptx(
+      ".version 8.0\n.target sm_90\n.address_size 64\n.global .b8 a[18000000] = {1};\n"
+      ".visible .entry f() { ret; }\n");
+  EXPECT_EQ(Finish(order).answer.end(), CompilerAnswer::OUTPUT);
+}
+
+TEST_F(Compiles, CodeWithoutAKernelFails) {
+  const Compiled got = CompileText("int main() { return 0; }\n__device__ int x = 1;\n");
+  ASSERT_EQ(got.answer.end(), CompilerAnswer::DONE);
+  EXPECT_TRUE(got.result.failed());
+  EXPECT_THAT(got.log(), HasSubstr("error: no __global__ function was found"));
+  EXPECT_THAT(got.log(), HasSubstr("lines 1-1 set aside: host function main\n"));
+  EXPECT_EQ(got.result.cubin(), "");
+}
+
+TEST_F(Compiles, WhatAChildSaysOfItselfIsCleanAndShort) {
+  worker::v1::CompilerOrder order = SourceOrder("__global__ void f() {}\n");
+  order.mutable_compile()->mutable_options()->set_arch(
+      absl::StrCat(std::string(5000, 'x'), "\x1b"));
+  const Compiled got = Finish(order);
+  EXPECT_EQ(got.answer.end(), CompilerAnswer::INTERNAL);
+  EXPECT_LE(got.answer.detail().size(), 1024u);
+}
+
 TEST_F(Compiles, ACubinIsReadAndItsTargetCompared) {
   const Compiled source = CompileText("__global__ void f(float* x) { *x = 2; }\n");
   worker::v1::CompilerOrder order;

@@ -56,6 +56,50 @@ TEST(ModuleTable, BytesAreBounded) {
   EXPECT_THAT(table.Add("bob", "b1", Module(false, 5000)), IsOk());
 }
 
+TEST(ModuleTable, AllThatAModuleHoldsCounts) {
+  const auto bytes_of = [](const auto& change) {
+    ModuleCode code;
+    code.facts.entries.resize(1);
+    change(code.facts);
+    ModuleTable table(Limits{});
+    EXPECT_THAT(table.Add("alice", "a1", std::make_shared<ModuleCode>(code)), IsOk());
+    return table.usage().bytes;
+  };
+  const std::string text(100'000, 'x');
+  EXPECT_GT(bytes_of([&](ModuleFacts& f) { f.log = text; }), text.size());
+  EXPECT_GT(bytes_of([&](ModuleFacts& f) { f.notes = {{1, 1, text}}; }), text.size());
+  EXPECT_GT(bytes_of([&](ModuleFacts& f) { f.entries[0].name = text; }), text.size());
+  EXPECT_GT(bytes_of([&](ModuleFacts& f) { f.entries[0].display = text; }), text.size());
+  EXPECT_GT(bytes_of([&](ModuleFacts& f) { f.entries[0].parameters.resize(100'000); }),
+            100'000 * sizeof(EntryParameter));
+}
+
+TEST(ModuleTable, FailuresHaveTheirOwnBytes) {
+  Limits limits;
+  limits.module_memory_bytes = 16 * 20000;
+  ModuleTable table(limits);
+  const auto failure = [](std::size_t bytes) {
+    ModuleCode code;
+    code.facts.failed = true;
+    code.facts.log = std::string(bytes, 'x');
+    return std::make_shared<const ModuleCode>(code);
+  };
+  ASSERT_THAT(table.Add("bob", "b1", failure(3000)), IsOk());
+  for (int i = 0; i < 20; ++i) {
+    ASSERT_THAT(table.Add("alice", absl::StrCat(i), failure(3000)), IsOk());
+    EXPECT_LE(table.usage().bytes, 20000u);
+  }
+  EXPECT_NE(table.Find("alice", "19"), nullptr);
+  EXPECT_EQ(table.Find("alice", "17"), nullptr);
+  EXPECT_NE(table.Find("bob", "b1"), nullptr);
+  EXPECT_THAT(table.Add("alice", "large", failure(10000)), IsOk());
+  EXPECT_EQ(table.Find("alice", "large"), nullptr);
+  EXPECT_NE(table.Find("alice", "19"), nullptr);
+  for (const char* id : {"18", "19"}) EXPECT_TRUE(table.Remove("alice", id));
+  EXPECT_TRUE(table.Remove("bob", "b1"));
+  EXPECT_EQ(table.usage().bytes, 0u);
+}
+
 TEST(ModuleTable, OfFailedCompilesTheLastAreKept) {
   Limits limits;
   limits.client_modules = 1;

@@ -107,6 +107,24 @@ TEST_F(Cache, WhatWasUsedLongestAgoGoesFirst) {
   EXPECT_FALSE(fs::exists(Path("05")));
 }
 
+TEST_F(Cache, WhoHasMostMakesRoom) {
+  const std::string code(1000, 'x');
+  {
+    const auto cache = Open(3500);
+    cache->Write("bob", "0b", Code(code));
+    for (const char* id : {"01", "02", "03"}) cache->Write("alice", id, Code(code));
+    EXPECT_THAT(cache->Read("bob", "0b"), IsOk());
+    EXPECT_FALSE(cache->Read("alice", "01").ok());
+    cache->Write("bob", "0b", Code(code));
+    cache->Write("alice", "02", Code(code));
+  }
+  const auto cache = Open(3500);  // It knows whose they are.
+  for (const char* id : {"04", "05"}) cache->Write("alice", id, Code(code));
+  EXPECT_THAT(cache->Read("bob", "0b"), IsOk());
+  EXPECT_FALSE(cache->Remove("alice", "0b"));
+  EXPECT_TRUE(cache->Remove("alice", "05"));
+}
+
 TEST_F(Cache, B8_AnIdIsNoPath) {
   const auto cache = Open();
   for (const char* id : {"", "../0a", "/etc/passwd", "0a/../0b", "0a.module", "x"}) {
