@@ -195,7 +195,8 @@ std::string CodeText(absl::string_view code) {
 absl::Status CheckIsBelow(const fs::path& folder, const fs::path& file, absl::string_view name) {
   std::error_code failed;
   const fs::path inside = fs::relative(file, folder.empty() ? "." : folder, failed);
-  if (!failed && !inside.empty() && *inside.begin() != ".." && fs::path(std::string(name)).is_relative()) {
+  if (!failed && !inside.empty() && *inside.begin() != ".." &&
+      fs::path(std::string(name)).is_relative()) {
     return absl::OkStatus();
   }
   return absl::InvalidArgumentError(

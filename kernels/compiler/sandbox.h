@@ -1,5 +1,5 @@
-// What keeps a compile from doing harm: a child of the compiler process, before it compiles a byte of
-// a client's code, gives up everything that compiling does not need. It inherits the process's
+// What keeps a compile from doing harm: a child of the compiler process, before it compiles a byte
+// of a client's code, gives up everything that compiling does not need. It inherits the process's
 // memory, from which other clients' orders were wiped (children.cc).
 #ifndef GRIDCLOCK_KERNELS_COMPILER_SANDBOX_H_
 #define GRIDCLOCK_KERNELS_COMPILER_SANDBOX_H_
