@@ -11,18 +11,13 @@ thread_local int own_cpu = kUnknown;
 
 }  // namespace
 
-OwnCpus::OwnCpus(tbb::task_arena& arena, int threads) : task_scheduler_observer(arena) {
+OwnCpus::OwnCpus(int threads) {
   CPU_ZERO(&allowed_);
   if (sched_getaffinity(0, sizeof allowed_, &allowed_) != 0) return;  // More than 1,024 CPUs.
   for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
     if (CPU_ISSET(cpu, &allowed_)) cpus_.push_back(cpu);
   }
   one_each_ = cpus_.size() == static_cast<std::size_t>(threads);
-  observe(true);
-}
-
-OwnCpus::~OwnCpus() {
-  observe(false);
 }
 
 void OwnCpus::Place() {
@@ -30,13 +25,13 @@ void OwnCpus::Place() {
   first_ = here == cpus_.end() ? 0 : static_cast<std::size_t>(here - cpus_.begin());
 }
 
-void OwnCpus::on_scheduler_entry(bool) {
-  const auto slot = static_cast<std::size_t>(tbb::this_task_arena::current_thread_index());
-  MoveTo(one_each_ ? cpus_[(first_ + slot) % cpus_.size()] : kAnywhere);
+void OwnCpus::Enter(int slot) const {
+  if (cpus_.empty()) return;
+  MoveTo(one_each_ ? cpus_[(first_ + static_cast<std::size_t>(slot)) % cpus_.size()] : kAnywhere);
 }
 
-void OwnCpus::on_scheduler_exit(bool is_worker) {
-  if (!is_worker) MoveTo(kAnywhere);
+void OwnCpus::Leave() const {
+  if (!cpus_.empty()) MoveTo(kAnywhere);
 }
 
 // A system that refuses leaves the thread where it was, which is slower and as right.

@@ -11,30 +11,25 @@
 
 #include <sched.h>
 
-#include "tbb/task_arena.h"
-#include "tbb/task_scheduler_observer.h"
-
 namespace gridclock {
 
-class OwnCpus final : public tbb::task_scheduler_observer {
+class OwnCpus {
  public:
-  OwnCpus(tbb::task_arena& arena, int threads);
-  ~OwnCpus() override;
+  explicit OwnCpus(int threads);
 
-  // Before the calling thread enters the arena: it stays where it is, the others take the CPUs
-  // after it.
+  // By the calling thread before a region: it stays where it is, the others take the CPUs after it.
   void Place();
-
-  void on_scheduler_entry(bool is_worker) override;
-  // A thread of the arena keeps its CPU, so that it wakes there; a caller may go anywhere again.
-  void on_scheduler_exit(bool is_worker) override;
+  // By each thread within it. A thread of the arena keeps its CPU, so that it wakes there.
+  void Enter(int slot) const;
+  // By the calling thread after it, which may go anywhere again.
+  void Leave() const;
 
  private:
   void MoveTo(int cpu) const;
 
   cpu_set_t allowed_;
-  bool one_each_ = false;
   std::vector<int> cpus_;
+  bool one_each_ = false;
   std::atomic<std::size_t> first_{0};
 };
 

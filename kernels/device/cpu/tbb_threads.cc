@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "absl/cleanup/cleanup.h"
 #include "kernels/device/cpu/own_cpus.h"
 #include "tbb/global_control.h"
 #include "tbb/info.h"
@@ -16,7 +17,7 @@ struct TbbThreads::Arena {
       : limit(tbb::global_control::max_allowed_parallelism,
               static_cast<std::size_t>(std::max(count, tbb::info::default_concurrency()))),
         arena(count),
-        cpus(arena, count) {}
+        cpus(count) {}
   // Lets the arena have more threads than there are cores. Never fewer: of several limits in a
   // process the least holds, so a device of one thread would slow down all others.
   tbb::global_control limit;
@@ -42,10 +43,14 @@ void TbbThreads::ParallelFor(std::int64_t n, std::int64_t grain,
     return std::min(n, (part * each + std::min(part, longer)) * grain);
   };
   arena_->cpus.Place();
+  const absl::Cleanup leave = [this] { arena_->cpus.Leave(); };
   arena_->arena.execute([&] {
     tbb::parallel_for(
         std::int64_t{0}, parts,
-        [&](std::int64_t part) { body(begin_of(part), begin_of(part + 1)); },
+        [&](std::int64_t part) {
+          arena_->cpus.Enter(tbb::this_task_arena::current_thread_index());
+          body(begin_of(part), begin_of(part + 1));
+        },
         tbb::static_partitioner());
   });
 }
