@@ -13,7 +13,6 @@
 #include "absl/status/statusor.h"
 #include "kernels/api/kernel.h"
 #include "kernels/verify/elements.h"
-#include "proto/types/generator.h"
 #include "proto/types/measure.h"
 
 namespace gridclock {

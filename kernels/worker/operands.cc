@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "kernels/verify/verify.h"
+#include "proto/types/generator.h"
 #include "proto/types/tensor.h"
 
 namespace gridclock {

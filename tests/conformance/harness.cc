@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/verify/verify.h"
 #include "proto/types/convert.h"
+#include "proto/types/generator.h"
 #include "tests/conformance/operand.h"
 
 namespace gridclock {

@@ -10,6 +10,7 @@
 #include "kernels/catalog/catalog.h"
 #include "kernels/device/cpu/cpu_device.h"
 #include "kernels/verify/verify.h"
+#include "proto/types/generator.h"
 #include "tests/support/status_matchers.h"
 
 namespace gridclock {

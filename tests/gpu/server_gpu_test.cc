@@ -49,6 +49,24 @@ int Rounds() {
   return text == nullptr ? 5 : std::max(1, std::atoi(text));
 }
 
+// square of n elements that are made, whose result nobody wants.
+v1::RunRequest Made(std::int64_t n) {
+  v1::RunRequest request;
+  request.set_kernel("square");
+  request.set_device("cuda:0");
+  v1::Input* x = request.add_inputs();
+  x->set_name("x");
+  x->mutable_spec()->set_dtype(v1::F32);
+  x->mutable_spec()->add_dims(n);
+  x->mutable_generate()->set_kind(v1::Generator::UNIFORM);
+  x->mutable_generate()->set_a(-1);
+  x->mutable_generate()->set_b(1);
+  v1::OutputRequest* y = request.add_outputs();
+  y->set_name("y");
+  y->set_sink(v1::OutputRequest::DISCARD);
+  return request;
+}
+
 class ServerGpuTest : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
@@ -70,23 +88,6 @@ class ServerGpuTest : public ::testing::Test {
     v1::RunRequest request = InlineRequest("square", {1, 2, 3});
     request.set_device(device);
     return Run(request).status();
-  }
-  // square of n elements that are made, whose result nobody wants.
-  static v1::RunRequest Made(std::int64_t n) {
-    v1::RunRequest request;
-    request.set_kernel("square");
-    request.set_device("cuda:0");
-    v1::Input* x = request.add_inputs();
-    x->set_name("x");
-    x->mutable_spec()->set_dtype(v1::F32);
-    x->mutable_spec()->add_dims(n);
-    x->mutable_generate()->set_kind(v1::Generator::UNIFORM);
-    x->mutable_generate()->set_a(-1);
-    x->mutable_generate()->set_b(1);
-    v1::OutputRequest* y = request.add_outputs();
-    y->set_name("y");
-    y->set_sink(v1::OutputRequest::DISCARD);
-    return request;
   }
   static v1::RunRequest Fault(const std::string& kind) {
     v1::RunRequest request;
@@ -353,18 +354,7 @@ class SharedGpuTest : public OwnServerGpuTest {
   // Measures square so often, and counts what the results say of the device. By default it takes
   // half a millisecond.
   absl::StatusOr<Seen> Measure(int times, std::int64_t elements = 1 << 28) const {
-    v1::RunRequest request;
-    request.set_kernel("square");
-    request.set_device("cuda:0");
-    v1::Input* x = request.add_inputs();
-    x->set_name("x");
-    x->mutable_spec()->set_dtype(v1::F32);
-    x->mutable_spec()->add_dims(elements);
-    x->mutable_generate()->set_kind(v1::Generator::FULL);
-    x->mutable_generate()->set_a(1.5);
-    v1::OutputRequest* y = request.add_outputs();
-    y->set_name("y");
-    y->set_sink(v1::OutputRequest::DISCARD);
+    v1::RunRequest request = Made(elements);
     request.mutable_measure()->set_method(v1::DEVICE_TIME);
     request.mutable_measure()->set_budget_seconds(0.2);
     Seen seen;
