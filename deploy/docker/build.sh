@@ -1,0 +1,14 @@
+#!/usr/bin/env bash
+# build.sh ROOT [CMAKE FLAG...]: compiles the programs as a release and lays out a root file system
+# with them. Run by the Dockerfile, in a stage that has the packages.
+set -euo pipefail
+folder=$(cd "$(dirname "$0")" && pwd)
+source=$(cd "$folder/../.." && pwd)
+out=$1
+shift
+programs=(gridclock gridclock-server gridclock-worker gridclock-compiler)
+
+cd "$source"
+cmake --preset release --log-level=WARNING "$@"
+cmake --build --preset release -j "${JOBS:-$(nproc)}" --target "${programs[@]}"
+"$folder/rootfs.sh" build/release/bin "$out"

@@ -1,0 +1,192 @@
+#!/usr/bin/env python3
+"""Runs every query of the dashboards against a real Prometheus that scrapes a real server under load. Each
+must return data, with the labels that its legend names, and data that is another once the load has stopped.
+
+usage: dashboards_live.py --bin FOLDER [--seconds S] [--keep FILE] [DASHBOARD.json...]
+
+--keep writes what the queries returned, for pictures.py.
+"""
+import argparse
+import json
+import math
+import pathlib
+import re
+import sys
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+
+import dashboards  # noqa: E402
+from gpu_node import GpuNode  # noqa: E402
+from load import Load  # noqa: E402
+from prometheus import Prometheus, wait_until  # noqa: E402
+from server import Server  # noqa: E402
+
+# What is there is not what happens: these queries may answer the same under load and without.
+STEADY = {
+    ("fleet", "Servers"): "how many servers there are",
+    ("fleet", "Down"): "how many of them cannot be scraped; none is stopped here",
+    ("fleet", "Devices in all"): "how many devices there are",
+    ("fleet", "Devices"): "what the devices are",
+    ("fleet", "Versions"): "what the servers are",
+    ("overview", "Servers up"): "how many servers answer",
+    ("kernel", "What timing itself costs"): "measured whenever a worker starts",
+}
+# What is chosen where a dashboard is not looked at as a whole: the node with the GPU repeats the other's
+# figures, which only the Fleet is for.
+CHOSEN = {"overview": {"job": "gridclock"}, "kernel": {"job": "gridclock"}}
+# Without NVRTC on this machine nothing can be compiled.
+NEEDS_NVRTC = {("overview", "Compiles of submitted code")}
+
+# Panels that are wrong on purpose, and what must be said of each: the check is checked with the dashboards.
+PLANTED = {
+    "no such series": ('sum(rate(gridclock_rpc_requests_total{code="NONE"}[10s]))', "", "no finite value under load"),
+    "no PromQL": ("sum(rate(gridclock_rpc_requests_total))", "", "parse error"),
+    "made up": ("sum(up) * 0 + 1", "", "the same under load and without"),
+    "no such label": ("sum by (method) (rate(gridclock_rpc_requests_total[10s]))", "{{kernel}}", "the legend names"),
+}
+
+CONFIG = """
+global: {{scrape_interval: 1s, scrape_timeout: 900ms}}
+scrape_configs:
+  - {{job_name: gridclock, static_configs: [{{targets: ["{real}"]}}]}}
+  - {{job_name: gpu, metrics_path: /gridclock, static_configs: [{{targets: ["{node}"]}}]}}
+  - {{job_name: dcgm, metrics_path: /dcgm, static_configs: [{{targets: ["{node}"]}}]}}
+"""
+
+
+def resolve(dashboard, prometheus, chosen):
+    """name -> what a dashboard's variable stands for when all else is chosen, as Grafana puts it into a query."""
+    values = {**dashboards.BUILT_IN, **chosen}
+    for variable in dashboard["templating"]["list"]:
+        if variable["type"] != "query":
+            continue
+        text = substitute(variable["query"]["query"], values)
+        metric, label = re.fullmatch(r"label_values\((.*), (\w+)\)", text).groups()
+        found = prometheus.get(f"label/{label}/values", **{"match[]": metric})
+        if not found:
+            raise ValueError(f"the variable '{variable['name']}' has no values: {text}")
+        values.setdefault(variable["name"], variable.get("allValue", "(" + "|".join(map(re.escape, found)) + ")"))
+    # In a string of PromQL a backslash is written twice.
+    return {name: value.replace("\\", "\\\\") for name, value in values.items()}
+
+
+def substitute(text, values):
+    return re.sub(r"\$\{?([A-Za-z_]\w*)\}?", lambda m: values[m[1]], text)
+
+
+def points_of(result):
+    """labels -> [(time, value)] of the finite values of a range."""
+    series = {}
+    for one in result:
+        points = [(t, float(v)) for t, v in one["values"] if math.isfinite(float(v))]
+        if points:
+            series[json.dumps(one["metric"], sort_keys=True)] = points
+    return series
+
+
+def problem_with(target, loaded, quiet, steady):
+    if not loaded:
+        return "no finite value under load"
+    legend = re.findall(r"\{\{(\w+)\}\}", target.get("legendFormat", ""))
+    for labels in map(json.loads, loaded):
+        if missing := [name for name in legend if name not in labels]:
+            return f"the legend names {missing}, which {labels} has not got"
+    last = {labels: points[-1][1] for labels, points in quiet.items()}
+    moved = any(value != last.get(labels) for labels, points in loaded.items() for _, value in points)
+    return None if moved or steady else "the same under load and without"
+
+
+def planted():
+    panels = [{"title": title, "targets": [{"refId": "A", "expr": expr, "legendFormat": legend}]}
+              for title, (expr, legend, _) in PLANTED.items()]
+    return {"templating": {"list": []}, "panels": panels}
+
+
+def split_planted(problems):
+    """The problems that are real: those of planted panels are taken out, and those that were not found put in."""
+    real = [text for text in problems if not text.startswith("planted: ")]
+    for title, (_, _, said) in PLANTED.items():
+        if not any(text.startswith(f"planted: '{title}'") and said in text for text in problems):
+            real.append(f"the planted panel '{title}' was not found wrong: want '{said}'")
+    return real
+
+
+class Check:
+    """Asks all queries twice: of the time under load, and once it has stopped."""
+
+    def __init__(self, prometheus, files):
+        self.prometheus = prometheus
+        self.dashboards = {pathlib.Path(path).stem: dashboards.load(path) for path in files}
+        self.dashboards["planted"] = planted()
+
+    def ask(self, end, seconds):
+        """(dashboard, panel, refId) -> points, or ValueError's words."""
+        found = {}
+        for name, dashboard in self.dashboards.items():
+            values = resolve(dashboard, self.prometheus, CHOSEN.get(name, {}))
+            for panel, target in dashboards.targets(dashboard):
+                query = substitute(target["expr"], values)
+                try:
+                    result = self.prometheus.get("query_range", query=query, start=end - seconds, end=end, step=1)
+                    found[name, panel["title"], target["refId"]] = points_of(result["result"])
+                except ValueError as error:
+                    found[name, panel["title"], target["refId"]] = str(error)
+        return found
+
+    def problems(self, loaded, quiet, skipped):
+        for name, dashboard in self.dashboards.items():
+            for panel, target in dashboards.targets(dashboard):
+                place = (name, panel["title"])
+                if place in skipped:
+                    continue
+                key = (*place, target["refId"])
+                if isinstance(loaded[key], str):
+                    yield f"{name}: '{panel['title']}' {target['refId']}: {loaded[key]}"
+                elif said := problem_with(target, loaded[key], quiet[key], STEADY.get(place)):
+                    yield f"{name}: '{panel['title']}' {target['refId']}: {said}"
+
+
+def compiles_here(prometheus):
+    """Whether a source was compiled: without a toolchain none is."""
+    return prometheus.query('sum(gridclock_compiles_total{outcome="ok"})') not in (None, 0)
+
+
+def run(binaries, seconds, files):
+    """Problems, the number of queries, the panels left out, and what was returned."""
+    with Server(binaries, "--allow-submit") as server, GpuNode(server.metrics) as node:
+        with Prometheus(CONFIG.format(real=server.metrics, node=node.address)) as prometheus:
+            wait_until(lambda: prometheus.query("sum(up)") == 3, 30, "all targets are scraped")
+            check = Check(prometheus, files)
+            with Load(binaries, server):
+                time.sleep(seconds)
+                end = time.time()
+                skipped = set() if compiles_here(prometheus) else NEEDS_NVRTC
+                loaded = check.ask(end, seconds)
+            # Longer than the range of a rate: what is left of the load is then out of sight.
+            time.sleep(int(dashboards.BUILT_IN["__rate_interval"][:-1]) + 5)
+            quiet = check.ask(time.time(), 1)
+            problems = split_planted(list(check.problems(loaded, quiet, skipped)))
+            return problems, {key: found for key, found in loaded.items() if key[0] != "planted"}, skipped
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--bin", required=True)
+    parser.add_argument("--seconds", type=int, default=40)
+    parser.add_argument("--keep", metavar="FILE")
+    parser.add_argument("files", nargs="*", metavar="DASHBOARD.json")
+    options = parser.parse_args()
+    problems, loaded, skipped = run(options.bin, options.seconds, options.files or dashboards.files())
+    if options.keep:
+        kept = [{"place": key, "series": series} for key, series in loaded.items()]
+        pathlib.Path(options.keep).write_text(json.dumps(kept))
+    for place in sorted(skipped):
+        print(f"left out, no NVRTC here: {place}")
+    print("\n".join(problems))
+    print(f"dashboards: {len(loaded)} queries, {len(problems)} problems, {len(PLANTED)} planted ones found")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

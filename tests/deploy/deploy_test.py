@@ -1,0 +1,246 @@
+#!/usr/bin/env python3
+"""What deploy/ promises, shown: images built and run, the stack brought up, alerts that arrive, dashboards that
+have data. Prints each line as goal, measured, PASS or FAIL; what this machine cannot show is SKIP, with the reason.
+
+usage: deploy_test.py --bin FOLDER [--folder KEEP] [--pictures FOLDER] [--full] [--only NAME,...]
+
+  --bin       programs that are built; images are made of them
+  --folder    keeps images for the next time; default: a folder that is removed
+  --pictures  draws the dashboards' previews there
+  --full      also builds the CPU image by the whole Dockerfile, compilers and all: about 20 minutes of processor time
+  --only      compose, images, hardened, docs, rules, scrape, alerts, dashboards
+Needs root, and the packages of the group deploy (./dev deploy-test installs them).
+"""
+import argparse
+import contextlib
+import pathlib
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+
+import alerts_live  # noqa: E402
+import compose_checks  # noqa: E402
+import dashboards  # noqa: E402
+import image_checks  # noqa: E402
+import snippets_check  # noqa: E402
+from containers import DEBIAN, REPO, Engine  # noqa: E402
+from load import Load  # noqa: E402
+from prometheus import fetch  # noqa: E402
+from server import Server  # noqa: E402
+
+HERE = pathlib.Path(__file__).resolve().parent
+CPU_MB, GPU_MB = 90, 260
+
+
+class Table:
+    """Lines as they come, and all of them at the end."""
+
+    def __init__(self):
+        self.lines = []
+
+    def add(self, goal, measured, passed):
+        word = {True: "PASS", False: "FAIL", None: "SKIP"}[passed]
+        measured = " ".join(str(measured).split())[:160]
+        self.lines.append((goal, measured, word))
+        print(f"{word}  {goal}: {measured}", flush=True)
+
+    def skip(self, goal, reason):
+        self.add(goal, reason, None)
+
+    def text(self):
+        widths = [max(len(line[i]) for line in self.lines) for i in (0, 1)]
+        return "\n".join(f"{goal:<{widths[0]}}  {measured:<{widths[1]}}  {word}" for goal, measured, word in self.lines)
+
+    def failed(self):
+        return any(word == "FAIL" for _, _, word in self.lines)
+
+
+def script(name, *arguments):
+    """Exit code and last line of a test beside this one."""
+    ran = subprocess.run([sys.executable, HERE / name, *map(str, arguments)], capture_output=True, text=True, check=False)
+    if ran.returncode != 0:
+        print(ran.stdout + ran.stderr, flush=True)
+    return ran.returncode, ((ran.stdout + ran.stderr).strip().splitlines() or [""])[-1]
+
+
+def check_rules(table, _options):
+    code, said = script("rules_test.py")
+    table.add("rules: promtool reads them, each alert fires and is silent in its cases", said, code == 0)
+    hadolint = pathlib.Path(sys.executable).parent / "hadolint"
+    for goal, words in (
+            ("amtool check-config", ["amtool", "check-config", REPO / "deploy/prometheus/alertmanager.yml"]),
+            ("hadolint of the Dockerfiles", [hadolint, REPO / "deploy/docker/Dockerfile", HERE / "Dockerfile.monitoring"])):
+        ran = subprocess.run(words, capture_output=True, text=True, check=False)
+        table.add(goal, f"exit {ran.returncode} {ran.stdout if ran.returncode else ''}", ran.returncode == 0)
+
+
+def check_dashboards(table, options):
+    code, said = script("dashboards_test.py")
+    table.add("dashboards: shape, types, unknown keys, metrics that there are", said, code == 0)
+    code, said = script("dashboard_sdk.py")
+    table.add("dashboards: no key that Grafana's own library does not know", said, code == 0)
+    with tempfile.TemporaryDirectory() as name:
+        kept = pathlib.Path(name) / "kept.json"
+        code, said = script("dashboards_live.py", "--bin", options.bin, "--seconds", 60, "--keep", kept)
+        table.add("dashboards: each query has data, another without load; planted bad ones are found", said, code == 0)
+        folder = options.pictures or name
+        code, said = script("pictures.py", kept, folder)
+        table.add("dashboards: no panel of a preview is blank", said, code == 0)
+
+
+def check_alerts(table, options):
+    seconds, names = alerts_live.run(options.bin)
+    table.add("killed workers: the crash-loop alert reaches a webhook, and no other does",
+              f"{', '.join(sorted(names))} after {seconds:.1f} s", names == {"GridclockWorkerCrashLoop"})
+
+
+def check_scrape(table, options):
+    with Server(options.bin) as server:
+        with Load(options.bin, server):
+            time.sleep(8)
+        page = fetch(server.metrics, "/metrics")[1]
+        ran = subprocess.run(["promtool", "check", "metrics"], input=page, capture_output=True, text=True, check=False)
+        table.add("promtool check metrics: clean", f"exit {ran.returncode} {ran.stderr.strip()[:80]}",
+                  ran.returncode == 0 and not ran.stderr)
+        host, _, port = server.metrics.partition(":")
+        with contextlib.ExitStack() as stack:
+            for _ in range(8):
+                half = stack.enter_context(socket.create_connection((host, int(port))))
+                half.sendall(b"GET /metrics HTTP/1.1\r\nHost: x\r\n")
+            time.sleep(0.2)
+            start = time.monotonic()
+            status = fetch(server.metrics, "/metrics")[0]
+            seconds = time.monotonic() - start
+        table.add("8 half-open clients: a scrape is answered in less than 1 s", f"{status} after {seconds:.2f} s",
+                  status == 200 and seconds < 1)
+
+
+def megabytes(engine, image):
+    return engine.inspect(image)["Size"] / 1e6
+
+
+def check_images(table, options):
+    engine, contexts = options.engine, [*options.contexts, *image_checks.cuda_roots(options.work)]
+    first, again = (image_checks.build(engine, "cpu-runtime", contexts, f"localhost/gridclock-test:{name}", fresh=True)
+                    for name in ("first", "again"))
+    table.add("built twice, the same image", f"{first[:12]} and {again[:12]}", first == again)
+    targets = [("cpu-runtime", "cpu", CPU_MB)]
+    if image_checks.CUDA.exists():
+        targets += [("gpu-runtime", "gpu", GPU_MB), ("gpu-full", "gpu-full", None)]
+    else:
+        table.skip("the images for GPUs", f"no CUDA toolkit in {image_checks.CUDA}")
+    for target, tag, most in targets:
+        image = f"localhost/gridclock:{tag}"
+        image_checks.build(engine, target, contexts, image)
+        size = megabytes(engine, image)
+        without = " of programs without code for GPUs" if tag != "cpu" and not image_checks.has_gpu_code(options.bin) else ""
+        table.add(f"{target}: " + (f"at most {most} MB" if most else "its size is stated"), f"{size:.0f} MB{without}",
+                  most is None or size <= most)
+        wrong = image_checks.contents(engine, image)
+        table.add(f"{target}: no shell, no setuid file, not root", wrong or "none", not wrong)
+    if len(targets) > 1:
+        seconds = image_checks.compile_in(engine, "localhost/gridclock:gpu", options.work)
+        table.add("gpu-runtime: NVRTC compiles with CUB and fp16, no network, read-only, no capabilities",
+                  f"two targets in {seconds:.1f} s", True)
+    if options.full:
+        check_full(table, options)
+
+
+def check_full(table, options):
+    start = time.monotonic()
+    image_checks.build(options.engine, "cpu-runtime", (), "localhost/gridclock-test:full")
+    size = megabytes(options.engine, "localhost/gridclock-test:full")
+    table.add("the whole Dockerfile, compilers and all", f"{size:.0f} MB after {time.monotonic() - start:.0f} s", size <= CPU_MB)
+
+
+def check_hardened(table, options):
+    with image_checks.Hardened(options.engine, "localhost/gridclock:cpu", options.bin) as server:
+        table.add("hardened: a call is answered and verified", "square", server.answers())
+        table.add("hardened: its own health check", "gridclock wait", server.is_healthy())
+        table.add("hardened: nothing can be written to /", "Read-only file system", not server.writes_to_root())
+        table.add("hardened: a killed worker is replaced, the server stays", "same pid", server.survives_a_killed_worker())
+        table.add("hardened: 800 MB in 768 MiB is RESOURCE_EXHAUSTED, the server stays", "answers",
+                  server.refuses_what_does_not_fit())
+        call, code, seconds = server.stops_after_the_call()
+        table.add("hardened: SIGTERM ends it with 0, the running call finished, less than 1 s later",
+                  f"call {call}, server {code}, {seconds:.2f} s", call == 0 and code == 0 and seconds < 1)
+
+
+def check_compose(table, options):
+    images = monitoring(options)
+    seconds, managers = compose_checks.run(options.engine, images, options.bin)
+    table.add("compose up: a dashboard's query has data", f"after {seconds:.1f} s", seconds < 90)
+    table.add("compose up: Prometheus reaches Alertmanager", f"{managers} active", managers == 1)
+    goal = "from no image at all to that query, programs built: less than 5 minutes"
+    since = time.monotonic() - options.start
+    if options.fresh:
+        table.add(goal, f"{since:.0f} s", since < 300)
+    else:
+        table.skip(goal, "images were kept by --folder")
+    table.add("compose accepts the GPU override", "docker-compose config", compose_checks.accepts_gpu_override())
+    table.add("a device by CDI is in the container", "its environment",
+              compose_checks.device_appears(options.engine, images["gridclock"]))
+
+
+def check_docs(table, options):
+    count = snippets_check.run(options.engine, options.contexts, monitoring(options), options.work)
+    table.add("the container blocks of docs/deploy.md and deploy/README.md, as written", f"{count} ran", count >= 3)
+
+
+def monitoring(options):
+    """service -> image."""
+    return {"gridclock": "localhost/gridclock:cpu", **compose_checks.make_monitoring(options.engine)}
+
+
+PARTS = {"compose": check_compose, "images": check_images, "hardened": check_hardened, "docs": check_docs,
+         "rules": check_rules, "scrape": check_scrape, "alerts": check_alerts, "dashboards": check_dashboards}
+NEED_IMAGES = ("compose", "images", "hardened", "docs")
+
+
+def prepare(options, stack):
+    options.start = time.monotonic()
+    options.work = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="gridclock-deploy-", dir="/var/tmp")))
+    options.engine = Engine(options.folder or options.work / "engine")
+    if not options.folder:
+        stack.callback(options.engine.remove_all)
+    options.fresh = not options.engine.has(DEBIAN)
+    options.engine.make_debian()
+    options.contexts = image_checks.roots(options.work, options.bin)
+    image_checks.build(options.engine, "cpu-runtime", options.contexts, "localhost/gridclock:cpu")
+
+
+def run(options):
+    table = Table()
+    with contextlib.ExitStack() as stack:
+        if set(options.parts) & set(NEED_IMAGES):
+            prepare(options, stack)
+        for name in options.parts:
+            print(f"\n== {name}", flush=True)
+            try:
+                PARTS[name](table, options)
+            except Exception as error:  # One part that breaks leaves the others to be seen.
+                table.add(name, f"{type(error).__name__}: {error}"[:400], False)
+    print(f"\n{table.text()}")
+    return 1 if table.failed() else 0
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--bin", type=pathlib.Path, required=True)
+    parser.add_argument("--folder", type=pathlib.Path)
+    parser.add_argument("--pictures", type=pathlib.Path)
+    parser.add_argument("--full", action="store_true")
+    parser.add_argument("--only", default=",".join(PARTS))
+    options = parser.parse_args()
+    options.parts = options.only.split(",")
+    if unknown := set(options.parts) - set(PARTS):
+        parser.error(f"--only: no part {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
+    return run(options)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

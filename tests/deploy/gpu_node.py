@@ -1,0 +1,69 @@
+"""A node with a GPU, for the Fleet dashboard where there is none: the page of a real server on a CPU, with
+the device renamed, and a page as DCGM's exporter writes it, both of one made-up UUID."""
+import http.server
+import re
+import threading
+import time
+import uuid
+
+from prometheus import fetch
+
+DCGM = """# TYPE DCGM_FI_DEV_{name} gauge
+DCGM_FI_DEV_{name}{{gpu="0",UUID="{uuid}",device="nvidia0",modelName="NVIDIA H200",hostname="node1"}} {value}
+"""
+
+
+class GpuNode:
+    """Serves both pages on 127.0.0.1 as long as `with` lasts: /gridclock and /dcgm on `address`."""
+
+    def __init__(self, real_address):
+        self._real = real_address
+        self._uuid = "GPU-" + str(uuid.uuid5(uuid.NAMESPACE_DNS, "gridclock"))
+        self._last = (time.monotonic(), 0.0)
+        self._busy = 0.0  # The part of time that the device works, lately.
+
+    def __enter__(self):
+        node = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_GET(self):
+                body = (node.dcgm() if self.path == "/dcgm" else node.gridclock()).encode()
+                self.send_response(200)
+                self.send_header("Content-Type", "text/plain; version=0.0.4")
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_):
+                pass
+
+        self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.address = f"127.0.0.1:{self._server.server_port}"
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        return self
+
+    def __exit__(self, *_):
+        self._server.shutdown()
+        self._server.server_close()
+
+    def gridclock(self):
+        page = fetch(self._real, "/metrics")[1].replace('device="cpu"', 'device="cuda:0"')
+        page = re.sub(r'uuid="",model="[^"]*",driver=""',
+                      f'uuid="{self._uuid}",model="NVIDIA H200",driver="580.95.05"', page)
+        seconds = re.search(r'^gridclock_device_busy_seconds_total\{device="cuda:0"\} (\S+)', page, re.M)
+        self._note(float(seconds[1]) if seconds else 0.0)
+        return page
+
+    def _note(self, seconds):
+        now, (then, before) = time.monotonic(), self._last
+        if now - then > 0.5:
+            lately = min(1.0, max(0.0, (seconds - before) / (now - then)))
+            self._busy += 0.3 * (lately - self._busy)  # Temperatures do not jump.
+            self._last = (now, seconds)
+
+    def dcgm(self):
+        """A GPU becomes warmer, thirstier and a little slower the more it works."""
+        values = {"GPU_TEMP": 34 + 30 * self._busy, "POWER_USAGE": 80 + 420 * self._busy,
+                  "SM_CLOCK": 1980 - 90 * self._busy, "GPU_UTIL": 100 * self._busy,
+                  "FB_USED": 800 + 4000 * self._busy, "XID_ERRORS": 0}
+        return "".join(DCGM.format(name=name, uuid=self._uuid, value=f"{value:.1f}") for name, value in values.items())

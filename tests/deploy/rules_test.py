@@ -1,0 +1,114 @@
+"""Rules, configurations and compose files as files: what promtool says, and that no alert is without a case in
+which it fires, one in which it is silent, a reason for its threshold, and a runbook."""
+import pathlib
+import re
+import subprocess
+import unittest
+
+import dashboards
+
+REPO = dashboards.REPO
+FOLDER = REPO / "deploy/prometheus"
+ALERTS = (FOLDER / "rules/alerts.yml").read_text()
+RECORDING = (FOLDER / "rules/recording.yml").read_text()
+CASES = (FOLDER / "tests/rules_test.yml").read_text()
+
+
+def alerts():
+    """name -> its part of the file, with the comment above it."""
+    parts = re.finditer(r"^((?: {6}# .*\n)+) {6}- alert: (\w+)\n((?: {8}.*\n)+)", ALERTS, re.M)
+    return {part[2]: part[0] for part in parts}
+
+
+def promtool(*arguments):
+    return subprocess.run(["promtool", *arguments], cwd=FOLDER, capture_output=True, text=True, check=False)
+
+
+class RulesTest(unittest.TestCase):
+    def test_promtool_reads_rules_and_configuration(self):
+        for arguments in (("check", "rules", "rules/alerts.yml", "rules/recording.yml"),
+                          ("check", "config", "prometheus.yml")):
+            ran = promtool(*arguments)
+            self.assertEqual(ran.returncode, 0, ran.stdout + ran.stderr)
+
+    def test_each_case_of_each_alert(self):
+        ran = promtool("test", "rules", "tests/rules_test.yml")
+        self.assertEqual(ran.returncode, 0, ran.stdout + ran.stderr)
+
+    def test_each_alert_has_a_firing_and_a_silent_case(self):
+        self.assertGreater(len(alerts()), 15)
+        self.assertEqual(ALERTS.count("- alert:"), len(alerts()), "an alert has no comment")
+        for name in alerts():
+            silent = re.search(rf"alertname: {name}, exp_alerts: \[\]", CASES)
+            firing = re.search(rf"alertname: {name}\n +exp_alerts:\n +- exp_labels", CASES)
+            self.assertTrue(silent, f"{name} has no case in which it is silent")
+            self.assertTrue(firing, f"{name} has no case in which it fires")
+
+    def test_each_alert_has_a_reason_a_severity_and_a_runbook(self):
+        runbooks = (REPO / "deploy/README.md").read_text()
+        for name, part in alerts().items():
+            self.assertGreater(len(part.split("- alert:")[0].split()), 8, f"{name}: no reason for its threshold")
+            self.assertRegex(part, r"labels: \{severity: (critical|warning|info)\}", name)
+            self.assertIn(f"runbook: deploy/README.md#{name.lower()}\n", part)
+            self.assertIn(f"\n### {name}\n", runbooks, f"deploy/README.md has no runbook of {name}")
+
+    def test_no_runbook_is_of_an_alert_that_is_gone(self):
+        runbooks = set(re.findall(r"^### (Gridclock\w+)$", (REPO / "deploy/README.md").read_text(), re.M))
+        self.assertEqual(runbooks - set(alerts()), set())
+
+    def test_rules_use_metrics_that_there_are(self):
+        code = "\n".join(line for line in (ALERTS + RECORDING).splitlines() if not line.lstrip().startswith("#"))
+        # What a rule recorded has colons in its name.
+        used = dashboards.metrics_in(re.sub(r"\w+:\w+:\w+", "", code))
+        self.assertGreater(len(used), 15)
+        self.assertEqual(used - dashboards.metric_names(), set())
+
+    def test_what_is_recorded_is_what_is_used(self):
+        recorded = set(re.findall(r"- record: (\S+)", RECORDING))
+        used = set(re.findall(r"\w+:\w+:\w+", re.sub(r"#.*", "", ALERTS)))
+        self.assertEqual(used - recorded, set())
+
+
+class ComposeTest(unittest.TestCase):
+    def test_every_port_is_published_on_loopback_alone(self):
+        text = (REPO / "deploy/compose/compose.yaml").read_text()
+        published = re.findall(r'"([^"\s]*:\d+)"', text)
+        self.assertEqual(len(published), 5)
+        for port in published:
+            self.assertTrue(port.startswith("127.0.0.1:"), port)
+
+    def test_files_that_are_mounted_are_there(self):
+        folder = REPO / "deploy/compose"
+        mounted = re.findall(r"- (\.\./\S+?):/", (folder / "compose.yaml").read_text())
+        self.assertGreater(len(mounted), 4)
+        for path in mounted:
+            self.assertTrue((folder / path).exists(), path)
+
+    def test_dashboards_lie_where_grafana_is_told(self):
+        compose = (REPO / "deploy/compose/compose.yaml").read_text()
+        provider = (REPO / "deploy/grafana/provisioning/dashboards/gridclock.yaml").read_text()
+        folder = re.search(r"path: (\S+)}", provider)[1]
+        self.assertIn(f"../grafana/dashboards:{folder}:ro", compose)
+
+
+class DockerfileTest(unittest.TestCase):
+    TEXT = (REPO / "deploy/docker/Dockerfile").read_text()
+
+    def test_images_run_as_nobody_and_tell_their_health(self):
+        for stage in ("cpu-runtime", "gpu-runtime"):
+            part = self.TEXT.split(f" AS {stage}\n")[1].split("\nFROM ")[0]
+            self.assertIn("\nUSER 65532:65532\n", part)
+            self.assertRegex(part, r'HEALTHCHECK .*\\\n  CMD \["/usr/bin/gridclock", ')
+            self.assertIn('\nENTRYPOINT ["/usr/bin/gridclock-server"]\n', part)
+
+    def test_base_images_are_arguments(self):
+        bases = set(re.findall(r"^FROM (\S+)", self.TEXT, re.M)) - set(re.findall(r" AS (\S+)$", self.TEXT, re.M))
+        self.assertEqual(bases, {"scratch", "${BUILD_IMAGE}", "${CUDA_IMAGE}", "${RUNTIME_IMAGE}"})
+
+    def test_scripts_that_it_runs_are_there(self):
+        for path in set(re.findall(r"deploy/docker/\w+\.sh", self.TEXT)):
+            self.assertTrue(pathlib.Path(REPO / path).stat().st_mode & 0o111, path)
+
+
+if __name__ == "__main__":
+    unittest.main()
