@@ -11,6 +11,10 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "absl/time/clock.h"
+#include "base/log_limit.h"
+#include "base/text.h"
 #include "spdlog/async.h"
 #include "spdlog/sinks/base_sink.h"
 #include "spdlog/spdlog.h"
@@ -54,14 +58,62 @@ class StderrSink final : public spdlog::sinks::base_sink<std::mutex> {
   int posted_ = 0, done_ = 0;  // Both of flushes_.
 };
 
+enum class Form { kJson, kPlain, kPretty };
+
+// GRIDCLOCK_LOG_FORMAT (json, plain, pretty); else pretty for a person, JSON lines for programs.
+Form FormWanted() {
+  const char* said = std::getenv("GRIDCLOCK_LOG_FORMAT");
+  const absl::string_view word = said == nullptr ? "" : said;
+  if (word == "json") return Form::kJson;
+  if (word == "plain") return Form::kPlain;
+  if (word == "pretty") return Form::kPretty;
+  return isatty(STDERR_FILENO) != 0 ? Form::kPretty : Form::kJson;
+}
+
+// A string of JSON whatever came: what is no text is "\\x1b" in it.
+std::string JsonText(absl::string_view text) {
+  const std::string clean = CleanText(text);
+  return absl::StrCat(
+      "\"",
+      absl::StrReplaceAll(clean, {{"\\", "\\\\"}, {"\"", "\\\""}, {"\n", "\\n"}, {"\t", "\\t"}}),
+      "\"");
+}
+
+std::string JsonLine(absl::string_view event, std::initializer_list<LogField> fields,
+                     std::uint64_t left_out) {
+  std::string line = absl::StrCat("\"event\":", JsonText(event));
+  for (const auto& [key, value] : fields) {
+    absl::StrAppend(&line, ",", JsonText(key), ":", JsonText(value));
+  }
+  if (left_out > 0) absl::StrAppend(&line, ",\"left_out\":", left_out);
+  return line;
+}
+
+std::string TextLine(absl::string_view event, std::initializer_list<LogField> fields,
+                     std::uint64_t left_out) {
+  std::string line(event);
+  for (const auto& [key, value] : fields) {
+    absl::StrAppend(&line, " ", key, "=\"", absl::Utf8SafeCHexEscape(value), "\"");
+  }
+  if (left_out > 0) absl::StrAppend(&line, " left_out=\"", left_out, "\"");
+  return line;
+}
+
 struct Logging {
   Logging()
       : pool(std::make_shared<spdlog::details::thread_pool>(kQueuedLines, 1)),
         sink(std::make_shared<StderrSink>()),
         logger(std::make_shared<spdlog::async_logger>(
             "gridclock", sink, pool, spdlog::async_overflow_policy::overrun_oldest)) {
-    logger->set_pattern("%Y-%m-%dT%H:%M:%S.%e %L %v");
+    if (form == Form::kJson) {
+      logger->set_pattern("{\"time\":\"%Y-%m-%dT%H:%M:%S.%eZ\",\"level\":\"%l\",%v}",
+                          spdlog::pattern_time_type::utc);
+    } else {
+      logger->set_pattern("%Y-%m-%dT%H:%M:%S.%e %L %v");
+    }
   }
+  const Form form = FormWanted();
+  LogLimit limit;
   const std::shared_ptr<spdlog::details::thread_pool> pool;
   const std::shared_ptr<StderrSink> sink;  // The logger's too.
   const std::shared_ptr<spdlog::async_logger> logger;
@@ -88,14 +140,30 @@ spdlog::level::level_enum LevelOf(LogLevel level) {
   return spdlog::level::err;
 }
 
+absl::string_view ColourOf(LogLevel level) {
+  switch (level) {
+    case LogLevel::kInfo:
+      return "";
+    case LogLevel::kWarning:
+      return "\x1b[33m";
+    case LogLevel::kError:
+      return "\x1b[31m";
+  }
+  return "";
+}
+
 }  // namespace
 
 void Log(LogLevel level, absl::string_view event, std::initializer_list<LogField> fields) {
-  std::string line(event);
-  for (const auto& [key, value] : fields) {
-    absl::StrAppend(&line, " ", key, "=\"", absl::Utf8SafeCHexEscape(value), "\"");
-  }
-  TheLogging().logger->log(LevelOf(level), "{}", line);
+  Logging& logging = TheLogging();
+  // What operators did is never left out.
+  const std::optional<std::uint64_t> left_out =
+      event == "audit" ? 0 : logging.limit.Take(event, absl::Now());
+  if (!left_out) return;
+  std::string line = logging.form == Form::kJson ? JsonLine(event, fields, *left_out)
+                                                 : TextLine(event, fields, *left_out);
+  if (logging.form == Form::kPretty) line = absl::StrCat(ColourOf(level), line, "\x1b[0m");
+  logging.logger->log(LevelOf(level), "{}", line);
 }
 
 std::uint64_t DroppedLogLines() {

@@ -1,4 +1,5 @@
 // gridclock-server: builds its parts, hands each what it needs, and takes them down in reverse.
+#include <algorithm>
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
@@ -110,19 +111,31 @@ std::vector<std::string> NamesOf(const std::vector<ListedDevice>& devices) {
   return names;
 }
 
-Versions VersionsOf() {
-  return {.version = GRIDCLOCK_VERSION,
-          .revision = GRIDCLOCK_REVISION,
-          .libraries = {
-              {"grpc", grpc::Version()},
-              {"protobuf", google::protobuf::internal::VersionString(GOOGLE_PROTOBUF_VERSION)}}};
+Versions VersionsOf(const std::string& no_gpu) {
+  Versions versions = {
+      .version = GRIDCLOCK_VERSION,
+      .revision = GRIDCLOCK_REVISION,
+      .libraries = {
+          {"grpc", grpc::Version()},
+          {"protobuf", google::protobuf::internal::VersionString(GOOGLE_PROTOBUF_VERSION)}}};
+  if (!no_gpu.empty()) versions.libraries["cuda driver"] = absl::StrCat("missing: ", no_gpu);
+  return versions;
+}
+
+// What the worker program said where it lists no GPU.
+std::string WhyNoGpu(const DeviceList& list) {
+  const bool any = std::any_of(list.devices.begin(), list.devices.end(),
+                               [](const ListedDevice& device) { return device.kind == "cuda"; });
+  return any ? "" : list.remarks;
 }
 
 // The parts of the process in the order in which they are made; destroyed in reverse.
 class Process {
  public:
-  Process(ServerOptions options, Security security, std::vector<ListedDevice> devices)
+  Process(ServerOptions options, Security security, std::vector<ListedDevice> devices,
+          std::string no_gpu)
       : options_(std::move(options)),
+        no_gpu_(std::move(no_gpu)),
         security_(std::move(security)),
         listed_(std::move(devices)),
         devices_(NamesOf(listed_)),
@@ -201,9 +214,13 @@ class Process {
       if (!device.uuid.empty()) fleet.uuids[device.name] = device.uuid;
     }
     fleet.environment = WorkerEnvironment();
+    if (options_.allow_submit) {
+      fleet.guest_bytes = static_cast<std::uint64_t>(options_.limits.guest_bytes);
+      fleet.weak_sandbox = options_.weak_sandbox;
+    }
     fleet.seed = std::random_device()();
     GC_ASSIGN_OR_RETURN(fleet_, Fleet::Create(fleet, {table_, *scheduler_, clock_, job_observer(),
-                                                      *arena_, allocator_}));
+                                                      *arena_, allocator_, &strikes_}));
     return absl::OkStatus();
   }
 
@@ -231,6 +248,7 @@ class Process {
     return ModuleBackend{.table = modules_,
                          .maker = *compiler_,
                          .observer = compile_observer(),
+                         .programs = programs_,
                          .allow_cubin = options_.allow_cubin};
   }
 
@@ -248,7 +266,7 @@ class Process {
                              .memory = [this](const MemoryRange& r) { return arena_->At(r); },
                              .limit_usage = [this] { return LimitUsage(); },
                              .draining = [this] { return draining_.load(); },
-                             .versions = VersionsOf(),
+                             .versions = VersionsOf(no_gpu_),
                              .started = clock_.Now(),
                              .modules = Modules()});
     RpcServer::Options rpc;
@@ -266,9 +284,10 @@ class Process {
   }
 
   std::map<std::string, double> LimitUsage() const {
-    double queued = 0;
+    int queued = 0, queued_of_one = 0;
     for (const auto& [device, usage] : scheduler_->usage()) {
-      queued = std::max(queued, static_cast<double>(usage.queued));
+      queued = std::max(queued, usage.queued);
+      queued_of_one = std::max(queued_of_one, usage.queued_of_one);
     }
     const Acceptor::Usage connections = acceptor_->usage();
     const RequestIds::Usage ids = request_ids_.usage();
@@ -276,7 +295,9 @@ class Process {
     const auto compiles = compiler_ != nullptr ? compiler_->usage() : ModuleMaker::Usage();
     const std::uint64_t cached = module_cache_ != nullptr ? module_cache_->bytes() : 0;
     return {{"arena_bytes", static_cast<double>(allocator_.used())},
+            {"client_arena_bytes", static_cast<double>(allocator_.most_of_one())},
             {"queue", queued},
+            {"client_queue", queued_of_one},
             {"connections", static_cast<double>(connections.connections)},
             {"peer_connections", static_cast<double>(connections.busiest_peer)},
             {"stream_memory_bytes", static_cast<double>(stream_memory_.used())},
@@ -372,7 +393,10 @@ class Process {
     });
     if (compiler_ != nullptr) compiler_->Stop();
     fleet_->Stop();  // A kernel that outlasts the grace ends with its worker.
-    for (const std::string& device : devices_) scheduler_->OnDeviceDown(device, DrainingStatus());
+    for (const std::string& device : devices_) {
+      scheduler_->OnDeviceDown(device, DrainingStatus());
+      if (options_.allow_submit) scheduler_->OnDeviceDown(GuestLane(device), DrainingStatus());
+    }
     // Answers that are on their way still get out; those who watch our health are cut off.
     rpc_->Shutdown(absl::Milliseconds(500));
     stop_ticking_ = true;
@@ -383,6 +407,7 @@ class Process {
 
   const MonotonicClock clock_;
   const ServerOptions options_;
+  const std::string no_gpu_;  // Why there is none.
   const Security security_;
   const std::vector<ListedDevice> listed_;
   const std::vector<std::string> devices_;  // Their names.
@@ -393,6 +418,8 @@ class Process {
   std::unique_ptr<Scheduler> scheduler_;
   RequestIds request_ids_;
   ModuleTable modules_;
+  ModuleStrikes strikes_;
+  Programs programs_{modules_, strikes_};
   std::unique_ptr<ModuleCache> module_cache_;  // Null: none.
   ByteBudget stream_memory_;
   StallWatch stalls_;
@@ -419,12 +446,13 @@ int Main(int argc, char** argv) {
     Complain(security.status());
     return 2;
   }
-  auto devices = SelectDevices(options.devices, DevicesHere(options));
+  const DeviceList here = DevicesHere(options);
+  auto devices = SelectDevices(options.devices, here);
   if (!devices.ok()) {
     Complain(devices.status());
     return 2;
   }
-  Process process(std::move(options), *std::move(security), *std::move(devices));
+  Process process(std::move(options), *std::move(security), *std::move(devices), WhyNoGpu(here));
   if (const absl::Status status = process.Start(); !status.ok()) {
     Complain(status);
     // Threads of parts that did start know nothing of the failure.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -82,6 +83,17 @@ CLI::Validator InRange(double least, double most, absl::string_view unit) {
   return CLI::Validator(check, absl::StrCat("from ", least));
 }
 
+CLI::Validator Whole(double least, double most, absl::string_view unit) {
+  const auto check = [=](const std::string& text) -> std::string {
+    double value = 0;
+    if (absl::SimpleAtod(text, &value) && value != std::floor(value)) {
+      return absl::StrCat("want a whole number of ", unit, ", got ", text);
+    }
+    return InRange(least, most, unit)(text);
+  };
+  return CLI::Validator(check, absl::StrCat("from ", least));
+}
+
 CLI::Option* Number(CLI::App& app, const std::string& name, double& value, CLI::Validator range,
                     const std::string& help) {
   return app.add_option(name, value, help)
@@ -110,6 +122,9 @@ void AddFlags(CLI::App& app, ServerOptions& o) {
       app, "--allow-submit", o.allow_submit,
       "compile code of clients that have the role submit; without --token-file, of local clients");
   Switch(app, "--allow-cubin", o.allow_cubin, "with --allow-submit: take cubins too");
+  Switch(app, "--weak-sandbox", o.weak_sandbox,
+         "with --allow-submit: run submitted code where the system has no Landlock, or an old one, "
+         "too");
   Flag(app, "--module-cache", o.module_cache, "folder that keeps compiled modules; default: none");
   Flag(app, "--compiler", o.compiler,
        "the compiler program; default: gridclock-compiler beside this one");
@@ -136,8 +151,10 @@ void AddFlags(CLI::App& app, ServerOptions& o) {
         "memory for tensors made ready at start");
   for (const LimitSpec& spec : LimitSpecs()) {
     const std::string name = absl::StrCat("--limit-", absl::StrReplaceAll(spec.name, {{"_", "-"}}));
-    const auto add = absl::StartsWith(spec.unit, "bytes") ? &Bytes : &Number;
-    add(app, name, o.limits.*spec.member, InRange(spec.least, spec.most, spec.unit),
+    const bool bytes = absl::StartsWith(spec.unit, "bytes");
+    const auto range = bytes || spec.unit == "seconds" ? &InRange : &Whole;
+    const auto add = bytes ? &Bytes : &Number;
+    add(app, name, o.limits.*spec.member, range(spec.least, spec.most, spec.unit),
         std::string(spec.help))
         ->group("Limits (BYTES: a number, or one with K, M or G, which count in steps of 1024)");
   }

@@ -22,6 +22,7 @@ struct ServerOptions {
   std::string module_cache;                       // "": none.
   bool allow_submit = false;
   bool allow_cubin = false;
+  bool weak_sandbox = false;
   std::string devices = "auto";
   std::string ready_file;
   std::string token_file;

@@ -5,8 +5,8 @@
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 bin=$1
 folder=$2
-programs=(gridclock gridclock-server gridclock-compiler gridclock-test-worker cuda_device_test conformance_cuda_test
-  server_gpu_test bench-bulk bench-stream)
+programs=(gridclock gridclock-server gridclock-compiler gridclock-test-worker cuda_device_test cuda_module_test
+  guest_sandbox_gpu_test conformance_cuda_test server_gpu_test bench-bulk bench-stream)
 most_mib=40
 
 # copy_program FROM [TO]
@@ -34,7 +34,8 @@ copy_libraries() {
 
 copy_scripts() {
   cp -r "$root/tests/support/server.py" "$folder/tests/support/"
-  cp -r "$root/tests/gpu" "$folder/tests/"
+  cp -r "$root/tests/gpu" "$root/tests/sources" "$folder/tests/"
+  cp -r "$root/examples/triton" "$folder/examples/"
   cp "$root/tests/bench/bench.py" "$folder/tests/bench/"
   cp -r "$root/tests/bench/speed" "$folder/tests/bench/"
   cp "$root"/tests/docs/{run_snippets,pages}.py "$folder/tests/docs/"
@@ -48,6 +49,7 @@ copy_scripts() {
 #!/bin/sh
 # Needs a GPU and python3; the peers also need PyTorch, and are left out where it is missing.
 cd "\$(dirname "\$0")" || exit
+[ -d bin ] || tar xzf programs.tar.gz || exit
 export GRIDCLOCK_REVISION=$(git -C "$root" rev-parse --short HEAD)
 export LD_LIBRARY_PATH="\$PWD/lib\${LD_LIBRARY_PATH:+:\$LD_LIBRARY_PATH}" GRIDCLOCK_BIN="\$PWD/bin"
 exec python3 tests/gpu/${verb#gpu-}.py --bin bin "\$@"
@@ -57,10 +59,14 @@ SCRIPT
 }
 
 rm -rf "$folder"
-mkdir -p "$folder"/{bin,lib,docs,tools,tests/{support,bench,docs}}
+mkdir -p "$folder"/{bin,lib,docs,examples,tools,tests/{support,bench,docs}}
 copy_programs
 copy_libraries
 copy_scripts
-mib=$(du -sm "$folder" | cut -f1)
+# Packed, for the way to the other machine; what is run there unpacks it once.
+tar -C "$folder" -czf "$folder/programs.tar.gz" bin lib
+rm -r "${folder:?}/bin" "${folder:?}/lib"
+mib=$(du -sm --apparent-size "$folder" | cut -f1)
 [ "$mib" -le "$most_mib" ] || die "the bundle has $mib MiB, the most is $most_mib"
-say "$folder: $mib MiB; run gpu-test or gpu-bench in it on a machine with a GPU"
+architectures=$(sed -n 's/^GRIDCLOCK_CUDA_ARCHITECTURES:[A-Z]*=//p' "$bin/../CMakeCache.txt")
+say "$folder: $mib MiB with code for ${architectures:-no GPU}; run gpu-test or gpu-bench in it on a machine with a GPU"

@@ -65,7 +65,7 @@ venv_with() {
   if [ -x "$venv/bin/python" ] && cmp -s "$want" "$venv/$1"; then return; fi
   say "Python environment: $1"
   [ -x "$venv/bin/python" ] || python3 -m venv "$venv"
-  "$venv/bin/pip" install --quiet --disable-pip-version-check -r "$want" ||
+  "$venv/bin/python" -m pip install --quiet --disable-pip-version-check -r "$want" ||
     die "pip could not install $1; the tests need it (a mirror or proxy is set in pip's own configuration)"
   cp "$want" "$venv/$1"
 }
@@ -93,7 +93,7 @@ doctor() {
     fi
   done < "$root/tools/packages.txt"
   if [ -x "$venv/bin/python" ]; then
-    "$venv/bin/pip" --disable-pip-version-check freeze | sed 's/^/python /'
+    "$venv/bin/python" -m pip --disable-pip-version-check freeze | sed 's/^/python /'
   else
     printf 'python environment           MISSING: tests that need numpy or grpcio cannot run\n'
   fi

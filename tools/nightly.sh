@@ -12,13 +12,23 @@ run() {
 
 long_tests() { build_preset dev && ctest --preset dev -L nightly -j 1; }
 
+# What a release holds for which GPU; only its own build can show it.
+release() {
+  build_preset release gridclock gridclock-server gridclock-worker gridclock-compiler &&
+    python3 tests/house/gpu_code_test.py build/release/bin/gridclock-worker-v3 \
+      "$(sed -n 's/^GRIDCLOCK_CUDA_ARCHITECTURES:[A-Z]*=//p' build/release/CMakeCache.txt | tr ';' ',')"
+}
+
 run install ./dev --yes install-all
+run browser ./dev --yes install-browser
 run ci tools/ci.sh
 run asan ./dev asan
 run tidy env GRIDCLOCK_TIDY_SECONDS=7200 tools/lint.sh --all
+run release release
 run long-tests long_tests
 run fuzz tools/fuzz.sh 600
 run bench ./dev bench --check
+run deploy-test ./dev deploy-test --full
 run bare-root ./dev bare-root
 [ "${#failed[@]}" = 0 ] || die "nightly failed: ${failed[*]}"
 say "nightly: all passed"

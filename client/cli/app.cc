@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 
 #include "absl/strings/str_cat.h"
+#include "client/cli/cmd_top.h"
 #include "client/cli/command.h"
 #include "client/cli/help.h"
 
@@ -30,9 +31,10 @@ void AddGlobals(CLI::App& program, GlobalOptions& options) {
 }
 
 std::vector<CommandEntry> AddCommands(CLI::App& program) {
-  return {AddList(program), AddDescribe(program), AddDevices(program), AddDoctor(program),
-          AddRun(program),  AddBench(program),    AddLoad(program),    AddCompile(program),
-          AddWait(program), AddPing(program)};
+  return {AddList(program),  AddDescribe(program), AddDevices(program), AddDoctor(program),
+          AddRun(program),   AddBench(program),    AddLoad(program),    AddCompile(program),
+          AddCheck(program), AddWatch(program),    AddWait(program),    AddPing(program),
+          AddTop(program)};
 }
 
 // Options that all words after them belong to would swallow -h; so it is looked for first.
@@ -61,9 +63,7 @@ int RunCommand(const std::vector<CommandEntry>& commands, const Session& session
   return kUsage;
 }
 
-}  // namespace
-
-int Main(const std::vector<std::string>& args, Console& console) {
+int Dispatch(const std::vector<std::string>& args, Console& console) {
   CLI::App program;
   GlobalOptions options;
   const Session session{options, console};
@@ -94,6 +94,16 @@ int Main(const std::vector<std::string>& args, Console& console) {
     return kOk;
   }
   return RunCommand(commands, session);
+}
+
+}  // namespace
+
+int Main(const std::vector<std::string>& args, Console& console) {
+  const int code = Dispatch(args, console);
+  console.out.flush();
+  if (console.out) return code;
+  console.err << "gridclock: standard output could not be written: what was printed is not whole\n";
+  return code == kOk ? kFailed : code;
 }
 
 }  // namespace gridclock::cli

@@ -11,7 +11,7 @@ namespace gridclock::cli {
 
 enum ExitCode : int {
   kOk = 0,
-  kFailed = 1,       // The server or this program answered with an error.
+  kFailed = 1,       // The server or this program answered with an error, or could not print.
   kUsage = 2,        // The command line is wrong.
   kUnreachable = 3,  // No server there.
   kMismatch = 4,     // The values differ from the reference.

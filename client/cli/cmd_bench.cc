@@ -17,15 +17,17 @@
 #include "client/cli/names.h"
 #include "client/cli/progress.h"
 #include "client/cli/show.h"
+#include "client/cli/subject.h"
 
 namespace gridclock::cli {
 namespace {
 
 struct BenchOptions {
   CallFlags call;
-  std::string variant, method = "isolated", l2 = "hot", budget;
+  CodeFlags code;
+  std::string variant, method = "isolated", l2 = "hot", budget, schedule;
   std::int64_t samples = 0, min_samples = 0;
-  double interval = 0;
+  double interval = 0, confidence = 0;
   bool verify = false, csv = false;
 };
 
@@ -51,12 +53,21 @@ absl::StatusOr<MeasureOptions> Measure(const BenchOptions& options) {
   MeasureOptions out;
   GC_ASSIGN_OR_RETURN(out.l2, ParseL2(options.l2));
   if (options.samples > 0) out.max_samples = options.samples;
-  if (options.min_samples > 0) out.min_samples = options.min_samples;
   out.min_samples = std::min(out.min_samples, out.max_samples);
+  if (options.min_samples > 0) out.min_samples = options.min_samples;
+  if (out.min_samples > out.max_samples) {
+    return absl::InvalidArgumentError(absl::StrCat("--min-samples: want at most --samples, ",
+                                                   out.max_samples, ", got ", out.min_samples));
+  }
   if (options.interval > 0) out.relative_interval = options.interval;
+  if (options.confidence > 0) out.confidence = options.confidence;
   if (!options.budget.empty()) {
     GC_ASSIGN_OR_RETURN(out.budget, ParseSeconds(options.budget));
   }
+  if (!options.schedule.empty()) {
+    GC_ASSIGN_OR_RETURN(out.schedule, ParseSchedule(options.schedule));
+  }
+  GC_RETURN_IF_ERROR(Validate(out));
   return out;
 }
 
@@ -88,18 +99,9 @@ absl::StatusOr<std::vector<std::string>> Variants(const Client& client, const Ke
   return out;
 }
 
-void DiscardOutputs(const KernelSpec& spec, RunCall* call) {
-  for (const OperandSpec& input : spec.inputs) {
-    if (input.inout) call->outputs.push_back({input.name, Sink::kDiscard});
-  }
-  for (const OperandSpec& output : spec.outputs) {
-    call->outputs.push_back({output.name, Sink::kDiscard});
-  }
-}
-
-Row MeasureOne(const Client& client, const Session& session, const RunCall& call) {
-  const std::string title =
-      absl::StrCat(call.kernel, call.variant.empty() ? "" : ".", call.variant);
+Row MeasureOne(const Client& client, const Session& session, const std::string& kernel,
+               const RunCall& call) {
+  const std::string title = absl::StrCat(kernel, call.variant.empty() ? "" : ".", call.variant);
   ProgressLine line(session.console);
   const bool live = session.console.terminal.live && !session.options.json;
   auto result = client.Run(call, live ? MeasureEvents(line, title) : RunEvents{});
@@ -163,13 +165,13 @@ int WidestLine(const std::string& text) {
   return static_cast<int>(widest);
 }
 
-void ShowTable(const Session& session, const BenchOptions& options, const RunCall& call,
-               const std::vector<Row>& rows) {
+void ShowTable(const Session& session, const BenchOptions& options, const std::string& kernel,
+               const RunCall& call, const std::vector<Row>& rows) {
   const Terminal& terminal = session.console.terminal;
   std::ostream& out = session.console.out;
   const auto good =
       std::find_if(rows.begin(), rows.end(), [](const Row& r) { return r.status.ok(); });
-  out << Paint(terminal, Ink::kBold, call.kernel) << "  " << InputsText(call);
+  out << Paint(terminal, Ink::kBold, kernel) << "  " << InputsText(call);
   if (good != rows.end()) {
     out << "  on " << Escape(good->summary.device()) << ", cache "
         << NameOf(good->summary.timing().l2());
@@ -197,8 +199,9 @@ void ShowTable(const Session& session, const BenchOptions& options, const RunCal
   }
 }
 
-void ShowJson(const Session& session, const RunCall& call, const std::vector<Row>& rows) {
-  Json out = {{"kernel", call.kernel}, {"inputs", Json::array()}, {"results", Json::array()}};
+void ShowJson(const Session& session, const std::string& kernel, const RunCall& call,
+              const std::vector<Row>& rows) {
+  Json out = {{"kernel", kernel}, {"inputs", Json::array()}, {"results", Json::array()}};
   for (const CallInput& input : call.inputs) {
     Json tensors = Json::array();
     for (const TensorSpec& tensor : input.value.tensors) tensors.push_back(ToText(tensor));
@@ -255,7 +258,7 @@ absl::StatusOr<std::vector<Row>> MeasureAll(const Session& session, const BenchO
       call->variant = variant;
       call->measure = *measure;
       call->measure->method = method;
-      rows.push_back(MeasureOne(client, session, *call));
+      rows.push_back(MeasureOne(client, session, spec.name, *call));
       const absl::Status& status = rows.back().status;
       // Of several, some may not fit; of one, its failure is the answer.
       if (!status.ok() && !absl::IsInvalidArgument(status) && !absl::IsFailedPrecondition(status) &&
@@ -279,22 +282,28 @@ int CodeOf(const std::vector<Row>& rows, const BenchOptions& options) {
 }
 
 absl::StatusOr<int> Bench(const Session& session, const BenchOptions& options) {
+  if (options.csv && session.options.json) return UsageError("--csv and --json: want one of them");
+  GC_RETURN_IF_ERROR(CheckOneVariant(options.call.kernel, options.variant));
   GC_ASSIGN_OR_RETURN(const auto client, session.Connect());
-  GC_ASSIGN_OR_RETURN(const KernelSpec spec,
-                      client->GetKernel(ParseKernelName(options.call.kernel).kernel));
-  GC_ASSIGN_OR_RETURN(MadeCall made, MakeCall(spec, options.call, std::nullopt));
+  GC_ASSIGN_OR_RETURN(const Subject subject, FindSubject(session, *client, options.call.kernel,
+                                                         options.code, TensorWords(options.call)));
+  const KernelSpec& spec = subject.spec;
+  CallFlags flags = options.call;
+  flags.words = subject.Renamed(flags.words);
+  GC_ASSIGN_OR_RETURN(MadeCall made, MakeCall(spec, flags, std::nullopt));
   RunCall& call = made.call;
+  subject.NameIn(&call);
   call.verify = options.verify;
   GC_ASSIGN_OR_RETURN(call.timeout, session.Timeout());
   DiscardOutputs(spec, &call);
   GC_ASSIGN_OR_RETURN(const std::vector<Row> rows,
                       MeasureAll(session, options, *client, spec, &call));
   if (session.options.json) {
-    ShowJson(session, call, rows);
+    ShowJson(session, spec.name, call, rows);
   } else if (options.csv) {
     ShowCsv(session, rows);
   } else {
-    ShowTable(session, options, call, rows);
+    ShowTable(session, options, spec.name, call, rows);
   }
   return CodeOf(rows, options);
 }
@@ -308,12 +317,21 @@ CommandEntry AddBench(CLI::App& program) {
   app->add_option("--variant", options->variant);
   app->add_option("--method", options->method);
   app->add_option("--l2", options->l2);
-  app->add_option("--budget", options->budget);
-  app->add_option("--samples", options->samples)->check(CLI::Range(1, 1'000'000));
-  app->add_option("--min-samples", options->min_samples)->check(CLI::Range(1, 1'000'000));
-  app->add_option("--interval", options->interval)->check(CLI::Range(1e-6, 1.0));
+  auto* schedule = app->add_option("--schedule", options->schedule);
+  app->add_option("--budget", options->budget)->excludes(schedule);
+  app->add_option("--samples", options->samples)
+      ->check(CLI::Range(1, 1'000'000))
+      ->excludes(schedule);
+  app->add_option("--min-samples", options->min_samples)
+      ->check(CLI::Range(1, 1'000'000))
+      ->excludes(schedule);
+  app->add_option("--interval", options->interval)
+      ->check(CLI::Range(1e-6, 1.0))
+      ->excludes(schedule);
+  app->add_option("--confidence", options->confidence)->check(CLI::Range(0.5, 0.999));
   app->add_flag("--verify", options->verify);
   app->add_flag("--csv", options->csv);
+  AddCodeFlags(*app, &options->code);
   return {app, [options](const Session& session) { return Bench(session, *options); }};
 }
 

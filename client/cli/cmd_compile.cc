@@ -8,96 +8,34 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "base/status.h"
 #include "client/cli/command.h"
+#include "client/cli/inspect.h"
 #include "client/cli/modules.h"
+#include "client/cli/source_flags.h"
+#include "client/cli/subject.h"
 #include "client/cpp/file.h"
 
 namespace gridclock::cli {
 namespace {
 
 struct CompileFlags {
-  std::string file, arch, standard, keep;
-  std::vector<std::string> defines, instances;
-  bool ptx = false, sass = false, resources = false;
-  bool fast_math = false, no_fmad = false, line_info = false;
-  std::uint32_t max_registers = 0, block = 0;
+  SourceFlags source;
+  std::string file, keep;
+  std::vector<std::string> instances;
+  bool ptx = false, sass = false, resources = false, inspect = false;
+  std::uint32_t block = 0;
   std::uint64_t shared = 0;
 };
 
-absl::StatusOr<v1::CompileOptions::Standard> ParseStandard(const std::string& text) {
-  const std::pair<const char*, v1::CompileOptions::Standard> known[] = {
-      {"", v1::CompileOptions::STANDARD_UNSPECIFIED},
-      {"c++14", v1::CompileOptions::CPP14},
-      {"c++17", v1::CompileOptions::CPP17},
-      {"c++20", v1::CompileOptions::CPP20}};
-  for (const auto& [name, standard] : known) {
-    if (text == name) return standard;
-  }
-  return UsageError(absl::StrCat("--std: want c++14, c++17 or c++20, got '", text, "'"));
-}
-
-absl::Status FillOptions(const CompileFlags& flags, v1::CompileOptions* out) {
-  GC_ASSIGN_OR_RETURN(const auto standard, ParseStandard(flags.standard));
-  out->set_standard(standard);
-  out->set_arch(flags.arch);
-  out->set_fast_math(flags.fast_math);
-  if (flags.no_fmad) out->set_fmad(false);
-  out->set_max_registers(flags.max_registers);
-  out->set_line_info(flags.line_info);
-  for (const std::string& define : flags.defines) {
-    const std::pair<std::string, std::string> parts =
-        absl::StrSplit(define, absl::MaxSplits('=', 1));
-    (*out->mutable_defines())[parts.first] = parts.second;
-  }
-  return absl::OkStatus();
-}
-
 v1::ModuleView ViewOf(const CompileFlags& flags) {
   v1::ModuleView view;
-  view.set_ptx(flags.ptx || !flags.keep.empty());
-  view.set_sass(flags.sass);
+  view.set_ptx(flags.ptx || flags.inspect || !flags.keep.empty());
+  view.set_sass(flags.sass || flags.inspect);
   view.set_cubin(!flags.keep.empty());
   view.set_block_threads(flags.block);
   view.set_dynamic_shared_bytes(flags.shared);
   return view;
-}
-
-absl::StatusOr<v1::Module> LoadFile(const Client& client, const CompileFlags& flags) {
-  v1::LoadRequest request;
-  request.set_arch(flags.arch);
-  *request.mutable_view() = ViewOf(flags);
-  GC_ASSIGN_OR_RETURN(const auto file, MappedFile::Open(flags.file));
-  std::string bytes(reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size());
-  if (absl::EndsWith(flags.file, ".ptx")) {
-    request.set_ptx(std::move(bytes));
-  } else {
-    request.set_cubin(std::move(bytes));
-  }
-  return client.Load(request);
-}
-
-absl::StatusOr<v1::Module> CompileFile(const Client& client, const CompileFlags& flags) {
-  v1::CompileRequest request;
-  GC_RETURN_IF_ERROR(ReadSource(flags.file, &request));
-  GC_RETURN_IF_ERROR(FillOptions(flags, request.mutable_options()));
-  for (const std::string& name : flags.instances) request.add_name_expressions(name);
-  *request.mutable_view() = ViewOf(flags);
-  return client.Compile(request);
-}
-
-// What the error left out: the whole log, and what was set aside.
-void ShowFailure(const Session& session, const Client& client, const CompileFlags& flags,
-                 const absl::Status& error) {
-  const ErrorDetails details = DetailsOf(error);
-  const auto id = details.metadata.find("module");
-  if (details.reason != "COMPILE_FAILED" || id == details.metadata.end()) return;
-  v1::GetModuleRequest request;
-  request.set_id(id->second);
-  const auto module = client.GetModule(request);
-  if (!module.ok()) return;  // The error itself has the beginning of the log.
-  session.console.err << LogText(*module, flags.file, session.console.terminal);
 }
 
 absl::Status Write(const std::string& path, absl::string_view text) {
@@ -122,27 +60,54 @@ absl::Status Keep(const CompileFlags& flags, const v1::Module& module) {
   return absl::OkStatus();
 }
 
-void Show(const Session& session, const CompileFlags& flags, const v1::Module& module) {
+absl::Status Show(const Session& session, const CompileFlags& flags, const v1::Module& module) {
+  const CodeOfLines lines =
+      flags.inspect ? InspectLines(module.ptx(), module.sass(), module.name()) : CodeOfLines{};
   if (session.options.json) {
-    session.console.out << Dump(ToJson(module)) << "\n";
-    return;
+    Json out = ToJson(module);
+    if (flags.inspect) out["lines"] = ToJson(lines);
+    session.console.out << Dump(out) << "\n";
+    return absl::OkStatus();
   }
   session.console.err << LogText(module, flags.file, session.console.terminal);
   if (flags.ptx) session.console.out << CodeText(module.ptx());
   if (flags.sass) session.console.out << CodeText(module.sass());
-  if (flags.resources || (!flags.ptx && !flags.sass)) session.console.out << ResourcesText(module);
+  if (flags.inspect) {
+    GC_ASSIGN_OR_RETURN(const std::string source, ReadSmallFile(flags.file));
+    session.console.out << InspectText(lines, source);
+  }
+  if (flags.resources || (!flags.ptx && !flags.sass && !flags.inspect)) {
+    session.console.out << ResourcesText(module);
+  }
+  return absl::OkStatus();
+}
+
+// A server without nvdisasm has PTX to look at.
+absl::StatusOr<v1::Module> Make(const Session& session, const Client& client,
+                                const CompileFlags& flags, SourceTarget target) {
+  SourceFlags source = flags.source;
+  source.line_info = source.line_info || flags.inspect;
+  auto module = MakeModule(session, client, source, target);
+  const bool no_sass =
+      flags.inspect && !flags.sass && DetailsOf(module.status()).reason == "NO_TOOLCHAIN";
+  if (module.ok() || !no_sass) return module;
+  session.console.err << "no SASS: " << Escape(module.status().message()) << "\n";
+  target.view.set_sass(false);
+  return MakeModule(session, client, source, target);
 }
 
 absl::StatusOr<int> Compile(const Session& session, const CompileFlags& flags) {
+  GC_RETURN_IF_ERROR(CheckIsCode(flags.file));
   GC_ASSIGN_OR_RETURN(const auto client, session.Connect());
-  const bool made = absl::EndsWith(flags.file, ".ptx") || absl::EndsWith(flags.file, ".cubin");
-  const auto module = made ? LoadFile(*client, flags) : CompileFile(*client, flags);
-  if (!module.ok()) {
-    ShowFailure(session, *client, flags, module.status());
-    return module.status();
+  GC_ASSIGN_OR_RETURN(const std::vector<SourceWords> words, WordsInFile(flags.file));
+  SourceTarget target{.file = flags.file, .instances = flags.instances, .view = ViewOf(flags)};
+  if (target.instances.empty()) target.instances = TemplatesOf(words);
+  if (flags.inspect && !absl::EndsWith(flags.file, ".cu")) {
+    return UsageError(absl::StrCat("--inspect: want a source (.cu), got ", flags.file));
   }
-  if (!flags.keep.empty()) GC_RETURN_IF_ERROR(Keep(flags, *module));
-  Show(session, flags, *module);
+  GC_ASSIGN_OR_RETURN(const v1::Module module, Make(session, *client, flags, std::move(target)));
+  if (!flags.keep.empty()) GC_RETURN_IF_ERROR(Keep(flags, module));
+  GC_RETURN_IF_ERROR(Show(session, flags, module));
   return kOk;
 }
 
@@ -155,17 +120,12 @@ CommandEntry AddCompile(CLI::App& program) {
   app->add_flag("--ptx", flags->ptx);
   app->add_flag("--sass", flags->sass);
   app->add_flag("--resources", flags->resources);
+  app->add_flag("--inspect", flags->inspect);
   app->add_option("--keep", flags->keep);
-  app->add_option("--arch", flags->arch);
-  app->add_option("--std", flags->standard);
-  app->add_option("-D", flags->defines);
+  AddSourceFlags(*app, &flags->source);
   app->add_option("--instance", flags->instances);
-  app->add_flag("--fast-math", flags->fast_math);
-  app->add_flag("--no-fmad", flags->no_fmad);
-  app->add_flag("--line-info", flags->line_info);
-  app->add_option("--max-registers", flags->max_registers);
-  app->add_option("--block", flags->block);
-  app->add_option("--shared", flags->shared);
+  app->add_option("--block", flags->block)->check(CLI::Range(1.0, 1024.0));
+  app->add_option("--shared", flags->shared)->check(CLI::Range(0.0, 1e9));
   return {app, [flags](const Session& session) { return Compile(session, *flags); }};
 }
 

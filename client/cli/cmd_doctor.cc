@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "client/cli/command.h"
+#include "client/cli/findings.h"
 #include "client/cli/format.h"
 #include "client/cli/json.h"
 #include "client/cli/names.h"
@@ -19,12 +20,6 @@
 
 namespace gridclock::cli {
 namespace {
-
-// One line of the report.
-struct Finding {
-  bool good = true;
-  std::string part, text;
-};
 
 class Doctor {
  public:
@@ -71,6 +66,7 @@ class Doctor {
       Add(false, "devices", "missing: no kernel can run");
       return;
     }
+    for (Finding& finding : PartsOf(*info, *devices)) findings_.push_back(std::move(finding));
     for (const v1::Device& device : *devices) {
       Prove(client, device);
       for (const v1::Device::MethodFacts& method : device.methods()) {

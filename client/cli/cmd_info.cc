@@ -7,11 +7,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "base/status.h"
 #include "client/cli/command.h"
 #include "client/cli/devices.h"
 #include "client/cli/format.h"
+#include "client/cli/inputs.h"
 #include "client/cli/json.h"
 #include "client/cli/names.h"
 
@@ -66,15 +68,30 @@ void ShowSpec(const Session& session, const KernelSpec& spec,
       << "\nWithout a name the last variant of the device that takes the call runs.\n";
 }
 
-absl::StatusOr<int> Describe(const Session& session, const std::string& name) {
+// Of "gelu.naive" that variant alone.
+absl::Status KeepVariant(const std::string& variant, KernelSpec* spec) {
+  if (variant.empty()) return absl::OkStatus();
+  const auto add_name = [](std::string* out, const VariantSpec& v) { *out += v.name; };
+  const std::string there = absl::StrJoin(spec->variants, ", ", add_name);
+  std::erase_if(spec->variants, [&](const VariantSpec& v) { return v.name != variant; });
+  if (!spec->variants.empty()) return absl::OkStatus();
+  return absl::NotFoundError(
+      absl::StrCat("'", spec->name, "' has no variant '", variant, "'; it has ", there));
+}
+
+absl::StatusOr<int> Describe(const Session& session, const std::string& text) {
+  const KernelName name = ParseKernelName(text);
   GC_ASSIGN_OR_RETURN(const auto client, session.Connect());
-  GC_ASSIGN_OR_RETURN(const KernelSpec spec, client->GetKernel(name));
+  GC_ASSIGN_OR_RETURN(KernelSpec spec, client->GetKernel(name.kernel));
+  GC_RETURN_IF_ERROR(KeepVariant(name.variant, &spec));
   if (session.options.json) {
     session.console.out << Dump(ToJson(spec)) << "\n";
     return kOk;
   }
   GC_ASSIGN_OR_RETURN(const std::vector<v1::Device> devices, client->ListDevices());
-  ShowSpec(session, spec, KindsOf(devices));
+  std::vector<std::string> kinds = KindsOf(devices);
+  if (!name.variant.empty()) kinds.push_back(spec.variants[0].device_kind);
+  ShowSpec(session, spec, kinds);
   return kOk;
 }
 
@@ -121,9 +138,9 @@ absl::StatusOr<int> Wait(const Session& session) {
   const absl::Time end =
       start + (timeout == absl::InfiniteDuration() ? absl::Seconds(60) : timeout);
   GC_ASSIGN_OR_RETURN(const auto client, session.Connect());
-  absl::Status status;
+  absl::Status last = absl::UnavailableError("no answer");
   do {
-    status = client->CheckHealth(
+    const absl::Status status = client->CheckHealth(
         "", std::clamp(end - absl::Now(), absl::Milliseconds(100), absl::Seconds(1)));
     if (status.ok()) {
       const std::string took = FormatNs(absl::ToDoubleNanoseconds(absl::Now() - start));
@@ -132,10 +149,12 @@ absl::StatusOr<int> Wait(const Session& session) {
       return kOk;
     }
     if (!absl::IsUnavailable(status) && !absl::IsDeadlineExceeded(status)) return status;
+    // That the time ran out says less than what was heard before.
+    if (absl::IsUnavailable(status)) last = status;
     absl::SleepFor(
         std::min(absl::Milliseconds(50), std::max(end - absl::Now(), absl::ZeroDuration())));
   } while (absl::Now() < end);
-  return Annotate(status, absl::StrCat("not ready after ", absl::FormatDuration(end - start)));
+  return Annotate(last, absl::StrCat("not ready after ", absl::FormatDuration(end - start)));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// run: one call of a kernel on tensors from files or generators.
+// run: one call of a kernel, of the catalogue or of a file, on tensors from files or generators.
 #include <algorithm>
 #include <memory>
 #include <utility>
@@ -12,8 +12,10 @@
 #include "client/cli/command.h"
 #include "client/cli/inputs.h"
 #include "client/cli/json.h"
+#include "client/cli/measure_flags.h"
 #include "client/cli/progress.h"
 #include "client/cli/show.h"
+#include "client/cli/subject.h"
 #include "client/cpp/file.h"
 #include "client/cpp/npz.h"
 
@@ -21,6 +23,7 @@ namespace gridclock::cli {
 namespace {
 
 struct RunOptions {
+  CodeFlags code;
   std::string kernel, variant, device, generate = "server", kernel_limit;
   std::vector<std::string> words, outputs, in_place;
   std::uint64_t seed = 0;
@@ -123,11 +126,11 @@ int Answer(const Session& session, const RunResult& result, const std::vector<Ou
   return summary.verification().mismatches() > 0 ? kMismatch : kOk;
 }
 
-absl::StatusOr<RunCall> MakeCall(const RunOptions& options, const Words& words, Inputs* inputs) {
-  const KernelName name = ParseKernelName(options.kernel);
+RunCall MakeCall(const RunOptions& options, const Subject& subject, const Words& words,
+                 Inputs* inputs) {
   RunCall call;
-  call.kernel = name.kernel;
-  call.variant = options.variant.empty() ? name.variant : options.variant;
+  subject.NameIn(&call);
+  if (!options.variant.empty()) call.variant = options.variant;
   call.device = options.device;
   call.attributes = words.attributes;
   call.in_place = options.in_place;
@@ -136,32 +139,34 @@ absl::StatusOr<RunCall> MakeCall(const RunOptions& options, const Words& words, 
   return call;
 }
 
-absl::StatusOr<RunResult> Launch(const Session& session, const Client& client,
-                                 const RunCall& call) {
+absl::StatusOr<RunResult> Launch(const Session& session, const Client& client, const RunCall& call,
+                                 const std::string& title) {
   ProgressLine line(session.console);
-  auto result = RunWithProgress(client, call, call.kernel, line);
+  auto result = RunWithProgress(client, call, title, line);
   if (!result.ok()) return WithConversion(result.status(), call);
   return result;
 }
 
 absl::StatusOr<int> Run(const Session& session, const RunOptions& options) {
+  GC_RETURN_IF_ERROR(CheckOneVariant(options.kernel, options.variant));
+  GC_ASSIGN_OR_RETURN(const auto client, session.Connect());
+  GC_ASSIGN_OR_RETURN(const Subject subject,
+                      FindSubject(session, *client, options.kernel, options.code, options.words));
+  const KernelSpec& spec = subject.spec;
   std::vector<OutputFile> files;
-  for (const std::string& text : options.outputs) {
+  for (const std::string& text : subject.Renamed(options.outputs)) {
     GC_ASSIGN_OR_RETURN(files.emplace_back(), ParseOutput(text));
   }
-  GC_ASSIGN_OR_RETURN(const auto client, session.Connect());
-  GC_ASSIGN_OR_RETURN(const KernelSpec spec,
-                      client->GetKernel(ParseKernelName(options.kernel).kernel));
-  const auto words = SortWords(spec, options.words);
+  const auto words = SortWords(spec, subject.Renamed(options.words));
   if (!words.ok()) return UsageError(words.status().message());
   GC_RETURN_IF_ERROR(CheckOutputs(spec, files));
   const MakeOn make_on = options.generate == "client" ? MakeOn::kClient : MakeOn::kServer;
   GC_ASSIGN_OR_RETURN(Inputs inputs,
                       MakeInputs(spec, *words, {}, {.make_on = make_on, .seed = options.seed}));
-  GC_ASSIGN_OR_RETURN(RunCall call, MakeCall(options, *words, &inputs));
+  RunCall call = MakeCall(options, subject, *words, &inputs);
   GC_ASSIGN_OR_RETURN(call.timeout, session.Timeout());
   GC_ASSIGN_OR_RETURN(call.kernel_time_limit, ParseKernelLimit(options.kernel_limit));
-  GC_ASSIGN_OR_RETURN(const RunResult result, Launch(session, *client, call));
+  GC_ASSIGN_OR_RETURN(const RunResult result, Launch(session, *client, call, spec.name));
   for (const OutputFile& file : files) GC_RETURN_IF_ERROR(WriteOutput(file, result));
   return Answer(session, result, files);
 }
@@ -178,9 +183,10 @@ CommandEntry AddRun(CLI::App& program) {
   app->add_option("--variant", options->variant);
   app->add_option("--device", options->device);
   app->add_option("--generate", options->generate)->check(CLI::IsMember({"server", "client"}));
-  app->add_option("--seed", options->seed);
+  AddSeedFlag(*app, &options->seed);
   app->add_option("--kernel-limit", options->kernel_limit);
   app->add_flag("--verify", options->verify);
+  AddCodeFlags(*app, &options->code);
   return {app, [options](const Session& session) { return Run(session, *options); }};
 }
 

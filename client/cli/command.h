@@ -65,6 +65,8 @@ CommandEntry AddRun(CLI::App& program);
 CommandEntry AddBench(CLI::App& program);
 CommandEntry AddLoad(CLI::App& program);
 CommandEntry AddCompile(CLI::App& program);
+CommandEntry AddCheck(CLI::App& program);
+CommandEntry AddWatch(CLI::App& program);
 
 // A wrong command line.
 absl::Status UsageError(absl::string_view message);

@@ -1,4 +1,4 @@
-// Numbers for people.
+// Numbers that people write, and tables for them to read.
 #ifndef GRIDCLOCK_CLIENT_CLI_FORMAT_H_
 #define GRIDCLOCK_CLIENT_CLI_FORMAT_H_
 
@@ -9,16 +9,9 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "base/units.h"
 
 namespace gridclock::cli {
-
-// Three digits: "0.93 µs", "31.4 µs", "1.26 s". "-" for what is not known (0 or less).
-std::string FormatNs(double ns);
-// In powers of 1000: "24.1 GB/s", "1.3 TFLOP/s".
-std::string FormatRate(double per_second, absl::string_view unit);
-// In powers of 1024: "1.5 MiB".
-std::string FormatBytes(double bytes);
-std::string FormatPercent(double fraction);
 
 // "5", "5s", "250ms", "2m".
 absl::StatusOr<absl::Duration> ParseSeconds(absl::string_view text);

@@ -102,7 +102,9 @@ Json ToJson(const v1::RunSummary& summary, bool with_samples) {
           {"flops", summary.flops()},
           {"bytes", summary.bytes()},
           {"peak_device_bytes", summary.peak_device_bytes()},
-          {"unix_time_ns", summary.unix_time_ns()}};
+          {"unix_time_ns", summary.unix_time_ns()},
+          {"printed", summary.printed()},
+          {"printed_truncated", summary.printed_truncated()}};
 }
 
 Json ToJson(const CallOutput& output) {

@@ -1,6 +1,7 @@
 #include <cstdlib>
 #include <iostream>
 
+#include <google/protobuf/stubs/logging.h>
 #include <grpc/support/log.h>
 #include <malloc.h>
 
@@ -12,6 +13,7 @@ int main(int argc, char** argv) {
   mallopt(M_TRIM_THRESHOLD, 1 << 30);
   // What it logs of a failed connection is in the error that we print.
   if (std::getenv("GRPC_VERBOSITY") == nullptr) gpr_set_log_function([](gpr_log_func_args*) {});
+  google::protobuf::SetLogHandler(nullptr);  // A text that is not UTF-8 is refused by the server.
   gridclock::cli::Console console{std::cout, std::cerr, gridclock::cli::DetectTerminal()};
   return gridclock::cli::Main({argv + 1, argv + argc}, console);
 }

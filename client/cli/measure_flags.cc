@@ -1,6 +1,7 @@
 #include "client/cli/measure_flags.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
 #include <utility>
@@ -8,6 +9,7 @@
 #include <CLI/CLI.hpp>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status.h"
@@ -96,6 +98,32 @@ absl::StatusOr<MadeCall> Make(const KernelSpec& spec, const CallFlags& flags, Sh
 
 }  // namespace
 
+std::vector<std::string> TensorWords(const CallFlags& flags) {
+  std::vector<std::string> out;
+  std::copy_if(flags.words.begin(), flags.words.end(), std::back_inserter(out),
+               [](const std::string& word) { return !IsShapeName(word); });
+  return out;
+}
+
+void DiscardOutputs(const KernelSpec& spec, RunCall* call) {
+  for (const OperandSpec& input : spec.inputs) {
+    if (input.inout) call->outputs.push_back({input.name, Sink::kDiscard});
+  }
+  for (const OperandSpec& output : spec.outputs) {
+    call->outputs.push_back({output.name, Sink::kDiscard});
+  }
+}
+
+void AddSeedFlag(CLI::App& app, std::uint64_t* seed) {
+  // CLI11 by itself takes -1 and what is too large for the largest number.
+  const auto check = [](const std::string& text) -> std::string {
+    std::uint64_t value = 0;
+    if (absl::SimpleAtoi(text, &value)) return "";
+    return absl::StrCat("want a whole number of 0 to 2^64 - 1, got ", text);
+  };
+  app.add_option("--seed", *seed)->check(CLI::Validator(check, ""));
+}
+
 void AddCallFlags(CLI::App& app, CallFlags* flags) {
   app.add_option("KERNEL", flags->kernel)->required();
   app.add_option("WORDS", flags->words);
@@ -103,8 +131,18 @@ void AddCallFlags(CLI::App& app, CallFlags* flags) {
   app.add_option("--dtype", flags->dtypes)->allow_extra_args(false);
   app.add_option("--device", flags->device);
   app.add_option("--generate", flags->generate)->check(CLI::IsMember({"server", "client"}));
-  app.add_option("--seed", flags->seed);
+  AddSeedFlag(app, &flags->seed);
   app.add_option("--kernel-limit", flags->kernel_limit);
+}
+
+absl::Status CheckOneVariant(absl::string_view kernel, absl::string_view variant) {
+  const bool of_file = kernel.find(':') != absl::string_view::npos;  // FILE.cu:ENTRY
+  if (of_file && !variant.empty()) {
+    return UsageError("--variant: code of your own has no variants");
+  }
+  const std::string named = of_file ? "" : ParseKernelName(kernel).variant;
+  if (named.empty() || variant.empty() || named == variant) return absl::OkStatus();
+  return UsageError(absl::StrCat("--variant: ", kernel, " names a variant already, got ", variant));
 }
 
 absl::StatusOr<MadeCall> MakeCall(const KernelSpec& spec, const CallFlags& flags,

@@ -1,4 +1,4 @@
-// The options that bench and load share, and what they come to for a kernel.
+// The options that run, bench and load share, and what they come to for a kernel.
 #ifndef GRIDCLOCK_CLIENT_CLI_MEASURE_FLAGS_H_
 #define GRIDCLOCK_CLIENT_CLI_MEASURE_FLAGS_H_
 
@@ -7,7 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "client/cli/inputs.h"
 #include "client/cpp/run.h"
 #include "proto/types/kernel_spec.h"
@@ -25,6 +27,13 @@ struct CallFlags {
   std::uint64_t seed = 0;
 };
 void AddCallFlags(CLI::App& app, CallFlags* flags);
+// --seed alone.
+void AddSeedFlag(CLI::App& app, std::uint64_t* seed);
+// "gelu.naive" and --variant must not contradict each other.
+absl::Status CheckOneVariant(absl::string_view kernel, absl::string_view variant);
+
+// Its words that name operands and attributes, not sizes.
+std::vector<std::string> TensorWords(const CallFlags& flags);
 
 struct MadeCall {
   RunCall call;
@@ -33,6 +42,9 @@ struct MadeCall {
 // Outputs come back, unless the caller says otherwise. `default_dim`: for dimensions not named.
 absl::StatusOr<MadeCall> MakeCall(const KernelSpec& spec, const CallFlags& flags,
                                   std::optional<std::int64_t> default_dim);
+
+// Nothing comes back but the time.
+void DiscardOutputs(const KernelSpec& spec, RunCall* call);
 
 }  // namespace gridclock::cli
 

@@ -13,6 +13,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "base/status.h"
+#include "client/cli/command.h"
 #include "client/cli/format.h"
 #include "client/cpp/file.h"
 
@@ -51,7 +52,10 @@ Json ToJson(const v1::Occupancy& occupancy) {
 Json ToJson(const v1::Entry& entry) {
   Json parameters = Json::array();
   for (const v1::Parameter& parameter : entry.parameters()) {
-    parameters.push_back({{"offset", parameter.offset()}, {"size", parameter.size()}});
+    parameters.push_back({{"offset", parameter.offset()},
+                          {"size", parameter.size()},
+                          {"type", parameter.type()},
+                          {"name", parameter.name()}});
   }
   const Json unknown = nullptr;
   return {
@@ -181,7 +185,9 @@ std::string LogText(const v1::Module& module, const std::string& path, const Ter
   for (const absl::string_view line :
        absl::StrSplit(absl::StripTrailingAsciiWhitespace(module.log()), '\n')) {
     if (line.empty() && module.log().empty()) continue;
-    const std::string shown = CodeText(Clickable(line, module.name(), path));
+    // PTX has no name for its compiler.
+    const std::string name = module.name().empty() ? "input.ptx" : module.name();
+    const std::string shown = CodeText(Clickable(line, name, path));
     absl::StrAppend(&out, Paint(terminal, InkOf(line), shown), "\n");
   }
   return out;
@@ -203,6 +209,13 @@ absl::Status CheckIsBelow(const fs::path& folder, const fs::path& file, absl::st
       absl::StrCat("#include \"", Escape(name), "\" names a file outside ",
                    Escape(folder.empty() ? "the folder of the source" : folder.string()),
                    ": such files are not sent; put it beside the source"));
+}
+
+absl::Status CheckIsCode(const std::string& path) {
+  for (const absl::string_view ending : {".cu", ".ptx", ".cubin"}) {
+    if (absl::EndsWith(path, ending)) return absl::OkStatus();
+  }
+  return UsageError(absl::StrCat("want FILE.cu, FILE.ptx or FILE.cubin, got '", path, "'"));
 }
 
 absl::Status ReadSource(const std::string& path, v1::CompileRequest* out) {

@@ -23,6 +23,9 @@ std::string LogText(const v1::Module& module, const std::string& path, const Ter
 // PTX or SASS as a terminal shows it: tabs are blanks, and nothing of it is a control character.
 std::string CodeText(absl::string_view code);
 
+// A file of device code ends in .cu, .ptx or .cubin.
+absl::Status CheckIsCode(const std::string& path);
+
 // The source at `path`, and the files that it and they include by #include "NAME" if they lie in
 // its folder or in that of the file that includes them. Names are as the sources say them.
 absl::Status ReadSource(const std::string& path, v1::CompileRequest* out);

@@ -1,9 +1,13 @@
 #include "client/cli/names.h"
 
+#include <iterator>
+
 #include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "proto/codec/values.h"
 #include "proto/types/tensor.h"
@@ -60,6 +64,19 @@ absl::StatusOr<L2State> ParseL2(absl::string_view text) {
       absl::StrCat("--l2: want hot, cold_clean or cold_dirty, got '", text, "'"));
 }
 
+absl::StatusOr<Schedule> ParseSchedule(absl::string_view text) {
+  const std::vector<absl::string_view> parts = absl::StrSplit(text, ':');
+  Schedule out;
+  std::int64_t* const fields[] = {&out.wait, &out.warmup, &out.active, &out.repeat};
+  bool good = parts.size() == std::size(fields);
+  for (std::size_t i = 0; good && i < parts.size(); ++i) {
+    good = absl::SimpleAtoi(parts[i], fields[i]);
+  }
+  if (good) return out;
+  return absl::InvalidArgumentError(
+      absl::StrCat("--schedule: want WAIT:WARMUP:ACTIVE:REPEAT as in 1:5:100:2, got '", text, "'"));
+}
+
 std::vector<Method> AllMethods() {
   return {Method::kIsolated,   Method::kDeviceTime, Method::kBackToBack,
           Method::kHostNoSync, Method::kHostSync,   Method::kEventPair};
@@ -71,8 +88,9 @@ std::string NoSuchDType(absl::string_view text) {
   // numpy's and others' long names.
   const std::string near = absl::StrReplaceAll(
       text, {{"bfloat", "bf"}, {"float", "f"}, {"uint", "u"}, {"int", "i"}, {"boolean", "bool"}});
-  const std::string guess = ParseDType(near).has_value() ? absl::StrCat(near, "? ") : "";
-  return absl::StrCat("no dtype '", text, "'; ", guess, "There are ", absl::StrJoin(all, ", "));
+  const std::string guess =
+      ParseDType(near).has_value() ? absl::StrCat(near, "? There are ") : std::string("there are ");
+  return absl::StrCat("no dtype '", text, "'; ", guess, absl::StrJoin(all, ", "));
 }
 
 std::string WithOurNames(absl::string_view message) {

@@ -25,6 +25,8 @@ std::string CodeName(absl::StatusCode code);  // "UNAVAILABLE"
 
 absl::StatusOr<Method> ParseMethod(absl::string_view text);
 absl::StatusOr<L2State> ParseL2(absl::string_view text);
+// "1:5:100:2": wait, warm-up, active, repeat.
+absl::StatusOr<Schedule> ParseSchedule(absl::string_view text);
 // Those that measure, then those that teach.
 std::vector<Method> AllMethods();
 

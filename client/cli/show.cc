@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "client/cli/format.h"
@@ -136,10 +137,11 @@ std::string PhasesText(const v1::RunSummary& summary, const Terminal& terminal) 
 
 std::string SummaryText(const v1::RunSummary& summary, const Terminal& terminal) {
   const v1::Timing& timing = summary.timing();
-  std::string out =
-      absl::StrCat(Paint(terminal, Ink::kBold,
-                         absl::StrCat(Escape(summary.kernel()), ".", Escape(summary.variant()))),
-                   " on ", Escape(summary.device()), ": ", TimingText(timing), "\n");
+  std::string out = absl::StrCat(
+      Paint(terminal, Ink::kBold,
+            absl::StrCat(Escape(summary.kernel()), summary.variant().empty() ? "" : ".",
+                         Escape(summary.variant()))),
+      " on ", Escape(summary.device()), ": ", TimingText(timing), "\n");
   std::string rates;
   if (timing.bytes_per_second() > 0) {
     absl::StrAppend(&rates, "  ", FormatRate(timing.bytes_per_second(), "B/s"));
@@ -161,6 +163,11 @@ std::string SummaryText(const v1::RunSummary& summary, const Terminal& terminal)
   }
   if (const std::string flags = FlagsText(summary, terminal); !flags.empty()) {
     absl::StrAppend(&out, "  flags: ", flags, "\n");
+  }
+  if (!summary.printed().empty()) {
+    absl::StrAppend(&out, "  printed", summary.printed_truncated() ? " (the beginning)" : "", ":\n",
+                    Escape(absl::StripTrailingAsciiWhitespace(summary.printed()), /*lines=*/true),
+                    "\n");
   }
   return out;
 }

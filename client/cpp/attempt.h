@@ -2,6 +2,7 @@
 #ifndef GRIDCLOCK_CLIENT_CPP_ATTEMPT_H_
 #define GRIDCLOCK_CLIENT_CPP_ATTEMPT_H_
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -24,6 +25,7 @@ struct AttemptContext {
   const RunCall& call;
   const RunEvents& events;
   const std::string& request_id;
+  std::uint64_t chunk_bytes = 0;  // Of a stream, at most.
   // Taken over. Others may hold it only while they cancel it.
   std::shared_ptr<grpc::ClientContext>& rpc;
 };

@@ -8,6 +8,7 @@
 #include <grpcpp/support/channel_arguments.h>
 
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 
 namespace gridclock {
@@ -25,6 +26,14 @@ bool StaysOnThisHost(const std::string& server) {
   return host == "localhost" || host == "[::1]" || IsLoopbackAddress(host);
 }
 
+// gRPC takes "8470/x" and "8470x" for the port 8470.
+bool EndsInPort(const std::string& server) {
+  const std::size_t colon = server.rfind(':');
+  std::uint32_t port = 0;
+  return colon != std::string::npos && absl::SimpleAtoi(server.substr(colon + 1), &port) &&
+         port > 0 && port <= 65535;
+}
+
 std::shared_ptr<grpc::ChannelCredentials> Credentials(const ClientOptions& options) {
   if (!options.tls.has_value()) return grpc::InsecureChannelCredentials();
   grpc::SslCredentialsOptions ssl;
@@ -38,7 +47,7 @@ std::shared_ptr<grpc::ChannelCredentials> Credentials(const ClientOptions& optio
 
 absl::Status CheckOptions(const ClientOptions& options) {
   if (options.server.empty()) return absl::InvalidArgumentError("server: want HOST:PORT, got ''");
-  if (!absl::StartsWith(options.server, "unix:") && !absl::StrContains(options.server, ':')) {
+  if (!absl::StartsWith(options.server, "unix:") && !EndsInPort(options.server)) {
     return absl::InvalidArgumentError(
         absl::StrCat("server: want HOST:PORT or unix:PATH, got '", options.server, "'"));
   }

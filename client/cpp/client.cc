@@ -1,6 +1,7 @@
 #include "client/cpp/client.h"
 
 #include <algorithm>
+#include <atomic>
 #include <condition_variable>
 #include <mutex>
 #include <thread>
@@ -72,7 +73,7 @@ class Client::Impl {
     return response;
   }
 
-  CallSite site() { return {options, control, bulk}; }
+  CallSite site() { return {options, control, bulk, chunk_bytes}; }
 
   void Begin() {
     const std::lock_guard<std::mutex> lock(mutex);
@@ -90,6 +91,7 @@ class Client::Impl {
   const ClientOptions options;
   const std::shared_ptr<grpc::Channel> control_channel, bulk_channel;
   grpc::GenericStub control, bulk;
+  std::atomic<std::uint64_t> chunk_bytes = kChunkBytes;
   const std::unique_ptr<v1::KernelService::Stub> kernels;
   const std::unique_ptr<v1::ModuleService::Stub> modules;
   const std::unique_ptr<v1::SystemService::Stub> system;

@@ -12,6 +12,8 @@
 #include <utility>
 
 #include "absl/strings/cord.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "proto/codec/error.h"
@@ -130,6 +132,7 @@ v1::RunRequest EncodeCall(const RunCall& call, const std::string& request_id) {
   out.set_verify(call.verify);
   out.set_request_id(request_id);
   out.set_kernel_time_limit_seconds(absl::ToDoubleSeconds(call.kernel_time_limit));
+  if (call.program.has_value()) *out.mutable_program() = *call.program;
   return out;
 }
 
@@ -165,7 +168,8 @@ grpc::ByteBuffer EncodeUnary(const RunCall& call, const std::string& request_id,
   return out.Take();
 }
 
-std::vector<grpc::ByteBuffer> EncodeHeader(const RunCall& call, const std::string& request_id) {
+std::vector<grpc::ByteBuffer> EncodeHeader(const RunCall& call, const std::string& request_id,
+                                           std::uint64_t piece) {
   std::vector<grpc::ByteBuffer> out;
   v1::StreamRunRequest message;
   *message.mutable_header() = EncodeCall(call, request_id);
@@ -174,7 +178,7 @@ std::vector<grpc::ByteBuffer> EncodeHeader(const RunCall& call, const std::strin
     v1::Input encoded;
     EncodeInput(input, /*streamed=*/true, &encoded);
     const std::size_t more = FieldBytes(encoded.ByteSizeLong());
-    if (size + more > kHeaderPiece) {
+    if (size + more > piece) {
       out.push_back(Serialize(message));
       message.mutable_header()->Clear();
       size = 0;
@@ -331,8 +335,46 @@ std::optional<v1::RunSummary> PartialSummary(const absl::Status& status) {
   return summary;
 }
 
+namespace {
+
+// "Received message larger than max (5242880 vs. 4259840)": gRPC refuses a message before the
+// server sees it, and says no more than this.
+bool IsRefusalOfGrpc(const grpc::Status& status) {
+  return status.error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED &&
+         status.error_details().empty() &&
+         absl::StrContains(status.error_message(), "larger than max");
+}
+
+}  // namespace
+
+std::optional<std::uint64_t> ShorterChunk(const absl::Status& failure, std::uint64_t tried) {
+  const ErrorDetails details = DetailsOf(failure);
+  const auto limit = details.metadata.find("limit");
+  if (details.reason != "TOO_LARGE" || limit == details.metadata.end()) return std::nullopt;
+  std::uint64_t next = tried / 2;
+  if (limit->second == "chunk_bytes") {
+    const auto value = details.metadata.find("value");
+    std::uint64_t most = 0;
+    if (value != details.metadata.end() && absl::SimpleAtoi(value->second, &most)) next = most;
+  } else if (limit->second != "message_bytes" && limit->second != "control_bytes") {
+    return std::nullopt;
+  }
+  if (next >= tried || next < kLeastChunkBytes) return std::nullopt;
+  return next;
+}
+
 absl::Status ToStatus(const grpc::Status& status) {
   if (status.ok()) return absl::OkStatus();
+  if (IsRefusalOfGrpc(status)) {
+    ErrorDetails details;
+    details.reason = "TOO_LARGE";
+    details.metadata["limit"] = "message_bytes";
+    return WithDetails(absl::ResourceExhaustedError(absl::StrCat(
+                           status.error_message(),
+                           "; send tensors by StreamRun, in chunks that fit a message, or ",
+                           "start the server with a larger --limit-message-bytes")),
+                       details);
+  }
   DecodedError error = DecodeError(static_cast<absl::StatusCode>(status.error_code()),
                                    status.error_message(), status.error_details());
   return error.summary.has_value() ? WithSummary(std::move(error.status), *error.summary)

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -21,8 +22,10 @@
 namespace gridclock {
 
 inline constexpr std::uint64_t kInlineLimit = 1 << 20;  // Of a message, all tensors together.
+// What servers take by default; the least that any takes.
 inline constexpr std::uint64_t kChunkBytes = 1 << 20;
-inline constexpr std::size_t kHeaderPiece = 200 * 1024;  // The server takes 256 KiB.
+inline constexpr std::uint64_t kLeastChunkBytes = 4 * 1024;
+inline constexpr std::uint64_t kHeaderPiece = 200 * 1024;  // The server takes 256 KiB.
 
 // INVALID_ARGUMENT for spans that do not fit their specs; nothing is sent then.
 absl::Status CheckInputs(const RunCall& call);
@@ -36,8 +39,9 @@ void EncodeInput(const CallInput& input, bool streamed, v1::Input* out);
 
 // A RunRequest with its data inline.
 grpc::ByteBuffer EncodeUnary(const RunCall& call, const std::string& request_id, Loan& loan);
-// The header of a StreamRun, in as many messages as its size asks for.
-std::vector<grpc::ByteBuffer> EncodeHeader(const RunCall& call, const std::string& request_id);
+// The header of a StreamRun, in as many messages of about `piece` bytes as its size asks for.
+std::vector<grpc::ByteBuffer> EncodeHeader(const RunCall& call, const std::string& request_id,
+                                           std::uint64_t piece);
 grpc::ByteBuffer EncodeChunk(const std::string& name, std::uint64_t offset,
                              std::span<const std::byte> bytes, Loan& loan);
 
@@ -78,8 +82,12 @@ absl::Status EnsurePlace(std::uint64_t size, CallOutput* output, std::span<std::
 
 // INTERNAL, with the blame where it belongs: on the server.
 absl::Status Broken(absl::string_view what);
-// The ended call's status with its details; a summary that came with it rides as a payload.
+// The ended call's status with its details; a summary that came with it rides as a payload. gRPC's
+// own refusal of a message gets the reason TOO_LARGE and the limit message_bytes, which it lacks.
 absl::Status ToStatus(const grpc::Status& status);
+// The longest chunk to try after this one of `tried` bytes was refused; nullopt: the failure is
+// of another kind, or none is short enough.
+std::optional<std::uint64_t> ShorterChunk(const absl::Status& failure, std::uint64_t tried);
 absl::Status WithSummary(absl::Status status, const v1::RunSummary& summary);
 
 }  // namespace gridclock

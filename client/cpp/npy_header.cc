@@ -60,13 +60,17 @@ class DictReader {
   absl::Status ReadDescr() {
     if (Peek() == '[') return Bad("a structured dtype; want plain elements");
     GC_ASSIGN_OR_RETURN(const std::string descr, ReadString());
-    if (descr.size() < 2) return Bad(absl::StrCat("descr '", descr, "'"));
+    if (descr.size() < 2) return Bad(absl::StrCat("descr '", descr, "'; want one like '<f4'"));
     const char order = descr[0], kind = descr[1];
     if (kind == 'O') return Bad("an object array; those are pickled code and never read");
+    if (kind == 'M' || kind == 'm') {
+      return Bad(
+          absl::StrCat("dates or times ('", descr, "'); want numbers: save them by .astype('i8')"));
+    }
     int bytes = 0;
     if (!absl::SimpleAtoi(absl::string_view(descr).substr(2), &bytes) ||
         absl::string_view("<>|=").find(order) == absl::string_view::npos) {
-      return Bad(absl::StrCat("descr '", descr, "'"));
+      return Bad(absl::StrCat("descr '", descr, "'; want one like '<f4'"));
     }
     if (absl::string_view("fiubV").find(kind) == absl::string_view::npos ||
         (bytes != 1 && bytes != 2 && bytes != 4 && bytes != 8)) {

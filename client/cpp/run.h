@@ -44,7 +44,7 @@ struct OutputWish {
 enum class Way : std::uint8_t { kAuto, kUnary, kStream };
 
 struct RunCall {
-  std::string kernel = {};
+  std::string kernel = {};   // Empty beside `program`.
   std::string variant = {};  // Empty: the fastest that fits.
   std::string device = {};   // "cpu", "cuda:0", a kind, or empty for any.
   std::vector<CallInput> inputs = {};
@@ -58,6 +58,9 @@ struct RunCall {
   // Makes retries safe. Empty: the client makes one where it may retry.
   std::string request_id = {};
   Way way = Way::kAuto;
+  // Submitted code in place of a kernel of the catalogue: launches of modules that Client::Compile
+  // or Client::Load made.
+  std::optional<v1::Program> program = {};
 };
 
 // Told while a call runs, on threads of the library, one at a time. They must return soon and may

@@ -21,8 +21,11 @@ namespace {
 // alone.
 class Upload {
  public:
-  Upload(const RunCall& call, const std::string& request_id)
-      : call_(call), header_(EncodeHeader(call, request_id)) {}
+  explicit Upload(const AttemptContext& context)
+      : call_(context.call),
+        chunk_bytes_(context.chunk_bytes),
+        header_(EncodeHeader(context.call, context.request_id,
+                             std::min(kHeaderPiece, context.chunk_bytes))) {}
 
   // The next message, or nothing when all are sent. `sent` counts tensor bytes.
   bool Next(Loan& loan, grpc::ByteBuffer* out, std::uint64_t* sent) {
@@ -36,7 +39,7 @@ class Upload {
       for (; tensor_ < input.bytes.size(); ++tensor_, at_ = 0) {
         const auto rest = input.bytes[tensor_].subspan(at_);
         if (rest.empty()) continue;
-        const auto chunk = rest.first(std::min<std::size_t>(rest.size(), kChunkBytes));
+        const auto chunk = rest.first(std::min<std::size_t>(rest.size(), chunk_bytes_));
         *out = EncodeChunk(input.name, offset_, chunk, loan);
         at_ += chunk.size();
         offset_ += chunk.size();
@@ -55,6 +58,7 @@ class Upload {
   }
 
   const RunCall& call_;
+  const std::uint64_t chunk_bytes_;
   std::vector<grpc::ByteBuffer> header_;
   std::size_t piece_ = 0, input_ = 0, tensor_ = 0, at_ = 0;
   std::uint64_t offset_ = 0;  // In the operand's bytes.
@@ -145,7 +149,7 @@ class StreamAttempt final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grp
       : events_(context.events),
         rpc_(std::move(context.rpc)),
         done_(std::move(done)),
-        upload_(context.call, context.request_id),
+        upload_(context),
         download_(context.call, context.events),
         loan_(new Loan([this] { Return(); })) {}
 

@@ -79,7 +79,8 @@ std::shared_ptr<grpc::ClientContext> RunHandle::Task::NewRpc() {
 void RunHandle::Task::Attempt() {
   ++attempts_;
   std::shared_ptr<grpc::ClientContext> rpc = NewRpc();
-  const AttemptContext context{call_, events_, request_id_, rpc};
+  chunk_bytes_ = site_.chunk_bytes;
+  const AttemptContext context{call_, events_, request_id_, chunk_bytes_, rpc};
   AttemptDone ended = [self = shared_from_this()](absl::StatusOr<RunResult> result) {
     self->Ended(std::move(result));
   };
@@ -99,6 +100,7 @@ void RunHandle::Task::Ended(absl::StatusOr<RunResult> result) {
     stream_ = true;
     return Attempt();
   }
+  if (stream_ && MayShorten(result.status())) return Attempt();
   absl::Duration wait;
   if (!MayRetry(result.status(), &wait)) return done_(std::move(result));
   if (events_.retry) events_.retry(result.status(), wait);
@@ -121,6 +123,15 @@ bool RunHandle::Task::EndWait() {
   MutexLock lock(mutex_);
   rung = std::move(alarm_);
   return !cancelled_;
+}
+
+bool RunHandle::Task::MayShorten(const absl::Status& failure) {
+  const std::optional<std::uint64_t> next = ShorterChunk(failure, chunk_bytes_);
+  if (!next.has_value()) return false;
+  std::uint64_t known = site_.chunk_bytes;
+  while (known > *next && !site_.chunk_bytes.compare_exchange_weak(known, *next)) {
+  }
+  return true;
 }
 
 bool RunHandle::Task::MayRetry(const absl::Status& failure, absl::Duration* wait) {

@@ -2,6 +2,8 @@
 #ifndef GRIDCLOCK_CLIENT_CPP_TASK_H_
 #define GRIDCLOCK_CLIENT_CPP_TASK_H_
 
+#include <atomic>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -24,6 +26,7 @@ struct CallSite {
   const ClientOptions& options;
   grpc::GenericStub& control;
   grpc::GenericStub& bulk;
+  std::atomic<std::uint64_t>& chunk_bytes;  // What the server was found to take.
 };
 
 // Metadata and deadline of a call.
@@ -38,6 +41,8 @@ class RunHandle::Task : public std::enable_shared_from_this<RunHandle::Task> {
  private:
   void Attempt();
   void Ended(absl::StatusOr<RunResult> result);
+  // Whether a shorter chunk may pass than the one that was refused, to this call or another.
+  bool MayShorten(const absl::Status& failure);
   // Whether the call shall be made again; sets how long to wait.
   bool MayRetry(const absl::Status& failure, absl::Duration* wait);
   // Tries again after `wait`, or ends with CANCELLED as soon as Cancel is called.
@@ -53,6 +58,7 @@ class RunHandle::Task : public std::enable_shared_from_this<RunHandle::Task> {
   const absl::Time deadline_;
   // Below: touched by one attempt after the other, never by two threads at once.
   bool stream_;
+  std::uint64_t chunk_bytes_ = 0;
   std::string request_id_;
   int attempts_ = 0;
   absl::BitGen random_;

@@ -17,7 +17,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
-#include "kernels/compiler/text.h"
+#include "base/text.h"
 
 namespace gridclock {
 namespace {

@@ -13,7 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "base/status.h"
-#include "kernels/compiler/text.h"
+#include "base/text.h"
 
 namespace gridclock {
 namespace {
@@ -260,7 +260,8 @@ class Reader {
         entry.constant_bytes += value;
         break;
       case kParameterInfo:  // Index; ordinal and offset; size, in the upper 14 bits.
-        if (body.size() >= 12) entry.parameters.push_back({word(1) >> 16, word(2) >> 18});
+        if (body.size() >= 12)
+          entry.parameters.push_back({.offset = word(1) >> 16, .size = word(2) >> 18});
         break;
       case kRequiredThreads:
         entry.required_block = {word(0), word(1), word(2)};
@@ -291,20 +292,31 @@ class Reader {
   CubinFacts facts_;
 };
 
-// Without the parameters at the end and what is before the name.
-std::string NameAlone(absl::string_view full) {
+// Where the parameters at the end of a demangled name begin.
+std::size_t ParametersOf(absl::string_view full) {
   int depth = 0;
-  std::size_t end = full.size();
   for (std::size_t at = full.size(); at-- > 0;) {
     if (full[at] == ')') ++depth;
-    if (full[at] == '(' && --depth == 0) {
-      end = at;
-      break;
-    }
+    if (full[at] == '(' && --depth == 0) return at;
   }
-  absl::string_view name = full.substr(0, end);
+  return full.size();
+}
+
+// Without the parameters at the end and what is before the name.
+std::string NameAlone(absl::string_view full) {
+  absl::string_view name = full.substr(0, ParametersOf(full));
   absl::ConsumePrefix(&name, "void ");
   return std::string(name);
+}
+
+// With its parameters; empty for what is not mangled.
+std::string Demangle(const std::string& mangled) {
+  constexpr std::size_t kLongest = 4096;  // The library's reader goes as deep as the name does.
+  if (!absl::StartsWith(mangled, "_Z") || mangled.size() > kLongest) return "";
+  int failed = 0;
+  const std::unique_ptr<char, decltype(&std::free)> full(
+      abi::__cxa_demangle(mangled.c_str(), nullptr, nullptr, &failed), &std::free);
+  return failed != 0 || full == nullptr ? "" : full.get();
 }
 
 }  // namespace
@@ -314,16 +326,33 @@ absl::StatusOr<CubinFacts> ReadCubin(absl::string_view bytes) {
 }
 
 std::string DisplayName(const std::string& mangled) {
-  constexpr std::size_t kLongest = 4096;  // The library's reader goes as deep as the name does.
-  if (!absl::StartsWith(mangled, "_Z") || mangled.size() > kLongest) return mangled;
-  int failed = 0;
-  const std::unique_ptr<char, decltype(&std::free)> full(
-      abi::__cxa_demangle(mangled.c_str(), nullptr, nullptr, &failed), &std::free);
-  if (failed != 0 || full == nullptr) return mangled;
+  const std::string full = Demangle(mangled);
+  if (full.empty()) return mangled;
   // Each substitution can double the name.
   constexpr std::size_t kLongestShown = 1024;
-  std::string name = NameAlone(full.get());
+  std::string name = NameAlone(full);
   return name.size() > kLongestShown ? mangled : name;
+}
+
+std::vector<std::string> ParameterTypes(const std::string& mangled) {
+  const std::string full = Demangle(mangled);
+  absl::string_view list(full);
+  list.remove_prefix(ParametersOf(full));
+  if (!absl::ConsumePrefix(&list, "(") || !absl::ConsumeSuffix(&list, ")") || list.empty()) {
+    return {};
+  }
+  std::vector<std::string> types(1);
+  int depth = 0;
+  for (const char c : list) {
+    if (c == '(' || c == '<' || c == '{' || c == '[') ++depth;
+    if (c == ')' || c == '>' || c == '}' || c == ']') --depth;
+    if (c == ',' && depth == 0) {
+      types.emplace_back();
+    } else if (c != ' ' || !types.back().empty()) {
+      types.back() += c;
+    }
+  }
+  return types;
 }
 
 }  // namespace gridclock

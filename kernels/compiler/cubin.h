@@ -24,6 +24,8 @@ absl::StatusOr<CubinFacts> ReadCubin(absl::string_view bytes);
 
 // "softmax<float, 256>" of "_Z7softmaxIfLi256EEvPKfPfi"; a name that is not mangled stays as it is.
 std::string DisplayName(const std::string& mangled);
+// "float const*", "float*", "int" of the same; none of a name that is not mangled.
+std::vector<std::string> ParameterTypes(const std::string& mangled);
 
 }  // namespace gridclock
 

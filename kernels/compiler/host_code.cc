@@ -10,9 +10,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "base/text.h"
 #include "kernels/compiler/host_words.h"
 #include "kernels/compiler/source_tokens.h"
-#include "kernels/compiler/text.h"
 
 namespace gridclock {
 namespace {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/time/time.h"
+#include "kernels/sandbox/landlock.h"
 
 namespace gridclock {
 
@@ -29,8 +29,6 @@ struct Sandbox {
 // The first that keeps a program, which writes its output to a file, from emptying others.
 inline constexpr int kLandlockOfTools = 3;
 
-// The version of Landlock here; 0 where the kernel or a container does not offer it.
-int LandlockVersion();
 // "landlock 7, seccomp".
 std::string SandboxText(int landlock);
 

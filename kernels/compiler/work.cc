@@ -4,6 +4,7 @@
 #include <set>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -12,11 +13,12 @@
 #include "absl/strings/strip.h"
 #include "base/clock.h"
 #include "base/status.h"
+#include "base/text.h"
 #include "kernels/compiler/cubin.h"
 #include "kernels/compiler/host_code.h"
+#include "kernels/compiler/parameters.h"
 #include "kernels/compiler/prelude.h"
 #include "kernels/compiler/ptxas_log.h"
-#include "kernels/compiler/text.h"
 #include "kernels/compiler/tool.h"
 #include "proto/codec/module.h"
 
@@ -92,6 +94,19 @@ void DropReason(std::string& line) {
   line.resize(line.rfind('"') + 1);
 }
 
+// "ptxas input 7, line 4; error   : what" as other compilers say it: its input has no name.
+void NamePtx(std::string& line) {
+  absl::string_view rest = line;
+  if (!absl::ConsumePrefix(&rest, "ptxas /proc/self/fd/")) return;
+  const std::size_t at = rest.find(", line "), semicolon = rest.find("; "), colon = rest.find(": ");
+  if (at == absl::string_view::npos || semicolon < at || colon == absl::string_view::npos) return;
+  if (colon < semicolon) return;
+  const absl::string_view number = rest.substr(at + 7, semicolon - at - 7);
+  const absl::string_view kind = rest.substr(semicolon + 2, colon - semicolon - 2);
+  line = absl::StrCat("input.ptx(", number, "): ", absl::StripAsciiWhitespace(kind), ": ",
+                      rest.substr(colon + 2));
+}
+
 // Without the folders of this machine.
 std::string LogForClient(absl::string_view log, const Tools& tools) {
   std::vector<std::pair<std::string, std::string>> paths;
@@ -102,7 +117,10 @@ std::string LogForClient(absl::string_view log, const Tools& tools) {
   std::sort(paths.begin(), paths.end(),
             [](auto& a, auto& b) { return a.first.size() > b.first.size(); });
   std::vector<std::string> lines = absl::StrSplit(log, '\n');
-  for (std::string& line : lines) DropReason(line);
+  for (std::string& line : lines) {
+    DropReason(line);
+    NamePtx(line);
+  }
   // The input of a tool has no name.
   std::string out = absl::StrReplaceAll(absl::StrJoin(lines, "\n"), {{"/proc/self/fd/", "input "}});
   for (const auto& path : paths) out = absl::StrReplaceAll(out, {path});
@@ -111,8 +129,9 @@ std::string LogForClient(absl::string_view log, const Tools& tools) {
 
 void SetLog(absl::string_view log, const Tools& tools, const WorkLimits& limits,
             ModuleFacts* facts) {
-  facts->log =
-      CutText(CleanText(LogForClient(log, tools)), limits.log_bytes, &facts->log_truncated);
+  std::string text = CleanText(LogForClient(log, tools));
+  if (text.size() > limits.log_bytes) text = ErrorsFirst(text);
+  facts->log = CutText(std::move(text), limits.log_bytes, &facts->log_truncated);
 }
 
 void AddSpills(const PtxasLog& log, ModuleFacts* facts) {
@@ -240,6 +259,7 @@ absl::StatusOr<worker::v1::CompilerResult> CompileCuda(const ModuleSource& sourc
       if (entry.name == mangled) entry.display = expression;
     }
   }
+  DescribeParameters(source.main.text, &facts.entries);
   stages.End("inspect");
   return ResultOf(facts, CleanText(output.ptx), std::move(output.cubin), limits);
 }
@@ -288,6 +308,7 @@ absl::StatusOr<worker::v1::CompilerResult> LoadPtx(const ModuleSource& source, c
   GC_RETURN_IF_ERROR(AddCubinFacts(ran.file, &facts));
   if (facts.entries.empty()) return WithoutEntries(std::move(facts), limits);
   AddSpills(log, &facts);
+  DescribeParameters("", &facts.entries);
   stages.End("inspect");
   return ResultOf(facts, source.main.text, std::move(ran.file), limits);
 }
@@ -310,6 +331,7 @@ absl::StatusOr<worker::v1::CompilerResult> LoadCubin(const ModuleSource& source,
   }
   if (!wanted.empty()) facts.arch = source.options.arch;
   if (facts.entries.empty()) return WithoutEntries(std::move(facts), limits);
+  DescribeParameters("", &facts.entries);
   stages.End("inspect");
   return ResultOf(facts, "", source.main.text, limits);
 }
@@ -318,7 +340,7 @@ absl::StatusOr<worker::v1::CompilerResult> Disassemble(const std::string& cubin,
                                                        const WorkLimits& limits) {
   GC_RETURN_IF_ERROR(CheckTool(tools.toolkit.nvdisasm, "nvdisasm", tools));
   GC_ASSIGN_OR_RETURN(ToolOutput ran, RunTool({.program = tools.toolkit.nvdisasm,
-                                               .args = {"-c", "@in"},
+                                               .args = {"-c", "-g", "@in"},
                                                .input = cubin,
                                                .limits = ToolLimits(limits)},
                                               tools.landlock));

@@ -13,7 +13,10 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
 #include "kernels/api/kernel.h"
+#include "kernels/device/module.h"
 #include "proto/types/device.h"
 #include "proto/types/generator.h"
 #include "proto/types/measure.h"
@@ -82,6 +85,11 @@ class Device {
   virtual Threads* threads() = 0;
   virtual void* stream() = 0;
 
+  // `cubin` is copied. FAILED_PRECONDITION (NO_DEVICE) where no submitted code can run; else
+  // (NO_KERNEL_IMAGE) if it is none for this device.
+  virtual absl::StatusOr<std::unique_ptr<DeviceModule>> LoadModule(
+      std::span<const std::byte> cubin);
+
   // What is timed from here on is another launch: what the device kept of the last one is stale.
   virtual void NewLaunch() {}
   // True where the first launch of a kernel may load it, which waits for the device: it cannot be
@@ -108,6 +116,13 @@ class Device {
     return RooflineOf(work, state);
   }
 };
+
+inline absl::StatusOr<std::unique_ptr<DeviceModule>> Device::LoadModule(
+    std::span<const std::byte>) {
+  return WithReason(absl::FailedPreconditionError(absl::StrCat(
+                        "device ", info().name, " runs no submitted code: want a GPU for a cubin")),
+                    "NO_DEVICE");
+}
 
 }  // namespace gridclock
 

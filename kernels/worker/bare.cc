@@ -98,7 +98,7 @@ std::string AsJson(const Told& told) {
 absl::StatusOr<std::string> RunBare(Device& device, const Registry& registry,
                                     const BareOptions& options) {
   GC_ASSIGN_OR_RETURN(const BareOrder order, MakeBareOrder(registry, options.call));
-  CallCache cache(registry, device.info().traits);
+  CallCache cache(registry, device);
   GC_ASSIGN_OR_RETURN(BoundCall* const bound, cache.Find(order.order));
   GC_ASSIGN_OR_RETURN(const auto memory, HostMemory(device, order.bytes));
   Staging staging(device);

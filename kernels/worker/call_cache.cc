@@ -13,9 +13,11 @@ constexpr std::size_t kKept = 16;
 bool IsSame(const BoundCall& call, const WorkerOrder& order) {
   if (call.kernel_name != order.kernel || call.variant_name != order.variant ||
       call.given_inputs.size() != order.inputs.size() ||
-      call.given_attributes != order.attributes) {
+      call.given_attributes != order.attributes ||
+      call.given_program.has_value() != order.program.has_value()) {
     return false;
   }
+  if (order.program && *call.given_program != order.program->program) return false;
   return std::equal(call.given_inputs.begin(), call.given_inputs.end(), order.inputs.begin(),
                     [](const OperandValue& value, const WorkerOperand& operand) {
                       return value == operand.value;
@@ -79,18 +81,18 @@ absl::StatusOr<BoundCall*> CallCache::Find(const WorkerOrder& order) {
   return calls_[next_].get();
 }
 
-absl::StatusOr<std::unique_ptr<BoundCall>> CallCache::Bind(const WorkerOrder& order) const {
-  auto call = std::make_unique<BoundCall>();
+absl::Status CallCache::BindKernel(const WorkerOrder& order, BoundCall* call) const {
   call->kernel = registry_.Find(order.kernel);
   if (call->kernel == nullptr) {
     return absl::NotFoundError(absl::StrCat("this worker has no kernel '", order.kernel, "'"));
   }
   const KernelSpec& spec = call->kernel->spec;
+  const DeviceTraits& traits = device_.info().traits;
   GC_ASSIGN_OR_RETURN(call->binding, BindOrder(spec, order));
   GC_RETURN_IF_ERROR(CheckOutputs(call->binding, order));
   GC_ASSIGN_OR_RETURN(const VariantSpec* variant,
-                      ChooseVariant(spec, call->binding, device_, order.variant));
-  call->variant = Registry::FindVariant(*call->kernel, device_.kind, variant->name);
+                      ChooseVariant(spec, call->binding, traits, order.variant));
+  call->variant = Registry::FindVariant(*call->kernel, traits.kind, variant->name);
   if (call->variant == nullptr) {
     return absl::InternalError(
         absl::StrCat("variant '", variant->name, "' of '", spec.name, "' has no code"));
@@ -99,11 +101,33 @@ absl::StatusOr<std::unique_ptr<BoundCall>> CallCache::Bind(const WorkerOrder& or
     GC_RETURN_IF_ERROR(call->kernel->def.validate(call->binding));
   }
   GC_ASSIGN_OR_RETURN(call->scratch_values, BindScratch(variant->clauses, call->binding));
+  call->launch_name = absl::StrCat(spec.name, "/", variant->name);
+  return absl::OkStatus();
+}
+
+absl::Status CallCache::BindProgram(const WorkerOrder& order, BoundCall* call) const {
+  if (modules_ == nullptr) {
+    return absl::FailedPreconditionError("a trusted worker runs no submitted code");
+  }
+  GC_RETURN_IF_ERROR(modules_->Load(*order.program));
+  const KernelSpec& words = call->given_program.emplace(order.program->program).words;
+  GC_ASSIGN_OR_RETURN(call->binding, BindOrder(words, order));
+  GC_RETURN_IF_ERROR(CheckOutputs(call->binding, order));
+  GC_ASSIGN_OR_RETURN(call->program,
+                      ProgramCall::Make(*order.program, call->binding, device_, *modules_));
+  call->scratch_values = call->program->scratch();
+  call->launch_name = words.name;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<BoundCall>> CallCache::Bind(const WorkerOrder& order) const {
+  auto call = std::make_unique<BoundCall>();
+  GC_RETURN_IF_ERROR(order.program ? BindProgram(order, call.get())
+                                   : BindKernel(order, call.get()));
   call->kernel_name = order.kernel;
   call->variant_name = order.variant;
   for (const WorkerOperand& input : order.inputs) call->given_inputs.push_back(input.value);
   call->given_attributes = order.attributes;
-  call->launch_name = absl::StrCat(spec.name, "/", variant->name);
   MakeViews(call->binding.inputs, &call->inputs);
   MakeViews(call->binding.outputs, &call->outputs);
   MakeViews(call->scratch_values, &call->scratch);

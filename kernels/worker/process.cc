@@ -15,6 +15,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "base/unique_fd.h"
 
 namespace gridclock {
 namespace {
@@ -53,6 +54,12 @@ absl::Status SettleProcess() {
   }
   signal(SIGPIPE, SIG_IGN);
   signal(SIGINT, SIG_IGN);  // Ctrl-C in a terminal is the server's to handle.
+  return absl::OkStatus();
+}
+
+absl::Status CloseStandardOutput() {
+  const UniqueFd nothing(open("/dev/null", O_WRONLY | O_CLOEXEC));
+  if (!nothing || dup2(nothing.get(), STDOUT_FILENO) < 0) return ErrnoToStatus(errno, "/dev/null");
   return absl::OkStatus();
 }
 

@@ -16,6 +16,9 @@ namespace gridclock {
 // standard ones and those of status_page.h. UNAVAILABLE if the parent is gone already.
 absl::Status SettleProcess();
 
+// Of a process whose standard output is nobody's: what it writes there is lost.
+absl::Status CloseStandardOutput();
+
 // Bounds the address space so that a kernel that allocates without end fails by itself before it
 // takes the machine's memory.
 absl::Status LimitAddressSpace(std::uint64_t bytes);

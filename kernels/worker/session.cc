@@ -54,7 +54,10 @@ class Session::Running {
  private:
   std::int64_t NowNs() const { return absl::ToUnixNanos(session_.clock_.Now()); }
   bool Repeats() const { return order_.measure.has_value() || order_.verify; }
-  bool CanCheck() const { return CanVerify(call_->kernel->def); }
+  std::uint64_t DeviceBytes() const {
+    return operands_->bytes() + (call_->program == nullptr ? 0 : call_->program->table_bytes());
+  }
+  bool CanCheck() const { return call_->kernel != nullptr && CanVerify(call_->kernel->def); }
   // Launches back to back find in place what the one before left: what is returned is of a launch
   // of its own.
   bool Accumulates() const {
@@ -74,6 +77,7 @@ class Session::Running {
   absl::Status Run();
   absl::Status Place();
   absl::Status FillInputs();
+  absl::Status PointProgram();
   absl::Status LaunchAgain();
   absl::Status Prepare();
   absl::Status LaunchOrMeasure();
@@ -179,10 +183,19 @@ absl::Status Session::Running::FillInputs() {
     GC_RETURN_IF_ERROR(operands_->Fill(Freshens() ? kOtherSeed : 0));
     AddPhase(PhaseKind::kInputCopied, start, NowNs());
   }
+  if (call_->program != nullptr) GC_RETURN_IF_ERROR(PointProgram());
   if (!Repeats()) return absl::OkStatus();
   GC_RETURN_IF_ERROR(operands_->Save());
-  out_.peak_device_bytes = operands_->bytes();
+  out_.peak_device_bytes = DeviceBytes();
   return absl::OkStatus();
+}
+
+// What submitted code does not write must not be what an earlier order left there.
+absl::Status Session::Running::PointProgram() {
+  GC_RETURN_IF_ERROR(operands_->Poison());
+  GC_RETURN_IF_ERROR(call_->program->Point(launch_, device_));
+  out_.peak_device_bytes = DeviceBytes();
+  return device_.Synchronize();
 }
 
 // Untimed, on the submitted values.
@@ -218,7 +231,7 @@ absl::Status Session::Running::Prepare() {
 absl::Status Session::Running::Launch() {
   absl::Status status;
   try {
-    status = call_->variant->launch(launch_);
+    status = call_->program != nullptr ? call_->program->Launch() : call_->variant->launch(launch_);
   } catch (const std::bad_alloc&) {
     status = absl::ResourceExhaustedError("out of memory");
   }
@@ -357,25 +370,47 @@ absl::Status Session::Running::ReturnOutputs() {
   return absl::OkStatus();
 }
 
+Session::Session(Device& device, const Registry& registry, const Clock& clock,
+                 std::span<std::byte> arena, const GuestParts* guest)
+    : device_(device),
+      clock_(clock),
+      arena_(arena),
+      printed_(guest == nullptr ? nullptr : guest->printed),
+      modules_(guest == nullptr ? nullptr
+                                : std::make_unique<ModuleStore>(device, guest->natives, arena)),
+      cache_(registry, device, modules_.get()),
+      staging_(device),
+      early_(device, arena) {}
+
 absl::StatusOr<std::unique_ptr<Session>> Session::Create(Device& device, const Registry& registry,
                                                          const Clock& clock,
-                                                         std::span<std::byte> arena) {
+                                                         std::span<std::byte> arena,
+                                                         const GuestParts* guest) {
   if (!device.uses_host_memory()) {
     if (auto pinned = device.RegisterHost(arena); !pinned.ok()) {
       return Annotate(pinned, absl::StrCat("pinning the arena of ", arena.size(), " bytes"));
     }
   }
-  return std::unique_ptr<Session>(new Session(device, registry, clock, arena));
+  return std::unique_ptr<Session>(new Session(device, registry, clock, arena, guest));
 }
 
 SessionReport Session::Run(const WorkerOrder& order, SessionHost& host) {
   SessionReport report;
+  if (printed_ != nullptr) printed_->Begin();
   report.status = Running(*this, order, host, &report).Go();
+  if (printed_ == nullptr) return report;
+  printed_->End(&report.outcome);
+  // What a kernel said before it failed tells why.
+  if (!report.launched && !report.outcome.printed.empty()) {
+    report.launched = true;
+    report.outcome.variant = order.variant;
+    report.outcome.outputs.resize(order.outputs.size());
+  }
   return report;
 }
 
 bool Session::IsQuick(const WorkerOrder& order) const {
-  if (order.measure || order.verify) return false;
+  if (order.measure || order.verify || order.program) return false;
   const auto in_place = [](const WorkerOperand& output) { return output.in_place_of.has_value(); };
   if (std::any_of(order.outputs.begin(), order.outputs.end(), in_place)) return false;
   const BoundCall* call = cache_.Peek(order);

@@ -17,6 +17,9 @@
 #include "kernels/timing/measure.h"
 #include "kernels/worker/call_cache.h"
 #include "kernels/worker/early_copies.h"
+#include "kernels/worker/module_store.h"
+#include "kernels/worker/native.h"
+#include "kernels/worker/printed.h"
 #include "kernels/worker/staging.h"
 #include "proto/codec/worker.h"
 
@@ -42,13 +45,20 @@ struct SessionReport {
   Outcome outcome;
 };
 
+// What a guest has beside a trusted worker. All are borrowed.
+struct GuestParts {
+  const Natives& natives;
+  Printed* printed = nullptr;  // Null: what code prints goes where it goes.
+};
+
 class Session {
  public:
   // All are borrowed. A device with memory of its own pins the arena, from which it copies inputs
-  // and to which it copies outputs.
+  // and to which it copies outputs. Without `guest` no submitted code runs.
   static absl::StatusOr<std::unique_ptr<Session>> Create(Device& device, const Registry& registry,
                                                          const Clock& clock,
-                                                         std::span<std::byte> arena);
+                                                         std::span<std::byte> arena,
+                                                         const GuestParts* guest = nullptr);
 
   SessionReport Run(const WorkerOrder& order, SessionHost& host);
   // Of inputs of orders to come. Not to be asked to copy while an order runs.
@@ -58,17 +68,14 @@ class Session {
 
  private:
   class Running;
-  Session(Device& device, const Registry& registry, const Clock& clock, std::span<std::byte> arena)
-      : device_(device),
-        clock_(clock),
-        arena_(arena),
-        cache_(registry, device.info().traits),
-        staging_(device),
-        early_(device, arena) {}
+  Session(Device& device, const Registry& registry, const Clock& clock, std::span<std::byte> arena,
+          const GuestParts* guest);
 
   Device& device_;
   const Clock& clock_;
   const std::span<std::byte> arena_;
+  Printed* const printed_;
+  const std::unique_ptr<ModuleStore> modules_;  // Of a guest.
   CallCache cache_;
   Staging staging_;
   EarlyCopies early_;

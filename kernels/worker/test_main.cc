@@ -24,6 +24,7 @@
 #include "absl/strings/str_split.h"
 #include "gridclock/worker/v1/worker.pb.h"
 #include "kernels/catalog/catalog.h"
+#include "kernels/worker/test_natives.h"
 #include "kernels/worker/worker.h"
 #include "proto/types/status_page.h"
 
@@ -133,5 +134,6 @@ int main(int argc, char** argv) {
                     .level = BuiltInLevel(),
                     .wrap_link = [](std::unique_ptr<Link> link) -> std::unique_ptr<Link> {
                       return std::make_unique<FaultyLink>(std::move(link), ReadFailPoints());
-                    }});
+                    },
+                    .natives = TestNatives()});
 }

@@ -13,8 +13,10 @@
 #include "kernels/api/registry.h"
 #include "kernels/worker/bare.h"
 #include "kernels/worker/device_factory.h"
+#include "kernels/worker/guest_sandbox.h"
 #include "kernels/worker/heartbeat.h"
 #include "kernels/worker/loop.h"
+#include "kernels/worker/printed.h"
 #include "kernels/worker/process.h"
 #include "kernels/worker/session.h"
 
@@ -28,6 +30,8 @@ struct Flags {
   std::string device;
   std::string uuid;
   std::string role = "trusted";
+  bool weak_sandbox = false;
+  bool guest() const { return role == "guest"; }
   std::uint64_t arena_bytes = 0;
   std::uint64_t memory_bytes = 0;
   int threads = 0;
@@ -40,9 +44,13 @@ void Declare(CLI::App& app, Flags& flags) {
   app.add_option("--device", flags.device,
                  "cpu or cuda:N; default cpu, with --bare the first GPU if there is one");
   app.add_option("--uuid", flags.uuid, "Of the GPU; counts instead of its number");
-  app.add_option("--role", flags.role, "trusted: runs the catalogue")
-      ->check(CLI::IsMember({"trusted"}));
-  app.add_option("--arena-bytes", flags.arena_bytes, "Size of the arena on descriptor 4");
+  app.add_option("--role", flags.role,
+                 "trusted: runs the catalogue; guest: submitted code, in a sandbox")
+      ->check(CLI::IsMember({"trusted", "guest"}));
+  app.add_flag("--weak-sandbox", flags.weak_sandbox,
+               "Be a guest where the kernel has no Landlock, or an old one, too");
+  app.add_option("--arena-bytes", flags.arena_bytes,
+                 "Size of the arena, or of a guest's own memory, on descriptor 4");
   app.add_option("--memory-bytes", flags.memory_bytes,
                  "Memory that the process may use; 0: what arena and copies can need");
   app.add_option("--calibration", flags.calibration,
@@ -110,6 +118,18 @@ WorkerHello MakeHello(const MadeDevice& made, const Registry& registry) {
   return hello;
 }
 
+WorkerHello MakeGuestHello(const MadeDevice& made, const Natives& natives,
+                           const std::string& sandbox) {
+  WorkerHello hello{.protocol = kWorkerProtocol,
+                    .role = WorkerRole::kGuest,
+                    .device = made.device->info(),
+                    .kernels = {},
+                    .calibration = made.calibration,
+                    .sandbox = sandbox};
+  for (const auto& [name, function] : natives) hello.test_natives.push_back(name);
+  return hello;
+}
+
 int ListDevices() {
   std::string why_no_gpu;
   const std::string lines = DeviceLines(&why_no_gpu);
@@ -118,28 +138,82 @@ int ListDevices() {
   return 0;
 }
 
-absl::Status Serve(const Flags& flags, WorkerParts& parts) {
+// What every worker has before it has a device.
+struct Lines {
+  std::unique_ptr<Link> link;
+  std::span<std::byte> arena;
+  StatusPage* page = nullptr;
+};
+
+absl::StatusOr<Lines> TakeLines(const Flags& flags, const WorkerParts& parts) {
   GC_RETURN_IF_ERROR(SettleProcess());
-  // Made first to be closed last: the server gives a worker whose link has ended little time to end
-  // too, and the memory of a device takes longer to give back.
-  std::unique_ptr<Link> link = std::make_unique<SocketLink>(PacketSocket(UniqueFd(kLinkFd)));
-  if (parts.wrap_link) link = parts.wrap_link(std::move(link));
-  GC_ASSIGN_OR_RETURN(const std::span<std::byte> arena, MapArena(flags.arena_bytes));
-  GC_ASSIGN_OR_RETURN(StatusPage* const page, MapStatusPage());
+  Lines lines;
+  lines.link = std::make_unique<SocketLink>(PacketSocket(UniqueFd(kLinkFd)));
+  if (parts.wrap_link) lines.link = parts.wrap_link(std::move(lines.link));
+  GC_ASSIGN_OR_RETURN(lines.arena, MapArena(flags.arena_bytes));
+  GC_ASSIGN_OR_RETURN(lines.page, MapStatusPage());
+  return lines;
+}
+
+absl::Status RunLoop(const Lines& lines, Session& session, const Clock& clock,
+                     const WorkerHello& hello) {
+  std::atomic<std::uint64_t> dropped{0};
+  Loop loop({.link = *lines.link,
+             .session = session,
+             .page = *lines.page,
+             .clock = clock,
+             .arena = lines.arena,
+             .dropped = dropped});
+  GC_RETURN_IF_ERROR(loop.SayHello(hello));
+  const Heartbeat heartbeat(*lines.link, dropped);
+  return loop.Run();
+}
+
+absl::Status ServeTrusted(const Flags& flags, WorkerParts& parts) {
+  // Taken first to be closed last: the server gives a worker whose link has ended little time to
+  // end too, and the memory of a device takes longer to give back.
+  GC_ASSIGN_OR_RETURN(const Lines lines, TakeLines(flags, parts));
   GC_ASSIGN_OR_RETURN(const Registry registry, Registry::Create(std::move(parts.kernels)));
   GC_ASSIGN_OR_RETURN(const MadeDevice made, MakeDeviceWithinMemory(flags, parts.level));
   const MonotonicClock clock;
-  GC_ASSIGN_OR_RETURN(const auto session, Session::Create(*made.device, registry, clock, arena));
-  std::atomic<std::uint64_t> dropped{0};
-  Loop loop({.link = *link,
-             .session = *session,
-             .page = *page,
-             .clock = clock,
-             .arena = arena,
-             .dropped = dropped});
-  GC_RETURN_IF_ERROR(loop.SayHello(MakeHello(made, registry)));
-  const Heartbeat heartbeat(*link, dropped);
-  return loop.Run();
+  GC_ASSIGN_OR_RETURN(const auto session,
+                      Session::Create(*made.device, registry, clock, lines.arena));
+  return RunLoop(lines, *session, clock, MakeHello(made, registry));
+}
+
+struct SandboxedDevice {
+  MadeDevice made;
+  std::string walls;
+};
+
+// A GPU's driver makes no context behind Landlock (cudaErrorOperatingSystem, whatever the rules
+// let): there the context comes first, and the driver's own threads have the filter of calls alone.
+absl::StatusOr<SandboxedDevice> MakeSandboxedDevice(const Flags& flags, const std::string& level) {
+  const bool files_first = flags.device.empty() || IsCpu(flags.device);
+  std::string files;
+  if (files_first) {
+    GC_ASSIGN_OR_RETURN(files, RestrictGuestFiles(flags.weak_sandbox));
+  }
+  GC_ASSIGN_OR_RETURN(MadeDevice made, MakeDeviceWithinMemory(flags, level));
+  if (!files_first) {
+    GC_ASSIGN_OR_RETURN(files, RestrictGuestFiles(flags.weak_sandbox));
+  }
+  GC_RETURN_IF_ERROR(RestrictGuestCalls());
+  return SandboxedDevice{.made = std::move(made), .walls = absl::StrCat(files, ", seccomp")};
+}
+
+// It gives up its rights before it says that it is there, so before any order is read.
+absl::Status ServeGuest(const Flags& flags, const WorkerParts& parts) {
+  GC_ASSIGN_OR_RETURN(const Lines lines, TakeLines(flags, parts));
+  GC_RETURN_IF_ERROR(CloseStandardOutput());
+  GC_ASSIGN_OR_RETURN(const auto printed, Printed::Create());
+  GC_ASSIGN_OR_RETURN(const SandboxedDevice device, MakeSandboxedDevice(flags, parts.level));
+  GC_ASSIGN_OR_RETURN(const Registry registry, Registry::Create({}));
+  const MonotonicClock clock;
+  const GuestParts guest{.natives = parts.natives, .printed = printed.get()};
+  GC_ASSIGN_OR_RETURN(const auto session,
+                      Session::Create(*device.made.device, registry, clock, lines.arena, &guest));
+  return RunLoop(lines, *session, clock, MakeGuestHello(device.made, parts.natives, device.walls));
 }
 
 absl::StatusOr<std::string> Bare(const Flags& flags, WorkerParts& parts) {
@@ -177,10 +251,13 @@ int RunWorker(int argc, char** argv, WorkerParts parts) {
   }
   if (flags.list_devices) return ListDevices();
   if (flags.bare) return EndBare(Bare(flags, parts));
-  const absl::Status status = Serve(flags, parts);
-  if (status.ok() || status.code() == absl::StatusCode::kUnavailable) return 0;
-  Log(LogLevel::kError, "worker_failed", {{"error", std::string(status.message())}});
-  return 1;
+  const absl::Status status = flags.guest() ? ServeGuest(flags, parts) : ServeTrusted(flags, parts);
+  const bool good = status.ok() || status.code() == absl::StatusCode::kUnavailable;
+  if (!good) Log(LogLevel::kError, "worker_failed", {{"error", std::string(status.message())}});
+  if (!flags.guest()) return good ? 0 : 1;
+  // What libraries and sanitizers do at exit may be more than the sandbox lets them.
+  FlushLog();
+  _exit(good ? 0 : 1);
 }
 
 }  // namespace gridclock

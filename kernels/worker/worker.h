@@ -10,6 +10,7 @@
 
 #include "kernels/api/kernel.h"
 #include "kernels/worker/link.h"
+#include "kernels/worker/native.h"
 
 namespace gridclock {
 
@@ -18,6 +19,7 @@ struct WorkerParts {
   std::string level;  // Of the kernels' code: "x86-64-v3".
   // Puts something before the link; test workers break frames there. Null: nothing.
   std::function<std::unique_ptr<Link>(std::unique_ptr<Link>)> wrap_link = nullptr;
+  Natives natives = {};  // That a guest runs by name; of test builds alone.
 };
 
 // Returns the exit code: 0 when the server said so or is gone, or the launch of --bare succeeded; 2

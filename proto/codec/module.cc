@@ -185,6 +185,8 @@ void Encode(const ModuleEntry& entry, v1::Entry* out) {
     v1::Parameter* to = out->add_parameters();
     to->set_offset(parameter.offset);
     to->set_size(parameter.size);
+    to->set_type(parameter.type);
+    to->set_name(parameter.name);
   }
 }
 
@@ -203,7 +205,8 @@ ModuleEntry Decode(const v1::Entry& entry) {
   if (entry.has_spill_store_bytes()) out.spill_store_bytes = entry.spill_store_bytes();
   if (entry.has_spill_load_bytes()) out.spill_load_bytes = entry.spill_load_bytes();
   for (const v1::Parameter& parameter : entry.parameters()) {
-    out.parameters.push_back({parameter.offset(), parameter.size()});
+    out.parameters.push_back(
+        {parameter.offset(), parameter.size(), parameter.type(), parameter.name()});
   }
   return out;
 }
@@ -265,6 +268,11 @@ absl::StatusOr<ModuleSource> Decode(v1::LoadRequest request, const ModuleLimits&
       GC_RETURN_IF_ERROR(CheckCodeSize(request.cubin(), "cubin", limits));
       out.main.text = std::move(*request.mutable_cubin());
       return out;
+    case v1::LoadRequest::kTestNative:
+      out.kind = ModuleKind::kTestNative;
+      GC_RETURN_IF_ERROR(CheckCodeSize(request.test_native(), "test_native", limits));
+      out.main.text = std::move(*request.mutable_test_native());
+      return out;
     case v1::LoadRequest::CODE_NOT_SET:
       break;
   }
@@ -300,6 +308,7 @@ void Encode(const ModuleSource& source, v1::LoadRequest* out) {
   out->set_arch(source.options.arch);
   if (source.kind == ModuleKind::kPtx) out->set_ptx(source.main.text);
   if (source.kind == ModuleKind::kCubin) out->set_cubin(source.main.text);
+  if (source.kind == ModuleKind::kTestNative) out->set_test_native(source.main.text);
 }
 
 void Encode(const ModuleFacts& facts, v1::Module* out) {

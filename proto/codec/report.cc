@@ -67,6 +67,8 @@ void EncodeDone(std::uint64_t id, std::uint64_t generation, const Outcome& outco
     out->add_checksums(output.checksum.value_or(0));
   }
   out->set_peak_device_bytes(outcome.peak_device_bytes);
+  out->set_printed(outcome.printed);
+  out->set_printed_truncated(outcome.printed_truncated);
 }
 
 void EncodeFailed(std::uint64_t id, std::uint64_t generation, const absl::Status& status,
@@ -207,6 +209,19 @@ absl::Status DecodeOutputs(const worker::v1::Done& done, const Job& job, Outcome
   return absl::OkStatus();
 }
 
+absl::Status DecodePrinted(const worker::v1::Done& done, const Job& job, Outcome* out) {
+  if (done.printed().size() > kMostPrinted) {
+    return Broken(job,
+                  absl::StrCat(done.printed().size(), " bytes printed, at most ", kMostPrinted));
+  }
+  if (job.program == nullptr && !done.printed().empty()) {
+    return Broken(job, "a kernel of the catalogue prints nothing");
+  }
+  out->printed = done.printed();
+  out->printed_truncated = done.printed_truncated();
+  return absl::OkStatus();
+}
+
 absl::StatusOr<Outcome> DecodeOutcome(const worker::v1::Done& done, const Job& job,
                                       std::vector<double> samples) {
   Outcome out;
@@ -229,6 +244,7 @@ absl::StatusOr<Outcome> DecodeOutcome(const worker::v1::Done& done, const Job& j
     GC_ASSIGN_OR_RETURN(out.verification, DecodeVerification(done.verification(), job));
   }
   GC_RETURN_IF_ERROR(DecodeOutputs(done, job, &out));
+  GC_RETURN_IF_ERROR(DecodePrinted(done, job, &out));
   out.flops = job.flops;
   out.bytes = job.bytes;
   out.peak_device_bytes = done.peak_device_bytes();

@@ -38,11 +38,11 @@ absl::Status Invalid(absl::string_view field, absl::string_view text) {
       WithReason(absl::InvalidArgumentError(absl::StrCat(field, ": ", text)), "BAD_VALUE"), field);
 }
 
-absl::Status TooLarge(absl::string_view what, std::uint64_t came, std::uint64_t limit,
-                      absl::string_view advice) {
+absl::Status TooLarge(absl::string_view what, std::uint64_t came, absl::string_view limit_name,
+                      std::uint64_t limit, absl::string_view advice) {
   ErrorDetails details;
   details.reason = "TOO_LARGE";
-  details.metadata["limit"] = absl::StrCat(limit);
+  details.metadata = {{"limit", std::string(limit_name)}, {"value", absl::StrCat(limit)}};
   return WithDetails(absl::ResourceExhaustedError(
                          absl::StrCat(what, ": ", came, " bytes, at most ", limit, "; ", advice)),
                      details);
@@ -101,7 +101,7 @@ class Splitter {
     if (!reader_.ReadTag(&field, &type)) return false;
     if (field == RunRequest::kInputsFieldNumber && type == WireType::kBytes) return Input();
     if (!reader_.Skip(field, type)) return false;
-    if (field > RunRequest::kInputsFieldNumber) return true;
+    if (field > RunRequest::kProgramFieldNumber) return true;
     control_bytes_ += start.size - reader_.left();
     // What is over the limit is counted and not copied.
     if (control_bytes_ <= limit_) reader_.AppendSince(start, &out_.control);
@@ -126,8 +126,8 @@ class Splitter {
   }
 
   absl::Status ControlTooLarge() const {
-    return TooLarge("gridclock.v1.RunRequest without its tensor bytes", control_bytes_, limit_,
-                    "larger tensors go as chunks of a StreamRun");
+    return TooLarge("gridclock.v1.RunRequest without its tensor bytes", control_bytes_,
+                    "control_bytes", limit_, "larger tensors go as chunks of a StreamRun");
   }
 
   const Slices message_;
@@ -245,6 +245,22 @@ absl::Status DecodeTimeLimit(double seconds, JobRequest* out) {
   return absl::OkStatus();
 }
 
+ProgramRequest DecodeProgram(const v1::Program& message) {
+  ProgramRequest out;
+  out.words = message.words();
+  for (const v1::Program::Launch& launch : message.launches()) {
+    out.launches.push_back({.module = launch.module(),
+                            .entry = launch.entry(),
+                            .words = launch.words(),
+                            .cooperative = launch.cooperative()});
+  }
+  for (const v1::Program::Global& global : message.globals()) {
+    out.globals.push_back(
+        {.module = global.module(), .name = global.name(), .from = global.from()});
+  }
+  return out;
+}
+
 absl::StatusOr<JobRequest> ToJobRequest(const RunRequest& message, bool streamed,
                                         const std::vector<bool>& has_data) {
   JobRequest out;
@@ -261,6 +277,7 @@ absl::StatusOr<JobRequest> ToJobRequest(const RunRequest& message, bool streamed
   if (message.has_measure()) {
     GC_ASSIGN_OR_RETURN(out.measure, Decode(message.measure()));
   }
+  if (message.has_program()) out.program = DecodeProgram(message.program());
   return out;
 }
 
@@ -335,14 +352,20 @@ std::string ChunkHead(absl::string_view name, std::uint64_t offset) {
 
 // A few bytes on the wire become a hundred in memory, so counts are bounded besides bytes.
 absl::Status CheckCounts(const RunRequest& message) {
-  const std::pair<absl::string_view, int> counts[] = {{"inputs", message.inputs_size()},
-                                                      {"outputs", message.outputs_size()},
-                                                      {"in_place", message.in_place_size()},
-                                                      {"attributes", message.attributes_size()}};
-  for (const auto& [field, count] : counts) {
-    if (count > kMostOperands) {
-      return Invalid(field, absl::StrCat("want at most ", kMostOperands, ", got ", count));
-    }
+  struct Count {
+    absl::string_view field;
+    int count = 0, most = kMostOperands;
+  };
+  const v1::Program& program = message.program();
+  const Count counts[] = {
+      {"inputs", message.inputs_size()},
+      {"outputs", message.outputs_size()},
+      {"in_place", message.in_place_size()},
+      {"attributes", message.attributes_size()},
+      {"program.launches", program.launches_size(), static_cast<int>(kMostLaunches)},
+      {"program.globals", program.globals_size(), static_cast<int>(kMostGlobals)}};
+  for (const auto& [field, count, most] : counts) {
+    if (count > most) return Invalid(field, absl::StrCat("want at most ", most, ", got ", count));
   }
   std::int64_t tensors = 0;
   for (const v1::Input& input : message.inputs()) tensors += input.spec().ranks_size();
@@ -381,8 +404,8 @@ absl::Status StreamRunDecoder::AddHeader(Slices message, const ByteRange& part) 
                       Splitter(message, WireReader(message, part), limits_.control_bytes).Run());
   header_.bytes_ += split.control.size();
   if (header_.bytes_ > limits_.header_bytes) {
-    return TooLarge("the header of a StreamRun", header_.bytes_, limits_.header_bytes,
-                    "send tensors as chunks");
+    return TooLarge("the header of a StreamRun", header_.bytes_, "header_bytes",
+                    limits_.header_bytes, "send tensors as chunks");
   }
   header_.data_bytes_ += split.data_bytes;
   GC_RETURN_IF_ERROR(CheckInlineBytes(header_.data_bytes_, limits_.inline_bytes));
@@ -420,7 +443,8 @@ absl::StatusOr<StreamChunk> DecodeChunk(Slices message, const ByteRange& part,
     if (!ok) return CannotParse("StreamRunRequest", reader.error());
   }
   if (out.data.size > chunk_bytes) {
-    return TooLarge("chunk.data", out.data.size, chunk_bytes, "send it as several chunks");
+    return TooLarge("chunk.data", out.data.size, "chunk_bytes", chunk_bytes,
+                    "send it as several chunks");
   }
   if (name.size > kMaxName) return Invalid("chunk.name", "longer than 128 bytes");
   out.name = ToString(message, name);

@@ -226,7 +226,9 @@ void Encode(const ParamSpec& in, v1::ParamSpec* out) {
   out->set_promise(in.promise);
 }
 
-absl::StatusOr<Clauses> DecodeClauses(const v1::Clauses& in, absl::string_view field) {
+}  // namespace
+
+absl::StatusOr<Clauses> Decode(const v1::Clauses& in, absl::string_view field) {
   Clauses out;
   GC_RETURN_IF_ERROR(DecodeOptional(in.flops(), absl::StrCat(field, ".flops"), &out.flops));
   GC_RETURN_IF_ERROR(DecodeOptional(in.bytes(), absl::StrCat(field, ".bytes"), &out.bytes));
@@ -255,10 +257,12 @@ void Encode(const Clauses& in, v1::Clauses* out) {
   EncodeAll(in.params, out->mutable_params());
 }
 
+namespace {
+
 absl::StatusOr<VariantSpec> DecodeVariant(const v1::VariantSpec& in, const std::string& field) {
   VariantSpec out{
       .name = in.name(), .device_kind = in.device_kind(), .summary = in.summary(), .clauses = {}};
-  GC_ASSIGN_OR_RETURN(out.clauses, DecodeClauses(in.clauses(), absl::StrCat(field, ".clauses")));
+  GC_ASSIGN_OR_RETURN(out.clauses, Decode(in.clauses(), absl::StrCat(field, ".clauses")));
   return out;
 }
 
@@ -282,7 +286,7 @@ absl::StatusOr<KernelSpec> Decode(const v1::KernelSpec& in) {
   GC_RETURN_IF_ERROR(DecodeAll(in.outputs(), "outputs", &out.outputs, DecodeOperand));
   GC_RETURN_IF_ERROR(DecodeAll(in.attributes(), "attributes", &out.attributes, DecodeAttribute));
   GC_RETURN_IF_ERROR(DecodeAll(in.conditions(), "conditions", &out.conditions, DecodeCondition));
-  GC_ASSIGN_OR_RETURN(out.clauses, DecodeClauses(in.clauses(), "clauses"));
+  GC_ASSIGN_OR_RETURN(out.clauses, Decode(in.clauses(), "clauses"));
   GC_RETURN_IF_ERROR(DecodeAll(in.variants(), "variants", &out.variants, DecodeVariant));
   GC_RETURN_IF_ERROR(Validate(out));
   return out;

@@ -189,6 +189,8 @@ void EncodeSummary(const Job& job, const Outcome& outcome, bool with_samples, v1
   out->set_flops(outcome.flops);
   out->set_bytes(outcome.bytes);
   out->set_peak_device_bytes(outcome.peak_device_bytes);
+  out->set_printed(outcome.printed);
+  out->set_printed_truncated(outcome.printed_truncated);
 }
 
 }  // namespace gridclock

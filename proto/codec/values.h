@@ -45,6 +45,8 @@ std::vector<Flag> DecodeFlags(const google::protobuf::RepeatedField<int>& flags)
 // Fills bytes_per_second, flops_per_second and roofline_fraction of `out` from the outcome's costs.
 void EncodeSummary(const Job& job, const Outcome& outcome, bool with_samples, v1::RunSummary* out);
 
+absl::StatusOr<Clauses> Decode(const v1::Clauses& clauses, absl::string_view field);
+void Encode(const Clauses& clauses, v1::Clauses* out);
 absl::StatusOr<KernelSpec> Decode(const v1::KernelSpec& spec);
 void Encode(const KernelSpec& spec, v1::KernelSpec* out);
 

@@ -18,6 +18,7 @@ constexpr std::size_t kMostKernels = 4096;
 constexpr std::size_t kLongestCalibration = 4096;
 constexpr int kMostFacts = 64;
 constexpr std::size_t kLongestText = 256;
+constexpr int kMostNatives = 256;
 
 void Encode(const DeviceInfo& in, worker::v1::DeviceFacts* out) {
   out->set_name(in.name);
@@ -121,6 +122,10 @@ worker::v1::Hello* BeginFrame(const WorkerHello& hello, std::vector<worker::v1::
   frame->set_role(static_cast<worker::v1::Role>(hello.role));
   Encode(hello.device, frame->mutable_device());
   frame->set_calibration(hello.calibration);
+  frame->set_sandbox(hello.sandbox);
+  if (out->size() == 1) {
+    for (const std::string& name : hello.test_natives) frame->add_test_natives(name);
+  }
   return frame;
 }
 
@@ -149,6 +154,17 @@ absl::StatusOr<std::vector<worker::v1::ToServer>> EncodeHello(const WorkerHello&
   return out;
 }
 
+absl::Status HelloAssembler::AddNatives(const worker::v1::Hello& frame) {
+  if (frame.test_natives_size() > kMostNatives) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a hello of more than ", kMostNatives, " native functions"));
+  }
+  for (const std::string& name : frame.test_natives()) {
+    hello_.test_natives.push_back(name.substr(0, kLongestText));
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<bool> HelloAssembler::Add(const worker::v1::Hello& frame) {
   if (complete_) return absl::InvalidArgumentError("a hello came after the hello had ended");
   if (frame.protocol() != kWorkerProtocol) {
@@ -165,6 +181,8 @@ absl::StatusOr<bool> HelloAssembler::Add(const worker::v1::Hello& frame) {
     return absl::InvalidArgumentError("a hello brings a calibration that is too long");
   }
   hello_.calibration = frame.calibration();
+  hello_.sandbox = frame.sandbox().substr(0, kLongestText);
+  GC_RETURN_IF_ERROR(AddNatives(frame));
   if (hello_.kernels.size() + frame.kernels_size() > kMostKernels) {
     return absl::InvalidArgumentError(
         absl::StrCat("a hello of more than ", kMostKernels, " kernels"));
@@ -191,6 +209,36 @@ void Encode(const JobInput& in, worker::v1::Operand* out) {
   Encode(in.value, out->mutable_spec());
   Encode(in.memory, out->mutable_memory());
   if (in.source == SourceKind::kGenerate) Encode(in.generator, out->mutable_generate());
+}
+
+void Encode(const Job& job, worker::v1::Program* out) {
+  const Program& program = job.program->program;
+  const std::vector<ProgramModule>& modules = job.program->modules;
+  Encode(program.words, out->mutable_words());
+  for (std::size_t i = 0; i < modules.size(); ++i) {
+    worker::v1::Program::Module* module = out->add_modules();
+    module->set_id(modules[i].id);
+    module->set_kind(static_cast<v1::Module::Kind>(modules[i].kind));
+    if (i < job.module_code.size()) Encode(job.module_code[i], module->mutable_code());
+  }
+  const auto index_of = [&](const std::string& id) {
+    const auto has_id = [&](const ProgramModule& module) { return module.id == id; };
+    return static_cast<std::uint32_t>(std::find_if(modules.begin(), modules.end(), has_id) -
+                                      modules.begin());
+  };
+  for (const ProgramLaunch& in : program.launches) {
+    worker::v1::Program::Launch* launch = out->add_launches();
+    launch->set_module(index_of(in.module));
+    launch->set_entry(in.entry);
+    Encode(in.clauses, launch->mutable_clauses());
+    launch->set_cooperative(in.cooperative);
+  }
+  for (const ProgramGlobal& in : program.globals) {
+    worker::v1::Program::Global* global = out->add_globals();
+    global->set_module(index_of(in.module));
+    global->set_name(in.name);
+    global->set_from(in.from);
+  }
 }
 
 void Encode(const JobOutput& in, worker::v1::Operand* out) {
@@ -220,6 +268,7 @@ void Encode(const Job& job, std::uint64_t generation, worker::v1::Order* out) {
   if (job.kernel_time_limit < absl::InfiniteDuration()) {
     out->set_kernel_time_limit_ns(absl::ToInt64Nanoseconds(job.kernel_time_limit));
   }
+  if (job.program != nullptr) Encode(job, out->mutable_program());
 }
 
 namespace {
@@ -292,6 +341,67 @@ absl::Status DecodeOperands(const worker::v1::Order& order, std::uint64_t arena_
   return absl::OkStatus();
 }
 
+absl::Status DecodeModules(const worker::v1::Program& in, std::uint64_t arena_bytes,
+                           WorkerProgram* out) {
+  for (const worker::v1::Program::Module& wire : in.modules()) {
+    if (wire.id().empty() ||
+        (wire.kind() != v1::Module::CUBIN && wire.kind() != v1::Module::TEST_NATIVE)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("program.modules: want an id and CUBIN or TEST_NATIVE, got '", wire.id(),
+                       "' of kind ", wire.kind()));
+    }
+    WorkerModule& module = out->modules.emplace_back();
+    module.id = wire.id();
+    module.kind = static_cast<ModuleKind>(wire.kind());
+    GC_RETURN_IF_ERROR(DecodeRange(wire.code(), arena_bytes, "program.modules.code", &module.code));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> ModuleAt(const WorkerProgram& program, std::uint32_t index) {
+  if (index < program.modules.size()) return program.modules[index].id;
+  return absl::InvalidArgumentError(
+      absl::StrCat("program: module ", index, " of ", program.modules.size(), " is named"));
+}
+
+absl::StatusOr<WorkerProgram> ReadProgram(const worker::v1::Program& in,
+                                          std::uint64_t arena_bytes) {
+  WorkerProgram out;
+  GC_RETURN_IF_ERROR(DecodeModules(in, arena_bytes, &out));
+  Program program;
+  GC_ASSIGN_OR_RETURN(program.words, Decode(in.words()));
+  for (const worker::v1::Program::Launch& wire : in.launches()) {
+    ProgramLaunch& launch = program.launches.emplace_back();
+    GC_ASSIGN_OR_RETURN(launch.module, ModuleAt(out, wire.module()));
+    launch.entry = wire.entry();
+    GC_ASSIGN_OR_RETURN(launch.clauses, Decode(wire.clauses(), "program.launches"));
+    launch.cooperative = wire.cooperative();
+  }
+  for (const worker::v1::Program::Global& wire : in.globals()) {
+    ProgramGlobal& global = program.globals.emplace_back();
+    GC_ASSIGN_OR_RETURN(global.module, ModuleAt(out, wire.module()));
+    global.name = wire.name();
+    global.from = wire.from();
+  }
+  GC_ASSIGN_OR_RETURN(out.program, CompleteProgram(std::move(program)));
+  return out;
+}
+
+// Words are text that takes longer to read than a small call to run.
+absl::Status DecodeProgram(const worker::v1::Order& order, std::uint64_t arena_bytes,
+                           WorkerOrder* out) {
+  if (!order.has_program()) {
+    out->program.reset();
+    return absl::OkStatus();
+  }
+  std::string message = order.program().SerializeAsString();
+  if (out->program && message == out->program_message) return absl::OkStatus();
+  out->program.reset();
+  GC_ASSIGN_OR_RETURN(out->program, ReadProgram(order.program(), arena_bytes));
+  out->program_message = std::move(message);
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status Decode(const worker::v1::Order& order, std::uint64_t arena_bytes, WorkerOrder* out) {
@@ -315,7 +425,7 @@ absl::Status Decode(const worker::v1::Order& order, std::uint64_t arena_bytes, W
   out->kernel_time_limit = order.kernel_time_limit_ns() <= 0
                                ? absl::InfiniteDuration()
                                : absl::Nanoseconds(order.kernel_time_limit_ns());
-  return absl::OkStatus();
+  return DecodeProgram(order, arena_bytes, out);
 }
 
 void Encode(const WorkerArrival& arrival, worker::v1::Arrival* out) {

@@ -25,7 +25,9 @@ struct WorkerHello {
   WorkerRole role = WorkerRole::kTrusted;
   DeviceInfo device;
   std::vector<KernelSpec> kernels;
-  std::string calibration = "";  // What it measured, in words that only workers read.
+  std::string calibration = "";                // What it measured, in words that only workers read.
+  std::vector<std::string> test_natives = {};  // Of a guest of a test build.
+  std::string sandbox = "";                    // Of a guest: "landlock 7, seccomp".
 };
 
 // As frames, each within kFrameLimit. INTERNAL if one spec alone is too long for a frame.
@@ -40,6 +42,7 @@ class HelloAssembler {
   const WorkerHello& hello() const { return hello_; }
 
  private:
+  absl::Status AddNatives(const worker::v1::Hello& frame);
   WorkerHello hello_;
   bool complete_ = false;
 };
@@ -58,6 +61,16 @@ struct WorkerOperand {
   bool checksum = false;
   std::optional<int> in_place_of;  // Index of the input whose buffer an output uses.
 };
+// Submitted code, for a guest.
+struct WorkerModule {
+  std::string id;
+  ModuleKind kind = ModuleKind::kCubin;
+  MemoryRange code;  // Empty: this guest was given it before, or it has none.
+};
+struct WorkerProgram {
+  Program program;
+  std::vector<WorkerModule> modules;
+};
 struct WorkerOrder {
   std::uint64_t id = 0, generation = 0;
   absl::Time deadline = absl::InfiniteFuture();
@@ -68,6 +81,8 @@ struct WorkerOrder {
   bool verify = false;
   bool stream_samples = false;
   absl::Duration kernel_time_limit = absl::InfiniteDuration();
+  std::optional<WorkerProgram> program;  // In place of a kernel of the catalogue.
+  std::string program_message;           // That it was decoded from: a call is often repeated.
 };
 // Every range lies inside an arena of `arena_bytes`, is aligned and holds its operand, or is empty:
 // the operand has its place on the device alone. `out` is overwritten; its buffers are used again.

@@ -101,21 +101,22 @@ class DeviceScope final : public Scope {
   const DeviceTraits& device_;
 };
 
-absl::StatusOr<bool> Holds(const VariantSpec& variant, const Scope& scope) {
-  if (!variant.clauses.when) return true;
-  absl::StatusOr<bool> holds = EvaluateBool(*variant.clauses.when, scope);
+absl::StatusOr<bool> Holds(const VariantSpec& variant, const Binding& binding,
+                           const DeviceTraits& device) {
+  absl::StatusOr<bool> holds = HoldsWhen(variant.clauses, binding, device);
   if (holds.ok()) return holds;
   return Annotate(holds.status(), absl::StrCat("variant '", variant.name, "'"));
 }
 
-absl::StatusOr<const VariantSpec*> NamedVariant(const KernelSpec& spec, const DeviceTraits& device,
-                                                const Scope& scope, absl::string_view wanted) {
+absl::StatusOr<const VariantSpec*> NamedVariant(const KernelSpec& spec, const Binding& binding,
+                                                const DeviceTraits& device,
+                                                absl::string_view wanted) {
   std::vector<absl::string_view> names;
   for (const VariantSpec& variant : spec.variants) {
     if (variant.device_kind != device.kind) continue;
     names.push_back(variant.name);
     if (variant.name != wanted) continue;
-    GC_ASSIGN_OR_RETURN(const bool holds, Holds(variant, scope));
+    GC_ASSIGN_OR_RETURN(const bool holds, Holds(variant, binding, device));
     if (holds) return &variant;
     return WithField(absl::InvalidArgumentError(absl::StrCat("variant '", variant.name, "' of '",
                                                              spec.name, "' takes only calls where ",
@@ -182,16 +183,21 @@ absl::StatusOr<std::int64_t> Binding::Measure(absl::string_view function, absl::
   return absl::InvalidArgumentError(absl::StrCat("unbound name '", name, "'"));
 }
 
+absl::StatusOr<bool> HoldsWhen(const Clauses& clauses, const Binding& binding,
+                               const DeviceTraits& device) {
+  if (!clauses.when) return true;
+  return EvaluateBool(*clauses.when, DeviceScope(binding, device));
+}
+
 absl::StatusOr<const VariantSpec*> ChooseVariant(const KernelSpec& spec, const Binding& binding,
                                                  const DeviceTraits& device,
                                                  absl::string_view wanted) {
-  const DeviceScope scope(binding, device);
-  if (!wanted.empty()) return NamedVariant(spec, device, scope, wanted);
+  if (!wanted.empty()) return NamedVariant(spec, binding, device, wanted);
   bool any = false;
   for (auto variant = spec.variants.rbegin(); variant != spec.variants.rend(); ++variant) {
     if (variant->device_kind != device.kind) continue;
     any = true;
-    GC_ASSIGN_OR_RETURN(const bool holds, Holds(*variant, scope));
+    GC_ASSIGN_OR_RETURN(const bool holds, Holds(*variant, binding, device));
     if (holds) return &*variant;
   }
   if (any) {

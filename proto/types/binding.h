@@ -74,6 +74,10 @@ struct DeviceTraits {
   std::int64_t sm = 0;  // Compute capability, 90; 0 on a CPU.
 };
 
+// Whether the `when` of these clauses holds; true without one. Pure.
+absl::StatusOr<bool> HoldsWhen(const Clauses& clauses, const Binding& binding,
+                               const DeviceTraits& device);
+
 // The variant that a call gets: the one named, or the last that fits. NOT_FOUND if no variant of
 // that name stands on this kind of device, INVALID_ARGUMENT if its `when` does not hold. Pure.
 absl::StatusOr<const VariantSpec*> ChooseVariant(const KernelSpec& spec, const Binding& binding,

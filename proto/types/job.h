@@ -13,6 +13,7 @@
 #include "proto/types/generator.h"
 #include "proto/types/kernel_spec.h"
 #include "proto/types/measure.h"
+#include "proto/types/program.h"
 
 namespace gridclock {
 
@@ -49,6 +50,7 @@ struct JobRequest {
   std::optional<MeasureOptions> measure;  // None: launch once.
   bool verify = false;
   absl::Duration kernel_time_limit = absl::ZeroDuration();  // Zero: the server's default.
+  std::optional<ProgramRequest> program;  // Submitted code; then `kernel` is to be empty.
   // Set by the server, not by the client:
   std::string principal;
   bool streamed = false;  // Came by StreamRun.
@@ -90,6 +92,11 @@ struct Job {
   bool host_memory =
       true;  // Its device works in the arena; else operands are copied there and back.
   std::uint64_t operand_bytes = 0;  // Of all tensors, wherever they lie.
+  // Of submitted code; null: a kernel of the catalogue.
+  std::shared_ptr<const JobProgram> program = nullptr;
+  // Where the worker finds the code of each of the program's modules; empty: it was given it
+  // before.
+  std::vector<MemoryRange> module_code = {};
   absl::Time arrived;
   absl::Time deadline;  // Of the whole call.
   absl::Duration kernel_time_limit;
@@ -117,7 +124,11 @@ struct Outcome {
   std::optional<Verification> verification;
   std::int64_t flops = 0, bytes = 0;
   std::uint64_t peak_device_bytes = 0;
+  std::string printed = {};  // By submitted code: UTF-8, at most kMostPrinted bytes.
+  bool printed_truncated = false;
 };
+
+inline constexpr std::size_t kMostPrinted = 16 * 1024;
 
 }  // namespace gridclock
 

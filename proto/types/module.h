@@ -11,7 +11,7 @@
 namespace gridclock {
 
 // The numbers are those of gridclock.v1.
-enum class ModuleKind : std::uint8_t { kCuda = 1, kPtx, kCubin };
+enum class ModuleKind : std::uint8_t { kCuda = 1, kPtx, kCubin, kTestNative };
 enum class ModuleOrigin : std::uint8_t { kCompiled = 1, kMemory, kDisk };
 enum class CppStandard : std::uint8_t { k14 = 1, k17, k20 };
 
@@ -58,6 +58,8 @@ struct CompileStage {
 
 struct EntryParameter {
   std::uint32_t offset = 0, size = 0;
+  std::string type = {};  // "float const*"; empty: not known.
+  std::string name = {};  // In the source; empty: not known.
   friend bool operator==(const EntryParameter&, const EntryParameter&) = default;
 };
 

@@ -78,9 +78,22 @@ absl::Status CheckRequestId(absl::string_view id) {
                               ": ", Quote(id)));
 }
 
+// A program is no kernel of the catalogue, and has no variants.
+absl::Status CheckKernelNames(const JobRequest& request) {
+  if (!request.program) {
+    GC_RETURN_IF_ERROR(CheckName(request.kernel, "kernel"));
+    return request.variant.empty() ? absl::OkStatus() : CheckName(request.variant, "variant");
+  }
+  for (const auto& [field, text] :
+       {std::pair("kernel", &request.kernel), {"variant", &request.variant}}) {
+    if (text->empty()) continue;
+    return Invalid(field, absl::StrCat("want none beside a program, got ", Quote(*text)));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckNames(const JobRequest& request) {
-  GC_RETURN_IF_ERROR(CheckName(request.kernel, "kernel"));
-  if (!request.variant.empty()) GC_RETURN_IF_ERROR(CheckName(request.variant, "variant"));
+  GC_RETURN_IF_ERROR(CheckKernelNames(request));
   GC_RETURN_IF_ERROR(CheckDeviceName(request.device));
   GC_RETURN_IF_ERROR(CheckRequestId(request.request_id));
   for (std::size_t i = 0; i < request.inputs.size(); ++i) {
@@ -307,13 +320,33 @@ absl::StatusOr<absl::Duration> KernelTime(const JobRequest& request, const Limit
 }
 
 absl::Status CheckVerify(const JobRequest& request, const Job& job) {
+  if (request.verify && request.program) {
+    return Invalid("verify", "a program has no reference to be compared with: want false");
+  }
   if (!request.verify || !job.outputs.empty()) return absl::OkStatus();
   return Invalid("verify",
                  absl::StrCat("kernel '", job.kernel, "' has no outputs that could be compared"));
 }
 
+absl::Status CheckGuestMemory(const Limits& limits, const Job& job) {
+  const auto bytes = static_cast<double>(job.memory.size);
+  if (job.program == nullptr || limits.guest_bytes == 0 || bytes <= limits.guest_bytes) {
+    return absl::OkStatus();
+  }
+  const std::string most = absl::StrCat(static_cast<std::uint64_t>(limits.guest_bytes));
+  return WithDetails(
+      absl::ResourceExhaustedError(
+          absl::StrCat("this call with its outputs needs ", job.memory.size,
+                       " bytes; the limit guest_bytes of submitted code is ", most)),
+      {.reason = "TOO_LARGE",
+       .field = "",
+       .retry_after = std::nullopt,
+       .metadata = {
+           {"limit", "guest_bytes"}, {"value", most}, {"needed", absl::StrCat(job.memory.size)}}});
+}
+
 void FillCall(const JobRequest& request, const Binding& binding, Job& job) {
-  job.kernel = request.kernel;
+  job.kernel = binding.spec->name;
   job.request_id = request.request_id;
   job.principal = request.principal;
   job.attributes = binding.attributes;
@@ -329,13 +362,20 @@ void FillCall(const JobRequest& request, const Binding& binding, Job& job) {
 }  // namespace
 
 absl::StatusOr<Job> Admit(const JobRequest& request, const KernelTable& table, const Limits& limits,
-                          const std::function<int(absl::string_view device)>& depth) {
+                          const std::function<int(absl::string_view device)>& depth,
+                          std::shared_ptr<const JobProgram> program) {
   GC_RETURN_IF_ERROR(CheckNames(request));
-  GC_ASSIGN_OR_RETURN(const std::shared_ptr<const KernelSpec> spec, table.Find(request.kernel));
+  std::shared_ptr<const KernelSpec> spec;
+  if (program != nullptr) {
+    spec = {program, &program->program.words};
+  } else {
+    GC_ASSIGN_OR_RETURN(spec, table.Find(request.kernel));
+  }
   GC_RETURN_IF_ERROR(CheckInputs(request, limits));
   GC_ASSIGN_OR_RETURN(const Binding binding, BindRequest(*spec, request));
 
   Job job;
+  job.program = std::move(program);
   FillCall(request, binding, job);
   if (job.measure) GC_RETURN_IF_ERROR(Validate(*job.measure));
   GC_ASSIGN_OR_RETURN(job.kernel_time_limit, KernelTime(request, limits));
@@ -349,6 +389,7 @@ absl::StatusOr<Job> Admit(const JobRequest& request, const KernelTable& table, c
   job.device = std::move(place.device);
   job.variant = std::move(place.variant);
   GC_RETURN_IF_ERROR(LayOut(*spec, limits, place.host_memory, job));
+  GC_RETURN_IF_ERROR(CheckGuestMemory(limits, job));
   GC_RETURN_IF_ERROR(CheckInlineOutputs(limits, job));
   return job;
 }

@@ -3,6 +3,7 @@
 #define GRIDCLOCK_SERVER_CORE_ADMISSION_H_
 
 #include <functional>
+#include <memory>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -15,12 +16,14 @@ namespace gridclock {
 // INVALID_ARGUMENT unless `name`, found in `field` of a request, can be the name of something.
 absl::Status CheckName(absl::string_view name, absl::string_view field);
 
-// Pure but for reading `table`. `depth(device)` is the queue depth by which the least loaded of
-// several candidate devices is chosen. `limits` have their defaults resolved. The job comes back
-// with id 0 and ranges that count from the start of a block of job.memory.size bytes; the scheduler
-// reserves the block and moves the ranges, so that from OnAccepted on they count from the arena's.
+// Pure but for reading `table`. `program` is that of a request that has one, else null.
+// `depth(device)` is the queue depth by which the least loaded of several candidate devices is
+// chosen. `limits` have their defaults resolved. The job comes back with id 0 and ranges that count
+// from the start of a block of job.memory.size bytes; the scheduler reserves the block and moves
+// the ranges, so that from OnAccepted on they count from the arena's.
 absl::StatusOr<Job> Admit(const JobRequest& request, const KernelTable& table, const Limits& limits,
-                          const std::function<int(absl::string_view device)>& depth);
+                          const std::function<int(absl::string_view device)>& depth,
+                          std::shared_ptr<const JobProgram> program = nullptr);
 
 }  // namespace gridclock
 

@@ -1,5 +1,6 @@
 #include "server/core/arena_allocator.h"
 
+#include <algorithm>
 #include <iterator>
 #include <utility>
 
@@ -132,6 +133,13 @@ void ArenaAllocator::Release(const MemoryRange& range, const std::string& princi
 std::uint64_t ArenaAllocator::used() const {
   MutexLock lock(mutex_);
   return used_;
+}
+
+std::uint64_t ArenaAllocator::most_of_one() const {
+  MutexLock lock(mutex_);
+  std::uint64_t most = 0;
+  for (const auto& [principal, held] : held_) most = std::max(most, held);
+  return most;
 }
 
 }  // namespace gridclock

@@ -45,6 +45,8 @@ class ArenaAllocator {
       ABSL_LOCKS_EXCLUDED(mutex_);
 
   std::uint64_t used() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Of the principal that holds most.
+  std::uint64_t most_of_one() const ABSL_LOCKS_EXCLUDED(mutex_);
   std::uint64_t capacity() const { return capacity_; }
 
  private:

@@ -26,28 +26,40 @@ class FairQueue {
 
   // Whose turn it is, if anyone is ready.
   std::optional<JobId> Next() const;
-  // Takes the job that Next() names.
-  void Pop();
+  // The next of this principal.
+  std::optional<JobId> NextOf(absl::string_view principal) const;
+  // True if anyone else's job is ready.
+  bool HasOthers(absl::string_view principal) const;
+  // Takes a job that is ready: that of Next() or NextOf().
+  void Take(absl::string_view principal, JobId id);
+  // So many turns of others go before this principal's next, where others are ready.
+  void Charge(absl::string_view principal, int turns);
 
   int size() const { return size_; }
   int size(absl::string_view principal) const;
+  int most_of_one() const;  // Of the principal that has most.
 
  private:
   struct Line {
     int size = 0;             // Ready or not, put back ones too.
+    int charge = 0;           // Turns that it lets others have.
     std::deque<JobId> ready;  // Ascending.
   };
   using Lines = std::map<std::string, Line, std::less<>>;
 
   Lines::iterator LineOf(absl::string_view principal);
-  // The first line with a ready job after the one that was served last; end() if none has.
+  // The first line with a ready job after the one that was served last, one that is charged only if
+  // no other has any; end() if none has.
   Lines::const_iterator Turn() const;
   void Leave(Lines::iterator line);
+  // A turn was taken by this line while others were charged.
+  void PayCharges(Lines::const_iterator taken);
 
   Lines lines_;
   std::deque<std::pair<JobId, std::string>> put_back_;  // Ascending.
   std::string served_;                                  // The principal whose turn was last.
   int size_ = 0;
+  int charged_ = 0;  // Lines with a charge.
 };
 
 }  // namespace gridclock

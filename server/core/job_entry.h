@@ -2,6 +2,7 @@
 #ifndef GRIDCLOCK_SERVER_CORE_JOB_ENTRY_H_
 #define GRIDCLOCK_SERVER_CORE_JOB_ENTRY_H_
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
@@ -56,6 +57,17 @@ struct Scheduler::Entry {
 
 enum class Scheduler::Word { kOrder, kCancel, kArrived };
 
+// What a lane for submitted code has beside.
+struct Scheduler::Guests {
+  GuestPort* port = nullptr;
+  bool wanted = true;     // Though no job waits.
+  bool starting = false;  // One was asked for and is not ready.
+  absl::Time retry = absl::InfinitePast();
+  std::string principal;  // Whose jobs the guest runs; empty: it ran none.
+  absl::Time since;       // It does so, or is ready.
+};
+
+// One lane of a device; most have no other.
 struct Scheduler::Device {
   // For the worker, in the order of `sent`. One thread at a time speaks to a worker.
   struct Command {
@@ -63,6 +75,23 @@ struct Scheduler::Device {
     Word word = Word::kOrder;
     InputArrival arrival;  // Of kArrived.
   };
+
+  // Jobs that wait in the queue, or at the worker behind the one that runs.
+  int waiting() const { return queue.size() + std::max(0, static_cast<int>(sent.size()) - 1); }
+  int waiting_of(absl::string_view principal) const {
+    int waiting = queue.size(principal);
+    for (std::size_t i = 1; i < sent.size(); ++i) {
+      if (sent[i]->job().principal == principal) ++waiting;
+    }
+    return waiting;
+  }
+  int most_waiting_of_one() const {
+    int most = queue.most_of_one();
+    for (std::size_t i = 1; i < sent.size(); ++i) {
+      most = std::max(most, waiting_of(sent[i]->job().principal));
+    }
+    return most;
+  }
 
   std::string name;
   FairQueue queue;
@@ -77,6 +106,14 @@ struct Scheduler::Device {
   absl::Duration run_time;                // Moving average of a job's time at the worker.
   absl::Time last_start, last_done;       // Of any job that became ready, that ended.
   std::optional<absl::Time> stuck_since;  // The worker holds orders and runs none.
+
+  Device* other = nullptr;         // The lane beside it.
+  std::unique_ptr<Guests> guests;  // Of the one for submitted code.
+  bool turn = true;                // It may send; one of two lanes may.
+  int turn_sent = 0;               // Since it has the turn.
+  absl::Time turn_since;
+  absl::Time last_arrival = absl::InfinitePast();  // When its worker was last told of an input.
+  std::optional<absl::Status> unkillable;          // Its worker was killed and is still there.
 };
 
 // What is to be done once the lock is free.
@@ -95,9 +132,15 @@ struct Scheduler::Outbox {
     std::shared_ptr<WorkerPort> worker;
     std::string reason;
   };
+  struct LostGuest {
+    GuestPort* port = nullptr;
+    std::shared_ptr<Entry> entry;
+  };
   absl::InlinedVector<Speech, 1> speeches;
   absl::InlinedVector<Mail, 2> mails;
   std::vector<Kill> kills;
+  std::vector<GuestPort*> starts;
+  std::vector<LostGuest> blames;
 };
 
 // A single launch on little memory: many of them may wait at a worker.

@@ -2,36 +2,21 @@
 
 #include <algorithm>
 #include <iterator>
+#include <set>
 #include <utility>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status.h"
+#include "server/core/near_names.h"
 
 namespace gridclock {
 namespace {
 
-constexpr std::size_t kNearest = 3;
-
 // A device's kind stands before the colon of its name: "cuda:0".
 std::string KindOf(absl::string_view device) {
   return std::string(device.substr(0, device.find(':')));
-}
-
-// Levenshtein's distance: how many letters to add, drop or change.
-std::size_t EditDistance(absl::string_view a, absl::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    std::size_t diagonal = std::exchange(row[0], i);
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t changed = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({changed, row[j] + 1, row[j - 1] + 1});
-    }
-  }
-  return row.back();
 }
 
 // `known` with the variants for `kind` replaced by those of `said`, in the place of the first of
@@ -89,6 +74,19 @@ absl::Status KernelTable::Learn(const DeviceInfo& info, const std::vector<Kernel
   return absl::OkStatus();
 }
 
+void KernelTable::LearnNatives(absl::string_view device, const std::vector<std::string>& natives) {
+  MutexLock lock(mutex_);
+  natives_[std::string(device)] = natives;
+}
+
+std::optional<std::vector<std::string>> KernelTable::Natives() const {
+  MutexLock lock(mutex_);
+  if (natives_.empty()) return std::nullopt;
+  std::set<std::string> all;
+  for (const auto& [device, natives] : natives_) all.insert(natives.begin(), natives.end());
+  return std::vector<std::string>(all.begin(), all.end());
+}
+
 void KernelTable::SetState(absl::string_view device, WorkerState state) {
   MutexLock lock(mutex_);
   if (DeviceStatus* found = Device(device)) found->state = state;
@@ -115,17 +113,11 @@ absl::StatusOr<std::shared_ptr<const KernelSpec>> KernelTable::Find(
 }
 
 absl::Status KernelTable::NoSuchKernel(absl::string_view wanted) const {
-  const std::size_t most = std::max<std::size_t>(1, wanted.size() / 3);  // Beyond it is no typo.
-  std::vector<std::pair<std::size_t, absl::string_view>> near;
+  std::vector<absl::string_view> known;
   for (const auto& [name, spec] : kernels_) {
-    const std::size_t distance = EditDistance(wanted, name);
-    if (!spec->diagnostic && distance <= most) near.emplace_back(distance, name);
+    if (!spec->diagnostic) known.push_back(name);
   }
-  std::sort(near.begin(), near.end());
-  near.resize(std::min(near.size(), kNearest));
-  const std::string names = absl::StrJoin(near, ", ", [](std::string* out, const auto& entry) {
-    absl::StrAppend(out, "'", entry.second, "'");
-  });
+  const std::string names = NearestNames(wanted, known);
   return WithField(
       absl::NotFoundError(absl::StrCat("no kernel '", absl::CHexEscape(wanted), "'",
                                        names.empty() ? "" : "; the nearest are ", names)),

@@ -5,6 +5,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -46,6 +47,11 @@ class KernelTable {
   // with what was said before. A device that the server was not told of is INTERNAL too.
   absl::Status Learn(const DeviceInfo& info, const std::vector<KernelSpec>& kernels)
       ABSL_LOCKS_EXCLUDED(mutex_);
+  // The functions that a guest of this device runs by name. Of test builds alone.
+  void LearnNatives(absl::string_view device, const std::vector<std::string>& natives)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // Those of all devices, sorted; nullopt before any guest has said hello.
+  std::optional<std::vector<std::string>> Natives() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Of a worker that lives: kReady, also while it works; DevicesNow tells more.
   void SetState(absl::string_view device, WorkerState state) ABSL_LOCKS_EXCLUDED(mutex_);
   void CountRestart(absl::string_view device) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -73,6 +79,7 @@ class KernelTable {
   std::map<std::string, std::shared_ptr<const KernelSpec>, std::less<>> kernels_
       ABSL_GUARDED_BY(mutex_);
   std::vector<DeviceStatus> devices_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, std::vector<std::string>, std::less<>> natives_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace gridclock

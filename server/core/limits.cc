@@ -9,18 +9,27 @@ namespace {
 
 constexpr double kMostInt = std::numeric_limits<int>::max();  // gRPC takes these as int.
 
+// Below these no call fits: a request, its metadata, a piece of a tensor that is worth a message.
+constexpr double kLeastMessage = 16 * 1024;
+constexpr double kLeastPart = 4 * 1024;
+// What clients receive by default is 4 MiB, with all that stands around the tensors.
+constexpr double kMostInline = 4 * 1024 * 1024 - 64 * 1024;
+constexpr double kLeastSeconds = 0.001;  // The least kernel time that a call may ask for.
+
 constexpr double kMostCode = 8 * 1024 * 1024;  // What compiler and links are made for.
 constexpr double kLeastCompileMemory = 512.0 * 1024 * 1024;
 
 constexpr LimitSpec kSpecs[] = {
-    {"message_bytes", "bytes", "Longest message that is received.", &Limits::message_bytes, 1,
-     kMostInt},
-    {"control_bytes", "bytes", "Longest message without its tensor bytes.", &Limits::control_bytes},
+    {"message_bytes", "bytes", "Longest message that is received.", &Limits::message_bytes,
+     kLeastMessage, kMostInt},
+    {"control_bytes", "bytes", "Longest message without its tensor bytes.", &Limits::control_bytes,
+     kLeastPart},
     {"header_bytes", "bytes", "Longest header of a StreamRun, over all its messages.",
-     &Limits::header_bytes},
-    {"chunk_bytes", "bytes", "Longest chunk of a stream.", &Limits::chunk_bytes},
+     &Limits::header_bytes, kLeastPart},
+    {"chunk_bytes", "bytes", "Longest chunk of a stream that is received.", &Limits::chunk_bytes,
+     kLeastPart},
     {"inline_bytes", "bytes", "Tensors inside one message, all together, each way.",
-     &Limits::inline_bytes},
+     &Limits::inline_bytes, 0, kMostInline},
     {"rpc_bytes", "bytes",
      "Messages on their way in and out, of all clients; 0: a quarter of the memory, at most 4 GiB.",
      &Limits::rpc_bytes},
@@ -29,7 +38,8 @@ constexpr LimitSpec kSpecs[] = {
      &Limits::arena_bytes},
     {"client_arena_bytes", "bytes", "Tensors in flight of one client; 0: half of arena_bytes.",
      &Limits::client_arena_bytes},
-    {"queue", "jobs", "Calls that wait for one device.", &Limits::queue, 1},
+    {"queue", "jobs", "Calls that wait for one device, behind the one that runs.", &Limits::queue,
+     1},
     {"client_queue", "jobs", "Calls of one client that wait for one device.", &Limits::client_queue,
      1},
     {"streams", "calls", "Concurrent calls on one connection.", &Limits::streams, 1, kMostInt},
@@ -39,9 +49,9 @@ constexpr LimitSpec kSpecs[] = {
     {"queue_seconds", "seconds", "Longest wait in the queue of a call without a deadline.",
      &Limits::queue_seconds},
     {"kernel_seconds", "seconds", "Kernel time of a call that sets no limit of its own.",
-     &Limits::kernel_seconds},
+     &Limits::kernel_seconds, kLeastSeconds},
     {"max_kernel_seconds", "seconds", "Longest kernel time that a call may ask for.",
-     &Limits::max_kernel_seconds},
+     &Limits::max_kernel_seconds, kLeastSeconds},
     {"stream_stall_seconds", "seconds", "How long a stream waits for its client to send or read.",
      &Limits::stream_stall_seconds},
     {"stream_bytes_per_second", "bytes per second",
@@ -51,14 +61,14 @@ constexpr LimitSpec kSpecs[] = {
      "Headers of streams, and samples that wait to be sent, of all clients; of one "
      "client half of it.",
      &Limits::stream_memory_bytes},
-    {"window_bytes", "bytes", "Flow control window of a stream.", &Limits::window_bytes, 1,
+    {"window_bytes", "bytes", "Flow control window of a stream.", &Limits::window_bytes, kLeastPart,
      kMostInt},
     {"request_ids", "entries", "Request ids that are remembered.", &Limits::request_ids},
     {"request_id_bytes", "bytes", "Answers that are kept for request ids, all together.",
      &Limits::request_id_bytes},
     {"request_id_seconds", "seconds", "How long a request id is remembered.",
      &Limits::request_id_seconds},
-    {"metadata_bytes", "bytes", "Metadata of one call.", &Limits::metadata_bytes, 1, kMostInt},
+    {"metadata_bytes", "bytes", "Metadata of one call.", &Limits::metadata_bytes, 1024, kMostInt},
     {"source_bytes", "bytes", "Submitted source with its headers.", &Limits::source_bytes, 1,
      kMostCode},
     {"code_bytes", "bytes", "Submitted PTX or cubin.", &Limits::code_bytes, 1, kMostCode},
@@ -77,12 +87,20 @@ constexpr LimitSpec kSpecs[] = {
      &Limits::module_memory_bytes},
     {"module_cache_bytes", "bytes", "Modules on disk, under --module-cache.",
      &Limits::module_cache_bytes},
+    {"guest_bytes", "bytes",
+     "Memory that a process for submitted code shares with the server, for tensors and code; 0: "
+     "client_arena_bytes and 256 MiB more.",
+     &Limits::guest_bytes},
+    {"guest_idle_seconds", "seconds",
+     "How long a process for submitted code stays without a call; 0: for ever.",
+     &Limits::guest_idle_seconds},
 };
 static_assert(sizeof(Limits) == std::size(kSpecs) * sizeof(double),
               "every member of Limits stands in the table");
 
 constexpr double kPage = 4096;
 constexpr double kMaxArena = 16.0 * 1024 * 1024 * 1024;
+constexpr double kGuestCode = 256.0 * 1024 * 1024;
 constexpr double kMaxRpc = 4.0 * 1024 * 1024 * 1024;
 
 double WholePages(double bytes) {
@@ -106,6 +124,8 @@ void ResolveDefaults(Limits& limits, std::uint64_t memory_bytes) {
   // Memory is given out in pages: what admission holds a job against is what it can get.
   limits.arena_bytes = WholePages(limits.arena_bytes);
   limits.client_arena_bytes = std::max(WholePages(limits.client_arena_bytes), kPage);
+  if (limits.guest_bytes == 0) limits.guest_bytes = limits.client_arena_bytes + kGuestCode;
+  limits.guest_bytes = std::max(WholePages(limits.guest_bytes), kPage);
 }
 
 }  // namespace gridclock

@@ -47,6 +47,8 @@ struct Limits {
   double client_modules = 1024;
   double module_memory_bytes = 1024.0 * 1024 * 1024;  // Of one principal half of it.
   double module_cache_bytes = 1024.0 * 1024 * 1024;   // On disk.
+  double guest_bytes = 0;                             // 0: client_arena_bytes and 256 MiB.
+  double guest_idle_seconds = 60;                     // 0: as long as the server runs.
 };
 
 struct LimitSpec {

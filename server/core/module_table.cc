@@ -22,6 +22,9 @@ std::uint64_t BytesOf(const ModuleCode& module) {
     bytes += sizeof(entry) + entry.name.size() + entry.display.size() +
              entry.required_block.size() * sizeof(entry.required_block[0]) +
              entry.parameters.size() * sizeof(EntryParameter);
+    for (const EntryParameter& parameter : entry.parameters) {
+      bytes += parameter.type.size() + parameter.name.size();
+    }
   }
   for (const SourceNote& note : facts.notes) bytes += sizeof(note) + note.text.size();
   for (const CompileStage& stage : facts.stages) bytes += sizeof(stage) + stage.name.size();

@@ -6,8 +6,11 @@
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "base/status.h"
+#include "proto/types/launch.h"
 
 namespace gridclock {
 namespace {
@@ -66,10 +69,10 @@ std::optional<std::uint64_t> OperandsBytes(const Job& job) {
 
 // What the device must hold at once: operands, scratch, and where launches repeat the submitted
 // values of inputs that they overwrite.
-absl::StatusOr<std::optional<std::uint64_t>> DeviceBytes(const Job& job, const VariantSpec& variant,
+absl::StatusOr<std::optional<std::uint64_t>> DeviceBytes(const Job& job, const Clauses& clauses,
                                                          const Binding& binding) {
   std::optional<std::uint64_t> total = OperandsBytes(job);
-  GC_ASSIGN_OR_RETURN(const auto scratch, BindScratch(variant.clauses, binding));
+  GC_ASSIGN_OR_RETURN(const auto scratch, BindScratch(clauses, binding));
   for (const OperandValue& value : scratch) Add(value, &total);
   if (!job.measure && !job.verify) return total;
   for (const JobOutput& output : job.outputs) {
@@ -96,10 +99,10 @@ absl::Status CheckMethod(const Job& job, const DeviceChoice& device, const Kerne
                    "measure.method");
 }
 
-absl::Status CheckDeviceMemory(const Job& job, const DeviceChoice& device,
-                               const VariantSpec& variant, const Binding& binding) {
+absl::Status CheckDeviceMemory(const Job& job, const DeviceChoice& device, const Clauses& clauses,
+                               const Binding& binding) {
   if (device.host_memory || device.memory_bytes == 0) return absl::OkStatus();
-  GC_ASSIGN_OR_RETURN(const auto bytes, DeviceBytes(job, variant, binding));
+  GC_ASSIGN_OR_RETURN(const auto bytes, DeviceBytes(job, clauses, binding));
   if (bytes && *bytes <= device.memory_bytes) return absl::OkStatus();
   return TooLarge(absl::StrCat("this call on device '", device.name, "'"),
                   bytes ? absl::StrCat(*bytes) : "more than 2^63", "device_memory",
@@ -116,15 +119,123 @@ absl::Status NotStarted(const DeviceChoice& device) {
        .metadata = {}});
 }
 
-// The variant that `job` gets there.
+// ---- Submitted code. ----
+
+// "compute capability 9.0 and later 9.x": what code for this target runs on.
+struct Target {
+  std::int64_t major = 0, minor = 0;
+  bool exact = false;  // "sm_90a".
+
+  bool RunsOn(std::int64_t sm) const {
+    return sm / 10 == major && (exact ? sm % 10 == minor : sm % 10 >= minor);
+  }
+  std::string Words() const {
+    return absl::StrCat("compute capability ", major, ".", minor,
+                        exact ? " alone" : absl::StrCat(" and later ", major, ".x"));
+  }
+};
+
+std::optional<Target> ParseTarget(absl::string_view arch) {
+  if (!absl::ConsumePrefix(&arch, "sm_")) return std::nullopt;
+  Target target;
+  target.exact = absl::ConsumeSuffix(&arch, "a");
+  absl::ConsumeSuffix(&arch, "f");
+  std::int64_t number = 0;
+  if (!absl::SimpleAtoi(arch, &number) || number < 10) return std::nullopt;
+  target.major = number / 10;
+  target.minor = number % 10;
+  return target;
+}
+
+absl::Status NoDevice(const std::string& message) {
+  return WithDetails(
+      absl::FailedPreconditionError(message),
+      {.reason = "NO_DEVICE", .field = "device", .retry_after = std::nullopt, .metadata = {}});
+}
+
+// "device 'cuda:0' of compute capability 8.0".
+std::string Describe(const DeviceChoice& device) {
+  const std::string name = absl::StrCat("device '", device.name, "'");
+  if (device.traits.kind == "cpu") return absl::StrCat(name, ", which is no GPU");
+  return absl::StrCat(name, " of compute capability ", device.traits.sm / 10, ".",
+                      device.traits.sm % 10);
+}
+
+absl::Status CheckModule(const ProgramModule& module, const DeviceChoice& device) {
+  if (module.kind == ModuleKind::kTestNative) {
+    if (device.traits.kind == "cpu") return absl::OkStatus();
+    return NoDevice(absl::StrCat("module '", module.id, "' is a native function of a test build, ",
+                                 "which runs on the CPU device; got ", Describe(device)));
+  }
+  const std::string& arch = module.code->facts.arch;
+  const std::optional<Target> target = ParseTarget(arch);
+  if (device.traits.kind == "cuda" && target && target->RunsOn(device.traits.sm)) {
+    return absl::OkStatus();
+  }
+  return NoDevice(absl::StrCat(
+      "module '", module.id, "' is compiled for ", arch, ": it wants a GPU of ",
+      target ? target->Words() : "an architecture that is not known", "; got ", Describe(device)));
+}
+
+const ModuleEntry* EntryOf(const JobProgram& program, const ProgramLaunch& launch) {
+  for (const ProgramModule& module : program.modules) {
+    if (module.id != launch.module || module.code == nullptr) continue;
+    for (const ModuleEntry& entry : module.code->facts.entries) {
+      if (entry.name == launch.entry) return &entry;
+    }
+  }
+  return nullptr;  // Of a native function nothing is known.
+}
+
+absl::Status CheckLaunches(const JobProgram& program, const BoundProgram& bound,
+                           const DeviceTraits& device) {
+  const LaunchLimits limits = LaunchLimitsOf(device);
+  for (std::size_t i = 0; i < bound.launches.size(); ++i) {
+    const ProgramLaunch& launch = program.program.launches[i];
+    const ModuleEntry* entry = EntryOf(program, launch);
+    if (entry == nullptr) continue;
+    const absl::Status fits = CheckEntry(*entry, launch.clauses.params, bound.launches[i], limits);
+    if (fits.ok()) continue;
+    const std::string field = absl::StrCat("program.launches[", i, "].words");
+    return WithField(Annotate(fits, absl::StrCat("launches[", i, "]")), field);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status FitProgram(const Job& job, const DeviceChoice& device, const Binding& binding,
+                        const KernelTable& table) {
+  const JobProgram& program = *job.program;
+  for (const ProgramModule& module : program.modules) {
+    GC_RETURN_IF_ERROR(CheckModule(module, device));
+  }
+  const Clauses& clauses = program.program.words.clauses;
+  GC_ASSIGN_OR_RETURN(const bool holds, HoldsWhen(clauses, binding, device.traits));
+  if (!holds) {
+    return WithField(absl::InvalidArgumentError(
+                         absl::StrCat("program.words: this call does not keep 'when ",
+                                      ToText(*clauses.when), "' on device '", device.name, "'")),
+                     "program.words");
+  }
+  GC_ASSIGN_OR_RETURN(const BoundProgram bound,
+                      BindProgram(program.program, binding, device.traits));
+  GC_RETURN_IF_ERROR(CheckLaunches(program, bound, device.traits));
+  GC_RETURN_IF_ERROR(CheckMethod(job, device, table));
+  return CheckDeviceMemory(job, device, clauses, binding);
+}
+
+// The variant that `job` gets there; none of a program.
 absl::StatusOr<std::string> Fit(const Job& job, const DeviceChoice& device,
                                 absl::string_view wanted, const Binding& binding,
                                 const KernelTable& table) {
   if (!device.met) return NotStarted(device);
+  if (job.program != nullptr) {
+    GC_RETURN_IF_ERROR(FitProgram(job, device, binding, table));
+    return std::string();
+  }
   GC_ASSIGN_OR_RETURN(const VariantSpec* variant,
                       ChooseVariant(*binding.spec, binding, device.traits, wanted));
   GC_RETURN_IF_ERROR(CheckMethod(job, device, table));
-  GC_RETURN_IF_ERROR(CheckDeviceMemory(job, device, *variant, binding));
+  GC_RETURN_IF_ERROR(CheckDeviceMemory(job, device, variant->clauses, binding));
   return variant->name;
 }
 

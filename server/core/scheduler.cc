@@ -79,18 +79,20 @@ Scheduler::Entry* Scheduler::Find(JobId id) const {
 absl::Status Scheduler::Refusal(const Device& device, const Job& job) const {
   if (draining_) return DrainingStatus();
   if (device.down) return *device.down;
+  if (device.other != nullptr && device.other->unkillable) return *device.other->unkillable;
   const auto full = [&](int size, absl::string_view limit, double value, absl::string_view whose) {
     return Refuse(absl::StatusCode::kResourceExhausted,
-                  absl::StrCat(size, " calls ", whose, " wait for device '", device.name,
+                  absl::StrCat(size, " calls ", whose, " wait for device '", job.device,
                                "', the most allowed"),
                   "QUEUE_FULL", device.run_time * (size / 4 + 1),
                   {{"limit", std::string(limit)}, {"value", absl::StrCat(value)}});
   };
-  if (const int size = device.queue.size(); size >= limits_.queue) {
-    return full(size, "queue", limits_.queue, "of all clients");
-  }
-  if (const int size = device.queue.size(job.principal); size >= limits_.client_queue) {
-    return full(size, "client_queue", limits_.client_queue, "of this client");
+  const int waiting = device.waiting();
+  if (waiting >= limits_.queue) return full(waiting, "queue", limits_.queue, "of all clients");
+  // One client's are counted only where it could have so many.
+  if (waiting < limits_.client_queue) return absl::OkStatus();
+  if (const int own = device.waiting_of(job.principal); own >= limits_.client_queue) {
+    return full(own, "client_queue", limits_.client_queue, "of this client");
   }
   return absl::OkStatus();
 }
@@ -118,7 +120,7 @@ absl::StatusOr<JobId> Scheduler::Submit(Job job, std::shared_ptr<JobListener> li
 
 absl::StatusOr<std::shared_ptr<Scheduler::Entry>> Scheduler::Enqueue(Job job, bool wait_for_memory,
                                                                      absl::Time now, Outbox& out) {
-  Device& device = DeviceOf(job.device);
+  Device& device = LaneOf(job);
   GC_RETURN_IF_ERROR(Refusal(device, job));
   // Who is ready to wait also waits its turn, behind its own principal's: others' must not stop it.
   const bool behind = wait_for_memory && WaitsForMemory(job.principal);
@@ -230,8 +232,16 @@ bool Scheduler::HasRoomFor(const Device& device, const Job& job) const {
 }
 
 void Scheduler::Dispatch(Device& device, absl::Time now, Outbox& out) {
+  if (device.other == nullptr) return SendReady(device, now, out);
+  SettleTurn(device, now);
+  SendReady(device, now, out);
+  SendReady(*device.other, now, out);
+  ArrangeGuest(device.guests != nullptr ? device : *device.other, now, out);
+}
+
+void Scheduler::SendReady(Device& device, absl::Time now, Outbox& out) {
   while (device.worker != nullptr && !device.killing) {
-    const std::optional<JobId> next = device.queue.Next();
+    const std::optional<JobId> next = NextFor(device, now);
     if (!next) return;
     const std::shared_ptr<Entry> entry = jobs_.find(*next)->second;
     if (now >= entry->wait_until) {
@@ -239,15 +249,22 @@ void Scheduler::Dispatch(Device& device, absl::Time now, Outbox& out) {
       continue;
     }
     if (!HasRoomFor(device, entry->job())) return;
-    device.queue.Pop();
-    entry->state = Entry::State::kSent;
-    entry->sent_at = now;
-    ++entry->sends;
-    device.sent.push_back(entry);
-    Tell(*entry, Word::kOrder, out);
-    if (std::exchange(entry->dispatched, true)) continue;
-    Post(*entry, DispatchedEvent{now - entry->ready_at}, out);
+    if (device.other != nullptr && !MaySend(device, entry->job(), now)) return;
+    Send(entry, now, out);
   }
+}
+
+void Scheduler::Send(const std::shared_ptr<Entry>& entry, absl::Time now, Outbox& out) {
+  Device& device = *entry->device;
+  device.queue.Take(entry->job().principal, entry->id);
+  if (device.other != nullptr) NoteSent(device, entry->job(), now);
+  entry->state = Entry::State::kSent;
+  entry->sent_at = now;
+  ++entry->sends;
+  device.sent.push_back(entry);
+  Tell(*entry, Word::kOrder, out);
+  if (std::exchange(entry->dispatched, true)) return;
+  Post(*entry, DispatchedEvent{now - entry->ready_at}, out);
 }
 
 void Scheduler::OnSamples(JobId id, std::uint64_t generation, std::int64_t first,
@@ -319,29 +336,7 @@ bool Scheduler::OnDone(JobId id, std::uint64_t generation, JobResult result) {
   return OnDone(generation, {&answer, 1}).empty();
 }
 
-// ---- Turns. ----
-
-// Several small orders wait at a worker because they take microseconds. Where one takes longer, its
-// principal's next ones are asked back as soon as somebody else waits, and queue again. Small ones
-// alone: they either did not begin or run to their end, so that no client sees this.
-void Scheduler::RecallForOthers(Device& device, absl::Time now, Outbox& out) {
-  if (device.sent.size() < 2) return;
-  const Entry& first = *device.sent.front();
-  if (now - std::max(first.sent_at, device.last_done) < kPatience) return;
-  const auto of_others = [&](const auto& entry) {
-    return entry->job().principal != first.job().principal;
-  };
-  const std::optional<JobId> next = device.queue.Next();
-  const bool wanted = (next && of_others(Find(*next))) ||
-                      std::any_of(device.sent.begin(), device.sent.end(), of_others);
-  if (!wanted) return;
-  for (const auto& entry : device.sent) {
-    if (entry.get() == &first || of_others(entry)) continue;
-    if (entry->recalled || entry->cancelled || !IsSmall(entry->job())) continue;
-    entry->recalled = true;
-    Tell(*entry, Word::kCancel, out);
-  }
-}
+// ---- Given back. ----
 
 bool Scheduler::GaveBack(const Entry& entry, const JobResult& result) {
   return entry.recalled && !entry.cancelled && !entry.answered &&
@@ -441,33 +436,6 @@ bool Scheduler::idle() const {
   return jobs_.empty();
 }
 
-int Scheduler::depth(absl::string_view name) const {
-  MutexLock lock(mutex_);
-  for (const auto& device : devices_) {
-    if (device->name == name) {
-      return device->queue.size() + static_cast<int>(device->sent.size());
-    }
-  }
-  return 0;
-}
-
-bool Scheduler::busy(absl::string_view name) const {
-  MutexLock lock(mutex_);
-  return std::any_of(devices_.begin(), devices_.end(), [&](const auto& device) {
-    return device->name == name && !device->sent.empty();
-  });
-}
-
-std::map<std::string, Scheduler::Usage> Scheduler::usage() const {
-  MutexLock lock(mutex_);
-  std::map<std::string, Usage> all;
-  for (const auto& device : devices_) {
-    all[device->name] = {.queued = device->queue.size(),
-                         .running = static_cast<int>(device->sent.size())};
-  }
-  return all;
-}
-
 // ---- Words to workers and listeners. ----
 
 void Scheduler::Tell(Entry& entry, Word word, Outbox& out, const InputArrival& arrival) {
@@ -508,6 +476,8 @@ void Scheduler::Post(Entry& entry, Event event, Outbox& out) {
 void Scheduler::Flush(Outbox& out) {
   if (!out.speeches.empty()) Speak(out);
   for (const Outbox::Kill& kill : out.kills) kill.worker->Kill(kill.reason);
+  for (GuestPort* port : out.starts) port->Start();
+  for (const Outbox::LostGuest& blame : out.blames) blame.port->Blame(blame.entry->job());
   if (!out.mails.empty()) Deliver(out);
 }
 

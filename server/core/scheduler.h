@@ -62,6 +62,21 @@ class WorkerPort {
   virtual Running running() const = 0;
 };
 
+// Who starts the guests of one device; implemented by server/fleet and by a fake in tests. Called
+// without the scheduler's lock.
+class GuestPort {
+ public:
+  virtual ~GuestPort() = default;
+  // A guest is wanted: OnWorkerReady or OnGuestNotReady follows.
+  virtual void Start() = 0;
+  // This job ended its guest.
+  virtual void Blame(const Job& job) = 0;
+};
+
+// The lane of a device for submitted code, beside the one for the catalogue, which has the device's
+// name. What the fleet reports of a guest it reports of this name.
+std::string GuestLane(absl::string_view device);
+
 // What calls end with that a server which is shutting down does not run.
 absl::Status DrainingStatus();
 
@@ -75,6 +90,7 @@ struct WorkerLoss {
   JobId running = 0;     // From its status page: the order that was running, or 0.
   std::string detail;    // "exit code 3".
   bool planned = false;  // The server ended it, because it ends itself.
+  bool spoiled = false;  // It ended because of an order that it answered.
 };
 
 // A job that holds memory and a place. Freed memory returns to the arena when the last owner (the
@@ -98,7 +114,13 @@ using JobEvent = std::variant<AcceptedEvent, DispatchedEvent, SamplesEvent, JobR
 //
 // A worker runs its orders strictly in the order sent, so several small ones may wait at it: up to
 // kSmallWindow single launches of at most kSmallBytes, kQuickWindow where its orders are known to
-// take microseconds, or one measured or large order that runs and one more that waits.
+// take microseconds, or one measured or large order that runs and one more that waits. All but the
+// one that runs count as waiting, wherever they are.
+//
+// A device that takes submitted code has two lanes, each with a queue and a worker of its own. One
+// of them has the turn: it alone sends, and it passes the turn when its orders are done and the
+// other waits. So no guest ever runs beside the catalogue; and no guest starts or ends beside a job
+// that is measured. A guest runs the jobs of one principal; for another's it is replaced.
 class Scheduler {
  public:
   static constexpr std::size_t kSmallWindow = 16;
@@ -112,6 +134,12 @@ class Scheduler {
   // How long an order may run before those that wait behind it at the worker are asked back where
   // another principal's wait too.
   static constexpr absl::Duration kPatience = absl::Milliseconds(10);
+  // Of two lanes that both wait: how long one sends small jobs before it is the other's turn.
+  static constexpr absl::Duration kTurn = absl::Milliseconds(10);
+  // How long a guest stays with a principal that has jobs while another's wait.
+  static constexpr absl::Duration kStay = absl::Seconds(1);
+  // How many turns of others a principal waits for after a job of its own ended a guest.
+  static constexpr int kCharge = 4;
   // Between the end of a job's time and its answer.
   static constexpr absl::Duration kGrace = absl::Milliseconds(250);
   // Its worker is killed then or, where a new one takes longer to start, after as long: until then
@@ -142,7 +170,14 @@ class Scheduler {
   // is told and the job ends when it stops, at the latest at its kernel time limit.
   void Cancel(JobId id, absl::Status status);
 
-  // From the fleet. A worker serves one device; `generation` counts its incarnations.
+  // From now on the device takes jobs with a program, as soon as `port`, which outlives this, has
+  // started a guest. One is wanted at once, to learn what it can do.
+  void AddGuests(absl::string_view device, GuestPort& port);
+  // A guest that was asked for ended before it was ready; none is asked for before `retry`.
+  void OnGuestNotReady(absl::string_view lane, absl::Time retry);
+
+  // From the fleet. A worker serves one device, or its lane for guests; `generation` counts its
+  // incarnations, and no two workers of a scheduler have the same.
   void OnWorkerReady(absl::string_view device, std::shared_ptr<WorkerPort> worker,
                      std::uint64_t generation);
   // From the spawn of a worker that need not measure its device until it was ready: what the next
@@ -175,23 +210,30 @@ class Scheduler {
   void Drain();
   bool idle() const;
 
-  int depth(absl::string_view device) const;
+  // These count both lanes of a device.
+  int depth(absl::string_view device) const ABSL_LOCKS_EXCLUDED(mutex_);
   // Its worker holds orders.
   bool busy(absl::string_view device) const ABSL_LOCKS_EXCLUDED(mutex_);
   struct Usage {
-    int queued = 0, running = 0;
+    int queued = 0;  // At its worker too, behind the one that runs.
+    int running = 0;
+    int queued_of_one = 0;  // Of the principal that has most.
   };
   // By device.
   std::map<std::string, Usage> usage() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   struct Entry;
+  struct Guests;
   struct Device;
   struct Outbox;
   enum class Fate;  // What is known of an order whose worker is lost.
   enum class Word;  // What a worker is told of a job.
 
   static Fate FateWithoutRunning(const WorkerLoss& loss, bool oldest);
+  using Entries = std::vector<std::shared_ptr<Entry>>;
+  // Which of those that the lost worker held was running; end() if none of them.
+  static Entries::iterator FindRunning(Entries& held, const WorkerLoss& loss, WorkerRole role);
   // ---- All but the last few need the lock. ----
   Device& DeviceOf(absl::string_view name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Entry* Find(JobId id) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -202,9 +244,30 @@ class Scheduler {
   void Accept(Entry& entry, Outbox& out) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool WaitsForMemory(absl::string_view principal) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void RetryMemory(Outbox& out) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Device& LaneOf(const Job& job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Sends what can be sent, of both lanes.
   void Dispatch(Device& device, absl::Time now, Outbox& out) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void SendReady(Device& device, absl::Time now, Outbox& out) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Send(const std::shared_ptr<Entry>& entry, absl::Time now, Outbox& out)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   static bool MayAwait(const Entry& entry, absl::Time now);
   bool HasRoomFor(const Device& device, const Job& job) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // ---- Of devices with two lanes. ----
+  static std::optional<JobId> NextFor(const Device& lane, absl::Time now);
+  static bool CanSend(const Device& lane, absl::Time now);
+  static bool NeedsGuest(const Device& lane, absl::Time now);
+  static bool Waits(const Device& lane, absl::Time now);
+  static bool Measures(const Device& lane);
+  static bool IsSettled(const Device& lane);
+  static bool TurnIsOver(const Device& lane, const Job& next, absl::Time now);
+  bool MaySend(const Device& lane, const Job& job, absl::Time now) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void SettleTurn(Device& lane, absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void ArrangeGuest(Device& lane, absl::Time now, Outbox& out)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void NoteSent(Device& lane, const Job& job, absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void BlameGuestsJob(Device& lane, const std::shared_ptr<Entry>& entry, Outbox& out)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void RecallForOthers(Device& device, absl::Time now, Outbox& out)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::shared_ptr<Entry> TakeAnswer(std::uint64_t generation, WorkerAnswer& answer, absl::Time now,
@@ -217,6 +280,8 @@ class Scheduler {
   absl::Time WaitEnd(const Job& job, absl::Time now) const;
   // Ends a job that is not at a worker.
   void EndWaiting(Entry& entry, absl::Status status, Outbox& out)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void EndAllWaiting(const Device& device, const absl::Status& why, Outbox& out)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Ends a job for its listener; what is left of it is the worker's matter.
   void Answer(Entry& entry, JobResult result, Outbox& out) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -235,7 +300,7 @@ class Scheduler {
   void Kill(Device& device, absl::string_view reason, Outbox& out)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // True if what has arrived for this job is worth a word to its worker.
-  bool MayCopyEarly(const Entry& entry) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool MayCopyEarly(const Entry& entry, absl::Time now) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool HasEarlyPlace(const Entry& entry) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Tell(Entry& entry, Word word, Outbox& out, const InputArrival& arrival = {})
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

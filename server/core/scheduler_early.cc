@@ -5,21 +5,26 @@
 namespace gridclock {
 
 void Scheduler::Arrived(JobId id, const InputArrival& arrival) {
+  const absl::Time now = clock_.Now();
   Outbox out;
   {
     MutexLock lock(mutex_);
     Entry* entry = Find(id);
-    if (entry == nullptr || !MayCopyEarly(*entry)) return;
+    if (entry == nullptr || !MayCopyEarly(*entry, now)) return;
     entry->early = true;
+    entry->device->last_arrival = now;
     Tell(*entry, Word::kArrived, out, arrival);
   }
   Flush(out);
 }
 
 // While a worker holds orders it is told nothing: they would wait for the copies, and the words for
-// them.
-bool Scheduler::MayCopyEarly(const Entry& entry) const {
+// them. A guest has the inputs when it has the order.
+bool Scheduler::MayCopyEarly(const Entry& entry, absl::Time now) const {
   const Device& device = *entry.device;
+  if (device.guests != nullptr) return false;
+  const Device* other = device.other;
+  if (other != nullptr && (!other->sent.empty() || Waits(*other, now))) return false;
   return entry.state == Entry::State::kWaitsForInputs && !entry.job().host_memory &&
          device.worker != nullptr && !device.killing && device.sent.empty() &&
          (entry.early || HasEarlyPlace(entry));

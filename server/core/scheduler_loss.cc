@@ -80,6 +80,8 @@ absl::Duration WallTimeLimit(const Job& job) {
   // Copies to a device and back, and pages that are pinned first.
   constexpr absl::Duration kPinning = absl::Seconds(1);
   if (!job.host_memory) limit += pass + kPinning;
+  // To a guest's memory and back.
+  if (job.program != nullptr) limit += pass;
   if (generates) limit += pass;
   if (sums) limit += pass;
   // The reference computes in double precision, one unit at a time.
@@ -97,12 +99,14 @@ absl::Status CrashStatus(const Job& job, WorkerRole role, const WorkerLoss& loss
                         .retry_after = absl::Seconds(1),
                         .metadata = {{"execution_state", "UNKNOWN"}}});
   }
-  if (role == WorkerRole::kGuest) {
+  const bool own_fault = loss.reason != "signal" || IsOwnFault(loss.signal);
+  if (role == WorkerRole::kGuest && own_fault) {
+    if (loss.reason == "time_limit") return KernelTimeStatus(job);
     return WithReason(absl::FailedPreconditionError(absl::StrCat(
                           "the submitted kernel ended its worker (", loss.detail, ")")),
                       "KERNEL_FAULT");
   }
-  if (loss.reason == "signal" && IsOwnFault(loss.signal)) {
+  if (loss.reason == "signal" && own_fault) {
     return absl::InternalError(absl::StrCat("kernel '", job.kernel, "' crashed its worker (",
                                             loss.detail, "); please report this"));
   }
@@ -122,25 +126,46 @@ enum class Scheduler::Fate {
 // None that is left was running. All that the worker said was heard, unless it broke the protocol.
 Scheduler::Fate Scheduler::FateWithoutRunning(const WorkerLoss& loss, bool oldest) {
   if (loss.reason == "protocol") return Fate::kSuspect;
+  if (loss.spoiled) return Fate::kNotBegun;
   // The running one was answered. If none ever ran, the worker may have died of reading the oldest.
   return loss.running == 0 && oldest ? Fate::kSuspect : Fate::kNotBegun;
+}
+
+// What a guest says that it runs may be a lie: if none of its orders does, it is the oldest's
+// doing, so that no job is sent to guest after guest.
+Scheduler::Entries::iterator Scheduler::FindRunning(Entries& held, const WorkerLoss& loss,
+                                                    WorkerRole role) {
+  const auto is_running = [&](const auto& entry) { return entry->id == loss.running; };
+  const auto running = std::find_if(held.begin(), held.end(), is_running);
+  if (running != held.end()) return running;
+  // A worker that breaks the protocol most likely did so with the answer to its oldest order.
+  const bool oldest = (role == WorkerRole::kGuest && !loss.spoiled) ||
+                      (loss.running == 0 && loss.reason == "protocol");
+  return oldest ? held.begin() : held.end();
 }
 
 void Scheduler::OnWorkerReady(absl::string_view name, std::shared_ptr<WorkerPort> worker,
                               std::uint64_t generation) {
   const absl::Time now = clock_.Now();
   Outbox out;
+  bool guest = false;
   {
     MutexLock lock(mutex_);
     Device& device = DeviceOf(name);
+    guest = device.guests != nullptr;
     device.worker = std::move(worker);
     device.generation = generation;
     device.down.reset();
     device.killing = false;
     device.stuck_since.reset();
+    if (guest) {
+      device.guests->starting = device.guests->wanted = false;
+      device.guests->since = now;
+      device.guests->principal.clear();
+    }
     Dispatch(device, now, out);
   }
-  observer_.OnWorkerUp(name);
+  if (!guest) observer_.OnWorkerUp(name);
   Flush(out);
 }
 
@@ -154,6 +179,7 @@ void Scheduler::OnWorkerLost(absl::string_view name, std::uint64_t generation,
   const absl::Time now = clock_.Now();
   Outbox out;
   std::vector<std::shared_ptr<Entry>> lost;  // Their memory goes back after the lock.
+  std::string guest_of;
   {
     MutexLock lock(mutex_);
     Device& device = DeviceOf(name);
@@ -161,18 +187,23 @@ void Scheduler::OnWorkerLost(absl::string_view name, std::uint64_t generation,
     const WorkerRole role = std::exchange(device.worker, nullptr)->role();
     device.commands.clear();
     lost.swap(device.sent);
-    const auto is_running = [&](const auto& entry) { return entry->id == loss.running; };
-    auto running = std::find_if(lost.begin(), lost.end(), is_running);
-    // A worker that breaks the protocol most likely did so with the answer to its oldest order.
-    if (loss.running == 0 && loss.reason == "protocol") running = lost.begin();
+    const auto running = FindRunning(lost, loss, role);
+    const bool own_fault = loss.reason != "signal" || IsOwnFault(loss.signal);
+    if (running != lost.end() && own_fault && !loss.planned) BlameGuestsJob(device, *running, out);
     for (auto it = lost.begin(); it != lost.end(); ++it) {
       const Fate fate = it == running           ? Fate::kRunning
                         : running != lost.end() ? (it < running ? Fate::kRan : Fate::kNotBegun)
                                                 : FateWithoutRunning(loss, it == lost.begin());
       LoseJob(*it, fate, loss, role, now, out);
     }
+    device.unkillable.reset();
+    if (device.other != nullptr) Dispatch(device, now, out);
+    guest_of = device.guests != nullptr ? device.other->name : "";
   }
-  observer_.OnWorkerLost(name, loss.reason);
+  if (guest_of.empty())
+    observer_.OnWorkerLost(name, loss.reason);
+  else
+    observer_.OnGuestLost(guest_of, loss.reason);
   Flush(out);
 }
 
@@ -181,9 +212,9 @@ void Scheduler::LoseJob(const std::shared_ptr<Entry>& entry, Fate fate, const Wo
   const Job& job = entry->job();
   // Only a job that may be to blame for the loss is sent a limited number of times.
   if (fate != Fate::kSuspect) --entry->sends;
+  const bool may_repeat = role == WorkerRole::kTrusted && !OverwritesInputs(job);
   const bool again = fate != Fate::kRunning && !entry->answered && !entry->cancelled &&
-                     entry->sends < kMostSends &&
-                     (fate == Fate::kNotBegun || !OverwritesInputs(job));
+                     entry->sends < kMostSends && (fate == Fate::kNotBegun || may_repeat);
   if (again) {
     BecomeReadyAgain(*entry, now);
     entry->device->queue.PutBack(job.principal, entry->id);
@@ -202,17 +233,21 @@ void Scheduler::LoseJob(const std::shared_ptr<Entry>& entry, Fate fate, const Wo
 
 void Scheduler::OnDeviceDown(absl::string_view name, const absl::Status& why) {
   Outbox out;
-  std::vector<std::shared_ptr<Entry>> ended;
   {
     MutexLock lock(mutex_);
     Device& device = DeviceOf(name);
     device.down = why;
-    for (const auto& [id, entry] : jobs_) {
-      if (entry->device == &device && entry->state != Entry::State::kSent) ended.push_back(entry);
-    }
-    for (const auto& entry : ended) EndWaiting(*entry, why, out);
+    EndAllWaiting(device, why, out);
   }
   Flush(out);
+}
+
+void Scheduler::EndAllWaiting(const Device& device, const absl::Status& why, Outbox& out) {
+  std::vector<std::shared_ptr<Entry>> ended;
+  for (const auto& [id, entry] : jobs_) {
+    if (entry->device == &device && entry->state != Entry::State::kSent) ended.push_back(entry);
+  }
+  for (const auto& entry : ended) EndWaiting(*entry, why, out);
 }
 
 void Scheduler::OnKillFailed(absl::string_view name, const WorkerLoss& loss,
@@ -222,6 +257,9 @@ void Scheduler::OnKillFailed(absl::string_view name, const WorkerLoss& loss,
     MutexLock lock(mutex_);
     Device& device = DeviceOf(name);
     device.killing = true;
+    // Nothing may run beside what still runs there.
+    device.unkillable = why;
+    if (device.other != nullptr) EndAllWaiting(*device.other, why, out);
     for (const auto& entry : device.sent) {
       if (entry->answered) continue;
       absl::Status status = entry->cancelled ? *entry->cancelled

@@ -109,4 +109,9 @@ AnswerReader::Progress AnswerReader::progress() const {
       .ready = session_.ready(), .answers = session_.answers(), .heard = heard_, .ended = ended_};
 }
 
+std::string AnswerReader::calibration() const {
+  MutexLock lock(mutex_);
+  return session_.calibration();
+}
+
 }  // namespace gridclock

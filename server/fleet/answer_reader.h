@@ -47,6 +47,8 @@ class AnswerReader {
     absl::Time ended = absl::InfiniteFuture();  // When the link ended, or was closed.
   };
   Progress progress() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // As Session::calibration().
+  std::string calibration() const ABSL_LOCKS_EXCLUDED(mutex_);
   // After Close().
   const Session& session() const ABSL_NO_THREAD_SAFETY_ANALYSIS { return session_; }
 

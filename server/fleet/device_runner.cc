@@ -39,11 +39,13 @@ void WakeEvent::Clear() const {
 }
 
 DeviceRunner::DeviceRunner(const FleetOptions& options, const FleetContext& context,
-                           std::string device, const MemoryRange& canary_memory)
+                           DeviceLink& link, WorkerRole role)
     : options_(options),
       context_(context),
-      device_(std::move(device)),
-      canary_memory_(canary_memory),
+      link_(link),
+      role_(role),
+      device_(link.device),
+      lane_(role == WorkerRole::kGuest ? GuestLane(link.device) : link.device),
       wake_(std::make_shared<WakeEvent>()),
       supervisor_(options.supervisor, options.seed) {}
 
@@ -52,7 +54,7 @@ DeviceRunner::~DeviceRunner() {
   Join();
 }
 
-void DeviceRunner::Start() {
+void DeviceRunner::StartThread() {
   thread_ = std::thread([this] { Run(); });
 }
 
@@ -65,58 +67,94 @@ void DeviceRunner::Join() {
   if (thread_.joinable()) thread_.join();
 }
 
+void DeviceRunner::Start() {
+  wanted_ = true;
+  wake_->Wake();
+}
+
+void DeviceRunner::Blame(const Job& job) {
+  context_.strikes->Add(*job.program, "a fault or its time limit");
+  Log(LogLevel::kWarning, "guest_ended_by_job",
+      {{"device", device_}, {"job", absl::StrCat(job.id)}, {"principal", job.principal}});
+}
+
 void DeviceRunner::Run() {
   while (!stopping_) {
-    ++generation_;
-    if (generation_ > 1) context_.table.CountRestart(device_);
-    if (!supervisor_.quarantined()) context_.table.SetState(device_, WorkerState::kStarting);
-    auto life = Spawn();
-    Supervisor::End end = Supervisor::End::kItself;
-    if (life.ok()) {
-      end = Serve(*std::move(life));
-    } else {
-      Log(LogLevel::kError, "worker_spawn_failed",
-          {{"device", device_}, {"error", std::string(life.status().message())}});
-      context_.observer.OnWorkerLost(device_, "exit");
-    }
-    if (stopping_) break;
-    // A worker that ends by itself may have been misled by what it was told.
-    if (end == Supervisor::End::kItself) calibration_.clear();
-    const absl::Time next = supervisor_.OnEnd(end, context_.clock.Now());
-    if (supervisor_.quarantined())
-      OnQuarantine();
-    else
-      context_.table.SetState(device_, WorkerState::kDead);
-    SleepUntil(next);
+    // One that is quarantined is tried now and then, though nobody may ask for it.
+    if (role_ == WorkerRole::kGuest && !supervisor_.quarantined()) WaitUntilWanted();
+    if (!stopping_) RunOne();
   }
-  context_.table.SetState(device_, WorkerState::kDead);
+  SetState(WorkerState::kDead);
+}
+
+void DeviceRunner::WaitUntilWanted() {
+  while (!stopping_ && !wanted_) Sleep(absl::Seconds(1));
+  wanted_ = false;
+}
+
+void DeviceRunner::RunOne() {
+  ++lives_;
+  generation_ = ++link_.generations;
+  if (lives_ > 1 && role_ == WorkerRole::kTrusted) context_.table.CountRestart(device_);
+  if (!supervisor_.quarantined()) SetState(WorkerState::kStarting);
+  auto life = Spawn();
+  Supervisor::End end = Supervisor::End::kItself;
+  bool was_ready = false;
+  if (life.ok()) {
+    end = Serve(*std::move(life), &was_ready);
+  } else {
+    Log(LogLevel::kError, "worker_spawn_failed",
+        {{"device", lane_}, {"error", std::string(life.status().message())}});
+    if (role_ == WorkerRole::kTrusted) context_.observer.OnWorkerLost(device_, "exit");
+  }
+  if (stopping_) return;
+  // A worker that ends by itself may have been misled by what it was told.
+  if (end == Supervisor::End::kItself) SetCalibration("");
+  const absl::Time next = supervisor_.OnEnd(end, context_.clock.Now());
+  if (supervisor_.quarantined())
+    OnQuarantine();
+  else
+    SetState(WorkerState::kDead);
+  if (role_ == WorkerRole::kGuest && !was_ready) context_.scheduler.OnGuestNotReady(lane_, next);
+  SleepUntil(next);
+}
+
+std::vector<std::string> DeviceRunner::Arguments(std::uint64_t arena_bytes,
+                                                 const std::string& calibration) const {
+  std::vector<std::string> args = {"--device",
+                                   device_,
+                                   "--role",
+                                   role_ == WorkerRole::kGuest ? "guest" : "trusted",
+                                   absl::StrCat("--arena-bytes=", arena_bytes),
+                                   absl::StrCat("--memory-bytes=", options_.worker_memory_bytes)};
+  if (const auto uuid = options_.uuids.find(device_); uuid != options_.uuids.end()) {
+    args.push_back(absl::StrCat("--uuid=", uuid->second));
+  }
+  if (role_ == WorkerRole::kGuest && options_.weak_sandbox) args.emplace_back("--weak-sandbox");
+  if (!calibration.empty()) args.push_back(absl::StrCat("--calibration=", calibration));
+  return args;
 }
 
 absl::StatusOr<DeviceRunner::Life> DeviceRunner::Spawn() {
   GC_ASSIGN_OR_RETURN(auto ends, PacketSocket::Pair());
   GC_ASSIGN_OR_RETURN(StatusMemory status, StatusMemory::Create());
-  std::vector<std::string> args = {"--device",
-                                   device_,
-                                   "--role",
-                                   "trusted",
-                                   absl::StrCat("--arena-bytes=", context_.arena.size()),
-                                   absl::StrCat("--memory-bytes=", options_.worker_memory_bytes)};
-  if (const auto uuid = options_.uuids.find(device_); uuid != options_.uuids.end()) {
-    args.push_back(absl::StrCat("--uuid=", uuid->second));
+  std::unique_ptr<GuestMemory> guest_memory;
+  if (role_ == WorkerRole::kGuest) {
+    GC_ASSIGN_OR_RETURN(guest_memory, GuestMemory::Create(options_.guest_bytes));
   }
+  const Arena& mapped = guest_memory != nullptr ? guest_memory->arena() : context_.arena;
   const absl::Time spawned = context_.clock.Now();
-  if (!calibration_.empty()) args.push_back(absl::StrCat("--calibration=", calibration_));
+  const std::string calibration = Calibration();
   GC_ASSIGN_OR_RETURN(WorkerProcess process,
                       WorkerProcess::Spawn({.path = options_.worker_path,
-                                            .args = std::move(args),
+                                            .args = Arguments(mapped.size(), calibration),
                                             .environment = options_.environment,
                                             .link_fd = ends.second.fd(),
-                                            .arena_fd = context_.arena.fd(),
+                                            .arena_fd = mapped.fd(),
                                             .status_fd = status.fd()}));
-  Log(LogLevel::kInfo, "worker_spawned",
-      {{"device", device_}, {"pid", absl::StrCat(process.pid())}});
+  Log(LogLevel::kInfo, "worker_spawned", {{"device", lane_}, {"pid", absl::StrCat(process.pid())}});
   auto worker = std::make_shared<Worker>(Worker::Parts{
-      .role = WorkerRole::kTrusted,
+      .role = role_,
       .process = std::move(process),
       .link = std::make_unique<PacketLink>(std::move(ends.first)),
       .status = std::move(status),
@@ -126,26 +164,46 @@ absl::StatusOr<DeviceRunner::Life> DeviceRunner::Spawn() {
           [&scheduler = context_.scheduler, generation = generation_](JobId id, absl::Status why) {
             scheduler.OnDone(id, generation, {.status = std::move(why), .outcome = std::nullopt});
           },
-      .wake = [wake = wake_] { wake->Wake(); }});
+      .wake = [wake = wake_] { wake->Wake(); },
+      .guest_memory = std::move(guest_memory)});
   GC_ASSIGN_OR_RETURN(auto reader,
-                      AnswerReader::Create(context_, device_, worker, generation_, canary_memory_));
+                      AnswerReader::Create(context_, device_, worker, generation_, link_.canary));
   worker->SetReader(reader);
   return Life{.worker = std::move(worker),
               .reader = std::move(reader),
-              .output = WorkerOutput(device_),
+              .output = WorkerOutput(lane_),
               .spawned = spawned,
-              .measures = calibration_.empty()};
+              .measures = calibration.empty()};
 }
 
-Supervisor::End DeviceRunner::Serve(Life life) {
+std::string DeviceRunner::Calibration() const {
+  const MutexLock lock(link_.mutex);
+  return link_.calibration;
+}
+
+// What a guest says of the device is believed by nobody.
+void DeviceRunner::SetCalibration(std::string calibration) {
+  if (role_ == WorkerRole::kGuest) return;
+  const MutexLock lock(link_.mutex);
+  link_.calibration = std::move(calibration);
+}
+
+void DeviceRunner::SetState(WorkerState state) {
+  if (role_ == WorkerRole::kTrusted) context_.table.SetState(device_, state);
+}
+
+void DeviceRunner::NoteReady(Life& life) {
+  const absl::Time now = context_.clock.Now();
+  supervisor_.OnReady(now);
+  SetCalibration(life.reader->calibration());
+  if (!life.measures) context_.scheduler.OnStartTook(lane_, now - life.spawned);
+  Log(LogLevel::kInfo, "worker_ready", {{"device", lane_}});
+}
+
+Supervisor::End DeviceRunner::Serve(Life life, bool* was_ready) {
   while (Poll(life)) {
     const AnswerReader::Progress progress = life.reader->progress();
-    if (progress.ready && !std::exchange(life.told_ready, true)) {
-      const absl::Time now = context_.clock.Now();
-      supervisor_.OnReady(now);
-      if (!life.measures) context_.scheduler.OnStartTook(device_, now - life.spawned);
-      Log(LogLevel::kInfo, "worker_ready", {{"device", device_}});
-    }
+    if (progress.ready && !std::exchange(life.told_ready, true)) NoteReady(life);
     if (std::exchange(life.answers, progress.answers) != progress.answers) life.output.NextRun();
     CheckTimes(life, progress);
     if (life.kill_failed && stopping_) {
@@ -155,11 +213,13 @@ Supervisor::End DeviceRunner::Serve(Life life) {
   }
   life.reader->Read(/*to_the_end=*/true);
   life.reader->Close();
-  if (life.told_ready) calibration_ = life.reader->session().calibration();
+  *was_ready = life.reader->session().ready();
+  if (*was_ready && !std::exchange(life.told_ready, true)) NoteReady(life);
   return Bury(life);
 }
 
 bool DeviceRunner::Poll(Life& life) {
+  life.worker->FeedGuest();
   Link& link = life.worker->link();
   const bool reading = life.reader->progress().ended == absl::InfiniteFuture();
   std::array<pollfd, 5> fds = {
@@ -212,9 +272,9 @@ void DeviceRunner::CheckKill(Life& life, absl::Time now) {
   life.killed = std::min(life.killed, now);
   if (now - life.killed <= options_.kill_limit || std::exchange(life.kill_failed, true)) return;
   Log(LogLevel::kError, "worker_cannot_be_ended",
-      {{"device", device_}, {"pid", absl::StrCat(life.worker->process().pid())}});
+      {{"device", lane_}, {"pid", absl::StrCat(life.worker->process().pid())}});
   context_.scheduler.OnKillFailed(
-      device_,
+      lane_,
       {.reason = reason,
        .detail = absl::StrCat("killed: ", reason, ", and still there"),
        .planned = life.stop_asked != absl::InfiniteFuture()},
@@ -232,41 +292,48 @@ Supervisor::End DeviceRunner::Bury(Life& life) {
   const bool by_signal = kill_reason.empty() && exit.signal != 0;
   const Session& session = life.reader->session();
   const JobId running = worker.running().id;
+  const bool retired = kill_reason == "retired";
   const WorkerLoss loss = {.reason = !kill_reason.empty() ? kill_reason
                                      : by_signal          ? "signal"
                                                           : "exit",
                            .signal = by_signal ? exit.signal : 0,
                            .running = session.culprit() != 0 ? session.culprit() : running,
                            .detail = Describe(kill_reason, exit),
-                           .planned = life.stop_asked != absl::InfiniteFuture()};
+                           .planned = life.stop_asked != absl::InfiniteFuture() || retired,
+                           .spoiled = session.spoiled()};
   // One that had to be killed, or died, while it was to stop is lost all the same.
-  const bool as_asked = life.stop_asked != absl::InfiniteFuture() && kill_reason.empty() &&
-                        exit.signal == 0 && exit.code == 0;
+  const bool as_asked = retired || (life.stop_asked != absl::InfiniteFuture() &&
+                                    kill_reason.empty() && exit.signal == 0 && exit.code == 0);
   Log(as_asked ? LogLevel::kInfo : LogLevel::kWarning, as_asked ? "worker_stopped" : "worker_lost",
-      {{"device", device_},
+      {{"device", lane_},
        {"reason", loss.reason},
        {"detail", loss.detail},
        {"running", absl::StrCat(running)}});
+  if (life.kill_failed && role_ == WorkerRole::kGuest) {
+    context_.table.SetState(device_, WorkerState::kReady);
+  }
   if (session.ready())
-    context_.scheduler.OnWorkerLost(device_, generation_, loss);
-  else
+    context_.scheduler.OnWorkerLost(lane_, generation_, loss);
+  else if (role_ == WorkerRole::kTrusted)
     context_.observer.OnWorkerLost(device_, loss.reason);
+  // What ran in a guest may have ended it in any way: no client can have it taken for broken.
+  if (role_ == WorkerRole::kGuest && session.ready()) return Supervisor::End::kJob;
   if (loss.running != 0 || session.spoiled()) return Supervisor::End::kJob;
   return by_signal && !IsOwnFault(exit.signal) ? Supervisor::End::kOutside
                                                : Supervisor::End::kItself;
 }
 
 void DeviceRunner::OnQuarantine() {
-  Log(LogLevel::kError, "device_quarantined", {{"device", device_}});
-  context_.scheduler.OnDeviceDown(device_,
+  Log(LogLevel::kError, "device_quarantined", {{"device", lane_}});
+  context_.scheduler.OnDeviceDown(lane_,
                                   WhyDown("ends again and again; another is tried now and then"));
   // Last: who sees the state may count on the rest.
-  context_.table.SetState(device_, WorkerState::kQuarantined);
+  SetState(WorkerState::kQuarantined);
 }
 
 absl::Status DeviceRunner::WhyDown(absl::string_view what) const {
   return WithDetails(
-      absl::UnavailableError(absl::StrCat("the worker of device '", device_, "' ", what)),
+      absl::UnavailableError(absl::StrCat("the worker of device '", lane_, "' ", what)),
       {.reason = "WORKER_CRASHED",
        .field = "",
        .retry_after = options_.supervisor.probe_every,
@@ -277,10 +344,14 @@ void DeviceRunner::SleepUntil(absl::Time time) {
   while (!stopping_) {
     const absl::Duration left = time - context_.clock.Now();
     if (left <= absl::ZeroDuration()) return;
-    pollfd wake = {.fd = wake_->fd(), .events = POLLIN, .revents = 0};
-    const std::int64_t ms = absl::ToInt64Milliseconds(left) + 1;
-    if (poll(&wake, 1, static_cast<int>(std::min<std::int64_t>(ms, 1000))) > 0) wake_->Clear();
+    Sleep(left);
   }
+}
+
+void DeviceRunner::Sleep(absl::Duration most) {
+  pollfd wake = {.fd = wake_->fd(), .events = POLLIN, .revents = 0};
+  const std::int64_t ms = absl::ToInt64Milliseconds(most) + 1;
+  if (poll(&wake, 1, static_cast<int>(std::min<std::int64_t>(ms, 1000))) > 0) wake_->Clear();
 }
 
 }  // namespace gridclock

@@ -1,4 +1,5 @@
-// The thread that keeps a worker alive for one device: spawns it, reads from it, notices its end.
+// The thread that keeps a worker alive for one device: spawns it, reads from it, notices its end. A
+// guest it spawns when the scheduler wants one.
 #ifndef GRIDCLOCK_SERVER_FLEET_DEVICE_RUNNER_H_
 #define GRIDCLOCK_SERVER_FLEET_DEVICE_RUNNER_H_
 
@@ -26,16 +27,33 @@ class WakeEvent {
   UniqueFd fd_;
 };
 
-class DeviceRunner {
- public:
-  DeviceRunner(const FleetOptions& options, const FleetContext& context, std::string device,
-               const MemoryRange& canary_memory);
-  ~DeviceRunner();
+// What the runners of one device have in common.
+struct DeviceLink {
+  std::string device;
+  MemoryRange canary;  // Where the first order of its trusted worker works.
+  // The last one: no two workers of a fleet are of one generation, so that what one says of its
+  // orders can never be taken for another's.
+  std::atomic<std::uint64_t>& generations;
+  Mutex mutex = {};
+  // What the last trusted worker that was ready measured: its successors and guests need not.
+  std::string calibration ABSL_GUARDED_BY(mutex) = {};
+};
 
-  void Start();
+class DeviceRunner final : public GuestPort {
+ public:
+  // `link` outlives this.
+  DeviceRunner(const FleetOptions& options, const FleetContext& context, DeviceLink& link,
+               WorkerRole role);
+  ~DeviceRunner() override;
+
+  void StartThread();
   // Asks the thread to end its worker and itself; Join waits for that.
   void Stop();
   void Join();
+
+  // ---- GuestPort. ----
+  void Start() override;
+  void Blame(const Job& job) override;
 
  private:
   // One incarnation of the worker, while this thread serves it.
@@ -54,9 +72,17 @@ class DeviceRunner {
   };
 
   void Run();
+  void RunOne();
+  // Of a guest's: until one is wanted.
+  void WaitUntilWanted();
   absl::StatusOr<Life> Spawn();
+  std::vector<std::string> Arguments(std::uint64_t arena_bytes,
+                                     const std::string& calibration) const;
+  std::string Calibration() const;
+  void SetCalibration(std::string calibration);
+  void NoteReady(Life& life);
   // Until it ended, or cannot be ended while this is to stop.
-  Supervisor::End Serve(Life life);
+  Supervisor::End Serve(Life life, bool* was_ready);
   // Waits for something to happen. False once the process is gone.
   bool Poll(Life& life);
   void CheckTimes(Life& life, const AnswerReader::Progress& progress);
@@ -65,17 +91,19 @@ class DeviceRunner {
   Supervisor::End Bury(Life& life);
   void OnQuarantine();
   absl::Status WhyDown(absl::string_view what) const;
+  void SetState(WorkerState state);
   void SleepUntil(absl::Time time);
+  void Sleep(absl::Duration most);
 
   const FleetOptions options_;
   const FleetContext context_;
-  const std::string device_;
-  const MemoryRange canary_memory_;
+  DeviceLink& link_;
+  const WorkerRole role_;
+  const std::string device_, lane_;        // The lane is what the scheduler knows it by.
   const std::shared_ptr<WakeEvent> wake_;  // Shared with workers, which may outlive this.
   Supervisor supervisor_;
-  std::uint64_t generation_ = 0;
-  std::string calibration_;  // Of the last worker that was ready; "" to measure again.
-  std::atomic<bool> stopping_{false};
+  std::uint64_t lives_ = 0, generation_ = 0;
+  std::atomic<bool> stopping_{false}, wanted_{false};
   std::thread thread_;
 };
 

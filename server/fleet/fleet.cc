@@ -42,8 +42,16 @@ absl::StatusOr<std::unique_ptr<Fleet>> Fleet::Create(const FleetOptions& options
 Fleet::Fleet(const FleetOptions& options, const FleetContext& context) : context_(context) {
   MemoryRange canary = {.offset = context.allocator.capacity(), .size = ArenaAllocator::kPage};
   for (const std::string& device : options.devices) {
-    runners_.push_back(std::make_unique<DeviceRunner>(options, context, device, canary));
+    links_.emplace_back(
+        new DeviceLink{.device = device, .canary = canary, .generations = generations_});
     canary.offset += canary.size;
+  }
+  for (const auto& link : links_) {
+    runners_.push_back(
+        std::make_unique<DeviceRunner>(options, context, *link, WorkerRole::kTrusted));
+    if (options.guest_bytes == 0) continue;
+    runners_.push_back(std::make_unique<DeviceRunner>(options, context, *link, WorkerRole::kGuest));
+    context.scheduler.AddGuests(link->device, *runners_.back());
   }
 }
 
@@ -52,7 +60,7 @@ Fleet::~Fleet() {
 }
 
 void Fleet::Start() {
-  for (const auto& runner : runners_) runner->Start();
+  for (const auto& runner : runners_) runner->StartThread();
   ticker_ = std::thread([this] { TickUntilStopped(); });
 }
 

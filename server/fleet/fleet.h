@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "base/clock.h"
 #include "server/core/kernel_table.h"
+#include "server/core/module_strikes.h"
 #include "server/core/observer.h"
 #include "server/core/scheduler.h"
 #include "server/fleet/arena.h"
@@ -21,6 +22,7 @@
 namespace gridclock {
 
 class DeviceRunner;
+struct DeviceLink;
 
 struct FleetOptions {
   std::string worker_path;                   // Of gridclock-worker.
@@ -38,6 +40,9 @@ struct FleetOptions {
   absl::Duration stop_limit = absl::Seconds(2);
   // A worker that was killed is gone within this time, unless a driver keeps it.
   absl::Duration kill_limit = absl::Seconds(5);
+  // The memory of each guest; 0: this server runs no submitted code.
+  std::uint64_t guest_bytes = 0;
+  bool weak_sandbox = false;  // Guests may run where the kernel has no walls for them.
 };
 
 // What a fleet works with. All are borrowed and outlive the fleet.
@@ -48,6 +53,7 @@ struct FleetContext {
   JobObserver& observer;
   const Arena& arena;
   ArenaAllocator& allocator;
+  ModuleStrikes* strikes = nullptr;  // Where there are guests.
 };
 
 class Fleet {
@@ -73,6 +79,8 @@ class Fleet {
   void TickUntilStopped();
 
   const FleetContext context_;
+  std::atomic<std::uint64_t> generations_{0};
+  std::vector<std::unique_ptr<DeviceLink>> links_;  // One of each device.
   std::vector<std::unique_ptr<DeviceRunner>> runners_;
   std::thread ticker_;
   std::atomic<bool> stopping_{false};

@@ -76,6 +76,12 @@ absl::Status Session::OnHello(const worker::v1::Hello& frame) {
     return absl::InvalidArgumentError(
         absl::StrCat("want the hello of device '", device_, "', got one of another"));
   }
+  if (is_guest()) {
+    Log(LogLevel::kInfo, "guest", {{"device", device_}, {"sandbox", hello.sandbox}});
+    context_.table.LearnNatives(device_, hello.test_natives);
+    BecomeReady();
+    return absl::OkStatus();
+  }
   GC_RETURN_IF_ERROR(context_.table.Learn(hello.device, hello.kernels));
   for (const KernelSpec& kernel : hello.kernels) {
     if (kernel.name == kCanaryKernel) return SendCanary();
@@ -114,6 +120,7 @@ absl::Status Session::CheckCanary(const worker::v1::Done& done) {
 
 void Session::BecomeReady() {
   ready_ = true;
+  if (is_guest()) return context_.scheduler.OnWorkerReady(GuestLane(device_), worker_, generation_);
   context_.table.SetState(device_, WorkerState::kReady);
   context_.scheduler.OnWorkerReady(device_, worker_, generation_);
 }
@@ -130,6 +137,8 @@ absl::Status Session::Stranger(JobId id) {
 
 absl::Status Session::Break(JobId id, const absl::Status& why) {
   culprit_ = id;
+  // A guest's job ends with the guest, which this is the end of.
+  if (is_guest()) return why;
   Answer(id, {.status = absl::InternalError(
                   absl::StrCat("the worker's answer does not fit its order: ", why.message())),
               .outcome = std::nullopt});
@@ -158,10 +167,10 @@ std::vector<double> Session::TakeSamples(JobId id) {
   return samples;
 }
 
-// Workers of two devices may be of one generation.
 std::shared_ptr<const ActiveJob> Session::Held(JobId id) const {
   auto active = context_.scheduler.Sent(id, generation_);
-  return active != nullptr && active->job().device == device_ ? active : nullptr;
+  if (active == nullptr || active->job().device != device_) return nullptr;
+  return (active->job().program != nullptr) == is_guest() ? active : nullptr;
 }
 
 absl::Status Session::OnSamples(const worker::v1::Samples& samples) {
@@ -182,9 +191,22 @@ absl::Status Session::OnDone(const worker::v1::Done& done) {
   const auto active = Held(done.id());
   if (active == nullptr || done.generation() != generation_) return Stranger(done.id());
   absl::StatusOr<Outcome> outcome = Decode(done, active->job(), TakeSamples(done.id()));
-  if (!outcome.ok()) return Break(done.id(), outcome.status());
+  absl::Status holds = outcome.status();
+  if (holds.ok() && is_guest()) holds = TakeResults(active->job(), *outcome);
+  if (!holds.ok()) return Break(done.id(), holds);
   Answer(done.id(), {.status = absl::OkStatus(), .outcome = *std::move(outcome)});
   return absl::OkStatus();
+}
+
+absl::Status Session::TakeResults(const Job& job, const Outcome& outcome) {
+  const absl::Duration since_arrival = context_.clock.Now() - job.arrived;
+  for (const Phase& phase : outcome.phases) {
+    if (absl::Nanoseconds(phase.end_ns) > since_arrival) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("a phase ends at ", phase.end_ns, " ns, which is yet to come"));
+    }
+  }
+  return worker_->TakeOutputs(job);
 }
 
 absl::Status Session::OnFailed(const worker::v1::Failed& failed) {
@@ -196,6 +218,9 @@ absl::Status Session::OnFailed(const worker::v1::Failed& failed) {
   absl::StatusOr<WorkerFailure> failure = Decode(failed, active->job(), TakeSamples(failed.id()));
   if (!failure.ok()) return Break(failed.id(), failure.status());
   spoiled_ = spoiled_ || failure->sticky;
+  if (failure->sticky && is_guest()) {
+    context_.strikes->Add(*active->job().program, failure->status.message());
+  }
   Answer(failed.id(),
          {.status = std::move(failure->status), .outcome = std::move(failure->partial)});
   return absl::OkStatus();

@@ -55,6 +55,9 @@ class Session {
   void Answer(JobId id, JobResult result);
   std::vector<double> TakeSamples(JobId id);
 
+  bool is_guest() const { return worker_->role() == WorkerRole::kGuest; }
+  // Of a guest's answer.
+  absl::Status TakeResults(const Job& job, const Outcome& outcome);
   absl::Status SendCanary();
   absl::Status CheckCanary(const worker::v1::Done& done);
   void BecomeReady();

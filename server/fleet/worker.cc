@@ -55,9 +55,12 @@ void Worker::Flush() {
 }
 
 absl::StatusOr<std::string> Worker::LongFrame(JobId id, const std::string& order) {
-  GC_ASSIGN_OR_RETURN(ArenaAllocator::Block block, parts_.allocator.Reserve(order.size(), ""));
+  GuestMemory* const guest = parts_.guest_memory.get();
+  ArenaAllocator& allocator = guest != nullptr ? guest->allocator() : parts_.allocator;
+  const Arena& arena = guest != nullptr ? guest->arena() : parts_.arena;
+  GC_ASSIGN_OR_RETURN(ArenaAllocator::Block block, allocator.Reserve(order.size(), ""));
   const MemoryRange range{.offset = block.range().offset, .size = order.size()};
-  std::memcpy(parts_.arena.At(range).data(), order.data(), order.size());
+  std::memcpy(arena.At(range).data(), order.data(), order.size());
   worker::v1::FromServer message;
   message.mutable_long_message()->set_offset(range.offset);
   message.mutable_long_message()->set_size(range.size);
@@ -82,6 +85,7 @@ bool Worker::Send(const Job& job, std::uint64_t generation) {
 }
 
 bool Worker::SendAll(std::span<const Job* const> jobs, std::uint64_t generation) {
+  if (parts_.guest_memory != nullptr) return SendToGuest(jobs, generation);
   absl::InlinedVector<std::string, 4> frames;
   for (const Job* job : jobs) {
     absl::StatusOr<std::string> frame = Frame(*job, generation);
@@ -94,6 +98,17 @@ bool Worker::SendAll(std::span<const Job* const> jobs, std::uint64_t generation)
 }
 
 void Worker::Cancel(JobId id) {
+  if (parts_.guest_memory != nullptr) {
+    MutexLock lock(mutex_);
+    if (!waiting_.empty()) {
+      waiting_.push_back({.order = std::nullopt, .generation = 0, .cancel = id});
+      return;
+    }
+  }
+  SendCancel(id);
+}
+
+void Worker::SendCancel(JobId id) {
   worker::v1::FromServer message;
   message.mutable_cancel()->set_id(id);
   const std::string frame = message.SerializeAsString();
@@ -143,6 +158,10 @@ void Worker::Kill(absl::string_view reason) {
 }
 
 void Worker::Forget(JobId id) {
+  if (parts_.guest_memory != nullptr) {
+    parts_.guest_memory->Forget(id);
+    if (SomethingWaits()) parts_.wake();
+  }
   MutexLock lock(mutex_);
   if (!long_orders_.empty()) long_orders_.erase(id);
 }

@@ -3,9 +3,11 @@
 #define GRIDCLOCK_SERVER_FLEET_WORKER_H_
 
 #include <atomic>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,6 +15,7 @@
 #include "proto/types/status_page.h"
 #include "server/core/scheduler.h"
 #include "server/fleet/arena.h"
+#include "server/fleet/guest_memory.h"
 #include "server/fleet/link.h"
 #include "server/fleet/worker_process.h"
 
@@ -49,7 +52,12 @@ class Worker final : public WorkerPort {
     // An order that cannot be sent, though the worker lives.
     std::function<void(JobId id, absl::Status why)> on_unsendable;
     std::function<void()> wake;  // The reading thread: frames are waiting to be flushed.
+    std::unique_ptr<GuestMemory> guest_memory = nullptr;  // Of a guest: what it has for the arena.
   };
+  // A guest's job with at most so many bytes is copied by the thread that sends it; others by the
+  // reading thread.
+  static constexpr std::uint64_t kCopiedAtOnce = 1024 * 1024;
+
   explicit Worker(Parts parts) : parts_(std::move(parts)) {}
 
   WorkerRole role() const override { return parts_.role; }
@@ -60,13 +68,17 @@ class Worker final : public WorkerPort {
   void Arrived(const Job& job, std::uint64_t generation, const InputArrival& arrival) override;
   void Await(JobId id) override ABSL_LOCKS_EXCLUDED(mutex_);
   void Kill(absl::string_view reason) override ABSL_LOCKS_EXCLUDED(mutex_);
-  Running running() const override { return parts_.status.running(); }
+  Running running() const override;
 
   // ---- For the reading thread. ----
   void SetReader(const std::shared_ptr<AnswerReader>& reader) ABSL_LOCKS_EXCLUDED(mutex_);
   void Shutdown();
   // The order was answered: what it needed beyond the job's memory is given back.
   void Forget(JobId id) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Copies and sends the orders of a guest that wait for it.
+  void FeedGuest() ABSL_LOCKS_EXCLUDED(mutex_);
+  // What a guest's job returns is in the arena when this returns. Nothing for other workers.
+  absl::Status TakeOutputs(const Job& job);
   // Sends what Send had no room for.
   void Flush();
   // Orders no longer reach it: its link has ended, or it does not read.
@@ -83,6 +95,19 @@ class Worker final : public WorkerPort {
   absl::StatusOr<std::string> LongFrame(JobId id, const std::string& order)
       ABSL_LOCKS_EXCLUDED(mutex_);
   bool SendFrames(std::span<const std::string> frames);
+  bool SendToGuest(std::span<const Job* const> jobs, std::uint64_t generation)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // False: there is no room for it in the guest's memory now.
+  bool GiveToGuest(const Job& job, std::uint64_t generation) ABSL_LOCKS_EXCLUDED(mutex_);
+  void SendCancel(JobId id);
+  bool SomethingWaits() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // What a guest is to be told once there is time and room; in order.
+  struct Waiting {
+    std::optional<Job> order;
+    std::uint64_t generation = 0;
+    JobId cancel = 0;  // If it is no order.
+  };
 
   Parts parts_;
   std::atomic<bool> deaf_{false};
@@ -90,6 +115,8 @@ class Worker final : public WorkerPort {
   std::weak_ptr<AnswerReader> reader_ ABSL_GUARDED_BY(mutex_);
   std::string kill_reason_ ABSL_GUARDED_BY(mutex_);
   std::map<JobId, ArenaAllocator::Block> long_orders_ ABSL_GUARDED_BY(mutex_);
+  std::deque<Waiting> waiting_ ABSL_GUARDED_BY(mutex_);
+  std::atomic<JobId> copied_in_{0}, copied_out_{0};  // Whose tensors are being copied.
 };
 
 }  // namespace gridclock

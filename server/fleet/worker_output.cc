@@ -25,7 +25,11 @@ void WorkerOutput::Drain(int fd) {
     const std::size_t kept = std::min(size, kMostBytes - taken_);
     Take({buffer.data(), kept});
     taken_ += kept;
-    if (kept < size && dropped_ == 0) LogLine("(the rest of this run's output is dropped)");
+    // An event of its own: the log bounds each, and this line is the one that must not be lost.
+    if (kept < size && dropped_ == 0) {
+      Log(LogLevel::kWarning, "worker_output_dropped",
+          {{"device", device_}, {"note", "the rest of this run's output is dropped"}});
+    }
     dropped_ += size - kept;
   }
 }

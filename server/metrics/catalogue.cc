@@ -26,6 +26,7 @@ constexpr Name kMethodCode[] = {"method", "code"};
 constexpr Name kMethodDirection[] = {"method", "direction"};
 constexpr Name kResult[] = {"result"};
 constexpr Name kKernelDevice[] = {"kernel", "device"};
+constexpr Name kKernelVariantDevice[] = {"kernel", "variant", "device"};
 constexpr Name kKernelDeviceOutcome[] = {"kernel", "device", "outcome"};
 constexpr Name kDevice[] = {"device"};
 constexpr Name kReason[] = {"reason"};
@@ -33,7 +34,7 @@ constexpr Name kDirectionDevice[] = {"direction", "device"};
 constexpr Name kFlag[] = {"flag"};
 constexpr Name kDeviceState[] = {"device", "state"};
 constexpr Name kDeviceReason[] = {"device", "reason"};
-constexpr Name kDeviceFacts[] = {"device", "uuid", "model", "driver", "partition"};
+constexpr Name kDeviceFacts[] = {"device", "uuid", "model", "arch", "driver", "partition"};
 constexpr Name kDeviceDType[] = {"device", "dtype"};
 constexpr Name kDeviceTiming[] = {"device", "timing"};
 constexpr Name kKindOutcome[] = {"kind", "outcome"};
@@ -67,14 +68,23 @@ constexpr std::array<MetricSpec, kMetricCount> kTable = {{
      "0.1.0", kKernelBounds},
     {Metric::kKernelRuns, "gridclock_kernel_runs_total", kCounter, "jobs", kKernelDeviceOutcome,
      "Admitted jobs that ended, by how; one job may launch its kernel many times.", "0.1.0"},
+    {Metric::kKernelVariantJobs, "gridclock_kernel_variant_jobs_total", kCounter, "jobs",
+     kKernelVariantDevice, "Jobs that ran, by the variant of the kernel that ran.", "0.2.0"},
+    {Metric::kKernelBytes, "gridclock_kernel_bytes_total", kCounter, "bytes", kKernelDevice,
+     "Bytes that the launches in gridclock_kernel_duration_seconds had to move, by the kernel's "
+     "words.",
+     "0.2.0"},
+    {Metric::kKernelRoofline, "gridclock_kernel_roofline_seconds_total", kCounter, "seconds",
+     kKernelDevice,
+     "Least time that memory and arithmetic of the device allow for the same launches.", "0.2.0"},
     {Metric::kQueueWait, "gridclock_queue_wait_seconds", kHistogram, "seconds", kDevice,
      "From all inputs in memory to the order first sent to a worker.", "0.1.0", kRequestBounds},
     {Metric::kQueueDepth, "gridclock_queue_depth", kGauge, "jobs", kDevice,
-     "Jobs that wait for the device.", "0.1.0"},
+     "Jobs that wait for the device, at its worker too.", "0.1.0"},
     {Metric::kQueueCapacity, "gridclock_queue_capacity", kGauge, "jobs", kDevice,
      "Jobs that may wait for the device; the next one is rejected.", "0.1.0"},
     {Metric::kJobsRunning, "gridclock_jobs_running", kGauge, "jobs", kDevice,
-     "Jobs that the device's worker holds.", "0.1.0"},
+     "Jobs that run on the device: 0 or 1.", "0.1.0"},
     {Metric::kAdmissionRejected, "gridclock_admission_rejected_total", kCounter, "requests",
      kReason, "Requests that could be read and did not become a job, by reason.", "0.1.0"},
     {Metric::kDeviceBusy, "gridclock_device_busy_seconds_total", kCounter, "seconds", kDevice,
@@ -82,6 +92,11 @@ constexpr std::array<MetricSpec, kMetricCount> kTable = {{
     {Metric::kTransferBytes, "gridclock_transfer_bytes_total", kCounter, "bytes", kDirectionDevice,
      "Tensor bytes taken from clients (in) and given to them (out) by jobs of the device.",
      "0.1.0"},
+    {Metric::kTransferDuration, "gridclock_transfer_duration_seconds", kHistogram, "seconds",
+     kDirectionDevice,
+     "Time of a job's copies to the device's own memory, with inputs that it makes (in), and back "
+     "(out).",
+     "0.2.0", kRequestBounds},
     {Metric::kMeasurements,
      "gridclock_measurements_total",
      kCounter,
@@ -97,6 +112,8 @@ constexpr std::array<MetricSpec, kMetricCount> kTable = {{
      "1 for the state that the device's worker is in, 0 for the others.", "0.1.0"},
     {Metric::kWorkerRestarts, "gridclock_worker_restarts_total", kCounter, "workers", kDeviceReason,
      "Workers that were lost and had to be replaced, by reason.", "0.1.0"},
+    {Metric::kGuestEnds, "gridclock_guest_ends_total", kCounter, "workers", kDeviceReason,
+     "Processes for submitted code that ended, by reason.", "0.1.0"},
     {Metric::kDeviceInfo, "gridclock_device_info", kGauge, "info", kDeviceFacts,
      "Always 1; the labels tell what the device is.", "0.2.0"},
     {Metric::kDeviceMemory, "gridclock_device_memory_bytes", kGauge, "bytes", kDevice,
@@ -138,7 +155,9 @@ constexpr std::array<MetricSpec, kMetricCount> kTable = {{
     {Metric::kLimit, "gridclock_limit", kGauge, "as the name says", kName,
      "A bound that the server keeps.", "0.1.0"},
     {Metric::kUsage, "gridclock_usage", kGauge, "as the name says", kName,
-     "How much of the limit of the same name is in use.", "0.1.0"},
+     "How much of the limit of the same name is in use; where it is one for each client, device or "
+     "peer, by the one that uses most. gRPC tells no use of rpc_bytes and streams.",
+     "0.1.0"},
     {Metric::kSeriesOverflow, "gridclock_metric_series_overflow_total", kCounter, "lookups",
      kMetric, "Times that a label set was counted as \"other\" because its metric has too many.",
      "0.1.0"},
@@ -216,6 +235,7 @@ constexpr bool InOrder() {
 static_assert(InOrder(), "the table must be in the order of enum Metric");
 
 constexpr LabelSpec kLabels[] = {
+    {"arch", "`sm_90` of a GPU; the build in use on a CPU: `x86-64-v4`"},
     {"code", "name of a gRPC status code: `OK`, `INVALID_ARGUMENT`, ..."},
     {"cuda", "version of the CUDA toolkit, or `none`"},
     {"device", "name of a device of this server: `cpu`, `cuda:0`"},
@@ -226,7 +246,7 @@ constexpr LabelSpec kLabels[] = {
      "the flags of the contract in lower case: `suspect`, `impossible`, `throttled`, "
      "`shared_device`, `noisy`, `interrupted`, `unverified`, `emulated`, "
      "`teaching_method`"},
-    {"kernel", "a name that ListKernels shows, else `other`"},
+    {"kernel", "a name that ListKernels shows, `user` for submitted code, else `other`"},
     {"kind", "what was submitted: `cuda`, `ptx`, `cubin`"},
     {"method", "a gRPC method of this server: `gridclock.v1.KernelService/Run`"},
     {"metric", "name of a metric"},
@@ -242,7 +262,9 @@ constexpr LabelSpec kLabels[] = {
     {"reason",
      "of a rejection: a reason or a status code of the contract in lower case, "
      "`queue_full`; of a restart: `exit`, `signal`, `hang`, `protocol`, "
-     "`time_limit`, else `other`"},
+     "`time_limit`, else `other`; of the end of a process for submitted code also `retired` (it "
+     "was "
+     "of no more use)"},
     {"result",
      "`accepted`, `rejected_total` (the server has too many), `rejected_peer` (this peer "
      "has), `rejected_descriptors` (too few file descriptors are left)"},
@@ -252,6 +274,7 @@ constexpr LabelSpec kLabels[] = {
      "a method of timing: `isolated`, `device_time`, `back_to_back`, `host_no_sync`, `host_sync`, "
      "`event_pair`"},
     {"uuid", "the GPU's own id, empty on a CPU"},
+    {"variant", "a variant that GetKernel shows, else `other`"},
     {"version", "version of Gridclock"},
 };
 

@@ -11,13 +11,13 @@ constexpr char kIntro[] = R"md(# Metrics
 
 This page is made from the table in `server/metrics/catalogue.cc`: `gridclock-metrics-doc > docs/metrics.md`. A test holds the two together.
 
-`gridclock-server` serves them on a listener of its own (`--metrics-listen`, default `127.0.0.1:8471`): `/metrics` for Prometheus, `/healthz` (200 while the process lives), `/readyz` (200 while a device is ready and the server does not drain, else 503).
+`gridclock-server` serves them on a listener of its own (`--metrics-listen`, default `127.0.0.1:8471`): `/metrics` for Prometheus, `/healthz` (200 while the process lives), `/readyz` (200 while a device is ready and the server does not drain, else 503), and pages for people ([operating.md](operating.md)).
 
 ```sh cpu
 curl -s "http://${GRIDCLOCK_METRICS:-127.0.0.1:8471}/metrics" | grep gridclock_worker_up
 ```
 
-A client that hangs holds one of four threads for at most a second, so that others are answered as long as fewer than four hang at once. The page is answered in full or not at all.
+A client that hangs holds one of twelve threads for at most a second, so that others are answered as long as fewer than twelve hang at once. The page is answered in full or not at all.
 `--metrics-listen none` turns it all off.
 
 Prometheus takes it with:
@@ -27,6 +27,24 @@ scrape_configs:
   - job_name: gridclock
     static_configs: [{targets: ["127.0.0.1:8471"]}]
 ```
+
+## Formats
+
+Who scrapes says in its `Accept` header what it takes; nothing needs to be set here.
+
+| format | carries | who asks for it |
+| --- | --- | --- |
+| text 0.0.4 | classic buckets | curl, promtool |
+| OpenMetrics 1.0.0 | classic buckets, exemplars | every Prometheus |
+| protobuf, delimited | classic buckets, native histograms of schema 3, exemplars | Prometheus that was told to take native histograms: 2.40 and newer with `--enable-feature=native-histograms`, newer ones with `scrape_native_histograms: true` |
+
+A native histogram has eight buckets in each power of two, so that a quantile is at most 9.1 % off; one from classic buckets may be off by 60 %. Its queries have no `le`:
+
+```promql cpu
+histogram_quantile(0.99, sum by (kernel, device) (rate(gridclock_kernel_duration_seconds[5m])))
+```
+
+An exemplar of `gridclock_kernel_duration_seconds` names a run: `run_id="4711"` can be read at `/runs/4711`, with its phases, while it is among the last 200. An exemplar whose run is forgotten is left out. Prometheus keeps exemplars with `--enable-feature=exemplar-storage`.
 )md";
 
 constexpr char kQueries[] = R"md(
@@ -82,7 +100,9 @@ std::string MetricsPage() {
   for (const MetricSpec& spec : MetricSpecs()) absl::StrAppend(&page, Row(spec));
   absl::StrAppend(&page, "\n## Labels\n\n",
                   "Values come from closed sets: no name of a client, no shape, no id. A metric "
-                  "has at most 500 label sets; what comes beyond is counted under `other`.\n\n",
+                  "has at most 500 label sets, a histogram 250; what comes beyond is counted under "
+                  "`other`. So the "
+                  "page stays under 1 MB whatever names there are.\n\n",
                   "| label | values |\n| --- | --- |\n");
   for (const LabelSpec& label : LabelSpecs()) {
     absl::StrAppend(&page, "| `", label.name, "` | ", label.values, " |\n");

@@ -1,15 +1,22 @@
 #include "server/metrics/http_server.h"
 
+#include <atomic>
+#include <chrono>
 #include <cstring>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include <civetweb.h>
+#include <netdb.h>
+#include <sys/socket.h>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "base/mutex.h"
 #include "base/status.h"
+#include "base/unique_fd.h"
 
 namespace gridclock {
 namespace {
@@ -20,64 +27,77 @@ struct ContextDeleter {
 };
 using Context = std::unique_ptr<mg_context, ContextDeleter>;
 
-constexpr char kMetricsType[] = "text/plain; version=0.0.4; charset=utf-8";
 constexpr char kTextType[] = "text/plain; charset=utf-8";
 
 struct Answer {
   int code = 200;
   absl::string_view words = "OK";
-  const char* type = kTextType;
-  std::string body;
+  MetricsServer::Page page;
 };
 
+Answer Text(int code, absl::string_view words, std::string body) {
+  return {.code = code, .words = words, .page = {.type = kTextType, .body = std::move(body)}};
+}
+
+// A page may show itself with its own script and style, and nothing of anybody else.
+constexpr char kHeaders[] =
+    "Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\nReferrer-Policy: no-referrer\r\n"
+    "Content-Security-Policy: default-src 'none'; script-src 'self'; style-src 'self'; "
+    "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'\r\nConnection: close\r\n\r\n";
+
 void Send(mg_connection* connection, const Answer& answer, bool with_body) {
-  const std::string head =
-      absl::StrCat("HTTP/1.1 ", answer.code, " ", answer.words, "\r\nContent-Type: ", answer.type,
-                   "\r\nContent-Length: ", answer.body.size(),
-                   "\r\nCache-Control: no-store\r\nConnection: close\r\n\r\n");
+  const std::string head = absl::StrCat("HTTP/1.1 ", answer.code, " ", answer.words,
+                                        "\r\nContent-Type: ", answer.page.type,
+                                        "\r\nContent-Length: ", answer.page.body.size(), "\r\n",
+                                        answer.code == 405 ? "Allow: GET, HEAD\r\n" : "", kHeaders);
   mg_write(connection, head.data(), head.size());
-  if (with_body) mg_write(connection, answer.body.data(), answer.body.size());
+  if (with_body) mg_write(connection, answer.page.body.data(), answer.page.body.size());
 }
 
 class Server final : public MetricsServer {
  public:
   explicit Server(Pages pages) : pages_(std::move(pages)) {}
+  ~Server() override;
   absl::Status Listen(const Options& options);
   int port() const override { return port_; }
 
  private:
   static int Handle(mg_connection* connection, void* self);
   static int TakeLog(const mg_connection* connection, const char* message);
-  Answer AnswerTo(absl::string_view path) const;
+  Answer AnswerTo(absl::string_view path, absl::string_view accept) const;
   std::string complaint() ABSL_LOCKS_EXCLUDED(mutex_);
 
   const Pages pages_;
   Mutex mutex_;
   std::string complaint_ ABSL_GUARDED_BY(mutex_);
+  std::string host_;
   int port_ = 0;
   Context context_;  // Last: its threads use all of the above until it is gone.
 };
 
-Answer Server::AnswerTo(absl::string_view path) const {
-  if (path == "/metrics") return {.type = kMetricsType, .body = pages_.metrics()};
-  if (path == "/healthz") return {.body = "ok\n"};
-  if (path == "/readyz" && pages_.ready()) return {.body = "ready\n"};
+Answer Server::AnswerTo(absl::string_view path, absl::string_view accept) const {
+  if (path == "/healthz") return Text(200, "OK", "ok\n");
+  if (path == "/readyz" && pages_.ready()) return Text(200, "OK", "ready\n");
   if (path == "/readyz") {
-    return {.code = 503,
-            .words = "Service Unavailable",
-            .body = "not ready: no device is ready, or the server drains\n"};
+    return Text(503, "Service Unavailable",
+                "not ready: no device is ready, or the server drains\n");
   }
-  return {.code = 404, .words = "Not Found", .body = "pages: /metrics /healthz /readyz\n"};
+  if (std::optional<Page> page = pages_.page(path, accept)) return {.page = *std::move(page)};
+  return Text(404, "Not Found",
+              "no such page; there are / /runs /runs/ID /status.json /metrics /healthz /readyz\n");
 }
 
 int Server::Handle(mg_connection* connection, void* self) {
   const mg_request_info* request = mg_get_request_info(connection);
   const absl::string_view method = request->request_method;
   if (method != "GET" && method != "HEAD") {
-    Send(connection, {.code = 405, .words = "Method Not Allowed", .body = "want GET\n"}, true);
+    Send(connection, Text(405, "Method Not Allowed", "want GET or HEAD\n"), true);
     return 405;
   }
-  const Answer answer = static_cast<Server*>(self)->AnswerTo(request->local_uri);
+  const char* accept = mg_get_header(connection, "Accept");
+  const Answer answer =
+      static_cast<Server*>(self)->AnswerTo(request->local_uri, accept == nullptr ? "" : accept);
   Send(connection, answer, method == "GET");
   return answer.code;
 }
@@ -132,7 +152,38 @@ absl::Status Server::Listen(const Options& options) {
   mg_set_request_handler(context_.get(), "**", &Handle, this);
   mg_server_port ports[1] = {};
   if (mg_get_server_ports(context_.get(), 1, ports) == 1) port_ = ports[0].port;
+  // "[::1]:8471": the brackets are of the notation.
+  host_ = absl::StrReplaceAll(options.address.substr(0, options.address.rfind(':')),
+                              {{"[", ""}, {"]", ""}});
   return absl::OkStatus();
+}
+
+// A connection that is begun and given up.
+void Knock(const std::string& host, int port) {
+  addrinfo hints{};
+  hints.ai_flags = AI_NUMERICSERV;
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  if (getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found) != 0) return;
+  const int kind = found->ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC;
+  const UniqueFd fd(socket(found->ai_family, kind, 0));
+  if (fd) static_cast<void>(connect(fd.get(), found->ai_addr, found->ai_addrlen));
+  freeaddrinfo(found);
+}
+
+// civetweb's listening thread looks whether it shall end only when somebody comes, or every two
+// seconds: a stop of the whole server would wait for that.
+Server::~Server() {
+  std::atomic<bool> ended = false;
+  std::thread caller([&] {
+    while (!ended) {
+      Knock(host_, port_);
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+  });
+  context_.reset();
+  ended = true;
+  caller.join();
 }
 
 // civetweb also takes lists, bare ports (which listen everywhere) and the letters s and r after a

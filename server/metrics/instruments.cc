@@ -1,9 +1,33 @@
 #include "server/metrics/instruments.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <limits>
+#include <numeric>
 
 namespace gridclock {
+namespace {
+
+constexpr double kEndless = std::numeric_limits<double>::infinity();
+
+// 2^(k/8) / 2: where the buckets of an octave end, of a mantissa in [0.5, 1); and what is beyond.
+constexpr double kMantissaBounds[] = {
+    0.5,
+    0.5452538663326288,
+    0.5946035575013605,
+    0.6484197773255048,
+    0.7071067811865475,
+    0.7711054127039704,
+    0.8408964152537144,
+    0.9170040432046711,
+    kEndless,
+    kEndless,
+};
+// How many of them lie below each eighth of [0.5, 1): no eighth holds more than two.
+constexpr int kBoundsBelow[] = {0, 2, 3, 4, 5, 6, 7, 8};
+
+}  // namespace
 
 unsigned ThreadShard() {
   static std::atomic<unsigned> next{0};
@@ -17,6 +41,28 @@ std::int64_t Tally::Value() const {
   return sum;
 }
 
+std::size_t NativeBucketOf(double value) {
+  if (!(value > 0)) return 0;
+  // By its bits, as every launch that is counted comes by here.
+  constexpr int kMantissaBits = 52, kHalf = 1022;
+  const auto bits = std::bit_cast<std::uint64_t>(value);
+  const int exponent = static_cast<int>(bits >> kMantissaBits) - kHalf;
+  const std::uint64_t fraction = bits & ((std::uint64_t{1} << kMantissaBits) - 1);
+  const auto mantissa =
+      std::bit_cast<double>(fraction | static_cast<std::uint64_t>(kHalf) << kMantissaBits);
+  const int below = kBoundsBelow[fraction >> (kMantissaBits - kNativeSchema)];
+  const int within = below + (mantissa > kMantissaBounds[below] ? 1 : 0) +
+                     (mantissa > kMantissaBounds[below + 1] ? 1 : 0);
+  const int index = (exponent - 1) * kNativePerOctave + within;
+  return static_cast<std::size_t>(std::clamp(index, kNativeFirst, kNativeLast) - kNativeFirst);
+}
+
+double NativeUpperBound(std::size_t bucket) {
+  const int index = kNativeFirst + static_cast<int>(bucket);
+  const int octave = index >> kNativeSchema;
+  return std::ldexp(kMantissaBounds[index - octave * kNativePerOctave], octave + 1);
+}
+
 Histogram::Histogram(std::span<const double> bounds)
     : bounds_(bounds.first(std::min(bounds.size(), kMaxBuckets - 1))),
       shards_(std::make_unique<std::array<Shard, kMetricShards>>()) {}
@@ -28,37 +74,70 @@ std::size_t Histogram::BucketOf(double value) const {
 void Histogram::Observe(double value) {
   if (!std::isfinite(value)) return;  // One of them would spoil the sum for good.
   Shard& shard = (*shards_)[ThreadShard()];
-  shard.counts[BucketOf(value)].fetch_add(1, std::memory_order_relaxed);
+  shard.counts[CellOf(value)].fetch_add(1, std::memory_order_relaxed);
   shard.sum.fetch_add(value, std::memory_order_relaxed);
 }
 
 void Histogram::ObserveAll(std::span<const double> values, double scale) {
   if (values.size() == 1) return Observe(values[0] * scale);
-  std::array<std::uint64_t, kMaxBuckets> counts{};
+  std::array<std::uint32_t, kMaxCells> counts{};
   double sum = 0;
   for (const double raw : values) {
     const double value = raw * scale;
     if (!std::isfinite(value)) continue;
-    ++counts[BucketOf(value)];
+    ++counts[CellOf(value)];
     sum += value;
   }
   Shard& shard = (*shards_)[ThreadShard()];
-  for (std::size_t i = 0; i <= bounds_.size(); ++i) {
+  for (std::size_t i = 0; i < counts.size(); ++i) {
     if (counts[i] != 0) shard.counts[i].fetch_add(counts[i], std::memory_order_relaxed);
   }
   shard.sum.fetch_add(sum, std::memory_order_relaxed);
 }
 
+void Histogram::Mark(double value, std::uint64_t run) {
+  if (std::isfinite(value)) runs_[BucketOf(value)].store(run, std::memory_order_relaxed);
+}
+
 Histogram::Snapshot Histogram::Read() const {
   Snapshot result;
   result.counts.resize(bounds_.size() + 1);
-  for (const Shard& shard : *shards_) {
-    result.sum += shard.sum.load(std::memory_order_relaxed);
-    for (std::size_t i = 0; i < result.counts.size(); ++i) {
-      result.counts[i] += shard.counts[i].load(std::memory_order_relaxed);
+  result.native.resize(kNativeBuckets);
+  for (std::size_t i = 0; i < result.counts.size(); ++i) {
+    result.runs.push_back(runs_[i].load(std::memory_order_relaxed));
+  }
+  for (const Shard& shard : *shards_) result.sum += shard.sum.load(std::memory_order_relaxed);
+  // From the least value up, the pairs of buckets that a value can lie in.
+  std::size_t bucket = 0, native = 0;
+  while (bucket < result.counts.size() && native < kNativeBuckets) {
+    std::uint64_t count = 0;
+    for (const Shard& shard : *shards_) {
+      count += shard.counts[bucket + native].load(std::memory_order_relaxed);
     }
+    result.counts[bucket] += count;
+    result.native[native] += count;
+    const double bound = bucket < bounds_.size() ? bounds_[bucket] : kEndless;
+    const double native_bound = native + 1 < kNativeBuckets ? NativeUpperBound(native) : kEndless;
+    if (bound <= native_bound) ++bucket;
+    if (native_bound <= bound) ++native;
   }
   return result;
+}
+
+double Histogram::Snapshot::Quantile(double part) const {
+  const auto all =
+      static_cast<double>(std::accumulate(native.begin(), native.end(), std::uint64_t{0}));
+  double below = 0;
+  for (std::size_t i = 0; i < native.size() && all > 0; ++i) {
+    const auto here = static_cast<double>(native[i]);
+    if (below + here >= part * all && here > 0) {
+      // Within a bucket as if the logarithms of its values lay evenly.
+      const double inside = (part * all - below) / here;
+      return NativeUpperBound(i) * std::exp2((inside - 1) / kNativePerOctave);
+    }
+    below += here;
+  }
+  return 0;
 }
 
 }  // namespace gridclock

@@ -1,6 +1,6 @@
 // Numbers that many threads change at once and a scrape now and then reads. Each thread writes to
 // one of a few shards with relaxed atomics, so that two threads seldom meet on a cache line and
-// none takes a lock: prometheus-cpp's own histogram takes a mutex for each observation.
+// none takes a lock.
 #ifndef GRIDCLOCK_SERVER_METRICS_INSTRUMENTS_H_
 #define GRIDCLOCK_SERVER_METRICS_INSTRUMENTS_H_
 
@@ -31,7 +31,19 @@ class Tally {
   std::array<Shard, kMetricShards> shards_;
 };
 
-// Thread-safe as Tally.
+// The buckets of Prometheus' native histograms at schema 3: eight for each power of two, so that a
+// quantile is at most 9.1 % off. Bucket i, in Prometheus' count, ends at 2^(i/8); ours begin with
+// one for all that is too small.
+inline constexpr int kNativeSchema = 3;
+inline constexpr int kNativePerOctave = 1 << kNativeSchema;
+inline constexpr int kNativeFirst = -30 * kNativePerOctave;  // Its upper bound: about 1 ns.
+inline constexpr int kNativeLast = 14 * kNativePerOctave;  // 4.5 hours; the last takes all beyond.
+inline constexpr std::size_t kNativeBuckets = kNativeLast - kNativeFirst + 1;
+std::size_t NativeBucketOf(double value);
+double NativeUpperBound(std::size_t bucket);
+
+// Thread-safe as Tally. Counts in buckets of given bounds and in native ones at once: what is
+// counted is a cell, where a bucket of the one kind meets one of the other.
 class Histogram {
  public:
   // Ascending upper bounds, inclusive; borrowed for ever (they are of the catalogue).
@@ -40,24 +52,34 @@ class Histogram {
   void Observe(double value);
   // Every value times `scale`: cheaper than one by one.
   void ObserveAll(std::span<const double> values, double scale);
+  // `run` observed this value: the bucket's exemplar, until another comes.
+  void Mark(double value, std::uint64_t run);
 
   struct Snapshot {
     std::vector<std::uint64_t> counts;  // Of each bucket by itself; the last is +Inf.
+    std::vector<std::uint64_t> native;  // The same, kNativeBuckets of them.
+    std::vector<std::uint64_t> runs;    // The last one marked in each bucket of `counts`; or 0.
     double sum = 0;
+    // Of the native buckets; 0 if there is no value.
+    double Quantile(double part) const;
   };
   Snapshot Read() const;
   std::span<const double> bounds() const { return bounds_; }
 
  private:
   static constexpr std::size_t kMaxBuckets = 31;
+  static constexpr std::size_t kMaxCells = kMaxBuckets + kNativeBuckets;
   struct alignas(64) Shard {
     std::atomic<double> sum{0};
-    std::array<std::atomic<std::uint64_t>, kMaxBuckets> counts{};
+    std::array<std::atomic<std::uint64_t>, kMaxCells> counts{};
   };
   std::size_t BucketOf(double value) const;
+  // Both numbers only ever grow with the value, so that no other pair has the same sum.
+  std::size_t CellOf(double value) const { return BucketOf(value) + NativeBucketOf(value); }
 
   const std::span<const double> bounds_;
   const std::unique_ptr<std::array<Shard, kMetricShards>> shards_;
+  std::array<std::atomic<std::uint64_t>, kMaxBuckets> runs_{};
 };
 
 }  // namespace gridclock

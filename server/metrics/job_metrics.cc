@@ -1,13 +1,17 @@
 #include "server/metrics/job_metrics.h"
 
+#include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "server/metrics/words.h"
 
 namespace gridclock {
 namespace {
 
 constexpr char kOther[] = "other";
+constexpr char kUser[] = "user";  // Submitted code, whatever its words call it.
 constexpr double kSecondsPerNano = 1e-9;
 
 bool IsTeaching(Method method) {
@@ -42,6 +46,26 @@ std::int64_t BytesOut(const Job& job) {
   return static_cast<std::int64_t>(bytes);
 }
 
+// The worker, another process, may have sent any number; one that fits no integer counts nothing.
+std::int64_t Whole(double value) {
+  constexpr double kMost = 1e18;
+  return value >= 0 && value <= kMost ? static_cast<std::int64_t>(value) : 0;
+}
+
+void FillLatencies(const Histogram::Snapshot& histogram, KernelActivity* kernel) {
+  constexpr double kNanos = 1e9;
+  kernel->p50_ns = histogram.Quantile(0.5) * kNanos;
+  kernel->p90_ns = histogram.Quantile(0.9) * kNanos;
+  kernel->p99_ns = histogram.Quantile(0.99) * kNanos;
+  const std::vector<std::uint64_t>& counts = histogram.native;
+  const auto is_full = [](std::uint64_t count) { return count > 0; };
+  const auto first = std::find_if(counts.begin(), counts.end(), is_full);
+  const auto last = std::find_if(counts.rbegin(), counts.rend(), is_full).base();
+  for (auto at = first; at < last; ++at) {
+    kernel->buckets.push_back({NativeUpperBound(at - counts.begin()) * kNanos, *at});
+  }
+}
+
 }  // namespace
 
 JobMetrics::JobMetrics(Registry& registry)
@@ -72,11 +96,15 @@ void JobMetrics::OnDispatched(const Job& job, absl::Duration waited) {
 
 void JobMetrics::OnFinished(const Job& job, const JobResult& result) {
   const PairSeries series = SeriesOf(job);
-  CountOutcome(job, result, series);
+  const absl::string_view outcome = OutcomeWord(result);
+  CountOutcome(series, outcome);
+  runs_.Add(*series.trail, job, result, outcome, absl::Now());
   if (!result.outcome) return;  // It never ran: no bytes counted, no time taken.
   series.bytes_in->Add(BytesIn(job));
   if (result.status.ok()) series.bytes_out->Add(BytesOut(job));
   series.busy_ns->Add(BusyNs(*result.outcome));
+  CountCopies(*result.outcome, series);
+  CountVariant(job);
   CountMeasurement(job, *result.outcome, series);
 }
 
@@ -91,14 +119,26 @@ void JobMetrics::OnWorkerLost(absl::string_view device, absl::string_view reason
       .Add(1);
 }
 
+void JobMetrics::OnGuestLost(absl::string_view device, absl::string_view reason) {
+  const absl::string_view word = reason == "retired" ? reason : LossWord(reason);
+  registry_.TallyOf(Metric::kGuestEnds, {std::string(device), std::string(word)}).Add(1);
+}
+
 bool JobMetrics::Knows(absl::string_view kernel) const {
   MutexLock lock(mutex_);
   return knows_kernel_ && knows_kernel_(kernel);
 }
 
+std::string JobMetrics::KernelWord(const Job& job) const {
+  if (job.program != nullptr) return kUser;
+  return Knows(job.kernel) ? job.kernel : kOther;
+}
+
 JobMetrics::PairSeries JobMetrics::SeriesOf(const Job& job) {
-  if (const PairSeries* found = pairs_.Find(job.kernel, job.device)) return *found;
-  const std::string kernel = Knows(job.kernel) ? job.kernel : kOther;
+  // A program may be called like a kernel of the catalogue.
+  const absl::string_view name = job.program != nullptr ? kUser : job.kernel;
+  if (const PairSeries* found = pairs_.Find(name, job.device)) return *found;
+  const std::string kernel = KernelWord(job);
   if (const PairSeries* found = pairs_.Find(kernel, job.device)) return *found;
   const PairSeries made = Resolve(kernel, job.device);
   pairs_.Insert(kernel, job.device, made);
@@ -107,21 +147,47 @@ JobMetrics::PairSeries JobMetrics::SeriesOf(const Job& job) {
 
 JobMetrics::PairSeries JobMetrics::Resolve(const std::string& kernel, const std::string& device) {
   return {
+      .trail = &runs_.TrailOf(kernel, device),
       .duration = &registry_.HistogramOf(Metric::kKernelDuration, {kernel, device}),
       .ok = &registry_.TallyOf(Metric::kKernelRuns, {kernel, device, "ok"}),
       .queue_wait = &registry_.HistogramOf(Metric::kQueueWait, {device}),
       .busy_ns = &registry_.TallyOf(Metric::kDeviceBusy, {device}, kSecondsPerNano),
       .bytes_in = &registry_.TallyOf(Metric::kTransferBytes, {"in", device}),
       .bytes_out = &registry_.TallyOf(Metric::kTransferBytes, {"out", device}),
+      .copy_in = &registry_.HistogramOf(Metric::kTransferDuration, {"in", device}),
+      .copy_out = &registry_.HistogramOf(Metric::kTransferDuration, {"out", device}),
+      .kernel_bytes = &registry_.TallyOf(Metric::kKernelBytes, {kernel, device}),
+      .roofline_ns = &registry_.TallyOf(Metric::kKernelRoofline, {kernel, device}, kSecondsPerNano),
   };
 }
 
-void JobMetrics::CountOutcome(const Job& job, const JobResult& result, const PairSeries& series) {
-  const absl::string_view word = OutcomeWord(result);
-  if (word == "ok") return series.ok->Add(1);
+void JobMetrics::CountOutcome(const PairSeries& series, absl::string_view outcome) {
+  if (outcome == "ok") return series.ok->Add(1);
   // Rare enough for a lookup; series that never happened are not made for every kernel.
+  const RunLog::Trail& trail = *series.trail;
+  registry_.TallyOf(Metric::kKernelRuns, {trail.kernel, trail.device, std::string(outcome)}).Add(1);
+}
+
+void JobMetrics::CountVariant(const Job& job) {
+  if (job.program != nullptr) return;  // It has none.
+  const std::string key = absl::StrCat(job.kernel, ".", job.variant);
+  if (Tally* const* found = variants_.Find(key, job.device)) return (*found)->Add(1);
   const std::string kernel = Knows(job.kernel) ? job.kernel : kOther;
-  registry_.TallyOf(Metric::kKernelRuns, {kernel, job.device, std::string(word)}).Add(1);
+  const std::string variant = kernel == kOther ? kOther : job.variant;
+  Tally& made = registry_.TallyOf(Metric::kKernelVariantJobs, {kernel, variant, job.device});
+  made.Add(1);
+  // Names that nobody lists are without number: they would fill the cache.
+  if (kernel != kOther) variants_.Insert(key, job.device, &made);
+}
+
+// A device that works in place has neither phase, or an empty one.
+void JobMetrics::CountCopies(const Outcome& outcome, const PairSeries& series) {
+  for (const Phase& phase : outcome.phases) {
+    if (phase.end_ns <= phase.start_ns) continue;
+    const double seconds = static_cast<double>(phase.end_ns - phase.start_ns) * kSecondsPerNano;
+    if (phase.kind == PhaseKind::kInputCopied) series.copy_in->Observe(seconds);
+    if (phase.kind == PhaseKind::kOutputCopied) series.copy_out->Observe(seconds);
+  }
 }
 
 void JobMetrics::CountMeasurement(const Job& job, const Outcome& outcome,
@@ -133,7 +199,37 @@ void JobMetrics::CountMeasurement(const Job& job, const Outcome& outcome,
   if (!outcome.timing) return;
   if (job.measure) measurements_.Add(1);
   if (IsTeaching(outcome.timing->method)) return;
-  series.duration->ObserveAll(outcome.timing->samples_ns, kSecondsPerNano);
+  const std::vector<double>& samples = outcome.timing->samples_ns;
+  series.duration->ObserveAll(samples, kSecondsPerNano);
+  const auto launches = static_cast<double>(samples.size());
+  series.kernel_bytes->Add(Whole(launches * static_cast<double>(job.bytes)));
+  series.roofline_ns->Add(Whole(launches * outcome.timing->roofline_ns));
+  if (samples.size() == 1) return series.duration->Mark(samples[0] * kSecondsPerNano, job.id);
+  // The usual launch, and the slowest: who looks at a tail looks for that one.
+  const Statistics& statistics = outcome.timing->statistics;
+  for (const double ns : {statistics.median, statistics.max}) {
+    if (ns > 0) series.duration->Mark(ns * kSecondsPerNano, job.id);
+  }
+}
+
+std::optional<Exemplar> JobMetrics::ExemplarOf(JobId id, double above, double upto) const {
+  const std::optional<RunRecord> run = runs_.Find(id);
+  if (!run) return std::nullopt;
+  for (const double ns : {run->statistics.median, run->statistics.max}) {
+    const double seconds = ns * kSecondsPerNano;
+    if (seconds > above && seconds <= upto) return Exemplar{id, seconds, run->finished};
+  }
+  return std::nullopt;
+}
+
+Activity JobMetrics::Read(absl::Time now) const {
+  Activity activity = runs_.Read(now);
+  for (KernelActivity& kernel : activity.kernels) {
+    FillLatencies(
+        registry_.HistogramOf(Metric::kKernelDuration, {kernel.kernel, kernel.device}).Read(),
+        &kernel);
+  }
+  return activity;
 }
 
 }  // namespace gridclock

@@ -1,4 +1,4 @@
-// Counts what jobs and workers do.
+// Counts what jobs and workers do, and keeps the runs of late.
 #ifndef GRIDCLOCK_SERVER_METRICS_JOB_METRICS_H_
 #define GRIDCLOCK_SERVER_METRICS_JOB_METRICS_H_
 
@@ -11,12 +11,14 @@
 #include "absl/strings/string_view.h"
 #include "base/mutex.h"
 #include "server/core/observer.h"
+#include "server/metrics/exposition.h"
 #include "server/metrics/registry.h"
+#include "server/metrics/run_log.h"
 #include "server/metrics/series_cache.h"
 
 namespace gridclock {
 
-// Thread-safe; takes no lock once a kernel has run on a device.
+// Thread-safe. Once a kernel has run on a device a job takes one lock, that of the log of runs.
 class JobMetrics final : public JobObserver {
  public:
   // Borrows `registry`.
@@ -31,27 +33,44 @@ class JobMetrics final : public JobObserver {
   void OnFinished(const Job& job, const JobResult& result) override;
   void OnWorkerUp(absl::string_view device) override;
   void OnWorkerLost(absl::string_view device, absl::string_view reason) override;
+  void OnGuestLost(absl::string_view device, absl::string_view reason) override;
+
+  Activity Read(absl::Time now) const;
+  std::optional<RunRecord> Find(JobId id) const { return runs_.Find(id); }
+  // As ExemplarFinder, of the times of launches.
+  std::optional<Exemplar> ExemplarOf(JobId id, double above, double upto) const;
 
  private:
   // All that a job may touch, resolved once.
   struct PairSeries {
+    RunLog::Trail* trail = nullptr;
     Histogram* duration = nullptr;
     Tally* ok = nullptr;
     Histogram* queue_wait = nullptr;
     Tally* busy_ns = nullptr;
     Tally* bytes_in = nullptr;
     Tally* bytes_out = nullptr;
+    Histogram* copy_in = nullptr;
+    Histogram* copy_out = nullptr;
+    Tally* kernel_bytes = nullptr;
+    Tally* roofline_ns = nullptr;
   };
+  // Of label `kernel`.
+  std::string KernelWord(const Job& job) const ABSL_LOCKS_EXCLUDED(mutex_);
   PairSeries SeriesOf(const Job& job) ABSL_LOCKS_EXCLUDED(mutex_);
   PairSeries Resolve(const std::string& kernel, const std::string& device);
   bool Knows(absl::string_view kernel) const ABSL_LOCKS_EXCLUDED(mutex_);
-  void CountOutcome(const Job& job, const JobResult& result, const PairSeries& series);
+  void CountOutcome(const PairSeries& series, absl::string_view outcome);
+  void CountVariant(const Job& job);
+  static void CountCopies(const Outcome& outcome, const PairSeries& series);
   void CountMeasurement(const Job& job, const Outcome& outcome, const PairSeries& series);
 
   Registry& registry_;
+  RunLog runs_;
   Tally& measurements_;
   std::array<Tally*, kFlagCount> flags_{};
   SeriesCache<PairSeries> pairs_;
+  SeriesCache<Tally*> variants_;  // By "kernel.variant" and device.
   mutable Mutex mutex_;
   std::function<bool(absl::string_view)> knows_kernel_ ABSL_GUARDED_BY(mutex_);
 };

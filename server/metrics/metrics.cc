@@ -2,8 +2,10 @@
 
 #include <utility>
 
-#include <prometheus/text_serializer.h>
-
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/strip.h"
+#include "absl/time/clock.h"
 #include "base/mutex.h"
 #include "base/status.h"
 #include "server/metrics/compile_metrics.h"
@@ -12,17 +14,30 @@
 #include "server/metrics/registry.h"
 #include "server/metrics/rpc_metrics.h"
 #include "server/metrics/state.h"
+#include "server/metrics/status_page.h"
 
 namespace gridclock {
 namespace {
 
+constexpr char kHtml[] = "text/html; charset=utf-8";
+constexpr char kCss[] = "text/css; charset=utf-8";
+constexpr char kScript[] = "text/javascript; charset=utf-8";
+constexpr char kJson[] = "application/json";
+
+// A browser names text/html before whatever else it takes.
+bool WantsJson(absl::string_view accept) {
+  return absl::StartsWith(accept, "application/json");
+}
+
 class ServerMetrics final : public Metrics {
  public:
   explicit ServerMetrics(const Options& options)
-      : registry_(options.max_label_sets),
+      : registry_(options.caps),
         jobs_(registry_),
         rpcs_(registry_),
-        compiles_(registry_) {
+        compiles_(registry_),
+        version_(options.version),
+        started_(absl::Now()) {
     registry_.TallyOf(Metric::kBuildInfo, {options.version, options.revision, options.cuda}).Add(1);
     Collect(nullptr);
   }
@@ -35,19 +50,23 @@ class ServerMetrics final : public Metrics {
   CompileObserver& compile_observer() override { return compiles_; }
   void Watch(Sources sources) override;
   int port() const override { return port_; }
-  std::string Text() const override {
-    return prometheus::TextSerializer().Serialize(registry_.Collect());
-  }
+  std::string Text(Format format) const override;
+  Activity activity() const override { return jobs_.Read(absl::Now()); }
   void Stop() override;
 
  private:
   void Collect(std::shared_ptr<const Sources> sources);
   bool Ready() const ABSL_LOCKS_EXCLUDED(mutex_);
+  std::optional<MetricsServer::Page> PageAt(absl::string_view path, absl::string_view accept) const;
+  std::optional<MetricsServer::Page> RunAt(absl::string_view name, absl::string_view accept) const;
+  StatusView View() const ABSL_LOCKS_EXCLUDED(mutex_);
 
   Registry registry_;
   JobMetrics jobs_;
   RpcMetrics rpcs_;
   CompileMetrics compiles_;
+  const std::string version_;
+  const absl::Time started_;
   int port_ = 0;
   // Held while /readyz asks them, so that Stop() can promise that nobody does any more.
   mutable Mutex mutex_;
@@ -57,9 +76,12 @@ class ServerMetrics final : public Metrics {
 };
 
 absl::Status ServerMetrics::Listen(MetricsServer::Options options) {
-  GC_ASSIGN_OR_RETURN(auto http,
-                      MetricsServer::Create(options, {.metrics = [this] { return Text(); },
-                                                      .ready = [this] { return Ready(); }}));
+  GC_ASSIGN_OR_RETURN(
+      auto http,
+      MetricsServer::Create(
+          options, {.page = [this](absl::string_view path,
+                                   absl::string_view accept) { return PageAt(path, accept); },
+                    .ready = [this] { return Ready(); }}));
   port_ = http->port();
   MutexLock lock(stop_mutex_);
   http_ = std::move(http);
@@ -81,6 +103,56 @@ void ServerMetrics::Collect(std::shared_ptr<const Sources> sources) {
     if (sources) CollectState(*sources, values);
     CollectProcess(values);
   });
+}
+
+std::string ServerMetrics::Text(Format format) const {
+  return Expose(format, registry_.Collect(), [this](std::uint64_t run, double above, double upto) {
+    return jobs_.ExemplarOf(run, above, upto);
+  });
+}
+
+StatusView ServerMetrics::View() const {
+  StatusView view;
+  view.version = version_;
+  view.now = absl::Now();
+  view.started = started_;
+  view.activity = jobs_.Read(view.now);
+  MutexLock lock(mutex_);
+  if (sources_) Fill(*sources_, &view);
+  return view;
+}
+
+std::optional<MetricsServer::Page> ServerMetrics::PageAt(absl::string_view path,
+                                                         absl::string_view accept) const {
+  if (path == "/metrics") {
+    const Format format = FormatFor(accept);
+    return MetricsServer::Page{std::string(ContentTypeOf(format)), Text(format)};
+  }
+  if (path == "/") return MetricsServer::Page{kHtml, StatusPage(View())};
+  if (path == "/part") return MetricsServer::Page{kHtml, StatusPart(View())};
+  if (path == "/status.json") return MetricsServer::Page{kJson, StatusJson(View())};
+  if (path == "/runs.json") return MetricsServer::Page{kJson, RunsJson(View())};
+  if (path == "/page.css") return MetricsServer::Page{kCss, std::string(PageStyle())};
+  if (path == "/page.js") return MetricsServer::Page{kScript, std::string(PageScript())};
+  if (path == "/runs") {
+    if (WantsJson(accept)) return MetricsServer::Page{kJson, RunsJson(View())};
+    return MetricsServer::Page{kHtml, RunsPage(View())};
+  }
+  if (absl::ConsumePrefix(&path, "/runs/")) return RunAt(path, accept);
+  return std::nullopt;
+}
+
+std::optional<MetricsServer::Page> ServerMetrics::RunAt(absl::string_view name,
+                                                        absl::string_view accept) const {
+  const bool json = absl::ConsumeSuffix(&name, ".json") || WantsJson(accept);
+  JobId id = 0;
+  // SimpleAtoi also takes blanks and signs.
+  const bool is_number = name.find_first_not_of("0123456789") == absl::string_view::npos;
+  if (!is_number || !absl::SimpleAtoi(name, &id)) return std::nullopt;
+  const std::optional<RunRecord> run = jobs_.Find(id);
+  if (!run) return std::nullopt;
+  if (json) return MetricsServer::Page{kJson, RunJson(*run)};
+  return MetricsServer::Page{kHtml, RunPage(*run, absl::Now())};
 }
 
 bool ServerMetrics::Ready() const {

@@ -1,5 +1,5 @@
 // The metrics of a server, behind one door: what main hands out as observers and what an HTTP
-// listener shows of them.
+// listener shows of them, to Prometheus and to people.
 //
 //   GC_ASSIGN_OR_RETURN(auto metrics, Metrics::Create({.address = "127.0.0.1:8471", ...}));
 //   Scheduler scheduler(clock, limits, arena, metrics->job_observer());
@@ -13,10 +13,13 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "server/core/activity.h"
 #include "server/core/compile_observer.h"
 #include "server/core/observer.h"
 #include "server/core/rpc_observer.h"
+#include "server/metrics/exposition.h"
 #include "server/metrics/http_server.h"
+#include "server/metrics/registry.h"
 #include "server/metrics/sources.h"
 
 namespace gridclock {
@@ -29,7 +32,7 @@ class Metrics {
     std::string version = "";                // Of this build.
     std::string revision = "";
     std::string cuda = "none";         // Version of the CUDA toolkit it was built with.
-    int max_label_sets = 500;          // Per metric; what comes beyond is counted as "other".
+    Registry::Caps caps = {};          // What comes beyond is counted as "other".
     MetricsServer::Options http = {};  // `address` above replaces the one here.
   };
 
@@ -48,7 +51,9 @@ class Metrics {
 
   virtual int port() const = 0;
   // The page that /metrics serves.
-  virtual std::string Text() const = 0;
+  virtual std::string Text(Format format = Format::kText) const = 0;
+  // What the pages for people show of kernels and runs.
+  virtual Activity activity() const = 0;
   // Ends the listener and forgets the sources; the observers stay usable. Idempotent. Blocks for up
   // to 2 s (civetweb polls its socket that often), so call it from a thread of its own while the
   // rpc server drains.

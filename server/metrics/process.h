@@ -1,4 +1,4 @@
-// The process_* metrics that every Prometheus client has and prometheus-cpp has not.
+// The process_* metrics that every client of Prometheus has.
 #ifndef GRIDCLOCK_SERVER_METRICS_PROCESS_H_
 #define GRIDCLOCK_SERVER_METRICS_PROCESS_H_
 

@@ -6,11 +6,9 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
-
-#include <prometheus/collectable.h>
-#include <prometheus/metric_family.h>
 
 #include "absl/strings/string_view.h"
 #include "base/mutex.h"
@@ -29,12 +27,29 @@ class ScrapeValues {
   virtual void Set(Metric metric, LabelValues labels, double value) = 0;
 };
 
+// A series as it was when it was collected. Its labels are ASCII.
+struct SeriesValue {
+  LabelValues labels;
+  double value = 0;
+  std::optional<Histogram::Snapshot> histogram;  // Of a histogram, in place of `value`.
+};
+struct FamilyValues {
+  Metric metric{};
+  std::vector<SeriesValue> series;
+};
+
 // Thread-safe. Series live as long as the registry; look one up once and keep the reference, as a
 // lookup takes a lock.
-class Registry final : public prometheus::Collectable {
+class Registry final {
  public:
-  // Beyond `max_label_sets` of one metric, all others are one series whose labels say "other".
-  explicit Registry(int max_label_sets);
+  // How many label sets one metric may have; all others are one series whose labels say "other". A
+  // histogram has thirty lines for each label set: with these a page stays under 1 MB whatever
+  // names there are.
+  struct Caps {
+    int label_sets = 500;
+    int histograms = 250;
+  };
+  explicit Registry(const Caps& caps) : caps_(caps) {}
 
   // The metric's value is the tally times `scale`: nanoseconds are counted, seconds are shown.
   Tally& TallyOf(Metric metric, LabelValues labels, double scale = 1) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -45,8 +60,7 @@ class Registry final : public prometheus::Collectable {
       ABSL_LOCKS_EXCLUDED(collector_mutex_);
 
   // Families in the order of the catalogue; those without a series are left out.
-  std::vector<prometheus::MetricFamily> Collect() const override
-      ABSL_LOCKS_EXCLUDED(mutex_, collector_mutex_);
+  std::vector<FamilyValues> Collect() const ABSL_LOCKS_EXCLUDED(mutex_, collector_mutex_);
 
  private:
   struct Series {
@@ -59,7 +73,7 @@ class Registry final : public prometheus::Collectable {
   Series& Find(Metric metric, LabelValues labels) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CountOverflow(Metric metric) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  const std::size_t max_label_sets_;
+  const Caps caps_;
   mutable Mutex mutex_;
   std::array<Family, kMetricCount> families_ ABSL_GUARDED_BY(mutex_);
   mutable Mutex collector_mutex_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "absl/strings/str_cat.h"
 #include "server/metrics/words.h"
 
 namespace gridclock {
@@ -16,9 +17,15 @@ void SetKnown(Metric metric, std::vector<std::string> labels, double value, Scra
   if (value > 0) values.Set(metric, std::move(labels), value);
 }
 
+// "x86-64-v4", "sm_90".
+std::string ArchOf(const DeviceInfo& info) {
+  return info.traits.sm > 0 ? absl::StrCat("sm_", info.traits.sm) : info.level;
+}
+
 void CollectFacts(const DeviceInfo& info, ScrapeValues& values) {
   const std::string& name = info.name;
-  values.Set(Metric::kDeviceInfo, {name, info.uuid, info.model, info.driver, info.partition}, 1);
+  values.Set(Metric::kDeviceInfo,
+             {name, info.uuid, info.model, ArchOf(info), info.driver, info.partition}, 1);
   SetKnown(Metric::kDeviceMemory, {name}, static_cast<double>(info.memory_bytes), values);
   SetKnown(Metric::kDeviceBandwidth, {name}, info.memory_bandwidth, values);
   for (const FlopRate& rate : info.flop_rates) {
@@ -83,6 +90,15 @@ void CollectState(const Sources& sources, ScrapeValues& values) {
   if (sources.protobuf_complaints) {
     values.Set(Metric::kProtobufComplaints, {}, static_cast<double>(sources.protobuf_complaints()));
   }
+}
+
+void Fill(const Sources& sources, StatusView* view) {
+  view->ready = IsReady(sources);
+  view->limits = sources.limits;
+  if (sources.devices) view->devices = sources.devices();
+  if (sources.queue_usage) view->queues = sources.queue_usage();
+  if (sources.limit_usage) view->usage = sources.limit_usage();
+  if (sources.compiler_up) view->compiler_up = sources.compiler_up();
 }
 
 bool IsReady(const Sources& sources) {

@@ -4,10 +4,13 @@
 
 #include "server/metrics/registry.h"
 #include "server/metrics/sources.h"
+#include "server/metrics/status_page.h"
 
 namespace gridclock {
 
 void CollectState(const Sources& sources, ScrapeValues& values);
+// The same for people.
+void Fill(const Sources& sources, StatusView* view);
 // What /readyz says.
 bool IsReady(const Sources& sources);
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -26,6 +27,11 @@ constexpr absl::string_view kCompileOutcomes[kCompileOutcomeCount] = {
 constexpr absl::string_view kKinds[] = {"cuda", "ptx", "cubin"};
 constexpr absl::string_view kOrigins[] = {"compiled", "memory", "disk"};
 
+// The numbers came from another process.
+absl::string_view WordOf(std::span<const absl::string_view> words, std::size_t number) {
+  return number >= 1 && number <= words.size() ? words[number - 1] : "unknown";
+}
+
 absl::string_view FailureWord(const absl::Status& status) {
   const std::string reason = DetailsOf(status).reason;
   if (reason == "KERNEL_FAULT") return "fault";
@@ -48,15 +54,15 @@ absl::string_view FailureWord(const absl::Status& status) {
 }  // namespace
 
 absl::string_view FlagWord(Flag flag) {
-  return kFlags[static_cast<std::size_t>(flag) - 1];
+  return WordOf(kFlags, static_cast<std::size_t>(flag));
 }
 
 absl::string_view MethodWord(Method method) {
-  return kMethods[static_cast<std::size_t>(method) - 1];
+  return WordOf(kMethods, static_cast<std::size_t>(method));
 }
 
 absl::string_view StateWord(WorkerState state) {
-  return kStates[static_cast<std::size_t>(state) - 1];
+  return WordOf(kStates, static_cast<std::size_t>(state));
 }
 
 absl::string_view OutcomeWord(const JobResult& result) {

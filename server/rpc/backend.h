@@ -20,6 +20,7 @@
 #include "server/core/module_maker.h"
 #include "server/core/module_table.h"
 #include "server/core/observer.h"
+#include "server/core/programs.h"
 #include "server/core/rpc_observer.h"
 #include "server/core/scheduler.h"
 
@@ -41,6 +42,7 @@ struct ModuleBackend {
   ModuleTable& table;
   ModuleMaker& maker;
   CompileObserver& observer;
+  Programs& programs;
   bool allow_cubin = false;
 };
 

@@ -8,6 +8,7 @@
 #include "base/status.h"
 #include "proto/codec/values.h"
 #include "server/core/admission.h"
+#include "server/rpc/auth.h"
 
 namespace gridclock {
 namespace {
@@ -55,9 +56,34 @@ absl::Status Stamp(grpc::CallbackServerContext& context, const Backend& backend,
   return absl::OkStatus();
 }
 
+absl::Status SubmitOffStatus() {
+  return WithReason(
+      absl::FailedPreconditionError("this server takes no code: it runs without --allow-submit"),
+      "SUBMIT_OFF");
+}
+
+absl::Status CheckSubmit(const grpc::CallbackServerContext& context, const Backend& backend,
+                         const JobRequest& request) {
+  if (!request.program) return absl::OkStatus();
+  if (!backend.modules) return SubmitOffStatus();
+  return backend.authenticator.Authorize(context, Role::kSubmit).status();
+}
+
+namespace {
+
+absl::StatusOr<Job> AdmitAny(const Backend& backend, const JobRequest& request) {
+  const auto depth = [&](absl::string_view device) { return backend.scheduler.depth(device); };
+  std::shared_ptr<const JobProgram> program;
+  if (request.program) {
+    GC_ASSIGN_OR_RETURN(program, backend.modules->programs.Find(request));
+  }
+  return Admit(request, backend.table, backend.limits, depth, std::move(program));
+}
+
+}  // namespace
+
 absl::StatusOr<Job> AdmitRequest(const Backend& backend, const JobRequest& request) {
-  auto job = Admit(request, backend.table, backend.limits,
-                   [&](absl::string_view device) { return backend.scheduler.depth(device); });
+  auto job = AdmitAny(backend, request);
   if (!job.ok()) backend.job_observer.OnRejected(request.device, job.status());
   return job;
 }

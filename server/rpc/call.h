@@ -41,6 +41,13 @@ absl::Time DeadlineOf(const grpc::CallbackServerContext& context, absl::Time now
 absl::Status Stamp(grpc::CallbackServerContext& context, const Backend& backend, absl::Time arrived,
                    JobRequest* request);
 
+// What calls of a server without --allow-submit hear.
+absl::Status SubmitOffStatus();
+
+// OK unless the request has a program that this server or this caller must not run.
+absl::Status CheckSubmit(const grpc::CallbackServerContext& context, const Backend& backend,
+                         const JobRequest& request);
+
 // The request of a job, admitted for the least loaded device. The observer of jobs hears of a
 // refusal, here and below.
 absl::StatusOr<Job> AdmitRequest(const Backend& backend, const JobRequest& request);

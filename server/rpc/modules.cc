@@ -5,7 +5,9 @@
 #include <memory>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
@@ -31,12 +33,6 @@ constexpr std::size_t kFirstErrorInText = 200;
 constexpr std::size_t kAround = 64 * 1024;  // Of a request: what is neither source nor code.
 constexpr char kUsualArch[] = "sm_90a";
 
-absl::Status SubmitOff() {
-  return WithReason(
-      absl::FailedPreconditionError("this server takes no code: it runs without --allow-submit"),
-      "SUBMIT_OFF");
-}
-
 absl::Status NoModule(absl::string_view id) {
   return WithDetails(
       absl::NotFoundError(absl::StrCat("no module ", Quote(id), " of this client")),
@@ -61,12 +57,13 @@ std::string Beginning(absl::string_view text, std::size_t most) {
 std::string FirstError(absl::string_view log) {
   for (const absl::string_view line : absl::StrSplit(log, '\n')) {
     // "error_count" in a warning is none.
-    if (absl::StrContains(line, ": error") || absl::StrContains(line, "catastrophic error") ||
-        absl::StrContains(line, "fatal")) {
+    // ptxas writes "Error: ".
+    if (absl::StrContains(line, ": error") || absl::StrContains(line, ": Error") ||
+        absl::StrContains(line, "catastrophic error") || absl::StrContains(line, "fatal")) {
       return Beginning(line, kFirstErrorInText);
     }
   }
-  return Beginning(log, kFirstErrorInText);
+  return Beginning(absl::StripTrailingAsciiWhitespace(log), kFirstErrorInText);
 }
 
 absl::Status CompileFailed(const std::string& id, const ModuleFacts& facts) {
@@ -94,6 +91,18 @@ absl::Status CheckArchIsKnown(const std::string& arch, const CompilerFacts& fact
   absl::string_view base = arch;
   if (!absl::ConsumeSuffix(&base, "a")) absl::ConsumeSuffix(&base, "f");
   const auto& known = facts.architectures;
+  constexpr int kFirstWithA = 90, kFirstWithF = 100;
+  int number = 0;
+  const bool numbered = absl::SimpleAtoi(absl::StripPrefix(base, "sm_"), &number);
+  if (numbered && base != arch && number < (arch.back() == 'a' ? kFirstWithA : kFirstWithF)) {
+    return WithDetails(absl::InvalidArgumentError(
+                           absl::StrCat("options.arch: there is no ", arch,
+                                        ": a is of sm_90 and later, f of sm_100 and later")),
+                       {.reason = "BAD_VALUE",
+                        .field = "options.arch",
+                        .retry_after = std::nullopt,
+                        .metadata = {}});
+  }
   if (known.empty() || std::find(known.begin(), known.end(), base) != known.end()) {
     return absl::OkStatus();
   }
@@ -112,6 +121,8 @@ absl::Status CheckTools(const ModuleSource& source, const CompilerFacts& facts, 
       return facts.no_cuda.empty() ? absl::OkStatus() : NoToolchain(facts.no_cuda);
     case ModuleKind::kPtx:
       return facts.no_ptx.empty() ? absl::OkStatus() : NoToolchain(facts.no_ptx);
+    case ModuleKind::kTestNative:
+      return absl::OkStatus();
     case ModuleKind::kCubin:
       break;
   }
@@ -119,6 +130,37 @@ absl::Status CheckTools(const ModuleSource& source, const CompilerFacts& facts, 
   return WithReason(
       absl::FailedPreconditionError("this server takes no cubins: it runs without --allow-cubin"),
       "CUBIN_OFF");
+}
+
+// A function by this name stands in the guests of this server.
+absl::Status CheckNative(const std::string& name, const KernelTable& table) {
+  const std::optional<std::vector<std::string>> natives = table.Natives();
+  if (!natives) {
+    return WithDetails(
+        absl::UnavailableError("test_native: the first process for submitted code is starting"),
+        {.reason = "WORKER_STARTING",
+         .field = "",
+         .retry_after = absl::Milliseconds(200),
+         .metadata = {}});
+  }
+  if (natives->empty()) {
+    return WithReason(absl::FailedPreconditionError(
+                          "test_native: no worker of this server was built with native functions"),
+                      "NO_TEST_NATIVE");
+  }
+  if (std::find(natives->begin(), natives->end(), name) != natives->end()) return absl::OkStatus();
+  return WithField(absl::NotFoundError(absl::StrCat("test_native: no native function ", Quote(name),
+                                                    "; there are ", absl::StrJoin(*natives, ", "))),
+                   "test_native");
+}
+
+// Its only entry is the function.
+ModulePtr NativeModule(const std::string& name) {
+  auto module = std::make_shared<ModuleCode>();
+  module->facts.kind = ModuleKind::kTestNative;
+  ModuleEntry& entry = module->facts.entries.emplace_back();
+  entry.name = entry.display = name;
+  return module;
 }
 
 // What a call is answered with, when it is.
@@ -210,7 +252,7 @@ class AnswerCall : public grpc::ServerUnaryReactor,
  private:
   absl::Status Authorize() {
     GC_RETURN_IF_ERROR(backend_.authenticator.Authorize(context_, Role::kRead).status());
-    if (!backend_.modules) return SubmitOff();
+    if (!backend_.modules) return SubmitOffStatus();
     GC_ASSIGN_OR_RETURN(principal_, backend_.authenticator.Authorize(context_, Role::kSubmit));
     return absl::OkStatus();
   }
@@ -262,7 +304,23 @@ class ModuleCall final : public AnswerCall {
     return Make(std::move(source));
   }
 
+  // There is nothing to compile.
+  absl::Status MakeNative(const ModuleSource& source) {
+    const std::string& name = source.main.text;
+    GC_RETURN_IF_ERROR(CheckNative(name, backend_.table));
+    ModuleTable& table = backend_.modules->table;
+    answer_.id = ModuleId(principal(), /*fingerprint=*/"", source);
+    answer_.module = table.Find(principal(), answer_.id);
+    if (answer_.module == nullptr) {
+      answer_.module = NativeModule(name);
+      GC_RETURN_IF_ERROR(table.Add(principal(), answer_.id, answer_.module));
+    }
+    Answer();
+    return absl::OkStatus();
+  }
+
   absl::Status Make(ModuleSource source) {
+    if (source.kind == ModuleKind::kTestNative) return MakeNative(source);
     ModuleBackend& modules = *backend_.modules;
     const CompilerFacts facts = modules.maker.facts();
     if (!facts.known) return StartingStatus();
@@ -477,6 +535,7 @@ grpc::ServerUnaryReactor* ModuleService::Delete(grpc::CallbackServerContext* con
       [&](const std::string& principal, const v1::DeleteModuleRequest& in,
           v1::DeleteModuleResponse*) {
         const bool kept = backend_.modules->table.Remove(principal, in.id());
+        if (kept) backend_.modules->programs.Forget(in.id());
         const bool cached = backend_.modules->maker.Forget(principal, in.id());
         return kept || cached ? absl::OkStatus() : NoModule(in.id());
       });

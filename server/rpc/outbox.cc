@@ -10,6 +10,7 @@ namespace gridclock {
 namespace {
 
 constexpr std::size_t kSamplesPerMessage = 16 * 1024;
+constexpr std::uint64_t kMostChunk = 1024 * 1024;  // The contract's, whatever is received here.
 
 }  // namespace
 
@@ -92,8 +93,8 @@ std::optional<grpc::ByteBuffer> Outbox::NextOutput() {
 
 // Up to chunk_bytes, borrowed from the arena; of a list perhaps in many pieces.
 grpc::ByteBuffer Outbox::NextChunk(const JobOutput& output) {
-  const std::uint64_t size =
-      std::min(cursor_->left(), static_cast<std::uint64_t>(backend_.limits.chunk_bytes));
+  const auto limit = static_cast<std::uint64_t>(backend_.limits.chunk_bytes);
+  const std::uint64_t size = std::min({cursor_->left(), kMostChunk, limit});
   std::vector<grpc::Slice> slices;
   slices.emplace_back(EncodeStreamChunkFrame(output.name, cursor_->position(), size));
   for (std::uint64_t left = size; left > 0;) {

@@ -105,6 +105,7 @@ class RunCall final : public grpc::ServerUnaryReactor,
     const MessageView message(buffer);
     GC_ASSIGN_OR_RETURN(DecodedRun run,
                         DecodeRunRequest(message.slices(), RequestLimitsOf(backend_.limits)));
+    GC_RETURN_IF_ERROR(CheckSubmit(context_, backend_, run.request));
     run.request.principal = std::move(principal);
     GC_RETURN_IF_ERROR(Stamp(context_, backend_, meter_.started(), &run.request));
     GC_ASSIGN_OR_RETURN(Job job, AdmitRequest(backend_, run.request));

@@ -27,10 +27,17 @@ std::uint64_t Scatter(const ArenaMemory& memory, WireReader reader, std::uint64_
   return range.offset + range.size;
 }
 
+// The words that the job was admitted by.
+absl::StatusOr<std::shared_ptr<const KernelSpec>> WordsOf(const KernelTable& table,
+                                                          const Job& job) {
+  if (job.program == nullptr) return table.Find(job.kernel);
+  return std::shared_ptr<const KernelSpec>(job.program, &job.program->program.words);
+}
+
 }  // namespace
 
 void CopyInline(const Backend& backend, const DecodedRun& run, Slices data, const Job& job) {
-  const auto spec = backend.table.Find(job.kernel);
+  const auto spec = WordsOf(backend.table, job);
   if (!spec.ok()) return;  // Cannot be: the job was admitted by it.
   for (std::size_t to = 0; to < job.inputs.size(); ++to) {
     for (std::size_t i = 0; i < run.request.inputs.size(); ++i) {
@@ -46,7 +53,7 @@ Upload::Upload(const KernelTable& table, const ArenaMemory& memory,
                std::shared_ptr<const ActiveJob> active, Arrived arrived)
     : memory_(memory), arrived_(std::move(arrived)), job_(std::move(active)) {
   const Job& job = job_->job();
-  const auto spec = table.Find(job.kernel);
+  const auto spec = WordsOf(table, job);
   if (!spec.ok()) return;  // Cannot be: the job was admitted by it.
   for (std::size_t i = 0; i < job.inputs.size(); ++i) {
     const JobInput& input = job.inputs[i];

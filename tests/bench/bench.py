@@ -21,7 +21,7 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 GROUPS = ("small", "metrics", "bulk", "memory", "kernels", "build")
-GPU_GROUPS = ("gpu_kernels", "gpu_timing", "gpu_ncu", "gpu_bulk")
+GPU_GROUPS = ("gpu_kernels", "gpu_timing", "gpu_truth", "gpu_ncu", "gpu_bulk", "gpu_faults")
 LEAST_ROUNDS = 9  # Fewer do not count: their median is the noise of the machine.
 GPU_LEAST_ROUNDS = 3  # Each is of medians of many launches by the GPU's own clock.
 
@@ -31,7 +31,7 @@ class Config:
     binaries: pathlib.Path
     rounds: int = LEAST_ROUNDS
     pairs: int = 40          # Of the metrics' cost.
-    memory_rounds: int = 3   # Peaks move little.
+    counted_rounds: int = 3  # Of instructions, which hardly vary.
     calls: int = 2000        # In a round with one in flight; eight times as many with 64.
     device: str = ""         # Of the groups that measure a GPU: what it is, in words.
 

@@ -12,7 +12,7 @@ from unittest import mock
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import bench  # noqa: E402: beside this file.
 import report  # noqa: E402
-from speed import kernels  # noqa: E402
+from speed import callgrind, kernels  # noqa: E402
 from speed.line import Line  # noqa: E402
 
 
@@ -40,7 +40,7 @@ class Report(unittest.TestCase):
     def test_a_page_without_figures_says_so(self):
         self.assertEqual(self.run_report()[0], 0)
         self.assertIn("no figures yet of these groups of goals: small, metrics, bulk, memory, kernels, build, gpu_kernels, "
-                      "gpu_timing, gpu_ncu, gpu_bulk.", report.PAGE.read_text())
+                      "gpu_timing, gpu_truth, gpu_ncu, gpu_bulk, gpu_faults.", report.PAGE.read_text())
         self.assertEqual(self.run_report("--check")[0], 0)
 
     def test_a_page_that_does_not_name_what_is_missing_fails(self):
@@ -50,8 +50,8 @@ class Report(unittest.TestCase):
     def test_a_missing_group_is_named(self):
         (self.folder / "a.json").write_text(json.dumps(result(["small", "bulk"])))
         self.run_report()
-        self.assertIn("goals: metrics, memory, kernels, build, gpu_kernels, gpu_timing, gpu_ncu, gpu_bulk.",
-                      report.PAGE.read_text())
+        self.assertIn("goals: metrics, memory, kernels, build, gpu_kernels, gpu_timing, gpu_truth, gpu_ncu, gpu_bulk, "
+                      "gpu_faults.", report.PAGE.read_text())
 
     def test_with_all_groups_nothing_is_called_missing(self):
         (self.folder / "a.json").write_text(json.dumps(result([*bench.GROUPS, *bench.GPU_GROUPS])))
@@ -90,6 +90,34 @@ class Check(unittest.TestCase):
 
     def test_without_check_few_rounds_are_a_quick_look(self):
         self.assertEqual(self.run_bench("--rounds", "1")[0], 0)
+
+
+class Lines(unittest.TestCase):
+    def test_the_worst_sample_counts_where_the_goal_is_a_maximum(self):
+        median = Line("a", "", "<=", 5, samples=[1, 1, 6])
+        self.assertEqual((median.measured, median.verdict), (1, "PASS"))
+        worst = Line("a", "", "<=", 5, samples=[1, 1, 6], worst=True)
+        self.assertEqual((worst.measured, worst.verdict), (6, "FAIL"))
+        self.assertEqual(Line("a", "", ">=", 5, samples=[4, 6, 6], worst=True).measured, 4)
+        self.assertEqual(Line("a", "", "<=", 5, worst=True).verdict, "FAIL")
+
+
+class Callgrind(unittest.TestCase):
+    def test_the_whole_run_is_the_summary(self):
+        self.assertEqual(callgrind.total("events: Ir\nsummary: 123\n\nfn=(1)\n16 5\ntotals: 4\n"), 123)
+        with self.assertRaisesRegex(RuntimeError, "no summary"):
+            callgrind.total("events: Ir\n")
+
+    def test_a_start_is_no_part_of_a_call(self):
+        start, call, scraped = 50e6, 100e3, 2e6
+
+        def instructions(_config, _flags, calls, scrapes=0):
+            return start + call * (calls + calls // 10 + 64) + scraped * scrapes
+
+        with mock.patch.object(callgrind, "instructions", instructions):
+            measured, few = callgrind.per_call(None)
+            self.assertAlmostEqual(measured, call)
+            self.assertAlmostEqual(callgrind.per_scrape(None, few), scraped)
 
 
 class Kernels(unittest.TestCase):

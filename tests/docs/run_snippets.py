@@ -29,6 +29,8 @@ import pages
 
 REPO = pathlib.Path(__file__).resolve().parents[2]
 
+DOCKER = "it needs an engine and a clone; ./dev deploy-test --full builds and runs the same images"
+
 # (page, first line of the block) -> why it is not run here, and what runs it.
 ELSEWHERE = {
     ("README.md", "./dev demo"): "it would build and run all this again; ./dev bare-root runs it",
@@ -38,7 +40,12 @@ ELSEWHERE = {
     ("CONTRIBUTING.md", "./dev test"): "it is what runs this test",
     ("docs/gpus.md", "cmake --preset dev -DGRIDCLOCK_CUDA_ARCHITECTURES=80"):
         "it configures a clone, where a bundle has none; gpu_code_test reads what the option made",
+    ("docs/triton.md", "python3 -m venv venv && venv/bin/pip install triton==3.9.0"):
+        "it fetches Triton; submit_test runs the same where Triton is",
     ("docs/gpus.md", "./dev gpu-test"): "it is what runs this test",
+    ("docs/deploy.md", "docker build -f deploy/docker/Dockerfile --target gpu-runtime -t gridclock:gpu ."): DOCKER,
+    ("docs/deploy.md", "docker compose -f deploy/compose/compose.yaml -f deploy/compose/compose.gpu.yaml up -d"): DOCKER,
+    ("deploy/README.md", "docker build -f deploy/docker/Dockerfile --target gpu-runtime -t gridclock:gpu ."): DOCKER,
     ("docs/gpus.md", "./dev gpu-bundle build/gpu-bundle"): "it makes the folder that this test is run from",
 }
 

@@ -5,11 +5,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/strings/string_view.h"
+#include "base/text.h"
 #include "kernels/compiler/host_code.h"
+#include "kernels/compiler/parameters.h"
 #include "kernels/compiler/ptxas_log.h"
-#include "kernels/compiler/text.h"
 #include "tests/fuzz/check.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -27,5 +29,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string clean = gridclock::CleanText(source);
   FUZZ_CHECK(gridclock::CleanText(clean) == clean);
   gridclock::ReadPtxasLog(source);
+  std::vector<gridclock::ModuleEntry> entries(2);
+  entries[0].name = entries[0].display = "f";
+  entries[1].name = source.substr(0, source.find('\n'));
+  for (gridclock::ModuleEntry& entry : entries) entry.parameters.resize(2);
+  gridclock::DescribeParameters(source, &entries);
+  FUZZ_CHECK(entries[0].parameters[1].name.size() <= 128);
   return 0;
 }

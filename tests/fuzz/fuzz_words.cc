@@ -1,6 +1,6 @@
 // Any text as words; what parses must come back from its own text, and binding it to any shapes
-// must end in a binding whose sizes are sane or in an error. The input: text, a NUL, bytes that
-// become shapes and attributes.
+// must end in a binding whose sizes are sane or in an error; so must the launches that they have.
+// The input: text, a NUL, bytes that become shapes and attributes.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -12,6 +12,7 @@
 #include "proto/types/binding.h"
 #include "proto/types/generator.h"
 #include "proto/types/kernel_spec.h"
+#include "proto/types/launch.h"
 #include "proto/types/tensor.h"
 #include "tests/fuzz/check.h"
 
@@ -103,6 +104,29 @@ void CheckBinding(const KernelSpec& spec, const Binding& binding) {
   for (const OperandValue& value : *scratch) FUZZ_CHECK(CheckedBytes(value.tensors[0]).ok());
 }
 
+void CheckLaunches(const KernelSpec& spec, const Binding& binding) {
+  const ProgramLaunch launch = {.module = "m", .entry = "e", .clauses = {}};
+  const auto program = CompleteProgram({.words = spec, .launches = {launch}, .globals = {}});
+  if (!program.ok()) return;
+  const DeviceTraits device = {.kind = "cuda", .sm = 90};
+  const auto bound = BindProgram(*program, binding, device);
+  if (!bound.ok()) return;
+  const LaunchLimits limits = LaunchLimitsOf(device);
+  const BoundLaunch& first = bound->launches[0];
+  FUZZ_CHECK(first.block_threads() >= 1 && first.block_threads() <= 1024);
+  FUZZ_CHECK(first.shared_bytes <= static_cast<std::uint64_t>(limits.shared_bytes));
+  FUZZ_CHECK(first.params.size() == program->launches[0].clauses.params.size());
+  for (const BoundParam& param : first.params) {
+    FUZZ_CHECK(param.size <= static_cast<std::uint64_t>(limits.parameter_bytes));
+    const auto& side = param.side == BoundParam::Side::kInput    ? binding.inputs
+                       : param.side == BoundParam::Side::kOutput ? binding.outputs
+                                                                 : bound->scratch;
+    const bool operand =
+        param.kind != ParamSpec::Kind::kValue && param.kind != ParamSpec::Kind::kNull;
+    FUZZ_CHECK(!operand || param.index < side.size());
+  }
+}
+
 void FuzzWords(absl::string_view text, Source bytes) {
   const auto spec = ParseKernelSpec(text);
   if (!spec.ok()) return;
@@ -111,7 +135,9 @@ void FuzzWords(absl::string_view text, Source bytes) {
   if (text.size() < 4096) FUZZ_CHECK(again.ok());
   if (again.ok()) FUZZ_CHECK(*again == *spec && SameWords(*again, *spec));
   const auto binding = Bind(*spec, NextInputs(*spec, bytes), NextAttributes(*spec, bytes));
-  if (binding.ok()) CheckBinding(*spec, *binding);
+  if (!binding.ok()) return;
+  CheckBinding(*spec, *binding);
+  CheckLaunches(*spec, *binding);
 }
 
 void FuzzParts(absl::string_view text) {

@@ -99,7 +99,7 @@ TEST(CudaDevice, MakesValuesToTheBitAsTheHostDoes) {
   }
 }
 
-TEST(CudaDevice, MoreThanTheGpuHasIsRefusedWithTheNumbers) {
+TEST(CudaDevice, G2_G5_MoreThanTheGpuHasIsRefusedWithTheNumbers) {
   SKIP_WITHOUT_GPU();
   EXPECT_THAT(TheGpu().Allocate(std::uint64_t{1} << 50),
               StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("want 1125899906842624")));
@@ -160,7 +160,7 @@ TEST(CudaDevice, PinnedMemoryIsCopiedAcrossItsPiecesAtSpeed) {
   // The device outlives the test, so the mapping must stay.
 }
 
-TEST(CudaDevice, ALaunchBeyondItsLimitsIsRefusedAndHarmsNothing) {
+TEST(CudaDevice, G2_ALaunchBeyondItsLimitsIsRefusedAndHarmsNothing) {
   SKIP_WITHOUT_GPU();
   Device& device = TheGpu();
   const auto too_large = [&] { return CudaStatus(LaunchTooLarge(StreamOf(device)), "launch"); };

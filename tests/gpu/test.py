@@ -2,7 +2,8 @@
 """Runs the tests that need a GPU, the commands of the pages that do, then compute-sanitizer over the
 conformance suite, and says of each what was asked and what was seen.
 
-usage: test.py --bin FOLDER [--only device,conformance,server,docs,sanitizer] [--seconds N]
+usage: test.py --bin FOLDER [--only device,module,sandbox,conformance,server,submit,docs,sanitizer]
+               [--seconds N]
 
 Exit code 1 where one failed, or all was skipped because there is no GPU here. What is skipped on a
 machine with a GPU is listed with its reason.
@@ -17,9 +18,11 @@ import subprocess
 import sys
 import time
 
-PROGRAMS = {"device": "cuda_device_test", "conformance": "conformance_cuda_test", "server": "server_gpu_test"}
+PROGRAMS = {"device": "cuda_device_test", "module": "cuda_module_test", "sandbox": "guest_sandbox_gpu_test",
+            "conformance": "conformance_cuda_test", "server": "server_gpu_test"}
+SUBMIT = pathlib.Path(__file__).resolve().parent / "submit_test.py"
 SNIPPETS = pathlib.Path(__file__).resolve().parents[1] / "docs/run_snippets.py"
-SMALL = "*Conformance.PlainNumbers*:*Conformance.TensorsThatAreAlignedToTheirElementsAlone*"
+SMALL = "*Conformance.*-*LargeTensors*:*MoreThanTwoToThe31Elements*"
 # Races are of shared memory: kernels without it are left out of the slowest tool.
 TOOLS = {"memcheck": SMALL, "initcheck": SMALL, "synccheck": SMALL,
          "racecheck": ":".join(f"*Conformance.PlainNumbers/{kernel}*_f32" for kernel in ("softmax", "sum", "matmul"))}
@@ -28,6 +31,7 @@ FAILED = re.compile(r"\[  FAILED  \] (\d+) tests?")
 SKIPPED = re.compile(r"\[  SKIPPED \] (\d+) tests?")
 REASON = re.compile(r"Skipped\n(.+)")
 SANITIZED = re.compile(r"ERROR SUMMARY: (\d+) error|RACECHECK SUMMARY: (\d+) hazard")
+UNITS_RUN = re.compile(r"Ran (\d+) tests?")
 SNIPPETS_RUN = re.compile(r"snippets: (\d+) blocks run")
 LAUNCHED = re.compile(r"launched ([\w.]+) (\d+)")
 
@@ -87,6 +91,18 @@ def run_pages(table, seconds):
         print(output[-6000:], flush=True)
 
 
+def run_submitted(table, folder, seconds):
+    """Submitted code: the files of tests/sources."""
+    start = time.monotonic()
+    command = ["timeout", "-k", "5", seconds, sys.executable, SUBMIT, "--bin", folder]
+    output, code = run(command, seconds + 10, echo=False)
+    ran = count(UNITS_RUN, output) if UNITS_RUN.search(output) else 0
+    table.row("submitted code", "all its tests succeed", f"{ran} tests, exit code {code}", code == 0 and ran > 0,
+              time.monotonic() - start)
+    if code != 0:
+        print(output[-6000:], flush=True)
+
+
 def sanitize(table, program, tool, seconds):
     """The conformance suite on small shapes under one tool. A variant that was never launched fails."""
     start = time.monotonic()
@@ -100,6 +116,7 @@ def sanitize(table, program, tool, seconds):
     if never:
         seen += ", never: " + " ".join(never)
     table.row(f"compute-sanitizer {tool}", "0 errors, all launched", seen, bool(good), time.monotonic() - start)
+    print("      launched: " + ", ".join(f"{name} {n}" for name, n in sorted(launches.items())), flush=True)
     if not good:
         print(output[-6000:], flush=True)
 
@@ -107,7 +124,7 @@ def sanitize(table, program, tool, seconds):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bin", type=pathlib.Path, default=pathlib.Path("build/dev/bin"))
-    parser.add_argument("--only", default=",".join([*PROGRAMS, "docs", "sanitizer"]))
+    parser.add_argument("--only", default=",".join([*PROGRAMS, "submit", "docs", "sanitizer"]))
     parser.add_argument("--tools", default=",".join(TOOLS))
     parser.add_argument("--seconds", type=int, default=600, help="at most so long for each program")
     options = parser.parse_args()
@@ -117,6 +134,8 @@ def main():
     for name, program in PROGRAMS.items():
         if name in wanted:
             run_program(table, name, options.bin / program, options.seconds)
+    if "submit" in wanted:
+        run_submitted(table, options.bin, options.seconds)
     if "docs" in wanted:
         run_pages(table, options.seconds)
     if "sanitizer" in wanted:

@@ -96,6 +96,32 @@ class FakeWorker final : public WorkerPort {
   std::vector<std::string> kills_ ABSL_GUARDED_BY(mutex_);
 };
 
+// Who starts guests when told to, and does not.
+class FakeGuests final : public GuestPort {
+ public:
+  void Start() override {
+    MutexLock lock(mutex_);
+    ++starts_;
+  }
+  void Blame(const Job& job) override {
+    MutexLock lock(mutex_);
+    blamed_.push_back(job.id);
+  }
+  int starts() const {
+    MutexLock lock(mutex_);
+    return starts_;
+  }
+  std::vector<JobId> blamed() const {
+    MutexLock lock(mutex_);
+    return blamed_;
+  }
+
+ private:
+  mutable Mutex mutex_;
+  int starts_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::vector<JobId> blamed_ ABSL_GUARDED_BY(mutex_);
+};
+
 class FakeListener final : public JobListener {
  public:
   void OnAccepted(const Job& job, const AcceptedInfo& info) override {
@@ -165,6 +191,9 @@ class FakeObserver final : public JobObserver {
   void OnWorkerLost(absl::string_view, absl::string_view reason) override {
     Count("lost");
     Count("lost " + std::string(reason));
+  }
+  void OnGuestLost(absl::string_view, absl::string_view reason) override {
+    Count("guest lost " + std::string(reason));
   }
   int count(const std::string& event) const {
     MutexLock lock(mutex_);

@@ -27,14 +27,19 @@ inline bool SendText(const UniqueFd& fd, const std::string& text) {
          static_cast<ssize_t>(text.size());
 }
 
-// Head and body; "" if there was no answer.
-inline std::string Fetch(int port, const std::string& path, const std::string& method = "GET") {
-  const UniqueFd fd = Connect(port);
-  if (!SendText(fd, method + " " + path + " HTTP/1.1\r\nHost: test\r\n\r\n")) return "";
+// All that comes until the other side ends.
+inline std::string ReadAll(const UniqueFd& fd) {
   std::string answer;
   char buffer[4096];
   for (ssize_t n; (n = recv(fd.get(), buffer, sizeof(buffer), 0)) > 0;) answer.append(buffer, n);
   return answer;
+}
+
+// Head and body; "" if there was no answer.
+inline std::string Fetch(int port, const std::string& path, const std::string& method = "GET") {
+  const UniqueFd fd = Connect(port);
+  if (!SendText(fd, method + " " + path + " HTTP/1.1\r\nHost: test\r\n\r\n")) return "";
+  return ReadAll(fd);
 }
 
 inline std::string BodyOf(const std::string& answer) {

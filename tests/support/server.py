@@ -15,9 +15,10 @@ class Server:
     """Ready when `with` is entered. When it is left the server is asked to stop (SIGTERM) and must
     end with 0 in time; its log is in the message of whatever fails."""
 
-    def __init__(self, bin_folder, *flags, start_seconds=60, stop_seconds=30):
+    def __init__(self, bin_folder, *flags, start_seconds=60, stop_seconds=30, under=()):
         self._bin = pathlib.Path(bin_folder)
         self._flags = flags
+        self._under = under  # The beginning of the command: valgrind and its flags.
         self._start_seconds = start_seconds
         self._stop_seconds = stop_seconds
         self.grpc = self.metrics = None
@@ -37,7 +38,7 @@ class Server:
         defaults = ["--listen=127.0.0.1:0", "--metrics-listen=127.0.0.1:0",
                     f"--worker={self._bin / 'gridclock-worker'}", "--devices=cpu"]
         given = {str(flag).partition("=")[0] for flag in self._flags}
-        command = [self._bin / "gridclock-server", f"--ready-file={ready}", *self._flags,
+        command = [*self._under, self._bin / "gridclock-server", f"--ready-file={ready}", *self._flags,
                    *(flag for flag in defaults if flag.partition("=")[0] not in given)]
         with open(self._folder / "log", "w") as log:
             self.process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL)

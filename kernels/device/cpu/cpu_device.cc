@@ -99,16 +99,15 @@ CpuDevice::CpuDevice(const HostFacts& host, int threads, const Options& options)
   } else if (options.calibrate) {
     calibration_ = Calibrate(host_, threads_);
   }
-  info_ = {.name = "cpu",
-           .traits = {.kind = "cpu"},
-           .model = host.model,
-           .uuid = "",
-           .level = options.level,
-           .units = threads,
-           .memory_bytes = host.memory_bytes,
-           .memory_bandwidth = MemoryBandwidth(calibration_),
-           .launch_floor_ns = MedianEmptyLaunch(*this),
-           .clock_step_ns = SmallestClockStep()};
+  info_.name = "cpu";
+  info_.traits = {.kind = "cpu"};
+  info_.model = host.model;
+  info_.level = options.level;
+  info_.units = threads;
+  info_.memory_bytes = host.memory_bytes;
+  info_.memory_bandwidth = MemoryBandwidth(calibration_);
+  info_.launch_floor_ns = MedianEmptyLaunch(*this);
+  info_.clock_step_ns = SmallestClockStep();
   for (const Method method : methods()) {
     info_.methods.push_back({.method = method, .floor_ns = info_.launch_floor_ns});
   }

@@ -63,6 +63,7 @@ Meaning MeaningOf(cudaError_t error) {
     case cudaErrorNoKernelImageForDevice:
     case cudaErrorUnsupportedPtxVersion:
     case cudaErrorInvalidDeviceFunction:
+    case cudaErrorInvalidKernelImage:
       return {kFailedPrecondition, "NO_KERNEL_IMAGE"};
     case cudaErrorStubLibrary:
     case cudaErrorInsufficientDriver:

@@ -11,6 +11,7 @@
 #include "kernels/device/cpu/host.h"
 #include "kernels/device/cuda/calibrate.h"
 #include "kernels/device/cuda/cuda_error.h"
+#include "kernels/device/cuda/cuda_module.h"
 #include "kernels/device/cuda/device_kernels.h"
 #include "kernels/device/cuda/facts.h"
 #include "kernels/device/cuda/generate.h"
@@ -336,6 +337,14 @@ absl::Status GpuDevice::Synchronize() {
   GC_RETURN_IF_ERROR(Note(WaitStatus(cudaStreamSynchronize(stream_.get()), "wait for the device")));
   // Of a launch that was refused and did not say so: it must not be the error of the next one.
   return Note(cudaGetLastError(), "launch");
+}
+
+absl::StatusOr<std::unique_ptr<DeviceModule>> GpuDevice::LoadModule(
+    std::span<const std::byte> cubin) {
+  GC_RETURN_IF_ERROR(fault_);
+  auto module = LoadCudaModule(cubin, ordinal_, stream_.get());
+  if (!module.ok()) return Note(module.status());
+  return module;
 }
 
 absl::Status GpuDevice::PrepareCache(L2State state) {

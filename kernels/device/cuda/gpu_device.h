@@ -42,6 +42,8 @@ class GpuDevice final : public CudaDevice {
   absl::Status Synchronize() override;
   Threads* threads() override { return &threads_; }
   void* stream() override { return stream_.get(); }
+  absl::StatusOr<std::unique_ptr<DeviceModule>> LoadModule(
+      std::span<const std::byte> cubin) override;
   void NewLaunch() override;
   bool loads_lazily() const override { return true; }
   std::span<const Method> methods() const override { return methods_; }

@@ -7,7 +7,7 @@ import time
 
 from speed.line import Line
 
-PROGRAMS = ("gridclock", "gridclock-server", "gridclock-worker")
+PROGRAMS = ("gridclock", "gridclock-server", "gridclock-worker", "gridclock-compiler")
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 
 
@@ -19,7 +19,7 @@ def timed(*command):
 
 
 def measure(config):
-    clean = Line("build.clean", "all programs from nothing, two compilers at once", "<=", 360, " s")
+    clean = Line("build.clean", "all programs (client, server, worker, compiler) from nothing, two compilers at once", "<=", 360, " s")
     tests = Line("build.tests", "the tests and benchmarks after them", "<=", 0, " s", informative=True)
     kernel = Line("build.kernel", "one kernel changed, the whole tree again", "<=", 15, " s")
     with tempfile.TemporaryDirectory() as folder:

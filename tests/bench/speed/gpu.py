@@ -27,19 +27,30 @@ def describe(config, server, torch=None):
         config.device += f"; PyTorch {torch.facts['torch']}"
 
 
-def measure(config, server, kernel, *words, method="device_time", budget="300ms"):
-    """One measurement by the command line: its timing, and its flags."""
+def run_test(config, program, only, **environment):
+    """What the tests of one program print, whether they pass or fail: figures are held against goals here."""
+    ran = subprocess.run([config.binaries / program, f"--gtest_filter={only}"], capture_output=True, text=True,
+                         errors="replace", timeout=580,
+                         env={**os.environ, "GRIDCLOCK_BIN": str(config.binaries), **environment})
+    return ran.stdout
+
+
+def bench(config, server, kernel, *words, method="device_time", budget="300ms"):
+    """One measurement by the command line."""
     told = run_json(config.binaries / "gridclock", "--server", server.address, "bench", kernel, *words,
                     "--device", DEVICE, "--method", method, "--budget", budget, "--json")
     result = told["results"][0]
     if "timing" not in result:
         raise RuntimeError(f"{kernel} {' '.join(words)}: {result}")
-    return result["timing"], result["flags"]
+    return result
+
+
+def median_of(result):
+    return result["timing"]["statistics"]["median_ns"]
 
 
 def median_ns(config, server, kernel, *words, **options):
-    timing, _ = measure(config, server, kernel, *words, **options)
-    return timing["statistics"]["median_ns"]
+    return median_of(bench(config, server, kernel, *words, **options))
 
 
 class Torch:

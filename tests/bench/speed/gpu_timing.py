@@ -21,9 +21,9 @@ def agreement(config, server):
     suspect = []
     for i in range(RUNS):
         n = SIZES[i % len(SIZES)]
-        timing, flags = gpu.measure(config, server, "square", *words(n), budget="50ms")
-        if "SUSPECT" in flags:
-            suspect.append({"elements": n, "timing": timing["statistics"]["median_ns"]})
+        result = gpu.bench(config, server, "square", *words(n), budget="50ms")
+        if "SUSPECT" in result["flags"]:
+            suspect.append({"elements": n, "median_ns": gpu.median_of(result)})
     line.add(len(suspect), suspects=suspect)
     return line
 
@@ -32,7 +32,7 @@ def slope(config, server):
     line = Line("gpu.slope", "graph slope against device time over max(0.5 us, 3 %), worst of all sizes", "<=", 1)
     for _ in range(config.rounds):
         worst = 0
-        for n in SIZES[:6]:
+        for n in SIZES:
             device = median_ns(config, server, "square", *words(n))
             back = median_ns(config, server, "square", *words(n), "--samples", str(SLOPES), "--min-samples", str(SLOPES),
                              method="back_to_back")

@@ -5,7 +5,7 @@ import statistics
 
 @dataclasses.dataclass
 class Line:
-    """`samples` holds one figure for each round; their median is held against `bound`."""
+    """`samples` holds one figure for each round; their median, or the worst, is held against `bound`."""
 
     name: str
     what: str               # In words: what is compared with what.
@@ -16,10 +16,15 @@ class Line:
     extra: dict = dataclasses.field(default_factory=dict)  # The figures behind the samples.
     skipped: str = ""       # Why there is no figure. A skipped goal does not pass.
     informative: bool = False  # Stands beside the goals; cannot fail.
+    worst: bool = False     # The worst sample counts, not their median.
 
     @property
     def measured(self):
-        return statistics.median(self.samples) if self.samples else None
+        if not self.samples:
+            return None
+        if self.worst:
+            return max(self.samples) if self.op == "<=" else min(self.samples)
+        return statistics.median(self.samples)
 
     @property
     def verdict(self):

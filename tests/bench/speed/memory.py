@@ -11,14 +11,13 @@ MIB = 1 << 20
 
 
 def pss(pid):
-    """(all, shared memory alone) in bytes of one process; nothing once it is gone."""
-    found = {}
+    """Bytes of one process; nothing once it is gone."""
     with contextlib.suppress(OSError):
         for line in pathlib.Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
             key, _, value = line.partition(":")
-            if key in ("Pss", "Pss_Shmem"):
-                found[key] = int(value.split()[0]) * 1024
-    return found.get("Pss", 0), found.get("Pss_Shmem", 0)
+            if key == "Pss":
+                return int(value.split()[0]) * 1024
+    return 0
 
 
 class Sampler(Background):
@@ -29,20 +28,17 @@ class Sampler(Background):
         self.pids, self.peak = pids, 0
 
     def turn(self):
-        self.peak = max(self.peak, sum(pss(pid)[0] for pid in self.pids))
+        self.peak = max(self.peak, sum(map(pss, self.pids)))
 
 
 def one_run(config, line, client, *flags):
     """One 1 GiB tensor there and back through a server that has done nothing before."""
     with Server(config.binaries) as server:
         pids = server.pids()
-        # What the processes hold besides the arena before anything ran. The arena's own pages, also
-        # those that are there from the start, count as the tensor's.
-        baseline = sum(a - shared for a, shared in map(pss, pids))
+        idle = sum(map(pss, pids))  # Counts: it is told, and not taken off.
         with Sampler(pids) as sampler:
             told = run_json(config.binaries / "bench-bulk", server.address, "back", GIB, 1, *flags)
-    line.add((sampler.peak - baseline - 2 * GIB) / MIB, peak_mib=sampler.peak / MIB, baseline_mib=baseline / MIB,
-             reads=sampler.turns)
+    line.add((sampler.peak - 2 * GIB) / MIB, peak_mib=sampler.peak / MIB, idle_mib=idle / MIB, reads=sampler.turns)
     client.add(told["client_extra_bytes"] / MIB)
 
 
@@ -50,9 +46,9 @@ def measure(config):
     lines = []
     for name, what, flags in (("memory", "", ()), ("memory.slow_reader", ", the client reading slower than the server sends",
                                                    ("--read-delay-us", 2000))):
-        server = Line(f"{name}.server", f"1 GiB there and back{what}: peak of server and worker over in + out", "<=", 64, " MiB")
+        server = Line(f"{name}.server", f"1 GiB there and back{what}: peak of server and worker, idle memory included, over in + out", "<=", 64, " MiB")
         client = Line(f"{name}.client", f"1 GiB there and back{what}: peak of the client over its tensors", "<=", 16, " MiB")
-        for _ in range(config.memory_rounds):
+        for _ in range(config.rounds):
             one_run(config, server, client, *flags)
         lines += [server, client]
     return lines

@@ -52,11 +52,36 @@ class CliTest(unittest.TestCase):
         self.assertEqual(error["code"], "NOT_FOUND")
         self.assertIn("softmax", error["message"])
 
+    def test_describe_of_a_variant_shows_that_one_alone(self):
+        self.assertEqual([v["name"] for v in self.json("describe", "gelu.naive")["variants"] if v["device_kind"] == "cpu"],
+                         ["naive"])
+        self.assertIn("naive", self.gridclock("describe", "gelu.naive").stdout)
+        error = self.json("describe", "gelu.nosuch", code=1)["error"]
+        self.assertRegex(error["message"], "'gelu' has no variant 'nosuch'; it has .*naive")
+
+    def test_output_that_is_lost_is_an_error(self):
+        with open("/dev/full", "w") as full:
+            done = subprocess.run([BIN / "gridclock", "list"], stdout=full, stderr=subprocess.PIPE, text=True,
+                                  env=dict(os.environ, GRIDCLOCK_SERVER=self.server.grpc), timeout=60)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("standard output could not be written", done.stderr)
+
     def test_devices_and_doctor(self):
         self.assertIn("cpu", [device["name"] for device in self.json("devices")])
         self.assertIn("cpu", self.gridclock("devices").stdout)
         self.assertTrue(all(part["ok"] for part in self.json("doctor")))
-        self.assertIn("[2,4,6]", self.gridclock("doctor").stdout)
+        shown = self.gridclock("doctor").stdout
+        self.assertIn("[2,4,6]", shown)
+        self.assertRegex(shown, "workers +ok +1 of 1 up")
+        self.assertRegex(shown, "compiler +ok +off: code of clients is not taken")
+
+    def test_doctor_says_why_there_is_no_gpu(self):
+        with Server(BIN, "--devices=auto") as server:
+            environment = dict(os.environ, GRIDCLOCK_SERVER=server.grpc)
+            done = subprocess.run([BIN / "gridclock", "doctor"], env=environment, capture_output=True, text=True, timeout=60)
+        if " CUDA " in done.stdout:
+            self.skipTest("there is a GPU")
+        self.assertRegex(done.stdout, "server: cuda driver .*missing: no GPU")
 
     def test_wait_and_ping(self):
         self.assertIn("ready", self.gridclock("wait", "--timeout", 10).stdout)
@@ -67,6 +92,13 @@ class CliTest(unittest.TestCase):
         start = time.monotonic()
         self.gridclock("wait", "--timeout", "0.3", server="127.0.0.1:1", code=3)
         self.assertLess(time.monotonic() - start, 10)
+
+    def test_wait_for_nobody_ends_with_three_however_short(self):
+        self.gridclock("wait", "--timeout", "0.05", server="127.0.0.1:1", code=3)
+        with socket.socket() as silent:  # Takes the connection and never says a word.
+            silent.bind(("127.0.0.1", 0))
+            silent.listen()
+            self.gridclock("wait", "--timeout", "0.3", server=f"127.0.0.1:{silent.getsockname()[1]}", code=3)
 
     def test_files_round_trip(self):
         x = numpy.random.default_rng(1).standard_normal((5, 7)).astype("f4")
@@ -108,6 +140,20 @@ class CliTest(unittest.TestCase):
         (self.folder / "there.npy").mkdir()
         self.assertIn("-o y: cannot write there.npy: it is a folder", refused("y=there.npy"))
         self.assertIn("has no output 'z'; it has y", refused("z=z.npy"))
+
+    def test_check_compares_with_the_catalogue(self):
+        result = self.json("check", "softmax.naive", "--against", "softmax", "*=4", "N=33", "--seed", "7")
+        self.assertTrue(result["ok"])
+        self.assertEqual((result["rounds"], result["seed"], result["outputs"][0]["values"]), (3, 7, 3 * 4 * 33))
+        self.assertIn("same as softmax", self.gridclock("check", "softmax", "--against", "softmax", "N=8").stdout)
+        differs = self.gridclock("check", "gelu", "--against", "square", "N=100", code=4).stdout
+        self.assertIn("DIFFERS from square", differs)
+        self.assertIn("want as many inputs", self.gridclock("check", "square", "--against", "vector_add", "N=8",
+                                                            code=2).stderr)
+        self.gridclock("check", "gelu", "approximate=none", "--against", "gelu", "--with", "approximate=none", "N=99")
+
+    def test_watch_wants_a_file(self):
+        self.assertIn("want a file", self.gridclock("watch", "square", "N=8", code=2).stderr)
 
     def test_attributes_and_printed_values(self):
         shown = self.gridclock("run", "sum", "x=arange:f32[2,3]", "axis=0").stdout
@@ -153,6 +199,21 @@ class CliTest(unittest.TestCase):
         self.assertGreaterEqual(timing["samples"], 10)
         self.assertEqual(result["results"][0]["verification"]["mismatches"], 0)
         self.assertGreater(timing["bytes_per_second"], 0)
+
+    def test_bench_by_a_schedule(self):
+        def bench(*flags):
+            return self.json("bench", "square", "--shape", "N=1K", *flags)["results"][0]["timing"]
+
+        timing = bench("--schedule", "2:3:7:4")
+        self.assertEqual((timing["stop"], timing["samples"], timing["warmups"]), ("schedule", 28, 20))
+        for confidence, there in [(0.95, False), (0.5, True)]:  # Of five samples.
+            low = bench("--samples", 5, "--confidence", confidence)["statistics"]["ci_low_ns"]
+            self.assertEqual(low is not None, there)
+        for wrong, why in [("1:2:3", "want WAIT:WARMUP:ACTIVE:REPEAT"), ("1:2:x:4", "want WAIT:WARMUP:ACTIVE:REPEAT"),
+                           ("0:0:0:1", "schedule.active: want 1 to 1000000, got 0")]:
+            self.assertIn(why, self.gridclock("bench", "square", "--shape", "N=8", "--schedule", wrong, code=2).stderr)
+        self.assertIn("--min-samples: want at most --samples, 5, got 20",
+                      self.gridclock("bench", "square", "--shape", "N=8", "--samples", 5, "--min-samples", 20, code=2).stderr)
 
     def test_bench_compares_variants_and_methods(self):
         variants = [v["name"] for v in self.json("describe", "square")["variants"] if v["device_kind"] == "cpu"]
@@ -201,6 +262,25 @@ class CliTest(unittest.TestCase):
         self.assertEqual(result["requests"], 200)
         self.assertEqual(result["ok"], 200, result)
         self.assertGreater(result["latency_ns"]["p99"], 0)
+
+    def test_top_shows_once_in_a_pipe_what_the_page_shows(self):
+        self.gridclock("run", "square", "x=ones:f32[9]")
+        where = "--metrics", self.server.metrics
+        text = self.gridclock("top", *where).stdout
+        self.assertNotIn("\x1b", text)
+        self.assertIn(f"at {self.server.metrics}: serving", text)
+        for column in ("device", "cpu", "per second", "square"):
+            self.assertIn(column, text)
+        shown = self.json("top", *where)
+        self.assertEqual([d["name"] for d in shown["status"]["devices"]], ["cpu"])
+        self.assertIn("square", [run["kernel"] for run in shown["runs"]])
+        self.assertEqual(self.gridclock("top", *where, "--count", 2, "--interval", "10ms").stdout.count("Gridclock "), 2)
+
+    def test_top_says_what_it_could_not_read(self):
+        for address in (self.server.grpc, "127.0.0.1:1", "nonsense", "[::1"):
+            error = self.gridclock("top", "--metrics", address, code=1).stderr
+            self.assertIn(f"no status page at {address} (", error)
+            self.assertIn("--metrics HOST:PORT", error)
 
     def test_the_example_in_cpp(self):
         done = subprocess.run([BIN / "gridclock-example-square", self.server.grpc],

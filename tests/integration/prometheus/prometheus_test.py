@@ -1,16 +1,13 @@
 """A real Prometheus scrapes a real server: prometheus_test.py EXAMPLE_FOLDER BIN_FOLDER."""
 
 import json
+import math
 import pathlib
 import re
 import subprocess
 import sys
-import tempfile
 import time
 import unittest
-import urllib.error
-import urllib.parse
-import urllib.request
 
 EXAMPLE, BIN = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).resolve()
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "support"))
@@ -18,6 +15,7 @@ sys.path.insert(0, str(EXAMPLE))
 
 import numpy as np  # noqa: E402
 from gridclock_client import Client  # noqa: E402
+from prometheus import Prometheus, fetch, wait_until  # noqa: E402
 from server import Server  # noqa: E402
 
 PAGE = (pathlib.Path(__file__).resolve().parents[3] / "docs" / "metrics.md").read_text()
@@ -30,75 +28,11 @@ def config_for(target):
     return "global: {scrape_interval: 1s, scrape_timeout: 900ms}\n" + told.replace("127.0.0.1:8471", target)
 
 
-def get(address, path):
-    try:
-        with urllib.request.urlopen(f"http://{address}{path}", timeout=10) as answer:
-            return answer.status, answer.read().decode()
-    except urllib.error.HTTPError as error:
-        return error.code, error.read().decode()
-
-
-def wait_until(condition, seconds, what):
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        value = condition()
-        if value:
-            return value
-        time.sleep(0.1)
-    raise AssertionError(f"not within {seconds} s: {what}")
-
-
-class Prometheus:
-    def __init__(self, target):
-        self._target = target
-
-    def __enter__(self):
-        self._temporary = tempfile.TemporaryDirectory(prefix="gridclock-prometheus-")
-        folder = pathlib.Path(self._temporary.name)
-        (folder / "config.yml").write_text(config_for(self._target))
-        self._log = folder / "log"
-        with open(self._log, "w") as log:
-            self._process = subprocess.Popen(
-                ["prometheus", f"--config.file={folder / 'config.yml'}",
-                 f"--storage.tsdb.path={folder / 'data'}", "--web.listen-address=127.0.0.1:0"],
-                stdout=log, stderr=log,
-            )
-        try:
-            self.address = wait_until(self._find_address, 30, "Prometheus listens")
-            wait_until(lambda: get(self.address, "/-/ready")[0] == 200, 30, "Prometheus is ready")
-        except BaseException as error:
-            text = self._log.read_text()
-            self.__exit__()
-            raise AssertionError(text) from error
-        return self
-
-    def __exit__(self, *_):
-        self._process.terminate()
-        self._process.wait(20)
-        self._temporary.cleanup()
-
-    # Only its log tells which port it got.
-    def _find_address(self):
-        found = re.search(r'msg="Listening on" address=(127\.0\.0\.1:\d+)', self._log.read_text())
-        return found and found[1]
-
-    def query(self, text):
-        """The sum of all values, or None where there are none."""
-        _, body = get(self.address, "/api/v1/query?" + urllib.parse.urlencode({"query": text}))
-        answer = json.loads(body)
-        assert answer["status"] == "success", body
-        values = [float(series["value"][1]) for series in answer["data"]["result"]]
-        return sum(values) if values else None
-
-    def targets(self):
-        return json.loads(get(self.address, "/api/v1/targets")[1])["data"]["activeTargets"]
-
-
 class PrometheusTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.server = cls.enter(Server(BIN))
-        cls.prometheus = cls.enter(Prometheus(cls.server.metrics))
+        cls.prometheus = cls.enter(Prometheus(config_for(cls.server.metrics)))
 
     @classmethod
     def enter(cls, manager):
@@ -115,23 +49,59 @@ class PrometheusTest(unittest.TestCase):
         wait_until(
             lambda: self.prometheus.query(query) == value,
             20,
-            f"{query} is {value}, was {self.prometheus.query(query)}\n{self.prometheus.targets()}",
+            f"{query} is {value}, was {self.prometheus.query(query)}\n"
+            f"{[t['lastError'] for t in self.prometheus.targets()]}",
         )
+
+    def said(self, series):
+        """What the page itself says: Prometheus may not have seen yet what another test ran."""
+        found = re.search(re.escape(series) + r" (\d+)", fetch(self.server.metrics, "/metrics")[1])
+        return int(found[1]) if found else 0
 
     def test_runs_are_counted_where_prometheus_sees_them(self):
         wait_until(lambda: self.prometheus.query("up") == 1, 20, "the target is up")
         runs = 'gridclock_kernel_runs_total{kernel="square",device="cpu",outcome="ok"}'
-        before = self.prometheus.query(runs) or 0
+        launches = 'gridclock_kernel_duration_seconds_count{kernel="square",device="cpu"}'
+        calls = 'gridclock_rpc_requests_total{method="gridclock.v1.KernelService/Run",code="OK"}'
+        before, launched, called = self.said(runs), self.said(launches), self.said(calls)
         self.run_square(5)
         self.expect(runs, before + 5)
         self.run_square(7)
         self.expect(runs, before + 12)
-        self.expect('gridclock_kernel_duration_seconds_count{kernel="square"}', before + 12)
-        self.expect('gridclock_rpc_requests_total{method="gridclock.v1.KernelService/Run",code="OK"}',
-                    before + 12)
+        self.expect(launches, launched + 12)
+        self.expect(calls, called + 12)
         self.expect("gridclock_rpc_in_flight", 0)
         self.expect("gridclock_worker_up", 1)
         self.assertEqual([t["lastError"] for t in self.prometheus.targets()], [""])
+
+    def measure(self, *words):
+        """The samples of a measurement, in seconds and ascending."""
+        done = subprocess.run([BIN / "gridclock", "--server", self.server.grpc, "bench", *words, "--json"],
+                              capture_output=True, text=True, check=True)
+        samples = json.loads(done.stdout)["results"][0]["timing"]["samples_ns"]
+        return sorted(ns / 1e9 for ns in samples)
+
+    def test_native_histograms_give_quantiles_within_a_bucket_and_exemplars_name_runs(self):
+        flags = "--enable-feature=native-histograms,exemplar-storage"
+        with Prometheus(config_for(self.server.metrics), flags) as prometheus:
+            samples = self.measure("gelu", "--shape", "N=3000", "--variant", "simd", "--samples", "600",
+                                   "--min-samples", "600")
+            self.assertGreaterEqual(len(samples), 459)
+            series = 'gridclock_kernel_duration_seconds{kernel="gelu"}'
+            wait_until(lambda: prometheus.query(f"histogram_count({series})") == len(samples), 20, series)
+            self.assertIsNone(prometheus.query('gridclock_kernel_duration_seconds_bucket{kernel="gelu"}'))
+            for part in (0.5, 0.99):
+                exact = samples[math.ceil(part * len(samples)) - 1]
+                said = prometheus.query(f"histogram_quantile({part}, {series})")
+                self.assertLess(abs(said / exact - 1), 0.091, f"{part}: {said} for {exact}")
+            now = time.time()
+            found = prometheus.get("query_exemplars", query=series, start=now - 600, end=now + 60)
+            self.assertTrue(found)
+            for exemplar in found[0]["exemplars"]:
+                status, run = fetch(self.server.metrics, f"/runs/{exemplar['labels']['run_id']}.json")
+                self.assertEqual(status, 200)
+                self.assertEqual(json.loads(run)["kernel"], "gelu")
+                self.assertIn("queued", [phase["kind"] for phase in json.loads(run)["phases"]])
 
     def test_the_median_of_a_kernel_is_a_time(self):
         self.run_square(3)
@@ -142,14 +112,14 @@ class PrometheusTest(unittest.TestCase):
 
     def test_promtool_finds_nothing_in_the_page_of_a_server(self):
         self.run_square(1)
-        status, page = get(self.server.metrics, "/metrics")
+        status, page = fetch(self.server.metrics, "/metrics")
         check = subprocess.run(
             ["promtool", "check", "metrics"], input=page, capture_output=True, text=True, check=False
         )
         self.assertEqual((status, check.returncode, check.stderr), (200, 0, ""))
 
     def test_limits_and_process_are_there(self):
-        _, page = get(self.server.metrics, "/metrics")
+        _, page = fetch(self.server.metrics, "/metrics")
         for words in ('gridclock_limit{name="queue"} ', 'gridclock_usage{name="arena_bytes"} ',
                       'gridclock_queue_capacity{device="cpu"} ', "process_cpu_seconds_total ",
                       "process_open_fds ", 'gridclock_worker_state{device="cpu",state="ready"} '):
@@ -162,8 +132,8 @@ class PrometheusTest(unittest.TestCase):
             self.prometheus.query(query)  # Fails where Prometheus cannot read it.
 
     def test_health_pages(self):
-        self.assertEqual(get(self.server.metrics, "/healthz")[0], 200)
-        self.assertEqual(get(self.server.metrics, "/readyz")[0], 200)
+        self.assertEqual(fetch(self.server.metrics, "/healthz")[0], 200)
+        self.assertEqual(fetch(self.server.metrics, "/readyz")[0], 200)
 
 
 if __name__ == "__main__":

@@ -197,6 +197,17 @@ TEST(Access, H10_ReflectionIsThereOnlyIfItIsTurnedOn) {
             absl::StatusCode::kUnimplemented);
 }
 
+TEST(Access, H10_ReflectionIsOffByDefaultWhereOthersCanConnect) {
+  const std::pair<std::string, absl::StatusCode> addresses[] = {
+      {"127.0.0.1:0", absl::StatusCode::kOk}, {"0.0.0.0:0", absl::StatusCode::kUnimplemented}};
+  for (const auto& [address, code] : addresses) {
+    ASSERT_OK_AND_ASSIGN(
+        const auto server,
+        ServerProcess::Start({.flags = {"--listen=" + address, "--insecure-public"}}));
+    EXPECT_EQ(ListServices(Connect(server->address())).status.code(), code) << address;
+  }
+}
+
 TEST(Access, D13_OnePeerCannotHoldAllConnections) {
   ASSERT_OK_AND_ASSIGN(const auto server,
                        ServerProcess::Start({.flags = {"--limit-peer-connections=2"}}));

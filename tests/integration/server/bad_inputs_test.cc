@@ -2,6 +2,7 @@
 // server still works. A second test holds the list of rows together.
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <map>
 #include <regex>
 #include <set>
@@ -10,6 +11,8 @@
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
+#include <sys/inotify.h>
+#include <unistd.h>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
@@ -17,7 +20,9 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "base/status.h"
+#include "base/unique_fd.h"
 #include "gridclock/v1/kernels.pb.h"
 #include "tests/support/raw_call.h"
 #include "tests/support/server_process.h"
@@ -137,6 +142,79 @@ TEST(BadInputs, WhatIsRefusedIsCountedOnce) {
               HasSubstr("gridclock_admission_rejected_total{reason=\"invalid_argument\"} 1\n"));
 }
 
+// The most memory that the server's pages took since the mark was set, in bytes.
+void ResetPeak(const ServerProcess& server) {
+  std::ofstream(absl::StrCat("/proc/", server.pid(), "/clear_refs")) << "5";
+}
+std::int64_t PeakBytes(const ServerProcess& server) {
+  std::ifstream file(absl::StrCat("/proc/", server.pid(), "/status"));
+  for (std::string line; std::getline(file, line);) {
+    std::int64_t kibibytes = 0;
+    absl::string_view rest = line;
+    if (!absl::ConsumePrefix(&rest, "VmHWM:") || !absl::ConsumeSuffix(&rest, " kB")) continue;
+    if (absl::SimpleAtoi(rest, &kibibytes)) return kibibytes * 1024;
+  }
+  return 0;
+}
+
+// Parsed, two million empty messages would take 157 MiB; a length of 2 GiB must not be believed.
+TEST(BadInputs, B2_B5_WhatAMessageClaimsTakesNoMemory) {
+  ASSERT_OK_AND_ASSIGN(const auto server, ServerProcess::Start());
+  const auto channel = Connect(server->address());
+  ASSERT_THAT(GoodCall(channel), IsOk());
+  for (const json& row : ReadTable()["rows"]) {
+    if (row["id"] != "B2" && row["id"] != "B5") continue;
+    SCOPED_TRACE(row["input"].get<std::string>());
+    const std::string rpc = row.value("rpc", "Run");
+    const auto messages = Messages(row, rpc);
+    std::int64_t sent = 0;
+    for (const std::string& message : messages) sent += static_cast<std::int64_t>(message.size());
+    ResetPeak(*server);
+    const std::int64_t before = PeakBytes(*server);
+    ASSERT_GT(before, 0);
+    const std::string method = absl::StrCat("/gridclock.v1.KernelService/", rpc);
+    EXPECT_FALSE(RawCall(channel, method, messages).status.ok());
+    EXPECT_LT(PeakBytes(*server) - before, (std::int64_t{24} << 20) + 4 * sent);
+  }
+}
+
+// Whether `path` is opened while `action` runs.
+bool IsOpenedBy(const std::string& path, const std::function<void()>& action) {
+  const UniqueFd watch(inotify_init1(IN_NONBLOCK));
+  EXPECT_GE(inotify_add_watch(watch.get(), path.c_str(), IN_OPEN), 0) << path;
+  action();
+  char events[4096];
+  return read(watch.get(), events, sizeof(events)) > 0;
+}
+
+TEST(BadInputs, B8_NoNameIsOpenedAsAFile) {
+  ASSERT_OK_AND_ASSIGN(const auto server, ServerProcess::Start());
+  const auto channel = Connect(server->address());
+  const std::string path = NewFolder() + "/secret";
+  std::ofstream(path) << "words";
+  EXPECT_TRUE(IsOpenedBy(path, [&] { std::ifstream file(path); })) << "the watch sees nothing";
+  std::string up;
+  for (int i = 0; i < 32; ++i) up += "../";
+  using Name = std::string* (*)(v1::RunRequest&);
+  constexpr Name kNames[] = {
+      [](v1::RunRequest& run) { return run.mutable_kernel(); },
+      [](v1::RunRequest& run) { return run.mutable_variant(); },
+      [](v1::RunRequest& run) { return run.mutable_device(); },
+      [](v1::RunRequest& run) { return run.mutable_inputs(0)->mutable_name(); },
+      [](v1::RunRequest& run) { return run.add_outputs()->mutable_name(); },
+      [](v1::RunRequest& run) { return run.add_in_place(); }};
+  EXPECT_FALSE(IsOpenedBy(path, [&] {
+    for (const std::string& wrong : {path, up + path.substr(1), "file://" + path}) {
+      for (const Name name : kNames) {
+        v1::RunRequest run = InlineRequest("square", {1});
+        *name(run) = wrong;
+        EXPECT_FALSE(RawCall(channel, kRunMethod, {run.SerializeAsString()}).status.ok());
+      }
+    }
+  }));
+  EXPECT_THAT(GoodCall(channel), IsOk());
+}
+
 std::set<std::string> WantedIds() {
   std::set<std::string> ids;
   const auto add = [&](char group, int first, int last) {
@@ -148,6 +226,7 @@ std::set<std::string> WantedIds() {
   add('D', 15, 19);
   add('E', 1, 18);
   add('F', 1, 26);
+  add('G', 1, 14);
   return ids;
 }
 

@@ -4,12 +4,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/status.h"
 #include "client/cpp/client.h"
 #include "tests/support/server_process.h"
 #include "tests/support/status_matchers.h"
 
 namespace gridclock {
 namespace {
+
+using ::testing::HasSubstr;
 
 CallInput Ones(const std::string& name, std::int64_t rows, std::int64_t columns,
                std::span<const float> values) {
@@ -45,6 +48,47 @@ TEST(ClientWay, AServerThatTakesLittleInAMessageGetsAStream) {
   call.kernel = "square";
   call.inputs = {Ones("x", 8, 8, ones)};
   EXPECT_THAT(client->Run(call), IsOk());
+}
+
+// 1.5 MiB of ones, squared: how many tries it took.
+absl::StatusOr<int> SquareOnes(const Client& client) {
+  const std::vector<float> ones(std::size_t{1536} * 256, 1);
+  RunCall call;
+  call.kernel = "square";
+  call.inputs = {Ones("x", 1536, 256, ones)};
+  GC_ASSIGN_OR_RETURN(const RunResult result, client.Run(call));
+  const auto& bytes = result.outputs.at(0).bytes;
+  if (bytes.size() != ones.size() * sizeof(float)) return absl::DataLossError("too few");
+  if (std::memcmp(bytes.data(), ones.data(), bytes.size()) != 0)
+    return absl::DataLossError("wrong");
+  return result.attempts;
+}
+
+TEST(ClientWay, AServerThatTakesShortChunksGetsThem) {
+  ASSERT_OK_AND_ASSIGN(const auto server,
+                       ServerProcess::Start({.flags = {"--limit-chunk-bytes=64K"}}));
+  ASSERT_OK_AND_ASSIGN(const auto client, Client::Connect({.server = server->address()}));
+  EXPECT_EQ(SquareOnes(*client).value_or(0), 2) << "told once how long they may be";
+  EXPECT_EQ(SquareOnes(*client).value_or(0), 1) << "and remembered";
+}
+
+// gRPC refuses such a message before the server sees it, and says no limit that a program can read.
+TEST(ClientWay, AServerThatTakesShortMessagesGetsThem) {
+  ASSERT_OK_AND_ASSIGN(const auto server,
+                       ServerProcess::Start({.flags = {"--limit-message-bytes=16K"}}));
+  ASSERT_OK_AND_ASSIGN(const auto client, Client::Connect({.server = server->address()}));
+  EXPECT_THAT(SquareOnes(*client), IsOk());
+  EXPECT_EQ(SquareOnes(*client).value_or(0), 1) << "remembered";
+  // What fits no message of the server is not tried as one twice.
+  RunCall call;
+  const std::vector<float> ones(std::size_t{64} * 128, 1);
+  call.kernel = "square";
+  call.inputs = {Ones("x", 64, 128, ones)};
+  EXPECT_THAT(client->Run(call), IsOk());
+  call.way = Way::kUnary;
+  const absl::Status refused = client->Run(call).status();
+  EXPECT_THAT(refused, StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("by StreamRun")));
+  EXPECT_THAT(refused, ReasonIs("TOO_LARGE"));
 }
 
 }  // namespace

@@ -85,6 +85,9 @@ TEST_F(Modules, AFileAsPeopleHaveItIsCompiled) {
   EXPECT_EQ(module.origin(), v1::Module::COMPILED);
   ASSERT_EQ(module.entries_size(), 1);
   EXPECT_EQ(module.entries(0).display(), "square");
+  ASSERT_EQ(module.entries(0).parameters_size(), 3);
+  EXPECT_EQ(module.entries(0).parameters(1).type(), "float*");
+  EXPECT_EQ(module.entries(0).parameters(2).name(), "n");
   EXPECT_EQ(module.entries(0).occupancy().max_warps(), 64u);
   EXPECT_THAT(module.ptx(), HasSubstr("_Z6squarePKfPfi"));
   EXPECT_EQ(module.cubin(), "");
@@ -197,6 +200,10 @@ TEST_F(Modules, PtxIsLoadedAndCubinsOnlyWhereTheyAreAllowed) {
   EXPECT_EQ(loaded.entries(0).registers(), module.entries(0).registers());
   load.set_ptx("no ptx at all");
   EXPECT_THAT(client_->Load(load), ReasonIs("COMPILE_FAILED"));
+  load.set_ptx(
+      ".version 9.0\n.target sm_90a\n.address_size 64\n.visible .entry f() { bogus.u32 %r1; }\n");
+  EXPECT_THAT(client_->Load(load), StatusIs(absl::StatusCode::kInvalidArgument,
+                                            HasSubstr("input.ptx(4): error: Not a name")));
   load.set_cubin(module.cubin());
   EXPECT_THAT(client_->Load(load),
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("--allow-cubin")));
@@ -213,6 +220,9 @@ TEST_F(Modules, F20_B4_BadRequestsAreToldApart) {
   request.mutable_options()->set_arch("sm_42");
   EXPECT_THAT(client_->Compile(request),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("want one of sm_")));
+  request.mutable_options()->set_arch("sm_75a");
+  EXPECT_THAT(client_->Compile(request),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("no sm_75a")));
   request = Source(std::string(256 * 1024 + 1, ' '));
   EXPECT_THAT(client_->Compile(request),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("262144")));

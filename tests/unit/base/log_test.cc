@@ -1,11 +1,15 @@
 #include "base/log.h"
 
 #include <array>
+#include <cstdlib>
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
+
+#include "absl/strings/str_cat.h"
+#include "base/log_limit.h"
 
 namespace gridclock {
 namespace {
@@ -13,16 +17,69 @@ namespace {
 using ::testing::ExitedWithCode;
 using ::testing::HasSubstr;
 
-// Each test logs in a process of its own, as the log lives as long as the process.
+// Each test logs in a process of its own, as the log lives as long as the process. Its form is what
+// programs get: the tests of everything else run with plain text.
+class LogDeathTest : public ::testing::Test {
+ protected:
+  LogDeathTest() { unsetenv("GRIDCLOCK_LOG_FORMAT"); }
+};
 
-TEST(LogDeathTest, TheLastLineIsWrittenWhenTheProcessExits) {
+TEST_F(LogDeathTest, TheLastLineIsWrittenWhenTheProcessExits) {
   const auto many_lines = [] {
     for (int i = 0; i < 1000; ++i) Log(LogLevel::kInfo, "before");
     Log(LogLevel::kWarning, "last", {{"word", "a\nb"}});
   };
-  const auto last = HasSubstr(" W last word=\"a\\nb\"\n");
+  const auto last = HasSubstr(R"("level":"warning","event":"last","word":"a\nb"})"
+                              "\n");
   EXPECT_EXIT((many_lines(), std::exit(0)), ExitedWithCode(0), last);
   EXPECT_EXIT((many_lines(), FlushLog(), _exit(0)), ExitedWithCode(0), last);
+}
+
+TEST_F(LogDeathTest, NoValueEndsALineOrForgesAField) {
+  const auto hostile = [] {
+    Log(LogLevel::kInfo, "x", {{"v", "a\",\"admin\":\"yes\n{\"event\":\"forged\"}\x1b[31m\xff\\"}});
+    std::exit(0);
+  };
+  EXPECT_EXIT(hostile(), ExitedWithCode(0),
+              HasSubstr(R"("v":"a\",\"admin\":\"yes\n{\"event\":\"forged\"}\\x1b[31m\\xff\\"})"
+                        "\n"));
+}
+
+TEST_F(LogDeathTest, PlainTextIsThereForWhoAsks) {
+  const auto plain = [] {
+    setenv("GRIDCLOCK_LOG_FORMAT", "plain", 1);
+    Log(LogLevel::kWarning, "last", {{"word", "a\nb"}});
+    std::exit(0);
+  };
+  EXPECT_EXIT(plain(), ExitedWithCode(0), HasSubstr(" W last word=\"a\\nb\"\n"));
+}
+
+TEST_F(LogDeathTest, TheSameOverAndOverIsLeftOutAndCounted) {
+  const auto flood = [] {
+    for (int i = 0; i < 500; ++i) Log(LogLevel::kInfo, "flood");
+    for (int i = 0; i < 500; ++i) Log(LogLevel::kInfo, "audit", {{"number", absl::StrCat(i)}});
+    std::exit(0);
+  };
+  EXPECT_EXIT(flood(), ExitedWithCode(0), HasSubstr(R"("number":"499"})"));
+}
+
+TEST(LogLimitTest, ABurstAndThenAFewASecond) {
+  LogLimit limit;
+  const absl::Time start = absl::FromUnixSeconds(1000);
+  for (int i = 0; i < 50; ++i) EXPECT_EQ(limit.Take("flood", start), 0);
+  for (int i = 0; i < 7; ++i) EXPECT_EQ(limit.Take("flood", start), std::nullopt);
+  EXPECT_EQ(limit.Take("other", start), 0);
+  EXPECT_EQ(limit.Take("flood", start + absl::Milliseconds(200)), 7);
+  EXPECT_EQ(limit.Take("flood", start + absl::Milliseconds(200)), std::nullopt);
+  EXPECT_EQ(limit.Take("flood", start - absl::Hours(1)), std::nullopt);
+  for (int i = 0; i < 50; ++i) EXPECT_TRUE(limit.Take("flood", start + absl::Hours(1)).has_value());
+  EXPECT_EQ(limit.Take("flood", start + absl::Hours(1)), std::nullopt);
+}
+
+TEST(LogLimitTest, EventsWithoutNumberTakeNoMemoryWithoutEnd) {
+  LogLimit limit;
+  const absl::Time start = absl::FromUnixSeconds(1000);
+  for (int i = 0; i < 100'000; ++i) EXPECT_EQ(limit.Take(absl::StrCat("event", i), start), 0);
 }
 
 // From now on stderr is a pipe that is full and that nobody reads.
@@ -36,11 +93,12 @@ void BlockStderr() {
   dup2(ends[1], STDERR_FILENO);
 }
 
-TEST(LogDeathTest, LinesThatNobodyReadsAreDroppedAndCounted) {
+TEST_F(LogDeathTest, LinesThatNobodyReadsAreDroppedAndCounted) {
   const auto log_twenty_thousand = [] {
     BlockStderr();
     if (DroppedLogLines() != 0) _exit(11);
-    for (int i = 0; i < 20'000; ++i) Log(LogLevel::kInfo, "line");
+    // Of many kinds: of one the log would take a few only.
+    for (int i = 0; i < 20'000; ++i) Log(LogLevel::kInfo, absl::StrCat("line", i));
     // 8192 wait, and one may have been taken to be written.
     const std::uint64_t kept = 20'000 - DroppedLogLines();
     _exit(kept == 8192 || kept == 8193 ? 0 : 12);
@@ -48,7 +106,7 @@ TEST(LogDeathTest, LinesThatNobodyReadsAreDroppedAndCounted) {
   EXPECT_EXIT(log_twenty_thousand(), ExitedWithCode(0), "");
 }
 
-TEST(LogDeathTest, ReadersThatDoNotReadHoldNobodyUpForLong) {
+TEST_F(LogDeathTest, ReadersThatDoNotReadHoldNobodyUpForLong) {
   const auto flush = [] {
     BlockStderr();
     Log(LogLevel::kInfo, "line");

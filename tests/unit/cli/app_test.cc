@@ -109,6 +109,40 @@ TEST(AppTest, NumbersThatMakeNoSenseAreRefused) {
   EXPECT_THAT(answer.err, HasSubstr("at most 1e+07 requests"));
 }
 
+TEST(AppTest, WhatWouldBeTakenForSomethingElseIsRefused) {
+  const auto why = [](const std::vector<std::string>& args) {
+    const Answer answer = Call(args);
+    EXPECT_EQ(answer.code, kUsage) << args.back();
+    return answer.err;
+  };
+  for (const char* seed : {"-1", "18446744073709551616", "1.5", "x"}) {
+    EXPECT_THAT(why({"run", "square", "x=ones:f32[1]", "--seed", seed}),
+                HasSubstr("want a whole number of 0 to 2^64 - 1, got "));
+  }
+  EXPECT_THAT(why({"bench", "square.naive", "--variant", "simd"}),
+              HasSubstr("square.naive names a variant already, got simd"));
+  EXPECT_THAT(why({"run", "square.naive", "--variant", "simd"}), HasSubstr("names a variant"));
+  EXPECT_THAT(why({"bench", "square", "--csv", "--json"}), HasSubstr("want one of them"));
+  for (const char* flag : {"--budget", "--samples", "--min-samples", "--interval"}) {
+    EXPECT_THAT(why({"bench", "square", "--schedule", "0:1:2:3", flag, "1"}),
+                HasSubstr("excludes"));
+  }
+  EXPECT_THAT(why({"compile", "a.npy"}), HasSubstr("want FILE.cu, FILE.ptx or FILE.cubin"));
+  EXPECT_EQ(Call({"ping", "--server", "127.0.0.1:8470/foo"}).code, kFailed);
+}
+
+// A stream that takes nothing, as a full disk.
+class FullDisk final : public std::streambuf {};
+
+TEST(AppTest, OutputThatIsLostIsAnError) {
+  FullDisk disk;
+  std::ostream out(&disk);
+  std::ostringstream err;
+  Console console{out, err, {}};
+  EXPECT_EQ(Main({"--help"}, console), kFailed);
+  EXPECT_THAT(err.str(), HasSubstr("standard output could not be written"));
+}
+
 TEST(AdviceTest, WhatCanNeverFitIsNotToBeTriedAgain) {
   using Metadata = std::map<std::string, std::string>;
   const auto advice = [](std::optional<absl::Duration> retry_after, const Metadata& metadata) {
@@ -166,9 +200,10 @@ std::set<std::string> LongOptionsIn(const std::string& text) {
 // The page is written by hand; so the options that it names are held against those that exist.
 TEST(AppTest, EveryOptionIsInTheHelpAndTheOtherWayRound) {
   CLI::App program;
-  const CommandEntry commands[] = {AddList(program), AddDescribe(program), AddDevices(program),
-                                   AddPing(program), AddWait(program),     AddDoctor(program),
-                                   AddRun(program),  AddBench(program),    AddLoad(program)};
+  const CommandEntry commands[] = {AddList(program),    AddDescribe(program), AddDevices(program),
+                                   AddPing(program),    AddWait(program),     AddDoctor(program),
+                                   AddRun(program),     AddBench(program),    AddLoad(program),
+                                   AddCompile(program), AddCheck(program),    AddWatch(program)};
   const std::set<std::string> global = LongOptionsIn(HelpOf(CliPage(), ""));
   for (const CommandEntry& command : commands) {
     const std::string name = command.app->get_name();

@@ -60,6 +60,7 @@ TEST(SourceTest, TheProblemIsNamedOnce) {
   EXPECT_THAT(why("rand:f32[4]"), testing::StartsWith("no generator 'rand:f32'; want FILE.npy"));
   EXPECT_EQ(why("randn:f32"), "'randn:f32': which shape? Say it as in randn:f32[1024]");
   EXPECT_THAT(why("randn:float32[4]"), testing::StartsWith("no dtype 'float32'; f32? There are"));
+  EXPECT_THAT(why("randn:f33[4]"), testing::StartsWith("no dtype 'f33'; there are"));
 }
 
 TEST(WordsTest, AFileWithoutANameIsGivenOne) {

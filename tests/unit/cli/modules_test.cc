@@ -29,6 +29,12 @@ TEST(ModulesText, ErrorsPointIntoTheFileThatWasNamed) {
             "        int x\\x1b;\n");
 }
 
+TEST(ModulesText, ErrorsOfPtxPointIntoItsFile) {
+  v1::Module module;
+  module.set_log("input.ptx(4): error: no\n");
+  EXPECT_EQ(LogText(module, "out/k.ptx", Terminal{}), "out/k.ptx:4: error: no\n");
+}
+
 TEST(ModulesText, ResourcesAreATableAndUnknownSpillsADash) {
   v1::Module module;
   v1::Entry* entry = module.add_entries();

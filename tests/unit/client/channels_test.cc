@@ -45,8 +45,13 @@ TEST(ChannelsTest, ATokenCannotSmuggleHeaders) {
 
 TEST(ChannelsTest, AServerIsHostAndPort) {
   EXPECT_FALSE(CheckOptions({.server = ""}).ok());
-  EXPECT_THAT(CheckOptions({.server = "node7"}),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("HOST:PORT")));
+  for (const char* server : {"node7", "node7:", "node7:0", "node7:65536", "node7:8470/foo",
+                             "127.0.0.1:8470x", "node7:grpc"}) {
+    EXPECT_THAT(CheckOptions({.server = server}),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("HOST:PORT")))
+        << server;
+  }
+  EXPECT_THAT(CheckOptions({.server = "[::1]:8470"}), IsOk());
 }
 
 }  // namespace

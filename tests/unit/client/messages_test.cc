@@ -86,12 +86,48 @@ TEST(EncodeTest, ALongHeaderComesInPieces) {
     call.inputs.push_back(std::move(input));
   }
   v1::RunRequest whole;
-  const auto pieces = EncodeHeader(call, "");
+  const auto pieces = EncodeHeader(call, "", kHeaderPiece);
   EXPECT_GT(pieces.size(), 1U);
   for (const auto& piece : pieces) whole.MergeFrom(Parse<v1::StreamRunRequest>(piece).header());
   ASSERT_EQ(whole.inputs_size(), 3);
   EXPECT_EQ(whole.inputs(2).name(), "c");
   EXPECT_EQ(whole.inputs(2).spec().dims_size(), 60'000);
+}
+
+TEST(StatusTest, GrpcsOwnRefusalOfAMessageSaysWhatToDo) {
+  const absl::Status status =
+      ToStatus(grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED,
+                            "Received message larger than max (5242880 vs. 4259840)"));
+  EXPECT_THAT(status, StatusIs(absl::StatusCode::kResourceExhausted,
+                               HasSubstr("(5242880 vs. 4259840); send tensors by StreamRun")));
+  EXPECT_THAT(status, ReasonIs("TOO_LARGE"));
+  EXPECT_EQ(DetailsOf(status).metadata.at("limit"), "message_bytes");
+  const absl::Status other = ToStatus(
+      grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED, "received initial metadata size exceeds"));
+  EXPECT_EQ(other.message(), "received initial metadata size exceeds");
+  EXPECT_THAT(other, ReasonIs(""));
+}
+
+absl::Status TooLarge(std::map<std::string, std::string> metadata) {
+  return WithDetails(absl::ResourceExhaustedError("too large"),
+                     {.reason = "TOO_LARGE", .field = "", .retry_after = {}, .metadata = metadata});
+}
+
+TEST(ShorterChunkTest, IsWhatTheServerSaysOrTheHalf) {
+  EXPECT_EQ(ShorterChunk(TooLarge({{"limit", "chunk_bytes"}, {"value", "65536"}}), 1 << 20), 65536);
+  EXPECT_EQ(ShorterChunk(TooLarge({{"limit", "message_bytes"}}), 1 << 20), 1 << 19);
+  EXPECT_EQ(ShorterChunk(TooLarge({{"limit", "control_bytes"}, {"value", "4096"}}), 8192), 4096);
+}
+
+TEST(ShorterChunkTest, ThereIsNoneForOtherFailuresOrBelowTheLeast) {
+  EXPECT_EQ(ShorterChunk(TooLarge({{"limit", "arena_bytes"}, {"value", "65536"}}), 1 << 20),
+            std::nullopt);
+  EXPECT_EQ(ShorterChunk(TooLarge({}), 1 << 20), std::nullopt);
+  EXPECT_EQ(ShorterChunk(TooLarge({{"limit", "message_bytes"}}), 4096), std::nullopt);
+  EXPECT_EQ(ShorterChunk(TooLarge({{"limit", "chunk_bytes"}, {"value", "0"}}), 4096), std::nullopt);
+  EXPECT_EQ(ShorterChunk(TooLarge({{"limit", "chunk_bytes"}, {"value", "4096"}}), 4096),
+            std::nullopt);
+  EXPECT_EQ(ShorterChunk(absl::UnavailableError("away"), 1 << 20), std::nullopt);
 }
 
 TEST(CheckTest, BytesMustFitTheSpec) {

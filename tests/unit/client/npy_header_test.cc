@@ -64,6 +64,8 @@ INSTANTIATE_TEST_SUITE_P(
         BadCase{"{'descr':'|O8','fortran_order':False,'shape':(1,)}", "object array"},
         BadCase{"{'descr':[('a','<f4')],'fortran_order':False,'shape':(1,)}", "structured"},
         BadCase{"{'descr':'<c8','fortran_order':False,'shape':(1,)}", "'<c8'"},
+        BadCase{"{'descr':'<M8[D]','fortran_order':False,'shape':(1,)}", "by .astype('i8')"},
+        BadCase{"{'descr':'<fx','fortran_order':False,'shape':(1,)}", "want one like '<f4'"},
         BadCase{"{'descr':'<U9','fortran_order':False,'shape':(1,)}", "'<U9'"},
         BadCase{"{'descr':'<f16','fortran_order':False,'shape':(1,)}", "'<f16'"},
         BadCase{"{'descr':'<f4','fortran_order':False}", "want the keys"},

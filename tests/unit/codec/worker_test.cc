@@ -129,6 +129,85 @@ TEST(Orders, AnOutputIsInPlaceOfAnInputThatExists) {
   EXPECT_THAT(Decode(wire, kArena, &order), StatusIs(kInvalid, HasSubstr("got -2147483648")));
 }
 
+// A program of two launches of two modules, the second of which its guest has already.
+Job ProgramJob() {
+  Job job = SquareJob();
+  job.kernel = "twice";
+  job.variant.clear();
+  Program program{
+      .words = *ParseKernelSpec("twice x: f32[N] -> y: f32[N]; k: f64 = 2 grid (N) block (32) "
+                                "scratch t: f32[N] params x, y"),
+      .launches = {{.module = "m1", .entry = "first", .clauses = *ParseClauses("params x, t")},
+                   {.module = "m2",
+                    .entry = "second",
+                    .clauses = *ParseClauses("block (64) shared 4*N params t, y"),
+                    .cooperative = true}},
+      .globals = {{.module = "m2", .name = "scale", .from = "k"}}};
+  job.program = std::make_shared<JobProgram>(
+      JobProgram{.program = *CompleteProgram(program),
+                 .modules = {{.id = "m1", .kind = ModuleKind::kCubin, .code = nullptr},
+                             {.id = "m2", .kind = ModuleKind::kTestNative, .code = nullptr}}});
+  job.module_code = {{.offset = 128, .size = 1000}, {}};
+  return job;
+}
+
+TEST(Orders, BringPrograms) {
+  const Job job = ProgramJob();
+  WorkerOrder order;
+
+  ASSERT_THAT(Decode(OrderOf(job), kArena, &order), IsOk());
+
+  ASSERT_TRUE(order.program.has_value());
+  EXPECT_EQ(order.program->program, job.program->program);
+  ASSERT_THAT(order.program->modules, SizeIs(2));
+  EXPECT_EQ(order.program->modules[0].id, "m1");
+  EXPECT_EQ(order.program->modules[0].kind, ModuleKind::kCubin);
+  EXPECT_EQ(order.program->modules[0].code, (MemoryRange{.offset = 128, .size = 1000}));
+  EXPECT_EQ(order.program->modules[1].kind, ModuleKind::kTestNative);
+  EXPECT_EQ(order.program->modules[1].code, MemoryRange());
+
+  ASSERT_THAT(Decode(OrderOf(SquareJob()), kArena, &order), IsOk());
+  EXPECT_FALSE(order.program.has_value());
+}
+
+TEST(Orders, AProgramThatComesAgainIsTheSameUntilItChanges) {
+  Job job = ProgramJob();
+  WorkerOrder order;
+  ASSERT_THAT(Decode(OrderOf(job), kArena, &order), IsOk());
+  ASSERT_THAT(Decode(OrderOf(job), kArena, &order), IsOk());
+  EXPECT_EQ(order.program->program, job.program->program);
+
+  job.module_code = {};
+  ASSERT_THAT(Decode(OrderOf(job), kArena, &order), IsOk());
+  EXPECT_EQ(order.program->modules[0].code, MemoryRange());
+  worker::v1::Order wrong = OrderOf(job);
+  wrong.mutable_program()->mutable_launches(0)->set_module(9);
+  EXPECT_THAT(Decode(wrong, kArena, &order), StatusIs(kInvalid, HasSubstr("module 9")));
+  EXPECT_FALSE(order.program.has_value());
+  ASSERT_THAT(Decode(OrderOf(job), kArena, &order), IsOk());
+  EXPECT_EQ(order.program->program, job.program->program);
+}
+
+TEST(Orders, ProgramsNameModulesThatCameWithThem) {
+  WorkerOrder order;
+  const worker::v1::Order good = OrderOf(ProgramJob());
+  worker::v1::Order wire = good;
+  wire.mutable_program()->mutable_launches(0)->set_module(2);
+  EXPECT_THAT(Decode(wire, kArena, &order), StatusIs(kInvalid, HasSubstr("module 2 of 2")));
+  wire = good;
+  wire.mutable_program()->mutable_globals(0)->set_module(7);
+  EXPECT_THAT(Decode(wire, kArena, &order), StatusIs(kInvalid, HasSubstr("module 7 of 2")));
+  wire = good;
+  wire.mutable_program()->mutable_modules(0)->mutable_code()->set_size(kArena);
+  EXPECT_THAT(Decode(wire, kArena, &order), StatusIs(kInvalid, HasSubstr("outside")));
+  wire = good;
+  wire.mutable_program()->mutable_modules(0)->set_kind(v1::Module::CUDA);
+  EXPECT_THAT(Decode(wire, kArena, &order), StatusIs(kInvalid, HasSubstr("CUBIN or TEST_NATIVE")));
+  wire = good;
+  wire.mutable_program()->mutable_launches(0)->mutable_clauses()->add_params()->set_name("q");
+  EXPECT_THAT(Decode(wire, kArena, &order), StatusIs(kInvalid, HasSubstr("launches")));
+}
+
 TEST(Arrivals, LieInsideTheArena) {
   const WorkerArrival good = {
       .id = 42, .generation = 3, .input = 1, .memory = {.offset = 1024, .size = 64}, .bytes = 10};
@@ -169,6 +248,8 @@ TEST(Hellos, GoInSeveralFramesAndComeTogether) {
   hello.device.traits.kind = "cpu";
   hello.device.units = 2;
   for (int i = 0; i < 20; ++i) hello.kernels.push_back(spec);
+  hello.test_natives = {"square", "crash"};
+  hello.sandbox = "landlock 7, seccomp";
 
   ASSERT_OK_AND_ASSIGN(const auto frames, EncodeHello(hello));
   HelloAssembler assembler;
@@ -182,6 +263,8 @@ TEST(Hellos, GoInSeveralFramesAndComeTogether) {
   EXPECT_GE(frames.size(), 4u);
   EXPECT_TRUE(complete);
   EXPECT_EQ(assembler.hello().kernels, hello.kernels);
+  EXPECT_EQ(assembler.hello().test_natives, hello.test_natives);
+  EXPECT_EQ(assembler.hello().sandbox, hello.sandbox);
   EXPECT_THAT(assembler.Add(frames[0].hello()), StatusIs(kInvalid, HasSubstr("had ended")));
 }
 
@@ -251,6 +334,25 @@ TEST(Reports, ThatContradictTheOrderAreRefused) {
         for (int i = 0; i < 300; ++i) d.add_device_kernels();
       },
       "too many device kernels");
+}
+
+TEST(Reports, OnlySubmittedCodePrints) {
+  Outcome outcome = SomeOutcome();
+  outcome.variant.clear();
+  outcome.timing->stop = StopReason::kSingleLaunch;
+  outcome.printed = "x is 1\n";
+  outcome.printed_truncated = true;
+  const Job job = ProgramJob();
+  ASSERT_OK_AND_ASSIGN(const Outcome told, Decode(DoneOf(outcome), job, {}));
+  EXPECT_EQ(told.printed, "x is 1\n");
+  EXPECT_TRUE(told.printed_truncated);
+
+  worker::v1::Done done = DoneOf(outcome);
+  done.set_printed(std::string(kMostPrinted + 1, 'x'));
+  EXPECT_THAT(Decode(done, job, {}), StatusIs(kInvalid, HasSubstr("16385 bytes printed")));
+  done = DoneOf(outcome);
+  done.set_variant("simd");
+  EXPECT_THAT(Decode(done, SquareJob(), {}), StatusIs(kInvalid, HasSubstr("prints nothing")));
 }
 
 TEST(Reports, AMeasurementIsByTheMethodAndTheCacheStateOrdered) {

@@ -138,7 +138,7 @@ TEST_F(Compiles, PtxIsAssembledAgainToTheSameNeeds) {
   order.mutable_load()->set_ptx(".version 8.0\n.target sm_90\n.bogus\n");
   const Compiled wrong = Finish(order);
   EXPECT_TRUE(wrong.result.failed());
-  EXPECT_THAT(wrong.log(), HasSubstr("line 3"));
+  EXPECT_THAT(wrong.log(), HasSubstr("input.ptx(3)"));
   EXPECT_THAT(wrong.log(), Not(HasSubstr("/proc")));
 }
 

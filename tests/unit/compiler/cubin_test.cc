@@ -34,5 +34,16 @@ TEST(Cubin, NamesAreShownAsPeopleWriteThem) {
   EXPECT_EQ(DisplayName("_Z"), "_Z");
 }
 
+TEST(Cubin, MangledNamesTellTheTypesOfParameters) {
+  using Types = std::vector<std::string>;
+  EXPECT_EQ(ParameterTypes("plain"), Types{});
+  EXPECT_EQ(ParameterTypes("_Z4nonev"), Types{});
+  EXPECT_EQ(ParameterTypes("_Z6squarePKfPfi"), (Types{"float const*", "float*", "int"}));
+  EXPECT_EQ(ParameterTypes("_Z5scaleIfLi256EEvPKT_PS0_f"),
+            (Types{"float const*", "float*", "float"}));
+  EXPECT_EQ(ParameterTypes("_Z4bothPK6__half4PairIiPFvifEE"),
+            (Types{"__half const*", "Pair<int, void (*)(int, float)>"}));
+}
+
 }  // namespace
 }  // namespace gridclock

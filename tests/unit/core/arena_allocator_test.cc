@@ -55,6 +55,16 @@ TEST(ArenaAllocator, NothingTakesNothing) {
   EXPECT_THAT(arena.Reserve(1, "ann"), ReasonIs("TOO_LARGE"));
 }
 
+TEST(ArenaAllocator, KnowsHowMuchOneHoldsAtMost) {
+  ArenaAllocator arena(8 * kPage, 8 * kPage);
+  EXPECT_EQ(arena.most_of_one(), 0u);
+  auto ann = arena.Reserve(3 * kPage, "ann");
+  const auto bob = arena.Reserve(kPage, "bob");
+  EXPECT_EQ(arena.most_of_one(), 3 * kPage);
+  ann = Block();
+  EXPECT_EQ(arena.most_of_one(), kPage);
+}
+
 TEST(ArenaAllocator, RandomUseNeverOverlapsAndLeavesOneHole) {
   std::mt19937_64 random(1);
   ArenaAllocator arena(64 * kPage, 64 * kPage);

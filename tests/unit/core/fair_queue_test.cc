@@ -1,5 +1,7 @@
 #include "server/core/fair_queue.h"
 
+#include <map>
+#include <string>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -10,11 +12,13 @@ namespace {
 
 using ::testing::ElementsAre;
 
-std::vector<JobId> PopAll(FairQueue& queue) {
+using Owners = std::map<JobId, std::string>;
+
+std::vector<JobId> TakeAll(FairQueue& queue, const Owners& owners) {
   std::vector<JobId> order;
   while (const auto next = queue.Next()) {
     order.push_back(*next);
-    queue.Pop();
+    queue.Take(owners.at(*next), *next);
   }
   return order;
 }
@@ -31,7 +35,8 @@ TEST(FairQueue, TakesTurnsBetweenPrincipalsAndIsFirstComeWithinOne) {
   AddReady(queue, "cy", 5);
   EXPECT_EQ(queue.size(), 5);
   EXPECT_EQ(queue.size("ann"), 3);
-  EXPECT_THAT(PopAll(queue), ElementsAre(1, 4, 5, 2, 3));
+  const Owners owners = {{1, "ann"}, {2, "ann"}, {3, "ann"}, {4, "bob"}, {5, "cy"}};
+  EXPECT_THAT(TakeAll(queue, owners), ElementsAre(1, 4, 5, 2, 3));
   EXPECT_EQ(queue.size(), 0);
 }
 
@@ -42,7 +47,7 @@ TEST(FairQueue, PassesOverWhatIsNotReadyAndKeepsItsPlace) {
   AddReady(queue, "ann", 3);
   EXPECT_EQ(queue.Next(), 2u);
   queue.SetReady("ann", 1);
-  EXPECT_THAT(PopAll(queue), ElementsAre(1, 2, 3));
+  EXPECT_THAT(TakeAll(queue, {{1, "ann"}, {2, "ann"}, {3, "ann"}}), ElementsAre(1, 2, 3));
 }
 
 TEST(FairQueue, WhatIsPutBackGoesFirstInItsOldOrder) {
@@ -51,7 +56,49 @@ TEST(FairQueue, WhatIsPutBackGoesFirstInItsOldOrder) {
   queue.PutBack("bob", 3);
   queue.PutBack("ann", 2);
   EXPECT_EQ(queue.size(), 3);
-  EXPECT_THAT(PopAll(queue), ElementsAre(2, 3, 7));
+  EXPECT_THAT(TakeAll(queue, {{2, "ann"}, {3, "bob"}, {7, "ann"}}), ElementsAre(2, 3, 7));
+}
+
+TEST(FairQueue, TakesOfOnePrincipalAlone) {
+  FairQueue queue;
+  AddReady(queue, "ann", 1);
+  AddReady(queue, "bob", 2);
+  AddReady(queue, "bob", 3);
+  queue.PutBack("bob", 4);
+  EXPECT_EQ(queue.NextOf("bob"), 4u);
+  queue.Take("bob", 4);
+  EXPECT_EQ(queue.NextOf("bob"), 2u);
+  EXPECT_TRUE(queue.HasOthers("bob"));
+  queue.Take("bob", 2);
+  queue.Take("ann", 1);
+  EXPECT_FALSE(queue.HasOthers("bob"));
+  EXPECT_TRUE(queue.HasOthers("ann"));
+  EXPECT_EQ(queue.NextOf("ann"), std::nullopt);
+  EXPECT_EQ(queue.NextOf("cy"), std::nullopt);
+  EXPECT_EQ(queue.size(), 1);
+}
+
+TEST(FairQueue, WhoIsChargedLetsOthersGoFirstButWaitsForNobodyWhoIsNotThere) {
+  FairQueue queue;
+  for (const JobId id : {1, 2}) AddReady(queue, "ann", id);
+  for (const JobId id : {3, 4, 5, 6}) AddReady(queue, "bob", id);
+  queue.Charge("ann", 3);
+  const Owners owners = {{1, "ann"}, {2, "ann"}, {3, "bob"}, {4, "bob"}, {5, "bob"}, {6, "bob"}};
+  EXPECT_THAT(TakeAll(queue, owners), ElementsAre(3, 4, 5, 1, 6, 2));
+  queue.Charge("ann", 3);
+  AddReady(queue, "ann", 7);
+  EXPECT_EQ(queue.Next(), 7u);
+}
+
+TEST(FairQueue, KnowsWhoHasMost) {
+  FairQueue queue;
+  EXPECT_EQ(queue.most_of_one(), 0);
+  AddReady(queue, "ann", 1);
+  queue.Add("bob", 2);
+  AddReady(queue, "bob", 3);
+  EXPECT_EQ(queue.most_of_one(), 2);
+  queue.Remove("bob", 2);
+  EXPECT_EQ(queue.most_of_one(), 1);
 }
 
 TEST(FairQueue, RemovesFromAnywhere) {
@@ -67,12 +114,13 @@ TEST(FairQueue, RemovesFromAnywhere) {
 TEST(FairQueue, ForgetsPrincipalsThatCameAndWent) {
   FairQueue queue;
   for (JobId id = 1; id <= 1000; ++id) {
-    AddReady(queue, "p" + std::to_string(id), id);
-    queue.Pop();
+    const std::string principal = "p" + std::to_string(id);
+    AddReady(queue, principal, id);
+    queue.Take(principal, id);
   }
   EXPECT_EQ(queue.size(), 0);
   AddReady(queue, "ann", 2000);
-  EXPECT_THAT(PopAll(queue), ElementsAre(2000));
+  EXPECT_THAT(TakeAll(queue, {{2000, "ann"}}), ElementsAre(2000));
 }
 
 }  // namespace

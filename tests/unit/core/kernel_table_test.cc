@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "tests/support/status_matchers.h"
 
 namespace gridclock {
@@ -38,6 +39,17 @@ TEST(KernelTable, KnowsNothingBeforeTheFirstHello) {
   ASSERT_EQ(table.Devices().size(), 1u);
   EXPECT_EQ(table.Devices()[0].info.traits.kind, "cpu");
   EXPECT_EQ(table.Devices()[0].state, WorkerState::kStarting);
+}
+
+TEST(KernelTable, C1_NamesTheThreeNearest) {
+  KernelTable table({"cpu"});
+  std::vector<KernelSpec> specs;
+  for (const char* name : {"sup", "sun", "sum", "sub", "product"}) {
+    specs.push_back(Spec(absl::StrCat(name, " x: f32[*] -> y: f32[*]"), "cpu", {}));
+  }
+  ASSERT_THAT(table.Learn(Device("cpu"), specs), IsOk());
+  EXPECT_THAT(table.Find("suk"),
+              StatusIs(Code::kNotFound, "no kernel 'suk'; the nearest are 'sub', 'sum', 'sun'"));
 }
 
 TEST(KernelTable, NamesNearKernelsButNoDiagnosticOnes) {

@@ -23,8 +23,22 @@ TEST(Limits, EachHasAnOwnNameAMemberAndWordsForPeople) {
     EXPECT_LE(spec.least, limits.*spec.member) << spec.name;
     EXPECT_GE(spec.most, limits.*spec.member) << spec.name;
   }
-  EXPECT_EQ(names.size(), 34u);
-  EXPECT_EQ(members.size(), 34u);
+  EXPECT_EQ(names.size(), 36u);
+  EXPECT_EQ(members.size(), 36u);
+}
+
+double LeastOf(absl::string_view name) {
+  for (const LimitSpec& spec : LimitSpecs()) {
+    if (spec.name == name) return spec.least;
+  }
+  return -1;
+}
+
+TEST(Limits, WhatAMessageMayHoldIsNeverTooLittleForACall) {
+  EXPECT_EQ(LeastOf("message_bytes"), 16384);
+  for (const char* part : {"chunk_bytes", "control_bytes", "header_bytes", "window_bytes"}) {
+    EXPECT_EQ(LeastOf(part), 4096) << part;
+  }
 }
 
 TEST(Limits, TheArenaIsHalfOfTheMemoryAndAtMost16GiB) {
@@ -45,6 +59,15 @@ TEST(Limits, WhatIsSetStays) {
   ResolveDefaults(limits, 4 * kGiB);
   EXPECT_EQ(limits.arena_bytes, 8192);
   EXPECT_EQ(limits.client_arena_bytes, 4096);
+}
+
+TEST(Limits, AGuestHasRoomForWhatAClientMayHaveInFlightAndForCode) {
+  Limits limits;
+  ResolveDefaults(limits, 4 * kGiB);
+  EXPECT_EQ(limits.guest_bytes, 1.25 * kGiB);
+  limits.guest_bytes = 10'000;
+  ResolveDefaults(limits, 4 * kGiB);
+  EXPECT_EQ(limits.guest_bytes, 8192);
 }
 
 TEST(Limits, MemoryIsLimitedInWholePages) {

@@ -119,7 +119,7 @@ TEST_F(SchedulerDevicesTest, AKernelThatNeverEndsIsKilledWithItsWorkerAlone) {
   ExpectOthersUnharmed(2);
 }
 
-TEST_F(SchedulerDevicesTest, AQuarantinedDeviceRefusesItsOwnCallsAlone) {
+TEST_F(SchedulerDevicesTest, G9_AQuarantinedDeviceRefusesItsOwnCallsAlone) {
   scheduler_.OnWorkerLost(NameOf(5), kGeneration, {.reason = "exit", .detail = "exit code 1"});
   scheduler_.OnDeviceDown(NameOf(5), absl::UnavailableError("ends again and again"));
 

@@ -107,6 +107,24 @@ TEST_F(SchedulerTest, FullQueuesRefuseAtOnceAndSayWhenToComeBack) {
   EXPECT_EQ(observer_.count("rejected"), 2);
 }
 
+TEST_F(SchedulerTest, WhatWaitsAtTheWorkerIsInTheQueueToo) {
+  const auto worker = Ready();
+  std::vector<Call> calls;
+  for (int i = 0; i < 4; ++i) calls.push_back(SubmitReady(MakeJob("ann")));
+  EXPECT_EQ(worker->orders().size(), 4u);
+  EXPECT_THAT(TrySubmit(MakeJob("ann")),
+              StatusIs(Code::kResourceExhausted, HasSubstr("3 calls of this client")));
+  SubmitReady(MakeJob("bob"));
+  EXPECT_THAT(TrySubmit(MakeJob("bob")),
+              StatusIs(Code::kResourceExhausted, HasSubstr("4 calls of all clients")));
+  const Scheduler::Usage usage = scheduler_.usage().at("cpu");
+  EXPECT_EQ(usage.queued, 4);
+  EXPECT_EQ(usage.queued_of_one, 3);
+  EXPECT_EQ(usage.running, 1);
+  EXPECT_TRUE(Done(calls[0].id));
+  EXPECT_THAT(TrySubmit(MakeJob("bob")), IsOk());
+}
+
 TEST_F(SchedulerTest, PrincipalsTakeTurns) {
   const Call a1 = SubmitReady(MakeLarge("ann"));
   const Call a2 = SubmitReady(MakeLarge("ann"));

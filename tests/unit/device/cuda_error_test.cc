@@ -19,7 +19,7 @@ TEST(CudaStatus, SaysWhatWasTriedAndWhatTheRuntimeCallsIt) {
 }
 
 // The client cannot choose a shape: that there is a bad one is no fault of the request.
-TEST(CudaStatus, AShapeThatTheDeviceDoesNotTakeIsOurError) {
+TEST(CudaStatus, G2_AShapeThatTheDeviceDoesNotTakeIsOurError) {
   for (const cudaError_t error :
        {cudaErrorInvalidConfiguration, cudaErrorLaunchOutOfResources,
         cudaErrorCooperativeLaunchTooLarge, cudaErrorInvalidClusterSize}) {
@@ -27,6 +27,18 @@ TEST(CudaStatus, AShapeThatTheDeviceDoesNotTakeIsOurError) {
     EXPECT_THAT(status, StatusIs(absl::StatusCode::kInternal, HasSubstr("launch")));
     EXPECT_THAT(status, ReasonIs("LAUNCH_SHAPE"));
   }
+}
+
+TEST(CudaStatus, G10_G13_ADriverThatIsNotReadyMayBeLater) {
+  for (const cudaError_t error : {cudaErrorMpsServerNotReady, cudaErrorSystemDriverMismatch,
+                                  cudaErrorDevicesUnavailable, cudaErrorSystemNotReady}) {
+    const absl::Status status = CudaStatus(error, "start");
+    EXPECT_THAT(status, StatusIs(absl::StatusCode::kUnavailable, HasSubstr("start")));
+    EXPECT_THAT(status, ReasonIs("DEVICE_UNAVAILABLE"));
+    EXPECT_FALSE(IsSticky(error)) << error;
+  }
+  EXPECT_THAT(CudaStatus(cudaErrorMpsClientTerminated, "launch"), ReasonIs("DEVICE_FAULT"));
+  EXPECT_TRUE(IsSticky(cudaErrorMpsClientTerminated));
 }
 
 TEST(CudaStatus, WhatAGraphCannotHoldIsNotCapturable) {
@@ -41,7 +53,7 @@ TEST(CudaStatus, WhatAGraphCannotHoldIsNotCapturable) {
   EXPECT_FALSE(IsCaptureError(cudaErrorInvalidConfiguration));
 }
 
-TEST(WaitStatus, EveryErrorIsAFaultOfKernelOrDevice) {
+TEST(WaitStatus, G9_EveryErrorIsAFaultOfKernelOrDevice) {
   EXPECT_THAT(WaitStatus(cudaSuccess, "wait"), IsOk());
   EXPECT_THAT(WaitStatus(cudaErrorIllegalAddress, "wait"), ReasonIs("KERNEL_FAULT"));
   EXPECT_THAT(WaitStatus(cudaErrorECCUncorrectable, "wait"), ReasonIs("DEVICE_FAULT"));

@@ -44,7 +44,7 @@ TEST(GpuConditions, ADeviceOnItsWayUpIsNotThrottled) {
   EXPECT_FALSE(CompareReadings(before, after, kSecond, kOwn).throttled);
 }
 
-TEST(GpuConditions, PowerAndHeatThrottle) {
+TEST(GpuConditions, G12_PowerAndHeatThrottle) {
   for (const std::uint64_t reason : {kClockPowerCap, kClockHwSlowdown, kClockSwThermal,
                                      kClockHwThermal, kClockPowerBrake, kClockSyncBoost}) {
     NvmlReading after = Quiet();
@@ -63,7 +63,7 @@ TEST(GpuConditions, SoDoesWhatHeldTheClockDownBetweenTheReadings) {
   EXPECT_TRUE(CompareReadings(before, after, kSecond, kOwn).throttled);
 }
 
-TEST(GpuConditions, AnotherProcessMakesItShared) {
+TEST(GpuConditions, G12_AnotherProcessMakesItShared) {
   NvmlReading after = Quiet();
   after.processes = {{100, 101}};
   EXPECT_FALSE(CompareReadings(Quiet(), after, kSecond, kOwn).shared) << "a worker of ours";

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -15,20 +16,30 @@ namespace gridclock {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 absl::StatusOr<std::unique_ptr<MetricsServer>> Serve(MetricsServer::Pages pages) {
   return MetricsServer::Create({.address = "127.0.0.1:0"}, std::move(pages));
 }
+// One page, at /metrics.
+MetricsServer::Pages Serving(std::function<std::string()> text) {
+  return {.page = [text](absl::string_view path,
+                         absl::string_view) -> std::optional<MetricsServer::Page> {
+            if (path != "/metrics") return std::nullopt;
+            return MetricsServer::Page{"text/plain; version=0.0.4", text()};
+          },
+          .ready = [] { return true; }};
+}
 MetricsServer::Pages Small() {
-  return {.metrics = [] { return std::string("a 1\n"); }, .ready = [] { return true; }};
+  return Serving([] { return std::string("a 1\n"); });
 }
 
 TEST(MetricsServerTest, ServesThePages) {
   std::atomic<bool> ready = false;
-  ASSERT_OK_AND_ASSIGN(const auto server,
-                       Serve({.metrics = [] { return std::string("gridclock_limit 1\n"); },
-                              .ready = [&ready] { return ready.load(); }}));
+  MetricsServer::Pages pages = Serving([] { return std::string("gridclock_limit 1\n"); });
+  pages.ready = [&ready] { return ready.load(); };
+  ASSERT_OK_AND_ASSIGN(const auto server, Serve(pages));
   EXPECT_GT(server->port(), 0);
   const std::string metrics = Fetch(server->port(), "/metrics");
   EXPECT_THAT(metrics, StartsWith("HTTP/1.1 200 OK\r\n"));
@@ -45,7 +56,9 @@ TEST(MetricsServerTest, AnswersOnlyWhatIsThere) {
   EXPECT_THAT(Fetch(server->port(), "/"), StartsWith("HTTP/1.1 404 "));
   EXPECT_THAT(Fetch(server->port(), "/metrics/../../etc/passwd"), StartsWith("HTTP/1.1 4"));
   EXPECT_THAT(Fetch(server->port(), "/metrics?x=1"), StartsWith("HTTP/1.1 200 "));
-  EXPECT_THAT(Fetch(server->port(), "/metrics", "POST"), StartsWith("HTTP/1.1 405 "));
+  for (const char* method : {"POST", "PUT", "DELETE", "OPTIONS", "PATCH"}) {
+    EXPECT_THAT(Fetch(server->port(), "/metrics", method), StartsWith("HTTP/1.1 405 ")) << method;
+  }
   EXPECT_EQ(BodyOf(Fetch(server->port(), "/metrics", "HEAD")), "");
 }
 
@@ -70,8 +83,7 @@ TEST(MetricsServerTest, AHungScraperHoldsNobodyUp) {
   const std::string large(64 << 20, 'x');
   std::atomic<bool> serve_large = true;
   ASSERT_OK_AND_ASSIGN(const auto server,
-                       Serve({.metrics = [&] { return serve_large ? large : "a 1\n"; },
-                              .ready = [] { return true; }}));
+                       Serve(Serving([&] { return serve_large ? large : "a 1\n"; })));
   std::vector<UniqueFd> hung;
   hung.push_back(Connect(server->port()));  // Says nothing.
   hung.push_back(Connect(server->port()));  // Stops in the middle of its request.
@@ -85,6 +97,61 @@ TEST(MetricsServerTest, AHungScraperHoldsNobodyUp) {
   const auto start = std::chrono::steady_clock::now();
   for (int i = 0; i < 10; ++i) EXPECT_EQ(BodyOf(Fetch(server->port(), "/metrics")), "a 1\n");
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(2));
+}
+
+TEST(MetricsServerTest, ThePageIsToldWhatTheClientTakes) {
+  MetricsServer::Pages pages = Small();
+  pages.page = [](absl::string_view, absl::string_view accept) {
+    return MetricsServer::Page{"text/html", std::string(accept)};
+  };
+  ASSERT_OK_AND_ASSIGN(const auto server, Serve(pages));
+  const UniqueFd client = Connect(server->port());
+  ASSERT_TRUE(
+      SendText(client, "GET / HTTP/1.1\r\nHost: a\r\nAccept: application/json;q=1\r\n\r\n"));
+  const std::string answer = ReadAll(client);
+  EXPECT_THAT(answer, HasSubstr("\r\nContent-Type: text/html\r\n"));
+  EXPECT_THAT(answer, HasSubstr("default-src 'none'"));
+  EXPECT_EQ(BodyOf(answer), "application/json;q=1");
+}
+
+TEST(MetricsServerTest, GiantHeadersAreRefused) {
+  ASSERT_OK_AND_ASSIGN(const auto server, Serve(Small()));
+  for (const std::string& head :
+       {"GET /" + std::string(1 << 20, 'a') + " HTTP/1.1\r\n\r\n",
+        "GET /metrics HTTP/1.1\r\nX: " + std::string(1 << 20, 'b') + "\r\n\r\n",
+        std::string("\x16\x03\x01\x02\x00 no HTTP at all\r\n\r\n", 25)}) {
+    const UniqueFd client = Connect(server->port());
+    SendText(client, head);  // It may hang up before it has read all of that.
+    EXPECT_THAT(ReadAll(client), Not(HasSubstr(" 200 OK")));
+  }
+  EXPECT_EQ(BodyOf(Fetch(server->port(), "/metrics")), "a 1\n");
+}
+
+// Eight that say a little now and then, and never end: they are cut off all the same.
+TEST(MetricsServerTest, EightSlowClientsHoldNobodyUp) {
+  ASSERT_OK_AND_ASSIGN(const auto server, Serve(Small()));
+  std::vector<UniqueFd> slow;
+  for (int i = 0; i < 8; ++i) {
+    slow.push_back(Connect(server->port()));
+    ASSERT_TRUE(SendText(slow.back(), "GET /metrics HTTP/1.1\r\n"));
+  }
+  const auto start = std::chrono::steady_clock::now();
+  for (int i = 0; i < 10; ++i) {
+    for (const UniqueFd& client : slow) SendText(client, "X: y\r\n");
+    EXPECT_EQ(BodyOf(Fetch(server->port(), "/metrics")), "a 1\n");
+  }
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(1));
+}
+
+// Alone it would look every two seconds.
+TEST(MetricsServerTest, EndsSoonAfterItWasUsed) {
+  for (const std::string address : {"127.0.0.1:0", "0.0.0.0:0"}) {
+    ASSERT_OK_AND_ASSIGN(auto server, MetricsServer::Create({.address = address}, Small()));
+    EXPECT_EQ(BodyOf(Fetch(server->port(), "/metrics")), "a 1\n");
+    const auto start = std::chrono::steady_clock::now();
+    server.reset();
+    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(1000));
+  }
 }
 
 TEST(MetricsServerTest, ComesBackWhenAllThreadsWereHung) {

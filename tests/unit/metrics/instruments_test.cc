@@ -1,5 +1,7 @@
 #include "server/metrics/instruments.h"
 
+#include <algorithm>
+#include <cmath>
 #include <limits>
 #include <thread>
 
@@ -58,6 +60,43 @@ TEST(HistogramTest, WhatIsNoNumberLeavesNoTrace) {
   histogram.Observe(std::numeric_limits<double>::quiet_NaN());
   EXPECT_EQ(histogram.Read().sum, 1);
   EXPECT_THAT(histogram.Read().counts, ElementsAre(1, 0, 0, 0));
+}
+
+TEST(HistogramTest, NativeBucketsEndAtEighthsOfAnOctave) {
+  EXPECT_EQ(NativeUpperBound(NativeBucketOf(1.0)), 1.0);
+  EXPECT_EQ(NativeUpperBound(NativeBucketOf(0.5)), 0.5);
+  EXPECT_DOUBLE_EQ(NativeUpperBound(NativeBucketOf(1.0001)), std::exp2(1.0 / 8));
+  for (std::size_t i = 1; i + 1 < kNativeBuckets; ++i) {
+    EXPECT_EQ(NativeBucketOf(NativeUpperBound(i)), i);
+    EXPECT_EQ(NativeBucketOf(std::nextafter(NativeUpperBound(i), 1e9)), i + 1);
+  }
+  EXPECT_EQ(NativeBucketOf(0), 0);
+  EXPECT_EQ(NativeBucketOf(-5), 0);
+  EXPECT_EQ(NativeBucketOf(1e-300), 0);
+  EXPECT_EQ(NativeBucketOf(1e300), kNativeBuckets - 1);
+}
+
+TEST(HistogramTest, BothKindsOfBucketsCountEveryValue) {
+  Histogram histogram(kBounds);
+  std::vector<double> values;
+  for (int i = 0; i < 4000; ++i) values.push_back(std::exp2(i / 37.0 - 50));
+  histogram.ObserveAll(values, 1);
+  const Histogram::Snapshot read = histogram.Read();
+  std::vector<std::uint64_t> want(4), want_native(kNativeBuckets);
+  for (const double value : values) {
+    ++want[std::lower_bound(std::begin(kBounds), std::end(kBounds), value) - std::begin(kBounds)];
+    ++want_native[NativeBucketOf(value)];
+  }
+  EXPECT_EQ(read.counts, want);
+  EXPECT_EQ(read.native, want_native);
+}
+
+TEST(HistogramTest, ABucketKeepsTheLastRunThatWasMarked) {
+  Histogram histogram(kBounds);
+  histogram.Mark(2, 7);
+  histogram.Mark(2.5, 8);
+  histogram.Mark(100, 9);
+  EXPECT_THAT(histogram.Read().runs, ElementsAre(0, 8, 0, 9));
 }
 
 TEST(HistogramTest, LosesNothingWhenThreadsMeet) {

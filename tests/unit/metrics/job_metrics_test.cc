@@ -2,9 +2,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <prometheus/text_serializer.h>
 
 #include "base/status.h"
+#include "server/metrics/exposition.h"
 
 namespace gridclock {
 namespace {
@@ -17,9 +17,9 @@ class JobMetricsTest : public ::testing::Test {
   JobMetricsTest() {
     metrics_.SetKnowsKernel([](absl::string_view kernel) { return kernel == "square"; });
   }
-  std::string Text() const { return prometheus::TextSerializer().Serialize(registry_.Collect()); }
+  std::string Text() const { return Expose(Format::kText, registry_.Collect(), nullptr); }
 
-  Registry registry_{100};
+  Registry registry_{{}};
   JobMetrics metrics_{registry_};
 };
 
@@ -91,6 +91,18 @@ TEST_F(JobMetricsTest, GeneratedInputsAndDiscardedOutputsMoveNoBytes) {
               HasSubstr(R"(gridclock_transfer_bytes_total{direction="out",device="cpu"} 0)"));
 }
 
+TEST_F(JobMetricsTest, CopiesToTheDeviceAndBackAreTimed) {
+  Outcome outcome = OneLaunch(1500);
+  outcome.phases.insert(outcome.phases.begin(), {PhaseKind::kInputCopied, 0, 3'000'000});
+  outcome.phases.push_back({PhaseKind::kOutputCopied, 9'000'000, 9'000'000});
+  metrics_.OnFinished(SquareJob(), Done(outcome));
+  const std::string text = Text();
+  const std::string duration = "gridclock_transfer_duration_seconds";
+  EXPECT_THAT(text, HasSubstr(duration + R"(_count{direction="in",device="cpu"} 1)"));
+  EXPECT_THAT(text, HasSubstr(duration + R"(_sum{direction="in",device="cpu"} 0.003)"));
+  EXPECT_THAT(text, HasSubstr(duration + R"(_count{direction="out",device="cpu"} 0)"));
+}
+
 TEST_F(JobMetricsTest, EverySampleOfAMeasurementCounts) {
   Job job = SquareJob();
   job.measure.emplace();
@@ -109,6 +121,31 @@ TEST_F(JobMetricsTest, EverySampleOfAMeasurementCounts) {
   EXPECT_THAT(text, HasSubstr(R"(gridclock_measurements_flagged_total{flag="noisy"} 1)"));
   EXPECT_THAT(text, HasSubstr(R"(gridclock_measurements_flagged_total{flag="teaching_method"} 1)"));
   EXPECT_THAT(text, HasSubstr(R"(gridclock_measurements_flagged_total{flag="suspect"} 0)"));
+}
+
+TEST_F(JobMetricsTest, BytesAndRooflineAreThoseOfEveryLaunch) {
+  Job job = SquareJob();
+  job.bytes = 8000;
+  Outcome outcome = OneLaunch(0);
+  outcome.timing->samples_ns = {1e6, 2e6, 3e6};
+  outcome.timing->roofline_ns = 5e5;
+  metrics_.OnFinished(job, Done(outcome));
+  const std::string labels = R"({kernel="square",device="cpu"} )";
+  EXPECT_THAT(Text(), HasSubstr("gridclock_kernel_bytes_total" + labels + "24000\n"));
+  EXPECT_THAT(Text(), HasSubstr("gridclock_kernel_roofline_seconds_total" + labels + "0.0015\n"));
+}
+
+TEST_F(JobMetricsTest, JobsAreCountedByVariantOfKnownKernelsAlone) {
+  Job job = SquareJob();
+  job.variant = "simd";
+  metrics_.OnFinished(job, Done(OneLaunch(1500)));
+  metrics_.OnFinished(job, Done(OneLaunch(1500)));
+  job.kernel = "of a client";
+  metrics_.OnFinished(job, Done(OneLaunch(1500)));
+  const std::string name = "gridclock_kernel_variant_jobs_total";
+  EXPECT_THAT(Text(), HasSubstr(name + R"({kernel="square",variant="simd",device="cpu"} 2)"));
+  EXPECT_THAT(Text(), HasSubstr(name + R"({kernel="other",variant="other",device="cpu"} 1)"));
+  EXPECT_THAT(Text(), Not(HasSubstr("of a client")));
 }
 
 TEST_F(JobMetricsTest, TimesOfTeachingMethodsAreNoKernelTimes) {

@@ -21,7 +21,7 @@ struct Fixture {
     result.outcome->timing->samples_ns = {900};
     result.outcome->phases = {{PhaseKind::kLaunched, 0, 1000}, {PhaseKind::kFinished, 0, 900}};
   }
-  Registry registry{500};
+  Registry registry{{}};
   JobMetrics jobs{registry};
   RpcMetrics rpcs{registry};
   Job job;

@@ -37,6 +37,7 @@ DeviceStatus Gpu() {
   info.name = "cuda:0";
   info.uuid = "GPU-1";
   info.model = "NVIDIA H200";
+  info.traits.sm = 90;
   info.driver = "580.65";
   info.memory_bytes = 1000;
   info.memory_bandwidth = 2e12;
@@ -67,14 +68,18 @@ Sources FullSources() {
 
 void RunSomeJobs(Metrics& metrics) {
   Job job;
+  job.id = 9;
   job.kernel = "square";
   job.device = "cpu";
   JobResult result;
   result.outcome.emplace();
   result.outcome->timing.emplace();
   result.outcome->timing->samples_ns = {1500};
+  result.outcome->phases = {{PhaseKind::kQueued, 0, 2000}};
+  result.outcome->flags = {Flag::kSharedDevice};
   metrics.rpc_observer().OnRpcStarted(RpcMethod::kRun);
   metrics.job_observer().OnWorkerUp("cpu");
+  metrics.job_observer().OnGuestLost("cpu", "retired");
   metrics.job_observer().OnDispatched(job, absl::Microseconds(5));
   metrics.job_observer().OnFinished(job, result);
   metrics.rpc_observer().OnRpcFinished(RpcMethod::kRun, absl::StatusCode::kOk,
@@ -105,7 +110,8 @@ TEST(MetricsTest, ShowsWhatAGpuSaidOfItself) {
   metrics->Watch(FullSources());
   const std::string text = metrics->Text();
   EXPECT_THAT(text, HasSubstr("gridclock_device_info{device=\"cuda:0\",uuid=\"GPU-1\","
-                              "model=\"NVIDIA H200\",driver=\"580.65\",partition=\"\"} 1\n"));
+                              "model=\"NVIDIA H200\",arch=\"sm_90\",driver=\"580.65\","
+                              "partition=\"\"} 1\n"));
   EXPECT_THAT(text, HasSubstr("gridclock_device_memory_bytes{device=\"cuda:0\"} 1000\n"));
   EXPECT_THAT(
       text,
@@ -114,6 +120,86 @@ TEST(MetricsTest, ShowsWhatAGpuSaidOfItself) {
   // What is not known is not shown as 0, and of a device that never started nothing is known.
   EXPECT_THAT(text, Not(HasSubstr("timing=\"host_sync\"")));
   EXPECT_THAT(text, Not(HasSubstr("gridclock_device_info{device=\"cpu\"")));
+}
+
+// One server for all: the end of a listener takes up to two seconds.
+class PagesTest : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    metrics = *Serve();
+    metrics->Watch(FullSources());
+    RunSomeJobs(*metrics);
+  }
+  static void TearDownTestSuite() { metrics.reset(); }
+
+  inline static std::unique_ptr<Metrics> metrics;
+};
+
+TEST_F(PagesTest, ShowDevicesKernelsAndRuns) {
+  const std::string answer = Fetch(metrics->port(), "/");
+  EXPECT_THAT(answer, HasSubstr("Content-Type: text/html; charset=utf-8\r\n"));
+  const std::string page = BodyOf(answer);
+  EXPECT_THAT(page, HasSubstr("<h3>cuda:0</h3><span class=\"chip s-ready\">ready</span>"));
+  EXPECT_THAT(page, HasSubstr("NVIDIA H200"));
+  EXPECT_THAT(page, HasSubstr("<dt>queue</dt><dd>3 of 256</dd>"));
+  EXPECT_THAT(page, HasSubstr("<h3>square</h3><span class=\"device\">cpu</span>"));
+  EXPECT_THAT(page, HasSubstr("<polyline class=\"line\""));
+  EXPECT_THAT(page, HasSubstr("href=\"/runs/9\""));
+  for (const char* path : {"/part", "/runs"}) {
+    EXPECT_THAT(BodyOf(Fetch(metrics->port(), path)), HasSubstr("href=\"/runs/9\"")) << path;
+  }
+}
+
+TEST_F(PagesTest, ARunHasAPageAndTheSameAsJson) {
+  const std::string page = BodyOf(Fetch(metrics->port(), "/runs/9"));
+  EXPECT_THAT(page, HasSubstr("<span>queued</span>"));
+  EXPECT_THAT(page, HasSubstr("<b>2.00 µs</b>"));
+  EXPECT_THAT(page, HasSubstr("shared device"));
+  const std::string json = BodyOf(Fetch(metrics->port(), "/runs/9.json"));
+  EXPECT_THAT(json, HasSubstr("\"phases\":[{\"kind\":\"queued\",\"start_ns\":0,\"end_ns\":2000}]"));
+  EXPECT_THAT(json, HasSubstr("\"flags\":[\"shared_device\"]"));
+  EXPECT_THAT(BodyOf(Fetch(metrics->port(), "/status.json")), HasSubstr("\"kernel\":\"square\""));
+  for (const char* path : {"/runs/8", "/runs/", "/runs/-9", "/runs/+9", "/runs/%209", "/runs/9x",
+                           "/runs/9/", "/runs/99999999999999999999", "/runs/../status.json/9"}) {
+    EXPECT_THAT(Fetch(metrics->port(), path), StartsWith("HTTP/1.1 4")) << path;
+  }
+}
+
+TEST_F(PagesTest, AnExemplarNamesARunThatCanBeRead) {
+  EXPECT_THAT(metrics->Text(Format::kOpenMetrics),
+              HasSubstr("le=\"2.5e-06\"} 1 # {run_id=\"9\"} 1.5e-06 "));
+}
+
+// What a worker says is shown, not believed: neither its text nor its numbers break a page.
+TEST_F(PagesTest, NothingThatAWorkerSaysIsMarkup) {
+  Sources sources = FullSources();
+  sources.devices = [] {
+    DeviceStatus device = Gpu();
+    device.info.model = "<script>alert(1)</script>";
+    device.info.name = "\"><img src=x>";
+    return std::vector{device};
+  };
+  metrics->Watch(sources);
+  Job job;
+  job.id = 3;
+  job.kernel = "<b>k";
+  job.device = "</style>";
+  JobResult result;
+  result.outcome.emplace();
+  result.outcome->variant = "<i onload=a()>";
+  result.outcome->flags = {static_cast<Flag>(99)};
+  result.outcome->phases = {{static_cast<PhaseKind>(77), 900, -5}};
+  result.outcome->launches = {{.name = "k<float, 4>(\"x\")", .count = 1}};
+  metrics->job_observer().OnFinished(job, result);
+  for (const char* path : {"/", "/part", "/runs", "/runs/3"}) {
+    const std::string page = BodyOf(Fetch(metrics->port(), path));
+    for (const char* markup :
+         {"<script>alert", "<img", "<b>k", "</style>", "<i onload", "k<float"}) {
+      EXPECT_THAT(page, Not(HasSubstr(markup))) << path;
+    }
+  }
+  EXPECT_THAT(BodyOf(Fetch(metrics->port(), "/runs/3")),
+              HasSubstr("k&lt;float, 4&gt;(&quot;x&quot;)"));
 }
 
 TEST(MetricsTest, EveryLimitIsShown) {
@@ -146,6 +232,14 @@ TEST(MetricsTest, PromtoolHasNothingToSay) {
   const std::string text = BodyOf(Fetch(metrics->port(), "/metrics"));
   ASSERT_EQ(fwrite(text.data(), 1, text.size(), promtool), text.size());
   EXPECT_EQ(pclose(promtool), 0);
+}
+
+TEST(MetricsTest, APageOfNothingIsNotEmpty) {
+  ASSERT_OK_AND_ASSIGN(const auto metrics, Serve());
+  const std::string page = BodyOf(Fetch(metrics->port(), "/"));
+  EXPECT_THAT(page, HasSubstr("The server is starting."));
+  EXPECT_THAT(page, HasSubstr("No kernel has run yet."));
+  EXPECT_THAT(page, HasSubstr("A run shows up here when it has ended."));
 }
 
 TEST(MetricsTest, IsReadyWhileADeviceIs) {

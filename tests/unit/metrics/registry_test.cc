@@ -2,7 +2,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <prometheus/text_serializer.h>
+
+#include "server/metrics/exposition.h"
 
 namespace gridclock {
 namespace {
@@ -11,11 +12,11 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 std::string TextOf(const Registry& registry) {
-  return prometheus::TextSerializer().Serialize(registry.Collect());
+  return Expose(Format::kText, registry.Collect(), nullptr);
 }
 
 TEST(RegistryTest, ShowsASeriesWithItsLabelsAndHelp) {
-  Registry registry(10);
+  Registry registry({});
   registry.TallyOf(Metric::kKernelRuns, {"square", "cpu", "ok"}).Add(3);
   const std::string text = TextOf(registry);
   EXPECT_THAT(text, HasSubstr("# TYPE gridclock_kernel_runs_total counter\n"));
@@ -26,33 +27,33 @@ TEST(RegistryTest, ShowsASeriesWithItsLabelsAndHelp) {
 }
 
 TEST(RegistryTest, TheSameLabelsAreTheSameSeries) {
-  Registry registry(10);
+  Registry registry({});
   Tally& first = registry.TallyOf(Metric::kWorkerRestarts, {"cpu", "exit"});
   EXPECT_EQ(&first, &registry.TallyOf(Metric::kWorkerRestarts, {"cpu", "exit"}));
   EXPECT_NE(&first, &registry.TallyOf(Metric::kWorkerRestarts, {"cpu", "signal"}));
 }
 
 TEST(RegistryTest, CountsNanosecondsAndShowsSeconds) {
-  Registry registry(10);
+  Registry registry({});
   registry.TallyOf(Metric::kDeviceBusy, {"cpu"}, 1e-9).Add(1'500'000'000);
   EXPECT_THAT(TextOf(registry),
               HasSubstr(R"(gridclock_device_busy_seconds_total{device="cpu"} 1.5)"));
 }
 
 TEST(RegistryTest, BucketsOfAHistogramAreCumulative) {
-  Registry registry(10);
+  Registry registry({});
   Histogram& histogram = registry.HistogramOf(Metric::kQueueWait, {"cpu"});
   histogram.Observe(10e-6);
   histogram.Observe(2);
   const std::string text = TextOf(registry);
   EXPECT_THAT(text, HasSubstr(R"(gridclock_queue_wait_seconds_count{device="cpu"} 2)"));
-  EXPECT_THAT(text, HasSubstr(R"(gridclock_queue_wait_seconds_bucket{device="cpu",le="1"} 1)"));
+  EXPECT_THAT(text, HasSubstr(R"(gridclock_queue_wait_seconds_bucket{device="cpu",le="1.0"} 1)"));
   EXPECT_THAT(text, HasSubstr(R"(gridclock_queue_wait_seconds_bucket{device="cpu",le="2.5"} 2)"));
   EXPECT_THAT(text, HasSubstr(R"(gridclock_queue_wait_seconds_bucket{device="cpu",le="+Inf"} 2)"));
 }
 
 TEST(RegistryTest, TooManyLabelSetsBecomeOtherAndAreCounted) {
-  Registry registry(2);
+  Registry registry({.label_sets = 2});
   for (const char* device : {"a", "b", "c", "d"}) {
     registry.TallyOf(Metric::kDeviceBusy, {device}).Add(1);
   }
@@ -68,13 +69,13 @@ TEST(RegistryTest, TooManyLabelSetsBecomeOtherAndAreCounted) {
 
 // H14: Prometheus refuses a whole page for one bad label.
 TEST(RegistryTest, LabelsAreEscapedAndAlwaysUtf8) {
-  Registry registry(10);
+  Registry registry({});
   registry.TallyOf(Metric::kDeviceBusy, {"a\"b\\c\nd\xff"}).Add(1);
   EXPECT_THAT(TextOf(registry), HasSubstr(R"({device="a\"b\\c\nd?"} 1)"));
 }
 
 TEST(RegistryTest, AsksTheCollectorAtEachScrape) {
-  Registry registry(10);
+  Registry registry({});
   int asked = 0;
   registry.SetCollector(
       [&asked](ScrapeValues& values) { values.Set(Metric::kQueueDepth, {"cpu"}, ++asked); });

@@ -2,7 +2,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <prometheus/text_serializer.h>
+
+#include "server/metrics/exposition.h"
 
 namespace gridclock {
 namespace {
@@ -11,9 +12,9 @@ using ::testing::HasSubstr;
 
 class RpcMetricsTest : public ::testing::Test {
  protected:
-  std::string Text() const { return prometheus::TextSerializer().Serialize(registry_.Collect()); }
+  std::string Text() const { return Expose(Format::kText, registry_.Collect(), nullptr); }
 
-  Registry registry_{100};
+  Registry registry_{{}};
   RpcMetrics metrics_{registry_};
 };
 

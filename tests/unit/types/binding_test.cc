@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "proto/types/attribute.h"
 #include "tests/support/status_matchers.h"
 #include "tests/unit/types/catalogue_words.h"
 
@@ -477,6 +478,25 @@ TEST_F(Variants, OneThatIsNotThereIsNotFound) {
   EXPECT_EQ(DetailsOf(chosen.status()).field, "variant");
   EXPECT_THAT(Choose("f32[2,8]", {.kind = "tpu"}, ""),
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("no variant on tpu")));
+}
+
+// No kernel of the catalogue has an f64: rows of bad_inputs.json cannot show this.
+TEST(CheckAttribute, A15_NumbersAreFiniteAndWithinTheirRange) {
+  const KernelSpec spec =
+      *ParseKernelSpec("k; any: f64, open: f64 in (0, 1], whole: i64 in [0, 9]");
+  const auto check = [&](int i, AttributeValue value) {
+    return CheckAttribute(spec.attributes[i], value);
+  };
+  for (const double fine : {1e308, -1e308, -0.0, 5e-324}) EXPECT_THAT(check(0, fine), IsOk());
+  for (const double wrong : {std::nan(""), HUGE_VAL, -HUGE_VAL}) {
+    EXPECT_THAT(check(0, wrong), StatusIs(kInvalid, HasSubstr("'any': want a finite f64")));
+    EXPECT_THAT(check(1, wrong), StatusIs(kInvalid, HasSubstr("'open': want f64 in (0, 1]")));
+  }
+  EXPECT_THAT(check(1, 1.0), IsOk());
+  EXPECT_THAT(check(1, -0.0), StatusIs(kInvalid, HasSubstr("(0, 1], got -0")));
+  EXPECT_THAT(check(1, 1e308), StatusIs(kInvalid, HasSubstr("got 1e+308")));
+  EXPECT_THAT(check(2, std::int64_t{10}), StatusIs(kInvalid, HasSubstr("[0, 9], got 10")));
+  EXPECT_THAT(check(2, -0.0), StatusIs(kInvalid, HasSubstr("want i64")));
 }
 
 TEST(ParseAttributeValue, ReadsWhatPeopleWrite) {

@@ -28,7 +28,8 @@ class WorkerProcess {
   static constexpr std::uint64_t kArenaBytes = 8 << 20;
 
   // `fault` as in GRIDCLOCK_FAULT.
-  explicit WorkerProcess(const std::string& fault = "") : batch_(32, 256 * 1024) {
+  explicit WorkerProcess(const std::string& fault = "", const std::string& role = "trusted")
+      : batch_(32, 256 * 1024) {
     auto pair = PacketSocket::Pair();
     EXPECT_TRUE(pair.ok());
     socket_.emplace(std::move(pair->first));
@@ -37,7 +38,7 @@ class WorkerProcess {
     status_fd_ = Memory(4096, &page);
     page_ = static_cast<StatusPage*>(page);
     const UniqueFd theirs = std::move(pair->second).Release();
-    Spawn(theirs.get(), fault);
+    Spawn(theirs.get(), fault, role);
   }
   ~WorkerProcess() {
     // Never -1, which would mean every process of the machine.
@@ -117,7 +118,7 @@ class WorkerProcess {
     return fd;
   }
 
-  void Spawn(int link, const std::string& fault) {
+  void Spawn(int link, const std::string& fault, const std::string& role) {
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
     std::vector<UniqueFd> high;  // Out of the way of the numbers that are about to be given.
@@ -129,7 +130,7 @@ class WorkerProcess {
     }
     std::string program = TEST_WORKER, bytes = std::to_string(kArenaBytes);
     std::string environment = "GRIDCLOCK_FAULT=" + fault;
-    std::string words[] = {"--device",      "cpu", "--role",    "trusted",
+    std::string words[] = {"--device",      "cpu", "--role",    role,
                            "--arena-bytes", bytes, "--threads", "2"};
     std::vector<char*> argv = {program.data()};
     for (std::string& word : words) argv.push_back(word.data());

@@ -1,10 +1,13 @@
-#include "kernels/compiler/text.h"
+#include "base/text.h"
 
 #include <cstdint>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 
 namespace gridclock {
 namespace {
@@ -63,6 +66,22 @@ std::string CleanText(absl::string_view text) {
     }
   }
   return out;
+}
+
+std::string ErrorsFirst(absl::string_view log) {
+  std::string errors, others;
+  std::string* at = &others;
+  absl::ConsumeSuffix(&log, "\n");
+  for (const absl::string_view line : absl::StrSplit(log, '\n')) {
+    const bool indented = !line.empty() && absl::ascii_isspace(static_cast<unsigned char>(line[0]));
+    const auto says = [&](absl::string_view word) {
+      return !indented && absl::StrContains(line, absl::StrCat("): ", word));
+    };
+    if (says("error") || says("Error") || says("catastrophic")) at = &errors;
+    if (says("warning") || says("note") || says("remark")) at = &others;
+    absl::StrAppend(at, line, "\n");
+  }
+  return errors + others;
 }
 
 std::string CutText(std::string text, std::size_t limit, bool* cut) {

@@ -1,4 +1,4 @@
-#include "kernels/compiler/text.h"
+#include "base/text.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 namespace gridclock {
 namespace {
 
-TEST(CompilerText, ControlCharactersAndBrokenUtf8AreSpelledOut) {
+TEST(Text, ControlCharactersAndBrokenUtf8AreSpelledOut) {
   EXPECT_EQ(CleanText("a\tb\nµ 日本"), "a\tb\nµ 日本");
   EXPECT_EQ(CleanText("\x1b[31m\r"), "\\x1b[31m\\x0d");
   EXPECT_EQ(CleanText("\xff\xc3"), "\\xff\\xc3");
@@ -17,7 +17,7 @@ TEST(CompilerText, ControlCharactersAndBrokenUtf8AreSpelledOut) {
   EXPECT_EQ(CleanText("\xc2\x9b"), "\\xc2\\x9b");
 }
 
-TEST(CompilerText, LongTextIsCutAndSaysSo) {
+TEST(Text, LongTextIsCutAndSaysSo) {
   bool cut = true;
   EXPECT_EQ(CutText("short", 64, &cut), "short");
   EXPECT_FALSE(cut);
@@ -28,6 +28,16 @@ TEST(CompilerText, LongTextIsCutAndSaysSo) {
   std::string wide;
   for (int i = 0; i < 50; ++i) wide += "µ";
   EXPECT_EQ(CleanText(CutText(wide, 64, &cut)), CutText(wide, 64, &cut));
+}
+
+TEST(Text, ErrorsComeFirst) {
+  EXPECT_EQ(
+      ErrorsFirst("k.cu(1): warning #1-D: a\n  int x; // ): error\n\nk.cu(2): error: b\n  int y;\n"
+                  "k.cu(3): warning #2-D: c\n1 error detected\n"),
+      "k.cu(2): error: b\n  int y;\nk.cu(1): warning #1-D: a\n  int x; // ): error\n\n"
+      "k.cu(3): warning #2-D: c\n1 error detected\n");
+  EXPECT_EQ(ErrorsFirst("k.cu(1): error: a"), "k.cu(1): error: a\n");
+  EXPECT_EQ(ErrorsFirst(""), "\n");
 }
 
 }  // namespace

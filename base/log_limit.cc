@@ -1,0 +1,27 @@
+#include "base/log_limit.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace gridclock {
+
+std::optional<std::uint64_t> LogLimit::Take(absl::string_view event, absl::Time now) {
+  MutexLock lock(mutex_);
+  auto found = buckets_.find(event);
+  if (found == buckets_.end()) {
+    if (buckets_.size() >= kEvents) return 0;
+    found = buckets_.emplace(std::string(event), Bucket{.filled = now}).first;
+  }
+  Bucket& bucket = found->second;
+  const double passed = std::max(absl::ToDoubleSeconds(now - bucket.filled), 0.0);
+  bucket.lines = std::min(kBurst, bucket.lines + passed * kPerSecond);
+  bucket.filled = now;
+  if (bucket.lines < 1) {
+    ++bucket.left_out;
+    return std::nullopt;
+  }
+  bucket.lines -= 1;
+  return std::exchange(bucket.left_out, 0);
+}
+
+}  // namespace gridclock

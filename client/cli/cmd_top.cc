@@ -1,0 +1,63 @@
+// top: devices, kernels and runs of a server, drawn anew every two seconds.
+#include "client/cli/cmd_top.h"
+
+#include <memory>
+#include <utility>
+
+#include <CLI/CLI.hpp>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "base/status.h"
+#include "client/cli/format.h"
+#include "client/cli/status_source.h"
+#include "client/cli/top.h"
+
+namespace gridclock::cli {
+namespace {
+
+constexpr absl::Duration kTimeout = absl::Seconds(5);
+
+struct Options {
+  std::string metrics = "127.0.0.1:8471";
+  std::string interval = "2s";
+  int count = 0;  // 0: until it is interrupted on a terminal, else once.
+};
+
+absl::StatusOr<std::string> Draw(const Session& session, const Options& options) {
+  GC_ASSIGN_OR_RETURN(Json status, FetchJson(options.metrics, "/status.json", kTimeout));
+  GC_ASSIGN_OR_RETURN(Json runs, FetchJson(options.metrics, "/runs.json", kTimeout));
+  if (!session.options.json) {
+    return TopText(options.metrics, status, runs, session.console.terminal);
+  }
+  return Dump({{"status", std::move(status)}, {"runs", std::move(runs)}}) + "\n";
+}
+
+absl::StatusOr<int> Top(const Session& session, const Options& options) {
+  const auto interval = ParseSeconds(options.interval);
+  if (!interval.ok()) {
+    return UsageError(absl::StrCat("--interval: ", interval.status().message()));
+  }
+  const bool redraws = session.console.terminal.out_width > 0 && !session.options.json;
+  const int count = options.count == 0 && !redraws ? 1 : options.count;
+  for (int i = 0; count == 0 || i < count; ++i) {
+    if (i > 0) absl::SleepFor(*interval);
+    GC_ASSIGN_OR_RETURN(const std::string text, Draw(session, options));
+    // To the upper left, and what stood there is gone: in one piece, so that nothing flickers.
+    session.console.out << (redraws ? "\x1b[H\x1b[2J" : "") << text << std::flush;
+  }
+  return kOk;
+}
+
+}  // namespace
+
+CommandEntry AddTop(CLI::App& program) {
+  auto* app = program.add_subcommand("top");
+  const auto options = std::make_shared<Options>();
+  app->add_option("--metrics", options->metrics)->envname("GRIDCLOCK_METRICS");
+  app->add_option("--interval", options->interval);
+  app->add_option("--count", options->count)->check(CLI::Range(1, 1'000'000));
+  return {app, [options](const Session& session) { return Top(session, *options); }};
+}
+
+}  // namespace gridclock::cli

@@ -1,0 +1,126 @@
+// watch: compiles, checks and times a kernel of a file again whenever the file is saved.
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include <CLI/CLI.hpp>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "base/status.h"
+#include "client/cli/check.h"
+#include "client/cli/command.h"
+#include "client/cli/format.h"
+#include "client/cli/measure_flags.h"
+#include "client/cli/modules.h"
+#include "client/cli/progress.h"
+#include "client/cli/subject.h"
+#include "client/cli/watch_files.h"
+
+namespace gridclock::cli {
+namespace {
+
+struct WatchOptions {
+  CallFlags call;
+  CodeFlags code;
+  CheckFlags check;
+  std::string budget = "500ms";
+  int times = 0;  // 0: until it is interrupted.
+};
+
+// What the last save that could be measured took.
+using LastNs = std::optional<double>;
+
+std::string TimeText(const v1::RunSummary& summary, const LastNs& last) {
+  const double median = summary.timing().statistics().median_ns();
+  std::string out =
+      absl::StrCat(FormatNs(median), "  (median of ", summary.timing().samples_ns_size(), " on ",
+                   Escape(summary.device()), ")");
+  if (last.has_value() && *last > 0) {
+    absl::StrAppend(&out, absl::StrFormat(", %+.1f %% against ", (median / *last - 1) * 100),
+                    FormatNs(*last));
+  }
+  return out;
+}
+
+absl::StatusOr<v1::RunSummary> Measure(const Session& session, const Client& client,
+                                       const Subject& subject, const WatchOptions& options) {
+  CallFlags flags = options.call;
+  flags.words = subject.Renamed(flags.words);
+  GC_ASSIGN_OR_RETURN(MadeCall made, MakeCall(subject.spec, flags, std::nullopt));
+  RunCall& call = made.call;
+  subject.NameIn(&call);
+  GC_ASSIGN_OR_RETURN(call.timeout, session.Timeout());
+  GC_ASSIGN_OR_RETURN(call.measure.emplace().budget, ParseSeconds(options.budget));
+  DiscardOutputs(subject.spec, &call);
+  ProgressLine line(session.console);
+  GC_ASSIGN_OR_RETURN(RunResult result, RunWithProgress(client, call, subject.spec.name, line));
+  return std::move(result.summary);
+}
+
+absl::Status Round(const Session& session, const Client& client, const WatchOptions& options,
+                   LastNs* last) {
+  GC_ASSIGN_OR_RETURN(const Subject subject, FindSubject(session, client, options.call.kernel,
+                                                         options.code, TensorWords(options.call)));
+  if (!options.check.against.empty()) {
+    GC_ASSIGN_OR_RETURN(const CheckResult checked,
+                        Check(session, client, subject, options.call, options.check));
+    session.console.out << CheckText(checked, session.console.terminal);
+  }
+  GC_ASSIGN_OR_RETURN(const v1::RunSummary summary, Measure(session, client, subject, options));
+  session.console.out << subject.spec.name << ": " << TimeText(summary, *last) << std::endl;
+  *last = summary.timing().statistics().median_ns();
+  return absl::OkStatus();
+}
+
+// The file, and those that it includes and that are sent with it.
+std::vector<std::string> FilesOf(const std::string& file) {
+  std::vector<std::string> files = {file};
+  v1::CompileRequest request;
+  if (absl::EndsWith(file, ".cu") && ReadSource(file, &request).ok()) {
+    for (const v1::SourceFile& header : request.headers()) {
+      files.push_back((std::filesystem::path(file).parent_path() / header.name()).string());
+    }
+  }
+  return files;
+}
+
+absl::StatusOr<int> Watch(const Session& session, const WatchOptions& options) {
+  const auto target = ParseCodeTarget(options.call.kernel);
+  if (!target.has_value()) {
+    return UsageError(absl::StrCat("want a file: k.cu:ENTRY, got '", options.call.kernel, "'"));
+  }
+  GC_ASSIGN_OR_RETURN(const auto client, session.Connect());
+  LastNs last;
+  int code = kOk;
+  for (int round = 1;; ++round) {
+    GC_ASSIGN_OR_RETURN(const auto watch, FileWatch::Create(FilesOf(target->file)));
+    const absl::Status status = Round(session, *client, options, &last);
+    code = status.ok() ? kOk : Report(session, status);
+    if (round == options.times) return code;
+    session.console.err << "waiting for a change of " << target->file << std::endl;
+    GC_RETURN_IF_ERROR(watch->WaitForChange().status());
+    session.console.out << absl::FormatTime("%H:%M:%S", absl::Now(), absl::LocalTimeZone()) << "  "
+                        << std::flush;
+  }
+}
+
+}  // namespace
+
+CommandEntry AddWatch(CLI::App& program) {
+  auto* app = program.add_subcommand("watch");
+  const auto options = std::make_shared<WatchOptions>();
+  AddCallFlags(*app, &options->call);
+  AddCodeFlags(*app, &options->code);
+  app->add_option("--against", options->check.against);
+  AddCheckFlags(*app, &options->check);
+  app->add_option("--budget", options->budget);
+  app->add_option("--times", options->times)->check(CLI::Range(0, 1'000'000));
+  return {app, [options](const Session& session) { return Watch(session, *options); }};
+}
+
+}  // namespace gridclock::cli

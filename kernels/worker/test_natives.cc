@@ -1,0 +1,144 @@
+#include "kernels/worker/test_natives.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <string>
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "proto/types/status_page.h"
+
+namespace gridclock {
+namespace {
+
+void Square(const NativeCall& call) {
+  const auto* x = call.Pointer<float>(0);
+  auto* y = call.Pointer<float>(1);
+  for (int i = 0; i < call.Value<int>(2); ++i) y[i] = x[i] * x[i];
+}
+
+void Add(const NativeCall& call) {
+  const auto *a = call.Pointer<float>(0), *b = call.Pointer<float>(1);
+  auto* c = call.Pointer<float>(2);
+  for (int i = 0; i < call.Value<int>(3); ++i) c[i] = a[i] + b[i];
+}
+
+void Print(const NativeCall& call) {
+  const auto* x = call.Pointer<float>(0);
+  for (int i = 0; i < call.Value<int>(1); ++i) {
+    std::printf("x[%d] is %g\n", i, static_cast<double>(x[i]));
+  }
+}
+
+void Leave(const NativeCall&) {}
+
+constexpr float kMark = 1e9F;
+
+void Scribble(const NativeCall& call) {
+  auto* y = call.Pointer<float>(0);
+  const auto first = call.Value<std::int64_t>(1), count = call.Value<std::int64_t>(2);
+  for (std::int64_t i = first; i < first + count; ++i) y[i] = kMark;
+}
+
+void Spin(const NativeCall& call) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::microseconds(call.Value<int>(0));
+  while (std::chrono::steady_clock::now() < end) {
+  }
+}
+
+void Endless(const NativeCall&) {
+  volatile bool on = true;
+  while (on) {
+  }
+}
+
+void Crash(const NativeCall&) {
+  volatile int* volatile nowhere = nullptr;
+  *nowhere = 1;
+}
+
+void Pid(const NativeCall& call) {
+  *call.Pointer<std::int32_t>(0) = getpid();
+}
+
+void Hunt(const NativeCall& call) {
+  const auto* floats = call.Pointer<float>(0);
+  const auto first = call.Value<std::int64_t>(1), count = call.Value<std::int64_t>(2);
+  std::int32_t marks = 0;
+  for (std::int64_t i = first; i < first + count; ++i) marks += floats[i] == kMark ? 1 : 0;
+  *call.Pointer<std::int32_t>(0) = marks;
+}
+
+void ScribbleShared(const NativeCall&) {
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    unsigned long begin = 0, end = 0;
+    char writable = '-';
+    const bool shared = line.find("memfd:gridclock") != std::string::npos;
+    if (!shared || std::sscanf(line.c_str(), "%lx-%lx r%c", &begin, &end, &writable) != 3) continue;
+    // So much of it as may hold anything: all of it would be faulted in.
+    constexpr unsigned long kMost = 64UL << 20;
+    if (writable == 'w')
+      std::memset(reinterpret_cast<void*>(begin), 0xFF, std::min(end - begin, kMost));
+  }
+}
+
+void BreakProtocol(const NativeCall&) {
+  constexpr char kNonsense[] = "\xff\xff\xff";
+  [[maybe_unused]] const auto sent = write(kLinkFd, kNonsense, sizeof(kNonsense));
+}
+
+int ErrnoOf(long result) {
+  return result < 0 ? errno : 0;
+}
+
+int TryFork() {
+  const pid_t child = fork();
+  if (child == 0) _exit(0);
+  const int error = ErrnoOf(child);
+  if (child > 0) waitpid(child, nullptr, 0);
+  return error;
+}
+
+void Probe(const NativeCall& call) {
+  const auto* path = call.Pointer<const char>(0);
+  auto* y = call.Pointer<std::int32_t>(1);
+  char program[] = "/bin/true";
+  char* const arguments[] = {program, nullptr};
+  char* const environment[] = {nullptr};
+  y[0] = ErrnoOf(socket(AF_INET, SOCK_STREAM, 0));
+  y[1] = ErrnoOf(execve(program, arguments, environment));
+  y[2] = TryFork();
+  y[3] = ErrnoOf(open(path, O_WRONLY));
+  y[4] = ErrnoOf(truncate(path, 0));
+  y[5] = ErrnoOf(kill(call.Value<int>(2), 0));
+}
+
+}  // namespace
+
+Natives TestNatives() {
+  return {{"square", Square},
+          {"add", Add},
+          {"print", Print},
+          {"leave", Leave},
+          {"spin", Spin},
+          {"endless", Endless},
+          {"scribble", Scribble},
+          {"crash", Crash},
+          {"pid", Pid},
+          {"hunt", Hunt},
+          {"scribble_shared", ScribbleShared},
+          {"break_protocol", BreakProtocol},
+          {"probe", Probe}};
+}
+
+}  // namespace gridclock

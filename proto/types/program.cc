@@ -1,0 +1,130 @@
+#include "proto/types/program.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+#include "proto/types/bind_errors.h"
+#include "proto/types/expression_check.h"
+#include "proto/types/quote.h"
+
+namespace gridclock {
+namespace {
+
+constexpr std::size_t kLongestSymbol = 4096;  // A name of C++ as the compiler writes it.
+
+absl::Status CheckCount(absl::string_view what, std::size_t got, std::size_t least,
+                        std::size_t most) {
+  if (got >= least && got <= most) return absl::OkStatus();
+  return WrongField(absl::StrCat("program.", what),
+                    absl::StrCat("program.", what, ": want ", least, " to ", most, ", got ", got));
+}
+
+absl::Status CheckSymbol(absl::string_view field, absl::string_view name) {
+  if (!name.empty() && name.size() <= kLongestSymbol) return absl::OkStatus();
+  return WrongField(field, absl::StrCat(field, ": want a name of 1 to ", kLongestSymbol,
+                                        " bytes, got ", name.size()));
+}
+
+void Default(const std::vector<Expr>& from, std::vector<Expr>* to) {
+  if (to->empty()) *to = from;
+}
+
+// The clause that a launch has and must not have; "" if there is none.
+absl::string_view OwnOfWords(const Clauses& clauses) {
+  if (clauses.flops) return "flops";
+  if (clauses.bytes) return "bytes";
+  if (clauses.when) return "when";
+  return clauses.scratch.empty() ? "" : "scratch";
+}
+
+void AddDefaults(const Clauses& words, Clauses* clauses) {
+  Default(words.grid, &clauses->grid);
+  Default(words.block, &clauses->block);
+  Default(words.cluster, &clauses->cluster);
+  if (!clauses->shared) clauses->shared = words.shared;
+  if (clauses->params.empty()) clauses->params = words.params;
+}
+
+// `words` are those of the program; with the clauses of the launch they must still hold.
+absl::Status CompleteClauses(const KernelSpec& words, Clauses* clauses) {
+  if (const absl::string_view word = OwnOfWords(*clauses); !word.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", word, "' is of all launches together: it stands in the program's words"));
+  }
+  AddDefaults(words.clauses, clauses);
+  for (const auto& [word, exprs] :
+       {std::pair("grid", &clauses->grid), {"block", &clauses->block}}) {
+    if (!exprs->empty()) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("no '", word, "': want the clause, as in \"", word,
+                     " (256)\", in the words of the launch or in those of the program"));
+  }
+  KernelSpec merged = words;
+  const std::vector<OperandSpec> scratch = std::move(merged.clauses.scratch);
+  merged.clauses = *clauses;
+  merged.clauses.scratch = scratch;
+  return Validate(merged);
+}
+
+absl::Status CompleteLaunch(const KernelSpec& words, std::size_t index, ProgramLaunch* launch) {
+  const std::string place = absl::StrCat("program.launches[", index, "]");
+  GC_RETURN_IF_ERROR(CheckSymbol(absl::StrCat(place, ".module"), launch->module));
+  GC_RETURN_IF_ERROR(CheckSymbol(absl::StrCat(place, ".entry"), launch->entry));
+  const absl::Status status = CompleteClauses(words, &launch->clauses);
+  if (status.ok()) return status;
+  return WithField(Annotate(status, absl::StrCat("launches[", index, "]")),
+                   absl::StrCat(place, ".words"));
+}
+
+bool IsSource(const KernelSpec& words, const std::string& name) {
+  if (FindAttribute(words.attributes, name) != nullptr) return true;
+  return std::any_of(words.inputs.begin(), words.inputs.end(), [&](const OperandSpec& input) {
+    return input.name == name && !input.is_list;
+  });
+}
+
+absl::Status CheckGlobal(const Program& program, std::size_t index) {
+  const ProgramGlobal& global = program.globals[index];
+  const std::string place = absl::StrCat("program.globals[", index, "]");
+  GC_RETURN_IF_ERROR(CheckSymbol(absl::StrCat(place, ".name"), global.name));
+  if (!IsSource(program.words, global.from)) {
+    return WrongField(
+        absl::StrCat(place, ".from"),
+        absl::StrCat("globals[", index, "]: the words have no attribute and no input ",
+                     "of one tensor called ", Quote(global.from)));
+  }
+  const auto launched = [&](const ProgramLaunch& launch) { return launch.module == global.module; };
+  if (std::none_of(program.launches.begin(), program.launches.end(), launched)) {
+    return WrongField(
+        absl::StrCat(place, ".module"),
+        absl::StrCat("globals[", index, "]: no launch is of the module ", Quote(global.module)));
+  }
+  const auto same = [&](const ProgramGlobal& other) {
+    return other.module == global.module && other.name == global.name;
+  };
+  if (std::any_of(program.globals.begin(), program.globals.begin() + index, same)) {
+    return WrongField(absl::StrCat(place, ".name"),
+                      absl::StrCat("globals[", index, "]: ", Quote(global.name), " is set twice"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<Program> CompleteProgram(Program program) {
+  GC_RETURN_IF_ERROR(CheckCount("launches", program.launches.size(), 1, kMostLaunches));
+  GC_RETURN_IF_ERROR(CheckCount("globals", program.globals.size(), 0, kMostGlobals));
+  const absl::Status words = Validate(program.words);
+  if (!words.ok()) return WithField(words, "program.words");
+  for (std::size_t i = 0; i < program.launches.size(); ++i) {
+    GC_RETURN_IF_ERROR(CompleteLaunch(program.words, i, &program.launches[i]));
+  }
+  for (std::size_t i = 0; i < program.globals.size(); ++i) {
+    GC_RETURN_IF_ERROR(CheckGlobal(program, i));
+  }
+  return program;
+}
+
+}  // namespace gridclock

@@ -1,0 +1,76 @@
+// What a server did lately, as plain values: for the page, for `gridclock top`, for exemplars.
+#ifndef GRIDCLOCK_SERVER_CORE_ACTIVITY_H_
+#define GRIDCLOCK_SERVER_CORE_ACTIVITY_H_
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "proto/types/job.h"
+
+namespace gridclock {
+
+// A job that ended. It tells nothing of whose it was, nor any text of a client.
+struct RunRecord {
+  JobId id = 0;
+  absl::Time finished;          // By the calendar.
+  std::string kernel;           // As in metrics: "other" if it is not of the catalogue.
+  std::string variant, device;  // The variant is empty if it never ran.
+  absl::string_view outcome;    // The word of metrics: "ok", "fault".
+  bool ran = false;             // What follows is set.
+  bool measured = false;        // Else it launched once.
+  Method method = Method::kIsolated;
+  StopReason stop = StopReason::kSingleLaunch;
+  std::int64_t samples = 0, warmups = 0;
+  Statistics statistics;   // A single launch is its own median.
+  double roofline_ns = 0;  // 0: unknown.
+  std::int64_t flops = 0, bytes = 0;
+  std::vector<Phase> phases;
+  std::vector<Flag> flags;
+  std::vector<Launch> launches;
+  std::optional<Verification> verification;  // Without its text.
+};
+
+// Latencies of the runs that ended within one stretch of two seconds, in nanoseconds.
+struct LatencySlot {
+  std::uint32_t runs = 0;
+  double least = 0, most = 0, sum = 0;
+};
+inline constexpr int kLatencySlots = 60;
+
+// Launches whose time lay above the last bucket's bound and not above this one.
+struct LatencyBucket {
+  double upper_ns = 0;
+  std::uint64_t launches = 0;
+};
+
+// A kernel on a device, since the server started.
+struct KernelActivity {
+  std::string kernel, device;
+  std::uint64_t runs = 0, failed = 0;
+  double runs_per_second = 0;                 // Over the last ten seconds.
+  double p50_ns = 0, p90_ns = 0, p99_ns = 0;  // Of all launches; 0: there was none.
+  std::vector<LatencySlot> slots;             // Of medians, oldest first, kLatencySlots of them.
+  std::vector<LatencyBucket> buckets;         // Those from the first to the last that is not empty.
+};
+
+// What a device said of itself when it last measured.
+struct DeviceReading {
+  DeviceState state;
+  absl::Time at;
+};
+
+struct Activity {
+  std::vector<KernelActivity> kernels;  // The busiest of late first.
+  std::map<std::string, DeviceReading> readings;
+  std::vector<RunRecord> runs;  // Newest first.
+};
+
+}  // namespace gridclock
+
+#endif  // GRIDCLOCK_SERVER_CORE_ACTIVITY_H_

@@ -1,0 +1,18 @@
+// For people who mistyped.
+#ifndef GRIDCLOCK_SERVER_CORE_NEAR_NAMES_H_
+#define GRIDCLOCK_SERVER_CORE_NEAR_NAMES_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+
+namespace gridclock {
+
+// Up to three of `names` that `wanted` may have meant, the nearest first: "'gelu', 'relu'". Empty
+// if none is near.
+std::string NearestNames(absl::string_view wanted, const std::vector<absl::string_view>& names);
+
+}  // namespace gridclock
+
+#endif  // GRIDCLOCK_SERVER_CORE_NEAR_NAMES_H_

@@ -1,0 +1,219 @@
+#include "server/core/programs.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "base/status.h"
+#include "proto/types/infer_words.h"
+#include "proto/types/quote.h"
+#include "server/core/near_names.h"
+
+namespace gridclock {
+namespace {
+
+// Longer words are read each time.
+constexpr std::size_t kLongestKey = 16 * 1024;
+
+std::string LaunchField(std::size_t index, absl::string_view member) {
+  return absl::StrCat("program.launches[", index, "].", member);
+}
+
+absl::Status NoModule(absl::string_view id, absl::string_view field) {
+  return WithDetails(
+      absl::NotFoundError(absl::StrCat(field, ": no module ", Quote(id),
+                                       " of this client in memory; Compile and Load make one, Get "
+                                       "fetches one from the cache")),
+      {.reason = "NO_MODULE",
+       .field = std::string(field),
+       .retry_after = std::nullopt,
+       .metadata = {}});
+}
+
+absl::Status NotCompiled(absl::string_view id, absl::string_view field) {
+  return WithDetails(
+      absl::FailedPreconditionError(absl::StrCat(
+          field, ": module ", Quote(id), " did not compile; Get shows the log of its compile")),
+      {.reason = "COMPILE_FAILED",
+       .field = std::string(field),
+       .retry_after = std::nullopt,
+       .metadata = {{"module", std::string(id)}}});
+}
+
+absl::Status NoEntry(const ModuleFacts& facts, const ProgramRequest::Launch& launch,
+                     absl::string_view field) {
+  constexpr std::size_t kListed = 8;
+  std::vector<absl::string_view> names;
+  for (const ModuleEntry& entry : facts.entries) names.push_back(entry.display);
+  std::string near = NearestNames(launch.entry, names);
+  std::string known;
+  for (std::size_t i = 0; i < std::min(kListed, names.size()); ++i) {
+    absl::StrAppend(&known, i == 0 ? "" : ", ", Quote(names[i]));
+  }
+  if (names.size() > kListed) absl::StrAppend(&known, ", ...");
+  return WithDetails(
+      absl::NotFoundError(absl::StrCat(
+          field, ": no entry ", Quote(launch.entry), " in module ", Quote(launch.module),
+          near.empty() ? "; it has " : absl::StrCat("; the nearest are ", near, "; it has "),
+          known.empty() ? "none" : known)),
+      {.reason = "NO_ENTRY",
+       .field = std::string(field),
+       .retry_after = std::nullopt,
+       .metadata = {}});
+}
+
+std::string WithoutSpaces(absl::string_view text) {
+  return absl::StrReplaceAll(text, {{" ", ""}});
+}
+
+const ModuleEntry* FindEntry(const ModuleFacts& facts, absl::string_view wanted) {
+  const std::string display = WithoutSpaces(wanted);
+  for (const ModuleEntry& entry : facts.entries) {
+    if (entry.name == wanted || WithoutSpaces(entry.display) == display) return &entry;
+  }
+  return nullptr;
+}
+
+// The words of the request, or those that the entry of its only launch allows to infer.
+absl::StatusOr<std::string> WordsOf(const JobRequest& request, const ModuleEntry& entry) {
+  const ProgramRequest& program = *request.program;
+  if (!program.words.empty()) return program.words;
+  if (program.launches.size() != 1) {
+    return WithField(absl::InvalidArgumentError(absl::StrCat(
+                         "program.words: want them where there are several launches, got none for ",
+                         program.launches.size())),
+                     "program.words");
+  }
+  UnwordedCall call;
+  for (const InputRequest& input : request.inputs) call.inputs.push_back(input.operand);
+  for (const NamedAttribute& attribute : request.attributes) {
+    call.attributes.push_back(attribute.name);
+  }
+  for (const OutputRequest& output : request.outputs) call.outputs.push_back(output.name);
+  return InferWords(entry, call);
+}
+
+absl::Status InField(const absl::Status& status, absl::string_view field) {
+  return WithField(Annotate(status, field), field);
+}
+
+// What tells two programs of one principal apart. Words that are inferred follow from the call too.
+std::string KeyOf(const JobRequest& request) {
+  const ProgramRequest& program = *request.program;
+  if (program.words.empty()) return "";
+  std::string key;
+  const auto add = [&key](absl::string_view text) {
+    absl::StrAppend(&key, text.size(), ":", text);
+  };
+  add(request.principal);
+  add(program.words);
+  for (const ProgramRequest::Launch& launch : program.launches) {
+    key += launch.cooperative ? 'C' : 'L';
+    add(launch.module);
+    add(launch.entry);
+    add(launch.words);
+  }
+  for (const ProgramRequest::Global& global : program.globals) {
+    key += 'G';
+    add(global.module);
+    add(global.name);
+    add(global.from);
+  }
+  return key.size() <= kLongestKey ? key : "";
+}
+
+bool HasModule(const JobProgram& program, absl::string_view id) {
+  return std::any_of(program.modules.begin(), program.modules.end(),
+                     [&](const ProgramModule& module) { return module.id == id; });
+}
+
+}  // namespace
+
+absl::Status Programs::Check(const JobRequest& request, const JobProgram& program) const {
+  for (const ProgramModule& module : program.modules) {
+    const ModulePtr found = modules_.Find(request.principal, module.id);
+    if (found == nullptr || (module.code != nullptr && found != module.code)) {
+      return NoModule(module.id, "program");
+    }
+    GC_RETURN_IF_ERROR(strikes_.Check(module.id));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::shared_ptr<const JobProgram>> Programs::Find(const JobRequest& request) {
+  const std::string key = KeyOf(request);
+  if (!key.empty()) {
+    MutexLock lock(mutex_);
+    const auto found = kept_.find(key);
+    if (found != kept_.end()) {
+      const Kept kept = found->second;
+      GC_RETURN_IF_ERROR(Check(request, *kept));
+      return kept;
+    }
+  }
+  GC_ASSIGN_OR_RETURN(Kept program, Read(request));
+  GC_RETURN_IF_ERROR(Check(request, *program));
+  if (key.empty()) return program;
+  MutexLock lock(mutex_);
+  if (kept_.size() >= kMostKept) kept_.clear();
+  kept_.insert_or_assign(key, program);
+  return program;
+}
+
+void Programs::Forget(absl::string_view module) {
+  MutexLock lock(mutex_);
+  std::erase_if(kept_, [&](const auto& kept) { return HasModule(*kept.second, module); });
+}
+
+absl::Status Programs::ReadLaunch(const JobRequest& request, std::size_t index, JobProgram& out,
+                                  ModulePtr& module, const ModuleEntry*& entry) const {
+  const ProgramRequest::Launch& launch = request.program->launches[index];
+  module = modules_.Find(request.principal, launch.module);
+  const std::string field = LaunchField(index, "module");
+  if (module == nullptr) return NoModule(launch.module, field);
+  if (module->facts.failed) return NotCompiled(launch.module, field);
+  entry = FindEntry(module->facts, launch.entry);
+  if (entry == nullptr) return NoEntry(module->facts, launch, LaunchField(index, "entry"));
+  if (!HasModule(out, launch.module)) {
+    const bool native = module->facts.kind == ModuleKind::kTestNative;
+    out.modules.push_back({.id = launch.module,
+                           .kind = native ? ModuleKind::kTestNative : ModuleKind::kCubin,
+                           .code = native ? nullptr : module});
+  }
+  auto clauses = ParseClauses(launch.words);
+  if (!clauses.ok()) return InField(clauses.status(), LaunchField(index, "words"));
+  out.program.launches.push_back({.module = launch.module,
+                                  .entry = entry->name,
+                                  .clauses = *std::move(clauses),
+                                  .cooperative = launch.cooperative});
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Programs::Kept> Programs::Read(const JobRequest& request) const {
+  const ProgramRequest& asked = *request.program;
+  if (asked.launches.empty()) {
+    return WithField(absl::InvalidArgumentError(
+                         absl::StrCat("program.launches: want 1 to ", kMostLaunches, ", got none")),
+                     "program.launches");
+  }
+  auto out = std::make_shared<JobProgram>();
+  ModulePtr module;
+  const ModuleEntry* entry = nullptr;
+  for (std::size_t i = 0; i < asked.launches.size(); ++i) {
+    GC_RETURN_IF_ERROR(ReadLaunch(request, i, *out, module, entry));
+  }
+  for (const ProgramRequest::Global& global : asked.globals) {
+    out->program.globals.push_back(
+        {.module = global.module, .name = global.name, .from = global.from});
+  }
+  GC_ASSIGN_OR_RETURN(const std::string words, WordsOf(request, *entry));
+  auto spec = ParseKernelSpec(words);
+  if (!spec.ok()) return InField(spec.status(), "program.words");
+  out->program.words = *std::move(spec);
+  GC_ASSIGN_OR_RETURN(out->program, CompleteProgram(std::move(out->program)));
+  return Kept(std::move(out));
+}
+
+}  // namespace gridclock

@@ -1,0 +1,207 @@
+// Whose turn it is: of clients whose small orders wait at a worker, and of the two lanes of a
+// device that takes submitted code.
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "server/core/job_entry.h"
+#include "server/core/scheduler.h"
+
+namespace gridclock {
+namespace {
+
+// A worker that was told of an input copies it in pieces and may still be at it.
+constexpr absl::Duration kCopying = absl::Milliseconds(10);
+
+}  // namespace
+
+std::string GuestLane(absl::string_view device) {
+  return absl::StrCat(device, "/guest");
+}
+
+void Scheduler::AddGuests(absl::string_view device, GuestPort& port) {
+  MutexLock lock(mutex_);
+  Device& catalogue = DeviceOf(device);
+  Device& lane = DeviceOf(GuestLane(device));
+  catalogue.other = &lane;
+  lane.other = &catalogue;
+  lane.turn = false;
+  lane.guests = std::make_unique<Guests>();
+  lane.guests->port = &port;
+}
+
+Scheduler::Device& Scheduler::LaneOf(const Job& job) {
+  return job.program != nullptr ? DeviceOf(GuestLane(job.device)) : DeviceOf(job.device);
+}
+
+// ---- Of clients. ----
+
+// Several small orders wait at a worker because they take microseconds. Where one takes longer, its
+// principal's next ones are asked back as soon as somebody else waits, and queue again; all behind
+// it, if it is the other lane that waits. Small ones alone: they either did not begin or run to
+// their end, so that no client sees this.
+void Scheduler::RecallForOthers(Device& device, absl::Time now, Outbox& out) {
+  if (device.sent.size() < 2) return;
+  const Entry& first = *device.sent.front();
+  if (now - std::max(first.sent_at, device.last_done) < kPatience) return;
+  const auto of_others = [&](const auto& entry) {
+    return entry->job().principal != first.job().principal;
+  };
+  const bool lane_waits = device.other != nullptr && Waits(*device.other, now);
+  const std::optional<JobId> next = device.queue.Next();
+  const bool wanted = lane_waits || (next && of_others(Find(*next))) ||
+                      std::any_of(device.sent.begin(), device.sent.end(), of_others);
+  if (!wanted) return;
+  for (const auto& entry : device.sent) {
+    if (entry.get() == &first || (of_others(entry) && !lane_waits)) continue;
+    if (entry->recalled || entry->cancelled || !IsSmall(entry->job())) continue;
+    entry->recalled = true;
+    Tell(*entry, Word::kCancel, out);
+  }
+}
+
+// ---- Of lanes. ----
+
+// A guest that ran a job runs those of the same principal alone. None, though others wait: it must
+// be replaced.
+std::optional<JobId> Scheduler::NextFor(const Device& lane, absl::Time now) {
+  const bool bound = lane.guests != nullptr && !lane.guests->principal.empty();
+  if (!bound) return lane.queue.Next();
+  const std::string& principal = lane.guests->principal;
+  if (now - lane.guests->since >= kStay && lane.queue.HasOthers(principal)) return std::nullopt;
+  return lane.queue.NextOf(principal);
+}
+
+bool Scheduler::CanSend(const Device& lane, absl::Time now) {
+  return lane.worker != nullptr && !lane.killing && lane.queue.size() > 0 &&
+         NextFor(lane, now).has_value();
+}
+
+// Jobs wait for a guest that is not there, or is another principal's.
+bool Scheduler::NeedsGuest(const Device& lane, absl::Time now) {
+  if (lane.guests == nullptr || lane.queue.size() == 0 || !lane.queue.Next()) return false;
+  if (lane.worker != nullptr) return !lane.killing && !NextFor(lane, now);
+  return !lane.guests->starting && !lane.down && now >= lane.guests->retry;
+}
+
+bool Scheduler::Waits(const Device& lane, absl::Time now) {
+  return CanSend(lane, now) || NeedsGuest(lane, now);
+}
+
+bool Scheduler::Measures(const Device& lane) {
+  return std::any_of(lane.sent.begin(), lane.sent.end(),
+                     [](const auto& entry) { return entry->job().measure.has_value(); });
+}
+
+// No process of this lane starts or ends.
+bool Scheduler::IsSettled(const Device& lane) {
+  if (lane.guests != nullptr && lane.worker == nullptr) return !lane.guests->starting;
+  return lane.worker != nullptr ? !lane.killing : lane.down.has_value();
+}
+
+bool Scheduler::TurnIsOver(const Device& lane, const Job& next, absl::Time now) {
+  return lane.turn_sent > 0 && (now - lane.turn_since >= kTurn || !IsSmall(next));
+}
+
+bool Scheduler::MaySend(const Device& lane, const Job& job, absl::Time now) const {
+  const Device& other = *lane.other;
+  if (!lane.turn || !other.sent.empty()) return false;
+  if (job.measure && (!IsSettled(other) || now - other.last_arrival < kCopying)) return false;
+  return !Waits(other, now) || !TurnIsOver(lane, job, now);
+}
+
+// The turn goes to the lane that can use it, once the other has nothing more at its worker.
+void Scheduler::SettleTurn(Device& lane, absl::Time now) {
+  Device& holder = lane.turn ? lane : *lane.other;
+  Device& waiter = *holder.other;
+  if (!holder.sent.empty() || !CanSend(waiter, now)) return;
+  if (CanSend(holder, now)) {
+    const Job& next = Find(*NextFor(holder, now))->job();
+    if (!TurnIsOver(holder, next, now)) return;
+  }
+  holder.turn = false;
+  waiter.turn = true;
+  waiter.turn_sent = 0;
+  waiter.turn_since = now;
+}
+
+void Scheduler::NoteSent(Device& lane, const Job& job, absl::Time now) {
+  ++lane.turn_sent;
+  if (lane.guests == nullptr || !lane.guests->principal.empty()) return;
+  lane.guests->principal = job.principal;
+  lane.guests->since = now;
+}
+
+// Starts a guest where one is wanted, and ends one that is of no more use; neither beside a job
+// that is measured, which it would disturb.
+void Scheduler::ArrangeGuest(Device& lane, absl::Time now, Outbox& out) {
+  Guests& guests = *lane.guests;
+  if (Measures(*lane.other)) return;
+  if (lane.worker != nullptr) {
+    const bool idle =
+        lane.queue.size() == 0 && limits_.guest_idle_seconds > 0 &&
+        now - std::max(guests.since, lane.last_done) >= absl::Seconds(limits_.guest_idle_seconds);
+    if (lane.sent.empty() && (idle || NeedsGuest(lane, now))) Kill(lane, "retired", out);
+    return;
+  }
+  // The worker of the catalogue measures the device when it starts.
+  const bool may_start = !guests.starting && now >= guests.retry && !lane.down;
+  const bool first = guests.wanted && !draining_ && may_start;
+  if (lane.other->worker == nullptr || !(first || NeedsGuest(lane, now))) return;
+  guests.starting = true;
+  out.starts.push_back(guests.port);
+}
+
+void Scheduler::OnGuestNotReady(absl::string_view name, absl::Time retry) {
+  const absl::Time now = clock_.Now();
+  Outbox out;
+  {
+    MutexLock lock(mutex_);
+    Device& lane = DeviceOf(name);
+    lane.guests->starting = false;
+    lane.guests->retry = retry;
+    Dispatch(lane, now, out);
+  }
+  Flush(out);
+}
+
+void Scheduler::BlameGuestsJob(Device& lane, const std::shared_ptr<Entry>& entry, Outbox& out) {
+  if (lane.guests == nullptr) return;
+  lane.queue.Charge(entry->job().principal, kCharge);
+  out.blames.push_back({lane.guests->port, entry});
+}
+
+// ---- Questions. ----
+
+int Scheduler::depth(absl::string_view name) const {
+  MutexLock lock(mutex_);
+  int depth = 0;
+  for (const auto& lane : devices_) {
+    if (lane->name == name || (lane->guests != nullptr && lane->other->name == name)) {
+      depth += lane->queue.size() + static_cast<int>(lane->sent.size());
+    }
+  }
+  return depth;
+}
+
+bool Scheduler::busy(absl::string_view name) const {
+  MutexLock lock(mutex_);
+  return std::any_of(devices_.begin(), devices_.end(), [&](const auto& lane) {
+    const bool is_it = lane->name == name || (lane->guests != nullptr && lane->other->name == name);
+    return is_it && !lane->sent.empty();
+  });
+}
+
+std::map<std::string, Scheduler::Usage> Scheduler::usage() const {
+  MutexLock lock(mutex_);
+  std::map<std::string, Usage> all;
+  for (const auto& lane : devices_) {
+    Usage& usage = all[lane->guests != nullptr ? lane->other->name : lane->name];
+    usage.queued += lane->waiting();
+    usage.queued_of_one = std::max(usage.queued_of_one, lane->most_waiting_of_one());
+    usage.running += lane->sent.empty() ? 0 : 1;
+  }
+  return all;
+}
+
+}  // namespace gridclock

@@ -1,0 +1,64 @@
+// The memory that the server shares with one guest. Never the arena: code of a client can write all
+// that is mapped beside it. What a job needs is copied in when its order goes out, and its outputs
+// are copied out when it is done; the guest names no range.
+#ifndef GRIDCLOCK_SERVER_FLEET_GUEST_MEMORY_H_
+#define GRIDCLOCK_SERVER_FLEET_GUEST_MEMORY_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/mutex.h"
+#include "proto/types/job.h"
+#include "server/core/arena_allocator.h"
+#include "server/fleet/arena.h"
+
+namespace gridclock {
+
+// Thread-safe. One for each guest process: it ends with it.
+class GuestMemory {
+ public:
+  static absl::StatusOr<std::unique_ptr<GuestMemory>> Create(std::uint64_t bytes);
+
+  const Arena& arena() const { return arena_; }
+  ArenaAllocator& allocator() { return allocator_; }
+
+  // `job`, whose tensors lie in `from`, as the guest gets it: its ranges here, its inputs and the
+  // code that the guest does not have copied. RESOURCE_EXHAUSTED: TOO_LARGE, or MEMORY_FULL if
+  // there is room once another job was forgotten.
+  absl::StatusOr<Job> Place(const Job& job, const Arena& from) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Copies what is returned of the outputs. NOT_FOUND if the job was not placed.
+  absl::Status TakeOutputs(const Job& job, const Arena& to) const ABSL_LOCKS_EXCLUDED(mutex_);
+  // The job ended well: the guest has its modules.
+  void NoteRan(JobId id) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Gives back the job's room.
+  void Forget(JobId id) ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  struct Placed {
+    ArenaAllocator::Block block;
+    std::uint64_t shift = 0;  // From the arena's offsets to those here, modulo 2^64.
+    std::vector<std::string> modules;
+  };
+
+  explicit GuestMemory(Arena arena)
+      : arena_(std::move(arena)), allocator_(arena_.size(), arena_.size()) {}
+  // The modules whose code must go with the job; their place counts from the end of its tensors.
+  std::uint64_t AddCode(Job& job) const ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<ArenaAllocator::Block> Reserve(std::uint64_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
+  void CopyIn(const Job& job, const Job& placed, const Arena& from) const;
+
+  const Arena arena_;
+  ArenaAllocator allocator_;
+  mutable Mutex mutex_;
+  std::map<JobId, Placed> placed_ ABSL_GUARDED_BY(mutex_);
+  std::set<std::string> modules_ ABSL_GUARDED_BY(mutex_);  // That the guest has.
+};
+
+}  // namespace gridclock
+
+#endif  // GRIDCLOCK_SERVER_FLEET_GUEST_MEMORY_H_

@@ -1,0 +1,83 @@
+// What is different where a worker is a guest: it sees no arena, so tensors are copied.
+#include <utility>
+
+#include "absl/cleanup/cleanup.h"
+#include "base/status.h"
+#include "server/fleet/worker.h"
+
+namespace gridclock {
+
+// While tensors are copied it is the job's time that passes, and the guest does not hang.
+WorkerPort::Running Worker::running() const {
+  const Running said = parts_.status.running();
+  if (said.id != 0 || parts_.guest_memory == nullptr) return said;
+  const JobId out = copied_out_;
+  return {.id = out != 0 ? out : copied_in_.load(), .since = absl::InfiniteFuture()};
+}
+
+bool Worker::SomethingWaits() const {
+  MutexLock lock(mutex_);
+  return !waiting_.empty();
+}
+
+bool Worker::GiveToGuest(const Job& job, std::uint64_t generation) {
+  copied_in_ = job.id;
+  const absl::Cleanup copied = [this] { copied_in_ = 0; };
+  auto placed = parts_.guest_memory->Place(job, parts_.arena);
+  if (!placed.ok()) {
+    if (DetailsOf(placed.status()).reason == "MEMORY_FULL") return false;
+    parts_.on_unsendable(job.id, placed.status());
+    return true;
+  }
+  absl::StatusOr<std::string> frame = Frame(*placed, generation);
+  if (!frame.ok()) {
+    parts_.guest_memory->Forget(job.id);
+    parts_.on_unsendable(job.id, Annotate(frame.status(), "the way to the worker"));
+    return true;
+  }
+  SendFrames({&*frame, 1});
+  return true;
+}
+
+bool Worker::SendToGuest(std::span<const Job* const> jobs, std::uint64_t generation) {
+  for (const Job* job : jobs) {
+    const bool at_once = job->memory.size <= kCopiedAtOnce && !SomethingWaits();
+    if (at_once && GiveToGuest(*job, generation)) continue;
+    {
+      MutexLock lock(mutex_);
+      waiting_.push_back({.order = *job, .generation = generation, .cancel = 0});
+    }
+    parts_.wake();
+  }
+  return !deaf_;
+}
+
+// What waits stays in its place until it was sent: others see that they must wait behind it.
+void Worker::FeedGuest() {
+  if (parts_.guest_memory == nullptr) return;
+  for (;;) {
+    const Waiting* next = nullptr;
+    {
+      MutexLock lock(mutex_);
+      if (waiting_.empty() || deaf_) return;
+      next = &waiting_.front();
+    }
+    if (!next->order)
+      SendCancel(next->cancel);
+    else if (!GiveToGuest(*next->order, next->generation))
+      return;
+    MutexLock lock(mutex_);
+    waiting_.pop_front();
+  }
+}
+
+absl::Status Worker::TakeOutputs(const Job& job) {
+  if (parts_.guest_memory == nullptr) return absl::OkStatus();
+  copied_out_ = job.id;
+  const absl::Cleanup copied = [this] { copied_out_ = 0; };
+  GC_RETURN_IF_ERROR(parts_.guest_memory->TakeOutputs(job, parts_.arena));
+  parts_.guest_memory->NoteRan(job.id);
+  return absl::OkStatus();
+}
+
+}  // namespace gridclock

@@ -1,0 +1,157 @@
+#include "server/metrics/run_log.h"
+
+#include <algorithm>
+
+namespace gridclock {
+namespace {
+
+constexpr absl::Duration kRateTime = absl::Seconds(10);
+
+constexpr std::int64_t kSlotSeconds = 2;
+std::int64_t SlotAt(absl::Time time) {
+  return absl::ToUnixSeconds(time) / kSlotSeconds;
+}
+
+void FillTiming(const Timing& timing, RunRecord* record) {
+  record->method = timing.method;
+  record->stop = timing.stop;
+  record->samples = static_cast<std::int64_t>(timing.samples_ns.size());
+  record->warmups = timing.warmups;
+  record->statistics = timing.statistics;
+  record->roofline_ns = timing.roofline_ns;
+  // A worker takes no statistics of a single launch.
+  double& median = record->statistics.median;
+  if (median == 0 && !timing.samples_ns.empty()) median = timing.samples_ns[0];
+}
+
+// Assigns to what is there, whose memory is used again.
+void Fill(const Job& job, const JobResult& result, RunRecord* record) {
+  record->ran = result.outcome.has_value();
+  record->measured = job.measure.has_value();
+  record->statistics = Statistics();
+  record->verification.reset();
+  record->roofline_ns = 0;
+  record->samples = record->warmups = 0;
+  if (!record->ran) {
+    record->variant.clear();
+    record->phases.clear();
+    record->flags.clear();
+    record->launches.clear();
+    return;
+  }
+  const Outcome& outcome = *result.outcome;
+  record->variant = outcome.variant;
+  record->flops = outcome.flops;
+  record->bytes = outcome.bytes;
+  record->phases = outcome.phases;
+  record->flags = outcome.flags;
+  record->launches = outcome.launches;
+  // A program's are called what its client called them.
+  if (job.program != nullptr) record->launches.clear();
+  if (outcome.timing) FillTiming(*outcome.timing, record);
+  if (outcome.verification) {
+    record->verification = outcome.verification;
+    record->verification->first_mismatch.clear();  // It shows values of the client.
+  }
+}
+
+// The slot of now; those between the last one and it become empty.
+LatencySlot& SlotOf(RunLog::Trail& trail, std::int64_t now) {
+  const std::int64_t passed = std::min<std::int64_t>(now - trail.last_slot, kLatencySlots);
+  for (std::int64_t i = 0; i < passed; ++i) trail.slots[(now - i) % kLatencySlots] = {};
+  trail.last_slot = std::max(trail.last_slot, now);
+  return trail.slots[trail.last_slot % kLatencySlots];
+}
+
+void AddLatency(LatencySlot& slot, double ns) {
+  slot.least = slot.runs == 0 ? ns : std::min(slot.least, ns);
+  slot.most = std::max(slot.most, ns);
+  slot.sum += ns;
+  ++slot.runs;
+}
+
+KernelActivity ActivityOf(const RunLog::Trail& trail, std::int64_t now) {
+  KernelActivity out{.kernel = trail.kernel,
+                     .device = trail.device,
+                     .runs = trail.runs,
+                     .failed = trail.failed,
+                     .slots = {},
+                     .buckets = {}};
+  const std::int64_t rate_slots = absl::ToInt64Seconds(kRateTime) / kSlotSeconds;
+  std::uint64_t recent = 0;
+  for (std::int64_t at = now - kLatencySlots + 1; at <= now; ++at) {
+    const bool kept = at <= trail.last_slot && at > trail.last_slot - kLatencySlots;
+    out.slots.push_back(kept ? trail.slots[at % kLatencySlots] : LatencySlot());
+    // The newest is not over yet.
+    if (at < now && at >= now - rate_slots) recent += out.slots.back().runs;
+  }
+  out.runs_per_second = static_cast<double>(recent) / absl::ToDoubleSeconds(kRateTime);
+  return out;
+}
+
+}  // namespace
+
+RunLog::Trail& RunLog::TrailOf(const std::string& kernel, const std::string& device) {
+  MutexLock lock(mutex_);
+  std::unique_ptr<Trail>& trail = trails_[{kernel, device}];
+  if (trail == nullptr) {
+    trail = std::make_unique<Trail>();
+    trail->kernel = kernel;
+    trail->device = device;
+  }
+  return *trail;
+}
+
+void RunLog::Add(Trail& trail, const Job& job, const JobResult& result, absl::string_view outcome,
+                 absl::Time now) {
+  const std::int64_t slot = SlotAt(now);
+  MutexLock lock(mutex_);
+  if (ring_.size() < kRuns) ring_.emplace_back();
+  ring_[next_].trail = &trail;
+  RunRecord& record = ring_[next_].run;
+  next_ = (next_ + 1) % kRuns;
+  record.id = job.id;
+  record.finished = now;
+  record.outcome = outcome;
+  Fill(job, result, &record);
+  ++trail.runs;
+  if (outcome != "ok") ++trail.failed;
+  if (record.statistics.median > 0) AddLatency(SlotOf(trail, slot), record.statistics.median);
+  if (record.ran && result.outcome->timing && result.outcome->timing->after) {
+    readings_[trail.device] = {*result.outcome->timing->after, now};
+  }
+}
+
+RunRecord RunLog::Named(const Kept& kept) {
+  RunRecord run = kept.run;
+  run.kernel = kept.trail->kernel;
+  run.device = kept.trail->device;
+  return run;
+}
+
+std::optional<RunRecord> RunLog::Find(JobId id) const {
+  MutexLock lock(mutex_);
+  const auto found =
+      std::ranges::find_if(ring_, [id](const Kept& kept) { return kept.run.id == id; });
+  if (found == ring_.end()) return std::nullopt;
+  return Named(*found);
+}
+
+Activity RunLog::Read(absl::Time now) const {
+  Activity out;
+  const std::int64_t slot = SlotAt(now);
+  MutexLock lock(mutex_);
+  for (const auto& [names, trail] : trails_) out.kernels.push_back(ActivityOf(*trail, slot));
+  std::ranges::stable_sort(out.kernels, [](const KernelActivity& a, const KernelActivity& b) {
+    return a.runs_per_second != b.runs_per_second ? a.runs_per_second > b.runs_per_second
+                                                  : a.runs > b.runs;
+  });
+  out.readings = readings_;
+  const std::size_t newest = next_ + ring_.size() - 1;
+  for (std::size_t i = 0; i < ring_.size(); ++i) {
+    out.runs.push_back(Named(ring_[(newest - i) % ring_.size()]));
+  }
+  return out;
+}
+
+}  // namespace gridclock

@@ -1,0 +1,63 @@
+// The runs of late, kept in memory for people and for exemplars.
+#ifndef GRIDCLOCK_SERVER_METRICS_RUN_LOG_H_
+#define GRIDCLOCK_SERVER_METRICS_RUN_LOG_H_
+
+#include <array>
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/mutex.h"
+#include "server/core/activity.h"
+#include "server/core/observer.h"
+
+namespace gridclock {
+
+// Thread-safe. A run costs one short lock and, once the log is full, hardly an allocation: records
+// are overwritten in place.
+class RunLog {
+ public:
+  static constexpr std::size_t kRuns = 200;
+
+  // What is kept of one kernel on one device. Belongs to the log, lives as long, and is changed by
+  // it alone.
+  struct Trail {
+    std::string kernel, device;
+    std::uint64_t runs = 0, failed = 0;
+    std::array<LatencySlot, kLatencySlots> slots;
+    std::int64_t last_slot = 0;  // Number, since the epoch, of the newest stretch in `slots`.
+  };
+  // The same for the same names. Look it up once.
+  Trail& TrailOf(const std::string& kernel, const std::string& device) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // `outcome` is a word that lives for ever.
+  void Add(Trail& trail, const Job& job, const JobResult& result, absl::string_view outcome,
+           absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  std::optional<RunRecord> Find(JobId id) const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Kernels without quantiles and buckets, which the log does not count.
+  Activity Read(absl::Time now) const ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  // Names are the trail's, and are put into the record when it is read.
+  struct Kept {
+    const Trail* trail = nullptr;
+    RunRecord run;
+  };
+  static RunRecord Named(const Kept& kept);
+
+  mutable Mutex mutex_;
+  std::vector<Kept> ring_ ABSL_GUARDED_BY(mutex_);
+  std::size_t next_ ABSL_GUARDED_BY(mutex_) = 0;  // Where the next one goes once the ring is full.
+  std::map<std::pair<std::string, std::string>, std::unique_ptr<Trail>> trails_
+      ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, DeviceReading> readings_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace gridclock
+
+#endif  // GRIDCLOCK_SERVER_METRICS_RUN_LOG_H_

@@ -1,0 +1,27 @@
+"""Device time against the GPU's own timer: kernels that spin until %globaltimer has moved on by a span."""
+import re
+
+from speed import gpu
+from speed.gpu import gpu_server
+from speed.line import Line
+
+# Of CudaTiming: span, device time, how far it is off once one constant is taken away, what is allowed.
+ROW = re.compile(r"^ +(\d+) +([\d.]+) +(-?\d+) +(\d+) .*(?:PASS|FAIL)$", re.MULTILINE)
+SPANS = 11
+
+
+def measure(config):
+    with gpu_server(config) as server:
+        gpu.describe(config, server)
+    lines = {}
+    for _ in range(config.rounds):
+        rows = ROW.findall(gpu.run_test(config, "cuda_device_test", "CudaTiming.DeviceTimeIsThatOfTheGpusOwnTimer"))
+        if len(rows) != SPANS:
+            return [Line("gpu.truth", "device time against the GPU's own timer", "<=", 1,
+                         skipped=f"want {SPANS} spans of cuda_device_test, got {len(rows)}")]
+        for span, device_us, off_ns, allowed_ns in rows:
+            name = f"gpu.truth.{span}us"
+            what = f"a spin of {span} us: device time less one constant, its distance over max(0.3 us, 0.5 %)"
+            lines.setdefault(name, Line(name, what, "<=", 1)).add(
+                abs(int(off_ns)) / int(allowed_ns), device_us=float(device_us), off_ns=int(off_ns))
+    return list(lines.values())

@@ -1,0 +1,241 @@
+#!/usr/bin/env python3
+"""Submitted code on a GPU, by the command line: each file of tests/sources computes what plain Python
+computes, and the ways in which a first kernel over several tensors fails are told and hurt nobody.
+
+usage: submit_test.py --bin FOLDER
+
+Needs a GPU and NVRTC (CUDA_HOME, or /usr/local/cuda). "no GPU here" and exit code 0 where there is none.
+"""
+import argparse
+import array
+import ast
+import importlib.util
+import json
+import math
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+TESTS = pathlib.Path(__file__).resolve().parents[1]
+SOURCES = TESTS / "sources"
+sys.path.insert(0, str(TESTS / "support"))
+
+from server import Server  # noqa: E402
+
+BIN = pathlib.Path()
+CODES = {"<f4": "f", "<f8": "d", "<i4": "i", "<i8": "q", "<u8": "Q", "<u2": "H", "|V2": "H"}
+
+
+def save(path, values, shape, descr="<f4"):
+    """Writes a .npy file of version 1.0."""
+    shape = f"({', '.join(map(str, shape))}{',' if len(shape) == 1 else ''})"
+    head = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}"
+    head += " " * (-(len(head) + 11) % 64) + "\n"
+    data = b"\x93NUMPY\x01\x00" + len(head).to_bytes(2, "little") + head.encode()
+    pathlib.Path(path).write_bytes(data + array.array(CODES[descr], values).tobytes())
+
+
+def load(path):
+    """(shape, values) of a .npy file."""
+    data = pathlib.Path(path).read_bytes()
+    length = int.from_bytes(data[8:10], "little")
+    head = ast.literal_eval(data[10:10 + length].decode())
+    values = array.array(CODES[head["descr"]])
+    values.frombytes(data[10 + length:])
+    return head["shape"], list(values)
+
+
+def some(count, step=97):
+    """Values of both signs that f32 and bf16 hold exactly."""
+    return [((i * step + 13) % 64 - 32) / 16 for i in range(count)]
+
+
+def bf16(value):
+    """The bits of the nearest bfloat16, ties to even."""
+    bits = int.from_bytes(array.array("f", [value]).tobytes(), "little")
+    return (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16
+
+
+def has_triton():
+    return importlib.util.find_spec("triton") is not None
+
+
+class SubmitTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.server = cls.enterClassContext(
+            Server(BIN, "--allow-submit", "--limit-compile-seconds=60", "--devices=cuda",
+                   f"--worker={BIN / 'gridclock-worker'}"))
+
+    def setUp(self):
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+
+    def gridclock(self, *args, code=0):
+        environment = dict(os.environ, GRIDCLOCK_SERVER=self.server.grpc)
+        done = subprocess.run([BIN / "gridclock", *map(str, args)], env=environment, cwd=self.folder,
+                              capture_output=True, text=True, timeout=120)
+        self.assertEqual(done.returncode, code, f"{args}\n{done.stdout}{done.stderr}")
+        return done
+
+    def run_source(self, target, *args, output="y"):
+        """(shape, values) of an output, and the answer."""
+        done = self.gridclock("run", SOURCES / target, *args, "-o", f"{output}=out.npy", "--json")
+        return *load(self.folder / "out.npy"), json.loads(done.stdout)
+
+    def close(self, got, want, relative=1e-5):
+        self.assertEqual(len(got), len(want))
+        for i, (a, b) in enumerate(zip(got, want)):
+            if not math.isclose(a, b, rel_tol=relative, abs_tol=relative):
+                self.fail(f"element {i}: want {b}, got {a}")
+
+    def test_square_matrix(self):
+        save(self.folder / "x.npy", [1, 2, 3, 4, 5, 6], (2, 3))
+        shape, got, answer = self.run_source("square_matrix.cu:square_matrix_kernel", "x=x.npy")
+        self.assertEqual((shape, got), ((2, 3), [1, 4, 9, 16, 25, 36]))
+        self.assertTrue(answer["device"].startswith("cuda:"))
+        self.assertGreater(answer["timing"]["statistics"]["median_ns"], 0)
+
+    def test_square_matrix_by_inferred_words(self):
+        save(self.folder / "x.npy", some(35), (5, 7))
+        plain = "".join(line for line in (SOURCES / "square_matrix.cu").read_text().splitlines(keepends=True)
+                        if "gridclock:" not in line)
+        (self.folder / "plain.cu").write_text(plain)
+        done = self.gridclock("run", "plain.cu:square_matrix_kernel", "matrix=x.npy", "width=7", "height=5", "--grid",
+                              "1,1", "--block", "16,16", "-o", "result=out.npy")
+        self.assertIn("words inferred: square_matrix_kernel matrix: f32[*] -> result: f32[*]", done.stderr)
+        self.assertEqual(load(self.folder / "out.npy"), ((5, 7), [v * v for v in some(35)]))
+
+    def test_add_in_place(self):
+        n = 1 << 20
+        save(self.folder / "x.npy", some(n), (n,))
+        shape, got, _ = self.run_source("add_in_place.cu", "x=x.npy", f"y=full:2:f32[{n}]")
+        self.assertEqual(shape, (n,))
+        self.assertEqual(got, [v + 2 for v in some(n)])
+
+    def test_gelu_tanh(self):
+        save(self.folder / "x.npy", some(1001), (1001,))
+        _, got, _ = self.run_source("gelu_tanh.cu", "x=x.npy")
+        self.close(got, [0.5 * v * (1 + math.tanh(math.sqrt(2 / math.pi) * (v + 0.044715 * v**3)))
+                         for v in some(1001)])
+
+    def test_matmul_by_tiles_of_each_size(self):
+        m, k, n = 33, 70, 45
+        a, b = some(m * k), some(k * n, 41)
+        save(self.folder / "a.npy", a, (m, k))
+        save(self.folder / "b.npy", b, (k, n))
+        want = [sum(a[i * k + t] * b[t * n + j] for t in range(k)) for i in range(m) for j in range(n)]
+        for tile in (8, 16, 32):
+            shape, got, _ = self.run_source("matmul_tiled.cu", "a=a.npy", "b=b.npy", f"tile={tile}", output="c")
+            self.assertEqual(shape, (m, n))
+            self.close(got, want, 1e-4)
+
+    def test_reduction_of_two_launches(self):
+        save(self.folder / "x.npy", some(100_003), (100_003,))
+        shape, got, _ = self.run_source("reduce_sum.cu", "x=x.npy", output="total")
+        self.assertEqual(shape, ())
+        self.close(got, [sum(some(100_003))], 1e-4)
+
+    def test_softmax_by_cub(self):
+        rows, n = 7, 781
+        x = some(rows * n)
+        save(self.folder / "x.npy", x, (rows, n))
+        shape, got, _ = self.run_source("softmax_cub.cu:softmax_kernel<256>", "x=x.npy")
+        self.assertEqual(shape, (rows, n))
+        want = []
+        for row in range(rows):
+            powers = [math.exp(v - max(x[row * n:row * n + n])) for v in x[row * n:row * n + n]]
+            want += [p / sum(powers) for p in powers]
+        self.close(got, want, 1e-5)
+
+    def test_bf16_with_a_constant(self):
+        values = some(777)
+        save(self.folder / "x.npy", [bf16(v) for v in values], (777,), "<u2")
+        self.gridclock("run", SOURCES / "scale_bf16.cu", "x=x.npy:bf16", "factor=0.75", "-o", "y=out.npy")
+        _, got = load(self.folder / "out.npy")
+        self.assertEqual(got, [bf16(v * 0.75) for v in values])
+
+    def test_a_template(self):
+        save(self.folder / "x.npy", some(1003), (1003,))
+        _, got, _ = self.run_source("axpb_template.cu:axpb<float, 4>", "x=x.npy", "a=3", "b=-1")
+        self.assertEqual(got, [3 * v - 1 for v in some(1003)])
+
+    def test_a_list_by_tables_of_pointers(self):
+        shown = self.gridclock("run", SOURCES / "add_lists.cu", "a=full:1:f32[3]", "a=full:1:f32[2,2]",
+                               "b=full:2:f32[3]", "b=full:2:f32[2,2]").stdout
+        self.assertIn("[3, 3, 3]", shown)
+        self.assertIn("[[3, 3],\n [3, 3]]", shown)
+
+    def test_a_cooperative_launch(self):
+        save(self.folder / "x.npy", some(5001), (5001,))
+        _, got, _ = self.run_source("normalize_cooperative.cu", "x=x.npy")
+        total = sum(map(abs, some(5001)))
+        self.close(got, [v / total for v in some(5001)], 1e-5)
+
+    def test_what_is_measured_has_samples(self):
+        done = self.gridclock("bench", SOURCES / "square_matrix.cu", "H=1000", "W=1000", "--budget", "200ms", "--json")
+        result = json.loads(done.stdout)["results"][0]
+        self.assertGreaterEqual(len(result["timing"]["samples_ns"]), 10)
+
+    def test_what_a_kernel_prints_comes_back(self):
+        (self.folder / "p.cu").write_text("// gridclock: p -> y: f32[1] grid(1) block(2) params y\n"
+                                          "__global__ void p(float* y) { printf(\"thread %d\\n\", threadIdx.x); *y = 1; }\n")
+        self.assertIn("thread 1", self.gridclock("run", "p.cu").stdout)
+
+    def test_pointers_of_a_host_are_a_fault_and_the_next_job_is_right(self):
+        done = self.gridclock("run", SOURCES / "wrong_host_pointers.cu", "addresses=full:4096:u64[4]", "--json", code=1)
+        error = json.loads(done.stdout)["error"]
+        self.assertEqual((error["code"], error["reason"]), ("FAILED_PRECONDITION", "KERNEL_FAULT"), error)
+        self.test_square_matrix()
+        self.assertIn("[9, 9]", self.gridclock("run", "square", "x=full:3:f32[2]").stdout)
+
+    @unittest.skipUnless(has_triton(), "no Triton here: pip install triton")
+    def test_kernels_that_triton_compiled(self):
+        compiler = TESTS.parent / "examples/triton/compile.py"
+        subprocess.run([sys.executable, "-B", compiler, self.folder], check=True, timeout=120)
+        save(self.folder / "x.npy", some(5 * 781), (5, 781))
+        for kernel in ("square_kernel", "square_loop_kernel"):
+            self.gridclock("run", f"{kernel}.ptx", "x=x.npy", "-o", "y=out.npy")
+            self.assertEqual(load(self.folder / "out.npy"), ((5, 781), [v * v for v in some(5 * 781)]))
+        self.gridclock("check", "softmax_kernel.ptx", "--against", "softmax", "x=randn:f32[1823,781]")
+        self.assertIn("N <= 1024", self.gridclock("run", "softmax_kernel.ptx", "x=randn:f32[2,1025]", code=1).stderr)
+
+    def test_a_check_tells_right_from_wrong(self):
+        self.gridclock("check", SOURCES / "softmax_cub.cu", "--against", "softmax", "*=33", "N=1000")
+        self.gridclock("check", SOURCES / "gelu_tanh.cu", "--against", "gelu", "N=10007", "--with", "approximate=tanh")
+        done = self.gridclock("check", SOURCES / "gelu_tanh.cu", "--against", "square", "N=1007", code=4)
+        self.assertIn("DIFFERS", done.stdout)
+
+    def test_containers_and_too_many_parameters_do_not_compile(self):
+        done = self.gridclock("run", SOURCES / "wrong_vector.cu", "a=ones:f32[4]", code=1)
+        self.assertIn("wrong_vector.cu:8: error", done.stderr)
+        done = self.gridclock("run", SOURCES / "wrong_many_pointers.cu", "a=ones:f32[4]", code=1)
+        self.assertIn("INVALID_ARGUMENT", done.stderr)
+        self.assertIn("32780 bytes required, max 32764 bytes allowed", done.stderr)
+
+
+def has_gpu():
+    try:
+        with Server(BIN, "--devices=cuda"):
+            return True
+    except RuntimeError:
+        return False
+
+
+def main():
+    global BIN
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--bin", type=pathlib.Path, default=pathlib.Path("build/dev/bin"))
+    options, rest = parser.parse_known_args()
+    BIN = options.bin.resolve()
+    if not has_gpu():
+        print("no GPU here")
+        return 0
+    program = unittest.main(argv=[sys.argv[0], *rest], verbosity=2, exit=False)
+    return 0 if program.result.wasSuccessful() else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

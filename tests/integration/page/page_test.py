@@ -1,0 +1,167 @@
+"""The pages for people in a real browser: page_test.py [--screenshots FOLDER [SECONDS]]
+
+With --screenshots it makes the pictures of docs/operating.md, after so many seconds of load.
+"""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import time
+import unittest
+import urllib.error
+import urllib.request
+
+BIN = pathlib.Path(os.environ.get("GRIDCLOCK_BIN", "build/dev/bin")).resolve()
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "support"))
+
+import chromium  # noqa: E402
+from server import Server  # noqa: E402
+
+SKIPPED = 77  # ctest knows it.
+
+# Elements that reach beyond the window to the right, by tag and class.
+BEYOND = """[...document.querySelectorAll("body *")]
+  .filter(e => e.getBoundingClientRect().right > innerWidth + 1)
+  .map(e => e.tagName + "." + (e.getAttribute("class") || ""))"""
+# Panels without text, or with a drawing that shows nothing.
+BLANK = """[...document.querySelectorAll("[data-panel]")]
+  .filter(p => p.innerText.trim().length < 10 || p.getBoundingClientRect().height < 20
+            || [...p.querySelectorAll("svg.spark")].some(s => !s.querySelector("polyline"))
+            || [...p.querySelectorAll("svg.bars, svg.phases, .timeline svg")].some(s => !s.querySelector("rect"))
+            || [...p.querySelectorAll("svg")].some(s => s.getBoundingClientRect().height < 2))
+  .map(p => p.dataset.panel)"""
+
+
+def client(server, *words):
+    done = subprocess.run([BIN / "gridclock", "--server", server.grpc, *words], capture_output=True,
+                          text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def make_runs(server):
+    client(server, "bench", "square", "--shape", "N=20000", "--variant", "simd", "--samples", "50")
+    for _ in range(3):
+        client(server, "run", "softmax", "x=randn:f32[64,100]")
+
+
+def last_run(server):
+    with urllib.request.urlopen(f"http://{server.metrics}/runs.json", timeout=10) as answer:
+        return json.load(answer)[0]["id"]
+
+
+class PageTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.server = cls.enter(Server(BIN))
+        make_runs(cls.server)
+        cls.browser = cls.enter(chromium.Browser())
+
+    @classmethod
+    def enter(cls, manager):
+        value = manager.__enter__()
+        cls.addClassCleanup(manager.__exit__, None, None, None)
+        return value
+
+    def paths(self):
+        return "/", "/runs", f"/runs/{last_run(self.server)}"
+
+    def open(self, path, width, dark=False):
+        return self.browser.open(f"http://{self.server.metrics}{path}", width, 844, dark)
+
+    def test_nothing_scrolls_sideways_on_a_phone_nor_on_a_desk(self):
+        for path in self.paths():
+            for width in (390, 320, 820, 1440):
+                with self.subTest(path=path, width=width):
+                    page = self.open(path, width)
+                    self.assertEqual(page.value("innerWidth"), width)
+                    self.assertLessEqual(page.value("document.documentElement.scrollWidth"), width)
+                    self.assertEqual(page.value(BEYOND), [])
+
+    def test_no_panel_is_blank(self):
+        panels = {"/": ["summary", "devices", "kernels", "runs"], "/runs": ["runs"]}
+        for path in self.paths():
+            with self.subTest(path=path):
+                page = self.open(path, 390)
+                self.assertEqual(page.value(BLANK), [])
+                found = page.value("[...document.querySelectorAll('[data-panel]')].map(p => p.dataset.panel)")
+                self.assertEqual(found, panels.get(path, ["facts", "phases", "launches"]))
+
+    def test_the_page_of_a_server_that_did_nothing_is_not_blank(self):
+        with Server(BIN) as idle:
+            page = self.browser.open(f"http://{idle.metrics}/", 390, 844)
+            self.assertEqual(page.value(BLANK), [])
+
+    def test_the_browser_has_nothing_to_complain_of(self):
+        for path in self.paths():
+            page = self.open(path, 390)
+            time.sleep(0.2)
+            self.assertEqual(page.complaints(), [])
+
+    def test_light_and_dark_differ_and_both_can_be_read(self):
+        colours = []
+        for dark in (False, True):
+            page = self.open("/", 390, dark)
+            colours.append([page.value(f"getComputedStyle(document.body).{what}")
+                            for what in ("backgroundColor", "color")])
+        light, dark = ([sum(map(int, c[4:-1].split(","))) for c in pair] for pair in colours)
+        self.assertGreater(light[0] - light[1], 450)
+        self.assertGreater(dark[1] - dark[0], 450)
+
+    def test_a_run_shows_up_by_itself_and_its_link_leads_to_it(self):
+        page = self.open("/", 390)
+        before = page.value("document.querySelector('.run').href")
+        client(self.server, "run", "square", "x=ones:f32[10]")
+        run = f"http://{self.server.metrics}/runs/{last_run(self.server)}"
+        self.assertNotEqual(run, before)
+        page.value(f"""new Promise((done, fail) => {{
+            const look = () => document.querySelector('.run').href === {json.dumps(run)} ? done() : setTimeout(look, 50);
+            setTimeout(() => fail(new Error("the page did not change")), 20000);
+            look(); }})""")
+        self.assertIn("square", self.browser.open(run, 390, 844).value("document.querySelector('.run-title').innerText"))
+
+    def test_nothing_comes_from_elsewhere(self):
+        for path in self.paths():
+            names = self.open(path, 390).value("performance.getEntriesByType('resource').map(e => e.name)")
+            self.assertEqual([n for n in names if not n.startswith(f"http://{self.server.metrics}/")
+                              and not n.startswith("data:")], [])
+
+    def test_what_is_no_page_is_404(self):
+        for path in ("/runs/999999999", "/runs/%3Cscript%3E", "/favicon.ico", "/part/"):
+            with self.assertRaises(urllib.error.HTTPError) as raised:
+                urllib.request.urlopen(f"http://{self.server.metrics}{path}", timeout=10)
+            self.assertEqual(raised.exception.code, 404)
+
+
+def take_screenshots(folder, seconds):
+    folder.mkdir(parents=True, exist_ok=True)
+    with Server(BIN) as server, chromium.Browser() as browser:
+        loads = [subprocess.Popen([BIN / "gridclock", "--server", server.grpc, "load", *words, "--generate", "server",
+                                   "--seconds", str(seconds)], stdout=subprocess.DEVNULL)
+                 for words in (["square", "--shape", "N=200000", "--rate", "7"],
+                               ["softmax", "--shape", "N=1000", "--rate", "9"],
+                               ["gelu", "--shape", "N=50000", "--rate", "5"])]
+        time.sleep(max(0, seconds - 12))
+        client(server, "bench", "matmul", "--shape", "M=256", "K=256", "N=256", "--samples", "500")
+        client(server, "run", "softmax", "x=randn:f32[64,1000]", "--verify")
+        verified = last_run(server)
+        time.sleep(3)
+        for name, path, width, height, dark in (("status", "/", 1280, 1500, False),
+                                                ("status-dark", "/", 1280, 1100, True),
+                                                ("status-phone", "/", 390, 1700, False),
+                                                ("run", f"/runs/{verified}", 1000, 700, False)):
+            browser.open(f"http://{server.metrics}{path}", width, height, dark).screenshot(folder / f"{name}.png")
+        for load in loads:
+            load.wait()
+
+
+if __name__ == "__main__":
+    if chromium.PROGRAM is None:
+        print("skipped: no Chromium here (apt-get install chromium; ./dev nightly has it)")
+        sys.exit(SKIPPED)
+    if sys.argv[1:2] == ["--screenshots"]:
+        take_screenshots(pathlib.Path(sys.argv[2]), int((sys.argv[3:] or ["130"])[0]))
+        sys.exit(0)
+    unittest.main(argv=sys.argv[:1])

@@ -1,0 +1,80 @@
+#include "client/cli/top.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "absl/strings/str_split.h"
+
+namespace gridclock::cli {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+const Json& Status() {
+  static const Json status = Json::parse(R"({
+    "version": "0.2.0", "ready": true, "uptime_seconds": 75.5,
+    "devices": [{"name": "cuda:0", "model": "NVIDIA H200", "state": "busy", "memory_bytes": 1073741824,
+                 "queued": 3, "running": 2, "restarts": 1, "temperature_celsius": 41.6}],
+    "kernels": [{"kernel": "softmax", "device": "cuda:0", "runs": 12, "failed": 1, "runs_per_second": 4.25,
+                 "p50_ns": 4280.0, "p90_ns": 4820.0, "p99_ns": null,
+                 "medians_ns": [null, null, 100, 100, 400, null, 800, 800]}]})");
+  return status;
+}
+
+const Json& Runs() {
+  static const Json runs = Json::parse(R"([{
+    "id": 4711, "kernel": "softmax", "variant": "online", "device": "cuda:0", "outcome": "ok",
+    "statistics": {"median_ns": 4200.0}, "flags": ["noisy", "shared_device"]}])");
+  return runs;
+}
+
+TEST(TopTest, ShowsDevicesKernelsAndRuns) {
+  const std::string text = TopText("node:8471", Status(), Runs(), {});
+  EXPECT_THAT(
+      text,
+      HasSubstr("Gridclock 0.2.0 at node:8471: serving, up for 1m15s, 4.2 runs per second\n"));
+  for (const char* word : {"NVIDIA H200", "42 °C", "1.00 GiB", "4.28 µs", "4.82 µs", "4711",
+                           "softmax.online", "4.20 µs", "NOISY SHARED_DEVICE", " ▂▅█"}) {
+    EXPECT_THAT(text, HasSubstr(word));
+  }
+}
+
+TEST(TopTest, NoLineIsWiderThanTheTerminal) {
+  for (const int width : {20, 40, 80}) {
+    const std::string text = TopText("node:8471", Status(), Runs(), {.out_width = width});
+    for (const absl::string_view line : absl::StrSplit(text, '\n')) {
+      EXPECT_LE(Width(line), static_cast<std::size_t>(width)) << line;
+    }
+  }
+}
+
+TEST(TopTest, WhatAnotherVersionLeavesOutOrAddsIsNoError) {
+  const std::vector<std::string> odd = {
+      "null",
+      "[]",
+      "{}",
+      "7",
+      R"({"devices": 5, "kernels": [3, null, {}]})",
+      R"({"ready": "yes", "devices": [{"name": 4}], "kernels": [{"medians_ns": ["x", {}]}]})"};
+  for (const std::string& text : odd) {
+    EXPECT_THAT(TopText("a", Json::parse(text), Json::parse(text), {}), HasSubstr("Gridclock "));
+  }
+  EXPECT_THAT(TopText("a", Json::object(), Json::parse(R"([5, {"statistics": 3}, null])"), {}),
+              HasSubstr("no kernel has run yet"));
+}
+
+TEST(TopTest, TextOfAServerCannotColourATerminal) {
+  Json status = Status();
+  status["devices"][0]["model"] = "\x1b[31mred";
+  EXPECT_THAT(TopText("a", status, Runs(), {}), Not(HasSubstr("\x1b")));
+}
+
+TEST(TopTest, BarsGrowWithTheirValues) {
+  EXPECT_EQ(Bars({}), "");
+  EXPECT_EQ(Bars({0, 0}), "  ");
+  EXPECT_EQ(Bars({1, 7, 0, 3.5}), "▂█ ▅");
+}
+
+}  // namespace
+}  // namespace gridclock::cli

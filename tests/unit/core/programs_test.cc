@@ -1,0 +1,257 @@
+// Submitted code at the gate: texts become a program, and a call of it a job for a device that can
+// run it, or an error that says what was wanted and what came.
+#include "server/core/programs.h"
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "server/core/admission.h"
+#include "tests/support/status_matchers.h"
+
+namespace gridclock {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+using Code = absl::StatusCode;
+
+constexpr char kWords[] =
+    "mine x: f32[N] -> y: f32[N] grid (ceil_div(N, 256)) block (256) params x, y, n: int = N";
+
+ModuleEntry EntryOf(const std::string& name, const std::string& display,
+                    std::vector<std::uint32_t> sizes) {
+  ModuleEntry entry;
+  entry.name = name;
+  entry.display = display;
+  entry.max_threads = 1024;
+  std::uint32_t offset = 0;
+  for (const std::uint32_t size : sizes) {
+    EntryParameter& parameter = entry.parameters.emplace_back();
+    parameter.offset = offset;
+    parameter.size = size;
+    offset += size;
+  }
+  return entry;
+}
+
+class ProgramsTest : public ::testing::Test {
+ protected:
+  ProgramsTest() {
+    limits_.arena_bytes = 1 << 20;
+    limits_.client_arena_bytes = 1 << 19;
+    ResolveDefaults(limits_, 0);
+    Learn("cpu", "cpu", 0);
+    Learn("cuda:0", "cuda", 90);
+    auto code = std::make_shared<ModuleCode>();
+    code->facts.kind = ModuleKind::kCuda;
+    code->facts.arch = "sm_90a";
+    code->facts.entries = {EntryOf("_Z6squarePKfPfi", "square", {8, 8, 4}),
+                           EntryOf("_Z4soft", "soft<float, 256>", {8, 8})};
+    code->cubin = "ELF";
+    Add("ann", "m1", code);
+    auto failed = std::make_shared<ModuleCode>();
+    failed->facts.failed = true;
+    Add("ann", "bad", failed);
+    auto native = std::make_shared<ModuleCode>();
+    native->facts.kind = ModuleKind::kTestNative;
+    native->facts.entries = {EntryOf("square", "square", {})};
+    Add("ann", "native", native);
+  }
+  void Learn(const std::string& device, const std::string& kind, std::int64_t sm) {
+    DeviceInfo info;
+    info.name = device;
+    info.traits = {.kind = kind, .sm = sm};
+    info.host_memory = kind == "cpu";
+    ASSERT_THAT(table_.Learn(info, {}), IsOk());
+  }
+  void Add(const std::string& principal, const std::string& id, ModulePtr module) {
+    ASSERT_THAT(modules_.Add(principal, id, std::move(module)), IsOk());
+  }
+  static JobRequest Request(const std::string& words = kWords) {
+    JobRequest request;
+    request.principal = "ann";
+    request.device = "cuda:0";
+    InputRequest input;
+    input.operand = {"x", {.is_list = false, .tensors = {{DType::kF32, {1000}}}}};
+    input.inline_bytes = 4000;
+    request.inputs = {input};
+    request.program = ProgramRequest{
+        .words = words,
+        .launches = {{.module = "m1", .entry = "square", .words = "", .cooperative = false}},
+        .globals = {}};
+    return request;
+  }
+  static JobRequest Native() {
+    JobRequest request = Request();
+    request.device = "cpu";
+    request.program->launches[0].module = "native";
+    return request;
+  }
+  absl::StatusOr<Job> Try(const JobRequest& request) {
+    auto program = programs_.Find(request);
+    if (!program.ok()) return program.status();
+    return Admit(
+        request, table_, limits_, [](absl::string_view) { return 0; }, *std::move(program));
+  }
+
+  Limits limits_;
+  KernelTable table_{{"cpu", "cuda:0"}};
+  ModuleTable modules_{Limits()};
+  ModuleStrikes strikes_;
+  Programs programs_{modules_, strikes_};
+};
+
+TEST_F(ProgramsTest, AProgramBecomesAJobOfItsWords) {
+  ASSERT_OK_AND_ASSIGN(const Job job, Try(Request()));
+  EXPECT_EQ(job.kernel, "mine");
+  EXPECT_EQ(job.variant, "");
+  EXPECT_EQ(job.device, "cuda:0");
+  ASSERT_NE(job.program, nullptr);
+  EXPECT_EQ(job.program->program.launches[0].entry, "_Z6squarePKfPfi");
+  EXPECT_THAT(job.program->program.launches[0].clauses.params, SizeIs(3));
+  ASSERT_THAT(job.program->modules, SizeIs(1));
+  EXPECT_EQ(job.program->modules[0].code->cubin, "ELF");
+  EXPECT_EQ(job.outputs[0].name, "y");
+}
+
+TEST_F(ProgramsTest, ANativeFunctionRunsOnTheCpuAlone) {
+  ASSERT_OK_AND_ASSIGN(const Job job, Try(Native()));
+  EXPECT_EQ(job.device, "cpu");
+  EXPECT_EQ(job.program->modules[0].code, nullptr);
+  EXPECT_EQ(job.program->modules[0].kind, ModuleKind::kTestNative);
+  JobRequest anywhere = Native();
+  anywhere.device = "";
+  ASSERT_OK_AND_ASSIGN(const Job placed, Try(anywhere));
+  EXPECT_EQ(placed.device, "cpu");
+  JobRequest on_gpu = Native();
+  on_gpu.device = "cuda:0";
+  EXPECT_THAT(Try(on_gpu), StatusIs(Code::kFailedPrecondition, HasSubstr("CPU device")));
+}
+
+TEST_F(ProgramsTest, TheSameWordsAreReadOnce) {
+  ASSERT_OK_AND_ASSIGN(const auto first, programs_.Find(Request()));
+  ASSERT_OK_AND_ASSIGN(const auto second, programs_.Find(Request()));
+  EXPECT_EQ(first, second);
+  JobRequest other = Request();
+  other.program->launches[0].words = "block (128)";
+  ASSERT_OK_AND_ASSIGN(const auto third, programs_.Find(other));
+  EXPECT_NE(first, third);
+  programs_.Forget("m1");
+  ASSERT_OK_AND_ASSIGN(const auto fourth, programs_.Find(Request()));
+  EXPECT_NE(first, fourth);
+}
+
+TEST_F(ProgramsTest, WhatIsAnothersOrDeletedIsNotThere) {
+  ASSERT_THAT(programs_.Find(Request()), IsOk());
+  JobRequest bobs = Request();
+  bobs.principal = "bob";
+  EXPECT_THAT(Try(bobs), ReasonIs("NO_MODULE"));
+  EXPECT_TRUE(modules_.Remove("ann", "m1"));
+  EXPECT_THAT(Try(Request()), StatusIs(Code::kNotFound, HasSubstr("no module 'm1'")));
+}
+
+TEST_F(ProgramsTest, AnEntryIsCalledAsPeopleOrLinkersDo) {
+  JobRequest request = Request("mine x: f32[N] -> y: f32[N] grid (1) block (256) params x, y");
+  for (const char* name : {"soft<float, 256>", "soft<float,256>", "_Z4soft"}) {
+    request.program->launches[0].entry = name;
+    EXPECT_THAT(Try(request), IsOk()) << name;
+  }
+}
+
+TEST_F(ProgramsTest, AnUnknownEntryIsToldTheNearest) {
+  JobRequest request = Request();
+  request.program->launches[0].entry = "sqare";
+  const auto job = Try(request);
+  EXPECT_THAT(job, ReasonIs("NO_ENTRY"));
+  EXPECT_THAT(job,
+              StatusIs(Code::kNotFound,
+                       AllOf(HasSubstr("program.launches[0].entry"), HasSubstr("'sqare'"),
+                             HasSubstr("nearest are 'square'"), HasSubstr("'soft<float, 256>'"))));
+}
+
+TEST_F(ProgramsTest, WordsThatDoNotHoldAreQuoted) {
+  EXPECT_THAT(Try(Request("mine x: f32[N -> y")),
+              StatusIs(Code::kInvalidArgument, HasSubstr("program.words")));
+  EXPECT_THAT(Try(Request("mine x: f32[N] -> y: f32[N] params x, y, n: int = N")),
+              StatusIs(Code::kInvalidArgument, HasSubstr("no 'grid'")));
+  JobRequest request = Request();
+  request.program->launches[0].words = "grid 256)";
+  EXPECT_THAT(Try(request),
+              StatusIs(Code::kInvalidArgument, HasSubstr("program.launches[0].words")));
+  request = Request();
+  request.program->launches.clear();
+  EXPECT_THAT(Try(request), StatusIs(Code::kInvalidArgument, HasSubstr("want 1 to 64")));
+  request = Request("");
+  request.program->launches.push_back(request.program->launches[0]);
+  EXPECT_THAT(Try(request), StatusIs(Code::kInvalidArgument, HasSubstr("several launches")));
+}
+
+TEST_F(ProgramsTest, ParametersAreHeldAgainstTheEntry) {
+  EXPECT_THAT(Try(Request("mine x: f32[N] -> y: f32[N] grid (1) block (256) params x, y")),
+              StatusIs(Code::kInvalidArgument,
+                       AllOf(HasSubstr("it takes 3 parameters"), HasSubstr("the words give 2"))));
+  EXPECT_THAT(
+      Try(Request("mine x: f32[N] -> y: f32[N] grid (1) block (256) params x, y, n: int64 = N")),
+      StatusIs(Code::kInvalidArgument, HasSubstr("parameter 2 takes 4 bytes")));
+  EXPECT_THAT(Try(Request("mine x: f32[N] -> y: f32[N] grid (1) block (2048) params x, y, "
+                          "n: int = N")),
+              StatusIs(Code::kInvalidArgument, HasSubstr("2048")));
+}
+
+TEST_F(ProgramsTest, CodeRunsOnGpusOfItsArchitecture) {
+  JobRequest request = Request();
+  request.device = "cpu";
+  EXPECT_THAT(Try(request), ReasonIs("NO_DEVICE"));
+  EXPECT_THAT(Try(request),
+              StatusIs(Code::kFailedPrecondition,
+                       AllOf(HasSubstr("sm_90a"), HasSubstr("9.0 alone"), HasSubstr("no GPU"))));
+  Learn("cuda:0", "cuda", 100);
+  EXPECT_THAT(Try(Request()),
+              StatusIs(Code::kFailedPrecondition, HasSubstr("compute capability 10.0")));
+  auto older = std::make_shared<ModuleCode>();
+  older->facts.arch = "sm_80";
+  older->facts.entries = {EntryOf("_Z6squarePKfPfi", "square", {8, 8, 4})};
+  Add("ann", "m2", older);
+  JobRequest with_older = Request();
+  with_older.program->launches[0].module = "m2";
+  Learn("cuda:0", "cuda", 86);
+  EXPECT_THAT(Try(with_older), IsOk());
+  Learn("cuda:0", "cuda", 90);
+  EXPECT_THAT(Try(with_older), StatusIs(Code::kFailedPrecondition, HasSubstr("8.0 and later 8.x")));
+}
+
+TEST_F(ProgramsTest, WhatCannotBeRunIsRefused) {
+  JobRequest request = Request();
+  request.program->launches[0].module = "bad";
+  EXPECT_THAT(Try(request), ReasonIs("COMPILE_FAILED"));
+  for (int i = 0; i < ModuleStrikes::kMost; ++i) strikes_.Add("m1", "signal 11");
+  EXPECT_THAT(Try(Request()), ReasonIs("QUARANTINED"));
+  EXPECT_THAT(Try(Native()), IsOk());
+}
+
+TEST_F(ProgramsTest, AProgramIsNoKernelOfTheCatalogue) {
+  JobRequest request = Request();
+  request.kernel = "square";
+  EXPECT_THAT(Try(request), StatusIs(Code::kInvalidArgument, HasSubstr("kernel: want none")));
+  request = Request();
+  request.variant = "naive";
+  EXPECT_THAT(Try(request), StatusIs(Code::kInvalidArgument, HasSubstr("variant: want none")));
+  request = Request();
+  request.verify = true;
+  EXPECT_THAT(Try(request), StatusIs(Code::kInvalidArgument, HasSubstr("verify: a program")));
+}
+
+TEST_F(ProgramsTest, ACallMustFitTheMemoryOfAGuest) {
+  limits_.guest_bytes = 4096;
+  EXPECT_THAT(Try(Request()), ReasonIs("TOO_LARGE"));
+  EXPECT_THAT(Try(Request()), StatusIs(Code::kResourceExhausted, HasSubstr("guest_bytes")));
+}
+
+}  // namespace
+}  // namespace gridclock

@@ -1,0 +1,483 @@
+// A device that takes submitted code: its two lanes never run beside one another, take turns, and a
+// guest never runs the jobs of two principals.
+#include <csignal>
+#include <map>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "tests/unit/core/scheduler_fixture.h"
+
+namespace gridclock {
+namespace {
+
+using ::testing::_;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+using Code = absl::StatusCode;
+
+constexpr char kLane[] = "cpu/guest";
+
+Limits ManyCalls() {
+  Limits limits;
+  limits.queue = limits.client_queue = 10000;
+  return limits;
+}
+
+class SchedulerLanesTest : public SchedulerFixture {
+ protected:
+  SchedulerLanesTest() : SchedulerFixture("cpu", ManyCalls(), 1 << 30, 1 << 30) {
+    scheduler_.AddGuests("cpu", guests_);
+  }
+
+  Job Submitted(const std::string& principal = "ann") const {
+    Job job = MakeJob(principal);
+    job.kernel = "mine";
+    job.program = std::make_shared<const JobProgram>();
+    return job;
+  }
+  static Job Large(Job job) {
+    job.memory.size = 2 * Scheduler::kSmallBytes;
+    return job;
+  }
+  static Job Measured(Job job) {
+    job.measure = MeasureOptions();
+    return job;
+  }
+  std::shared_ptr<FakeWorker> GuestReady(std::uint64_t generation = 100) {
+    auto guest = std::make_shared<FakeWorker>(WorkerRole::kGuest);
+    scheduler_.OnWorkerReady(kLane, guest, generation);
+    return guest;
+  }
+  bool GuestDone(JobId id, std::uint64_t generation = 100) { return Done(id, generation); }
+  void LoseGuest(const WorkerLoss& loss, std::uint64_t generation = 100) {
+    scheduler_.OnWorkerLost(kLane, generation, loss);
+  }
+  static WorkerLoss Retired() {
+    return {.reason = "retired", .detail = "killed: retired", .planned = true};
+  }
+
+  FakeGuests guests_;
+};
+
+TEST_F(SchedulerLanesTest, AGuestWaitsUntilTheCatalogueIsDoneAndTheOtherWayRound) {
+  const auto worker = Ready();
+  const auto guest = GuestReady();
+  const Call square = SubmitReady(MakeJob());
+  const Call mine = SubmitReady(Submitted());
+  EXPECT_THAT(worker->orders(), ElementsAre(square.id));
+  EXPECT_THAT(guest->orders(), IsEmpty());
+  EXPECT_EQ(scheduler_.depth("cpu"), 2);
+
+  EXPECT_TRUE(Done(square.id));
+  EXPECT_THAT(guest->orders(), ElementsAre(mine.id));
+  EXPECT_TRUE(scheduler_.busy("cpu"));
+  const Call second = SubmitReady(MakeJob());
+  EXPECT_THAT(worker->orders(), SizeIs(1));
+
+  EXPECT_TRUE(GuestDone(mine.id));
+  EXPECT_THAT(worker->orders(), ElementsAre(square.id, second.id));
+  EXPECT_THAT(mine.listener->status(), IsOk());
+  EXPECT_EQ(scheduler_.usage().count(kLane), 0U);
+}
+
+TEST_F(SchedulerLanesTest, OneThatIsAloneSendsAsIfThereWereNoOther) {
+  const auto worker = Ready();
+  GuestReady();
+  for (std::size_t i = 0; i < Scheduler::kSmallWindow + 3; ++i) SubmitReady(MakeJob());
+  EXPECT_THAT(worker->orders(), SizeIs(Scheduler::kSmallWindow));
+}
+
+TEST_F(SchedulerLanesTest, LargeOnesGoOneInTurn) {
+  const auto worker = Ready();
+  const auto guest = GuestReady();
+  std::vector<Call> squares, mine;
+  for (int i = 0; i < 3; ++i) squares.push_back(SubmitReady(Large(MakeJob())));
+  for (int i = 0; i < 3; ++i) mine.push_back(SubmitReady(Large(Submitted())));
+  // Two were sent before anyone else waited.
+  EXPECT_THAT(worker->orders(), SizeIs(2));
+  EXPECT_TRUE(Done(squares[0].id));
+  EXPECT_THAT(guest->orders(), IsEmpty());
+  EXPECT_TRUE(Done(squares[1].id));
+  EXPECT_THAT(guest->orders(), ElementsAre(mine[0].id));
+  EXPECT_TRUE(GuestDone(mine[0].id));
+  EXPECT_THAT(worker->orders(), SizeIs(3));
+  EXPECT_TRUE(Done(squares[2].id));
+  EXPECT_THAT(guest->orders(), ElementsAre(mine[0].id, mine[1].id, mine[2].id));
+}
+
+TEST_F(SchedulerLanesTest, SmallOnesGoForTenMilliseconds) {
+  const auto worker = Ready();
+  const auto guest = GuestReady();
+  const Call first = SubmitReady(Submitted());
+  clock_.Advance(absl::Milliseconds(10));
+  std::vector<Call> squares;
+  for (int i = 0; i < 40; ++i) squares.push_back(SubmitReady(MakeJob()));
+  for (int i = 0; i < 3; ++i) SubmitReady(Submitted());
+  EXPECT_THAT(guest->orders(), SizeIs(1));
+  EXPECT_TRUE(GuestDone(first.id));
+  EXPECT_THAT(worker->orders(), SizeIs(Scheduler::kSmallWindow));
+  EXPECT_TRUE(Done(squares[0].id));
+  EXPECT_THAT(worker->orders(), SizeIs(Scheduler::kSmallWindow + 1));
+  clock_.Advance(absl::Milliseconds(10));
+  for (std::size_t i = 1; i <= Scheduler::kSmallWindow; ++i) EXPECT_TRUE(Done(squares[i].id));
+  EXPECT_THAT(worker->orders(), SizeIs(Scheduler::kSmallWindow + 1));
+  EXPECT_THAT(guest->orders(), SizeIs(4));
+}
+
+TEST_F(SchedulerLanesTest, SmallOnesBehindALongOneAreAskedBackForTheOtherLane) {
+  const auto worker = Ready();
+  GuestReady();
+  const Call slow = SubmitReady(MakeJob());
+  const Call behind = SubmitReady(MakeJob("bob"));
+  SubmitReady(Submitted());
+  worker->Run(slow.id, clock_.Now());
+  clock_.Advance(Scheduler::kPatience);
+  scheduler_.Tick();
+  EXPECT_THAT(worker->cancels(), ElementsAre(behind.id));
+}
+
+// ---- Guests come and go. ----
+
+TEST_F(SchedulerLanesTest, AGuestIsStartedOnceTheCatalogueIsThere) {
+  EXPECT_EQ(guests_.starts(), 0);
+  Ready();
+  EXPECT_EQ(guests_.starts(), 1);
+  SubmitReady(Submitted());
+  scheduler_.Tick();
+  EXPECT_EQ(guests_.starts(), 1);
+}
+
+TEST_F(SchedulerLanesTest, OneThatDidNotStartIsAskedForAgainNotBeforeItsTime) {
+  Ready();
+  scheduler_.OnGuestNotReady(kLane, clock_.Now() + absl::Seconds(1));
+  SubmitReady(Submitted());
+  scheduler_.Tick();
+  EXPECT_EQ(guests_.starts(), 1);
+  clock_.Advance(absl::Seconds(1));
+  scheduler_.Tick();
+  EXPECT_EQ(guests_.starts(), 2);
+}
+
+TEST_F(SchedulerLanesTest, NoGuestStartsBesideAMeasurementAndNoneIsMeasuredBesideAStart) {
+  const auto worker = Ready();
+  const Call measured = SubmitReady(Measured(MakeJob()));
+  EXPECT_THAT(worker->orders(), IsEmpty());  // The first guest starts.
+  scheduler_.OnGuestNotReady(kLane, clock_.Now() + absl::Seconds(1));
+  EXPECT_THAT(worker->orders(), ElementsAre(measured.id));
+
+  clock_.Advance(absl::Seconds(1));
+  SubmitReady(Submitted());
+  scheduler_.Tick();
+  EXPECT_EQ(guests_.starts(), 1);
+  const Call next = SubmitReady(Measured(MakeJob()));
+  EXPECT_THAT(worker->orders(), SizeIs(1));  // It would keep the guest from starting.
+  EXPECT_TRUE(Done(measured.id));
+  EXPECT_EQ(guests_.starts(), 2);
+  EXPECT_THAT(worker->orders(), SizeIs(1));
+  const auto guest = GuestReady();
+  EXPECT_EQ(guest->orders().size() + worker->orders().size(), 2U);
+}
+
+TEST_F(SchedulerLanesTest, WhatIsNotMeasuredRunsBesideAStart) {
+  const auto worker = Ready();
+  EXPECT_EQ(guests_.starts(), 1);
+  SubmitReady(MakeJob());
+  SubmitReady(Large(MakeJob()));
+  EXPECT_THAT(worker->orders(), SizeIs(2));
+}
+
+TEST_F(SchedulerLanesTest, AnotherPrincipalsJobWaitsForAnotherGuest) {
+  Ready();
+  const auto guest = GuestReady();
+  const Call ann = SubmitReady(Submitted("ann"));
+  const Call bob = SubmitReady(Submitted("bob"));
+  EXPECT_THAT(guest->orders(), ElementsAre(ann.id));
+  EXPECT_THAT(guest->kills(), IsEmpty());
+  EXPECT_TRUE(GuestDone(ann.id));
+  EXPECT_THAT(guest->kills(), ElementsAre("retired"));
+  EXPECT_THAT(guest->orders(), SizeIs(1));
+  LoseGuest(Retired());
+  EXPECT_EQ(guests_.starts(), 2);
+  EXPECT_THAT(guests_.blamed(), IsEmpty());
+  EXPECT_EQ(observer_.count("lost"), 0);
+  EXPECT_EQ(observer_.count("guest lost retired"), 1);
+  EXPECT_THAT(GuestReady(101)->orders(), ElementsAre(bob.id));
+}
+
+TEST_F(SchedulerLanesTest, AGuestStaysASecondWithWhoHasMore) {
+  Ready();
+  const auto guest = GuestReady();
+  std::vector<Call> ann;
+  for (int i = 0; i < 4; ++i) ann.push_back(SubmitReady(Large(Submitted("ann"))));
+  SubmitReady(Large(Submitted("bob")));
+  EXPECT_TRUE(GuestDone(ann[0].id));
+  EXPECT_THAT(guest->orders(), SizeIs(3));
+  clock_.Advance(Scheduler::kStay);
+  EXPECT_TRUE(GuestDone(ann[1].id));
+  EXPECT_THAT(guest->orders(), SizeIs(3));
+  EXPECT_THAT(guest->kills(), IsEmpty());
+  EXPECT_TRUE(GuestDone(ann[2].id));
+  EXPECT_THAT(guest->kills(), ElementsAre("retired"));
+}
+
+TEST_F(SchedulerLanesTest, NoGuestIsEndedBesideAMeasurement) {
+  const auto worker = Ready();
+  const auto guest = GuestReady();
+  const Call ann = SubmitReady(Submitted("ann"));
+  EXPECT_TRUE(GuestDone(ann.id));
+  const Call measured = SubmitReady(Measured(MakeJob()));
+  SubmitReady(Submitted("bob"));
+  EXPECT_THAT(worker->orders(), ElementsAre(measured.id));
+  EXPECT_THAT(guest->kills(), IsEmpty());
+  const Call next = SubmitReady(Measured(MakeJob()));
+  EXPECT_TRUE(Done(measured.id));
+  EXPECT_THAT(guest->kills(), ElementsAre("retired"));
+  EXPECT_THAT(worker->orders(), SizeIs(1));
+}
+
+TEST_F(SchedulerLanesTest, AnIdleGuestEndsAndIsNotStartedWithoutNeed) {
+  Ready();
+  const auto guest = GuestReady();
+  const Call ann = SubmitReady(Submitted());
+  EXPECT_TRUE(GuestDone(ann.id));
+  clock_.Advance(absl::Seconds(59));
+  scheduler_.Tick();
+  EXPECT_THAT(guest->kills(), IsEmpty());
+  clock_.Advance(absl::Seconds(1));
+  scheduler_.Tick();
+  EXPECT_THAT(guest->kills(), ElementsAre("retired"));
+  LoseGuest(Retired());
+  scheduler_.Tick();
+  EXPECT_EQ(guests_.starts(), 1);
+  SubmitReady(Submitted());
+  EXPECT_EQ(guests_.starts(), 2);
+}
+
+// ---- Faults. ----
+
+TEST_F(SchedulerLanesTest, WhatEndsItsGuestIsBlamedAndNeverSentAgain) {
+  Ready();
+  const auto guest = GuestReady();
+  const Call bad = SubmitReady(Submitted());
+  const Call behind = SubmitReady(Submitted());
+  LoseGuest({.reason = "signal", .signal = SIGSEGV, .running = bad.id, .detail = "signal 11"});
+  EXPECT_THAT(bad.listener->status(), StatusIs(Code::kFailedPrecondition, HasSubstr("signal 11")));
+  EXPECT_THAT(bad.listener->status(), ReasonIs("KERNEL_FAULT"));
+  EXPECT_THAT(guests_.blamed(), ElementsAre(bad.id));
+  EXPECT_EQ(observer_.count("lost"), 0);
+  EXPECT_EQ(guests_.starts(), 2);
+  EXPECT_THAT(GuestReady(101)->orders(), ElementsAre(behind.id));
+}
+
+TEST_F(SchedulerLanesTest, AGuestThatLiesOfWhatItRunsCannotHaveItsJobsSentForEver) {
+  Ready();
+  GuestReady();
+  const Call bad = SubmitReady(Submitted());
+  LoseGuest({.reason = "signal", .signal = SIGSEGV, .running = 12345, .detail = "signal 11"});
+  EXPECT_THAT(bad.listener->status(), ReasonIs("KERNEL_FAULT"));
+  EXPECT_THAT(guests_.blamed(), ElementsAre(bad.id));
+}
+
+TEST_F(SchedulerLanesTest, WhatWaitsBehindOneThatSpoiledTheDeviceIsSentToTheNextGuest) {
+  Ready();
+  GuestReady();
+  const Call bad = SubmitReady(Submitted());
+  const Call behind = SubmitReady(Submitted());
+  EXPECT_TRUE(scheduler_.OnDone(
+      bad.id, 100, {.status = absl::FailedPreconditionError("fault"), .outcome = std::nullopt}));
+  LoseGuest({.reason = "exit", .detail = "exit code 0", .spoiled = true});
+  EXPECT_EQ(behind.listener->ends(), 0);
+  EXPECT_THAT(guests_.blamed(), IsEmpty());
+  EXPECT_THAT(GuestReady(101)->orders(), ElementsAre(behind.id));
+}
+
+TEST_F(SchedulerLanesTest, AKillFromOutsideIsNobodysFault) {
+  Ready();
+  GuestReady();
+  const Call call = SubmitReady(Submitted());
+  LoseGuest({.reason = "signal", .signal = SIGKILL, .running = call.id, .detail = "signal 9"});
+  EXPECT_THAT(call.listener->status(), ReasonIs("WORKER_CRASHED"));
+  EXPECT_THAT(guests_.blamed(), IsEmpty());
+}
+
+TEST_F(SchedulerLanesTest, AnEndlessOneIsKilledAndTheCatalogueGoesOn) {
+  const auto worker = Ready();
+  const auto guest = GuestReady();
+  Job endless = Submitted();
+  endless.kernel_time_limit = absl::Seconds(1);
+  const Call call = SubmitReady(std::move(endless));
+  const Call square = SubmitReady(MakeJob());
+  guest->Run(call.id, clock_.Now(), clock_.Now());
+  scheduler_.Tick();
+  clock_.Advance(absl::Seconds(1) + Scheduler::kGrace);
+  scheduler_.Tick();
+  EXPECT_THAT(call.listener->status(), ReasonIs("KERNEL_TIME_LIMIT"));
+  EXPECT_THAT(guest->kills(), ElementsAre("time_limit"));
+  // It may still be running.
+  EXPECT_THAT(worker->orders(), IsEmpty());
+  LoseGuest({.reason = "time_limit", .running = call.id, .detail = "killed: time_limit"});
+  EXPECT_THAT(worker->orders(), ElementsAre(square.id));
+  EXPECT_THAT(guests_.blamed(), ElementsAre(call.id));
+}
+
+TEST_F(SchedulerLanesTest, NothingRunsBesideAGuestThatCannotBeEnded) {
+  const auto worker = Ready();
+  GuestReady();
+  const Call call = SubmitReady(Submitted());
+  const Call square = SubmitReady(MakeJob());
+  const WorkerLoss loss = {.reason = "time_limit", .running = call.id, .detail = "still there"};
+  scheduler_.OnKillFailed(kLane, loss, absl::UnavailableError("cannot be ended"));
+  EXPECT_THAT(square.listener->status(), StatusIs(Code::kUnavailable, "cannot be ended"));
+  auto refused = scheduler_.Submit(MakeJob(), std::make_shared<FakeListener>(), false);
+  EXPECT_THAT(refused, StatusIs(Code::kUnavailable, "cannot be ended"));
+  EXPECT_THAT(worker->orders(), IsEmpty());
+  LoseGuest(loss);
+  EXPECT_THAT(SubmitReady(MakeJob()).listener->ends(), 0);
+  EXPECT_THAT(worker->orders(), SizeIs(1));
+}
+
+TEST_F(SchedulerLanesTest, WhoEndedAGuestLetsOthersGoFirst) {
+  Ready();
+  GuestReady();
+  const Call bad = SubmitReady(Submitted("ann"));
+  LoseGuest({.reason = "signal", .signal = SIGSEGV, .running = bad.id, .detail = ""});
+  SubmitReady(Submitted("ann"));
+  const Call bob = SubmitReady(Submitted("bob"));
+  EXPECT_THAT(GuestReady(101)->orders(), ElementsAre(bob.id));
+}
+
+// ---- Inputs that arrive. ----
+
+TEST_F(SchedulerLanesTest, NothingIsCopiedEarlyBesideAGuest) {
+  const auto worker = Ready();
+  const auto guest = GuestReady();
+  Job large = MakeJob();
+  large.host_memory = false;
+  large.inputs.resize(1);
+  const Call upload = Submit(large);
+  scheduler_.Arrived(upload.id, {.input = 0, .bytes = 1});
+  EXPECT_THAT(worker->arrivals(), SizeIs(1));
+  // What it was told of last may still be on its way.
+  const Call measured = SubmitReady(Measured(Submitted()));
+  EXPECT_THAT(guest->orders(), IsEmpty());
+  scheduler_.Arrived(upload.id, {.input = 0, .bytes = 2});
+  EXPECT_THAT(worker->arrivals(), SizeIs(1));
+  clock_.Advance(absl::Milliseconds(10));
+  scheduler_.Tick();
+  EXPECT_THAT(guest->orders(), ElementsAre(measured.id));
+  scheduler_.Arrived(upload.id, {.input = 0, .bytes = 3});
+  EXPECT_THAT(worker->arrivals(), SizeIs(1));
+}
+
+// ---- All at random. ----
+
+// Lanes, principals and sizes by chance, guests that crash now and then: never do both workers hold
+// orders, never does a guest hold those of two principals, and every job ends.
+class LanesSimulation {
+ public:
+  explicit LanesSimulation(std::uint64_t seed)
+      : random_(seed), scheduler_(clock_, ManyCalls(), arena_, observer_) {
+    scheduler_.AddGuests("cpu", guests_);
+    scheduler_.OnWorkerReady("cpu", worker_, 1);
+  }
+
+  void Run() {
+    for (int step = 0; step < 2000; ++step) Step(/*submit=*/true);
+    for (int step = 0; step < 20000 && !scheduler_.idle(); ++step) Step(/*submit=*/false);
+    EXPECT_TRUE(scheduler_.idle()) << "a job starved";
+    EXPECT_EQ(arena_.used(), 0U);
+  }
+
+ private:
+  bool Chance(int percent) { return static_cast<int>(random_() % 100) < percent; }
+
+  void Step(bool submit) {
+    if (submit && Chance(40)) Submit();
+    if (guests_.starts() > started_ && Chance(50)) StartGuest();
+    if (guest_ != nullptr && !guest_->kills().empty()) LoseGuest("retired", 0);
+    if (Chance(60)) Finish(*worker_, 1, &done_);
+    if (guest_ != nullptr && Chance(60)) Finish(*guest_, 100 + started_, &guest_done_);
+    if (guest_ != nullptr && Held(*guest_, guest_done_) > 0 && Chance(2)) {
+      LoseGuest("signal", SIGSEGV);
+    }
+    clock_.Advance(absl::Milliseconds(static_cast<int>(random_() % 8)));
+    scheduler_.Tick();
+    Check();
+  }
+  void Submit() {
+    Job job;
+    job.kernel = "square";
+    job.device = "cpu";
+    job.principal = Chance(50) ? "ann" : "bob";
+    job.memory.size = Chance(70) ? 4096 : 2 * Scheduler::kSmallBytes;
+    if (Chance(20)) job.measure = MeasureOptions();
+    if (Chance(50)) job.program = std::make_shared<const JobProgram>();
+    job.deadline = absl::InfiniteFuture();
+    job.kernel_time_limit = absl::Hours(1);
+    const std::string principal = job.principal;
+    auto id = scheduler_.Submit(std::move(job), std::make_shared<FakeListener>(), false);
+    ASSERT_THAT(id, IsOk());
+    principals_[*id] = principal;
+    scheduler_.Start(*id);
+  }
+  void StartGuest() {
+    ++started_;
+    guest_ = std::make_shared<FakeWorker>(WorkerRole::kGuest);
+    guest_done_ = 0;
+    scheduler_.OnWorkerReady(kLane, guest_, 100 + started_);
+  }
+  void LoseGuest(const std::string& reason, int signal) {
+    const auto orders = guest_->orders();
+    const JobId running = guest_done_ < orders.size() ? orders[guest_done_] : 0;
+    guest_ = nullptr;
+    scheduler_.OnWorkerLost(kLane, 100 + started_,
+                            {.reason = reason,
+                             .signal = signal,
+                             .running = running,
+                             .detail = "",
+                             .planned = reason == "retired"});
+  }
+  void Finish(const FakeWorker& worker, std::uint64_t generation, std::size_t* done) {
+    const auto orders = worker.orders();
+    if (*done == orders.size()) return;
+    const JobId id = orders[(*done)++];
+    EXPECT_TRUE(
+        scheduler_.OnDone(id, generation, {.status = absl::OkStatus(), .outcome = Outcome{}}));
+  }
+  static std::size_t Held(const FakeWorker& worker, std::size_t done) {
+    return worker.orders().size() - done;
+  }
+  void Check() const {
+    if (guest_ == nullptr) return;
+    EXPECT_TRUE(Held(*worker_, done_) == 0 || Held(*guest_, guest_done_) == 0)
+        << "both lanes hold orders";
+    std::set<std::string> principals;
+    for (const JobId id : guest_->orders()) principals.insert(principals_.at(id));
+    EXPECT_LE(principals.size(), 1U) << "one guest ran jobs of two principals";
+  }
+
+  std::mt19937_64 random_;
+  FakeClock clock_;
+  FakeObserver observer_;
+  FakeGuests guests_;
+  ArenaAllocator arena_{1 << 30, 1 << 30};
+  Scheduler scheduler_;
+  std::shared_ptr<FakeWorker> worker_ = std::make_shared<FakeWorker>(), guest_;
+  std::size_t done_ = 0, guest_done_ = 0;
+  int started_ = 0;
+  std::map<JobId, std::string> principals_;
+};
+
+TEST(SchedulerLanesSimulation, LanesNeverMeetAndNoJobStarves) {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    SCOPED_TRACE(seed);
+    LanesSimulation(seed).Run();
+  }
+}
+
+}  // namespace
+}  // namespace gridclock

@@ -1,0 +1,242 @@
+// What a guest gets of a job, and what is believed of its answers.
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "server/fleet/session.h"
+#include "tests/support/status_matchers.h"
+#include "tests/unit/fleet/spoken_worker.h"
+
+namespace gridclock {
+namespace {
+
+using ::testing::Each;
+using ::testing::HasSubstr;
+using Code = absl::StatusCode;
+
+constexpr std::uint64_t kGuestBytes = 8 * 1024 * 1024;
+
+class GuestWorkerTest : public ::testing::Test {
+ protected:
+  GuestWorkerTest() {
+    scheduler_.AddGuests("cpu", guests_);
+    auto memory = *GuestMemory::Create(kGuestBytes);
+    memory_ = memory.get();
+    auto ends = *PacketSocket::Pair();
+    guest_end_.emplace(std::move(ends.second));
+    worker_ = std::make_shared<Worker>(
+        Worker::Parts{.role = WorkerRole::kGuest,
+                      .process = AnyProcess(arena_),
+                      .link = std::make_unique<PacketLink>(std::move(ends.first)),
+                      .status = *StatusMemory::Create(),
+                      .arena = arena_,
+                      .allocator = allocator_,
+                      .on_unsendable = [this](JobId id, const absl::Status&) { unsendable_ = id; },
+                      .wake = [this] { ++wakes_; },
+                      .guest_memory = std::move(memory)});
+  }
+  FleetContext Context() {
+    return {.table = table_,
+            .scheduler = scheduler_,
+            .clock = clock_,
+            .observer = observer_,
+            .arena = arena_,
+            .allocator = allocator_,
+            .strikes = &strikes_};
+  }
+  std::optional<worker::v1::FromServer> Next() {
+    PacketBatch batch(1, kFrameLimit);
+    const auto read = guest_end_->ReceiveBatch(batch, Wait::kNo);
+    if (!read.ok() || *read != PacketSocket::Read::kPackets) return std::nullopt;
+    worker::v1::FromServer frame;
+    EXPECT_TRUE(frame.ParseFromArray(batch[0].data(), static_cast<int>(batch[0].size())));
+    return frame;
+  }
+  Job JobOf(std::uint64_t bytes) const {
+    Job job;
+    job.kernel = "mine";
+    job.device = "cpu";
+    job.principal = "ann";
+    auto program = std::make_shared<JobProgram>();
+    program->modules = {{.id = "m1", .kind = ModuleKind::kTestNative, .code = nullptr}};
+    job.program = program;
+    job.memory.size = 2 * bytes;
+    const OperandValue value = {.is_list = false,
+                                .tensors = {{DType::kU8, {static_cast<std::int64_t>(bytes)}}}};
+    job.inputs.resize(1);
+    job.inputs[0].value = value;
+    job.inputs[0].memory = {.offset = 0, .size = bytes};
+    job.outputs.resize(1);
+    job.outputs[0].value = value;
+    job.outputs[0].memory = {.offset = bytes, .size = bytes};
+    job.arrived = clock_.Now();
+    job.deadline = absl::InfiniteFuture();
+    job.kernel_time_limit = absl::Seconds(30);
+    return job;
+  }
+  Job WithId(JobId id, std::uint64_t bytes) const {
+    Job job = JobOf(bytes);
+    job.id = id;
+    return job;
+  }
+  std::span<std::byte> Theirs(const worker::v1::Range& range) {
+    return memory_->arena().At({.offset = range.offset(), .size = range.size()});
+  }
+
+  static constexpr std::uint64_t kLarge = 2 * 1024 * 1024;
+  FakeClock clock_;
+  FakeObserver observer_;
+  FakeGuests guests_;
+  ModuleStrikes strikes_;
+  Arena arena_ = *Arena::Create(4 * kLarge, 0);
+  ArenaAllocator allocator_{4 * kLarge, 4 * kLarge};
+  KernelTable table_{{"cpu"}};
+  Scheduler scheduler_{clock_, Limits(), allocator_, observer_};
+  std::optional<PacketSocket> guest_end_;
+  GuestMemory* memory_ = nullptr;
+  std::shared_ptr<Worker> worker_;
+  JobId unsendable_ = 0;
+  int wakes_ = 0;
+};
+
+TEST_F(GuestWorkerTest, ASmallJobIsCopiedAndSentAtOnce) {
+  const Job job = WithId(1, 4096);
+  std::memset(arena_.At(job.inputs[0].memory).data(), 7, 4096);
+  EXPECT_TRUE(worker_->Send(job, kGeneration));
+  const auto frame = Next();
+  ASSERT_TRUE(frame.has_value());
+  EXPECT_TRUE(frame->order().has_program());
+  EXPECT_THAT(Theirs(frame->order().inputs(0).memory()), Each(std::byte{7}));
+  EXPECT_EQ(worker_->running().id, 0U);
+}
+
+TEST_F(GuestWorkerTest, ALargeOneWaitsForTheReadingThreadAndAllElseBehindIt) {
+  EXPECT_TRUE(worker_->Send(WithId(1, kLarge), kGeneration));
+  EXPECT_TRUE(worker_->Send(WithId(2, 64), kGeneration));
+  worker_->Cancel(2);
+  EXPECT_FALSE(Next().has_value());
+  EXPECT_GT(wakes_, 0);
+  worker_->FeedGuest();
+  EXPECT_EQ(Next()->order().id(), 1U);
+  EXPECT_EQ(Next()->order().id(), 2U);
+  EXPECT_EQ(Next()->cancel().id(), 2U);
+  worker_->Cancel(1);
+  EXPECT_EQ(Next()->cancel().id(), 1U);
+}
+
+TEST_F(GuestWorkerTest, OneForWhichThereIsNoRoomWaitsUntilThereIs) {
+  EXPECT_TRUE(worker_->Send(WithId(1, kLarge), kGeneration));
+  EXPECT_TRUE(worker_->Send(WithId(2, kLarge + 4096), kGeneration));
+  worker_->FeedGuest();
+  EXPECT_EQ(Next()->order().id(), 1U);
+  EXPECT_FALSE(Next().has_value());
+  wakes_ = 0;
+  worker_->Forget(1);
+  EXPECT_EQ(wakes_, 1);
+  worker_->FeedGuest();
+  EXPECT_EQ(Next()->order().id(), 2U);
+  EXPECT_EQ(unsendable_, 0U);
+}
+
+// ---- What it answers. ----
+
+class GuestSessionTest : public GuestWorkerTest {
+ protected:
+  void SetUp() override {
+    scheduler_.OnWorkerReady("cpu", trusted_, 1);
+    WorkerHello hello = HelloOf("cpu", {});
+    hello.role = WorkerRole::kGuest;
+    hello.test_natives = {"square"};
+    const auto frames = *EncodeHello(hello);
+    ASSERT_THAT(Hear(frames[0]), IsOk());
+    ASSERT_TRUE(session_.ready());
+  }
+  absl::Status Hear(const worker::v1::ToServer& frame) {
+    const std::string bytes = frame.SerializeAsString();
+    absl::Status holds = session_.OnFrame(std::as_bytes(std::span(bytes.data(), bytes.size())),
+                                          /*truncated=*/false);
+    holds.Update(session_.Deliver());
+    return holds;
+  }
+  JobId Submit(Job job) {
+    const auto id = scheduler_.Submit(std::move(job), listener_, false);
+    EXPECT_THAT(id, IsOk());
+    scheduler_.Start(*id);
+    return *id;
+  }
+  static worker::v1::ToServer DoneOfOne(JobId id) {
+    worker::v1::ToServer frame = DoneOf(id);
+    frame.mutable_done()->clear_variant();
+    frame.mutable_done()->add_checksums(0);
+    return frame;
+  }
+
+  std::shared_ptr<FakeWorker> trusted_ = std::make_shared<FakeWorker>();
+  std::shared_ptr<FakeListener> listener_ = std::make_shared<FakeListener>();
+  Session session_{Context(), "cpu", worker_, kGeneration, {}};
+};
+
+TEST_F(GuestSessionTest, SaysWhatNativesItHasAndNothingElseIsBelieved) {
+  EXPECT_EQ(table_.Natives(), std::vector<std::string>{"square"});
+  EXPECT_FALSE(table_.learned());
+}
+
+TEST_F(GuestSessionTest, ItsOutputsAreInTheArenaBeforeItIsAnswered) {
+  const JobId id = Submit(JobOf(4096));
+  const auto frame = Next();
+  ASSERT_TRUE(frame.has_value());
+  std::memset(Theirs(frame->order().outputs(0).memory()).data(), 9, 4096);
+  const auto active = scheduler_.Active(id);
+  EXPECT_THAT(Hear(DoneOfOne(id)), IsOk());
+  EXPECT_THAT(listener_->status(), IsOk());
+  EXPECT_THAT(arena_.At(active->job().outputs[0].memory), Each(std::byte{9}));
+}
+
+TEST_F(GuestSessionTest, AFaultThatSpoilsTheDevicesContextCountsAgainstTheModule) {
+  for (int i = 0; i < ModuleStrikes::kMost; ++i) {
+    EXPECT_THAT(strikes_.Check("m1"), IsOk());
+    worker::v1::ToServer frame;
+    frame.mutable_failed()->set_id(Submit(JobOf(64)));
+    frame.mutable_failed()->set_generation(kGeneration);
+    frame.mutable_failed()->set_code(static_cast<int>(Code::kFailedPrecondition));
+    frame.mutable_failed()->set_message("illegal address");
+    frame.mutable_failed()->set_sticky(true);
+    EXPECT_THAT(Hear(frame), IsOk());
+    listener_ = std::make_shared<FakeListener>();
+  }
+  EXPECT_THAT(strikes_.Check("m1"),
+              StatusIs(Code::kFailedPrecondition, HasSubstr("illegal address")));
+}
+
+TEST_F(GuestSessionTest, AnAnswerToAnOrderThatItWasNotGivenYetBreaksTheProtocol) {
+  const JobId id = Submit(JobOf(kLarge));
+  EXPECT_THAT(Hear(DoneOfOne(id)), StatusIs(Code::kNotFound, HasSubstr("not given")));
+  EXPECT_EQ(session_.culprit(), id);
+  // The loss of the guest says how it ends.
+  EXPECT_EQ(listener_->ends(), 0);
+}
+
+TEST_F(GuestSessionTest, AnAnswerToAJobOfTheCatalogueBreaksTheProtocolTheSecondTime) {
+  Job job = JobOf(4096);
+  job.program = nullptr;
+  const JobId id = Submit(std::move(job));
+  EXPECT_EQ(trusted_->orders().size(), 1U);
+  EXPECT_THAT(Hear(DoneOfOne(id)), IsOk());
+  EXPECT_THAT(Hear(DoneOfOne(id)), StatusIs(Code::kInvalidArgument, HasSubstr("that it holds")));
+  EXPECT_EQ(listener_->ends(), 0);
+}
+
+TEST_F(GuestSessionTest, ATimeThatIsYetToComeBreaksTheProtocol) {
+  const JobId id = Submit(JobOf(4096));
+  worker::v1::ToServer frame = DoneOfOne(id);
+  v1::Phase* phase = frame.mutable_done()->add_phases();
+  phase->set_kind(v1::Phase::OUTPUT_COPIED);
+  phase->set_start_ns(absl::ToUnixNanos(clock_.Now()));
+  phase->set_end_ns(absl::ToUnixNanos(clock_.Now() + absl::Hours(1)));
+  EXPECT_THAT(Hear(frame), StatusIs(Code::kInvalidArgument, HasSubstr("yet to come")));
+}
+
+}  // namespace
+}  // namespace gridclock

@@ -1,0 +1,134 @@
+#include "server/metrics/run_log.h"
+
+#include <algorithm>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace gridclock {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+const absl::Time kStart = absl::FromUnixSeconds(1'000'000);
+
+Job JobOf(JobId id) {
+  Job job;
+  job.id = id;
+  return job;
+}
+
+JobResult OneLaunch(double ns) {
+  JobResult result;
+  result.outcome.emplace();
+  result.outcome->variant = "simd";
+  result.outcome->timing.emplace();
+  result.outcome->timing->samples_ns = {ns};
+  result.outcome->phases = {{PhaseKind::kQueued, 0, 5}};
+  result.outcome->flags = {Flag::kNoisy};
+  return result;
+}
+
+TEST(RunLogTest, ARunCanBeReadByItsNumber) {
+  RunLog log;
+  log.Add(log.TrailOf("square", "cpu"), JobOf(7), OneLaunch(1500), "ok", kStart);
+  const std::optional<RunRecord> run = log.Find(7);
+  ASSERT_TRUE(run.has_value());
+  EXPECT_EQ(run->kernel, "square");
+  EXPECT_EQ(run->variant, "simd");
+  EXPECT_EQ(run->device, "cpu");
+  EXPECT_EQ(run->outcome, "ok");
+  EXPECT_EQ(run->statistics.median, 1500);
+  EXPECT_THAT(run->phases, ElementsAre(Phase{PhaseKind::kQueued, 0, 5}));
+  EXPECT_THAT(run->flags, ElementsAre(Flag::kNoisy));
+  EXPECT_FALSE(log.Find(8).has_value());
+}
+
+TEST(RunLogTest, KeepsTheLast200NewestFirst) {
+  RunLog log;
+  RunLog::Trail& trail = log.TrailOf("square", "cpu");
+  for (JobId id = 1; id <= 450; ++id) log.Add(trail, JobOf(id), OneLaunch(1), "ok", kStart);
+  const Activity activity = log.Read(kStart);
+  ASSERT_THAT(activity.runs, SizeIs(200));
+  EXPECT_EQ(activity.runs.front().id, 450);
+  EXPECT_EQ(activity.runs.back().id, 251);
+  EXPECT_FALSE(log.Find(250).has_value());
+  EXPECT_EQ(activity.kernels[0].runs, 450);
+}
+
+TEST(RunLogTest, OneThatNeverRanLeavesNothingOfTheRunBeforeInItsPlace) {
+  RunLog log;
+  RunLog::Trail& trail = log.TrailOf("square", "cpu");
+  for (JobId id = 1; id <= 200; ++id) log.Add(trail, JobOf(id), OneLaunch(9), "ok", kStart);
+  log.Add(trail, JobOf(201), {.status = absl::CancelledError(""), .outcome = {}}, "cancelled",
+          kStart);
+  const std::optional<RunRecord> run = log.Find(201);
+  ASSERT_TRUE(run.has_value());
+  EXPECT_FALSE(run->ran);
+  EXPECT_EQ(run->variant, "");
+  EXPECT_EQ(run->statistics.median, 0);
+  EXPECT_THAT(run->phases, IsEmpty());
+  EXPECT_THAT(run->flags, IsEmpty());
+  EXPECT_EQ(log.Read(kStart).kernels[0].failed, 1);
+}
+
+// It would show a value of the client's tensor.
+TEST(RunLogTest, TheTextOfAMismatchIsNotKept) {
+  RunLog log;
+  JobResult result = OneLaunch(1);
+  result.outcome->verification = Verification{.mismatches = 1, .first_mismatch = "y[0]: want 42"};
+  log.Add(log.TrailOf("square", "cpu"), JobOf(1), result, "mismatch", kStart);
+  EXPECT_EQ(log.Find(1)->verification->first_mismatch, "");
+  EXPECT_EQ(log.Find(1)->verification->mismatches, 1);
+}
+
+TEST(RunLogTest, LatenciesLieInStretchesOfTwoSeconds) {
+  RunLog log;
+  RunLog::Trail& trail = log.TrailOf("square", "cpu");
+  log.Add(trail, JobOf(1), OneLaunch(100), "ok", kStart);
+  log.Add(trail, JobOf(2), OneLaunch(300), "ok", kStart + absl::Seconds(1));
+  log.Add(trail, JobOf(3), OneLaunch(700), "ok", kStart + absl::Seconds(6));
+  const KernelActivity kernel = log.Read(kStart + absl::Seconds(8)).kernels[0];
+  ASSERT_THAT(kernel.slots, SizeIs(60));
+  EXPECT_EQ(kernel.slots[55].runs, 2);
+  EXPECT_EQ(kernel.slots[55].least, 100);
+  EXPECT_EQ(kernel.slots[55].most, 300);
+  EXPECT_EQ(kernel.slots[55].sum, 400);
+  EXPECT_EQ(kernel.slots[56].runs, 0);
+  EXPECT_EQ(kernel.slots[58].runs, 1);
+  EXPECT_DOUBLE_EQ(kernel.runs_per_second, 0.3);
+}
+
+TEST(RunLogTest, WhatIsOlderThanTwoMinutesIsForgotten) {
+  RunLog log;
+  RunLog::Trail& trail = log.TrailOf("square", "cpu");
+  log.Add(trail, JobOf(1), OneLaunch(100), "ok", kStart);
+  const Activity later = log.Read(kStart + absl::Minutes(3));
+  for (const LatencySlot& slot : later.kernels[0].slots) EXPECT_EQ(slot.runs, 0);
+  log.Add(trail, JobOf(2), OneLaunch(100), "ok", kStart + absl::Hours(1));
+  const Activity latest = log.Read(kStart + absl::Hours(1));
+  EXPECT_EQ(std::ranges::count(latest.kernels[0].slots, 1, &LatencySlot::runs), 1);
+}
+
+TEST(RunLogTest, AClockThatGoesBackIsNoDisaster) {
+  RunLog log;
+  RunLog::Trail& trail = log.TrailOf("square", "cpu");
+  log.Add(trail, JobOf(1), OneLaunch(100), "ok", kStart);
+  log.Add(trail, JobOf(2), OneLaunch(100), "ok", kStart - absl::Hours(5));
+  EXPECT_EQ(log.Read(kStart).kernels[0].slots.back().runs, 2);
+  EXPECT_THAT(log.Read(kStart - absl::Hours(5)).runs, SizeIs(2));
+}
+
+TEST(RunLogTest, TheLastReadingOfADeviceIsKept) {
+  RunLog log;
+  JobResult result = OneLaunch(1);
+  result.outcome->timing->after = DeviceState{.temperature_celsius = 42, .clock_reasons = {}};
+  log.Add(log.TrailOf("square", "cuda:0"), JobOf(1), result, "ok", kStart);
+  log.Add(log.TrailOf("square", "cuda:0"), JobOf(2), OneLaunch(1), "ok", kStart);
+  EXPECT_EQ(log.Read(kStart).readings.at("cuda:0").state.temperature_celsius, 42);
+}
+
+}  // namespace
+}  // namespace gridclock
