@@ -1,0 +1,128 @@
+"""Every kernel of the catalogue that has a peer in PyTorch, shape by shape: device time beside PyTorch's
+and beside a copy of as many bytes. A kernel is added by its rows in CASES."""
+import collections
+import dataclasses
+import math
+
+from speed import gpu
+from speed.gpu import Torch, gpu_server, median_ns
+from speed.line import Line
+
+ALIKE = 0.98    # Of PyTorch's speed: the noise of two clocks.
+MANY = 1 << 28  # Floats of the copy whose rate is the floor of all: what memory gives at most.
+SLOW = 0.85     # A peer below this part of the floor leaves something to gain.
+GAIN = 1.5      # Over such peers: the geometric mean of each kernel's, then over kernels.
+LARGE = 1 << 26  # Elements from which on a part of the copy's rate is asked.
+LONG = 131072   # Elements of a row that no block holds.
+SHAPES = ((8192, 1024), (65536, 1024), (8192, 8192), (1024, LONG))
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    kernel: str
+    shape: tuple           # Of the first input, and of PyTorch's x, y and out; w and b have its last dimension.
+    words: tuple           # Of the command line: sizes and attributes.
+    moved: int             # Bytes that must be read and written.
+    peer: str              # In Python, of x, y, out, w and b.
+    part: float = 0        # The least part of a copy's bytes per second; 0: none is asked.
+    compiled: bool = False  # Whether torch.compile of the peer stands beside it.
+    note: str = ""         # What tells it from other cases of the same kernel and shape.
+    dtype: str = "f32"
+
+    @property
+    def name(self):
+        return ".".join(filter(None, ("gpu.catalog", self.kernel, self.note, "x".join(map(str, self.shape)),
+                                      "" if self.dtype == "f32" else self.dtype)))
+
+    @property
+    def what(self):
+        return " ".join(filter(None, (self.kernel, self.note, "of", "x".join(map(str, self.shape)), self.dtype)))
+
+
+def part_of(shape, part, part_of_long):
+    """No part is asked of what the caches hold."""
+    if math.prod(shape) < LARGE:
+        return 0
+    return part_of_long if shape[-1] >= LONG else part
+
+
+def rows(kernel, peer, compiled=False):
+    """From rows to rows: read once, written once."""
+    return [Case(kernel, shape, ("--shape", f"*={shape[0]}", "--shape", f"N={shape[1]}"), 8 * math.prod(shape), peer,
+                 part_of(shape, 0.85, 0.75), compiled) for shape in SHAPES]
+
+
+def reductions(kernel, peer, part, axis=-1):
+    """Over the last dimension, or over the first: read once."""
+    note = "" if axis == -1 else "columns"
+    return [Case(kernel, shape, ("--shape", f"*={shape[0 if axis == -1 else 1]}", "--shape",
+                                 f"N={shape[1 if axis == -1 else 0]}", f"axis={axis}"),
+                 4 * math.prod(shape), peer, part_of(shape, part, part) if axis == -1 else 0, note=note)
+            for shape in SHAPES]
+
+
+CASES = [
+    *rows("softmax", "torch.softmax(x, -1)", compiled=True),
+]
+
+NAMES = {"f64": "float64", "f32": "float32", "f16": "float16", "bf16": "bfloat16"}
+
+
+class Table:
+    def __init__(self, torch):
+        self.torch, self.lines = torch, {}
+        self.copies, self.gains = {}, collections.defaultdict(list)  # Of this round.
+
+    def line(self, name, what, op, bound, **options):
+        return self.lines.setdefault(name, Line(name, what, op, bound, **options))
+
+    def begin_round(self):
+        self.copies.clear()
+        self.gains.clear()
+
+    def copy_ns(self, moved):
+        if moved not in self.copies:
+            self.copies[moved] = self.torch.ns("copy", [moved // 8])  # Of floats, each read and written.
+        return self.copies[moved]
+
+    def add(self, case, ours):
+        words = f"{case.what}: PyTorch's time over ours", ">=", ALIKE
+        if self.torch.missing:
+            self.line(f"{case.name}.torch", *words, skipped=self.torch.missing)
+            return
+        theirs = self.torch.ns(case.peer, case.shape, dtype=NAMES[case.dtype])
+        floor = case.moved * self.copy_ns(8 * MANY) / (8 * MANY)
+        self.line(f"{case.name}.torch", *words).add(
+            theirs / ours, ours_us=ours / 1e3, torch_us=theirs / 1e3, floor_us=floor / 1e3)
+        if floor / theirs < SLOW:
+            self.gains[case.kernel].append(theirs / ours)
+        if case.part:
+            self.line(f"{case.name}.copy", f"{case.what}: bytes per second over a copy's", ">=", case.part).add(
+                self.copy_ns(case.moved) / ours, gigabytes_per_second=case.moved / ours)
+        if case.compiled:
+            theirs = self.torch.ns(case.peer, case.shape, dtype=NAMES[case.dtype], compiled=True)
+            self.line(f"{case.name}.compiled", f"{case.what}: torch.compile's time over ours", ">=", 0,
+                      informative=True).add(theirs / ours, compiled_us=theirs / 1e3)
+
+    def end_round(self):
+        """One mean for each kernel, then one over kernels."""
+        words = ("gpu.catalog.gain", f"PyTorch's time over ours where it is below {SLOW:g} of the floor: geometric mean",
+                 ">=", GAIN)
+        if self.torch.missing:
+            self.line(*words, skipped=self.torch.missing)
+        elif self.gains:
+            logs = {kernel: sum(map(math.log, gains)) / len(gains) for kernel, gains in self.gains.items()}
+            self.line(*words).add(math.exp(sum(logs.values()) / len(logs)),
+                                  **{kernel: math.exp(log) for kernel, log in logs.items()})
+
+
+def measure(config):
+    with gpu_server(config) as server, Torch() as torch:
+        gpu.describe(config, server, torch)
+        table = Table(torch)
+        for _ in range(config.rounds):
+            table.begin_round()
+            for case in CASES:
+                table.add(case, median_ns(config, server, case.kernel, *case.words, "--dtype", case.dtype))
+            table.end_round()
+        return list(table.lines.values())
