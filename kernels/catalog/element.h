@@ -49,6 +49,18 @@ T Narrow(Wide<T> x) {
   }
 }
 
+// The same from a double, rounded once.
+template <typename T>
+T Rounded(double x) {
+  if constexpr (std::is_same_v<T, F16>) {
+    return F16{F16FromDouble(x)};
+  } else if constexpr (std::is_same_v<T, BF16>) {
+    return BF16{BF16FromDouble(x)};
+  } else {
+    return static_cast<T>(x);
+  }
+}
+
 template <typename Body>
 absl::Status WithFloat(DType dtype, Body body) {
   return WithFloatOf<F16, BF16>(dtype, body);

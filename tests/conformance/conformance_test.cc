@@ -184,6 +184,14 @@ TEST_P(Conformance, LargestLeastAndSubnormalNumbers) {
   CheckAll("extreme", {.seed = TheWorld().seed + 4, .data = Data::kExtreme});
 }
 
+TEST_P(Conformance, NumbersFarFromZero) {
+  CheckAll("far", {.seed = TheWorld().seed + 6, .data = Data::kFar});
+}
+
+TEST_P(Conformance, NumbersWithSpikes) {
+  CheckAll("spikes", {.seed = TheWorld().seed + 8, .data = Data::kSpikes});
+}
+
 TEST_P(Conformance, LargeTensors) {
   CheckAll("large", {.seed = TheWorld().seed + 5, .most_terms = kMostTerms}, Size::kLarge);
 }
@@ -218,7 +226,8 @@ TEST(Catalogue, EveryListedExceptionFitsATest) {
   if (!TheWorld().missing.empty()) GTEST_SKIP() << TheWorld().missing;
   std::vector<std::string> names;
   for (const Case& c : AllCases()) {
-    for (const char* tag : {"plain", "misaligned", "wide", "special", "extreme", "large", "huge"}) {
+    for (const char* tag :
+         {"plain", "misaligned", "wide", "special", "extreme", "far", "spikes", "large", "huge"}) {
       names.push_back(absl::StrCat(c.Name(), "/", tag));
     }
   }

@@ -42,6 +42,11 @@ Generator GeneratorFor(DType dtype, Data data, std::uint64_t seed) {
   if (dtype == DType::kBool) return {GeneratorKind::kRandint, 0, 2, seed};
   if (!IsFloat(dtype) && !IsSmallFloat(dtype)) return {GeneratorKind::kRandint, 0, 100, seed};
   if (data == Data::kWide) return {GeneratorKind::kUniform, -1000, 1000, seed};
+  if (data == Data::kFar && IsFloat(dtype)) {
+    // 16 bits have few numbers there.
+    return SizeOf(dtype) == 2 ? Generator{GeneratorKind::kUniform, 100, 130, seed}
+                              : Generator{GeneratorKind::kUniform, 10000, 10004, seed};
+  }
   return {GeneratorKind::kRandn, 0, 0, seed};
 }
 
@@ -59,18 +64,28 @@ double LeastOf(DType dtype) {
   return std::numeric_limits<float>::denorm_min();
 }
 
-// Overwrites about one element in sixteen, or all of them with the extremes.
-void Sprinkle(DType dtype, Data data, std::uint64_t seed, std::vector<std::byte>& tensor) {
-  if (!IsFloat(dtype) || (data != Data::kSpecial && data != Data::kExtreme)) return;
+// What stands between the numbers of a generator, or in place of all of them.
+std::vector<double> SprinkledValues(DType dtype, Data data) {
   constexpr double kInf = std::numeric_limits<double>::infinity();
   const double big = LargestOf(dtype), least = LeastOf(dtype);
-  const std::vector<double> values =
-      data == Data::kSpecial
-          ? std::vector<double>{std::numeric_limits<double>::quiet_NaN(), kInf, -kInf}
-          : std::vector<double>{big,  -big, least, -least,  0.0,
-                                -0.0, kInf, -kInf, big / 2, least * 3};
+  switch (data) {
+    case Data::kSpecial:
+      return {std::numeric_limits<double>::quiet_NaN(), kInf, -kInf};
+    case Data::kExtreme:
+      return {big, -big, least, -least, 0.0, -0.0, kInf, -kInf, big / 2, least * 3};
+    case Data::kSpikes:
+      return {20000, -20000};
+    default:
+      return {};
+  }
+}
+
+// Overwrites about one element in sixteen or fewer, or all of them with the extremes.
+void Sprinkle(DType dtype, Data data, std::uint64_t seed, std::vector<std::byte>& tensor) {
+  const std::vector<double> values = SprinkledValues(dtype, data);
+  if (!IsFloat(dtype) || values.empty()) return;
   std::mt19937_64 random(seed);
-  const std::uint64_t one_in = data == Data::kSpecial ? 16 : 1;
+  const std::uint64_t one_in = data == Data::kExtreme ? 1 : data == Data::kSpecial ? 16 : 100;
   for (std::size_t i = 0; i < tensor.size() / static_cast<std::size_t>(SizeOf(dtype)); ++i) {
     if (random() % one_in != 0) continue;
     StoreFromDouble(dtype, tensor.data(), static_cast<std::int64_t>(i),

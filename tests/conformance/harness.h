@@ -19,6 +19,8 @@ enum class Data : std::uint8_t {
   kWide,     // -1000 to 1000: exp overflows.
   kSpecial,  // Normal numbers with NaN and infinities among them.
   kExtreme,  // The largest, the least and the subnormal numbers; calls without a sum alone.
+  kFar,      // Far from zero, and near each other: what differences of large numbers lose.
+  kSpikes,   // Normal numbers, a few of them far larger than all others.
 };
 
 struct CheckOptions {

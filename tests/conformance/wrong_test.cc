@@ -1,4 +1,6 @@
 // The suite must catch wrong kernels: each test below is a mistake that people make.
+#include "tests/conformance/wrong.h"
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -6,7 +8,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "absl/strings/str_join.h"
 #include "kernels/catalog/catalog.h"
 #include "kernels/catalog/element.h"
 #include "kernels/catalog/reference.h"
@@ -20,59 +21,6 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
-
-// What the tests below need of the world; an error is a problem that no test expects.
-struct World {
-  absl::StatusOr<std::unique_ptr<CpuDevice>> device =
-      CpuDevice::Create({.threads = 2, .level = "", .calibrate = false});
-  absl::StatusOr<Registry> registry = Registry::Create(BuiltInKernels());
-  std::string Error() const {
-    return absl::StrCat(device.status().message(), registry.status().message());
-  }
-};
-
-// All problems that the suite finds with `launch` in place of the variants of catalogue kernel
-// `name`, over every dtype of `dtypes` and every kind of data.
-std::string ProblemsOf(const char* name, LaunchFn launch,
-                       std::vector<DType> dtypes = {DType::kF32}) {
-  const World world;
-  if (!world.Error().empty()) return world.Error();
-  const auto& [device, registry] = world;
-  const RegisteredKernel& kernel = *registry->Find(name);
-  const Variant wrong{.name = "wrong", .summary = "", .launch = launch};
-  std::vector<std::string> problems;
-  for (const DType dtype : dtypes) {
-    for (const Data data : {Data::kPlain, Data::kWide, Data::kSpecial, Data::kExtreme}) {
-      for (const Instance& instance : InstancesOf(kernel.spec, dtype)) {
-        for (auto& problem :
-             CheckCall(**device, kernel, wrong, instance, {.seed = 7, .data = data})) {
-          problems.push_back(std::move(problem));
-        }
-      }
-    }
-  }
-  return absl::StrJoin(problems, "\n");
-}
-
-// The same over large calls alone, of those at most a few seconds each.
-std::string LargeProblemsOf(const char* name, LaunchFn launch, bool misaligned = false) {
-  const World world;
-  if (!world.Error().empty()) return world.Error();
-  const RegisteredKernel& kernel = *world.registry->Find(name);
-  const Variant wrong{.name = "wrong", .summary = "", .launch = launch};
-  std::vector<std::string> problems;
-  for (const Instance& instance : InstancesOf(kernel.spec, DType::kF32, Size::kLarge)) {
-    for (auto& problem : CheckCall(**world.device, kernel, wrong, instance,
-                                   {.seed = 7, .misaligned = misaligned, .most_terms = 1 << 24})) {
-      problems.push_back(std::move(problem));
-    }
-  }
-  return absl::StrJoin(problems, "\n");
-}
-
-std::int64_t Count(const Call& call) {
-  return Elements(call.OutShape(0));
-}
 
 // The right answer, on which the mistakes are built: so that what is found is the mistake.
 absl::Status RightSquare(const Call& call) {
@@ -345,7 +293,7 @@ TEST(LargeSuite, CatchesAProductWithoutItsSecondBlockOfColumns) {
 }
 
 TEST(Suite, CatchesAToleranceUnderWhichEverythingPasses) {
-  const World world;
+  const WrongWorld world;
   ASSERT_EQ(world.Error(), "");
   RegisteredKernel kernel = *world.registry->Find("square");
   kernel.def.reference.magnitude = [](const Binding&, ReferenceInput, std::int64_t, std::size_t,

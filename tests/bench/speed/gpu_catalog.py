@@ -57,12 +57,20 @@ def reductions(kernel, peer, part, axis=-1):
     note = "" if axis == -1 else "columns"
     return [Case(kernel, shape, ("--shape", f"*={shape[0 if axis == -1 else 1]}", "--shape",
                                  f"N={shape[1 if axis == -1 else 0]}", f"axis={axis}"),
-                 4 * math.prod(shape), peer, part_of(shape, part, part) if axis == -1 else 0, note=note)
+                 4 * math.prod(shape), peer, part_of(shape, part, part), note=note)
             for shape in SHAPES]
 
 
 CASES = [
     *rows("softmax", "torch.softmax(x, -1)", compiled=True),
+    *rows("log_softmax", "torch.log_softmax(x, -1)"),
+    *rows("layernorm", "F.layer_norm(x, x.shape[-1:], w, b)", compiled=True),
+    *rows("rmsnorm", "F.rms_norm(x, x.shape[-1:], w, 1e-6)"),
+    *reductions("sum", "torch.sum(x, -1)", 0.92),
+    *reductions("sum", "torch.sum(x, 0)", 0.92, axis=0),
+    *reductions("mean", "torch.mean(x, -1)", 0.92),
+    *reductions("max", "torch.amax(x, -1)", 0.92),
+    *reductions("argmax", "torch.argmax(x, -1)", 0.85),
 ]
 
 NAMES = {"f64": "float64", "f32": "float32", "f16": "float16", "bf16": "bfloat16"}

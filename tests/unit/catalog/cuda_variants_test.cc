@@ -65,8 +65,13 @@ TEST(CudaVariants, StandFromPlainToFast) {
   EXPECT_THAT(VariantsOf("vector_add"), ElementsAre("serial", "one_block", "naive", "vec4"));
   EXPECT_THAT(VariantsOf("square"), ElementsAre("naive", "vec4"));
   EXPECT_THAT(VariantsOf("gelu"), ElementsAre("unfused", "naive", "vec4"));
-  EXPECT_THAT(VariantsOf("softmax"), ElementsAre("naive", "online", "shared", "registers"));
+  for (const char* rows : {"softmax", "log_softmax", "layernorm", "rmsnorm"}) {
+    EXPECT_THAT(VariantsOf(rows), ElementsAre("naive", "online", "shared", "registers")) << rows;
+  }
   EXPECT_THAT(VariantsOf("sum"), ElementsAre("naive", "cub", "two_pass"));
+  for (const char* reduction : {"mean", "max", "argmax"}) {
+    EXPECT_THAT(VariantsOf(reduction), ElementsAre("naive", "two_pass")) << reduction;
+  }
 }
 
 // cuBLASLt is offered where it is installed, and takes every call there.

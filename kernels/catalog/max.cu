@@ -1,0 +1,133 @@
+// Maximum over one dimension: the input is [A, N, B], the output is [A, B]. A maximum has no
+// rounding, so it may be taken in any order; what needs care is NaN, which no comparison finds: the
+// usual `x > best` leaves it out, and so does the hardware's own maximum.
+//
+//   naive      for each output, one element after the other
+//   simd       many maxima side by side, in vectors, on every core (extreme_simd.h)
+//
+// On a GPU:
+//   naive      one thread for each output
+//   two_pass   maxima of parts by blocks, then their maximum (reduce_cuda.cuh)
+
+#include "kernels/api/kernel.h"
+#include "kernels/catalog/reduce_sizes.h"
+
+#ifdef __CUDACC__
+#include "kernels/catalog/reduce_cuda.cuh"
+
+namespace gridclock {
+namespace {
+
+using reduce::NaiveVariant;
+using reduce::TwoPassVariant;
+
+template <typename T>
+struct Max {
+  using Element = T;
+  using Result = T;
+  using W = cuda::Wide<T>;
+  struct State {
+    W largest;
+  };
+  static Max Make(const reduce::Sizes&) { return {}; }
+
+  static __device__ State Nothing() { return {-cuda::Infinity<W>()}; }
+  // A NaN that came first stays: nothing is larger.
+  static __device__ State Join(const State& a, const State& b) {
+    return b.largest > a.largest || b.largest != b.largest ? b : a;
+  }
+  static __device__ State Add(const State& s, T x, std::int64_t) {
+    return Join(s, {cuda::Widen(x)});
+  }
+  __device__ T Finish(const State& s) const { return cuda::Narrow<T>(s.largest); }
+};
+
+}  // namespace
+}  // namespace gridclock
+
+GC_CUDA_VARIANTS(max) {
+  return {{"naive", "One thread for each output, one element after the other", NaiveVariant<Max>},
+          {"two_pass",
+           "Maxima of parts by blocks, 16 bytes or a row of columns at a time; then their maximum",
+           TwoPassVariant<Max>, reduce::kScratchOfValues}};
+}
+
+#else  // The CPU.
+#include <cmath>
+
+#include "kernels/catalog/element.h"
+#include "kernels/catalog/extreme_simd.h"
+#include "kernels/catalog/reference.h"
+
+namespace gridclock {
+namespace {
+
+using reduce::FirstTerm;
+using reduce::Sizes;
+using reduce::SizesOf;
+
+std::int64_t Terms(const Binding& binding) {
+  return binding.Dim("N");
+}
+
+void Expected(const Binding& binding, ReferenceInput in, std::int64_t unit, std::size_t,
+              std::span<double> result) {
+  const Sizes s = SizesOf(binding);
+  double largest = in(0, FirstTerm(s, unit));
+  for (std::int64_t k = 1; k < s.n; ++k) {
+    const double x = in(0, FirstTerm(s, unit) + k * s.inner);
+    if (std::isnan(x) || x > largest) largest = x;
+  }
+  result[0] = largest;
+}
+
+absl::Status Naive(const Call& call) {
+  const Sizes s = SizesOf(*call.binding);
+  return WithFloat(call.InType(0), [&](auto element) {
+    using T = decltype(element);
+    for (std::int64_t i = 0; i < s.outer * s.inner; ++i) {
+      const T* x = call.In<T>(0) + FirstTerm(s, i);
+      T largest = x[0];
+      for (std::int64_t k = 1; k < s.n; ++k) {
+        const Wide<T> v = Widen(x[k * s.inner]);
+        if (v > Widen(largest) || v != v) largest = x[k * s.inner];
+      }
+      call.Out<T>(0)[i] = largest;
+    }
+    return absl::OkStatus();
+  });
+}
+
+absl::Status Simd(const Call& call) {
+  return WithFloat(call.InType(0), [&](auto element) {
+    using T = decltype(element);
+    T* y = call.Out<T>(0);
+    extreme::Simd<T>(call, [y](std::int64_t i, const extreme::Place<T>& found) {
+      y[i] = Narrow<T>(found.value);
+    });
+    return absl::OkStatus();
+  });
+}
+
+}  // namespace
+}  // namespace gridclock
+
+GC_KERNEL(max) {
+  return {
+      .words =
+          "x: T[*A, N @ axis, *B] -> y: T[*A, *B]; axis: i64 = -1 "
+          "where T in {f64, f32, f16, bf16}, N >= 1",
+      .summary = "The largest element over one dimension",
+      .formula = "y[a, b] = max over k of x[a, k, b]",
+      .notes = "Exact. NaN if any of the elements is NaN. -0 and 0 are equal: either may come.",
+      .reference = {.units = OutputElements,
+                    .unit_elements = One,
+                    .compute = Expected,
+                    .accumulation = One,
+                    .unit_terms = Terms},
+      .cpu = {{"naive", "One element after the other", Naive},
+              {"simd", "Many maxima side by side, in vectors, on every core", Simd}},
+  };
+}
+
+#endif  // __CUDACC__

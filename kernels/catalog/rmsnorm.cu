@@ -1,0 +1,255 @@
+// Normalisation by the root mean square over the last dimension:
+// y[i] = x[i] / sqrt(mean of x[j]^2 + eps) * weight[i]. Layer normalisation without the mean: one
+// sum in place of two, and none that cancels.
+//
+//   naive     two passes, one thread
+//   simd      parts of a row in vectors, on every core, joined in double
+//
+// On a GPU, by the kernels of rows_cuda.cuh:
+//   naive       one thread for each row, two passes
+//   online      one block for each row, two readings
+//   shared      a row stays in the shared memory of a block, or of a cluster of them: read once
+//   registers   a row stays in the registers of a warp: read once
+
+#include "kernels/api/kernel.h"
+
+#ifdef __CUDACC__
+#include <algorithm>
+#include <limits>
+
+#include "kernels/catalog/cuda_element.cuh"
+#include "kernels/catalog/cuda_launch.cuh"
+#include "kernels/catalog/rows_cuda.cuh"
+
+namespace gridclock {
+namespace {
+
+using cuda::Narrow;
+using cuda::Pack;
+using cuda::Wide;
+using cuda::Widen;
+using rows::OnlineVariant;
+using rows::RegistersVariant;
+using rows::Rows;
+using rows::RowsOf;
+using rows::SharedVariant;
+
+// --- naive ---
+
+template <typename T>
+__global__ void NaiveKernel(const T* x, const T* weight, T* y, Rows rows, Wide<T> eps) {
+  using W = Wide<T>;
+  for (std::int64_t r = cuda::GridThread(); r < rows.count; r += cuda::GridThreads()) {
+    const T* from = x + r * rows.length;
+    T* to = y + r * rows.length;
+    W squares = 0;
+    for (std::int64_t i = 0; i < rows.length; ++i) squares += Widen(from[i]) * Widen(from[i]);
+    const W factor = 1 / sqrt(squares / static_cast<W>(rows.length) + eps);
+    for (std::int64_t i = 0; i < rows.length; ++i) {
+      to[i] = Narrow<T>(Widen(from[i]) * factor * Widen(weight[i]));
+    }
+  }
+}
+
+// The least normal number in place of a smaller eps: a row of zeros is then still 0 times a number.
+template <typename W>
+W EpsOf(const Call& call) {
+  return std::max(static_cast<W>(call.binding->F64("eps")), std::numeric_limits<W>::min());
+}
+
+absl::Status Naive(const Call& call) {
+  const Rows rows = RowsOf(call);
+  if (rows.count == 0) return absl::OkStatus();
+  return cuda::WithFloat(call.InType(0), [&](auto element) {
+    using T = decltype(element);
+    constexpr std::int64_t kThreads = 128;
+    return cuda::Launch(call, NaiveKernel<T>,
+                        {.grid = {cuda::Blocks(rows.count, kThreads)}, .block = {kThreads}},
+                        call.In<T>(0), call.In<T>(1), call.Out<T>(0), rows, EpsOf<Wide<T>>(call));
+  });
+}
+
+// --- online, shared, registers: what of a row is computed ---
+
+template <typename T>
+struct RmsNorm {
+  using Element = T;
+  using W = Wide<T>;
+  struct State {
+    W squares;
+  };
+  struct Row {
+    W factor;
+  };
+  static constexpr bool kReadsColumns = true;
+  template <int kLanes>
+  struct Columns {
+    Pack<T, kLanes> weight;
+  };
+
+  const T* weight;
+  W eps;
+
+  static RmsNorm Make(const Call& call) { return {call.In<T>(1), EpsOf<W>(call)}; }
+
+  static __device__ State Nothing() { return {0}; }
+  static __device__ W Padding() { return 0; }
+  static __device__ State Join(const State& a, const State& b) { return {a.squares + b.squares}; }
+  template <int kMany>
+  static __device__ State Add(const State& s, const W (&v)[kMany], int) {
+    W squares = 0;
+#pragma unroll
+    for (int i = 0; i < kMany; ++i) squares += v[i] * v[i];
+    return {s.squares + squares};
+  }
+
+  __device__ Row RowOf(const State& s, std::int64_t length) const {
+    return {1 / sqrt(s.squares / static_cast<W>(length) + eps)};
+  }
+  template <int kMany>
+  __device__ Row OfWarp(const W (&v)[kMany], int count, std::int64_t length) const {
+    return RowOf({rows::SumOfWarp(Add(Nothing(), v, count).squares)}, length);
+  }
+
+  template <int kLanes>
+  __device__ Columns<kLanes> ColumnsAt(std::int64_t pack) const {
+    return {reinterpret_cast<const Pack<T, kLanes>*>(weight)[pack]};
+  }
+  template <class AnyColumns>
+  __device__ W Finish(W x, const Row& row, const AnyColumns& columns, int lane) const {
+    return x * row.factor * Widen(columns.weight.lane[lane]);
+  }
+  template <class AnyColumns>
+  __device__ W FinishKept(W x, const Row& row, const AnyColumns& columns, int lane) const {
+    return Finish(x, row, columns, lane);
+  }
+};
+
+}  // namespace
+}  // namespace gridclock
+
+GC_CUDA_VARIANTS(rmsnorm) {
+  return {
+      {"naive", "One thread for each row, two passes", Naive},
+      {"online", "One block for each row, two passes", OnlineVariant<RmsNorm>},
+      {"shared", "A row stays in the shared memory of a block, or of a cluster of them: read once",
+       SharedVariant<RmsNorm>, rows::kSharedTakes},
+      {"registers", "A row stays in the registers of one warp: read once",
+       RegistersVariant<RmsNorm>, rows::kRegistersTake}};
+}
+
+#else  // The CPU.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "kernels/catalog/element.h"
+#include "kernels/catalog/reference.h"
+#include "kernels/catalog/rows_simd.h"
+#include "kernels/catalog/simd.h"
+
+namespace gridclock {
+namespace {
+
+// Infinite where the type of the sums ends.
+double Square(double x, DType dtype) {
+  const double most = dtype == DType::kF64 ? std::numeric_limits<double>::max()
+                                           : double{std::numeric_limits<float>::max()};
+  return x * x > most ? std::numeric_limits<double>::infinity() : x * x;
+}
+
+void Expected(const Binding& binding, ReferenceInput in, std::int64_t unit, std::size_t,
+              std::span<double> result) {
+  const std::int64_t n = rows::LengthOf(binding), first = unit * n;
+  const DType dtype = binding.inputs[0].tensors[0].dtype;
+  double mean = 0;
+  for (std::int64_t i = 0; i < n; ++i) {
+    mean += Square(in(0, first + i), dtype) / static_cast<double>(n);
+  }
+  const double root = std::sqrt(mean + binding.F64("eps"));
+  for (std::int64_t i = 0; i < n; ++i) {
+    result[static_cast<std::size_t>(i)] = in(0, first + i) / root * in(1, i);
+  }
+}
+
+// The least normal number in place of a smaller eps: a row of zeros is then still 0 times a number.
+template <typename W>
+W EpsOf(const Call& call) {
+  return std::max(static_cast<W>(call.binding->F64("eps")), std::numeric_limits<W>::min());
+}
+
+template <typename T>
+void NaiveRow(const Call& call, const T* x, T* y, std::int64_t n) {
+  using W = Wide<T>;
+  W squares = 0;
+  for (std::int64_t i = 0; i < n; ++i) squares += W{Widen(x[i])} * W{Widen(x[i])};
+  const W factor = 1 / std::sqrt(squares / static_cast<W>(n) + EpsOf<W>(call));
+  for (std::int64_t i = 0; i < n; ++i) {
+    y[i] = Narrow<T>(Widen(x[i]) * factor * Widen(call.In<T>(1)[i]));
+  }
+}
+
+absl::Status Naive(const Call& call) {
+  return WithFloat(call.InType(0), [&](auto element) {
+    using T = decltype(element);
+    rows::OneByOne<T>(call, [&](const T* x, T* y, std::int64_t n) { NaiveRow(call, x, y, n); });
+    return absl::OkStatus();
+  });
+}
+
+template <typename T>
+struct RmsNorm {
+  struct State {
+    double count = 0, squares = 0;
+  };
+  const T* weight;
+  double eps;
+
+  State Part(const T* x, std::int64_t n) const {
+    return {static_cast<double>(n),
+            rows::SumOf<T>(x, n, [](auto v) { return simd::hn::Mul(v, v); })};
+  }
+  State Join(const State& a, const State& b) const {
+    return {a.count + b.count, a.squares + b.squares};
+  }
+  void Write(const T* x, T* y, std::int64_t begin, std::int64_t end, const State& s,
+             bool stream) const {
+    namespace hn = simd::hn;
+    const simd::Tag<T> d;
+    const auto factor = hn::Set(d, static_cast<Wide<T>>(1 / std::sqrt(s.squares / s.count + eps)));
+    const auto quotient = [&](auto, auto v, auto w) { return hn::Mul(hn::Mul(v, factor), w); };
+    simd::MapRange<T>(quotient, y, begin, end, stream, x, weight);
+  }
+  bool Short(const T*, T*, std::int64_t, bool) const { return false; }
+};
+
+absl::Status Simd(const Call& call) {
+  return WithFloat(call.InType(0), [&](auto element) {
+    using T = decltype(element);
+    rows::Simd<T>(call, RmsNorm<T>{call.In<T>(1), EpsOf<Wide<T>>(call)});
+    return absl::OkStatus();
+  });
+}
+
+}  // namespace
+}  // namespace gridclock
+
+GC_KERNEL(rmsnorm) {
+  return {
+      .words =
+          "x: T[*, N], weight: T[N] -> y: T[*, N]; eps: f64 = 1e-6 in (0, 1] "
+          "where T in {f64, f32, f16, bf16}",
+      .summary = "Normalisation by the root mean square over the last dimension",
+      .formula = "y[i] = x[i] / sqrt(mean(x^2) + eps) * weight[i]",
+      .notes =
+          "Computed in f32 (f64 for f64); simd joins the parts of a row in f64. A row with NaN is "
+          "NaN throughout; with an infinity it is 0, and NaN where the infinity stands. Where "
+          "squares overflow (from 1.8e19 on in f32) the row is 0. An eps below the least normal "
+          "number counts as that.",
+      .reference = rows::EachRow(Expected, nullptr),
+      .cpu = {{"naive", "Two passes over each row, one thread", Naive},
+              {"simd", "By parts, in vectors, on every core; joined in f64", Simd}},
+  };
+}
+
+#endif  // __CUDACC__

@@ -1,0 +1,247 @@
+// Sums over one dimension on a CPU, for sum and mean: many sums side by side, in vectors, on every
+// core; joined in double.
+#ifndef GRIDCLOCK_KERNELS_CATALOG_SUM_SIMD_H_
+#define GRIDCLOCK_KERNELS_CATALOG_SUM_SIMD_H_
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "kernels/catalog/element.h"
+#include "kernels/catalog/reduce_sizes.h"
+#include "kernels/catalog/simd.h"
+
+namespace gridclock::sum {
+
+using reduce::Sizes;
+
+// Sums of n terms beside each other, B = 1, in kRanges ranges at a time: four vectors of sums for
+// each. Memory gives more where it is read at two places far from each other than at one.
+template <std::size_t kRanges, typename T>
+std::array<double, kRanges> SumContiguous(std::array<const T*, kRanges> x, std::int64_t n) {
+  namespace hn = simd::hn;
+  const simd::Tag<T> d;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  hn::Vec<simd::Tag<T>> sums[kRanges][4];
+  for (auto& of_range : sums) std::fill_n(of_range, 4, hn::Zero(d));
+  std::int64_t i = 0;
+  for (; i + 4 * lanes <= n; i += 4 * lanes) {
+    for (std::size_t r = 0; r < kRanges; ++r) {
+      for (int v = 0; v < 4; ++v) {
+        sums[r][v] = hn::Add(sums[r][v], simd::Read<T>(d, x[r] + i + v * lanes));
+      }
+    }
+  }
+  std::array<double, kRanges> totals;
+  for (std::size_t r = 0; r < kRanges; ++r) {
+    auto& s = sums[r];
+    std::int64_t k = i;
+    for (; k + lanes <= n; k += lanes) s[0] = hn::Add(s[0], simd::Read<T>(d, x[r] + k));
+    const auto rest = static_cast<std::size_t>(n - k);
+    if (rest > 0) s[1] = hn::Add(s[1], simd::ReadPart<T>(d, x[r] + k, rest));
+    totals[r] = hn::GetLane(hn::SumOfLanes(d, hn::Add(hn::Add(s[0], s[1]), hn::Add(s[2], s[3]))));
+  }
+  return totals;
+}
+
+// sums[i] = that of the n terms at x + i * n, for i in [begin, end), from both halves at once.
+template <typename T>
+void SumRanges(const T* x, std::int64_t n, std::int64_t begin, std::int64_t end, double* sums) {
+  const std::int64_t half = (end - begin) / 2;
+  for (std::int64_t i = begin; i < begin + half; ++i) {
+    const auto both = SumContiguous<2, T>({x + i * n, x + (i + half) * n}, n);
+    sums[i] = both[0];
+    sums[i + half] = both[1];
+  }
+  if (begin + 2 * half < end) sums[end - 1] = SumContiguous<1, T>({x + (end - 1) * n}, n)[0];
+}
+
+// Terms that are summed before their sum is added to others in double.
+constexpr std::int64_t kChunk = 32768;
+
+// One row of more, by all threads if there are any to take part.
+template <typename T>
+double SumLongRow(Threads* threads, const T* x, std::int64_t n) {
+  const std::int64_t whole = n / kChunk;
+  std::vector<double> chunks(static_cast<std::size_t>(whole));
+  const auto some = [&](std::int64_t begin, std::int64_t end) {
+    SumRanges(x, kChunk, begin, end, chunks.data());
+  };
+  if (threads == nullptr) {
+    some(0, whole);
+  } else {
+    threads->ParallelFor(whole, 1, some);
+  }
+  double sum = 0;
+  for (const double chunk : chunks) sum += chunk;
+  return sum + SumContiguous<1, T>({x + whole * kChunk}, n - whole * kChunk)[0];
+}
+
+template <typename T>
+void SumLongRows(const Call& call, const Sizes& s, double divisor) {
+  const T* x = call.In<T>(0);
+  T* y = call.Out<T>(0);
+  const bool few = s.outer < call.threads->count();
+  const auto rows = [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t a = begin; a < end; ++a) {
+      y[a] = Rounded<T>(SumLongRow(few ? call.threads : nullptr, x + a * s.n, s.n) / divisor);
+    }
+  };
+  if (few) return rows(0, s.outer);
+  call.threads->ParallelFor(s.outer, 1, rows);
+}
+
+template <typename T>
+void SumRows(const Call& call, const Sizes& s, double divisor) {
+  if (s.n > kChunk) return SumLongRows<T>(call, s, divisor);
+  const T* x = call.In<T>(0);
+  T* y = call.Out<T>(0);
+  const std::int64_t grain = 1 + kChunk / (s.n + 1);
+  call.threads->ParallelFor(s.outer, grain, [&](std::int64_t begin, std::int64_t end) {
+    constexpr std::int64_t kRows = 512;
+    double sums[kRows];
+    for (std::int64_t a = begin; a < end; a += kRows) {
+      const std::int64_t rows = std::min(kRows, end - a);
+      SumRanges(x + a * s.n, s.n, 0, rows, sums);
+      for (std::int64_t row = 0; row < rows; ++row) y[a + row] = Rounded<T>(sums[row] / divisor);
+    }
+  });
+}
+
+// Columns that are summed together: their sums stay in the first cache, and each row of the input
+// gives a page or so in one piece.
+constexpr std::int64_t kColumns = 1024;
+
+// sums[c] += the terms of columns [0, width) in `rows` rows that lie `stride` apart. One row at a
+// time, as the hardware follows one stream better than several; but loads and stores of sums take
+// the places of loads that memory could be busy with, so rows are asked for early.
+template <typename T>
+void AddRows(const T* x, std::int64_t rows, std::int64_t stride, std::int64_t width,
+             Wide<T>* sums) {
+  namespace hn = simd::hn;
+  const simd::Tag<T> d;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  const std::int64_t whole = width - width % lanes;
+  const std::int64_t bytes = width * std::int64_t{sizeof(T)};
+  const std::int64_t ahead = (simd::kAhead + bytes - 1) / bytes * stride;
+  for (std::int64_t row = 0; row < rows; ++row, x += stride) {
+    for (std::int64_t c = 0; c < whole; c += lanes) {
+      simd::PrefetchFrom(x + c, ahead);
+      hn::StoreU(hn::Add(hn::LoadU(d, sums + c), simd::Read<T>(d, x + c)), d, sums + c);
+    }
+    for (std::int64_t c = whole; c < width; ++c) sums[c] += Widen(x[c]);
+  }
+}
+
+// Output row `a`, columns [first, first + width). Sums of kChunk terms are joined in double.
+template <typename T>
+void SumColumns(const T* x, T* y, const Sizes& s, double divisor, std::int64_t a,
+                std::int64_t first) {
+  const std::int64_t width = std::min(kColumns, s.inner - first);
+  double totals[kColumns];
+  std::fill_n(totals, width, 0.0);
+  for (std::int64_t k = 0; k < s.n; k += kChunk) {
+    Wide<T> sums[kColumns];
+    std::fill_n(sums, width, Wide<T>{0});
+    AddRows(x + (a * s.n + k) * s.inner + first, std::min(kChunk, s.n - k), s.inner, width, sums);
+    for (std::int64_t c = 0; c < width; ++c) totals[c] += sums[c];
+  }
+  for (std::int64_t c = 0; c < width; ++c)
+    y[a * s.inner + first + c] = Rounded<T>(totals[c] / divisor);
+}
+
+// Few columns and many rows: chunks of rows go to the threads, and the sums of the chunks are added
+// in their order. So many short rows as make kColumns are read as one row, and their columns
+// joined.
+struct TallPlan {
+  std::int64_t fold, width, chunk_rows, chunks;
+  explicit TallPlan(const Sizes& s) {
+    constexpr std::int64_t kMostChunks = 64;
+    fold = std::max<std::int64_t>(1, kColumns / s.inner);
+    width = fold * s.inner;
+    const std::int64_t wide_rows = std::max(kChunk / width, s.n / fold / kMostChunks);
+    chunk_rows = fold * std::max<std::int64_t>(1, wide_rows);
+    chunks = (s.n + chunk_rows - 1) / chunk_rows;
+  }
+};
+
+// out[c] += the sums of the columns of `count` rows.
+template <typename T>
+void SumChunk(const T* rows, std::int64_t count, const Sizes& s, const TallPlan& plan,
+              double* out) {
+  const std::int64_t wide_rows = count / plan.fold;
+  for (std::int64_t first = 0; first < plan.width; first += kColumns) {
+    const std::int64_t width = std::min(kColumns, plan.width - first);
+    Wide<T> sums[kColumns];
+    std::fill_n(sums, width, Wide<T>{0});
+    AddRows(rows + first, wide_rows, plan.width, width, sums);
+    // The rows that do not make a wide one; where rows are folded, there is one block of columns.
+    AddRows(rows + wide_rows * plan.width, count % plan.fold, s.inner, std::min(width, s.inner),
+            sums);
+    for (std::int64_t c = 0; c < width; ++c) out[(first + c) % s.inner] += sums[c];
+  }
+}
+
+template <typename T>
+void SumTall(Threads& threads, const T* x, T* y, const Sizes& s, double divisor) {
+  const TallPlan plan(s);
+  std::vector<double> partial(static_cast<std::size_t>(plan.chunks * s.inner));
+  threads.ParallelFor(plan.chunks, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t chunk = begin; chunk < end; ++chunk) {
+      const std::int64_t row = chunk * plan.chunk_rows;
+      SumChunk(x + row * s.inner, std::min(plan.chunk_rows, s.n - row), s, plan,
+               partial.data() + chunk * s.inner);
+    }
+  });
+  threads.ParallelFor(s.inner, kColumns, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t chunk = 1; chunk < plan.chunks; ++chunk) {
+      const double* more = partial.data() + chunk * s.inner;
+      for (std::int64_t c = begin; c < end; ++c) partial[static_cast<std::size_t>(c)] += more[c];
+    }
+    for (std::int64_t c = begin; c < end; ++c) {
+      y[c] = Rounded<T>(partial[static_cast<std::size_t>(c)] / divisor);
+    }
+  });
+}
+
+template <typename T>
+void SumAllColumns(const Call& call, const Sizes& s, double divisor) {
+  const T* x = call.In<T>(0);
+  T* y = call.Out<T>(0);
+  constexpr std::int64_t kMostTallColumns = 16 * kColumns;  // Their partial sums take memory.
+  const std::int64_t tiles = (s.inner + kColumns - 1) / kColumns;
+  // Not by the number of threads: a sum has the same bits with any.
+  constexpr std::int64_t kManyTasks = 32;
+  const bool few_tasks = s.outer * tiles < kManyTasks || s.inner <= kColumns / 2;
+  if (few_tasks && s.inner <= kMostTallColumns && s.n >= kColumns) {
+    for (std::int64_t a = 0; a < s.outer; ++a) {
+      SumTall(*call.threads, x + a * s.n * s.inner, y + a * s.inner, s, divisor);
+    }
+    return;
+  }
+  const std::int64_t grain = 1 + kChunk / (s.n * std::min(s.inner, kColumns) + 1);
+  call.threads->ParallelFor(s.outer * tiles, grain, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t t = begin; t < end; ++t) {
+      SumColumns(x, y, s, divisor, t / tiles, t % tiles * kColumns);
+    }
+  });
+}
+
+// y = the sums of x over one dimension, each divided by `divisor` before it is rounded.
+inline absl::Status Simd(const Call& call, double divisor) {
+  const Sizes s = reduce::SizesOf(*call.binding);
+  return WithFloat(call.InType(0), [&](auto element) {
+    using T = decltype(element);
+    if (s.inner == 1) {
+      SumRows<T>(call, s, divisor);
+    } else if (s.inner > 1) {
+      SumAllColumns<T>(call, s, divisor);
+    }
+    return absl::OkStatus();
+  });
+}
+
+}  // namespace gridclock::sum
+
+#endif  // GRIDCLOCK_KERNELS_CATALOG_SUM_SIMD_H_

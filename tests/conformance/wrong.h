@@ -1,0 +1,76 @@
+// What the suite finds wrong with a launch that a test wrote.
+#ifndef GRIDCLOCK_TESTS_CONFORMANCE_WRONG_H_
+#define GRIDCLOCK_TESTS_CONFORMANCE_WRONG_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "kernels/api/registry.h"
+#include "kernels/catalog/catalog.h"
+#include "kernels/device/cpu/cpu_device.h"
+#include "tests/conformance/harness.h"
+
+namespace gridclock {
+
+// What the tests below need of the world; an error is a problem that no test expects.
+struct WrongWorld {
+  absl::StatusOr<std::unique_ptr<CpuDevice>> device =
+      CpuDevice::Create({.threads = 2, .level = "", .calibrate = false});
+  absl::StatusOr<Registry> registry = Registry::Create(BuiltInKernels());
+  std::string Error() const {
+    return absl::StrCat(device.status().message(), registry.status().message());
+  }
+};
+
+// All problems that the suite finds with `launch` in place of the variants of catalogue kernel
+// `name`, over every dtype of `dtypes` and every kind of data.
+inline std::string ProblemsOf(const char* name, LaunchFn launch,
+                              std::vector<DType> dtypes = {DType::kF32}) {
+  const WrongWorld world;
+  if (!world.Error().empty()) return world.Error();
+  const auto& [device, registry] = world;
+  const RegisteredKernel& kernel = *registry->Find(name);
+  const Variant wrong{.name = "wrong", .summary = "", .launch = launch};
+  std::vector<std::string> problems;
+  for (const DType dtype : dtypes) {
+    for (const Data data :
+         {Data::kPlain, Data::kWide, Data::kSpecial, Data::kExtreme, Data::kFar, Data::kSpikes}) {
+      for (const Instance& instance : InstancesOf(kernel.spec, dtype)) {
+        for (auto& problem :
+             CheckCall(**device, kernel, wrong, instance, {.seed = 7, .data = data})) {
+          problems.push_back(std::move(problem));
+        }
+      }
+    }
+  }
+  return absl::StrJoin(problems, "\n");
+}
+
+// The same over large calls alone, of those at most a few seconds each.
+inline std::string LargeProblemsOf(const char* name, LaunchFn launch, bool misaligned = false) {
+  const WrongWorld world;
+  if (!world.Error().empty()) return world.Error();
+  const RegisteredKernel& kernel = *world.registry->Find(name);
+  const Variant wrong{.name = "wrong", .summary = "", .launch = launch};
+  std::vector<std::string> problems;
+  for (const Instance& instance : InstancesOf(kernel.spec, DType::kF32, Size::kLarge)) {
+    for (auto& problem : CheckCall(**world.device, kernel, wrong, instance,
+                                   {.seed = 7, .misaligned = misaligned, .most_terms = 1 << 24})) {
+      problems.push_back(std::move(problem));
+    }
+  }
+  return absl::StrJoin(problems, "\n");
+}
+
+inline std::int64_t Count(const Call& call) {
+  return Elements(call.OutShape(0));
+}
+
+}  // namespace gridclock
+
+#endif  // GRIDCLOCK_TESTS_CONFORMANCE_WRONG_H_
