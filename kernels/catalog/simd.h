@@ -199,6 +199,16 @@ void ConvertRange(const Wide<T>* x, T* y, std::int64_t n) {
   for (; i < n; ++i) y[i] = Narrow<T>(x[i]);
 }
 
+// y[i] = x[i] widened, for i in [0, n).
+template <typename T>
+void WidenRange(const T* x, Wide<T>* y, std::int64_t n) {
+  const Tag<T> d;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  std::int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) hn::StoreU(Read<T>(d, x + i), d, y + i);
+  for (; i < n; ++i) y[i] = Widen(x[i]);
+}
+
 // The whole of an element-wise kernel with n elements, on all threads.
 template <typename T, class Op, class... In>
 void Map(Threads& threads, Op op, T* y, std::int64_t n, const In*... x) {

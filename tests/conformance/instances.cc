@@ -79,13 +79,29 @@ std::vector<AttributeValue> ValuesOf(const AttributeSpec& spec) {
   return {DType::kF32};
 }
 
+// The attributes that say which dimensions change places.
+std::vector<std::string> SwappedBy(const KernelSpec& spec) {
+  std::vector<std::string> names;
+  for (const OperandSpec& output : spec.outputs) {
+    for (const Dim& dim : output.dims) {
+      if (dim.kind == Dim::Kind::kSwap) names.insert(names.end(), {dim.swap_i, dim.swap_j});
+    }
+  }
+  return names;
+}
+
 // Every combination of values, as an odometer.
 std::vector<std::map<std::string, AttributeValue>> Combinations(const KernelSpec& spec) {
+  const std::vector<std::string> swapped = SwappedBy(spec);
   std::vector<std::map<std::string, AttributeValue>> all(1);
   for (const AttributeSpec& attribute : spec.attributes) {
     std::vector<std::map<std::string, AttributeValue>> next;
     for (const auto& so_far : all) {
-      for (const AttributeValue& value : ValuesOf(attribute)) {
+      std::vector<AttributeValue> values = ValuesOf(attribute);
+      if (std::find(swapped.begin(), swapped.end(), attribute.name) != swapped.end()) {
+        values.insert(values.end(), {std::int64_t{0}, std::int64_t{1}});
+      }
+      for (const AttributeValue& value : values) {
         next.push_back(so_far);
         next.back()[attribute.name] = value;
       }
@@ -96,9 +112,14 @@ std::vector<std::map<std::string, AttributeValue>> Combinations(const KernelSpec
 }
 
 const std::vector<Shape>& Runs(std::size_t how_many_names, bool with_dims) {
-  static const std::vector<Shape> kAlone = {
-      {},     {0},     {1},       {31},        {32},      {33},    {1023},
-      {4099}, {70001}, {2, 0, 3}, {7, 11, 13}, {1, 1, 1}, {5, 64}, {2, 1, 3, 1, 2, 1, 2, 3}};
+  static const std::vector<Shape> kAlone = {{},          {0},
+                                            {1},         {31},
+                                            {32},        {33},
+                                            {1023},      {4099},
+                                            {70001},     {2, 0, 3},
+                                            {7, 11, 13}, {1, 1, 1},
+                                            {5, 64},     {2, 1, 3, 1, 2, 1, 2, 3},
+                                            {80, 208},   {16, 3, 32, 2}};
   static const std::vector<Shape> kBatches = {{}, {3}, {1}, {2, 5}, {0}, {1, 2, 1}, {67}};
   return with_dims || how_many_names > 1 ? kBatches : kAlone;
 }
@@ -144,11 +165,21 @@ std::int64_t StreamedElements(DType dtype) {
   return (size >= 4 ? (std::int64_t{17} << 20) / size : kNotStreamed) + 13;
 }
 
+// Matrices that no tile divides, or that all do; dimensions before, between and behind.
+std::vector<LargeSizes> LargeMatrices() {
+  return {
+      {{}, {{1100, 2064}}}, {{}, {{3, 517, 1025}}}, {{}, {{1280, 7, 640}}}, {{}, {{70, 33, 1000}}}};
+}
+std::vector<LargeSizes> HugeMatrices() {
+  return {{{}, {{46341, 46352}}}, {{}, {{3, 30016, 24000}}}};
+}
+
 // The thresholds are those of the catalogue: softmax has blocks of 2048, and cuts rows from 32768
 // on; sum has chunks of 32768, tiles of 1024 columns, and its own way with many rows from 1024 on;
 // matmul has blocks of 256 (K) x 1536 (M) x 1024 (N), and gives each of several matrices to one
-// thread. On a GPU softmax keeps rows of 64 KiB in a block and of 768 KiB in a cluster of up to 8,
-// and reads 16 bytes at a time where the length of a row allows it.
+// thread; cumsum has parts of 32768 and, of columns, of 1024 rows. On a GPU softmax keeps rows of
+// 64 KiB in a block and of 768 KiB in a cluster of up to 8, and reads 16 bytes at a time where the
+// length of a row allows it.
 std::vector<LargeSizes> LargeSizesFor(std::size_t dims, DType dtype) {
   const std::int64_t streamed = StreamedElements(dtype);
   if (dims == 0) return {{{}, {{streamed}}}, {{}, {{streamed + 1}}}};
@@ -200,8 +231,9 @@ std::vector<Names> NamesFor(const std::vector<LargeSizes>& sizes,
 }
 
 std::vector<Names> ChoicesOf(Size size, const std::vector<std::string>& dims,
-                             const std::vector<std::string>& runs, DType dtype) {
+                             const std::vector<std::string>& runs, DType dtype, bool swaps) {
   if (size == Size::kSmall || (dims.empty() && runs.empty())) return SmallNames(dims, runs);
+  if (swaps) return NamesFor(size == Size::kLarge ? LargeMatrices() : HugeMatrices(), dims, runs);
   return NamesFor(
       size == Size::kLarge ? LargeSizesFor(dims.size(), dtype) : HugeSizesFor(dims.size()), dims,
       runs);
@@ -279,7 +311,7 @@ std::vector<Instance> ForPlainLoops(const KernelSpec& spec, const std::vector<In
 std::vector<Instance> InstancesOf(const KernelSpec& spec, DType dtype, Size size) {
   std::vector<std::string> dims, runs;
   for (const OperandSpec& operand : spec.inputs) CollectDims(operand.dims, dims, runs);
-  const auto choices = ChoicesOf(size, dims, runs, dtype);
+  const auto choices = ChoicesOf(size, dims, runs, dtype, !SwappedBy(spec).empty());
   const auto combinations = Combinations(spec);
   std::vector<Instance> instances;
   for (std::size_t c = 0; c < combinations.size(); ++c) {

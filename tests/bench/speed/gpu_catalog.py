@@ -61,6 +61,17 @@ def reductions(kernel, peer, part, axis=-1):
             for shape in SHAPES]
 
 
+def transposes():
+    return [Case("transpose", shape, ("--shape", f"*={shape[0]}x{shape[1]}"), 8 * math.prod(shape),
+                 "x.t().contiguous()", part_of(shape, 0.85, 0.85)) for shape in SHAPES]
+
+
+def scans(kernel, peer):
+    """Along rows: read once, written once."""
+    return [dataclasses.replace(case, words=(*case.words, "axis=-1"), part=part_of(case.shape, 0.85, 0.85))
+            for case in rows(kernel, peer)]
+
+
 CASES = [
     *rows("softmax", "torch.softmax(x, -1)", compiled=True),
     *rows("log_softmax", "torch.log_softmax(x, -1)"),
@@ -71,6 +82,8 @@ CASES = [
     *reductions("mean", "torch.mean(x, -1)", 0.92),
     *reductions("max", "torch.amax(x, -1)", 0.92),
     *reductions("argmax", "torch.argmax(x, -1)", 0.85),
+    *scans("cumsum", "torch.cumsum(x, -1)"),
+    *transposes(),
 ]
 
 NAMES = {"f64": "float64", "f32": "float32", "f16": "float16", "bf16": "bfloat16"}

@@ -72,6 +72,8 @@ TEST(CudaVariants, StandFromPlainToFast) {
   for (const char* reduction : {"mean", "max", "argmax"}) {
     EXPECT_THAT(VariantsOf(reduction), ElementsAre("naive", "two_pass")) << reduction;
   }
+  EXPECT_THAT(VariantsOf("cumsum"), ElementsAre("naive", "scan"));
+  EXPECT_THAT(VariantsOf("transpose"), ElementsAre("naive", "tiled", "wide"));
 }
 
 // cuBLASLt is offered where it is installed, and takes every call there.
