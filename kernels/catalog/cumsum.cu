@@ -371,7 +371,8 @@ constexpr std::int64_t kBlock = 2048;
 constexpr std::int64_t kPart = 16 * kBlock;
 
 // Prefixes of up to a block behind `before`; its own sum. Four pieces go side by side: each
-// addition waits for the one before it, but not for those of other pieces.
+// addition waits for the one before it, but not for those of other pieces. What came before a piece
+// is added last: its size would take digits from every addition.
 template <typename T>
 double ScanBlock(const T* x, T* y, std::int64_t n, double before) {
   using W = Wide<T>;
@@ -384,10 +385,14 @@ double ScanBlock(const T* x, T* y, std::int64_t n, double before) {
   }
   sums[0] = 0;
   for (int p = 0; p < 4; ++p) sums[p + 1] += sums[p];
-  W prefix[4];
-  for (int p = 0; p < 4; ++p) prefix[p] = static_cast<W>(before + sums[p]);
+  W start[4], within[4] = {};
+  for (int p = 0; p < 4; ++p) start[p] = static_cast<W>(before + sums[p]);
   for (std::int64_t i = 0; i < piece; ++i) {
-    for (int p = 0; p < 4; ++p) terms[p * piece + i] = prefix[p] += terms[p * piece + i];
+    for (int p = 0; p < 4; ++p) {
+      W& term = terms[p * piece + i];
+      within[p] += term;
+      term = start[p] + within[p];
+    }
   }
   double sum = sums[4];
   for (std::int64_t i = 4 * piece; i < n; ++i) {

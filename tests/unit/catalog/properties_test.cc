@@ -1,0 +1,248 @@
+// What must hold of the kernels' results whatever the numbers, by every variant on CPUs, and what
+// they make of the numbers that bite.
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "kernels/api/registry.h"
+#include "kernels/catalog/catalog.h"
+#include "kernels/device/cpu/tbb_threads.h"
+#include "proto/types/generator.h"
+#include "tests/support/status_matchers.h"
+
+namespace gridclock {
+namespace {
+
+using testing::Each;
+using testing::ElementsAre;
+
+constexpr float kInf = std::numeric_limits<float>::infinity();
+constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+constexpr float kLeast = std::numeric_limits<float>::denorm_min();
+
+const Registry& Kernels() {
+  static const Registry registry = *Registry::Create(BuiltInKernels());
+  return registry;
+}
+
+struct Tensor {
+  Shape shape;
+  std::vector<float> data;
+};
+
+Tensor Uniform(const Shape& shape, double low, double high) {
+  Tensor tensor{shape, std::vector<float>(static_cast<std::size_t>(Elements(shape)))};
+  Generate({GeneratorKind::kUniform, low, high, 11}, DType::kF32, 0,
+           std::as_writable_bytes(std::span(tensor.data)));
+  return tensor;
+}
+
+Tensor Filled(std::int64_t n, float value) {
+  return {{n}, std::vector<float>(static_cast<std::size_t>(n), value)};
+}
+
+// Output 0 of one variant, whose elements are Out.
+template <typename Out = float>
+std::vector<Out> ResultOf(const RegisteredKernel& kernel, const Variant& variant,
+                          std::vector<Tensor> inputs, std::vector<NamedAttribute> attributes) {
+  std::vector<NamedOperand> named;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const TensorSpec spec{.dtype = DType::kF32, .shape = inputs[i].shape};
+    named.push_back({kernel.spec.inputs[i].name, {.is_list = false, .tensors = {spec}}});
+  }
+  const auto binding = Bind(kernel.spec, named, attributes);
+  EXPECT_THAT(binding, IsOk());
+  if (!binding.ok()) return {};
+  std::vector<OperandView> in;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    in.push_back({&binding->inputs[i], {inputs[i].data.data()}});
+  }
+  std::vector<Out> out(static_cast<std::size_t>(Elements(binding->outputs[0].tensors[0].shape)));
+  const std::vector<OperandView> outputs = {{&binding->outputs[0], {out.data()}}};
+  TbbThreads threads(3);
+  EXPECT_THAT(variant.launch({.binding = &*binding,
+                              .inputs = in,
+                              .outputs = outputs,
+                              .scratch = {},
+                              .threads = &threads}),
+              IsOk());
+  return out;
+}
+
+// check(result) for each variant.
+template <typename Out = float, typename Check>
+void ForEachVariant(const char* name, const std::vector<Tensor>& inputs,
+                    const std::vector<NamedAttribute>& attributes, Check check) {
+  const RegisteredKernel& kernel = *Kernels().Find(name);
+  for (const Variant& variant : kernel.def.cpu) {
+    SCOPED_TRACE(std::string(name) + "." + variant.name);
+    check(ResultOf<Out>(kernel, variant, inputs, attributes));
+  }
+}
+
+std::vector<float> Default(const char* name, const std::vector<Tensor>& inputs,
+                           const std::vector<NamedAttribute>& attributes = {}) {
+  const RegisteredKernel& kernel = *Kernels().Find(name);
+  return ResultOf(kernel, kernel.def.cpu.back(), inputs, attributes);
+}
+
+// The mean of term(y) over each row of n.
+template <typename Term>
+std::vector<double> RowMeans(const std::vector<float>& y, std::int64_t n, Term term) {
+  std::vector<double> means;
+  for (std::size_t i = 0; i < y.size(); i += static_cast<std::size_t>(n)) {
+    double sum = 0;
+    for (std::size_t k = i; k < i + static_cast<std::size_t>(n); ++k) sum += term(double{y[k]});
+    means.push_back(sum / static_cast<double>(n));
+  }
+  return means;
+}
+
+const std::int64_t kLengths[] = {1, 31, 32, 33, 1023, 4099, 40961};
+
+TEST(Properties, RowsOfSoftmaxSumToOne) {
+  for (const std::int64_t n : kLengths) {
+    const auto one = 1 / static_cast<double>(n);
+    ForEachVariant("softmax", {Uniform({3, n}, -50, 50)}, {}, [&](const auto& y) {
+      EXPECT_THAT(RowMeans(y, n, [](double v) { return v; }),
+                  Each(testing::DoubleNear(one, 1e-5 * one)));
+    });
+    ForEachVariant("log_softmax", {Uniform({3, n}, -50, 50)}, {}, [&](const auto& y) {
+      EXPECT_THAT(RowMeans(y, n, [](double v) { return std::exp(v); }),
+                  Each(testing::DoubleNear(one, 1e-4 * one)));
+    });
+  }
+}
+
+void ExpectNormal(const std::vector<float>& y, std::int64_t n, double near) {
+  EXPECT_THAT(RowMeans(y, n, [](double v) { return v; }), Each(testing::DoubleNear(0, near)));
+  EXPECT_THAT(RowMeans(y, n, [](double v) { return v * v; }), Each(testing::DoubleNear(1, near)));
+}
+
+TEST(Properties, RowsOfLayerNormHaveNoMeanAndOneAsVariance) {
+  for (const std::int64_t n : {33, 1023, 40961}) {
+    ForEachVariant("layernorm", {Uniform({3, n}, 0, 10), Filled(n, 1), Filled(n, 0)}, {},
+                   [&](const auto& y) { ExpectNormal(y, n, 1e-4); });
+  }
+}
+
+// Far from zero f32 has a thousandth left of each element, and sums in plain order have less.
+TEST(Properties, RowsOfLayerNormAreNormalFarFromZeroToo) {
+  for (const std::int64_t n : {33, 1023, 40961}) {
+    ExpectNormal(
+        Default("layernorm", {Uniform({3, n}, 10'000, 10'010), Filled(n, 1), Filled(n, 0)}), n,
+        2e-3);
+  }
+}
+
+TEST(Properties, RowsOfRmsNormHaveOneAsMeanSquare) {
+  for (const std::int64_t n : kLengths) {
+    ForEachVariant("rmsnorm", {Uniform({3, n}, 5, 7), Filled(n, 1)}, {}, [&](const auto& y) {
+      EXPECT_THAT(RowMeans(y, n, [](double v) { return v * v; }),
+                  Each(testing::DoubleNear(1, 1e-5)));
+    });
+  }
+}
+
+TEST(Properties, TransposedTwiceIsTheSame) {
+  for (const Shape& shape : {Shape{33, 65}, Shape{128, 256}, Shape{3, 70, 5}, Shape{4, 33, 2, 7}}) {
+    const Tensor x = Uniform(shape, -1, 1);
+    for (std::int64_t i = 0; i < std::ssize(shape); ++i) {
+      for (std::int64_t j = 0; j < std::ssize(shape); ++j) {
+        const std::vector<NamedAttribute> swap = {{"i", i}, {"j", j}};
+        Shape swapped = shape;
+        std::swap(swapped[static_cast<std::size_t>(i)], swapped[static_cast<std::size_t>(j)]);
+        ForEachVariant("transpose", {x}, swap, [&](const auto& y) {
+          EXPECT_EQ(Default("transpose", {{swapped, y}}, swap), x.data);
+        });
+      }
+    }
+  }
+}
+
+TEST(Properties, TheLastOfACumsumIsTheSumAndEachStepIsAnElement) {
+  for (const std::int64_t n : kLengths) {
+    const Tensor x = Uniform({n}, 0, 1);
+    const std::vector<float> sum = Default("sum", {x});
+    ForEachVariant("cumsum", {x}, {}, [&](const auto& y) {
+      EXPECT_NEAR(y.back(), sum[0], 1e-4 * sum[0]);
+      EXPECT_EQ(y.front(), x.data.front());
+      for (std::size_t k = 1; k < y.size(); ++k) {
+        ASSERT_NEAR(y[k] - y[k - 1], x.data[k], 1e-6 * (1 + y[k])) << k;
+      }
+    });
+  }
+}
+
+TEST(Properties, TheMaximumStandsWhereArgmaxSays) {
+  const std::int64_t n = 33;
+  for (const std::int64_t axis : {0, 1, 2}) {
+    const Tensor x = Uniform({n, n, n}, -1, 1);
+    const std::vector<NamedAttribute> along = {{"axis", axis}};
+    const std::vector<float> largest = Default("max", {x}, along);
+    const std::int64_t stride = axis == 0 ? n * n : axis == 1 ? n : 1;
+    ForEachVariant<std::int64_t>("argmax", {x}, along, [&](const auto& places) {
+      for (std::int64_t i = 0; i < n * n; ++i) {
+        const std::int64_t first = i / stride * stride * n + i % stride;
+        const auto at =
+            static_cast<std::size_t>(first + places[static_cast<std::size_t>(i)] * stride);
+        EXPECT_EQ(x.data[at], largest[static_cast<std::size_t>(i)]) << i;
+      }
+    });
+  }
+}
+
+TEST(Properties, TheFirstOfEqualOnesAndTheFirstNaNCount) {
+  const auto place_in = [](std::vector<float> row) {
+    std::vector<std::int64_t> places;
+    const auto n = static_cast<std::int64_t>(row.size());
+    ForEachVariant<std::int64_t>("argmax", {{{n}, row}}, {},
+                                 [&](const auto& y) { places.push_back(y[0]); });
+    // Again as a column beside others.
+    std::vector<float> columns;
+    for (const float x : row) columns.insert(columns.end(), {x, x, x});
+    ForEachVariant<std::int64_t>(
+        "argmax", {{{n, 3}, columns}}, {{"axis", std::int64_t{0}}},
+        [&](const auto& y) { places.insert(places.end(), y.begin(), y.end()); });
+    for (const std::int64_t place : places) EXPECT_EQ(place, places.front());
+    return places.front();
+  };
+  EXPECT_EQ(place_in({1, 3, 2, 3, 3}), 1);
+  EXPECT_EQ(place_in({-0.0F, 0.0F}), 0);
+  EXPECT_EQ(place_in({-kInf, -kInf, -kInf}), 0);
+  EXPECT_EQ(place_in({kInf, 5, kNaN, kInf, kNaN}), 2);
+  std::vector<float> long_row(100'000, -kInf);
+  EXPECT_EQ(place_in(long_row), 0);
+  long_row[99'998] = long_row[99'999] = -5;
+  EXPECT_EQ(place_in(long_row), 99'998);
+  long_row[70'000] = kNaN;
+  EXPECT_EQ(place_in(long_row), 70'000);
+}
+
+TEST(Properties, AMeanHoldsWhereItsSumWouldNot) {
+  const float most = std::numeric_limits<float>::max();
+  EXPECT_THAT(Default("mean", {Filled(3, kLeast)}), ElementsAre(kLeast));
+  EXPECT_THAT(Default("mean", {Filled(2, most / 4)}), ElementsAre(most / 4));
+  ForEachVariant("mean", {{{0}, {}}}, {}, [](const auto& y) { EXPECT_TRUE(std::isnan(y[0])); });
+}
+
+// Of an element alone, and of equal ones whose sums are exact.
+TEST(Properties, ARowOfEqualElementsIsTheBias) {
+  const auto expect_bias = [](std::int64_t n, float value) {
+    SCOPED_TRACE(value);
+    ForEachVariant("layernorm", {Filled(n, value), Filled(n, 2), Filled(n, 0.5F)},
+                   {{"eps", 1e-300}}, [](const auto& y) { EXPECT_THAT(y, Each(0.5F)); });
+  };
+  for (const float value : {0.0F, -0.0F, kLeast, 12345.678F, -3e8F}) expect_bias(1, value);
+  for (const std::int64_t n : {33, 1024, 20'000}) {
+    for (const float value : {0.0F, -0.0F, kLeast, 1.0F}) expect_bias(n, value);
+  }
+}
+
+}  // namespace
+}  // namespace gridclock
