@@ -217,6 +217,15 @@ class Process {
     if (options_.allow_submit) {
       fleet.guest_bytes = static_cast<std::uint64_t>(options_.limits.guest_bytes);
       fleet.weak_sandbox = options_.weak_sandbox;
+#ifdef GRIDCLOCK_TEST_BUILD
+      for (const std::string& defence : options_.without_defences) {
+        if (defence == "fresh") fleet.defences.fresh = false;
+        if (defence == "poison") fleet.defences.poison = false;
+        if (defence == "margins") fleet.defences.margins = false;
+        if (defence == "inputs") fleet.defences.inputs = false;
+        if (defence == "timed") fleet.defences.timed = false;
+      }
+#endif
     }
     fleet.seed = std::random_device()();
     GC_ASSIGN_OR_RETURN(fleet_, Fleet::Create(fleet, {table_, *scheduler_, clock_, job_observer(),

@@ -122,6 +122,9 @@ void AddFlags(CLI::App& app, ServerOptions& o) {
       app, "--allow-submit", o.allow_submit,
       "compile code of clients that have the role submit; without --token-file, of local clients");
   Switch(app, "--allow-cubin", o.allow_cubin, "with --allow-submit: take cubins too");
+#ifdef GRIDCLOCK_TEST_BUILD
+  app.add_option("--without-defence", o.without_defences);
+#endif
   Switch(app, "--weak-sandbox", o.weak_sandbox,
          "with --allow-submit: run submitted code where the system has no Landlock, or an old one, "
          "too");

@@ -23,6 +23,9 @@ struct ServerOptions {
   bool allow_submit = false;
   bool allow_cubin = false;
   bool weak_sandbox = false;
+#ifdef GRIDCLOCK_TEST_BUILD
+  std::vector<std::string> without_defences;  // As members of CheckDefences.
+#endif
   std::string devices = "auto";
   std::string ready_file;
   std::string token_file;

@@ -18,6 +18,7 @@
 #include "client/cli/progress.h"
 #include "client/cli/show.h"
 #include "client/cli/subject.h"
+#include "client/cli/verify_flags.h"
 
 namespace gridclock::cli {
 namespace {
@@ -28,7 +29,8 @@ struct BenchOptions {
   std::string variant, method = "isolated", l2 = "hot", budget, schedule;
   std::int64_t samples = 0, min_samples = 0;
   double interval = 0, confidence = 0;
-  bool verify = false, csv = false;
+  VerifyFlags verify;
+  bool csv = false;
 };
 
 // One line of the table: a result, or why there is none.
@@ -274,7 +276,7 @@ absl::StatusOr<std::vector<Row>> MeasureAll(const Session& session, const BenchO
 
 int CodeOf(const std::vector<Row>& rows, const BenchOptions& options) {
   for (const Row& row : rows) {
-    if (row.summary.verification().mismatches() > 0) return kMismatch;
+    if (!Passed(row.summary.verification())) return kMismatch;
   }
   const bool all = std::all_of(rows.begin(), rows.end(),
                                [&](const Row& row) { return IsExpected(row, options); });
@@ -293,7 +295,8 @@ absl::StatusOr<int> Bench(const Session& session, const BenchOptions& options) {
   GC_ASSIGN_OR_RETURN(MadeCall made, MakeCall(spec, flags, std::nullopt));
   RunCall& call = made.call;
   subject.NameIn(&call);
-  call.verify = options.verify;
+  GC_ASSIGN_OR_RETURN(const Inputs expected,
+                      AddVerification(*client, subject, options.verify, &call));
   GC_ASSIGN_OR_RETURN(call.timeout, session.Timeout());
   DiscardOutputs(spec, &call);
   GC_ASSIGN_OR_RETURN(const std::vector<Row> rows,
@@ -329,7 +332,7 @@ CommandEntry AddBench(CLI::App& program) {
       ->check(CLI::Range(1e-6, 1.0))
       ->excludes(schedule);
   app->add_option("--confidence", options->confidence)->check(CLI::Range(0.5, 0.999));
-  app->add_flag("--verify", options->verify);
+  AddVerifyFlags(*app, &options->verify);
   app->add_flag("--csv", options->csv);
   AddCodeFlags(*app, &options->code);
   return {app, [options](const Session& session) { return Bench(session, *options); }};

@@ -16,6 +16,7 @@
 #include "client/cli/progress.h"
 #include "client/cli/show.h"
 #include "client/cli/subject.h"
+#include "client/cli/verify_flags.h"
 #include "client/cpp/file.h"
 #include "client/cpp/npz.h"
 
@@ -27,7 +28,7 @@ struct RunOptions {
   std::string kernel, variant, device, generate = "server", kernel_limit;
   std::vector<std::string> words, outputs, in_place;
   std::uint64_t seed = 0;
-  bool verify = false;
+  VerifyFlags verify;
 };
 
 // "y=b.npy", "p=new.npz", "all.npz".
@@ -123,7 +124,7 @@ int Answer(const Session& session, const RunResult& result, const std::vector<Ou
     for (const OutputFile& file : files) session.console.out << "wrote " << file.path << "\n";
     if (files.empty()) ShowValues(session, result);
   }
-  return summary.verification().mismatches() > 0 ? kMismatch : kOk;
+  return Passed(summary.verification()) ? kOk : kMismatch;
 }
 
 RunCall MakeCall(const RunOptions& options, const Subject& subject, const Words& words,
@@ -134,7 +135,6 @@ RunCall MakeCall(const RunOptions& options, const Subject& subject, const Words&
   call.device = options.device;
   call.attributes = words.attributes;
   call.in_place = options.in_place;
-  call.verify = options.verify;
   call.inputs = std::move(inputs->inputs);
   return call;
 }
@@ -164,6 +164,8 @@ absl::StatusOr<int> Run(const Session& session, const RunOptions& options) {
   GC_ASSIGN_OR_RETURN(Inputs inputs,
                       MakeInputs(spec, *words, {}, {.make_on = make_on, .seed = options.seed}));
   RunCall call = MakeCall(options, subject, *words, &inputs);
+  GC_ASSIGN_OR_RETURN(const Inputs expected,
+                      AddVerification(*client, subject, options.verify, &call));
   GC_ASSIGN_OR_RETURN(call.timeout, session.Timeout());
   GC_ASSIGN_OR_RETURN(call.kernel_time_limit, ParseKernelLimit(options.kernel_limit));
   GC_ASSIGN_OR_RETURN(const RunResult result, Launch(session, *client, call, spec.name));
@@ -185,7 +187,7 @@ CommandEntry AddRun(CLI::App& program) {
   app->add_option("--generate", options->generate)->check(CLI::IsMember({"server", "client"}));
   AddSeedFlag(*app, &options->seed);
   app->add_option("--kernel-limit", options->kernel_limit);
-  app->add_flag("--verify", options->verify);
+  AddVerifyFlags(*app, &options->verify);
   AddCodeFlags(*app, &options->code);
   return {app, [options](const Session& session) { return Run(session, *options); }};
 }

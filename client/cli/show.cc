@@ -95,11 +95,23 @@ std::string FlagsText(const v1::RunSummary& summary, const Terminal& terminal) {
   return out;
 }
 
+std::string LaunchesText(const v1::Verification& v) {
+  if (v.launches() == 0) return "";
+  return absl::StrFormat(" of %d launches, %d of them on values that nobody knew before",
+                         v.launches(), v.fresh_launches());
+}
+
 std::string VerificationText(const v1::Verification& v, const Terminal& terminal) {
+  if (v.violations() != 0) {
+    return Paint(terminal, Ink::kRed, "FORBIDDEN") +
+           absl::StrFormat(" (%d times): ", v.violations()) + Escape(v.first_violation());
+  }
   if (v.mismatches() != 0) {
     return Paint(terminal, Ink::kRed, "DIFFERS") +
-           absl::StrFormat(" in %d of %d values: ", v.mismatches(), v.checked()) +
-           Escape(v.first_mismatch());
+           absl::StrFormat(" in %d of %d values", v.mismatches(), v.checked()) + LaunchesText(v) +
+           ": " + Escape(v.first_mismatch()) +
+           absl::StrFormat("\n  max abs %.3g, max rel %.3g, max ULP %.3g, NaN on one side alone %d",
+                           v.max_abs(), v.max_rel(), v.max_ulp(), v.nan_mismatches());
   }
   if (v.undecided() > v.checked() / 2) {
     return Paint(terminal, Ink::kYellow, "not verified") +
@@ -109,10 +121,10 @@ std::string VerificationText(const v1::Verification& v, const Terminal& terminal
   const std::string error = absl::StrFormat(", largest error %.2g of the tolerance", v.max_error());
   if (v.checked() < v.total()) {
     return Paint(terminal, Ink::kYellow, "partly verified") +
-           absl::StrFormat(" (%d of %d values)", v.checked(), v.total()) + error;
+           absl::StrFormat(" (%d of %d values)", v.checked(), v.total()) + LaunchesText(v) + error;
   }
   return Paint(terminal, Ink::kGreen, "verified") +
-         absl::StrFormat(" %d of %d values", v.checked(), v.total()) + error;
+         absl::StrFormat(" %d of %d values", v.checked(), v.total()) + LaunchesText(v) + error;
 }
 
 std::string PhasesText(const v1::RunSummary& summary, const Terminal& terminal) {

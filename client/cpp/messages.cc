@@ -103,6 +103,10 @@ absl::Status Broken(absl::string_view what) {
   return absl::InternalError(absl::StrCat("the server broke the protocol: ", what));
 }
 
+bool Passed(const v1::Verification& verification) {
+  return verification.mismatches() == 0 && verification.violations() == 0;
+}
+
 absl::Status CheckInputs(const RunCall& call) {
   for (const CallInput& input : call.inputs) GC_RETURN_IF_ERROR(CheckInput(input));
   return absl::OkStatus();
@@ -133,6 +137,7 @@ v1::RunRequest EncodeCall(const RunCall& call, const std::string& request_id) {
   out.set_request_id(request_id);
   out.set_kernel_time_limit_seconds(absl::ToDoubleSeconds(call.kernel_time_limit));
   if (call.program.has_value()) *out.mutable_program() = *call.program;
+  if (call.reference.has_value()) *out.mutable_reference() = *call.reference;
   return out;
 }
 

@@ -61,6 +61,9 @@ struct RunCall {
   // Submitted code in place of a kernel of the catalogue: launches of modules that Client::Compile
   // or Client::Load made.
   std::optional<v1::Program> program = {};
+  // Of a program with `verify`: a kernel of the catalogue, or none and inputs called
+  // "expected.NAME".
+  std::optional<v1::Reference> reference = {};
 };
 
 // Told while a call runs, on threads of the library, one at a time. They must return soon and may
@@ -92,6 +95,9 @@ struct RunResult {
   std::vector<CallOutput> outputs;  // In the order of the kernel's words; `inout` inputs first.
   int attempts = 1;
 };
+
+// No output differs from the reference, and submitted code wrote nothing that it must not.
+bool Passed(const v1::Verification& verification);
 
 // What was measured before a failed call failed; nullopt if nothing was.
 std::optional<v1::RunSummary> PartialSummary(const absl::Status& status);

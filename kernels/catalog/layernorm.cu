@@ -17,25 +17,12 @@
 //   registers   a row stays in the registers of a warp: read once, and a true mean before the
 //               squares
 
+#include "kernels/api/kernel.h"
+
+#ifdef __CUDACC__
 #include <algorithm>
 #include <limits>
 
-#include "kernels/api/kernel.h"
-
-namespace gridclock {
-namespace {
-
-// The least normal number in place of a smaller eps: a row of equal elements is then still 0 times
-// a number.
-template <typename W>
-W EpsOf(const Call& call) {
-  return std::max(static_cast<W>(call.binding->F64("eps")), std::numeric_limits<W>::min());
-}
-
-}  // namespace
-}  // namespace gridclock
-
-#ifdef __CUDACC__
 #include "kernels/catalog/cuda_element.cuh"
 #include "kernels/catalog/cuda_launch.cuh"
 #include "kernels/catalog/rows_cuda.cuh"
@@ -76,6 +63,13 @@ __global__ void NaiveKernel(const T* x, const T* weight, const T* bias, T* y, Ro
       to[i] = Narrow<T>((Widen(from[i]) - mean) * factor * Widen(weight[i]) + Widen(bias[i]));
     }
   }
+}
+
+// The least normal number in place of a smaller eps: a row of equal elements is then still 0 times
+// a number.
+template <typename W>
+W EpsOf(const Call& call) {
+  return std::max(static_cast<W>(call.binding->F64("eps")), std::numeric_limits<W>::min());
 }
 
 absl::Status Naive(const Call& call) {
@@ -191,7 +185,9 @@ GC_CUDA_VARIANTS(layernorm) {
 }
 
 #else  // The CPU.
+#include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "kernels/catalog/element.h"
 #include "kernels/catalog/reference.h"
@@ -249,6 +245,13 @@ void Magnitude(const Binding& binding, ReferenceInput in, std::int64_t unit, std
     result[static_cast<std::size_t>(i)] =
         distance / m.deviation * std::fabs(in(1, i)) + std::fabs(in(2, i));
   }
+}
+
+// The least normal number in place of a smaller eps: a row of equal elements is then still 0 times
+// a number.
+template <typename W>
+W EpsOf(const Call& call) {
+  return std::max(static_cast<W>(call.binding->F64("eps")), std::numeric_limits<W>::min());
 }
 
 template <typename T>

@@ -11,24 +11,12 @@
 //   shared      a row stays in the shared memory of a block, or of a cluster of them: read once
 //   registers   a row stays in the registers of a warp: read once
 
+#include "kernels/api/kernel.h"
+
+#ifdef __CUDACC__
 #include <algorithm>
 #include <limits>
 
-#include "kernels/api/kernel.h"
-
-namespace gridclock {
-namespace {
-
-// The least normal number in place of a smaller eps: a row of zeros is then still 0 times a number.
-template <typename W>
-W EpsOf(const Call& call) {
-  return std::max(static_cast<W>(call.binding->F64("eps")), std::numeric_limits<W>::min());
-}
-
-}  // namespace
-}  // namespace gridclock
-
-#ifdef __CUDACC__
 #include "kernels/catalog/cuda_element.cuh"
 #include "kernels/catalog/cuda_launch.cuh"
 #include "kernels/catalog/rows_cuda.cuh"
@@ -61,6 +49,12 @@ __global__ void NaiveKernel(const T* x, const T* weight, T* y, Rows rows, Wide<T
       to[i] = Narrow<T>(Widen(from[i]) * factor * Widen(weight[i]));
     }
   }
+}
+
+// The least normal number in place of a smaller eps: a row of zeros is then still 0 times a number.
+template <typename W>
+W EpsOf(const Call& call) {
+  return std::max(static_cast<W>(call.binding->F64("eps")), std::numeric_limits<W>::min());
 }
 
 absl::Status Naive(const Call& call) {
@@ -145,7 +139,9 @@ GC_CUDA_VARIANTS(rmsnorm) {
 }
 
 #else  // The CPU.
+#include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "kernels/catalog/element.h"
 #include "kernels/catalog/reference.h"
@@ -174,6 +170,12 @@ void Expected(const Binding& binding, ReferenceInput in, std::int64_t unit, std:
   for (std::int64_t i = 0; i < n; ++i) {
     result[static_cast<std::size_t>(i)] = in(0, first + i) / root * in(1, i);
   }
+}
+
+// The least normal number in place of a smaller eps: a row of zeros is then still 0 times a number.
+template <typename W>
+W EpsOf(const Call& call) {
+  return std::max(static_cast<W>(call.binding->F64("eps")), std::numeric_limits<W>::min());
 }
 
 template <typename T>

@@ -285,7 +285,6 @@ GC_CUDA_VARIANTS(transpose) {
 
 #else  // The CPU.
 #include <cstring>
-#include <utility>
 
 #include "kernels/catalog/reference.h"
 
@@ -296,18 +295,19 @@ void Expected(const Binding& binding, ReferenceInput in, std::int64_t unit, std:
               std::span<double> result) {
   // From the indices of y, dimension by dimension.
   const Shape& to = binding.outputs[0].tensors[0].shape;
-  const Shape& from = binding.inputs[0].tensors[0].shape;
   const auto rank = static_cast<std::int64_t>(to.size());
-  std::int64_t index[kMaxRank] = {};
+  std::vector<std::int64_t> index(to.size());
   for (std::int64_t d = rank - 1; d >= 0; --d) {
-    index[d] = unit % to[static_cast<std::size_t>(d)];
+    index[static_cast<std::size_t>(d)] = unit % to[static_cast<std::size_t>(d)];
     unit /= to[static_cast<std::size_t>(d)];
   }
-  std::swap(index[(binding.I64("i") + rank) % rank], index[(binding.I64("j") + rank) % rank]);
+  const auto at = [&](const char* name) -> std::int64_t& {
+    return index[static_cast<std::size_t>((binding.I64(name) + rank) % rank)];
+  };
+  std::swap(at("i"), at("j"));
+  const Shape& from = binding.inputs[0].tensors[0].shape;
   std::int64_t element = 0;
-  for (std::int64_t d = 0; d < rank; ++d) {
-    element = element * from[static_cast<std::size_t>(d)] + index[d];
-  }
+  for (std::size_t d = 0; d < from.size(); ++d) element = element * from[d] + index[d];
   result[0] = in(0, element);
 }
 

@@ -62,7 +62,8 @@ class Run {
   absl::StatusOr<Measurement> Go();
 
  private:
-  absl::StatusOr<double> Launch(Method method);
+  absl::StatusOr<double> Launch(Method method) { return Launch(method, target_.prepare); }
+  absl::StatusOr<double> Launch(Method method, absl::FunctionRef<absl::Status()> prepare);
   absl::Status LoadLazily();
   absl::Status WarmUp();
   absl::Status WarmUpTimes(std::int64_t times);
@@ -98,8 +99,8 @@ class Run {
   std::size_t next_check_ = 0;
 };
 
-absl::StatusOr<double> Run::Launch(Method method) {
-  GC_RETURN_IF_ERROR(target_.prepare());
+absl::StatusOr<double> Run::Launch(Method method, absl::FunctionRef<absl::Status()> prepare) {
+  GC_RETURN_IF_ERROR(prepare());
   GC_RETURN_IF_ERROR(device_.PrepareCache(options_.l2));
   GC_ASSIGN_OR_RETURN(TimedLaunch timed, TimeWatched(device_, method, target_));
   if (!timed.kernels.empty()) out_.kernels = std::move(timed.kernels);
@@ -185,7 +186,14 @@ absl::Status Run::WarmUpTimes(std::int64_t times) {
 }
 
 absl::Status Run::TakeSample() {
-  GC_ASSIGN_OR_RETURN(out_.timing.samples_ns.emplace_back(), Launch(options_.method));
+  const SampleSteps* steps = target_.steps;
+  if (steps == nullptr) {
+    GC_ASSIGN_OR_RETURN(out_.timing.samples_ns.emplace_back(), Launch(options_.method));
+  } else {
+    GC_ASSIGN_OR_RETURN(out_.timing.samples_ns.emplace_back(),
+                        Launch(options_.method, steps->before));
+    GC_RETURN_IF_ERROR(steps->after());
+  }
   Report(/*all=*/false);
   return absl::OkStatus();
 }
@@ -377,8 +385,9 @@ absl::StatusOr<TimedLaunch> TimeOnce(Device& device, const Target& target, Metho
 
 absl::StatusOr<Measurement> LaunchOnce(Device& device, const Target& target) {
   Method method = Has(device, Method::kIsolated) ? Method::kIsolated : Method::kEventPair;
-  GC_RETURN_IF_ERROR(target.prepare());
+  GC_RETURN_IF_ERROR(target.steps != nullptr ? target.steps->before() : target.prepare());
   GC_ASSIGN_OR_RETURN(const TimedLaunch timed, TimeOnce(device, target, &method));
+  if (target.steps != nullptr) GC_RETURN_IF_ERROR(target.steps->after());
   Measurement out;
   out.timing.method = method;
   out.launches = 1;

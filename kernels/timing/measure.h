@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -23,6 +24,12 @@ struct LaunchWatch {
   std::atomic<std::int64_t>& since_ns;  // By the clock; 0 between launches.
 };
 
+// Around each launch that becomes a sample, outside the timed window: `before` in place of
+// Target::prepare.
+struct SampleSteps {
+  std::function<absl::Status()> before, after;
+};
+
 // What is measured, and what one launch of it moves and computes.
 struct Target {
   // One launch. It may be asynchronous; the device waits for its end.
@@ -32,6 +39,7 @@ struct Target {
   absl::FunctionRef<absl::Status()> prepare;
   Work work = {};
   const LaunchWatch* watch = nullptr;  // Null: nobody watches.
+  const SampleSteps* steps = nullptr;  // Null: samples are launches like others.
 };
 
 // What ends a measurement from outside, and who watches it.

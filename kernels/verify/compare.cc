@@ -37,6 +37,24 @@ Precision PrecisionOf(DType dtype) {
 // of a simd sum, over its lanes. Results of more terms are not let off more lightly.
 constexpr double kMostTermsInOrder = 4096;
 
+// The least number above zero.
+double LeastStep(DType dtype) {
+  switch (dtype) {
+    case DType::kF64:
+      return 0x1p-1074;
+    case DType::kF32:
+      return 0x1p-149;
+    case DType::kBF16:
+      return 0x1p-133;
+    case DType::kF16:
+      return 0x1p-24;
+    case DType::kF8E4M3:
+      return 0x1p-9;
+    default:
+      return 0x1p-16;  // f8e5m2.
+  }
+}
+
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
 Comparison Exactly(bool equal, double tolerance) {
@@ -53,6 +71,16 @@ Tolerance ToleranceFor(DType out, std::int64_t accumulation) {
   return {.relative = 2 * precision.unit + 4 * unit * (std::sqrt(std::min(terms, 1 / unit)) - 1),
           .accumulation = 4 * unit * (4 + std::sqrt(std::min(terms, kMostTermsInOrder))),
           .absolute = precision.absolute};
+}
+
+double UlpsBetween(double got, double want, DType dtype) {
+  const Precision precision = PrecisionOf(dtype);
+  if (precision.most == 0 || got == want) return 0;
+  int exponent = 0;
+  std::frexp(want, &exponent);
+  const double step = want == 0 ? 0 : std::ldexp(precision.unit, exponent);
+  // Below the normal numbers steps grow no smaller.
+  return std::abs(got - want) / std::max(step, LeastStep(dtype));
 }
 
 Comparison Compare(double got, double want, double scale, DType dtype, const Tolerance& tolerance) {

@@ -1,6 +1,7 @@
 #include "kernels/verify/verify.h"
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <utility>
 
@@ -70,10 +71,11 @@ struct Tally {
   std::int64_t first_element = 0;
   std::vector<std::int64_t> missing;  // Units that need pages which are not here yet.
 
-  void Count(const std::string& name, std::int64_t element, double got, double want,
+  void Count(const std::string& name, std::int64_t element, double got, double want, DType dtype,
              const Comparison& comparison) {
     ++found.checked;
     found.max_error = std::max(found.max_error, comparison.error);
+    CountDistance(got, want, dtype);
     if (comparison.ok()) {
       if (comparison.undecided) ++found.undecided;
       return;
@@ -83,6 +85,14 @@ struct Tally {
     found.first_mismatch = absl::StrCat(name, "[", element, "]: want ", want, ", got ", got,
                                         ", tolerance ", comparison.tolerance);
   }
+  void CountDistance(double got, double want, DType dtype) {
+    if (std::isnan(got) != std::isnan(want)) ++found.nan_mismatches;
+    if (got == want || !std::isfinite(got) || !std::isfinite(want)) return;
+    const double distance = std::abs(got - want);
+    found.max_abs = std::max(found.max_abs, distance);
+    if (want != 0) found.max_rel = std::max(found.max_rel, distance / std::abs(want));
+    found.max_ulp = std::max(found.max_ulp, UlpsBetween(got, want, dtype));
+  }
   void Merge(const Tally& other) {
     missing.insert(missing.end(), other.missing.begin(), other.missing.end());
     if (other.found.mismatches != 0 &&
@@ -90,10 +100,9 @@ struct Tally {
       first_element = other.first_element;
       found.first_mismatch = other.found.first_mismatch;
     }
-    found.checked += other.found.checked;
-    found.mismatches += other.found.mismatches;
-    found.undecided += other.found.undecided;
-    found.max_error = std::max(found.max_error, other.found.max_error);
+    Verification counts = other.found;
+    counts.first_mismatch.clear();
+    found.Add(counts);
   }
 };
 
@@ -286,7 +295,7 @@ class Checker {
       const std::int64_t k = element - unit * unit_elements_;
       const double got = got_.Load(element, &missing);
       // A wide integer that a double cannot hold is compared as the double nearest to it.
-      tally->Count(name_, element, got, want[k],
+      tally->Count(name_, element, got, want[k], dtype_,
                    Compare(got, want[k], scale[k], dtype_, tolerance_));
     }
   }
@@ -304,15 +313,6 @@ class Checker {
   const DType dtype_;
   const Tolerance tolerance_;
 };
-
-void Append(const Verification& one, Verification* all) {
-  all->checked += one.checked;
-  all->total += one.total;
-  all->mismatches += one.mismatches;
-  all->undecided += one.undecided;
-  all->max_error = std::max(all->max_error, one.max_error);
-  if (all->first_mismatch.empty()) all->first_mismatch = one.first_mismatch;
-}
 
 }  // namespace
 
@@ -358,9 +358,31 @@ absl::StatusOr<Verification> Verify(const KernelDef& def, const Binding& binding
     Checker checker(def, binding, inputs, outputs[output], output, rows, options.reader != nullptr);
     GC_ASSIGN_OR_RETURN(const Verification found,
                         checker.Check(checker.Select(options), threads, options));
-    Append(found, &all);
+    all.Add(found);
   }
   return all;
+}
+
+absl::StatusOr<Verification> VerifyExpected(const ExpectedOutputs& outputs,
+                                            const std::function<absl::Status()>& poll) {
+  constexpr std::int64_t kPerPoll = 1 << 20;
+  Tally tally;
+  for (std::size_t i = 0; i < outputs.got.size(); ++i) {
+    const OperandElements got(outputs.got[i], /*paged=*/false);
+    const OperandElements want(outputs.want[i], /*paged=*/false);
+    const std::int64_t elements = ElementsOf(*outputs.got[i].value);
+    if (elements == 0) continue;
+    const DType dtype = outputs.got[i].value->tensors[0].dtype;
+    const Tolerance tolerance = ToleranceFor(dtype, outputs.terms);
+    bool missing = false;
+    for (std::int64_t k = 0; k < elements; ++k) {
+      if (k % kPerPoll == 0) GC_RETURN_IF_ERROR(poll());
+      const double a = got.Load(k, &missing), b = want.Load(k, &missing);
+      tally.Count(outputs.names[i], k, a, b, dtype, Compare(a, b, b, dtype, tolerance));
+    }
+    tally.found.total += elements;
+  }
+  return tally.found;
 }
 
 }  // namespace gridclock

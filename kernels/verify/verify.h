@@ -53,6 +53,9 @@ struct Comparison {
 };
 Comparison Compare(double got, double want, double scale, DType dtype, const Tolerance& tolerance);
 
+// |got - want| in units in the last place of `want` in `dtype`; 0 for types that must be exact.
+double UlpsBetween(double got, double want, DType dtype);
+
 struct VerifyOptions {
   // More terms than this, and a random subset of the units is checked. A term takes one core 7 ns
   // (sum) to 70 ns (matmul against the grain of b), so that this ends well within 30 s.
@@ -86,6 +89,16 @@ absl::StatusOr<Verification> Verify(const KernelDef& def, const Binding& binding
                                     std::span<const OperandView> inputs,
                                     std::span<const OperandView> outputs, Threads& threads,
                                     std::span<std::byte> memory, const VerifyOptions& options = {});
+
+// Outputs against expected values of the same dtypes and shapes, all on the host: as sums of
+// `terms` terms each (ToleranceFor). `names` are of the outputs, for messages.
+struct ExpectedOutputs {
+  std::span<const OperandView> got, want;
+  std::span<const std::string> names;
+  std::int64_t terms = 1;
+};
+absl::StatusOr<Verification> VerifyExpected(const ExpectedOutputs& outputs,
+                                            const std::function<absl::Status()>& poll);
 
 }  // namespace gridclock
 

@@ -83,6 +83,10 @@ void Loop::Take(std::span<const std::byte> frame, bool may_be_long) {
       return TakeOrder(incoming_.order());
     case worker::v1::FromServer::kArrival:
       return TakeArrival(incoming_.arrival());
+    case worker::v1::FromServer::kComparison:
+      return TakeComparison(incoming_.comparison());
+    case worker::v1::FromServer::kCheckStepDone:
+      return TakeStep(incoming_.check_step_done());
     case worker::v1::FromServer::kCancel:
       return TakeCancel(incoming_.cancel().id());
     case worker::v1::FromServer::kShutdown:
@@ -119,6 +123,25 @@ void Loop::TakeOrder(const worker::v1::Order& order) {
   waiting_.push_back(std::move(next));
 }
 
+void Loop::TakeComparison(const worker::v1::Comparison& frame) {
+  if (frame.id() == 0 || frame.generation() < generation_) return Drop();
+  generation_ = frame.generation();
+  Waiting next;
+  next.order.id = frame.id();
+  next.order.generation = frame.generation();
+  auto comparison = Decode(frame, parts_.arena.size());
+  next.status = comparison.status();
+  if (comparison.ok()) next.comparison = *std::move(comparison);
+  waiting_.push_back(std::move(next));
+}
+
+void Loop::TakeStep(const worker::v1::CheckStepDone& frame) {
+  const bool awaited = frame.id() == running_ && awaited_ && awaited_->first == frame.index() &&
+                       static_cast<int>(awaited_->second) == static_cast<int>(frame.step());
+  if (!awaited) return Drop();
+  awaited_.reset();
+}
+
 void Loop::TakeArrival(const worker::v1::Arrival& frame) {
   if (frame.id() == 0 || frame.generation() < generation_) return Drop();
   const auto arrival = Decode(frame, parts_.arena.size());
@@ -139,10 +162,10 @@ absl::Status Loop::RunQueue() {
     waiting_.pop_front();
     GC_RETURN_IF_ERROR(
         next.status.ok()
-            ? RunOrder(next.order)
+            ? (next.comparison ? RunComparison(next.order, *next.comparison) : RunOrder(next.order))
             : Report(next.order, {.status = next.status, .launched = false, .outcome = {}}));
     parts_.session.early().Forget(next.order.id);
-    if (spare_.size() < kHeldBack) spare_.push_back(std::move(next));
+    if (!next.comparison && spare_.size() < kHeldBack) spare_.push_back(std::move(next));
   }
   GC_RETURN_IF_ERROR(outbox_.Flush());
   parts_.page.running.store(0, std::memory_order_release);
@@ -156,10 +179,7 @@ absl::Status Loop::RunOrder(const WorkerOrder& order) {
   GC_RETURN_IF_ERROR(parts_.session.early().SettleBefore(order));
   const bool quick = parts_.session.IsQuick(order);
   if (!quick || outbox_.size() >= kHeldBack) GC_RETURN_IF_ERROR(outbox_.Flush());
-  running_ = order.id;
-  cancelled_ = false;
-  parts_.page.since_ns.store(absl::ToUnixNanos(parts_.clock.Now()), std::memory_order_relaxed);
-  parts_.page.running.store(order.id, std::memory_order_release);
+  BeginOrder(order.id);
   const SessionReport report = parts_.session.Run(order, *this);
   running_ = 0;
   GC_RETURN_IF_ERROR(Report(order, report));
@@ -170,6 +190,43 @@ absl::Status Loop::RunOrder(const WorkerOrder& order) {
         absl::StrCat("this process is of no more use: ", report.status.message()));
   }
   return quick ? absl::OkStatus() : outbox_.Flush();
+}
+
+void Loop::BeginOrder(std::uint64_t id) {
+  running_ = id;
+  cancelled_ = false;
+  awaited_.reset();
+  parts_.page.since_ns.store(absl::ToUnixNanos(parts_.clock.Now()), std::memory_order_relaxed);
+  parts_.page.running.store(id, std::memory_order_release);
+}
+
+absl::Status Loop::RunComparison(const WorkerOrder& head, const WorkerComparison& comparison) {
+  GC_RETURN_IF_ERROR(outbox_.Flush());
+  BeginOrder(head.id);
+  const SessionReport report = parts_.session.Compare(comparison, [&] { return Cancelled(head); });
+  running_ = 0;
+  GC_RETURN_IF_ERROR(Report(head, report));
+  return outbox_.Flush();
+}
+
+absl::Status Loop::Step(const WorkerOrder& order, std::uint32_t index, CheckStep step) {
+  worker::v1::ToServer frame;
+  worker::v1::CheckStep* asked = frame.mutable_check_step();
+  asked->set_id(order.id);
+  asked->set_generation(order.generation);
+  asked->set_index(index);
+  asked->set_step(static_cast<worker::v1::CheckStep::Step>(step));
+  awaited_.emplace(index, step);
+  GC_RETURN_IF_ERROR(outbox_.Add(frame));
+  GC_RETURN_IF_ERROR(outbox_.Flush());
+  while (awaited_ && !cancelled_ && !stop_) {
+    if (const absl::Status read = Read(Wait::kYes); !read.ok()) {
+      broken_ = read;
+      stop_ = true;
+    }
+  }
+  if (!awaited_) return absl::OkStatus();
+  return absl::CancelledError("cancelled between launches that are checked");
 }
 
 absl::Status Loop::Report(const WorkerOrder& order, const SessionReport& report) {

@@ -10,7 +10,9 @@
 #include <atomic>
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -46,6 +48,7 @@ class Loop final : public SessionHost {
   bool Cancelled(const WorkerOrder& order) override;
   void OnSamples(const WorkerOrder& order, std::int64_t first, std::span<const double> samples_ns,
                  bool warmup) override;
+  absl::Status Step(const WorkerOrder& order, std::uint32_t index, CheckStep step) override;
   std::atomic<std::int64_t>& kernel_since_ns() override { return parts_.page.kernel_since_ns; }
 
   // Something other than waiting is to be done.
@@ -56,17 +59,22 @@ class Loop final : public SessionHost {
   void Take(std::span<const std::byte> frame, bool may_be_long);
   void TakeLong(const worker::v1::Range& range);
   void TakeOrder(const worker::v1::Order& order);
+  void TakeComparison(const worker::v1::Comparison& frame);
+  void TakeStep(const worker::v1::CheckStepDone& frame);
   void TakeArrival(const worker::v1::Arrival& frame);
   void TakeCancel(std::uint64_t id);
   absl::Status RunQueue();
   absl::Status RunOrder(const WorkerOrder& order);
+  absl::Status RunComparison(const WorkerOrder& head, const WorkerComparison& comparison);
+  void BeginOrder(std::uint64_t id);
   absl::Status Report(const WorkerOrder& order, const SessionReport& report);
   void Drop() { parts_.dropped.fetch_add(1, std::memory_order_relaxed); }
 
   // An order that waits, or why it cannot run.
   struct Waiting {
-    WorkerOrder order;
+    WorkerOrder order;  // Of a comparison its ids alone.
     absl::Status status;
+    std::optional<WorkerComparison> comparison = {};
   };
 
   const Parts parts_;
@@ -80,6 +88,8 @@ class Loop final : public SessionHost {
   std::uint64_t generation_ = 0;
   std::uint64_t running_ = 0;
   bool cancelled_ = false;
+  // The step of a checked launch that the running order waits for.
+  std::optional<std::pair<std::uint32_t, CheckStep>> awaited_;
   bool stop_ = false;
   absl::Status broken_;  // The link's, met while an order was running.
   absl::Time last_look_ = absl::InfinitePast();

@@ -55,11 +55,11 @@ absl::StatusOr<std::byte*> Operands::PlaceOne(const WorkerOperand& operand, absl
                        " bytes and has no place in the arena, in which this device works"));
     }
     bytes_ += operand.memory.size;
-    return At(operand.memory);
+    return At(operand.memory) + margin_;
   }
-  GC_ASSIGN_OR_RETURN(auto buffer,
-                      Allocate(OperandBytes(operand.value), absl::StrCat(what, " ", index)));
-  return static_cast<std::byte*>(buffers_.emplace_back(std::move(buffer))->data());
+  GC_ASSIGN_OR_RETURN(auto buffer, Allocate(OperandBytes(operand.value) + 2 * margin_,
+                                            absl::StrCat(what, " ", index)));
+  return static_cast<std::byte*>(buffers_.emplace_back(std::move(buffer))->data()) + margin_;
 }
 
 absl::StatusOr<std::byte*> Operands::PlaceInput(std::size_t index) {
@@ -179,6 +179,35 @@ absl::Status Operands::Poison() {
     GC_RETURN_IF_ERROR(parts_.device.Fill(outputs_[i], kPoison, OperandBytes(output.value)));
   }
   return absl::OkStatus();
+}
+
+std::vector<Operands::Whole> Operands::Wholes() const {
+  std::vector<Whole> wholes;
+  const auto add = [&](const WorkerOperand& operand, std::byte* there) {
+    const auto size = static_cast<std::size_t>(OperandBytes(operand.value) + 2 * margin_);
+    wholes.push_back({.here = {At(operand.memory), size}, .there = there - margin_});
+  };
+  for (std::size_t i = 0; i < inputs_.size(); ++i) add(parts_.order.inputs[i], inputs_[i]);
+  for (std::size_t i = 0; i < outputs_.size(); ++i) {
+    if (!parts_.order.outputs[i].in_place_of) add(parts_.order.outputs[i], outputs_[i]);
+  }
+  return wholes;
+}
+
+absl::Status Operands::TakeAll() {
+  if (!own_memory_) return absl::OkStatus();
+  for (const Whole& whole : Wholes()) {
+    GC_RETURN_IF_ERROR(parts_.device.CopyIn(whole.there, whole.here));
+  }
+  return parts_.device.Synchronize();
+}
+
+absl::Status Operands::GiveAll() {
+  if (!own_memory_) return absl::OkStatus();
+  for (const Whole& whole : Wholes()) {
+    GC_RETURN_IF_ERROR(parts_.device.CopyOut(whole.here, whole.there));
+  }
+  return parts_.device.Synchronize();
 }
 
 absl::Status Operands::Return() {

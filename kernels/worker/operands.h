@@ -30,7 +30,9 @@ class Operands {
     BoundCall& call;  // Its views are pointed at the operands.
   };
   explicit Operands(const Parts& parts)
-      : parts_(parts), own_memory_(!parts.device.uses_host_memory()) {}
+      : parts_(parts),
+        own_memory_(!parts.device.uses_host_memory()),
+        margin_(parts.order.checked_launches == 0 ? 0 : kCheckMargin) {}
 
   // INVALID_ARGUMENT if the order gives an operand no place; RESOURCE_EXHAUSTED (MEMORY_FULL) with
   // the numbers if the device has too little memory.
@@ -45,6 +47,10 @@ class Operands {
   // Asynchronous.
   absl::Status Restore();
   absl::Status Poison();
+  // Of an order with checked launches: all that the server wrote for one, to where the kernel
+  // works; and back, margins included.
+  absl::Status TakeAll();
+  absl::Status GiveAll();
   // Outputs that are returned are copied to the arena.
   absl::Status Return();
   absl::StatusOr<std::uint64_t> Checksum(std::size_t output);
@@ -72,10 +78,17 @@ class Operands {
   absl::StatusOr<std::unique_ptr<DeviceBuffer>> Allocate(std::uint64_t bytes,
                                                          absl::string_view what);
   absl::Status CopyInputs();
+  // Each operand with its margins, once: here, and where the kernel works.
+  struct Whole {
+    std::span<std::byte> here;
+    std::byte* there = nullptr;
+  };
+  std::vector<Whole> Wholes() const;
   absl::Status MakeValues(std::uint64_t seed_change);
 
   const Parts parts_;
   const bool own_memory_;
+  const std::uint64_t margin_;                // Before and behind each operand.
   std::vector<std::byte*> inputs_, outputs_;  // Where the kernel works.
   std::vector<std::uint64_t> early_bytes_;    // Of each input: copied before the order came.
   std::vector<std::unique_ptr<DeviceBuffer>> buffers_;

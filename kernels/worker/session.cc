@@ -8,6 +8,7 @@
 #include "base/status.h"
 #include "kernels/verify/verify.h"
 #include "kernels/worker/check.h"
+#include "kernels/worker/compare_launches.h"
 #include "kernels/worker/operands.h"
 
 namespace gridclock {
@@ -18,10 +19,7 @@ constexpr double kQuickNs = 10e3;
 constexpr std::int64_t kTimedTerms = std::int64_t{1} << 22;
 
 bool HasSeed(const WorkerOperand& input) {
-  if (!input.generate) return false;
-  const GeneratorKind kind = input.generate->kind;
-  return kind == GeneratorKind::kRandn || kind == GeneratorKind::kUniform ||
-         kind == GeneratorKind::kRandint;
+  return input.generate && MadeFromSeed(*input.generate);
 }
 
 // What a kernel computes in is what it is given, as far as its rate is concerned.
@@ -57,6 +55,8 @@ class Session::Running {
   std::uint64_t DeviceBytes() const {
     return operands_->bytes() + (call_->program == nullptr ? 0 : call_->program->table_bytes());
   }
+  // The server checks launches of this order.
+  bool IsChecked() const { return order_.checked_launches > 0; }
   bool CanCheck() const { return call_->kernel != nullptr && CanVerify(call_->kernel->def); }
   // Launches back to back find in place what the one before left: what is returned is of a launch
   // of its own.
@@ -79,6 +79,10 @@ class Session::Running {
   absl::Status FillInputs();
   absl::Status PointProgram();
   absl::Status LaunchAgain();
+  absl::Status LaunchUntimed();
+  absl::Status TakeValues(CheckStep values);
+  absl::Status GiveOutputs();
+  absl::Status LaunchSubmitted();
   absl::Status Prepare();
   absl::Status LaunchOrMeasure();
   absl::StatusOr<Measurement> Time(const Target& target);
@@ -107,6 +111,7 @@ class Session::Running {
   std::optional<Operands> operands_;
   std::vector<gridclock::Launch> one_launch_;  // What one launch runs on the device.
   std::int64_t launches_ = 0;
+  std::uint32_t checked_ = 0;  // Launches that the server gave values for.
   absl::Status interruption_;
   absl::Time verify_end_;         // Of the verification's own time.
   std::uint64_t rows_bytes_ = 0;  // What the verification's rows took.
@@ -178,7 +183,9 @@ absl::Status Session::Running::FillInputs() {
   constexpr std::uint64_t kOtherSeed = 0x9E3779B97F4A7C15U;
   const auto made = [](const WorkerOperand& input) { return input.generate.has_value(); };
   const bool copies = operands_->own_memory() && !order_.inputs.empty();
-  if (copies || std::any_of(order_.inputs.begin(), order_.inputs.end(), made)) {
+  if (IsChecked()) {
+    GC_RETURN_IF_ERROR(operands_->TakeAll());
+  } else if (copies || std::any_of(order_.inputs.begin(), order_.inputs.end(), made)) {
     const std::int64_t start = NowNs();
     GC_RETURN_IF_ERROR(operands_->Fill(Freshens() ? kOtherSeed : 0));
     AddPhase(PhaseKind::kInputCopied, start, NowNs());
@@ -192,7 +199,8 @@ absl::Status Session::Running::FillInputs() {
 
 // What submitted code does not write must not be what an earlier order left there.
 absl::Status Session::Running::PointProgram() {
-  GC_RETURN_IF_ERROR(operands_->Poison());
+  // Of a launch that is checked the server has poisoned them.
+  if (!IsChecked()) GC_RETURN_IF_ERROR(operands_->Poison());
   GC_RETURN_IF_ERROR(call_->program->Point(launch_, device_));
   out_.peak_device_bytes = DeviceBytes();
   return device_.Synchronize();
@@ -202,6 +210,10 @@ absl::Status Session::Running::PointProgram() {
 absl::Status Session::Running::LaunchAgain() {
   if (host_.Cancelled(order_)) return absl::CancelledError("cancelled before the last launch");
   GC_RETURN_IF_ERROR(Prepare());
+  return LaunchUntimed();
+}
+
+absl::Status Session::Running::LaunchUntimed() {
   host_.kernel_since_ns().store(NowNs(), std::memory_order_relaxed);
   absl::Status status = Launch();
   if (status.ok()) status = device_.Synchronize();
@@ -209,6 +221,25 @@ absl::Status Session::Running::LaunchAgain() {
   ++launches_;
   CountLaunches();
   return status;
+}
+
+absl::Status Session::Running::TakeValues(CheckStep values) {
+  GC_RETURN_IF_ERROR(host_.Step(order_, checked_, values));
+  GC_RETURN_IF_ERROR(operands_->TakeAll());
+  return PointProgram();
+}
+
+absl::Status Session::Running::GiveOutputs() {
+  GC_RETURN_IF_ERROR(operands_->GiveAll());
+  return host_.Step(order_, checked_++, CheckStep::kTake);
+}
+
+// What is returned is of a launch of its own where the timed ones had other values.
+absl::Status Session::Running::LaunchSubmitted() {
+  if (checked_ == order_.checked_launches) return absl::OkStatus();
+  GC_RETURN_IF_ERROR(TakeValues(CheckStep::kSubmittedValues));
+  GC_RETURN_IF_ERROR(LaunchUntimed());
+  return GiveOutputs();
 }
 
 void Session::Running::CountLaunches() {
@@ -246,14 +277,19 @@ absl::Status Session::Running::Launch() {
 absl::Status Session::Running::LaunchOrMeasure() {
   const auto launch = [this] { return Launch(); };
   const auto prepare = [this] { return Prepare(); };
+  const SampleSteps checked = {.before = [this] { return TakeValues(CheckStep::kValues); },
+                               .after = [this] { return GiveOutputs(); }};
+  const bool batches = order_.measure && order_.measure->method == Method::kBackToBack;
   auto measured = Time({.launch = launch,
                         .prepare = prepare,
                         .work = {.bytes = call_->binding.bytes,
                                  .flops = call_->binding.flops,
                                  .dtype = ComputesIn(call_->inputs)},
-                        .watch = &watch_});
+                        .watch = &watch_,
+                        .steps = IsChecked() && !batches ? &checked : nullptr});
   GC_RETURN_IF_ERROR(measured.status());
   Keep(*std::move(measured));
+  if (interruption_.ok() && IsChecked()) return LaunchSubmitted();
   if (!interruption_.ok() || !Accumulates() || Freshens()) return absl::OkStatus();
   return LaunchAgain();
 }
@@ -361,7 +397,7 @@ absl::Status Session::Running::ReturnOutputs() {
   };
   if (std::none_of(order_.outputs.begin(), order_.outputs.end(), wanted)) return absl::OkStatus();
   const std::int64_t start = NowNs();
-  GC_RETURN_IF_ERROR(operands_->Return());
+  if (!IsChecked()) GC_RETURN_IF_ERROR(operands_->Return());
   for (std::size_t i = 0; i < order_.outputs.size(); ++i) {
     if (!order_.outputs[i].checksum) continue;
     GC_ASSIGN_OR_RETURN(out_.outputs[i].checksum, operands_->Checksum(i));
@@ -373,6 +409,7 @@ absl::Status Session::Running::ReturnOutputs() {
 Session::Session(Device& device, const Registry& registry, const Clock& clock,
                  std::span<std::byte> arena, const GuestParts* guest)
     : device_(device),
+      registry_(registry),
       clock_(clock),
       arena_(arena),
       printed_(guest == nullptr ? nullptr : guest->printed),
@@ -406,6 +443,23 @@ SessionReport Session::Run(const WorkerOrder& order, SessionHost& host) {
     report.outcome.variant = order.variant;
     report.outcome.outputs.resize(order.outputs.size());
   }
+  return report;
+}
+
+SessionReport Session::Compare(const WorkerComparison& comparison,
+                               const std::function<bool()>& cancelled) const {
+  SessionReport report;
+  const std::int64_t start = absl::ToUnixNanos(clock_.Now());
+  auto found = CompareLaunches(comparison, {.registry = registry_,
+                                            .threads = *device_.threads(),
+                                            .arena = arena_,
+                                            .clock = clock_,
+                                            .cancelled = cancelled});
+  report.status = found.status();
+  if (!found.ok()) return report;
+  report.outcome.verification = *std::move(found);
+  report.outcome.phases.push_back(
+      {.kind = PhaseKind::kVerified, .start_ns = start, .end_ns = absl::ToUnixNanos(clock_.Now())});
   return report;
 }
 

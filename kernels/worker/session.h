@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -33,6 +34,12 @@ class SessionHost {
   virtual bool Cancelled(const WorkerOrder& order) = 0;
   virtual void OnSamples(const WorkerOrder& order, std::int64_t first,
                          std::span<const double> samples_ns, bool warmup) = 0;
+  // Of an order with checked launches: returns when the server has done this step. CANCELLED if the
+  // order is.
+  virtual absl::Status Step(const WorkerOrder& /*order*/, std::uint32_t /*index*/,
+                            CheckStep /*step*/) {
+    return absl::UnimplementedError("nobody checks launches here");
+  }
   // Where each launch says since when it runs, as LaunchWatch.
   virtual std::atomic<std::int64_t>& kernel_since_ns() = 0;
 };
@@ -61,6 +68,9 @@ class Session {
                                                          const GuestParts* guest = nullptr);
 
   SessionReport Run(const WorkerOrder& order, SessionHost& host);
+  // Of a trusted worker: its report has a verification and nothing else.
+  SessionReport Compare(const WorkerComparison& comparison,
+                        const std::function<bool()>& cancelled) const;
   // Of inputs of orders to come. Not to be asked to copy while an order runs.
   EarlyCopies& early() { return early_; }
   // True if the order is known to end within microseconds and may run again without harm.
@@ -72,6 +82,7 @@ class Session {
           const GuestParts* guest);
 
   Device& device_;
+  const Registry& registry_;
   const Clock& clock_;
   const std::span<std::byte> arena_;
   Printed* const printed_;

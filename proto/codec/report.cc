@@ -171,8 +171,11 @@ absl::StatusOr<Verification> DecodeVerification(const v1::Verification& wire, co
     return Broken(job, "counts of the verification contradict each other");
   }
   // An infinite error is legal: NaN where a number was wanted.
-  if (std::isnan(wire.max_error()) || wire.max_error() < 0) {
-    return Broken(job, "the largest error of the verification is no number");
+  const auto is_amount = [](double value) { return value >= 0; };
+  if (!is_amount(wire.max_error()) || !is_amount(wire.max_abs()) || !is_amount(wire.max_rel()) ||
+      !is_amount(wire.max_ulp()) || wire.nan_mismatches() < 0 ||
+      wire.nan_mismatches() > wire.mismatches()) {
+    return Broken(job, "an error of the verification is no amount");
   }
   Verification out = Decode(wire);
   out.first_mismatch = Clipped(out.first_mismatch);
@@ -241,6 +244,7 @@ absl::StatusOr<Outcome> DecodeOutcome(const worker::v1::Done& done, const Job& j
     out.launches.back().name = Clipped(launch.name());
   }
   if (done.has_verification()) {
+    if (job.program != nullptr) return Broken(job, "a guest verifies nothing");
     GC_ASSIGN_OR_RETURN(out.verification, DecodeVerification(done.verification(), job));
   }
   GC_RETURN_IF_ERROR(DecodeOutputs(done, job, &out));
@@ -263,7 +267,8 @@ absl::Status CheckComplete(const Job& job, const Outcome& outcome) {
   }
   const bool told = std::find(outcome.flags.begin(), outcome.flags.end(), Flag::kUnverified) !=
                     outcome.flags.end();
-  if (job.verify && !outcome.verification && !told) return Broken(job, "no verification");
+  if (job.verify && !job.check && !outcome.verification && !told)
+    return Broken(job, "no verification");
   return absl::OkStatus();
 }
 
@@ -274,6 +279,14 @@ absl::StatusOr<Outcome> Decode(const worker::v1::Done& done, const Job& job,
   GC_ASSIGN_OR_RETURN(Outcome outcome, DecodeOutcome(done, job, std::move(samples)));
   GC_RETURN_IF_ERROR(CheckComplete(job, outcome));
   return outcome;
+}
+
+absl::StatusOr<Outcome> DecodeCompared(const worker::v1::Done& done, const Job& job) {
+  Outcome out;
+  if (!done.has_verification()) return Broken(job, "no verification");
+  GC_ASSIGN_OR_RETURN(out.verification, DecodeVerification(done.verification(), job));
+  GC_RETURN_IF_ERROR(DecodePhases(done, job, &out));
+  return out;
 }
 
 absl::StatusOr<WorkerFailure> Decode(const worker::v1::Failed& failed, const Job& job,

@@ -101,7 +101,7 @@ class Splitter {
     if (!reader_.ReadTag(&field, &type)) return false;
     if (field == RunRequest::kInputsFieldNumber && type == WireType::kBytes) return Input();
     if (!reader_.Skip(field, type)) return false;
-    if (field > RunRequest::kProgramFieldNumber) return true;
+    if (field > RunRequest::kReferenceFieldNumber) return true;
     control_bytes_ += start.size - reader_.left();
     // What is over the limit is counted and not copied.
     if (control_bytes_ <= limit_) reader_.AppendSince(start, &out_.control);
@@ -219,19 +219,34 @@ absl::Status DecodeOutputs(const RunRequest& message, JobRequest* out) {
   return absl::OkStatus();
 }
 
-absl::Status DecodeAttributes(const RunRequest& message, JobRequest* out) {
+using Attributes = google::protobuf::Map<std::string, v1::AttributeValue>;
+
+absl::Status DecodeAttributes(const Attributes& attributes, absl::string_view field,
+                              std::vector<NamedAttribute>* out) {
   // A map has no order; errors about attributes, of here and of later, shall not depend on chance.
   std::vector<const google::protobuf::MapPair<std::string, v1::AttributeValue>*> sorted;
-  sorted.reserve(message.attributes().size());
-  for (const auto& entry : message.attributes()) sorted.push_back(&entry);
+  sorted.reserve(attributes.size());
+  for (const auto& entry : attributes) sorted.push_back(&entry);
   std::sort(sorted.begin(), sorted.end(), [](auto* a, auto* b) { return a->first < b->first; });
   for (const auto* entry : sorted) {
-    NamedAttribute& to = out->attributes.emplace_back();
+    NamedAttribute& to = out->emplace_back();
     to.name = entry->first;
     GC_ASSIGN_OR_RETURN(to.value,
-                        Decode(entry->second, absl::StrCat("attributes[", Quote(to.name), "]")));
+                        Decode(entry->second, absl::StrCat(field, "[", Quote(to.name), "]")));
   }
   return absl::OkStatus();
+}
+
+absl::StatusOr<ReferenceRequest> DecodeReference(const v1::Reference& message) {
+  constexpr std::int64_t kMostTerms = std::int64_t{1} << 40;
+  ReferenceRequest out{.kernel = message.kernel(), .attributes = {}, .terms = message.terms()};
+  if (out.terms < 0 || out.terms > kMostTerms) {
+    return Invalid("reference.terms",
+                   absl::StrCat("want 0 to ", kMostTerms, ", got ", message.terms()));
+  }
+  GC_RETURN_IF_ERROR(
+      DecodeAttributes(message.attributes(), "reference.attributes", &out.attributes));
+  return out;
 }
 
 absl::Status DecodeTimeLimit(double seconds, JobRequest* out) {
@@ -272,12 +287,15 @@ absl::StatusOr<JobRequest> ToJobRequest(const RunRequest& message, bool streamed
   out.verify = message.verify();
   GC_RETURN_IF_ERROR(DecodeInputs(message, has_data, &out));
   GC_RETURN_IF_ERROR(DecodeOutputs(message, &out));
-  GC_RETURN_IF_ERROR(DecodeAttributes(message, &out));
+  GC_RETURN_IF_ERROR(DecodeAttributes(message.attributes(), "attributes", &out.attributes));
   GC_RETURN_IF_ERROR(DecodeTimeLimit(message.kernel_time_limit_seconds(), &out));
   if (message.has_measure()) {
     GC_ASSIGN_OR_RETURN(out.measure, Decode(message.measure()));
   }
   if (message.has_program()) out.program = DecodeProgram(message.program());
+  if (message.has_reference()) {
+    GC_ASSIGN_OR_RETURN(out.reference, DecodeReference(message.reference()));
+  }
   return out;
 }
 
@@ -362,6 +380,7 @@ absl::Status CheckCounts(const RunRequest& message) {
       {"outputs", message.outputs_size()},
       {"in_place", message.in_place_size()},
       {"attributes", message.attributes_size()},
+      {"reference.attributes", message.reference().attributes_size()},
       {"program.launches", program.launches_size(), static_cast<int>(kMostLaunches)},
       {"program.globals", program.globals_size(), static_cast<int>(kMostGlobals)}};
   for (const auto& [field, count, most] : counts) {

@@ -137,6 +137,14 @@ void Encode(const Verification& verification, v1::Verification* out) {
   out->set_undecided(verification.undecided);
   out->set_max_error(verification.max_error);
   out->set_first_mismatch(verification.first_mismatch);
+  out->set_max_abs(verification.max_abs);
+  out->set_max_rel(verification.max_rel);
+  out->set_max_ulp(verification.max_ulp);
+  out->set_nan_mismatches(verification.nan_mismatches);
+  out->set_launches(verification.launches);
+  out->set_fresh_launches(verification.fresh_launches);
+  out->set_violations(verification.violations);
+  out->set_first_violation(verification.first_violation);
 }
 
 Verification Decode(const v1::Verification& verification) {
@@ -145,7 +153,15 @@ Verification Decode(const v1::Verification& verification) {
                       .mismatches = verification.mismatches(),
                       .undecided = verification.undecided(),
                       .max_error = verification.max_error(),
-                      .first_mismatch = verification.first_mismatch()};
+                      .first_mismatch = verification.first_mismatch(),
+                      .max_abs = verification.max_abs(),
+                      .max_rel = verification.max_rel(),
+                      .max_ulp = verification.max_ulp(),
+                      .nan_mismatches = verification.nan_mismatches(),
+                      .launches = verification.launches(),
+                      .fresh_launches = verification.fresh_launches(),
+                      .violations = verification.violations(),
+                      .first_violation = verification.first_violation()};
 }
 
 v1::Flag Encode(Flag flag) {

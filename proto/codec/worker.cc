@@ -263,7 +263,8 @@ void Encode(const Job& job, std::uint64_t generation, worker::v1::Order* out) {
   for (const JobOutput& output : job.outputs) Encode(output, out->add_outputs());
   for (const AttributeValue& value : job.attributes) Encode(value, out->add_attributes());
   if (job.measure) Encode(*job.measure, out->mutable_measure());
-  out->set_verify(job.verify);
+  out->set_verify(job.verify && !job.check);
+  if (job.check) out->set_checked_launches(static_cast<std::uint32_t>(job.check->most_launches));
   out->set_stream_samples(job.streamed);
   if (job.kernel_time_limit < absl::InfiniteDuration()) {
     out->set_kernel_time_limit_ns(absl::ToInt64Nanoseconds(job.kernel_time_limit));
@@ -292,10 +293,17 @@ absl::Status DecodeRange(const worker::v1::Range& in, std::uint64_t arena_bytes,
   return absl::OkStatus();
 }
 
+// How far an operand's place is from being empty or large enough.
+struct Places {
+  std::uint64_t arena_bytes = 0;
+  std::uint64_t margins = 0;  // Before and behind each operand, together.
+};
+
 absl::Status DecodePlace(const worker::v1::Range& in, const OperandValue& value,
-                         std::uint64_t arena_bytes, absl::string_view field, MemoryRange* out) {
-  GC_RETURN_IF_ERROR(DecodeRange(in, arena_bytes, field, out));
-  if (in.size() != 0 && in.size() < OperandBytes(value)) {
+                         const Places& places, absl::string_view field, MemoryRange* out) {
+  GC_RETURN_IF_ERROR(DecodeRange(in, places.arena_bytes, field, out));
+  const bool may_be_empty = places.margins == 0;
+  if ((in.size() != 0 || !may_be_empty) && in.size() < OperandBytes(value) + places.margins) {
     return WithField(
         absl::InvalidArgumentError(absl::StrCat(field, ": the operand takes ", OperandBytes(value),
                                                 " bytes, its memory ", in.size())),
@@ -304,10 +312,10 @@ absl::Status DecodePlace(const worker::v1::Range& in, const OperandValue& value,
   return absl::OkStatus();
 }
 
-absl::Status DecodeOperand(const worker::v1::Operand& in, std::uint64_t arena_bytes, int inputs,
+absl::Status DecodeOperand(const worker::v1::Operand& in, const Places& places, int inputs,
                            absl::string_view field, WorkerOperand* out) {
   GC_ASSIGN_OR_RETURN(out->value, Decode(in.spec(), field));
-  GC_RETURN_IF_ERROR(DecodePlace(in.memory(), out->value, arena_bytes, field, &out->memory));
+  GC_RETURN_IF_ERROR(DecodePlace(in.memory(), out->value, places, field, &out->memory));
   out->generate.reset();
   if (in.has_generate()) {
     GC_ASSIGN_OR_RETURN(out->generate, Decode(in.generate(), field));
@@ -329,14 +337,16 @@ absl::Status DecodeOperand(const worker::v1::Operand& in, std::uint64_t arena_by
 absl::Status DecodeOperands(const worker::v1::Order& order, std::uint64_t arena_bytes,
                             WorkerOrder* out) {
   const int inputs = order.inputs_size();
+  const Places places = {.arena_bytes = arena_bytes,
+                         .margins = order.checked_launches() == 0 ? 0 : 2 * kCheckMargin};
   out->inputs.resize(inputs);
   for (int i = 0; i < inputs; ++i) {
-    GC_RETURN_IF_ERROR(DecodeOperand(order.inputs(i), arena_bytes, 0, "inputs", &out->inputs[i]));
+    GC_RETURN_IF_ERROR(DecodeOperand(order.inputs(i), places, 0, "inputs", &out->inputs[i]));
   }
   out->outputs.resize(order.outputs_size());
   for (int i = 0; i < order.outputs_size(); ++i) {
     GC_RETURN_IF_ERROR(
-        DecodeOperand(order.outputs(i), arena_bytes, inputs, "outputs", &out->outputs[i]));
+        DecodeOperand(order.outputs(i), places, inputs, "outputs", &out->outputs[i]));
   }
   return absl::OkStatus();
 }
@@ -421,11 +431,99 @@ absl::Status Decode(const worker::v1::Order& order, std::uint64_t arena_bytes, W
     GC_ASSIGN_OR_RETURN(out->measure, Decode(order.measure()));
   }
   out->verify = order.verify();
+  out->checked_launches = order.checked_launches();
   out->stream_samples = order.stream_samples();
   out->kernel_time_limit = order.kernel_time_limit_ns() <= 0
                                ? absl::InfiniteDuration()
                                : absl::Nanoseconds(order.kernel_time_limit_ns());
   return DecodeProgram(order, arena_bytes, out);
+}
+
+void EncodeComparison(const Job& job, std::uint64_t generation, worker::v1::Comparison* out) {
+  const JobCheck& check = *job.check;
+  out->Clear();
+  out->set_id(job.id);
+  out->set_generation(generation);
+  if (job.deadline != absl::InfiniteFuture()) {
+    out->set_deadline_ns(std::max<std::int64_t>(1, absl::ToUnixNanos(job.deadline)));
+  }
+  out->set_time_limit_ns(absl::ToInt64Nanoseconds(job.kernel_time_limit));
+  out->set_kernel(check.kernel);
+  for (const AttributeValue& value : check.attributes) Encode(value, out->add_attributes());
+  for (const JobInput& input : job.inputs) {
+    worker::v1::Operand* operand = out->add_inputs();
+    Encode(input, operand);
+    if (operand->has_generate()) operand->clear_memory();
+  }
+  for (const JobOutput& output : job.outputs) {
+    Encode(output.value, out->add_outputs()->mutable_spec());
+    out->add_output_names(output.name);
+  }
+  for (const JobInput& expected : check.expected) Encode(expected.memory, out->add_expected());
+  out->set_terms(check.terms);
+  const std::size_t first = check.done->first, count = check.done->seed_changes.size() - first;
+  Encode(MemoryRange{.offset = check.launches.offset + first * check.launch_bytes,
+                     .size = count * check.launch_bytes},
+         out->mutable_launches());
+  out->set_launch_bytes(check.launch_bytes);
+  for (std::size_t i = first; i < first + count; ++i) {
+    out->add_seed_changes(check.done->seed_changes[i]);
+  }
+}
+
+namespace {
+
+// What does not hold of the places that a comparison names.
+absl::Status CheckPlaces(const WorkerComparison& comparison) {
+  const std::size_t outputs = comparison.outputs.size();
+  const bool named = comparison.output_names.size() == outputs &&
+                     comparison.expected.size() == (comparison.kernel.empty() ? outputs : 0);
+  const std::uint64_t bytes = OutputsBytes(comparison.outputs, outputs);
+  const bool fits = comparison.launch_bytes == bytes && !comparison.seed_changes.empty() &&
+                    comparison.launches.size / std::max<std::uint64_t>(bytes, 1) >=
+                        (bytes == 0 ? 0 : comparison.seed_changes.size());
+  if (named && fits) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("comparison ", comparison.id, ": want a name, expected values or a kernel, and ",
+                   bytes, " bytes of each launch for ", outputs, " outputs"));
+}
+
+}  // namespace
+
+absl::StatusOr<WorkerComparison> Decode(const worker::v1::Comparison& comparison,
+                                        std::uint64_t arena_bytes) {
+  WorkerComparison out;
+  out.id = comparison.id();
+  out.generation = comparison.generation();
+  if (comparison.deadline_ns() != 0) out.deadline = absl::FromUnixNanos(comparison.deadline_ns());
+  if (comparison.time_limit_ns() > 0) {
+    out.time_limit = absl::Nanoseconds(comparison.time_limit_ns());
+  }
+  out.kernel = comparison.kernel();
+  for (const v1::AttributeValue& value : comparison.attributes()) {
+    GC_ASSIGN_OR_RETURN(out.attributes.emplace_back(), Decode(value, "attributes"));
+  }
+  const Places places = {.arena_bytes = arena_bytes, .margins = 0};
+  for (const worker::v1::Operand& wire : comparison.inputs()) {
+    GC_RETURN_IF_ERROR(DecodeOperand(wire, places, 0, "inputs", &out.inputs.emplace_back()));
+    const WorkerOperand& input = out.inputs.back();
+    if (input.generate || input.memory.size >= OperandBytes(input.value)) continue;
+    return absl::InvalidArgumentError("comparison: an input was neither sent nor made");
+  }
+  for (const worker::v1::Operand& wire : comparison.outputs()) {
+    GC_RETURN_IF_ERROR(DecodeOperand(wire, places, 0, "outputs", &out.outputs.emplace_back()));
+  }
+  out.output_names = {comparison.output_names().begin(), comparison.output_names().end()};
+  for (int i = 0; i < std::min(comparison.expected_size(), comparison.outputs_size()); ++i) {
+    GC_RETURN_IF_ERROR(DecodePlace(comparison.expected(i), out.outputs[i].value, places, "expected",
+                                   &out.expected.emplace_back()));
+  }
+  out.terms = std::max<std::int64_t>(1, comparison.terms());
+  GC_RETURN_IF_ERROR(DecodeRange(comparison.launches(), arena_bytes, "launches", &out.launches));
+  out.launch_bytes = comparison.launch_bytes();
+  out.seed_changes = {comparison.seed_changes().begin(), comparison.seed_changes().end()};
+  GC_RETURN_IF_ERROR(CheckPlaces(out));
+  return out;
 }
 
 void Encode(const WorkerArrival& arrival, worker::v1::Arrival* out) {

@@ -83,10 +83,35 @@ struct WorkerOrder {
   absl::Duration kernel_time_limit = absl::InfiniteDuration();
   std::optional<WorkerProgram> program;  // In place of a kernel of the catalogue.
   std::string program_message;           // That it was decoded from: a call is often repeated.
+  // The most launches that the server checks; 0: none. Operands then have margins of kCheckMargin.
+  std::uint32_t checked_launches = 0;
 };
 // Every range lies inside an arena of `arena_bytes`, is aligned and holds its operand, or is empty:
 // the operand has its place on the device alone. `out` is overwritten; its buffers are used again.
 absl::Status Decode(const worker::v1::Order& order, std::uint64_t arena_bytes, WorkerOrder* out);
+
+// What a guest asks of the server around a launch that is checked.
+enum class CheckStep : std::uint8_t { kValues = 1, kSubmittedValues, kTake };
+
+// Outputs of checked launches of a guest, for a trusted worker to hold against a reference.
+struct WorkerComparison {
+  std::uint64_t id = 0, generation = 0;
+  absl::Time deadline = absl::InfiniteFuture();
+  absl::Duration time_limit = absl::InfiniteDuration();
+  std::string kernel;  // Whose reference; empty: `expected`.
+  std::vector<AttributeValue> attributes;
+  std::vector<WorkerOperand> inputs, outputs;  // Outputs have no memory.
+  std::vector<std::string> output_names;
+  std::vector<MemoryRange> expected;  // By output.
+  std::int64_t terms = 1;
+  MemoryRange launches;  // Launch i begins at launches.offset + i * launch_bytes.
+  std::uint64_t launch_bytes = 0;
+  std::vector<std::uint64_t> seed_changes;  // By launch.
+};
+// Of job.check, whose `done` says which launches there were.
+void EncodeComparison(const Job& job, std::uint64_t generation, worker::v1::Comparison* out);
+absl::StatusOr<WorkerComparison> Decode(const worker::v1::Comparison& comparison,
+                                        std::uint64_t arena_bytes);
 
 // The first bytes of an input, which are in the arena before the order comes.
 struct WorkerArrival {
@@ -130,6 +155,9 @@ class SampleBuffer {
 // does not hold: the worker broke the protocol.
 absl::StatusOr<Outcome> Decode(const worker::v1::Done& done, const Job& job,
                                std::vector<double> samples);
+
+// What a trusted worker says came of the comparison of `job`. INVALID_ARGUMENT as above.
+absl::StatusOr<Outcome> DecodeCompared(const worker::v1::Done& done, const Job& job);
 
 struct WorkerFailure {
   absl::Status status;             // Never OK.

@@ -25,4 +25,39 @@ std::uint64_t WireBytes(const OperandValue& value) {
   return bytes;
 }
 
+std::string ExpectedName(const JobOutput& output) {
+  return kExpectedPrefix + output.name;
+}
+
+bool MadeFromSeed(const Generator& generator) {
+  return generator.kind == GeneratorKind::kRandn || generator.kind == GeneratorKind::kUniform ||
+         generator.kind == GeneratorKind::kRandint;
+}
+
+void GenerateOperand(const Generator& generator, const OperandValue& value, std::byte* base) {
+  std::int64_t first = 0;
+  for (std::size_t i = 0; i < value.tensors.size(); ++i) {
+    const TensorSpec& tensor = value.tensors[i];
+    Generate(generator, tensor.dtype, first,
+             {base + TensorOffset(value, i), static_cast<std::size_t>(Bytes(tensor))});
+    first += Elements(tensor.shape);
+  }
+}
+
+std::uint64_t GuestBytes(const Job& job) {
+  if (!job.check) return job.memory.size;
+  std::uint64_t bytes = 0;
+  for (const JobInput& input : job.inputs) bytes += OperandBytes(input.value) + 2 * kCheckMargin;
+  for (const JobOutput& output : job.outputs) {
+    if (!output.in_place_of) bytes += OperandBytes(output.value) + 2 * kCheckMargin;
+  }
+  return bytes;
+}
+
+MemoryRange CheckedOutput(const Job& job, std::size_t launch, std::size_t output) {
+  return {.offset = job.check->launches.offset + launch * job.check->launch_bytes +
+                    OutputsBytes(job.outputs, output),
+          .size = OperandBytes(job.outputs[output].value)};
+}
+
 }  // namespace gridclock

@@ -2,6 +2,7 @@
 #ifndef GRIDCLOCK_PROTO_TYPES_JOB_H_
 #define GRIDCLOCK_PROTO_TYPES_JOB_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -50,7 +51,8 @@ struct JobRequest {
   std::optional<MeasureOptions> measure;  // None: launch once.
   bool verify = false;
   absl::Duration kernel_time_limit = absl::ZeroDuration();  // Zero: the server's default.
-  std::optional<ProgramRequest> program;  // Submitted code; then `kernel` is to be empty.
+  std::optional<ProgramRequest> program;      // Submitted code; then `kernel` is to be empty.
+  std::optional<ReferenceRequest> reference;  // Of a program that is verified.
   // Set by the server, not by the client:
   std::string principal;
   bool streamed = false;  // Came by StreamRun.
@@ -73,6 +75,34 @@ struct JobOutput {
 };
 
 using JobId = std::uint64_t;
+
+// What is known of the checked launches of a job once its guest has ended it.
+struct CheckedLaunches {
+  // By launch: what the seeds of generated inputs were XORed with. 0: the submitted values.
+  std::vector<std::uint64_t> seed_changes;
+  std::size_t first = 0;  // Of those whose outputs are compared.
+  std::int64_t violations = 0;
+  std::string first_violation;
+};
+
+// Submitted code that is verified: what its outputs are held against.
+struct JobCheck {
+  std::string kernel;                           // Of the catalogue; empty: `expected`.
+  std::vector<AttributeValue> attributes = {};  // In the order of its words.
+  std::vector<JobInput> expected = {};          // By output; named ExpectedName.
+  std::int64_t terms = 1;
+  std::int64_t most_launches = 0;
+  // Some inputs are made from a seed and may have other values: then the last launch is one more,
+  // of the submitted values.
+  bool fresh = false;
+  // Drawn for this job, secret: one for each launch, and one for the values of the warm-up.
+  std::vector<std::uint64_t> secrets = {};
+  // The outputs of launch i begin at launches.offset + i * launch_bytes.
+  MemoryRange launches = {};
+  std::uint64_t launch_bytes = 0;
+  // Written by who feeds the guest, before the job is compared.
+  std::shared_ptr<CheckedLaunches> done = std::make_shared<CheckedLaunches>();
+};
 
 // Admitted: kernel and device exist, the call fits the words, sizes are within the limits.
 struct Job {
@@ -97,6 +127,7 @@ struct Job {
   // Where the worker finds the code of each of the program's modules; empty: it was given it
   // before.
   std::vector<MemoryRange> module_code = {};
+  std::optional<JobCheck> check = {};  // Of a program with `verify`.
   absl::Time arrived;
   absl::Time deadline;  // Of the whole call.
   absl::Duration kernel_time_limit;
@@ -109,6 +140,24 @@ std::uint64_t TensorOffset(const OperandValue& value, std::size_t index);
 std::uint64_t OperandBytes(const OperandValue& value);
 // The bytes as they go over the wire: tensors in order without gaps.
 std::uint64_t WireBytes(const OperandValue& value);
+
+// Around each operand of a checked launch: what nobody may write.
+inline constexpr std::uint64_t kCheckMargin = 4096;
+std::string ExpectedName(const JobOutput& output);
+bool MadeFromSeed(const Generator& generator);
+// The tensors of an operand, one run of elements, from `base` on where TensorOffset says.
+void GenerateOperand(const Generator& generator, const OperandValue& value, std::byte* base);
+// What a guest's memory must hold of this job, its code aside.
+std::uint64_t GuestBytes(const Job& job);
+// Of the first `count` outputs in a row, as they lie in JobCheck::launches.
+template <typename Outputs>
+std::uint64_t OutputsBytes(const Outputs& outputs, std::size_t count) {
+  std::uint64_t bytes = 0;
+  for (std::size_t i = 0; i < count; ++i) bytes += OperandBytes(outputs[i].value);
+  return bytes;
+}
+// Where the outputs of a checked launch lie.
+MemoryRange CheckedOutput(const Job& job, std::size_t launch, std::size_t output);
 
 // What came of a job: values are in the arena, this is the rest.
 struct OutputResult {

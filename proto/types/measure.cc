@@ -1,5 +1,7 @@
 #include "proto/types/measure.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 
@@ -15,6 +17,23 @@ absl::Status Within(absl::string_view field, T value, T low, T high) {
 }
 
 }  // namespace
+
+void Verification::Add(const Verification& other) {
+  checked += other.checked;
+  total += other.total;
+  mismatches += other.mismatches;
+  undecided += other.undecided;
+  nan_mismatches += other.nan_mismatches;
+  launches += other.launches;
+  fresh_launches += other.fresh_launches;
+  violations += other.violations;
+  max_error = std::max(max_error, other.max_error);
+  max_abs = std::max(max_abs, other.max_abs);
+  max_rel = std::max(max_rel, other.max_rel);
+  max_ulp = std::max(max_ulp, other.max_ulp);
+  if (first_mismatch.empty()) first_mismatch = other.first_mismatch;
+  if (first_violation.empty()) first_violation = other.first_violation;
+}
 
 absl::Status Validate(const MeasureOptions& options) {
   constexpr std::int64_t kMost = 1'000'000;

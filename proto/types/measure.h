@@ -135,6 +135,14 @@ struct Verification {
   std::int64_t undecided = 0;
   double max_error = 0;        // Largest |got - want| / tolerance of the element; <= 1 passes.
   std::string first_mismatch;  // "y[3]: want 0.25, got 0.5, tolerance 1e-7"; "" if none.
+  double max_abs = 0, max_rel = 0, max_ulp = 0;  // Where both are finite.
+  std::int64_t nan_mismatches = 0;
+  std::int64_t launches = 0, fresh_launches = 0;
+  std::int64_t violations = 0;  // Of submitted code: writes where it may not write.
+  std::string first_violation = {};
+
+  // What is known of other launches too.
+  void Add(const Verification& other);
 };
 
 }  // namespace gridclock

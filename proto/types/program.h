@@ -4,11 +4,13 @@
 #define GRIDCLOCK_PROTO_TYPES_PROGRAM_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "proto/types/binding.h"
 #include "proto/types/kernel_spec.h"
 #include "proto/types/module.h"
 
@@ -30,6 +32,14 @@ struct ProgramRequest {
   std::vector<Launch> launches;
   std::vector<Global> globals;
 };
+
+// What the outputs of a program shall be held against.
+struct ReferenceRequest {
+  std::string kernel;  // Of the catalogue; empty: inputs called kExpectedPrefix + output.
+  std::vector<NamedAttribute> attributes;
+  std::int64_t terms = 0;
+};
+inline constexpr char kExpectedPrefix[] = "expected.";
 
 struct ProgramLaunch {
   std::string module;  // Its id.

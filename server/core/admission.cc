@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "base/status.h"
 #include "server/core/placement.h"
+#include "server/core/reference.h"
 
 namespace gridclock {
 namespace {
@@ -176,7 +177,9 @@ absl::Status CheckInputs(const JobRequest& request, const Limits& limits) {
 absl::StatusOr<Binding> BindRequest(const KernelSpec& spec, const JobRequest& request) {
   std::vector<NamedOperand> operands;
   operands.reserve(request.inputs.size());
-  for (const InputRequest& input : request.inputs) operands.push_back(input.operand);
+  for (const InputRequest& input : request.inputs) {
+    if (!IsExpected(request, input.operand.name)) operands.push_back(input.operand);
+  }
   auto binding = Bind(spec, operands, request.attributes);
   if (binding.ok()) return binding;
   return Annotate(binding.status(), absl::StrCat("kernel '", spec.name, "'"));
@@ -204,6 +207,7 @@ void FillInputs(const KernelSpec& spec, const JobRequest& request, const Binding
                 Job& job) {
   job.inputs.resize(spec.inputs.size());
   for (const InputRequest& input : request.inputs) {
+    if (IsExpected(request, input.operand.name)) continue;
     const int at = InputIndex(spec, input.operand.name);
     job.inputs[at].source = input.source;
     job.inputs[at].generator = input.generator;
@@ -320,8 +324,14 @@ absl::StatusOr<absl::Duration> KernelTime(const JobRequest& request, const Limit
 }
 
 absl::Status CheckVerify(const JobRequest& request, const Job& job) {
-  if (request.verify && request.program) {
-    return Invalid("verify", "a program has no reference to be compared with: want false");
+  const bool checked = request.verify && request.program;
+  if (request.reference && !checked) {
+    return Invalid("reference", "want none but of a program with verify");
+  }
+  if (checked && !request.reference) {
+    return Invalid("reference",
+                   "want what a program that is verified is compared with: a kernel of the "
+                   "catalogue, or expected values");
   }
   if (!request.verify || !job.outputs.empty()) return absl::OkStatus();
   return Invalid("verify",
@@ -329,20 +339,20 @@ absl::Status CheckVerify(const JobRequest& request, const Job& job) {
 }
 
 absl::Status CheckGuestMemory(const Limits& limits, const Job& job) {
-  const auto bytes = static_cast<double>(job.memory.size);
+  const auto bytes = static_cast<double>(GuestBytes(job));
   if (job.program == nullptr || limits.guest_bytes == 0 || bytes <= limits.guest_bytes) {
     return absl::OkStatus();
   }
   const std::string most = absl::StrCat(static_cast<std::uint64_t>(limits.guest_bytes));
   return WithDetails(
       absl::ResourceExhaustedError(
-          absl::StrCat("this call with its outputs needs ", job.memory.size,
+          absl::StrCat("this call with its outputs needs ", GuestBytes(job),
                        " bytes; the limit guest_bytes of submitted code is ", most)),
       {.reason = "TOO_LARGE",
        .field = "",
        .retry_after = std::nullopt,
        .metadata = {
-           {"limit", "guest_bytes"}, {"value", most}, {"needed", absl::StrCat(job.memory.size)}}});
+           {"limit", "guest_bytes"}, {"value", most}, {"needed", absl::StrCat(GuestBytes(job))}}});
 }
 
 void FillCall(const JobRequest& request, const Binding& binding, Job& job) {
@@ -384,6 +394,7 @@ absl::StatusOr<Job> Admit(const JobRequest& request, const KernelTable& table, c
   GC_RETURN_IF_ERROR(TakeSinks(request, job));
   GC_RETURN_IF_ERROR(TakeInPlace(*spec, request, job));
   GC_RETURN_IF_ERROR(CheckVerify(request, job));
+  if (request.reference) GC_RETURN_IF_ERROR(TakeReference(request, binding, table, limits, job));
   GC_ASSIGN_OR_RETURN(Placement place,
                       Place(job, request.device, request.variant, binding, table, depth));
   job.device = std::move(place.device);

@@ -48,6 +48,7 @@ struct Scheduler::Entry {
   bool recalled = false;    // The worker was told to give it back if it has not begun it.
   bool answered = false;    // The listener had its end; the worker has not said so yet.
   std::optional<absl::Status> cancelled;  // Why it was told to stop.
+  std::optional<Outcome> run;  // Of a job whose outputs are being compared: what its guest said.
 
   // Events reach the listener one at a time, in order: whoever finds `delivering` false delivers,
   // and what comes up meanwhile waits here.

@@ -74,6 +74,7 @@ absl::StatusOr<std::optional<std::uint64_t>> DeviceBytes(const Job& job, const C
   std::optional<std::uint64_t> total = OperandsBytes(job);
   GC_ASSIGN_OR_RETURN(const auto scratch, BindScratch(clauses, binding));
   for (const OperandValue& value : scratch) Add(value, &total);
+  if (job.check && total) *total += 2 * kCheckMargin * (job.inputs.size() + job.outputs.size());
   if (!job.measure && !job.verify) return total;
   for (const JobOutput& output : job.outputs) {
     if (output.in_place_of) Add(output.value, &total);
@@ -253,6 +254,19 @@ absl::Status Append(const OperandValue& value, absl::string_view name, const Lim
   return absl::OkStatus();
 }
 
+// Expected values, and the outputs of all checked launches.
+absl::Status AppendCheck(const Limits& limits, Job& job) {
+  JobCheck& check = *job.check;
+  for (std::size_t i = 0; i < check.expected.size(); ++i) {
+    GC_RETURN_IF_ERROR(Append(check.expected[i].value, ExpectedName(job.outputs[i]), limits, job,
+                              check.expected[i].memory));
+  }
+  const std::uint64_t bytes = check.launch_bytes * static_cast<std::uint64_t>(check.most_launches);
+  check.launches = {.offset = job.memory.size, .size = bytes};
+  job.memory.size += bytes;
+  return absl::OkStatus();
+}
+
 bool IsReturned(const JobOutput& output) {
   return output.sink == SinkKind::kInline || output.sink == SinkKind::kStream;
 }
@@ -320,6 +334,7 @@ absl::Status LayOut(const KernelSpec& spec, const Limits& limits, bool host_memo
     }
     GC_RETURN_IF_ERROR(Append(output.value, output.name, limits, job, output.memory));
   }
+  if (job.check) GC_RETURN_IF_ERROR(AppendCheck(limits, job));
   job.host_memory = host_memory;
   job.operand_bytes = OperandsBytes(job).value_or(job.memory.size);
   return CheckArena(limits, job);

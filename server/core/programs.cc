@@ -10,6 +10,7 @@
 #include "proto/types/infer_words.h"
 #include "proto/types/quote.h"
 #include "server/core/near_names.h"
+#include "server/core/reference.h"
 
 namespace gridclock {
 namespace {
@@ -87,7 +88,9 @@ absl::StatusOr<std::string> WordsOf(const JobRequest& request, const ModuleEntry
                      "program.words");
   }
   UnwordedCall call;
-  for (const InputRequest& input : request.inputs) call.inputs.push_back(input.operand);
+  for (const InputRequest& input : request.inputs) {
+    if (!IsExpected(request, input.operand.name)) call.inputs.push_back(input.operand);
+  }
   for (const NamedAttribute& attribute : request.attributes) {
     call.attributes.push_back(attribute.name);
   }

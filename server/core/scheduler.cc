@@ -32,6 +32,9 @@ void MoveTo(const MemoryRange& block, Job& job) {
   job.memory.offset += block.offset;
   for (JobInput& input : job.inputs) input.memory.offset += block.offset;
   for (JobOutput& output : job.outputs) output.memory.offset += block.offset;
+  if (!job.check) return;
+  for (JobInput& expected : job.check->expected) expected.memory.offset += block.offset;
+  job.check->launches.offset += block.offset;
 }
 
 }  // namespace
@@ -303,7 +306,12 @@ std::shared_ptr<Scheduler::Entry> Scheduler::TakeAnswer(std::uint64_t generation
     Requeue(*entry, now);
     return entry;
   }
+  if (IsToCompare(*entry, answer.result)) {
+    SendToCompare(*entry, std::move(answer.result), now, out);
+    return entry;
+  }
   if (entry->cancelled) answer.result.status = *entry->cancelled;
+  if (entry->run) MergeComparison(*entry, answer.result);
   if (!entry->answered) Answer(*entry, std::move(answer.result), out);
   jobs_.erase(found);
   return entry;

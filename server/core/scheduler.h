@@ -272,6 +272,12 @@ class Scheduler {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::shared_ptr<Entry> TakeAnswer(std::uint64_t generation, WorkerAnswer& answer, absl::Time now,
                                     Outbox& out) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // ---- Of submitted code that is verified: its guest ran it, the catalogue's worker compares.
+  // ----
+  static bool IsToCompare(const Entry& entry, const JobResult& result);
+  void SendToCompare(Entry& entry, JobResult result, absl::Time now, Outbox& out)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  static void MergeComparison(Entry& entry, JobResult& result);
   static bool GaveBack(const Entry& entry, const JobResult& result);
   void Requeue(Entry& entry, absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Nothing that came of its being at a worker counts any longer.

@@ -171,6 +171,44 @@ void Scheduler::BlameGuestsJob(Device& lane, const std::shared_ptr<Entry>& entry
   out.blames.push_back({lane.guests->port, entry});
 }
 
+// ---- Comparisons. ----
+
+bool Scheduler::IsToCompare(const Entry& entry, const JobResult& result) {
+  return entry.job().check && !entry.run && result.status.ok() && result.outcome &&
+         !entry.cancelled && !entry.answered;
+}
+
+// It waits again, in the other lane.
+void Scheduler::SendToCompare(Entry& entry, JobResult result, absl::Time now, Outbox& out) {
+  entry.run = *std::move(result.outcome);
+  entry.device = entry.device->other;
+  entry.sends = 0;
+  BecomeReadyAgain(entry, now);
+  entry.device->queue.Add(entry.job().principal, entry.id);
+  entry.device->queue.SetReady(entry.job().principal, entry.id);
+  if (entry.device->down) EndWaiting(entry, absl::Status(*entry.device->down), out);
+}
+
+// Whatever the comparison says, the time is that of the run.
+void Scheduler::MergeComparison(Entry& entry, JobResult& result) {
+  const std::optional<Outcome> compared = std::exchange(result.outcome, *std::move(entry.run));
+  if (!compared) return;
+  const CheckedLaunches& done = *entry.job().check->done;
+  Outcome& outcome = *result.outcome;
+  outcome.phases.insert(outcome.phases.end(), compared->phases.begin(), compared->phases.end());
+  outcome.verification = compared->verification;
+  Verification& verification = *outcome.verification;
+  verification.violations = done.violations;
+  verification.first_violation = done.first_violation;
+  const bool batches = entry.job().measure && entry.job().measure->method == Method::kBackToBack;
+  const bool undecided =
+      verification.mismatches == 0 && verification.undecided > verification.checked / 2;
+  if (!batches && !undecided) return;
+  std::vector<Flag>& flags = outcome.flags;
+  const auto place = std::lower_bound(flags.begin(), flags.end(), Flag::kUnverified);
+  if (place == flags.end() || *place != Flag::kUnverified) flags.insert(place, Flag::kUnverified);
+}
+
 // ---- Questions. ----
 
 int Scheduler::depth(absl::string_view name) const {

@@ -62,6 +62,8 @@ PacketSocket::Read AnswerReader::ReadBatch() {
   heard_ = context_.clock.Now();
   if (read.ok() && *read == PacketSocket::Read::kPackets) {
     const absl::Status holds = HearBatch();
+    // What a worker said meanwhile waits in the link.
+    heard_ = context_.clock.Now();
     if (holds.ok()) return *read;
     Log(LogLevel::kError, "worker_broke_protocol",
         {{"device", device_}, {"error", std::string(holds.message())}});

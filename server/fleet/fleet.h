@@ -17,6 +17,7 @@
 #include "server/core/observer.h"
 #include "server/core/scheduler.h"
 #include "server/fleet/arena.h"
+#include "server/fleet/launch_check.h"
 #include "server/fleet/supervisor.h"
 
 namespace gridclock {
@@ -42,6 +43,7 @@ struct FleetOptions {
   absl::Duration kill_limit = absl::Seconds(5);
   // The memory of each guest; 0: this server runs no submitted code.
   std::uint64_t guest_bytes = 0;
+  CheckDefences defences = {};
   bool weak_sandbox = false;  // Guests may run where the kernel has no walls for them.
 };
 

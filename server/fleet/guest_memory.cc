@@ -22,11 +22,33 @@ void Copy(const Arena& from, const MemoryRange& source, const Arena& to,
   std::memcpy(to.At(target).data(), from.At(source).data(), source.size);
 }
 
+// Each operand apart from the others. The server makes what is generated: the guest knows no seed.
+void PlaceWithMargins(Job& placed) {
+  std::uint64_t at = placed.memory.offset;
+  const auto place = [&at](const OperandValue& value, MemoryRange& memory) {
+    memory = {.offset = at, .size = OperandBytes(value) + 2 * kCheckMargin};
+    at += memory.size;
+  };
+  for (JobInput& input : placed.inputs) {
+    place(input.value, input.memory);
+    input.source = SourceKind::kInline;
+    input.generator = {};
+  }
+  for (JobOutput& output : placed.outputs) {
+    if (output.in_place_of)
+      output.memory = placed.inputs[*output.in_place_of].memory;
+    else
+      place(output.value, output.memory);
+  }
+  placed.check->secrets.clear();
+}
+
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<GuestMemory>> GuestMemory::Create(std::uint64_t bytes) {
+absl::StatusOr<std::unique_ptr<GuestMemory>> GuestMemory::Create(std::uint64_t bytes,
+                                                                 const CheckDefences& defences) {
   GC_ASSIGN_OR_RETURN(Arena arena, Arena::Create(bytes, /*warm_bytes=*/0));
-  return std::unique_ptr<GuestMemory>(new GuestMemory(std::move(arena)));
+  return std::unique_ptr<GuestMemory>(new GuestMemory(std::move(arena), defences));
 }
 
 std::uint64_t GuestMemory::AddCode(Job& job) const {
@@ -57,7 +79,11 @@ absl::StatusOr<ArenaAllocator::Block> GuestMemory::Reserve(std::uint64_t bytes) 
 }
 
 void GuestMemory::CopyIn(const Job& job, const Job& placed, const Arena& from) const {
-  for (std::size_t i = 0; i < job.inputs.size(); ++i) {
+  if (job.check) {
+    LaunchCheck::FillForWarmUp(
+        {.job = job, .placed = placed, .arena = from, .guest = arena_, .defences = defences_});
+  }
+  for (std::size_t i = 0; !job.check && i < job.inputs.size(); ++i) {
     if (job.inputs[i].source == SourceKind::kGenerate || job.inputs[i].memory.size == 0) continue;
     Copy(from, job.inputs[i].memory, arena_, placed.inputs[i].memory);
   }
@@ -71,12 +97,16 @@ void GuestMemory::CopyIn(const Job& job, const Job& placed, const Arena& from) c
 absl::StatusOr<Job> GuestMemory::Place(const Job& job, const Arena& from) {
   Job placed = job;
   const std::uint64_t code_bytes = AddCode(placed);
-  const std::uint64_t tensors = Aligned(job.memory.size);
+  const std::uint64_t tensors = Aligned(GuestBytes(job));
   GC_ASSIGN_OR_RETURN(ArenaAllocator::Block block, Reserve(tensors + code_bytes));
   const std::uint64_t shift = block.range().offset - job.memory.offset;
   placed.memory.offset += shift;
-  for (JobInput& input : placed.inputs) input.memory.offset += shift;
-  for (JobOutput& output : placed.outputs) output.memory.offset += shift;
+  if (job.check) {
+    PlaceWithMargins(placed);
+  } else {
+    for (JobInput& input : placed.inputs) input.memory.offset += shift;
+    for (JobOutput& output : placed.outputs) output.memory.offset += shift;
+  }
   Placed note{.block = std::move(block), .shift = shift, .modules = {}};
   for (std::size_t i = 0; i < placed.module_code.size(); ++i) {
     if (placed.module_code[i].size == 0) continue;
@@ -84,9 +114,34 @@ absl::StatusOr<Job> GuestMemory::Place(const Job& job, const Arena& from) {
     note.modules.push_back(placed.program->modules[i].id);
   }
   CopyIn(job, placed, from);
+  if (job.check) note.checked = std::make_shared<Placed::Checked>(Placed::Checked{placed});
   MutexLock lock(mutex_);
   placed_.insert_or_assign(job.id, std::move(note));
   return placed;
+}
+
+absl::StatusOr<std::shared_ptr<GuestMemory::Placed::Checked>> GuestMemory::FindChecked(
+    JobId id) const {
+  MutexLock lock(mutex_);
+  const auto found = placed_.find(id);
+  if (found != placed_.end() && found->second.checked != nullptr) return found->second.checked;
+  return absl::NotFoundError(absl::StrCat("order ", id, " has no launches to check"));
+}
+
+absl::Status GuestMemory::CheckLaunch(const Job& job, const Arena& to, std::uint32_t index,
+                                      Step step) {
+  GC_ASSIGN_OR_RETURN(const auto checked, FindChecked(job.id));
+  const LaunchCheck::Parts parts = {
+      .job = job, .placed = checked->placed, .arena = to, .guest = arena_, .defences = defences_};
+  if (step == Step::kTake) return checked->check.Take(parts, index);
+  return checked->check.Fill(parts, index, step == Step::kFillSubmitted);
+}
+
+absl::Status GuestMemory::FinishCheck(const Job& job, const Arena& to, std::size_t samples) {
+  GC_ASSIGN_OR_RETURN(const auto checked, FindChecked(job.id));
+  return checked->check.Finish(
+      {.job = job, .placed = checked->placed, .arena = to, .guest = arena_, .defences = defences_},
+      samples);
 }
 
 absl::Status GuestMemory::TakeOutputs(const Job& job, const Arena& to) const {

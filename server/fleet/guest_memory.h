@@ -16,13 +16,15 @@
 #include "proto/types/job.h"
 #include "server/core/arena_allocator.h"
 #include "server/fleet/arena.h"
+#include "server/fleet/launch_check.h"
 
 namespace gridclock {
 
 // Thread-safe. One for each guest process: it ends with it.
 class GuestMemory {
  public:
-  static absl::StatusOr<std::unique_ptr<GuestMemory>> Create(std::uint64_t bytes);
+  static absl::StatusOr<std::unique_ptr<GuestMemory>> Create(std::uint64_t bytes,
+                                                             const CheckDefences& defences = {});
 
   const Arena& arena() const { return arena_; }
   ArenaAllocator& allocator() { return allocator_; }
@@ -31,7 +33,14 @@ class GuestMemory {
   // code that the guest does not have copied. RESOURCE_EXHAUSTED: TOO_LARGE, or MEMORY_FULL if
   // there is room once another job was forgotten.
   absl::StatusOr<Job> Place(const Job& job, const Arena& from) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Copies what is returned of the outputs. NOT_FOUND if the job was not placed.
+  // Of a job with a check, as LaunchCheck: `to` is what `from` of Place was.
+  enum class Step { kFill, kFillSubmitted, kTake };
+  absl::Status CheckLaunch(const Job& job, const Arena& to, std::uint32_t index, Step step)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status FinishCheck(const Job& job, const Arena& to, std::size_t samples)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // Copies what is returned of the outputs, of a job without one. NOT_FOUND if the job was not
+  // placed.
   absl::Status TakeOutputs(const Job& job, const Arena& to) const ABSL_LOCKS_EXCLUDED(mutex_);
   // The job ended well: the guest has its modules.
   void NoteRan(JobId id) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -43,10 +52,18 @@ class GuestMemory {
     ArenaAllocator::Block block;
     std::uint64_t shift = 0;  // From the arena's offsets to those here, modulo 2^64.
     std::vector<std::string> modules;
+    // Of a job with a check; Forget may come while a step is made, so it is shared.
+    struct Checked {
+      Job placed;
+      LaunchCheck check = {};
+    };
+    std::shared_ptr<Checked> checked = nullptr;
   };
 
-  explicit GuestMemory(Arena arena)
-      : arena_(std::move(arena)), allocator_(arena_.size(), arena_.size()) {}
+  GuestMemory(Arena arena, const CheckDefences& defences)
+      : arena_(std::move(arena)), allocator_(arena_.size(), arena_.size()), defences_(defences) {}
+  absl::StatusOr<std::shared_ptr<Placed::Checked>> FindChecked(JobId id) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
   // The modules whose code must go with the job; their place counts from the end of its tensors.
   std::uint64_t AddCode(Job& job) const ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<ArenaAllocator::Block> Reserve(std::uint64_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -54,6 +71,7 @@ class GuestMemory {
 
   const Arena arena_;
   ArenaAllocator allocator_;
+  const CheckDefences defences_;
   mutable Mutex mutex_;
   std::map<JobId, Placed> placed_ ABSL_GUARDED_BY(mutex_);
   std::set<std::string> modules_ ABSL_GUARDED_BY(mutex_);  // That the guest has.

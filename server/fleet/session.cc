@@ -57,6 +57,8 @@ absl::Status Session::OnFrame(std::span<const std::byte> frame, bool truncated) 
   switch (message_.message_case()) {
     case worker::v1::ToServer::kSamples:
       return OnSamples(message_.samples());
+    case worker::v1::ToServer::kCheckStep:
+      return OnCheckStep(message_.check_step());
     case worker::v1::ToServer::kDone:
       return OnDone(message_.done());
     case worker::v1::ToServer::kFailed:
@@ -170,7 +172,10 @@ std::vector<double> Session::TakeSamples(JobId id) {
 std::shared_ptr<const ActiveJob> Session::Held(JobId id) const {
   auto active = context_.scheduler.Sent(id, generation_);
   if (active == nullptr || active->job().device != device_) return nullptr;
-  return (active->job().program != nullptr) == is_guest() ? active : nullptr;
+  // A trusted worker compares what came of a program.
+  const bool fits = is_guest() ? active->job().program != nullptr
+                               : active->job().program == nullptr || active->job().check;
+  return fits ? active : nullptr;
 }
 
 absl::Status Session::OnSamples(const worker::v1::Samples& samples) {
@@ -190,7 +195,9 @@ absl::Status Session::OnDone(const worker::v1::Done& done) {
   if (canary_ && done.id() == kCanaryId) return CheckCanary(done);
   const auto active = Held(done.id());
   if (active == nullptr || done.generation() != generation_) return Stranger(done.id());
-  absl::StatusOr<Outcome> outcome = Decode(done, active->job(), TakeSamples(done.id()));
+  const bool compares = !is_guest() && active->job().check;
+  absl::StatusOr<Outcome> outcome = compares ? DecodeCompared(done, active->job())
+                                             : Decode(done, active->job(), TakeSamples(done.id()));
   absl::Status holds = outcome.status();
   if (holds.ok() && is_guest()) holds = TakeResults(active->job(), *outcome);
   if (!holds.ok()) return Break(done.id(), holds);
@@ -206,7 +213,17 @@ absl::Status Session::TakeResults(const Job& job, const Outcome& outcome) {
           absl::StrCat("a phase ends at ", phase.end_ns, " ns, which is yet to come"));
     }
   }
-  return worker_->TakeOutputs(job);
+  return worker_->TakeOutputs(job, outcome.timing ? outcome.timing->samples_ns.size() : 0);
+}
+
+absl::Status Session::OnCheckStep(const worker::v1::CheckStep& step) {
+  const auto active = Held(step.id());
+  if (active == nullptr || !is_guest() || !active->job().check ||
+      step.generation() != generation_) {
+    return Stranger(step.id());
+  }
+  const absl::Status done = worker_->CheckLaunch(active->job(), step);
+  return done.ok() ? done : Break(step.id(), done);
 }
 
 absl::Status Session::OnFailed(const worker::v1::Failed& failed) {

@@ -47,6 +47,7 @@ class Session {
   absl::Status OnSamples(const worker::v1::Samples& samples);
   absl::Status OnDone(const worker::v1::Done& done);
   absl::Status OnFailed(const worker::v1::Failed& failed);
+  absl::Status OnCheckStep(const worker::v1::CheckStep& step);
   // A job that this worker holds; null for others.
   std::shared_ptr<const ActiveJob> Held(JobId id) const;
   // A job that the worker does not hold: forgiven once.

@@ -73,7 +73,11 @@ absl::StatusOr<std::string> Worker::Frame(const Job& job, std::uint64_t generati
   // Kept by each thread: its parts are allocated once. One worker's words never meet another's.
   thread_local worker::v1::FromServer message;
   message.Clear();
-  Encode(job, generation, message.mutable_order());
+  // Code of a client runs in guests alone: another worker gets what came of it.
+  if (parts_.role == WorkerRole::kTrusted && job.check)
+    EncodeComparison(job, generation, message.mutable_comparison());
+  else
+    Encode(job, generation, message.mutable_order());
   std::string frame = message.SerializeAsString();
   if (frame.size() <= kFrameLimit) return frame;
   return LongFrame(job.id, frame);

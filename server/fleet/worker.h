@@ -77,8 +77,11 @@ class Worker final : public WorkerPort {
   void Forget(JobId id) ABSL_LOCKS_EXCLUDED(mutex_);
   // Copies and sends the orders of a guest that wait for it.
   void FeedGuest() ABSL_LOCKS_EXCLUDED(mutex_);
+  // A step of a checked launch, which a guest asked for; it is told when it is done.
+  // INVALID_ARGUMENT if it is not in turn.
+  absl::Status CheckLaunch(const Job& job, const worker::v1::CheckStep& step);
   // What a guest's job returns is in the arena when this returns. Nothing for other workers.
-  absl::Status TakeOutputs(const Job& job);
+  absl::Status TakeOutputs(const Job& job, std::size_t samples);
   // Sends what Send had no room for.
   void Flush();
   // Orders no longer reach it: its link has ended, or it does not read.

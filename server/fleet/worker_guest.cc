@@ -71,11 +71,28 @@ void Worker::FeedGuest() {
   }
 }
 
-absl::Status Worker::TakeOutputs(const Job& job) {
+absl::Status Worker::CheckLaunch(const Job& job, const worker::v1::CheckStep& step) {
+  using Step = GuestMemory::Step;
+  const Step what = step.step() == worker::v1::CheckStep::TAKE     ? Step::kTake
+                    : step.step() == worker::v1::CheckStep::VALUES ? Step::kFill
+                                                                   : Step::kFillSubmitted;
+  GC_RETURN_IF_ERROR(parts_.guest_memory->CheckLaunch(job, parts_.arena, step.index(), what));
+  worker::v1::FromServer message;
+  message.mutable_check_step_done()->set_id(job.id);
+  message.mutable_check_step_done()->set_index(step.index());
+  message.mutable_check_step_done()->set_step(step.step());
+  const std::string frame = message.SerializeAsString();
+  SendFrames({&frame, 1});
+  return absl::OkStatus();
+}
+
+absl::Status Worker::TakeOutputs(const Job& job, std::size_t samples) {
   if (parts_.guest_memory == nullptr) return absl::OkStatus();
   copied_out_ = job.id;
   const absl::Cleanup copied = [this] { copied_out_ = 0; };
-  GC_RETURN_IF_ERROR(parts_.guest_memory->TakeOutputs(job, parts_.arena));
+  GuestMemory& memory = *parts_.guest_memory;
+  GC_RETURN_IF_ERROR(job.check ? memory.FinishCheck(job, parts_.arena, samples)
+                               : memory.TakeOutputs(job, parts_.arena));
   parts_.guest_memory->NoteRan(job.id);
   return absl::OkStatus();
 }

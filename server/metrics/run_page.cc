@@ -56,6 +56,9 @@ Html Facts(const RunRecord& run) {
             absl::StrCat(run.verification->checked, " of ", run.verification->total, " values, ",
                          run.verification->mismatches, " wrong"),
             &out);
+    if (run.verification->violations > 0) {
+      AddFact("forbidden", run.verification->first_violation, &out);
+    }
   }
   out.Add("</dl>");
   return out;

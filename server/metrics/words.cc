@@ -67,8 +67,9 @@ absl::string_view StateWord(WorkerState state) {
 
 absl::string_view OutcomeWord(const JobResult& result) {
   if (!result.status.ok()) return FailureWord(result.status);
-  const bool wrong = result.outcome && result.outcome->verification &&
-                     result.outcome->verification->mismatches > 0;
+  const bool verified = result.outcome && result.outcome->verification;
+  const bool wrong = verified && (result.outcome->verification->mismatches > 0 ||
+                                  result.outcome->verification->violations > 0);
   return wrong ? "mismatch" : "ok";
 }
 

@@ -1,7 +1,12 @@
 #include "server/rpc/call.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
+#include <span>
+#include <vector>
+
+#include <sys/random.h>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -71,6 +76,19 @@ absl::Status CheckSubmit(const grpc::CallbackServerContext& context, const Backe
 
 namespace {
 
+// Seeds that nobody can know or derive from one another.
+absl::StatusOr<Job> WithSecrets(Job job) {
+  std::vector<std::uint64_t>& secrets = job.check->secrets;
+  secrets.resize(static_cast<std::size_t>(job.check->most_launches) + 1);
+  const auto bytes = std::as_writable_bytes(std::span(secrets));
+  for (std::size_t at = 0; at < bytes.size();) {
+    const ssize_t got = getrandom(bytes.data() + at, bytes.size() - at, 0);
+    if (got < 0 && errno != EINTR) return ErrnoToStatus(errno, "random numbers of the system");
+    if (got > 0) at += static_cast<std::size_t>(got);
+  }
+  return job;
+}
+
 absl::StatusOr<Job> AdmitAny(const Backend& backend, const JobRequest& request) {
   const auto depth = [&](absl::string_view device) { return backend.scheduler.depth(device); };
   std::shared_ptr<const JobProgram> program;
@@ -84,6 +102,7 @@ absl::StatusOr<Job> AdmitAny(const Backend& backend, const JobRequest& request) 
 
 absl::StatusOr<Job> AdmitRequest(const Backend& backend, const JobRequest& request) {
   auto job = AdmitAny(backend, request);
+  if (job.ok() && job->check) job = WithSecrets(*std::move(job));
   if (!job.ok()) backend.job_observer.OnRejected(request.device, job.status());
   return job;
 }

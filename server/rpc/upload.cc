@@ -39,13 +39,17 @@ absl::StatusOr<std::shared_ptr<const KernelSpec>> WordsOf(const KernelTable& tab
 void CopyInline(const Backend& backend, const DecodedRun& run, Slices data, const Job& job) {
   const auto spec = WordsOf(backend.table, job);
   if (!spec.ok()) return;  // Cannot be: the job was admitted by it.
-  for (std::size_t to = 0; to < job.inputs.size(); ++to) {
+  const auto copy = [&](const JobInput& to, const std::string& name) {
     for (std::size_t i = 0; i < run.request.inputs.size(); ++i) {
-      if (run.data[i].size == 0) continue;
-      if (run.request.inputs[i].operand.name != (*spec)->inputs[to].name) continue;
-      OperandCursor cursor(job.inputs[to].value, job.inputs[to].memory);
+      if (run.data[i].size == 0 || run.request.inputs[i].operand.name != name) continue;
+      OperandCursor cursor(to.value, to.memory);
       Scatter(backend.memory, WireReader(data, run.data[i]), run.data[i].size, &cursor);
     }
+  };
+  for (std::size_t i = 0; i < job.inputs.size(); ++i) copy(job.inputs[i], (*spec)->inputs[i].name);
+  if (!job.check) return;
+  for (std::size_t i = 0; i < job.check->expected.size(); ++i) {
+    copy(job.check->expected[i], ExpectedName(job.outputs[i]));
   }
 }
 
@@ -56,16 +60,23 @@ Upload::Upload(const KernelTable& table, const ArenaMemory& memory,
   const auto spec = WordsOf(table, job);
   if (!spec.ok()) return;  // Cannot be: the job was admitted by it.
   for (std::size_t i = 0; i < job.inputs.size(); ++i) {
-    const JobInput& input = job.inputs[i];
-    if (input.source != SourceKind::kStream) continue;
-    inputs_.push_back({.name = (*spec)->inputs[i].name,
-                       .index = i,
-                       .size = WireBytes(input.value),
-                       .cursor = OperandCursor(input.value, input.memory),
-                       .start = input.memory.offset});
-    if (inputs_.back().size > 0) ++missing_;
+    Expect(job.inputs[i], (*spec)->inputs[i].name, i);
+  }
+  for (std::size_t i = 0; job.check && i < job.check->expected.size(); ++i) {
+    Expect(job.check->expected[i], ExpectedName(job.outputs[i]), std::nullopt);
   }
   if (complete()) job_.reset();
+}
+
+void Upload::Expect(const JobInput& input, const std::string& name,
+                    std::optional<std::size_t> index) {
+  if (input.source != SourceKind::kStream) return;
+  inputs_.push_back({.name = name,
+                     .index = index,
+                     .size = WireBytes(input.value),
+                     .cursor = OperandCursor(input.value, input.memory),
+                     .start = input.memory.offset});
+  if (inputs_.back().size > 0) ++missing_;
 }
 
 std::string Upload::Missing() const {
@@ -126,9 +137,9 @@ absl::Status Upload::Take(const StreamChunk& chunk, Slices message) {
 void Upload::Tell(Input& input) const {
   const bool much = input.placed - input.told >= kArrivalBytes;
   const bool end = input.told > 0 && input.cursor.left() == 0;
-  if (!much && !end) return;
+  if (!input.index || (!much && !end)) return;
   input.told = input.placed;
-  arrived_({.input = input.index, .bytes = input.placed});
+  arrived_({.input = *input.index, .bytes = input.placed});
 }
 
 }  // namespace gridclock

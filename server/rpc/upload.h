@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -42,12 +43,13 @@ class Upload {
  private:
   struct Input {
     std::string name;
-    std::size_t index = 0;   // In job.inputs.
-    std::uint64_t size = 0;  // On the wire.
+    std::optional<std::size_t> index;  // In job.inputs; none: of expected values.
+    std::uint64_t size = 0;            // On the wire.
     OperandCursor cursor;
     std::uint64_t start = 0;             // Of its memory.
     std::uint64_t placed = 0, told = 0;  // Of its memory.
   };
+  void Expect(const JobInput& input, const std::string& name, std::optional<std::size_t> index);
   void Tell(Input& input) const;
   absl::Status Check(const Input* input, const StreamChunk& chunk) const;
   Input* Find(absl::string_view name);

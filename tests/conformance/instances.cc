@@ -167,7 +167,8 @@ std::int64_t StreamedElements(DType dtype) {
 
 // Matrices that no tile divides, or that all do; dimensions before, between and behind.
 std::vector<LargeSizes> LargeMatrices() {
-  return {{{}, {{1100, 1040}}}, {{}, {{3, 517, 1025}}}, {{}, {{640, 3, 640}}}};
+  return {
+      {{}, {{1100, 2064}}}, {{}, {{3, 517, 1025}}}, {{}, {{1280, 7, 640}}}, {{}, {{70, 33, 1000}}}};
 }
 std::vector<LargeSizes> HugeMatrices() {
   return {{{}, {{46341, 46352}}}, {{}, {{3, 30016, 24000}}}};

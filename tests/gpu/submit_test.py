@@ -208,6 +208,58 @@ class SubmitTest(unittest.TestCase):
         done = self.gridclock("check", SOURCES / "gelu_tanh.cu", "--against", "square", "N=1007", code=4)
         self.assertIn("DIFFERS", done.stdout)
 
+    def verified(self, target, *args, code=0):
+        """The verification of timed launches."""
+        done = self.gridclock("bench", target, *args, "--samples", 12, "--min-samples", 12, "--budget", "200ms",
+                              "--json", code=code)
+        result = json.loads(done.stdout)["results"][0]
+        self.assertEqual(len(result["timing"]["samples_ns"]), 12)
+        return result["verification"]
+
+    def test_timed_launches_are_verified(self):
+        for target, *args in (("softmax_cub.cu", "*=64", "N=1000", "--verify=softmax"),
+                              ("gelu_tanh.cu", "*=10007", "--verify=gelu", "--verify-with", "approximate=tanh"),
+                              ("matmul_tiled.cu", "M=65", "N=33", "K=70", "tile=16", "--verify=matmul"),
+                              ("reduce_sum.cu", "N=100003", "--verify=sum")):
+            found = self.verified(SOURCES / target, *args)
+            self.assertEqual((found["mismatches"], found["violations"]), (0, 0), (target, found))
+            self.assertEqual((found["launches"], found["fresh_launches"]), (13, 12), target)
+        found = self.verified(SOURCES / "gelu_tanh.cu", "*=1007", "--verify=square", code=4)
+        self.assertGreater(found["mismatches"], 0)
+
+    def test_expected_values_of_a_file(self):
+        save(self.folder / "x.npy", [1, 2, 3, 4], (2, 2))
+        save(self.folder / "y.npy", [1, 4, 9, 16], (2, 2))
+        target = SOURCES / "square_matrix.cu"
+        self.gridclock("run", target, "x=x.npy", "--verify=y.npy")
+        save(self.folder / "y.npy", [1, 4, 9, 15], (2, 2))
+        self.assertIn("y[3]: want 15, got 16", self.gridclock("run", target, "x=x.npy", "--verify=y.npy", code=4).stdout)
+
+    def test_code_that_deceives_is_found(self):
+        # What it does in place of y[i] = x[i] * x[i], and what is found.
+        cheats = {
+            "memoise": ("__device__ float kept[1 << 20]; __device__ int launches;",
+                        "if (launches == 0) kept[i] = x[i] * x[i]; y[i] = kept[i];"
+                        "__threadfence(); if (i == n - 1) launches = 1;", "mismatches"),
+            "write_behind": ("", "y[i] = x[i] * x[i]; if (i == 0) y[n + 15] += 1;", "violations"),
+            "write_before": ("", "y[i] = x[i] * x[i]; if (i == 0) y[-1] += 1;", "violations"),
+            "change_input": ("", "y[i] = x[i] * x[i]; if (i == n / 2) const_cast<float*>(x)[i] += 1;", "violations"),
+            "half": ("", "if (i < n / 2) y[i] = x[i] * x[i];", "mismatches"),
+            "lower_precision": ("", "y[i] = __uint_as_float(__float_as_uint(x[i] * x[i]) & 0xFFFF0000u);", "mismatches"),
+            "write_once": ("__device__ int launches;",
+                           "if (launches == 0) y[i] = x[i] * x[i]; __threadfence(); if (i == n - 1) launches = 1;",
+                           "mismatches"),
+            "nan": ("", "y[i] = i == 7 ? __int_as_float(0x7fc00000) : x[i] * x[i];", "nan_mismatches"),
+        }
+        source = ("// gridclock: f x: f32[N] -> y: f32[N] grid(1) block(256) params x, y, n: int = N\n"
+                  "%s\n__global__ void f(const float* x, float* y, int n) {\n"
+                  "  for (int i = threadIdx.x; i < n; i += blockDim.x) { %s }\n}\n")
+        for name, (before, body, found) in cheats.items():
+            (self.folder / f"{name}.cu").write_text(source % (before, body))
+            self.assertGreater(self.verified(f"{name}.cu", "N=1000", "--verify=square", code=4)[found], 0, name)
+        (self.folder / "honest.cu").write_text(source % ("", "y[i] = x[i] * x[i];"))
+        self.verified("honest.cu", "N=1000", "--verify=square")
+
     def test_containers_and_too_many_parameters_do_not_compile(self):
         done = self.gridclock("run", SOURCES / "wrong_vector.cu", "a=ones:f32[4]", code=1)
         self.assertIn("wrong_vector.cu:8: error", done.stderr)

@@ -70,7 +70,7 @@ std::string NewFolder() {
 absl::StatusOr<std::unique_ptr<ServerProcess>> ServerProcess::Start(Options options) {
   const std::string folder = NewFolder();
   if (folder.empty()) return absl::ErrnoToStatus(errno, "a folder for the server");
-  std::vector<std::string> arguments = {BinaryPath("gridclock-server"),
+  std::vector<std::string> arguments = {BinaryPath(options.program),
                                         "--listen=127.0.0.1:0",
                                         "--metrics-listen=127.0.0.1:0",
                                         "--arena-warm-bytes=1048576",

@@ -18,6 +18,7 @@ class ServerProcess {
   struct Options {
     std::vector<std::string> flags = {};  // Behind those for free ports, worker and ready file.
     std::vector<std::string> environment = {};  // "GRIDCLOCK_FAULT=..."; added to ours.
+    std::string program = "gridclock-server";
     std::string worker = "gridclock-test-worker";
     std::string log = "";  // Where it writes its log; "": a file of its own, for Log().
     bool wait_until_ready = true;

@@ -11,6 +11,8 @@ import tempfile
 import time
 import unittest
 
+import numpy
+
 BIN = pathlib.Path(sys.argv.pop(1)).resolve()
 TESTS = pathlib.Path(__file__).resolve().parents[2]
 SOURCES = TESTS / "sources"
@@ -93,6 +95,28 @@ class SourcesTest(unittest.TestCase):
                 error = json.loads(done.stdout)["error"]
                 self.assertEqual(error["code"], "FAILED_PRECONDITION", error)
                 self.assertRegex(error["message"], "GPU|cuda")
+
+    def test_what_a_file_is_verified_against_must_fit(self):
+        subject = [SOURCES / "square_matrix.cu", "x=arange:f32[2,3]"]
+        numpy.save(self.folder / "right.npy", numpy.arange(6, dtype="f4").reshape(2, 3) ** 2)
+        numpy.save(self.folder / "short.npy", numpy.zeros(3, "f4"))
+        said = {
+            "--verify": (2, "say what a kernel of a file is compared with"),
+            "--verify=nosuch": (1, "NOT_FOUND"),
+            "--verify=sum": (1, "'sum' gives f32[2] of these inputs; the program gives f32[2,3]"),
+            f"--verify=z={self.folder}/right.npy": (2, "the output is called 'y', got 'z'"),
+            f"--verify={self.folder}/short.npy": (1, "'expected.y': want f32[2,3], got f32[3]"),
+            # These fit: what is missing is the GPU.
+            "--verify=square": (1, "FAILED_PRECONDITION"),
+            f"--verify={self.folder}/right.npy": (1, "FAILED_PRECONDITION"),
+        }
+        for flag, (code, words) in said.items():
+            with self.subTest(flag):
+                done = self.call("run", *subject, flag)
+                self.assertIn(words, done.stderr)
+                self.assertEqual(done.returncode, code, done.stderr)
+        done = self.call("run", "square", "x=ones:f32[4]", "--verify=square")
+        self.assertIn("one of the catalogue has its own", done.stderr)
 
     def test_wrong_ones_are_refused_with_the_place(self):
         for stem, said in REFUSED.items():

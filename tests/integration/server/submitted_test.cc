@@ -229,6 +229,126 @@ TEST_F(Submitted, WhatItPrintsComesBack) {
   EXPECT_EQ(answer.response.summary().printed(), "x[0] is 1.5\n");
 }
 
+// ---- Verified. ----
+
+// Held against square of the catalogue, on values that the server makes.
+v1::RunRequest Verified(v1::RunRequest request) {
+  v1::Input* x = request.mutable_inputs(0);
+  x->clear_data();
+  x->mutable_generate()->set_kind(v1::Generator::RANDN);
+  request.set_verify(true);
+  request.mutable_reference()->set_kernel("square");
+  return request;
+}
+
+TEST_F(Submitted, AVerifiedProgramIsHeldAgainstAKernelOfTheCatalogue) {
+  ASSERT_NO_FATAL_FAILURE(StartServer());
+  v1::RunRequest request = Verified(Square(kAnn, std::vector<float>(1000)));
+  Answer answer = Run(kAnn, request);
+  ASSERT_THAT(answer.status, IsOk());
+  const v1::Verification once = answer.response.summary().verification();
+  EXPECT_EQ(once.mismatches() + once.violations(), 0) << once.DebugString();
+  EXPECT_EQ(once.checked(), 2000);
+  EXPECT_EQ(once.launches(), 2);
+  EXPECT_EQ(once.fresh_launches(), 1);
+  // What comes back is of the values that were asked for.
+  v1::RunRequest plain = request;
+  plain.clear_verify();
+  plain.clear_reference();
+  EXPECT_EQ(answer.Output(), Run(kAnn, plain).Output());
+
+  request.mutable_measure()->set_max_samples(20);
+  request.mutable_measure()->set_min_samples(20);
+  request.mutable_measure()->set_warmup_limit_seconds(0.01);
+  answer = Run(kAnn, request);
+  ASSERT_THAT(answer.status, IsOk());
+  EXPECT_EQ(answer.response.summary().timing().samples_ns_size(), 20);
+  EXPECT_EQ(answer.response.summary().verification().fresh_launches(), 20);
+  EXPECT_EQ(answer.response.summary().verification().mismatches(), 0);
+}
+
+TEST_F(Submitted, AVerifiedProgramThatIsWrongSaysHowWrong) {
+  ASSERT_NO_FATAL_FAILURE(StartServer());
+  v1::RunRequest request = Verified(Request(
+      kAnn, "add", "twice x: f32[N] -> y: f32[N] grid (1) block (32) params x, x, y, n: int = N",
+      std::vector<float>(64)));
+  const Answer answer = Run(kAnn, request);
+  ASSERT_THAT(answer.status, IsOk());
+  const v1::Verification& found = answer.response.summary().verification();
+  EXPECT_GT(found.mismatches(), 100);
+  EXPECT_GT(found.max_abs(), 0.1);
+  EXPECT_GT(found.max_ulp(), 1e3);
+  EXPECT_THAT(found.first_mismatch(), HasSubstr("launch 1 of 2: y[0]: want "));
+}
+
+TEST_F(Submitted, ExpectedValuesGoToNoGuest) {
+  ASSERT_NO_FATAL_FAILURE(StartServer());
+  v1::RunRequest request = Square(kAnn);
+  request.set_verify(true);
+  request.mutable_reference();
+  const auto expect = [&](const std::vector<float>& y) {
+    v1::RunRequest out = request;
+    v1::Input* input = out.add_inputs();
+    *input = InlineRequest("", y).inputs(0);
+    input->set_name("expected.y");
+    return Run(kAnn, out);
+  };
+  const Answer right = expect({1, 4, 9});
+  ASSERT_THAT(right.status, IsOk());
+  EXPECT_THAT(right.Output(), ElementsAre(1, 4, 9));
+  EXPECT_EQ(right.response.summary().verification().mismatches(), 0);
+  EXPECT_EQ(right.response.summary().verification().checked(), 3);
+  EXPECT_EQ(right.response.summary().verification().fresh_launches(), 0);
+  const Answer wrong = expect({1, 4, 8});
+  ASSERT_THAT(wrong.status, IsOk());
+  EXPECT_EQ(wrong.response.summary().verification().mismatches(), 1);
+  EXPECT_THAT(wrong.response.summary().verification().first_mismatch(),
+              HasSubstr("y[2]: want 8, got 9"));
+  EXPECT_THAT(Run(kAnn, request).status,
+              StatusIs(Code::kInvalidArgument, HasSubstr("'expected.y'")));
+}
+
+TEST_F(Submitted, ExpectedValuesMayComeAsChunks) {
+  ASSERT_NO_FATAL_FAILURE(StartServer());
+  v1::StreamRunRequest header;
+  *header.mutable_header() = Square(kAnn);
+  header.mutable_header()->set_verify(true);
+  header.mutable_header()->mutable_reference();
+  v1::Input* expected = header.mutable_header()->add_inputs();
+  *expected = header.header().inputs(0);
+  expected->set_name("expected.y");
+  expected->clear_data();
+  expected->mutable_stream();
+  v1::StreamRunRequest chunk;
+  chunk.mutable_chunk()->set_name("expected.y");
+  chunk.mutable_chunk()->set_data(InlineRequest("", {1, 4, 7}).inputs(0).data());
+  const RawResult result =
+      Call(kAnn, kStreamRunMethod, {header.SerializeAsString(), chunk.SerializeAsString()});
+  ASSERT_THAT(result.status, IsOk());
+  v1::Verification found;
+  for (const std::string& message : result.messages) {
+    v1::StreamRunResponse response;
+    ASSERT_TRUE(response.ParseFromString(message));
+    if (response.has_summary()) found = response.summary().verification();
+  }
+  EXPECT_THAT(found.first_mismatch(), HasSubstr("y[2]: want 7, got 9"));
+}
+
+TEST_F(Submitted, AReferenceThatDoesNotFitIsRefused) {
+  ASSERT_NO_FATAL_FAILURE(StartServer());
+  v1::RunRequest request = Verified(Square(kAnn));
+  request.mutable_reference()->set_kernel("sum");
+  EXPECT_THAT(Run(kAnn, request).status,
+              StatusIs(Code::kInvalidArgument, HasSubstr("'sum' gives f32[] of these inputs")));
+  request.mutable_reference()->set_kernel("spin");
+  EXPECT_THAT(Run(kAnn, request).status,
+              StatusIs(Code::kInvalidArgument, HasSubstr("'spin' has 0 inputs")));
+  request.clear_reference();
+  EXPECT_THAT(Run(kAnn, request).status,
+              StatusIs(Code::kInvalidArgument, HasSubstr("reference: want what")));
+  EXPECT_THAT(CheckSquare(kAnn), IsOk());
+}
+
 // ---- Principals. ----
 
 TEST_F(Submitted, G8_EachPrincipalHasAProcessOfItsOwn) {

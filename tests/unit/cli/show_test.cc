@@ -5,6 +5,8 @@
 
 #include <gmock/gmock.h>
 
+#include "client/cpp/run.h"
+
 namespace gridclock::cli {
 namespace {
 
@@ -69,6 +71,23 @@ TEST(SummaryTest, AMismatchStandsOutAndIsEscaped) {
   v.set_first_mismatch("y[3]: \x1b[2J");
   EXPECT_THAT(VerificationText(v, {}), HasSubstr("DIFFERS in 2 of 10 values: y[3]: \\x1b"));
   EXPECT_THAT(VerificationText(v, {}), Not(HasSubstr("\x1b")));
+}
+
+TEST(SummaryTest, OfSubmittedCodeItSaysWhatWasComparedAndWhatWasForbidden) {
+  v1::Verification v;
+  v.set_checked(130);
+  v.set_total(130);
+  v.set_launches(13);
+  v.set_fresh_launches(12);
+  EXPECT_THAT(VerificationText(v, {}),
+              StartsWith("verified 130 of 130 values of 13 launches, 12 of them on values that "
+                         "nobody knew before"));
+  EXPECT_TRUE(Passed(v));
+  v.set_violations(3);
+  v.set_first_violation("input 'x' was changed, in checked launch 1");
+  EXPECT_EQ(VerificationText(v, {}),
+            "FORBIDDEN (3 times): input 'x' was changed, in checked launch 1");
+  EXPECT_FALSE(Passed(v));
 }
 
 TEST(PhasesTest, TheWayToTheWorkerHasALineAndWhatTookNothingHasNone) {

@@ -155,8 +155,8 @@ TEST(DecodeRunRequest, AnInputHasOneSource) {
 // The walker drops what it does not know: a field that is added to the contract must be added
 // there.
 TEST(DecodeRunRequest, KnowsEveryFieldOfTheContract) {
-  EXPECT_EQ(v1::RunRequest::descriptor()->field_count(), 12);
-  EXPECT_EQ(v1::RunRequest::kProgramFieldNumber, 12);
+  EXPECT_EQ(v1::RunRequest::descriptor()->field_count(), 13);
+  EXPECT_EQ(v1::RunRequest::kReferenceFieldNumber, 13);
   EXPECT_EQ(v1::Input::descriptor()->field_count(), 6);
 }
 

@@ -68,7 +68,13 @@ class ProgramsTest : public ::testing::Test {
     info.name = device;
     info.traits = {.kind = kind, .sm = sm};
     info.host_memory = kind == "cpu";
-    ASSERT_THAT(table_.Learn(info, {}), IsOk());
+    std::vector<KernelSpec> kernels;
+    for (const char* words :
+         {"same x: f32[N] -> y: f32[N]", "two a: f32[N], b: f32[N] -> y: f32[N]",
+          "total x: f32[N] -> y: f32[]"}) {
+      kernels.push_back(*ParseKernelSpec(words));
+    }
+    ASSERT_THAT(table_.Learn(info, kernels), IsOk());
   }
   void Add(const std::string& principal, const std::string& id, ModulePtr module) {
     ASSERT_THAT(modules_.Add(principal, id, std::move(module)), IsOk());
@@ -244,7 +250,89 @@ TEST_F(ProgramsTest, AProgramIsNoKernelOfTheCatalogue) {
   EXPECT_THAT(Try(request), StatusIs(Code::kInvalidArgument, HasSubstr("variant: want none")));
   request = Request();
   request.verify = true;
-  EXPECT_THAT(Try(request), StatusIs(Code::kInvalidArgument, HasSubstr("verify: a program")));
+  EXPECT_THAT(Try(request), StatusIs(Code::kInvalidArgument, HasSubstr("reference: want what")));
+}
+
+// ---- What a program is held against. ----
+
+JobRequest WithReference(JobRequest request, const std::string& kernel) {
+  request.verify = true;
+  request.reference = ReferenceRequest{.kernel = kernel, .attributes = {}, .terms = 0};
+  return request;
+}
+
+JobRequest WithExpected(JobRequest request, std::int64_t elements) {
+  request = WithReference(std::move(request), "");
+  InputRequest expected = request.inputs[0];
+  expected.operand = {"expected.y", {.is_list = false, .tensors = {{DType::kF32, {elements}}}}};
+  expected.inline_bytes = static_cast<std::uint64_t>(4 * elements);
+  request.inputs.push_back(expected);
+  return request;
+}
+
+TEST_F(ProgramsTest, AKernelOfTheCatalogueIsAReference) {
+  ASSERT_OK_AND_ASSIGN(const Job job, Try(WithReference(Request(), "same")));
+  ASSERT_TRUE(job.check.has_value());
+  EXPECT_EQ(job.check->kernel, "same");
+  EXPECT_FALSE(job.check->fresh);  // The input was sent.
+  EXPECT_EQ(job.check->most_launches, 1);
+  EXPECT_EQ(job.check->launch_bytes, 4032U);
+  EXPECT_EQ(job.check->launches.offset + job.check->launches.size, job.memory.size);
+}
+
+TEST_F(ProgramsTest, WhatIsMadeFromASeedIsFreshAndOneLaunchMoreIsOfTheSubmittedValues) {
+  JobRequest request = WithReference(Request(), "same");
+  request.inputs[0].source = SourceKind::kGenerate;
+  request.inputs[0].inline_bytes = 0;
+  request.inputs[0].generator = {.kind = GeneratorKind::kRandn, .seed = 3};
+  request.measure = MeasureOptions();
+  request.measure->max_samples = 50;
+  ASSERT_OK_AND_ASSIGN(const Job job, Try(request));
+  EXPECT_TRUE(job.check->fresh);
+  EXPECT_EQ(job.measure->max_samples, 32);  // 512 KiB of the client, a quarter, 4032 bytes each.
+  EXPECT_EQ(job.check->most_launches, 33);
+  request.measure->method = Method::kBackToBack;
+  EXPECT_EQ(Try(request)->check->most_launches, 1);
+}
+
+TEST_F(ProgramsTest, AScheduleOfMoreLaunchesThanCanBeCheckedIsRefused) {
+  JobRequest request = WithReference(Request(), "same");
+  request.measure = MeasureOptions();
+  request.measure->schedule = Schedule{.wait = 0, .warmup = 0, .active = 10, .repeat = 3};
+  EXPECT_THAT(Try(request), IsOk());
+  request.measure->schedule->repeat = 4;
+  EXPECT_THAT(Try(request), StatusIs(Code::kInvalidArgument, HasSubstr("at most 32 launches")));
+}
+
+TEST_F(ProgramsTest, AReferenceMustFitTheProgram) {
+  EXPECT_THAT(Try(WithReference(Request(), "none")), StatusIs(Code::kNotFound, HasSubstr("none")));
+  EXPECT_THAT(Try(WithReference(Request(), "two")),
+              StatusIs(Code::kInvalidArgument, HasSubstr("'two' has 2 inputs; the program has 1")));
+  EXPECT_THAT(
+      Try(WithReference(Request(), "total")),
+      StatusIs(Code::kInvalidArgument, HasSubstr("gives f32[] of these inputs; the program gives "
+                                                 "f32[1000]")));
+  JobRequest request = WithReference(Request(), "same");
+  request.verify = false;
+  EXPECT_THAT(Try(request), StatusIs(Code::kInvalidArgument, HasSubstr("reference: want none")));
+}
+
+TEST_F(ProgramsTest, ExpectedValuesAreNoInputsOfTheProgram) {
+  ASSERT_OK_AND_ASSIGN(const Job job, Try(WithExpected(Request(), 1000)));
+  EXPECT_THAT(job.inputs, SizeIs(1));
+  ASSERT_THAT(job.check->expected, SizeIs(1));
+  EXPECT_EQ(job.check->expected[0].memory.size, 4032U);
+  EXPECT_EQ(job.check->terms, 1);
+  EXPECT_THAT(Try(WithExpected(Request(), 999)),
+              StatusIs(Code::kInvalidArgument, HasSubstr("want f32[1000], got f32[999]")));
+  EXPECT_THAT(Try(WithReference(Request(), "")),
+              StatusIs(Code::kInvalidArgument, HasSubstr("'expected.y'")));
+  JobRequest other = WithExpected(Request(), 1000);
+  other.inputs[1].operand.name = "expected.z";
+  EXPECT_THAT(Try(other), StatusIs(Code::kInvalidArgument, HasSubstr("'expected.y'")));
+  JobRequest both = WithExpected(Request(), 1000);
+  both.reference->kernel = "same";
+  EXPECT_THAT(Try(both), StatusIs(Code::kInvalidArgument, HasSubstr("beside a kernel")));
 }
 
 TEST_F(ProgramsTest, ACallMustFitTheMemoryOfAGuest) {

@@ -140,6 +140,65 @@ TEST_F(SchedulerLanesTest, SmallOnesBehindALongOneAreAskedBackForTheOtherLane) {
   EXPECT_THAT(worker->cancels(), ElementsAre(behind.id));
 }
 
+// ---- Outputs that are compared. ----
+
+Job Checked(Job job) {
+  job.verify = true;
+  job.check.emplace();
+  job.check->done->violations = 2;
+  job.check->done->first_violation = "input 'x' was changed";
+  return job;
+}
+
+TEST_F(SchedulerLanesTest, TheCataloguesWorkerComparesWhatAGuestGave) {
+  const auto worker = Ready();
+  const auto guest = GuestReady();
+  const Call call = SubmitReady(Checked(Submitted()));
+  EXPECT_THAT(guest->orders(), ElementsAre(call.id));
+  Outcome ran;
+  ran.peak_device_bytes = 77;
+  EXPECT_TRUE(scheduler_.OnDone(call.id, 100, {.status = absl::OkStatus(), .outcome = ran}));
+  EXPECT_FALSE(call.listener->end().has_value());
+  EXPECT_THAT(worker->orders(), ElementsAre(call.id));
+
+  Outcome compared;
+  compared.verification.emplace();
+  compared.verification->mismatches = 1;
+  EXPECT_TRUE(scheduler_.OnDone(call.id, 1, {.status = absl::OkStatus(), .outcome = compared}));
+  ASSERT_THAT(call.listener->status(), IsOk());
+  const Outcome outcome = *call.listener->end()->outcome;
+  EXPECT_EQ(outcome.peak_device_bytes, 77U);
+  EXPECT_EQ(outcome.verification->mismatches, 1);
+  EXPECT_EQ(outcome.verification->violations, 2);
+  EXPECT_EQ(outcome.verification->first_violation, "input 'x' was changed");
+}
+
+TEST_F(SchedulerLanesTest, WhatAGuestFailedAtIsNotCompared) {
+  const auto worker = Ready();
+  GuestReady();
+  const Call call = SubmitReady(Checked(Submitted()));
+  EXPECT_TRUE(scheduler_.OnDone(
+      call.id, 100, {.status = absl::FailedPreconditionError("fault"), .outcome = std::nullopt}));
+  EXPECT_THAT(worker->orders(), IsEmpty());
+  EXPECT_THAT(call.listener->status(), StatusIs(Code::kFailedPrecondition, HasSubstr("fault")));
+}
+
+TEST_F(SchedulerLanesTest, AComparisonThatItsWorkerDidNotBeginIsMadeByTheNext) {
+  const auto worker = Ready();
+  GuestReady();
+  const Call call = SubmitReady(Checked(Submitted()));
+  EXPECT_TRUE(GuestDone(call.id));
+  EXPECT_THAT(worker->orders(), ElementsAre(call.id));
+  scheduler_.OnWorkerLost("cpu", 1, {.reason = "signal", .signal = SIGKILL, .detail = "signal 9"});
+  EXPECT_FALSE(call.listener->end().has_value());
+  const auto next = Ready(2);
+  EXPECT_THAT(next->orders(), ElementsAre(call.id));
+  Outcome compared;
+  compared.verification.emplace();
+  EXPECT_TRUE(scheduler_.OnDone(call.id, 2, {.status = absl::OkStatus(), .outcome = compared}));
+  EXPECT_THAT(call.listener->status(), IsOk());
+}
+
 // ---- Guests come and go. ----
 
 TEST_F(SchedulerLanesTest, AGuestIsStartedOnceTheCatalogueIsThere) {

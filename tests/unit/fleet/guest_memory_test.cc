@@ -102,6 +102,130 @@ TEST_F(GuestMemoryTest, RoomIsWaitedForAndWhatNeverFitsIsRefused) {
   EXPECT_THAT(guest_->Place(huge, arena_), ReasonIs("TOO_LARGE"));
 }
 
+// ---- Launches that are checked. ----
+
+// y = f(x) of 16 f32, x made from a seed.
+Job CheckedJob() {
+  Job job = JobAt(1, 8192, 64);
+  const OperandValue value = {.is_list = false, .tensors = {{DType::kF32, {16}}}};
+  job.inputs[0].value = job.outputs[0].value = value;
+  job.inputs[0].source = SourceKind::kGenerate;
+  job.inputs[0].generator = {.kind = GeneratorKind::kRandn, .seed = 3};
+  job.outputs[0].name = std::string("y");
+  auto program = std::make_shared<JobProgram>(*job.program);
+  program->program.words = *ParseKernelSpec("mine x: f32[N] -> y: f32[N]");
+  job.program = program;
+  job.check.emplace();
+  job.check->most_launches = 3;
+  job.check->fresh = true;
+  job.check->secrets = {11, 12, 13, 14};
+  job.check->launch_bytes = 64;
+  job.check->launches = {.offset = 16384, .size = 3 * 64};
+  return job;
+}
+
+class CheckedLaunchTest : public GuestMemoryTest {
+ protected:
+  using Step = GuestMemory::Step;
+  CheckedLaunchTest() { placed_ = *guest_->Place(job_, arena_); }
+
+  absl::Status Fill(std::uint32_t index) {
+    return guest_->CheckLaunch(job_, arena_, index, Step::kFill);
+  }
+  absl::Status FillSubmitted(std::uint32_t index) {
+    return guest_->CheckLaunch(job_, arena_, index, Step::kFillSubmitted);
+  }
+  absl::Status Take(std::uint32_t index) {
+    return guest_->CheckLaunch(job_, arena_, index, Step::kTake);
+  }
+  // With its margins.
+  std::span<std::byte> Input() { return Theirs(placed_.inputs[0].memory); }
+  std::span<std::byte> Output() { return Theirs(placed_.outputs[0].memory); }
+  std::string Elements(std::span<std::byte> whole) {
+    const auto inside = whole.subspan(kCheckMargin, 64);
+    return std::string(reinterpret_cast<const char*>(inside.data()), inside.size());
+  }
+
+  const Job job_ = CheckedJob();
+  Job placed_;
+};
+
+TEST_F(CheckedLaunchTest, EachHasValuesOfItsOwnAndTheLastTheSubmittedOnes) {
+  EXPECT_EQ(Input().size(), 64 + 2 * kCheckMargin);
+  EXPECT_EQ(placed_.inputs[0].generator, Generator());  // The guest learns no seed.
+  EXPECT_THAT(placed_.check->secrets, ::testing::IsEmpty());
+  const std::string warm_up = Elements(Input());
+  ASSERT_THAT(Fill(0), IsOk());
+  const std::string first = Elements(Input());
+  ASSERT_THAT(Take(0), IsOk());
+  ASSERT_THAT(FillSubmitted(1), IsOk());
+  const std::string last = Elements(Input());
+  std::string submitted(64, '\0');
+  Generate(job_.inputs[0].generator, DType::kF32, 0, std::as_writable_bytes(std::span(submitted)));
+  EXPECT_EQ(last, submitted);
+  EXPECT_NE(first, submitted);
+  EXPECT_NE(warm_up, submitted);
+  EXPECT_NE(warm_up, first);
+}
+
+TEST_F(CheckedLaunchTest, OutputsAreRandomBeforeAndTakenAfterEach) {
+  ASSERT_THAT(Fill(0), IsOk());
+  const std::string poison = Elements(Output());
+  std::memset(&Output()[kCheckMargin], 9, 64);
+  ASSERT_THAT(Take(0), IsOk());
+  ASSERT_THAT(FillSubmitted(1), IsOk());
+  EXPECT_NE(Elements(Output()), poison);
+  std::memset(&Output()[kCheckMargin], 7, 64);
+  ASSERT_THAT(Take(1), IsOk());
+  std::memset(&Output()[kCheckMargin], 5, 64);  // Too late.
+  ASSERT_THAT(guest_->FinishCheck(job_, arena_, 1), IsOk());
+  EXPECT_THAT(arena_.At(CheckedOutput(job_, 0, 0)), Each(std::byte{9}));
+  EXPECT_THAT(arena_.At(CheckedOutput(job_, 1, 0)), Each(std::byte{7}));
+  EXPECT_THAT(arena_.At(job_.outputs[0].memory), Each(std::byte{7}));
+  EXPECT_THAT(job_.check->done->seed_changes, ::testing::ElementsAre(11, 0));
+  EXPECT_EQ(job_.check->done->violations, 0);
+}
+
+TEST_F(CheckedLaunchTest, WritesBesideOperandsAndToInputsAreFound) {
+  ASSERT_THAT(Fill(0), IsOk());
+  Output().back() ^= std::byte{1};
+  Input()[kCheckMargin + 3] ^= std::byte{1};
+  ASSERT_THAT(Take(0), IsOk());
+  ASSERT_THAT(FillSubmitted(1), IsOk());
+  ASSERT_THAT(Take(1), IsOk());
+  ASSERT_THAT(guest_->FinishCheck(job_, arena_, 1), IsOk());
+  EXPECT_EQ(job_.check->done->violations, 2);
+  EXPECT_EQ(job_.check->done->first_violation, "input 'x' was changed, in checked launch 1");
+}
+
+TEST_F(CheckedLaunchTest, StepsOutOfTurnAreRefused) {
+  const auto refused = StatusIs(Code::kInvalidArgument, ::testing::HasSubstr("out of turn"));
+  EXPECT_THAT(Take(0), refused);
+  EXPECT_THAT(Fill(1), refused);
+  ASSERT_THAT(Fill(0), IsOk());
+  EXPECT_THAT(Fill(0), refused);
+  EXPECT_THAT(Fill(1), refused);
+  EXPECT_THAT(Take(1), refused);
+  ASSERT_THAT(Take(0), IsOk());
+  EXPECT_THAT(Take(0), refused);
+  ASSERT_THAT(FillSubmitted(1), IsOk());
+  ASSERT_THAT(Take(1), IsOk());
+  EXPECT_THAT(Fill(2), refused);  // The submitted values are the last.
+}
+
+TEST_F(CheckedLaunchTest, AsManySamplesAsCheckedLaunchesMustBeReported) {
+  const auto refused = StatusIs(Code::kInvalidArgument, ::testing::HasSubstr("samples"));
+  EXPECT_THAT(guest_->FinishCheck(job_, arena_, 0), refused);
+  ASSERT_THAT(Fill(0), IsOk());
+  ASSERT_THAT(Take(0), IsOk());
+  EXPECT_THAT(guest_->FinishCheck(job_, arena_, 1), refused);  // None of the submitted values.
+  ASSERT_THAT(FillSubmitted(1), IsOk());
+  EXPECT_THAT(guest_->FinishCheck(job_, arena_, 1), refused);  // Not taken.
+  ASSERT_THAT(Take(1), IsOk());
+  EXPECT_THAT(guest_->FinishCheck(job_, arena_, 2), refused);
+  EXPECT_THAT(guest_->FinishCheck(job_, arena_, 1), IsOk());
+}
+
 TEST_F(GuestMemoryTest, NothingIsTakenOfAJobThatWasNotGiven) {
   EXPECT_THAT(guest_->TakeOutputs(JobAt(1, 0, 64), arena_),
               StatusIs(Code::kNotFound, ::testing::_));

@@ -1,5 +1,7 @@
 #include "kernels/verify/verify.h"
 
+#include <limits>
+#include <string>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -47,6 +49,46 @@ TEST_F(VerifyTest, NamesTheFirstMismatch) {
   EXPECT_EQ(v.mismatches, 2);
   EXPECT_GT(v.max_error, 1000);
   EXPECT_THAT(v.first_mismatch, HasSubstr("y[503]: want 6, got 0.5, tolerance"));
+}
+
+TEST_F(VerifyTest, TellsHowFarResultsAre) {
+  y_[503] = y_[503] * (1 + 0x1p-20F);  // 6: its unit in the last place is 2^-21.
+  y_[504] = std::numeric_limits<float>::quiet_NaN();
+
+  ASSERT_OK_AND_ASSIGN(const Verification v, Verify(Doubling()));
+
+  EXPECT_DOUBLE_EQ(v.max_abs, 6 * 0x1p-20);
+  EXPECT_DOUBLE_EQ(v.max_rel, 0x1p-20);
+  EXPECT_DOUBLE_EQ(v.max_ulp, 12);
+  EXPECT_EQ(v.nan_mismatches, 1);
+}
+
+TEST(UlpsBetween, CountsStepsOfTheDType) {
+  EXPECT_EQ(UlpsBetween(1 + 0x1p-23, 1, DType::kF32), 1);
+  EXPECT_EQ(UlpsBetween(1 + 0x1p-7, 1, DType::kBF16), 1);
+  EXPECT_EQ(UlpsBetween(1 + 0x1p-10, 1, DType::kF16), 1);
+  EXPECT_EQ(UlpsBetween(1 + 0x1p-52, 1, DType::kF64), 1);
+  EXPECT_EQ(UlpsBetween(4 + 0x1p-20, 4, DType::kF32), 2);
+  EXPECT_EQ(UlpsBetween(3 * 0x1p-149, 0, DType::kF32), 3);
+  EXPECT_EQ(UlpsBetween(7, 5, DType::kI32), 0);
+}
+
+TEST_F(VerifyTest, ExpectedValuesAreComparedElementByElement) {
+  std::vector<float> want = y_;
+  const std::vector<OperandView> expected = {{&binding_.outputs[0], {want.data()}}};
+  const std::vector<std::string> names = {"y"};
+  const auto compare = [&] {
+    return VerifyExpected({.got = out_, .want = expected, .names = names, .terms = 1},
+                          [] { return absl::OkStatus(); });
+  };
+  ASSERT_OK_AND_ASSIGN(const Verification same, compare());
+  EXPECT_EQ(same.checked, 1000);
+  EXPECT_EQ(same.total, 1000);
+  EXPECT_EQ(same.mismatches, 0);
+  want[17] += 1;
+  ASSERT_OK_AND_ASSIGN(const Verification other, compare());
+  EXPECT_EQ(other.mismatches, 1);
+  EXPECT_THAT(other.first_mismatch, HasSubstr("y[17]: want "));
 }
 
 TEST_F(VerifyTest, ChecksARandomSubsetAboveTheBudget) {

@@ -1,0 +1,34 @@
+// What the outputs of a call are compared with, on a command line.
+#ifndef GRIDCLOCK_CLIENT_CLI_VERIFY_FLAGS_H_
+#define GRIDCLOCK_CLIENT_CLI_VERIFY_FLAGS_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "client/cli/inputs.h"
+#include "client/cli/subject.h"
+
+namespace CLI {
+class App;
+}
+
+namespace gridclock::cli {
+
+struct VerifyFlags {
+  // "": not at all; kOwn: with the kernel's own reference; else, for a kernel of a file, "softmax",
+  // "expected.npy" or "y=expected.npy".
+  static constexpr char kOwn[] = "reference";
+  std::string verify;
+  std::vector<std::string> with;  // NAME=VALUE: attributes of the kernel of the catalogue.
+};
+void AddVerifyFlags(CLI::App& app, VerifyFlags* flags);
+
+// Sets what `call`, which is of `subject`, is compared with. The result keeps bytes that the call
+// then borrows.
+absl::StatusOr<Inputs> AddVerification(const Client& client, const Subject& subject,
+                                       const VerifyFlags& flags, RunCall* call);
+
+}  // namespace gridclock::cli
+
+#endif  // GRIDCLOCK_CLIENT_CLI_VERIFY_FLAGS_H_

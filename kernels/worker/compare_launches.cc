@@ -1,0 +1,200 @@
+#include "kernels/worker/compare_launches.h"
+
+#include <algorithm>
+#include <new>
+#include <random>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+#include "kernels/verify/verify.h"
+#include "proto/types/job.h"
+#include "proto/types/tensor.h"
+
+namespace gridclock {
+namespace {
+
+// Of the reference, for all launches but the last, which has as many as any verification.
+constexpr std::int64_t kTimedTerms = std::int64_t{1} << 27;
+
+// Cache lines keep the tensors of an operand as aligned as they are in the arena.
+struct alignas(kTensorAlignment) Line {
+  std::byte bytes[kTensorAlignment];
+};
+
+OperandView ViewAt(const OperandValue& value, std::byte* base) {
+  OperandView view{&value, {}};
+  for (std::size_t i = 0; i < value.tensors.size(); ++i) {
+    view.data.push_back(base + TensorOffset(value, i));
+  }
+  return view;
+}
+
+// The inputs of the launches. Those that were sent lie in the arena.
+class Inputs {
+ public:
+  Inputs(const WorkerComparison& comparison, std::span<std::byte> arena)
+      : inputs_(comparison.inputs) {
+    made_.resize(inputs_.size());
+    for (std::size_t i = 0; i < inputs_.size(); ++i) {
+      const WorkerOperand& input = inputs_[i];
+      if (input.generate) made_[i].resize(OperandBytes(input.value) / sizeof(Line) + 1);
+      auto* base = input.generate ? made_[i].data()->bytes : arena.data() + input.memory.offset;
+      views_.push_back(ViewAt(input.value, base));
+    }
+  }
+
+  std::span<const OperandView> views() const { return views_; }
+
+  // The values of the launch of this change of the seeds.
+  void Make(std::uint64_t seed_change) {
+    for (std::size_t i = 0; i < inputs_.size(); ++i) {
+      if (!inputs_[i].generate || (made_once_ && !MadeFromSeed(*inputs_[i].generate))) continue;
+      Generator generator = *inputs_[i].generate;
+      generator.seed ^= seed_change;
+      GenerateOperand(generator, inputs_[i].value, reinterpret_cast<std::byte*>(made_[i].data()));
+    }
+    made_once_ = true;
+  }
+
+ private:
+  const std::vector<WorkerOperand>& inputs_;
+  std::vector<std::vector<Line>> made_;
+  std::vector<OperandView> views_;
+  bool made_once_ = false;
+};
+
+class Comparer {
+ public:
+  Comparer(const WorkerComparison& comparison, const CompareParts& parts)
+      : comparison_(comparison),
+        parts_(parts),
+        end_(std::min(comparison.deadline, parts.clock.Now() + comparison.time_limit)),
+        seed_(std::random_device{}()) {}
+
+  absl::StatusOr<Verification> Run() {
+    if (!comparison_.kernel.empty()) GC_RETURN_IF_ERROR(FindReference());
+    Inputs inputs(comparison_, parts_.arena);
+    Verification all;
+    const std::size_t launches = comparison_.seed_changes.size();
+    for (std::size_t i = 0; i < launches; ++i) {
+      const bool last = i + 1 == launches;
+      const std::uint64_t change = comparison_.seed_changes[i];
+      GC_ASSIGN_OR_RETURN(
+          Verification found,
+          comparison_.kernel.empty()
+              ? AgainstExpected(i)
+              : AgainstKernel(i, inputs, change,
+                              last ? VerifyOptions().most_terms
+                                   : kTimedTerms / static_cast<std::int64_t>(launches)));
+      if (!found.first_mismatch.empty() && launches > 1) {
+        found.first_mismatch =
+            absl::StrCat("launch ", i + 1, " of ", launches, ": ", found.first_mismatch);
+      }
+      found.launches = 1;
+      found.fresh_launches = change == 0 ? 0 : 1;
+      all.Add(found);
+    }
+    return all;
+  }
+
+ private:
+  absl::Status Poll() const {
+    if (parts_.cancelled()) return absl::CancelledError("cancelled while verifying");
+    if (parts_.clock.Now() < end_) return absl::OkStatus();
+    return WithReason(
+        absl::DeadlineExceededError(absl::StrCat(
+            "the launches ended in time, but comparing their outputs took longer than ",
+            absl::FormatDuration(comparison_.time_limit),
+            "; ask for fewer samples, or raise kernel_time_limit")),
+        "VERIFY_TIME_LIMIT");
+  }
+
+  absl::Status FindReference() {
+    kernel_ = parts_.registry.Find(comparison_.kernel);
+    if (kernel_ == nullptr) {
+      return absl::NotFoundError(
+          absl::StrCat("this worker has no kernel '", comparison_.kernel, "'"));
+    }
+    const KernelSpec& spec = kernel_->spec;
+    if (!CanVerify(kernel_->def)) {
+      return WithField(absl::InvalidArgumentError(absl::StrCat("reference.kernel: '", spec.name,
+                                                               "' has no reference of its own")),
+                       "reference.kernel");
+    }
+    const bool fits = spec.inputs.size() == comparison_.inputs.size() &&
+                      spec.attributes.size() == comparison_.attributes.size();
+    if (!fits) return absl::InvalidArgumentError("the comparison does not fit its kernel's words");
+    std::vector<NamedOperand> operands;
+    for (std::size_t i = 0; i < spec.inputs.size(); ++i) {
+      operands.push_back({spec.inputs[i].name, comparison_.inputs[i].value});
+    }
+    std::vector<NamedAttribute> attributes;
+    for (std::size_t i = 0; i < spec.attributes.size(); ++i) {
+      attributes.push_back({spec.attributes[i].name, comparison_.attributes[i]});
+    }
+    GC_ASSIGN_OR_RETURN(binding_, Bind(spec, operands, attributes));
+    if (kernel_->def.validate != nullptr) GC_RETURN_IF_ERROR(kernel_->def.validate(binding_));
+    const auto bytes = VerifyBytes(kernel_->def, binding_, parts_.threads.count());
+    rows_.resize(static_cast<std::size_t>(bytes) / sizeof(double) + 1);
+    return absl::OkStatus();
+  }
+
+  std::vector<OperandView> OutputsOf(std::size_t launch) const {
+    std::vector<OperandView> views;
+    std::byte* at =
+        parts_.arena.data() + comparison_.launches.offset + launch * comparison_.launch_bytes;
+    for (const WorkerOperand& output : comparison_.outputs) {
+      views.push_back(ViewAt(output.value, at));
+      at += OperandBytes(output.value);
+    }
+    return views;
+  }
+
+  absl::StatusOr<Verification> AgainstKernel(std::size_t launch, Inputs& inputs,
+                                             std::uint64_t seed_change, std::int64_t most_terms) {
+    GC_RETURN_IF_ERROR(Poll());
+    inputs.Make(seed_change);
+    const std::vector<OperandView> outputs = OutputsOf(launch);
+    return Verify(kernel_->def, binding_, inputs.views(), outputs, parts_.threads,
+                  std::as_writable_bytes(std::span(rows_)),
+                  {.most_terms = std::max<std::int64_t>(1, most_terms),
+                   .seed = seed_ + launch,
+                   .poll = [this] { return Poll(); }});
+  }
+
+  absl::StatusOr<Verification> AgainstExpected(std::size_t launch) {
+    const std::vector<OperandView> got = OutputsOf(launch);
+    std::vector<OperandView> want;
+    for (std::size_t i = 0; i < got.size(); ++i) {
+      want.push_back(ViewAt(comparison_.outputs[i].value,
+                            parts_.arena.data() + comparison_.expected[i].offset));
+    }
+    return VerifyExpected(
+        {.got = got, .want = want, .names = comparison_.output_names, .terms = comparison_.terms},
+        [this] { return Poll(); });
+  }
+
+  const WorkerComparison& comparison_;
+  const CompareParts& parts_;
+  const absl::Time end_;
+  const std::uint64_t seed_;  // Of the subsets that are checked: nobody may know them.
+  const RegisteredKernel* kernel_ = nullptr;
+  Binding binding_;
+  std::vector<double> rows_;
+};
+
+}  // namespace
+
+absl::StatusOr<Verification> CompareLaunches(const WorkerComparison& comparison,
+                                             const CompareParts& parts) {
+  try {
+    return Comparer(comparison, parts).Run();
+  } catch (const std::bad_alloc&) {
+    return WithReason(absl::ResourceExhaustedError("comparing outputs: out of memory"),
+                      "MEMORY_FULL");
+  }
+}
+
+}  // namespace gridclock

@@ -1,0 +1,196 @@
+#include "server/core/reference.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+
+namespace gridclock {
+namespace {
+
+absl::Status Invalid(absl::string_view field, absl::string_view message) {
+  return WithField(absl::InvalidArgumentError(absl::StrCat(field, ": ", message)), field);
+}
+
+std::string ListText(const std::vector<OperandValue>& values) {
+  std::string out;
+  for (const OperandValue& value : values) {
+    absl::StrAppend(&out, out.empty() ? "" : ", ");
+    if (value.is_list)
+      absl::StrAppend(&out, "a list of ", value.tensors.size(), " tensors");
+    else
+      absl::StrAppend(&out, ToText(value.tensors[0]));
+  }
+  return out;
+}
+
+// Those of the request, then the program's own of the same names.
+std::vector<NamedAttribute> AttributesFor(const KernelSpec& spec, const JobRequest& request,
+                                          const Binding& program) {
+  std::vector<NamedAttribute> out = request.reference->attributes;
+  const std::vector<AttributeSpec>& own = program.spec->attributes;
+  for (const AttributeSpec& attribute : spec.attributes) {
+    const auto named = [&](const auto& other) { return other.name == attribute.name; };
+    if (std::any_of(out.begin(), out.end(), named)) continue;
+    const auto found = std::find_if(own.begin(), own.end(), named);
+    if (found != own.end()) out.push_back({found->name, program.attributes[found - own.begin()]});
+  }
+  return out;
+}
+
+absl::Status TakeKernel(const JobRequest& request, const Binding& program, const KernelTable& table,
+                        JobCheck& check) {
+  GC_ASSIGN_OR_RETURN(const auto spec, table.Find(request.reference->kernel));
+  if (spec->inputs.size() != program.inputs.size()) {
+    return Invalid("reference.kernel",
+                   absl::StrCat("'", spec->name, "' has ", spec->inputs.size(),
+                                " inputs; the program has ", program.inputs.size()));
+  }
+  std::vector<NamedOperand> operands;
+  for (std::size_t i = 0; i < spec->inputs.size(); ++i) {
+    operands.push_back({spec->inputs[i].name, program.inputs[i]});
+  }
+  const auto binding = Bind(*spec, operands, AttributesFor(*spec, request, program));
+  if (!binding.ok()) {
+    return WithField(Annotate(binding.status(), absl::StrCat("reference '", spec->name, "'")),
+                     "reference");
+  }
+  if (binding->outputs != program.outputs) {
+    return Invalid("reference.kernel",
+                   absl::StrCat("'", spec->name, "' gives ", ListText(binding->outputs),
+                                " of these inputs; the program gives ", ListText(program.outputs)));
+  }
+  check.kernel = spec->name;
+  check.attributes = binding->attributes;
+  return absl::OkStatus();
+}
+
+absl::Status TakeExpected(const JobRequest& request, const Job& job, JobCheck& check) {
+  if (!request.reference->attributes.empty()) {
+    return Invalid("reference.attributes", "want none without reference.kernel");
+  }
+  check.terms = std::max<std::int64_t>(1, request.reference->terms);
+  for (const JobOutput& output : job.outputs) {
+    const std::string name = ExpectedName(output);
+    const auto named = [&](const InputRequest& input) { return input.operand.name == name; };
+    const auto found = std::find_if(request.inputs.begin(), request.inputs.end(), named);
+    if (found == request.inputs.end()) {
+      return Invalid("reference", absl::StrCat("want a kernel, or an input '", name,
+                                               "' with what output '", output.name, "' shall be"));
+    }
+    if (found->operand.value != output.value) {
+      return Invalid(absl::StrCat("inputs[", found - request.inputs.begin(), "].spec"),
+                     absl::StrCat("'", name, "': want ", ListText({output.value}), ", got ",
+                                  ListText({found->operand.value})));
+    }
+    check.expected.push_back({.value = found->operand.value,
+                              .source = found->source,
+                              .generator = found->generator,
+                              .memory = {}});
+    if (found->source != SourceKind::kGenerate) continue;
+    return Invalid(absl::StrCat("inputs[", found - request.inputs.begin(), "].source"),
+                   "want expected values sent, inline or as a stream");
+  }
+  return absl::OkStatus();
+}
+
+// Every input that is called like an expected output must be one.
+absl::Status CheckNames(const JobRequest& request, const Job& job, const JobCheck& check) {
+  for (std::size_t i = 0; i < request.inputs.size(); ++i) {
+    const std::string& name = request.inputs[i].operand.name;
+    if (!absl::StartsWith(name, kExpectedPrefix)) continue;
+    const bool known = check.kernel.empty() &&
+                       std::any_of(job.outputs.begin(), job.outputs.end(),
+                                   [&](const JobOutput& o) { return ExpectedName(o) == name; });
+    if (known) continue;
+    return Invalid(absl::StrCat("inputs[", i, "].name"),
+                   absl::StrCat("'", name, "': ",
+                                check.kernel.empty() ? "the program has no such output"
+                                                     : "want no expected values beside a kernel"));
+  }
+  return absl::OkStatus();
+}
+
+// Sizes of outputs follow from the words and are bounded by nothing so far.
+absl::Status CheckSizes(const Job& job) {
+  constexpr std::int64_t kMost = std::int64_t{1} << 50;
+  std::int64_t total = 0;
+  for (const JobOutput& output : job.outputs) {
+    for (const TensorSpec& tensor : output.value.tensors) {
+      GC_ASSIGN_OR_RETURN(const std::int64_t bytes, CheckedBytes(tensor));
+      if (bytes <= kMost && (total += bytes) <= kMost) continue;
+      return WithReason(absl::ResourceExhaustedError(
+                            absl::StrCat("output '", output.name, "' takes ", bytes, " bytes")),
+                        "TOO_LARGE");
+    }
+  }
+  return absl::OkStatus();
+}
+
+bool SomeAreFresh(const Job& job) {
+  return std::any_of(job.inputs.begin(), job.inputs.end(), [](const JobInput& input) {
+    return input.source == SourceKind::kGenerate && MadeFromSeed(input.generator);
+  });
+}
+
+// A quarter of what the client may hold, so that others of its calls still find room.
+std::int64_t LaunchesThatFit(const Limits& limits, std::uint64_t launch_bytes) {
+  const double bytes = std::min(kMostCheckedBytes, limits.client_arena_bytes / 4);
+  if (launch_bytes == 0) return kMostCheckedLaunches;
+  const auto fit = static_cast<std::int64_t>(bytes / static_cast<double>(launch_bytes));
+  return std::clamp<std::int64_t>(fit, 1, kMostCheckedLaunches);
+}
+
+absl::Status LimitLaunches(const Limits& limits, JobCheck& check, Job& job) {
+  const std::int64_t last = check.fresh ? 1 : 0;
+  const std::int64_t most = LaunchesThatFit(limits, check.launch_bytes);
+  if (!job.measure) {
+    check.most_launches = 1 + last;
+    return absl::OkStatus();
+  }
+  MeasureOptions& measure = *job.measure;
+  if (measure.method == Method::kBackToBack) {
+    check.most_launches = 1;
+    return absl::OkStatus();
+  }
+  if (measure.schedule) {
+    const std::int64_t samples = measure.schedule->active * measure.schedule->repeat;
+    if (samples > most) {
+      return Invalid("measure.schedule",
+                     absl::StrCat("at most ", most, " launches of this call can be verified, got ",
+                                  samples, " samples"));
+    }
+    check.most_launches = samples + last;
+    return absl::OkStatus();
+  }
+  measure.max_samples = std::min(measure.max_samples, most);
+  measure.min_samples = std::min(measure.min_samples, measure.max_samples);
+  check.most_launches = measure.max_samples + last;
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+bool IsExpected(const JobRequest& request, absl::string_view name) {
+  return request.reference && absl::StartsWith(name, kExpectedPrefix);
+}
+
+absl::Status TakeReference(const JobRequest& request, const Binding& binding,
+                           const KernelTable& table, const Limits& limits, Job& job) {
+  JobCheck check;
+  GC_RETURN_IF_ERROR(request.reference->kernel.empty()
+                         ? TakeExpected(request, job, check)
+                         : TakeKernel(request, binding, table, check));
+  GC_RETURN_IF_ERROR(CheckNames(request, job, check));
+  // Expected values are those of the submitted inputs.
+  check.fresh = !check.kernel.empty() && SomeAreFresh(job);
+  GC_RETURN_IF_ERROR(CheckSizes(job));
+  check.launch_bytes = OutputsBytes(job.outputs, job.outputs.size());
+  GC_RETURN_IF_ERROR(LimitLaunches(limits, check, job));
+  job.check = std::move(check);
+  return absl::OkStatus();
+}
+
+}  // namespace gridclock

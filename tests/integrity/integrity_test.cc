@@ -1,0 +1,224 @@
+// Code that was written to deceive: that it is right, or how fast it is. Each cheat must be found;
+// its honest twin must pass the same check; and without the one defence that meets it the cheat
+// must succeed, or this test would show nothing. Native functions of the test worker
+// (kernels/worker/test_cheats.h) stand in for device code.
+#include <map>
+#include <memory>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "absl/strings/str_cat.h"
+#include "gridclock/v1/modules.pb.h"
+#include "proto/types/generator.h"
+#include "tests/support/raw_call.h"
+#include "tests/support/server_process.h"
+#include "tests/support/status_matchers.h"
+
+namespace gridclock {
+namespace {
+
+constexpr char kLoadMethod[] = "/gridclock.v1.ModuleService/Load";
+constexpr char kWords[] =
+    "mine x: f32[N] -> y: f32[N]; known: f64 = 0 scratch t: f32[N + 1] grid (1) block (32) "
+    "params x, y, n: int = N, known: float = known, t";
+constexpr std::uint64_t kSeed = 41;
+
+// What a check says of a run.
+enum class Verdict { kPasses, kDiffers, kForbidden, kFault, kTimeLimit };
+enum class Values { kMade, kSent };
+
+struct Cheat {
+  const char* name;
+  const char* pretends;
+  Verdict verdict;
+  // The member of CheckDefences that meets it; "": what cannot be switched off.
+  const char* defence;
+  Values values = Values::kMade;
+};
+
+std::ostream& operator<<(std::ostream& out, const Cheat& cheat) {
+  return out << cheat.name;
+}
+
+const Cheat kCheats[] = {
+    // Results of earlier launches meet values that are new in each.
+    {"memoise", "gives its first result for ever", Verdict::kDiffers, "fresh"},
+    {"memoise_by_address", "knows a call by its pointers", Verdict::kDiffers, "fresh"},
+    {"memoise_in_scratch", "keeps its result in scratch memory", Verdict::kDiffers, "fresh"},
+    {"memoise_half", "computes one half of it", Verdict::kDiffers, "fresh"},
+    {"memoise_all_but_ends", "is right where spot checks look", Verdict::kDiffers, "fresh"},
+    // What is not written meets outputs that are random before each launch.
+    {"write_once", "leaves the outputs of an earlier launch", Verdict::kDiffers, "poison",
+     Values::kSent},
+    {"write_half", "leaves one half of them", Verdict::kDiffers, "poison", Values::kSent},
+    {"write_every_other", "leaves every other one", Verdict::kDiffers, "poison", Values::kSent},
+    {"write_if_bytes", "works where it sees constant poison", Verdict::kDiffers, "poison",
+     Values::kSent},
+    {"write_if_nan", "works where it sees NaN", Verdict::kDiffers, "poison", Values::kSent},
+    {"write_if_zero", "works where it sees zeros", Verdict::kDiffers, "poison", Values::kSent},
+    // Writes beside operands meet margins.
+    {"write_behind", "overwrites its neighbour", Verdict::kForbidden, "margins"},
+    {"write_before", "overwrites the one before", Verdict::kForbidden, "margins"},
+    {"write_far_behind", "overwrites one farther away", Verdict::kForbidden, "margins"},
+    {"write_before_input", "overwrites what lies before an input", Verdict::kForbidden, "margins"},
+    {"keep_results_behind", "hides its results for later", Verdict::kForbidden, "margins"},
+    // Writes to inputs meet sums of them.
+    {"change_input", "changes an input", Verdict::kForbidden, "inputs"},
+    {"square_in_input", "takes an input for scratch memory", Verdict::kForbidden, "inputs"},
+    {"zero_last_input", "makes work easier for later launches", Verdict::kForbidden, "inputs"},
+    {"swap_inputs", "changes their order", Verdict::kForbidden, "inputs"},
+    // Work that is left out where it is timed meets checks of the timed launches.
+    {"skip", "does nothing when timed", Verdict::kDiffers, "timed"},
+    {"half", "does half of it when timed", Verdict::kDiffers, "timed"},
+    {"zeros", "gives zeros when timed", Verdict::kDiffers, "timed"},
+    {"copy_input", "copies when timed", Verdict::kDiffers, "timed"},
+    {"nan", "gives a NaN when timed", Verdict::kDiffers, "timed"},
+    {"lower_precision", "is bf16 when timed", Verdict::kDiffers, "timed"},
+    {"one_wrong", "is a little wrong in one place when timed", Verdict::kDiffers, "timed"},
+    {"every_fourth", "works in every fourth timed launch", Verdict::kDiffers, "timed"},
+    {"leave_to_later", "leaves its work to the next launch", Verdict::kDiffers, "timed"},
+    // What ends or takes over its process gets no time.
+    {"endless", "never ends when timed", Verdict::kTimeLimit, ""},
+    {"crash", "crashes when timed", Verdict::kFault, ""},
+    {"forge_steps", "says that launches were looked at", Verdict::kFault, ""},
+    {"forge_samples", "says how fast it was", Verdict::kFault, ""},
+};
+
+Verdict VerdictOf(const absl::Status& status, const v1::RunResponse& response) {
+  if (status.code() == absl::StatusCode::kDeadlineExceeded) return Verdict::kTimeLimit;
+  if (!status.ok()) return Verdict::kFault;
+  const v1::Verification& found = response.summary().verification();
+  EXPECT_GT(found.checked(), 0);
+  EXPECT_EQ(found.checked(), found.total());
+  if (found.violations() > 0) return Verdict::kForbidden;
+  return found.mismatches() > 0 ? Verdict::kDiffers : Verdict::kPasses;
+}
+
+// A server without one of its defences, started when it is first wanted.
+class Servers {
+ public:
+  std::shared_ptr<grpc::Channel> Without(const std::string& defence) {
+    auto& server = servers_[defence];
+    if (server == nullptr) {
+      std::vector<std::string> flags = {"--allow-submit"};
+      if (!defence.empty()) flags.push_back("--without-defence=" + defence);
+      auto started = ServerProcess::Start({.flags = flags, .program = "gridclock-test-server"});
+      EXPECT_THAT(started.status(), IsOk());
+      if (!started.ok()) return nullptr;
+      server = *std::move(started);
+    }
+    return Connect(server->address());
+  }
+
+ private:
+  std::map<std::string, std::unique_ptr<ServerProcess>> servers_;
+};
+
+class Integrity : public ::testing::TestWithParam<Cheat> {
+ protected:
+  static void SetUpTestSuite() { servers_ = new Servers; }
+  static void TearDownTestSuite() {
+    delete servers_;
+    servers_ = nullptr;
+  }
+
+  // x^2 by a native function, measured and held against the catalogue's square.
+  Verdict Measure(const std::string& native, const std::string& without = "") {
+    const auto channel = servers_->Without(without);
+    if (channel == nullptr) return Verdict::kFault;
+    const RawResult result =
+        RawCall(channel, kRunMethod, {Request(channel, native).SerializeAsString()});
+    v1::RunResponse response;
+    if (result.status.ok()) response.ParseFromString(result.messages.at(0));
+    last_ = response.summary().verification();
+    return VerdictOf(result.status, response);
+  }
+
+  v1::RunRequest Request(const std::shared_ptr<grpc::Channel>& channel,
+                         const std::string& native) const {
+    // Sizes are of one call each: what a cheat remembers of another does not count.
+    static int n = 256;
+    std::vector<float> x(++n);
+    const Generator randn = {.kind = GeneratorKind::kRandn, .seed = kSeed};
+    Generate(randn, DType::kF32, 0, std::as_writable_bytes(std::span(x)));
+    v1::RunRequest request = InlineRequest("", x);
+    if (GetParam().values == Values::kMade) {
+      request.mutable_inputs(0)->clear_data();
+      request.mutable_inputs(0)->mutable_generate()->set_kind(v1::Generator::RANDN);
+      request.mutable_inputs(0)->mutable_generate()->set_seed(kSeed);
+    }
+    (*request.mutable_attributes())["known"].set_f64(x[0]);
+    request.mutable_program()->set_words(kWords);
+    v1::Program::Launch* launch = request.mutable_program()->add_launches();
+    launch->set_module(Load(channel, native));
+    launch->set_entry(native);
+    request.set_verify(true);
+    request.mutable_reference()->set_kernel("square");
+    request.mutable_measure()->set_max_samples(12);
+    request.mutable_measure()->set_min_samples(12);
+    request.mutable_measure()->set_budget_seconds(0.5);
+    request.mutable_measure()->set_warmup_limit_seconds(0.01);
+    request.set_kernel_time_limit_seconds(2);
+    return request;
+  }
+
+  static std::string Load(const std::shared_ptr<grpc::Channel>& channel,
+                          const std::string& native) {
+    v1::LoadRequest request;
+    request.set_test_native(native);
+    RawResult result;
+    // The first guest may be starting.
+    Eventually([&] {
+      result = RawCall(channel, kLoadMethod, {request.SerializeAsString()});
+      return DetailsOf(result.status).reason != "WORKER_STARTING";
+    });
+    EXPECT_THAT(result.status, IsOk());
+    v1::Module module;
+    if (!result.messages.empty()) module.ParseFromString(result.messages[0]);
+    return module.id();
+  }
+
+  v1::Verification last_;
+  static Servers* servers_;
+};
+
+Servers* Integrity::servers_ = nullptr;
+
+TEST_P(Integrity, IsFoundAndItsHonestTwinPasses) {
+  EXPECT_EQ(Measure(absl::StrCat("cheat_", GetParam().name)), GetParam().verdict)
+      << GetParam().name << ", which " << GetParam().pretends << ":\n"
+      << last_.DebugString();
+  EXPECT_EQ(Measure("square"), Verdict::kPasses) << last_.DebugString();
+  EXPECT_EQ(last_.launches(), GetParam().values == Values::kMade ? 13 : 12);
+  EXPECT_EQ(last_.fresh_launches(), GetParam().values == Values::kMade ? 12 : 0);
+}
+
+class Undefended : public Integrity {};
+
+TEST_P(Undefended, SucceedsWithoutTheDefenceThatMeetsIt) {
+  EXPECT_EQ(Measure(absl::StrCat("cheat_", GetParam().name), GetParam().defence), Verdict::kPasses)
+      << GetParam().name << " without " << GetParam().defence << ":\n"
+      << last_.DebugString();
+}
+
+std::string NameOf(const ::testing::TestParamInfo<Cheat>& cheat) {
+  return cheat.param.name;
+}
+
+std::vector<Cheat> WithDefences() {
+  std::vector<Cheat> out;
+  for (const Cheat& cheat : kCheats) {
+    if (*cheat.defence != '\0') out.push_back(cheat);
+  }
+  return out;
+}
+
+INSTANTIATE_TEST_SUITE_P(Cheats, Integrity, ::testing::ValuesIn(kCheats), NameOf);
+INSTANTIATE_TEST_SUITE_P(Cheats, Undefended, ::testing::ValuesIn(WithDefences()), NameOf);
+
+}  // namespace
+}  // namespace gridclock
