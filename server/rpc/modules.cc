@@ -393,8 +393,12 @@ class ModuleCall final : public AnswerCall {
     answer_.origin = made->origin;
     answer_.module = std::make_shared<const ModuleCode>(std::move(made->code));
     const absl::Status kept = backend_.modules->table.Add(principal(), answer_.id, answer_.module);
-    if (!kept.ok()) return End(kept);
-    Answer();
+    if (kept.ok()) return Answer();
+    // What there is no room for takes none of its client's share of the disk either.
+    if (answer_.origin == ModuleOrigin::kCompiled) {
+      backend_.modules->maker.Forget(principal(), answer_.id);
+    }
+    End(kept);
   }
 
   void Answer() {

@@ -253,6 +253,25 @@ TEST_F(Modules, EachClientHasAQuota) {
   EXPECT_THAT(client_->Compile(Source("__global__ void f() {}\n")), ReasonIs("MODULE_QUOTA"));
 }
 
+// A source of about this many bytes of code.
+std::string LargeSource(int kib) {
+  return absl::StrCat("__device__ int table[", kib, " * 256] = {1};\n",
+                      "__global__ void f(int* y) { *y = table[*y]; }\n");
+}
+
+TEST_F(Modules, WhatMemoryHasNoRoomForIsNotKeptOnDiskEither) {
+  const std::string folder = NewFolder() + "/modules";
+  StartServer({"--module-cache=" + folder, "--limit-module-memory-bytes=1000000"});
+  if (IsSkipped()) return;
+  ASSERT_THAT(client_->Compile(Source(kSquare)), IsOk());
+  EXPECT_THAT(client_->Compile(Source(LargeSource(800))), ReasonIs("MEMORY_FULL"));
+  int files = 0;
+  for (const auto& file : std::filesystem::directory_iterator(folder)) {
+    files += file.path().extension() == ".module" ? 1 : 0;
+  }
+  EXPECT_EQ(files, 1);
+}
+
 std::string Hash(const std::string& token) {
   std::string out;
   FILE* pipe =
