@@ -101,6 +101,10 @@ absl::Status Operands::PlaceScratch() {
   for (OperandView& view : parts_.call.scratch) {
     GC_ASSIGN_OR_RETURN(auto buffer, Allocate(OperandBytes(*view.value), "scratch"));
     Point(static_cast<std::byte*>(buffer->data()), &view);
+    // What an earlier call left there is not for submitted code to find.
+    if (parts_.call.program != nullptr) {
+      GC_RETURN_IF_ERROR(parts_.device.Fill(buffer->data(), kPoison, OperandBytes(*view.value)));
+    }
     buffers_.push_back(std::move(buffer));
   }
   return absl::OkStatus();

@@ -1,6 +1,8 @@
 // Programs of submitted code through a real server: run and measured in a process of their
 // principal alone, and what they may do wrong. Native functions of the test worker stand in for
 // device code.
+#include <bit>
+#include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <fstream>
@@ -25,6 +27,7 @@ namespace gridclock {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -218,6 +221,22 @@ TEST_F(Submitted, LaunchesFollowOneAnotherWithScratchBetweenThem) {
   const Answer answer = Run(kAnn, request);
   ASSERT_THAT(answer.status, IsOk());
   EXPECT_THAT(answer.Output(), ElementsAre(2, 8, 18));
+}
+
+TEST_F(Submitted, ScratchHoldsNothingOfAnEarlierCall) {
+  ASSERT_NO_FATAL_FAILURE(StartServer());
+  const Answer marked = Run(kAnn, Request(kAnn, "scribble",
+                                          "mark -> y: f32[4] scratch t: f32[4] grid (1) block (1) "
+                                          "params t, first: int64 = 0, many: int64 = 4",
+                                          {}));
+  ASSERT_THAT(marked.status, IsOk());
+  const Answer found = Run(kAnn, Request(kAnn, "add",
+                                         "look -> y: f32[4] scratch t: f32[4] grid (1) block (1) "
+                                         "params t, t, y, n: int = 4",
+                                         {}));
+  ASSERT_THAT(found.status, IsOk());
+  constexpr std::uint32_t kPoison = 0x7B7B7B7B;
+  EXPECT_THAT(found.Output(), Each(2 * std::bit_cast<float>(kPoison)));
 }
 
 TEST_F(Submitted, WhatItPrintsComesBack) {
