@@ -295,9 +295,9 @@ absl::StatusOr<int> Bench(const Session& session, const BenchOptions& options) {
   GC_ASSIGN_OR_RETURN(MadeCall made, MakeCall(spec, flags, std::nullopt));
   RunCall& call = made.call;
   subject.NameIn(&call);
-  GC_ASSIGN_OR_RETURN(const Inputs expected,
-                      AddVerification(*client, subject, options.verify, &call));
   GC_ASSIGN_OR_RETURN(call.timeout, session.Timeout());
+  GC_ASSIGN_OR_RETURN(const Inputs expected,
+                      AddVerification(session, *client, subject, options.verify, &call));
   DiscardOutputs(spec, &call);
   GC_ASSIGN_OR_RETURN(const std::vector<Row> rows,
                       MeasureAll(session, options, *client, spec, &call));

@@ -164,10 +164,10 @@ absl::StatusOr<int> Run(const Session& session, const RunOptions& options) {
   GC_ASSIGN_OR_RETURN(Inputs inputs,
                       MakeInputs(spec, *words, {}, {.make_on = make_on, .seed = options.seed}));
   RunCall call = MakeCall(options, subject, *words, &inputs);
-  GC_ASSIGN_OR_RETURN(const Inputs expected,
-                      AddVerification(*client, subject, options.verify, &call));
   GC_ASSIGN_OR_RETURN(call.timeout, session.Timeout());
   GC_ASSIGN_OR_RETURN(call.kernel_time_limit, ParseKernelLimit(options.kernel_limit));
+  GC_ASSIGN_OR_RETURN(const Inputs expected,
+                      AddVerification(session, *client, subject, options.verify, &call));
   GC_ASSIGN_OR_RETURN(const RunResult result, Launch(session, *client, call, spec.name));
   for (const OutputFile& file : files) GC_RETURN_IF_ERROR(WriteOutput(file, result));
   return Answer(session, result, files);

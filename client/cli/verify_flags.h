@@ -17,17 +17,18 @@ namespace gridclock::cli {
 
 struct VerifyFlags {
   // "": not at all; kOwn: with the kernel's own reference; else, for a kernel of a file, "softmax",
-  // "expected.npy" or "y=expected.npy".
+  // "other.cu:ENTRY", "expected.npy" or "y=expected.npy".
   static constexpr char kOwn[] = "reference";
   std::string verify;
-  std::vector<std::string> with;  // NAME=VALUE: attributes of the kernel of the catalogue.
+  std::vector<std::string> with;  // NAME=VALUE: attributes of that kernel.
 };
 void AddVerifyFlags(CLI::App& app, VerifyFlags* flags);
 
-// Sets what `call`, which is of `subject`, is compared with. The result keeps bytes that the call
-// then borrows.
-absl::StatusOr<Inputs> AddVerification(const Client& client, const Subject& subject,
-                                       const VerifyFlags& flags, RunCall* call);
+// Runs the other kernel of a file, if it is one, on the inputs of `call`. Sets what `call`, which
+// is of `subject`, is compared with. The result keeps bytes that the call then borrows.
+absl::StatusOr<Inputs> AddVerification(const Session& session, const Client& client,
+                                       const Subject& subject, const VerifyFlags& flags,
+                                       RunCall* call);
 
 }  // namespace gridclock::cli
 

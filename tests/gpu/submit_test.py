@@ -227,6 +227,26 @@ class SubmitTest(unittest.TestCase):
         found = self.verified(SOURCES / "gelu_tanh.cu", "*=1007", "--verify=square", code=4)
         self.assertGreater(found["mismatches"], 0)
 
+    def test_against_another_file(self):
+        def source(name, body):
+            (self.folder / name).write_text(
+                "// gridclock: f x: f32[N] -> y: f32[N] grid(ceil_div(N, 256)) block(256) params x, y, n: int = N\n"
+                "__global__ void f(const float* x, float* y, int n) {\n"
+                f"  const int i = blockIdx.x * blockDim.x + threadIdx.x;\n  if (i < n) y[i] = {body};\n}}\n")
+        source("cube.cu", "x[i] * x[i] * x[i]")
+        source("other.cu", "x[i] * (x[i] * x[i])")
+        source("wrong.cu", "x[i] * x[i]")
+        found = self.verified("cube.cu", "N=10000", "--verify=other.cu:f")
+        self.assertEqual((found["mismatches"], found["launches"], found["fresh_launches"]), (0, 12, 0))
+        self.assertGreater(self.verified("cube.cu", "N=10000", "--verify=wrong.cu", code=4)["mismatches"], 0)
+
+    def test_back_to_back_launches_are_not_verified_and_say_so(self):
+        done = self.gridclock("bench", SOURCES / "softmax_cub.cu", "*=64", "N=1000", "--verify=softmax", "--method",
+                              "back_to_back", "--budget", "200ms", "--json")
+        result = json.loads(done.stdout)["results"][0]
+        self.assertIn("UNVERIFIED", result["flags"])
+        self.assertEqual((result["verification"]["mismatches"], result["verification"]["launches"]), (0, 1))
+
     def test_expected_values_of_a_file(self):
         save(self.folder / "x.npy", [1, 2, 3, 4], (2, 2))
         save(self.folder / "y.npy", [1, 4, 9, 16], (2, 2))

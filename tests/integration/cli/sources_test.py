@@ -109,6 +109,8 @@ class SourcesTest(unittest.TestCase):
             # These fit: what is missing is the GPU.
             "--verify=square": (1, "FAILED_PRECONDITION"),
             f"--verify={self.folder}/right.npy": (1, "FAILED_PRECONDITION"),
+            f"--verify={SOURCES}/gelu_tanh.cu": (1, "FAILED_PRECONDITION"),
+            f"--verify={SOURCES}/matmul_tiled.cu": (2, "'matmul_tiled' takes 2 inputs; want 1"),
         }
         for flag, (code, words) in said.items():
             with self.subTest(flag):
