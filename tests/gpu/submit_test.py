@@ -210,7 +210,7 @@ class SubmitTest(unittest.TestCase):
 
     def verified(self, target, *args, code=0):
         """The verification of timed launches."""
-        done = self.gridclock("bench", target, *args, "--samples", 12, "--min-samples", 12, "--budget", "200ms",
+        done = self.gridclock("bench", target, *args, "--samples", 12, "--min-samples", 12, "--budget", "5s",
                               "--json", code=code)
         result = json.loads(done.stdout)["results"][0]
         self.assertEqual(len(result["timing"]["samples_ns"]), 12)

@@ -160,7 +160,7 @@ class Integrity : public ::testing::TestWithParam<Cheat> {
     request.mutable_reference()->set_kernel("square");
     request.mutable_measure()->set_max_samples(12);
     request.mutable_measure()->set_min_samples(12);
-    request.mutable_measure()->set_budget_seconds(0.5);
+    request.mutable_measure()->set_budget_seconds(30);
     request.mutable_measure()->set_warmup_limit_seconds(0.01);
     request.set_kernel_time_limit_seconds(2);
     return request;

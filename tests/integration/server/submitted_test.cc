@@ -278,6 +278,7 @@ TEST_F(Submitted, AVerifiedProgramIsHeldAgainstAKernelOfTheCatalogue) {
 
   request.mutable_measure()->set_max_samples(20);
   request.mutable_measure()->set_min_samples(20);
+  request.mutable_measure()->set_budget_seconds(30);
   request.mutable_measure()->set_warmup_limit_seconds(0.01);
   answer = Run(kAnn, request);
   ASSERT_THAT(answer.status, IsOk());
