@@ -24,7 +24,7 @@ GROUPS = {
     "openssl": r"openssl/",
     "openblas": r"cblas\.h",
     "seccomp": r"seccomp\.h",
-    "cuda": r"cuda/|cub/|thrust/|(cuda_pipeline|cuda_runtime|cuda_runtime_api|cuda_fp16|cuda_bf16|cooperative_groups|"
+    "cuda": r"cuda/|cub/|thrust/|(cuda_pipeline|cuda_runtime|cuda_runtime_api|cuda_fp16|cuda_fp8|cuda_bf16|cooperative_groups|"
             r"cublasLt|cuda|cupti)\.h",
     "gtest": r"gtest/|gmock/",
     "benchmark": r"benchmark/",

@@ -150,10 +150,15 @@ std::vector<std::string> Cells(const Row& row, const Terminal& terminal) {
 }
 
 std::string InputsText(const RunCall& call) {
+  constexpr std::size_t kShown = 3;  // Of a list.
   std::string out;
   for (const CallInput& input : call.inputs) {
-    for (const TensorSpec& tensor : input.value.tensors) {
-      absl::StrAppend(&out, out.empty() ? "" : ", ", input.name, ": ", ToText(tensor));
+    const std::vector<TensorSpec>& tensors = input.value.tensors;
+    for (std::size_t i = 0; i < std::min(kShown, tensors.size()); ++i) {
+      absl::StrAppend(&out, out.empty() ? "" : ", ", input.name, ": ", ToText(tensors[i]));
+    }
+    if (tensors.size() > kShown) {
+      absl::StrAppend(&out, " and ", tensors.size() - kShown, " more");
     }
   }
   return out;

@@ -43,6 +43,7 @@ struct Call {
   std::span<const OperandView> scratch;  // As the variant's words declare it.
   Threads* threads = nullptr;            // On the CPU device.
   void* stream = nullptr;                // cudaStream_t on a GPU.
+  std::int64_t* launches = nullptr;      // Counts kernels put on a GPU, where it is set.
 
   template <typename T>
   const T* In(std::size_t operand, std::size_t index = 0) const {
@@ -93,6 +94,8 @@ struct Reference {
   // How many terms `compute` reads for one unit, which is what a check of it costs. Null: as many
   // as `accumulation` for each element; a row that shares its work says so.
   std::int64_t (*unit_terms)(const Binding& binding) = nullptr;
+  // `compute` gives numbers of the output's own type, and any other is wrong: conversions.
+  bool exact = false;
 };
 
 struct KernelDef {

@@ -112,6 +112,7 @@ absl::Status Launch(const Call& call, void (*kernel)(Params...), const Geometry&
   cluster.val.clusterDim = {static_cast<unsigned>(g.cluster), 1, 1};
   config.attrs = &cluster;
   config.numAttrs = g.cluster > 1 ? 1 : 0;
+  if (call.launches != nullptr) ++*call.launches;
   return ToStatus(cudaLaunchKernelEx(&config, kernel, static_cast<Params>(args)...), "launch");
 }
 

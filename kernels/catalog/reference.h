@@ -20,9 +20,27 @@ inline std::int64_t One(const Binding&) {
   return 1;
 }
 
+// Of a list all tensors' elements, one behind another.
+inline std::int64_t OutputListElements(const Binding& binding) {
+  std::int64_t elements = 0;
+  for (const TensorSpec& tensor : binding.outputs[0].tensors) elements += Elements(tensor.shape);
+  return elements;
+}
+
 // Each output element is a unit that rests on its own inputs alone.
 inline Reference EachElement(decltype(Reference::compute) compute) {
   return {.units = OutputElements, .unit_elements = One, .compute = compute, .accumulation = One};
+}
+
+// The same for lists; `in` counts elements through a list too.
+inline Reference EachListElement(decltype(Reference::compute) compute,
+                                 decltype(Reference::accumulation) accumulation,
+                                 decltype(Reference::magnitude) magnitude = nullptr) {
+  return {.units = OutputListElements,
+          .unit_elements = One,
+          .compute = compute,
+          .accumulation = accumulation,
+          .magnitude = magnitude};
 }
 
 }  // namespace gridclock

@@ -91,6 +91,7 @@ Comparison Compare(double got, double want, double scale, DType dtype, const Tol
     same.undecided = (dtype == DType::kI64 || dtype == DType::kU64) && std::abs(want) >= 0x1p53;
     return same;
   }
+  if (tolerance.exact) return Exactly(false, 0);
   const Precision precision = PrecisionOf(dtype);
   // Under terms without bound every result would do: then the result itself is the scale.
   if (!std::isfinite(scale)) scale = want;

@@ -12,6 +12,7 @@ namespace gridclock {
 
 OperandElements::OperandElements(const OperandView& view, bool paged) {
   std::size_t pages = 0;
+  std::int64_t first = 0;
   for (std::size_t i = 0; i < view.data.size(); ++i) {
     const TensorSpec& tensor = view.value->tensors[i];
     const auto page_elements = static_cast<std::uint64_t>(kPageBytes) / SizeOf(tensor.dtype);
@@ -19,7 +20,9 @@ OperandElements::OperandElements(const OperandView& view, bool paged) {
     Tensor& made = tensors_.emplace_back();
     made.dtype = tensor.dtype;
     made.data = static_cast<const std::byte*>(view.data[i]);
+    made.first = first;
     made.elements = static_cast<std::int64_t>(elements);
+    first += made.elements;
     made.first_page = pages;
     made.page_count = static_cast<std::size_t>((elements + page_elements - 1) / page_elements);
     made.shift = std::countr_zero(page_elements);
@@ -31,11 +34,12 @@ OperandElements::OperandElements(const OperandView& view, bool paged) {
 }
 
 double OperandElements::Load(std::int64_t index, bool* missing) const {
-  std::size_t at = 0;
-  while (at + 1 < tensors_.size() && index >= tensors_[at].elements) {
-    index -= tensors_[at++].elements;
-  }
-  const Tensor& tensor = tensors_[at];
+  // The last tensor that begins there or before; those without elements begin where the next does.
+  const auto beyond =
+      std::upper_bound(tensors_.begin() + 1, tensors_.end(), index,
+                       [](std::int64_t i, const Tensor& tensor) { return i < tensor.first; });
+  const Tensor& tensor = *(beyond - 1);
+  index -= tensor.first;
   if (pages_.empty()) return LoadAsDouble(tensor.dtype, tensor.data, index);
   const std::size_t page = tensor.first_page + static_cast<std::size_t>(index >> tensor.shift);
   if (pages_[page] == nullptr) {

@@ -53,7 +53,7 @@ class OperandElements {
   struct Tensor {
     DType dtype = DType::kF32;
     const std::byte* data = nullptr;
-    std::int64_t elements = 0;
+    std::int64_t first = 0, elements = 0;  // `first` of its elements is that one of the list.
     std::size_t first_page = 0, page_count = 0;
     int shift = 0;  // Of an element's index to its page.
   };

@@ -147,7 +147,8 @@ class Checker {
         unit_terms_(UnitTerms(def, binding)),
         elements_(ElementsOf(*got.value)),
         dtype_(got.value->tensors[0].dtype),
-        tolerance_(ToleranceFor(dtype_, Accumulation(def, binding))) {
+        tolerance_(def.reference.exact ? Tolerance{.exact = true}
+                                       : ToleranceFor(dtype_, Accumulation(def, binding))) {
     for (const OperandView& input : inputs) inputs_.emplace_back(input, paged);
   }
 

@@ -23,6 +23,7 @@ struct Tolerance {
   double relative = 0;
   double accumulation = 0;
   double absolute = 0;
+  bool exact = false;  // Then the others are 0, and no infinity stands for a large number.
 };
 
 // For one output of dtype `out` in whose elements `accumulation` roundings add up. Integers and

@@ -111,7 +111,8 @@ class Session::Running {
   std::optional<Operands> operands_;
   std::vector<gridclock::Launch> one_launch_;  // What one launch runs on the device.
   std::int64_t launches_ = 0;
-  std::uint32_t checked_ = 0;  // Launches that the server gave values for.
+  std::uint32_t checked_ = 0;      // Launches that the server gave values for.
+  std::int64_t gpu_launches_ = 0;  // Of the variant's last call, as far as it counts them.
   absl::Status interruption_;
   absl::Time verify_end_;         // Of the verification's own time.
   std::uint64_t rows_bytes_ = 0;  // What the verification's rows took.
@@ -175,7 +176,8 @@ absl::Status Session::Running::Place() {
                  .outputs = call_->outputs,
                  .scratch = call_->scratch,
                  .threads = device_.threads(),
-                 .stream = device_.stream()};
+                 .stream = device_.stream(),
+                 .launches = &gpu_launches_};
   return absl::OkStatus();
 }
 
@@ -261,6 +263,7 @@ absl::Status Session::Running::Prepare() {
 // that goes wrong in it ends the process at once.
 absl::Status Session::Running::Launch() {
   absl::Status status;
+  gpu_launches_ = 0;
   try {
     status = call_->program != nullptr ? call_->program->Launch() : call_->variant->launch(launch_);
   } catch (const std::bad_alloc&) {
@@ -315,7 +318,10 @@ void Session::Running::Keep(Measurement measurement) {
   AddPhase(PhaseKind::kLaunched, measurement.first_start_ns, measurement.last_end_ns);
   AddPhase(PhaseKind::kFinished, measurement.first_start_ns, measurement.last_end_ns);
   one_launch_ = std::move(measurement.kernels);
-  if (one_launch_.empty()) one_launch_.push_back({.name = call_->launch_name, .count = 1});
+  if (one_launch_.empty()) {
+    one_launch_.push_back(
+        {.name = call_->launch_name, .count = std::max<std::int64_t>(1, gpu_launches_)});
+  }
   launches_ = measurement.launches;
   CountLaunches();
   out_.timing = std::move(measurement.timing);

@@ -26,7 +26,7 @@ absl::StatusOr<Plain> EnumOr(Wire wire, Plain zero, int last, absl::string_view 
 
 // Tensors are laid out with gaps of less than 64 bytes; the sum must stay far from 2^64.
 constexpr std::uint64_t kMostOperandBytes = std::uint64_t{1} << 62;
-constexpr int kMostListTensors = 4096;
+constexpr int kMostListTensors = 10'000;
 
 absl::StatusOr<std::uint64_t> AppendTensor(DType dtype, const std::int64_t* dims, std::size_t rank,
                                            OperandValue* out) {

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "absl/strings/str_cat.h"
+#include "kernels/catalog/list_sizes.h"
 
 namespace gridclock {
 namespace {
@@ -13,6 +14,7 @@ struct Names final : Scope {
   std::map<std::string, std::int64_t> dims;
   std::map<std::string, Shape> runs;
   std::map<std::string, AttributeValue> attributes;
+  std::vector<Shape> members;  // Of a list: what all its runs are for each tensor.
 
   absl::StatusOr<Value> Lookup(absl::string_view name) const override {
     const std::string key(name);
@@ -73,10 +75,39 @@ std::vector<AttributeValue> ValuesOf(const AttributeSpec& spec) {
   if (spec.type == Type::kBool) return {false, true};
   if (spec.type == Type::kEnum) return {spec.words.begin(), spec.words.end()};
   if (!spec.allowed.empty()) return spec.allowed;
+  if (spec.type == Type::kDType) return {AllDTypes().begin(), AllDTypes().end()};
   if (spec.default_value) return {*spec.default_value};
   if (spec.type == Type::kI64) return {std::int64_t{1}, std::int64_t{-1}};
-  if (spec.type == Type::kF64) return {1.5, -0.25, 0.0};
-  return {DType::kF32};
+  return {1.5, -0.25, 0.0};
+}
+
+// Another value than the default, for numbers that say what they may be.
+std::optional<AttributeValue> OtherValue(const AttributeSpec& spec, std::size_t i) {
+  using Type = AttributeSpec::Type;
+  if (!spec.default_value || !spec.allowed.empty()) return std::nullopt;
+  if (spec.type == Type::kI64 && spec.range) return std::int64_t{3};
+  if (spec.type != Type::kF64) return std::nullopt;
+  // No larger than 1, so that what is large stays a number.
+  if (i == 1 && !spec.range) return -1.0;
+  return 0.375;
+}
+
+// Beside the calls with defaults two in which no number has its default.
+constexpr std::size_t kOthers = 2;
+
+std::vector<std::map<std::string, AttributeValue>> WithOthers(
+    const KernelSpec& spec, std::vector<std::map<std::string, AttributeValue>> all) {
+  const std::size_t given = all.size();
+  for (std::size_t i = 0; i < kOthers; ++i) {
+    for (std::size_t c = 0; c < given; ++c) {
+      auto values = all[c];
+      for (const AttributeSpec& attribute : spec.attributes) {
+        if (const auto other = OtherValue(attribute, i)) values[attribute.name] = *other;
+      }
+      if (std::find(all.begin(), all.end(), values) == all.end()) all.push_back(values);
+    }
+  }
+  return all;
 }
 
 // The attributes that say which dimensions change places.
@@ -108,7 +139,7 @@ std::vector<std::map<std::string, AttributeValue>> Combinations(const KernelSpec
     }
     all = std::move(next);
   }
-  return all;
+  return WithOthers(spec, std::move(all));
 }
 
 const std::vector<Shape>& Runs(std::size_t how_many_names, bool with_dims) {
@@ -213,6 +244,53 @@ std::vector<LargeSizes> HugeSizesFor(std::size_t dims) {
   return {{{1, 46341, 46341}, {{}}}};
 }
 
+bool TakesLists(const KernelSpec& spec) {
+  return std::any_of(spec.inputs.begin(), spec.inputs.end(),
+                     [](const OperandSpec& operand) { return operand.is_list; });
+}
+
+// So many tensors, of a few elements each and now and then of none.
+std::vector<Shape> Many(std::int64_t count) {
+  std::vector<Shape> shapes;
+  for (std::int64_t i = 0; i < count; ++i) shapes.push_back({i * 7 % 5});
+  return shapes;
+}
+
+// Blocks on a GPU have 2048 elements, or up to 8192 of 16 bits; the arguments of a launch have room
+// for so many tensors, of which there is one more.
+std::vector<std::vector<Shape>> SmallLists(const KernelSpec& spec) {
+  std::int64_t operands = std::ssize(spec.inputs) + std::ssize(spec.outputs);
+  const std::int64_t few = list::TensorsOfALaunch(operands, 4096);
+  const std::int64_t many = list::TensorsOfALaunch(operands, 32764);
+  return {{{}},
+          {{0}},
+          {{0}, {0}, {5}, {0}},
+          {{1}, {33}, {0}, {1023}, {7, 11, 13}, {2, 1, 3, 1, 2, 1, 2, 3}, {}, {31}},
+          {{2047}, {2048}, {2049}, {4096}, {4097}, {8191}, {8192}, {8193}},
+          {{70001}, {3}},
+          Many(few),
+          Many(few + 1),
+          Many(many),
+          Many(many + 1)};
+}
+
+std::vector<std::vector<Shape>> ListsOf(const KernelSpec& spec, Size size, DType dtype) {
+  if (size == Size::kSmall) return SmallLists(spec);
+  if (size == Size::kHuge) return {{{(std::int64_t{1} << 31) + 1}}};
+  const std::int64_t streamed = StreamedElements(dtype);
+  return {Many(10'000), {{1}, {streamed}, {0}, {70001}}, {{streamed / 2}, {3}, {streamed / 2}}};
+}
+
+std::vector<Names> ListNames(const KernelSpec& spec, Size size, DType dtype) {
+  std::vector<Names> all;
+  for (auto& members : ListsOf(spec, size, dtype)) {
+    Names names;
+    names.members = std::move(members);
+    all.push_back(std::move(names));
+  }
+  return all;
+}
+
 std::vector<Names> NamesFor(const std::vector<LargeSizes>& sizes,
                             const std::vector<std::string>& dims,
                             const std::vector<std::string>& runs) {
@@ -242,16 +320,31 @@ std::vector<Names> ChoicesOf(Size size, const std::vector<std::string>& dims,
 std::optional<Instance> Make(const KernelSpec& spec, DType dtype, Names names) {
   Instance instance;
   for (const OperandSpec& operand : spec.inputs) {
-    TensorSpec tensor{.dtype = DTypeOf(operand, dtype), .shape = {}};
-    if (!AppendShape(operand.dims, names, tensor.shape)) return std::nullopt;
-    OperandValue value{.is_list = operand.is_list, .tensors = {tensor}};
-    if (operand.is_list) value.tensors.push_back(tensor);
-    instance.inputs.push_back({operand.name, value});
+    OperandValue value{.is_list = operand.is_list, .tensors = {}};
+    for (std::size_t i = 0; i < (operand.is_list ? names.members.size() : 1); ++i) {
+      if (operand.is_list) names.runs["*"] = names.members[i];
+      TensorSpec& tensor = value.tensors.emplace_back();
+      tensor.dtype = DTypeOf(operand, dtype);
+      if (!AppendShape(operand.dims, names, tensor.shape)) return std::nullopt;
+    }
+    instance.inputs.push_back({operand.name, std::move(value)});
   }
   for (const AttributeSpec& attribute : spec.attributes) {
     instance.attributes.push_back({attribute.name, names.attributes[attribute.name]});
   }
   return instance;
+}
+
+// Whether the i-th choice of sizes meets the c-th combination of attributes. Small calls meet all,
+// but of a cast, which has two hundred pairs of dtypes, each pair has some of the sizes. Large ones
+// are dear: another combination for each size and dtype, so that they meet all, but not each time.
+bool HasTurn(const KernelSpec& spec, Size size, DType dtype, std::size_t i, std::size_t c,
+             std::size_t combinations) {
+  if (size != Size::kSmall) return (i + static_cast<std::size_t>(dtype)) % combinations == c;
+  const bool casts =
+      std::any_of(spec.attributes.begin(), spec.attributes.end(),
+                  [](const AttributeSpec& a) { return a.type == AttributeSpec::Type::kDType; });
+  return !casts || (i + c) % 6 == 0;
 }
 
 // What a plain loop touches or computes, whichever is more.
@@ -273,7 +366,9 @@ bool IsSmall(std::int64_t terms) {
 // Sizes that are huge for a kernel of two runs of dimensions need not be for a kernel of one.
 bool IsHuge(const Binding& binding) {
   const auto is_huge = [](const OperandValue& operand) {
-    return Elements(operand.tensors[0].shape) > std::int64_t{1} << 31;
+    return std::any_of(operand.tensors.begin(), operand.tensors.end(), [](const TensorSpec& t) {
+      return Elements(t.shape) > std::int64_t{1} << 31;
+    });
   };
   return std::any_of(binding.inputs.begin(), binding.inputs.end(), is_huge) ||
          std::any_of(binding.outputs.begin(), binding.outputs.end(), is_huge);
@@ -311,15 +406,14 @@ std::vector<Instance> ForPlainLoops(const KernelSpec& spec, const std::vector<In
 std::vector<Instance> InstancesOf(const KernelSpec& spec, DType dtype, Size size) {
   std::vector<std::string> dims, runs;
   for (const OperandSpec& operand : spec.inputs) CollectDims(operand.dims, dims, runs);
-  const auto choices = ChoicesOf(size, dims, runs, dtype, !SwappedBy(spec).empty());
+  const auto choices = TakesLists(spec)
+                           ? ListNames(spec, size, dtype)
+                           : ChoicesOf(size, dims, runs, dtype, !SwappedBy(spec).empty());
   const auto combinations = Combinations(spec);
   std::vector<Instance> instances;
   for (std::size_t c = 0; c < combinations.size(); ++c) {
     for (std::size_t i = 0; i < choices.size(); ++i) {
-      // Another word of an attribute for each size and dtype: they meet all, but not each time.
-      const bool has_turn =
-          size == Size::kSmall || (i + static_cast<std::size_t>(dtype)) % combinations.size() == c;
-      if (!has_turn) continue;
+      if (!HasTurn(spec, size, dtype, i, c, combinations.size())) continue;
       Names names = choices[i];
       names.attributes = combinations[c];
       const auto instance = Make(spec, dtype, std::move(names));
@@ -336,7 +430,10 @@ std::vector<Instance> InstancesOf(const KernelSpec& spec, DType dtype, Size size
 std::string ToText(const Instance& instance) {
   std::string text;
   for (const NamedOperand& input : instance.inputs) {
-    absl::StrAppend(&text, input.name, "=", ToText(input.value.tensors[0]), " ");
+    const auto& tensors = input.value.tensors;
+    absl::StrAppend(&text, input.name, "=", ToText(tensors[0]));
+    if (input.value.is_list) absl::StrAppend(&text, " and ", tensors.size() - 1, " more");
+    absl::StrAppend(&text, " ");
   }
   for (const NamedAttribute& attribute : instance.attributes) {
     absl::StrAppend(&text, attribute.name, "=", ToText(attribute.value), " ");

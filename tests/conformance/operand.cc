@@ -5,24 +5,28 @@
 namespace gridclock {
 namespace {
 
-constexpr std::size_t kGuard = 256;  // Bytes before and after each tensor.
+constexpr std::size_t kGuard = 256;  // Bytes at least before and after each tensor.
 constexpr std::byte kGuardByte{0x5C};
+
+bool AreGuards(std::span<const std::byte> bytes) {
+  return std::all_of(bytes.begin(), bytes.end(), [](std::byte b) { return b == kGuardByte; });
+}
 
 }  // namespace
 
 absl::StatusOr<Operand> Operand::Create(Device& device, const OperandValue& value,
                                         bool misaligned) {
   Operand operand(device, value);
+  std::size_t size = 0;
   for (const TensorSpec& tensor : value.tensors) {
-    const auto bytes = static_cast<std::size_t>(Bytes(tensor));
-    const std::size_t shift =
-        kGuard + (misaligned ? static_cast<std::size_t>(SizeOf(tensor.dtype)) : 0);
-    GC_ASSIGN_OR_RETURN(auto buffer, device.Allocate(shift + bytes + kGuard));
-    GC_RETURN_IF_ERROR(device.Fill(buffer->data(), kGuardByte, buffer->size()));
-    operand.view_.data.push_back(static_cast<char*>(buffer->data()) + shift);
-    operand.places_.push_back({shift, bytes});
-    operand.buffers_.push_back(std::move(buffer));
+    const std::size_t shift = misaligned ? static_cast<std::size_t>(SizeOf(tensor.dtype)) : 0;
+    const std::size_t begin = (size + 2 * kGuard - 1) / kGuard * kGuard + shift;
+    operand.places_.push_back({begin, static_cast<std::size_t>(Bytes(tensor))});
+    size = operand.places_.back().end();
   }
+  GC_ASSIGN_OR_RETURN(operand.buffer_, device.Allocate(size + kGuard));
+  GC_RETURN_IF_ERROR(device.Fill(operand.At(0), kGuardByte, operand.buffer_->size()));
+  for (const Place& place : operand.places_) operand.view_.data.push_back(operand.At(place.begin));
   return operand;
 }
 
@@ -33,8 +37,8 @@ OperandView Operand::view() const {
 }
 
 absl::Status Operand::Fill(std::byte value) {
-  for (std::size_t i = 0; i < count(); ++i) {
-    GC_RETURN_IF_ERROR(device_->Fill(view_.data[i], value, bytes(i)));
+  for (const Place& place : places_) {
+    GC_RETURN_IF_ERROR(device_->Fill(At(place.begin), value, place.bytes));
   }
   return absl::OkStatus();
 }
@@ -47,24 +51,38 @@ absl::Status Operand::Put(const std::vector<std::vector<std::byte>>& tensors) {
 }
 
 absl::Status Operand::PutRepeated(std::span<const std::byte> pattern) {
-  for (std::size_t i = 0; i < count(); ++i) {
-    auto* data = static_cast<std::byte*>(view_.data[i]);
-    std::size_t filled = std::min(pattern.size(), bytes(i));
-    GC_RETURN_IF_ERROR(device_->CopyIn(data, pattern.first(filled)));
-    while (filled < bytes(i)) {
-      const std::size_t more = std::min(filled, bytes(i) - filled);
-      GC_RETURN_IF_ERROR(device_->Copy(data + filled, data, more));
+  for (const Place& place : places_) {
+    std::size_t filled = std::min(pattern.size(), place.bytes);
+    GC_RETURN_IF_ERROR(device_->CopyIn(At(place.begin), pattern.first(filled)));
+    while (filled < place.bytes) {
+      const std::size_t more = std::min(filled, place.bytes - filled);
+      GC_RETURN_IF_ERROR(device_->Copy(At(place.begin + filled), At(place.begin), more));
       filled += more;
     }
   }
   return device_->Synchronize();
 }
 
+absl::StatusOr<std::vector<std::byte>> Operand::All() const {
+  std::vector<std::byte> all(buffer_->size());
+  GC_RETURN_IF_ERROR(device_->CopyOut(all, At(0)));
+  GC_RETURN_IF_ERROR(device_->Synchronize());
+  return all;
+}
+
 absl::StatusOr<std::vector<std::vector<std::byte>>> Operand::Get() const {
   std::vector<std::vector<std::byte>> tensors;
-  for (std::size_t i = 0; i < count(); ++i) {
-    tensors.emplace_back(bytes(i));
-    GC_RETURN_IF_ERROR(device_->CopyOut(tensors.back(), view_.data[i]));
+  if (IsSmall()) {
+    GC_ASSIGN_OR_RETURN(const std::vector<std::byte> all, All());
+    for (const Place& place : places_) {
+      const auto begin = all.begin() + static_cast<std::ptrdiff_t>(place.begin);
+      tensors.emplace_back(begin, begin + static_cast<std::ptrdiff_t>(place.bytes));
+    }
+    return tensors;
+  }
+  for (const Place& place : places_) {
+    tensors.emplace_back(place.bytes);
+    GC_RETURN_IF_ERROR(device_->CopyOut(tensors.back(), At(place.begin)));
   }
   GC_RETURN_IF_ERROR(device_->Synchronize());
   return tensors;
@@ -72,25 +90,29 @@ absl::StatusOr<std::vector<std::vector<std::byte>>> Operand::Get() const {
 
 absl::StatusOr<std::vector<std::byte>> Operand::GetPart(std::size_t begin, std::size_t size) const {
   std::vector<std::byte> part(size);
-  GC_RETURN_IF_ERROR(device_->CopyOut(part, static_cast<std::byte*>(view_.data[0]) + begin));
+  GC_RETURN_IF_ERROR(device_->CopyOut(part, At(places_[0].begin + begin)));
   GC_RETURN_IF_ERROR(device_->Synchronize());
   return part;
 }
 
 bool Operand::GuardsHold() const {
-  for (std::size_t i = 0; i < count(); ++i) {
-    const std::size_t end = places_[i].shift + places_[i].bytes;
-    if (!IsGuard(i, 0, places_[i].shift)) return false;
-    if (!IsGuard(i, end, buffers_[i]->size())) return false;
+  const auto all = IsSmall() ? All() : std::vector<std::byte>();
+  if (!all.ok()) return false;
+  std::size_t guard = 0;  // Where the one at hand begins.
+  const auto holds = [&](std::size_t end) {
+    return all->empty() ? IsGuard(guard, end)
+                        : AreGuards(std::span(*all).subspan(guard, end - guard));
+  };
+  for (const Place& place : places_) {
+    if (!holds(place.begin)) return false;
+    guard = place.end();
   }
-  return true;
+  return holds(buffer_->size());
 }
 
-bool Operand::IsGuard(std::size_t buffer, std::size_t begin, std::size_t end) const {
+bool Operand::IsGuard(std::size_t begin, std::size_t end) const {
   std::vector<std::byte> guard(end - begin);
-  const auto* from = static_cast<std::byte*>(buffers_[buffer]->data()) + begin;
-  if (!device_->CopyOut(guard, from).ok() || !device_->Synchronize().ok()) return false;
-  return std::all_of(guard.begin(), guard.end(), [](std::byte b) { return b == kGuardByte; });
+  return device_->CopyOut(guard, At(begin)).ok() && device_->Synchronize().ok() && AreGuards(guard);
 }
 
 std::vector<OperandView> Views(const std::vector<Operand>& operands) {

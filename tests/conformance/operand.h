@@ -1,4 +1,4 @@
-// The tensors of one operand on the device, each between guards.
+// The tensors of one operand on the device, in one buffer, each between guards.
 #ifndef GRIDCLOCK_TESTS_CONFORMANCE_OPERAND_H_
 #define GRIDCLOCK_TESTS_CONFORMANCE_OPERAND_H_
 
@@ -33,16 +33,23 @@ class Operand {
 
  private:
   struct Place {
-    std::size_t shift, bytes;
+    std::size_t begin, bytes;  // In the buffer.
+    std::size_t end() const { return begin + bytes; }
   };
   Operand(Device& device, const OperandValue& value) : device_(&device), value_(&value) {}
-  bool IsGuard(std::size_t buffer, std::size_t begin, std::size_t end) const;
+  std::byte* At(std::size_t begin) const {
+    return static_cast<std::byte*>(buffer_->data()) + begin;
+  }
+  // All of the buffer if it is small: many small copies take long.
+  bool IsSmall() const { return buffer_->size() <= std::size_t{64} << 20; }
+  absl::StatusOr<std::vector<std::byte>> All() const;
+  bool IsGuard(std::size_t begin, std::size_t end) const;
 
   Device* device_;
   const OperandValue* value_;
   OperandView view_;
   std::vector<Place> places_;
-  std::vector<std::unique_ptr<DeviceBuffer>> buffers_;
+  std::unique_ptr<DeviceBuffer> buffer_;
 };
 
 std::vector<OperandView> Views(const std::vector<Operand>& operands);

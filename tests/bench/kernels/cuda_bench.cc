@@ -23,7 +23,40 @@ struct Case {
   std::vector<Shape> shapes;  // Of the inputs, in order.
   std::vector<NamedAttribute> attributes = {};
   double goal = 0;  // The least part of the copy's rate for the default variant; 0: none.
+  std::vector<Shape> list = {};  // In place of `shapes`: of the tensors of each input, a list.
 };
+
+// As the parameters of a model: 1,000 tensors of 1 K to 64 K elements.
+std::vector<Shape> Parameters() {
+  std::vector<Shape> shapes;
+  for (std::int64_t i = 0; i < 1000; ++i) shapes.push_back({1024 + i * 7919 % 64513});
+  return shapes;
+}
+
+void AddElements(std::vector<Case>* cases) {
+  constexpr std::int64_t kMany = std::int64_t{1} << 28;
+  for (const char* kernel : {"relu", "sigmoid", "silu", "pow"}) {
+    cases->push_back({.kernel = kernel, .shapes = {{kMany}}, .goal = 0.92});
+  }
+  cases->push_back({.kernel = "silu", .dtype = DType::kBF16, .shapes = {{kMany}}});
+  cases->push_back({.kernel = "mul", .shapes = {{kMany}, {kMany}}, .goal = 0.92});
+  for (const DType to : {DType::kBF16, DType::kF8E4M3, DType::kI32}) {
+    cases->push_back(
+        {.kernel = "cast", .shapes = {{kMany}}, .attributes = {{"to", to}}, .goal = 0.92});
+  }
+}
+
+void AddLists(std::vector<Case>* cases) {
+  for (const char* kernel : {"foreach_add", "foreach_mul", "sgd", "adam", "adamw"}) {
+    for (const std::int64_t bytes : {4096, 32764}) {
+      cases->push_back({.kernel = kernel,
+                        .shapes = {},
+                        .attributes = {{"arg_bytes", bytes}},
+                        .goal = 0.8,
+                        .list = Parameters()});
+    }
+  }
+}
 
 std::vector<Case> Cases() {
   constexpr std::int64_t kMany = std::int64_t{1} << 28;
@@ -50,7 +83,20 @@ std::vector<Case> Cases() {
   for (const DType dtype : {DType::kF32, DType::kBF16}) {
     cases.push_back({.kernel = "matmul", .dtype = dtype, .shapes = {{4096, 4096}, {4096, 4096}}});
   }
+  AddElements(&cases);
+  AddLists(&cases);
   return cases;
+}
+
+std::vector<NamedOperand> InputsOf(const Case& c, const KernelSpec& spec) {
+  std::vector<NamedOperand> inputs;
+  for (std::size_t i = 0; i < spec.inputs.size(); ++i) {
+    OperandValue value{.is_list = !c.list.empty(), .tensors = {}};
+    const std::vector<Shape> shapes = value.is_list ? c.list : std::vector<Shape>{c.shapes[i]};
+    for (const Shape& shape : shapes) value.tensors.push_back({c.dtype, shape});
+    inputs.push_back({spec.inputs[i].name, std::move(value)});
+  }
+  return inputs;
 }
 
 // Seconds of one launch: the median of some rounds, each long enough for the host's clock.
@@ -89,7 +135,10 @@ absl::StatusOr<std::vector<Operand>> Operands(Device& device,
     // Equal numbers would spare a GPU power, and with it time.
     const DType dtype = value.tensors[0].dtype;
     std::vector<std::byte> pattern(static_cast<std::size_t>(kPattern * SizeOf(dtype)));
-    Generate({GeneratorKind::kRandn, 0, 0, operands.size()}, dtype, 0, pattern);
+    // The mean of squares of an optimizer has a root.
+    Generate(value.is_list ? Generator{GeneratorKind::kUniform, 0, 1, operands.size()}
+                           : Generator{GeneratorKind::kRandn, 0, 0, operands.size()},
+             dtype, 0, pattern);
     GC_RETURN_IF_ERROR(operand.PutRepeated(pattern));
     operands.push_back(std::move(operand));
   }
@@ -102,12 +151,8 @@ class Bench {
 
   absl::Status Run(const Case& c) {
     const RegisteredKernel& kernel = *registry_.Find(c.kernel);
-    std::vector<NamedOperand> named;
-    for (std::size_t i = 0; i < c.shapes.size(); ++i) {
-      named.push_back(
-          {kernel.spec.inputs[i].name, {.is_list = false, .tensors = {{c.dtype, c.shapes[i]}}}});
-    }
-    GC_ASSIGN_OR_RETURN(const Binding binding, Bind(kernel.spec, named, c.attributes));
+    GC_ASSIGN_OR_RETURN(const Binding binding,
+                        Bind(kernel.spec, InputsOf(c, kernel.spec), c.attributes));
     GC_ASSIGN_OR_RETURN(const VariantSpec* best,
                         ChooseVariant(kernel.spec, binding, device_.info().traits, ""));
     GC_ASSIGN_OR_RETURN(const auto inputs, Operands(device_, binding.inputs, Filled::kYes));
@@ -130,7 +175,11 @@ class Bench {
                               const std::vector<Operand>& outputs) {
     GC_ASSIGN_OR_RETURN(const auto scratch_values, ScratchOf(kernel, variant, binding));
     GC_ASSIGN_OR_RETURN(const auto scratch, Operands(device_, scratch_values, Filled::kNo));
-    const auto in = Views(inputs), out = Views(outputs), temp = Views(scratch);
+    const auto in = Views(inputs), temp = Views(scratch);
+    auto out = Views(outputs);
+    for (std::size_t i = 0, next = 0; i < in.size(); ++i) {
+      if (kernel.spec.inputs[i].inout) out[next++].data = in[i].data;
+    }
     return Measure(device_, variant,
                    {.binding = &binding,
                     .inputs = in,
@@ -153,7 +202,8 @@ class Bench {
     }
     const std::string name = absl::StrCat(c.kernel, ".", variant, is_default ? " *" : "");
     const std::string shape =
-        absl::StrCat(ToText(TensorSpec{c.dtype, c.shapes[0]}),
+        absl::StrCat(c.list.empty() ? ToText(TensorSpec{c.dtype, c.shapes[0]})
+                                    : absl::StrCat(c.list.size(), " tensors"),
                      c.attributes.empty() ? "" : absl::StrCat(" ", ToText(c.attributes[0].value)));
     absl::PrintF("%-22s %-24s %10.1f us %8.0f GB/s %5.0f %% %9.1f TFLOP/s  %s\n", name, shape,
                  1e6 * seconds, 1e-9 * rate, 100 * part,

@@ -14,6 +14,9 @@ SLOW = 0.85     # A peer below this part of the floor leaves something to gain.
 GAIN = 1.5      # Over such peers: the geometric mean of each kernel's, then over kernels.
 LARGE = 1 << 26  # Elements from which on a part of the copy's rate is asked.
 LONG = 131072   # Elements of a row that no block holds.
+SIZES = (1000, 1_000_000, 1 << 26, 1 << 28)  # Of what goes element by element.
+# A list as a model's parameters: 1,000 tensors of 1 K to 64 K floats.
+TENSORS = tuple(1024 + i * 7919 % 64513 for i in range(1000))
 SHAPES = ((8192, 1024), (65536, 1024), (8192, 8192), (1024, LONG))
 
 
@@ -27,16 +30,27 @@ class Case:
     part: float = 0        # The least part of a copy's bytes per second; 0: none is asked.
     compiled: bool = False  # Whether torch.compile of the peer stands beside it.
     note: str = ""         # What tells it from other cases of the same kernel and shape.
-    dtype: str = "f32"
+    dtype: str = "f32"     # Of the words' variable.
+    # Of PyTorch's time. `kernels`: without the gaps between its kernels, in which the GPU waits for Python.
+    how: str = "device"
+
+    @property
+    def size(self):
+        return "x".join(map(str, self.shape)) if self.shape != TENSORS else f"{len(TENSORS)}tensors"
 
     @property
     def name(self):
-        return ".".join(filter(None, ("gpu.catalog", self.kernel, self.note, "x".join(map(str, self.shape)),
+        return ".".join(filter(None, ("gpu.catalog", self.kernel, self.note, self.size,
                                       "" if self.dtype == "f32" else self.dtype)))
 
     @property
     def what(self):
-        return " ".join(filter(None, (self.kernel, self.note, "of", "x".join(map(str, self.shape)), self.dtype)))
+        return " ".join(filter(None, (self.kernel, self.note, "of", self.size, self.dtype)))
+
+    @property
+    def dtype_words(self):
+        """None for words without a variable."""
+        return ("--dtype", self.dtype) if self.kernel not in ("sgd", "adam", "adamw") else ()
 
 
 def part_of(shape, part, part_of_long):
@@ -72,7 +86,37 @@ def scans(kernel, peer):
             for case in rows(kernel, peer)]
 
 
+def elements(kernel, peer, *words, inputs=1, dtype="f32", moved=None, note=""):
+    """Each element read from `inputs` tensors and written once, unless `moved` says how many bytes that is."""
+    size = 2 if dtype in ("f16", "bf16") else 4
+    return [Case(kernel, (n,), ("--shape", f"*={n}", *words), n * (moved or size * (inputs + 1)), peer,
+                 0.92 if n >= LARGE else 0, dtype=dtype, note=note) for n in SIZES]
+
+
+def lists(kernel, peer, floats, note=""):
+    """Over TENSORS, of which each element moves so many floats."""
+    shape = ",".join(map(str, TENSORS))
+    positive = ("v=uniform:0:1",) if kernel.startswith("adam") else ()  # The mean of squares has a root.
+    return [Case(kernel, TENSORS, ("--shape", f"*={shape}", *positive), 4 * floats * sum(TENSORS), peer, 0.8, note=note,
+                 how="kernels")]
+
+
 CASES = [
+    *elements("mul", "torch.mul(x, y, out=out)", inputs=2),
+    *elements("scale", "torch.mul(x, 1.5, out=out)", "factor=1.5"),
+    *elements("relu", "torch.relu(x)"),
+    *elements("sigmoid", "torch.sigmoid(x, out=out)"),
+    *elements("silu", "F.silu(x)"),
+    *elements("silu", "F.silu(x)", dtype="bf16"),
+    *elements("pow", "torch.pow(x, 2, out=out)"),
+    *elements("cast", "x.to(torch.bfloat16)", "to=bf16", moved=6, note="to_bf16"),
+    *elements("cast", "x.to(torch.float8_e4m3fn)", "to=f8e4m3", moved=5, note="to_f8e4m3"),
+    *lists("foreach_add", "foreach_add", 3),
+    *lists("foreach_mul", "foreach_mul", 3),
+    *lists("sgd", "sgd_fused", 3),
+    *lists("adam", "adam_fused", 7),
+    *lists("adamw", "adamw_fused", 7),
+    *lists("adamw", "adamw_foreach", 7, note="beside_foreach"),
     *rows("softmax", "torch.softmax(x, -1)", compiled=True),
     *rows("log_softmax", "torch.log_softmax(x, -1)"),
     *rows("layernorm", "F.layer_norm(x, x.shape[-1:], w, b)", compiled=True),
@@ -111,10 +155,14 @@ class Table:
         if self.torch.missing:
             self.line(f"{case.name}.torch", *words, skipped=self.torch.missing)
             return
-        theirs = self.torch.ns(case.peer, case.shape, dtype=NAMES[case.dtype])
+        theirs = self.torch.ns(case.peer, case.shape, how=case.how, dtype=NAMES[case.dtype])
         floor = case.moved * self.copy_ns(8 * MANY) / (8 * MANY)
         self.line(f"{case.name}.torch", *words).add(
             theirs / ours, ours_us=ours / 1e3, torch_us=theirs / 1e3, floor_us=floor / 1e3)
+        if case.how == "kernels":
+            wall = self.torch.ns(case.peer, case.shape, dtype=NAMES[case.dtype])
+            self.line(f"{case.name}.wall", f"{case.what}: PyTorch's time over ours, its gaps counted", ">=", 0,
+                      informative=True).add(wall / ours, torch_us=wall / 1e3)
         if floor / theirs < SLOW:
             self.gains[case.kernel].append(theirs / ours)
         if case.part:
@@ -144,6 +192,6 @@ def measure(config):
         for _ in range(config.rounds):
             table.begin_round()
             for case in CASES:
-                table.add(case, median_ns(config, server, case.kernel, *case.words, "--dtype", case.dtype))
+                table.add(case, median_ns(config, server, case.kernel, *case.words, *case.dtype_words))
             table.end_round()
         return list(table.lines.values())

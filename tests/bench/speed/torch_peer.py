@@ -1,9 +1,11 @@
 """PyTorch's times, one JSON request and answer a line: {"op", "shape", "how", "dtype", "compiled"} -> {"ns"}.
 
 op: one of OPS, or an expression of x, y and out, of the shape, and of w and b, of its last dimension.
+Of LISTS: then the shape is the sizes of the tensors of each list.
 compiled: by torch.compile.
 how: `device`, the GPU's own records of the kernels (from the first start to the last end of a call, by
-CUPTI through torch.profiler); `events`, a pair of plain events; `do_bench`, triton.testing.do_bench.
+CUPTI through torch.profiler); `kernels`, the same without the gaps between them; `events`, a pair of plain
+events; `do_bench`, triton.testing.do_bench.
 """
 import json
 import statistics
@@ -58,8 +60,28 @@ def call_of(op, tensors, compile_it):
     return lambda: function(x, y, out, w, b)
 
 
-def by_device(call):
-    """Each call is followed by a wait, so that its records stand apart."""
+def optimizer(kind, **options):
+    def call_of_lists(p, g, _):
+        for parameter, gradient in zip(p, g):
+            parameter.grad = gradient
+        return kind(p, **options).step
+    return call_of_lists
+
+
+# From lists of tensors to a call.
+LISTS = {
+    "foreach_add": lambda a, b, _: lambda: torch._foreach_add(a, b),  # noqa: SLF001: it has no other name.
+    "foreach_mul": lambda a, b, _: lambda: torch._foreach_mul(a, b),  # noqa: SLF001
+    "sgd_fused": optimizer(torch.optim.SGD, lr=1e-3, fused=True),
+    "adam_fused": optimizer(torch.optim.Adam, fused=True),
+    "adamw_fused": optimizer(torch.optim.AdamW, fused=True),
+    "adamw_foreach": optimizer(torch.optim.AdamW, foreach=True),
+}
+
+
+def records_of(call):
+    """The GPU's records of each call, in order: (start, end) in microseconds. Each call is followed by a wait,
+    so that its records stand apart."""
     for _ in range(WARMUPS):
         call()
     torch.cuda.synchronize()
@@ -72,8 +94,15 @@ def by_device(call):
     if not records or len(records) % CALLS:
         raise RuntimeError(f"want the same number of records for each of {CALLS} calls, got {len(records)}")
     each = len(records) // CALLS
-    spans = [records[i + each - 1][1] - records[i][0] for i in range(0, len(records), each)]
-    return statistics.median(spans) * 1e3
+    return [records[i:i + each] for i in range(0, len(records), each)]
+
+
+def by_device(call):
+    return statistics.median(of_call[-1][1] - of_call[0][0] for of_call in records_of(call)) * 1e3
+
+
+def by_kernels(call):
+    return statistics.median(sum(end - start for start, end in of_call) for of_call in records_of(call)) * 1e3
 
 
 def by_events(call):
@@ -95,14 +124,20 @@ def by_do_bench(call):
     return triton.testing.do_bench(call, return_mode="median") * 1e6
 
 
-HOW = {"device": by_device, "events": by_events, "do_bench": by_do_bench}
+HOW = {"device": by_device, "kernels": by_kernels, "events": by_events, "do_bench": by_do_bench}
 
 
 def answer(request):
     dtype = getattr(torch, request["dtype"])
-    tensors = [torch.randn(request["shape"], device="cuda", dtype=torch.float32).to(dtype) for _ in range(3)]
-    ns = HOW[request["how"]](call_of(request["op"], tensors, request["compiled"]))
-    del tensors
+    shapes = [[n] for n in request["shape"]] if request["op"] in LISTS else [request["shape"]]
+    tensors = [[torch.randn(shape, device="cuda", dtype=torch.float32).to(dtype) for shape in shapes]
+               for _ in range(3)]
+    if request["op"] in LISTS:
+        call = LISTS[request["op"]](*tensors)
+    else:
+        call = call_of(request["op"], [of_one for of_one, in tensors], request["compiled"])
+    ns = HOW[request["how"]](call)
+    del tensors, call
     torch.cuda.empty_cache()
     return {"ns": ns}
 

@@ -200,6 +200,10 @@ class CliTest(unittest.TestCase):
         self.assertEqual(result["results"][0]["verification"]["mismatches"], 0)
         self.assertGreater(timing["bytes_per_second"], 0)
 
+    def test_bench_of_a_list_shows_its_first_tensors(self):
+        shown = self.gridclock("bench", "foreach_mul", "--shape", "*=1,2x3,3,4,5", "--samples", 10).stdout
+        self.assertIn("foreach_mul  a: f32[1], a: f32[2,3], a: f32[3] and 2 more, b: f32[1]", shown)
+
     def test_bench_by_a_schedule(self):
         def bench(*flags):
             return self.json("bench", "square", "--shape", "N=1K", *flags)["results"][0]["timing"]

@@ -68,6 +68,15 @@ TEST(CudaVariants, StandFromPlainToFast) {
   for (const char* rows : {"softmax", "log_softmax", "layernorm", "rmsnorm"}) {
     EXPECT_THAT(VariantsOf(rows), ElementsAre("naive", "online", "shared", "registers")) << rows;
   }
+  for (const char* kernel : {"mul", "scale", "relu", "sigmoid", "silu", "pow"}) {
+    EXPECT_THAT(VariantsOf(kernel), ElementsAre("naive", "vec4")) << kernel;
+  }
+  EXPECT_THAT(VariantsOf("cast"), ElementsAre("naive", "packs"));
+  for (const char* kernel : {"foreach_add", "foreach_mul", "sgd", "adam", "adamw"}) {
+    EXPECT_THAT(VariantsOf(kernel), ElementsAre("naive", "foreach", "per_tensor", "param_struct",
+                                                "pointer_table", "auto"))
+        << kernel;
+  }
   EXPECT_THAT(VariantsOf("sum"), ElementsAre("naive", "cub", "two_pass"));
   for (const char* reduction : {"mean", "max", "argmax"}) {
     EXPECT_THAT(VariantsOf(reduction), ElementsAre("naive", "two_pass")) << reduction;
@@ -136,6 +145,31 @@ TEST(CudaVariants, CubTakesRowsAlone) {
   };
   EXPECT_EQ(along(1), "cub");
   EXPECT_EQ(along(0), "INVALID_ARGUMENT");
+}
+
+// A table of the pointers and sizes, and as many temporary elements as the list has.
+TEST(CudaVariants, ScratchOfListsFollowsTheirLength) {
+  const KernelSpec& spec = Kernels().Find("adam")->spec;
+  const OperandValue list{.is_list = true,
+                          .tensors = {{DType::kF32, {3}}, {DType::kF32, {}}, {DType::kF32, {0}}}};
+  ASSERT_OK_AND_ASSIGN(const Binding binding,
+                       Bind(spec, {{"p", list}, {"g", list}, {"m", list}, {"v", list}}, {}));
+  const auto bytes_of = [&](const char* variant) {
+    std::vector<std::int64_t> bytes;
+    for (const VariantSpec& candidate : spec.variants) {
+      if (candidate.device_kind != "cuda" || candidate.name != variant) continue;
+      const auto scratch = BindScratch(candidate.clauses, binding);
+      EXPECT_TRUE(scratch.ok()) << scratch.status();
+      if (!scratch.ok()) continue;
+      for (const OperandValue& value : *scratch) bytes.push_back(Bytes(value.tensors[0]));
+    }
+    return bytes;
+  };
+  EXPECT_THAT(bytes_of("naive"), ElementsAre(4 * 4, 4 * 4));
+  EXPECT_THAT(bytes_of("foreach"), ElementsAre(3 * (6 * 8 + 12), 4 * 4, 4 * 4));
+  EXPECT_THAT(bytes_of("per_tensor"), ElementsAre());
+  EXPECT_THAT(bytes_of("pointer_table"), ElementsAre(3 * (4 * 8 + 12)));
+  EXPECT_THAT(bytes_of("auto"), ElementsAre(3 * (4 * 8 + 12)));
 }
 
 TEST(CudaVariants, ScratchIsDeclared) {

@@ -1,0 +1,38 @@
+// What a step of adam and adamw is computed with, the same for all elements.
+#ifndef GRIDCLOCK_KERNELS_CATALOG_ADAM_NUMBERS_H_
+#define GRIDCLOCK_KERNELS_CATALOG_ADAM_NUMBERS_H_
+
+#include <cmath>
+
+#include "proto/types/binding.h"
+
+namespace gridclock {
+
+// Computed in f64 and rounded once: 1 - beta2 of an f32 beta2 has lost four of its digits.
+struct AdamNumbers {
+  float weight_decay, kept;  // Of a parameter: the part that decays at once, 1 - lr weight_decay.
+  float beta1, rest1;        // rest = 1 - beta.
+  float beta2, rest2;
+  float step;        // lr / (1 - beta1^t)
+  float root_scale;  // 1 / sqrt(1 - beta2^t)
+  float eps;
+};
+
+inline AdamNumbers AdamNumbersOf(const Binding& binding) {
+  const double lr = binding.F64("lr"), weight_decay = binding.F64("weight_decay");
+  const double beta1 = binding.F64("beta1"), beta2 = binding.F64("beta2");
+  const auto t = static_cast<double>(binding.I64("step"));
+  return {.weight_decay = static_cast<float>(weight_decay),
+          .kept = static_cast<float>(1 - lr * weight_decay),
+          .beta1 = static_cast<float>(beta1),
+          .rest1 = static_cast<float>(1 - beta1),
+          .beta2 = static_cast<float>(beta2),
+          .rest2 = static_cast<float>(1 - beta2),
+          .step = static_cast<float>(lr / (1 - std::pow(beta1, t))),
+          .root_scale = static_cast<float>(1 / std::sqrt(1 - std::pow(beta2, t))),
+          .eps = static_cast<float>(binding.F64("eps"))};
+}
+
+}  // namespace gridclock
+
+#endif  // GRIDCLOCK_KERNELS_CATALOG_ADAM_NUMBERS_H_

@@ -1,0 +1,420 @@
+// Conversion of each element to another dtype:
+//   to a floating type   the nearest number, of two the one with an even last digit; beyond the
+//                        largest one infinity, but in the two f8 types the largest itself, for
+//                        infinity too; NaN is NaN
+//   to an integer type   toward zero; beyond its ends the end; NaN is 0
+//   to bool              whether it is not 0; NaN is not
+// Nothing is rounded twice, but for integers of 64 bits on their way to f16, bf16, f8: they are
+// rounded to f64 first.
+//
+//   naive     some hundred elements at a time to a type that holds all their values, and from there
+//   to
+//             the one wanted, on one thread
+//   threads   the same on every core
+//
+// On a GPU:
+//   naive   one thread for each element
+//   packs   16 bytes of the wider type at a time; f8 by the instructions of the hardware, where it
+//           has them
+
+#include "kernels/api/kernel.h"
+#include "kernels/catalog/cast_rules.h"
+
+#ifdef __CUDACC__
+#include <cuda_fp8.h>
+
+#include "kernels/catalog/cuda_map.cuh"
+
+namespace gridclock {
+namespace {
+
+using cast::Carrier;
+
+template <typename T>
+__device__ Carrier<T> Load(T x) {
+  if constexpr (std::is_same_v<T, __half> || std::is_same_v<T, __nv_bfloat16>) {
+    return cuda::Widen(x);
+  } else if constexpr (std::is_same_v<T, cast::F8E4M3>) {
+    return __half2float(__half(__nv_cvt_fp8_to_halfraw(x.bits, __NV_E4M3)));
+  } else if constexpr (std::is_same_v<T, cast::F8E5M2>) {
+    return __half2float(__half(__nv_cvt_fp8_to_halfraw(x.bits, __NV_E5M2)));
+  } else if constexpr (std::is_same_v<T, cast::Bool>) {
+    return x.bits != 0 ? 1 : 0;
+  } else {
+    return x;
+  }
+}
+
+// Integers by way of f64.
+template <typename C>
+__device__ auto Floating(C x) {
+  if constexpr (std::is_integral_v<C>) {
+    return static_cast<double>(x);
+  } else {
+    return x;
+  }
+}
+
+__device__ inline __half ToHalf(float x) {
+  return __float2half_rn(x);
+}
+__device__ inline __half ToHalf(double x) {
+  return __double2half(x);
+}
+__device__ inline __nv_bfloat16 ToBfloat(float x) {
+  return __float2bfloat16_rn(x);
+}
+__device__ inline __nv_bfloat16 ToBfloat(double x) {
+  return __double2bfloat16(x);
+}
+__device__ inline std::uint8_t ToF8(float x, __nv_fp8_interpretation_t kind) {
+  return __nv_cvt_float_to_fp8(x, __NV_SATFINITE, kind);
+}
+__device__ inline std::uint8_t ToF8(double x, __nv_fp8_interpretation_t kind) {
+  return __nv_cvt_double_to_fp8(x, __NV_SATFINITE, kind);
+}
+
+template <typename T, typename C>
+__device__ T Store(C x) {
+  if constexpr (std::is_same_v<T, __half>) {
+    return ToHalf(Floating(x));
+  } else if constexpr (std::is_same_v<T, __nv_bfloat16>) {
+    return ToBfloat(Floating(x));
+  } else if constexpr (std::is_same_v<T, cast::F8E4M3>) {
+    return {ToF8(Floating(x), __NV_E4M3)};
+  } else if constexpr (std::is_same_v<T, cast::F8E5M2>) {
+    return {ToF8(Floating(x), __NV_E5M2)};
+  } else if constexpr (std::is_same_v<T, cast::Bool>) {
+    return {static_cast<std::uint8_t>(x != 0)};
+  } else if constexpr (std::is_floating_point_v<T>) {
+    return static_cast<T>(x);
+  } else {
+    return cast::ToInteger<T>(x);
+  }
+}
+
+// The type is the same for all threads: to ask for it each time costs a jump, and saves a kernel
+// for each pair of types.
+template <typename C>
+__device__ void StoreAs(DType to, void* y, std::int64_t i, C x) {
+  switch (to) {
+    case DType::kF64:
+      static_cast<double*>(y)[i] = Store<double>(x);
+      return;
+    case DType::kF32:
+      static_cast<float*>(y)[i] = Store<float>(x);
+      return;
+    case DType::kF16:
+      static_cast<__half*>(y)[i] = Store<__half>(x);
+      return;
+    case DType::kBF16:
+      static_cast<__nv_bfloat16*>(y)[i] = Store<__nv_bfloat16>(x);
+      return;
+    case DType::kF8E4M3:
+      static_cast<cast::F8E4M3*>(y)[i] = Store<cast::F8E4M3>(x);
+      return;
+    case DType::kF8E5M2:
+      static_cast<cast::F8E5M2*>(y)[i] = Store<cast::F8E5M2>(x);
+      return;
+    case DType::kI64:
+      static_cast<std::int64_t*>(y)[i] = Store<std::int64_t>(x);
+      return;
+    case DType::kI32:
+      static_cast<std::int32_t*>(y)[i] = Store<std::int32_t>(x);
+      return;
+    case DType::kI16:
+      static_cast<std::int16_t*>(y)[i] = Store<std::int16_t>(x);
+      return;
+    case DType::kI8:
+      static_cast<std::int8_t*>(y)[i] = Store<std::int8_t>(x);
+      return;
+    case DType::kU64:
+      static_cast<std::uint64_t*>(y)[i] = Store<std::uint64_t>(x);
+      return;
+    case DType::kU32:
+      static_cast<std::uint32_t*>(y)[i] = Store<std::uint32_t>(x);
+      return;
+    case DType::kU16:
+      static_cast<std::uint16_t*>(y)[i] = Store<std::uint16_t>(x);
+      return;
+    case DType::kU8:
+      static_cast<std::uint8_t*>(y)[i] = Store<std::uint8_t>(x);
+      return;
+    case DType::kBool:
+      static_cast<cast::Bool*>(y)[i] = Store<cast::Bool>(x);
+      return;
+  }
+}
+
+template <typename From>
+__global__ void CastKernel(DType to, void* y, const From* x, std::int64_t n) {
+  for (std::int64_t i = cuda::GridThread(); i < n; i += cuda::GridThreads()) {
+    StoreAs(to, y, i, Load(x[i]));
+  }
+}
+
+// One pack for each thread, as in cuda_map.cuh.
+template <typename To, typename From>
+__global__ void __launch_bounds__(cuda::kMapThreads)
+    CastPacksKernel(To* y, const From* x, std::int64_t n) {
+  constexpr int kLanes = cuda::kMapLanes<From, To>;
+  const std::int64_t packs = n / kLanes;
+#pragma unroll 1
+  for (std::int64_t i = cuda::GridThread(); i < packs; i += cuda::GridThreads()) {
+    const auto in = reinterpret_cast<const cuda::Pack<From, kLanes>*>(x)[i];
+    cuda::Pack<To, kLanes> out;
+#pragma unroll
+    for (int lane = 0; lane < kLanes; ++lane) out.lane[lane] = Store<To>(Load(in.lane[lane]));
+    reinterpret_cast<cuda::Pack<To, kLanes>*>(y)[i] = out;
+  }
+  const std::int64_t rest = packs * kLanes + cuda::GridThread();
+  if (rest < n) y[rest] = Store<To>(Load(x[rest]));
+}
+
+template <typename From>
+absl::Status LaunchNaive(const Call& call, std::int64_t n) {
+  return cuda::Launch(call, CastKernel<From>,
+                      {.grid = {cuda::Blocks(n, cuda::kMapThreads)}, .block = {cuda::kMapThreads}},
+                      call.OutType(0), call.Out<void>(0), call.In<From>(0), n);
+}
+
+absl::Status Naive(const Call& call) {
+  const std::int64_t n = Elements(call.InShape(0));
+  if (n == 0) return absl::OkStatus();
+  return cast::WithElementOf<__half, __nv_bfloat16>(
+      call.InType(0), [&](auto from) { return LaunchNaive<decltype(from)>(call, n); });
+}
+
+template <typename To, typename From>
+absl::Status LaunchPacks(const Call& call, std::int64_t n) {
+  constexpr int kLanes = cuda::kMapLanes<From, To>;
+  return cuda::Launch(
+      call, CastPacksKernel<To, From>,
+      {.grid = {cuda::Blocks(n / kLanes, cuda::kMapThreads)}, .block = {cuda::kMapThreads}},
+      call.Out<To>(0), call.In<From>(0), n);
+}
+
+absl::Status Packs(const Call& call) {
+  const std::int64_t n = Elements(call.InShape(0));
+  if (!cuda::AreAligned(call.Out<char>(0), call.In<char>(0))) return Naive(call);
+  if (n == 0) return absl::OkStatus();
+  return cast::WithElementOf<__half, __nv_bfloat16>(call.InType(0), [&](auto from) {
+    return cast::WithElementOf<__half, __nv_bfloat16>(call.OutType(0), [&](auto to) {
+      return LaunchPacks<decltype(to), decltype(from)>(call, n);
+    });
+  });
+}
+
+}  // namespace
+}  // namespace gridclock
+
+GC_CUDA_VARIANTS(cast) {
+  return {{"naive", "One thread for each element", Naive},
+          {"packs", "16 bytes of the wider type at a time", Packs}};
+}
+
+#else  // The CPU.
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+
+#include "kernels/catalog/element.h"
+#include "kernels/catalog/reference.h"
+#include "kernels/catalog/simd.h"
+
+namespace gridclock {
+namespace {
+
+using cast::Carrier;
+
+// --- The reference: what each type is, in plain arithmetic ---
+
+// Numbers of so many binary digits from the smallest normal one, 2^least, up to `most`.
+struct Format {
+  int digits, least;
+  double most;
+  bool saturates;
+};
+
+Format FormatOf(DType dtype) {
+  switch (dtype) {
+    case DType::kF32:
+      return {24, -126, std::numeric_limits<float>::max(), false};
+    case DType::kF16:
+      return {11, -14, 65504, false};
+    case DType::kBF16:
+      return {8, -126, 0x1.FEp127, false};
+    case DType::kF8E4M3:
+      return {4, -6, 448, true};
+    case DType::kF8E5M2:
+      return {3, -14, 57344, true};
+    default:
+      return {53, -1022, std::numeric_limits<double>::max(), false};
+  }
+}
+
+double Nearest(double x, const Format& format) {
+  if (x == 0 || !std::isfinite(x))
+    return format.saturates ? std::clamp(x, -format.most, format.most) : x;
+  const int exponent = std::max(std::ilogb(x), format.least);
+  const double step = std::ldexp(1, exponent - format.digits + 1);
+  const double nearest = std::nearbyint(x / step) * step;
+  if (std::fabs(nearest) <= format.most) return nearest;
+  return std::copysign(format.saturates ? format.most : INFINITY, x);
+}
+
+double Whole(double x, double low, double high) {
+  return std::isnan(x) ? 0 : std::clamp(std::trunc(x), low, high);
+}
+
+void Expected(const Binding& binding, ReferenceInput in, std::int64_t unit, std::size_t,
+              std::span<double> result) {
+  const double x = in(0, unit);
+  const DType to = binding.outputs[0].tensors[0].dtype;
+  const double bits = std::ldexp(1, static_cast<int>(8 * SizeOf(to)));
+  switch (to) {
+    case DType::kBool:
+      result[0] = x == 0 ? 0 : 1;
+      return;
+    case DType::kI64:
+    case DType::kI32:
+    case DType::kI16:
+    case DType::kI8:
+      result[0] = Whole(x, -bits / 2, bits / 2 - 1);
+      return;
+    case DType::kU64:
+    case DType::kU32:
+    case DType::kU16:
+    case DType::kU8:
+      result[0] = Whole(x, 0, bits - 1);
+      return;
+    default:
+      result[0] = Nearest(x, FormatOf(to));
+  }
+}
+
+// --- The variants ---
+
+template <typename T>
+Carrier<T> Load(T x) {
+  if constexpr (std::is_same_v<T, F16> || std::is_same_v<T, BF16>) {
+    return Widen(x);
+  } else if constexpr (std::is_same_v<T, cast::F8E4M3>) {
+    return F8E4M3ToFloat(x.bits);
+  } else if constexpr (std::is_same_v<T, cast::F8E5M2>) {
+    return F8E5M2ToFloat(x.bits);
+  } else if constexpr (std::is_same_v<T, cast::Bool>) {
+    return x.bits != 0 ? 1 : 0;
+  } else {
+    return x;
+  }
+}
+
+template <typename T, typename C>
+T Store(C x) {
+  if constexpr (std::is_same_v<T, F16>) {
+    return F16{F16FromDouble(static_cast<double>(x))};
+  } else if constexpr (std::is_same_v<T, BF16>) {
+    return BF16{BF16FromDouble(static_cast<double>(x))};
+  } else if constexpr (std::is_same_v<T, cast::F8E4M3>) {
+    return {F8E4M3FromDouble(static_cast<double>(x))};
+  } else if constexpr (std::is_same_v<T, cast::F8E5M2>) {
+    return {F8E5M2FromDouble(static_cast<double>(x))};
+  } else if constexpr (std::is_same_v<T, cast::Bool>) {
+    return {static_cast<std::uint8_t>(x != 0)};
+  } else if constexpr (std::is_floating_point_v<T>) {
+    return static_cast<T>(x);
+  } else {
+    return cast::ToInteger<T>(x);
+  }
+}
+
+// Elements of one type beside each other, there and back. Loops of one conversion, which the
+// compiler makes vectors of; 16-bit floats have vectors of their own.
+template <typename T>
+void LoadRange(const void* from, std::int64_t n, Carrier<T>* to) {
+  const T* x = static_cast<const T*>(from);
+  for (std::int64_t i = 0; i < n; ++i) to[i] = Load(x[i]);
+}
+
+template <typename T, typename C>
+void StoreRange(const C* from, std::int64_t n, void* to) {
+  T* y = static_cast<T*>(to);
+  if constexpr (std::is_same_v<C, float> && (std::is_same_v<T, F16> || std::is_same_v<T, BF16>)) {
+    simd::ConvertRange<T>(from, y, n);
+  } else {
+    for (std::int64_t i = 0; i < n; ++i) y[i] = Store<T>(from[i]);
+  }
+}
+
+template <typename C>
+using StoreFn = void (*)(const C* from, std::int64_t n, void* to);
+
+template <typename C>
+StoreFn<C> StoreFor(DType to) {
+  StoreFn<C> store = nullptr;
+  cast::WithElementOf<F16, BF16>(to, [&](auto element) {
+    store = StoreRange<decltype(element), C>;
+    return absl::OkStatus();
+  }).IgnoreError();  // Every dtype has one.
+  return store;
+}
+
+// Elements [begin, end), as many at a time as stay in the first cache.
+template <typename T>
+void CastRange(const Call& call, StoreFn<Carrier<T>> store, std::int64_t begin, std::int64_t end) {
+  constexpr std::int64_t kBlock = 512;
+  Carrier<T> block[kBlock];
+  const std::int64_t size = SizeOf(call.OutType(0));
+  for (; begin < end; begin += kBlock) {
+    const std::int64_t n = std::min(kBlock, end - begin);
+    LoadRange<T>(call.In<T>(0) + begin, n, block);
+    store(block, n, call.Out<std::byte>(0) + begin * size);
+  }
+}
+
+absl::Status Naive(const Call& call) {
+  return cast::WithElementOf<F16, BF16>(call.InType(0), [&](auto element) {
+    using T = decltype(element);
+    CastRange<T>(call, StoreFor<Carrier<T>>(call.OutType(0)), 0, Elements(call.InShape(0)));
+    return absl::OkStatus();
+  });
+}
+
+absl::Status OnThreads(const Call& call) {
+  return cast::WithElementOf<F16, BF16>(call.InType(0), [&](auto element) {
+    using T = decltype(element);
+    const auto store = StoreFor<Carrier<T>>(call.OutType(0));
+    call.threads->ParallelFor(
+        Elements(call.InShape(0)), simd::kGrain,
+        [&](std::int64_t begin, std::int64_t end) { CastRange<T>(call, store, begin, end); });
+    return absl::OkStatus();
+  });
+}
+
+}  // namespace
+}  // namespace gridclock
+
+GC_KERNEL(cast) {
+  return {
+      .words = "x: T[*] -> y: to[*]; to: dtype = f32",
+      .summary = "Each element as another dtype",
+      .formula = "y = x, rounded to what `to` can hold",
+      .notes =
+          "To floating types: to the nearest, ties to even; f64, f32, f16 and bf16 overflow to "
+          "infinity, f8e4m3 and f8e5m2 saturate at 448 and 57344, infinities too; NaN is NaN. To "
+          "integers: toward zero, saturated, NaN is 0. To bool: whether it is not 0. Integers of "
+          "64 "
+          "bits become f16, bf16 and f8 by way of f64.",
+      .reference = {.units = OutputElements,
+                    .unit_elements = One,
+                    .compute = Expected,
+                    .accumulation = One,
+                    .exact = true},
+      .cpu = {{"naive", "A block at a time to a wide type and from it, one thread", Naive},
+              {"threads", "The same on every core", OnThreads}},
+  };
+}
+
+#endif  // __CUDACC__

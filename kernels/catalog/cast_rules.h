@@ -1,0 +1,110 @@
+// How numbers of one type become those of another, for host and GPU code alike.
+#ifndef GRIDCLOCK_KERNELS_CATALOG_CAST_RULES_H_
+#define GRIDCLOCK_KERNELS_CATALOG_CAST_RULES_H_
+
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "proto/types/dtype.h"
+
+namespace gridclock::cast {
+
+// Elements of one byte that are no numbers of C++.
+struct Bool {
+  std::uint8_t bits = 0;
+};
+struct F8E4M3 {
+  std::uint8_t bits = 0;
+};
+struct F8E5M2 {
+  std::uint8_t bits = 0;
+};
+
+// The type through which elements of T go, which holds each of their values: so that there are
+// 15 + 4 x 15 conversions to write and not 15 x 15.
+template <typename T>
+using Carrier = std::conditional_t<
+    std::is_same_v<T, double>, double,
+    std::conditional_t<std::is_same_v<T, std::uint64_t>, std::uint64_t,
+                       std::conditional_t<std::is_integral_v<T>, std::int64_t, float>>>;
+static_assert(std::is_same_v<Carrier<Bool>, float>);
+
+// A floating number toward zero; the end of the type where it lies beyond; 0 for NaN.
+template <typename To, typename C>
+constexpr To Truncated(C x) {
+  constexpr int kBits = std::numeric_limits<To>::digits;
+  constexpr C kBeyond = static_cast<C>(std::uint64_t{1} << (kBits - 1)) * 2;
+  if (x != x) return 0;
+  if (x >= kBeyond) return std::numeric_limits<To>::max();
+  if (x <= static_cast<C>(std::numeric_limits<To>::min())) return std::numeric_limits<To>::min();
+  return static_cast<To>(x);
+}
+
+// A whole number, or the end of the type where it lies beyond.
+template <typename To, typename C>
+constexpr To Clamped(C x) {
+  using Limits = std::numeric_limits<To>;
+  if constexpr (std::is_signed_v<C>) {
+    if (x < 0 && (!std::is_signed_v<To> || x < static_cast<std::int64_t>(Limits::min()))) {
+      return Limits::min();
+    }
+  }
+  if (x > 0 && static_cast<std::uint64_t>(x) > static_cast<std::uint64_t>(Limits::max())) {
+    return Limits::max();
+  }
+  return static_cast<To>(x);
+}
+
+template <typename To, typename C>
+constexpr To ToInteger(C x) {
+  if constexpr (std::is_floating_point_v<C>) {
+    return Truncated<To>(x);
+  } else {
+    return Clamped<To>(x);
+  }
+}
+
+// Calls body with a value of the type of each dtype; Half and Bfloat are the caller's.
+template <typename Half, typename Bfloat, typename Body>
+absl::Status WithElementOf(DType dtype, Body body) {
+  switch (dtype) {
+    case DType::kF64:
+      return body(double{});
+    case DType::kF32:
+      return body(float{});
+    case DType::kF16:
+      return body(Half{});
+    case DType::kBF16:
+      return body(Bfloat{});
+    case DType::kF8E4M3:
+      return body(F8E4M3{});
+    case DType::kF8E5M2:
+      return body(F8E5M2{});
+    case DType::kI64:
+      return body(std::int64_t{});
+    case DType::kI32:
+      return body(std::int32_t{});
+    case DType::kI16:
+      return body(std::int16_t{});
+    case DType::kI8:
+      return body(std::int8_t{});
+    case DType::kU64:
+      return body(std::uint64_t{});
+    case DType::kU32:
+      return body(std::uint32_t{});
+    case DType::kU16:
+      return body(std::uint16_t{});
+    case DType::kU8:
+      return body(std::uint8_t{});
+    case DType::kBool:
+      return body(Bool{});
+  }
+  return absl::InternalError(absl::StrCat("no dtype has the number ", static_cast<int>(dtype)));
+}
+
+}  // namespace gridclock::cast
+
+#endif  // GRIDCLOCK_KERNELS_CATALOG_CAST_RULES_H_

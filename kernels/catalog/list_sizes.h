@@ -1,0 +1,26 @@
+// How lists of tensors are cut into launches, for the kernels and for the tests that look at the
+// edges.
+#ifndef GRIDCLOCK_KERNELS_CATALOG_LIST_SIZES_H_
+#define GRIDCLOCK_KERNELS_CATALOG_LIST_SIZES_H_
+
+#include <cstdint>
+
+namespace gridclock::list {
+
+// Of the bytes that a launch's arguments may have, those that do not tell of tensors.
+inline constexpr std::int64_t kOtherArgumentBytes = 128;
+
+// What a launch is told of one tensor: where it lies in each operand, its elements, its first
+// block.
+constexpr std::int64_t EntryBytes(std::int64_t operands) {
+  return 8 * operands + 8 + 4;
+}
+
+// Tensors of a list that the arguments of one launch have room for.
+constexpr std::int64_t TensorsOfALaunch(std::int64_t operands, std::int64_t arg_bytes) {
+  return (arg_bytes - kOtherArgumentBytes) / EntryBytes(operands);
+}
+
+}  // namespace gridclock::list
+
+#endif  // GRIDCLOCK_KERNELS_CATALOG_LIST_SIZES_H_

@@ -1,0 +1,197 @@
+// Powers: y = x^exponent, element by element.
+//
+//   naive   the C library's pow, one thread
+//   simd    whole exponents up to 8 by products, in vectors; others by the library, on every core
+//
+// On a GPU:
+//   naive   one thread for each element, the library's pow
+//   vec4    16 bytes at a time; whole exponents up to 8 by products: four of them, where pow takes
+//   a
+//           logarithm and an exponential
+
+#include <cstdint>
+
+#include "kernels/api/kernel.h"
+
+namespace gridclock {
+namespace {
+
+constexpr int kMostProducts = 8;
+
+// Whether products of x, or of 1/x, make the power: their roundings are few then.
+bool IsWhole(double exponent) {
+  return exponent >= -kMostProducts && exponent <= kMostProducts &&
+         exponent == static_cast<int>(exponent);
+}
+
+// An exponent that f32 cannot hold would be another one: x^(e + d) is wrong by the part d ln(x).
+bool FitsF32(double exponent) {
+  return static_cast<double>(static_cast<float>(exponent)) == exponent;
+}
+
+}  // namespace
+}  // namespace gridclock
+
+#ifdef __CUDACC__
+#include "kernels/catalog/cuda_map.cuh"
+
+namespace gridclock {
+namespace {
+
+// V is float, or double for all exponents that float cannot hold.
+template <typename V>
+struct Power {
+  V exponent;
+  template <typename W>
+  __device__ W operator()(W x) const {
+    return static_cast<W>(pow(static_cast<V>(x), exponent));
+  }
+};
+
+struct Products {
+  int exponent;
+  template <typename W>
+  __device__ W operator()(W x) const {
+    W power = 1;
+    if (exponent < 0) x = 1 / x;
+    for (int left = exponent < 0 ? -exponent : exponent; left != 0; left >>= 1, x *= x) {
+      if ((left & 1) != 0) power *= x;
+    }
+    return power;
+  }
+};
+
+// `map` with the operation for elements of T.
+template <typename T, typename Map>
+absl::Status WithPower(double exponent, Map map) {
+  if constexpr (!std::is_same_v<T, double>) {
+    if (FitsF32(exponent)) return map(Power<float>{static_cast<float>(exponent)});
+  }
+  return map(Power<double>{exponent});
+}
+
+absl::Status Naive(const Call& call) {
+  return cuda::WithFloat(call.InType(0), [&](auto element) {
+    using T = decltype(element);
+    return WithPower<T>(call.binding->F64("exponent"), [&](auto power) {
+      return cuda::Map(call, power, call.Out<T>(0), Elements(call.InShape(0)), call.In<T>(0));
+    });
+  });
+}
+
+absl::Status Vec4(const Call& call) {
+  const double exponent = call.binding->F64("exponent");
+  return cuda::WithFloat(call.InType(0), [&](auto element) {
+    using T = decltype(element);
+    const auto map = [&](auto power) {
+      return cuda::MapPacks(call, power, call.Out<T>(0), Elements(call.InShape(0)), call.In<T>(0));
+    };
+    return IsWhole(exponent) ? map(Products{static_cast<int>(exponent)})
+                             : WithPower<T>(exponent, map);
+  });
+}
+
+}  // namespace
+}  // namespace gridclock
+
+GC_CUDA_VARIANTS(pow) {
+  return {{"naive", "One thread for each element, with the library's pow", Naive},
+          {"vec4", "16 bytes at a time; whole exponents up to 8 by products", Vec4}};
+}
+
+#else  // The CPU.
+#include <cmath>
+#include <cstdlib>
+
+#include "kernels/catalog/element.h"
+#include "kernels/catalog/reference.h"
+#include "kernels/catalog/simd.h"
+
+namespace gridclock {
+namespace {
+
+void Expected(const Binding& binding, ReferenceInput in, std::int64_t unit, std::size_t,
+              std::span<double> result) {
+  result[0] = std::pow(in(0, unit), binding.F64("exponent"));
+}
+
+// Elements [begin, end) by the C library.
+template <typename T>
+void ByLibrary(const Call& call, double exponent, std::int64_t begin, std::int64_t end) {
+  using W = Wide<T>;
+  const T* x = call.In<T>(0);
+  T* y = call.Out<T>(0);
+  if (FitsF32(exponent)) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      y[i] = Narrow<T>(std::pow(Widen(x[i]), static_cast<W>(exponent)));
+    }
+  } else {
+    for (std::int64_t i = begin; i < end; ++i) {
+      y[i] = Narrow<T>(static_cast<W>(std::pow(double{Widen(x[i])}, exponent)));
+    }
+  }
+}
+
+absl::Status Naive(const Call& call) {
+  return WithFloat(call.InType(0), [&](auto element) {
+    ByLibrary<decltype(element)>(call, call.binding->F64("exponent"), 0, Elements(call.InShape(0)));
+    return absl::OkStatus();
+  });
+}
+
+struct Products {
+  int exponent;
+  template <class D, class V>
+  V operator()(D d, V x) const {
+    namespace hn = simd::hn;
+    V power = hn::Set(d, 1);
+    if (exponent < 0) x = hn::Div(power, x);
+    for (int left = std::abs(exponent); left != 0; left >>= 1, x = hn::Mul(x, x)) {
+      if ((left & 1) != 0) power = hn::Mul(power, x);
+    }
+    return power;
+  }
+};
+
+absl::Status Simd(const Call& call) {
+  const double exponent = call.binding->F64("exponent");
+  const std::int64_t n = Elements(call.InShape(0));
+  return WithFloat(call.InType(0), [&](auto element) {
+    using T = decltype(element);
+    if (IsWhole(exponent)) {
+      simd::Map<T>(*call.threads, Products{static_cast<int>(exponent)}, call.Out<T>(0), n,
+                   call.In<T>(0));
+      return absl::OkStatus();
+    }
+    constexpr std::int64_t kGrain = 512;  // A pow takes 10 to 50 ns.
+    call.threads->ParallelFor(n, kGrain, [&](std::int64_t begin, std::int64_t end) {
+      ByLibrary<T>(call, exponent, begin, end);
+    });
+    return absl::OkStatus();
+  });
+}
+
+}  // namespace
+}  // namespace gridclock
+
+GC_KERNEL(pow) {
+  return {
+      .words =
+          "x: T[*] -> y: T[*] over x; exponent: f64 = 2 "
+          "where T in {f64, f32, f16, bf16} flops numel(x)",
+      .summary = "Each element to a power",
+      .formula = "y = x^exponent",
+      .notes =
+          "As pow of C: x^0 = 1 for every x, NaN too; a negative x to a power that is no whole "
+          "number is NaN. Computed in f32 (f64 for f64, and for exponents that f32 cannot hold), "
+          "to "
+          "some units in its last place.",
+      .reference = EachElement(Expected),
+      .cpu = {{"naive", "pow of the C library, one thread", Naive},
+              {"simd",
+               "Whole exponents up to 8 by products, in vectors; others by pow, on every core",
+               Simd}},
+  };
+}
+
+#endif  // __CUDACC__

@@ -1,0 +1,189 @@
+// The optimizers step by step against their formulas, over lists of tensors of many sizes.
+#include <cmath>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "kernels/api/registry.h"
+#include "kernels/catalog/catalog.h"
+#include "kernels/device/cpu/tbb_threads.h"
+#include "tests/support/status_matchers.h"
+
+namespace gridclock {
+namespace {
+
+using List = std::vector<std::vector<float>>;
+
+// Parameters and what is remembered of them: m and v of adam, nothing of sgd.
+struct Model {
+  List p, m, v;
+};
+
+struct Settings {
+  double lr = 0.05, beta1 = 0.8, beta2 = 0.95, eps = 1e-6, weight_decay = 0.1;
+};
+
+// Sizes without and with elements, more than a thread takes at once, and no whole vectors.
+const std::vector<std::int64_t>& Sizes() {
+  static const std::vector<std::int64_t> sizes = {0, 1, 17, 0, 4096, 40'001, 3};
+  return sizes;
+}
+
+List Filled(double a, double b) {
+  List list;
+  for (const std::int64_t size : Sizes()) {
+    std::vector<float>& tensor = list.emplace_back();
+    for (std::int64_t i = 0; i < size; ++i) {
+      tensor.push_back(static_cast<float>(a * std::sin(b * static_cast<double>(i + size))));
+    }
+  }
+  return list;
+}
+
+List Gradient(int step) {
+  return Filled(1.0 / step, 0.37 + step);
+}
+
+OperandValue ValueOf(const List& list) {
+  OperandValue value{.is_list = true, .tensors = {}};
+  for (const auto& tensor : list) {
+    value.tensors.push_back({DType::kF32, {static_cast<std::int64_t>(tensor.size())}});
+  }
+  return value;
+}
+
+std::vector<void*> PointersTo(List& list) {
+  std::vector<void*> pointers;
+  for (auto& tensor : list) pointers.push_back(tensor.data());
+  return pointers;
+}
+
+// One step by a variant of the catalogue; `model` is worked on in place.
+absl::Status Step(const RegisteredKernel& kernel, const Variant& variant,
+                  const std::vector<NamedAttribute>& attributes, List gradient, Model* model) {
+  std::vector<std::pair<std::string, List*>> lists = {{"p", &model->p}, {"g", &gradient}};
+  if (kernel.spec.inputs.size() > 2) {
+    lists.insert(lists.end(), {{"m", &model->m}, {"v", &model->v}});
+  }
+  std::vector<NamedOperand> named;
+  for (const auto& [name, list] : lists) named.push_back({name, ValueOf(*list)});
+  GC_ASSIGN_OR_RETURN(const Binding binding, Bind(kernel.spec, named, attributes));
+  std::vector<OperandView> inputs, outputs;
+  for (std::size_t i = 0; i < lists.size(); ++i) {
+    inputs.push_back({&binding.inputs[i], PointersTo(*lists[i].second)});
+    if (kernel.spec.inputs[i].inout) outputs.push_back(inputs.back());
+  }
+  TbbThreads threads(3);
+  return variant.launch({.binding = &binding,
+                         .inputs = inputs,
+                         .outputs = outputs,
+                         .scratch = {},
+                         .threads = &threads,
+                         .stream = nullptr});
+}
+
+// The state of one parameter in double.
+struct One {
+  double p, m = 0, v = 0;
+};
+
+void AdamWStep(const Settings& s, int t, double g, One* one) {
+  one->m = s.beta1 * one->m + (1 - s.beta1) * g;
+  one->v = s.beta2 * one->v + (1 - s.beta2) * g * g;
+  const double mean = one->m / (1 - std::pow(s.beta1, t));
+  const double square = one->v / (1 - std::pow(s.beta2, t));
+  one->p -= s.lr * s.weight_decay * one->p;
+  one->p -= s.lr * mean / (std::sqrt(square) + s.eps);
+}
+
+void AdamStep(const Settings& s, int t, double g, One* one) {
+  Settings without = s;
+  without.weight_decay = 0;
+  AdamWStep(without, t, g + s.weight_decay * one->p, one);
+}
+
+void SgdStep(const Settings& s, int, double g, One* one) {
+  one->p -= s.lr * (g + s.weight_decay * one->p);
+}
+
+using Formula = void (*)(const Settings& settings, int t, double g, One* one);
+
+std::vector<NamedAttribute> AttributesOf(const std::string& kernel, const Settings& s, int t) {
+  std::vector<NamedAttribute> attributes = {{"lr", s.lr}, {"weight_decay", s.weight_decay}};
+  if (kernel == "sgd") return attributes;
+  attributes.insert(attributes.end(), {{"beta1", s.beta1},
+                                       {"beta2", s.beta2},
+                                       {"eps", s.eps},
+                                       {"step", static_cast<std::int64_t>(t)}});
+  return attributes;
+}
+
+// The largest difference from the formula in any parameter after so many steps.
+absl::StatusOr<double> Difference(const RegisteredKernel& kernel, const Variant& variant,
+                                  Formula formula, int steps) {
+  const Settings settings;
+  Model model{.p = Filled(2, 0.11), .m = Filled(0, 0), .v = Filled(0, 0)};
+  std::vector<One> truth;
+  for (const auto& tensor : model.p) {
+    for (const float p : tensor) truth.push_back({.p = p});
+  }
+  for (int t = 1; t <= steps; ++t) {
+    const List gradient = Gradient(t);
+    GC_RETURN_IF_ERROR(
+        Step(kernel, variant, AttributesOf(kernel.spec.name, settings, t), gradient, &model));
+    std::size_t next = 0;
+    for (const auto& tensor : gradient) {
+      for (const float g : tensor) formula(settings, t, g, &truth[next++]);
+    }
+  }
+  double largest = 0;
+  std::size_t next = 0;
+  for (const auto& tensor : model.p) {
+    for (const float p : tensor) largest = std::max(largest, std::fabs(p - truth[next++].p));
+  }
+  return largest;
+}
+
+// Twelve steps of some roundings of numbers up to 2 each.
+TEST(Optimizers, FollowTheirFormulasStepByStep) {
+  ASSERT_OK_AND_ASSIGN(const Registry registry, Registry::Create(BuiltInKernels()));
+  const std::pair<const char*, Formula> kernels[] = {
+      {"sgd", SgdStep}, {"adam", AdamStep}, {"adamw", AdamWStep}};
+  for (const auto& [name, formula] : kernels) {
+    const RegisteredKernel& kernel = *registry.Find(name);
+    for (const Variant& variant : kernel.def.cpu) {
+      ASSERT_OK_AND_ASSIGN(const double difference, Difference(kernel, variant, formula, 12));
+      EXPECT_LT(difference, 2e-5) << name << "." << variant.name;
+    }
+  }
+}
+
+// The formulas differ enough that none passes for another.
+TEST(Optimizers, AreNotEachOther) {
+  ASSERT_OK_AND_ASSIGN(const Registry registry, Registry::Create(BuiltInKernels()));
+  const RegisteredKernel& adamw = *registry.Find("adamw");
+  ASSERT_OK_AND_ASSIGN(const double difference,
+                       Difference(adamw, adamw.def.cpu.back(), AdamStep, 12));
+  EXPECT_GT(difference, 1e-3);
+}
+
+// A list with one bad tensor says which.
+TEST(Lists, NameTheTensorThatDoesNotFit) {
+  ASSERT_OK_AND_ASSIGN(const Registry registry, Registry::Create(BuiltInKernels()));
+  OperandValue good{.is_list = true, .tensors = {}};
+  for (std::int64_t i = 0; i < 20; ++i) good.tensors.push_back({DType::kF32, {i}});
+  OperandValue bad = good;
+  bad.tensors[17].shape = {4, 4};
+  EXPECT_THAT(
+      Bind(registry.Find("adamw")->spec, {{"p", good}, {"g", good}, {"m", bad}, {"v", good}}, {}),
+      StatusIs(absl::StatusCode::kInvalidArgument, testing::HasSubstr("'m[17]'")));
+  bad = good;
+  bad.tensors[3].dtype = DType::kF64;
+  EXPECT_THAT(Bind(registry.Find("foreach_mul")->spec, {{"a", good}, {"b", bad}}, {}),
+              StatusIs(absl::StatusCode::kInvalidArgument, testing::HasSubstr("'b[3]'")));
+}
+
+}  // namespace
+}  // namespace gridclock
