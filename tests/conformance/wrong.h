@@ -30,7 +30,7 @@ struct WrongWorld {
 // All problems that the suite finds with `launch` in place of the variants of catalogue kernel
 // `name`, over every dtype of `dtypes` and every kind of data.
 inline std::string ProblemsOf(const char* name, LaunchFn launch,
-                              std::vector<DType> dtypes = {DType::kF32}) {
+                              std::vector<DType> dtypes = {DType::kF32}, bool first_alone = false) {
   const WrongWorld world;
   if (!world.Error().empty()) return world.Error();
   const auto& [device, registry] = world;
@@ -45,10 +45,16 @@ inline std::string ProblemsOf(const char* name, LaunchFn launch,
              CheckCall(**device, kernel, wrong, instance, {.seed = 7, .data = data})) {
           problems.push_back(std::move(problem));
         }
+        if (first_alone && !problems.empty()) return problems[0];
       }
     }
   }
   return absl::StrJoin(problems, "\n");
+}
+
+// The first of them, where to find all takes long.
+inline std::string FirstProblemOf(const char* name, LaunchFn launch, DType dtype = DType::kF32) {
+  return ProblemsOf(name, launch, {dtype}, /*first_alone=*/true);
 }
 
 // The same over large calls alone, of those at most a few seconds each.
