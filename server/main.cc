@@ -428,7 +428,12 @@ class Process {
   RequestIds request_ids_;
   ModuleTable modules_;
   ModuleStrikes strikes_;
-  Programs programs_{modules_, strikes_};
+  Programs programs_{
+      modules_, strikes_,
+      [this](const std::string& principal, const std::string& id) -> absl::StatusOr<ModuleCode> {
+        if (module_cache_ == nullptr) return absl::NotFoundError("");
+        return module_cache_->Read(principal, id);
+      }};
   std::unique_ptr<ModuleCache> module_cache_;  // Null: none.
   ByteBudget stream_memory_;
   StallWatch stalls_;

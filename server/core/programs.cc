@@ -25,8 +25,7 @@ std::string LaunchField(std::size_t index, absl::string_view member) {
 absl::Status NoModule(absl::string_view id, absl::string_view field) {
   return WithDetails(
       absl::NotFoundError(absl::StrCat(field, ": no module ", Quote(id),
-                                       " of this client in memory; Compile and Load make one, Get "
-                                       "fetches one from the cache")),
+                                       " of this client; Compile and Load make one")),
       {.reason = "NO_MODULE",
        .field = std::string(field),
        .retry_after = std::nullopt,
@@ -170,10 +169,22 @@ void Programs::Forget(absl::string_view module) {
   std::erase_if(kept_, [&](const auto& kept) { return HasModule(*kept.second, module); });
 }
 
+absl::StatusOr<ModulePtr> Programs::FindModule(const std::string& principal,
+                                               const std::string& id) const {
+  ModulePtr found = modules_.Find(principal, id);
+  if (found != nullptr || fetch_ == nullptr) return found;
+  auto fetched = fetch_(principal, id);
+  if (!fetched.ok()) return nullptr;
+  found = std::make_shared<const ModuleCode>(*std::move(fetched));
+  GC_RETURN_IF_ERROR(modules_.Add(principal, id, found));
+  // Another call may have been quicker: all have the same one.
+  return modules_.Find(principal, id);
+}
+
 absl::Status Programs::ReadLaunch(const JobRequest& request, std::size_t index, JobProgram& out,
                                   ModulePtr& module, const ModuleEntry*& entry) const {
   const ProgramRequest::Launch& launch = request.program->launches[index];
-  module = modules_.Find(request.principal, launch.module);
+  GC_ASSIGN_OR_RETURN(module, FindModule(request.principal, launch.module));
   const std::string field = LaunchField(index, "module");
   if (module == nullptr) return NoModule(launch.module, field);
   if (module->facts.failed) return NotCompiled(launch.module, field);

@@ -3,9 +3,11 @@
 #define GRIDCLOCK_SERVER_CORE_PROGRAMS_H_
 
 #include <cstddef>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -21,9 +23,13 @@ class Programs {
  public:
   static constexpr std::size_t kMostKept = 64;
 
+  // A module that is not in memory, from where it is kept; NOT_FOUND if it is nowhere. Thread-safe.
+  using Fetch = std::function<absl::StatusOr<ModuleCode>(const std::string& principal,
+                                                         const std::string& id)>;
+
   // Both outlive this.
-  Programs(const ModuleTable& modules, const ModuleStrikes& strikes)
-      : modules_(modules), strikes_(strikes) {}
+  Programs(ModuleTable& modules, const ModuleStrikes& strikes, Fetch fetch = nullptr)
+      : modules_(modules), strikes_(strikes), fetch_(std::move(fetch)) {}
 
   // Of request.program, as CompleteProgram gives it. NOT_FOUND for a module (NO_MODULE) or an entry
   // (NO_ENTRY) that is not there, FAILED_PRECONDITION for a module that did not compile
@@ -38,14 +44,17 @@ class Programs {
   using Kept = std::shared_ptr<const JobProgram>;
 
   absl::StatusOr<Kept> Read(const JobRequest& request) const;
+  // From memory, or fetched there; null if it is nowhere.
+  absl::StatusOr<ModulePtr> FindModule(const std::string& principal, const std::string& id) const;
   // Adds the launch to `out`; `module` and `entry` are those that it is of.
   absl::Status ReadLaunch(const JobRequest& request, std::size_t index, JobProgram& out,
                           ModulePtr& module, const ModuleEntry*& entry) const;
   // The modules are those that the principal has now, and none is in quarantine.
   absl::Status Check(const JobRequest& request, const JobProgram& program) const;
 
-  const ModuleTable& modules_;
+  ModuleTable& modules_;
   const ModuleStrikes& strikes_;
+  const Fetch fetch_;
   Mutex mutex_;
   std::map<std::string, Kept, std::less<>> kept_ ABSL_GUARDED_BY(mutex_);
 };

@@ -173,6 +173,20 @@ TEST_F(Modules, TheCacheOutlivesTheServerAndDropsWhatIsCorrupt) {
   EXPECT_EQ(kept.origin(), v1::Module::DISK);
   EXPECT_EQ(kept.cubin().size(), first.cubin_bytes());
   EXPECT_EQ(kept.entries(0).registers(), first.entries(0).registers());
+  // Without Get: what is missing here is a GPU.
+  StartServer({"--module-cache=" + folder});
+  RunCall call;
+  call.program.emplace().set_words(
+      "mine x: f32[N] -> y: f32[N] grid (1) block (32) params x, y, n: int = N");
+  call.program->add_launches()->set_module(first.id());
+  call.program->mutable_launches(0)->set_entry("square");
+  const float one = 1;
+  call.inputs.push_back({.name = "x",
+                         .value = {.is_list = false, .tensors = {{DType::kF32, {1}}}},
+                         .bytes = {std::as_bytes(std::span(&one, 1))}});
+  EXPECT_THAT(client_->Run(call), ReasonIs("NO_DEVICE"));
+  call.program->mutable_launches(0)->set_module("none");
+  EXPECT_THAT(client_->Run(call), ReasonIs("NO_MODULE"));
   StartServer({"--module-cache=" + folder});
   ASSERT_OK_AND_ASSIGN(const v1::Module again, client_->Compile(Source(kSquare)));
   EXPECT_EQ(again.id(), first.id());

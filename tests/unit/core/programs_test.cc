@@ -232,6 +232,28 @@ TEST_F(ProgramsTest, CodeRunsOnGpusOfItsArchitecture) {
   EXPECT_THAT(Try(with_older), StatusIs(Code::kFailedPrecondition, HasSubstr("8.0 and later 8.x")));
 }
 
+TEST_F(ProgramsTest, AModuleThatIsNotInMemoryIsFetched) {
+  int fetched = 0;
+  Programs programs(
+      modules_, strikes_,
+      [&](const std::string& principal, const std::string& id) -> absl::StatusOr<ModuleCode> {
+        if (principal != "ann" || id != "kept") return absl::NotFoundError("");
+        ++fetched;
+        ModuleCode code;
+        code.facts.kind = ModuleKind::kTestNative;
+        code.facts.entries = {EntryOf("square", "square", {})};
+        return code;
+      });
+  JobRequest request = Native();
+  request.program->launches[0].module = "kept";
+  EXPECT_THAT(programs.Find(request), IsOk());
+  EXPECT_THAT(programs.Find(request), IsOk());
+  EXPECT_EQ(fetched, 1);
+  request.principal = "bob";
+  EXPECT_THAT(programs.Find(request), ReasonIs("NO_MODULE"));
+  EXPECT_THAT(Try(Native()), IsOk());
+}
+
 TEST_F(ProgramsTest, WhatCannotBeRunIsRefused) {
   JobRequest request = Request();
   request.program->launches[0].module = "bad";
