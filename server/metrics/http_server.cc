@@ -64,6 +64,7 @@ class Server final : public MetricsServer {
 
  private:
   static int Handle(mg_connection* connection, void* self);
+  static int AnswerBadRequest(mg_connection* connection, int code, const char* message);
   static int TakeLog(const mg_connection* connection, const char* message);
   Answer AnswerTo(absl::string_view path, absl::string_view accept) const;
   std::string complaint() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -102,6 +103,14 @@ int Server::Handle(mg_connection* connection, void* self) {
   return answer.code;
 }
 
+// What never becomes a request: a header too long or too slow, or no HTTP at all. civetweb's own
+// answer would make its date in gmtime's one buffer, which all its threads share.
+int Server::AnswerBadRequest(mg_connection* connection, int code, const char* message) {
+  Send(connection,
+       Text(code, mg_get_response_code_text(connection, code), absl::StrCat(message, "\n")), true);
+  return 0;
+}
+
 // civetweb says here, and nowhere else, why it could not bind. Lines of single connections are of
 // no use to anyone.
 int Server::TakeLog(const mg_connection* connection, const char* message) {
@@ -138,6 +147,7 @@ absl::Status Server::Listen(const Options& options) {
                             "no",
                             nullptr};
   mg_callbacks callbacks{};
+  callbacks.http_error = &AnswerBadRequest;
   callbacks.log_message = &TakeLog;
   mg_init_data init{.callbacks = &callbacks, .user_data = this, .configuration_options = settings};
   char text[256] = "";

@@ -15,6 +15,7 @@
 namespace gridclock {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
@@ -125,6 +126,15 @@ TEST(MetricsServerTest, GiantHeadersAreRefused) {
     EXPECT_THAT(ReadAll(client), Not(HasSubstr(" 200 OK")));
   }
   EXPECT_EQ(BodyOf(Fetch(server->port(), "/metrics")), "a 1\n");
+}
+
+TEST(MetricsServerTest, WhatIsNoHttpIsAnsweredWithTheSameHeaders) {
+  ASSERT_OK_AND_ASSIGN(const auto server, Serve(Small()));
+  const UniqueFd client = Connect(server->port());
+  ASSERT_TRUE(SendText(client, "nonsense\r\n\r\n"));
+  EXPECT_THAT(ReadAll(client),
+              AllOf(HasSubstr(" 400 Bad Request\r\n"), HasSubstr("X-Content-Type-Options: nosniff"),
+                    Not(HasSubstr("Date:"))));
 }
 
 // Eight that say a little now and then, and never end: they are cut off all the same.
