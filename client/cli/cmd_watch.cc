@@ -62,19 +62,22 @@ absl::StatusOr<v1::RunSummary> Measure(const Session& session, const Client& cli
   return std::move(result.summary);
 }
 
-absl::Status Round(const Session& session, const Client& client, const WatchOptions& options,
-                   LastNs* last) {
+// The exit code of one round.
+absl::StatusOr<int> Round(const Session& session, const Client& client, const WatchOptions& options,
+                          LastNs* last) {
+  int code = kOk;
   GC_ASSIGN_OR_RETURN(const Subject subject, FindSubject(session, client, options.call.kernel,
                                                          options.code, TensorWords(options.call)));
   if (!options.check.against.empty()) {
     GC_ASSIGN_OR_RETURN(const CheckResult checked,
                         Check(session, client, subject, options.call, options.check));
     session.console.out << CheckText(checked, session.console.terminal);
+    if (!checked.ok()) code = kMismatch;
   }
   GC_ASSIGN_OR_RETURN(const v1::RunSummary summary, Measure(session, client, subject, options));
   session.console.out << subject.spec.name << ": " << TimeText(summary, *last) << std::endl;
   *last = summary.timing().statistics().median_ns();
-  return absl::OkStatus();
+  return code;
 }
 
 // The file, and those that it includes and that are sent with it.
@@ -99,8 +102,8 @@ absl::StatusOr<int> Watch(const Session& session, const WatchOptions& options) {
   int code = kOk;
   for (int round = 1;; ++round) {
     GC_ASSIGN_OR_RETURN(const auto watch, FileWatch::Create(FilesOf(target->file)));
-    const absl::Status status = Round(session, *client, options, &last);
-    code = status.ok() ? kOk : Report(session, status);
+    const absl::StatusOr<int> round_code = Round(session, *client, options, &last);
+    code = round_code.ok() ? *round_code : Report(session, round_code.status());
     if (round == options.times) return code;
     session.console.err << "waiting for a change of " << target->file << std::endl;
     GC_RETURN_IF_ERROR(watch->WaitForChange().status());

@@ -26,9 +26,10 @@ struct Difference {
 // The relative tolerance of a dtype; 0 for integers, which must be equal.
 double ToleranceOf(DType dtype);
 
-// `got` may differ from `want` by tolerance times the larger of |want| and the root mean square of
-// all finite wanted values: what is small among large values was computed from them. Infinities are
-// equal to themselves alone, and a NaN is wanted where there is one.
+// `got` may differ from `want` by tolerance times the larger of |want| and the median magnitude of
+// the wanted values along the last dimension: what is small among large values was computed from
+// them, and one spike excuses nothing. Infinities are equal to themselves alone, and a NaN is
+// wanted where there is one.
 Difference Compare(const TensorSpec& spec, std::span<const std::byte> got,
                    std::span<const std::byte> want, double tolerance);
 

@@ -72,7 +72,7 @@ absl::StatusOr<bool> FileWatch::WaitForChange(absl::Duration timeout) {
   const absl::Time end = absl::Now() + timeout;
   while (absl::Now() < end) {
     const auto now = State();
-    if (now != state_ && now.begin()->second != "missing") {
+    if (now != state_ && now.at(files_.front()) != "missing") {
       bool busy = true;
       while (busy) {
         GC_ASSIGN_OR_RETURN(busy, WaitForEvent(kQuiet));

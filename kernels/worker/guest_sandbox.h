@@ -11,9 +11,9 @@
 namespace gridclock {
 
 // Of the calling thread and of those that it starts, so before the device is made where it can be
-// made behind this. From then on files can be read, and written are the GPU's device files alone.
-// Says what holds: "landlock 7". FAILED_PRECONDITION where Landlock is missing or too old to keep
-// files from being emptied, unless `weak` is allowed.
+// made behind this. From then on files of the system, and libraries, can be read, and written are
+// the GPU's device files alone. Says what holds: "landlock 7". FAILED_PRECONDITION where Landlock
+// is missing or too old to keep files from being emptied, unless `weak` is allowed.
 absl::StatusOr<std::string> RestrictGuestFiles(bool weak);
 
 // Once the device is made, which needs some of these calls: of all threads, no sockets, no new

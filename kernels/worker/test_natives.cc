@@ -10,7 +10,10 @@
 #include <string>
 
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -121,7 +124,17 @@ void Probe(const NativeCall& call) {
   y[2] = TryFork();
   y[3] = ErrnoOf(open(path, O_WRONLY));
   y[4] = ErrnoOf(truncate(path, 0));
-  y[5] = ErrnoOf(kill(call.Value<int>(2), 0));
+  const int parent = call.Value<int>(2);
+  cpu_set_t all;
+  CPU_ZERO(&all);
+  CPU_SET(0, &all);
+  y[5] = ErrnoOf(kill(parent, 0));
+  y[6] = ErrnoOf(open(path, O_RDONLY));
+  y[7] = ErrnoOf(ftruncate(kStatusFd, 0));
+  y[8] = ErrnoOf(fcntl(kLinkFd, F_SETOWN, parent));
+  y[9] = ErrnoOf(sched_setaffinity(parent, sizeof(all), &all));
+  y[10] = ErrnoOf(setpriority(PRIO_PROCESS, static_cast<id_t>(parent), 19));
+  y[11] = ErrnoOf(memfd_create("more", 0));
 }
 
 }  // namespace

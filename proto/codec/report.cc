@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "base/text.h"
 #include "proto/codec/values.h"
 #include "proto/codec/worker.h"
 
@@ -17,7 +18,8 @@ constexpr int kMostPhases = 16;
 constexpr std::size_t kMostReasons = 64;
 
 std::string Clipped(absl::string_view text) {
-  return std::string(text.substr(0, kMostText));
+  bool cut = false;
+  return CutText(std::string(text), kMostText, &cut);
 }
 
 bool IsTime(double ns) {
@@ -86,6 +88,8 @@ void EncodeFailed(std::uint64_t id, std::uint64_t generation, const absl::Status
 
 absl::Status SampleBuffer::Add(const worker::v1::Samples& frame, const Job& job) {
   const auto expected = frame.warmup() ? warmups_ : static_cast<std::int64_t>(samples_.size());
+  // Each frame costs whoever reads the stream something, whatever is in it.
+  if (frame.samples_ns_size() == 0) return Broken(job, "a frame of no samples");
   if (frame.first() != expected) {
     return Broken(job, absl::StrCat("samples begin at ", frame.first(), "; want ", expected));
   }

@@ -155,7 +155,7 @@ absl::StatusOr<std::vector<worker::v1::ToServer>> EncodeHello(const WorkerHello&
 }
 
 absl::Status HelloAssembler::AddNatives(const worker::v1::Hello& frame) {
-  if (frame.test_natives_size() > kMostNatives) {
+  if (hello_.test_natives.size() + frame.test_natives_size() > kMostNatives) {
     return absl::InvalidArgumentError(
         absl::StrCat("a hello of more than ", kMostNatives, " native functions"));
   }

@@ -30,7 +30,8 @@ absl::Status Wrong(absl::string_view what) {
 
 // --- Geometry ---
 
-// `least` is 0 for a grid: a tensor without elements may leave it nothing to do.
+// `least` is 0 for a grid: a tensor without elements, or one without a tail, leaves it nothing to
+// do.
 absl::Status BindSizes(absl::string_view clause, const std::vector<Expr>& exprs,
                        const std::array<std::int64_t, 3>& most, std::int64_t least,
                        const Binding& binding, std::array<std::uint32_t, 3>* out) {
@@ -234,6 +235,44 @@ absl::StatusOr<BoundLaunch> BindLaunch(const Program& program, const ProgramLaun
   return out;
 }
 
+bool HasElements(const OperandValue& value) {
+  return std::any_of(value.tensors.begin(), value.tensors.end(),
+                     [](const TensorSpec& tensor) { return Elements(tensor.shape) > 0; });
+}
+
+bool Takes(const BoundLaunch& launch, BoundParam::Side side, std::size_t index) {
+  return std::any_of(launch.params.begin(), launch.params.end(), [&](const BoundParam& param) {
+    const bool reaches = param.kind == ParamSpec::Kind::kOperand ||
+                         param.kind == ParamSpec::Kind::kTable ||
+                         param.kind == ParamSpec::Kind::kPointers;
+    return reaches && param.side == side && param.index == index;
+  });
+}
+
+// An output of which each launch has no blocks would come back as it lay in memory.
+absl::Status CheckOutputs(const Program& program, const Binding& binding,
+                          const std::vector<BoundLaunch>& launches) {
+  const std::size_t own = binding.outputs.size() - program.words.outputs.size();
+  for (std::size_t i = own; i < binding.outputs.size(); ++i) {
+    const auto takes_it = [&](const auto& launch) {
+      return Takes(launch, BoundParam::Side::kOutput, i);
+    };
+    const auto writes_it = [&](const auto& launch) {
+      return takes_it(launch) && !launch.is_empty();
+    };
+    if (!HasElements(binding.outputs[i]) ||
+        std::none_of(launches.begin(), launches.end(), takes_it) ||
+        std::any_of(launches.begin(), launches.end(), writes_it)) {
+      continue;
+    }
+    return WrongField("program.launches",
+                      absl::StrCat("nothing writes output '", program.words.outputs[i - own].name,
+                                   "': the grid of each launch that takes it is 0, as a grid of ",
+                                   "(N / 256) is where N is less than 256"));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckWhen(const KernelSpec& words, const Binding& binding,
                        const DeviceTraits& device) {
   const absl::StatusOr<bool> holds = HoldsWhen(words.clauses, binding, device);
@@ -270,6 +309,7 @@ absl::StatusOr<BoundProgram> BindProgram(const Program& program, const Binding& 
     }
     out.launches.push_back(*std::move(launch));
   }
+  GC_RETURN_IF_ERROR(CheckOutputs(program, binding, out.launches));
   return out;
 }
 

@@ -10,21 +10,25 @@
 #include "proto/types/quote.h"
 
 namespace gridclock {
-namespace {
 
-constexpr std::size_t kLongestSymbol = 4096;  // A name of C++ as the compiler writes it.
+absl::Status CheckSymbol(absl::string_view field, absl::string_view name) {
+  if (!name.empty() && name.size() <= kLongestSymbol) return absl::OkStatus();
+  return WrongField(field, absl::StrCat(field, ": want a name of 1 to ", kLongestSymbol,
+                                        " bytes, got ", name.size()));
+}
+
+bool HasModule(const JobProgram& program, absl::string_view id) {
+  return std::any_of(program.modules.begin(), program.modules.end(),
+                     [&](const ProgramModule& module) { return module.id == id; });
+}
+
+namespace {
 
 absl::Status CheckCount(absl::string_view what, std::size_t got, std::size_t least,
                         std::size_t most) {
   if (got >= least && got <= most) return absl::OkStatus();
   return WrongField(absl::StrCat("program.", what),
                     absl::StrCat("program.", what, ": want ", least, " to ", most, ", got ", got));
-}
-
-absl::Status CheckSymbol(absl::string_view field, absl::string_view name) {
-  if (!name.empty() && name.size() <= kLongestSymbol) return absl::OkStatus();
-  return WrongField(field, absl::StrCat(field, ": want a name of 1 to ", kLongestSymbol,
-                                        " bytes, got ", name.size()));
 }
 
 void Default(const std::vector<Expr>& from, std::vector<Expr>* to) {

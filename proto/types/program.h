@@ -18,6 +18,11 @@ namespace gridclock {
 
 inline constexpr std::size_t kMostLaunches = 64;
 inline constexpr std::size_t kMostGlobals = 64;
+// Of a module's id, an entry or a global: a name of C++ as the compiler writes it.
+inline constexpr std::size_t kLongestSymbol = 4096;
+
+// INVALID_ARGUMENT if `name` is empty or longer than that.
+absl::Status CheckSymbol(absl::string_view field, absl::string_view name);
 
 // As it came: texts that nobody has read.
 struct ProgramRequest {
@@ -84,6 +89,8 @@ struct JobProgram {
   Program program;
   std::vector<ProgramModule> modules;  // Each that a launch names, once.
 };
+
+bool HasModule(const JobProgram& program, absl::string_view id);
 
 }  // namespace gridclock
 

@@ -136,6 +136,7 @@ struct Scheduler::Outbox {
   struct LostGuest {
     GuestPort* port = nullptr;
     std::shared_ptr<Entry> entry;
+    std::string why;
   };
   absl::InlinedVector<Speech, 1> speeches;
   absl::InlinedVector<Mail, 2> mails;

@@ -29,10 +29,6 @@ void ModuleStrikes::Add(absl::string_view module, absl::string_view why) {
   struck_.push_back(std::move(now));
 }
 
-void ModuleStrikes::Add(const JobProgram& program, absl::string_view why) {
-  for (const ProgramModule& module : program.modules) Add(module.id, why);
-}
-
 absl::Status ModuleStrikes::Check(absl::string_view module) const {
   MutexLock lock(mutex_);
   const auto found = std::find_if(struck_.begin(), struck_.end(), Is(module));

@@ -10,7 +10,6 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "base/mutex.h"
-#include "proto/types/program.h"
 
 namespace gridclock {
 
@@ -23,8 +22,6 @@ class ModuleStrikes {
 
   // `why`: what ended the process: "signal 11".
   void Add(absl::string_view module, absl::string_view why) ABSL_LOCKS_EXCLUDED(mutex_);
-  // The same for each module of a program: which of them it was nobody knows.
-  void Add(const JobProgram& program, absl::string_view why) ABSL_LOCKS_EXCLUDED(mutex_);
   // FAILED_PRECONDITION (QUARANTINED) from the kMost-th on.
   absl::Status Check(absl::string_view module) const ABSL_LOCKS_EXCLUDED(mutex_);
   // How many are run no more.

@@ -11,6 +11,9 @@ namespace gridclock {
 namespace {
 
 constexpr std::size_t kNearest = 3;
+// A client chooses both sides: what is compared is bounded, and nobody mistypes longer names.
+constexpr std::size_t kLongestName = 256;
+constexpr std::size_t kMostCompared = 256;
 
 // Levenshtein's distance: how many letters to add, drop or change.
 std::size_t EditDistance(absl::string_view a, absl::string_view b) {
@@ -32,7 +35,12 @@ std::size_t EditDistance(absl::string_view a, absl::string_view b) {
 std::string NearestNames(absl::string_view wanted, const std::vector<absl::string_view>& names) {
   const std::size_t most = std::max<std::size_t>(1, wanted.size() / 3);  // Beyond it is no typo.
   std::vector<std::pair<std::size_t, absl::string_view>> near;
+  if (wanted.size() > kLongestName) return "";
+  std::size_t compared = 0;
   for (const absl::string_view name : names) {
+    const std::size_t longer = std::max(name.size(), wanted.size());
+    if (longer - std::min(name.size(), wanted.size()) > most) continue;
+    if (++compared > kMostCompared) break;
     const std::size_t distance = EditDistance(wanted, name);
     if (distance <= most) near.emplace_back(distance, name);
   }

@@ -126,11 +126,6 @@ std::string KeyOf(const JobRequest& request) {
   return key.size() <= kLongestKey ? key : "";
 }
 
-bool HasModule(const JobProgram& program, absl::string_view id) {
-  return std::any_of(program.modules.begin(), program.modules.end(),
-                     [&](const ProgramModule& module) { return module.id == id; });
-}
-
 }  // namespace
 
 absl::Status Programs::Check(const JobRequest& request, const JobProgram& program) const {
@@ -186,6 +181,9 @@ absl::Status Programs::ReadLaunch(const JobRequest& request, std::size_t index, 
   const ProgramRequest::Launch& launch = request.program->launches[index];
   GC_ASSIGN_OR_RETURN(module, FindModule(request.principal, launch.module));
   const std::string field = LaunchField(index, "module");
+  GC_RETURN_IF_ERROR(CheckSymbol(field, launch.module));
+  GC_RETURN_IF_ERROR(CheckSymbol(LaunchField(index, "entry"), launch.entry));
+  module = modules_.Find(request.principal, launch.module);
   if (module == nullptr) return NoModule(launch.module, field);
   if (module->facts.failed) return NotCompiled(launch.module, field);
   entry = FindEntry(module->facts, launch.entry);

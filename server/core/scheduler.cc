@@ -485,7 +485,9 @@ void Scheduler::Flush(Outbox& out) {
   if (!out.speeches.empty()) Speak(out);
   for (const Outbox::Kill& kill : out.kills) kill.worker->Kill(kill.reason);
   for (GuestPort* port : out.starts) port->Start();
-  for (const Outbox::LostGuest& blame : out.blames) blame.port->Blame(blame.entry->job());
+  for (const Outbox::LostGuest& blame : out.blames) {
+    blame.port->Blame(blame.entry->job(), blame.why);
+  }
   if (!out.mails.empty()) Deliver(out);
 }
 

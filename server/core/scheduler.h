@@ -60,6 +60,8 @@ class WorkerPort {
     absl::Time launched = absl::InfiniteFuture();  // When the launch under way began, if one is.
   };
   virtual Running running() const = 0;
+  // It holds more than a fresh one needs, and is to be replaced once it has no orders.
+  virtual bool worn() const { return false; }
 };
 
 // Who starts the guests of one device; implemented by server/fleet and by a fake in tests. Called
@@ -69,8 +71,8 @@ class GuestPort {
   virtual ~GuestPort() = default;
   // A guest is wanted: OnWorkerReady or OnGuestNotReady follows.
   virtual void Start() = 0;
-  // This job ended its guest.
-  virtual void Blame(const Job& job) = 0;
+  // This job ended its guest. `why`: "signal 11".
+  virtual void Blame(const Job& job, absl::string_view why) = 0;
 };
 
 // The lane of a device for submitted code, beside the one for the catalogue, which has the device's
@@ -175,6 +177,8 @@ class Scheduler {
   void AddGuests(absl::string_view device, GuestPort& port);
   // A guest that was asked for ended before it was ready; none is asked for before `retry`.
   void OnGuestNotReady(absl::string_view lane, absl::Time retry);
+  // Ends the waiting jobs whose program has this module, which is run no more.
+  void EndProgramsOf(absl::string_view module, const absl::Status& why);
 
   // From the fleet. A worker serves one device, or its lane for guests; `generation` counts its
   // incarnations, and no two workers of a scheduler have the same.
@@ -266,8 +270,8 @@ class Scheduler {
   void ArrangeGuest(Device& lane, absl::Time now, Outbox& out)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void NoteSent(Device& lane, const Job& job, absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void BlameGuestsJob(Device& lane, const std::shared_ptr<Entry>& entry, Outbox& out)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void BlameGuestsJob(Device& lane, const std::shared_ptr<Entry>& entry, const WorkerLoss& loss,
+                      Outbox& out) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void RecallForOthers(Device& device, absl::Time now, Outbox& out)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::shared_ptr<Entry> TakeAnswer(std::uint64_t generation, WorkerAnswer& answer, absl::Time now,
@@ -289,6 +293,8 @@ class Scheduler {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void EndAllWaiting(const Device& device, const absl::Status& why, Outbox& out)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void EndWaitingIf(const std::function<bool(const Entry&)>& is_meant, const absl::Status& why,
+                    Outbox& out) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Ends a job for its listener; what is left of it is the worker's matter.
   void Answer(Entry& entry, JobResult result, Outbox& out) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void TellToStop(Entry& entry, absl::Status why, Outbox& out)
@@ -301,8 +307,9 @@ class Scheduler {
   void TickRunning(Entry& entry, const WorkerPort::Running& running, absl::Time now, Outbox& out)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Its time ended at `end`, and a grace has passed.
-  void GiveUp(Entry& entry, absl::Status why, absl::Time end, absl::Time now, Outbox& out)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // `reason`: what the worker is killed for if it does not stop by itself.
+  void GiveUp(Entry& entry, absl::Status why, absl::string_view reason, absl::Time end,
+              absl::Time now, Outbox& out) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Kill(Device& device, absl::string_view reason, Outbox& out)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // True if what has arrived for this job is worth a word to its worker.

@@ -67,6 +67,7 @@ void Scheduler::RecallForOthers(Device& device, absl::Time now, Outbox& out) {
 std::optional<JobId> Scheduler::NextFor(const Device& lane, absl::Time now) {
   const bool bound = lane.guests != nullptr && !lane.guests->principal.empty();
   if (!bound) return lane.queue.Next();
+  if (lane.worker != nullptr && lane.worker->worn()) return std::nullopt;
   const std::string& principal = lane.guests->principal;
   if (now - lane.guests->since >= kStay && lane.queue.HasOthers(principal)) return std::nullopt;
   return lane.queue.NextOf(principal);
@@ -165,10 +166,12 @@ void Scheduler::OnGuestNotReady(absl::string_view name, absl::Time retry) {
   Flush(out);
 }
 
-void Scheduler::BlameGuestsJob(Device& lane, const std::shared_ptr<Entry>& entry, Outbox& out) {
+// Whose call's time ran out pays for the guest that it cost, but its code did nothing wrong.
+void Scheduler::BlameGuestsJob(Device& lane, const std::shared_ptr<Entry>& entry,
+                               const WorkerLoss& loss, Outbox& out) {
   if (lane.guests == nullptr) return;
   lane.queue.Charge(entry->job().principal, kCharge);
-  out.blames.push_back({lane.guests->port, entry});
+  if (loss.reason != "deadline") out.blames.push_back({lane.guests->port, entry, loss.detail});
 }
 
 // ---- Comparisons. ----

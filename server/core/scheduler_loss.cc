@@ -191,7 +191,9 @@ void Scheduler::OnWorkerLost(absl::string_view name, std::uint64_t generation,
     lost.swap(device.sent);
     const auto running = FindRunning(lost, loss, role);
     const bool own_fault = loss.reason != "signal" || IsOwnFault(loss.signal);
-    if (running != lost.end() && own_fault && !loss.planned) BlameGuestsJob(device, *running, out);
+    if (running != lost.end() && own_fault && !loss.planned) {
+      BlameGuestsJob(device, *running, loss, out);
+    }
     for (auto it = lost.begin(); it != lost.end(); ++it) {
       const Fate fate = it == running           ? Fate::kRunning
                         : running != lost.end() ? (it < running ? Fate::kRan : Fate::kNotBegun)
@@ -219,8 +221,11 @@ void Scheduler::LoseJob(const std::shared_ptr<Entry>& entry, Fate fate, const Wo
                      entry->sends < kMostSends && (fate == Fate::kNotBegun || may_repeat);
   if (again) {
     BecomeReadyAgain(*entry, now);
-    entry->device->queue.PutBack(job.principal, entry->id);
-    return;
+    FairQueue& queue = entry->device->queue;
+    // Who was lost by its own client's code is served in its turn, not before all others.
+    if (role == WorkerRole::kTrusted) return queue.PutBack(job.principal, entry->id);
+    queue.Add(job.principal, entry->id);
+    return queue.SetReady(job.principal, entry->id);
   }
   if (!entry->answered) {
     absl::Status status =
@@ -245,11 +250,29 @@ void Scheduler::OnDeviceDown(absl::string_view name, const absl::Status& why) {
 }
 
 void Scheduler::EndAllWaiting(const Device& device, const absl::Status& why, Outbox& out) {
+  EndWaitingIf([&](const Entry& entry) { return entry.device == &device; }, why, out);
+}
+
+void Scheduler::EndWaitingIf(const std::function<bool(const Entry&)>& is_meant,
+                             const absl::Status& why, Outbox& out) {
   std::vector<std::shared_ptr<Entry>> ended;
   for (const auto& [id, entry] : jobs_) {
-    if (entry->device == &device && entry->state != Entry::State::kSent) ended.push_back(entry);
+    if (entry->state != Entry::State::kSent && is_meant(*entry)) ended.push_back(entry);
   }
   for (const auto& entry : ended) EndWaiting(*entry, why, out);
+}
+
+void Scheduler::EndProgramsOf(absl::string_view module, const absl::Status& why) {
+  Outbox out;
+  {
+    MutexLock lock(mutex_);
+    const auto runs_it = [&](const Entry& entry) {
+      const JobProgram* program = entry.job().program.get();
+      return program != nullptr && HasModule(*program, module);
+    };
+    EndWaitingIf(runs_it, why, out);
+  }
+  Flush(out);
 }
 
 void Scheduler::OnKillFailed(absl::string_view name, const WorkerLoss& loss,
@@ -302,26 +325,31 @@ void Scheduler::TickRunning(Entry& entry, const WorkerPort::Running& running, ab
   const absl::Time end = std::min(launch_end, began + work);
   if (now >= end + kGrace) {
     const bool kernel = now >= launch_end + kGrace || work == job.kernel_time_limit;
-    return GiveUp(entry, kernel ? KernelTimeStatus(job) : WorkTimeStatus(job), end, now, out);
+    return GiveUp(entry, kernel ? KernelTimeStatus(job) : WorkTimeStatus(job), "time_limit", end,
+                  now, out);
   }
   if (now < job.deadline) return;
   TellToStop(entry, CallDeadlineStatus("while the kernel ran"), out);
-  if (now >= job.deadline + kGrace) GiveUp(entry, *entry.cancelled, job.deadline, now, out);
+  if (now >= job.deadline + kGrace) {
+    GiveUp(entry, *entry.cancelled, "deadline", job.deadline, now, out);
+  }
 }
 
-void Scheduler::GiveUp(Entry& entry, absl::Status why, absl::Time end, absl::Time now,
-                       Outbox& out) {
+void Scheduler::GiveUp(Entry& entry, absl::Status why, absl::string_view reason, absl::Time end,
+                       absl::Time now, Outbox& out) {
   TellToStop(entry, why, out);
   if (!entry.answered) Answer(entry, {.status = std::move(why), .outcome = std::nullopt}, out);
   const absl::Duration grace = std::clamp(entry.device->start_took, kGrace, kLongestGrace);
-  if (now >= end + grace) Kill(*entry.device, "time_limit", out);
+  if (now >= end + grace) Kill(*entry.device, reason, out);
 }
 
 void Scheduler::TickSent(Device& device, const WorkerPort::Running& running, absl::Time now,
                          Outbox& out) {
   bool runs_one = false;
   for (const auto& entry : device.sent) {
-    if (entry->id == running.id) {
+    // A guest may name any of its orders, one after the other; they run in the order sent.
+    const bool may_run = device.guests == nullptr || entry == device.sent.front();
+    if (entry->id == running.id && may_run) {
       runs_one = true;
       TickRunning(*entry, running, now, out);
       continue;

@@ -13,6 +13,8 @@ namespace gridclock {
 namespace {
 
 constexpr std::size_t kBatch = 32;
+constexpr int kMostBatches =
+    16;  // A worker that never stops talking keeps its thread from nothing.
 
 }  // namespace
 
@@ -76,8 +78,8 @@ PacketSocket::Read AnswerReader::ReadBatch() {
 void AnswerReader::Read(bool to_the_end) {
   MutexLock lock(mutex_);
   reader_ = std::this_thread::get_id();
-  while (ReadBatch() == PacketSocket::Read::kPackets) {
-    if (!to_the_end && batch_.size() < kBatch) break;
+  for (int i = 0; ReadBatch() == PacketSocket::Read::kPackets; ++i) {
+    if (!to_the_end && (batch_.size() < kBatch || i == kMostBatches)) break;
   }
   reader_ = std::thread::id();
 }

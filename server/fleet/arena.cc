@@ -28,7 +28,7 @@ absl::StatusOr<Arena> Arena::Create(std::uint64_t bytes, std::uint64_t warm_byte
   if (ftruncate(fd.get(), static_cast<off_t>(bytes)) != 0)
     return Refused(errno, "ftruncate", bytes);
   // Neither side can then pull the memory from under the other: no SIGBUS.
-  if (fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) != 0) {
+  if (fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
     return Refused(errno, "seal", bytes);
   }
   void* data =

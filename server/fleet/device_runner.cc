@@ -72,8 +72,8 @@ void DeviceRunner::Start() {
   wake_->Wake();
 }
 
-void DeviceRunner::Blame(const Job& job) {
-  context_.strikes->Add(*job.program, "a fault or its time limit");
+void DeviceRunner::Blame(const Job& job, absl::string_view why) {
+  Strike(context_, *job.program, why);
   Log(LogLevel::kWarning, "guest_ended_by_job",
       {{"device", device_}, {"job", absl::StrCat(job.id)}, {"principal", job.principal}});
 }

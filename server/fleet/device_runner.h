@@ -53,7 +53,7 @@ class DeviceRunner final : public GuestPort {
 
   // ---- GuestPort. ----
   void Start() override;
-  void Blame(const Job& job) override;
+  void Blame(const Job& job, absl::string_view why) override;
 
  private:
   // One incarnation of the worker, while this thread serves it.

@@ -19,6 +19,15 @@ constexpr std::chrono::milliseconds kTick{5};
 
 }  // namespace
 
+void Strike(const FleetContext& context, const JobProgram& program, absl::string_view why) {
+  for (const ProgramModule& module : program.modules) {
+    context.strikes->Add(module.id, why);
+    if (const absl::Status runs = context.strikes->Check(module.id); !runs.ok()) {
+      context.scheduler.EndProgramsOf(module.id, runs);
+    }
+  }
+}
+
 absl::StatusOr<std::unique_ptr<Fleet>> Fleet::Create(const FleetOptions& options,
                                                      const FleetContext& context) {
   std::error_code error;

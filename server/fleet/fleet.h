@@ -58,6 +58,10 @@ struct FleetContext {
   ModuleStrikes* strikes = nullptr;  // Where there are guests.
 };
 
+// A job's code ended its process, of `why`; which of its modules it was nobody knows. What waits of
+// one that is now run no more ends.
+void Strike(const FleetContext& context, const JobProgram& program, absl::string_view why);
+
 class Fleet {
  public:
   // What the arena MUST have behind the part that the allocator gives out: each device's canary has

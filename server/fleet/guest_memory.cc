@@ -107,7 +107,7 @@ absl::StatusOr<Job> GuestMemory::Place(const Job& job, const Arena& from) {
     for (JobInput& input : placed.inputs) input.memory.offset += shift;
     for (JobOutput& output : placed.outputs) output.memory.offset += shift;
   }
-  Placed note{.block = std::move(block), .shift = shift, .modules = {}};
+  Placed note{.block = std::move(block), .shift = shift, .modules = {}, .code_bytes = code_bytes};
   for (std::size_t i = 0; i < placed.module_code.size(); ++i) {
     if (placed.module_code[i].size == 0) continue;
     placed.module_code[i].offset += placed.memory.offset + tensors;
@@ -162,12 +162,22 @@ absl::Status GuestMemory::TakeOutputs(const Job& job, const Arena& to) const {
   return absl::OkStatus();
 }
 
+bool GuestMemory::Holds(JobId id) const {
+  MutexLock lock(mutex_);
+  return placed_.contains(id);
+}
+
 void GuestMemory::NoteRan(JobId id) {
   MutexLock lock(mutex_);
   const auto found = placed_.find(id);
-  if (found != placed_.end()) {
-    modules_.insert(found->second.modules.begin(), found->second.modules.end());
-  }
+  if (found == placed_.end()) return;
+  modules_.insert(found->second.modules.begin(), found->second.modules.end());
+  code_bytes_ += found->second.code_bytes;
+}
+
+bool GuestMemory::full_of_code() const {
+  MutexLock lock(mutex_);
+  return modules_.size() >= kMostModules || code_bytes_ >= kMostCodeBytes;
 }
 
 void GuestMemory::Forget(JobId id) {

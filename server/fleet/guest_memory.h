@@ -23,6 +23,9 @@ namespace gridclock {
 // Thread-safe. One for each guest process: it ends with it.
 class GuestMemory {
  public:
+  static constexpr std::size_t kMostModules = 128;
+  static constexpr std::uint64_t kMostCodeBytes = 256ULL * 1024 * 1024;
+
   static absl::StatusOr<std::unique_ptr<GuestMemory>> Create(std::uint64_t bytes,
                                                              const CheckDefences& defences = {});
 
@@ -42,8 +45,12 @@ class GuestMemory {
   // Copies what is returned of the outputs, of a job without one. NOT_FOUND if the job was not
   // placed.
   absl::Status TakeOutputs(const Job& job, const Arena& to) const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Whether the guest was given it: nothing that it says of others is true.
+  bool Holds(JobId id) const ABSL_LOCKS_EXCLUDED(mutex_);
   // The job ended well: the guest has its modules.
   void NoteRan(JobId id) ABSL_LOCKS_EXCLUDED(mutex_);
+  // The guest, which forgets no module, holds more of them than it should.
+  bool full_of_code() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Gives back the job's room.
   void Forget(JobId id) ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -52,6 +59,7 @@ class GuestMemory {
     ArenaAllocator::Block block;
     std::uint64_t shift = 0;  // From the arena's offsets to those here, modulo 2^64.
     std::vector<std::string> modules;
+    std::uint64_t code_bytes = 0;
     // Of a job with a check; Forget may come while a step is made, so it is shared.
     struct Checked {
       Job placed;
@@ -75,6 +83,7 @@ class GuestMemory {
   mutable Mutex mutex_;
   std::map<JobId, Placed> placed_ ABSL_GUARDED_BY(mutex_);
   std::set<std::string> modules_ ABSL_GUARDED_BY(mutex_);  // That the guest has.
+  std::uint64_t code_bytes_ ABSL_GUARDED_BY(mutex_) = 0;   // Of those.
 };
 
 }  // namespace gridclock

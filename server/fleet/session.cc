@@ -178,9 +178,16 @@ std::shared_ptr<const ActiveJob> Session::Held(JobId id) const {
   return fits ? active : nullptr;
 }
 
+// What still waits to be copied to a guest is not its to end: the copy would read freed memory.
+absl::Status Session::CheckGiven(JobId id) {
+  if (worker_->WasGiven(id)) return absl::OkStatus();
+  return Break(id, absl::NotFoundError(absl::StrCat("order ", id, " was not given to this guest")));
+}
+
 absl::Status Session::OnSamples(const worker::v1::Samples& samples) {
   const auto active = Held(samples.id());
   if (active == nullptr) return Stranger(samples.id());
+  GC_RETURN_IF_ERROR(CheckGiven(samples.id()));
   if (auto kept = samples_[samples.id()].Add(samples, active->job()); !kept.ok()) {
     return Break(samples.id(), kept);
   }
@@ -195,6 +202,7 @@ absl::Status Session::OnDone(const worker::v1::Done& done) {
   if (canary_ && done.id() == kCanaryId) return CheckCanary(done);
   const auto active = Held(done.id());
   if (active == nullptr || done.generation() != generation_) return Stranger(done.id());
+  GC_RETURN_IF_ERROR(CheckGiven(done.id()));
   const bool compares = !is_guest() && active->job().check;
   absl::StatusOr<Outcome> outcome = compares ? DecodeCompared(done, active->job())
                                              : Decode(done, active->job(), TakeSamples(done.id()));
@@ -232,11 +240,12 @@ absl::Status Session::OnFailed(const worker::v1::Failed& failed) {
   }
   const auto active = Held(failed.id());
   if (active == nullptr || failed.generation() != generation_) return Stranger(failed.id());
+  GC_RETURN_IF_ERROR(CheckGiven(failed.id()));
   absl::StatusOr<WorkerFailure> failure = Decode(failed, active->job(), TakeSamples(failed.id()));
   if (!failure.ok()) return Break(failed.id(), failure.status());
   spoiled_ = spoiled_ || failure->sticky;
   if (failure->sticky && is_guest()) {
-    context_.strikes->Add(*active->job().program, failure->status.message());
+    Strike(context_, *active->job().program, failure->status.message());
   }
   Answer(failed.id(),
          {.status = std::move(failure->status), .outcome = std::move(failure->partial)});

@@ -50,6 +50,7 @@ class Session {
   absl::Status OnCheckStep(const worker::v1::CheckStep& step);
   // A job that this worker holds; null for others.
   std::shared_ptr<const ActiveJob> Held(JobId id) const;
+  absl::Status CheckGiven(JobId id);
   // A job that the worker does not hold: forgiven once.
   absl::Status Stranger(JobId id);
   absl::Status Break(JobId id, const absl::Status& why);

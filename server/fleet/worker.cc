@@ -5,6 +5,7 @@
 #include <cstring>
 #include <utility>
 
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -16,8 +17,10 @@
 namespace gridclock {
 
 absl::StatusOr<StatusMemory> StatusMemory::Create() {
-  UniqueFd fd(memfd_create("gridclock-status", MFD_CLOEXEC));
-  if (!fd || ftruncate(fd.get(), sizeof(StatusPage)) != 0) {
+  UniqueFd fd(memfd_create("gridclock-status", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  // A worker holds it too, and one that empties it must not kill who reads it here.
+  if (!fd || ftruncate(fd.get(), sizeof(StatusPage)) != 0 ||
+      fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
     return ErrnoToStatus(errno, "status page");
   }
   void* page = mmap(nullptr, sizeof(StatusPage), PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);

@@ -69,6 +69,7 @@ class Worker final : public WorkerPort {
   void Await(JobId id) override ABSL_LOCKS_EXCLUDED(mutex_);
   void Kill(absl::string_view reason) override ABSL_LOCKS_EXCLUDED(mutex_);
   Running running() const override;
+  bool worn() const override;
 
   // ---- For the reading thread. ----
   void SetReader(const std::shared_ptr<AnswerReader>& reader) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -80,6 +81,8 @@ class Worker final : public WorkerPort {
   // A step of a checked launch, which a guest asked for; it is told when it is done.
   // INVALID_ARGUMENT if it is not in turn.
   absl::Status CheckLaunch(const Job& job, const worker::v1::CheckStep& step);
+  // A guest's order that still waits to be copied was not given to it.
+  bool WasGiven(JobId id) const;
   // What a guest's job returns is in the arena when this returns. Nothing for other workers.
   absl::Status TakeOutputs(const Job& job, std::size_t samples);
   // Sends what Send had no room for.

@@ -15,6 +15,10 @@ WorkerPort::Running Worker::running() const {
   return {.id = out != 0 ? out : copied_in_.load(), .since = absl::InfiniteFuture()};
 }
 
+bool Worker::worn() const {
+  return parts_.guest_memory != nullptr && parts_.guest_memory->full_of_code();
+}
+
 bool Worker::SomethingWaits() const {
   MutexLock lock(mutex_);
   return !waiting_.empty();
@@ -69,6 +73,10 @@ void Worker::FeedGuest() {
     MutexLock lock(mutex_);
     waiting_.pop_front();
   }
+}
+
+bool Worker::WasGiven(JobId id) const {
+  return parts_.guest_memory == nullptr || parts_.guest_memory->Holds(id);
 }
 
 absl::Status Worker::CheckLaunch(const Job& job, const worker::v1::CheckStep& step) {

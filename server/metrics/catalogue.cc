@@ -262,7 +262,8 @@ constexpr LabelSpec kLabels[] = {
     {"reason",
      "of a rejection: a reason or a status code of the contract in lower case, "
      "`queue_full`; of a restart: `exit`, `signal`, `hang`, `protocol`, "
-     "`time_limit`, else `other`; of the end of a process for submitted code also `retired` (it "
+     "`time_limit`, `deadline` (the call's own), else `other`; of the end of a process for "
+     "submitted code also `retired` (it "
      "was "
      "of no more use)"},
     {"result",

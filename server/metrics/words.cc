@@ -17,7 +17,8 @@ constexpr std::array<absl::string_view, kFlagCount> kFlags = {
 constexpr absl::string_view kMethods[] = {"isolated",     "device_time", "back_to_back",
                                           "host_no_sync", "host_sync",   "event_pair"};
 constexpr absl::string_view kStates[] = {"starting", "ready", "busy", "dead", "quarantined"};
-constexpr absl::string_view kLosses[] = {"exit", "signal", "hang", "protocol", "time_limit"};
+constexpr absl::string_view kLosses[] = {"exit",     "signal",     "hang",
+                                         "protocol", "time_limit", "deadline"};
 constexpr absl::string_view kRejections[] = {"QUEUE_FULL",      "MEMORY_FULL",    "TOO_LARGE",
                                              "WORKER_STARTING", "WORKER_CRASHED", "DRAINING",
                                              "NO_DEVICE",       "IN_PROGRESS",    "DONE"};

@@ -49,7 +49,8 @@ void Outbox::Clear() {
 }
 
 std::uint64_t Outbox::held_bytes() const {
-  return sample_count_ * sizeof(double) + (summary_ ? summary_->SpaceUsedLong() : 0);
+  return sample_count_ * sizeof(double) + samples_.size() * sizeof(Samples) +
+         (summary_ ? summary_->SpaceUsedLong() : 0);
 }
 
 std::optional<grpc::ByteBuffer> Outbox::Next() {

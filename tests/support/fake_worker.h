@@ -3,6 +3,7 @@
 #ifndef GRIDCLOCK_TESTS_SUPPORT_FAKE_WORKER_H_
 #define GRIDCLOCK_TESTS_SUPPORT_FAKE_WORKER_H_
 
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <string>
@@ -54,6 +55,8 @@ class FakeWorker final : public WorkerPort {
     return running_;
   }
 
+  bool worn() const override { return worn_; }
+  void WearOut() { worn_ = true; }
   void Run(JobId id, absl::Time since, absl::Time launched = absl::InfiniteFuture()) {
     MutexLock lock(mutex_);
     running_ = {.id = id, .since = since, .launched = launched};
@@ -93,6 +96,7 @@ class FakeWorker final : public WorkerPort {
   std::vector<JobId> awaited_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::pair<JobId, std::uint64_t>> arrivals_ ABSL_GUARDED_BY(mutex_);
   std::size_t sends_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::atomic<bool> worn_ = false;
   std::vector<std::string> kills_ ABSL_GUARDED_BY(mutex_);
 };
 
@@ -103,7 +107,7 @@ class FakeGuests final : public GuestPort {
     MutexLock lock(mutex_);
     ++starts_;
   }
-  void Blame(const Job& job) override {
+  void Blame(const Job& job, absl::string_view /*why*/) override {
     MutexLock lock(mutex_);
     blamed_.push_back(job.id);
   }

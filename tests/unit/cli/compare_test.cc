@@ -32,6 +32,18 @@ TEST(Compare, SmallOnesAmongLargeOnesHaveTheirTolerance) {
   EXPECT_EQ(Of<float>(DType::kF32, {0.001F, 0.001F}, {0.001F, 0.002F}, 1e-5).mismatches, 1);
 }
 
+TEST(Compare, ASpikeExcusesNothing) {
+  EXPECT_EQ(Of<float>(DType::kF32, {1e6F, 5, 5, 5}, {1e6F, 1, 1, 1}, 1e-5).mismatches, 3);
+}
+
+TEST(Compare, EachRowHasItsScale) {
+  const TensorSpec spec{.dtype = DType::kF32, .shape = {2, 2}};
+  const std::vector<float> want = {1e6F, 1e6F, 1, 1}, got = {1e6F, 1e6F + 1, 1, 2};
+  const Difference found =
+      Compare(spec, std::as_bytes(std::span(got)), std::as_bytes(std::span(want)), 1e-5);
+  EXPECT_THAT(found.first, ElementsAre("[1,1]: want 1, got 2"));
+}
+
 TEST(Compare, NeighboursAcrossZeroAreNear) {
   const float least = std::numeric_limits<float>::denorm_min();
   EXPECT_EQ(Of<float>(DType::kF32, {least}, {-least}, 1).max_ulp, 2U);

@@ -383,6 +383,75 @@ TEST_F(SchedulerLanesTest, AnEndlessOneIsKilledAndTheCatalogueGoesOn) {
   EXPECT_THAT(guests_.blamed(), ElementsAre(call.id));
 }
 
+TEST_F(SchedulerLanesTest, ACallsOwnDeadlineIsNoFaultOfItsCode) {
+  Ready();
+  const auto guest = GuestReady();
+  Job slow = Submitted();
+  slow.deadline = clock_.Now() + absl::Seconds(1);
+  const Call call = SubmitReady(std::move(slow));
+  guest->Run(call.id, clock_.Now(), clock_.Now());
+  clock_.Advance(absl::Seconds(1) + Scheduler::kGrace);
+  scheduler_.Tick();
+  EXPECT_THAT(call.listener->status(), StatusIs(Code::kDeadlineExceeded, _));
+  clock_.Advance(Scheduler::kLongestGrace);
+  scheduler_.Tick();
+  EXPECT_THAT(guest->kills(), ElementsAre("deadline"));
+  LoseGuest({.reason = "deadline", .running = call.id, .detail = "killed: deadline"});
+  EXPECT_THAT(guests_.blamed(), IsEmpty());
+}
+
+// Each would have the time of a launch of its own.
+TEST_F(SchedulerLanesTest, AGuestThatNamesOneOrderAfterTheOtherWinsNoTime) {
+  Ready();
+  const auto guest = GuestReady();
+  SubmitReady(Submitted());
+  const Call second = SubmitReady(Submitted());
+  ASSERT_THAT(guest->orders(), SizeIs(2));
+  guest->Run(second.id, clock_.Now(), clock_.Now());
+  scheduler_.Tick();
+  clock_.Advance(absl::Seconds(6));
+  scheduler_.Tick();
+  EXPECT_THAT(guest->kills(), ElementsAre("hang"));
+}
+
+TEST_F(SchedulerLanesTest, AWornGuestIsReplacedBetweenTwoJobs) {
+  Ready();
+  const auto guest = GuestReady();
+  const Call first = SubmitReady(Submitted());
+  guest->WearOut();
+  const Call second = SubmitReady(Large(Submitted()));
+  EXPECT_THAT(guest->orders(), ElementsAre(first.id));
+  EXPECT_TRUE(GuestDone(first.id));
+  EXPECT_THAT(guest->kills(), ElementsAre("retired"));
+  LoseGuest(Retired());
+  EXPECT_THAT(GuestReady(101)->orders(), ElementsAre(second.id));
+}
+
+// One client's faults make no other wait for all that it sent.
+TEST_F(SchedulerLanesTest, WhatWaitedBehindAFaultQueuesAgainInItsTurn) {
+  Ready();
+  GuestReady();
+  const Call bad = SubmitReady(Submitted("ann"));
+  const Call behind = SubmitReady(Submitted("ann"));
+  const Call other = SubmitReady(Large(Submitted("bob")));
+  LoseGuest({.reason = "signal", .signal = SIGSEGV, .running = bad.id, .detail = "signal 11"});
+  EXPECT_THAT(GuestReady(101)->orders(), ElementsAre(other.id));
+  EXPECT_EQ(behind.listener->ends(), 0);
+}
+
+TEST_F(SchedulerLanesTest, AModuleThatIsRunNoMoreTakesItsWaitingJobsWithIt) {
+  Ready();
+  Job job = Submitted();
+  auto program = std::make_shared<JobProgram>();
+  program->modules = {{.id = "m1", .kind = ModuleKind::kTestNative, .code = nullptr}};
+  job.program = program;
+  const Call meant = SubmitReady(std::move(job));
+  const Call other = SubmitReady(Submitted());
+  scheduler_.EndProgramsOf("m1", absl::FailedPreconditionError("run no more"));
+  EXPECT_THAT(meant.listener->status(), StatusIs(Code::kFailedPrecondition, "run no more"));
+  EXPECT_EQ(other.listener->ends(), 0);
+}
+
 TEST_F(SchedulerLanesTest, NothingRunsBesideAGuestThatCannotBeEnded) {
   const auto worker = Ready();
   GuestReady();

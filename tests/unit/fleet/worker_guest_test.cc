@@ -1,9 +1,12 @@
 // What a guest gets of a job, and what is believed of its answers.
+#include <cerrno>
 #include <cstring>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
+
+#include <unistd.h>
 
 #include "server/fleet/session.h"
 #include "tests/support/status_matchers.h"
@@ -216,6 +219,25 @@ TEST_F(GuestSessionTest, AnAnswerToAnOrderThatItWasNotGivenYetBreaksTheProtocol)
   EXPECT_EQ(session_.culprit(), id);
   // The loss of the guest says how it ends.
   EXPECT_EQ(listener_->ends(), 0);
+}
+
+TEST_F(GuestSessionTest, NeitherCanItEndOneThatStillWaitsToBeCopied) {
+  const JobId id = Submit(JobOf(kLarge));
+  worker::v1::ToServer frame;
+  frame.mutable_failed()->set_id(id);
+  frame.mutable_failed()->set_generation(kGeneration);
+  frame.mutable_failed()->set_code(static_cast<int>(Code::kInternal));
+  EXPECT_THAT(Hear(frame), StatusIs(Code::kNotFound, HasSubstr("not given")));
+  EXPECT_EQ(listener_->ends(), 0);
+  EXPECT_NE(scheduler_.Active(id), nullptr);
+}
+
+// Whoever reads a file that was emptied dies.
+TEST(StatusMemoryTest, ItsHoldersCannotEmptyIt) {
+  ASSERT_OK_AND_ASSIGN(const StatusMemory status, StatusMemory::Create());
+  EXPECT_EQ(ftruncate(status.fd(), 0), -1);
+  EXPECT_EQ(errno, EPERM);
+  EXPECT_EQ(status.running().id, 0U);
 }
 
 TEST_F(GuestSessionTest, AnAnswerToAJobOfTheCatalogueBreaksTheProtocolTheSecondTime) {

@@ -155,6 +155,20 @@ TEST(BindProgram, AGridWithoutBlocksIsEmpty) {
   EXPECT_TRUE(bound.launches[0].is_empty());
 }
 
+// A launch for a tail may have nothing to do; an output must have one that has.
+TEST(BindProgram, AnOutputThatNoBlockWritesIsRefused) {
+  const Program one = ProgramOf("p x: f32[N] -> y: f32[N] grid (N / 256) block (256) params x, y");
+  EXPECT_THAT(BindCall(one, {{"x", "f32[255]"}}).status(),
+              StatusIs(kInvalid, HasSubstr("nothing writes output 'y'")));
+  EXPECT_THAT(BindCall(one, {{"x", "f32[256]"}}).status(), IsOk());
+  const Program with_tail =
+      ProgramOf("p x: f32[N] -> y: f32[N] block (256) params x, y",
+                {LaunchOf("main", "grid (N / 256)"), LaunchOf("tail", "grid (min(1, N % 256))")});
+  for (const char* x : {"f32[255]", "f32[256]", "f32[257]", "f32[0]"}) {
+    EXPECT_THAT(BindCall(with_tail, {{"x", x}}).status(), IsOk()) << x;
+  }
+}
+
 struct Bad {
   const char* words;
   const char* x;
