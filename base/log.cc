@@ -1,15 +1,17 @@
 #include "base/log.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <condition_variable>
 #include <cstdlib>
 #include <memory>
 #include <mutex>
+#include <utility>
 
+#include <poll.h>
 #include <unistd.h>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/time/clock.h"
@@ -36,16 +38,29 @@ class StderrSink final : public spdlog::sinks::base_sink<std::mutex> {
     post();
     changed_.wait_for(lock, absl::ToChronoMilliseconds(limit), [&] { return done_ >= mine; });
   }
+  std::uint64_t lost() const { return lost_; }
 
  private:
   void sink_it_(const spdlog::details::log_msg& message) override {
-    spdlog::memory_buf_t text;
-    formatter_->format(message, text);
+    spdlog::memory_buf_t line;
+    formatter_->format(message, line);
+    std::string text = std::exchange(broken_off_, false) ? "\n" : "";
+    text.append(line.data(), line.size());
     for (std::size_t at = 0; at < text.size();) {
       const ssize_t written = write(STDERR_FILENO, text.data() + at, text.size() - at);
-      if (written < 0 && errno != EINTR) return;  // There is nobody left to tell.
+      if (written < 0 && errno == EAGAIN && WaitForRoom()) continue;
+      if (written < 0 && errno != EINTR) {
+        ++lost_;
+        broken_off_ = at > 0;
+        return;
+      }
       at += static_cast<std::size_t>(std::max<ssize_t>(written, 0));
     }
+  }
+  // Whoever shares standard error may have told it not to block.
+  static bool WaitForRoom() {
+    pollfd output{.fd = STDERR_FILENO, .events = POLLOUT, .revents = 0};
+    return poll(&output, 1, 1000) > 0;
   }
   void flush_() override {
     const std::lock_guard lock(flushes_);
@@ -56,6 +71,8 @@ class StderrSink final : public spdlog::sinks::base_sink<std::mutex> {
   std::mutex flushes_;
   std::condition_variable changed_;
   int posted_ = 0, done_ = 0;  // Both of flushes_.
+  bool broken_off_ = false;    // The last line has no end. Of base_sink's lock.
+  std::atomic<std::uint64_t> lost_ = 0;
 };
 
 enum class Form { kJson, kPlain, kPretty };
@@ -70,8 +87,8 @@ Form FormWanted() {
   return isatty(STDERR_FILENO) != 0 ? Form::kPretty : Form::kJson;
 }
 
-// A string of JSON whatever came: what is no text is "\\x1b" in it.
-std::string JsonText(absl::string_view text) {
+// A string of JSON whatever came: what is no text, or would steer a terminal, is "\\x1b" in it.
+std::string Quoted(absl::string_view text) {
   const std::string clean = CleanText(text);
   return absl::StrCat(
       "\"",
@@ -81,9 +98,9 @@ std::string JsonText(absl::string_view text) {
 
 std::string JsonLine(absl::string_view event, std::initializer_list<LogField> fields,
                      std::uint64_t left_out) {
-  std::string line = absl::StrCat("\"event\":", JsonText(event));
+  std::string line = absl::StrCat("\"event\":", Quoted(event));
   for (const auto& [key, value] : fields) {
-    absl::StrAppend(&line, ",", JsonText(key), ":", JsonText(value));
+    absl::StrAppend(&line, ",", Quoted(key), ":", Quoted(value));
   }
   if (left_out > 0) absl::StrAppend(&line, ",\"left_out\":", left_out);
   return line;
@@ -93,7 +110,7 @@ std::string TextLine(absl::string_view event, std::initializer_list<LogField> fi
                      std::uint64_t left_out) {
   std::string line(event);
   for (const auto& [key, value] : fields) {
-    absl::StrAppend(&line, " ", key, "=\"", absl::Utf8SafeCHexEscape(value), "\"");
+    absl::StrAppend(&line, " ", key, "=", Quoted(value));
   }
   if (left_out > 0) absl::StrAppend(&line, " left_out=\"", left_out, "\"");
   return line;
@@ -167,7 +184,7 @@ void Log(LogLevel level, absl::string_view event, std::initializer_list<LogField
 }
 
 std::uint64_t DroppedLogLines() {
-  return TheLogging().pool->overrun_counter();
+  return TheLogging().pool->overrun_counter() + TheLogging().sink->lost();
 }
 
 void FlushLog(absl::Duration limit) {

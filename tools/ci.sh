@@ -16,6 +16,8 @@ stage() {
   [ "$code" = 0 ] || failed+=("$name")
 }
 
+# Inputs of tests are new for each commit, and the same each time that a commit is tested.
+export GRIDCLOCK_TEST_SEED="${GRIDCLOCK_TEST_SEED:-$((16#$(git rev-parse --short=8 HEAD)))}"
 nvcc=$(command -v "${CUDACXX:-nvcc}" || command -v /usr/local/cuda/bin/nvcc || true)
 # Where there is an nvcc, files for GPUs must compile, whatever this build was told before.
 build() {

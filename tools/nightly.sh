@@ -21,7 +21,7 @@ release() {
 
 run install ./dev --yes install-all
 run browser ./dev --yes install-browser
-run ci tools/ci.sh
+run ci env "GRIDCLOCK_TEST_SEED=$(date +%s)" tools/ci.sh
 run asan ./dev asan
 run tidy env GRIDCLOCK_TIDY_SECONDS=7200 tools/lint.sh --all
 run release release

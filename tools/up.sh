@@ -79,5 +79,7 @@ exec {log}>&-
 trap 'kill -TERM $server 2>/dev/null' INT TERM
 wait_ready "$server"
 tell "$server"
-while kill -0 "$server" 2>/dev/null; do wait "$server" && code=0 || code=$?; done
-exit "${code:-0}"
+# A signal ends a wait; what the server ended with is kept for the last one.
+while kill -0 "$server" 2>/dev/null; do wait "$server" || true; done
+wait "$server" && code=0 || code=$?
+exit "$code"

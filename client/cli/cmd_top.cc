@@ -42,9 +42,13 @@ absl::StatusOr<int> Top(const Session& session, const Options& options) {
   const int count = options.count == 0 && !redraws ? 1 : options.count;
   for (int i = 0; count == 0 || i < count; ++i) {
     if (i > 0) absl::SleepFor(*interval);
-    GC_ASSIGN_OR_RETURN(const std::string text, Draw(session, options));
+    absl::StatusOr<std::string> text = Draw(session, options);
+    // A server that restarts comes back; one that was never there is told of at once.
+    const bool waits = redraws && i > 0 && !text.ok();
+    if (waits) text = absl::StrCat(Escape(text.status().message()), "\n");
+    if (!text.ok()) return text.status();
     // To the upper left, and what stood there is gone: in one piece, so that nothing flickers.
-    session.console.out << (redraws ? "\x1b[H\x1b[2J" : "") << text << std::flush;
+    session.console.out << (redraws ? "\x1b[H\x1b[2J" : "") << *text << std::flush;
   }
   return kOk;
 }

@@ -26,7 +26,12 @@ RpcMetrics::RpcMetrics(Registry& registry) : registry_(registry) {
     const RpcMethodName name = NameOf(static_cast<RpcMethod>(i));
     MethodSeries& series = methods_[i];
     series.name = absl::StrCat(name.service, "/", name.method);
-    Requests(series, absl::StatusCode::kOk);
+    // Failures of the server too: a series that begins with its first burst has no rate.
+    for (const auto code :
+         {absl::StatusCode::kOk, absl::StatusCode::kUnknown, absl::StatusCode::kInternal,
+          absl::StatusCode::kUnavailable, absl::StatusCode::kDataLoss}) {
+      Requests(series, code);
+    }
     series.in_flight = &registry.TallyOf(Metric::kRpcInFlight, {series.name});
     series.received = &registry.TallyOf(Metric::kRpcBytes, {series.name, "in"});
     series.sent = &registry.TallyOf(Metric::kRpcBytes, {series.name, "out"});

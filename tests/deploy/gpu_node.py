@@ -9,7 +9,7 @@ import uuid
 from prometheus import fetch
 
 DCGM = """# TYPE DCGM_FI_DEV_{name} gauge
-DCGM_FI_DEV_{name}{{gpu="0",UUID="{uuid}",device="nvidia0",modelName="NVIDIA H200",hostname="node1"}} {value}
+DCGM_FI_DEV_{name}{{gpu="0",UUID="{uuid}",device="nvidia0",modelName="NVIDIA H200",Hostname="node1"}} {value}
 """
 
 

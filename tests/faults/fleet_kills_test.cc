@@ -17,7 +17,10 @@
 namespace gridclock {
 namespace {
 
+// So many, and more until enough of them met a call that ran: a busy machine may leave the worker
+// idle.
 constexpr int kKills = 24;
+constexpr int kMostKills = 72;
 constexpr int kLeastHits = 15;
 constexpr int kInFlight = 24;
 
@@ -86,7 +89,9 @@ TEST(FleetKills, E2_E3_RandomKillsUnderLoadCostOneCallEachAtMost) {
   Load load(harness, kSeed);
   std::mt19937_64 random(kSeed);
   const MonotonicClock clock;
-  for (int kills = 1; kills <= kKills; ++kills) {
+  int kills = 0;
+  while (kills < kKills || (load.lost() < kLeastHits && kills < kMostKills)) {
+    ++kills;
     const int lost_before = load.lost();
     const absl::Time moment = clock.Now() + absl::Microseconds(random() % 20'000);
     while (clock.Now() < moment) load.Turn();
@@ -102,10 +107,10 @@ TEST(FleetKills, E2_E3_RandomKillsUnderLoadCostOneCallEachAtMost) {
     EXPECT_LE(load.lost() - lost_before, 1) << "kill " << kills;
   }
   load.Finish();
-  EXPECT_LE(load.lost(), kKills);
+  EXPECT_LE(load.lost(), kills);
   EXPECT_GE(load.lost(), kLeastHits) << "too few kills met a running call";
-  EXPECT_GT(load.right(), kKills);
-  EXPECT_EQ(harness.observer().count("lost signal"), kKills);
+  EXPECT_GT(load.right(), kills);
+  EXPECT_EQ(harness.observer().count("lost signal"), kills);
   EXPECT_TRUE(Eventually([&] { return harness.allocator().used() == 0; }));
   EXPECT_TRUE(harness.scheduler().idle());
 }

@@ -7,7 +7,7 @@ async function turn() {
   const reading = !getSelection().isCollapsed; // Somebody copies text: it stays until that is done.
   if (!document.hidden && !reading) {
     try {
-      const answer = await fetch(live.dataset.from, { cache: "no-store" });
+      const answer = await fetch(live.dataset.from, { cache: "no-store", signal: AbortSignal.timeout(5000) });
       if (!answer.ok) throw new Error(answer.status);
       live.innerHTML = await answer.text();
       stale.hidden = true;

@@ -58,6 +58,7 @@ class SourcesTest(unittest.TestCase):
                 if error.get("code") != "UNAVAILABLE":
                     break
                 time.sleep(0.1)
+            assert error.get("code") != "UNAVAILABLE" or "NVRTC" in error["message"], error
             return error.get("message", "")
 
     @classmethod

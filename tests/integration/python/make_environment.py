@@ -30,7 +30,7 @@ def main(folder):
     done.unlink(missing_ok=True)
     environment = folder / "venv"
     venv.create(environment, with_pip=True, clear=True)
-    pip = [environment / "bin" / "pip", "install", "--quiet", "--disable-pip-version-check"]
+    pip = [environment / "bin" / "pip", "install", "--quiet", "--retries", "10", "--disable-pip-version-check"]
     subprocess.run([*pip, "-r", EXAMPLE / "requirements.txt"], check=True)
     # A copy, so that a test writes nothing into the sources.
     copy = folder / "example"

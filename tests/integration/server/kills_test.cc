@@ -16,8 +16,11 @@
 namespace gridclock {
 namespace {
 
+// So many, and more until enough of them met a call that ran: a busy machine may leave the worker
+// idle.
 constexpr int kKills = 20;
-constexpr int kLeastHits = 15;
+constexpr int kMostKills = 60;
+constexpr std::size_t kLeastHits = 15;
 constexpr int kClients = 8;
 constexpr std::uint64_t kSeed = 20240613;
 
@@ -110,7 +113,8 @@ TEST(Kills, E2_E3_EachCostsOneCallAtMostAndTheOthersAreRight) {
     for (const auto& client : clients) sum += client->right();
     return sum;
   };
-  for (int kills = 1; kills <= kKills; ++kills) {
+  const auto enough = [&](int kills) { return kills > kKills && lost().size() >= kLeastHits; };
+  for (int kills = 1; kills <= kMostKills && !enough(kills); ++kills) {
     const auto before = lost().size();
     absl::SleepFor(absl::Microseconds(20'000 + random() % 30'000));
     const pid_t worker = server->Workers().at(0);
@@ -125,7 +129,7 @@ TEST(Kills, E2_E3_EachCostsOneCallAtMostAndTheOthersAreRight) {
     EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
     EXPECT_THAT(status, ReasonIs("WORKER_CRASHED"));
   }
-  EXPECT_GE(lost().size(), static_cast<std::size_t>(kLeastHits)) << "too few met a running call";
+  EXPECT_GE(lost().size(), kLeastHits) << "too few met a running call";
 }
 
 }  // namespace

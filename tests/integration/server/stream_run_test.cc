@@ -127,8 +127,8 @@ TEST(StreamRun, AClientThatStopsSendingIsLetGo) {
                        ServerProcess::Start({.flags = {"--limit-stream-stall-seconds=0.5"}}));
   const auto channel = Connect(server->address());
   grpc::ClientContext context;
-  RawStream stream(channel, kStreamRunMethod, context);
   const auto messages = WithChunks(Header("copy", 1 << 20), Floats(1 << 18));
+  RawStream stream(channel, kStreamRunMethod, context);
   ASSERT_TRUE(stream.Write(messages[0]));
   ASSERT_TRUE(stream.Write(messages[1]));
   std::string ignored;
@@ -294,10 +294,9 @@ TEST(StreamRun, AClientThatNeverReadsIsLetGo) {
   const auto channel = Connect(server->address());
   const auto other = Connect(server->address());
   grpc::ClientContext context;
+  const auto messages = WithChunks(Header("copy", 8 << 20), Floats(8 << 20));
   RawStream stream(channel, kStreamRunMethod, context);
-  for (const auto& message : WithChunks(Header("copy", 8 << 20), Floats(8 << 20))) {
-    ASSERT_TRUE(stream.Write(message));
-  }
+  for (const auto& message : messages) ASSERT_TRUE(stream.Write(message));
   EXPECT_TRUE(Eventually([&] { return ArenaUsage(other) > 0; }));
   EXPECT_TRUE(Eventually([&] { return ArenaUsage(other) == 0; }));
   context.TryCancel();  // gRPC's client waits until what came has been read.

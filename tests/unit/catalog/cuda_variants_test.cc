@@ -5,7 +5,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include "absl/strings/str_cat.h"
 #include "kernels/api/registry.h"
 #include "kernels/catalog/catalog.h"
 #include "kernels/catalog/cublaslt.cuh"
@@ -96,7 +98,7 @@ TEST(CudaVariants, MatmulEndsInTheLibraryOrInTiles) {
 
 #ifdef GRIDCLOCK_HAS_CUBLASLT
 TEST(CublasLt, IsTakenInTheVersionOfItsHeaderAlone) {
-  const std::string folder = testing::TempDir() + "cublaslt";
+  const std::string folder = absl::StrCat(testing::TempDir(), "cublaslt_", getpid());
   std::filesystem::remove_all(folder);
   std::filesystem::create_directory(folder);
   const char* const path = std::getenv("LD_LIBRARY_PATH");

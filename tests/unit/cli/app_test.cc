@@ -9,6 +9,7 @@
 #include <gmock/gmock.h>
 #include <unistd.h>
 
+#include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "client/cli/command.h"
 #include "client/cli/help.h"
@@ -93,7 +94,7 @@ TEST(AppTest, AnyWordOfTlsAsksForTls) {
 }
 
 TEST(AppTest, AKeyWithoutItsCertificateIsRefused) {
-  const std::string key = testing::TempDir() + "app_test.key";
+  const std::string key = absl::StrCat(testing::TempDir(), "app_test_", getpid(), ".key");
   std::ofstream(key) << "a key";
   const Answer answer = Call({"list", "--server", "127.0.0.1:1", "--tls-key", key});
   EXPECT_EQ(answer.code, kFailed);
@@ -177,7 +178,7 @@ TEST(AdviceTest, WhyNoConnectionStands) {
 }
 
 TEST(AppTest, AFileThatIsNotWhatTheFlagWantsIsNamed) {
-  const std::string file = testing::TempDir() + "app_test.file";
+  const std::string file = absl::StrCat(testing::TempDir(), "app_test_", getpid(), ".file");
   std::ofstream(file) << "ann read,run sha256:ab:cd\n";
   EXPECT_THAT(Call({"list", "--token-file", file}).err,
               HasSubstr("the server's file of hashes; want the token itself"));

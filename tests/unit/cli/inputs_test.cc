@@ -4,6 +4,7 @@
 
 #include <unistd.h>
 
+#include "absl/strings/str_cat.h"
 #include "client/cpp/npz.h"
 #include "tests/support/status_matchers.h"
 
@@ -136,7 +137,8 @@ TEST(InputsTest, ANotListTakesOneTensor) {
 }
 
 TEST(InputsTest, OneArrayOfAnArchiveIsReadAsTheDTypeThatIsSaid) {
-  const std::string path = testing::TempDir() + "inputs_member_test.npz";
+  const std::string path =
+      absl::StrCat(testing::TempDir(), "inputs_member_test_", getpid(), ".npz");
   const std::uint16_t data[] = {0x3f80, 0x4000};
   const auto bytes = std::as_bytes(std::span<const std::uint16_t>(data));
   ASSERT_THAT(WriteNpz(path, {{"other", {.dtype = DType::kU8, .shape = {4}}, bytes},
@@ -152,7 +154,7 @@ TEST(InputsTest, OneArrayOfAnArchiveIsReadAsTheDTypeThatIsSaid) {
 }
 
 TEST(InputsTest, AListTakesAnArchive) {
-  const std::string path = testing::TempDir() + "inputs_test.npz";
+  const std::string path = absl::StrCat(testing::TempDir(), "inputs_test_", getpid(), ".npz");
   const float data[] = {1, 2, 3};
   const auto bytes = std::as_bytes(std::span<const float>(data));
   ASSERT_THAT(WriteNpz(path, {{"w", {.dtype = DType::kF32, .shape = {3}}, bytes},

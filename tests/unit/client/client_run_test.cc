@@ -201,16 +201,20 @@ TEST(ClientRunTest, ManyAtOnceWithoutThreads) {
   server.on_run = Echo;
   ASSERT_OK_AND_ASSIGN(const auto client, Client::Connect(Fast(server)));
   const RunCall call = Square();
-  std::atomic<int> ok{0}, left{200};
-  std::promise<void> all;
+  // Shared with the callbacks, the last of which may still be returning when this test has ended.
+  struct Count {
+    std::atomic<int> ok{0}, left{200};
+    std::promise<void> all;
+  };
+  const auto count = std::make_shared<Count>();
   for (int i = 0; i < 200; ++i) {
-    client->RunAsync(call, {}, [&](const absl::StatusOr<RunResult>& result) {
-      ok += result.ok();
-      if (--left == 0) all.set_value();
+    client->RunAsync(call, {}, [count](const absl::StatusOr<RunResult>& result) {
+      count->ok += result.ok();
+      if (--count->left == 0) count->all.set_value();
     });
   }
-  all.get_future().wait();
-  EXPECT_EQ(ok, 200);
+  count->all.get_future().wait();
+  EXPECT_EQ(count->ok, 200);
 }
 
 TEST(ClientRunTest, TooLargeForAMessageGoesByStream) {

@@ -18,7 +18,8 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using worker::v1::CompilerAnswer;
 
-constexpr absl::Duration kAnswered = absl::Seconds(6);
+// Their limit is 5 s; what a busy machine adds is no attack.
+constexpr absl::Duration kAnswered = absl::Seconds(25);
 constexpr char kCanary[] = "canary-7f3a9c";
 
 // A file that anybody may read, with a secret.

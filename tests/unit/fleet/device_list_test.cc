@@ -6,7 +6,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include "absl/strings/str_cat.h"
 #include "tests/support/status_matchers.h"
 
 namespace gridclock {
@@ -83,7 +85,8 @@ TEST(SelectDevices, WhatIsNotHereIsRefusedWithWhatThereIs) {
 class ListDevicesTest : public ::testing::Test {
  protected:
   absl::StatusOr<DeviceList> Run(const std::string& script, absl::Duration limit) {
-    const auto path = std::filesystem::path(testing::TempDir()) / "list_devices";
+    const auto path =
+        std::filesystem::path(testing::TempDir()) / absl::StrCat("list_devices_", getpid());
     std::ofstream(path) << "#!/bin/sh\n" << script;
     std::filesystem::permissions(path, std::filesystem::perms::owner_all);
     return ListDevices(path, {}, limit);

@@ -97,7 +97,7 @@ TEST(MetricsServerTest, AHungScraperHoldsNobodyUp) {
 
   const auto start = std::chrono::steady_clock::now();
   for (int i = 0; i < 10; ++i) EXPECT_EQ(BodyOf(Fetch(server->port(), "/metrics")), "a 1\n");
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(2));
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));
 }
 
 TEST(MetricsServerTest, ThePageIsToldWhatTheClientTakes) {
@@ -150,7 +150,7 @@ TEST(MetricsServerTest, EightSlowClientsHoldNobodyUp) {
     for (const UniqueFd& client : slow) SendText(client, "X: y\r\n");
     EXPECT_EQ(BodyOf(Fetch(server->port(), "/metrics")), "a 1\n");
   }
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(1));
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));
 }
 
 // Alone it would look every two seconds.
@@ -160,7 +160,7 @@ TEST(MetricsServerTest, EndsSoonAfterItWasUsed) {
     EXPECT_EQ(BodyOf(Fetch(server->port(), "/metrics")), "a 1\n");
     const auto start = std::chrono::steady_clock::now();
     server.reset();
-    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(1000));
+    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(1500));
   }
 }
 
