@@ -76,7 +76,7 @@ std::string ConnectionAdvice(absl::string_view said, const std::string& server) 
   if (has("wrong version number") || has("wrong_version_number")) {
     return absl::StrCat(server, " does not speak TLS; leave out --tls and its relatives");
   }
-  if (has("failed parsing http/2"))
+  if (has("failed parsing http/2") || has("http1.x server"))
     return absl::StrCat(server, " is no gRPC port; is it the one of the metrics?");
   return absl::StrCat("no server answers at ", server,
                       "; start one with gridclock-server or ./dev up, or name it with --server "

@@ -36,7 +36,7 @@ Who scrapes says in its `Accept` header what it takes; nothing needs to be set h
 | --- | --- | --- |
 | text 0.0.4 | classic buckets | curl, promtool |
 | OpenMetrics 1.0.0 | classic buckets, exemplars | every Prometheus |
-| protobuf, delimited | classic buckets, native histograms of schema 3, exemplars | Prometheus that was told to take native histograms: 2.40 and newer with `--enable-feature=native-histograms`, newer ones with `scrape_native_histograms: true` |
+| protobuf, delimited | classic buckets, native histograms of schema 3, exemplars | Prometheus that was told to take native histograms: 2.40 and newer with `--enable-feature=native-histograms`, 3.8 and newer with `scrape_native_histograms: true` |
 
 A native histogram has eight buckets in each power of two, so that a quantile is at most 9.1 % off; one from classic buckets may be off by 60 %. Its queries have no `le`:
 

@@ -52,7 +52,7 @@ class Bare(unittest.TestCase):
 
     def test_what_cannot_be_had_is_no_mistake_of_the_call(self):
         self.assertIn("8796093022208 bytes", bare("square", "x=f32[1024G]", code=1).stderr)
-        self.assertIn("cuda:99", bare("square", "x=f32[2]", device="cuda:99", code=1).stderr)
+        self.assertRegex(bare("square", "x=f32[2]", device="cuda:99", code=1).stderr, "cuda:99|built without CUDA")
 
     def test_its_words_are_for_it_alone(self):
         ran = subprocess.run([BIN / "gridclock-worker", "square", "x=f32[2]"], capture_output=True, text=True, timeout=60)

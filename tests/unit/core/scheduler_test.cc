@@ -363,9 +363,9 @@ TEST_F(SchedulerTest, ARunPastTheCallsDeadlineIsToldToStopAndThenKilled) {
   EXPECT_THAT(worker->kills(), IsEmpty());
   clock_.Advance(Scheduler::kGrace);
   scheduler_.Tick();
-  EXPECT_THAT(worker->kills(), ElementsAre("time_limit"));
+  EXPECT_THAT(worker->kills(), ElementsAre("deadline"));
   scheduler_.OnWorkerLost("cpu", 1,
-                          {.reason = "time_limit", .signal = 0, .running = call.id, .detail = ""});
+                          {.reason = "deadline", .signal = 0, .running = call.id, .detail = ""});
   EXPECT_THAT(call.listener->status(), StatusIs(Code::kDeadlineExceeded, _));
   EXPECT_THAT(call.listener->status(), ReasonIs(""));
 }

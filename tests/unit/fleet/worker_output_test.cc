@@ -109,8 +109,9 @@ TEST_F(WorkerOutputLog, ALineOfTheWorkerIsALineOfTheLog) {
 }
 
 TEST_F(WorkerOutputLog, WhatItPrintsCannotForgeALineOrColourATerminal) {
-  EXPECT_EXIT(PrintAndExit({"\x1b[31m\" forged=\"1\r\n"}), testing::ExitedWithCode(0),
-              AllOf(HasSubstr(R"(line="\x1b[31m\" forged=\"1\r")"), Not(HasSubstr("\x1b[31m"))));
+  EXPECT_EXIT(
+      PrintAndExit({"\x1b[31m\" forged=\"1\r\n"}), testing::ExitedWithCode(0),
+      AllOf(HasSubstr(R"(line="\\x1b[31m\" forged=\"1\\x0d")"), Not(HasSubstr("\x1b[31m"))));
 }
 
 TEST_F(WorkerOutputLog, ALineWithoutEndIsCut) {
