@@ -179,11 +179,10 @@ absl::StatusOr<ModulePtr> Programs::FindModule(const std::string& principal,
 absl::Status Programs::ReadLaunch(const JobRequest& request, std::size_t index, JobProgram& out,
                                   ModulePtr& module, const ModuleEntry*& entry) const {
   const ProgramRequest::Launch& launch = request.program->launches[index];
-  GC_ASSIGN_OR_RETURN(module, FindModule(request.principal, launch.module));
   const std::string field = LaunchField(index, "module");
   GC_RETURN_IF_ERROR(CheckSymbol(field, launch.module));
   GC_RETURN_IF_ERROR(CheckSymbol(LaunchField(index, "entry"), launch.entry));
-  module = modules_.Find(request.principal, launch.module);
+  GC_ASSIGN_OR_RETURN(module, FindModule(request.principal, launch.module));
   if (module == nullptr) return NoModule(launch.module, field);
   if (module->facts.failed) return NotCompiled(launch.module, field);
   entry = FindEntry(module->facts, launch.entry);

@@ -439,19 +439,6 @@ TEST_F(SchedulerLanesTest, WhatWaitedBehindAFaultQueuesAgainInItsTurn) {
   EXPECT_EQ(behind.listener->ends(), 0);
 }
 
-TEST_F(SchedulerLanesTest, AModuleThatIsRunNoMoreTakesItsWaitingJobsWithIt) {
-  Ready();
-  Job job = Submitted();
-  auto program = std::make_shared<JobProgram>();
-  program->modules = {{.id = "m1", .kind = ModuleKind::kTestNative, .code = nullptr}};
-  job.program = program;
-  const Call meant = SubmitReady(std::move(job));
-  const Call other = SubmitReady(Submitted());
-  scheduler_.EndProgramsOf("m1", absl::FailedPreconditionError("run no more"));
-  EXPECT_THAT(meant.listener->status(), StatusIs(Code::kFailedPrecondition, "run no more"));
-  EXPECT_EQ(other.listener->ends(), 0);
-}
-
 TEST_F(SchedulerLanesTest, NothingRunsBesideAGuestThatCannotBeEnded) {
   const auto worker = Ready();
   GuestReady();

@@ -232,6 +232,19 @@ TEST_F(GuestSessionTest, NeitherCanItEndOneThatStillWaitsToBeCopied) {
   EXPECT_NE(scheduler_.Active(id), nullptr);
 }
 
+TEST_F(GuestSessionTest, AModuleThatIsRunNoMoreTakesItsWaitingJobsWithIt) {
+  Job square = JobOf(4096);
+  square.program = nullptr;
+  Submit(std::move(square));  // The guest's lane waits for it.
+  listener_ = std::make_shared<FakeListener>();
+  Submit(JobOf(64));
+  for (int i = 0; i < ModuleStrikes::kMost; ++i) {
+    EXPECT_EQ(listener_->ends(), 0);
+    Strike(Context(), *JobOf(64).program, "signal 11");
+  }
+  EXPECT_THAT(listener_->status(), StatusIs(Code::kFailedPrecondition, HasSubstr("signal 11")));
+}
+
 // Whoever reads a file that was emptied dies.
 TEST(StatusMemoryTest, ItsHoldersCannotEmptyIt) {
   ASSERT_OK_AND_ASSIGN(const StatusMemory status, StatusMemory::Create());
