@@ -21,6 +21,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/clock.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/status.h"
@@ -32,6 +33,7 @@
 #include "server/fleet/worker_process.h"
 #include "server/metrics/metrics.h"
 #include "server/options.h"
+#include "server/rpc/server.h"
 #include "server/rpc/stall_watch.h"
 
 namespace gridclock {
@@ -59,6 +61,13 @@ sigset_t EndSignals() {
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);
   sigaddset(&signals, SIGINT);
+  return signals;
+}
+
+// Those, and the one that asks for files to be read again.
+sigset_t OurSignals() {
+  sigset_t signals = EndSignals();
+  sigaddset(&signals, SIGHUP);
   return signals;
 }
 
@@ -162,11 +171,11 @@ class Process {
     return absl::OkStatus();
   }
 
-  // Until a signal; then drains. A second signal ends the process at once.
+  // Until a signal that ends it; then drains. A second one ends the process at once.
   void Serve() {
-    int signal = 0;
-    const sigset_t signals = EndSignals();
-    sigwait(&signals, &signal);
+    int signal = SIGHUP;
+    const sigset_t signals = OurSignals();
+    for (sigwait(&signals, &signal); signal == SIGHUP; sigwait(&signals, &signal)) Reload();
     Log(LogLevel::kInfo, "drain", {{"signal", strsignal(signal)}});
     std::thread([] {
       int second = 0;
@@ -180,6 +189,35 @@ class Process {
   }
 
  private:
+  std::vector<Reloader::Part> Reload() {
+    const std::vector<Reloader::Part> parts = reloader_.Reload();
+    if (parts.empty()) Log(LogLevel::kInfo, "reload", {{"part", "none"}});
+    for (const Reloader::Part& part : parts) {
+      if (part.last.ok())
+        Log(LogLevel::kInfo, "reload", {{"part", part.name}});
+      else
+        Log(LogLevel::kError, "reload_failed",
+            {{"part", part.name}, {"error", std::string(part.last.message())}});
+    }
+    return parts;
+  }
+
+  void AddReloads() {
+    if (!options_.token_file.empty()) {
+      reloader_.Add("tokens", [this]() -> absl::Status {
+        GC_ASSIGN_OR_RETURN(TokenFile tokens, ReadTokens(options_));
+        security_.authenticator.Replace(std::move(tokens));
+        return absl::OkStatus();
+      });
+    }
+    if (security_.tls == nullptr) return;
+    reloader_.Add("certificates", [this]() -> absl::Status {
+      GC_ASSIGN_OR_RETURN(Tls tls, ReadTls(options_));
+      security_.tls->Replace(std::move(tls));
+      return absl::OkStatus();
+    });
+  }
+
   JobObserver& job_observer() {
     return metrics_ != nullptr ? metrics_->job_observer() : NullJobObserver();
   }
@@ -262,6 +300,8 @@ class Process {
   }
 
   absl::Status StartRpc() {
+    AddReloads();
+    admin_.emplace(table_, *scheduler_);
     backend_.emplace(Backend{.clock = clock_,
                              .limits = options_.limits,
                              .table = table_,
@@ -275,6 +315,8 @@ class Process {
                              .memory = [this](const MemoryRange& r) { return arena_->At(r); },
                              .limit_usage = [this] { return LimitUsage(); },
                              .draining = [this] { return draining_.load(); },
+                             .admin = *admin_,
+                             .reload = [this] { return Reload(); },
                              .versions = VersionsOf(no_gpu_),
                              .started = clock_.Now(),
                              .modules = Modules()});
@@ -327,6 +369,7 @@ class Process {
     sources.queue_usage = [this] { return scheduler_->usage(); };
     sources.limit_usage = [this] { return LimitUsage(); };
     if (compiler_ != nullptr) sources.compiler_up = [this] { return compiler_->facts().ready; };
+    sources.reloads = [this] { return reloader_.parts(); };
     sources.open_connections = [this] { return acceptor_->usage().connections; };
     sources.limits = options_.limits;
     sources.dropped_log_lines = [] { return DroppedLogLines(); };
@@ -378,10 +421,10 @@ class Process {
          {"grpc_version", grpc::Version()},
          {"listen", acceptor_->address()},
          {"metrics", metrics_ != nullptr ? MetricsAddress() : "none"},
-         {"tls", security_.tls.certificate.empty() ? "off" : "on"},
+         {"tls", security_.tls == nullptr ? "off" : "on"},
          {"tokens", options_.token_file.empty() ? "off" : "on"},
          {"devices", absl::StrJoin(devices_, ",")}});
-    if (!security_.loopback && security_.tls.certificate.empty()) {
+    if (!security_.loopback && security_.tls == nullptr) {
       Log(LogLevel::kWarning, "insecure_public", {{"listen", acceptor_->address()}});
     }
   }
@@ -417,7 +460,8 @@ class Process {
   const MonotonicClock clock_;
   const ServerOptions options_;
   const std::string no_gpu_;  // Why there is none.
-  const Security security_;
+  Security security_;
+  Reloader reloader_{[] { return absl::Now(); }};
   const std::vector<ListedDevice> listed_;
   const std::vector<std::string> devices_;  // Their names.
   std::unique_ptr<Metrics> metrics_;
@@ -425,6 +469,7 @@ class Process {
   ArenaAllocator allocator_;
   std::optional<Arena> arena_;
   std::unique_ptr<Scheduler> scheduler_;
+  std::optional<Admin> admin_;
   RequestIds request_ids_;
   ModuleTable modules_;
   ModuleStrikes strikes_;
@@ -455,6 +500,10 @@ void Complain(const absl::Status& status) {
 int Main(int argc, char** argv) {
   ServerOptions options = ParseOptions(argc, argv);
   ResolveDefaults(options.limits, MemoryBytes());
+  if (const absl::Status limits = CheckLimits(options.limits); !limits.ok()) {
+    Complain(limits);
+    return 2;
+  }
   auto security = CheckSecurity(options);
   if (!security.ok()) {
     Complain(security.status());
@@ -486,7 +535,7 @@ int main(int argc, char** argv) {
   signal(SIGPIPE, SIG_IGN);
   signal(SIGCHLD, SIG_DFL);  // Who starts us may ignore it, and how workers ended would be lost.
   // Before any thread is made, so that all inherit it and only Serve() hears them.
-  const sigset_t signals = gridclock::EndSignals();
+  const sigset_t signals = gridclock::OurSignals();
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   google::protobuf::SetLogHandler(&gridclock::CountComplaint);
   return gridclock::Main(argc, argv);

@@ -141,6 +141,8 @@ void AddFlags(CLI::App& app, ServerOptions& o) {
   Flag(app, "--tls-client-ca", o.tls_client_ca, "clients must show a certificate signed by this");
   Switch(app, "--insecure-public", o.insecure_public,
          "listen where others can connect without TLS: anyone on the network can read and run");
+  Switch(app, "--allow-admin", o.allow_admin,
+         "without --token-file: let local clients cancel jobs, drain devices, restart workers");
   app.add_option("--reflection", o.reflection, "show the services to tools (auto: on loopback)")
       ->envname("GRIDCLOCK_REFLECTION")
       ->check(CLI::IsMember({"auto", "on", "off"}))
@@ -200,40 +202,17 @@ absl::StatusOr<std::string> ReadPem(absl::string_view flag, const std::string& p
   return absl::InvalidArgumentError(absl::StrCat(flag, ": '", path, "' holds no ", want));
 }
 
-absl::StatusOr<RpcServer::Tls> ReadTls(const ServerOptions& options) {
-  constexpr absl::string_view kCertificate = "certificate as PEM";
-  RpcServer::Tls tls;
-  if (options.tls_cert.empty() != options.tls_key.empty()) {
-    return absl::InvalidArgumentError("--tls-cert and --tls-key go together");
-  }
-  if (options.tls_cert.empty()) {
-    if (options.tls_client_ca.empty()) return tls;
-    return absl::InvalidArgumentError("--tls-client-ca needs --tls-cert and --tls-key");
-  }
-  GC_ASSIGN_OR_RETURN(tls.certificate,
-                      ReadPem("--tls-cert", options.tls_cert, &IsCertificate, kCertificate));
-  GC_ASSIGN_OR_RETURN(tls.key, ReadPem("--tls-key", options.tls_key, &IsPrivateKey,
-                                       "private key as PEM without a password"));
-  if (!KeyBelongsTo(tls.key, tls.certificate)) {
-    return absl::InvalidArgumentError("--tls-key does not belong to --tls-cert");
-  }
-  if (!options.tls_client_ca.empty()) {
-    GC_ASSIGN_OR_RETURN(tls.client_authority, ReadPem("--tls-client-ca", options.tls_client_ca,
-                                                      &IsCertificate, kCertificate));
-  }
-  return tls;
-}
-
 absl::StatusOr<Authenticator> MakeAuthenticator(const ServerOptions& options, bool loopback) {
   if (!options.token_file.empty()) {
-    GC_ASSIGN_OR_RETURN(const std::string text, ReadFile("--token-file", options.token_file));
-    GC_ASSIGN_OR_RETURN(TokenFile tokens, TokenFile::Parse(text));
+    GC_ASSIGN_OR_RETURN(TokenFile tokens, ReadTokens(options));
     return Authenticator(std::move(tokens));
   }
   if (!options.tls_client_ca.empty()) return Authenticator(Authenticator::Peers::kCertificate);
-  return Authenticator(
-      loopback ? Authenticator::Peers::kLocal : Authenticator::Peers::kAnyone,
-      options.allow_submit ? Authenticator::LocalSubmits::kYes : Authenticator::LocalSubmits::kNo);
+  Roles local = 0;
+  if (options.allow_submit) local |= static_cast<Roles>(Role::kSubmit);
+  if (options.allow_admin) local |= static_cast<Roles>(Role::kAdmin);
+  return Authenticator(loopback ? Authenticator::Peers::kLocal : Authenticator::Peers::kAnyone,
+                       local);
 }
 
 std::uint64_t NumberIn(const char* path) {
@@ -263,11 +242,40 @@ ServerOptions ParseOptions(int argc, char** argv) {
   return options;
 }
 
+absl::StatusOr<Tls> ReadTls(const ServerOptions& options) {
+  constexpr absl::string_view kCertificate = "certificate as PEM";
+  Tls tls;
+  if (options.tls_cert.empty() != options.tls_key.empty()) {
+    return absl::InvalidArgumentError("--tls-cert and --tls-key go together");
+  }
+  if (options.tls_cert.empty()) {
+    if (options.tls_client_ca.empty()) return tls;
+    return absl::InvalidArgumentError("--tls-client-ca needs --tls-cert and --tls-key");
+  }
+  GC_ASSIGN_OR_RETURN(tls.certificate,
+                      ReadPem("--tls-cert", options.tls_cert, &IsCertificate, kCertificate));
+  GC_ASSIGN_OR_RETURN(tls.key, ReadPem("--tls-key", options.tls_key, &IsPrivateKey,
+                                       "private key as PEM without a password"));
+  if (!KeyBelongsTo(tls.key, tls.certificate)) {
+    return absl::InvalidArgumentError("--tls-key does not belong to --tls-cert");
+  }
+  if (!options.tls_client_ca.empty()) {
+    GC_ASSIGN_OR_RETURN(tls.client_authority, ReadPem("--tls-client-ca", options.tls_client_ca,
+                                                      &IsCertificate, kCertificate));
+  }
+  return tls;
+}
+
+absl::StatusOr<TokenFile> ReadTokens(const ServerOptions& options) {
+  GC_ASSIGN_OR_RETURN(const std::string text, ReadFile("--token-file", options.token_file));
+  return TokenFile::Parse(text);
+}
+
 absl::StatusOr<Security> CheckSecurity(const ServerOptions& options) {
   const absl::StatusOr<bool> is_loopback = IsLoopback(options.listen);
   if (!is_loopback.ok()) return Annotate(is_loopback.status(), "--listen");
   const bool loopback = *is_loopback;
-  GC_ASSIGN_OR_RETURN(RpcServer::Tls tls, ReadTls(options));
+  GC_ASSIGN_OR_RETURN(Tls tls, ReadTls(options));
   if (!loopback && tls.certificate.empty() && !options.insecure_public) {
     return absl::InvalidArgumentError(absl::StrCat(
         "others can connect to ", options.listen, " and read all that is sent: give --tls-cert ",
@@ -279,7 +287,8 @@ absl::StatusOr<Security> CheckSecurity(const ServerOptions& options) {
         "TLS everyone on the way can read the tokens");
   }
   GC_ASSIGN_OR_RETURN(Authenticator authenticator, MakeAuthenticator(options, loopback));
-  return Security{std::move(tls), std::move(authenticator), loopback};
+  auto source = tls.certificate.empty() ? nullptr : std::make_shared<TlsSource>(std::move(tls));
+  return Security{std::move(source), std::move(authenticator), loopback};
 }
 
 std::uint64_t MemoryBytes() {

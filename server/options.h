@@ -2,14 +2,14 @@
 #ifndef GRIDCLOCK_SERVER_OPTIONS_H_
 #define GRIDCLOCK_SERVER_OPTIONS_H_
 
+#include <memory>
 #include <string>
-#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "server/core/limits.h"
 #include "server/rpc/auth.h"
-#include "server/rpc/server.h"
+#include "server/rpc/tls.h"
 
 namespace gridclock {
 
@@ -31,6 +31,7 @@ struct ServerOptions {
   std::string token_file;
   std::string tls_cert, tls_key, tls_client_ca;
   bool insecure_public = false;
+  bool allow_admin = false;
   std::string reflection = "auto";
   double drain_delay = -1;  // Seconds; below 0: 0 on loopback, 5 elsewhere.
   double drain_grace = 25;
@@ -44,13 +45,18 @@ ServerOptions ParseOptions(int argc, char** argv);
 
 // What follows from the options once the files that they name are read.
 struct Security {
-  RpcServer::Tls tls;
+  std::shared_ptr<TlsSource> tls;  // Null: plain text.
   Authenticator authenticator;
   bool loopback = true;
 };
 // INVALID_ARGUMENT with a sentence for what would leave the server open: an address that others can
 // reach without TLS, tokens in plain text to others, half of a key pair.
 absl::StatusOr<Security> CheckSecurity(const ServerOptions& options);
+
+// What the files of these flags hold now. INVALID_ARGUMENT names the flag and what is wrong, never
+// what stands in the file.
+absl::StatusOr<Tls> ReadTls(const ServerOptions& options);
+absl::StatusOr<TokenFile> ReadTokens(const ServerOptions& options);
 
 // The physical memory, or the limit of the cgroup where that is smaller.
 std::uint64_t MemoryBytes();

@@ -76,7 +76,7 @@ tee=$!
 "${command[@]}" "$@" >&"$log" 2>&1 {log}>&- &
 server=$!
 exec {log}>&-
-trap 'kill -TERM $server 2>/dev/null' INT TERM
+trap 'kill -TERM $server 2>/dev/null' INT TERM HUP
 wait_ready "$server"
 tell "$server"
 # A signal ends a wait; what the server ended with is kept for the last one.

@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 
 #include "absl/strings/str_cat.h"
+#include "client/cli/cmd_admin.h"
 #include "client/cli/cmd_top.h"
 #include "client/cli/command.h"
 #include "client/cli/help.h"
@@ -34,7 +35,7 @@ std::vector<CommandEntry> AddCommands(CLI::App& program) {
   return {AddList(program),  AddDescribe(program), AddDevices(program), AddDoctor(program),
           AddRun(program),   AddBench(program),    AddLoad(program),    AddCompile(program),
           AddCheck(program), AddWatch(program),    AddWait(program),    AddPing(program),
-          AddTop(program)};
+          AddTop(program),   AddAdmin(program)};
 }
 
 // Options that all words after them belong to would swallow -h; so it is looked for first.

@@ -1,7 +1,7 @@
 #include "client/cli/devices.h"
 
 #include <algorithm>
-#include <utility>
+#include <tuple>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -84,8 +84,9 @@ std::string DevicesText(std::span<const v1::Device> devices) {
                "queue", "restarts"});
   for (const v1::Device& d : devices) {
     const std::string level = d.compute_capability() > 0 ? Capability(d) : d.level();
-    table.Add({Escape(d.name()), NameOf(d.state()), Escape(d.model()), Escape(level),
-               absl::StrCat(d.units()), FormatBytes(static_cast<double>(d.memory_bytes())),
+    const std::string state = absl::StrCat(NameOf(d.state()), d.drained() ? ", drained" : "");
+    table.Add({Escape(d.name()), state, Escape(d.model()), Escape(level), absl::StrCat(d.units()),
+               FormatBytes(static_cast<double>(d.memory_bytes())),
                FormatRate(d.memory_bytes_per_second(), "B/s"), FormatNs(d.launch_floor_ns()),
                absl::StrCat(d.queue_depth(), "/", d.queue_capacity()), absl::StrCat(d.restarts())});
   }
@@ -100,7 +101,7 @@ std::string KindFor(const KernelSpec& spec, std::span<const v1::Device> devices,
                     const std::string& wanted) {
   const v1::Device* best = nullptr;
   const auto rank = [](const v1::Device& d) {  // As the server's choice.
-    return std::pair(d.state() == v1::Device::QUARANTINED, d.kind() != "cuda");
+    return std::tuple(d.drained(), d.state() == v1::Device::QUARANTINED, d.kind() != "cuda");
   };
   for (const v1::Device& device : devices) {
     if (!Means(wanted, device) || !HasVariant(spec, device.kind())) continue;

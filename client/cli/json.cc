@@ -164,6 +164,7 @@ Json ToJson(const v1::Device& d) {
           {"compute_capability", d.compute_capability()},
           {"own_memory", d.own_memory()},
           {"partition", d.partition()},
+          {"drained", d.drained()},
           {"l2_bytes", d.l2_bytes()},
           {"l2_bytes_per_second", OrNull(d.l2_bytes_per_second())},
           {"sm_clock_hz", OrNull(d.sm_clock_hz())},

@@ -41,6 +41,10 @@ std::string NameOf(v1::Device::State state) {
   return Lower(v1::Device::State_Name(state));
 }
 
+std::string NameOf(v1::ActiveJob::State state) {
+  return absl::StrReplaceAll(Lower(v1::ActiveJob::State_Name(state)), {{"_", " "}});
+}
+
 std::string CodeName(absl::StatusCode code) {
   return absl::StatusCodeToString(code);
 }

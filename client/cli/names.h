@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "gridclock/v1/admin.pb.h"
 #include "gridclock/v1/kernels.pb.h"
 #include "gridclock/v1/system.pb.h"
 #include "gridclock/v1/types.pb.h"
@@ -15,13 +16,14 @@
 
 namespace gridclock::cli {
 
-std::string NameOf(v1::Method method);        // "isolated"
-std::string NameOf(v1::L2State state);        // "cold_clean"
-std::string NameOf(v1::Timing::Stop stop);    // "interval"
-std::string NameOf(v1::Phase::Kind kind);     // "input_copied"
-std::string NameOf(v1::Flag flag);            // "NOISY": flags stand out.
-std::string NameOf(v1::Device::State state);  // "ready"
-std::string CodeName(absl::StatusCode code);  // "UNAVAILABLE"
+std::string NameOf(v1::Method method);           // "isolated"
+std::string NameOf(v1::L2State state);           // "cold_clean"
+std::string NameOf(v1::Timing::Stop stop);       // "interval"
+std::string NameOf(v1::Phase::Kind kind);        // "input_copied"
+std::string NameOf(v1::Flag flag);               // "NOISY": flags stand out.
+std::string NameOf(v1::Device::State state);     // "ready"
+std::string NameOf(v1::ActiveJob::State state);  // "waits for memory"
+std::string CodeName(absl::StatusCode code);     // "UNAVAILABLE"
 
 absl::StatusOr<Method> ParseMethod(absl::string_view text);
 absl::StatusOr<L2State> ParseL2(absl::string_view text);

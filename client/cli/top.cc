@@ -49,8 +49,10 @@ std::string DevicesTable(const Json& status) {
   Table table(
       {"device", "state", "queued", "at worker", "temperature", "memory", "restarts", "model"});
   for (const Json& device : List(status, "devices")) {
-    table.Add({Text(device, "name"), Text(device, "state"), Whole(device, "queued"),
-               Whole(device, "running"), Temperature(device),
+    const bool drained = device.is_object() && device.value("drained", Json()) == Json(true);
+    table.Add({Text(device, "name"),
+               absl::StrCat(Text(device, "state"), drained ? ", drained" : ""),
+               Whole(device, "queued"), Whole(device, "running"), Temperature(device),
                FormatBytes(Number(device, "memory_bytes")), Whole(device, "restarts"),
                Text(device, "model")});
   }

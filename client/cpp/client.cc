@@ -17,6 +17,7 @@
 #include "client/cpp/health.h"
 #include "client/cpp/messages.h"
 #include "client/cpp/task.h"
+#include "gridclock/v1/admin.grpc.pb.h"
 #include "gridclock/v1/kernels.grpc.pb.h"
 #include "gridclock/v1/modules.grpc.pb.h"
 #include "gridclock/v1/system.grpc.pb.h"
@@ -57,7 +58,8 @@ class Client::Impl {
         bulk(bulk_channel),
         kernels(v1::KernelService::NewStub(control_channel)),
         modules(v1::ModuleService::NewStub(control_channel)),
-        system(v1::SystemService::NewStub(control_channel)) {}
+        system(v1::SystemService::NewStub(control_channel)),
+        admin(v1::AdminService::NewStub(control_channel)) {}
 
   // One small call by a generated stub's method.
   template <typename Stub, typename Request, typename Response>
@@ -95,6 +97,7 @@ class Client::Impl {
   const std::unique_ptr<v1::KernelService::Stub> kernels;
   const std::unique_ptr<v1::ModuleService::Stub> modules;
   const std::unique_ptr<v1::SystemService::Stub> system;
+  const std::unique_ptr<v1::AdminService::Stub> admin;
 
  private:
   std::mutex mutex;
@@ -167,6 +170,41 @@ absl::Status Client::DeleteModule(const std::string& id) const {
   v1::DeleteModuleRequest request;
   request.set_id(id);
   return impl_->Call(*impl_->modules, &v1::ModuleService::Stub::Delete, request).status();
+}
+
+absl::StatusOr<std::vector<v1::ActiveJob>> Client::ListJobs() const {
+  GC_ASSIGN_OR_RETURN(
+      const v1::ListJobsResponse response,
+      impl_->Call(*impl_->admin, &v1::AdminService::Stub::ListJobs, v1::ListJobsRequest()));
+  return std::vector<v1::ActiveJob>(response.jobs().begin(), response.jobs().end());
+}
+
+absl::StatusOr<v1::ActiveJob> Client::CancelJob(std::uint64_t id) const {
+  v1::CancelJobRequest request;
+  request.set_id(id);
+  GC_ASSIGN_OR_RETURN(const v1::CancelJobResponse response,
+                      impl_->Call(*impl_->admin, &v1::AdminService::Stub::CancelJob, request));
+  return response.job();
+}
+
+absl::StatusOr<v1::DrainDeviceResponse> Client::DrainDevice(
+    const v1::DrainDeviceRequest& request) const {
+  return impl_->Call(*impl_->admin, &v1::AdminService::Stub::DrainDevice, request);
+}
+
+absl::StatusOr<v1::UndrainDeviceResponse> Client::UndrainDevice(const std::string& device) const {
+  v1::UndrainDeviceRequest request;
+  request.set_device(device);
+  return impl_->Call(*impl_->admin, &v1::AdminService::Stub::UndrainDevice, request);
+}
+
+absl::StatusOr<v1::RestartWorkerResponse> Client::RestartWorker(
+    const v1::RestartWorkerRequest& request) const {
+  return impl_->Call(*impl_->admin, &v1::AdminService::Stub::RestartWorker, request);
+}
+
+absl::StatusOr<v1::ReloadResponse> Client::Reload() const {
+  return impl_->Call(*impl_->admin, &v1::AdminService::Stub::Reload, v1::ReloadRequest());
 }
 
 absl::StatusOr<absl::Duration> Client::Ping() const {

@@ -20,6 +20,7 @@
 #include "absl/time/time.h"
 #include "client/cpp/retry.h"
 #include "client/cpp/run.h"
+#include "gridclock/v1/admin.pb.h"
 #include "gridclock/v1/kernels.pb.h"
 #include "gridclock/v1/modules.pb.h"
 #include "gridclock/v1/system.pb.h"
@@ -79,6 +80,15 @@ class Client {
   absl::StatusOr<v1::Module> GetModule(const v1::GetModuleRequest& request) const;
   absl::StatusOr<std::vector<v1::Module>> ListModules() const;
   absl::Status DeleteModule(const std::string& id) const;
+
+  // For operators (gridclock/v1/admin.proto).
+  absl::StatusOr<std::vector<v1::ActiveJob>> ListJobs() const;
+  absl::StatusOr<v1::ActiveJob> CancelJob(std::uint64_t id) const;
+  absl::StatusOr<v1::DrainDeviceResponse> DrainDevice(const v1::DrainDeviceRequest& request) const;
+  absl::StatusOr<v1::UndrainDeviceResponse> UndrainDevice(const std::string& device) const;
+  absl::StatusOr<v1::RestartWorkerResponse> RestartWorker(
+      const v1::RestartWorkerRequest& request) const;
+  absl::StatusOr<v1::ReloadResponse> Reload() const;
 
   // One empty round trip (grpc.health.v1); how long it took.
   absl::StatusOr<absl::Duration> Ping() const;

@@ -4,10 +4,13 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <mutex>
+#include <optional>
 #include <thread>
 
 #include "kernels/worker/link.h"
+#include "proto/types/vitals.h"
 
 namespace gridclock {
 
@@ -15,7 +18,10 @@ namespace gridclock {
 // it ends the process at once: a kernel that never returns must not outlive who asked for it.
 class Heartbeat {
  public:
-  Heartbeat(Link& link, const std::atomic<std::uint64_t>& dropped);
+  // What to say of the device; none now.
+  using Vitals = std::function<std::optional<DeviceVitals>()>;
+  // `vitals` may be null; it is called from the heart's own thread.
+  Heartbeat(Link& link, const std::atomic<std::uint64_t>& dropped, Vitals vitals);
   ~Heartbeat();
 
  private:
@@ -23,6 +29,7 @@ class Heartbeat {
 
   Link& link_;
   const std::atomic<std::uint64_t>& dropped_;
+  const Vitals vitals_;
   std::mutex mutex_;
   std::condition_variable wake_;
   bool stop_ = false;

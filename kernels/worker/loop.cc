@@ -180,7 +180,11 @@ absl::Status Loop::RunOrder(const WorkerOrder& order) {
   const bool quick = parts_.session.IsQuick(order);
   if (!quick || outbox_.size() >= kHeldBack) GC_RETURN_IF_ERROR(outbox_.Flush());
   BeginOrder(order.id);
-  const SessionReport report = parts_.session.Run(order, *this);
+  const SessionReport report = [&] {
+    // Whoever asks the device how it is has ended before anything is timed.
+    const std::lock_guard lock(parts_.in_use);
+    return parts_.session.Run(order, *this);
+  }();
   running_ = 0;
   GC_RETURN_IF_ERROR(Report(order, report));
   if (report.spoiled) {

@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cstdint>
 #include <deque>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <utility>
@@ -37,6 +38,7 @@ class Loop final : public SessionHost {
     const Clock& clock;
     std::span<const std::byte> arena;
     std::atomic<std::uint64_t>& dropped;
+    std::mutex& in_use;  // Held while an order works with the device.
   };
   explicit Loop(const Parts& parts);
 

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstdio>
+#include <mutex>
 
 #include <CLI/CLI.hpp>
 #include <unistd.h>
@@ -11,6 +12,7 @@
 #include "base/log.h"
 #include "base/status.h"
 #include "kernels/api/registry.h"
+#include "kernels/device/monitor.h"
 #include "kernels/worker/bare.h"
 #include "kernels/worker/device_factory.h"
 #include "kernels/worker/guest_sandbox.h"
@@ -31,6 +33,7 @@ struct Flags {
   std::string uuid;
   std::string role = "trusted";
   bool weak_sandbox = false;
+  bool no_vitals = false;
   bool guest() const { return role == "guest"; }
   std::uint64_t arena_bytes = 0;
   std::uint64_t memory_bytes = 0;
@@ -53,6 +56,8 @@ void Declare(CLI::App& app, Flags& flags) {
                  "Size of the arena, or of a guest's own memory, on descriptor 4");
   app.add_option("--memory-bytes", flags.memory_bytes,
                  "Memory that the process may use; 0: what arena and copies can need");
+  app.add_flag("--no-vitals", flags.no_vitals,
+               "Never ask a GPU how it is: another process may be timing on it");
   app.add_option("--calibration", flags.calibration,
                  "What a worker before this one measured; empty: measure");
   app.add_option("--threads", flags.threads, "Threads on the CPU; 0: all CPUs it may use");
@@ -155,17 +160,32 @@ absl::StatusOr<Lines> TakeLines(const Flags& flags, const WorkerParts& parts) {
   return lines;
 }
 
+// Of a GPU between its orders: what is asked while one runs could show in its times.
+Heartbeat::Vitals VitalsOf(const std::string& uuid, std::mutex& in_use) {
+  if (uuid.empty()) return nullptr;
+  std::shared_ptr<DeviceMonitor> monitor = MonitorOf(uuid);
+  if (monitor == nullptr) return nullptr;
+  return [monitor, &in_use]() -> std::optional<DeviceVitals> {
+    const std::unique_lock lock(in_use, std::try_to_lock);
+    if (!lock.owns_lock()) return std::nullopt;
+    return monitor->Read();
+  };
+}
+
 absl::Status RunLoop(const Lines& lines, Session& session, const Clock& clock,
-                     const WorkerHello& hello) {
+                     const WorkerHello& hello, bool tells_vitals) {
   std::atomic<std::uint64_t> dropped{0};
+  std::mutex in_use;
   Loop loop({.link = *lines.link,
              .session = session,
              .page = *lines.page,
              .clock = clock,
              .arena = lines.arena,
-             .dropped = dropped});
+             .dropped = dropped,
+             .in_use = in_use});
   GC_RETURN_IF_ERROR(loop.SayHello(hello));
-  const Heartbeat heartbeat(*lines.link, dropped);
+  const Heartbeat heartbeat(*lines.link, dropped,
+                            VitalsOf(tells_vitals ? hello.device.uuid : "", in_use));
   return loop.Run();
 }
 
@@ -178,7 +198,7 @@ absl::Status ServeTrusted(const Flags& flags, WorkerParts& parts) {
   const MonotonicClock clock;
   GC_ASSIGN_OR_RETURN(const auto session,
                       Session::Create(*made.device, registry, clock, lines.arena));
-  return RunLoop(lines, *session, clock, MakeHello(made, registry));
+  return RunLoop(lines, *session, clock, MakeHello(made, registry), !flags.no_vitals);
 }
 
 struct SandboxedDevice {
@@ -213,7 +233,8 @@ absl::Status ServeGuest(const Flags& flags, const WorkerParts& parts) {
   const GuestParts guest{.natives = parts.natives, .printed = printed.get()};
   GC_ASSIGN_OR_RETURN(const auto session,
                       Session::Create(*device.made.device, registry, clock, lines.arena, &guest));
-  return RunLoop(lines, *session, clock, MakeGuestHello(device.made, parts.natives, device.walls));
+  return RunLoop(lines, *session, clock, MakeGuestHello(device.made, parts.natives, device.walls),
+                 /*tells_vitals=*/false);
 }
 
 absl::StatusOr<std::string> Bare(const Flags& flags, WorkerParts& parts) {

@@ -6,6 +6,7 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "proto/codec/values.h"
+#include "proto/codec/vitals.h"
 #include "proto/codec/worker.h"
 
 namespace gridclock {
@@ -15,7 +16,6 @@ namespace {
 constexpr std::size_t kMostText = 2048;
 constexpr int kMostLaunches = 256;
 constexpr int kMostPhases = 16;
-constexpr std::size_t kMostReasons = 64;
 
 std::string Clipped(absl::string_view text) {
   bool cut = false;
@@ -109,12 +109,8 @@ absl::Status SampleBuffer::Add(const worker::v1::Samples& frame, const Job& job)
 
 namespace {
 
-bool IsState(const std::optional<DeviceState>& state) {
-  if (!state) return true;
-  const double numbers[] = {state->sm_clock_hz, state->memory_clock_hz, state->power_watts,
-                            std::abs(state->temperature_celsius)};
-  return std::all_of(std::begin(numbers), std::end(numbers), IsTime) &&
-         state->clock_reasons.size() <= kMostReasons;
+bool IsStateIfSet(const std::optional<DeviceState>& state) {
+  return !state || IsState(*state);
 }
 
 bool TimesAreTimes(const Timing& timing) {
@@ -132,8 +128,8 @@ bool TimesAreTimes(const Timing& timing) {
                           timing.second ? timing.second->median_ns : 0,
                           timing.method_floor_ns,
                           timing.roofline_ns};
-  return std::all_of(std::begin(times), std::end(times), IsTime) && IsState(timing.before) &&
-         IsState(timing.after) &&
+  return std::all_of(std::begin(times), std::end(times), IsTime) && IsStateIfSet(timing.before) &&
+         IsStateIfSet(timing.after) &&
          std::all_of(timing.samples_ns.begin(), timing.samples_ns.end(), IsTime);
 }
 

@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "proto/codec/values.h"
+#include "proto/codec/vitals.h"
 
 namespace gridclock {
 namespace {
@@ -35,22 +36,6 @@ Statistics Decode(const v1::Statistics& in) {
   if (in.has_ci_high_ns()) out.ci_high = in.ci_high_ns();
   if (in.has_p99_ns()) out.p99 = in.p99_ns();
   return out;
-}
-
-void Encode(const DeviceState& in, v1::DeviceState* out) {
-  out->set_sm_clock_hz(in.sm_clock_hz);
-  out->set_memory_clock_hz(in.memory_clock_hz);
-  out->set_power_watts(in.power_watts);
-  out->set_temperature_celsius(in.temperature_celsius);
-  for (const std::string& reason : in.clock_reasons) out->add_clock_reasons(reason);
-}
-
-std::optional<DeviceState> Decode(const v1::DeviceState& in) {
-  return DeviceState{.sm_clock_hz = in.sm_clock_hz(),
-                     .memory_clock_hz = in.memory_clock_hz(),
-                     .power_watts = in.power_watts(),
-                     .temperature_celsius = in.temperature_celsius(),
-                     .clock_reasons = {in.clock_reasons().begin(), in.clock_reasons().end()}};
 }
 
 }  // namespace
@@ -88,20 +73,21 @@ std::optional<SecondOpinion> DecodeSecond(const v1::Timing& timing) {
 }  // namespace
 
 Timing Decode(const v1::Timing& timing) {
-  return Timing{.method = static_cast<Method>(timing.method()),
-                .l2 = static_cast<L2State>(timing.l2()),
-                .stop = static_cast<StopReason>(timing.stop()),
-                .warmups = timing.warmups(),
-                .warmup_flat = timing.warmup_flat(),
-                .samples_ns = {timing.samples_ns().begin(), timing.samples_ns().end()},
-                .statistics = Decode(timing.statistics()),
-                .second = DecodeSecond(timing),
-                .method_floor_ns = timing.method_floor_ns(),
-                .roofline_ns = timing.roofline_ns(),
-                .roofline_basis = timing.roofline_basis(),
-                .before = timing.has_before() ? Decode(timing.before()) : std::nullopt,
-                .after = timing.has_after() ? Decode(timing.after()) : std::nullopt,
-                .sharing_unknown = timing.sharing_unknown()};
+  return Timing{
+      .method = static_cast<Method>(timing.method()),
+      .l2 = static_cast<L2State>(timing.l2()),
+      .stop = static_cast<StopReason>(timing.stop()),
+      .warmups = timing.warmups(),
+      .warmup_flat = timing.warmup_flat(),
+      .samples_ns = {timing.samples_ns().begin(), timing.samples_ns().end()},
+      .statistics = Decode(timing.statistics()),
+      .second = DecodeSecond(timing),
+      .method_floor_ns = timing.method_floor_ns(),
+      .roofline_ns = timing.roofline_ns(),
+      .roofline_basis = timing.roofline_basis(),
+      .before = timing.has_before() ? std::optional(Decode(timing.before())) : std::nullopt,
+      .after = timing.has_after() ? std::optional(Decode(timing.after())) : std::nullopt,
+      .sharing_unknown = timing.sharing_unknown()};
 }
 
 void Encode(const Phase& phase, v1::Phase* out) {

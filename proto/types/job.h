@@ -15,6 +15,7 @@
 #include "proto/types/kernel_spec.h"
 #include "proto/types/measure.h"
 #include "proto/types/program.h"
+#include "proto/types/trace.h"
 
 namespace gridclock {
 
@@ -56,6 +57,7 @@ struct JobRequest {
   // Set by the server, not by the client:
   std::string principal;
   bool streamed = false;  // Came by StreamRun.
+  TraceContext trace = {};
   absl::Time arrived;
   absl::Time deadline = absl::InfiniteFuture();
 };
@@ -128,6 +130,7 @@ struct Job {
   // before.
   std::vector<MemoryRange> module_code = {};
   std::optional<JobCheck> check = {};  // Of a program with `verify`.
+  TraceContext trace = {};
   absl::Time arrived;
   absl::Time deadline;  // Of the whole call.
   absl::Duration kernel_time_limit;

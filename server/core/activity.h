@@ -18,6 +18,7 @@ namespace gridclock {
 // A job that ended. It tells nothing of whose it was, nor any text of a client.
 struct RunRecord {
   JobId id = 0;
+  TraceContext trace;           // Of its call.
   absl::Time finished;          // By the calendar.
   std::string kernel;           // As in metrics: "other" if it is not of the catalogue.
   std::string variant, device;  // The variant is empty if it never ran.
@@ -62,7 +63,7 @@ struct KernelActivity {
 // What a device said of itself when it last measured.
 struct DeviceReading {
   DeviceState state;
-  absl::Time at;
+  absl::Time at = absl::InfinitePast();
 };
 
 struct Activity {

@@ -363,6 +363,7 @@ void FillCall(const JobRequest& request, const Binding& binding, Job& job) {
   job.measure = request.measure;
   job.verify = request.verify;
   job.streamed = request.streamed;
+  job.trace = request.trace;
   job.flops = binding.flops;
   job.bytes = binding.bytes;
   job.arrived = request.arrived;

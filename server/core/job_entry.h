@@ -101,6 +101,8 @@ struct Scheduler::Device {
   std::uint64_t generation = 0;
   std::optional<absl::Status> down;
   bool killing = false;                   // This incarnation was told to die.
+  bool restarting = false;                // It is to die once it has no more orders.
+  bool drained = false;                   // By an operator: no new jobs.
   absl::Duration start_took;              // Of a worker; zero: not known yet.
   bool speaking = false;                  // A thread is running commands.
   std::vector<Command> commands;          // For it, or for the next one.
@@ -155,6 +157,7 @@ absl::Duration WallTimeLimit(const Job& job);
 absl::Status KernelTimeStatus(const Job& job);
 absl::Status WorkTimeStatus(const Job& job);
 absl::Status CallDeadlineStatus(absl::string_view where);
+bool IsOwnFault(const WorkerLoss& loss);
 // True if a second run would read inputs that the first one may have overwritten.
 bool OverwritesInputs(const Job& job);
 

@@ -97,6 +97,17 @@ void KernelTable::CountRestart(absl::string_view device) {
   if (DeviceStatus* found = Device(device)) ++found->restarts;
 }
 
+void KernelTable::SetVitals(absl::string_view device, VitalsNow vitals) {
+  MutexLock lock(mutex_);
+  if (DeviceStatus* found = Device(device)) found->vitals = std::move(vitals);
+}
+
+bool KernelTable::SetDrained(absl::string_view device, bool drained) {
+  MutexLock lock(mutex_);
+  DeviceStatus* found = Device(device);
+  return found != nullptr && std::exchange(found->drained, drained) != drained;
+}
+
 absl::StatusOr<std::shared_ptr<const KernelSpec>> KernelTable::Find(
     absl::string_view kernel) const {
   MutexLock lock(mutex_);
@@ -150,6 +161,7 @@ absl::StatusOr<DeviceChoices> KernelTable::Choices(absl::string_view wanted) con
                        .traits = device.info.traits,
                        .state = device.state,
                        .met = device.met,
+                       .drained = device.drained,
                        .host_memory = device.info.host_memory,
                        .memory_bytes = device.info.memory_bytes});
     }

@@ -15,15 +15,30 @@
 #include "base/mutex.h"
 #include "proto/types/device.h"
 #include "proto/types/kernel_spec.h"
+#include "proto/types/vitals.h"
 
 namespace gridclock {
+
+// What a device said of itself when it last waited for work.
+struct VitalsNow {
+  DeviceVitals vitals;
+  absl::Time at;  // By the calendar.
+};
 
 struct DeviceStatus {
   DeviceInfo info;
   WorkerState state = WorkerState::kStarting;
   std::uint64_t restarts = 0;
-  bool met = false;  // Its worker has said hello: `info` is more than a name.
+  bool met = false;      // Its worker has said hello: `info` is more than a name.
+  bool drained = false;  // An operator keeps new calls from it.
+  std::optional<VitalsNow> vitals;
 };
+
+// Whether it takes calls now.
+inline bool TakesCalls(const DeviceStatus& device) {
+  const bool alive = device.state == WorkerState::kReady || device.state == WorkerState::kBusy;
+  return alive && !device.drained;
+}
 
 // What admission needs of a device: a small part of its status, cheap to copy.
 struct DeviceChoice {
@@ -31,6 +46,7 @@ struct DeviceChoice {
   DeviceTraits traits;
   WorkerState state = WorkerState::kStarting;
   bool met = false;
+  bool drained = false;
   bool host_memory = true;
   std::uint64_t memory_bytes = 0;
 };
@@ -55,6 +71,9 @@ class KernelTable {
   // Of a worker that lives: kReady, also while it works; DevicesNow tells more.
   void SetState(absl::string_view device, WorkerState state) ABSL_LOCKS_EXCLUDED(mutex_);
   void CountRestart(absl::string_view device) ABSL_LOCKS_EXCLUDED(mutex_);
+  void SetVitals(absl::string_view device, VitalsNow vitals) ABSL_LOCKS_EXCLUDED(mutex_);
+  // False if it was so before.
+  bool SetDrained(absl::string_view device, bool drained) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // NOT_FOUND names kernels of a near name; UNAVAILABLE (WORKER_STARTING) before any hello.
   absl::StatusOr<std::shared_ptr<const KernelSpec>> Find(absl::string_view kernel) const

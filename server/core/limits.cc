@@ -4,6 +4,8 @@
 #include <iterator>
 #include <limits>
 
+#include "absl/strings/str_cat.h"
+
 namespace gridclock {
 namespace {
 
@@ -98,6 +100,8 @@ constexpr LimitSpec kSpecs[] = {
 static_assert(sizeof(Limits) == std::size(kSpecs) * sizeof(double),
               "every member of Limits stands in the table");
 
+constexpr double kAroundChunk = 1024;  // What a message has beside its chunk's bytes, at most.
+
 constexpr double kPage = 4096;
 constexpr double kMaxArena = 16.0 * 1024 * 1024 * 1024;
 constexpr double kGuestCode = 256.0 * 1024 * 1024;
@@ -111,6 +115,16 @@ double WholePages(double bytes) {
 
 std::span<const LimitSpec> LimitSpecs() {
   return kSpecs;
+}
+
+absl::Status CheckLimits(const Limits& limits) {
+  const double least = limits.chunk_bytes + kAroundChunk;
+  if (limits.message_bytes >= least) return absl::OkStatus();
+  const auto whole = [](double bytes) { return static_cast<std::uint64_t>(bytes); };
+  return absl::InvalidArgumentError(absl::StrCat(
+      "--limit-message-bytes ", whole(limits.message_bytes),
+      " is too short for the chunks that --limit-chunk-bytes ", whole(limits.chunk_bytes),
+      " allows: want ", whole(least), " or more, or shorter chunks"));
 }
 
 void ResolveDefaults(Limits& limits, std::uint64_t memory_bytes) {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <span>
 
+#include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 
 namespace gridclock {
@@ -61,6 +62,9 @@ struct LimitSpec {
 };
 // All members, in the order above.
 std::span<const LimitSpec> LimitSpecs();
+
+// INVALID_ARGUMENT, naming both flags, for limits that contradict each other.
+absl::Status CheckLimits(const Limits& limits);
 
 // Fills what is 0 from the machine: the smaller of physical memory and the cgroup's limit.
 void ResolveDefaults(Limits& limits, std::uint64_t memory_bytes);

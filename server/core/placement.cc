@@ -288,7 +288,8 @@ absl::Status CheckArena(const Limits& limits, const Job& job) {
 
 std::optional<std::size_t> ChooseDevice(std::span<const Candidate> candidates) {
   const auto key = [](const Candidate& c) {
-    return std::tuple(c.state == WorkerState::kQuarantined, !c.gpu, !IsUp(c.state), c.depth);
+    return std::tuple(c.drained, c.state == WorkerState::kQuarantined, !c.gpu, !IsUp(c.state),
+                      c.depth);
   };
   const auto best =
       std::min_element(candidates.begin(), candidates.end(),
@@ -312,7 +313,8 @@ absl::StatusOr<Placement> Place(const Job& job, absl::string_view wanted, absl::
     }
     candidates.push_back({.state = choice.state,
                           .gpu = choice.traits.kind == "cuda",
-                          .depth = choices.size() == 1 ? 0 : depth(choice.name)});
+                          .depth = choices.size() == 1 ? 0 : depth(choice.name),
+                          .drained = choice.drained});
     places.push_back({choice.name, *std::move(fits), choice.host_memory});
   }
   const std::optional<std::size_t> best = ChooseDevice(candidates);

@@ -21,10 +21,11 @@ struct Candidate {
   WorkerState state = WorkerState::kReady;
   bool gpu = false;
   int depth = 0;  // Calls that wait for it or run on it.
+  bool drained = false;
 };
-// The index of the one that gets the call: none that is quarantined if another can; a GPU before
-// the CPU; one whose worker is up before one that starts; the least loaded; the first. Nullopt if
-// there is none.
+// The index of the one that gets the call: none that is drained or quarantined if another can; a
+// GPU before the CPU; one whose worker is up before one that starts; the least loaded; the first.
+// Nullopt if there is none.
 std::optional<std::size_t> ChooseDevice(std::span<const Candidate> candidates);
 
 struct Placement {

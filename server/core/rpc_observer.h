@@ -25,9 +25,15 @@ enum class RpcMethod : std::uint8_t {
   kLoad,
   kGetModule,
   kListModules,
-  kDeleteModule
+  kDeleteModule,
+  kListJobs,
+  kCancelJob,
+  kDrainDevice,
+  kUndrainDevice,
+  kRestartWorker,
+  kReload
 };
-inline constexpr std::size_t kRpcMethodCount = 11;
+inline constexpr std::size_t kRpcMethodCount = 17;
 
 struct RpcMethodName {
   absl::string_view service;  // "gridclock.v1.KernelService".
@@ -37,6 +43,7 @@ inline constexpr RpcMethodName NameOf(RpcMethod method) {
   constexpr absl::string_view kKernels = "gridclock.v1.KernelService";
   constexpr absl::string_view kSystem = "gridclock.v1.SystemService";
   constexpr absl::string_view kModules = "gridclock.v1.ModuleService";
+  constexpr absl::string_view kAdmin = "gridclock.v1.AdminService";
   constexpr std::array<RpcMethodName, kRpcMethodCount> kNames = {{{kKernels, "ListKernels"},
                                                                   {kKernels, "GetKernel"},
                                                                   {kKernels, "Run"},
@@ -47,7 +54,13 @@ inline constexpr RpcMethodName NameOf(RpcMethod method) {
                                                                   {kModules, "Load"},
                                                                   {kModules, "Get"},
                                                                   {kModules, "List"},
-                                                                  {kModules, "Delete"}}};
+                                                                  {kModules, "Delete"},
+                                                                  {kAdmin, "ListJobs"},
+                                                                  {kAdmin, "CancelJob"},
+                                                                  {kAdmin, "DrainDevice"},
+                                                                  {kAdmin, "UndrainDevice"},
+                                                                  {kAdmin, "RestartWorker"},
+                                                                  {kAdmin, "Reload"}}};
   return kNames[static_cast<std::size_t>(method)];
 }
 

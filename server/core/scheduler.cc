@@ -49,6 +49,12 @@ absl::Status DrainingStatus() {
                 absl::Seconds(1));
 }
 
+absl::Status DeviceDrainedStatus(absl::string_view device) {
+  return Refuse(absl::StatusCode::kUnavailable,
+                absl::StrCat("device '", device, "' takes no new calls: an operator drained it"),
+                "DEVICE_DRAINED", kLongestRetry);
+}
+
 bool WorkerPort::SendAll(std::span<const Job* const> jobs, std::uint64_t generation) {
   return std::all_of(jobs.begin(), jobs.end(),
                      [&](const Job* job) { return Send(*job, generation); });
@@ -82,6 +88,7 @@ Scheduler::Entry* Scheduler::Find(JobId id) const {
 absl::Status Scheduler::Refusal(const Device& device, const Job& job) const {
   if (draining_) return DrainingStatus();
   if (device.down) return *device.down;
+  if (device.drained) return DeviceDrainedStatus(job.device);
   if (device.other != nullptr && device.other->unkillable) return *device.other->unkillable;
   const auto full = [&](int size, absl::string_view limit, double value, absl::string_view whose) {
     return Refuse(absl::StatusCode::kResourceExhausted,
@@ -235,7 +242,9 @@ bool Scheduler::HasRoomFor(const Device& device, const Job& job) const {
 }
 
 void Scheduler::Dispatch(Device& device, absl::Time now, Outbox& out) {
+  RestartIfIdle(device, out);
   if (device.other == nullptr) return SendReady(device, now, out);
+  RestartIfIdle(*device.other, out);
   SettleTurn(device, now);
   SendReady(device, now, out);
   SendReady(*device.other, now, out);
@@ -243,7 +252,7 @@ void Scheduler::Dispatch(Device& device, absl::Time now, Outbox& out) {
 }
 
 void Scheduler::SendReady(Device& device, absl::Time now, Outbox& out) {
-  while (device.worker != nullptr && !device.killing) {
+  while (TakesOrders(device)) {
     const std::optional<JobId> next = NextFor(device, now);
     if (!next) return;
     const std::shared_ptr<Entry> entry = jobs_.find(*next)->second;
@@ -410,12 +419,16 @@ void Scheduler::Cancel(JobId id, absl::Status status) {
     const auto found = jobs_.find(id);
     if (found == jobs_.end()) return;
     entry = found->second;
-    if (entry->state == Entry::State::kSent)
-      TellToStop(*entry, std::move(status), out);
-    else
-      EndWaiting(*entry, std::move(status), out);
+    Cancel(*entry, std::move(status), out);
   }
   Flush(out);
+}
+
+void Scheduler::Cancel(Entry& entry, absl::Status status, Outbox& out) {
+  if (entry.state == Entry::State::kSent)
+    TellToStop(entry, std::move(status), out);
+  else
+    EndWaiting(entry, std::move(status), out);
 }
 
 void Scheduler::Drain() {

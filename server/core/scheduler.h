@@ -85,6 +85,29 @@ absl::Status DrainingStatus();
 // A process brings this signal upon itself; the others come from outside.
 bool IsOwnFault(int signal);
 
+// What calls for a device end with that an operator drained.
+absl::Status DeviceDrainedStatus(absl::string_view device);
+
+// Why a worker is killed that an operator wants replaced.
+inline constexpr char kRestart[] = "restart";
+
+// A job that has not ended, for those who ask.
+struct JobView {
+  enum class State : std::uint8_t {
+    kWaitsForMemory = 1,
+    kWaitsForInputs,
+    kQueued,
+    kRunning,
+    kStopping
+  };
+  JobId id = 0;
+  State state = State::kQueued;
+  std::string principal, kernel, variant, device, request_id;
+  absl::Duration age;   // Since it arrived.
+  absl::Duration sent;  // Since it went to its worker; zero before.
+  bool submitted = false, measured = false;
+};
+
 // Why a worker is gone.
 struct WorkerLoss {
   std::string reason;    // As JobObserver::OnWorkerLost.
@@ -171,6 +194,18 @@ class Scheduler {
   // By the client, or by the server with another status. Queued: ends at once. Running: the worker
   // is told and the job ends when it stops, at the latest at its kernel time limit.
   void Cancel(JobId id, absl::Status status);
+
+  // For an operator. Oldest first.
+  std::vector<JobView> Jobs() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // As Cancel. Nullopt if the job has ended or never was; else what it was.
+  std::optional<JobView> CancelByOperator(JobId id, absl::Status status)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // Both lanes of the device refuse new jobs (UNAVAILABLE, DEVICE_DRAINED), or take them again;
+  // those that they have go on.
+  void SetDrained(absl::string_view device, bool drained) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Ends the device's workers for new ones: at once, or when they have answered the orders that
+  // they hold. How many those are; nullopt if there is no worker.
+  std::optional<int> RestartWorkers(absl::string_view device, bool now) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // From now on the device takes jobs with a program, as soon as `port`, which outlives this, has
   // started a guest. One is wanted at once, to learn what it can do.
@@ -282,6 +317,15 @@ class Scheduler {
   void SendToCompare(Entry& entry, JobResult result, absl::Time now, Outbox& out)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   static void MergeComparison(Entry& entry, JobResult& result);
+  // ---- Of operators. ----
+  void Cancel(Entry& entry, absl::Status status, Outbox& out) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // A worker is there and is to go on.
+  static bool TakesOrders(const Device& lane);
+  JobView ViewOf(const Entry& entry, absl::Time now) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Kills a worker that was to be replaced when it has no more orders, and now has none.
+  void RestartIfIdle(Device& lane, Outbox& out) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The lanes of a device that is there.
+  std::vector<Device*> LanesOf(absl::string_view device) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   static bool GaveBack(const Entry& entry, const JobResult& result);
   void Requeue(Entry& entry, absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Nothing that came of its being at a worker counts any longer.

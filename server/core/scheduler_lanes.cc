@@ -74,8 +74,7 @@ std::optional<JobId> Scheduler::NextFor(const Device& lane, absl::Time now) {
 }
 
 bool Scheduler::CanSend(const Device& lane, absl::Time now) {
-  return lane.worker != nullptr && !lane.killing && lane.queue.size() > 0 &&
-         NextFor(lane, now).has_value();
+  return TakesOrders(lane) && lane.queue.size() > 0 && NextFor(lane, now).has_value();
 }
 
 // Jobs wait for a guest that is not there, or is another principal's.

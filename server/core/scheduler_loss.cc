@@ -61,6 +61,12 @@ absl::Status WorkTimeStatus(const Job& job) {
       "WORK_TIME_LIMIT");
 }
 
+// A worker that an operator had killed is nobody's fault.
+bool IsOwnFault(const WorkerLoss& loss) {
+  if (loss.reason == "signal") return IsOwnFault(loss.signal);
+  return loss.reason != kRestart;
+}
+
 bool OverwritesInputs(const Job& job) {
   return std::any_of(job.outputs.begin(), job.outputs.end(), [&](const JobOutput& output) {
     return output.in_place_of && job.inputs[*output.in_place_of].source != SourceKind::kGenerate;
@@ -101,7 +107,7 @@ absl::Status CrashStatus(const Job& job, WorkerRole role, const WorkerLoss& loss
                         .retry_after = absl::Seconds(1),
                         .metadata = {{"execution_state", "UNKNOWN"}}});
   }
-  const bool own_fault = loss.reason != "signal" || IsOwnFault(loss.signal);
+  const bool own_fault = IsOwnFault(loss);
   if (role == WorkerRole::kGuest && own_fault) {
     if (loss.reason == "time_limit") return KernelTimeStatus(job);
     return WithReason(absl::FailedPreconditionError(absl::StrCat(
@@ -158,7 +164,7 @@ void Scheduler::OnWorkerReady(absl::string_view name, std::shared_ptr<WorkerPort
     device.worker = std::move(worker);
     device.generation = generation;
     device.down.reset();
-    device.killing = false;
+    device.killing = device.restarting = false;
     device.stuck_since.reset();
     if (guest) {
       device.guests->starting = device.guests->wanted = false;
@@ -190,8 +196,7 @@ void Scheduler::OnWorkerLost(absl::string_view name, std::uint64_t generation,
     device.commands.clear();
     lost.swap(device.sent);
     const auto running = FindRunning(lost, loss, role);
-    const bool own_fault = loss.reason != "signal" || IsOwnFault(loss.signal);
-    if (running != lost.end() && own_fault && !loss.planned) {
+    if (running != lost.end() && IsOwnFault(loss) && !loss.planned) {
       BlameGuestsJob(device, *running, loss, out);
     }
     for (auto it = lost.begin(); it != lost.end(); ++it) {

@@ -22,6 +22,7 @@ constexpr int kPollMs = 100;
 constexpr absl::Duration kDying = absl::Milliseconds(500);
 
 std::string Describe(const std::string& kill_reason, const WorkerProcess::Exit& exit) {
+  if (kill_reason == kRestart) return "restarted by an operator";
   if (!kill_reason.empty()) return absl::StrCat("killed: ", kill_reason);
   if (exit.signal != 0) return absl::StrCat("signal ", exit.signal);
   return absl::StrCat("exit code ", exit.code);
@@ -75,7 +76,10 @@ void DeviceRunner::Start() {
 void DeviceRunner::Blame(const Job& job, absl::string_view why) {
   Strike(context_, *job.program, why);
   Log(LogLevel::kWarning, "guest_ended_by_job",
-      {{"device", device_}, {"job", absl::StrCat(job.id)}, {"principal", job.principal}});
+      {{"device", device_},
+       {"job", absl::StrCat(job.id)},
+       {"principal", job.principal},
+       {"trace_id", TraceId(job.trace)}});
 }
 
 void DeviceRunner::Run() {
@@ -131,6 +135,8 @@ std::vector<std::string> DeviceRunner::Arguments(std::uint64_t arena_bytes,
     args.push_back(absl::StrCat("--uuid=", uuid->second));
   }
   if (role_ == WorkerRole::kGuest && options_.weak_sandbox) args.emplace_back("--weak-sandbox");
+  // A guest may be timing beside a catalogue's worker that is idle.
+  if (options_.guest_bytes > 0) args.emplace_back("--no-vitals");
   if (!calibration.empty()) args.push_back(absl::StrCat("--calibration=", calibration));
   return args;
 }
@@ -292,7 +298,8 @@ Supervisor::End DeviceRunner::Bury(Life& life) {
   const bool by_signal = kill_reason.empty() && exit.signal != 0;
   const Session& session = life.reader->session();
   const JobId running = worker.running().id;
-  const bool retired = kill_reason == "retired";
+  const auto held = context_.scheduler.Sent(running, generation_);
+  const bool retired = kill_reason == "retired", restarted = kill_reason == kRestart;
   const WorkerLoss loss = {.reason = !kill_reason.empty() ? kill_reason
                                      : by_signal          ? "signal"
                                                           : "exit",
@@ -302,13 +309,15 @@ Supervisor::End DeviceRunner::Bury(Life& life) {
                            .planned = life.stop_asked != absl::InfiniteFuture() || retired,
                            .spoiled = session.spoiled()};
   // One that had to be killed, or died, while it was to stop is lost all the same.
-  const bool as_asked = retired || (life.stop_asked != absl::InfiniteFuture() &&
-                                    kill_reason.empty() && exit.signal == 0 && exit.code == 0);
+  const bool as_asked = retired || restarted ||
+                        (life.stop_asked != absl::InfiniteFuture() && kill_reason.empty() &&
+                         exit.signal == 0 && exit.code == 0);
   Log(as_asked ? LogLevel::kInfo : LogLevel::kWarning, as_asked ? "worker_stopped" : "worker_lost",
       {{"device", lane_},
        {"reason", loss.reason},
        {"detail", loss.detail},
-       {"running", absl::StrCat(running)}});
+       {"running", absl::StrCat(running)},
+       {"trace_id", held != nullptr ? TraceId(held->job().trace) : ""}});
   if (life.kill_failed && role_ == WorkerRole::kGuest) {
     context_.table.SetState(device_, WorkerState::kReady);
   }
@@ -316,6 +325,10 @@ Supervisor::End DeviceRunner::Bury(Life& life) {
     context_.scheduler.OnWorkerLost(lane_, generation_, loss);
   else if (role_ == WorkerRole::kTrusted)
     context_.observer.OnWorkerLost(device_, loss.reason);
+  if (restarted) {
+    SetCalibration("");  // Whoever restarts a worker may doubt what it measured.
+    return Supervisor::End::kOutside;
+  }
   // What ran in a guest may have ended it in any way: no client can have it taken for broken.
   if (role_ == WorkerRole::kGuest && session.ready()) return Supervisor::End::kJob;
   if (loss.running != 0 || session.spoiled()) return Supervisor::End::kJob;

@@ -5,8 +5,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "base/log.h"
 #include "base/status.h"
+#include "proto/codec/vitals.h"
 #include "server/core/admission.h"
 
 namespace gridclock {
@@ -52,7 +54,7 @@ absl::Status Session::OnFrame(std::span<const std::byte> frame, bool truncated) 
   }
   if (message_.has_hello()) return OnHello(message_.hello());
   // A heart may beat before the device is measured and the hello written.
-  if (message_.has_heartbeat()) return absl::OkStatus();
+  if (message_.has_heartbeat()) return OnHeartbeat(message_.heartbeat());
   if (hello_.hello().protocol == 0) return absl::InvalidArgumentError("want a hello first");
   switch (message_.message_case()) {
     case worker::v1::ToServer::kSamples:
@@ -66,6 +68,14 @@ absl::Status Session::OnFrame(std::span<const std::byte> frame, bool truncated) 
     default:
       return absl::InvalidArgumentError("want a message in the frame, got none");
   }
+}
+
+absl::Status Session::OnHeartbeat(const worker::v1::Heartbeat& heartbeat) {
+  // A guest is not believed.
+  if (!heartbeat.has_vitals() || is_guest()) return absl::OkStatus();
+  GC_ASSIGN_OR_RETURN(DeviceVitals vitals, Decode(heartbeat.vitals()));
+  context_.table.SetVitals(device_, {.vitals = std::move(vitals), .at = absl::Now()});
+  return absl::OkStatus();
 }
 
 // ---- Hello and canary. ----

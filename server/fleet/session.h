@@ -43,6 +43,7 @@ class Session {
   std::uint64_t answers() const { return answers_; }
 
  private:
+  absl::Status OnHeartbeat(const worker::v1::Heartbeat& heartbeat);
   absl::Status OnHello(const worker::v1::Hello& hello);
   absl::Status OnSamples(const worker::v1::Samples& samples);
   absl::Status OnDone(const worker::v1::Done& done);

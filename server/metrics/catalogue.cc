@@ -33,6 +33,7 @@ constexpr Name kReason[] = {"reason"};
 constexpr Name kDirectionDevice[] = {"direction", "device"};
 constexpr Name kFlag[] = {"flag"};
 constexpr Name kDeviceState[] = {"device", "state"};
+constexpr Name kDeviceClockName[] = {"device", "clock"};
 constexpr Name kDeviceReason[] = {"device", "reason"};
 constexpr Name kDeviceFacts[] = {"device", "uuid", "model", "arch", "driver", "partition"};
 constexpr Name kDeviceDType[] = {"device", "dtype"};
@@ -42,6 +43,7 @@ constexpr Name kKind[] = {"kind"};
 constexpr Name kOrigin[] = {"origin"};
 constexpr Name kName[] = {"name"};
 constexpr Name kMetric[] = {"metric"};
+constexpr Name kPart[] = {"part"};
 
 constexpr std::array<MetricSpec, kMetricCount> kTable = {{
     {Metric::kBuildInfo, "gridclock_build_info", kGauge, "info", kBuild,
@@ -110,14 +112,28 @@ constexpr std::array<MetricSpec, kMetricCount> kTable = {{
      "1 if the device's worker is ready or busy.", "0.1.0"},
     {Metric::kWorkerState, "gridclock_worker_state", kGauge, "workers", kDeviceState,
      "1 for the state that the device's worker is in, 0 for the others.", "0.1.0"},
+    {Metric::kDeviceDrained, "gridclock_device_drained", kGauge, "devices", kDevice,
+     "1 while an operator keeps new calls from the device.", "0.2.0"},
     {Metric::kWorkerRestarts, "gridclock_worker_restarts_total", kCounter, "workers", kDeviceReason,
      "Workers that were lost and had to be replaced, by reason.", "0.1.0"},
     {Metric::kGuestEnds, "gridclock_guest_ends_total", kCounter, "workers", kDeviceReason,
      "Processes for submitted code that ended, by reason.", "0.1.0"},
     {Metric::kDeviceInfo, "gridclock_device_info", kGauge, "info", kDeviceFacts,
      "Always 1; the labels tell what the device is.", "0.2.0"},
-    {Metric::kDeviceMemory, "gridclock_device_memory_bytes", kGauge, "bytes", kDevice,
-     "Memory of the device in all.", "0.2.0"},
+    {Metric::kDeviceMemory, "gridclock_device_memory_bytes", kGauge, "bytes", kDeviceState,
+     "Memory of the device in all, and what all processes have of a GPU's.", "0.2.0"},
+    {Metric::kDeviceExclusive, "gridclock_device_exclusive", kGauge, "devices", kDevice,
+     "1 if no process of others computes on the GPU; left out where that cannot be told.", "0.2.0"},
+    {Metric::kDeviceTemperature, "gridclock_device_temperature_celsius", kGauge, "celsius", kDevice,
+     "Of the GPU. This and what follows of a GPU is asked while it waits for work, never beside a "
+     "job: it is left out when it is older than a minute, and under --allow-submit.",
+     "0.2.0"},
+    {Metric::kDevicePower, "gridclock_device_power_watts", kGauge, "watts", kDevice,
+     "That the GPU draws.", "0.2.0"},
+    {Metric::kDeviceClock, "gridclock_device_clock_hertz", kGauge, "hertz", kDeviceClockName,
+     "What the GPU's multiprocessors and its memory run at.", "0.2.0"},
+    {Metric::kDeviceClockReason, "gridclock_device_clock_held_down", kGauge, "reasons",
+     kDeviceReason, "1 for each reason that keeps the GPU's clock from being higher.", "0.2.0"},
     {Metric::kDeviceBandwidth, "gridclock_device_bandwidth_bytes_per_second", kGauge,
      "bytes per second", kDevice, "Of its memory, measured when its worker started.", "0.2.0"},
     {Metric::kDeviceFlops, "gridclock_device_flops_per_second", kGauge, "flops per second",
@@ -152,6 +168,11 @@ constexpr std::array<MetricSpec, kMetricCount> kTable = {{
      {},
      "Compiler processes that were lost and had to be replaced.",
      "0.2.0"},
+    {Metric::kReloadSuccess, "gridclock_reload_success", kGauge, "reloads", kPart,
+     "0 if what the last reload read could not be used, and what was read before stays in force.",
+     "0.2.0"},
+    {Metric::kReloadTime, "gridclock_reload_time_seconds", kGauge, "seconds", kPart,
+     "When what is in force was read, since the Unix epoch.", "0.2.0"},
     {Metric::kLimit, "gridclock_limit", kGauge, "as the name says", kName,
      "A bound that the server keeps.", "0.1.0"},
     {Metric::kUsage, "gridclock_usage", kGauge, "as the name says", kName,
@@ -236,6 +257,7 @@ static_assert(InOrder(), "the table must be in the order of enum Metric");
 
 constexpr LabelSpec kLabels[] = {
     {"arch", "`sm_90` of a GPU; the build in use on a CPU: `x86-64-v4`"},
+    {"clock", "`sm`, `memory`"},
     {"code", "name of a gRPC status code: `OK`, `INVALID_ARGUMENT`, ..."},
     {"cuda", "version of the CUDA toolkit, or `none`"},
     {"device", "name of a device of this server: `cpu`, `cuda:0`"},
@@ -258,19 +280,24 @@ constexpr LabelSpec kLabels[] = {
      "`time_limit`, `fault`, `worker_lost`, `unavailable`, `invalid`, `error`; of a compile: `ok`, "
      "`failed` (the source does not compile), `time`, `memory`, `crashed`, `output`, `cancelled`, "
      "`lost`"},
+    {"part", "files that are read again on demand: `tokens`, `certificates`"},
     {"partition", "`mig`, `mps` where the device is a part of a GPU, else empty"},
     {"reason",
      "of a rejection: a reason or a status code of the contract in lower case, "
      "`queue_full`; of a restart: `exit`, `signal`, `hang`, `protocol`, "
-     "`time_limit`, `deadline` (the call's own), else `other`; of the end of a process for "
+     "`time_limit`, `deadline` (the call's own), `restart` (an operator asked), else `other`; of "
+     "the end of a process for "
      "submitted code also `retired` (it "
      "was "
-     "of no more use)"},
+     "of no more use); of a clock: `gpu_idle`, `applications_clocks`, `sw_power_cap`, "
+     "`hw_slowdown`, `sync_boost`, `sw_thermal_slowdown`, `hw_thermal_slowdown`, `hw_power_brake`, "
+     "`display_clock`"},
     {"result",
      "`accepted`, `rejected_total` (the server has too many), `rejected_peer` (this peer "
      "has), `rejected_descriptors` (too few file descriptors are left)"},
     {"revision", "commit of the sources, empty if unknown"},
-    {"state", "`starting`, `ready`, `busy`, `dead`, `quarantined`"},
+    {"state",
+     "of a worker: `starting`, `ready`, `busy`, `dead`, `quarantined`; of memory: `total`, `used`"},
     {"timing",
      "a method of timing: `isolated`, `device_time`, `back_to_back`, `host_no_sync`, `host_sync`, "
      "`event_pair`"},

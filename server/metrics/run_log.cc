@@ -111,6 +111,7 @@ void RunLog::Add(Trail& trail, const Job& job, const JobResult& result, absl::st
   RunRecord& record = ring_[next_].run;
   next_ = (next_ + 1) % kRuns;
   record.id = job.id;
+  record.trace = job.trace;
   record.finished = now;
   record.outcome = outcome;
   Fill(job, result, &record);

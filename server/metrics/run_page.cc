@@ -116,6 +116,9 @@ std::string RunPage(const RunRecord& run, absl::Time now) {
   out.Add(R"(<p class="when">run $0, ended $1 ($2 ago)</p>)", run.id,
           absl::FormatTime("%Y-%m-%d %H:%M:%S UTC", run.finished, absl::UTCTimeZone()),
           absl::FormatDuration(absl::Trunc(now - run.finished, absl::Seconds(1))));
+  if (const std::string trace = TraceId(run.trace); !trace.empty()) {
+    out.Add(R"(<p class="when">trace <code>$0</code></p>)", trace);
+  }
   out.Add(Facts(run));
   out.Add(R"(<section data-panel="phases"><h2>Phases</h2>)");
   if (run.phases.empty()) {

@@ -13,6 +13,7 @@
 #include "absl/strings/string_view.h"
 #include "server/core/kernel_table.h"
 #include "server/core/limits.h"
+#include "server/core/reloader.h"
 #include "server/core/scheduler.h"
 
 namespace gridclock {
@@ -26,7 +27,8 @@ struct Sources {
   std::function<std::map<std::string, Scheduler::Usage>()> queue_usage;  // Scheduler::usage.
   // Of each name of LimitSpecs() that can be in use: "queue", "arena_bytes", "connections", ...
   std::function<std::map<std::string, double>()> limit_usage;
-  std::function<bool()> compiler_up;              // Not set: this server compiles nothing.
+  std::function<bool()> compiler_up;  // Not set: this server compiles nothing.
+  std::function<std::vector<Reloader::Part>()> reloads;
   std::function<std::size_t()> open_connections;  // Acceptor::usage.
   Limits limits;  // Resolved; shown as gridclock_limit, and queue as the capacity of each queue.
   std::function<std::uint64_t()> dropped_log_lines;

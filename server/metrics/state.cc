@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "server/metrics/words.h"
 
 namespace gridclock {
@@ -26,7 +27,7 @@ void CollectFacts(const DeviceInfo& info, ScrapeValues& values) {
   const std::string& name = info.name;
   values.Set(Metric::kDeviceInfo,
              {name, info.uuid, info.model, ArchOf(info), info.driver, info.partition}, 1);
-  SetKnown(Metric::kDeviceMemory, {name}, static_cast<double>(info.memory_bytes), values);
+  SetKnown(Metric::kDeviceMemory, {name, "total"}, static_cast<double>(info.memory_bytes), values);
   SetKnown(Metric::kDeviceBandwidth, {name}, info.memory_bandwidth, values);
   for (const FlopRate& rate : info.flop_rates) {
     SetKnown(Metric::kDeviceFlops, {name, std::string(Name(rate.dtype))}, rate.flops_per_second,
@@ -41,12 +42,34 @@ void CollectFacts(const DeviceInfo& info, ScrapeValues& values) {
   SetKnown(Metric::kCalibrationStep, {name}, info.clock_step_ns * 1e-9, values);
 }
 
+// What is older says nothing of now: the device works, and is not asked meanwhile.
+constexpr absl::Duration kFresh = absl::Seconds(60);
+
+void CollectVitals(const std::string& name, const VitalsNow& said, ScrapeValues& values) {
+  if (absl::Now() - said.at > kFresh) return;
+  const DeviceVitals& vitals = said.vitals;
+  const DeviceState& state = vitals.state;
+  SetKnown(Metric::kDeviceTemperature, {name}, state.temperature_celsius, values);
+  SetKnown(Metric::kDevicePower, {name}, state.power_watts, values);
+  SetKnown(Metric::kDeviceClock, {name, "sm"}, state.sm_clock_hz, values);
+  SetKnown(Metric::kDeviceClock, {name, "memory"}, state.memory_clock_hz, values);
+  SetKnown(Metric::kDeviceMemory, {name, "used"}, static_cast<double>(vitals.memory_used_bytes),
+           values);
+  for (const absl::string_view reason : ClockReasonWords()) {
+    const bool holds = std::ranges::find(state.clock_reasons, reason) != state.clock_reasons.end();
+    values.Set(Metric::kDeviceClockReason, {name, std::string(reason)}, holds ? 1 : 0);
+  }
+  if (vitals.exclusive) values.Set(Metric::kDeviceExclusive, {name}, *vitals.exclusive ? 1 : 0);
+}
+
 void CollectDevices(const Sources& sources, ScrapeValues& values) {
   if (!sources.devices) return;
   for (const DeviceStatus& device : sources.devices()) {
     const std::string& name = device.info.name;
     values.Set(Metric::kWorkerUp, {name}, IsUp(device) ? 1 : 0);
+    values.Set(Metric::kDeviceDrained, {name}, device.drained ? 1 : 0);
     if (device.met) CollectFacts(device.info, values);
+    if (device.vitals) CollectVitals(name, *device.vitals, values);
     values.Set(Metric::kQueueCapacity, {name}, sources.limits.queue);
     for (const auto state : {WorkerState::kStarting, WorkerState::kReady, WorkerState::kBusy,
                              WorkerState::kDead, WorkerState::kQuarantined}) {
@@ -64,6 +87,15 @@ void CollectQueues(const Sources& sources, ScrapeValues& values) {
   }
 }
 
+void CollectReloads(const Sources& sources, ScrapeValues& values) {
+  if (!sources.reloads) return;
+  for (const Reloader::Part& part : sources.reloads()) {
+    values.Set(Metric::kReloadSuccess, {part.name}, part.last.ok() ? 1 : 0);
+    values.Set(Metric::kReloadTime, {part.name},
+               absl::ToDoubleSeconds(part.read - absl::UnixEpoch()));
+  }
+}
+
 void CollectLimits(const Sources& sources, ScrapeValues& values) {
   for (const LimitSpec& spec : LimitSpecs()) {
     values.Set(Metric::kLimit, {std::string(spec.name)}, sources.limits.*spec.member);
@@ -78,6 +110,7 @@ void CollectState(const Sources& sources, ScrapeValues& values) {
   CollectDevices(sources, values);
   CollectQueues(sources, values);
   CollectLimits(sources, values);
+  CollectReloads(sources, values);
   if (sources.compiler_up) {
     values.Set(Metric::kCompilerUp, {}, sources.compiler_up() ? 1 : 0);
   }
@@ -96,6 +129,11 @@ void Fill(const Sources& sources, StatusView* view) {
   view->ready = IsReady(sources);
   view->limits = sources.limits;
   if (sources.devices) view->devices = sources.devices();
+  for (const DeviceStatus& device : view->devices) {
+    if (!device.vitals) continue;
+    DeviceReading& reading = view->activity.readings[device.info.name];
+    if (device.vitals->at > reading.at) reading = {device.vitals->vitals.state, device.vitals->at};
+  }
   if (sources.queue_usage) view->queues = sources.queue_usage();
   if (sources.limit_usage) view->usage = sources.limit_usage();
   if (sources.compiler_up) view->compiler_up = sources.compiler_up();
@@ -104,7 +142,7 @@ void Fill(const Sources& sources, StatusView* view) {
 bool IsReady(const Sources& sources) {
   if (sources.ready) return sources.ready();
   if (!sources.devices) return false;
-  return std::ranges::any_of(sources.devices(), IsUp);
+  return std::ranges::any_of(sources.devices(), TakesCalls);
 }
 
 }  // namespace gridclock

@@ -33,6 +33,7 @@ Json ToJson(const Statistics& statistics) {
 
 Json ToJson(const RunRecord& run) {
   Json out = {{"id", run.id},
+              {"trace_id", TraceId(run.trace)},
               {"finished", absl::FormatTime(absl::RFC3339_full, run.finished, absl::UTCTimeZone())},
               {"kernel", run.kernel},
               {"variant", run.variant},
@@ -82,13 +83,10 @@ Json ToJson(const StatusView& view, const DeviceStatus& device) {
   const DeviceInfo& info = device.info;
   const auto queue = view.queues.find(info.name);
   const Scheduler::Usage usage = queue == view.queues.end() ? Scheduler::Usage() : queue->second;
-  Json out = {{"name", info.name},
-              {"model", info.model},
-              {"uuid", info.uuid},
-              {"state", Text(StateWord(device.state))},
-              {"memory_bytes", info.memory_bytes},
-              {"queued", usage.queued},
-              {"running", usage.running},
+  Json out = {{"name", info.name},          {"model", info.model},
+              {"uuid", info.uuid},          {"state", Text(StateWord(device.state))},
+              {"drained", device.drained},  {"memory_bytes", info.memory_bytes},
+              {"queued", usage.queued},     {"running", usage.running},
               {"restarts", device.restarts}};
   const auto reading = view.activity.readings.find(info.name);
   if (reading != view.activity.readings.end()) {

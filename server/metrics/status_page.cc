@@ -112,8 +112,10 @@ Html DeviceCard(const StatusView& view, const DeviceStatus& device) {
   const Scheduler::Usage usage = found == view.queues.end() ? Scheduler::Usage() : found->second;
   const absl::string_view state = StateWord(device.state);
   Html out;
-  out.Add(R"(<article class="card"><header><h3>$0</h3><span class="chip s-$1">$1</span></header>)",
+  out.Add(R"(<article class="card"><header><h3>$0</h3><span class="chip s-$1">$1</span>)",
           info.name, state);
+  if (device.drained) out.Add(R"(<span class="chip flag">drained</span>)");
+  out.Add("</header>");
   out.Add(R"(<p class="model">$0</p><dl class="facts">)",
           info.model.empty() ? "its worker has not said yet what it is" : info.model);
   out.Add("<div><dt>queue</dt><dd>$0 of $1</dd>", usage.queued, view.limits.queue)

@@ -17,8 +17,13 @@ constexpr std::array<absl::string_view, kFlagCount> kFlags = {
 constexpr absl::string_view kMethods[] = {"isolated",     "device_time", "back_to_back",
                                           "host_no_sync", "host_sync",   "event_pair"};
 constexpr absl::string_view kStates[] = {"starting", "ready", "busy", "dead", "quarantined"};
-constexpr absl::string_view kLosses[] = {"exit",     "signal",     "hang",
-                                         "protocol", "time_limit", "deadline"};
+// As the worker names them (kernels/device/cuda/gpu_conditions.cc).
+constexpr absl::string_view kClockReasons[] = {
+    "gpu_idle",     "applications_clocks", "sw_power_cap",        "hw_slowdown",
+    "sync_boost",   "sw_thermal_slowdown", "hw_thermal_slowdown", "hw_power_brake",
+    "display_clock"};
+constexpr absl::string_view kLosses[] = {"exit",       "signal",   "hang",   "protocol",
+                                         "time_limit", "deadline", "restart"};
 constexpr absl::string_view kRejections[] = {"QUEUE_FULL",      "MEMORY_FULL",    "TOO_LARGE",
                                              "WORKER_STARTING", "WORKER_CRASHED", "DRAINING",
                                              "NO_DEVICE",       "IN_PROGRESS",    "DONE"};
@@ -60,6 +65,10 @@ absl::string_view FlagWord(Flag flag) {
 
 absl::string_view MethodWord(Method method) {
   return WordOf(kMethods, static_cast<std::size_t>(method));
+}
+
+std::span<const absl::string_view> ClockReasonWords() {
+  return kClockReasons;
 }
 
 absl::string_view StateWord(WorkerState state) {

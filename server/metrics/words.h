@@ -2,6 +2,7 @@
 #ifndef GRIDCLOCK_SERVER_METRICS_WORDS_H_
 #define GRIDCLOCK_SERVER_METRICS_WORDS_H_
 
+#include <span>
 #include <string>
 
 #include "absl/status/status.h"
@@ -16,6 +17,8 @@ namespace gridclock {
 
 absl::string_view FlagWord(Flag flag);  // "shared_device".
 absl::string_view MethodWord(Method method);
+// Why a GPU's clock is not higher: all words of which there are series.
+std::span<const absl::string_view> ClockReasonWords();
 absl::string_view StateWord(WorkerState state);  // "ready".
 absl::string_view OutcomeWord(const JobResult& result);
 // Of a refusal: its reason if that is a word of the contract, else its code. Lower case.

@@ -141,23 +141,31 @@ absl::StatusOr<Principal> Authenticator::ByToken(const grpc::CallbackServerConte
   if (!absl::ConsumePrefix(&token, kScheme) || token.empty() || token.size() > kMaxToken) {
     return Unauthenticated();
   }
-  const TokenFile::Entry* entry = tokens_.Find(token);
+  const std::shared_ptr<const TokenFile> file = [this] {
+    MutexLock lock(tokens_->mutex);
+    return tokens_->file;
+  }();
+  const TokenFile::Entry* entry = file->Find(token);
   if (entry == nullptr) return Unauthenticated();
   return Principal{entry->name, entry->roles};
 }
 
-Roles Authenticator::LocalRoles() const {
-  Roles roles = static_cast<Roles>(kUsual | static_cast<Roles>(Role::kAdmin));
-  if (local_submits_ == LocalSubmits::kYes) roles |= static_cast<Roles>(Role::kSubmit);
-  return roles;
+Authenticator::Authenticator(TokenFile tokens) : tokens_(std::make_shared<Tokens>()) {
+  Replace(std::move(tokens));
+}
+
+void Authenticator::Replace(TokenFile tokens) {
+  auto file = std::make_shared<const TokenFile>(std::move(tokens));
+  MutexLock lock(tokens_->mutex);
+  tokens_->file.swap(file);
 }
 
 absl::StatusOr<Principal> Authenticator::Identify(
     const grpc::CallbackServerContext& context) const {
-  if (has_tokens_) return ByToken(context);
+  if (tokens_ != nullptr) return ByToken(context);
   switch (peers_) {
     case Peers::kLocal:
-      return Principal{"local", LocalRoles()};
+      return Principal{"local", static_cast<Roles>(kUsual | local_)};
     case Peers::kCertificate: {
       std::string name = CommonName(*context.auth_context());
       if (name.empty()) {
@@ -177,8 +185,14 @@ absl::StatusOr<std::string> Authenticator::Authorize(const grpc::CallbackServerC
   if ((principal.roles & static_cast<Roles>(role)) != 0) return std::move(principal.name);
   const auto* wanted = std::find_if(std::begin(kRoles), std::end(kRoles),
                                     [&](const RoleName& r) { return r.role == role; });
-  return WithReason(absl::PermissionDeniedError(absl::StrCat(
-                        "this call needs the role '", wanted->name, "', which this token lacks")),
+  const std::string lacks = tokens_ != nullptr
+                                ? "which this token lacks"
+                                : absl::StrCat(
+                                      "which without a token file local callers alone have, and "
+                                      "only under --allow-",
+                                      wanted->name);
+  return WithReason(absl::PermissionDeniedError(
+                        absl::StrCat("this call needs the role '", wanted->name, "', ", lacks)),
                     "ROLE_MISSING");
 }
 

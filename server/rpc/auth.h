@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "base/mutex.h"
 
 namespace gridclock {
 
@@ -49,18 +51,19 @@ struct Principal {
   Roles roles = 0;
 };
 
-// How calls are told apart. Thread-safe, holds no lock.
+// How calls are told apart. Thread-safe.
 class Authenticator {
  public:
   enum class Peers { kLocal, kCertificate, kAnyone };
 
   // Without tokens: kLocal: all are the principal `local`; kCertificate: the common name of the
-  // client's certificate; kAnyone: the address of the peer. Only kLocal may submit, and only where
-  // `local_submits`.
-  enum class LocalSubmits : bool { kNo, kYes };
-  explicit Authenticator(Peers peers, LocalSubmits local_submits = LocalSubmits::kNo)
-      : peers_(peers), local_submits_(local_submits) {}
-  explicit Authenticator(TokenFile tokens) : tokens_(std::move(tokens)), has_tokens_(true) {}
+  // client's certificate; kAnyone: the address of the peer. All may read and run; only kLocal may
+  // do more, which is `local`: other people of this machine are local too.
+  explicit Authenticator(Peers peers, Roles local = 0) : peers_(peers), local_(local) {}
+  explicit Authenticator(TokenFile tokens);
+
+  // From the next call on these tokens hold. Only of one that has tokens.
+  void Replace(TokenFile tokens);
 
   // UNAUTHENTICATED (one text for all that can be wrong with a token), or PERMISSION_DENIED naming
   // the role that is missing.
@@ -68,14 +71,17 @@ class Authenticator {
                                         Role role) const;
 
  private:
-  Roles LocalRoles() const;
   absl::StatusOr<Principal> Identify(const grpc::CallbackServerContext& context) const;
   absl::StatusOr<Principal> ByToken(const grpc::CallbackServerContext& context) const;
 
+  struct Tokens {
+    Mutex mutex;
+    std::shared_ptr<const TokenFile> file ABSL_GUARDED_BY(mutex);
+  };
+
   Peers peers_ = Peers::kLocal;
-  LocalSubmits local_submits_ = LocalSubmits::kNo;
-  TokenFile tokens_;
-  bool has_tokens_ = false;
+  Roles local_ = 0;
+  std::shared_ptr<Tokens> tokens_;  // Null: nobody needs one.
 };
 
 }  // namespace gridclock

@@ -8,10 +8,12 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "base/clock.h"
 #include "proto/codec/request.h"
 #include "proto/types/job.h"
+#include "server/core/admin.h"
 #include "server/core/byte_budget.h"
 #include "server/core/compile_observer.h"
 #include "server/core/idempotency.h"
@@ -21,6 +23,7 @@
 #include "server/core/module_table.h"
 #include "server/core/observer.h"
 #include "server/core/programs.h"
+#include "server/core/reloader.h"
 #include "server/core/rpc_observer.h"
 #include "server/core/scheduler.h"
 
@@ -61,6 +64,8 @@ struct Backend {
   // By name of limit, of those that can be in use.
   std::function<std::map<std::string, double>()> limit_usage;
   std::function<bool()> draining;
+  Admin& admin;
+  std::function<std::vector<Reloader::Part>()> reload;  // And a line in the log of each.
   Versions versions;
   absl::Time started;
   std::optional<ModuleBackend> modules;  // Under --allow-submit.

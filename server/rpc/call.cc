@@ -3,13 +3,17 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <iterator>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include <sys/random.h>
 
+#include "absl/random/random.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "base/log.h"
 #include "base/status.h"
 #include "proto/codec/values.h"
 #include "server/core/admission.h"
@@ -27,6 +31,19 @@ constexpr std::uint64_t kMaxSamples = 384 * 1024;
 constexpr std::uint64_t kMaxAnswer = 4 * 1024 * 1024;
 constexpr std::uint64_t kAnswerText = 64 * 1024;  // Of it, what is neither sample nor tensor.
 
+constexpr char kTraceParent[] = "traceparent";
+
+// One that came twice is none.
+TraceContext TraceOf(const grpc::CallbackServerContext& context) {
+  thread_local absl::InsecureBitGen random;
+  const auto [begin, end] = context.client_metadata().equal_range(kTraceParent);
+  std::optional<TraceContext> caller;
+  if (begin != end && std::next(begin) == end) {
+    caller = ParseTraceParent(absl::string_view(begin->second.data(), begin->second.size()));
+  }
+  return ContinueTrace(caller, random);
+}
+
 std::uint64_t SamplesThatFit(const Job& job) {
   std::uint64_t left = kMaxAnswer - kAnswerText;
   for (const JobOutput& output : job.outputs) {
@@ -37,17 +54,34 @@ std::uint64_t SamplesThatFit(const Job& job) {
 
 }  // namespace
 
+CallMeter::CallMeter(Backend& backend, RpcMethod method, grpc::CallbackServerContext& context)
+    : backend_(backend), method_(method), started_(backend.clock.Now()), trace_(TraceOf(context)) {
+  context.AddInitialMetadata(kTraceParent, TraceParent(trace_));
+  backend.observer.OnRpcStarted(method);
+}
+
+void CallMeter::Finish(absl::StatusCode code) {
+  backend_.observer.OnRpcFinished(method_, code, backend_.clock.Now() - started_);
+  if (code != absl::StatusCode::kInternal && code != absl::StatusCode::kUnknown) return;
+  const RpcMethodName name = NameOf(method_);
+  Log(LogLevel::kError, "call_failed",
+      {{"method", absl::StrCat(name.service, "/", name.method)},
+       {"code", absl::StatusCodeToString(code)},
+       {"trace_id", TraceId(trace_)}});
+}
+
 absl::Time DeadlineOf(const grpc::CallbackServerContext& context, absl::Time now) {
   const SystemClock::time_point deadline = context.deadline();
   if (deadline == SystemClock::time_point::max()) return absl::InfiniteFuture();
   return now + absl::FromChrono(deadline - SystemClock::now());
 }
 
-absl::Status Stamp(grpc::CallbackServerContext& context, const Backend& backend, absl::Time arrived,
-                   JobRequest* request) {
+absl::Status Stamp(grpc::CallbackServerContext& context, const Backend& backend,
+                   const CallMeter& meter, JobRequest* request) {
   const absl::Time now = backend.clock.Now();
   const Limits& limits = backend.limits;
-  request->arrived = arrived;
+  request->arrived = meter.started();
+  request->trace = meter.trace();
   request->deadline = DeadlineOf(context, now);
   if (request->deadline <= now) {
     return absl::DeadlineExceededError("the deadline had passed when the request was here");

@@ -7,22 +7,21 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "gridclock/v1/kernels.pb.h"
+#include "proto/types/trace.h"
 #include "server/rpc/backend.h"
 #include "server/rpc/request_lease.h"
 
 namespace gridclock {
 
-// Tells the observer of a call's start, and of its end once.
+// Tells the observer of a call's start, and of its end once. Gives the call its place in its
+// caller's trace, and tells the caller: the initial metadata `traceparent`.
 class CallMeter {
  public:
-  CallMeter(Backend& backend, RpcMethod method)
-      : backend_(backend), method_(method), started_(backend.clock.Now()) {
-    backend.observer.OnRpcStarted(method);
-  }
+  CallMeter(Backend& backend, RpcMethod method, grpc::CallbackServerContext& context);
   absl::Time started() const { return started_; }
-  void Finish(absl::StatusCode code) {
-    backend_.observer.OnRpcFinished(method_, code, backend_.clock.Now() - started_);
-  }
+  const TraceContext& trace() const { return trace_; }
+  // A fault of ours is a line in the log.
+  void Finish(absl::StatusCode code);
   void Bytes(std::uint64_t received, std::uint64_t sent) {
     backend_.observer.OnRpcBytes(method_, received, sent);
   }
@@ -31,6 +30,7 @@ class CallMeter {
   Backend& backend_;
   const RpcMethod method_;
   const absl::Time started_;
+  const TraceContext trace_;
 };
 
 // The client's deadline on our monotonic clock. INFINITE where it set none.
@@ -38,8 +38,8 @@ absl::Time DeadlineOf(const grpc::CallbackServerContext& context, absl::Time now
 
 // Fills what the server knows of a request besides its text; a call without a deadline is told in
 // initial metadata what times bound it. DEADLINE_EXCEEDED if it came too late.
-absl::Status Stamp(grpc::CallbackServerContext& context, const Backend& backend, absl::Time arrived,
-                   JobRequest* request);
+absl::Status Stamp(grpc::CallbackServerContext& context, const Backend& backend,
+                   const CallMeter& meter, JobRequest* request);
 
 // What calls of a server without --allow-submit hear.
 absl::Status SubmitOffStatus();

@@ -5,16 +5,8 @@
 #include "absl/strings/str_cat.h"
 
 namespace gridclock {
-namespace {
-
-bool Up(const DeviceStatus& device) {
-  return device.state == WorkerState::kReady || device.state == WorkerState::kBusy;
-}
-
-}  // namespace
-
 bool AnyDeviceUp(const std::vector<DeviceStatus>& devices) {
-  return std::any_of(devices.begin(), devices.end(), Up);
+  return std::any_of(devices.begin(), devices.end(), TakesCalls);
 }
 
 void Health::Update(const std::vector<DeviceStatus>& devices, bool draining, bool alive) {
@@ -24,7 +16,7 @@ void Health::Update(const std::vector<DeviceStatus>& devices, bool draining, boo
   Set("gridclock.v1.SystemService", !draining);
   Set("liveness", alive);
   for (const DeviceStatus& device : devices) {
-    Set(absl::StrCat("device/", device.info.name), !draining && Up(device));
+    Set(absl::StrCat("device/", device.info.name), !draining && TakesCalls(device));
   }
 }
 

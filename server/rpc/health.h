@@ -30,7 +30,7 @@ class Health {
   std::map<std::string, bool> told_;
 };
 
-// True while at least one device is ready or busy.
+// True while at least one device takes calls: it is ready or busy, and not drained.
 bool AnyDeviceUp(const std::vector<DeviceStatus>& devices);
 
 }  // namespace gridclock

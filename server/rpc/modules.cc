@@ -192,7 +192,10 @@ class AnswerCall : public grpc::ServerUnaryReactor,
  public:
   AnswerCall(Backend& backend, RpcMethod method, grpc::CallbackServerContext& context,
              grpc::ByteBuffer& response)
-      : backend_(backend), context_(context), response_(response), meter_(backend, method) {}
+      : backend_(backend),
+        context_(context),
+        response_(response),
+        meter_(backend, method, context) {}
   ~AnswerCall() override { backend_.stream_memory.Return(principal_, held_); }
 
   void Begin(const grpc::ByteBuffer& request) {

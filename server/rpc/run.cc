@@ -31,7 +31,7 @@ class RunCall final : public grpc::ServerUnaryReactor,
       : backend_(backend),
         context_(context),
         response_(response),
-        meter_(backend, RpcMethod::kRun) {}
+        meter_(backend, RpcMethod::kRun, context) {}
 
   void Begin(const grpc::ByteBuffer& request) {
     self_ = shared_from_this();
@@ -107,7 +107,7 @@ class RunCall final : public grpc::ServerUnaryReactor,
                         DecodeRunRequest(message.slices(), RequestLimitsOf(backend_.limits)));
     GC_RETURN_IF_ERROR(CheckSubmit(context_, backend_, run.request));
     run.request.principal = std::move(principal);
-    GC_RETURN_IF_ERROR(Stamp(context_, backend_, meter_.started(), &run.request));
+    GC_RETURN_IF_ERROR(Stamp(context_, backend_, meter_, &run.request));
     GC_ASSIGN_OR_RETURN(Job job, AdmitRequest(backend_, run.request));
     GC_ASSIGN_OR_RETURN(const RequestIds::Answer answer, LeaseRequestId(backend_, run, lease_));
     if (answer != nullptr) {

@@ -3,10 +3,10 @@
 #include <utility>
 
 #include <grpcpp/health_check_service_interface.h>
-#include <grpcpp/security/server_credentials.h>
 #include <grpcpp/server_builder.h>
 
 #include "base/log.h"
+#include "server/rpc/admin.h"
 #include "server/rpc/grpc_log.h"
 #include "server/rpc/modules.h"
 #include "server/rpc/reflection.h"
@@ -16,16 +16,6 @@ namespace gridclock {
 namespace {
 
 using grpc::experimental::ExternalConnectionAcceptor;
-
-std::shared_ptr<grpc::ServerCredentials> CredentialsOf(const RpcServer::Tls& tls) {
-  if (tls.certificate.empty()) return grpc::InsecureServerCredentials();
-  grpc::SslServerCredentialsOptions options(
-      tls.client_authority.empty() ? GRPC_SSL_DONT_REQUEST_CLIENT_CERTIFICATE
-                                   : GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
-  options.pem_key_cert_pairs.push_back({tls.key, tls.certificate});
-  options.pem_root_certs = tls.client_authority;
-  return grpc::SslServerCredentials(options);
-}
 
 constexpr int kReflectionThreads = 16;
 
@@ -65,7 +55,11 @@ void Configure(const RpcServer::Options& options, const Limits& limits,
 class RpcServerImpl final : public RpcServer {
  public:
   RpcServerImpl(Backend& backend, Acceptor& acceptor)
-      : kernels_(backend), system_(backend), modules_(backend), acceptor_(acceptor) {}
+      : kernels_(backend),
+        system_(backend),
+        modules_(backend),
+        admin_(backend),
+        acceptor_(acceptor) {}
 
   absl::Status Start(const Options& options, const Limits& limits) {
     // gRPC says where its own health service lies only to servers built after this.
@@ -78,6 +72,7 @@ class RpcServerImpl final : public RpcServer {
     builder.RegisterService(&kernels_);
     builder.RegisterService(&system_);
     builder.RegisterService(&modules_);
+    builder.RegisterService(&admin_);
     server_ = builder.BuildAndStart();
     if (server_ == nullptr) {
       return absl::InvalidArgumentError(
@@ -105,6 +100,7 @@ class RpcServerImpl final : public RpcServer {
   KernelService kernels_;
   SystemService system_;
   ModuleService modules_;
+  AdminService admin_;
   Acceptor& acceptor_;
   std::unique_ptr<ExternalConnectionAcceptor> doors_;
   std::unique_ptr<grpc::Server> server_;

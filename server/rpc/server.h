@@ -3,7 +3,6 @@
 #define GRIDCLOCK_SERVER_RPC_SERVER_H_
 
 #include <memory>
-#include <string>
 
 #include <grpcpp/server.h>
 
@@ -12,17 +11,14 @@
 #include "server/rpc/acceptor.h"
 #include "server/rpc/backend.h"
 #include "server/rpc/health.h"
+#include "server/rpc/tls.h"
 
 namespace gridclock {
 
 class RpcServer {
  public:
-  struct Tls {
-    std::string certificate, key;  // PEM.
-    std::string client_authority;  // PEM; if set, clients must show a certificate that it signed.
-  };
   struct Options {
-    Tls tls;  // Empty: plain text.
+    std::shared_ptr<const TlsSource> tls;  // Null: plain text.
     bool reflection = false;
     absl::Duration handshake_timeout = absl::Seconds(10);
     absl::Duration keepalive = absl::Seconds(60);

@@ -9,38 +9,25 @@
 #include "proto/codec/values.h"
 #include "server/core/admission.h"
 #include "server/core/device_states.h"
+#include "server/rpc/at_once.h"
 #include "server/rpc/auth.h"
-#include "server/rpc/buffer.h"
-#include "server/rpc/call.h"
-#include "server/rpc/parse.h"
 #include "server/rpc/run.h"
-#include "server/rpc/status.h"
 #include "server/rpc/stream_run.h"
 
 namespace gridclock {
 namespace {
 
-// A call that is answered where it is received. `serve` fills the response.
+// A call for readers that is answered where it is received. `serve` fills the response.
 template <typename Request, typename Response, typename Serve>
 grpc::ServerUnaryReactor* Answer(Backend& backend, RpcMethod method,
                                  grpc::CallbackServerContext* context,
                                  const grpc::ByteBuffer* buffer, grpc::ByteBuffer* response,
                                  const Serve& serve) {
-  CallMeter meter(backend, method);
-  const absl::Status status = [&]() -> absl::Status {
-    GC_RETURN_IF_ERROR(backend.authenticator.Authorize(*context, Role::kRead).status());
-    GC_ASSIGN_OR_RETURN(const Request request,
-                        ParseRequest<Request>(*buffer, backend.limits.control_bytes));
-    Response message;
-    GC_RETURN_IF_ERROR(serve(request, &message));
-    *response = ToBuffer(message.SerializeAsString());
-    return absl::OkStatus();
-  }();
-  meter.Bytes(buffer->Length(), response->Length());
-  meter.Finish(status.code());
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  reactor->Finish(ToGrpc(status));
-  return reactor;
+  return AnswerAtOnce(
+      backend, method, *context, *buffer, *response, [&](const CallMeter&) -> absl::Status {
+        GC_RETURN_IF_ERROR(backend.authenticator.Authorize(*context, Role::kRead).status());
+        return ServeMessage<Request, Response>(backend, *buffer, *response, serve);
+      });
 }
 
 absl::Status ListKernelsOf(const KernelTable& table, bool diagnostic,
@@ -86,6 +73,7 @@ void Encode(const DeviceStatus& status, int depth, double capacity, v1::Device* 
   out->set_device_timer_step_ns(info.device_timer_step_ns);
   out->set_l2_bytes_per_second(info.l2_bandwidth);
   out->set_partition(info.partition);
+  out->set_drained(status.drained);
   for (const MethodFacts& method : info.methods) Encode(method, out->add_methods());
   for (const FlopRate& rate : info.flop_rates) Encode(rate, out->add_flop_rates());
 }

@@ -33,7 +33,7 @@ class StreamCall final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>,
   StreamCall(Backend& backend, grpc::CallbackServerContext& context)
       : backend_(backend),
         context_(context),
-        meter_(backend, RpcMethod::kStreamRun),
+        meter_(backend, RpcMethod::kStreamRun, context),
         decoder_(RequestLimitsOf(backend.limits)),
         outbox_(backend),
         wait_(backend.limits, meter_.started()) {}
@@ -192,7 +192,7 @@ class StreamCall final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>,
     GC_ASSIGN_OR_RETURN(run_, decoder_.header().Finish());
     GC_RETURN_IF_ERROR(CheckSubmit(context_, backend_, run_.request));
     run_.request.principal = principal_;
-    GC_RETURN_IF_ERROR(Stamp(context_, backend_, meter_.started(), &run_.request));
+    GC_RETURN_IF_ERROR(Stamp(context_, backend_, meter_, &run_.request));
     GC_ASSIGN_OR_RETURN(Job job, AdmitRequest(backend_, run_.request));
     GC_RETURN_IF_ERROR(Lease());
     GC_ASSIGN_OR_RETURN(const JobId id,

@@ -8,7 +8,8 @@ usage: deploy_test.py --bin FOLDER [--folder KEEP] [--pictures FOLDER] [--full] 
   --folder    keeps images for the next time; default: a folder that is removed
   --pictures  draws the dashboards' previews there
   --full      also builds the CPU image by the whole Dockerfile, compilers and all: about 20 minutes of processor time
-  --only      compose, images, hardened, docs, rules, scrape, alerts, dashboards
+  --only      compose, images, hardened, docs, rules, scrape, histograms, alerts,
+              dashboards
 Needs root, and the packages of the group deploy (./dev deploy-test installs them).
 """
 import argparse
@@ -26,10 +27,11 @@ import alerts_live  # noqa: E402
 import compose_checks  # noqa: E402
 import dashboards  # noqa: E402
 import image_checks  # noqa: E402
+import quantiles  # noqa: E402
 import snippets_check  # noqa: E402
 from containers import DEBIAN, REPO, Engine  # noqa: E402
 from load import Load  # noqa: E402
-from prometheus import fetch  # noqa: E402
+from prometheus import Prometheus, fetch  # noqa: E402
 from server import Server  # noqa: E402
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -119,6 +121,20 @@ def check_scrape(table, options):
                   status == 200 and seconds < 1)
 
 
+def check_histograms(table, options):
+    with Server(options.bin) as server, \
+            Prometheus(quantiles.CONFIG.format(target=server.metrics), quantiles.FLAGS) as prometheus:
+        samples = quantiles.measure(options.bin, server)
+        off = quantiles.errors(prometheus, samples)
+        table.add(f"native histograms: p50 and p99 of {quantiles.LEAST} samples or more at most 9.1 % off",
+                  f"{', '.join(f'p{part * 100:.0f} {error * 100:.1f} %' for part, error in off.items())} of {len(samples)}",
+                  len(samples) >= quantiles.LEAST and max(off.values()) < quantiles.BUCKET)
+        runs = quantiles.exemplar_runs(prometheus)
+        found = [fetch(server.metrics, f"/runs/{run}.json")[0] for run in runs]
+        table.add("native histograms: each exemplar names a run that can be read", f"{len(runs)} exemplars",
+                  bool(runs) and set(found) == {200})
+
+
 def megabytes(engine, image):
     return engine.inspect(image)["Size"] / 1e6
 
@@ -197,7 +213,7 @@ def monitoring(options):
 
 
 PARTS = {"compose": check_compose, "images": check_images, "hardened": check_hardened, "docs": check_docs,
-         "rules": check_rules, "scrape": check_scrape, "alerts": check_alerts, "dashboards": check_dashboards}
+         "rules": check_rules, "scrape": check_scrape, "histograms": check_histograms, "alerts": check_alerts, "dashboards": check_dashboards}
 NEED_IMAGES = ("compose", "images", "hardened", "docs")
 
 

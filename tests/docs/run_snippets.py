@@ -105,7 +105,7 @@ def up(binaries, folder, devices):
     said = folder / "said"
     with open(said, "w") as out:
         process = subprocess.Popen([REPO / "tools/up.sh", binaries, "--folder", folder / "up", "--listen=127.0.0.1:0",
-                                    "--metrics-listen=127.0.0.1:0", f"--devices={devices}", "--allow-submit"],
+                                    "--metrics-listen=127.0.0.1:0", f"--devices={devices}", "--allow-submit", "--allow-admin"],
                                    stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT)
     try:
         while "stop it: kill" not in said.read_text():

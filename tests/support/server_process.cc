@@ -36,9 +36,8 @@ std::vector<char*> Pointers(std::vector<std::string>& texts) {
 }
 
 std::vector<std::string> Environment(const std::vector<std::string>& added) {
-  std::vector<std::string> all;
+  std::vector<std::string> all = added;  // The first of a name is the one that counts.
   for (char** entry = environ; *entry != nullptr; ++entry) all.emplace_back(*entry);
-  all.insert(all.end(), added.begin(), added.end());
   return all;
 }
 

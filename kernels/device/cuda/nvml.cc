@@ -28,6 +28,10 @@ struct ProcessInfo {
   unsigned gpu_instance = 0, compute_instance = 0;
 };
 
+struct MemoryInfo {
+  unsigned long long total = 0, free = 0, used = 0;
+};
+
 using ListProcesses = NvmlReturn(NvmlDevice, unsigned*, ProcessInfo*);
 
 struct Functions {
@@ -40,6 +44,7 @@ struct Functions {
   NvmlReturn (*power)(NvmlDevice, unsigned*) = nullptr;
   NvmlReturn (*temperature)(NvmlDevice, int, unsigned*) = nullptr;
   NvmlReturn (*clock_reasons)(NvmlDevice, unsigned long long*) = nullptr;
+  NvmlReturn (*memory)(NvmlDevice, MemoryInfo*) = nullptr;
   NvmlReturn (*violation)(NvmlDevice, int, ViolationTime*) = nullptr;
   ListProcesses* processes = nullptr;
   ListProcesses* mps_processes = nullptr;
@@ -61,6 +66,7 @@ Functions FindFunctions(const DynamicLibrary& library) {
   if (f.clock_reasons == nullptr) {
     library.Find("nvmlDeviceGetCurrentClocksThrottleReasons", &f.clock_reasons);
   }
+  library.Find("nvmlDeviceGetMemoryInfo", &f.memory);
   library.Find("nvmlDeviceGetViolationStatus", &f.violation);
   library.Find("nvmlDeviceGetComputeRunningProcesses_v3", &f.processes);
   library.Find("nvmlDeviceGetMPSComputeRunningProcesses_v3", &f.mps_processes);
@@ -93,6 +99,10 @@ class LoadedNvml final : public Nvml {
     unsigned long long reasons = 0;
     if (f_.clock_reasons != nullptr && f_.clock_reasons(device_, &reasons) == kSuccess) {
       reading.clock_reasons = reasons;
+    }
+    MemoryInfo memory;
+    if (f_.memory != nullptr && f_.memory(device_, &memory) == kSuccess) {
+      reading.memory_used_bytes = memory.used;
     }
     reading.power_violation_ns = Violation(kPolicyPower);
     reading.thermal_violation_ns = Violation(kPolicyThermal);

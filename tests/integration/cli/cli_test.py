@@ -23,7 +23,7 @@ from server import Server  # noqa: E402
 class CliTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.server = cls.enterClassContext(Server(BIN))
+        cls.server = cls.enterClassContext(Server(BIN, "--allow-admin"))
 
     def setUp(self):
         self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
@@ -59,6 +59,59 @@ class CliTest(unittest.TestCase):
         self.assertIn("naive", self.gridclock("describe", "gelu.naive").stdout)
         error = self.json("describe", "gelu.nosuch", code=1)["error"]
         self.assertRegex(error["message"], "'gelu' has no variant 'nosuch'; it has .*naive")
+
+    def test_admin_lists_and_cancels_jobs(self):
+        spin = subprocess.Popen([BIN / "gridclock", "run", "spin", "ns=60000000000", "--kernel-limit", "60"],
+                                env=dict(os.environ, GRIDCLOCK_SERVER=self.server.grpc),
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        try:
+            while not (jobs := [job for job in self.json("admin", "jobs") if job["state"] == "running"]):
+                self.assertIsNone(spin.poll())
+            job = jobs[0]
+            self.assertEqual((job["client"], job["kernel"], job["device"]), ("local", "spin", "cpu"))
+            shown = self.gridclock("admin", "jobs").stdout
+            self.assertRegex(shown, rf"{job['id']} +\w+.* local +spin")
+            missing = self.gridclock("admin", "cancel", job["id"] + 1, code=1).stderr
+            self.assertIn(f"no job {job['id'] + 1} waits or runs", missing)
+            self.assertIn(f"job {job['id']} of local", self.gridclock("admin", "cancel", job["id"]).stdout)
+            # Its launch goes on; with its worker it ends now.
+            self.assertEqual(self.json("admin", "jobs")[0]["state"], "stopping")
+            self.assertIn("is killed", self.gridclock("admin", "restart", "cpu", "--now").stdout)
+            self.assertEqual(spin.wait(60), 1)
+            self.assertIn("cancelled by an operator", spin.stderr.read())
+        finally:
+            spin.kill()
+            spin.communicate()
+        self.assertEqual(self.gridclock("admin", "jobs").stdout, "no job waits or runs\n")
+
+    def test_admin_drains_and_restarts(self):
+        self.assertIn("--last", self.gridclock("admin", "drain", "cpu", code=1).stderr)
+        self.assertIn("the devices are 'cpu'", self.gridclock("admin", "drain", "gpu", code=1).stderr)
+        try:
+            drained = self.json("admin", "drain", "cpu", "--last")
+            self.assertEqual((drained["device"], drained["changed"]), ("cpu", True))
+            self.assertIn(", drained", self.gridclock("devices").stdout)
+            self.assertTrue(self.json("devices")[0]["drained"])
+            refused = self.gridclock("run", "square", "x=ones:f32[1]", "--timeout", "1", code=1).stderr
+            self.assertIn("an operator drained it", refused)
+        finally:
+            self.assertEqual(self.gridclock("admin", "undrain", "cpu").stdout, "cpu takes calls again\n")
+        self.assertIn("[1]", self.gridclock("run", "square", "x=ones:f32[1]").stdout)
+        before = self.json("devices")[0]["restarts"]
+        self.assertIn("the worker of cpu is replaced", self.gridclock("admin", "restart", "cpu").stdout)
+        while self.json("devices")[0]["restarts"] == before:
+            pass
+        self.assertIn("[1]", self.gridclock("run", "square", "x=ones:f32[1]").stdout)
+
+    def test_admin_reloads_and_says_what_it_wants(self):
+        self.assertIn("without tokens and certificates", self.gridclock("admin", "reload").stdout)
+        self.assertEqual(self.json("admin", "reload"), [])
+        self.gridclock("admin", code=2)
+        self.gridclock("admin", "explode", code=2)
+        self.gridclock("admin", "cancel", "soon", code=2)
+        self.gridclock("admin", "drain", code=2)
+        self.assertIn("gridclock admin drain DEVICE", self.gridclock("admin", "--help").stdout)
+        self.assertIn("gridclock admin drain DEVICE", self.gridclock("admin", "drain", "--help").stdout)
 
     def test_output_that_is_lost_is_an_error(self):
         with open("/dev/full", "w") as full:

@@ -1,12 +1,10 @@
 """A real Prometheus scrapes a real server: prometheus_test.py EXAMPLE_FOLDER BIN_FOLDER."""
 
 import json
-import math
 import pathlib
 import re
 import subprocess
 import sys
-import time
 import unittest
 
 EXAMPLE, BIN = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).resolve()
@@ -14,6 +12,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "support"))
 sys.path.insert(0, str(EXAMPLE))
 
 import numpy as np  # noqa: E402
+import quantiles  # noqa: E402
 from gridclock_client import Client  # noqa: E402
 from prometheus import Prometheus, fetch, wait_until  # noqa: E402
 from server import Server  # noqa: E402
@@ -74,31 +73,17 @@ class PrometheusTest(unittest.TestCase):
         self.expect("gridclock_worker_up", 1)
         self.assertEqual([t["lastError"] for t in self.prometheus.targets()], [""])
 
-    def measure(self, *words):
-        """The samples of a measurement, in seconds and ascending."""
-        done = subprocess.run([BIN / "gridclock", "--server", self.server.grpc, "bench", *words, "--json"],
-                              capture_output=True, text=True, check=True)
-        samples = json.loads(done.stdout)["results"][0]["timing"]["samples_ns"]
-        return sorted(ns / 1e9 for ns in samples)
-
     def test_native_histograms_give_quantiles_within_a_bucket_and_exemplars_name_runs(self):
-        flags = "--enable-feature=native-histograms,exemplar-storage"
-        with Prometheus(config_for(self.server.metrics), flags) as prometheus:
-            samples = self.measure("gelu", "--shape", "N=3000", "--variant", "simd", "--samples", "600",
-                                   "--min-samples", "600")
-            self.assertGreaterEqual(len(samples), 459)
-            series = 'gridclock_kernel_duration_seconds{kernel="gelu"}'
-            wait_until(lambda: prometheus.query(f"histogram_count({series})") == len(samples), 20, series)
+        with Prometheus(config_for(self.server.metrics), quantiles.FLAGS) as prometheus:
+            samples = quantiles.measure(BIN, self.server)
+            self.assertGreaterEqual(len(samples), quantiles.LEAST)
+            for part, error in quantiles.errors(prometheus, samples).items():
+                self.assertLess(error, quantiles.BUCKET, part)
             self.assertIsNone(prometheus.query('gridclock_kernel_duration_seconds_bucket{kernel="gelu"}'))
-            for part in (0.5, 0.99):
-                exact = samples[math.ceil(part * len(samples)) - 1]
-                said = prometheus.query(f"histogram_quantile({part}, {series})")
-                self.assertLess(abs(said / exact - 1), 0.091, f"{part}: {said} for {exact}")
-            now = time.time()
-            found = prometheus.get("query_exemplars", query=series, start=now - 600, end=now + 60)
-            self.assertTrue(found)
-            for exemplar in found[0]["exemplars"]:
-                status, run = fetch(self.server.metrics, f"/runs/{exemplar['labels']['run_id']}.json")
+            runs = quantiles.exemplar_runs(prometheus)
+            self.assertTrue(runs)
+            for number in runs:
+                status, run = fetch(self.server.metrics, f"/runs/{number}.json")
                 self.assertEqual(status, 200)
                 self.assertEqual(json.loads(run)["kernel"], "gelu")
                 self.assertIn("queued", [phase["kind"] for phase in json.loads(run)["phases"]])

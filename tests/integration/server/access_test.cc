@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "tests/support/credentials.h"
 #include "tests/support/raw_call.h"
 #include "tests/support/server_process.h"
 #include "tests/support/status_matchers.h"
@@ -21,35 +22,11 @@ using ::testing::AnyOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-std::string Output(const std::string& command) {
-  std::string out;
-  std::array<char, 4096> buffer{};
-  FILE* pipe = popen(command.c_str(), "r");
-  while (pipe != nullptr && fgets(buffer.data(), buffer.size(), pipe) != nullptr) {
-    out += buffer.data();
-  }
-  if (pipe != nullptr) pclose(pipe);
-  return out;
-}
-
-void Write(const std::string& path, const std::string& text) {
-  std::ofstream(path) << text;
-}
-std::string Read(const std::string& path) {
-  std::stringstream text;
-  text << std::ifstream(path).rdbuf();
-  return text.str();
-}
-
 // alice may read and run, bob may only read.
 std::string TokenFile(const std::string& folder) {
-  const auto hash = [](const std::string& token) {
-    return Output(
-        absl::StrCat("printf ", token, " | ", BinaryPath("gridclock-server"), " --hash-token"));
-  };
   const std::string path = folder + "/tokens";
-  Write(path, absl::StrCat("# name roles hash\nalice read,run ", hash("alice-secret"),
-                           "\nbob read ", hash("bob-secret")));
+  Write(path, absl::StrCat("# name roles hash\nalice read,run ", HashedToken("alice-secret"),
+                           "\nbob read ", HashedToken("bob-secret")));
   return path;
 }
 
@@ -80,34 +57,6 @@ TEST(Access, H1_H2_ACallNeedsATokenWithTheRole) {
               StatusIs(absl::StatusCode::kPermissionDenied, HasSubstr("'run'")));
   EXPECT_THAT(server->Log(), Not(HasSubstr("secret")));
 }
-
-// A small authority, and a key pair that it signed.
-struct Certificates {
-  explicit Certificates(const std::string& f) : folder(f) {
-    const std::string script = absl::StrCat(
-        "cd ", folder, " && exec >log 2>&1; ",
-        "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=ca -keyout ca.key -out "
-        "ca.pem;",
-        "printf 'subjectAltName=DNS:localhost' >ext;", "for n in server client; do ",
-        "openssl req -newkey rsa:2048 -nodes -subj /CN=$n -keyout $n.key -out $n.csr;",
-        "openssl x509 -req -in $n.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 ",
-        "-extfile ext -out $n.pem; done");
-    EXPECT_EQ(std::system(script.c_str()), 0) << Read(folder + "/log");
-  }
-  std::string Path(const std::string& name) const { return absl::StrCat(folder, "/", name); }
-  std::shared_ptr<grpc::Channel> Connect(const std::string& address, bool with_key) const {
-    grpc::SslCredentialsOptions options;
-    options.pem_root_certs = Read(Path("ca.pem"));
-    if (with_key) {
-      options.pem_private_key = Read(Path("client.key"));
-      options.pem_cert_chain = Read(Path("client.pem"));
-    }
-    grpc::ChannelArguments arguments;
-    arguments.SetSslTargetNameOverride("localhost");
-    return grpc::CreateCustomChannel(address, grpc::SslCredentials(options), arguments);
-  }
-  const std::string folder;
-};
 
 TEST(Access, TlsServesThoseWhoSpeakIt) {
   const Certificates files(NewFolder());

@@ -74,8 +74,9 @@ TEST(ClientWay, AServerThatTakesShortChunksGetsThem) {
 
 // gRPC refuses such a message before the server sees it, and says no limit that a program can read.
 TEST(ClientWay, AServerThatTakesShortMessagesGetsThem) {
-  ASSERT_OK_AND_ASSIGN(const auto server,
-                       ServerProcess::Start({.flags = {"--limit-message-bytes=16K"}}));
+  ASSERT_OK_AND_ASSIGN(
+      const auto server,
+      ServerProcess::Start({.flags = {"--limit-message-bytes=16K", "--limit-chunk-bytes=8K"}}));
   ASSERT_OK_AND_ASSIGN(const auto client, Client::Connect({.server = server->address()}));
   EXPECT_THAT(SquareOnes(*client), IsOk());
   EXPECT_EQ(SquareOnes(*client).value_or(0), 1) << "remembered";

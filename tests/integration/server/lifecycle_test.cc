@@ -230,6 +230,8 @@ TEST(Lifecycle, ALimitUnderWhichNoCallFitsIsRefused) {
   for (const auto& [flag, text] :
        {std::pair("--limit-chunk-bytes=0", "--limit-chunk-bytes: want 4096 to"),
         {"--limit-message-bytes=16383", "--limit-message-bytes: want 16384 to"},
+        {"--limit-message-bytes=1M",
+         "is too short for the chunks that --limit-chunk-bytes 1048576"},
         {"--limit-queue=1.5", "--limit-queue: want a whole number of jobs, got 1.5"}}) {
     ASSERT_OK_AND_ASSIGN(const auto refused,
                          ServerProcess::Start({.flags = {flag}, .wait_until_ready = false}));

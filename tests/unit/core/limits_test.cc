@@ -6,8 +6,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/support/status_matchers.h"
+
 namespace gridclock {
 namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
 
 constexpr std::uint64_t kGiB = std::uint64_t{1} << 30;
 
@@ -68,6 +73,18 @@ TEST(Limits, AGuestHasRoomForWhatAClientMayHaveInFlightAndForCode) {
   limits.guest_bytes = 10'000;
   ResolveDefaults(limits, 4 * kGiB);
   EXPECT_EQ(limits.guest_bytes, 8192);
+}
+
+TEST(Limits, AMessageMustHoldTheLongestChunk) {
+  Limits limits;
+  EXPECT_THAT(CheckLimits(limits), IsOk());
+  limits.message_bytes = limits.chunk_bytes + 1024;
+  EXPECT_THAT(CheckLimits(limits), IsOk());
+  --limits.message_bytes;
+  EXPECT_THAT(CheckLimits(limits),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("--limit-message-bytes 1049599 is too short"),
+                             HasSubstr("--limit-chunk-bytes 1048576"), HasSubstr("1049600"))));
 }
 
 TEST(Limits, MemoryIsLimitedInWholePages) {

@@ -41,6 +41,13 @@ TEST(ChooseDevice, AQuarantinedOneOnlyWhereThereIsNoOther) {
   EXPECT_EQ(ChooseDevice(std::span(some).first(1)), 0U);
 }
 
+TEST(ChooseDevice, ADrainedOneOnlyWhereThereIsNoOther) {
+  const std::vector<Candidate> some = {{State::kReady, true, 0, /*drained=*/true},
+                                       {State::kQuarantined, false, 9}};
+  EXPECT_EQ(ChooseDevice(some), 1U);
+  EXPECT_EQ(ChooseDevice(std::span(some).first(1)), 0U);
+}
+
 constexpr std::uint64_t kGpuBytes = std::uint64_t{141} << 30;
 
 // Eight GPUs and the CPU.

@@ -67,6 +67,12 @@ int nvmlDeviceGetTemperature(void*, int sensor, unsigned* celsius) {
   *celsius = 41;
   return sensor == 0 ? kSuccess : kNotSupported;
 }
+int nvmlDeviceGetMemoryInfo(void*, unsigned long long* memory) {
+  memory[0] = 1000;  // In all, free, used.
+  memory[1] = 1000 - TheFakeNvml()->memory_used;
+  memory[2] = TheFakeNvml()->memory_used;
+  return TheFakeNvml()->memory_used == 0 ? kNotSupported : kSuccess;
+}
 // Of an older driver: the newer name is missing.
 int nvmlDeviceGetCurrentClocksThrottleReasons(void*, unsigned long long* reasons) {
   *reasons = TheFakeNvml()->clock_reasons;

@@ -12,6 +12,7 @@ struct FakeNvml {
   unsigned long long clock_reasons = 0;
   std::vector<unsigned> processes, mps_processes;
   unsigned mig_mode = 0;
+  unsigned long long memory_used = 0;  // Bytes; 0: not supported.
 };
 
 }  // namespace gridclock

@@ -6,7 +6,9 @@
 #include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include "kernels/device/cuda/gpu_monitor.h"
 #include "tests/support/status_matchers.h"
 #include "tests/unit/device/fake_nvml.h"
 
@@ -42,6 +44,7 @@ TEST_F(NvmlTest, ReadsWhatTheDeviceTells) {
   fake_->milliwatts = 412'500;
   fake_->clock_reasons = kClockPowerCap;
   fake_->processes = {100, 200};
+  fake_->memory_used = 700;
 
   const NvmlReading reading = Open()->Read();
 
@@ -50,6 +53,7 @@ TEST_F(NvmlTest, ReadsWhatTheDeviceTells) {
   EXPECT_THAT(reading.power_watts, Optional(412.5));
   EXPECT_THAT(reading.temperature_celsius, Optional(41));
   EXPECT_THAT(reading.clock_reasons, Optional(kClockPowerCap));
+  EXPECT_THAT(reading.memory_used_bytes, Optional(700));
   EXPECT_THAT(reading.power_violation_ns, Optional(700));
   EXPECT_THAT(reading.thermal_violation_ns, Optional(900));
   EXPECT_THAT(reading.processes, Optional(ElementsAre(100, 200)));
@@ -59,7 +63,31 @@ TEST_F(NvmlTest, LeavesUnsetWhatItDoesNot) {
   const NvmlReading reading = Open()->Read();
   EXPECT_EQ(reading.sm_clock_hz, std::nullopt);
   EXPECT_EQ(reading.power_watts, std::nullopt);
+  EXPECT_EQ(reading.memory_used_bytes, std::nullopt);
   EXPECT_EQ(Open()->SmClockHz(), std::nullopt);
+}
+
+TEST_F(NvmlTest, AMonitorTellsTheDevicesVitals) {
+  fake_->clocks[1] = 1755;
+  fake_->milliwatts = 412'500;
+  fake_->clock_reasons = kClockPowerCap;
+  fake_->memory_used = 700;
+  fake_->processes = {static_cast<unsigned>(getpid())};
+  GpuMonitor monitor(Open());
+  const DeviceVitals alone = monitor.Read();
+  EXPECT_EQ(alone.state.sm_clock_hz, 1755e6);
+  EXPECT_EQ(alone.state.power_watts, 412.5);
+  EXPECT_EQ(alone.state.temperature_celsius, 41);
+  EXPECT_THAT(alone.state.clock_reasons, ElementsAre("sw_power_cap"));
+  EXPECT_EQ(alone.memory_used_bytes, 700U);
+  EXPECT_THAT(alone.exclusive, Optional(true));
+
+  fake_->processes.push_back(1);  // Nobody of ours.
+  EXPECT_THAT(monitor.Read().exclusive, Optional(false));
+  fake_->processes.clear();  // The driver hides processes from us.
+  fake_->memory_used = 0;
+  EXPECT_EQ(monitor.Read().exclusive, std::nullopt);
+  EXPECT_EQ(monitor.Read().memory_used_bytes, 0U);
 }
 
 TEST_F(NvmlTest, KnowsWhatStaysAsItIs) {

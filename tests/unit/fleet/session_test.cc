@@ -2,12 +2,14 @@
 #include "server/fleet/session.h"
 
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "proto/codec/vitals.h"
 #include "proto/types/status_page.h"
 #include "tests/support/status_matchers.h"
 #include "tests/unit/fleet/spoken_worker.h"
@@ -63,6 +65,35 @@ TEST_F(SessionTest, AHeartMayBeatBeforeTheHello) {
   heartbeat.mutable_heartbeat();
   EXPECT_THAT(Hear(heartbeat), IsOk());
   EXPECT_FALSE(session_.ready());
+}
+
+TEST_F(SessionTest, AHeartbeatTellsTheDevicesVitals) {
+  BecomeReady();
+  DeviceVitals vitals;
+  vitals.state.temperature_celsius = 41;
+  vitals.state.clock_reasons = {"sw_power_cap"};
+  vitals.memory_used_bytes = 500;
+  vitals.exclusive = false;
+  worker::v1::ToServer heartbeat;
+  Encode(vitals, heartbeat.mutable_heartbeat()->mutable_vitals());
+  EXPECT_THAT(Hear(heartbeat), IsOk());
+  ASSERT_TRUE(table_.Devices()[0].vitals.has_value());
+  EXPECT_EQ(table_.Devices()[0].vitals->vitals, vitals);
+  // One that tells nothing takes nothing back: the device works now.
+  heartbeat.mutable_heartbeat()->clear_vitals();
+  EXPECT_THAT(Hear(heartbeat), IsOk());
+  EXPECT_EQ(table_.Devices()[0].vitals->vitals, vitals);
+}
+
+TEST_F(SessionTest, VitalsThatAreNoNumbersBreakTheProtocol) {
+  BecomeReady();
+  for (const double wrong :
+       {-1.0, std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()}) {
+    worker::v1::ToServer heartbeat;
+    heartbeat.mutable_heartbeat()->mutable_vitals()->mutable_state()->set_power_watts(wrong);
+    EXPECT_THAT(Hear(heartbeat), StatusIs(Code::kInvalidArgument, HasSubstr("numbers"))) << wrong;
+  }
+  EXPECT_FALSE(table_.Devices()[0].vitals.has_value());
 }
 
 TEST_F(SessionTest, TheHelloOfAnotherDeviceIsRefused) {

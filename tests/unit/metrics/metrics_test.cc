@@ -13,6 +13,7 @@
 namespace gridclock {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
@@ -47,6 +48,15 @@ DeviceStatus Gpu() {
   info.methods = {{.method = Method::kDeviceTime, .floor_ns = 1250, .missing = ""},
                   {.method = Method::kHostSync, .floor_ns = 0, .missing = "a reason"}};
   info.flop_rates = {{.dtype = DType::kF32, .flops_per_second = 6e13}};
+  VitalsNow& said = status.vitals.emplace();
+  said.at = absl::Now();
+  said.vitals.state = {.sm_clock_hz = 1.98e9,
+                       .memory_clock_hz = 3.2e9,
+                       .power_watts = 412.5,
+                       .temperature_celsius = 41,
+                       .clock_reasons = {"sw_power_cap", "other_4000"}};
+  said.vitals.memory_used_bytes = 700;
+  said.vitals.exclusive = false;
   return status;
 }
 
@@ -59,6 +69,11 @@ Sources FullSources() {
   };
   sources.limit_usage = [] { return std::map<std::string, double>{{"queue", 3}}; };
   sources.compiler_up = [] { return true; };
+  sources.reloads = [] {
+    return std::vector<Reloader::Part>{{.name = "tokens",
+                                        .last = absl::InvalidArgumentError("line 1"),
+                                        .read = absl::FromUnixSeconds(1000)}};
+  };
   sources.open_connections = [] { return 4; };
   sources.limits.queue = 256;
   sources.dropped_log_lines = [] { return 5; };
@@ -96,6 +111,9 @@ TEST(MetricsTest, ShowsWhatTheServerSays) {
   EXPECT_THAT(text, HasSubstr("gridclock_worker_state{device=\"cpu\",state=\"busy\"} 1\n"));
   EXPECT_THAT(text, HasSubstr("gridclock_worker_state{device=\"cpu\",state=\"dead\"} 0\n"));
   EXPECT_THAT(text, HasSubstr("gridclock_queue_depth{device=\"cpu\"} 3\n"));
+  EXPECT_THAT(text, HasSubstr("gridclock_device_drained{device=\"cpu\"} 0\n"));
+  EXPECT_THAT(text, HasSubstr("gridclock_reload_success{part=\"tokens\"} 0\n"));
+  EXPECT_THAT(text, HasSubstr("gridclock_reload_time_seconds{part=\"tokens\"} 1000\n"));
   EXPECT_THAT(text, HasSubstr("gridclock_queue_capacity{device=\"cpu\"} 256\n"));
   EXPECT_THAT(text, HasSubstr("gridclock_jobs_running{device=\"cpu\"} 2\n"));
   EXPECT_THAT(text, HasSubstr("gridclock_limit{name=\"queue\"} 256\n"));
@@ -112,7 +130,8 @@ TEST(MetricsTest, ShowsWhatAGpuSaidOfItself) {
   EXPECT_THAT(text, HasSubstr("gridclock_device_info{device=\"cuda:0\",uuid=\"GPU-1\","
                               "model=\"NVIDIA H200\",arch=\"sm_90\",driver=\"580.65\","
                               "partition=\"\"} 1\n"));
-  EXPECT_THAT(text, HasSubstr("gridclock_device_memory_bytes{device=\"cuda:0\"} 1000\n"));
+  EXPECT_THAT(text,
+              HasSubstr("gridclock_device_memory_bytes{device=\"cuda:0\",state=\"total\"} 1000\n"));
   EXPECT_THAT(
       text,
       HasSubstr(
@@ -120,6 +139,33 @@ TEST(MetricsTest, ShowsWhatAGpuSaidOfItself) {
   // What is not known is not shown as 0, and of a device that never started nothing is known.
   EXPECT_THAT(text, Not(HasSubstr("timing=\"host_sync\"")));
   EXPECT_THAT(text, Not(HasSubstr("gridclock_device_info{device=\"cpu\"")));
+}
+
+TEST(MetricsTest, ShowsTheVitalsOfAGpuWhileTheyAreFresh) {
+  ASSERT_OK_AND_ASSIGN(const auto metrics, Serve());
+  DeviceStatus gpu = Gpu();
+  Sources sources = FullSources();
+  sources.devices = [&] { return std::vector{gpu}; };
+  metrics->Watch(std::move(sources));
+  const std::string text = metrics->Text();
+  for (const char* line :
+       {"gridclock_device_temperature_celsius{device=\"cuda:0\"} 41\n",
+        "gridclock_device_power_watts{device=\"cuda:0\"} 412.5\n",
+        "gridclock_device_clock_hertz{device=\"cuda:0\",clock=\"sm\"} 1980000000\n",
+        "gridclock_device_clock_hertz{device=\"cuda:0\",clock=\"memory\"} 3200000000\n",
+        "gridclock_device_memory_bytes{device=\"cuda:0\",state=\"used\"} 700\n",
+        "gridclock_device_clock_held_down{device=\"cuda:0\",reason=\"sw_power_cap\"} 1\n",
+        "gridclock_device_clock_held_down{device=\"cuda:0\",reason=\"gpu_idle\"} 0\n",
+        "gridclock_device_exclusive{device=\"cuda:0\"} 0\n"}) {
+    EXPECT_THAT(text, HasSubstr(line));
+  }
+  EXPECT_THAT(text, Not(HasSubstr("other_4000")));  // The words of a label are a closed set.
+
+  gpu.vitals->vitals.exclusive.reset();
+  EXPECT_THAT(metrics->Text(), Not(HasSubstr("gridclock_device_exclusive{")));
+  gpu.vitals->at -= absl::Seconds(61);
+  EXPECT_THAT(metrics->Text(), AllOf(Not(HasSubstr("gridclock_device_temperature_celsius{")),
+                                     Not(HasSubstr("state=\"used\""))));
 }
 
 // One server for all: the end of a listener takes up to two seconds.

@@ -3,7 +3,9 @@
 
 #include <atomic>
 #include <functional>
+#include <future>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -73,8 +75,20 @@ struct World {
   SeparateDevice device{kMemory};
   std::uint64_t used_at_launch = 0;
   std::vector<std::size_t> under_way_at_launch;
+  std::mutex in_use;
+  bool in_use_at_launch = false;
 };
 World* world = nullptr;
+
+// By another thread than that of the test, which may hold it itself.
+bool IsHeld(std::mutex& mutex) {
+  return std::async(std::launch::async,
+                    [&] {
+                      const std::unique_lock lock(mutex, std::try_to_lock);
+                      return !lock.owns_lock();
+                    })
+      .get();
+}
 
 absl::Status Double(const Call& call) {
   world->used_at_launch = world->device.used();
@@ -106,6 +120,7 @@ KernelDef Nothing() {
   def.words = "";
   def.cuda = {{.name = "plain", .summary = "", .launch = [](const Call&) {
                  world->under_way_at_launch.push_back(world->device.under_way());
+                 world->in_use_at_launch = IsHeld(world->in_use);
                  return absl::OkStatus();
                }}};
   return def;
@@ -121,7 +136,8 @@ class LoopTest : public ::testing::Test {
                                                .page = page_,
                                                .clock = clock_,
                                                .arena = arena_,
-                                               .dropped = dropped_});
+                                               .dropped = dropped_,
+                                               .in_use = world_.in_use});
   }
 
   // Doubles the floats at the start of the arena into the memory behind them.
@@ -251,6 +267,18 @@ TEST_F(LoopTest, CopiesWhatArrivesPieceByPieceAndTheOrderTheRest) {
   EXPECT_EQ(dropped_, 0U);
 }
 
+TEST_F(LoopTest, NobodyMayAskTheDeviceHowItIsWhileAnOrderRuns) {
+  Job job = Doubled(7, 64);
+  job.kernel = "nothing";
+  job.inputs.clear();
+  job.outputs.clear();
+  link_.Then(Order(job));
+  EXPECT_THAT(loop_->Run(), IsOk());
+  EXPECT_THAT(Succeeded(), ElementsAre(7));
+  EXPECT_TRUE(world_.in_use_at_launch);
+  EXPECT_FALSE(IsHeld(world_.in_use));
+}
+
 TEST_F(LoopTest, AnOrderThatCameMeanwhileRunsFirstAndMeetsNoCopyUnderWay) {
   const Job job = Doubled(7, 12 * kMiB);
   Job other = Doubled(8, 64);
@@ -371,7 +399,8 @@ TEST_F(LoopTest, CopiesAreTakenByTheirOwnOrderAlone) {
                .page = page_,
                .clock = clock_,
                .arena = arena_,
-               .dropped = dropped_});
+               .dropped = dropped_,
+               .in_use = world_.in_use});
     const std::uint64_t before = device_.copied_in();
     const auto send = [&](const std::function<void(worker::v1::FromServer&)>& write) {
       return [&link, write] {

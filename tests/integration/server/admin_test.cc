@@ -1,0 +1,443 @@
+// What operators do to a real server: by AdminService and by SIGHUP; and what its log says of it.
+#include <csignal>
+#include <cstdio>
+#include <future>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "base/status.h"
+#include "client/cpp/client.h"
+#include "gridclock/v1/admin.pb.h"
+#include "gridclock/v1/system.pb.h"
+#include "tests/support/credentials.h"
+#include "tests/support/http_client.h"
+#include "tests/support/raw_call.h"
+#include "tests/support/server_process.h"
+#include "tests/support/status_matchers.h"
+
+namespace gridclock {
+namespace {
+
+using nlohmann::json;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using Code = absl::StatusCode;
+
+constexpr absl::Duration kLong = absl::Seconds(30);
+
+std::unique_ptr<Client> Operator(const ServerProcess& server, const std::string& token = "") {
+  ClientOptions options{.server = server.address()};
+  options.token = token;
+  options.retry.max_attempts = 1;
+  auto client = Client::Connect(options);
+  EXPECT_THAT(client.status(), IsOk());
+  return *std::move(client);
+}
+
+absl::StatusOr<std::unique_ptr<ServerProcess>> AdminServer() {
+  return ServerProcess::Start({.flags = {"--allow-admin"}});
+}
+
+// A call that keeps the device busy until somebody ends it.
+std::future<absl::Status> Spin(const Client& client) {
+  auto done = std::make_shared<std::promise<absl::Status>>();
+  auto call = std::make_shared<RunCall>();
+  call->kernel = "spin";
+  call->attributes = {{"ns", absl::ToInt64Nanoseconds(kLong)}};
+  client.RunAsync(*call, {}, [done, call](const absl::StatusOr<RunResult>& result) {
+    done->set_value(result.status());
+  });
+  return done->get_future();
+}
+
+std::vector<v1::ActiveJob> JobsOf(const Client& client) {
+  auto jobs = client.ListJobs();
+  EXPECT_THAT(jobs.status(), IsOk());
+  return jobs.ok() ? *std::move(jobs) : std::vector<v1::ActiveJob>();
+}
+
+bool Runs(const Client& client) {
+  return Eventually([&] {
+    const auto jobs = JobsOf(client);
+    return !jobs.empty() && jobs[0].state() == v1::ActiveJob::RUNNING;
+  });
+}
+
+// Lines of the log with this event, read as JSON: a line that somebody broke would not be.
+std::vector<json> LinesNow(const ServerProcess& server, const std::string& event) {
+  std::vector<json> lines;
+  std::string log = server.Log();
+  log.resize(log.rfind('\n') + 1);  // One may be on its way.
+  for (const absl::string_view line : absl::StrSplit(log, '\n', absl::SkipEmpty())) {
+    json read = json::parse(line, nullptr, /*allow_exceptions=*/false);
+    EXPECT_FALSE(read.is_discarded()) << line;
+    if (!read.is_discarded() && read["event"] == event) lines.push_back(std::move(read));
+  }
+  return lines;
+}
+
+// The same once there are so many: a line is written after its call is answered.
+std::vector<json> LinesOf(const ServerProcess& server, const std::string& event,
+                          std::size_t count) {
+  EXPECT_TRUE(Eventually([&] { return LinesNow(server, event).size() >= count; })) << event;
+  std::vector<json> lines = LinesNow(server, event);
+  EXPECT_EQ(lines.size(), count) << event;
+  lines.resize(count);  // What is missing is null.
+  return lines;
+}
+
+const std::vector<std::string> kJsonLog = {"GRIDCLOCK_LOG_FORMAT=json"};
+
+TEST(Admin, JobsAreListedAndCancelled) {
+  ASSERT_OK_AND_ASSIGN(const auto server,
+                       ServerProcess::Start({.flags = {"--allow-admin"}, .environment = kJsonLog}));
+  const auto client = Operator(*server);
+  auto running = Spin(*client);
+  ASSERT_TRUE(Runs(*client));
+  const v1::ActiveJob job = JobsOf(*client).at(0);
+  EXPECT_EQ(job.client(), "local");
+  EXPECT_EQ(job.kernel(), "spin");
+  EXPECT_EQ(job.device(), "cpu");
+  EXPECT_GT(job.age_seconds(), 0);
+
+  EXPECT_THAT(client->CancelJob(job.id() + 1).status(),
+              StatusIs(Code::kNotFound, HasSubstr(absl::StrCat("'", job.id(), "'"))));
+  ASSERT_THAT(client->CancelJob(job.id()).status(), IsOk());
+  EXPECT_EQ(JobsOf(*client).at(0).state(), v1::ActiveJob::STOPPING);
+  // Its launch goes on; with its worker it ends now.
+  v1::RestartWorkerRequest restart;
+  restart.set_device("cpu");
+  restart.set_now(true);
+  ASSERT_THAT(client->RestartWorker(restart).status(), IsOk());
+  const absl::Status ended = running.get();
+  EXPECT_THAT(ended, StatusIs(Code::kCancelled, HasSubstr("operator")));
+  EXPECT_THAT(ended, ReasonIs("BY_OPERATOR"));
+  EXPECT_THAT(GoodCall(Connect(server->address())), IsOk());
+
+  const auto lines = LinesOf(*server, "admin_cancel_job", 2);
+  EXPECT_EQ(lines[0]["who"], "local");
+  EXPECT_THAT(lines[0]["result"].dump(), HasSubstr("NOT_FOUND"));
+  EXPECT_EQ(lines[1]["what"], absl::StrCat("job ", job.id(), " of local, kernel spin on cpu"));
+  EXPECT_EQ(lines[1]["result"], "OK");
+  EXPECT_EQ(lines[1]["trace_id"].dump().size(), 34U);
+}
+
+v1::ListDevicesResponse DevicesOf(const std::shared_ptr<grpc::Channel>& channel) {
+  v1::ListDevicesResponse devices;
+  const RawResult result = RawCall(channel, "/gridclock.v1.SystemService/ListDevices", {""});
+  EXPECT_TRUE(result.status.ok() && devices.ParseFromString(result.messages.at(0)));
+  return devices;
+}
+
+TEST(Admin, ADrainedDeviceIsNotServingUntilItIsUndrained) {
+  ASSERT_OK_AND_ASSIGN(const auto server, AdminServer());
+  const auto client = Operator(*server);
+  const auto channel = Connect(server->address());
+  v1::DrainDeviceRequest drain;
+  drain.set_device("cpu");
+  EXPECT_THAT(client->DrainDevice(drain).status(), ReasonIs("LAST_DEVICE"));
+  EXPECT_THAT(client->CheckHealth("device/cpu"), IsOk());
+
+  drain.set_allow_last(true);
+  ASSERT_OK_AND_ASSIGN(const v1::DrainDeviceResponse drained, client->DrainDevice(drain));
+  EXPECT_TRUE(drained.changed());
+  EXPECT_EQ(drained.device(), "cpu");
+  for (const std::string service : {"device/cpu", "", "gridclock.v1.KernelService"}) {
+    EXPECT_TRUE(Eventually([&] { return !client->CheckHealth(service).ok(); })) << service;
+  }
+  EXPECT_THAT(client->CheckHealth("gridclock.v1.SystemService"), IsOk());
+  EXPECT_TRUE(DevicesOf(channel).devices(0).drained());
+  EXPECT_THAT(GoodCall(channel), StatusIs(Code::kUnavailable, HasSubstr("drained")));
+  EXPECT_THAT(server->Metrics(), AllOf(HasSubstr("gridclock_device_drained{device=\"cpu\"} 1\n"),
+                                       HasSubstr("gridclock_worker_up{device=\"cpu\"} 1\n")));
+
+  ASSERT_THAT(client->UndrainDevice("cpu").status(), IsOk());
+  EXPECT_THAT(GoodCall(channel), IsOk());
+  EXPECT_TRUE(Eventually([&] { return client->CheckHealth("device/cpu").ok(); }));
+  EXPECT_FALSE(DevicesOf(channel).devices(0).drained());
+}
+
+TEST(Admin, ACallThatRunsWhileItsDeviceIsDrainedEndsWell) {
+  ASSERT_OK_AND_ASSIGN(const auto server, AdminServer());
+  const auto client = Operator(*server);
+  RunCall call;
+  call.kernel = "spin";
+  call.attributes = {{"ns", std::int64_t{500'000'000}}};
+  std::promise<absl::Status> ended;
+  client->RunAsync(
+      call, {}, [&](const absl::StatusOr<RunResult>& result) { ended.set_value(result.status()); });
+  ASSERT_TRUE(Runs(*client));
+  v1::DrainDeviceRequest drain;
+  drain.set_device("cpu");
+  drain.set_allow_last(true);
+  ASSERT_OK_AND_ASSIGN(const v1::DrainDeviceResponse drained, client->DrainDevice(drain));
+  EXPECT_EQ(drained.jobs(), 1U);
+  EXPECT_THAT(ended.get_future().get(), IsOk());
+}
+
+TEST(Admin, ARestartGivesTheDeviceAnotherWorker) {
+  ASSERT_OK_AND_ASSIGN(const auto server, AdminServer());
+  const auto client = Operator(*server);
+  const auto channel = Connect(server->address());
+  const auto before = server->Workers();
+  v1::RestartWorkerRequest restart;
+  restart.set_device("cpu");
+  ASSERT_THAT(client->RestartWorker(restart).status(), IsOk());
+  EXPECT_TRUE(Eventually([&] { return DevicesOf(channel).devices(0).restarts() == 1; }));
+  EXPECT_THAT(GoodCall(channel), IsOk());  // It waits for the new worker.
+  EXPECT_NE(server->Workers(), before);
+  EXPECT_THAT(server->Metrics(),
+              HasSubstr("gridclock_worker_restarts_total{device=\"cpu\",reason=\"restart\"} 1\n"));
+
+  auto running = Spin(*client);
+  ASSERT_TRUE(Runs(*client));
+  restart.set_now(true);
+  ASSERT_THAT(client->RestartWorker(restart).status(), IsOk());
+  const absl::Status lost = running.get();
+  EXPECT_THAT(lost, StatusIs(Code::kUnavailable, HasSubstr("restarted by an operator")));
+  EXPECT_THAT(lost, ReasonIs("WORKER_CRASHED"));
+  EXPECT_THAT(GoodCall(channel), IsOk());
+}
+
+// ---- Who may. ----
+
+std::string Tokens(const std::vector<std::pair<std::string, std::string>>& people) {
+  std::string text;
+  for (const auto& [name, roles] : people) {
+    absl::StrAppend(&text, name, " ", roles, " ", HashedToken(name + "-secret"));
+  }
+  return text;
+}
+
+TEST(Admin, LocalCallersMayNotUnlessTheServerSaysSo) {
+  ASSERT_OK_AND_ASSIGN(const auto server, ServerProcess::Start());
+  const auto client = Operator(*server);
+  const absl::Status refused = client->ListJobs().status();
+  EXPECT_THAT(refused, StatusIs(Code::kPermissionDenied, HasSubstr("--allow-admin")));
+  EXPECT_THAT(refused, ReasonIs("ROLE_MISSING"));
+  EXPECT_THAT(client->Reload().status(), ReasonIs("ROLE_MISSING"));
+  EXPECT_THAT(GoodCall(Connect(server->address())), IsOk());
+}
+
+TEST(Admin, ATokenNeedsTheRole) {
+  const std::string path = NewFolder() + "/tokens";
+  Write(path, Tokens({{"ann", "read,run"}, {"root", "admin"}}));
+  // With tokens the flag opens nothing.
+  ASSERT_OK_AND_ASSIGN(const auto server,
+                       ServerProcess::Start({.flags = {"--token-file=" + path, "--allow-admin"},
+                                             .environment = kJsonLog}));
+  const auto ann = Operator(*server, "ann-secret");
+  v1::DrainDeviceRequest drain;
+  drain.set_device("cpu");
+  drain.set_allow_last(true);
+  v1::RestartWorkerRequest restart;
+  restart.set_device("cpu");
+  for (const absl::Status& status :
+       {ann->ListJobs().status(), ann->CancelJob(1).status(), ann->DrainDevice(drain).status(),
+        ann->UndrainDevice("cpu").status(), ann->RestartWorker(restart).status(),
+        ann->Reload().status()}) {
+    EXPECT_THAT(status, StatusIs(Code::kPermissionDenied, HasSubstr("'admin', which this token")));
+  }
+  EXPECT_THAT(Operator(*server)->ListJobs().status(),
+              StatusIs(Code::kUnauthenticated, HasSubstr("")));
+  EXPECT_THAT(Operator(*server, "root-secret")->ListJobs().status(), IsOk());
+  LinesOf(*server, "admin_refused", 7);
+  EXPECT_EQ(LinesOf(*server, "admin_list_jobs", 1)[0]["who"], "root");
+  EXPECT_THAT(server->Log(), Not(HasSubstr("secret")));
+}
+
+// ---- Bad input. ----
+
+TEST(Admin, A_BadNamesAreAnsweredAndLeaveOneLineEach) {
+  ASSERT_OK_AND_ASSIGN(const auto server,
+                       ServerProcess::Start({.flags = {"--allow-admin"}, .environment = kJsonLog}));
+  const auto client = Operator(*server);
+  const std::string forged = "cpu\"}\n{\"event\":\"admin_reload\",\"who\":\"root\"}\x1b[31m";
+  struct Row {
+    std::string device;
+    Code code;
+    std::string text;
+  };
+  const Row rows[] = {{"", Code::kInvalidArgument, "want a name"},
+                      {"cuda", Code::kFailedPrecondition, "no device of kind"},
+                      {"cuda:7", Code::kNotFound, "the devices are 'cpu'"},
+                      {forged, Code::kNotFound, "no device"},
+                      {std::string(10'000, 'x'), Code::kNotFound, "no device"}};
+  for (const Row& row : rows) {
+    SCOPED_TRACE(row.device.substr(0, 20));
+    v1::DrainDeviceRequest drain;
+    drain.set_device(row.device);
+    EXPECT_THAT(client->DrainDevice(drain).status(), StatusIs(row.code, HasSubstr(row.text)));
+    EXPECT_THAT(client->UndrainDevice(row.device).status(),
+                StatusIs(row.code, HasSubstr(row.text)));
+    v1::RestartWorkerRequest restart;
+    restart.set_device(row.device);
+    EXPECT_THAT(client->RestartWorker(restart).status(), StatusIs(row.code, HasSubstr(row.text)));
+  }
+  const auto channel = Connect(server->address());
+  for (const std::string method :
+       {"ListJobs", "CancelJob", "DrainDevice", "UndrainDevice", "RestartWorker", "Reload"}) {
+    EXPECT_THAT(RawCall(channel, "/gridclock.v1.AdminService/" + method, {"\xff\xff\xff"}).status,
+                StatusIs(Code::kInvalidArgument, HasSubstr("cannot parse")));
+  }
+  EXPECT_THAT(RawCall(channel, "/gridclock.v1.AdminService/Stop", {""}).status,
+              StatusIs(Code::kUnimplemented, HasSubstr("")));
+  EXPECT_THAT(GoodCall(channel), IsOk());
+  LinesOf(*server, "admin_drain_device", std::size(rows) + 1);
+  LinesOf(*server, "admin_reload", 1);
+  EXPECT_THAT(server->Log(), Not(HasSubstr("\x1b")));
+}
+
+// ---- Reload. ----
+
+TEST(Reload, TokensHoldFromTheNextCallOnAndABrokenFileChangesNothing) {
+  const std::string path = NewFolder() + "/tokens";
+  Write(path, Tokens({{"ann", "read"}, {"root", "admin"}}));
+  ASSERT_OK_AND_ASSIGN(const auto server, ServerProcess::Start({.flags = {"--token-file=" + path},
+                                                                .environment = kJsonLog}));
+  const auto ann = Operator(*server, "ann-secret"), bob = Operator(*server, "bob-secret"),
+             root = Operator(*server, "root-secret");
+  EXPECT_THAT(ann->ListDevices().status(), IsOk());
+  EXPECT_THAT(bob->ListDevices().status(), StatusIs(Code::kUnauthenticated, HasSubstr("")));
+
+  Write(path, "bob everything sha256:00:11\n");
+  ASSERT_OK_AND_ASSIGN(const v1::ReloadResponse broken, root->Reload());
+  ASSERT_EQ(broken.parts_size(), 1);
+  EXPECT_EQ(broken.parts(0).name(), "tokens");
+  EXPECT_THAT(broken.parts(0).error(), HasSubstr("line 1: want roles"));
+  EXPECT_THAT(ann->ListDevices().status(), IsOk());
+  EXPECT_THAT(server->Metrics(), HasSubstr("gridclock_reload_success{part=\"tokens\"} 0\n"));
+  EXPECT_THAT(LinesOf(*server, "reload_failed", 1)[0]["error"].dump(), HasSubstr("line 1"));
+
+  Write(path, Tokens({{"bob", "read"}, {"root", "admin"}}));
+  ASSERT_OK_AND_ASSIGN(const v1::ReloadResponse good, root->Reload());
+  EXPECT_EQ(good.parts(0).error(), "");
+  EXPECT_THAT(ann->ListDevices().status(), StatusIs(Code::kUnauthenticated, HasSubstr("")));
+  EXPECT_THAT(bob->ListDevices().status(), IsOk());
+  EXPECT_THAT(server->Metrics(), HasSubstr("gridclock_reload_success{part=\"tokens\"} 1\n"));
+}
+
+TEST(Reload, ASighupReadsTheFilesAndEndsNothing) {
+  const std::string path = NewFolder() + "/tokens";
+  Write(path, Tokens({{"ann", "read"}}));
+  ASSERT_OK_AND_ASSIGN(const auto server, ServerProcess::Start({.flags = {"--token-file=" + path},
+                                                                .environment = kJsonLog}));
+  const auto bob = Operator(*server, "bob-secret");
+  Write(path, Tokens({{"bob", "read"}}));
+  server->Signal(SIGHUP);
+  EXPECT_TRUE(Eventually([&] { return bob->ListDevices().ok(); }));
+  std::remove(path.c_str());
+  server->Signal(SIGHUP);
+  LinesOf(*server, "reload_failed", 1);
+  EXPECT_THAT(bob->ListDevices().status(), IsOk());
+  server->Signal(SIGTERM);
+  EXPECT_EQ(server->Wait(), 0);
+}
+
+TEST(Reload, WithoutFilesASighupIsALineInTheLog) {
+  ASSERT_OK_AND_ASSIGN(const auto server, ServerProcess::Start({.environment = kJsonLog}));
+  server->Signal(SIGHUP);
+  LinesOf(*server, "reload", 1);
+  EXPECT_THAT(GoodCall(Connect(server->address())), IsOk());
+}
+
+std::string ReadOf(const Certificates& files, const std::string& name) {
+  return Read(files.Path(name));
+}
+
+TEST(Reload, NewConnectionsGetTheNewCertificate) {
+  const Certificates before(NewFolder()), after(NewFolder());
+  const std::string folder = NewFolder();
+  const auto install = [&](const std::string& key, const std::string& certificate) {
+    Write(folder + "/key", key);
+    Write(folder + "/pem", certificate);
+  };
+  install(ReadOf(before, "server.key"), ReadOf(before, "server.pem"));
+  ASSERT_OK_AND_ASSIGN(const auto server,
+                       ServerProcess::Start({.flags = {"--tls-cert=" + folder + "/pem",
+                                                       "--tls-key=" + folder + "/key"},
+                                             .environment = kJsonLog}));
+  const auto old_connection = before.Connect(server->address(), false);
+  EXPECT_THAT(GoodCall(old_connection), IsOk());
+  EXPECT_EQ(GoodCall(after.Connect(server->address(), false)).code(), Code::kUnavailable);
+
+  // Half of a pair: the old one stays.
+  install(ReadOf(before, "server.key"), ReadOf(after, "server.pem"));
+  server->Signal(SIGHUP);
+  EXPECT_THAT(LinesOf(*server, "reload_failed", 1)[0]["error"].dump(),
+              HasSubstr("does not belong"));
+  EXPECT_THAT(server->Metrics(), HasSubstr("gridclock_reload_success{part=\"certificates\"} 0\n"));
+  EXPECT_THAT(GoodCall(before.Connect(server->address(), false)), IsOk());
+
+  install(ReadOf(after, "server.key"), ReadOf(after, "server.pem"));
+  server->Signal(SIGHUP);
+  LinesOf(*server, "reload", 1);
+  EXPECT_THAT(GoodCall(after.Connect(server->address(), false)), IsOk());
+  EXPECT_EQ(GoodCall(before.Connect(server->address(), false)).code(), Code::kUnavailable);
+  EXPECT_THAT(GoodCall(old_connection), IsOk());  // It stands as it began.
+}
+
+// ---- Traces. ----
+
+std::string TraceParentOf(const std::shared_ptr<grpc::Channel>& channel,
+                          const std::vector<std::string>& sent) {
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(20));
+  for (const std::string& value : sent) context.AddMetadata("traceparent", value);
+  EXPECT_THAT(
+      RawCall(channel, kRunMethod, {InlineRequest("square", {1}).SerializeAsString()}, context)
+          .status,
+      IsOk());
+  const auto [begin, end] = context.GetServerInitialMetadata().equal_range("traceparent");
+  EXPECT_EQ(std::distance(begin, end), 1);
+  return begin == end ? "" : std::string(begin->second.data(), begin->second.size());
+}
+
+std::string Page(const ServerProcess& server, const std::string& path) {
+  const std::string& address = server.metrics_address();
+  int port = 0;
+  EXPECT_TRUE(absl::SimpleAtoi(address.substr(address.rfind(':') + 1), &port));
+  return BodyOf(Fetch(port, path));
+}
+
+constexpr char kTrace[] = "4bf92f3577b34da6a3ce929d0e0e4736";
+
+TEST(Trace, IsTakenReturnedAndKeptWithTheRun) {
+  ASSERT_OK_AND_ASSIGN(const auto server, ServerProcess::Start());
+  const auto channel = Connect(server->address());
+  const std::string sent = absl::StrCat("00-", kTrace, "-00f067aa0ba902b7-01");
+  const std::string got = TraceParentOf(channel, {sent});
+  EXPECT_THAT(got, testing::MatchesRegex(absl::StrCat("00-", kTrace, "-[0-9a-f]{16}-01")));
+  EXPECT_NE(got, sent);  // The span is the server's own.
+  const json runs = json::parse(Page(*server, "/runs.json"), nullptr, false);
+  ASSERT_TRUE(runs.is_array() && !runs.empty());
+  EXPECT_EQ(runs[0]["trace_id"], kTrace);
+  EXPECT_THAT(Page(*server, absl::StrCat("/runs/", runs[0]["id"].get<int>())), HasSubstr(kTrace));
+}
+
+TEST(Trace, WithoutAValidOneTheServerBeginsOne) {
+  ASSERT_OK_AND_ASSIGN(const auto server, ServerProcess::Start());
+  const auto channel = Connect(server->address());
+  const std::string good = absl::StrCat("00-", kTrace, "-00f067aa0ba902b7-01");
+  for (const std::vector<std::string>& sent : std::vector<std::vector<std::string>>{
+           {},
+           {""},
+           {good, good},
+           {"00-" + std::string(32, '0') + "-00f067aa0ba902b7-01"},
+           {absl::StrCat("00-", kTrace, "-00f067aa0ba902b7-01 event=forged")},
+           {std::string(4000, 'a')}}) {
+    const std::string got = TraceParentOf(channel, sent);
+    EXPECT_THAT(got, testing::MatchesRegex("00-[0-9a-f]{32}-[0-9a-f]{16}-00"));
+    EXPECT_THAT(got, Not(HasSubstr(kTrace)));
+  }
+  EXPECT_THAT(server->Log(), Not(HasSubstr("forged")));
+  EXPECT_THAT(Page(*server, "/runs.json"), Not(HasSubstr("forged")));
+}
+
+}  // namespace
+}  // namespace gridclock
