@@ -387,7 +387,7 @@ inline std::string TemporaryWords(const LadderWords& words) {
 }
 
 inline std::string TableWords(const LadderWords& words, int columns) {
-  return absl::StrCat("scratch table: u8[count(", words.list, ") * ",
+  return absl::StrCat("scratch entries: u8[count(", words.list, ") * ",
                       gridclock::list::EntryBytes(columns), "]");
 }
 
