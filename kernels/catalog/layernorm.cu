@@ -238,12 +238,13 @@ void Magnitude(const Binding& binding, ReferenceInput in, std::int64_t unit, std
   const std::int64_t n = rows::LengthOf(binding);
   const Moments m = MomentsOf(binding, in, unit);
   const double terms = std::sqrt(static_cast<double>(n));
+  const double least = rows::LeastNormal(binding);
   const double of_variance = (terms - 1) / (4 + std::min(terms, 64.0));
   for (std::int64_t i = 0; i < n; ++i) {
     const double x = in(0, unit * n + i);
     const double distance = std::fabs(x) + m.magnitude + of_variance * std::fabs(x - m.mean);
     result[static_cast<std::size_t>(i)] =
-        distance / m.deviation * std::fabs(in(1, i)) + std::fabs(in(2, i));
+        (distance / m.deviation + least) * std::fabs(in(1, i)) + std::fabs(in(2, i));
   }
 }
 

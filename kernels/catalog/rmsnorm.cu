@@ -172,6 +172,15 @@ void Expected(const Binding& binding, ReferenceInput in, std::int64_t unit, std:
   }
 }
 
+void Magnitude(const Binding& binding, ReferenceInput in, std::int64_t unit, std::size_t output,
+               std::span<double> result) {
+  const double least = rows::LeastNormal(binding);
+  Expected(binding, in, unit, output, result);
+  for (std::size_t i = 0; i < result.size(); ++i) {
+    result[i] = std::fabs(result[i]) + least * std::fabs(in(1, static_cast<std::int64_t>(i)));
+  }
+}
+
 // The least normal number in place of a smaller eps: a row of zeros is then still 0 times a number.
 template <typename W>
 W EpsOf(const Call& call) {
@@ -246,7 +255,7 @@ GC_KERNEL(rmsnorm) {
           "NaN throughout; with an infinity it is 0, and NaN where the infinity stands. Where "
           "squares overflow (from 1.8e19 on in f32) the row is 0. An eps below the least normal "
           "number counts as that.",
-      .reference = rows::EachRow(Expected, nullptr),
+      .reference = rows::EachRow(Expected, Magnitude),
       .cpu = {{"naive", "Two passes over each row, one thread", Naive},
               {"simd", "By parts, in vectors, on every core; joined in f64", Simd}},
   };

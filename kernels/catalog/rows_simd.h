@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "kernels/catalog/element.h"
@@ -28,6 +29,14 @@ inline std::int64_t LengthOf(const Binding& binding) {
 inline std::int64_t CountOf(const Binding& binding) {
   const std::int64_t n = LengthOf(binding);
   return n == 0 ? 0 : Elements(binding.inputs[0].tensors[0].shape) / n;
+}
+
+// Of the type that is computed in. What is smaller is rounded as coarsely as this is: a part of the
+// magnitude wherever a weight makes it large again.
+inline double LeastNormal(const Binding& binding) {
+  return binding.inputs[0].tensors[0].dtype == DType::kF64
+             ? std::numeric_limits<double>::min()
+             : double{std::numeric_limits<float>::min()};
 }
 
 // The reference of a kernel whose unit is a row.
