@@ -381,17 +381,19 @@ absl::Time Scheduler::WaitEnd(const Job& job, absl::Time now) const {
 
 // ---- Ends. ----
 
+void Scheduler::AddWaits(const Entry& entry, Outcome& outcome) {
+  const auto at = [&](absl::Time time) {
+    return absl::ToInt64Nanoseconds(time - entry.job().arrived);
+  };
+  const Phase ahead[] = {
+      {.kind = PhaseKind::kReceived, .start_ns = 0, .end_ns = at(entry.ready_at)},
+      {.kind = PhaseKind::kQueued, .start_ns = at(entry.ready_at), .end_ns = at(entry.sent_at)}};
+  outcome.phases.insert(outcome.phases.begin(), std::begin(ahead), std::end(ahead));
+}
+
 void Scheduler::Answer(Entry& entry, JobResult result, Outbox& out) {
-  if (result.outcome && entry.active != nullptr) {
-    const auto at = [&](absl::Time time) {
-      return absl::ToInt64Nanoseconds(time - entry.job().arrived);
-    };
-    const Phase ahead[] = {
-        {.kind = PhaseKind::kReceived, .start_ns = 0, .end_ns = at(entry.ready_at)},
-        {.kind = PhaseKind::kQueued, .start_ns = at(entry.ready_at), .end_ns = at(entry.sent_at)}};
-    auto& phases = result.outcome->phases;
-    phases.insert(phases.begin(), std::begin(ahead), std::end(ahead));
-  }
+  // A run that was compared has its own: the comparison waited too.
+  if (result.outcome && entry.active != nullptr && !entry.run) AddWaits(entry, *result.outcome);
   entry.answered = true;
   Post(entry, std::move(result), out);
 }

@@ -340,6 +340,8 @@ class Scheduler {
   void EndWaitingIf(const std::function<bool(const Entry&)>& is_meant, const absl::Status& why,
                     Outbox& out) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Ends a job for its listener; what is left of it is the worker's matter.
+  // The phases before a worker had it.
+  static void AddWaits(const Entry& entry, Outcome& outcome);
   void Answer(Entry& entry, JobResult result, Outbox& out) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void TellToStop(Entry& entry, absl::Status why, Outbox& out)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

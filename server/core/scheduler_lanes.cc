@@ -183,6 +183,7 @@ bool Scheduler::IsToCompare(const Entry& entry, const JobResult& result) {
 // It waits again, in the other lane.
 void Scheduler::SendToCompare(Entry& entry, JobResult result, absl::Time now, Outbox& out) {
   entry.run = *std::move(result.outcome);
+  AddWaits(entry, *entry.run);
   entry.device = entry.device->other;
   entry.sends = 0;
   BecomeReadyAgain(entry, now);

@@ -45,7 +45,9 @@ bool Worker::GiveToGuest(const Job& job, std::uint64_t generation) {
 
 bool Worker::SendToGuest(std::span<const Job* const> jobs, std::uint64_t generation) {
   for (const Job* job : jobs) {
-    const bool at_once = job->memory.size <= kCopiedAtOnce && !SomethingWaits();
+    // The values of a checked job are made here too, those of a generator among them.
+    const std::uint64_t bytes = job->check ? GuestBytes(*job) : job->memory.size;
+    const bool at_once = bytes <= kCopiedAtOnce && !SomethingWaits();
     if (at_once && GiveToGuest(*job, generation)) continue;
     {
       MutexLock lock(mutex_);

@@ -260,6 +260,32 @@ v1::RunRequest Verified(v1::RunRequest request) {
   return request;
 }
 
+// The reference computes from what was sent, not from what the code left in its place.
+TEST_F(Submitted, AResultInPlaceIsHeldAgainstTheInputAsItWasSent) {
+  ASSERT_NO_FATAL_FAILURE(StartServer());
+  const auto mismatches = [&](v1::RunRequest request, const std::string& reference) {
+    request.add_in_place("y");
+    request.set_verify(true);
+    request.mutable_reference()->set_kernel(reference);
+    const Answer answer = Run(kAnn, request);
+    EXPECT_THAT(answer.status, IsOk());
+    return answer.response.summary().verification().mismatches();
+  };
+  // What scribble writes, 1e9, relu leaves alone.
+  EXPECT_EQ(mismatches(Request(kAnn, "scribble",
+                               "scribble x: f32[N] -> y: f32[N] over x grid (1) block (1) "
+                               "params y, first: int64 = 0, many: int64 = N",
+                               {-1, 2, 3}),
+                       "relu"),
+            3);
+  EXPECT_EQ(mismatches(Request(kAnn, "square",
+                               "square x: f32[N] -> y: f32[N] over x grid (1) block (1) "
+                               "params x, y, n: int = N",
+                               {-1, 2, 3}),
+                       "square"),
+            0);
+}
+
 TEST_F(Submitted, AVerifiedProgramIsHeldAgainstAKernelOfTheCatalogue) {
   ASSERT_NO_FATAL_FAILURE(StartServer());
   v1::RunRequest request = Verified(Square(kAnn, std::vector<float>(1000)));
