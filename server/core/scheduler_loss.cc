@@ -92,8 +92,13 @@ absl::Duration WallTimeLimit(const Job& job) {
   if (sums) limit += pass;
   // The reference computes in double precision, one unit at a time.
   if (job.verify) limit += pass + job.kernel_time_limit;
-  // Each checked launch has all its operands written and read by the server.
-  if (job.check) limit += pass * static_cast<double>(job.check->most_launches);
+  // Each checked launch has all its operands written and read by the server; beyond the first two a
+  // guest ends itself with its budget.
+  if (job.check) {
+    const absl::Duration budget = job.measure ? job.measure->budget : absl::ZeroDuration();
+    limit += std::min(pass * static_cast<double>(job.check->most_launches),
+                      2 * pass + job.kernel_time_limit + budget);
+  }
   // Caches are flushed and inputs restored between samples, outside the kernel time.
   if (job.measure) limit += job.kernel_time_limit + job.measure->budget;
   return limit;

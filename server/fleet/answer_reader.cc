@@ -79,7 +79,8 @@ void AnswerReader::Read(bool to_the_end) {
   MutexLock lock(mutex_);
   reader_ = std::this_thread::get_id();
   for (int i = 0; ReadBatch() == PacketSocket::Read::kPackets; ++i) {
-    if (!to_the_end && (batch_.size() < kBatch || i == kMostBatches)) break;
+    const bool enough = batch_.size() < kBatch || i == kMostBatches || session_.took_step();
+    if (!to_the_end && enough) break;
   }
   reader_ = std::thread::id();
 }

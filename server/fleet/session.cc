@@ -164,6 +164,7 @@ void Session::Answer(JobId id, JobResult result) {
 }
 
 absl::Status Session::Deliver() {
+  took_step_ = std::exchange(stepped_, false);
   if (kept_.empty()) return absl::OkStatus();
   const std::vector<JobId> strangers = context_.scheduler.OnDone(generation_, kept_);
   kept_.clear();
@@ -239,6 +240,13 @@ absl::Status Session::OnCheckStep(const worker::v1::CheckStep& step) {
   if (active == nullptr || !is_guest() || !active->job().check ||
       step.generation() != generation_) {
     return Stranger(step.id());
+  }
+  // What a guest that is being ended still asks for would keep its device's thread.
+  if (worker_->deaf() || !worker_->kill_reason().empty()) return absl::OkStatus();
+  if (std::exchange(stepped_, true)) {
+    return Break(step.id(), absl::InvalidArgumentError(
+                                "want one step of a check at a time, got one before the last was "
+                                "answered"));
   }
   const absl::Status done = worker_->CheckLaunch(active->job(), step);
   return done.ok() ? done : Break(step.id(), done);

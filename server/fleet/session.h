@@ -34,6 +34,8 @@ class Session {
 
   // It said hello, and its canary gave the right numbers: the scheduler knows it.
   bool ready() const { return ready_; }
+  // A step of a check was made for the last batch: it may have taken long.
+  bool took_step() const { return took_step_; }
   // What it measured, for the worker that comes after it.
   const std::string& calibration() const { return hello_.hello().calibration; }
   // It said that its device context is lost.
@@ -75,6 +77,7 @@ class Session {
   std::optional<Job> canary_;
   std::map<JobId, SampleBuffer> samples_;
   bool ready_ = false, spoiled_ = false;
+  bool stepped_ = false, took_step_ = false;  // In this batch; in the last.
   JobId culprit_ = 0;
   int strangers_ = 0;
   std::vector<Scheduler::WorkerAnswer> kept_;

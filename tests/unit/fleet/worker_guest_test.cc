@@ -245,6 +245,40 @@ TEST_F(GuestSessionTest, AModuleThatIsRunNoMoreTakesItsWaitingJobsWithIt) {
   EXPECT_THAT(listener_->status(), StatusIs(Code::kFailedPrecondition, HasSubstr("signal 11")));
 }
 
+// Each step may take its device's thread seconds: an honest guest waits for the one before.
+TEST_F(GuestSessionTest, StepsOfACheckAreMadeOneAtATimeAndNoneForAGuestThatIsEnded) {
+  Job job = JobOf(4096);
+  auto program = std::make_shared<JobProgram>(*job.program);
+  program->program.words = *ParseKernelSpec("mine x: u8[N] -> y: u8[N]");
+  job.program = program;
+  job.memory.size = std::uint64_t{16} * 4096;
+  job.check = JobCheck{.kernel = "square",
+                       .most_launches = 2,
+                       .secrets = {1, 2, 3},
+                       .launches = {.offset = 8192, .size = 8192},
+                       .launch_bytes = 4096};
+  const JobId id = Submit(std::move(job));
+  const auto step = [&](worker::v1::CheckStep::Step what) {
+    worker::v1::ToServer frame;
+    frame.mutable_check_step()->set_id(id);
+    frame.mutable_check_step()->set_generation(kGeneration);
+    frame.mutable_check_step()->set_step(what);
+    return frame;
+  };
+  EXPECT_THAT(Hear(step(worker::v1::CheckStep::VALUES)), IsOk());
+  EXPECT_TRUE(session_.took_step());
+  const std::string take = step(worker::v1::CheckStep::TAKE).SerializeAsString();
+  const auto bytes = std::as_bytes(std::span(take.data(), take.size()));
+  EXPECT_THAT(session_.OnFrame(bytes, /*truncated=*/false), IsOk());
+  EXPECT_THAT(session_.OnFrame(bytes, /*truncated=*/false),
+              StatusIs(Code::kInvalidArgument, HasSubstr("one step of a check at a time")));
+  guest_end_.reset();
+  worker_->Cancel(id);
+  ASSERT_TRUE(worker_->deaf());
+  // Out of turn: it would break the protocol if anybody looked.
+  EXPECT_THAT(Hear(step(worker::v1::CheckStep::TAKE)), IsOk());
+}
+
 // Whoever reads a file that was emptied dies.
 TEST(StatusMemoryTest, ItsHoldersCannotEmptyIt) {
   ASSERT_OK_AND_ASSIGN(const StatusMemory status, StatusMemory::Create());
