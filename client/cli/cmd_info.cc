@@ -16,6 +16,7 @@
 #include "client/cli/inputs.h"
 #include "client/cli/json.h"
 #include "client/cli/names.h"
+#include "proto/types/spec_facts.h"
 
 namespace gridclock::cli {
 namespace {
@@ -40,29 +41,36 @@ absl::StatusOr<int> List(const Session& session, bool all) {
 }
 
 void Line(const Session& session, absl::string_view label, const std::string& text) {
-  if (text.empty()) return;
   session.console.out << Paint(session.console.terminal, Ink::kDim,
                                absl::StrFormat("%-10s", std::string(label)))
                       << Escape(text) << "\n";
 }
 
-// The variants for the devices of the server.
+void ShowFacts(const Session& session, const KernelSpec& spec) {
+  absl::string_view before;
+  for (const SpecFact& fact : FactsOf(spec)) {
+    Line(session, fact.label == before ? "" : fact.label, fact.text);
+    before = fact.label;
+  }
+}
+
+// With the variants for the devices of the server.
 void ShowSpec(const Session& session, const KernelSpec& spec,
               const std::vector<std::string>& kinds) {
   session.console.out << Paint(session.console.terminal, Ink::kBold, Escape(spec.name)) << "  "
                       << Escape(spec.summary) << "\n\n";
-  Line(session, "formula", spec.formula);
-  Line(session, "words", ToText(spec));
-  Line(session, "notes", spec.notes);
+  ShowFacts(session, spec);
   session.console.out << "\n";
-  Table table({"variant", "device", "what it does", "takes"});
+  const std::string memory = "memory beside";
+  Table table({"variant", "device", "what it does", "takes", memory});
+  bool any_scratch = false;
   for (const VariantSpec& variant : spec.variants) {
     if (std::find(kinds.begin(), kinds.end(), variant.device_kind) == kinds.end()) continue;
-    const std::string takes =
-        variant.clauses.when.has_value() ? ToText(*variant.clauses.when) : std::string("all");
     table.Add({Escape(variant.name), Escape(variant.device_kind), Escape(variant.summary),
-               Escape(takes)});
+               Escape(TakesText(variant)), Escape(ScratchText(variant))});
+    any_scratch = any_scratch || !variant.clauses.scratch.empty();
   }
+  if (!any_scratch) table.Drop(memory);
   session.console.out
       << table.ToText()
       << "\nWithout a name the last variant of the device that takes the call runs.\n";

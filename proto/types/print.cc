@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "proto/types/expression.h"
 #include "proto/types/kernel_spec.h"
+#include "proto/types/spec_facts.h"
 
 namespace gridclock {
 namespace {
@@ -164,15 +165,6 @@ std::string PrintRange(const AttributeSpec& attribute) {
                       range.high_open ? ")" : "]");
 }
 
-std::string PrintCondition(const Condition& condition) {
-  if (condition.expr) return ToText(*condition.expr);
-  return absl::StrCat(
-      condition.variable, " in {",
-      absl::StrJoin(condition.dtypes, ", ",
-                    [](std::string* out, DType dtype) { absl::StrAppend(out, Name(dtype)); }),
-      "}");
-}
-
 std::string PrintParam(const ParamSpec& param) {
   const std::string promise = absl::StrCat(param.promise);
   switch (param.kind) {
@@ -203,7 +195,7 @@ std::string PrintSignature(const KernelSpec& spec) {
   }
   before = " where ";
   for (const Condition& condition : spec.conditions) {
-    absl::StrAppend(&text, std::exchange(before, ", "), PrintCondition(condition));
+    absl::StrAppend(&text, std::exchange(before, ", "), ToText(condition));
   }
   return text;
 }
@@ -240,6 +232,15 @@ std::string ToText(const AttributeSpec& attribute) {
     absl::StrAppend(&text, std::exchange(before, ", "), ToText(value));
   }
   return attribute.allowed.empty() ? text : text + "}";
+}
+
+std::string ToText(const Condition& condition) {
+  if (condition.expr) return ToText(*condition.expr);
+  return absl::StrCat(
+      condition.variable, " in {",
+      absl::StrJoin(condition.dtypes, ", ",
+                    [](std::string* out, DType dtype) { absl::StrAppend(out, Name(dtype)); }),
+      "}");
 }
 
 std::string ToText(const Clauses& clauses) {

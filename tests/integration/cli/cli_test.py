@@ -48,7 +48,13 @@ class CliTest(unittest.TestCase):
 
     def test_describe(self):
         self.assertIn("x: T[*, N]", self.json("describe", "softmax")["words"])
-        self.assertIn("variant", self.gridclock("describe", "softmax").stdout)
+        shown = self.gridclock("describe", "cumsum").stdout
+        for line in (r"formula +y\[a, k, b\] = ", r"takes +x: T\[\*A, N @ axis, \*B\]", r"gives +y: T\[\*A, N, \*B\] over x",
+                     r"attribute +axis: i64 = -1", r"where +T in \{f64, f32, f16, bf16\}", r"flops +numel\(x\)",
+                     r"bytes +each input once, each output once", r"notes +Accumulated", r"naive +cpu +One term .* all"):
+            self.assertRegex(shown, line)
+        self.assertRegex(self.gridclock("describe", "adamw").stdout,
+                         r"attribute +lr: .* in \[0, inf\)\n +beta1: .* in \[0, 1\)")
         error = self.json("describe", "sofmax", code=1)["error"]
         self.assertEqual(error["code"], "NOT_FOUND")
         self.assertIn("softmax", error["message"])
