@@ -6,6 +6,8 @@ folder=$(cd "$(dirname "$0")" && pwd)
 source=$(cd "$folder/../.." && pwd)
 out=$1
 shift
+# An object made in another folder, or for the other image, serves as well.
+export CCACHE_BASEDIR=$source CCACHE_NOHASHDIR=1
 programs=(gridclock gridclock-server gridclock-worker gridclock-compiler)
 
 cd "$source"

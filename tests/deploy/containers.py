@@ -72,15 +72,18 @@ class Engine:
         self.podman("import", "--quiet", archive, DEBIAN)
         archive.unlink()
 
-    def build(self, target, image, contexts=(), arguments=(), dockerfile=DOCKERFILE, folder=REPO,
+    def build(self, target, image, contexts=(), arguments=(), volumes=(), dockerfile=DOCKERFILE, folder=REPO,
               fresh=False):
-        """The id of the image. `contexts`: (stage, folder) that stand in for stages. A fresh one takes no layer from
-        before and has the format whose description names no container, so that its id tells what it holds."""
+        """The id of the image. `contexts`: (stage, folder) that stand in for stages; `volumes`: (folder, path) that
+        the build sees. A fresh one takes no layer from before and has the format whose description names no container,
+        so that its id tells what it holds."""
         words = ["buildah", "bud", "--isolation=chroot", "--network=host", "--timestamp=0",
-                 *(("--no-cache", "--format=oci") if fresh else ("--layers", "--format=docker")), f"--file={dockerfile}", f"--target={target}", f"--tag={image}"]
+                 *(("--no-cache", "--format=oci") if fresh else ("--layers", "--format=docker")),
+                 f"--file={dockerfile}", f"--target={target}", f"--tag={image}"]
         words += [f"--build-context={name}={path}" for name, path in contexts]
         words += [f"--build-arg={name}={value}" for name, value in arguments]
-        self.call(*words, folder, timeout=3600)
+        words += [f"--volume={source}:{path}:rw" for source, path in volumes]
+        self.call(*words, folder, timeout=2 * 3600)
         return self.inspect(image)["Id"]
 
     def inspect(self, name):

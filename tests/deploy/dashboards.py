@@ -12,12 +12,15 @@ BUILT_IN = {"__rate_interval": "10s", "__interval": "1s", "__range": "60s"}
 # that is not here is refused, so that a misspelt one is seen: Grafana itself ignores it without a word.
 NUMBER = (int, float)
 SOURCE = {"type": str, "uid": str}
-TARGET = {"refId": str, "expr": str, "datasource": SOURCE, "legendFormat": str, "instant": bool, "format": str}
+TARGET = {"refId": str, "expr": str, "datasource": SOURCE, "legendFormat": str, "instant": bool, "format": str,
+          "exemplar": bool}
 GRID = {"x": int, "y": int, "w": int, "h": int}
 THRESHOLDS = {"mode": str, "steps": [{"color": str, "value": (int, float, type(None))}]}
 CUSTOM = {"lineWidth": int, "fillOpacity": int, "showPoints": str, "stacking": {"mode": str, "group": str},
           "scaleDistribution": {"type": str, "log": int}}
-DEFAULTS = {"unit": str, "min": NUMBER, "max": NUMBER, "decimals": int, "custom": CUSTOM, "thresholds": THRESHOLDS}
+DEFAULTS = {"unit": str, "min": NUMBER, "max": NUMBER, "decimals": int, "custom": CUSTOM, "thresholds": THRESHOLDS,
+            "mappings": [{"type": str, "options": dict}]}
+OVERRIDE = {"matcher": {"id": str, "options": str}, "properties": [{"id": str, "value": dict}]}
 LEGEND = {"displayMode": str, "placement": str, "showLegend": bool}
 REDUCE = {"reduceOptions": {"calcs": [str], "fields": str, "values": bool}}
 OPTIONS = {
@@ -32,7 +35,7 @@ OPTIONS = {
 }
 TRANSFORMATION = {"id": str, "options": dict}
 PANEL = {"id": int, "type": str, "title": str, "description": str, "datasource": SOURCE, "gridPos": GRID,
-         "fieldConfig": {"defaults": DEFAULTS, "overrides": list}, "options": dict, "targets": [TARGET],
+         "fieldConfig": {"defaults": DEFAULTS, "overrides": [OVERRIDE]}, "options": dict, "targets": [TARGET],
          "transformations": [TRANSFORMATION]}
 ROW = {"id": int, "type": str, "title": str, "collapsed": bool, "gridPos": GRID, "panels": list}
 VARIABLE = {"name": str, "label": str, "type": str, "datasource": SOURCE, "refresh": int, "sort": int, "multi": bool,
@@ -41,7 +44,7 @@ LINK = {"type": str, "title": str, "tags": [str], "asDropdown": bool, "includeVa
 DASHBOARD = {"uid": str, "title": str, "description": str, "tags": [str], "schemaVersion": int, "version": int,
              "editable": bool, "graphTooltip": int, "refresh": str, "time": {"from": str, "to": str}, "timezone": str,
              "links": [LINK], "templating": {"list": [VARIABLE]}, "panels": list}
-OPTIONAL = {"legendFormat", "instant", "format", "min", "max", "decimals", "custom", "thresholds", "transformations",
+OPTIONAL = {"legendFormat", "instant", "format", "exemplar", "mappings", "min", "max", "decimals", "custom", "thresholds", "transformations",
             "lineWidth", "fillOpacity", "showPoints", "stacking", "scaleDistribution", "datasource", "refresh", "sort",
             "multi", "includeAll", "allValue"}
 

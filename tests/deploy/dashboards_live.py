@@ -39,11 +39,13 @@ CHOSEN = {"overview": {"job": "gridclock"}, "kernel": {"job": "gridclock"}}
 NEEDS_NVRTC = {("overview", "Compiles of submitted code")}
 
 # Panels that are wrong on purpose, and what must be said of each: the check is checked with the dashboards.
+CALLS = "sum by (method) (rate(gridclock_rpc_requests_total[10s]))"
 PLANTED = {
-    "no such series": ('sum(rate(gridclock_rpc_requests_total{code="NONE"}[10s]))', "", "no finite value under load"),
-    "no PromQL": ("sum(rate(gridclock_rpc_requests_total))", "", "parse error"),
-    "made up": ("sum(up) * 0 + 1", "", "the same under load and without"),
-    "no such label": ("sum by (method) (rate(gridclock_rpc_requests_total[10s]))", "{{kernel}}", "the legend names"),
+    "no such series": ({"expr": 'sum(rate(gridclock_rpc_requests_total{code="NONE"}[10s]))'}, "no finite value under load"),
+    "no PromQL": ({"expr": "sum(rate(gridclock_rpc_requests_total))"}, "parse error"),
+    "made up": ({"expr": "sum(up) * 0 + 1"}, "the same under load and without"),
+    "no such label": ({"expr": CALLS, "legendFormat": "{{kernel}}"}, "the legend names"),
+    "no exemplar": ({"expr": CALLS, "exemplar": True}, "no exemplar names a run"),
 }
 
 CONFIG = """
@@ -98,15 +100,14 @@ def problem_with(target, loaded, quiet, steady):
 
 
 def planted():
-    panels = [{"title": title, "targets": [{"refId": "A", "expr": expr, "legendFormat": legend}]}
-              for title, (expr, legend, _) in PLANTED.items()]
+    panels = [{"title": title, "targets": [{"refId": "A", **target}]} for title, (target, _) in PLANTED.items()]
     return {"templating": {"list": []}, "panels": panels}
 
 
 def split_planted(problems):
     """The problems that are real: those of planted panels are taken out, and those that were not found put in."""
     real = [text for text in problems if not text.startswith("planted: ")]
-    for title, (_, _, said) in PLANTED.items():
+    for title, (_, said) in PLANTED.items():
         if not any(text.startswith(f"planted: '{title}'") and said in text for text in problems):
             real.append(f"the planted panel '{title}' was not found wrong: want '{said}'")
     return real
@@ -134,6 +135,18 @@ class Check:
                     found[name, panel["title"], target["refId"]] = str(error)
         return found
 
+    def exemplar_problems(self, end, seconds):
+        """Of queries whose exemplars Grafana shows: they lead from a slow bucket to a run."""
+        for name, dashboard in self.dashboards.items():
+            values = resolve(dashboard, self.prometheus, CHOSEN.get(name, {}))
+            for panel, target in dashboards.targets(dashboard):
+                if not target.get("exemplar"):
+                    continue
+                found = self.prometheus.get("query_exemplars", query=substitute(target["expr"], values),
+                                            start=end - seconds, end=end)
+                if not any("run_id" in exemplar["labels"] for one in found for exemplar in one["exemplars"]):
+                    yield f"{name}: '{panel['title']}' {target['refId']}: no exemplar names a run"
+
     def problems(self, loaded, quiet, skipped):
         for name, dashboard in self.dashboards.items():
             for panel, target in dashboards.targets(dashboard):
@@ -155,7 +168,8 @@ def compiles_here(prometheus):
 def run(binaries, seconds, files):
     """Problems, the number of queries, the panels left out, and what was returned."""
     with Server(binaries, "--allow-submit") as server, GpuNode(server.metrics) as node:
-        with Prometheus(CONFIG.format(real=server.metrics, node=node.address)) as prometheus:
+        with Prometheus(CONFIG.format(real=server.metrics, node=node.address),
+                        "--enable-feature=exemplar-storage") as prometheus:
             wait_until(lambda: prometheus.query("sum(up)") == 3, 30, "all targets are scraped")
             check = Check(prometheus, files)
             with Load(binaries, server):
@@ -163,10 +177,11 @@ def run(binaries, seconds, files):
                 end = time.time()
                 skipped = set() if compiles_here(prometheus) else NEEDS_NVRTC
                 loaded = check.ask(end, seconds)
+                unnamed = list(check.exemplar_problems(end, seconds))
             # Longer than the range of a rate: what is left of the load is then out of sight.
             time.sleep(int(dashboards.BUILT_IN["__rate_interval"][:-1]) + 5)
             quiet = check.ask(time.time(), 1)
-            problems = split_planted(list(check.problems(loaded, quiet, skipped)))
+            problems = split_planted([*check.problems(loaded, quiet, skipped), *unnamed])
             return problems, {key: found for key, found in loaded.items() if key[0] != "planted"}, skipped
 
 

@@ -2,14 +2,17 @@
 """What deploy/ promises, shown: images built and run, the stack brought up, alerts that arrive, dashboards that
 have data. Prints each line as goal, measured, PASS or FAIL; what this machine cannot show is SKIP, with the reason.
 
-usage: deploy_test.py --bin FOLDER [--folder KEEP] [--pictures FOLDER] [--full] [--only NAME,...]
+usage: deploy_test.py --bin FOLDER [--folder KEEP] [--pictures FOLDER] [--full] [--ccache FOLDER]
+                      [--architectures LIST] [--only NAME,...]
 
   --bin       programs that are built; images are made of them
   --folder    keeps images for the next time; default: a folder that is removed
   --pictures  draws the dashboards' previews there
-  --full      also builds the CPU image by the whole Dockerfile, compilers and all: about 20 minutes of processor time
-  --only      compose, images, hardened, docs, rules, scrape, histograms, alerts,
-              dashboards
+  --full      adds the part full: the images by the whole Dockerfile, compilers and all. An hour of processor time,
+              or two
+  --ccache    objects that --full takes, and where it leaves its own; default: none are taken
+  --architectures  GPUs that --full compiles for, as CMAKE_CUDA_ARCHITECTURES; default: all
+  --only      compose, images, hardened, docs, rules, scrape, histograms, alerts, dashboards, full
 Needs root, and the packages of the group deploy (./dev deploy-test installs them).
 """
 import argparse
@@ -20,13 +23,14 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.request
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 
 import alerts_live  # noqa: E402
 import compose_checks  # noqa: E402
-import dashboards  # noqa: E402
 import image_checks  # noqa: E402
+import names  # noqa: E402
 import quantiles  # noqa: E402
 import snippets_check  # noqa: E402
 from containers import DEBIAN, REPO, Engine  # noqa: E402
@@ -100,10 +104,35 @@ def check_alerts(table, options):
               f"{', '.join(sorted(names))} after {seconds:.1f} s", names == {"GridclockWorkerCrashLoop"})
 
 
+NAMES = 100_000
+# What asks for each format of the page.
+ACCEPTS = {"text": "text/plain", "OpenMetrics": "application/openmetrics-text;version=1.0.0",
+           "protobuf": "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited"}
+
+
+def page_in(format_name, server):
+    asked = urllib.request.Request(f"http://{server.metrics}/metrics", headers={"Accept": ACCEPTS[format_name]})
+    with urllib.request.urlopen(asked, timeout=10) as answer:
+        return answer.read()
+
+
+def check_names(table, server):
+    codes = names.call(server.grpc, NAMES)
+    pages = {name: page_in(name, server) for name in ACCEPTS}
+    largest = max(map(len, pages.values()))
+    table.add(f"a scrape after calls for {NAMES} made-up kernels, half of them submitted programs: less than 1 MB",
+              ", ".join(f"{name} {len(page) / 1000:.0f} kB" for name, page in pages.items()),
+              largest < 1_000_000 and sum(codes.values()) == NAMES)
+    table.add("none of those names is on it; the calls were refused", ", ".join(f"{n} {code}" for code, n in codes.items()),
+              not any(b"made_up" in page for page in pages.values())
+              and set(codes) <= {"NOT_FOUND", "FAILED_PRECONDITION", "INVALID_ARGUMENT"})
+
+
 def check_scrape(table, options):
-    with Server(options.bin) as server:
+    with Server(options.bin, "--allow-submit") as server:
         with Load(options.bin, server):
             time.sleep(8)
+        check_names(table, server)
         page = fetch(server.metrics, "/metrics")[1]
         ran = subprocess.run(["promtool", "check", "metrics"], input=page, capture_output=True, text=True, check=False)
         table.add("promtool check metrics: clean", f"exit {ran.returncode} {ran.stderr.strip()[:80]}",
@@ -162,15 +191,25 @@ def check_images(table, options):
         seconds = image_checks.compile_in(engine, "localhost/gridclock:gpu", options.work)
         table.add("gpu-runtime: NVRTC compiles with CUB and fp16, no network, read-only, no capabilities",
                   f"two targets in {seconds:.1f} s", True)
-    if options.full:
-        check_full(table, options)
 
 
 def check_full(table, options):
-    start = time.monotonic()
-    image_checks.build(options.engine, "cpu-runtime", (), "localhost/gridclock-test:full")
-    size = megabytes(options.engine, "localhost/gridclock-test:full")
-    table.add("the whole Dockerfile, compilers and all", f"{size:.0f} MB after {time.monotonic() - start:.0f} s", size <= CPU_MB)
+    targets = [("cpu-runtime", CPU_MB)]
+    if image_checks.CUDA.exists():
+        targets += [("gpu-runtime", GPU_MB), ("gpu-full", None)]
+    else:
+        table.skip("the whole Dockerfile for GPUs", f"no CUDA toolkit in {image_checks.CUDA}")
+    for target, most in targets:
+        image = f"localhost/gridclock-test:full-{target}"
+        start = time.monotonic()
+        image_checks.build_whole(options.engine, target, image, options.ccache, options.architectures)
+        seconds = time.monotonic() - start
+        size, wrong = megabytes(options.engine, image), image_checks.contents(options.engine, image)
+        table.add(f"{target} by the whole Dockerfile, compilers and all: " + (f"at most {most} MB" if most else "its size is stated"),
+                  f"{size:.0f} MB after {seconds:.0f} s, {wrong or 'no shell'}", (most is None or size <= most) and not wrong)
+    if len(targets) > 1:
+        seconds = image_checks.compile_in(options.engine, "localhost/gridclock-test:full-gpu-runtime", options.work)
+        table.add("gpu-runtime by the whole Dockerfile: NVRTC compiles", f"two targets in {seconds:.1f} s", True)
 
 
 def check_hardened(table, options):
@@ -213,8 +252,10 @@ def monitoring(options):
 
 
 PARTS = {"compose": check_compose, "images": check_images, "hardened": check_hardened, "docs": check_docs,
-         "rules": check_rules, "scrape": check_scrape, "histograms": check_histograms, "alerts": check_alerts, "dashboards": check_dashboards}
-NEED_IMAGES = ("compose", "images", "hardened", "docs")
+         "rules": check_rules, "scrape": check_scrape, "histograms": check_histograms, "alerts": check_alerts,
+         "dashboards": check_dashboards,
+         "full": check_full}
+NEED_IMAGES = ("compose", "images", "hardened", "docs", "full")
 
 
 def prepare(options, stack):
@@ -239,7 +280,8 @@ def run(options):
             try:
                 PARTS[name](table, options)
             except Exception as error:  # One part that breaks leaves the others to be seen.
-                table.add(name, f"{type(error).__name__}: {error}"[:400], False)
+                print(error, flush=True)  # All of its words; a line of the table has few of them.
+                table.add(name, f"{type(error).__name__}: {error}", False)
     print(f"\n{table.text()}")
     return 1 if table.failed() else 0
 
@@ -250,9 +292,13 @@ def main():
     parser.add_argument("--folder", type=pathlib.Path)
     parser.add_argument("--pictures", type=pathlib.Path)
     parser.add_argument("--full", action="store_true")
-    parser.add_argument("--only", default=",".join(PARTS))
+    parser.add_argument("--ccache", type=pathlib.Path)
+    parser.add_argument("--architectures", default="")
+    parser.add_argument("--only")
     options = parser.parse_args()
-    options.parts = options.only.split(",")
+    options.parts = options.only.split(",") if options.only else [name for name in PARTS if name != "full"]
+    if options.full and "full" not in options.parts:
+        options.parts.append("full")
     if unknown := set(options.parts) - set(PARTS):
         parser.error(f"--only: no part {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
     return run(options)

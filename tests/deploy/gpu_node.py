@@ -1,5 +1,6 @@
 """A node with a GPU, for the Fleet dashboard where there is none: the page of a real server on a CPU, with
-the device renamed, and a page as DCGM's exporter writes it, both of one made-up UUID."""
+the device renamed and with what a GPU's driver would say, and a page as DCGM's exporter writes it, both of one
+made-up UUID."""
 import http.server
 import re
 import threading
@@ -10,6 +11,15 @@ from prometheus import fetch
 
 DCGM = """# TYPE DCGM_FI_DEV_{name} gauge
 DCGM_FI_DEV_{name}{{gpu="0",UUID="{uuid}",device="nvidia0",modelName="NVIDIA H200",Hostname="node1"}} {value}
+"""
+VITALS = """gridclock_device_temperature_celsius{{device="cuda:0"}} {temperature:.0f}
+gridclock_device_power_watts{{device="cuda:0"}} {power:.1f}
+gridclock_device_clock_hertz{{device="cuda:0",clock="sm"}} {clock:.0f}e6
+gridclock_device_clock_hertz{{device="cuda:0",clock="memory"}} {memory_clock:.0f}e6
+gridclock_device_clock_held_down{{device="cuda:0",reason="gpu_idle"}} {idle}
+gridclock_device_clock_held_down{{device="cuda:0",reason="sw_power_cap"}} {capped}
+gridclock_device_memory_bytes{{device="cuda:0",state="used"}} {used:.0f}
+gridclock_device_exclusive{{device="cuda:0"}} {idle}
 """
 
 
@@ -48,11 +58,15 @@ class GpuNode:
 
     def gridclock(self):
         page = fetch(self._real, "/metrics")[1].replace('device="cpu"', 'device="cuda:0"')
-        page = re.sub(r'uuid="",model="[^"]*",driver=""',
-                      f'uuid="{self._uuid}",model="NVIDIA H200",driver="580.95.05"', page)
+        page, facts = re.subn(r'uuid="",model="[^"]*",arch="[^"]*",driver=""',
+                              f'uuid="{self._uuid}",model="NVIDIA H200",arch="sm_90",driver="580.95.05"', page)
+        assert facts <= 1 and (facts or "gridclock_device_info{" not in page), "its labels are others by now"
         seconds = re.search(r'^gridclock_device_busy_seconds_total\{device="cuda:0"\} (\S+)', page, re.M)
         self._note(float(seconds[1]) if seconds else 0.0)
-        return page
+        idle = int(self._busy < 0.1)
+        return page + VITALS.format(idle=idle, capped=1 - idle, memory_clock=3201 if idle else 2619,
+                                    temperature=self._temperature(), power=self._power(), clock=self._clock(),
+                                    used=self._used_mb() * 2**20)
 
     def _note(self, seconds):
         now, (then, before) = time.monotonic(), self._last
@@ -61,9 +75,20 @@ class GpuNode:
             self._busy += 0.3 * (lately - self._busy)  # Temperatures do not jump.
             self._last = (now, seconds)
 
+    # A GPU becomes warmer, thirstier and a little slower the more it works.
+    def _temperature(self):
+        return 34 + 30 * self._busy
+
+    def _power(self):
+        return 80 + 420 * self._busy
+
+    def _clock(self):
+        return 1980 - 90 * self._busy
+
+    def _used_mb(self):
+        return 800 + 4000 * self._busy
+
     def dcgm(self):
-        """A GPU becomes warmer, thirstier and a little slower the more it works."""
-        values = {"GPU_TEMP": 34 + 30 * self._busy, "POWER_USAGE": 80 + 420 * self._busy,
-                  "SM_CLOCK": 1980 - 90 * self._busy, "GPU_UTIL": 100 * self._busy,
-                  "FB_USED": 800 + 4000 * self._busy, "XID_ERRORS": 0}
+        values = {"GPU_TEMP": self._temperature(), "POWER_USAGE": self._power(), "SM_CLOCK": self._clock(),
+                  "GPU_UTIL": 100 * self._busy, "FB_USED": self._used_mb(), "XID_ERRORS": 0}
         return "".join(DCGM.format(name=name, uuid=self._uuid, value=f"{value:.1f}") for name, value in values.items())

@@ -1,4 +1,5 @@
 """What the images are, and what they do in a container that may do little."""
+import os
 import pathlib
 import subprocess
 import time
@@ -46,9 +47,21 @@ def has_gpu_code(binaries):
     return ".nv_fatbin" in said
 
 
-def build(engine, target, contexts, image, **options):
-    arguments = [("BUILD_IMAGE", DEBIAN), ("CUDA_IMAGE", DEBIAN)]
+def build(engine, target, contexts, image, arguments=(), **options):
+    arguments = [("BUILD_IMAGE", DEBIAN), ("CUDA_IMAGE", DEBIAN), *arguments]
     return engine.build(target, image, contexts=contexts, arguments=arguments, **options)
+
+
+def build_whole(engine, target, image, ccache, architectures):
+    """By every stage, compilers and all; this machine's toolkit is in the place of NVIDIA's image."""
+    toolkit = CUDA.resolve()
+    arguments = [("JOBS", os.environ.get("GRIDCLOCK_JOBS", "")), ("CUDA_FOLDER", f"/{toolkit.name}"),
+                 ("CUDA_ARCHITECTURES", architectures)]
+    volumes = []
+    if ccache:
+        arguments.append(("CCACHE_DIR", "/ccache"))
+        volumes.append((ccache, "/ccache"))
+    build(engine, target, [("cuda", toolkit.parent)], image, arguments=arguments, volumes=volumes)
 
 
 def contents(engine, image):

@@ -4,6 +4,7 @@ have its grid, titles, units and legends, and the data of a live check.
 
 usage: pictures.py KEPT.json FOLDER     KEPT.json: what dashboards_live.py --keep wrote
 """
+import itertools
 import json
 import math
 import pathlib
@@ -21,9 +22,8 @@ import dashboards  # noqa: E402
 
 PAGE, CARD, EDGE, TEXT, FAINT = "#111217", "#181b1f", "#2c3235", "#d8d9da", "#8e8e8e"
 COLOURS = ["#73bf69", "#5794f2", "#ff9830", "#f2495c", "#b877d9", "#fade2a", "#8ab8ff", "#ffa6b0", "#96d98d", "#ffcb7d"]
-NAMED = {"green": "#73bf69", "orange": "#ff9830", "red": "#f2495c"}
+NAMED = {"green": "#73bf69", "orange": "#ff9830", "red": "#f2495c", "blue": "#5794f2", "yellow": "#fade2a", "purple": "#b877d9"}
 COLUMN, ROW, TOP = 68, 38, 56  # Pixels of a column and a row of Grafana's grid, and of the title.
-STATES = {"ready": "#73bf69", "busy": "#5794f2", "starting": "#fade2a", "dead": "#f2495c", "quarantined": "#b877d9"}
 SECONDS = [(1, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns")]
 THOUSANDS = [(1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1, "")]
 UNITS = {"reqps": " req/s", "ops": "/s", "Bps": "B/s", "bytes": "B", "celsius": " °C", "watt": " W", "hertz": "Hz"}
@@ -75,6 +75,14 @@ def time_axis(axes, span):
     axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: "now" if x == 0 else f"{x:.0f} s".replace("-", "−")))
 
 
+def colours_of(panel, series):
+    """Those that overrides fix; to the others the palette's, in its order."""
+    fixed = {one["matcher"]["options"]: NAMED[prop["value"]["fixedColor"]]
+             for one in panel["fieldConfig"]["overrides"] for prop in one["properties"] if prop["id"] == "color"}
+    free = itertools.cycle(colour for colour in COLOURS if colour not in fixed.values())
+    return [fixed.get(label) or next(free) for label, _, _ in series]
+
+
 def draw_lines(axes, panel, series, end, span):
     defaults = panel["fieldConfig"]["defaults"]
     custom = defaults.get("custom", {})
@@ -82,12 +90,12 @@ def draw_lines(axes, panel, series, end, span):
     axes.grid(True, color=EDGE, linewidth=0.7)
     axes.set_axisbelow(True)
     if "stacking" in custom:
-        draw_stack(axes, series, end)
+        draw_stack(axes, series, end, colours_of(panel, series))
     else:
-        for i, (label, _, points) in enumerate(series):
+        for colour, (label, _, points) in zip(colours_of(panel, series), series):
             xs, ys = [t - end for t, _ in points], [v for _, v in points]
             marker = "o" if len(xs) < 3 else None
-            axes.plot(xs, ys, color=COLOURS[i % len(COLOURS)], linewidth=1.3, label=label, marker=marker, markersize=3)
+            axes.plot(xs, ys, color=colour, linewidth=1.3, label=label, marker=marker, markersize=3)
     if "scaleDistribution" in custom and any(v > 0 for _, _, points in series for _, v in points):
         axes.set_yscale("log")
         axes.minorticks_off()
@@ -99,11 +107,10 @@ def draw_lines(axes, panel, series, end, span):
     time_axis(axes, span)
 
 
-def draw_stack(axes, series, end):
+def draw_stack(axes, series, end, colours):
     times = sorted({t for _, _, points in series for t, _ in points})
     rows = [[dict(map(tuple, points)).get(t, 0) for t in times] for _, _, points in series]
-    axes.stackplot([t - end for t in times], rows, labels=[label for label, _, _ in series], alpha=0.65,
-                   colors=[COLOURS[i % len(COLOURS)] for i in range(len(series))])
+    axes.stackplot([t - end for t in times], rows, labels=[label for label, _, _ in series], alpha=0.65, colors=colours)
 
 
 def draw_stat(axes, panel, series, _end, _span):
@@ -138,18 +145,20 @@ def draw_heatmap(axes, panel, series, end, span):
     time_axis(axes, span)
 
 
-def draw_states(axes, _panel, series, end, span):
+def draw_states(axes, panel, series, end, span):
+    """A row for each series, in the words and colours that its values are mapped to."""
     bare(axes)
-    rows = sorted({(labels["instance"], labels["device"]) for _, labels, _ in series})
-    seen = set()
-    for _, labels, points in series:
-        y, state = rows.index((labels["instance"], labels["device"])), labels["state"]
-        axes.broken_barh([(t - end, 1) for t, _ in points], (y - 0.38, 0.76), color=STATES[state],
-                         label=None if state in seen else state)
-        seen.add(state)
-    axes.set_yticks(range(len(rows)))
-    axes.set_yticklabels([" ".join(row) for row in rows])
-    axes.set_ylim(-0.6, len(rows) - 0.4)
+    words = panel["fieldConfig"]["defaults"]["mappings"][0]["options"]
+    for value, word in words.items():
+        label = word["text"]
+        for y, (_, _, points) in enumerate(series):
+            bars = [(t - end, 1) for t, v in points if v == float(value)]
+            if bars:
+                axes.broken_barh(bars, (y - 0.38, 0.76), color=NAMED[word["color"]], label=label)
+                label = None
+    axes.set_yticks(range(len(series)))
+    axes.set_yticklabels([label for label, _, _ in series])
+    axes.set_ylim(-0.6, len(series) - 0.4)
     time_axis(axes, span)
 
 
@@ -185,15 +194,18 @@ def draw_bars(axes, panel, series, _end, _span):
 
 DRAW = {"timeseries": draw_lines, "stat": draw_stat, "heatmap": draw_heatmap, "table": draw_table,
         "state-timeline": draw_states, "bargauge": draw_bars}
-COLUMNS = ["__name__", "job", "instance", "device", "timing", "model", "driver", "partition", "uuid", "Value"]
+COLUMNS = ["__name__", "job", "instance", "device", "timing", "model", "arch", "driver", "partition", "uuid", "Value"]
 LEGENDS = ("timeseries", "state-timeline")
 
 
 def legend_under(axes, width):
-    """As many entries as two rows hold; the rest is counted."""
+    """As many entries as two rows hold, of the lines that reach highest."""
     handles, labels = axes.get_legend_handles_labels()
     if not handles:
         return
+    if axes.lines:
+        order = sorted(range(len(handles)), key=lambda i: -max(handles[i].get_ydata()))
+        handles, labels = [handles[i] for i in order], [labels[i] for i in order]
     labels = [label if len(label) <= 44 else label[:43] + "…" for label in labels]
     columns = max(1, min(len(labels), int(width / (40 + 6.2 * max(map(len, labels))))))
     axes.legend(handles[:columns * 2], labels[:columns * 2], loc="upper left", bbox_to_anchor=(-0.02, -0.1),

@@ -52,6 +52,14 @@ class RulesTest(unittest.TestCase):
             self.assertIn(f"runbook: deploy/README.md#{name.lower()}\n", part)
             self.assertIn(f"\n### {name}\n", runbooks, f"deploy/README.md has no runbook of {name}")
 
+    def test_the_page_lists_each_alert_by_its_severity(self):
+        page = (REPO / "docs/deploy.md").read_text()
+        listed = dict(re.findall(r"^\| (critical|warning|info): [a-z ]+ \| (.*) \|$", page, re.M))
+        for severity, names in listed.items():
+            want = [name for name, part in alerts().items() if f"{{severity: {severity}}}" in part]
+            self.assertEqual(["Gridclock" + name for name in names.split(", ")], want)
+        self.assertEqual(len(listed), 3)
+
     def test_no_runbook_is_of_an_alert_that_is_gone(self):
         runbooks = set(re.findall(r"^### (Gridclock\w+)$", (REPO / "deploy/README.md").read_text(), re.M))
         self.assertEqual(runbooks - set(alerts()), set())
