@@ -20,7 +20,7 @@ gridclock describe softmax
 
 *takes* and *gives* are the operands with their dtypes and shapes, in the language of [signatures.md](signatures.md): `T[*, N]` is a tensor of any number of dimensions whose last is called N, and whose dtype `where` lists; `...` is a list of tensors; `inout` is read, written and returned; `over x` may be computed in x's own buffer. *flops* and *bytes* are what one launch costs; by them results have FLOP/s, GB/s and the share of what the device can do. Each element is computed as the formula says; how exactly, the notes say.
 
-Variants stand plainest first. Without a name the last one of the device that takes the call runs; `--variant` or `KERNEL.VARIANT` names another, and every answer says which ran. What they are compared with is told in [benchmarks.md](benchmarks.md). The tolerance of a check against the reference follows from dtype and reduction length ([timing.md](timing.md)). [add-a-kernel.md](add-a-kernel.md) adds a kernel.
+Variants stand plainest first. Without a name the last one of the device that takes the call runs; `--variant` or `KERNEL.VARIANT` names another, and every answer says which ran. What their steps gain is told in [optimizing.md](optimizing.md), what they are compared with in [benchmarks.md](benchmarks.md). The tolerance of a check against the reference follows from dtype and reduction length ([timing.md](timing.md)). [add-a-kernel.md](add-a-kernel.md) adds a kernel.
 )md";
 
 constexpr char kDiagnostic[] = R"md(

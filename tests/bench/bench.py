@@ -20,8 +20,9 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
-GROUPS = ("small", "metrics", "bulk", "memory", "kernels", "build")
-GPU_GROUPS = ("gpu_kernels", "gpu_catalog", "gpu_timing", "gpu_truth", "gpu_ncu", "gpu_bulk", "gpu_faults")
+GROUPS = ("small", "metrics", "bulk", "memory", "kernels", "catalog_cpu", "build")
+GPU_GROUPS = ("gpu_kernels", "gpu_catalog", "gpu_timing", "gpu_truth", "gpu_ncu", "gpu_bulk", "gpu_faults",
+              "gpu_lessons")
 LEAST_ROUNDS = 9  # Fewer do not count: their median is the noise of the machine.
 GPU_LEAST_ROUNDS = 3  # Each is of medians of many launches by the GPU's own clock.
 

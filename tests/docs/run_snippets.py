@@ -13,7 +13,10 @@ it changes to, hold for the next block of its page.
 With --kind gpu it is the blocks tagged gpu that run, against a server on the GPUs of this machine, with
 the toolkit's programs on PATH; tags and links are the matter of the other kind.
 
-usage: run_snippets.py [--kind cpu|gpu] [PAGE...]
+--write puts what a block printed into the `text` block behind it, where there is one. It does so for the
+pages that are named, as others show a part or say it in their own way.
+
+usage: run_snippets.py [--kind cpu|gpu] [--write] [PAGE...]
 """
 import argparse
 import contextlib
@@ -74,15 +77,23 @@ def metrics_in(text):
 
 
 def run_block(page, block, folder, shown=None):
-    """None, or what went wrong. `shown` is the block behind this one."""
+    """What it printed, and None or what went wrong. `shown` is the block behind this one."""
     toolkit = toolkit_folders() if block.kind == "gpu" else ()
     ran = subprocess.run(command_of(block), cwd=folder / "here", env=environment_of(folder, toolkit), timeout=300,
                          stdin=subprocess.DEVNULL, capture_output=True, text=True)
     if ran.returncode != 0:
-        return f"{page}:{block.line}: exit {ran.returncode}\n{block.text}---\n{ran.stdout}{ran.stderr}"
+        return ran.stdout, f"{page}:{block.line}: exit {ran.returncode}\n{block.text}---\n{ran.stdout}{ran.stderr}"
     if shown and shown.language == "text" and metrics_in(shown.text) not in ([], metrics_in(ran.stdout)):
-        return f"{page}:{shown.line}: these metrics are shown; printed were\n{ran.stdout}"
-    return None
+        return ran.stdout, f"{page}:{shown.line}: these metrics are shown; printed were\n{ran.stdout}"
+    return ran.stdout, None
+
+
+def with_outputs(text, printed):
+    """The page with other text in its blocks: `printed` has pairs of a block and its new text."""
+    lines = text.splitlines(keepends=True)
+    for block, output in sorted(printed, key=lambda pair: pair[0].line, reverse=True):
+        lines[block.line:block.line + len(block.text.splitlines())] = [output]
+    return "".join(lines)
 
 
 def environment_of(folder, toolkit=()):
@@ -150,7 +161,7 @@ def runnable_in(page, blocks, *kinds):
             (page, first_line(b)) not in ELSEWHERE]
 
 
-def run_page(page, blocks, binaries, kind):
+def run_page(page, blocks, binaries, kind, write=False):
     """What went wrong on one page, and how many blocks ran."""
     nvrtc = kind == "cpu" and runnable_in(page, blocks, "nvrtc") and has_nvrtc(binaries)
     runnable = runnable_in(page, blocks, kind, *(["nvrtc"] if nvrtc else []))
@@ -161,24 +172,30 @@ def run_page(page, blocks, binaries, kind):
         folder = pathlib.Path(name)
         (folder / "here").mkdir()
         (folder / "env").write_text(exports)
+        printed = []
         for count, block in enumerate(runnable, 1):
-            problem = run_block(page, block, folder, next((b for b in blocks if b.line > block.line), None))
+            shown = next((b for b in blocks if b.line > block.line), None)
+            output, problem = run_block(page, block, folder, shown)
             if problem:
                 return [problem], count
+            if shown and shown.language == "text":
+                printed.append((shown, output))
+    if write:
+        (REPO / page).write_text(with_outputs((REPO / page).read_text(), printed))
     return [], len(runnable)
 
 
-def check_page(page, binaries, kind):
+def check_page(page, binaries, kind, write):
     text = (REPO / page).read_text()
     blocks = pages.blocks_of(text)
     if kind != "cpu":
-        return run_page(page, blocks, binaries, kind)
+        return run_page(page, blocks, binaries, kind, write)
     problems = [f"{page}:{line}: {what}" for line, what in (*pages.untagged(blocks), *pages.orphans(blocks))]
     problems += unused_exceptions(page, blocks)
     problems += [f"{page}: the link {target} leads nowhere" for target in pages.dead_links(REPO / page, text)]
     if problems:
         return problems, 0
-    return run_page(page, blocks, binaries, kind)
+    return run_page(page, blocks, binaries, kind, write)
 
 
 def all_pages():
@@ -189,12 +206,15 @@ def all_pages():
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kind", choices=("cpu", "gpu"), default="cpu")
+    parser.add_argument("--write", action="store_true")
     parser.add_argument("pages", nargs="*", metavar="PAGE")
     options = parser.parse_args()
+    if options.write and not options.pages:
+        parser.error("--write: want the pages to write by name")
     binaries = pathlib.Path(os.environ.get("GRIDCLOCK_BIN", REPO / "build/dev/bin")).resolve()
     failed, total = False, 0
     for page in options.pages or all_pages():
-        problems, count = check_page(page, binaries, options.kind)
+        problems, count = check_page(page, binaries, options.kind, options.write)
         total += count
         failed = failed or bool(problems)
         print(f"{page}: {count} blocks run" + "".join(f"\n{p}" for p in problems), flush=True)

@@ -38,6 +38,12 @@ class Blocks(unittest.TestCase):
                          ['gridclock_runs_total{kernel="sum"} 2',
                           'gridclock_kernel_duration_seconds_sum{kernel="sum"}'])
 
+    def test_outputs_are_put_where_the_page_shows_them(self):
+        text = "```sh cpu\nls\n```\n\n```text cpu\nold\nolder\n```\nMore.\n```sh cpu\nls\n```\n```text cpu\n```\n"
+        _, first, _, second = pages.blocks_of(text)
+        self.assertEqual(run_snippets.with_outputs(text, [(first, "new\n"), (second, "also\n")]),
+                         "```sh cpu\nls\n```\n\n```text cpu\nnew\n```\nMore.\n```sh cpu\nls\n```\n```text cpu\nalso\n```\n")
+
     def test_links(self):
         page = pathlib.Path(__file__)
         text = "[a](pages.py) [b](none.md) [c](https://example.com/x) [d](#here)\n```sh cpu\n[e](no.md)\n```\n"

@@ -1,0 +1,100 @@
+"""What each step of docs/optimizing.md gains and each way of timing of docs/lessons.md reads: rungs of a ladder
+beside its first. tests/bench/lessons_page.py makes the pages' tables of it."""
+import dataclasses
+import math
+
+from speed import gpu
+from speed.gpu import gpu_server
+from speed.gpu_catalog import TENSORS
+from speed.line import Line
+
+MANY = 1 << 28
+METHODS = ("device_time", "back_to_back", "isolated", "event_pair", "host_sync", "host_no_sync")
+
+
+@dataclasses.dataclass(frozen=True)
+class Rung:
+    label: str         # In the table.
+    variant: str
+    words: tuple = ()  # Of the command line, beside those of the ladder.
+    method: str = "device_time"
+
+    @property
+    def name(self):
+        return self.label.replace(" ", ".").replace("=", "")
+
+
+def variants(*names):
+    return tuple(Rung(name, name) for name in names)
+
+
+@dataclasses.dataclass(frozen=True)
+class Ladder:
+    name: str     # Of the table's place in a page.
+    kernel: str
+    what: str     # The kernel with its shape, for people.
+    words: tuple  # Of the command line.
+    moved: int    # Bytes that must be read and written.
+    rungs: tuple
+    flops: int = 0  # Where arithmetic is the bound.
+
+    def line_name(self, rung):
+        return f"gpu.lessons.{self.name}.{rung.name}"
+
+
+def flat(n):
+    return "--shape", f"*={n}"
+
+
+def matrix(rows, columns):
+    return "--shape", f"*={rows}", "--shape", f"N={columns}"
+
+
+LADDERS = (
+    Ladder("threads", "vector_add", "`vector_add` of 2^18 f32", flat(1 << 18), 12 << 18,
+           variants("serial", "one_block", "naive")),
+    Ladder("coalescing", "sum", "`sum` of 8192 x 8192 f32", matrix(8192, 8192), 4 << 26,
+           (Rung("naive axis=1", "naive", ("axis=1",)), Rung("naive axis=0", "naive", ("axis=0",)),
+            Rung("two_pass axis=1", "two_pass", ("axis=1",)))),
+    Ladder("wide", "square", "`square` of 2^28 f32", flat(MANY), 8 * MANY, variants("naive", "vec4")),
+    Ladder("wide16", "relu", "`relu` of 2^28 bf16", (*flat(MANY), "--dtype", "bf16"), 4 * MANY, variants("naive", "vec4")),
+    Ladder("shared", "transpose", "`transpose` of 8192 x 8192 f32", ("--shape", "*=8192x8192"), 8 << 26,
+           variants("naive", "tiled")),
+    Ladder("reuse", "matmul", "`matmul` of 4096 x 4096 x 4096 f32", ("--shape", "M=4096", "K=4096", "N=4096"), 12 << 24,
+           variants("naive", "tiled"), flops=2 << 36),
+    Ladder("occupancy", "softmax", "`softmax` of 65536 x 1024 f32", matrix(65536, 1024), 8 << 26,
+           variants("naive", "online", "shared", "registers")),
+    Ladder("fusion", "gelu", "`gelu` of 2^28 f32", flat(MANY), 8 * MANY, variants("unfused", "naive", "vec4")),
+    Ladder("lists", "adamw", "`adamw` over 1,000 tensors of 1 K to 64 K floats",
+           ("--shape", "*=" + ",".join(map(str, TENSORS)), "v=uniform:0:1"), 28 * sum(TENSORS),
+           variants("naive", "foreach", "per_tensor", "param_struct", "pointer_table")),
+    *(Ladder(f"clocks.{n}", "square", f"`square` of {n:,} f32", flat(n), 8 * n,
+             tuple(Rung(method, "vec4", method=method) for method in METHODS)) for n in (1000, 16_000_000)),
+)
+
+
+def measure_ladder(config, server, ladder, lines):
+    first = None
+    for rung in ladder.rungs:
+        result = gpu.bench(config, server, f"{ladder.kernel}.{rung.variant}", *ladder.words, *rung.words,
+                           method=rung.method)
+        ns = gpu.median_of(result)
+        if not math.isfinite(ns) or ns <= 0:
+            raise RuntimeError(f"{ladder.line_name(rung)}: a time of {ns} ns")
+        first = first or ns
+        figures = {"microseconds": ns / 1e3}
+        if launches := sum(kernel["count"] for kernel in result.get("device_kernels", [])):
+            figures["launches"] = launches
+        name = ladder.line_name(rung)
+        lines.setdefault(name, Line(name, f"{rung.label}, {ladder.what}: the time of {ladder.rungs[0].label} over its own",
+                                    ">=", 0, informative=True)).add(first / ns, **figures)
+
+
+def measure(config):
+    lines = {}
+    with gpu_server(config) as server:
+        gpu.describe(config, server)
+        for _ in range(config.rounds):
+            for ladder in LADDERS:
+                measure_ladder(config, server, ladder, lines)
+    return list(lines.values())
