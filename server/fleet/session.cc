@@ -8,6 +8,7 @@
 #include "absl/time/clock.h"
 #include "base/log.h"
 #include "base/status.h"
+#include "proto/codec/scratch.h"
 #include "proto/codec/vitals.h"
 #include "server/core/admission.h"
 
@@ -48,23 +49,24 @@ absl::Status Session::OnFrame(std::span<const std::byte> frame, bool truncated) 
     return absl::InvalidArgumentError(
         absl::StrCat("want frames of at most ", kFrameLimit, " bytes, got a longer one"));
   }
-  if (!message_.ParseFromArray(frame.data(), static_cast<int>(frame.size()))) {
+  Scratch<worker::v1::ToServer> message;
+  if (!message->ParseFromArray(frame.data(), static_cast<int>(frame.size()))) {
     return absl::InvalidArgumentError(
         absl::StrCat("want a ToServer, got ", frame.size(), " bytes that are none"));
   }
-  if (message_.has_hello()) return OnHello(message_.hello());
+  if (message->has_hello()) return OnHello(message->hello());
   // A heart may beat before the device is measured and the hello written.
-  if (message_.has_heartbeat()) return OnHeartbeat(message_.heartbeat());
+  if (message->has_heartbeat()) return OnHeartbeat(message->heartbeat());
   if (hello_.hello().protocol == 0) return absl::InvalidArgumentError("want a hello first");
-  switch (message_.message_case()) {
+  switch (message->message_case()) {
     case worker::v1::ToServer::kSamples:
-      return OnSamples(message_.samples());
+      return OnSamples(message->samples());
     case worker::v1::ToServer::kCheckStep:
-      return OnCheckStep(message_.check_step());
+      return OnCheckStep(message->check_step());
     case worker::v1::ToServer::kDone:
-      return OnDone(message_.done());
+      return OnDone(message->done());
     case worker::v1::ToServer::kFailed:
-      return OnFailed(message_.failed());
+      return OnFailed(message->failed());
     default:
       return absl::InvalidArgumentError("want a message in the frame, got none");
   }

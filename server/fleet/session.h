@@ -71,7 +71,6 @@ class Session {
   const std::string device_;
   const std::shared_ptr<Worker> worker_;  // The scheduler's too.
   const std::uint64_t generation_;
-  worker::v1::ToServer message_;  // Used again for every frame.
   HelloAssembler hello_;
   const MemoryRange canary_memory_;
   std::optional<Job> canary_;

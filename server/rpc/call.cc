@@ -56,7 +56,9 @@ std::uint64_t SamplesThatFit(const Job& job) {
 
 CallMeter::CallMeter(Backend& backend, RpcMethod method, grpc::CallbackServerContext& context)
     : backend_(backend), method_(method), started_(backend.clock.Now()), trace_(TraceOf(context)) {
-  context.AddInitialMetadata(kTraceParent, TraceParent(trace_));
+  if (context.client_metadata().count(kTraceParent) != 0) {
+    context.AddInitialMetadata(kTraceParent, TraceParent(trace_));
+  }
   backend.observer.OnRpcStarted(method);
 }
 
@@ -153,14 +155,12 @@ absl::StatusOr<RequestIds::Answer> LeaseRequestId(const Backend& backend, const 
   return answer;
 }
 
-v1::RunSummary SummaryOf(const Job& job, const Outcome& outcome, absl::Time now) {
-  v1::RunSummary summary;
-  EncodeSummary(job, outcome, /*with_samples=*/true, &summary);
-  if (static_cast<std::uint64_t>(summary.timing().samples_ns_size()) > SamplesThatFit(job)) {
-    summary.mutable_timing()->clear_samples_ns();
+void Summarize(const Job& job, const Outcome& outcome, absl::Time now, v1::RunSummary* out) {
+  EncodeSummary(job, outcome, /*with_samples=*/true, out);
+  if (static_cast<std::uint64_t>(out->timing().samples_ns_size()) > SamplesThatFit(job)) {
+    out->mutable_timing()->clear_samples_ns();
   }
-  summary.set_unix_time_ns(absl::ToUnixNanos(absl::Now() - (now - job.arrived)));
-  return summary;
+  out->set_unix_time_ns(absl::ToUnixNanos(absl::Now() - (now - job.arrived)));
 }
 
 absl::Status CancelReason(const grpc::CallbackServerContext& context) {

@@ -14,7 +14,7 @@
 namespace gridclock {
 
 // Tells the observer of a call's start, and of its end once. Gives the call its place in its
-// caller's trace, and tells the caller: the initial metadata `traceparent`.
+// caller's trace, and tells a caller that sent the metadata `traceparent`, in the initial metadata.
 class CallMeter {
  public:
   CallMeter(Backend& backend, RpcMethod method, grpc::CallbackServerContext& context);
@@ -57,7 +57,7 @@ absl::StatusOr<RequestIds::Answer> LeaseRequestId(const Backend& backend, const 
                                                   RequestLease& lease);
 
 // `now` is used to tell when the request arrived by the calendar.
-v1::RunSummary SummaryOf(const Job& job, const Outcome& outcome, absl::Time now);
+void Summarize(const Job& job, const Outcome& outcome, absl::Time now, v1::RunSummary* out);
 
 // Why a call that its client no longer waits for ends.
 absl::Status CancelReason(const grpc::CallbackServerContext& context);

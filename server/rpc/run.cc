@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/mutex.h"
 #include "base/status.h"
+#include "proto/codec/scratch.h"
 #include "server/rpc/answer.h"
 #include "server/rpc/auth.h"
 #include "server/rpc/buffer.h"
@@ -44,9 +45,10 @@ class RunCall final : public grpc::ServerUnaryReactor,
   void OnSamples(std::int64_t, std::span<const double>, bool) override {}
   void OnFinished(JobResult result) override {
     if (!result.outcome) return End(result.status, nullptr);
-    const v1::RunSummary summary = SummaryOf(active_->job(), *result.outcome, backend_.clock.Now());
-    if (!result.status.ok()) return End(result.status, &summary);
-    response_ = EncodeRunResponse(backend_, active_, summary, *result.outcome);
+    Scratch<v1::RunSummary> summary;
+    Summarize(active_->job(), *result.outcome, backend_.clock.Now(), &*summary);
+    if (!result.status.ok()) return End(result.status, &*summary);
+    response_ = EncodeRunResponse(backend_, active_, *summary, *result.outcome);
     active_.reset();
     if (lease_.held()) {
       lease_.Finish(std::make_shared<const std::string>(Flatten(response_)));

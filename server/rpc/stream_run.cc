@@ -261,7 +261,8 @@ class StreamCall final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>,
   void Say(JobResult& result) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (end_) return;
     const Job& job = active_->job();
-    v1::RunSummary summary = SummaryOf(job, *result.outcome, backend_.clock.Now());
+    v1::RunSummary summary;
+    Summarize(job, *result.outcome, backend_.clock.Now(), &summary);
     if (result.status.ok()) outbox_.AddOutputs(active_, *result.outcome);
     outbox_.AddSummary(std::move(summary));
     if (const absl::Status held = CountHeld(); !held.ok()) {

@@ -394,7 +394,7 @@ std::string TraceParentOf(const std::shared_ptr<grpc::Channel>& channel,
           .status,
       IsOk());
   const auto [begin, end] = context.GetServerInitialMetadata().equal_range("traceparent");
-  EXPECT_EQ(std::distance(begin, end), 1);
+  EXPECT_EQ(std::distance(begin, end), sent.empty() ? 0 : 1);
   return begin == end ? "" : std::string(begin->second.data(), begin->second.size());
 }
 
@@ -420,12 +420,19 @@ TEST(Trace, IsTakenReturnedAndKeptWithTheRun) {
   EXPECT_THAT(Page(*server, absl::StrCat("/runs/", runs[0]["id"].get<int>())), HasSubstr(kTrace));
 }
 
-TEST(Trace, WithoutAValidOneTheServerBeginsOne) {
+TEST(Trace, WithoutOneTheRunHasOneThatIsNotReturned) {
+  ASSERT_OK_AND_ASSIGN(const auto server, ServerProcess::Start());
+  EXPECT_EQ(TraceParentOf(Connect(server->address()), {}), "");
+  const json runs = json::parse(Page(*server, "/runs.json"), nullptr, false);
+  ASSERT_TRUE(runs.is_array() && !runs.empty());
+  EXPECT_THAT(runs[0]["trace_id"].get<std::string>(), testing::MatchesRegex("[0-9a-f]{32}"));
+}
+
+TEST(Trace, InsteadOfOneThatIsNotValidTheServerBeginsOne) {
   ASSERT_OK_AND_ASSIGN(const auto server, ServerProcess::Start());
   const auto channel = Connect(server->address());
   const std::string good = absl::StrCat("00-", kTrace, "-00f067aa0ba902b7-01");
   for (const std::vector<std::string>& sent : std::vector<std::vector<std::string>>{
-           {},
            {""},
            {good, good},
            {"00-" + std::string(32, '0') + "-00f067aa0ba902b7-01"},

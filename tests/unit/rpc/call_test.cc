@@ -16,7 +16,9 @@ v1::RunSummary SummaryWith(std::int64_t output_bytes, std::size_t samples) {
   output.sink = SinkKind::kInline;
   Outcome outcome;
   outcome.timing.emplace().samples_ns.assign(samples, 1234.5);
-  return SummaryOf(job, outcome, absl::UnixEpoch());
+  v1::RunSummary summary;
+  Summarize(job, outcome, absl::UnixEpoch(), &summary);
+  return summary;
 }
 
 TEST(Summary, HoldsTheSamplesThatFitBesideTheOutputs) {
