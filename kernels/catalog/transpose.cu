@@ -9,8 +9,9 @@
 //
 // On a GPU:
 //   naive     one thread for each element of y: writes come together, reads do not
-//   tiled     a tile of 32 x 32 goes through shared memory, so that both do. Its rows are 33 long:
-//             with 32, a column would lie in one bank, and 32 threads would take turns
+//   unpadded  a tile of 32 x 32 goes through shared memory, so that both do; but a column of it
+//             lies in one bank, and 32 threads take turns
+//   tiled     the rows of the tile are 33 long, so that a column lies in 32 banks
 //   wide      tiles of 64 x 64 or more, 16 bytes at a time both ways; neighbouring tiles run
 //             together, so that pieces of the rows of y meet in the cache
 
@@ -143,10 +144,12 @@ struct Place {
 
 constexpr int kTile = 32, kTileRows = 8;  // Rows that a block's threads cover at once.
 
-template <typename Raw>
+// With a pad of 1 the elements of a column of the tile lie in different banks of shared memory,
+// with 0 all in one.
+template <typename Raw, int kPad>
 __global__ void __launch_bounds__(kTile* kTileRows)
     TiledKernel(const Raw* x, Raw* y, View v, Tiles tiles) {
-  __shared__ Raw tile[kTile][kTile + 1];
+  __shared__ Raw tile[kTile][kTile + kPad];
   const int lane = static_cast<int>(threadIdx.x), first = static_cast<int>(threadIdx.y);
   for (std::int64_t number = blockIdx.x; number < tiles.count; number += gridDim.x) {
     const Place at(v, tiles, number, kTile);
@@ -167,10 +170,10 @@ __global__ void __launch_bounds__(kTile* kTileRows)
   }
 }
 
-template <typename Raw>
+template <typename Raw, int kPad = 1>
 absl::Status LaunchTiled(const Call& call, const View& v) {
   const Tiles tiles(v, kTile);
-  return cuda::Launch(call, TiledKernel<Raw>,
+  return cuda::Launch(call, TiledKernel<Raw, kPad>,
                       {.grid = {cuda::Blocks(tiles.count, 1)}, .block = {kTile, kTileRows}},
                       call.In<Raw>(0), call.Out<Raw>(0), v, tiles);
 }
@@ -196,6 +199,11 @@ absl::Status ByRuns(const Call& call, Matrix matrix) {
   return WithRaw(bytes, [&](auto raw) {
     return view.inner == 1 ? matrix(raw, view) : LaunchNaive<decltype(raw)>(call, view);
   });
+}
+
+absl::Status Unpadded(const Call& call) {
+  return ByRuns(call,
+                [&](auto raw, const View& v) { return LaunchTiled<decltype(raw), 0>(call, v); });
 }
 
 absl::Status Tiled(const Call& call) {
@@ -279,6 +287,7 @@ absl::Status WideTiles(const Call& call) {
 
 GC_CUDA_VARIANTS(transpose) {
   return {{"naive", "One thread for each element: reads lie far apart", Naive},
+          {"unpadded", "Tiles of 32 x 32 through shared memory, a column in one bank", Unpadded},
           {"tiled", "Tiles of 32 x 32 through shared memory, a column for each bank", Tiled},
           {"wide", "Tiles of 64 x 64 and more, 16 bytes at a time", WideTiles}};
 }

@@ -84,7 +84,7 @@ TEST(CudaVariants, StandFromPlainToFast) {
     EXPECT_THAT(VariantsOf(reduction), ElementsAre("naive", "two_pass")) << reduction;
   }
   EXPECT_THAT(VariantsOf("cumsum"), ElementsAre("naive", "scan"));
-  EXPECT_THAT(VariantsOf("transpose"), ElementsAre("naive", "tiled", "wide"));
+  EXPECT_THAT(VariantsOf("transpose"), ElementsAre("naive", "unpadded", "tiled", "wide"));
 }
 
 // cuBLASLt is offered where it is installed, and takes every call there.
