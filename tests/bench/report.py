@@ -39,6 +39,11 @@ those of one machine on one day and are shown only to explain the ratios.
 - *ncu*, of `gpu.ncu`: Nsight Compute's `gpu__time_duration` of a worker by itself (`--bare`), clocks and
   caches left alone.
 - A row that says FAIL is a goal that is missed. It stays listed: a goal is not lowered to what was reached.
+- What limits `unary.*.rate` is not the link to the worker (0.06 `recvmmsg` and 0.9 `sendmmsg` a call by
+  `perf stat`) but gRPC 1.51: an answer is finished by the thread that reads from the worker, and for what
+  another thread finished gRPC wakes one of its own, 1.1 context switches a call against the echo's 0.2; and the
+  server's instructions, twice the echo's (`callgrind`), half of them for what the answer tells beside the
+  tensors.
 """
 
 
