@@ -63,15 +63,6 @@ struct Call {
   }
 };
 
-using LaunchFn = absl::Status (*)(const Call& call);
-
-struct Variant {
-  std::string name;     // What it does: "naive", "simd", "tiled".
-  std::string summary;  // One line: the idea and why it is faster than the one before.
-  LaunchFn launch = nullptr;
-  std::string clauses = {};  // In the language of the words: "when N % 4 == 0 scratch tmp: f32[N]".
-};
-
 // The kernel computed plainly in double, sharing no arithmetic with the variants. A unit is what is
 // computed together: an element, or a row where a row shares its work.
 struct Reference {
@@ -96,6 +87,18 @@ struct Reference {
   std::int64_t (*unit_terms)(const Binding& binding) = nullptr;
   // `compute` gives numbers of the output's own type, and any other is wrong: conversions.
   bool exact = false;
+};
+
+using LaunchFn = absl::Status (*)(const Call& call);
+
+struct Variant {
+  std::string name;     // What it does: "naive", "simd", "tiled".
+  std::string summary;  // One line: the idea and why it is faster than the one before.
+  LaunchFn launch = nullptr;
+  std::string clauses = {};  // In the language of the words: "when N % 4 == 0 scratch tmp: f32[N]".
+  // Where the variant's own way loses more than the reference's tolerance lets pass (inputs rounded
+  // to tf32, a difference of large squares): takes the place of Reference::magnitude.
+  decltype(Reference::magnitude) magnitude = nullptr;
 };
 
 struct KernelDef {

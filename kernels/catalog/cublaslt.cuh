@@ -31,6 +31,8 @@ struct Product {
   std::int64_t batch = 1, m = 0, n = 0, k = 0;
   bool transpose_a = false, transpose_b = false;
   DType dtype = DType::kF32;
+  bool tf32 = false;    // The factors are rounded to tf32; of f32 alone.
+  bool wide_c = false;  // c is f32, as wide as what 16 bits are summed in.
   friend auto operator<=>(const Product&, const Product&) = default;
 };
 
@@ -154,9 +156,9 @@ class Multiplier {
     return std::unique_ptr<Multiplier>(new Multiplier(f, handle));
   }
 
-  absl::Status Launch(const Call& call, const Product& p) {
+  absl::Status Launch(const Call& call, const Product& p, void* c) {
     const Alignment alignment{AlignmentOf(call.In<char>(0)), AlignmentOf(call.In<char>(1)),
-                              AlignmentOf(call.Out<char>(0))};
+                              AlignmentOf(c)};
     const auto workspace = static_cast<std::size_t>(Bytes(call.scratch[0].value->tensors[0]));
     auto found = plans_.find({p, alignment, workspace});
     if (found == plans_.end()) {
@@ -170,7 +172,7 @@ class Multiplier {
     const bool is64 = p.dtype == DType::kF64;
     const void* one = is64 ? static_cast<const void*>(&one64) : &one32;
     const void* zero = is64 ? static_cast<const void*>(&zero64) : &zero32;
-    void* c = call.Out<char>(0);
+    if (call.launches != nullptr) ++*call.launches;
     // Column-major, what is row-major is transposed: c^T = op(b)^T op(a)^T.
     return f_.ToStatus(
         f_.cublasLtMatmul(handle_, plan.product.get(), one, call.In<char>(1), plan.b.get(),
@@ -189,11 +191,12 @@ class Multiplier {
   absl::StatusOr<Owned<cublasLtMatmulDesc_t>> MakeProduct(const Product& p) const {
     const bool is64 = p.dtype == DType::kF64;
     cublasLtMatmulDesc_t raw = nullptr;
-    // 32F, not 32F_FAST_TF32: f32 is multiplied in full.
+    // 32F multiplies f32 in full; 32F_FAST_TF32 where the variant's name says so, and nowhere else.
+    const cublasComputeType_t in = is64     ? CUBLAS_COMPUTE_64F
+                                   : p.tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32
+                                            : CUBLAS_COMPUTE_32F;
     GC_RETURN_IF_ERROR(f_.ToStatus(
-        f_.cublasLtMatmulDescCreate(&raw, is64 ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F,
-                                    is64 ? CUDA_R_64F : CUDA_R_32F),
-        "description"));
+        f_.cublasLtMatmulDescCreate(&raw, in, is64 ? CUDA_R_64F : CUDA_R_32F), "description"));
     Owned<cublasLtMatmulDesc_t> product(raw, f_.cublasLtMatmulDescDestroy);
     const auto set = [&](cublasLtMatmulDescAttributes_t attribute, bool transposed) {
       const cublasOperation_t op = transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
@@ -206,13 +209,14 @@ class Multiplier {
   }
 
   // Of row-major matrices of `rows` x `columns`, one after the other.
-  absl::StatusOr<Owned<cublasLtMatrixLayout_t>> MakeLayout(const Product& p, std::int64_t rows,
+  absl::StatusOr<Owned<cublasLtMatrixLayout_t>> MakeLayout(const Product& p, cudaDataType type,
+                                                           std::int64_t rows,
                                                            std::int64_t columns) const {
     cublasLtMatrixLayout_t raw = nullptr;
-    GC_RETURN_IF_ERROR(f_.ToStatus(
-        f_.cublasLtMatrixLayoutCreate(&raw, TypeOf(p.dtype), static_cast<std::uint64_t>(columns),
-                                      static_cast<std::uint64_t>(rows), columns),
-        "layout"));
+    GC_RETURN_IF_ERROR(
+        f_.ToStatus(f_.cublasLtMatrixLayoutCreate(&raw, type, static_cast<std::uint64_t>(columns),
+                                                  static_cast<std::uint64_t>(rows), columns),
+                    "layout"));
     Owned<cublasLtMatrixLayout_t> layout(raw, f_.cublasLtMatrixLayoutDestroy);
     const auto count = static_cast<std::int32_t>(p.batch);
     const std::int64_t stride = rows * columns;
@@ -229,12 +233,13 @@ class Multiplier {
 
   absl::StatusOr<Plan> MakePlan(const Product& p, const Alignment& alignment,
                                 std::size_t workspace) const {
+    const cudaDataType type = TypeOf(p.dtype);
     GC_ASSIGN_OR_RETURN(auto product, MakeProduct(p));
     GC_ASSIGN_OR_RETURN(auto a,
-                        MakeLayout(p, p.transpose_a ? p.k : p.m, p.transpose_a ? p.m : p.k));
+                        MakeLayout(p, type, p.transpose_a ? p.k : p.m, p.transpose_a ? p.m : p.k));
     GC_ASSIGN_OR_RETURN(auto b,
-                        MakeLayout(p, p.transpose_b ? p.n : p.k, p.transpose_b ? p.k : p.n));
-    GC_ASSIGN_OR_RETURN(auto c, MakeLayout(p, p.m, p.n));
+                        MakeLayout(p, type, p.transpose_b ? p.n : p.k, p.transpose_b ? p.k : p.n));
+    GC_ASSIGN_OR_RETURN(auto c, MakeLayout(p, p.wide_c ? CUDA_R_32F : type, p.m, p.n));
     Plan plan{std::move(product), std::move(a), std::move(b), std::move(c), {}};
     GC_RETURN_IF_ERROR(ChooseAlgorithm(alignment, workspace, plan));
     return plan;
@@ -274,14 +279,21 @@ class Multiplier {
   std::map<Key, Plan> plans_;
 };
 
-inline absl::Status Multiply(const Call& call, const Product& product) {
+// What the library takes, in the words of its callers, and the memory that it may use, which is
+// their first scratch.
+inline constexpr const char* kTakes =
+    "max(M, N, K) <= 2147483647 && numel(c) / max(1, M * N) <= 2147483647";
+inline constexpr const char* kScratch = " scratch workspace: u8[33554432]";
+
+// Of inputs 0 and 1 of the call, into `c`.
+inline absl::Status Multiply(const Call& call, const Product& product, void* c) {
   static Mutex mutex;
   static std::unique_ptr<Multiplier> multiplier;  // Where there was no memory for it, there may be.
   const MutexLock lock(mutex);
   if (multiplier == nullptr) {
     GC_ASSIGN_OR_RETURN(multiplier, Multiplier::Create());
   }
-  return multiplier->Launch(call, product);
+  return multiplier->Launch(call, product, c);
 }
 
 }  // namespace gridclock::cublaslt

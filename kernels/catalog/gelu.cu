@@ -14,61 +14,21 @@
 
 #ifdef __CUDACC__
 #include "kernels/catalog/cuda_map.cuh"
+#include "kernels/catalog/gelu_cuda.cuh"
 
 namespace gridclock {
 namespace {
-
-constexpr double kSqrt2OverPi = 0.79788456080286535588;
-constexpr double kCubic = 0.044715;
-constexpr double kSqrt1Of2 = 0.70710678118654752440;
 
 bool IsTanh(const Call& call) {
   return call.binding->Word("approximate") == "tanh";
 }
 
-// So far below 0 every form gives -0; and -inf itself would give -inf * 0. NaN stays NaN.
-struct AtSurelyZero {
-  template <typename W>
-  __device__ W operator()(W x) const {
-    return x < W{-100} ? W{-100} : x;
-  }
-};
-
-struct NaiveTanh {
-  template <typename W>
-  __device__ W operator()(W x) const {
-    x = AtSurelyZero()(x);
-    const W u = static_cast<W>(kSqrt2OverPi) * (x + static_cast<W>(kCubic) * x * x * x);
-    return W{0.5} * x * (1 + tanh(u));
-  }
-};
-
-struct Exact {
-  template <typename W>
-  __device__ W operator()(W x) const {
-    x = AtSurelyZero()(x);
-    return W{0.5} * x * (1 + erf(x * static_cast<W>(kSqrt1Of2)));
-  }
-};
-
-// (1 + tanh(u)) / 2 = 1 / (1 + exp(-2u)), exactly. In f32 the exponential and the quotient are
-// those of the hardware: their errors are a few roundings of x, which is what a tanh costs too.
-struct FastTanh {
-  __device__ double operator()(double x) const { return NaiveTanh()(x); }
-  __device__ float operator()(float x) const {
-    x = AtSurelyZero()(x);
-    constexpr float kFirst = static_cast<float>(-2 * kSqrt2OverPi);
-    constexpr float kThird = static_cast<float>(-2 * kSqrt2OverPi * kCubic);
-    return __fdividef(x, 1 + __expf(x * (kFirst + kThird * (x * x))));
-  }
-};
-
 absl::Status Naive(const Call& call) {
   return cuda::WithFloat(call.InType(0), [&](auto element) {
     using T = decltype(element);
     const std::int64_t n = Elements(call.InShape(0));
-    return IsTanh(call) ? cuda::Map(call, NaiveTanh(), call.Out<T>(0), n, call.In<T>(0))
-                        : cuda::Map(call, Exact(), call.Out<T>(0), n, call.In<T>(0));
+    return IsTanh(call) ? cuda::Map(call, gelu::NaiveTanh(), call.Out<T>(0), n, call.In<T>(0))
+                        : cuda::Map(call, gelu::Exact(), call.Out<T>(0), n, call.In<T>(0));
   });
 }
 
@@ -76,8 +36,8 @@ absl::Status Vec4(const Call& call) {
   return cuda::WithFloat(call.InType(0), [&](auto element) {
     using T = decltype(element);
     const std::int64_t n = Elements(call.InShape(0));
-    return IsTanh(call) ? cuda::MapPacks(call, FastTanh(), call.Out<T>(0), n, call.In<T>(0))
-                        : cuda::MapPacks(call, Exact(), call.Out<T>(0), n, call.In<T>(0));
+    return IsTanh(call) ? cuda::MapPacks(call, gelu::FastTanh(), call.Out<T>(0), n, call.In<T>(0))
+                        : cuda::MapPacks(call, gelu::Exact(), call.Out<T>(0), n, call.In<T>(0));
   });
 }
 
@@ -128,12 +88,12 @@ absl::Status InnerUnfused(const Call& call, const W* x, W* inner, std::int64_t n
   if (IsTanh(call)) {
     GC_RETURN_IF_ERROR(cuda::MapPacks(call, Multiply(), inner, n, x, x));
     GC_RETURN_IF_ERROR(cuda::MapPacks(call, Multiply(), inner, n, inner, x));
-    GC_RETURN_IF_ERROR(scale(kCubic, inner));
+    GC_RETURN_IF_ERROR(scale(gelu::kCubic, inner));
     GC_RETURN_IF_ERROR(cuda::MapPacks(call, Plus(), inner, n, inner, x));
-    GC_RETURN_IF_ERROR(scale(kSqrt2OverPi, inner));
+    GC_RETURN_IF_ERROR(scale(gelu::kSqrt2OverPi, inner));
     GC_RETURN_IF_ERROR(cuda::MapPacks(call, Tanh(), inner, n, inner));
   } else {
-    GC_RETURN_IF_ERROR(scale(kSqrt1Of2, x));
+    GC_RETURN_IF_ERROR(scale(gelu::kSqrt1Of2, x));
     GC_RETURN_IF_ERROR(cuda::MapPacks(call, Erf(), inner, n, inner));
   }
   return cuda::MapPacks(call, PlusOne(), inner, n, inner);
@@ -147,7 +107,7 @@ absl::Status Unfused(const Call& call) {
     const std::int64_t n = Elements(call.InShape(0));
     auto* x = static_cast<W*>(call.scratch[0].data[0]);
     auto* inner = static_cast<W*>(call.scratch[1].data[0]);
-    GC_RETURN_IF_ERROR(cuda::MapPacks(call, AtSurelyZero(), x, n, call.In<T>(0)));
+    GC_RETURN_IF_ERROR(cuda::MapPacks(call, gelu::AtSurelyZero(), x, n, call.In<T>(0)));
     GC_RETURN_IF_ERROR(InnerUnfused(call, x, inner, n));
     GC_RETURN_IF_ERROR(cuda::MapPacks(call, Times<W>{W{0.5}}, x, n, x));
     return cuda::MapPacks(call, Multiply(), call.Out<T>(0), n, x, inner);
@@ -170,15 +130,12 @@ GC_CUDA_VARIANTS(gelu) {
 #include <limits>
 
 #include "kernels/catalog/element.h"
+#include "kernels/catalog/gelu_simd.h"
 #include "kernels/catalog/reference.h"
 #include "kernels/catalog/simd.h"
-#include "kernels/catalog/simd_exp.h"
 
 namespace gridclock {
 namespace {
-
-constexpr double kSqrt2OverPi = 0.79788456080286535588;
-constexpr double kCubic = 0.044715;
 
 bool IsTanh(const Binding& binding) {
   return binding.Word("approximate") == "tanh";
@@ -198,16 +155,12 @@ void Magnitude(const Binding&, ReferenceInput in, std::int64_t unit, std::size_t
   result[0] = std::fabs(in(0, unit));
 }
 
-// So far below 0 every form gives -0; and -inf itself would give -inf * 0.
-template <typename W>
-constexpr W kSurelyZero = -100;
-
 template <typename T>
 T NaiveGelu(T element, bool tanh) {
   using W = Wide<T>;
-  const W x = Widen(element) < kSurelyZero<W> ? kSurelyZero<W> : Widen(element);
-  const W inner =
-      tanh ? std::tanh(W{kSqrt2OverPi} * (x + W{kCubic} * x * x * x)) : std::erf(x * W{M_SQRT1_2});
+  const W x = Widen(element) < gelu::kSurelyZero<W> ? gelu::kSurelyZero<W> : Widen(element);
+  const W inner = tanh ? std::tanh(W{gelu::kSqrt2OverPi} * (x + W{gelu::kCubic} * x * x * x))
+                       : std::erf(x * W{M_SQRT1_2});
   return Narrow<T>(W{0.5} * x * (1 + inner));
 }
 
@@ -223,49 +176,6 @@ absl::Status Naive(const Call& call) {
   });
 }
 
-// (1 + tanh(u)) / 2 = 1 / (1 + exp(-2u)), exactly: one exponential instead of a tanh.
-struct TanhForm {
-  template <class D, class V>
-  V operator()(D d, V x) const {
-    namespace hn = simd::hn;
-    using F = hn::TFromD<D>;
-    constexpr double kAddsNothing = -40;  // 1 + exp(-40) is 1, even in f64.
-    x = simd::AtLeast(d, x, kSurelyZero<double>);
-    const auto slope =
-        hn::MulAdd(hn::Mul(x, x), hn::Set(d, static_cast<F>(-2 * kSqrt2OverPi * kCubic)),
-                   hn::Set(d, static_cast<F>(-2 * kSqrt2OverPi)));
-    const auto exponent = simd::AtMost(d, simd::AtLeast(d, hn::Mul(x, slope), kAddsNothing),
-                                       simd::ExpFacts<F>::kHigh);
-    return hn::Div(x, hn::Add(hn::Set(d, F{1}), simd::ExpInRange(d, exponent)));
-  }
-};
-
-// 1/2 + h(x), h = erf(x / sqrt(2)) / 2 = x P(x^2) / Q(x^2) for |x| < 5.5, and 1/2 beyond, where f32
-// knows no difference. P and Q were fitted for the least absolute error: 7e-9, and 1.3e-7 with the
-// roundings of f32. All coefficients are positive, so no digits cancel.
-struct ExactForm {
-  template <class D, class V>
-  V operator()(D d, V x) const {
-    namespace hn = simd::hn;
-    x = simd::AtLeast(d, x, kSurelyZero<double>);
-    const auto t = hn::Mul(x, x);
-    const auto polynomial = [&](auto first, auto... coefficients) {
-      auto p = hn::Set(d, first);
-      ((p = hn::MulAdd(p, t, hn::Set(d, coefficients))), ...);
-      return p;
-    };
-    const auto above = polynomial(2.27495275e-8f, 6.35211923e-6f, 1.68824725e-4f, 4.67725484e-3f,
-                                  3.38525435e-2f, 3.98942235e-1f);
-    const auto below = polynomial(1.19750884e-6f, 7.36472432e-5f, 1.88443935e-3f, 2.86458139e-2f,
-                                  2.51521661e-1f, 1.0f);
-    const auto half = hn::Set(d, 0.5f);
-    const auto inside = hn::Mul(x, hn::Div(above, below));
-    const auto is_far = hn::Ge(hn::Abs(x), hn::Set(d, 5.5f));
-    const auto h = hn::IfThenElse(is_far, hn::CopySignToAbs(half, x), inside);
-    return hn::Mul(x, hn::Add(half, h));
-  }
-};
-
 // In f64 the exact form is the C library's erfc on every core: no short polynomial has 53 bits.
 absl::Status ExactF64(const Call& call) {
   const double* x = call.In<double>(0);
@@ -274,7 +184,7 @@ absl::Status ExactF64(const Call& call) {
   call.threads->ParallelFor(
       Elements(call.InShape(0)), kGrain, [&](std::int64_t begin, std::int64_t end) {
         for (std::int64_t i = begin; i < end; ++i) {
-          const double v = x[i] < kSurelyZero<double> ? kSurelyZero<double> : x[i];
+          const double v = x[i] < gelu::kSurelyZero<double> ? gelu::kSurelyZero<double> : x[i];
           y[i] = 0.5 * v * std::erfc(-v * M_SQRT1_2);
         }
       });
@@ -287,11 +197,11 @@ absl::Status Simd(const Call& call) {
     using T = decltype(element);
     const std::int64_t n = Elements(call.InShape(0));
     if (tanh) {
-      simd::Map<T>(*call.threads, TanhForm(), call.Out<T>(0), n, call.In<T>(0));
+      simd::Map<T>(*call.threads, gelu::TanhForm(), call.Out<T>(0), n, call.In<T>(0));
     } else if constexpr (std::is_same_v<T, double>) {
       return ExactF64(call);
     } else {
-      simd::Map<T>(*call.threads, ExactForm(), call.Out<T>(0), n, call.In<T>(0));
+      simd::Map<T>(*call.threads, gelu::ExactForm(), call.Out<T>(0), n, call.In<T>(0));
     }
     return absl::OkStatus();
   });

@@ -136,10 +136,11 @@ using UnitAt = absl::FunctionRef<std::int64_t(std::int64_t i)>;
 class Checker {
  public:
   Checker(const KernelDef& def, const Binding& binding, std::span<const OperandView> inputs,
-          const OperandView& got, std::size_t output, std::span<double> memory, bool paged)
+          const OperandView& got, std::size_t output, std::span<double> memory,
+          const VerifyOptions& options)
       : def_(def),
         binding_(binding),
-        got_(got, paged),
+        got_(got, options.reader != nullptr),
         output_(output),
         memory_(memory),
         name_(NameOfOutput(*binding.spec, output)),
@@ -147,9 +148,10 @@ class Checker {
         unit_terms_(UnitTerms(def, binding)),
         elements_(ElementsOf(*got.value)),
         dtype_(got.value->tensors[0].dtype),
+        magnitude_(options.magnitude != nullptr ? options.magnitude : def.reference.magnitude),
         tolerance_(def.reference.exact ? Tolerance{.exact = true}
                                        : ToleranceFor(dtype_, Accumulation(def, binding))) {
-    for (const OperandView& input : inputs) inputs_.emplace_back(input, paged);
+    for (const OperandView& input : inputs) inputs_.emplace_back(input, options.reader != nullptr);
   }
 
   // Pages are brought whole, so units of one page are checked together.
@@ -262,17 +264,16 @@ class Checker {
     const auto in = [this, &missing](std::size_t input, std::int64_t element) {
       return inputs_[input].Load(element, &missing);
     };
-    const auto& magnitude = def_.reference.magnitude;
     for (std::int64_t i = begin; i < end; ++i) {
       const std::int64_t unit = unit_at(i);
       missing = false;
       AskForOutput(unit, &missing);
       def_.reference.compute(binding_, in, unit, output_, want);
-      if (magnitude != nullptr) magnitude(binding_, in, unit, output_, scale);
+      if (magnitude_ != nullptr) magnitude_(binding_, in, unit, output_, scale);
       if (missing) {
         tally.missing.push_back(unit);
       } else {
-        CountUnit(unit, want, magnitude != nullptr ? scale : want, &tally);
+        CountUnit(unit, want, magnitude_ != nullptr ? scale : want, &tally);
       }
     }
     return tally;
@@ -312,6 +313,7 @@ class Checker {
   const std::int64_t unit_terms_;
   const std::int64_t elements_;
   const DType dtype_;
+  const decltype(Reference::magnitude) magnitude_;
   const Tolerance tolerance_;
 };
 
@@ -356,7 +358,7 @@ absl::StatusOr<Verification> Verify(const KernelDef& def, const Binding& binding
   const std::span rows(reinterpret_cast<double*>(memory.data()), memory.size() / sizeof(double));
   Verification all;
   for (std::size_t output = 0; output < outputs.size(); ++output) {
-    Checker checker(def, binding, inputs, outputs[output], output, rows, options.reader != nullptr);
+    Checker checker(def, binding, inputs, outputs[output], output, rows, options);
     GC_ASSIGN_OR_RETURN(const Verification found,
                         checker.Check(checker.Select(options), threads, options));
     all.Add(found);

@@ -62,6 +62,8 @@ struct VerifyOptions {
   // (sum) to 70 ns (matmul against the grain of b), so that this ends well within 30 s.
   std::int64_t most_terms = std::int64_t{1} << 27;
   std::uint64_t seed = 0;  // Of the subset.
+  // Of the variant whose outputs these are (Variant::magnitude); null: that of the reference.
+  decltype(Reference::magnitude) magnitude = nullptr;
   // Asked on the calling thread, some times a second; an error ends the verification with it.
   std::function<absl::Status()> poll = nullptr;
   // Brings what the check reads of operands that do not lie on the host; null: they do. Then the

@@ -73,6 +73,7 @@ absl::StatusOr<Checked> CheckOutputs(const CheckRequest& request) {
       Verify(def, binding, request.operands.Submitted(), request.call.outputs, threads, rows.span(),
              {.most_terms = request.most_terms,
               .seed = request.seed,
+              .magnitude = request.call.variant->magnitude,
               .poll = request.poll,
               .reader = request.operands.own_memory() ? &reader : nullptr}));
   return Checked{.verification = std::move(found), .device_bytes = rows.device_bytes()};

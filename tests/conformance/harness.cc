@@ -224,7 +224,9 @@ class Checker {
     std::vector<std::byte> memory(VerifyBytes(kernel_.def, binding_, threads.count()));
     GC_ASSIGN_OR_RETURN(const Verification found,
                         Verify(kernel_.def, binding_, inputs, outputs, threads, memory,
-                               {.most_terms = options_.most_terms, .seed = options_.seed}));
+                               {.most_terms = options_.most_terms,
+                                .seed = options_.seed,
+                                .magnitude = variant_.magnitude}));
     // Of subnormal numbers and the like no tolerance is narrow.
     if (options_.data == Data::kPlain && IsUndecided(found)) {
       undecided_ = absl::StrCat(what, ": the tolerance of ", found.undecided, " of ", found.checked,

@@ -156,7 +156,8 @@ class HugeChecker {
     std::vector<double> want(static_cast<std::size_t>(UnitElements()));
     reference.compute(binding_, in, unit, 0, want);
     std::vector<double> scale = want;
-    if (reference.magnitude != nullptr) reference.magnitude(binding_, in, unit, 0, scale);
+    const auto magnitude = variant_.magnitude != nullptr ? variant_.magnitude : reference.magnitude;
+    if (magnitude != nullptr) magnitude(binding_, in, unit, 0, scale);
     const Tolerance tolerance = reference.exact
                                     ? Tolerance{.exact = true}
                                     : ToleranceFor(OutType(), reference.accumulation(binding_));

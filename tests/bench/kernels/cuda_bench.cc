@@ -46,6 +46,20 @@ void AddElements(std::vector<Case>* cases) {
   }
 }
 
+void AddProducts(std::vector<Case>* cases) {
+  for (const DType dtype : {DType::kF32, DType::kBF16}) {
+    for (const std::int64_t n : {512, 1024, 4096, 8192}) {
+      cases->push_back({.kernel = "matmul", .dtype = dtype, .shapes = {{n, n}, {n, n}}});
+      cases->push_back(
+          {.kernel = "matmul_bias_gelu", .dtype = dtype, .shapes = {{n, n}, {n, n}, {n}}});
+    }
+  }
+  for (const double p : {2.0, 1.0}) {
+    cases->push_back(
+        {.kernel = "cdist", .shapes = {{8192, 128}, {8192, 128}}, .attributes = {{"p", p}}});
+  }
+}
+
 void AddLists(std::vector<Case>* cases) {
   for (const char* kernel : {"foreach_add", "foreach_mul", "sgd", "adam", "adamw"}) {
     for (const std::int64_t bytes : {4096, 32764}) {
@@ -80,9 +94,7 @@ std::vector<Case> Cases() {
     cases.push_back({.kernel = "sum", .shapes = {shape}});
     cases.push_back({.kernel = "sum", .shapes = {shape}, .attributes = {first}});
   }
-  for (const DType dtype : {DType::kF32, DType::kBF16}) {
-    cases.push_back({.kernel = "matmul", .dtype = dtype, .shapes = {{4096, 4096}, {4096, 4096}}});
-  }
+  AddProducts(&cases);
   AddElements(&cases);
   AddLists(&cases);
   return cases;
@@ -216,21 +228,27 @@ class Bench {
   bool missed_ = false;
 };
 
-absl::StatusOr<bool> RunAll() {
+// Of all cases, or of those of some kernels; the yardstick always.
+absl::StatusOr<bool> RunAll(const std::vector<std::string>& kernels) {
   GC_ASSIGN_OR_RETURN(const auto device, CudaDevice::Create({.bare = true}));
   GC_ASSIGN_OR_RETURN(const Registry registry, Registry::Create(BuiltInKernels()));
   absl::PrintF("%s; * is the variant that a call gets\n", device->info().model);
   Bench bench(*device, registry);
-  for (const Case& c : Cases()) GC_RETURN_IF_ERROR(bench.Run(c));
+  for (const Case& c : Cases()) {
+    const bool asked = kernels.empty() || c.kernel == "copy" ||
+                       std::find(kernels.begin(), kernels.end(), c.kernel) != kernels.end();
+    if (asked) GC_RETURN_IF_ERROR(bench.Run(c));
+  }
   return bench.missed();
 }
 
 }  // namespace
 }  // namespace gridclock
 
-int main() {
+// kernels_cuda_bench [KERNEL...]
+int main(int count, char** words) {
   std::setvbuf(stdout, nullptr, _IOLBF, 0);  // Each line as it is measured, in a pipe too.
-  const absl::StatusOr<bool> missed = gridclock::RunAll();
+  const absl::StatusOr<bool> missed = gridclock::RunAll({words + 1, words + count});
   if (!missed.ok()) {
     std::fprintf(stderr, "%s\n", missed.status().ToString().c_str());
     return 2;

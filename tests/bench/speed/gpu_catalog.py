@@ -14,6 +14,8 @@ SLOW = 0.85     # A peer below this part of the floor leaves something to gain.
 GAIN = 1.5      # Over such peers: the geometric mean of each kernel's, then over kernels.
 LARGE = 1 << 26  # Elements from which on a part of the copy's rate is asked.
 LONG = 131072   # Elements of a row that no block holds.
+# Additions and multiplications a second of an H200's units at its highest clock, those of bf16 by its tensor cores.
+RATES = {"f32": 132 * 128 * 2 * 1.98e9, "bf16": 132 * 2048 * 2 * 1.98e9}
 SIZES = (1000, 1_000_000, 1 << 26, 1 << 28)  # Of what goes element by element.
 # A list as a model's parameters: 1,000 tensors of 1 K to 64 K floats.
 TENSORS = tuple(1024 + i * 7919 % 64513 for i in range(1000))
@@ -33,6 +35,8 @@ class Case:
     dtype: str = "f32"     # Of the words' variable.
     # Of PyTorch's time. `kernels`: without the gaps between its kernels, in which the GPU waits for Python.
     how: str = "device"
+    flops: int = 0         # Where arithmetic is the floor, and not memory.
+    alike: float = ALIKE   # The least of PyTorch's speed.
 
     @property
     def size(self):
@@ -93,6 +97,23 @@ def elements(kernel, peer, *words, inputs=1, dtype="f32", moved=None, note=""):
                  0.92 if n >= LARGE else 0, dtype=dtype, note=note) for n in SIZES]
 
 
+def products(kernel, peer, variant="", sizes=(512, 1024, 4096, 8192), dtype="f32", alike=ALIKE):
+    """Of square matrices, by the default or by one variant."""
+    words = ("--variant", variant) if variant else ()
+    return [Case(kernel, (n, n), ("--shape", f"M={n}", "--shape", f"N={n}", "--shape", f"K={n}", *words),
+                 (4 if dtype == "f32" else 2) * 3 * n * n, peer, note=variant, dtype=dtype,
+                 flops=2 * n ** 3, alike=alike) for n in sizes]
+
+
+def distances(variant=""):
+    """Beside PyTorch's faster form, which is the less exact one. A term is a subtraction, a multiplication and an
+    addition; the last two are one instruction."""
+    words = ("--variant", variant) if variant else ()
+    return [Case("cdist", (8192, 128), ("--shape", "M=8192", "--shape", "N=8192", "--shape", "D=128", *words),
+                 4 * 8192 * (8192 + 2 * 128), "torch.cdist(x, y, compute_mode='use_mm_for_euclid_dist')", note=variant,
+                 flops=(2 if variant else 4) * 8192 * 8192 * 128)]
+
+
 def lists(kernel, peer, floats, note=""):
     """Over TENSORS, of which each element moves so many floats."""
     shape = ",".join(map(str, TENSORS))
@@ -128,6 +149,13 @@ CASES = [
     *reductions("argmax", "torch.argmax(x, -1)", 0.85),
     *scans("cumsum", "torch.cumsum(x, -1)"),
     *transposes(),
+    *products("matmul", "torch.matmul(x, y, out=out)"),
+    *products("matmul", "torch.matmul(x, y, out=out)", "register_tiled", (4096,), alike=0.75),
+    *products("matmul", "torch.matmul(x, y, out=out)", dtype="bf16"),
+    *products("matmul_bias_gelu", "F.gelu(torch.addmm(b, x, y), approximate='tanh')"),
+    *products("matmul_bias_gelu", "F.gelu(torch.addmm(b, x, y), approximate='tanh')", dtype="bf16"),
+    *distances(),
+    *distances("matmul"),
 ]
 
 NAMES = {"f64": "float64", "f32": "float32", "f16": "float16", "bf16": "bfloat16"}
@@ -151,12 +179,12 @@ class Table:
         return self.copies[moved]
 
     def add(self, case, ours):
-        words = f"{case.what}: PyTorch's time over ours", ">=", ALIKE
+        words = f"{case.what}: PyTorch's time over ours", ">=", case.alike
         if self.torch.missing:
             self.line(f"{case.name}.torch", *words, skipped=self.torch.missing)
             return
         theirs = self.torch.ns(case.peer, case.shape, how=case.how, dtype=NAMES[case.dtype])
-        floor = case.moved * self.copy_ns(8 * MANY) / (8 * MANY)
+        floor = max(case.moved * self.copy_ns(8 * MANY) / (8 * MANY), case.flops / RATES.get(case.dtype, math.inf) * 1e9)
         self.line(f"{case.name}.torch", *words).add(
             theirs / ours, ours_us=ours / 1e3, torch_us=theirs / 1e3, floor_us=floor / 1e3)
         if case.how == "kernels":

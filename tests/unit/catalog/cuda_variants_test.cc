@@ -87,13 +87,72 @@ TEST(CudaVariants, StandFromPlainToFast) {
   EXPECT_THAT(VariantsOf("transpose"), ElementsAre("naive", "unpadded", "tiled", "wide"));
 }
 
-// cuBLASLt is offered where it is installed, and takes every call there.
+#ifdef GRIDCLOCK_HAS_CUBLASLT
+bool HasLibrary() {
+  return cublaslt::IsHere();
+}
+#else
+bool HasLibrary() {
+  return false;
+}
+#endif
+
+// cuBLASLt is offered where it is installed, and takes every call there. tf32 is never chosen.
 TEST(CudaVariants, MatmulEndsInTheLibraryOrInTiles) {
-  const std::vector<std::string> names = VariantsOf("matmul");
-  std::vector<std::string> expected = {"naive", "tiled"};
-  if (names.size() == 3) expected.emplace_back("cublaslt");
-  EXPECT_THAT(names, ElementsAreArray(expected));
-  EXPECT_EQ(Chosen({.kernel = "matmul", .shape = {64, 64}}), names.back());
+  std::vector<std::string> expected = {"naive", "tiled", "register_tiled"};
+  if (HasLibrary()) expected.insert(expected.end(), {"cublaslt_tf32", "cublaslt"});
+  EXPECT_THAT(VariantsOf("matmul"), ElementsAreArray(expected));
+  for (const DType dtype : {DType::kF64, DType::kF32, DType::kF16, DType::kBF16}) {
+    const bool wide = dtype == DType::kF32 || dtype == DType::kF64;
+    EXPECT_EQ(Chosen({.kernel = "matmul", .dtype = dtype, .shape = {64, 64}}),
+              HasLibrary() ? "cublaslt"
+              : wide       ? "register_tiled"
+                           : "tiled");
+    EXPECT_EQ(
+        Chosen(
+            {.kernel = "matmul", .dtype = dtype, .shape = {64, 64}, .variant = "register_tiled"}),
+        wide ? "register_tiled" : "INVALID_ARGUMENT");
+  }
+  if (!HasLibrary()) return;
+  const auto tf32 = [](DType dtype) {
+    return Chosen(
+        {.kernel = "matmul", .dtype = dtype, .shape = {64, 64}, .variant = "cublaslt_tf32"});
+  };
+  EXPECT_EQ(tf32(DType::kF32), "cublaslt_tf32");
+  EXPECT_EQ(tf32(DType::kBF16), "INVALID_ARGUMENT");
+}
+
+TEST(CudaVariants, AProductWithGeluEndsInTheLibraryOrInTiles) {
+  const auto chosen = [](const char* form, DType dtype) {
+    const KernelSpec& spec = Kernels().Find("matmul_bias_gelu")->spec;
+    const auto operand = [&](const char* name, const Shape& shape) {
+      return NamedOperand{name, {.is_list = false, .tensors = {{dtype, shape}}}};
+    };
+    const auto binding =
+        Bind(spec, {operand("a", {3, 4}), operand("b", {4, 5}), operand("bias", {5})},
+             {{"approximate", std::string(form)}});
+    EXPECT_THAT(binding, IsOk());
+    if (!binding.ok()) return std::string();
+    const auto variant = ChooseVariant(spec, *binding, {.kind = "cuda", .sm = 90}, "");
+    EXPECT_THAT(variant, IsOk());
+    return variant.ok() ? (*variant)->name : "";
+  };
+  for (const char* form : {"tanh", "none"}) {
+    EXPECT_EQ(chosen(form, DType::kF64), HasLibrary() ? "cublaslt" : "register_tiled");
+    EXPECT_EQ(chosen(form, DType::kF32), HasLibrary() ? "cublaslt" : "register_tiled");
+    EXPECT_EQ(chosen(form, DType::kBF16), HasLibrary() ? "cublaslt" : "tiled");
+  }
+}
+
+// What may lose digits is asked for.
+TEST(CudaVariants, DistancesAreDirectUnlessAskedOtherwise) {
+  EXPECT_THAT(VariantsOf("cdist"), ElementsAre("naive", "matmul", "direct"));
+  const std::vector<NamedAttribute> manhattan = {{"p", 1.0}};
+  EXPECT_EQ(Chosen({.kernel = "cdist", .shape = {64, 64}}), "direct");
+  EXPECT_EQ(Chosen({.kernel = "cdist", .shape = {64, 64}, .variant = "matmul"}), "matmul");
+  EXPECT_EQ(
+      Chosen({.kernel = "cdist", .shape = {64, 64}, .attributes = manhattan, .variant = "matmul"}),
+      "INVALID_ARGUMENT");
 }
 
 #ifdef GRIDCLOCK_HAS_CUBLASLT

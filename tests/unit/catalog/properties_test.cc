@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,7 @@ namespace {
 
 using testing::Each;
 using testing::ElementsAre;
+using testing::HasSubstr;
 
 constexpr float kInf = std::numeric_limits<float>::infinity();
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
@@ -46,10 +48,21 @@ Tensor Filled(std::int64_t n, float value) {
   return {{n}, std::vector<float>(static_cast<std::size_t>(n), value)};
 }
 
-// Output 0 of one variant, whose elements are Out.
+// Scratch of a variant as its words say, or nothing where it does not take the call.
+std::optional<std::vector<OperandValue>> ScratchOf(const RegisteredKernel& kernel,
+                                                   const Variant& variant, const Binding& binding) {
+  const auto chosen = ChooseVariant(kernel.spec, binding, {.kind = "cpu"}, variant.name);
+  if (!chosen.ok()) return std::nullopt;
+  const auto scratch = BindScratch((*chosen)->clauses, binding);
+  EXPECT_THAT(scratch, IsOk());
+  return scratch.ok() ? *scratch : std::vector<OperandValue>();
+}
+
+// Output 0 of one variant, whose elements are Out; nothing where it does not take the call.
 template <typename Out = float>
-std::vector<Out> ResultOf(const RegisteredKernel& kernel, const Variant& variant,
-                          std::vector<Tensor> inputs, std::vector<NamedAttribute> attributes) {
+std::optional<std::vector<Out>> ResultOf(const RegisteredKernel& kernel, const Variant& variant,
+                                         std::vector<Tensor> inputs,
+                                         std::vector<NamedAttribute> attributes) {
   std::vector<NamedOperand> named;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const TensorSpec spec{.dtype = DType::kF32, .shape = inputs[i].shape};
@@ -57,7 +70,15 @@ std::vector<Out> ResultOf(const RegisteredKernel& kernel, const Variant& variant
   }
   const auto binding = Bind(kernel.spec, named, attributes);
   EXPECT_THAT(binding, IsOk());
-  if (!binding.ok()) return {};
+  if (!binding.ok()) return std::nullopt;
+  const auto scratch_values = ScratchOf(kernel, variant, *binding);
+  if (!scratch_values) return std::nullopt;
+  std::vector<std::vector<std::byte>> memory;
+  std::vector<OperandView> scratch;
+  for (const OperandValue& value : *scratch_values) {
+    memory.emplace_back(static_cast<std::size_t>(Bytes(value.tensors[0])));
+    scratch.push_back({&value, {memory.back().data()}});
+  }
   std::vector<OperandView> in;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     in.push_back({&binding->inputs[i], {inputs[i].data.data()}});
@@ -68,7 +89,7 @@ std::vector<Out> ResultOf(const RegisteredKernel& kernel, const Variant& variant
   EXPECT_THAT(variant.launch({.binding = &*binding,
                               .inputs = in,
                               .outputs = outputs,
-                              .scratch = {},
+                              .scratch = scratch,
                               .threads = &threads}),
               IsOk());
   return out;
@@ -81,14 +102,15 @@ void ForEachVariant(const char* name, const std::vector<Tensor>& inputs,
   const RegisteredKernel& kernel = *Kernels().Find(name);
   for (const Variant& variant : kernel.def.cpu) {
     SCOPED_TRACE(std::string(name) + "." + variant.name);
-    check(ResultOf<Out>(kernel, variant, inputs, attributes));
+    const auto result = ResultOf<Out>(kernel, variant, inputs, attributes);
+    if (result) check(*result);
   }
 }
 
 std::vector<float> Default(const char* name, const std::vector<Tensor>& inputs,
                            const std::vector<NamedAttribute>& attributes = {}) {
   const RegisteredKernel& kernel = *Kernels().Find(name);
-  return ResultOf(kernel, kernel.def.cpu.back(), inputs, attributes);
+  return ResultOf(kernel, kernel.def.cpu.back(), inputs, attributes).value_or(std::vector<float>());
 }
 
 // The mean of term(y) over each row of n.
@@ -242,6 +264,92 @@ TEST(Properties, ARowOfEqualElementsIsTheBias) {
   for (const std::int64_t n : {33, 1024, 20'000}) {
     for (const float value : {0.0F, -0.0F, kLeast, 1.0F}) expect_bias(n, value);
   }
+}
+
+Tensor Identity(std::int64_t n) {
+  Tensor tensor{{n, n}, std::vector<float>(static_cast<std::size_t>(n * n))};
+  for (std::int64_t i = 0; i < n; ++i) tensor.data[static_cast<std::size_t>(i * n + i)] = 1;
+  return tensor;
+}
+
+TEST(Properties, AProductWithTheIdentityIsTheMatrix) {
+  const std::vector<NamedAttribute> turned = {{"tb", true}};
+  for (const std::int64_t n : {1, 31, 33, 127}) {
+    const Tensor x = Uniform({70, n}, -1, 1);
+    const std::vector<float> transposed = Default("transpose", {x});
+    ForEachVariant("matmul", {x, Identity(n)}, {}, [&](const auto& y) { EXPECT_EQ(y, x.data); });
+    ForEachVariant("matmul", {x, Identity(n)}, turned,
+                   [&](const auto& y) { EXPECT_EQ(y, x.data); });
+    ForEachVariant("matmul", {Identity(n), x}, turned,
+                   [&](const auto& y) { EXPECT_EQ(y, transposed); });
+  }
+}
+
+TEST(Properties, AProductWithBiasAndGeluIsTheThreeOneAfterTheOther) {
+  for (const char* form : {"tanh", "none"}) {
+    const std::vector<NamedAttribute> by = {{"approximate", std::string(form)}};
+    const Tensor a = Uniform({37, 300}, -1, 1), b = Uniform({300, 65}, -1, 1);
+    const Tensor bias = Uniform({65}, -3, 3);
+    std::vector<float> sums = Default("matmul", {a, b});
+    for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += bias.data[i % 65];
+    const std::vector<float> want = Default("gelu", {{{37, 65}, sums}}, by);
+    ForEachVariant("matmul_bias_gelu", {a, b, bias}, by, [&](const auto& y) {
+      EXPECT_THAT(y, testing::Pointwise(testing::FloatNear(1e-4F), want));
+    });
+  }
+}
+
+TEST(Properties, WhatMinusInfinityAndNothingMakeOfAProductWithGelu) {
+  const Tensor nothing{{2, 0}, {}}, bias{{3}, {-kInf, 0, kInf}};
+  ForEachVariant("matmul_bias_gelu", {nothing, {{0, 3}, {}}, bias}, {}, [](const auto& y) {
+    EXPECT_THAT(y, ElementsAre(-0.0F, 0.0F, kInf, -0.0F, 0.0F, kInf));
+    EXPECT_TRUE(std::signbit(y[0]));
+  });
+}
+
+const std::vector<NamedAttribute> kManhattan = {{"p", 1.0}};
+
+TEST(Properties, DistancesAreSymmetricAndThoseToThemselvesAreNothing) {
+  const std::size_t n = 67;
+  const Tensor x = Uniform({67, 41}, 9'999, 10'001);
+  for (const auto& attributes : {std::vector<NamedAttribute>(), kManhattan}) {
+    const std::vector<float> d = Default("cdist", {x, x}, attributes);
+    for (std::size_t i = 0; i < n; ++i) {
+      EXPECT_EQ(d[i * n + i], 0) << i;
+      for (std::size_t j = 0; j < i; ++j) EXPECT_EQ(d[i * n + j], d[j * n + i]);
+    }
+  }
+}
+
+TEST(Properties, ADistanceOfOneDimensionIsADifference) {
+  const Tensor a{{3, 1}, {5, -2, 1e18F}}, b{{2, 1}, {1, 5}};
+  for (const auto& attributes : {std::vector<NamedAttribute>(), kManhattan}) {
+    ForEachVariant("cdist", {a, b}, attributes,
+                   [](const auto& d) { EXPECT_THAT(d, ElementsAre(4, 0, 3, 7, 1e18F, 1e18F)); });
+  }
+}
+
+// The product form loses them: 10,000^2 has 8 as its last place.
+TEST(Properties, DistancesOfNearRowsFarFromZeroAreRight) {
+  const Tensor a{{1, 3}, {10'000, 10'000, 10'000}}, b{{1, 3}, {10'001, 10'002, 9'998}};
+  EXPECT_THAT(Default("cdist", {a, b}), ElementsAre(3));
+  EXPECT_THAT(Default("cdist", {a, b}, kManhattan), ElementsAre(5));
+}
+
+TEST(Properties, ShapesThatDoNotFitAreRefusedByTheNameOfTheDimension) {
+  const auto refusal = [](const char* name, const std::vector<Shape>& shapes) {
+    const KernelSpec& spec = Kernels().Find(name)->spec;
+    std::vector<NamedOperand> inputs;
+    for (std::size_t i = 0; i < shapes.size(); ++i) {
+      inputs.push_back(
+          {spec.inputs[i].name, {.is_list = false, .tensors = {{DType::kF32, shapes[i]}}}});
+    }
+    return std::string(Bind(spec, inputs, {}).status().message());
+  };
+  EXPECT_THAT(refusal("cdist", {{3, 4}, {2, 5}}), HasSubstr("'b': D is 4 elsewhere, 5 here"));
+  EXPECT_THAT(refusal("cdist", {{7, 3, 4}, {6, 2, 4}}), HasSubstr("'b': * is [7]"));
+  EXPECT_THAT(refusal("matmul_bias_gelu", {{3, 4}, {4, 5}, {3}}),
+              HasSubstr("'bias': N is 5 elsewhere, 3 here"));
 }
 
 }  // namespace

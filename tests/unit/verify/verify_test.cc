@@ -204,6 +204,18 @@ TEST_F(VerifyTest, TooLittleMemoryIsAnError) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("want 128 bytes")));
 }
 
+// A variant by another formula has the error of that formula.
+TEST_F(VerifyTest, TheScaleOfAVariantTakesThePlaceOfTheReferences) {
+  for (float& y : y_) y *= 1.001F;
+  ASSERT_OK_AND_ASSIGN(const Verification strict, Verify(Doubling()));
+  EXPECT_EQ(strict.mismatches, 999);
+  const auto wide = [](const Binding&, absl::FunctionRef<double(std::size_t, std::int64_t)> in,
+                       std::int64_t unit, std::size_t,
+                       std::span<double> result) { result[0] = 1e4 * in(0, unit); };
+  ASSERT_OK_AND_ASSIGN(const Verification own, Verify(Doubling(), {.magnitude = wide}));
+  EXPECT_EQ(own.mismatches, 0) << own.first_mismatch;
+}
+
 TEST_F(VerifyTest, AToleranceWiderThanTheValuesVerifiesNothing) {
   KernelDef def = Doubling();
   def.reference.accumulation = [](const Binding&) -> std::int64_t { return 1 << 20; };

@@ -1,0 +1,50 @@
+// GELU of one number on a GPU, for the kernels that end in one.
+#ifndef GRIDCLOCK_KERNELS_CATALOG_GELU_CUDA_CUH_
+#define GRIDCLOCK_KERNELS_CATALOG_GELU_CUDA_CUH_
+
+namespace gridclock::gelu {
+
+inline constexpr double kSqrt2OverPi = 0.79788456080286535588;
+inline constexpr double kCubic = 0.044715;
+inline constexpr double kSqrt1Of2 = 0.70710678118654752440;
+
+// So far below 0 every form gives -0; and -inf itself would give -inf * 0. NaN stays NaN.
+struct AtSurelyZero {
+  template <typename W>
+  __device__ W operator()(W x) const {
+    return x < W{-100} ? W{-100} : x;
+  }
+};
+
+struct NaiveTanh {
+  template <typename W>
+  __device__ W operator()(W x) const {
+    x = AtSurelyZero()(x);
+    const W u = static_cast<W>(kSqrt2OverPi) * (x + static_cast<W>(kCubic) * x * x * x);
+    return W{0.5} * x * (1 + tanh(u));
+  }
+};
+
+struct Exact {
+  template <typename W>
+  __device__ W operator()(W x) const {
+    x = AtSurelyZero()(x);
+    return W{0.5} * x * (1 + erf(x * static_cast<W>(kSqrt1Of2)));
+  }
+};
+
+// (1 + tanh(u)) / 2 = 1 / (1 + exp(-2u)), exactly. In f32 the exponential and the quotient are
+// those of the hardware: their errors are a few roundings of x, which is what a tanh costs too.
+struct FastTanh {
+  __device__ double operator()(double x) const { return NaiveTanh()(x); }
+  __device__ float operator()(float x) const {
+    x = AtSurelyZero()(x);
+    constexpr float kFirst = static_cast<float>(-2 * kSqrt2OverPi);
+    constexpr float kThird = static_cast<float>(-2 * kSqrt2OverPi * kCubic);
+    return __fdividef(x, 1 + __expf(x * (kFirst + kThird * (x * x))));
+  }
+};
+
+}  // namespace gridclock::gelu
+
+#endif  // GRIDCLOCK_KERNELS_CATALOG_GELU_CUDA_CUH_

@@ -1,0 +1,310 @@
+// Matrix products on CPUs, and what is summed like them: blocks of a and b are copied into the
+// order in which a small kernel reads them; the kernel keeps a tile of c in registers. Each thread
+// makes its own part of c. What a term adds and what is done to a finished row of c are the
+// kernel's own.
+#ifndef GRIDCLOCK_KERNELS_CATALOG_MATMUL_PACKED_H_
+#define GRIDCLOCK_KERNELS_CATALOG_MATMUL_PACKED_H_
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <limits>
+#include <memory>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "kernels/catalog/element.h"
+#include "kernels/catalog/matmul_sizes.h"
+#include "kernels/catalog/simd.h"
+
+namespace gridclock::matmul {
+
+// Term: what the elements of a row of a and of a column of b add to their sum.
+struct ProductTerm {
+  template <class D, class V>
+  static HWY_INLINE V Add(D, V sum, V a, V b) {
+    return simd::hn::MulAdd(a, b, sum);
+  }
+};
+
+// Finish: what is done to n sums of row i of a matrix, from column j on, once they are whole.
+struct AsItIs {
+  template <typename W>
+  void operator()(W*, std::int64_t, std::int64_t, std::int64_t, std::int64_t) const {}
+};
+
+// The tile in registers: kRows x kVectors vectors of sums, beside one row of b and one element of
+// a. Level v4 has 32 registers, the others 16.
+inline constexpr int kRows = HWY_TARGET <= HWY_AVX3 ? 12 : 6;
+inline constexpr int kVectors = 2;
+template <typename W>
+constexpr std::int64_t kColumns =
+    kVectors* std::int64_t{hwy::HWY_NAMESPACE::MaxLanes(simd::Tag<W>())};
+
+// A strip of b, kDepth x kColumns, stays in the first cache while the strips of a block of a,
+// kBlockRows x kDepth, pass it from the second. All of kBlockColumns of b stays in the last.
+inline constexpr std::int64_t kDepth = 256;
+inline constexpr std::int64_t kBlockRows = 32 * kRows;
+inline constexpr std::int64_t kBlockColumns = 1024;
+// What of a 16-bit c is kept as f32 until all of K is added.
+inline constexpr std::int64_t kSlabRows = 4 * kBlockRows;
+
+// Working memory of one thread, kept: fresh pages would cost as much as a small product.
+template <typename W>
+struct Workspace {
+  struct Free {
+    void operator()(W* p) const { std::free(p); }
+  };
+  using Array = std::unique_ptr<W, Free>;
+  static Array Make(std::int64_t n) {
+    return Array(static_cast<W*>(std::aligned_alloc(64, static_cast<std::size_t>(n) * sizeof(W))));
+  }
+  Array a = Make(kBlockRows * kDepth), b = Make(kBlockColumns * kDepth);
+  Array slab;  // Made when a 16-bit product first needs it.
+  bool ok() const { return a != nullptr && b != nullptr; }
+};
+
+// Strips of kStrip rows: out[strip][k][row], zeros where `rows` ends within a strip.
+template <typename T, std::int64_t kStrip>
+void Pack(const T* from, Strides strides, std::int64_t rows, std::int64_t depth, Wide<T>* out) {
+  for (std::int64_t r = 0; r < rows; r += kStrip, out += kStrip * depth) {
+    const T* strip = from + r * strides.row;
+    const std::int64_t count = std::min(kStrip, rows - r);
+    if (count < kStrip) std::fill(out, out + kStrip * depth, Wide<T>{0});
+    if (count == kStrip && strides.row == 1) {
+      for (std::int64_t k = 0; k < depth; ++k) {
+        const T* line = strip + k * strides.column;
+        for (std::int64_t i = 0; i < kStrip; ++i) out[k * kStrip + i] = Widen(line[i]);
+      }
+      continue;
+    }
+    for (std::int64_t i = 0; i < count; ++i) {
+      const T* line = strip + i * strides.row;
+      for (std::int64_t k = 0; k < depth; ++k)
+        out[k * kStrip + i] = Widen(line[k * strides.column]);
+    }
+  }
+}
+
+// c[kRows][kColumns] (+)= sums over a strip of a and a strip of b. `add`: onto what c holds.
+template <class Term, typename W>
+HWY_NOINLINE void MicroKernel(const W* a, const W* b, std::int64_t depth, W* c, std::int64_t stride,
+                              bool add) {
+  namespace hn = simd::hn;
+  const simd::Tag<W> d;
+  constexpr auto kLanes = static_cast<std::int64_t>(hn::MaxLanes(simd::Tag<W>()));
+  hn::Vec<simd::Tag<W>> sums[kRows][kVectors];
+  // What is needed last is asked for first: rows of c lie far apart.
+#pragma GCC unroll 12
+  for (int i = 0; i < kRows; ++i) {
+    for (int v = 0; v < kVectors; ++v) {
+      hwy::Prefetch(c + i * stride + v * kLanes);
+      sums[i][v] = hn::Zero(d);
+    }
+  }
+  constexpr std::int64_t kSoon = 16 * kRows;
+  for (std::int64_t k = 0; k < depth; ++k, a += kRows, b += kColumns<W>) {
+    simd::PrefetchFrom(a, kSoon);  // Of this strip or the next, in the second cache.
+    const auto b0 = hn::Load(d, b), b1 = hn::Load(d, b + kLanes);
+    // Unrolled by order, not by the compiler's judgement: or else the sums are not in registers.
+#pragma GCC unroll 12
+    for (int i = 0; i < kRows; ++i) {
+      const auto left = hn::Set(d, a[i]);
+      sums[i][0] = Term::Add(d, sums[i][0], left, b0);
+      sums[i][1] = Term::Add(d, sums[i][1], left, b1);
+    }
+  }
+#pragma GCC unroll 12
+  for (int i = 0; i < kRows; ++i) {
+    for (int v = 0; v < kVectors; ++v) {
+      W* to = c + i * stride + v * kLanes;
+      hn::StoreU(add ? hn::Add(hn::LoadU(d, to), sums[i][v]) : sums[i][v], d, to);
+    }
+  }
+}
+
+// A tile that hangs over the edge of c goes through a buffer.
+template <class Term, typename W>
+void EdgeTile(const W* a, const W* b, std::int64_t depth, W* c, std::int64_t stride, bool add,
+              std::int64_t rows, std::int64_t columns) {
+  alignas(64) W tile[kRows * kColumns<W>];
+  MicroKernel<Term>(a, b, depth, tile, kColumns<W>, false);
+  for (std::int64_t i = 0; i < rows; ++i) {
+    for (std::int64_t j = 0; j < columns; ++j) {
+      const W value = tile[i * kColumns<W> + j];
+      c[i * stride + j] = add ? c[i * stride + j] + value : value;
+    }
+  }
+}
+
+template <class Term, typename W>
+void BlockTimesBlock(const Workspace<W>& space, std::int64_t m, std::int64_t n, std::int64_t depth,
+                     W* c, std::int64_t stride, bool add) {
+  for (std::int64_t j = 0; j < n; j += kColumns<W>) {
+    for (std::int64_t i = 0; i < m; i += kRows) {
+      const W* a = space.a.get() + i * depth;
+      const W* b = space.b.get() + j * depth;
+      W* tile = c + i * stride + j;
+      if (m - i >= kRows && n - j >= kColumns<W>) {
+        MicroKernel<Term>(a, b, depth, tile, stride, add);
+      } else {
+        EdgeTile<Term>(a, b, depth, tile, stride, add, std::min<std::int64_t>(kRows, m - i),
+                       std::min(kColumns<W>, n - j));
+      }
+    }
+  }
+}
+
+// A part of one c: rows [i0, i1), columns [j0, j1).
+struct Part {
+  std::int64_t i0, i1, j0, j1;
+};
+
+// What is multiplied: operands, and what makes elements of c of their terms. `matrix` counts.
+template <typename T, class Finish>
+struct Work {
+  const T* a;
+  const T* b;
+  T* c;
+  Sizes s;
+  Finish finish;
+  std::int64_t matrix;
+};
+
+// Rows of a part by a block of columns of b: c in wide elements at `c`, `stride` apart.
+template <class Term, typename T, class Finish>
+void Columns(const Work<T, Finish>& work, const Part& p, Wide<T>* c, std::int64_t stride,
+             const Workspace<Wide<T>>& space) {
+  using W = Wide<T>;
+  const Sizes& s = work.s;
+  for (std::int64_t k = 0; k < s.k; k += kDepth) {
+    const std::int64_t depth = std::min(kDepth, s.k - k);
+    // b by its columns: a strip has kColumns of them.
+    Pack<T, kColumns<W>>(work.b + k * s.b.row + p.j0 * s.b.column, {s.b.column, s.b.row},
+                         p.j1 - p.j0, depth, space.b.get());
+    for (std::int64_t i = p.i0; i < p.i1; i += kBlockRows) {
+      const std::int64_t rows = std::min(kBlockRows, p.i1 - i);
+      Pack<T, kRows>(work.a + i * s.a.row + k * s.a.column, s.a, rows, depth, space.a.get());
+      W* block = c + (i - p.i0) * stride;
+      BlockTimesBlock<Term>(space, rows, p.j1 - p.j0, depth, block, stride, k != 0);
+      if (k + depth < s.k) continue;
+      for (std::int64_t r = 0; r < rows; ++r) {
+        work.finish(block + r * stride, work.matrix, i + r, p.j0, p.j1 - p.j0);
+      }
+    }
+  }
+}
+
+template <typename T>
+void RoundSlab(const Wide<T>* slab, std::int64_t stride, T* c, const Sizes& s, const Part& p) {
+  for (std::int64_t i = p.i0; i < p.i1; ++i) {
+    simd::ConvertRange<T>(slab + (i - p.i0) * stride, c + i * s.n + p.j0, p.j1 - p.j0);
+  }
+}
+
+// False where there is no memory for the blocks.
+template <class Term, typename T, class Finish>
+bool MultiplyPart(const Work<T, Finish>& work, const Part& part) {
+  using W = Wide<T>;
+  thread_local Workspace<W> space;
+  constexpr bool kDirect = std::is_same_v<T, W>;
+  if (!kDirect && space.slab == nullptr) space.slab = Workspace<W>::Make(kSlabRows * kBlockColumns);
+  if (!space.ok() || (!kDirect && space.slab == nullptr)) {
+    return false;
+  }
+  // Each slab packs b anew, so where c itself takes the sums there is one.
+  const std::int64_t slab_rows = kDirect ? part.i1 - part.i0 : kSlabRows;
+  for (std::int64_t i = part.i0; i < part.i1; i += slab_rows) {
+    for (std::int64_t j = part.j0; j < part.j1; j += kBlockColumns) {
+      const Part p{i, std::min(part.i1, i + slab_rows), j, std::min(part.j1, j + kBlockColumns)};
+      if constexpr (kDirect) {
+        Columns<Term>(work, p, work.c + i * work.s.n + j, work.s.n, space);
+      } else {
+        Columns<Term>(work, p, space.slab.get(), kBlockColumns, space);
+        RoundSlab<T>(space.slab.get(), kBlockColumns, work.c, work.s, p);
+      }
+    }
+  }
+  return true;
+}
+
+// How one c is cut between threads: a grid of parts that are as square as may be, because a thread
+// packs the rows and the columns of its part anew.
+struct Grid {
+  std::int64_t rows = 1, columns = 1;
+};
+
+inline Grid ChooseGrid(const Sizes& s, std::int64_t parts) {
+  Grid best{1, 1};
+  double best_cost = std::numeric_limits<double>::infinity();
+  for (std::int64_t rows = 1; rows <= parts; ++rows) {
+    if (parts % rows != 0) continue;
+    const Grid grid{rows, parts / rows};
+    const double cost = static_cast<double>(s.m) / static_cast<double>(grid.rows) +
+                        static_cast<double>(s.n) / static_cast<double>(grid.columns);
+    if (cost < best_cost) {
+      best = grid;
+      best_cost = cost;
+    }
+  }
+  return best;
+}
+
+// Part `index` of `count` of [0, n), cut at multiples of `unit`.
+inline std::pair<std::int64_t, std::int64_t> Cut(std::int64_t n, std::int64_t unit,
+                                                 std::int64_t index, std::int64_t count) {
+  const std::int64_t units = (n + unit - 1) / unit;
+  return {std::min(n, units * index / count * unit),
+          std::min(n, units * (index + 1) / count * unit)};
+}
+
+// The sum of nothing, finished.
+template <typename T, class Finish>
+void FinishNothing(T* c, const Sizes& s, const Finish& finish) {
+  std::vector<Wide<T>> row(static_cast<std::size_t>(s.n));
+  for (std::int64_t i = 0; i < s.batch * s.m; ++i) {
+    std::fill(row.begin(), row.end(), Wide<T>{0});
+    finish(row.data(), i / s.m, i % s.m, 0, s.n);
+    simd::ConvertRange<T>(row.data(), c + i * s.n, s.n);
+  }
+}
+
+// c = finish(sums of Term over the rows of a and the columns of b), on every core.
+template <class Term, typename T, class Finish>
+absl::Status Multiply(Threads& threads, const T* a, const T* b, T* c, const Sizes& s,
+                      const Finish& finish) {
+  constexpr double kWorthAThread = 64.0 * 64 * 64;
+  if (s.batch * s.m * s.n == 0) return absl::OkStatus();
+  if (s.k == 0) {
+    FinishNothing(c, s, finish);
+    return absl::OkStatus();
+  }
+  const double work =
+      static_cast<double>(s.m) * static_cast<double>(s.n) * static_cast<double>(s.k);
+  const bool small = work < 2 * kWorthAThread;
+  const std::int64_t parts = small ? 1 : (threads.count() + s.batch - 1) / s.batch;
+  const Grid grid = ChooseGrid(s, parts);
+  const auto grain = small ? static_cast<std::int64_t>(kWorthAThread / work) + 1 : 1;
+  std::atomic<bool> failed{false};
+  threads.ParallelFor(s.batch * parts, grain, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t t = begin; t < end; ++t) {
+      const std::int64_t matrix = t / parts, part = t % parts;
+      const auto [i0, i1] = Cut(s.m, kRows, part / grid.columns, grid.rows);
+      const auto [j0, j1] = Cut(s.n, kColumns<Wide<T>>, part % grid.columns, grid.columns);
+      const Work<T, Finish> one{a + matrix * s.m * s.k,
+                                b + matrix * s.k * s.n,
+                                c + matrix * s.m * s.n,
+                                s,
+                                finish,
+                                matrix};
+      if (!MultiplyPart<Term>(one, {i0, i1, j0, j1})) failed = true;
+    }
+  });
+  if (failed) return absl::ResourceExhaustedError("no memory for the packed blocks");
+  return absl::OkStatus();
+}
+
+}  // namespace gridclock::matmul
+
+#endif  // GRIDCLOCK_KERNELS_CATALOG_MATMUL_PACKED_H_
