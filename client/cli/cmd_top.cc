@@ -24,11 +24,12 @@ struct Options {
   int count = 0;  // 0: until it is interrupted on a terminal, else once.
 };
 
-absl::StatusOr<std::string> Draw(const Session& session, const Options& options) {
+absl::StatusOr<std::string> Draw(const Session& session, const Options& options,
+                                 const Terminal& terminal) {
   GC_ASSIGN_OR_RETURN(Json status, FetchJson(options.metrics, "/status.json", kTimeout));
   GC_ASSIGN_OR_RETURN(Json runs, FetchJson(options.metrics, "/runs.json", kTimeout));
   if (!session.options.json) {
-    return TopText(options.metrics, status, runs, session.console.terminal);
+    return TopText(options.metrics, status, runs, terminal);
   }
   return Dump({{"status", std::move(status)}, {"runs", std::move(runs)}}) + "\n";
 }
@@ -42,7 +43,9 @@ absl::StatusOr<int> Top(const Session& session, const Options& options) {
   const int count = options.count == 0 && !redraws ? 1 : options.count;
   for (int i = 0; count == 0 || i < count; ++i) {
     if (i > 0) absl::SleepFor(*interval);
-    absl::StatusOr<std::string> text = Draw(session, options);
+    // Its window may have another size than at the last look.
+    const Terminal terminal = redraws ? DetectTerminal() : session.console.terminal;
+    absl::StatusOr<std::string> text = Draw(session, options, terminal);
     // A server that restarts comes back; one that was never there is told of at once.
     const bool waits = redraws && i > 0 && !text.ok();
     if (waits) text = absl::StrCat(Escape(text.status().message()), "\n");

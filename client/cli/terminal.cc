@@ -66,13 +66,16 @@ const char* Code(Ink ink) {
   return "0";
 }
 
-int OutWidth() {
-  if (!isatty(STDOUT_FILENO)) return 0;
+void MeasureOut(Terminal* out) {
+  if (!isatty(STDOUT_FILENO)) return;
+  winsize size{};
+  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0) {
+    out->out_width = size.ws_col;
+    out->out_height = size.ws_row;
+  }
   int columns = 0;
   const char* said = std::getenv("COLUMNS");
-  if (said != nullptr && absl::SimpleAtoi(said, &columns) && columns > 0) return columns;
-  winsize size{};
-  return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+  if (said != nullptr && absl::SimpleAtoi(said, &columns) && columns > 0) out->out_width = columns;
 }
 
 }  // namespace
@@ -86,7 +89,7 @@ Terminal DetectTerminal() {
   out.live = isatty(STDERR_FILENO) && !dumb;
   winsize size{};
   if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) out.width = size.ws_col;
-  out.out_width = OutWidth();
+  MeasureOut(&out);
   return out;
 }
 

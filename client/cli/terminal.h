@@ -16,7 +16,8 @@ struct Terminal {
   bool colour = false;  // Standard output is a terminal and NO_COLOR is not set.
   bool live = false;    // Standard error is a terminal: progress may be drawn and redrawn there.
   int width = 80;
-  int out_width = 0;  // Of standard output, if that is a terminal; 0: no bound.
+  int out_width = 0;   // Of standard output, if that is a terminal; 0: no bound.
+  int out_height = 0;  // The same of its lines.
 };
 // Looks at the descriptors and at the environment.
 Terminal DetectTerminal();

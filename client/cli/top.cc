@@ -2,16 +2,20 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "client/cli/format.h"
 
 namespace gridclock::cli {
 namespace {
+
+using Lines = std::vector<std::pair<Ink, std::string>>;
 
 constexpr std::size_t kRuns = 10;
 constexpr std::size_t kColumns = 30;  // Of bars, two slots each.
@@ -45,9 +49,26 @@ std::string Temperature(const Json& device) {
   return celsius > 0 ? absl::StrFormat("%.0f °C", celsius) : "-";
 }
 
-std::string DevicesTable(const Json& status) {
+// The heading, and each row in its ink; a blank line in front.
+void Append(const Table& table, const std::vector<Ink>& inks, Lines* lines) {
+  lines->emplace_back(Ink::kPlain, "");
+  const std::string text = table.ToText();
+  std::size_t row = 0;
+  for (const absl::string_view line : absl::StrSplit(absl::StripSuffix(text, "\n"), '\n')) {
+    lines->emplace_back(row == 0 ? Ink::kDim : inks[row - 1], line);
+    ++row;
+  }
+}
+
+Ink InkOfState(absl::string_view state) {
+  if (state == "ready" || state == "busy") return Ink::kPlain;
+  return state == "starting" ? Ink::kYellow : Ink::kRed;
+}
+
+void AppendDevices(const Json& status, Lines* lines) {
   Table table(
-      {"device", "state", "queued", "at worker", "temperature", "memory", "restarts", "model"});
+      {"device", "state", "queued", "running", "temperature", "memory", "restarts", "model"});
+  std::vector<Ink> inks;
   for (const Json& device : List(status, "devices")) {
     const bool drained = device.is_object() && device.value("drained", Json()) == Json(true);
     table.Add({Text(device, "name"),
@@ -55,8 +76,9 @@ std::string DevicesTable(const Json& status) {
                Whole(device, "queued"), Whole(device, "running"), Temperature(device),
                FormatBytes(Number(device, "memory_bytes")), Whole(device, "restarts"),
                Text(device, "model")});
+    inks.push_back(InkOfState(Text(device, "state")));
   }
-  return table.ToText();
+  Append(table, inks, lines);
 }
 
 // Mean of what is there of each pair.
@@ -70,9 +92,12 @@ std::vector<double> Halved(const Json& slots) {
   return out;
 }
 
-std::string KernelsTable(const Json& status) {
+void AppendKernels(const Json& status, Lines* lines) {
   const Json kernels = List(status, "kernels");
-  if (kernels.empty()) return "no kernel has run yet\n";
+  if (kernels.empty()) {
+    lines->insert(lines->end(), {{Ink::kPlain, ""}, {Ink::kDim, "no kernel has run yet"}});
+    return;
+  }
   Table table({"kernel", "device", "per second", "median", "p90", "p99", "runs", "not ok",
                "median, last two minutes"});
   for (const Json& kernel : kernels) {
@@ -82,7 +107,7 @@ std::string KernelsTable(const Json& status) {
                Whole(kernel, "runs"), Whole(kernel, "failed"),
                Bars(Halved(List(kernel, "medians_ns")))});
   }
-  return table.ToText();
+  Append(table, std::vector<Ink>(kernels.size(), Ink::kPlain), lines);
 }
 
 std::string Flags(const Json& run) {
@@ -95,9 +120,10 @@ std::string Flags(const Json& run) {
   return absl::StrJoin(words, " ");
 }
 
-std::string RunsTable(const Json& runs) {
-  if (!runs.is_array() || runs.empty()) return "";
+void AppendRuns(const Json& runs, Lines* lines) {
+  if (!runs.is_array() || runs.empty()) return;
   Table table({"run", "kernel", "device", "outcome", "time", "flags"});
+  std::vector<Ink> inks;
   for (std::size_t i = 0; i < std::min(kRuns, runs.size()); ++i) {
     const Json& run = runs[i];
     const std::string variant = Text(run, "variant");
@@ -108,17 +134,26 @@ std::string RunsTable(const Json& runs) {
                variant == "-" || variant.empty() ? Text(run, "kernel")
                                                  : absl::StrCat(Text(run, "kernel"), ".", variant),
                Text(run, "device"), Text(run, "outcome"), FormatNs(median), Flags(run)});
+    inks.push_back(Text(run, "outcome") != "ok" ? Ink::kRed
+                   : Flags(run).empty()         ? Ink::kPlain
+                                                : Ink::kYellow);
   }
-  return table.ToText();
+  Append(table, inks, lines);
 }
 
-std::string Clipped(const std::string& text, const Terminal& terminal) {
-  if (terminal.out_width <= 0) return text;
-  std::vector<std::string> lines;
-  for (const absl::string_view line : absl::StrSplit(text, '\n')) {
-    lines.emplace_back(Fit(line, static_cast<std::size_t>(terminal.out_width)));
+// A line behind the last would scroll the first away.
+std::string Drawn(const Lines& lines, const Terminal& terminal) {
+  std::size_t count = lines.size();
+  if (terminal.out_height > 1) {
+    count = std::min(count, static_cast<std::size_t>(terminal.out_height) - 1);
   }
-  return absl::StrJoin(lines, "\n");
+  std::string out;
+  for (std::size_t i = 0; i < count; ++i) {
+    absl::string_view line = lines[i].second;
+    if (terminal.out_width > 0) line = Fit(line, static_cast<std::size_t>(terminal.out_width));
+    absl::StrAppend(&out, Paint(terminal, lines[i].first, line), "\n");
+  }
+  return out;
 }
 
 }  // namespace
@@ -140,13 +175,16 @@ std::string TopText(const std::string& server, const Json& status, const Json& r
   for (const Json& kernel : List(status, "kernels")) rate += Number(kernel, "runs_per_second");
   const auto ready = status.find("ready");
   const bool serves = status.is_object() && ready != status.end() && *ready == true;
-  const std::string text = absl::StrCat(
+  const std::string title = absl::StrCat(
       "Gridclock ", Text(status, "version"), " at ", Escape(server), ": ",
       serves ? "serving" : "not ready", ", up for ",
       absl::FormatDuration(absl::Seconds(std::floor(Number(status, "uptime_seconds")))), ", ",
-      Rate(rate), " runs per second\n\n", DevicesTable(status), "\n", KernelsTable(status), "\n",
-      RunsTable(runs));
-  return Clipped(text, terminal);
+      Rate(rate), " runs per second");
+  Lines lines = {{Ink::kBold, title}};
+  AppendDevices(status, &lines);
+  AppendKernels(status, &lines);
+  AppendRuns(runs, &lines);
+  return Drawn(lines, terminal);
 }
 
 }  // namespace gridclock::cli

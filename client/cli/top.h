@@ -10,8 +10,9 @@
 
 namespace gridclock::cli {
 
-// Lines for people, no wider than the terminal. What is missing in `status` (/status.json) or in
-// `runs` (/runs.json) is left out or a dash: another version may have sent them.
+// Lines for people, no wider than the terminal and no more than it has. What is missing in `status`
+// (/status.json) or in `runs` (/runs.json) is left out or a dash: another version may have sent
+// them.
 std::string TopText(const std::string& server, const Json& status, const Json& runs,
                     const Terminal& terminal);
 

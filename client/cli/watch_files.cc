@@ -35,8 +35,8 @@ absl::StatusOr<std::unique_ptr<FileWatch>> FileWatch::Create(
   UniqueFd fd(inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
   if (fd.get() < 0) return ErrnoToStatus(errno, "inotify_init1");
   for (const std::string& file : files) {
-    std::string folder = std::filesystem::path(file).parent_path().string();
-    if (folder.empty()) folder = ".";
+    const std::string parent = std::filesystem::path(file).parent_path().string();
+    const std::string folder = parent.empty() ? "." : parent;
     if (inotify_add_watch(fd.get(), folder.c_str(), kEvents) < 0) {
       return ErrnoToStatus(errno, absl::StrCat("watch ", folder));
     }

@@ -34,7 +34,7 @@ Html Facts(const RunRecord& run) {
   Html out;
   const Statistics& statistics = run.statistics;
   const double median = statistics.median;
-  out.Add(R"(<dl class="facts" data-panel="facts">)");
+  out.Add(R"(<dl class="facts loose" data-panel="facts">)");
   AddFact(run.measured ? "median" : "time of its launch", FormatNs(median), &out);
   if (run.measured) {
     AddFact("least", FormatNs(statistics.min), &out);
@@ -47,7 +47,7 @@ Html Facts(const RunRecord& run) {
   }
   if (median > 0) {
     AddFact("method", MethodWord(run.method), &out);
-    AddFact("bytes", FormatRate(static_cast<double>(run.bytes) / median * 1e9, "B/s"), &out);
+    AddFact("bandwidth", FormatRate(static_cast<double>(run.bytes) / median * 1e9, "B/s"), &out);
     AddFact("flops", FormatRate(static_cast<double>(run.flops) / median * 1e9, "FLOP/s"), &out);
     AddFact("of the roofline", FormatPercent(run.roofline_ns / median), &out);
   }
@@ -69,8 +69,9 @@ Html Launches(const RunRecord& run) {
   if (run.launches.empty()) return out;
   out.Add(R"(<section data-panel="launches"><h2>Launched</h2><ul class="launches">)");
   for (const Launch& launch : run.launches) {
-    out.Add("<li><code>$0</code> <small>$1 times, grid $2, block $3</small></li>", launch.name,
-            launch.count, absl::StrJoin(launch.grid, "x"), absl::StrJoin(launch.block, "x"));
+    out.Add("<li><code>$0</code> <small>$1, grid $2, block $3</small></li>", launch.name,
+            launch.count == 1 ? "once" : absl::StrCat(launch.count, " times"),
+            absl::StrJoin(launch.grid, "x"), absl::StrJoin(launch.block, "x"));
   }
   out.Add("</ul></section>");
   return out;
@@ -84,10 +85,10 @@ Html RunRow(const RunRecord& run, absl::string_view age) {
           NameOf(run));
   out.Add(R"(<span class="device">$0</span><span class="chip o-$1">$2</span>)", run.device,
           run.outcome == "ok" ? "ok" : "bad", absl::StrReplaceAll(run.outcome, {{"_", " "}}));
+  out.Add(R"(<span class="flags">)").Add(Flags(run)).Add("</span>");
   out.Add(R"(<span class="time">$0</span><span class="age">$1 ago</span>)",
           FormatNs(run.statistics.median), age);
-  out.Add(R"(<span class="bar">)").Add(PhaseBar(run)).Add("</span>");
-  out.Add(R"(<span class="flags">)").Add(Flags(run)).Add("</span></a>");
+  out.Add(R"(<span class="bar">)").Add(PhaseBar(run)).Add("</span></a>");
   return out;
 }
 
@@ -137,10 +138,14 @@ std::string PageShell(absl::string_view title, absl::string_view part, const std
   return absl::StrCat(
       "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">"
-      "<meta name=\"color-scheme\" content=\"light dark\"><link rel=\"icon\" href=\"data:,\">"
+      "<meta name=\"color-scheme\" content=\"light dark\"><link rel=\"icon\" "
+      "href=\"data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16' "
+      "fill='%236366f1'%3E%3Cpath d='M1 9h4v6H1zM6 5h4v10H6zM11 1h4v14h-4z'/%3E%3C/svg%3E\">"
       "<link rel=\"stylesheet\" href=\"/page.css\"><title>",
       name, "</title>", script,
-      "</head><body><header class=\"top\"><h1><a href=\"/\">Gridclock</a></h1>"
+      "</head><body><header class=\"top\"><h1><a href=\"/\">"
+      "<svg class=\"mark\" viewBox=\"0 0 16 16\" aria-hidden=\"true\">"
+      "<path d=\"M1 9h4v6H1zM6 5h4v10H6zM11 1h4v14h-4z\"/></svg>Gridclock</a></h1>"
       "<span id=\"stale\" hidden>the server does not answer</span></header><main id=\"live\"",
       from, ">", content,
       "</main><footer><a href=\"/status.json\">JSON</a> <a href=\"/metrics\">metrics</a>"

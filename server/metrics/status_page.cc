@@ -82,7 +82,9 @@ Html Tiles(const StatusView& view) {
                Note(absl::StrCat(runs, " runs, ", failed, " not ok"))));
   out.Add(Tile("waiting", absl::StrCat(queued),
                Note(absl::StrCat(ValueOr0(view.usage, "connections"), " connections"))));
-  out.Add(Tile("memory for tensors", FormatBytes(arena), Meter(arena, view.limits.arena_bytes)));
+  out.Add(Tile("memory for tensors", FormatBytes(arena),
+               Note(absl::StrCat("of ", FormatBytes(view.limits.arena_bytes)))
+                   .Add(Meter(arena, view.limits.arena_bytes))));
   out.Add("</dl>");
   return out;
 }
@@ -160,7 +162,7 @@ Html KernelCard(const KernelActivity& kernel) {
 
 Html Devices(const StatusView& view) {
   Html out;
-  out.Add(R"(<section data-panel="devices"><h2>Devices</h2><div class="cards">)");
+  out.Add(R"(<section data-panel="devices"><h2>Devices</h2><div class="cards wide">)");
   for (const DeviceStatus& device : view.devices) out.Add(DeviceCard(view, device));
   if (view.devices.empty()) out.Add(R"(<p class="none">The server is starting.</p>)");
   out.Add("</div></section>");
@@ -185,7 +187,9 @@ Html Runs(const StatusView& view, std::size_t most) {
   out.Add(R"(<section data-panel="runs"><h2>Recent runs</h2>)");
   if (runs.empty()) out.Add(R"(<p class="none">A run shows up here when it has ended.</p>)");
   if (!runs.empty()) {
-    out.Add(R"(<div class="runs">)");
+    out.Add(R"(<div class="runs"><p class="heads"><span>run</span><span>kernel</span>)"
+            R"(<span>device</span><span>outcome</span><span>flags</span><span>launch</span>)"
+            R"(<span>ended</span><span>phases</span></p>)");
     const std::size_t shown = std::min(most, runs.size());
     for (std::size_t i = 0; i < shown; ++i) {
       out.Add(RunRow(runs[i], AgeText(view.now - runs[i].finished)));

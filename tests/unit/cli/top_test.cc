@@ -1,5 +1,7 @@
 #include "client/cli/top.h"
 
+#include <algorithm>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -10,6 +12,7 @@ namespace {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
+using ::testing::StartsWith;
 
 const Json& Status() {
   static const Json status = Json::parse(R"({
@@ -47,6 +50,23 @@ TEST(TopTest, NoLineIsWiderThanTheTerminal) {
       EXPECT_LE(Width(line), static_cast<std::size_t>(width)) << line;
     }
   }
+}
+
+TEST(TopTest, TheFirstLinesStayWhereTheTerminalIsLow) {
+  const std::string text = TopText("node:8471", Status(), Runs(), {.out_height = 5});
+  EXPECT_THAT(text, StartsWith("Gridclock 0.2.0"));
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 4) << text;
+}
+
+TEST(TopTest, ColoursSayWhatToLookAt) {
+  Json status = Status(), runs = Runs();
+  const Terminal terminal = {.colour = true, .out_width = 30};
+  EXPECT_THAT(TopText("node", status, runs, terminal), HasSubstr("\x1b[33m4711"));
+  EXPECT_THAT(TopText("node", status, runs, terminal), HasSubstr("\ncuda:0"));
+  status["devices"][0]["state"] = "dead";
+  runs[0]["outcome"] = "fault";
+  EXPECT_THAT(TopText("node", status, runs, terminal), HasSubstr("\x1b[31m4711"));
+  EXPECT_THAT(TopText("node", status, runs, terminal), HasSubstr("\x1b[31mcuda:0"));
 }
 
 TEST(TopTest, WhatAnotherVersionLeavesOutOrAddsIsNoError) {
