@@ -120,8 +120,8 @@ absl::Status Simd(const Call& call) {
   return WithFloat(call.InType(0), [&](auto element) {
     using T = decltype(element);
     std::int64_t* y = call.Out<std::int64_t>(0);
-    extreme::Simd<T>(call,
-                     [y](std::int64_t i, const extreme::Place<T>& found) { y[i] = found.place; });
+    extreme::Simd<T, /*kPlaces=*/true>(
+        call, [y](std::int64_t i, const extreme::Place<T>& found) { y[i] = found.place; });
     return absl::OkStatus();
   });
 }

@@ -311,12 +311,39 @@ Carrier<T> Load(T x) {
   }
 }
 
+// To an f8 type from f32, without a branch, so that the compiler makes vectors of it.
+template <SmallFloat kTo>
+std::uint8_t EncodeF8(float x) {
+  constexpr int kDropped = 23 - kTo.mantissa_bits;
+  constexpr std::uint32_t kInfinity = 0x7F800000;
+  constexpr auto kMost = std::bit_cast<std::uint32_t>(DecodeSmallFloat<kTo>(kTo.max_finite));
+  constexpr std::uint32_t kSmallestNormal = static_cast<std::uint32_t>(128 - kTo.bias) << 23;
+  // A number so large that what it takes of a subnormal's digits is what the type keeps of them.
+  constexpr std::uint32_t kLarge = static_cast<std::uint32_t>(127 + 1 - kTo.bias + kDropped) << 23;
+  const auto bits = std::bit_cast<std::uint32_t>(x);
+  const std::uint32_t magnitude = bits & 0x7FFFFFFF;
+  const std::uint32_t within = std::min(magnitude, kMost);
+  const std::uint32_t odd = within >> kDropped & 1;
+  const std::uint32_t normal = (within - (static_cast<std::uint32_t>(127 - kTo.bias) << 23) +
+                                ((1U << (kDropped - 1)) - 1) + odd) >>
+                               kDropped;
+  const float sum = std::bit_cast<float>(within) + std::bit_cast<float>(kLarge);
+  const std::uint32_t subnormal = std::bit_cast<std::uint32_t>(sum) - kLarge;
+  const std::uint32_t number = within < kSmallestNormal ? subnormal : normal;
+  return static_cast<std::uint8_t>((bits >> 24 & 0x80) |
+                                   (magnitude > kInfinity ? kTo.quiet_nan : number));
+}
+
 template <typename T, typename C>
 T Store(C x) {
   if constexpr (std::is_same_v<T, F16>) {
     return F16{F16FromDouble(static_cast<double>(x))};
   } else if constexpr (std::is_same_v<T, BF16>) {
     return BF16{BF16FromDouble(static_cast<double>(x))};
+  } else if constexpr (std::is_same_v<T, cast::F8E4M3> && std::is_same_v<C, float>) {
+    return {EncodeF8<kF8E4M3Layout>(x)};
+  } else if constexpr (std::is_same_v<T, cast::F8E5M2> && std::is_same_v<C, float>) {
+    return {EncodeF8<kF8E5M2Layout>(x)};
   } else if constexpr (std::is_same_v<T, cast::F8E4M3>) {
     return {F8E4M3FromDouble(static_cast<double>(x))};
   } else if constexpr (std::is_same_v<T, cast::F8E5M2>) {
@@ -361,12 +388,16 @@ StoreFn<C> StoreFor(DType to) {
   return store;
 }
 
-// Elements [begin, end), as many at a time as stay in the first cache.
+// Elements [begin, end), as many at a time as stay in the first cache where they need a carrier.
 template <typename T>
 void CastRange(const Call& call, StoreFn<Carrier<T>> store, std::int64_t begin, std::int64_t end) {
+  const std::int64_t size = SizeOf(call.OutType(0));
+  if constexpr (std::is_same_v<T, Carrier<T>>) {
+    store(call.In<T>(0) + begin, end - begin, call.Out<std::byte>(0) + begin * size);
+    return;
+  }
   constexpr std::int64_t kBlock = 512;
   Carrier<T> block[kBlock];
-  const std::int64_t size = SizeOf(call.OutType(0));
   for (; begin < end; begin += kBlock) {
     const std::int64_t n = std::min(kBlock, end - begin);
     LoadRange<T>(call.In<T>(0) + begin, n, block);

@@ -37,71 +37,90 @@ auto Beats(V v, V best) {
   return hn::And(hn::Not(hn::Le(v, best)), hn::Eq(best, best));
 }
 
-// The largest of n >= 1 elements, or NaN.
+template <typename T>
+Wide<T> LargestLane(hn::Vec<simd::Tag<T>> v) {
+  const simd::Tag<T> d;
+  Wide<T> of_lane[hn::MaxLanes(simd::Tag<T>())];
+  hn::StoreU(v, d, of_lane);
+  return *std::max_element(of_lane, of_lane + hn::Lanes(d));
+}
+
+// The largest of n >= 1 elements, or NaN. Whether there was one is kept apart: what a maximum with
+// a NaN is differs from machine to machine. Four maxima side by side, as each waits for the last.
 template <typename T>
 Wide<T> LargestOf(const T* x, std::int64_t n) {
   const simd::Tag<T> d;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
   constexpr Wide<T> kLeast = -std::numeric_limits<Wide<T>>::infinity();
-  auto m0 = hn::Set(d, kLeast), m1 = m0;
+  auto m0 = hn::Set(d, kLeast), m1 = m0, m2 = m0, m3 = m0;
+  auto bad0 = hn::IsNaN(m0), bad1 = bad0;
   std::int64_t i = 0;
-  for (; i + 2 * lanes <= n; i += 2 * lanes) {
+  for (; i + 4 * lanes <= n; i += 4 * lanes) {
     const auto v0 = simd::Read<T>(d, x + i), v1 = simd::Read<T>(d, x + i + lanes);
-    m0 = hn::IfThenElse(Beats(v0, m0), v0, m0);
-    m1 = hn::IfThenElse(Beats(v1, m1), v1, m1);
+    const auto v2 = simd::Read<T>(d, x + i + 2 * lanes), v3 = simd::Read<T>(d, x + i + 3 * lanes);
+    bad0 = hn::Or(bad0, hn::Or(hn::IsNaN(v0), hn::IsNaN(v1)));
+    bad1 = hn::Or(bad1, hn::Or(hn::IsNaN(v2), hn::IsNaN(v3)));
+    m0 = hn::Max(v0, m0);
+    m1 = hn::Max(v1, m1);
+    m2 = hn::Max(v2, m2);
+    m3 = hn::Max(v3, m3);
   }
   for (; i < n; i += lanes) {
     const auto part = static_cast<std::size_t>(std::min(lanes, n - i));
     const auto v = simd::ReadPart<T>(d, x + i, part, Narrow<T>(kLeast));
-    m0 = hn::IfThenElse(Beats(v, m0), v, m0);
+    bad0 = hn::Or(bad0, hn::IsNaN(v));
+    m0 = hn::Max(v, m0);
   }
-  m0 = hn::IfThenElse(Beats(m1, m0), m1, m0);
-  Wide<T> of_lane[hn::MaxLanes(simd::Tag<T>())];
-  hn::StoreU(m0, d, of_lane);
-  Wide<T> largest = of_lane[0];
-  for (std::int64_t lane = 1; lane < lanes; ++lane) {
-    if (!(of_lane[lane] <= largest) && largest == largest) largest = of_lane[lane];
+  if (!hn::AllFalse(d, hn::Or(bad0, bad1))) return std::numeric_limits<Wide<T>>::quiet_NaN();
+  return LargestLane<T>(hn::Max(hn::Max(m0, m1), hn::Max(m2, m3)));
+}
+
+// Where the first element stands for which `matches` holds, of vectors and of numbers; n if none.
+template <typename T, class Matches>
+std::int64_t FirstWhere(const T* x, std::int64_t n, Matches matches) {
+  const simd::Tag<T> d;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  const auto at = [&](std::int64_t i) { return matches(simd::Read<T>(d, x + i)); };
+  std::int64_t i = 0;
+  while (i + 4 * lanes <= n &&
+         hn::AllFalse(d, hn::Or(hn::Or(at(i), at(i + lanes)),
+                                hn::Or(at(i + 2 * lanes), at(i + 3 * lanes))))) {
+    i += 4 * lanes;
   }
-  return largest;
+  for (; i + lanes <= n; i += lanes) {
+    const auto found = hn::FindFirstTrue(d, at(i));
+    if (found >= 0) return i + static_cast<std::int64_t>(found);
+  }
+  while (i < n && hn::AllFalse(d, matches(hn::Set(d, Widen(x[i]))))) ++i;
+  return i;
 }
 
 // Where `value`, which may be NaN, stands first; it does stand there.
 template <typename T>
 std::int64_t FirstOf(const T* x, std::int64_t n, Wide<T> value) {
-  const simd::Tag<T> d;
-  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
-  const auto wanted = hn::Set(d, value);
-  const bool is_nan = value != value;
-  std::int64_t i = 0;
-  for (; i + lanes <= n; i += lanes) {
-    const auto v = simd::Read<T>(d, x + i);
-    const auto found =
-        is_nan ? hn::FindFirstTrue(d, hn::IsNaN(v)) : hn::FindFirstTrue(d, hn::Eq(v, wanted));
-    if (found >= 0) return i + static_cast<std::int64_t>(found);
-  }
-  for (; i < n; ++i) {
-    const Wide<T> v = Widen(x[i]);
-    if (v == value || (is_nan && v != v)) break;
-  }
-  return i;
+  if (value != value) return FirstWhere(x, n, [](auto v) { return hn::IsNaN(v); });
+  const auto wanted = hn::Set(simd::Tag<T>(), value);
+  return FirstWhere(x, n, [wanted](auto v) { return hn::Eq(v, wanted); });
 }
 
 // What stays in the first cache between the two searches.
 constexpr std::int64_t kPiece = 4096;
 
-// Of elements [begin, end) of a row.
-template <typename T>
+// Of elements [begin, end) of a row; the place is that of a piece where only the value is wanted.
+template <typename T, bool kPlaces>
 Place<T> InRow(const T* x, std::int64_t begin, std::int64_t end) {
   Place<T> best;
   for (std::int64_t i = begin; i < end; i += kPiece) {
     const std::int64_t n = std::min(kPiece, end - i);
     const Place<T> here = {LargestOf(x + i, n), i};
-    if (Better(best, here).place == i) best = {here.value, i + FirstOf(x + i, n, here.value)};
+    if (Better(best, here).place != i) continue;
+    best = here;
+    if constexpr (kPlaces) best.place += FirstOf(x + i, n, here.value);
   }
   return best;
 }
 
-template <typename T, class Write>
+template <typename T, bool kPlaces, class Write>
 void Rows(const Call& call, const Sizes& s, Write write) {
   const T* x = call.In<T>(0);
   constexpr std::int64_t kPart = 16 * kPiece;
@@ -111,7 +130,7 @@ void Rows(const Call& call, const Sizes& s, Write write) {
       call.threads->ParallelFor(s.n, kPart, [&](std::int64_t begin, std::int64_t end) {
         for (std::int64_t i = begin; i < end; i += kPart) {
           parts[static_cast<std::size_t>(i / kPart)] =
-              InRow(x + a * s.n, i, std::min(end, i + kPart));
+              InRow<T, kPlaces>(x + a * s.n, i, std::min(end, i + kPart));
         }
       });
       Place<T> best;
@@ -122,7 +141,7 @@ void Rows(const Call& call, const Sizes& s, Write write) {
   }
   const std::int64_t grain = 1 + simd::kGrain / (s.n + 1);
   call.threads->ParallelFor(s.outer, grain, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t a = begin; a < end; ++a) write(a, InRow(x + a * s.n, 0, s.n));
+    for (std::int64_t a = begin; a < end; ++a) write(a, InRow<T, kPlaces>(x + a * s.n, 0, s.n));
   });
 }
 
@@ -218,12 +237,12 @@ void Columns(const Call& call, const Sizes& s, Write write) {
   }
 }
 
-// write(i, place) for each output element i.
-template <typename T, class Write>
+// write(i, place) for each output element i; of the place the value alone holds without kPlaces.
+template <typename T, bool kPlaces, class Write>
 void Simd(const Call& call, Write write) {
   const Sizes s = reduce::SizesOf(*call.binding);
   if (s.inner == 1) {
-    Rows<T>(call, s, write);
+    Rows<T, kPlaces>(call, s, write);
   } else if (s.outer * s.inner > 0) {
     Columns<T>(call, s, write);
   }

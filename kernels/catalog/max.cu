@@ -102,7 +102,7 @@ absl::Status Simd(const Call& call) {
   return WithFloat(call.InType(0), [&](auto element) {
     using T = decltype(element);
     T* y = call.Out<T>(0);
-    extreme::Simd<T>(call, [y](std::int64_t i, const extreme::Place<T>& found) {
+    extreme::Simd<T, /*kPlaces=*/false>(call, [y](std::int64_t i, const extreme::Place<T>& found) {
       y[i] = Narrow<T>(found.value);
     });
     return absl::OkStatus();

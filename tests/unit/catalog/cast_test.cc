@@ -1,4 +1,5 @@
 // Casts to the f8 types, of every f16 number, against the list of all numbers that such a type has.
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -43,17 +44,22 @@ int NearestBits(const Eight& type, double x) {
   return std::isinf(x) ? type.numbers - 1 : best;
 }
 
-absl::StatusOr<std::vector<std::uint8_t>> CastAll(const Eight& type) {
+absl::StatusOr<std::vector<std::uint8_t>> Cast(const void* x, DType dtype, std::int64_t n,
+                                               const Eight& type) {
   GC_ASSIGN_OR_RETURN(const Registry registry, Registry::Create(BuiltInKernels()));
-  std::vector<std::uint16_t> x(1 << 16);
-  for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<std::uint16_t>(i);
-  std::vector<std::uint8_t> y(x.size());
+  std::vector<std::uint8_t> y(static_cast<std::size_t>(n));
   const RegisteredKernel& cast = *registry.Find("cast");
-  const OperandValue value{.is_list = false, .tensors = {{DType::kF16, {1 << 16}}}};
+  const OperandValue value{.is_list = false, .tensors = {{dtype, {n}}}};
   GC_ASSIGN_OR_RETURN(const Binding binding, Bind(cast.spec, {{"x", value}}, {{"to", type.dtype}}));
   TbbThreads threads(2);
-  GC_RETURN_IF_ERROR(LaunchFastest(cast, binding, {x.data(), y.data()}, threads));
+  GC_RETURN_IF_ERROR(LaunchFastest(cast, binding, {const_cast<void*>(x), y.data()}, threads));
   return y;
+}
+
+absl::StatusOr<std::vector<std::uint8_t>> CastAll(const Eight& type) {
+  std::vector<std::uint16_t> x(1 << 16);
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<std::uint16_t>(i);
+  return Cast(x.data(), DType::kF16, 1 << 16, type);
 }
 
 class EveryF16 : public testing::TestWithParam<Eight> {};
@@ -70,6 +76,28 @@ TEST_P(EveryF16, GoesToTheNearestNumberOrTheLargest) {
     }
     const int sign = std::signbit(x) ? 0x80 : 0;
     ASSERT_EQ(got, sign | NearestBits(type, std::fabs(x))) << x;
+  }
+}
+
+// Of all 2^32, and beside each border between two numbers of the type the floats next to it.
+TEST_P(EveryF16, AndManyF32DoAsTheTypesDefinitionSays) {
+  const Eight type = GetParam();
+  std::vector<float> x;
+  for (std::uint64_t bits = 0; bits < std::uint64_t{1} << 32; bits += 4099) {
+    x.push_back(std::bit_cast<float>(static_cast<std::uint32_t>(bits)));
+  }
+  for (int bits = 0; bits + 1 < type.numbers; ++bits) {
+    const auto border = static_cast<float>((ValueOf(type, bits) + ValueOf(type, bits + 1)) / 2);
+    for (const float beside : {std::nextafterf(border, 0), border, std::nextafterf(border, 1e9F)}) {
+      x.push_back(beside);
+      x.push_back(-beside);
+    }
+  }
+  ASSERT_OK_AND_ASSIGN(const std::vector<std::uint8_t> cast,
+                       Cast(x.data(), DType::kF32, static_cast<std::int64_t>(x.size()), type));
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const int want = type.dtype == DType::kF8E4M3 ? F8E4M3FromDouble(x[i]) : F8E5M2FromDouble(x[i]);
+    ASSERT_EQ(cast[i], want) << x[i];
   }
 }
 
