@@ -61,7 +61,7 @@ LADDERS = (
     Ladder("shared", "transpose", "`transpose` of 8192 x 8192 f32", ("--shape", "*=8192x8192"), 8 << 26,
            variants("naive", "unpadded")),
     Ladder("reuse", "matmul", "`matmul` of 4096 x 4096 x 4096 f32", ("--shape", "M=4096", "K=4096", "N=4096"), 12 << 24,
-           variants("naive", "tiled"), flops=2 << 36),
+           variants("naive", "tiled", "register_tiled"), flops=2 << 36),
     Ladder("banks", "transpose", "`transpose` of 8192 x 8192 f32", ("--shape", "*=8192x8192"), 8 << 26,
            variants("unpadded", "tiled", "wide")),
     Ladder("occupancy", "softmax", "`softmax` of 65536 x 1024 f32", matrix(65536, 1024), 8 << 26,
