@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 from speed import gpu_catalog
-from speed.gpu_catalog import ALIKE, NAMES, TENSORS, Case, elements
+from speed.gpu_catalog import ALIKE, NAMES, TENSORS, elements
 from speed.line import Line
 from speed.programs import Server, run_json
 
@@ -33,21 +33,22 @@ NUMPY = {
 }
 
 
-def square_matmul(n):
-    return Case("matmul", (n, n), ("--shape", f"M={n}", f"K={n}", f"N={n}"), 12 * n * n, "torch.matmul(x, y, out=out)")
+def elements_of(case):
+    return sum(case.shape) if case.shape == TENSORS else math.prod(case.shape)
 
 
-CASES = (
+def is_for_cpus(case):
+    """Not one variant, which is a GPU's. And no more of a CPU is said by 2^28 elements than by 2^26, which take a
+    gigabyte for each tensor, nor by a product that takes a minute."""
+    return "--variant" not in case.words and elements_of(case) <= 1 << 27 and case.flops <= 1 << 38
+
+
+CASES = tuple(filter(is_for_cpus, (
     *gpu_catalog.CASES,
     *elements("vector_add", "torch.add(x, y, out=out)", inputs=2),
     *elements("square", "torch.mul(x, x, out=out)"),
     *elements("gelu", "F.gelu(x, approximate='tanh')"),
-    *map(square_matmul, (512, 1024, 4096)),
-)
-
-
-def elements_of(case):
-    return sum(case.shape) if case.shape == TENSORS else math.prod(case.shape)
+)))
 
 
 def numpy_op(case):
@@ -122,7 +123,7 @@ def measure(config):
         os.sched_setaffinity(0, sorted(everywhere)[:threads])
         try:
             with Server(config.binaries, "--devices=cpu") as server, Peer(threads) as peer:
-                for _ in range(max(1, config.rounds // 3)):
+                for _ in range(max(1, config.rounds // 3)):  # Each of several calls, and of minutes.
                     for case in CASES:
                         measure_case(config, server, peer, threads, case, lines)
         finally:
