@@ -266,8 +266,10 @@ class Process {
 #endif
     }
     fleet.seed = std::random_device()();
-    GC_ASSIGN_OR_RETURN(fleet_, Fleet::Create(fleet, {table_, *scheduler_, clock_, job_observer(),
-                                                      *arena_, allocator_, &strikes_}));
+    GC_ASSIGN_OR_RETURN(
+        fleet_,
+        Fleet::Create(fleet, {table_, *scheduler_, clock_, job_observer(), *arena_, allocator_,
+                              &strikes_, static_cast<std::size_t>(options_.limits.printed_bytes)}));
     return absl::OkStatus();
   }
 

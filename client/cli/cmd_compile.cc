@@ -31,7 +31,7 @@ struct CompileFlags {
 v1::ModuleView ViewOf(const CompileFlags& flags) {
   v1::ModuleView view;
   view.set_ptx(flags.ptx || flags.inspect || !flags.keep.empty());
-  view.set_sass(flags.sass || flags.inspect);
+  view.set_sass(flags.sass || flags.inspect || !flags.keep.empty());
   view.set_cubin(!flags.keep.empty());
   view.set_block_threads(flags.block);
   view.set_dynamic_shared_bytes(flags.shared);
@@ -88,9 +88,8 @@ absl::StatusOr<v1::Module> Make(const Session& session, const Client& client,
   SourceFlags source = flags.source;
   source.line_info = source.line_info || flags.inspect;
   auto module = MakeModule(session, client, source, target);
-  const bool no_sass =
-      flags.inspect && !flags.sass && DetailsOf(module.status()).reason == "NO_TOOLCHAIN";
-  if (module.ok() || !no_sass) return module;
+  const bool no_sass = !flags.sass && DetailsOf(module.status()).reason == "NO_TOOLCHAIN";
+  if (module.ok() || !no_sass || !target.view.sass()) return module;
   session.console.err << "no SASS: " << Escape(module.status().message()) << "\n";
   target.view.set_sass(false);
   return MakeModule(session, client, source, target);

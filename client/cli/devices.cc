@@ -48,6 +48,12 @@ std::string Line(absl::string_view label, const std::string& text) {
   return absl::StrFormat("  %-10s%s\n", std::string(label), Escape(text));
 }
 
+// What submitted code meets there.
+std::string GuestText(const v1::Device& d) {
+  return absl::StrCat("sandbox ", d.sandbox(),
+                      d.pageable_access() ? "; kernels reach host memory of their process" : "");
+}
+
 std::string GpuText(const v1::Device& d) {
   std::string out = absl::StrCat("\n", Escape(d.name()), "  ", Escape(d.uuid()), "\n");
   out += Line(
@@ -64,6 +70,7 @@ std::string GpuText(const v1::Device& d) {
                                       ", steps ", FormatNs(d.clock_step_ns()), " and ",
                                       FormatNs(d.device_timer_step_ns())));
   out += Line("nominal", RatesText(d));
+  if (!d.sandbox().empty()) out += Line("guests", GuestText(d));
   return out;
 }
 

@@ -68,12 +68,28 @@ void AddCompiler(const v1::ServerInfo& info, std::vector<Finding>* out) {
   out->push_back(std::move(disassembler));
 }
 
+// Where submitted code runs, and what holds it there.
+void AddGuests(const v1::ServerInfo& info, std::span<const v1::Device> devices,
+               std::vector<Finding>* out) {
+  if (!info.has_compiler()) return;
+  for (const v1::Device& device : devices) {
+    const std::string sandbox = device.sandbox().empty() ? "" : "sandbox " + device.sandbox();
+    Finding guest = Part("guests on " + device.name(), sandbox, "submitted code does not run there",
+                         sandbox.empty() ? "none has started yet" : "");
+    if (device.pageable_access()) {
+      guest.text += "; kernels reach all host memory of their process, and could forge their times";
+    }
+    out->push_back(std::move(guest));
+  }
+}
+
 }  // namespace
 
 std::vector<Finding> PartsOf(const v1::ServerInfo& info, std::span<const v1::Device> devices) {
   std::vector<Finding> out = {Workers(devices)};
   AddGpu(devices, &out);
   AddCompiler(info, &out);
+  AddGuests(info, devices, &out);
   return out;
 }
 

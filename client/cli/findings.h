@@ -17,7 +17,8 @@ struct Finding {
   friend bool operator==(const Finding&, const Finding&) = default;
 };
 
-// Workers, what serves GPUs, and what compiles. A part that was not asked for is no fault.
+// Workers, what serves GPUs, what compiles and what holds submitted code. A part that was not asked
+// for is no fault.
 std::vector<Finding> PartsOf(const v1::ServerInfo& info, std::span<const v1::Device> devices);
 
 }  // namespace gridclock::cli

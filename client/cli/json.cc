@@ -165,6 +165,8 @@ Json ToJson(const v1::Device& d) {
           {"own_memory", d.own_memory()},
           {"partition", d.partition()},
           {"drained", d.drained()},
+          {"sandbox", d.sandbox()},
+          {"pageable_access", d.pageable_access()},
           {"l2_bytes", d.l2_bytes()},
           {"l2_bytes_per_second", OrNull(d.l2_bytes_per_second())},
           {"sm_clock_hz", OrNull(d.sm_clock_hz())},

@@ -36,67 +36,17 @@ std::vector<std::string> OutputNames(const KernelSpec& spec) {
   return names;
 }
 
-// Those that are given, then those of the call that the other kernel has too.
-std::vector<NamedAttribute> AttributesFor(const KernelSpec& spec, std::vector<NamedAttribute> given,
-                                          const RunCall& call) {
-  for (const NamedAttribute& own : call.attributes) {
-    const auto named = [&](const auto& one) { return one.name == own.name; };
-    const bool has = std::any_of(spec.attributes.begin(), spec.attributes.end(), named) &&
-                     std::none_of(given.begin(), given.end(), named);
-    if (has) given.push_back(own);
-  }
-  return given;
-}
-
-// The same inputs, in order, for another kernel of a file.
-absl::StatusOr<RunCall> CallOf(const Subject& other, const VerifyFlags& flags,
-                               const RunCall& call) {
-  const KernelSpec& spec = other.spec;
-  if (spec.inputs.size() != call.inputs.size()) {
-    return UsageError(absl::StrCat("--verify: '", spec.name, "' takes ", spec.inputs.size(),
-                                   " inputs; want ", call.inputs.size()));
-  }
-  const auto with = SortWords(spec, flags.with);
-  if (!with.ok()) return UsageError(absl::StrCat("--verify-with: ", with.status().message()));
-  RunCall out;
-  other.NameIn(&out);
-  out.device = call.device;
-  out.timeout = call.timeout;
-  out.kernel_time_limit = call.kernel_time_limit;
-  out.inputs = call.inputs;
-  for (std::size_t i = 0; i < out.inputs.size(); ++i) out.inputs[i].name = spec.inputs[i].name;
-  out.attributes = AttributesFor(spec, with->attributes, call);
-  return out;
-}
-
-// What another kernel of a file gives of the same inputs.
-absl::StatusOr<Inputs> MakeExpected(const Session& session, const Client& client,
-                                    const Subject& subject, const VerifyFlags& flags,
-                                    const RunCall& call) {
+// Another kernel of a file: the server runs it beside, on the same values.
+absl::Status TakeProgram(const Session& session, const Client& client, const VerifyFlags& flags,
+                         v1::Reference* out) {
   GC_ASSIGN_OR_RETURN(const Subject other, FindSubject(session, client, flags.verify, {}, {}));
-  GC_ASSIGN_OR_RETURN(const RunCall other_call, CallOf(other, flags, call));
-  auto ran = client.Run(other_call);
-  if (!ran.ok()) return Annotate(ran.status(), flags.verify);
-  const auto result = std::make_shared<const RunResult>(*std::move(ran));
-  const std::vector<std::string> names = OutputNames(subject.spec);
-  if (names.size() != result->outputs.size()) {
-    return UsageError(absl::StrCat("--verify: '", other.spec.name, "' gives ",
-                                   result->outputs.size(), " outputs; want ", names.size()));
+  const auto with = SortWords(other.spec, flags.with);
+  if (!with.ok()) return UsageError(absl::StrCat("--verify-with: ", with.status().message()));
+  *out->mutable_program() = *other.program;
+  for (const NamedAttribute& given : with->attributes) {
+    Encode(given.value, &(*out->mutable_attributes())[given.name]);
   }
-  Inputs out;
-  out.keepers.push_back(result);
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    const CallOutput& output = result->outputs[i];
-    CallInput& input = out.inputs.emplace_back();
-    input.name = kExpectedPrefix + names[i];
-    input.value = output.value;
-    std::size_t at = 0;
-    for (const TensorSpec& tensor : output.value.tensors) {
-      input.bytes.push_back(output.bytes.subspan(at, static_cast<std::size_t>(Bytes(tensor))));
-      at += input.bytes.back().size();
-    }
-  }
-  return out;
+  return absl::OkStatus();
 }
 
 absl::StatusOr<Inputs> LoadExpected(const Subject& subject, const std::string& text) {
@@ -147,12 +97,12 @@ absl::StatusOr<Inputs> AddVerification(const Session& session, const Client& cli
   const bool file =
       absl::StrContains(flags.verify, ".npy") || absl::StrContains(flags.verify, ".npz");
   call->reference.emplace();
-  if (!code && !file) {
-    GC_RETURN_IF_ERROR(TakeKernel(client, flags, &*call->reference));
+  if (!file) {
+    GC_RETURN_IF_ERROR(code ? TakeProgram(session, client, flags, &*call->reference)
+                            : TakeKernel(client, flags, &*call->reference));
     return Inputs{};
   }
-  GC_ASSIGN_OR_RETURN(Inputs expected, code ? MakeExpected(session, client, subject, flags, *call)
-                                            : LoadExpected(subject, flags.verify));
+  GC_ASSIGN_OR_RETURN(Inputs expected, LoadExpected(subject, flags.verify));
   for (CallInput& input : expected.inputs) call->inputs.push_back(std::move(input));
   return expected;
 }

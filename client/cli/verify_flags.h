@@ -24,8 +24,8 @@ struct VerifyFlags {
 };
 void AddVerifyFlags(CLI::App& app, VerifyFlags* flags);
 
-// Runs the other kernel of a file, if it is one, on the inputs of `call`. Sets what `call`, which
-// is of `subject`, is compared with. The result keeps bytes that the call then borrows.
+// Sets what `call`, which is of `subject`, is compared with. The result keeps bytes that the call
+// then borrows.
 absl::StatusOr<Inputs> AddVerification(const Session& session, const Client& client,
                                        const Subject& subject, const VerifyFlags& flags,
                                        RunCall* call);

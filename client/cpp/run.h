@@ -61,8 +61,8 @@ struct RunCall {
   // Submitted code in place of a kernel of the catalogue: launches of modules that Client::Compile
   // or Client::Load made.
   std::optional<v1::Program> program = {};
-  // Of a program with `verify`: a kernel of the catalogue, or none and inputs called
-  // "expected.NAME".
+  // Of a program with `verify`: a kernel of the catalogue, another program, or neither and inputs
+  // called "expected.NAME".
   std::optional<v1::Reference> reference = {};
 };
 

@@ -47,6 +47,9 @@ using uintptr_t = uint64_t;
 #define LLONG_MIN  (-LLONG_MAX - 1)
 #define LLONG_MAX  0x7fffffffffffffffLL
 #define ULLONG_MAX 0xffffffffffffffffUL
+// Files and libcu++ (<cuda/std/cmath>, and so CUB) define some of these again in words of their own,
+// which is no mistake to be told of: "incompatible redefinition of macro".
+#pragma nv_diag_suppress 47
 #ifndef INFINITY
 #define INFINITY __int_as_float(0x7f800000)
 #endif

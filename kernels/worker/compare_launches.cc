@@ -18,11 +18,6 @@ namespace {
 // Of the reference, for all launches but the last, which has as many as any verification.
 constexpr std::int64_t kTimedTerms = std::int64_t{1} << 27;
 
-// Cache lines keep the tensors of an operand as aligned as they are in the arena.
-struct alignas(kTensorAlignment) Line {
-  std::byte bytes[kTensorAlignment];
-};
-
 OperandView ViewAt(const OperandValue& value, std::byte* base) {
   OperandView view{&value, {}};
   for (std::size_t i = 0; i < value.tensors.size(); ++i) {
@@ -31,17 +26,13 @@ OperandView ViewAt(const OperandValue& value, std::byte* base) {
   return view;
 }
 
-// The inputs of the launches. Those that were sent lie in the arena.
+// The inputs of the launches, in the arena: there the job pays for them.
 class Inputs {
  public:
   Inputs(const WorkerComparison& comparison, std::span<std::byte> arena)
-      : inputs_(comparison.inputs) {
-    made_.resize(inputs_.size());
-    for (std::size_t i = 0; i < inputs_.size(); ++i) {
-      const WorkerOperand& input = inputs_[i];
-      if (input.generate) made_[i].resize(OperandBytes(input.value) / sizeof(Line) + 1);
-      auto* base = input.generate ? made_[i].data()->bytes : arena.data() + input.memory.offset;
-      views_.push_back(ViewAt(input.value, base));
+      : inputs_(comparison.inputs), arena_(arena) {
+    for (const WorkerOperand& input : inputs_) {
+      views_.push_back(ViewAt(input.value, At(input)));
     }
   }
 
@@ -53,14 +44,16 @@ class Inputs {
       if (!inputs_[i].generate || (made_once_ && !MadeFromSeed(*inputs_[i].generate))) continue;
       Generator generator = *inputs_[i].generate;
       generator.seed ^= seed_change;
-      GenerateOperand(generator, inputs_[i].value, reinterpret_cast<std::byte*>(made_[i].data()));
+      GenerateOperand(generator, inputs_[i].value, At(inputs_[i]));
     }
     made_once_ = true;
   }
 
  private:
+  std::byte* At(const WorkerOperand& input) const { return arena_.data() + input.memory.offset; }
+
   const std::vector<WorkerOperand>& inputs_;
-  std::vector<std::vector<Line>> made_;
+  const std::span<std::byte> arena_;
   std::vector<OperandView> views_;
   bool made_once_ = false;
 };
@@ -141,10 +134,9 @@ class Comparer {
     return absl::OkStatus();
   }
 
-  std::vector<OperandView> OutputsOf(std::size_t launch) const {
+  std::vector<OperandView> OutputsOf(const MemoryRange& launches, std::size_t launch) const {
     std::vector<OperandView> views;
-    std::byte* at =
-        parts_.arena.data() + comparison_.launches.offset + launch * comparison_.launch_bytes;
+    std::byte* at = parts_.arena.data() + launches.offset + launch * comparison_.launch_bytes;
     for (const WorkerOperand& output : comparison_.outputs) {
       views.push_back(ViewAt(output.value, at));
       at += OperandBytes(output.value);
@@ -156,7 +148,7 @@ class Comparer {
                                              std::uint64_t seed_change, std::int64_t most_terms) {
     GC_RETURN_IF_ERROR(Poll());
     inputs.Make(seed_change);
-    const std::vector<OperandView> outputs = OutputsOf(launch);
+    const std::vector<OperandView> outputs = OutputsOf(comparison_.launches, launch);
     return Verify(kernel_->def, binding_, inputs.views(), outputs, parts_.threads,
                   std::as_writable_bytes(std::span(rows_)),
                   {.most_terms = std::max<std::int64_t>(1, most_terms),
@@ -165,9 +157,10 @@ class Comparer {
   }
 
   absl::StatusOr<Verification> AgainstExpected(std::size_t launch) {
-    const std::vector<OperandView> got = OutputsOf(launch);
+    const std::vector<OperandView> got = OutputsOf(comparison_.launches, launch);
     std::vector<OperandView> want;
-    for (std::size_t i = 0; i < got.size(); ++i) {
+    if (comparison_.references) want = OutputsOf(*comparison_.references, launch);
+    for (std::size_t i = 0; i < comparison_.expected.size(); ++i) {
       want.push_back(ViewAt(comparison_.outputs[i].value,
                             parts_.arena.data() + comparison_.expected[i].offset));
     }

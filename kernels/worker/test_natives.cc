@@ -18,6 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "absl/strings/str_cat.h"
 #include "kernels/worker/test_cheats.h"
 #include "proto/types/status_page.h"
 
@@ -154,6 +155,11 @@ Natives TestNatives() {
                         {"scribble_shared", ScribbleShared},
                         {"break_protocol", BreakProtocol},
                         {"probe", Probe}});
+  // Modules of their own: one that ends three guests is run no more.
+  for (int i = 0; i < 50; ++i) {
+    natives.emplace(absl::StrCat("crash_", i), Crash);
+    natives.emplace(absl::StrCat("endless_", i), Endless);
+  }
   return natives;
 }
 

@@ -6,8 +6,8 @@
 //   leave                                  nothing: outputs stay unwritten
 //   scribble y, first: int64, count: int64   y[first] to y[first + count] of f32, wherever they lie
 //   spin us: int                           computes so long
-//   endless                                never ends
-//   crash                                  writes to address 0
+//   endless, endless_0 .. endless_49       never ends
+//   crash, crash_0 .. crash_49             writes to address 0
 //   pid y                                  the id of its process, as i32[1]
 //   hunt y, first: int64, count: int64     how many of y[first] to y[first + count] of f32 are
 //                                          what scribble writes, wherever they lie, as i32[1]

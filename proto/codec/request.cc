@@ -237,18 +237,6 @@ absl::Status DecodeAttributes(const Attributes& attributes, absl::string_view fi
   return absl::OkStatus();
 }
 
-absl::StatusOr<ReferenceRequest> DecodeReference(const v1::Reference& message) {
-  constexpr std::int64_t kMostTerms = std::int64_t{1} << 40;
-  ReferenceRequest out{.kernel = message.kernel(), .attributes = {}, .terms = message.terms()};
-  if (out.terms < 0 || out.terms > kMostTerms) {
-    return Invalid("reference.terms",
-                   absl::StrCat("want 0 to ", kMostTerms, ", got ", message.terms()));
-  }
-  GC_RETURN_IF_ERROR(
-      DecodeAttributes(message.attributes(), "reference.attributes", &out.attributes));
-  return out;
-}
-
 absl::Status DecodeTimeLimit(double seconds, JobRequest* out) {
   // Less is no time that a kernel could keep: each such call would cost its device a worker.
   constexpr double kLeast = 1e-3;
@@ -273,6 +261,19 @@ ProgramRequest DecodeProgram(const v1::Program& message) {
     out.globals.push_back(
         {.module = global.module(), .name = global.name(), .from = global.from()});
   }
+  return out;
+}
+
+absl::StatusOr<ReferenceRequest> DecodeReference(const v1::Reference& message) {
+  constexpr std::int64_t kMostTerms = std::int64_t{1} << 40;
+  ReferenceRequest out{.kernel = message.kernel(), .attributes = {}, .terms = message.terms()};
+  if (out.terms < 0 || out.terms > kMostTerms) {
+    return Invalid("reference.terms",
+                   absl::StrCat("want 0 to ", kMostTerms, ", got ", message.terms()));
+  }
+  GC_RETURN_IF_ERROR(
+      DecodeAttributes(message.attributes(), "reference.attributes", &out.attributes));
+  if (message.has_program()) out.program = DecodeProgram(message.program());
   return out;
 }
 
@@ -375,6 +376,7 @@ absl::Status CheckCounts(const RunRequest& message) {
     int count = 0, most = kMostOperands;
   };
   const v1::Program& program = message.program();
+  const v1::Program& reference = message.reference().program();
   const Count counts[] = {
       {"inputs", message.inputs_size()},
       {"outputs", message.outputs_size()},
@@ -382,7 +384,9 @@ absl::Status CheckCounts(const RunRequest& message) {
       {"attributes", message.attributes_size()},
       {"reference.attributes", message.reference().attributes_size()},
       {"program.launches", program.launches_size(), static_cast<int>(kMostLaunches)},
-      {"program.globals", program.globals_size(), static_cast<int>(kMostGlobals)}};
+      {"program.globals", program.globals_size(), static_cast<int>(kMostGlobals)},
+      {"reference.program.launches", reference.launches_size(), static_cast<int>(kMostLaunches)},
+      {"reference.program.globals", reference.globals_size(), static_cast<int>(kMostGlobals)}};
   for (const auto& [field, count, most] : counts) {
     if (count > most) return Invalid(field, absl::StrCat("want at most ", most, ", got ", count));
   }

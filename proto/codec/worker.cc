@@ -43,6 +43,7 @@ void Encode(const DeviceInfo& in, worker::v1::DeviceFacts* out) {
   out->set_device_timer_step_ns(in.device_timer_step_ns);
   out->set_l2_bandwidth(in.l2_bandwidth);
   out->set_partition(in.partition);
+  out->set_pageable_access(in.pageable_access);
   for (const MethodFacts& method : in.methods) Encode(method, out->add_methods());
   for (const FlopRate& rate : in.flop_rates) Encode(rate, out->add_flop_rates());
 }
@@ -112,6 +113,7 @@ absl::StatusOr<DeviceInfo> DecodeFacts(const worker::v1::DeviceFacts& in) {
   out.device_timer_step_ns = in.device_timer_step_ns();
   out.l2_bandwidth = in.l2_bandwidth();
   out.partition = in.partition();
+  out.pageable_access = in.pageable_access();
   GC_RETURN_IF_ERROR(DecodeRates(in, &out));
   return out;
 }
@@ -241,10 +243,10 @@ void Encode(const Job& job, worker::v1::Program* out) {
   }
 }
 
-void Encode(const JobOutput& in, worker::v1::Operand* out) {
+void Encode(const JobOutput& in, bool submitted, worker::v1::Operand* out) {
   Encode(in.value, out->mutable_spec());
   Encode(in.memory, out->mutable_memory());
-  out->set_checksum(in.sink == SinkKind::kChecksum);
+  out->set_checksum(in.sink == SinkKind::kChecksum && !submitted);
   if (in.in_place_of) out->set_in_place_of(*in.in_place_of + 1);
 }
 
@@ -260,7 +262,9 @@ void Encode(const Job& job, std::uint64_t generation, worker::v1::Order* out) {
   out->set_kernel(job.kernel);
   out->set_variant(job.variant);
   for (const JobInput& input : job.inputs) Encode(input, out->add_inputs());
-  for (const JobOutput& output : job.outputs) Encode(output, out->add_outputs());
+  for (const JobOutput& output : job.outputs) {
+    Encode(output, job.program != nullptr, out->add_outputs());
+  }
   for (const AttributeValue& value : job.attributes) Encode(value, out->add_attributes());
   if (job.measure) Encode(*job.measure, out->mutable_measure());
   out->set_verify(job.verify && !job.check);
@@ -450,11 +454,7 @@ void EncodeComparison(const Job& job, std::uint64_t generation, worker::v1::Comp
   out->set_time_limit_ns(absl::ToInt64Nanoseconds(job.kernel_time_limit));
   out->set_kernel(check.kernel);
   for (const AttributeValue& value : check.attributes) Encode(value, out->add_attributes());
-  for (const JobInput& input : job.inputs) {
-    worker::v1::Operand* operand = out->add_inputs();
-    Encode(input, operand);
-    if (operand->has_generate()) operand->clear_memory();
-  }
+  for (const JobInput& input : job.inputs) Encode(input, out->add_inputs());
   for (const JobOutput& output : job.outputs) {
     Encode(output.value, out->add_outputs()->mutable_spec());
     out->add_output_names(output.name);
@@ -462,9 +462,12 @@ void EncodeComparison(const Job& job, std::uint64_t generation, worker::v1::Comp
   for (const JobInput& expected : check.expected) Encode(expected.memory, out->add_expected());
   out->set_terms(check.terms);
   const std::size_t first = check.done->first, count = check.done->seed_changes.size() - first;
-  Encode(MemoryRange{.offset = check.launches.offset + first * check.launch_bytes,
-                     .size = count * check.launch_bytes},
-         out->mutable_launches());
+  const auto compared = [&](const MemoryRange& all) {
+    return MemoryRange{.offset = all.offset + first * check.launch_bytes,
+                       .size = count * check.launch_bytes};
+  };
+  Encode(compared(check.launches), out->mutable_launches());
+  if (check.program != nullptr) Encode(compared(check.references), out->mutable_references());
   out->set_launch_bytes(check.launch_bytes);
   for (std::size_t i = first; i < first + count; ++i) {
     out->add_seed_changes(check.done->seed_changes[i]);
@@ -476,8 +479,12 @@ namespace {
 // What does not hold of the places that a comparison names.
 absl::Status CheckPlaces(const WorkerComparison& comparison) {
   const std::size_t outputs = comparison.outputs.size();
-  const bool named = comparison.output_names.size() == outputs &&
-                     comparison.expected.size() == (comparison.kernel.empty() ? outputs : 0);
+  const bool sent = comparison.kernel.empty() && !comparison.references;
+  const bool named =
+      comparison.output_names.size() == outputs &&
+      comparison.expected.size() == (sent ? outputs : 0) &&
+      (!comparison.references ||
+       (comparison.kernel.empty() && comparison.references->size == comparison.launches.size));
   const std::uint64_t bytes = OutputsBytes(comparison.outputs, outputs);
   const bool fits = comparison.launch_bytes == bytes && !comparison.seed_changes.empty() &&
                     comparison.launches.size / std::max<std::uint64_t>(bytes, 1) >=
@@ -507,8 +514,8 @@ absl::StatusOr<WorkerComparison> Decode(const worker::v1::Comparison& comparison
   for (const worker::v1::Operand& wire : comparison.inputs()) {
     GC_RETURN_IF_ERROR(DecodeOperand(wire, places, 0, "inputs", &out.inputs.emplace_back()));
     const WorkerOperand& input = out.inputs.back();
-    if (input.generate || input.memory.size >= OperandBytes(input.value)) continue;
-    return absl::InvalidArgumentError("comparison: an input was neither sent nor made");
+    if (input.memory.size >= OperandBytes(input.value)) continue;
+    return absl::InvalidArgumentError("comparison: an input has no place in the arena");
   }
   for (const worker::v1::Operand& wire : comparison.outputs()) {
     GC_RETURN_IF_ERROR(DecodeOperand(wire, places, 0, "outputs", &out.outputs.emplace_back()));
@@ -520,6 +527,10 @@ absl::StatusOr<WorkerComparison> Decode(const worker::v1::Comparison& comparison
   }
   out.terms = std::max<std::int64_t>(1, comparison.terms());
   GC_RETURN_IF_ERROR(DecodeRange(comparison.launches(), arena_bytes, "launches", &out.launches));
+  if (comparison.has_references()) {
+    GC_RETURN_IF_ERROR(
+        DecodeRange(comparison.references(), arena_bytes, "references", &out.references.emplace()));
+  }
   out.launch_bytes = comparison.launch_bytes();
   out.seed_changes = {comparison.seed_changes().begin(), comparison.seed_changes().end()};
   GC_RETURN_IF_ERROR(CheckPlaces(out));

@@ -98,7 +98,7 @@ struct WorkerComparison {
   std::uint64_t id = 0, generation = 0;
   absl::Time deadline = absl::InfiniteFuture();
   absl::Duration time_limit = absl::InfiniteDuration();
-  std::string kernel;  // Whose reference; empty: `expected`.
+  std::string kernel;  // Whose reference; empty: `references` or `expected`.
   std::vector<AttributeValue> attributes;
   std::vector<WorkerOperand> inputs, outputs;  // Outputs have no memory.
   std::vector<std::string> output_names;
@@ -107,6 +107,7 @@ struct WorkerComparison {
   MemoryRange launches;  // Launch i begins at launches.offset + i * launch_bytes.
   std::uint64_t launch_bytes = 0;
   std::vector<std::uint64_t> seed_changes;  // By launch.
+  std::optional<MemoryRange> references;    // What they are held against, as `launches`.
 };
 // Of job.check, whose `done` says which launches there were.
 void EncodeComparison(const Job& job, std::uint64_t generation, worker::v1::Comparison* out);

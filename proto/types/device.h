@@ -53,6 +53,7 @@ struct DeviceInfo {
   double device_timer_step_ns = 0;  // Of the timer that kernels can read; clock_step_ns is events'.
   double l2_bandwidth = 0;          // Measured, bytes per second.
   std::string partition = {};       // "mig", "mps": it is a part of a GPU; empty: a whole one.
+  bool pageable_access = false;     // Kernels reach all host memory of their process.
   std::vector<MethodFacts> methods = {};
   std::vector<FlopRate> flop_rates = {};
 };

@@ -54,10 +54,12 @@ constexpr NumberType kNumbers[] = {{"int", "int", "i64"},
                                    {"double", "double", "f64"},
                                    {"bool", "bool", "bool"}};
 
-// What people call the number of elements.
-constexpr absl::string_view kCounts[] = {
-    "n",     "num",      "count",        "size",       "len",   "length",   "numel",
-    "total", "elements", "num_elements", "n_elements", "nelem", "num_elem", "n_elem"};
+// What people call the number of elements, by WordsName.
+constexpr absl::string_view kCounts[] = {"count",    "numel_",       "total",
+                                         "elements", "num_elements", "n_elements",
+                                         "nelem",    "num_elem",     "n_elem"};
+// Of a vector they call it so too; of a matrix this may be the length of a side.
+constexpr absl::string_view kLengths[] = {"n", "num", "size", "len", "length"};
 
 enum class Kind : std::uint8_t { kUnknown, kReads, kWrites, kNumber };
 
@@ -235,11 +237,23 @@ class Inference {
     parameter->value = attribute;
   }
 
+  template <std::size_t kSize>
+  static bool IsOneOf(const absl::string_view (&names)[kSize], const std::string& name) {
+    return std::find(std::begin(names), std::end(names), name) != std::end(names);
+  }
+
   absl::Status TakeCount(Parameter* parameter) {
-    const bool counts = !parameter->named || std::find(std::begin(kCounts), std::end(kCounts),
-                                                       parameter->name) != std::end(kCounts);
-    if (parameter->number->attribute != "i64" || !counts) {
+    const bool counts = parameter->named && IsOneOf(kCounts, parameter->name);
+    const bool length = !parameter->named || IsOneOf(kLengths, parameter->name);
+    if (parameter->number->attribute != "i64" || !(counts || length)) {
       return Unsettled(absl::StrCat("what is '", parameter->name, "'?"));
+    }
+    const bool has_sides = std::any_of(
+        call_.inputs.begin(), call_.inputs.end(),
+        [](const NamedOperand& input) { return input.value.tensors.at(0).shape.size() > 1; });
+    if (!counts && has_sides) {
+      return Unsettled(absl::StrCat("is '", parameter->name,
+                                    "' the number of elements, or the length of a side?"));
     }
     std::optional<std::int64_t> elements;
     for (const NamedOperand& input : call_.inputs) {

@@ -33,7 +33,8 @@ struct UnwordedCall {
 //   - attributes belong to numbers by name; a last attribute to the last number; a last whole
 //   number
 //     without one, called like a count if its name is known, is the number of elements of each
-//     input
+//     input; of inputs with several dimensions only by a name that can mean nothing else ("numel",
+//     not "n")
 // What this does not settle is INVALID_ARGUMENT: why, and the words to be completed. Pure.
 absl::StatusOr<std::string> InferWords(const ModuleEntry& entry, const UnwordedCall& call);
 

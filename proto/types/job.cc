@@ -60,4 +60,33 @@ MemoryRange CheckedOutput(const Job& job, std::size_t launch, std::size_t output
           .size = OperandBytes(job.outputs[output].value)};
 }
 
+Job ReferenceJob(const Job& job) {
+  const JobCheck& check = *job.check;
+  Job out = job;
+  out.program = check.program;
+  out.kernel = check.program->program.words.name;
+  out.attributes = check.attributes;
+  out.streamed = false;
+  const auto launches = static_cast<std::int64_t>(check.done->seed_changes.size());
+  out.measure.reset();
+  if (launches > 1) {
+    out.measure.emplace();
+    out.measure->schedule = Schedule{.active = launches};
+    if (job.measure) out.measure->budget = job.measure->budget;
+  }
+  out.check = JobCheck{.kernel = "",
+                       .most_launches = launches,
+                       .secrets = check.done->seed_changes,
+                       .launches = check.references,
+                       .launch_bytes = check.launch_bytes,
+                       .replays = true};
+  out.outputs = check.outputs_of;
+  return out;
+}
+
+const Job& GivenNow(const Job& job) {
+  const bool reference = job.check && job.check->done->reference != nullptr;
+  return reference ? *job.check->done->reference : job;
+}
+
 }  // namespace gridclock

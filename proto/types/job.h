@@ -85,12 +85,16 @@ struct CheckedLaunches {
   std::size_t first = 0;  // Of those whose outputs are compared.
   std::int64_t violations = 0;
   std::string first_violation;
+  // The job of the program that they are held against, where it is one: it has no more to do than
+  // to run once on the values of each.
+  std::shared_ptr<const struct Job> reference = nullptr;
 };
 
 // Submitted code that is verified: what its outputs are held against.
 struct JobCheck {
-  std::string kernel;                           // Of the catalogue; empty: `expected`.
-  std::vector<AttributeValue> attributes = {};  // In the order of its words.
+  std::string kernel;  // Of the catalogue; empty: `program` or `expected`.
+  std::shared_ptr<const JobProgram> program = nullptr;
+  std::vector<AttributeValue> attributes = {};  // In the order of the words of either.
   std::vector<JobInput> expected = {};          // By output; named ExpectedName.
   std::int64_t terms = 1;
   std::int64_t most_launches = 0;
@@ -102,6 +106,10 @@ struct JobCheck {
   // The outputs of launch i begin at launches.offset + i * launch_bytes.
   MemoryRange launches = {};
   std::uint64_t launch_bytes = 0;
+  MemoryRange references = {};             // The same, of `program`.
+  std::vector<JobOutput> outputs_of = {};  // Of `program`, as its own words have them.
+  // Launch i is of secrets[i] whatever is asked for, and all of them are to be made.
+  bool replays = false;
   // Written by who feeds the guest, before the job is compared.
   std::shared_ptr<CheckedLaunches> done = std::make_shared<CheckedLaunches>();
 };
@@ -161,6 +169,11 @@ std::uint64_t OutputsBytes(const Outputs& outputs, std::size_t count) {
 }
 // Where the outputs of a checked launch lie.
 MemoryRange CheckedOutput(const Job& job, std::size_t launch, std::size_t output);
+
+// Of a job whose check->done is there: that of the program that it is held against.
+Job ReferenceJob(const Job& job);
+// What a guest is given of a job: the job, or once that has run its reference's.
+const Job& GivenNow(const Job& job);
 
 // What came of a job: values are in the arena, this is the rest.
 struct OutputResult {

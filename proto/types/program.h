@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -43,6 +44,7 @@ struct ReferenceRequest {
   std::string kernel;  // Of the catalogue; empty: inputs called kExpectedPrefix + output.
   std::vector<NamedAttribute> attributes;
   std::int64_t terms = 0;
+  std::optional<ProgramRequest> program = {};  // Then `kernel` is to be empty.
 };
 inline constexpr char kExpectedPrefix[] = "expected.";
 

@@ -374,7 +374,8 @@ void FillCall(const JobRequest& request, const Binding& binding, Job& job) {
 
 absl::StatusOr<Job> Admit(const JobRequest& request, const KernelTable& table, const Limits& limits,
                           const std::function<int(absl::string_view device)>& depth,
-                          std::shared_ptr<const JobProgram> program) {
+                          std::shared_ptr<const JobProgram> program,
+                          std::shared_ptr<const JobProgram> reference) {
   GC_RETURN_IF_ERROR(CheckNames(request));
   std::shared_ptr<const KernelSpec> spec;
   if (program != nullptr) {
@@ -395,7 +396,9 @@ absl::StatusOr<Job> Admit(const JobRequest& request, const KernelTable& table, c
   GC_RETURN_IF_ERROR(TakeSinks(request, job));
   GC_RETURN_IF_ERROR(TakeInPlace(*spec, request, job));
   GC_RETURN_IF_ERROR(CheckVerify(request, job));
-  if (request.reference) GC_RETURN_IF_ERROR(TakeReference(request, binding, table, limits, job));
+  if (request.reference) {
+    GC_RETURN_IF_ERROR(TakeReference(request, binding, table, limits, std::move(reference), job));
+  }
   GC_ASSIGN_OR_RETURN(Placement place,
                       Place(job, request.device, request.variant, binding, table, depth));
   job.device = std::move(place.device);

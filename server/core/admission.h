@@ -23,7 +23,8 @@ absl::Status CheckName(absl::string_view name, absl::string_view field);
 // the ranges, so that from OnAccepted on they count from the arena's.
 absl::StatusOr<Job> Admit(const JobRequest& request, const KernelTable& table, const Limits& limits,
                           const std::function<int(absl::string_view device)>& depth,
-                          std::shared_ptr<const JobProgram> program = nullptr);
+                          std::shared_ptr<const JobProgram> program = nullptr,
+                          std::shared_ptr<const JobProgram> reference = nullptr);
 
 }  // namespace gridclock
 

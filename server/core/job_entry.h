@@ -32,6 +32,8 @@ struct Scheduler::Entry {
   enum class State { kWaitsForMemory, kWaitsForInputs, kReady, kSent };
 
   const Job& job() const { return active != nullptr ? active->job() : *waiting; }
+  // In which it waits in the queue.
+  absl::string_view line() const { return reference ? *reference : job().principal; }
 
   JobId id = 0;
   State state = State::kWaitsForMemory;
@@ -49,6 +51,8 @@ struct Scheduler::Entry {
   bool answered = false;    // The listener had its end; the worker has not said so yet.
   std::optional<absl::Status> cancelled;  // Why it was told to stop.
   std::optional<Outcome> run;  // Of a job whose outputs are being compared: what its guest said.
+  // While the program runs that it is held against: the line of its principal's for such.
+  std::optional<std::string> reference;
 
   // Events reach the listener one at a time, in order: whoever finds `delivering` false delivers,
   // and what comes up meanwhile waits here.
@@ -64,7 +68,8 @@ struct Scheduler::Guests {
   bool wanted = true;     // Though no job waits.
   bool starting = false;  // One was asked for and is not ready.
   absl::Time retry = absl::InfinitePast();
-  std::string principal;  // Whose jobs the guest runs; empty: it ran none.
+  std::string principal;  // Whose jobs the guest runs, as Entry::line; empty: it ran none.
+  bool spent = false;     // It runs a reference, and is to run nothing else.
   absl::Time since;       // It does so, or is ready.
 };
 

@@ -74,9 +74,11 @@ absl::Status KernelTable::Learn(const DeviceInfo& info, const std::vector<Kernel
   return absl::OkStatus();
 }
 
-void KernelTable::LearnNatives(absl::string_view device, const std::vector<std::string>& natives) {
+void KernelTable::LearnGuest(absl::string_view device, const std::string& sandbox,
+                             const std::vector<std::string>& natives) {
   MutexLock lock(mutex_);
   natives_[std::string(device)] = natives;
+  if (DeviceStatus* found = Device(device)) found->sandbox = sandbox;
 }
 
 std::optional<std::vector<std::string>> KernelTable::Natives() const {

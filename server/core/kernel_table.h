@@ -31,6 +31,7 @@ struct DeviceStatus {
   std::uint64_t restarts = 0;
   bool met = false;      // Its worker has said hello: `info` is more than a name.
   bool drained = false;  // An operator keeps new calls from it.
+  std::string sandbox;   // Of its last guest, if there was one.
   std::optional<VitalsNow> vitals;
 };
 
@@ -63,9 +64,10 @@ class KernelTable {
   // with what was said before. A device that the server was not told of is INTERNAL too.
   absl::Status Learn(const DeviceInfo& info, const std::vector<KernelSpec>& kernels)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // The functions that a guest of this device runs by name. Of test builds alone.
-  void LearnNatives(absl::string_view device, const std::vector<std::string>& natives)
-      ABSL_LOCKS_EXCLUDED(mutex_);
+  // From the hello of a guest of this device: what holds it, and the functions that it runs by
+  // name. Of these release builds have none.
+  void LearnGuest(absl::string_view device, const std::string& sandbox,
+                  const std::vector<std::string>& natives) ABSL_LOCKS_EXCLUDED(mutex_);
   // Those of all devices, sorted; nullopt before any guest has said hello.
   std::optional<std::vector<std::string>> Natives() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Of a worker that lives: kReady, also while it works; DevicesNow tells more.

@@ -96,6 +96,8 @@ constexpr LimitSpec kSpecs[] = {
     {"guest_idle_seconds", "seconds",
      "How long a process for submitted code stays without a call; 0: for ever.",
      &Limits::guest_idle_seconds},
+    {"printed_bytes", "bytes", "What one call of submitted code may print; the rest is cut.",
+     &Limits::printed_bytes, 0, static_cast<double>(kMostPrinted)},
 };
 static_assert(sizeof(Limits) == std::size(kSpecs) * sizeof(double),
               "every member of Limits stands in the table");

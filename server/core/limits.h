@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "proto/types/job.h"
 
 namespace gridclock {
 
@@ -50,6 +51,7 @@ struct Limits {
   double module_cache_bytes = 1024.0 * 1024 * 1024;   // On disk.
   double guest_bytes = 0;                             // 0: client_arena_bytes and 256 MiB.
   double guest_idle_seconds = 60;                     // 0: as long as the server runs.
+  double printed_bytes = static_cast<double>(kMostPrinted);
 };
 
 struct LimitSpec {

@@ -11,6 +11,7 @@
 #include "absl/strings/strip.h"
 #include "base/status.h"
 #include "proto/types/launch.h"
+#include "server/core/reference.h"
 
 namespace gridclock {
 namespace {
@@ -203,9 +204,8 @@ absl::Status CheckLaunches(const JobProgram& program, const BoundProgram& bound,
   return absl::OkStatus();
 }
 
-absl::Status FitProgram(const Job& job, const DeviceChoice& device, const Binding& binding,
-                        const KernelTable& table) {
-  const JobProgram& program = *job.program;
+absl::Status FitProgram(const Job& job, const JobProgram& program, const DeviceChoice& device,
+                        const Binding& binding) {
   for (const ProgramModule& module : program.modules) {
     GC_RETURN_IF_ERROR(CheckModule(module, device));
   }
@@ -220,8 +220,15 @@ absl::Status FitProgram(const Job& job, const DeviceChoice& device, const Bindin
   GC_ASSIGN_OR_RETURN(const BoundProgram bound,
                       BindProgram(program.program, binding, device.traits));
   GC_RETURN_IF_ERROR(CheckLaunches(program, bound, device.traits));
-  GC_RETURN_IF_ERROR(CheckMethod(job, device, table));
   return CheckDeviceMemory(job, device, clauses, binding);
+}
+
+// The program that it is held against runs there too.
+absl::Status FitReference(const Job& job, const DeviceChoice& device) {
+  if (!job.check || job.check->program == nullptr) return absl::OkStatus();
+  GC_ASSIGN_OR_RETURN(const Binding binding, BindReference(job));
+  const absl::Status fits = FitProgram(job, *job.check->program, device, binding);
+  return fits.ok() ? fits : WithField(Annotate(fits, "reference"), "reference.program");
 }
 
 // The variant that `job` gets there; none of a program.
@@ -230,7 +237,9 @@ absl::StatusOr<std::string> Fit(const Job& job, const DeviceChoice& device,
                                 const KernelTable& table) {
   if (!device.met) return NotStarted(device);
   if (job.program != nullptr) {
-    GC_RETURN_IF_ERROR(FitProgram(job, device, binding, table));
+    GC_RETURN_IF_ERROR(FitProgram(job, *job.program, device, binding));
+    GC_RETURN_IF_ERROR(FitReference(job, device));
+    GC_RETURN_IF_ERROR(CheckMethod(job, device, table));
     return std::string();
   }
   GC_ASSIGN_OR_RETURN(const VariantSpec* variant,
@@ -264,11 +273,17 @@ absl::Status AppendCheck(const Limits& limits, Job& job) {
   const std::uint64_t bytes = check.launch_bytes * static_cast<std::uint64_t>(check.most_launches);
   check.launches = {.offset = job.memory.size, .size = bytes};
   job.memory.size += bytes;
+  if (check.program == nullptr) return absl::OkStatus();
+  check.references = {.offset = job.memory.size, .size = bytes};
+  job.memory.size += bytes;
   return absl::OkStatus();
 }
 
-bool IsReturned(const JobOutput& output) {
-  return output.sink == SinkKind::kInline || output.sink == SinkKind::kStream;
+// The server wants the bytes: to return them, or of submitted code for a checksum of its own
+// making. (Those of checked launches it has.)
+bool Travels(const Job& job, const JobOutput& output) {
+  const bool summed = output.sink == SinkKind::kChecksum && job.program != nullptr && !job.check;
+  return summed || output.sink == SinkKind::kInline || output.sink == SinkKind::kStream;
 }
 
 absl::Status CheckArena(const Limits& limits, const Job& job) {
@@ -325,11 +340,12 @@ absl::StatusOr<Placement> Place(const Job& job, absl::string_view wanted, absl::
 absl::Status LayOut(const KernelSpec& spec, const Limits& limits, bool host_memory, Job& job) {
   for (std::size_t i = 0; i < job.inputs.size(); ++i) {
     JobInput& input = job.inputs[i];
-    if (!host_memory && input.source == SourceKind::kGenerate) continue;
+    // For a comparison they are made in the arena, whatever the device.
+    if (!host_memory && input.source == SourceKind::kGenerate && !job.check) continue;
     GC_RETURN_IF_ERROR(Append(input.value, spec.inputs[i].name, limits, job, input.memory));
   }
   for (JobOutput& output : job.outputs) {
-    if (!host_memory && !IsReturned(output)) continue;
+    if (!host_memory && !Travels(job, output)) continue;
     // What is compared later wants the input as it was sent.
     if (output.in_place_of && job.inputs[*output.in_place_of].memory.size > 0 && !job.check) {
       output.memory = job.inputs[*output.in_place_of].memory;

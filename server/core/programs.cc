@@ -159,6 +159,18 @@ absl::StatusOr<std::shared_ptr<const JobProgram>> Programs::Find(const JobReques
   return program;
 }
 
+absl::StatusOr<std::shared_ptr<const JobProgram>> Programs::FindReference(
+    const JobRequest& request) {
+  if (!request.reference || !request.reference->program) return nullptr;
+  JobRequest asked = request;
+  asked.program = request.reference->program;
+  asked.outputs.clear();  // Their names are the program's.
+  auto found = Find(asked);
+  if (found.ok()) return found;
+  const std::string field = absl::StrCat("reference.", DetailsOf(found.status()).field);
+  return WithField(Annotate(found.status(), "reference"), field);
+}
+
 void Programs::Forget(absl::string_view module) {
   MutexLock lock(mutex_);
   std::erase_if(kept_, [&](const auto& kept) { return HasModule(*kept.second, module); });

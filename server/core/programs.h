@@ -37,6 +37,9 @@ class Programs {
   // or, where there are none, cannot be inferred.
   absl::StatusOr<std::shared_ptr<const JobProgram>> Find(const JobRequest& request)
       ABSL_LOCKS_EXCLUDED(mutex_);
+  // Of request.reference->program, likewise; null if it has none. Fields begin with "reference.".
+  absl::StatusOr<std::shared_ptr<const JobProgram>> FindReference(const JobRequest& request)
+      ABSL_LOCKS_EXCLUDED(mutex_);
   // What was kept of programs with this module: it is deleted.
   void Forget(absl::string_view module) ABSL_LOCKS_EXCLUDED(mutex_);
 

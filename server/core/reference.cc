@@ -40,36 +40,68 @@ std::vector<NamedAttribute> AttributesFor(const KernelSpec& spec, const JobReque
   return out;
 }
 
+// The program's inputs as those of the words `spec`, which must give what the program gives.
+absl::StatusOr<Binding> BindWords(const KernelSpec& spec, const JobRequest& request,
+                                  const Binding& program, absl::string_view field) {
+  if (spec.inputs.size() != program.inputs.size()) {
+    return Invalid(field, absl::StrCat("'", spec.name, "' has ", spec.inputs.size(),
+                                       " inputs; the program has ", program.inputs.size()));
+  }
+  std::vector<NamedOperand> operands;
+  for (std::size_t i = 0; i < spec.inputs.size(); ++i) {
+    operands.push_back({spec.inputs[i].name, program.inputs[i]});
+  }
+  auto binding = Bind(spec, operands, AttributesFor(spec, request, program));
+  if (!binding.ok()) {
+    return WithField(Annotate(binding.status(), absl::StrCat("reference '", spec.name, "'")),
+                     "reference");
+  }
+  if (binding->outputs == program.outputs) return binding;
+  return Invalid(field,
+                 absl::StrCat("'", spec.name, "' gives ", ListText(binding->outputs),
+                              " of these inputs; the program gives ", ListText(program.outputs)));
+}
+
 absl::Status TakeKernel(const JobRequest& request, const Binding& program, const KernelTable& table,
                         JobCheck& check) {
   GC_ASSIGN_OR_RETURN(const auto spec, table.Find(request.reference->kernel));
-  if (spec->inputs.size() != program.inputs.size()) {
-    return Invalid("reference.kernel",
-                   absl::StrCat("'", spec->name, "' has ", spec->inputs.size(),
-                                " inputs; the program has ", program.inputs.size()));
-  }
-  std::vector<NamedOperand> operands;
-  for (std::size_t i = 0; i < spec->inputs.size(); ++i) {
-    operands.push_back({spec->inputs[i].name, program.inputs[i]});
-  }
-  const auto binding = Bind(*spec, operands, AttributesFor(*spec, request, program));
-  if (!binding.ok()) {
-    return WithField(Annotate(binding.status(), absl::StrCat("reference '", spec->name, "'")),
-                     "reference");
-  }
-  if (binding->outputs != program.outputs) {
-    return Invalid("reference.kernel",
-                   absl::StrCat("'", spec->name, "' gives ", ListText(binding->outputs),
-                                " of these inputs; the program gives ", ListText(program.outputs)));
-  }
+  GC_ASSIGN_OR_RETURN(const Binding binding,
+                      BindWords(*spec, request, program, "reference.kernel"));
   check.kernel = spec->name;
-  check.attributes = binding->attributes;
+  check.attributes = binding.attributes;
+  return absl::OkStatus();
+}
+
+// Its outputs as its own words have them: `inout` inputs first, in their place.
+std::vector<JobOutput> OutputsOf(const KernelSpec& spec, const Binding& binding) {
+  std::vector<JobOutput> out;
+  const auto add = [&](const std::string& name) -> JobOutput& {
+    const OperandValue& value = binding.outputs[out.size()];
+    return out.emplace_back(JobOutput{
+        .name = name, .value = value, .sink = SinkKind::kDiscard, .memory = {}, .in_place_of = {}});
+  };
+  for (std::size_t i = 0; i < spec.inputs.size(); ++i) {
+    if (spec.inputs[i].inout) add(spec.inputs[i].name).in_place_of = static_cast<int>(i);
+  }
+  for (const OperandSpec& output : spec.outputs) add(output.name);
+  return out;
+}
+
+absl::Status TakeProgram(const JobRequest& request, const Binding& program,
+                         std::shared_ptr<const JobProgram> reference, JobCheck& check) {
+  const KernelSpec& spec = reference->program.words;
+  GC_ASSIGN_OR_RETURN(const Binding binding,
+                      BindWords(spec, request, program, "reference.program"));
+  check.attributes = binding.attributes;
+  check.outputs_of = OutputsOf(spec, binding);
+  check.terms = std::max<std::int64_t>(1, request.reference->terms);
+  check.program = std::move(reference);
   return absl::OkStatus();
 }
 
 absl::Status TakeExpected(const JobRequest& request, const Job& job, JobCheck& check) {
   if (!request.reference->attributes.empty()) {
-    return Invalid("reference.attributes", "want none without reference.kernel");
+    return Invalid("reference.attributes", "want none beside expected values");
   }
   check.terms = std::max<std::int64_t>(1, request.reference->terms);
   for (const JobOutput& output : job.outputs) {
@@ -101,14 +133,15 @@ absl::Status CheckNames(const JobRequest& request, const Job& job, const JobChec
   for (std::size_t i = 0; i < request.inputs.size(); ++i) {
     const std::string& name = request.inputs[i].operand.name;
     if (!absl::StartsWith(name, kExpectedPrefix)) continue;
-    const bool known = check.kernel.empty() &&
-                       std::any_of(job.outputs.begin(), job.outputs.end(),
-                                   [&](const JobOutput& o) { return ExpectedName(o) == name; });
+    const bool sent = check.kernel.empty() && check.program == nullptr;
+    const bool known =
+        sent && std::any_of(job.outputs.begin(), job.outputs.end(),
+                            [&](const JobOutput& o) { return ExpectedName(o) == name; });
     if (known) continue;
     return Invalid(absl::StrCat("inputs[", i, "].name"),
                    absl::StrCat("'", name, "': ",
-                                check.kernel.empty() ? "the program has no such output"
-                                                     : "want no expected values beside a kernel"));
+                                sent ? "the program has no such output"
+                                     : "want no expected values beside a kernel or program"));
   }
   return absl::OkStatus();
 }
@@ -145,7 +178,8 @@ std::int64_t LaunchesThatFit(const Limits& limits, std::uint64_t launch_bytes) {
 
 absl::Status LimitLaunches(const Limits& limits, JobCheck& check, Job& job) {
   const std::int64_t last = check.fresh ? 1 : 0;
-  const std::int64_t most = LaunchesThatFit(limits, check.launch_bytes);
+  const int copies = check.program != nullptr ? 2 : 1;
+  const std::int64_t most = LaunchesThatFit(limits, check.launch_bytes * copies);
   if (!job.measure) {
     check.most_launches = 1 + last;
     return absl::OkStatus();
@@ -177,15 +211,34 @@ bool IsExpected(const JobRequest& request, absl::string_view name) {
   return request.reference && absl::StartsWith(name, kExpectedPrefix);
 }
 
+absl::StatusOr<Binding> BindReference(const Job& job) {
+  const KernelSpec& spec = job.check->program->program.words;
+  std::vector<NamedOperand> operands;
+  for (std::size_t i = 0; i < spec.inputs.size(); ++i) {
+    operands.push_back({spec.inputs[i].name, job.inputs[i].value});
+  }
+  std::vector<NamedAttribute> attributes;
+  for (std::size_t i = 0; i < spec.attributes.size(); ++i) {
+    attributes.push_back({spec.attributes[i].name, job.check->attributes[i]});
+  }
+  return Bind(spec, operands, attributes);
+}
+
 absl::Status TakeReference(const JobRequest& request, const Binding& binding,
-                           const KernelTable& table, const Limits& limits, Job& job) {
+                           const KernelTable& table, const Limits& limits,
+                           std::shared_ptr<const JobProgram> reference, Job& job) {
   JobCheck check;
-  GC_RETURN_IF_ERROR(request.reference->kernel.empty()
-                         ? TakeExpected(request, job, check)
-                         : TakeKernel(request, binding, table, check));
+  const bool of_kernel = !request.reference->kernel.empty();
+  if (of_kernel && reference != nullptr) {
+    return Invalid("reference.kernel", "want none beside reference.program");
+  }
+  GC_RETURN_IF_ERROR(reference != nullptr
+                         ? TakeProgram(request, binding, std::move(reference), check)
+                     : of_kernel ? TakeKernel(request, binding, table, check)
+                                 : TakeExpected(request, job, check));
   GC_RETURN_IF_ERROR(CheckNames(request, job, check));
   // Expected values are those of the submitted inputs.
-  check.fresh = !check.kernel.empty() && SomeAreFresh(job);
+  check.fresh = (of_kernel || check.program != nullptr) && SomeAreFresh(job);
   GC_RETURN_IF_ERROR(CheckSizes(job));
   check.launch_bytes = OutputsBytes(job.outputs, job.outputs.size());
   GC_RETURN_IF_ERROR(LimitLaunches(limits, check, job));

@@ -2,7 +2,9 @@
 #ifndef GRIDCLOCK_SERVER_CORE_REFERENCE_H_
 #define GRIDCLOCK_SERVER_CORE_REFERENCE_H_
 
-#include "absl/status/status.h"
+#include <memory>
+
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "proto/types/binding.h"
 #include "proto/types/job.h"
@@ -19,12 +21,15 @@ inline constexpr double kMostCheckedBytes = 256 << 20;
 bool IsExpected(const JobRequest& request, absl::string_view name);
 
 // Fills job.check from request.reference, but for its secrets and its memory, and lets job.measure
-// take no more samples than can be checked. `binding` is of the program's words. NOT_FOUND if there
-// is no such kernel; INVALID_ARGUMENT, with the field, if the program's inputs or outputs are not
-// those of the kernel, or an output has no expected values, or a schedule takes more samples than
-// can be checked.
+// take no more samples than can be checked. `binding` is of the program's words; `reference` is
+// what request.reference->program came to. NOT_FOUND if there is no such kernel; INVALID_ARGUMENT,
+// with the field, if the program's inputs or outputs are not those of the kernel, or an output has
+// no expected values, or a schedule takes more samples than can be checked.
 absl::Status TakeReference(const JobRequest& request, const Binding& binding,
-                           const KernelTable& table, const Limits& limits, Job& job);
+                           const KernelTable& table, const Limits& limits,
+                           std::shared_ptr<const JobProgram> reference, Job& job);
+// The inputs and attributes of `job` as those of its reference's words. Good of an admitted job.
+absl::StatusOr<Binding> BindReference(const Job& job);
 
 }  // namespace gridclock
 

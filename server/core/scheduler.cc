@@ -35,6 +35,7 @@ void MoveTo(const MemoryRange& block, Job& job) {
   if (!job.check) return;
   for (JobInput& expected : job.check->expected) expected.memory.offset += block.offset;
   job.check->launches.offset += block.offset;
+  job.check->references.offset += block.offset;
 }
 
 }  // namespace
@@ -211,7 +212,7 @@ void Scheduler::Start(JobId id) {
     entry->state = Entry::State::kReady;
     entry->ready_at = now;
     entry->wait_until = WaitEnd(entry->job(), now);
-    entry->device->queue.SetReady(entry->job().principal, id);
+    entry->device->queue.SetReady(entry->line(), id);
     Device& device = *entry->device;
     Dispatch(device, now, out);
     if (MayAwait(*entry, now)) awaited = device.worker;
@@ -268,8 +269,8 @@ void Scheduler::SendReady(Device& device, absl::Time now, Outbox& out) {
 
 void Scheduler::Send(const std::shared_ptr<Entry>& entry, absl::Time now, Outbox& out) {
   Device& device = *entry->device;
-  device.queue.Take(entry->job().principal, entry->id);
-  if (device.other != nullptr) NoteSent(device, entry->job(), now);
+  device.queue.Take(entry->line(), entry->id);
+  if (device.other != nullptr) NoteSent(device, *entry, now);
   entry->state = Entry::State::kSent;
   entry->sent_at = now;
   ++entry->sends;
@@ -363,8 +364,8 @@ bool Scheduler::GaveBack(const Entry& entry, const JobResult& result) {
 void Scheduler::Requeue(Entry& entry, absl::Time now) {
   BecomeReadyAgain(entry, now);
   --entry.sends;
-  entry.device->queue.Add(entry.job().principal, entry.id);
-  entry.device->queue.SetReady(entry.job().principal, entry.id);
+  entry.device->queue.Add(entry.line(), entry.id);
+  entry.device->queue.SetReady(entry.line(), entry.id);
 }
 
 void Scheduler::BecomeReadyAgain(Entry& entry, absl::Time now) {
@@ -400,7 +401,7 @@ void Scheduler::Answer(Entry& entry, JobResult result, Outbox& out) {
 
 void Scheduler::EndWaiting(Entry& entry, absl::Status status, Outbox& out) {
   if (entry.state == Entry::State::kWaitsForMemory) std::erase(wait_for_memory_, entry.id);
-  entry.device->queue.Remove(entry.job().principal, entry.id);
+  entry.device->queue.Remove(entry.line(), entry.id);
   const bool has_worker = entry.device->worker != nullptr && !entry.device->killing;
   if (entry.early && has_worker) Tell(entry, Word::kCancel, out);
   Answer(entry, {.status = std::move(status), .outcome = std::nullopt}, out);

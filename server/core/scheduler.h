@@ -304,7 +304,8 @@ class Scheduler {
   void SettleTurn(Device& lane, absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ArrangeGuest(Device& lane, absl::Time now, Outbox& out)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void NoteSent(Device& lane, const Job& job, absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void NoteSent(Device& lane, const Entry& entry, absl::Time now)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void BlameGuestsJob(Device& lane, const std::shared_ptr<Entry>& entry, const WorkerLoss& loss,
                       Outbox& out) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void RecallForOthers(Device& device, absl::Time now, Outbox& out)

@@ -12,6 +12,9 @@ namespace {
 
 // A worker that was told of an input copies it in pieces and may still be at it.
 constexpr absl::Duration kCopying = absl::Milliseconds(10);
+// Behind a principal's name, none of which has a zero byte: where its programs wait that others are
+// held against.
+constexpr absl::string_view kReferenceLine("\0reference", 10);
 
 }  // namespace
 
@@ -67,7 +70,8 @@ void Scheduler::RecallForOthers(Device& device, absl::Time now, Outbox& out) {
 std::optional<JobId> Scheduler::NextFor(const Device& lane, absl::Time now) {
   const bool bound = lane.guests != nullptr && !lane.guests->principal.empty();
   if (!bound) return lane.queue.Next();
-  if (lane.worker != nullptr && lane.worker->worn()) return std::nullopt;
+  const bool worn = lane.worker != nullptr && lane.worker->worn();
+  if (worn || lane.guests->spent) return std::nullopt;
   const std::string& principal = lane.guests->principal;
   if (now - lane.guests->since >= kStay && lane.queue.HasOthers(principal)) return std::nullopt;
   return lane.queue.NextOf(principal);
@@ -125,10 +129,11 @@ void Scheduler::SettleTurn(Device& lane, absl::Time now) {
   waiter.turn_since = now;
 }
 
-void Scheduler::NoteSent(Device& lane, const Job& job, absl::Time now) {
+void Scheduler::NoteSent(Device& lane, const Entry& entry, absl::Time now) {
   ++lane.turn_sent;
   if (lane.guests == nullptr || !lane.guests->principal.empty()) return;
-  lane.guests->principal = job.principal;
+  lane.guests->principal = std::string(entry.line());
+  lane.guests->spent = entry.reference.has_value();
   lane.guests->since = now;
 }
 
@@ -141,7 +146,8 @@ void Scheduler::ArrangeGuest(Device& lane, absl::Time now, Outbox& out) {
     const bool idle =
         lane.queue.size() == 0 && limits_.guest_idle_seconds > 0 &&
         now - std::max(guests.since, lane.last_done) >= absl::Seconds(limits_.guest_idle_seconds);
-    if (lane.sent.empty() && (idle || NeedsGuest(lane, now))) Kill(lane, "retired", out);
+    const bool done = idle || guests.spent || NeedsGuest(lane, now);
+    if (lane.sent.empty() && done) Kill(lane, "retired", out);
     return;
   }
   // The worker of the catalogue measures the device when it starts.
@@ -176,19 +182,27 @@ void Scheduler::BlameGuestsJob(Device& lane, const std::shared_ptr<Entry>& entry
 // ---- Comparisons. ----
 
 bool Scheduler::IsToCompare(const Entry& entry, const JobResult& result) {
-  return entry.job().check && !entry.run && result.status.ok() && result.outcome &&
-         !entry.cancelled && !entry.answered;
+  return entry.job().check && entry.device->guests != nullptr && result.status.ok() &&
+         result.outcome && !entry.cancelled && !entry.answered;
 }
 
-// It waits again, in the other lane.
+// It waits again: for a guest of its own where a program is what it is held against, and then in
+// the other lane.
 void Scheduler::SendToCompare(Entry& entry, JobResult result, absl::Time now, Outbox& out) {
-  entry.run = *std::move(result.outcome);
-  AddWaits(entry, *entry.run);
-  entry.device = entry.device->other;
+  const bool ran = !entry.run;
+  if (ran) {
+    entry.run = *std::move(result.outcome);
+    AddWaits(entry, *entry.run);
+  }
+  entry.reference.reset();
+  if (ran && entry.job().check->program != nullptr)
+    entry.reference = absl::StrCat(entry.job().principal, kReferenceLine);
+  else
+    entry.device = entry.device->other;
   entry.sends = 0;
   BecomeReadyAgain(entry, now);
-  entry.device->queue.Add(entry.job().principal, entry.id);
-  entry.device->queue.SetReady(entry.job().principal, entry.id);
+  entry.device->queue.Add(entry.line(), entry.id);
+  entry.device->queue.SetReady(entry.line(), entry.id);
   if (entry.device->down) EndWaiting(entry, absl::Status(*entry.device->down), out);
 }
 

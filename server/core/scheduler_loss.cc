@@ -104,7 +104,8 @@ absl::Duration WallTimeLimit(const Job& job) {
   return limit;
 }
 
-absl::Status CrashStatus(const Job& job, WorkerRole role, const WorkerLoss& loss) {
+absl::Status CrashStatus(const Job& whole, WorkerRole role, const WorkerLoss& loss) {
+  const Job& job = role == WorkerRole::kGuest ? GivenNow(whole) : whole;
   if (loss.planned) {
     return WithDetails(absl::UnavailableError("the server shut down while this call ran"),
                        {.reason = "DRAINING",
@@ -116,7 +117,8 @@ absl::Status CrashStatus(const Job& job, WorkerRole role, const WorkerLoss& loss
   if (role == WorkerRole::kGuest && own_fault) {
     if (loss.reason == "time_limit") return KernelTimeStatus(job);
     return WithReason(absl::FailedPreconditionError(absl::StrCat(
-                          "the submitted kernel ended its worker (", loss.detail, ")")),
+                          &job != &whole ? "the reference program" : "the submitted kernel",
+                          " ended its worker (", loss.detail, ")")),
                       "KERNEL_FAULT");
   }
   if (loss.reason == "signal" && own_fault) {
@@ -175,6 +177,7 @@ void Scheduler::OnWorkerReady(absl::string_view name, std::shared_ptr<WorkerPort
       device.guests->starting = device.guests->wanted = false;
       device.guests->since = now;
       device.guests->principal.clear();
+      device.guests->spent = false;
     }
     Dispatch(device, now, out);
   }
@@ -233,9 +236,9 @@ void Scheduler::LoseJob(const std::shared_ptr<Entry>& entry, Fate fate, const Wo
     BecomeReadyAgain(*entry, now);
     FairQueue& queue = entry->device->queue;
     // Who was lost by its own client's code is served in its turn, not before all others.
-    if (role == WorkerRole::kTrusted) return queue.PutBack(job.principal, entry->id);
-    queue.Add(job.principal, entry->id);
-    return queue.SetReady(job.principal, entry->id);
+    if (role == WorkerRole::kTrusted) return queue.PutBack(entry->line(), entry->id);
+    queue.Add(entry->line(), entry->id);
+    return queue.SetReady(entry->line(), entry->id);
   }
   if (!entry->answered) {
     absl::Status status =
@@ -277,8 +280,10 @@ void Scheduler::EndProgramsOf(absl::string_view module, const absl::Status& why)
   {
     MutexLock lock(mutex_);
     const auto runs_it = [&](const Entry& entry) {
-      const JobProgram* program = entry.job().program.get();
-      return program != nullptr && HasModule(*program, module);
+      const Job& job = entry.job();
+      const JobProgram* reference = job.check ? job.check->program.get() : nullptr;
+      return (job.program != nullptr && HasModule(*job.program, module)) ||
+             (reference != nullptr && HasModule(*reference, module));
     };
     EndWaitingIf(runs_it, why, out);
   }
@@ -335,7 +340,8 @@ void Scheduler::TickRunning(Entry& entry, const WorkerPort::Running& running, ab
   const absl::Time end = std::min(launch_end, began + work);
   if (now >= end + kGrace) {
     const bool kernel = now >= launch_end + kGrace || work == job.kernel_time_limit;
-    return GiveUp(entry, kernel ? KernelTimeStatus(job) : WorkTimeStatus(job), "time_limit", end,
+    const Job& given = entry.device->guests != nullptr ? GivenNow(job) : job;
+    return GiveUp(entry, kernel ? KernelTimeStatus(given) : WorkTimeStatus(job), "time_limit", end,
                   now, out);
   }
   if (now < job.deadline) return;

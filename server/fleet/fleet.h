@@ -56,6 +56,7 @@ struct FleetContext {
   const Arena& arena;
   ArenaAllocator& allocator;
   ModuleStrikes* strikes = nullptr;  // Where there are guests.
+  std::size_t printed_bytes = kMostPrinted;
 };
 
 // A job's code ended its process, of `why`; which of its modules it was nobody knows. What waits of

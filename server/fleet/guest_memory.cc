@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "server/fleet/output_result.h"
 
 namespace gridclock {
 namespace {
@@ -137,14 +138,16 @@ absl::Status GuestMemory::CheckLaunch(const Job& job, const Arena& to, std::uint
   return checked->check.Fill(parts, index, step == Step::kFillSubmitted);
 }
 
-absl::Status GuestMemory::FinishCheck(const Job& job, const Arena& to, std::size_t samples) {
+absl::StatusOr<std::vector<OutputResult>> GuestMemory::FinishCheck(const Job& job, const Arena& to,
+                                                                   std::size_t samples) {
   GC_ASSIGN_OR_RETURN(const auto checked, FindChecked(job.id));
   return checked->check.Finish(
       {.job = job, .placed = checked->placed, .arena = to, .guest = arena_, .defences = defences_},
       samples);
 }
 
-absl::Status GuestMemory::TakeOutputs(const Job& job, const Arena& to) const {
+absl::StatusOr<std::vector<OutputResult>> GuestMemory::TakeOutputs(const Job& job,
+                                                                   const Arena& to) const {
   std::uint64_t shift = 0;
   {
     MutexLock lock(mutex_);
@@ -154,12 +157,14 @@ absl::Status GuestMemory::TakeOutputs(const Job& job, const Arena& to) const {
     }
     shift = found->second.shift;
   }
+  std::vector<OutputResult> results;
   for (const JobOutput& output : job.outputs) {
-    if (!IsReturned(output) || output.memory.size == 0) continue;
-    Copy(arena_, {.offset = output.memory.offset + shift, .size = output.memory.size}, to,
-         output.memory);
+    MemoryRange from = output.memory;
+    if (from.size > 0) from.offset += shift;
+    results.push_back(ResultOf(output, arena_.At(from)));
+    if (IsReturned(output) && from.size > 0) Copy(arena_, from, to, output.memory);
   }
-  return absl::OkStatus();
+  return results;
 }
 
 bool GuestMemory::Holds(JobId id) const {

@@ -40,11 +40,13 @@ class GuestMemory {
   enum class Step { kFill, kFillSubmitted, kTake };
   absl::Status CheckLaunch(const Job& job, const Arena& to, std::uint32_t index, Step step)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  absl::Status FinishCheck(const Job& job, const Arena& to, std::size_t samples)
+  absl::StatusOr<std::vector<OutputResult>> FinishCheck(const Job& job, const Arena& to,
+                                                        std::size_t samples)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // Copies what is returned of the outputs, of a job without one. NOT_FOUND if the job was not
-  // placed.
-  absl::Status TakeOutputs(const Job& job, const Arena& to) const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Copies what is returned of the outputs, of a job without one, and sums up those of which a
+  // checksum is wanted. NOT_FOUND if the job was not placed.
+  absl::StatusOr<std::vector<OutputResult>> TakeOutputs(const Job& job, const Arena& to) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
   // Whether the guest was given it: nothing that it says of others is true.
   bool Holds(JobId id) const ABSL_LOCKS_EXCLUDED(mutex_);
   // The job ended well: the guest has its modules.

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
 #include <utility>
 
 #include <xxhash.h>
 
 #include "absl/strings/str_cat.h"
+#include "server/fleet/output_result.h"
 
 namespace gridclock {
 namespace {
@@ -92,7 +94,7 @@ absl::Status LaunchCheck::Fill(const Parts& parts, std::uint32_t index, bool sub
                        index < static_cast<std::uint32_t>(check.most_launches);
   if (!in_turn) return OutOfTurn(parts.job, "fill", index);
   const bool fresh = check.fresh && !submitted && parts.defences.fresh;
-  seed_changes_.push_back(fresh ? check.secrets[index] : 0);
+  seed_changes_.push_back(check.replays || fresh ? check.secrets[index] : 0);
   FillAll(parts, seed_changes_.back(), parts.defences.poison);
   filled_ = true;
   last_submitted_ = submitted;
@@ -146,29 +148,35 @@ absl::Status LaunchCheck::Take(const Parts& parts, std::uint32_t index) {
   return absl::OkStatus();
 }
 
-absl::Status LaunchCheck::Finish(const Parts& parts, std::size_t samples) {
+absl::StatusOr<std::vector<OutputResult>> LaunchCheck::Finish(const Parts& parts,
+                                                              std::size_t samples) {
   const Job& job = parts.job;
   const bool batches = job.measure && job.measure->method == Method::kBackToBack;
   const std::size_t timed = seed_changes_.size() - (last_submitted_ ? 1 : 0);
   const bool complete = !filled_ && !seed_changes_.empty() && timed == (batches ? 0 : samples) &&
                         (last_submitted_ || !job.check->fresh);
-  if (!complete) {
+  const auto most = static_cast<std::size_t>(job.check->most_launches);
+  if (!complete || (job.check->replays && seed_changes_.size() != most)) {
     return absl::InvalidArgumentError(
         absl::StrCat("job ", job.id, ": ", samples, " samples are reported and ",
                      seed_changes_.size(), " launches were given to be checked"));
   }
   const std::size_t last = seed_changes_.size() - 1;
+  std::vector<OutputResult> results;
   for (std::size_t i = 0; i < job.outputs.size(); ++i) {
+    const std::span<const std::byte> from = parts.arena.At(CheckedOutput(job, last, i));
+    results.push_back(ResultOf(job.outputs[i], from));
     const MemoryRange& to = job.outputs[i].memory;
-    const MemoryRange from = CheckedOutput(job, last, i);
-    if (to.size == 0) continue;
-    std::memcpy(parts.arena.At(to).data(), parts.arena.At(from).data(), from.size);
+    if (to.size > 0) std::memcpy(parts.arena.At(to).data(), from.data(), from.size());
   }
   *job.check->done = {.seed_changes = seed_changes_,
                       .first = parts.defences.timed ? 0 : last,
                       .violations = violations_,
                       .first_violation = first_violation_};
-  return absl::OkStatus();
+  if (job.check->program != nullptr) {
+    job.check->done->reference = std::make_shared<const Job>(ReferenceJob(job));
+  }
+  return results;
 }
 
 }  // namespace gridclock

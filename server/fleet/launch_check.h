@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "proto/types/job.h"
 #include "server/fleet/arena.h"
@@ -45,10 +45,11 @@ class LaunchCheck {
   absl::Status Fill(const Parts& parts, std::uint32_t index, bool submitted);
   // What the launch left. INVALID_ARGUMENT likewise.
   absl::Status Take(const Parts& parts, std::uint32_t index);
-  // The outputs of the last launch become the job's, and job.check->done says what there was.
-  // INVALID_ARGUMENT unless the guest reports as many `samples` as it had launches checked, and the
-  // last was of the submitted values.
-  absl::Status Finish(const Parts& parts, std::size_t samples);
+  // The outputs of the last launch become the job's, and job.check->done says what there was. The
+  // checksums that are wanted are of the bytes that will be compared. INVALID_ARGUMENT unless the
+  // guest reports as many `samples` as it had launches checked, and the last was of the submitted
+  // values.
+  absl::StatusOr<std::vector<OutputResult>> Finish(const Parts& parts, std::size_t samples);
 
  private:
   // Of an operand, after Fill: what must not change.

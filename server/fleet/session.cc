@@ -8,6 +8,7 @@
 #include "absl/time/clock.h"
 #include "base/log.h"
 #include "base/status.h"
+#include "base/text.h"
 #include "proto/codec/scratch.h"
 #include "proto/codec/vitals.h"
 #include "server/core/admission.h"
@@ -92,7 +93,7 @@ absl::Status Session::OnHello(const worker::v1::Hello& frame) {
   }
   if (is_guest()) {
     Log(LogLevel::kInfo, "guest", {{"device", device_}, {"sandbox", hello.sandbox}});
-    context_.table.LearnNatives(device_, hello.test_natives);
+    context_.table.LearnGuest(device_, hello.sandbox, hello.test_natives);
     BecomeReady();
     return absl::OkStatus();
   }
@@ -201,9 +202,12 @@ absl::Status Session::OnSamples(const worker::v1::Samples& samples) {
   const auto active = Held(samples.id());
   if (active == nullptr) return Stranger(samples.id());
   GC_RETURN_IF_ERROR(CheckGiven(samples.id()));
-  if (auto kept = samples_[samples.id()].Add(samples, active->job()); !kept.ok()) {
+  const Job& job = GivenNow(active->job());
+  if (auto kept = samples_[samples.id()].Add(samples, job); !kept.ok()) {
     return Break(samples.id(), kept);
   }
+  // The client asked for those of its program, not for its reference's.
+  if (&job != &active->job()) return absl::OkStatus();
   context_.scheduler.OnSamples(
       samples.id(), generation_, samples.first(),
       std::span(samples.samples_ns().data(), static_cast<std::size_t>(samples.samples_ns_size())),
@@ -217,16 +221,24 @@ absl::Status Session::OnDone(const worker::v1::Done& done) {
   if (active == nullptr || done.generation() != generation_) return Stranger(done.id());
   GC_RETURN_IF_ERROR(CheckGiven(done.id()));
   const bool compares = !is_guest() && active->job().check;
-  absl::StatusOr<Outcome> outcome = compares ? DecodeCompared(done, active->job())
-                                             : Decode(done, active->job(), TakeSamples(done.id()));
+  const Job& job = GivenNow(active->job());
+  absl::StatusOr<Outcome> outcome =
+      compares ? DecodeCompared(done, active->job()) : Decode(done, job, TakeSamples(done.id()));
   absl::Status holds = outcome.status();
-  if (holds.ok() && is_guest()) holds = TakeResults(active->job(), *outcome);
+  if (holds.ok() && is_guest()) holds = TakeResults(job, *outcome);
   if (!holds.ok()) return Break(done.id(), holds);
+  CutPrinted(*outcome);
   Answer(done.id(), {.status = absl::OkStatus(), .outcome = *std::move(outcome)});
   return absl::OkStatus();
 }
 
-absl::Status Session::TakeResults(const Job& job, const Outcome& outcome) {
+void Session::CutPrinted(Outcome& outcome) const {
+  bool cut = false;
+  outcome.printed = CutText(std::move(outcome.printed), context_.printed_bytes, &cut);
+  outcome.printed_truncated = outcome.printed_truncated || cut;
+}
+
+absl::Status Session::TakeResults(const Job& job, Outcome& outcome) {
   const absl::Duration since_arrival = context_.clock.Now() - job.arrived;
   for (const Phase& phase : outcome.phases) {
     if (absl::Nanoseconds(phase.end_ns) > since_arrival) {
@@ -234,7 +246,10 @@ absl::Status Session::TakeResults(const Job& job, const Outcome& outcome) {
           absl::StrCat("a phase ends at ", phase.end_ns, " ns, which is yet to come"));
     }
   }
-  return worker_->TakeOutputs(job, outcome.timing ? outcome.timing->samples_ns.size() : 0);
+  GC_ASSIGN_OR_RETURN(
+      outcome.outputs,
+      worker_->TakeOutputs(job, outcome.timing ? outcome.timing->samples_ns.size() : 0));
+  return absl::OkStatus();
 }
 
 absl::Status Session::OnCheckStep(const worker::v1::CheckStep& step) {
@@ -250,7 +265,7 @@ absl::Status Session::OnCheckStep(const worker::v1::CheckStep& step) {
                                 "want one step of a check at a time, got one before the last was "
                                 "answered"));
   }
-  const absl::Status done = worker_->CheckLaunch(active->job(), step);
+  const absl::Status done = worker_->CheckLaunch(GivenNow(active->job()), step);
   return done.ok() ? done : Break(step.id(), done);
 }
 
@@ -261,11 +276,15 @@ absl::Status Session::OnFailed(const worker::v1::Failed& failed) {
   const auto active = Held(failed.id());
   if (active == nullptr || failed.generation() != generation_) return Stranger(failed.id());
   GC_RETURN_IF_ERROR(CheckGiven(failed.id()));
-  absl::StatusOr<WorkerFailure> failure = Decode(failed, active->job(), TakeSamples(failed.id()));
+  const Job& job = is_guest() ? GivenNow(active->job()) : active->job();
+  absl::StatusOr<WorkerFailure> failure = Decode(failed, job, TakeSamples(failed.id()));
   if (!failure.ok()) return Break(failed.id(), failure.status());
+  if (failure->partial) CutPrinted(*failure->partial);
   spoiled_ = spoiled_ || failure->sticky;
-  if (failure->sticky && is_guest()) {
-    Strike(context_, *active->job().program, failure->status.message());
+  if (failure->sticky && is_guest()) Strike(context_, *job.program, failure->status.message());
+  if (&job != &active->job()) {
+    failure->status = Annotate(failure->status, "the reference program");
+    failure->partial.reset();
   }
   Answer(failed.id(),
          {.status = std::move(failure->status), .outcome = std::move(failure->partial)});

@@ -61,8 +61,9 @@ class Session {
   std::vector<double> TakeSamples(JobId id);
 
   bool is_guest() const { return worker_->role() == WorkerRole::kGuest; }
+  void CutPrinted(Outcome& outcome) const;
   // Of a guest's answer.
-  absl::Status TakeResults(const Job& job, const Outcome& outcome);
+  absl::Status TakeResults(const Job& job, Outcome& outcome);
   absl::Status SendCanary();
   absl::Status CheckCanary(const worker::v1::Done& done);
   void BecomeReady();

@@ -83,8 +83,8 @@ class Worker final : public WorkerPort {
   absl::Status CheckLaunch(const Job& job, const worker::v1::CheckStep& step);
   // A guest's order that still waits to be copied was not given to it.
   bool WasGiven(JobId id) const;
-  // What a guest's job returns is in the arena when this returns. Nothing for other workers.
-  absl::Status TakeOutputs(const Job& job, std::size_t samples);
+  // Of a guest: what its job returns is in the arena when this returns.
+  absl::StatusOr<std::vector<OutputResult>> TakeOutputs(const Job& job, std::size_t samples);
   // Sends what Send had no room for.
   void Flush();
   // Orders no longer reach it: its link has ended, or it does not read.

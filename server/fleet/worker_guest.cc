@@ -2,10 +2,28 @@
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
+#include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "server/fleet/worker.h"
 
 namespace gridclock {
+namespace {
+
+absl::StatusOr<GuestMemory::Step> StepOf(const worker::v1::CheckStep& step) {
+  switch (step.step()) {
+    case worker::v1::CheckStep::VALUES:
+      return GuestMemory::Step::kFill;
+    case worker::v1::CheckStep::SUBMITTED_VALUES:
+      return GuestMemory::Step::kFillSubmitted;
+    case worker::v1::CheckStep::TAKE:
+      return GuestMemory::Step::kTake;
+    default:
+      return absl::InvalidArgumentError(absl::StrCat(
+          "want a step VALUES, SUBMITTED_VALUES or TAKE of a check, got ", step.step()));
+  }
+}
+
+}  // namespace
 
 // While tensors are copied it is the job's time that passes, and the guest does not hang.
 WorkerPort::Running Worker::running() const {
@@ -44,14 +62,15 @@ bool Worker::GiveToGuest(const Job& job, std::uint64_t generation) {
 }
 
 bool Worker::SendToGuest(std::span<const Job* const> jobs, std::uint64_t generation) {
-  for (const Job* job : jobs) {
+  for (const Job* sent : jobs) {
+    const Job& job = GivenNow(*sent);
     // The values of a checked job are made here too, those of a generator among them.
-    const std::uint64_t bytes = job->check ? GuestBytes(*job) : job->memory.size;
+    const std::uint64_t bytes = job.check ? GuestBytes(job) : job.memory.size;
     const bool at_once = bytes <= kCopiedAtOnce && !SomethingWaits();
-    if (at_once && GiveToGuest(*job, generation)) continue;
+    if (at_once && GiveToGuest(job, generation)) continue;
     {
       MutexLock lock(mutex_);
-      waiting_.push_back({.order = *job, .generation = generation, .cancel = 0});
+      waiting_.push_back({.order = job, .generation = generation, .cancel = 0});
     }
     parts_.wake();
   }
@@ -82,10 +101,7 @@ bool Worker::WasGiven(JobId id) const {
 }
 
 absl::Status Worker::CheckLaunch(const Job& job, const worker::v1::CheckStep& step) {
-  using Step = GuestMemory::Step;
-  const Step what = step.step() == worker::v1::CheckStep::TAKE     ? Step::kTake
-                    : step.step() == worker::v1::CheckStep::VALUES ? Step::kFill
-                                                                   : Step::kFillSubmitted;
+  GC_ASSIGN_OR_RETURN(const GuestMemory::Step what, StepOf(step));
   GC_RETURN_IF_ERROR(parts_.guest_memory->CheckLaunch(job, parts_.arena, step.index(), what));
   worker::v1::FromServer message;
   message.mutable_check_step_done()->set_id(job.id);
@@ -96,15 +112,14 @@ absl::Status Worker::CheckLaunch(const Job& job, const worker::v1::CheckStep& st
   return absl::OkStatus();
 }
 
-absl::Status Worker::TakeOutputs(const Job& job, std::size_t samples) {
-  if (parts_.guest_memory == nullptr) return absl::OkStatus();
+absl::StatusOr<std::vector<OutputResult>> Worker::TakeOutputs(const Job& job, std::size_t samples) {
   copied_out_ = job.id;
   const absl::Cleanup copied = [this] { copied_out_ = 0; };
   GuestMemory& memory = *parts_.guest_memory;
-  GC_RETURN_IF_ERROR(job.check ? memory.FinishCheck(job, parts_.arena, samples)
-                               : memory.TakeOutputs(job, parts_.arena));
-  parts_.guest_memory->NoteRan(job.id);
-  return absl::OkStatus();
+  GC_ASSIGN_OR_RETURN(auto results, job.check ? memory.FinishCheck(job, parts_.arena, samples)
+                                              : memory.TakeOutputs(job, parts_.arena));
+  memory.NoteRan(job.id);
+  return results;
 }
 
 }  // namespace gridclock

@@ -127,11 +127,13 @@ absl::StatusOr<Job> WithSecrets(Job job) {
 
 absl::StatusOr<Job> AdmitAny(const Backend& backend, const JobRequest& request) {
   const auto depth = [&](absl::string_view device) { return backend.scheduler.depth(device); };
-  std::shared_ptr<const JobProgram> program;
+  std::shared_ptr<const JobProgram> program, reference;
   if (request.program) {
     GC_ASSIGN_OR_RETURN(program, backend.modules->programs.Find(request));
+    GC_ASSIGN_OR_RETURN(reference, backend.modules->programs.FindReference(request));
   }
-  return Admit(request, backend.table, backend.limits, depth, std::move(program));
+  return Admit(request, backend.table, backend.limits, depth, std::move(program),
+               std::move(reference));
 }
 
 }  // namespace

@@ -74,6 +74,8 @@ void Encode(const DeviceStatus& status, int depth, double capacity, v1::Device* 
   out->set_l2_bytes_per_second(info.l2_bandwidth);
   out->set_partition(info.partition);
   out->set_drained(status.drained);
+  out->set_sandbox(status.sandbox);
+  out->set_pageable_access(info.pageable_access);
   for (const MethodFacts& method : info.methods) Encode(method, out->add_methods());
   for (const FlopRate& rate : info.flop_rates) Encode(rate, out->add_flop_rates());
 }

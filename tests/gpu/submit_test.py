@@ -208,6 +208,13 @@ class SubmitTest(unittest.TestCase):
         done = self.gridclock("check", SOURCES / "gelu_tanh.cu", "--against", "square", "N=1007", code=4)
         self.assertIn("DIFFERS", done.stdout)
 
+    def test_a_device_says_what_holds_code_and_whether_it_reaches_host_memory(self):
+        self.gridclock("run", SOURCES / "square_matrix.cu", "x=arange:f32[2,3]")  # A guest has been there.
+        device = json.loads(self.gridclock("devices", "--json").stdout)[0]
+        self.assertIn("seccomp", device["sandbox"])
+        self.assertIn(device["pageable_access"], (True, False))
+        print(f"{device['name']}: sandbox {device['sandbox']}, pageable access {device['pageable_access']}")
+
     def verified(self, target, *args, code=0):
         """The verification of timed launches."""
         done = self.gridclock("bench", target, *args, "--samples", 12, "--min-samples", 12, "--budget", "5s",
@@ -237,7 +244,7 @@ class SubmitTest(unittest.TestCase):
         source("other.cu", "x[i] * (x[i] * x[i])")
         source("wrong.cu", "x[i] * x[i]")
         found = self.verified("cube.cu", "N=10000", "--verify=other.cu:f")
-        self.assertEqual((found["mismatches"], found["launches"], found["fresh_launches"]), (0, 12, 0))
+        self.assertEqual((found["mismatches"], found["launches"], found["fresh_launches"]), (0, 13, 12))
         self.assertGreater(self.verified("cube.cu", "N=10000", "--verify=wrong.cu", code=4)["mismatches"], 0)
 
     def test_back_to_back_launches_are_not_verified_and_say_so(self):

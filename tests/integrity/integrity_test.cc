@@ -197,6 +197,17 @@ TEST_P(Integrity, IsFoundAndItsHonestTwinPasses) {
   EXPECT_EQ(last_.fresh_launches(), GetParam().values == Values::kMade ? 12 : 0);
 }
 
+// What docs/submit.md says is not defended: inputs that are sent are the same in each launch and in
+// each call, so that a result which was kept is right, and the answer says that none was new.
+class Remembered : public Integrity {};
+
+TEST_P(Remembered, PassesWhereInputsAreSentAndTheAnswerSaysThatNoneWasFresh) {
+  EXPECT_EQ(Measure(absl::StrCat("cheat_", GetParam().name)), Verdict::kPasses)
+      << last_.DebugString();
+  EXPECT_EQ(last_.launches(), 12);
+  EXPECT_EQ(last_.fresh_launches(), 0);
+}
+
 class Undefended : public Integrity {};
 
 TEST_P(Undefended, SucceedsWithoutTheDefenceThatMeetsIt) {
@@ -217,6 +228,18 @@ std::vector<Cheat> WithDefences() {
   return out;
 }
 
+// Those that keep results, on inputs that are sent.
+std::vector<Cheat> Remembering() {
+  std::vector<Cheat> out;
+  for (Cheat cheat : kCheats) {
+    if (std::string(cheat.defence) != "fresh") continue;
+    cheat.values = Values::kSent;
+    out.push_back(cheat);
+  }
+  return out;
+}
+
+INSTANTIATE_TEST_SUITE_P(Cheats, Remembered, ::testing::ValuesIn(Remembering()), NameOf);
 INSTANTIATE_TEST_SUITE_P(Cheats, Integrity, ::testing::ValuesIn(kCheats), NameOf);
 INSTANTIATE_TEST_SUITE_P(Cheats, Undefended, ::testing::ValuesIn(WithDefences()), NameOf);
 

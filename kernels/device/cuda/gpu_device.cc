@@ -202,7 +202,8 @@ void GpuDevice::Describe() {
            .empty_event_pair_ns = calibration_.empty_event_pair_ns,
            .device_timer_step_ns = calibration_.device_timer_step_ns,
            .l2_bandwidth = calibration_.l2_bandwidth,
-           .partition = nvml_ == nullptr ? "" : nvml_->partition()};
+           .partition = nvml_ == nullptr ? "" : nvml_->partition(),
+           .pageable_access = Attribute(cudaDevAttrPageableMemoryAccess, ordinal_) != 0};
   info_.flop_rates = NominalFlopRates(facts_.sm, facts_.units, info_.sm_clock_hz);
   methods_.clear();
   for (const Method method : kAllMethods) {

@@ -46,6 +46,8 @@ class SourcesTest(unittest.TestCase):
     def setUpClass(cls):
         cls.server = cls.enterClassContext(Server(BIN, "--allow-submit", "--limit-compile-seconds=60"))
         cls.why = cls.no_toolchain()
+        parts = {part["part"]: part["found"] for part in json.loads(cls.call("doctor", "--json").stdout)}
+        cls.no_sass = parts["nvdisasm"].startswith("missing")
 
     @classmethod
     def no_toolchain(cls):
@@ -88,6 +90,57 @@ class SourcesTest(unittest.TestCase):
                     self.assertTrue(all(parameter["name"] for parameter in entry["parameters"]), entry)
                 self.assertIn(".entry", (self.folder / f"{stem}.ptx").read_text())
 
+    def test_the_machines_code_is_shown_or_said_to_need_nvdisasm(self):
+        done = self.call("compile", SOURCES / "square_matrix.cu", "--sass")
+        if self.no_sass:
+            self.assertEqual(done.returncode, 1)
+            self.assertIn("FAILED_PRECONDITION", done.stderr)
+            self.assertIn("nvdisasm", done.stderr)
+            return
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stdout, r"\.text\.\w*square_matrix_kernel")
+        for opcode in ("LDG", "STG", "EXIT"):
+            self.assertRegex(done.stdout, rf"\b{opcode}\b")
+
+    def test_each_line_says_what_it_became(self):
+        source = SOURCES / "square_matrix.cu"
+        done = self.call("compile", source, "--inspect", "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        lines = {line["line"]: line for line in json.loads(done.stdout)["lines"]}
+        texts = source.read_text().splitlines()
+        store = next(number for number, text in enumerate(texts, 1) if "result[idx] =" in text)
+        self.assertGreater(lines[store]["ptx"], 0)
+        self.assertEqual(lines[store]["memory"], {"load global 4 B": 1, "store global 4 B": 1})
+        self.assertEqual(lines[store]["sass"] > 0, not self.no_sass)
+        self.assertTrue(all(number == 0 or texts[number - 1].strip() for number in lines))
+
+    def test_what_is_kept_is_all_that_was_made(self):
+        done = self.call("compile", SOURCES / "square_matrix.cu", "--keep", self.folder)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        kept = {path.name for path in self.folder.iterdir()} - {"square_matrix.log"}
+        made = {".ptx", ".cubin", ".resources.json"} | (set() if self.no_sass else {".sass"})
+        self.assertEqual(kept, {f"square_matrix{ending}" for ending in made})
+
+    def test_infinity_and_nan_are_there_beside_cub_and_libcudacxx(self):
+        headers = ["cub/block/block_reduce.cuh", "cuda/std/limits", "cuda/std/cmath", "cmath", "math.h"]
+        for first in headers:
+            with self.subTest(first):
+                source = self.folder / "edges.cu"
+                includes = "".join(f"#include <{header}>\n" for header in [first, *headers])
+                source.write_text(includes + """__global__ void edges(float* y) {
+  y[0] = -INFINITY;
+  y[1] = NAN;
+  y[2] = INFINITY * float(HUGE_VAL);
+  static_assert(INT_MAX == 2147483647 && FLT_MAX > 3e38f && UINT64_MAX > 0, "");
+}
+""")
+                done = self.call("compile", source, "--ptx")
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.assertNotIn("warning", done.stderr)
+                for bits in ("-8388608|0fFF800000", "2143289344|2147483647|0f7FC00000|0f7FFFFFFF",
+                             "2139095040|0f7F800000"):
+                    self.assertRegex(done.stdout, f"[ ,](?:{bits});")
+
     def test_without_a_gpu_a_run_is_refused_in_clear_words(self):
         for stem, (_, inputs) in FILES.items():
             with self.subTest(stem):
@@ -111,7 +164,7 @@ class SourcesTest(unittest.TestCase):
             "--verify=square": (1, "FAILED_PRECONDITION"),
             f"--verify={self.folder}/right.npy": (1, "FAILED_PRECONDITION"),
             f"--verify={SOURCES}/gelu_tanh.cu": (1, "FAILED_PRECONDITION"),
-            f"--verify={SOURCES}/matmul_tiled.cu": (2, "'matmul_tiled' takes 2 inputs; want 1"),
+            f"--verify={SOURCES}/matmul_tiled.cu": (1, "'matmul_tiled' has 2 inputs; the program has 1"),
         }
         for flag, (code, words) in said.items():
             with self.subTest(flag):

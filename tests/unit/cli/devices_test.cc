@@ -44,6 +44,16 @@ TEST(DevicesText, TellsWhatAGpuIsAndWhatItLacks) {
   EXPECT_THAT(text, HasSubstr("L2 50.0 MiB at -, clocks 1.98 GHz and -"));
   EXPECT_THAT(text, HasSubstr("isolated 2.10 µs; no device_time: no CUPTI\n"));
   EXPECT_THAT(text, HasSubstr("f32 66.9 TFLOP/s\n"));
+  EXPECT_THAT(text, Not(HasSubstr("sandbox")));
+}
+
+TEST(DevicesText, TellsWhatHoldsSubmittedCodeOnAGpu) {
+  v1::Device gpu = Gpu();
+  gpu.set_sandbox("landlock 7, seccomp");
+  EXPECT_THAT(DevicesText(std::vector{gpu}), HasSubstr("sandbox landlock 7, seccomp\n"));
+  gpu.set_pageable_access(true);
+  EXPECT_THAT(DevicesText(std::vector{gpu}),
+              HasSubstr("seccomp; kernels reach host memory of their process\n"));
 }
 
 TEST(DevicesText, ACpuIsALineAlone) {

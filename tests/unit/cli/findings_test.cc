@@ -71,5 +71,25 @@ TEST(FindingsTest, OfACompilerItsToolsOrWhatTheirLackMeans) {
                                       "missing: machine code is not shown (no nvdisasm)"}));
 }
 
+TEST(FindingsTest, OfEachDeviceWhatHoldsSubmittedCodeThere) {
+  v1::ServerInfo info;
+  info.mutable_compiler();
+  Devices devices = {Device("cpu"), Device("cuda")};
+  devices[0].set_name("cpu");
+  devices[1].set_name("cuda:0");
+  devices[1].set_sandbox("landlock 7, seccomp");
+  const auto parts = PartsOf(info, devices);
+  EXPECT_THAT(parts, Contains(Finding{false, "guests on cpu",
+                                      "missing: submitted code does not run there (none has "
+                                      "started yet)"}));
+  EXPECT_THAT(parts, Contains(Finding{true, "guests on cuda:0", "sandbox landlock 7, seccomp"}));
+  devices[1].set_pageable_access(true);
+  EXPECT_THAT(PartsOf(info, devices),
+              Contains(Finding{true, "guests on cuda:0",
+                               "sandbox landlock 7, seccomp; kernels reach all host memory of "
+                               "their process, and could forge their times"}));
+  EXPECT_EQ(PartsOf({}, devices).size(), 5U);  // What is off needs no walls.
+}
+
 }  // namespace
 }  // namespace gridclock::cli

@@ -86,6 +86,23 @@ TEST(Orders, GoThereAndBack) {
   EXPECT_FALSE(order.measure.has_value());
 }
 
+TEST(Comparisons, NameThePlaceOfEachInputAlsoOfThoseThatAreMade) {
+  Job job = SquareJob();
+  job.inputs[0].source = SourceKind::kGenerate;
+  job.inputs[0].generator.kind = GeneratorKind::kRandn;
+  job.check = JobCheck{.kernel = "square", .launches = {.offset = 3072, .size = 64}};
+  job.check->launch_bytes = 64;
+  job.check->done->seed_changes = {7};
+  worker::v1::Comparison comparison;
+  EncodeComparison(job, 3, &comparison);
+  ASSERT_OK_AND_ASSIGN(const WorkerComparison back, Decode(comparison, kArena));
+  EXPECT_EQ(back.inputs[0].memory, (MemoryRange{.offset = 1024, .size = 64}));
+  EXPECT_TRUE(back.inputs[0].generate.has_value());
+  EXPECT_THAT(back.seed_changes, ElementsAre(7U));
+  comparison.mutable_inputs(0)->clear_memory();
+  EXPECT_THAT(Decode(comparison, kArena), StatusIs(kInvalid, HasSubstr("no place in the arena")));
+}
+
 TEST(Orders, NothingOfTheLastOrderStays) {
   Job rich = SquareJob();
   rich.measure.emplace();

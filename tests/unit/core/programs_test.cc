@@ -317,6 +317,31 @@ TEST_F(ProgramsTest, WhatIsMadeFromASeedIsFreshAndOneLaunchMoreIsOfTheSubmittedV
   EXPECT_EQ(Try(request)->check->most_launches, 1);
 }
 
+// The trusted worker makes them where the job pays for them, also for a GPU, which makes its own.
+TEST_F(ProgramsTest, InputsThatAreMadeForAComparisonCountAgainstTheClientsMemory) {
+  JobRequest request = Request();
+  request.inputs[0].source = SourceKind::kGenerate;
+  request.inputs[0].inline_bytes = 0;
+  request.inputs[0].generator = {.kind = GeneratorKind::kRandn, .seed = 3};
+  request.inputs[0].operand.value.tensors[0].shape = {40'000};
+  request.outputs = {{.name = "y", .sink = SinkKind::kDiscard}};
+  ASSERT_OK_AND_ASSIGN(const Job plain, Try(request));
+  EXPECT_EQ(plain.memory.size, 0U);
+  request = WithReference(std::move(request), "same");
+  ASSERT_OK_AND_ASSIGN(const Job job, Try(request));
+  EXPECT_EQ(job.inputs[0].memory.size, 160'000U);
+  EXPECT_EQ(job.memory.size, 3 * 160'000U);
+  limits_.client_arena_bytes = 470'000;  // Under the three.
+  EXPECT_THAT(Try(request), ReasonIs("TOO_LARGE"));
+}
+
+TEST_F(ProgramsTest, OfAChecksumTheServerNeedsTheBytes) {
+  JobRequest request = Request();
+  request.outputs = {{.name = "y", .sink = SinkKind::kChecksum}};
+  ASSERT_OK_AND_ASSIGN(const Job job, Try(request));
+  EXPECT_EQ(job.outputs[0].memory.size, 4032U);
+}
+
 TEST_F(ProgramsTest, AScheduleOfMoreLaunchesThanCanBeCheckedIsRefused) {
   JobRequest request = WithReference(Request(), "same");
   request.measure = MeasureOptions();

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/unit/core/scheduler_fixture.h"
+#include "tests/unit/core/lanes_fixture.h"
 
 namespace gridclock {
 namespace {
@@ -18,50 +18,6 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 using Code = absl::StatusCode;
-
-constexpr char kLane[] = "cpu/guest";
-
-Limits ManyCalls() {
-  Limits limits;
-  limits.queue = limits.client_queue = 10000;
-  return limits;
-}
-
-class SchedulerLanesTest : public SchedulerFixture {
- protected:
-  SchedulerLanesTest() : SchedulerFixture("cpu", ManyCalls(), 1 << 30, 1 << 30) {
-    scheduler_.AddGuests("cpu", guests_);
-  }
-
-  Job Submitted(const std::string& principal = "ann") const {
-    Job job = MakeJob(principal);
-    job.kernel = "mine";
-    job.program = std::make_shared<const JobProgram>();
-    return job;
-  }
-  static Job Large(Job job) {
-    job.memory.size = 2 * Scheduler::kSmallBytes;
-    return job;
-  }
-  static Job Measured(Job job) {
-    job.measure = MeasureOptions();
-    return job;
-  }
-  std::shared_ptr<FakeWorker> GuestReady(std::uint64_t generation = 100) {
-    auto guest = std::make_shared<FakeWorker>(WorkerRole::kGuest);
-    scheduler_.OnWorkerReady(kLane, guest, generation);
-    return guest;
-  }
-  bool GuestDone(JobId id, std::uint64_t generation = 100) { return Done(id, generation); }
-  void LoseGuest(const WorkerLoss& loss, std::uint64_t generation = 100) {
-    scheduler_.OnWorkerLost(kLane, generation, loss);
-  }
-  static WorkerLoss Retired() {
-    return {.reason = "retired", .detail = "killed: retired", .planned = true};
-  }
-
-  FakeGuests guests_;
-};
 
 TEST_F(SchedulerLanesTest, AGuestWaitsUntilTheCatalogueIsDoneAndTheOtherWayRound) {
   const auto worker = Ready();
@@ -138,65 +94,6 @@ TEST_F(SchedulerLanesTest, SmallOnesBehindALongOneAreAskedBackForTheOtherLane) {
   clock_.Advance(Scheduler::kPatience);
   scheduler_.Tick();
   EXPECT_THAT(worker->cancels(), ElementsAre(behind.id));
-}
-
-// ---- Outputs that are compared. ----
-
-Job Checked(Job job) {
-  job.verify = true;
-  job.check.emplace();
-  job.check->done->violations = 2;
-  job.check->done->first_violation = "input 'x' was changed";
-  return job;
-}
-
-TEST_F(SchedulerLanesTest, TheCataloguesWorkerComparesWhatAGuestGave) {
-  const auto worker = Ready();
-  const auto guest = GuestReady();
-  const Call call = SubmitReady(Checked(Submitted()));
-  EXPECT_THAT(guest->orders(), ElementsAre(call.id));
-  Outcome ran;
-  ran.peak_device_bytes = 77;
-  EXPECT_TRUE(scheduler_.OnDone(call.id, 100, {.status = absl::OkStatus(), .outcome = ran}));
-  EXPECT_FALSE(call.listener->end().has_value());
-  EXPECT_THAT(worker->orders(), ElementsAre(call.id));
-
-  Outcome compared;
-  compared.verification.emplace();
-  compared.verification->mismatches = 1;
-  EXPECT_TRUE(scheduler_.OnDone(call.id, 1, {.status = absl::OkStatus(), .outcome = compared}));
-  ASSERT_THAT(call.listener->status(), IsOk());
-  const Outcome outcome = *call.listener->end()->outcome;
-  EXPECT_EQ(outcome.peak_device_bytes, 77U);
-  EXPECT_EQ(outcome.verification->mismatches, 1);
-  EXPECT_EQ(outcome.verification->violations, 2);
-  EXPECT_EQ(outcome.verification->first_violation, "input 'x' was changed");
-}
-
-TEST_F(SchedulerLanesTest, WhatAGuestFailedAtIsNotCompared) {
-  const auto worker = Ready();
-  GuestReady();
-  const Call call = SubmitReady(Checked(Submitted()));
-  EXPECT_TRUE(scheduler_.OnDone(
-      call.id, 100, {.status = absl::FailedPreconditionError("fault"), .outcome = std::nullopt}));
-  EXPECT_THAT(worker->orders(), IsEmpty());
-  EXPECT_THAT(call.listener->status(), StatusIs(Code::kFailedPrecondition, HasSubstr("fault")));
-}
-
-TEST_F(SchedulerLanesTest, AComparisonThatItsWorkerDidNotBeginIsMadeByTheNext) {
-  const auto worker = Ready();
-  GuestReady();
-  const Call call = SubmitReady(Checked(Submitted()));
-  EXPECT_TRUE(GuestDone(call.id));
-  EXPECT_THAT(worker->orders(), ElementsAre(call.id));
-  scheduler_.OnWorkerLost("cpu", 1, {.reason = "signal", .signal = SIGKILL, .detail = "signal 9"});
-  EXPECT_FALSE(call.listener->end().has_value());
-  const auto next = Ready(2);
-  EXPECT_THAT(next->orders(), ElementsAre(call.id));
-  Outcome compared;
-  compared.verification.emplace();
-  EXPECT_TRUE(scheduler_.OnDone(call.id, 2, {.status = absl::OkStatus(), .outcome = compared}));
-  EXPECT_THAT(call.listener->status(), IsOk());
 }
 
 // ---- Guests come and go. ----

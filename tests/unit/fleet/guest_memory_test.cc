@@ -7,6 +7,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <xxhash.h>
 
 #include "tests/support/status_matchers.h"
 
@@ -77,6 +78,21 @@ TEST_F(GuestMemoryTest, WhatIsNotReturnedIsNotCopied) {
   std::memset(Theirs(placed.outputs[0].memory).data(), 9, 4096);
   EXPECT_THAT(guest_->TakeOutputs(job, arena_), IsOk());
   EXPECT_THAT(arena_.At(job.outputs[0].memory), Each(std::byte{0}));
+}
+
+// The tensors of a list follow one another; what lies between them is no part of it.
+TEST_F(GuestMemoryTest, AChecksumIsOfTheBytesThatWouldGoOverTheWire) {
+  Job job = JobAt(1, 0, 4096);
+  job.outputs[0].sink = SinkKind::kChecksum;
+  job.outputs[0].value = {.is_list = true, .tensors = {{DType::kU8, {5}}, {DType::kU8, {70}}}};
+  ASSERT_OK_AND_ASSIGN(const Job placed, guest_->Place(job, arena_));
+  std::memset(Theirs(placed.outputs[0].memory).data(), 9, 4096);
+  std::memset(&Theirs(placed.outputs[0].memory)[5], 1, 59);
+  ASSERT_OK_AND_ASSIGN(const auto results, guest_->TakeOutputs(job, arena_));
+  const std::string wire(75, 9);
+  EXPECT_EQ(results.at(0).checksum, XXH3_64bits(wire.data(), wire.size()));
+  job.outputs[0].sink = SinkKind::kInline;
+  EXPECT_EQ(guest_->TakeOutputs(job, arena_)->at(0).checksum, std::nullopt);
 }
 
 TEST_F(GuestMemoryTest, CodeGoesAgainUntilAJobWithItRan) {
@@ -184,6 +200,18 @@ TEST_F(CheckedLaunchTest, OutputsAreRandomBeforeAndTakenAfterEach) {
   EXPECT_THAT(arena_.At(job_.outputs[0].memory), Each(std::byte{7}));
   EXPECT_THAT(job_.check->done->seed_changes, ::testing::ElementsAre(11, 0));
   EXPECT_EQ(job_.check->done->violations, 0);
+}
+
+TEST_F(CheckedLaunchTest, AChecksumIsOfTheBytesThatAreCompared) {
+  Job job = job_;
+  job.outputs[0].sink = SinkKind::kChecksum;
+  ASSERT_THAT(FillSubmitted(0), IsOk());
+  std::memset(&Output()[kCheckMargin], 7, 64);
+  ASSERT_THAT(Take(0), IsOk());
+  std::memset(&Output()[kCheckMargin], 5, 64);  // Too late.
+  ASSERT_OK_AND_ASSIGN(const auto results, guest_->FinishCheck(job, arena_, 0));
+  const std::string compared(64, 7);
+  EXPECT_EQ(results.at(0).checksum, XXH3_64bits(compared.data(), compared.size()));
 }
 
 TEST_F(CheckedLaunchTest, WritesBesideOperandsAndToInputsAreFound) {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include <unistd.h>
+#include <xxhash.h>
 
 #include "server/fleet/session.h"
 #include "tests/support/status_matchers.h"
@@ -47,7 +48,8 @@ class GuestWorkerTest : public ::testing::Test {
             .observer = observer_,
             .arena = arena_,
             .allocator = allocator_,
-            .strikes = &strikes_};
+            .strikes = &strikes_,
+            .printed_bytes = 200};
   }
   std::optional<worker::v1::FromServer> Next() {
     PacketBatch batch(1, kFrameLimit);
@@ -152,6 +154,7 @@ class GuestSessionTest : public GuestWorkerTest {
     WorkerHello hello = HelloOf("cpu", {});
     hello.role = WorkerRole::kGuest;
     hello.test_natives = {"square"};
+    hello.sandbox = "landlock 7, seccomp";
     const auto frames = *EncodeHello(hello);
     ASSERT_THAT(Hear(frames[0]), IsOk());
     ASSERT_TRUE(session_.ready());
@@ -181,7 +184,8 @@ class GuestSessionTest : public GuestWorkerTest {
   Session session_{Context(), "cpu", worker_, kGeneration, {}};
 };
 
-TEST_F(GuestSessionTest, SaysWhatNativesItHasAndNothingElseIsBelieved) {
+TEST_F(GuestSessionTest, SaysWhatHoldsItWhatNativesItHasAndNothingElseIsBelieved) {
+  EXPECT_EQ(table_.Devices()[0].sandbox, "landlock 7, seccomp");
   EXPECT_EQ(table_.Natives(), std::vector<std::string>{"square"});
   EXPECT_FALSE(table_.learned());
 }
@@ -195,6 +199,40 @@ TEST_F(GuestSessionTest, ItsOutputsAreInTheArenaBeforeItIsAnswered) {
   EXPECT_THAT(Hear(DoneOfOne(id)), IsOk());
   EXPECT_THAT(listener_->status(), IsOk());
   EXPECT_THAT(arena_.At(active->job().outputs[0].memory), Each(std::byte{9}));
+}
+
+TEST_F(GuestSessionTest, TheServerMakesChecksumsWhateverTheGuestSays) {
+  Job job = JobOf(4096);
+  job.outputs[0].sink = SinkKind::kChecksum;
+  const JobId id = Submit(std::move(job));
+  const auto frame = Next();
+  ASSERT_TRUE(frame.has_value());
+  EXPECT_FALSE(frame->order().outputs(0).checksum());  // It need not sum up for nobody.
+  std::memset(Theirs(frame->order().outputs(0).memory()).data(), 9, 4096);
+  worker::v1::ToServer done = DoneOfOne(id);
+  done.mutable_done()->set_checksums(0, 12345);
+  EXPECT_THAT(Hear(done), IsOk());
+  ASSERT_THAT(listener_->status(), IsOk());
+  const std::string left(4096, 9);
+  EXPECT_EQ(listener_->end()->outcome->outputs.at(0).checksum,
+            XXH3_64bits(left.data(), left.size()));
+}
+
+TEST_F(GuestSessionTest, WhatItPrintsIsCutToTheLimit) {
+  worker::v1::ToServer done = DoneOfOne(Submit(JobOf(64)));
+  done.mutable_done()->set_printed(std::string(300, 'x'));
+  EXPECT_THAT(Hear(done), IsOk());
+  const auto end = listener_->end();
+  EXPECT_EQ(end->outcome->printed.size(), 200U);
+  EXPECT_TRUE(end->outcome->printed_truncated);
+  listener_ = std::make_shared<FakeListener>();
+  worker::v1::ToServer failed;
+  failed.mutable_failed()->set_id(Submit(JobOf(64)));
+  failed.mutable_failed()->set_generation(kGeneration);
+  failed.mutable_failed()->set_code(static_cast<int>(Code::kInternal));
+  *failed.mutable_failed()->mutable_partial() = done.done();
+  EXPECT_THAT(Hear(failed), IsOk());
+  EXPECT_EQ(listener_->end()->outcome->printed.size(), 200U);
 }
 
 TEST_F(GuestSessionTest, AFaultThatSpoilsTheDevicesContextCountsAgainstTheModule) {
@@ -245,38 +283,55 @@ TEST_F(GuestSessionTest, AModuleThatIsRunNoMoreTakesItsWaitingJobsWithIt) {
   EXPECT_THAT(listener_->status(), StatusIs(Code::kFailedPrecondition, HasSubstr("signal 11")));
 }
 
-// Each step may take its device's thread seconds: an honest guest waits for the one before.
-TEST_F(GuestSessionTest, StepsOfACheckAreMadeOneAtATimeAndNoneForAGuestThatIsEnded) {
-  Job job = JobOf(4096);
-  auto program = std::make_shared<JobProgram>(*job.program);
-  program->program.words = *ParseKernelSpec("mine x: u8[N] -> y: u8[N]");
-  job.program = program;
-  job.memory.size = std::uint64_t{16} * 4096;
-  job.check = JobCheck{.kernel = "square",
-                       .most_launches = 2,
-                       .secrets = {1, 2, 3},
-                       .launches = {.offset = 8192, .size = 8192},
-                       .launch_bytes = 4096};
-  const JobId id = Submit(std::move(job));
-  const auto step = [&](worker::v1::CheckStep::Step what) {
+class CheckedSessionTest : public GuestSessionTest {
+ protected:
+  void SetUp() override {
+    ASSERT_NO_FATAL_FAILURE(GuestSessionTest::SetUp());
+    Job job = JobOf(4096);
+    auto program = std::make_shared<JobProgram>(*job.program);
+    program->program.words = *ParseKernelSpec("mine x: u8[N] -> y: u8[N]");
+    job.program = program;
+    job.memory.size = std::uint64_t{16} * 4096;
+    job.check = JobCheck{.kernel = "square",
+                         .most_launches = 2,
+                         .secrets = {1, 2, 3},
+                         .launches = {.offset = 8192, .size = 8192},
+                         .launch_bytes = 4096};
+    id_ = Submit(std::move(job));
+  }
+  worker::v1::ToServer Step(worker::v1::CheckStep::Step what) const {
     worker::v1::ToServer frame;
-    frame.mutable_check_step()->set_id(id);
+    frame.mutable_check_step()->set_id(id_);
     frame.mutable_check_step()->set_generation(kGeneration);
     frame.mutable_check_step()->set_step(what);
     return frame;
-  };
-  EXPECT_THAT(Hear(step(worker::v1::CheckStep::VALUES)), IsOk());
+  }
+
+  JobId id_ = 0;
+};
+
+TEST_F(CheckedSessionTest, AStepThatNobodyKnowsBreaksTheProtocol) {
+  for (const int what : {0, 4, -1}) {
+    EXPECT_THAT(Hear(Step(static_cast<worker::v1::CheckStep::Step>(what))),
+                StatusIs(Code::kInvalidArgument, HasSubstr(absl::StrCat("got ", what))));
+  }
+  EXPECT_EQ(session_.culprit(), id_);
+}
+
+// Each step may take its device's thread seconds: an honest guest waits for the one before.
+TEST_F(CheckedSessionTest, StepsAreMadeOneAtATimeAndNoneForAGuestThatIsEnded) {
+  EXPECT_THAT(Hear(Step(worker::v1::CheckStep::VALUES)), IsOk());
   EXPECT_TRUE(session_.took_step());
-  const std::string take = step(worker::v1::CheckStep::TAKE).SerializeAsString();
+  const std::string take = Step(worker::v1::CheckStep::TAKE).SerializeAsString();
   const auto bytes = std::as_bytes(std::span(take.data(), take.size()));
   EXPECT_THAT(session_.OnFrame(bytes, /*truncated=*/false), IsOk());
   EXPECT_THAT(session_.OnFrame(bytes, /*truncated=*/false),
               StatusIs(Code::kInvalidArgument, HasSubstr("one step of a check at a time")));
   guest_end_.reset();
-  worker_->Cancel(id);
+  worker_->Cancel(id_);
   ASSERT_TRUE(worker_->deaf());
   // Out of turn: it would break the protocol if anybody looked.
-  EXPECT_THAT(Hear(step(worker::v1::CheckStep::TAKE)), IsOk());
+  EXPECT_THAT(Hear(Step(worker::v1::CheckStep::TAKE)), IsOk());
 }
 
 // Whoever reads a file that was emptied dies.

@@ -74,8 +74,35 @@ TEST(InferWords, InPlaceOfAllPointersWithoutConst) {
       Entry("ns::Scale<float>",
             {Pointer("__half*", "X"), Number("float", "k"), Number("unsigned int", "N")});
   EXPECT_EQ(
-      Inferred(entry, {.inputs = {Tensor("x", "f16[4,4]")}, .attributes = {"k"}, .outputs = {}}),
+      Inferred(entry, {.inputs = {Tensor("x", "f16[16]")}, .attributes = {"k"}, .outputs = {}}),
       "scale inout x: f16[*]; k: f64 params x, k: float = k, n: unsigned = numel(x)");
+}
+
+// The side of a square matmul, or the number of elements of a map: the parameter list is the same.
+TEST(InferWords, NOfInputsWithSidesIsNotGuessed) {
+  const UnwordedCall call = {.inputs = {Tensor("a", "f32[64,64]"), Tensor("b", "f32[64,64]")},
+                             .attributes = {},
+                             .outputs = {}};
+  const auto entry = [](const std::string& count) {
+    return Entry("mm", {Pointer("float const*", count.empty() ? "" : "A"),
+                        Pointer("float const*", count.empty() ? "" : "B"),
+                        Pointer("float*", count.empty() ? "" : "C"), Number("int", count)});
+  };
+  for (const char* count : {"N", "size", "len", ""}) {
+    EXPECT_THAT(InferWords(entry(count), call),
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         AllOf(HasSubstr("the number of elements, or the length of a side?"),
+                               HasSubstr("complete: mm "))))
+        << count;
+  }
+  EXPECT_EQ(Inferred(entry("numel"), call),
+            "mm a: f32[*], b: f32[*] -> c: f32[*] params a, b, c, numel_: int = numel(a)");
+  // Whose inner side is k is not told by names either.
+  EXPECT_THAT(InferWords(Entry("mm", {Pointer("float const*", "A"), Pointer("float const*", "B"),
+                                      Pointer("float*", "C"), Number("int", "M"),
+                                      Number("int", "N"), Number("int", "K")}),
+                         call),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("the numbers ['m','n','k']")));
 }
 
 TEST(InferWords, ABlockThatTheCodeDemandsIsSaid) {

@@ -1,0 +1,292 @@
+// Submissions by the thousand through one server: every answer is right, and nothing is kept. What
+// it took is printed, for people: nothing here fails by time. Nightly, as it takes minutes.
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_split.h"
+#include "tests/integration/server/submitted_fixture.h"
+
+namespace gridclock {
+namespace {
+
+using ::testing::AnyOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr char kCompileMethod[] = "/gridclock.v1.ModuleService/Compile";
+constexpr double kMiB = 1024.0 * 1024.0;
+
+// Of /proc/PID/smaps_rollup; 0 of a process that is gone.
+double PssOf(pid_t pid) {
+  std::ifstream file(absl::StrCat("/proc/", pid, "/smaps_rollup"));
+  for (std::string line; std::getline(file, line);) {
+    const std::vector<std::string> words = absl::StrSplit(line, ' ', absl::SkipEmpty());
+    double kib = 0;
+    if (words.size() == 3 && words[0] == "Pss:" && absl::SimpleAtod(words[1], &kib)) {
+      return kib * 1024;
+    }
+  }
+  return 0;
+}
+
+class Submissions : public Submitted {
+ protected:
+  absl::Status Compile(const std::string& token, const std::string& text) {
+    v1::CompileRequest request;
+    request.mutable_source()->set_name("kernel.cu");
+    request.mutable_source()->set_text(text);
+    request.mutable_options()->set_arch("sm_90a");
+    return Call(token, kCompileMethod, {request.SerializeAsString()}).status;
+  }
+  // Whether anything can be compiled here; waits until the compiler is there.
+  bool Compiles() {
+    absl::Status status;
+    Eventually([&] {
+      status = Compile(kAnn, "__global__ void first() {}\n");
+      return status.code() != absl::StatusCode::kUnavailable;
+    });
+    return status.ok();
+  }
+  // The server, and all that it started.
+  double Pss() const {
+    double sum = PssOf(server_->pid());
+    for (const pid_t pid : server_->Workers()) sum += PssOf(pid);
+    return sum;
+  }
+};
+
+// ---- A thousand, 30 % of them faulty. ----
+
+class Thousand : public Submissions {
+ protected:
+  // x^2 of five numbers, held against the catalogue's in every second one.
+  void Right(const std::string& token, int i) {
+    v1::RunRequest request = Square(token, {1, 2, 3, 4, 5});
+    if (i % 2 == 0) {
+      request.set_verify(true);
+      request.mutable_reference()->set_kernel("square");
+    }
+    const Answer answer = Run(token, request);
+    ASSERT_THAT(answer.status, IsOk()) << i;
+    ASSERT_THAT(answer.Output(), ::testing::ElementsAre(1, 4, 9, 16, 25)) << i;
+    ASSERT_EQ(answer.response.summary().verification().mismatches(), 0) << i;
+  }
+  void DoesNotCompile(const std::string& token, int i) {
+    const absl::Status status =
+        Compile(token, absl::StrCat("__global__ void f() { nosuch_", i, "(); }\n"));
+    ASSERT_THAT(status, StatusIs(compiles_ ? Code::kInvalidArgument : Code::kFailedPrecondition,
+                                 HasSubstr(compiles_ ? absl::StrCat("nosuch_", i) : "")));
+  }
+  void WrongSignature(const std::string& token, int i) {
+    v1::RunRequest request =
+        Request(token, "square",
+                "mine a: f32[N] -> y: f32[N] grid (1) block (32) params a, y, n: int = N", {1, 2});
+    ASSERT_THAT(Run(token, request).status, StatusIs(Code::kInvalidArgument, HasSubstr("'a'")))
+        << i;
+  }
+  void IllegalAddress(const std::string& token, int i) {
+    const std::string native = absl::StrCat("crash_", i / 20);
+    ASSERT_THAT(Run(token, Request(token, native, "crash grid (1) block (1)", {})).status,
+                StatusIs(Code::kFailedPrecondition, HasSubstr("ended its worker")))
+        << i;
+  }
+  void Endless(const std::string& token, int i) {
+    v1::RunRequest request =
+        Request(token, absl::StrCat("endless_", i / 20), "endless grid (1) block (1)", {});
+    request.set_kernel_time_limit_seconds(0.02);
+    const absl::Status status = Run(token, request).status;
+    ASSERT_EQ(status.code(), Code::kDeadlineExceeded) << status;
+    ASSERT_EQ(DetailsOf(status).reason, "KERNEL_TIME_LIMIT") << i;
+  }
+  void TooMuchSharedMemory(const std::string& token, int i) {
+    const absl::Status status =
+        Compile(token, absl::StrCat("__global__ void f(float* x) {\n  __shared__ float s[",
+                                    300'000 + i, "];\n  s[threadIdx.x] = *x;\n  *x = s[0];\n}\n"));
+    ASSERT_THAT(status, StatusIs(compiles_ ? Code::kInvalidArgument : Code::kFailedPrecondition,
+                                 HasSubstr(compiles_ ? "shared" : "")));
+  }
+  void WrongResult(const std::string& token, int i) {
+    v1::RunRequest request = Request(
+        token, "add", "twice x: f32[N] -> y: f32[N] grid (1) block (32) params x, x, y, n: int = N",
+        {1, 3, 5});
+    request.set_verify(true);
+    request.mutable_reference()->set_kernel("square");
+    const Answer answer = Run(token, request);
+    ASSERT_THAT(answer.status, IsOk()) << i;
+    ASSERT_EQ(answer.response.summary().verification().mismatches(), 3) << i;
+  }
+
+  void One(int i) {
+    const std::string token = i % 2 == 0 ? kAnn : kBob;
+    switch (i % 20) {
+      case 2:
+        return DoesNotCompile(token, i);
+      case 5:
+        return WrongSignature(token, i);
+      case 8:
+        return IllegalAddress(token, i);
+      case 11:
+        return Endless(token, i);
+      case 14:
+        return TooMuchSharedMemory(token, i);
+      case 17:
+        return WrongResult(token, i);
+      default:
+        return Right(token, i);
+    }
+  }
+
+  bool compiles_ = false;
+};
+
+TEST_F(Thousand, FromTwoPrincipalsAreAnsweredRightAndNothingIsKept) {
+  ASSERT_NO_FATAL_FAILURE(StartServer());
+  compiles_ = Compiles();
+  double before = 0;
+  const absl::Time start = absl::Now();
+  for (int i = 0; i < 1000; ++i) {
+    if (i == 500) before = Pss();
+    ASSERT_NO_FATAL_FAILURE(One(i)) << "submission " << i;
+  }
+  const double took = absl::ToDoubleSeconds(absl::Now() - start), after = Pss();
+  std::printf(
+      "1,000 submissions in %.1f s, %.1f/s; PSS after 500: %.1f MiB, after 1,000: %.1f MiB\n", took,
+      1000 / took, before / kMiB, after / kMiB);
+  if (!compiles_) std::printf("nothing compiles here: 100 of them were refused for that\n");
+  EXPECT_LT(after - before, 5 * kMiB);
+}
+
+// ---- Compile bombs, and files that are not the client's. ----
+
+std::string Repeated(const std::string& text, int times) {
+  std::string out;
+  for (int i = 0; i < times; ++i) out += text;
+  return out;
+}
+
+// `base`^`depth` copies of `leaf`, by macros.
+std::string MacroBomb(const std::string& leaf, int base, int depth) {
+  std::string out = absl::StrCat("#define A0 ", leaf, "\n");
+  for (int i = 1; i <= depth; ++i) {
+    absl::StrAppend(&out, "#define A", i, Repeated(absl::StrCat(" A", i - 1), base), "\n");
+  }
+  return out;
+}
+
+// Instances that each need two more.
+std::string Doubling(const std::string& body, int depth) {
+  return absl::StrCat("template <int N, int M> struct A { ", body,
+                      " };\ntemplate <int M> struct A<0, M> { static const int v = 1; };\n"
+                      "__device__ int x = A<",
+                      depth, ", 0>::v;\n");
+}
+
+std::vector<std::string> Bombs() {
+  std::vector<std::string> out;
+  for (const int depth : {24, 26, 28}) {
+    out.push_back(
+        Doubling("static const int v = A<N - 1, M * 2>::v + A<N - 1, M * 2 + 1>::v;", depth));
+  }
+  for (const int depth : {9, 10, 12}) {
+    out.push_back(MacroBomb("+1", 10, depth) +
+                  absl::StrCat("__global__ void f(int* x) { *x = 0 A", depth, "; }\n"));
+  }
+  out.push_back(MacroBomb("int m;", 10, 9) + "struct S { A9 };\n__global__ void f() {}\n");
+  for (const char* size : {"1u << 30", "1u << 31", "3u << 29"}) {
+    out.push_back(absl::StrCat("__device__ int a[", size, "] = {1};\n__global__ void f() {}\n"));
+  }
+  for (const int depth : {8, 9, 10}) {
+    out.push_back(
+        absl::StrCat("template <int N> __device__ float g(float v) {\n",
+                     Repeated("  v = v * g<N - 1>(v + 1.f);\n", 12),
+                     "  return v;\n}\ntemplate <> __device__ float g<0>(float v) { return v "
+                     "* v; }\n__global__ void f(float* x) { *x = g<",
+                     depth, ">(*x); }\n"));
+  }
+  out.push_back(
+      "template <int N> struct R { static const int v = R<N + 1>::v; };\n"
+      "__device__ int x = R<0>::v;\n");
+  out.push_back("template <class T> struct P { P<T*> next; };\n__device__ P<int> x;\n");
+  out.push_back(
+      "constexpr int f(int n) { return n < 2 ? n : f(n - 1) + f(n - 2); }\n"
+      "__device__ int x = f(60);\n__global__ void g() { static_assert(f(60) > 0, \"\"); }\n");
+  out.push_back(
+      "constexpr int f(int n) { int s = 0; for (int i = 0; i < n; ++i) for (int j = 0; j < n; "
+      "++j) s ^= j; return s; }\n__global__ void g() { static_assert(f(2000000) >= 0, \"\"); }\n");
+  out.push_back(absl::StrCat("__global__ void f() {\n", Repeated("  nosuch();\n", 15'000), "}\n"));
+  out.push_back("#include \"kernel.cu\"\n__global__ void f() { wrong; }\n");
+  out.push_back(
+      absl::StrCat("__global__ void f(int* x) { *x = ", std::string(100'000, '('), "1; }\n"));
+  return out;
+}
+
+// What reads or writes by source. None may find a byte of a file, and none may make one.
+std::vector<std::string> Intrusions(const std::string& secret, const std::string& made) {
+  std::vector<std::string> out;
+  for (const std::string& path :
+       {secret, std::string("/etc/passwd"), std::string("/etc/shadow"),
+        std::string("/proc/self/environ"), std::string("/proc/self/maps"),
+        std::string("/proc/self/mem"), std::string("/proc/self/fd/3"),
+        std::string("/proc/1/cmdline"), std::string("/dev/stdin"), std::string("/dev/zero"),
+        std::string("/dev/random"), absl::StrCat("../../../../../../../..", secret),
+        absl::StrCat("//", secret), std::string("/"), absl::StrCat(secret, "/."),
+        std::string("/sys/kernel/notes")}) {
+    out.push_back(absl::StrCat("#include \"", path, "\"\n__global__ void f() {}\n"));
+  }
+  out.push_back(
+      absl::StrCat("__asm__(\".incbin \\\"", secret, "\\\"\");\n__global__ void f() {}\n"));
+  out.push_back(absl::StrCat("__global__ void f() { asm(\".include \\\"", secret, "\\\"\"); }\n"));
+  out.push_back(
+      absl::StrCat("#pragma GCC pch_preprocess \"", made, "\"\n__global__ void f() { wrong; }\n"));
+  out.push_back(absl::StrCat("#embed \"", secret, "\"\n__global__ void f() {}\n"));
+  return out;
+}
+
+class Attacks : public Submissions {
+ protected:
+  void SetUp() override {
+    ASSERT_NO_FATAL_FAILURE(StartServer());
+    if (!Compiles()) GTEST_SKIP() << "nothing can be compiled here";
+  }
+  // Each is an error; says how long the longest took and what the server has more than before.
+  void AllAreRefused(const char* what, const std::vector<std::string>& sources) {
+    ASSERT_EQ(sources.size(), 20U);
+    const double before = PssOf(server_->pid());
+    absl::Duration longest = absl::ZeroDuration();
+    for (std::size_t i = 0; i < sources.size(); ++i) {
+      const absl::Time start = absl::Now();
+      const absl::Status status = Compile(i % 2 == 0 ? kAnn : kBob, sources[i]);
+      longest = std::max(longest, absl::Now() - start);
+      EXPECT_THAT(status, Not(IsOk())) << what << " " << i << "\n" << sources[i].substr(0, 300);
+      EXPECT_THAT(std::string(status.message()), Not(HasSubstr(kSecret))) << i;
+      EXPECT_THAT(std::string(status.message()), Not(HasSubstr("root:"))) << i;
+    }
+    const double more = PssOf(server_->pid()) - before;
+    std::printf("20 %s: the longest took %.2f s; the server has %.2f MiB more\n", what,
+                absl::ToDoubleSeconds(longest), more / kMiB);
+    EXPECT_LT(more, 10 * kMiB);
+    EXPECT_THAT(Compile(kAnn, "__global__ void again() {}\n"), IsOk());
+  }
+  static constexpr char kSecret[] = "canary-7f3a9c";
+};
+
+TEST_F(Attacks, TwentyBombsAreErrors) {
+  AllAreRefused("compile bombs", Bombs());
+}
+
+TEST_F(Attacks, TwentyIntrusionsAreErrorsAndSeeNothing) {
+  const std::string folder = NewFolder(), made = folder + "/made";
+  const std::string secret = folder + "/secret";
+  std::ofstream(secret) << kSecret << "\n";
+  AllAreRefused("attempts to read or write files", Intrusions(secret, made));
+  EXPECT_FALSE(std::filesystem::exists(made));
+}
+
+}  // namespace
+}  // namespace gridclock
