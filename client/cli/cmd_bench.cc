@@ -46,9 +46,28 @@ bool IsExpected(const Row& row, const BenchOptions& options) {
          (options.method == "all" && DetailsOf(row.status).field == "measure.method");
 }
 
-std::string FailureText(const Row& row) {
-  return absl::StrCat(Escape(row.variant), row.variant.empty() ? "" : " ", row.method, ": ",
-                      Escape(row.status.message()), "\n");
+void TellFailures(const Session& session, const BenchOptions& options,
+                  const std::vector<Row>& rows) {
+  for (const Row& row : rows) {
+    if (IsExpected(row, options)) continue;
+    session.console.err << "gridclock: no numbers for " << Escape(row.variant)
+                        << (row.variant.empty() ? "" : " ") << row.method << ": "
+                        << Escape(row.status.message()) << "\n";
+  }
+}
+
+// No other variant or method would fare better.
+bool EndsAll(const absl::Status& status) {
+  switch (status.code()) {
+    case absl::StatusCode::kUnavailable:
+    case absl::StatusCode::kUnauthenticated:
+    case absl::StatusCode::kCancelled:
+      return true;
+    case absl::StatusCode::kDeadlineExceeded:
+      return DetailsOf(status).reason.empty();  // The call's own, not a limit of the server.
+    default:
+      return false;
+  }
 }
 
 absl::StatusOr<MeasureOptions> Measure(const BenchOptions& options) {
@@ -106,7 +125,10 @@ Row MeasureOne(const Client& client, const Session& session, const std::string& 
   const std::string title = absl::StrCat(kernel, call.variant.empty() ? "" : ".", call.variant);
   ProgressLine line(session.console);
   const bool live = session.console.terminal.live && !session.options.json;
-  auto result = client.Run(call, live ? MeasureEvents(line, title) : RunEvents{});
+  RunEvents events = live ? MeasureEvents(line, title) : RunEvents{};
+  std::vector<double> samples;
+  KeepSamples(&samples, &events);
+  auto result = client.Run(call, events);
   Row row{call.variant,
           NameOf(static_cast<v1::Method>(call.measure->method)),
           WithConversion(result.status(), call),
@@ -118,6 +140,8 @@ Row MeasureOne(const Client& client, const Session& session, const std::string& 
   }
   if (result.ok()) {
     row.summary = std::move(result->summary);
+    auto& timed = *row.summary.mutable_timing()->mutable_samples_ns();
+    if (timed.empty()) timed.Add(samples.begin(), samples.end());
     row.variant = row.summary.variant();
   }
   return row;
@@ -172,8 +196,8 @@ int WidestLine(const std::string& text) {
   return static_cast<int>(widest);
 }
 
-void ShowTable(const Session& session, const BenchOptions& options, const std::string& kernel,
-               const RunCall& call, const std::vector<Row>& rows) {
+void ShowTable(const Session& session, const std::string& kernel, const RunCall& call,
+               const std::vector<Row>& rows) {
   const Terminal& terminal = session.console.terminal;
   std::ostream& out = session.console.out;
   const auto good =
@@ -186,18 +210,13 @@ void ShowTable(const Session& session, const BenchOptions& options, const std::s
   out << "\n";
   Table table({"variant", "method", "samples", "median", "min", "quartile 1", "quartile 3",
                "interval of the median", "bytes", "flops", "roofline", "flags"});
-  std::string failed;
   for (const Row& row : rows) {
-    if (row.status.ok()) {
-      table.Add(Cells(row, terminal));
-    } else if (!IsExpected(row, options)) {
-      failed += FailureText(row);
-    }
+    if (row.status.ok()) table.Add(Cells(row, terminal));
   }
   if (terminal.out_width > 0 && WidestLine(table.ToText()) > terminal.out_width) {
     for (const char* heading : {"quartile 1", "quartile 3"}) table.Drop(heading);
   }
-  out << table.ToText() << failed;
+  out << table.ToText();
   for (const Row& row : rows) {
     if (row.status.ok() && row.summary.has_verification()) {
       out << Escape(row.variant) << " " << VerificationText(row.summary.verification(), terminal)
@@ -227,10 +246,7 @@ void ShowCsv(const Session& session, const std::vector<Row>& rows) {
   out << "kernel,variant,device,method,l2,stop,samples,median_ns,min_ns,max_ns,q1_ns,q3_ns,"
          "ci_low_ns,ci_high_ns,bytes_per_second,flops_per_second,roofline_fraction,flags\n";
   for (const Row& row : rows) {
-    if (!row.status.ok()) {
-      session.console.err << "gridclock: no line for " << FailureText(row);
-      continue;
-    }
+    if (!row.status.ok()) continue;
     const v1::Timing& t = row.summary.timing();
     const v1::Statistics& s = t.statistics();
     std::string flags = FlagsText(row.summary, Terminal{});
@@ -250,6 +266,7 @@ void ShowCsv(const Session& session, const std::vector<Row>& rows) {
   }
 }
 
+// Of several, some may fail; where all do, the failure is the answer.
 absl::StatusOr<std::vector<Row>> MeasureAll(const Session& session, const BenchOptions& options,
                                             const Client& client, const KernelSpec& spec,
                                             RunCall* call) {
@@ -260,32 +277,31 @@ absl::StatusOr<std::vector<Row>> MeasureAll(const Session& session, const BenchO
   GC_ASSIGN_OR_RETURN(const std::vector<std::string> variants,
                       Variants(client, spec, options, call));
   std::vector<Row> rows;
+  bool any = false;
   for (const std::string& variant : variants) {
     for (const Method method : *methods) {
       call->variant = variant;
       call->measure = *measure;
       call->measure->method = method;
       rows.push_back(MeasureOne(client, session, spec.name, *call));
-      const absl::Status& status = rows.back().status;
-      // Of several, some may not fit; of one, its failure is the answer.
-      if (!status.ok() && !absl::IsInvalidArgument(status) && !absl::IsFailedPrecondition(status) &&
-          !absl::IsNotFound(status)) {
-        return status;
-      }
+      any = any || rows.back().status.ok();
+      if (!EndsAll(rows.back().status)) continue;
+      if (!any) return rows.back().status;
+      return rows;  // What was measured before is not lost.
     }
   }
-  const bool any =
-      std::any_of(rows.begin(), rows.end(), [](const Row& r) { return r.status.ok(); });
-  return any ? absl::StatusOr<std::vector<Row>>(std::move(rows)) : rows[0].status;
+  if (!any) return rows[0].status;
+  return rows;
 }
 
-int CodeOf(const std::vector<Row>& rows, const BenchOptions& options) {
+int CodeOf(const Session& session, const std::vector<Row>& rows, const BenchOptions& options) {
+  int code = kOk;  // The largest says most.
   for (const Row& row : rows) {
-    if (!Passed(row.summary.verification())) return kMismatch;
+    code = std::max<int>(code, row.status.ok() ? VerifiedCode(session, options.verify, row.summary)
+                               : IsExpected(row, options) ? kOk
+                                                          : kFailed);
   }
-  const bool all = std::all_of(rows.begin(), rows.end(),
-                               [&](const Row& row) { return IsExpected(row, options); });
-  return all ? kOk : kFailed;
+  return code;
 }
 
 absl::StatusOr<int> Bench(const Session& session, const BenchOptions& options) {
@@ -311,9 +327,10 @@ absl::StatusOr<int> Bench(const Session& session, const BenchOptions& options) {
   } else if (options.csv) {
     ShowCsv(session, rows);
   } else {
-    ShowTable(session, options, spec.name, call, rows);
+    ShowTable(session, spec.name, call, rows);
   }
-  return CodeOf(rows, options);
+  TellFailures(session, options, rows);
+  return CodeOf(session, rows, options);
 }
 
 }  // namespace

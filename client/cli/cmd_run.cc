@@ -111,7 +111,8 @@ void ShowValues(const Session& session, const RunResult& result) {
   }
 }
 
-int Answer(const Session& session, const RunResult& result, const std::vector<OutputFile>& files) {
+int Answer(const Session& session, const RunOptions& options, const RunResult& result,
+           const std::vector<OutputFile>& files) {
   const v1::RunSummary& summary = result.summary;
   if (session.options.json) {
     Json out = ToJson(summary, /*with_samples=*/true);
@@ -124,7 +125,7 @@ int Answer(const Session& session, const RunResult& result, const std::vector<Ou
     for (const OutputFile& file : files) session.console.out << "wrote " << file.path << "\n";
     if (files.empty()) ShowValues(session, result);
   }
-  return Passed(summary.verification()) ? kOk : kMismatch;
+  return VerifiedCode(session, options.verify, summary);
 }
 
 RunCall MakeCall(const RunOptions& options, const Subject& subject, const Words& words,
@@ -170,7 +171,7 @@ absl::StatusOr<int> Run(const Session& session, const RunOptions& options) {
                       AddVerification(session, *client, subject, options.verify, &call));
   GC_ASSIGN_OR_RETURN(const RunResult result, Launch(session, *client, call, spec.name));
   for (const OutputFile& file : files) GC_RETURN_IF_ERROR(WriteOutput(file, result));
-  return Answer(session, result, files);
+  return Answer(session, options, result, files);
 }
 
 }  // namespace

@@ -77,6 +77,19 @@ RunEvents MeasureEvents(ProgressLine& line, const std::string& title) {
   return events;
 }
 
+void KeepSamples(std::vector<double>* samples, RunEvents* events) {
+  events->accepted = [samples, then = std::move(events->accepted)](const v1::Accepted& accepted) {
+    samples->clear();  // Those of a try before this one.
+    if (then) then(accepted);
+  };
+  events->samples =
+      [samples, then = std::move(events->samples)](const v1::StreamRunResponse::Samples& message) {
+        const auto& values = message.samples_ns();
+        if (!message.warmup()) samples->insert(samples->end(), values.begin(), values.end());
+        if (then) then(message);
+      };
+}
+
 absl::StatusOr<RunResult> RunWithProgress(const Client& client, const RunCall& call,
                                           const std::string& title, ProgressLine& line) {
   Running running;

@@ -3,6 +3,7 @@
 #define GRIDCLOCK_CLIENT_CLI_PROGRESS_H_
 
 #include <string>
+#include <vector>
 
 #include "absl/time/time.h"
 #include "client/cli/terminal.h"
@@ -29,6 +30,10 @@ class ProgressLine {
 
 // Tells of a measurement while it runs. The line must outlive the call.
 RunEvents MeasureEvents(ProgressLine& line, const std::string& title);
+
+// Keeps the samples of a measurement as they come, warm-ups aside: a summary has none where they
+// are too many for a message. `samples` must outlive the call.
+void KeepSamples(std::vector<double>* samples, RunEvents* events);
 
 // Runs `call`; from the first second on the line says for how long, and why it is tried again.
 absl::StatusOr<RunResult> RunWithProgress(const Client& client, const RunCall& call,

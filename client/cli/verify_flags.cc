@@ -107,4 +107,15 @@ absl::StatusOr<Inputs> AddVerification(const Session& session, const Client& cli
   return expected;
 }
 
+int VerifiedCode(const Session& session, const VerifyFlags& flags, const v1::RunSummary& summary) {
+  if (!Passed(summary.verification())) return kMismatch;
+  const auto& all = summary.flags();
+  if (flags.verify.empty() || std::count(all.begin(), all.end(), v1::UNVERIFIED) == 0) return kOk;
+  session.console.err
+      << "gridclock: --verify: " << Escape(summary.kernel())
+      << (summary.variant().empty() ? "" : ".") << Escape(summary.variant())
+      << " was run and could not be verified (UNVERIFIED): its values may be wrong\n";
+  return kFailed;
+}
+
 }  // namespace gridclock::cli

@@ -30,6 +30,10 @@ absl::StatusOr<Inputs> AddVerification(const Session& session, const Client& cli
                                        const Subject& subject, const VerifyFlags& flags,
                                        RunCall* call);
 
+// What the exit code of a command says of a result. Where --verify was asked for and tells nothing,
+// the command has failed, and standard error says so.
+int VerifiedCode(const Session& session, const VerifyFlags& flags, const v1::RunSummary& summary);
+
 }  // namespace gridclock::cli
 
 #endif  // GRIDCLOCK_CLIENT_CLI_VERIFY_FLAGS_H_

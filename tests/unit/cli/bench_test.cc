@@ -1,4 +1,5 @@
 // What bench says where some of its measurements fail: against a server that the test plays.
+#include <algorithm>
 #include <sstream>
 
 #include <gmock/gmock.h>
@@ -9,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "client/cli/app.h"
+#include "client/cli/progress.h"
 #include "gridclock/v1/kernels.grpc.pb.h"
 #include "gridclock/v1/system.grpc.pb.h"
 #include "proto/codec/error.h"
@@ -17,6 +19,7 @@
 namespace gridclock::cli {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -52,6 +55,8 @@ class TwoVariants final : public v1::KernelService::Service {
 
   std::string address() const { return absl::StrCat("127.0.0.1:", port_); }
 
+  v1::RunSummary summary;  // Of what does not fail.
+
  private:
   grpc::Status GetKernel(grpc::ServerContext*, const v1::GetKernelRequest*,
                          v1::KernelSpec* response) override {
@@ -63,15 +68,28 @@ class TwoVariants final : public v1::KernelService::Service {
     Encode(spec, response);
     return grpc::Status::OK;
   }
-  grpc::Status Run(grpc::ServerContext*, const v1::RunRequest* request,
-                   v1::RunResponse* response) override {
-    if (request->variant() == "bad") {
+  // Samples come before the summary, which has none, as where they are too many for it.
+  grpc::Status StreamRun(
+      grpc::ServerContext*,
+      grpc::ServerReaderWriter<v1::StreamRunResponse, v1::StreamRunRequest>* stream) override {
+    v1::StreamRunRequest request;
+    stream->Read(&request);
+    const std::string variant = request.header().variant();
+    if (variant == "bad") {
       return {static_cast<grpc::StatusCode>(failure_.code()), std::string(failure_.message()),
               EncodeError(failure_, nullptr)};
     }
-    response->mutable_summary()->set_kernel("square");
-    response->mutable_summary()->set_variant(request->variant());
-    response->mutable_summary()->mutable_timing()->add_samples_ns(1000);
+    v1::StreamRunResponse response;
+    for (const double ns : {9000.0, 1000.0, 1001.0}) {
+      response.mutable_samples()->set_warmup(ns == 9000.0);
+      response.mutable_samples()->clear_samples_ns();
+      response.mutable_samples()->add_samples_ns(ns);
+      stream->Write(response);
+    }
+    *response.mutable_summary() = summary;
+    response.mutable_summary()->set_kernel("square");
+    response.mutable_summary()->set_variant(variant);
+    stream->Write(response);
     return grpc::Status::OK;
   }
 
@@ -85,14 +103,19 @@ struct Answer {
   int code;
   std::string out, err;
 };
-Answer Bench(const TwoVariants& server, const std::vector<std::string>& flags) {
+Answer BenchOf(const TwoVariants& server, const std::vector<std::string>& flags) {
   std::ostringstream out, err;
   Console console{out, err, {}};
-  std::vector<std::string> args = {"bench", "square", "--shape", "N=8", "--variant", "all"};
+  std::vector<std::string> args = {"bench", "square", "--shape", "N=8"};
   args.insert(args.end(), {"--server", server.address()});
   args.insert(args.end(), flags.begin(), flags.end());
   const int code = Main(args, console);
   return {code, out.str(), err.str()};
+}
+// Of all variants.
+Answer Bench(const TwoVariants& server, std::vector<std::string> flags) {
+  flags.insert(flags.end(), {"--variant", "all"});
+  return BenchOf(server, flags);
 }
 
 TEST(BenchTest, AVariantThatFailsIsToldAndEndsWithOne) {
@@ -101,11 +124,71 @@ TEST(BenchTest, AVariantThatFailsIsToldAndEndsWithOne) {
   EXPECT_EQ(csv.code, kFailed);
   EXPECT_THAT(csv.out, HasSubstr("square,good,"));
   EXPECT_THAT(csv.out, Not(HasSubstr("bad")));
-  EXPECT_EQ(csv.err, "gridclock: no line for bad isolated: it faulted\n");
+  EXPECT_EQ(csv.err, "gridclock: no numbers for bad isolated: it faulted\n");
   const Answer table = Bench(server, {});
   EXPECT_EQ(table.code, kFailed);
-  EXPECT_THAT(table.out, HasSubstr("bad isolated: it faulted"));
+  EXPECT_THAT(table.err, HasSubstr("bad isolated: it faulted"));
   EXPECT_EQ(Bench(server, {"--json"}).code, kFailed);
+}
+
+TEST(BenchTest, SamplesThatAreTooManyForTheSummaryAreThoseOfTheStream) {
+  const TwoVariants server(absl::FailedPreconditionError("it faulted"));
+  const Answer json = Bench(server, {"--json"});
+  EXPECT_THAT(json.out, HasSubstr("\"samples\":2,"));
+  EXPECT_THAT(json.out, HasSubstr("\"samples_ns\":[1000.0,1001.0]"));
+}
+
+TEST(BenchTest, SamplesOfATryBeforeAreDropped) {
+  std::vector<double> samples;
+  RunEvents events;
+  KeepSamples(&samples, &events);
+  v1::StreamRunResponse::Samples message;
+  message.add_samples_ns(1);
+  events.accepted({});
+  events.samples(message);
+  events.accepted({});
+  events.samples(message);
+  EXPECT_THAT(samples, ElementsAre(1));
+}
+
+// A variant that is too slow is one row less; a server that is gone or a call that is over is the
+// end, and what was measured before is shown.
+TEST(BenchTest, ALimitOfOneVariantLosesNoOther) {
+  for (const absl::Status& limit :
+       {WithReason(absl::DeadlineExceededError("too slow"), "KERNEL_TIME_LIMIT"),
+        absl::ResourceExhaustedError("too slow"), absl::DeadlineExceededError("too slow"),
+        absl::CancelledError("too slow")}) {
+    const Answer csv = Bench(TwoVariants(limit), {"--csv"});
+    EXPECT_EQ(csv.code, kFailed) << limit;
+    EXPECT_THAT(csv.out, HasSubstr("square,good,")) << limit;
+    EXPECT_EQ(csv.err, "gridclock: no numbers for bad isolated: too slow\n") << limit;
+  }
+}
+
+TEST(BenchTest, AfterTheEndOfTheCallNothingElseIsTried) {
+  const auto failures = [](absl::Status failure) {
+    const std::string err =
+        Bench(TwoVariants(std::move(failure)), {"--csv", "--method", "all"}).err;
+    return std::count(err.begin(), err.end(), '\n');
+  };
+  EXPECT_EQ(failures(absl::DeadlineExceededError("over")), 1);
+  EXPECT_EQ(failures(absl::UnauthenticatedError("who?")), 1);
+  EXPECT_GT(failures(absl::InternalError("of this one")), 1);
+}
+
+TEST(BenchTest, WhatCouldNotBeVerifiedFails) {
+  TwoVariants server(absl::OkStatus());
+  const std::vector<std::string> good = {"--variant", "good", "--verify"};
+  server.summary.mutable_verification()->set_checked(10);
+  server.summary.mutable_verification()->set_total(1000);
+  EXPECT_EQ(BenchOf(server, good).code, kOk);  // In part.
+  server.summary.add_flags(v1::UNVERIFIED);
+  const Answer none = BenchOf(server, good);
+  EXPECT_EQ(none.code, kFailed);
+  EXPECT_THAT(none.err, HasSubstr("square.good was run and could not be verified"));
+  EXPECT_EQ(BenchOf(server, {"--variant", "good"}).code, kOk);  // Nobody asked.
+  server.summary.mutable_verification()->set_mismatches(1);
+  EXPECT_EQ(BenchOf(server, good).code, kMismatch);
 }
 
 TEST(BenchTest, AMethodThatTheDeviceLacksIsNoFailureOfAllMethods) {

@@ -66,6 +66,17 @@ class Submitted final : public v1::ModuleService::Service, public v1::KernelServ
     response->mutable_summary()->set_printed("thread 0\n");
     return grpc::Status::OK;
   }
+  grpc::Status StreamRun(
+      grpc::ServerContext*,
+      grpc::ServerReaderWriter<v1::StreamRunResponse, v1::StreamRunRequest>* stream) override {
+    v1::StreamRunRequest request;
+    stream->Read(&request);
+    run = request.header();
+    v1::StreamRunResponse response;
+    response.mutable_summary()->set_kernel("square");
+    stream->Write(response);
+    return grpc::Status::OK;
+  }
 
   int port_ = 0;
   std::unique_ptr<grpc::Server> server_;
