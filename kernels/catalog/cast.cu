@@ -158,16 +158,16 @@ template <typename To, typename From>
 __global__ void __launch_bounds__(cuda::kMapThreads)
     CastPacksKernel(To* y, const From* x, std::int64_t n) {
   constexpr int kLanes = cuda::kMapLanes<From, To>;
-  const std::int64_t packs = n / kLanes;
-#pragma unroll 1
-  for (std::int64_t i = cuda::GridThread(); i < packs; i += cuda::GridThreads()) {
+  const std::int64_t packs = n / kLanes, i = cuda::GridThread();
+  if (i < packs) [[likely]] {
     const auto in = reinterpret_cast<const cuda::Pack<From, kLanes>*>(x)[i];
     cuda::Pack<To, kLanes> out;
 #pragma unroll
     for (int lane = 0; lane < kLanes; ++lane) out.lane[lane] = Store<To>(Load(in.lane[lane]));
     reinterpret_cast<cuda::Pack<To, kLanes>*>(y)[i] = out;
+    return;
   }
-  const std::int64_t rest = packs * kLanes + cuda::GridThread();
+  const std::int64_t rest = packs * kLanes + (i - packs);
   if (rest < n) y[rest] = Store<To>(Load(x[rest]));
 }
 
@@ -187,11 +187,9 @@ absl::Status Naive(const Call& call) {
 
 template <typename To, typename From>
 absl::Status LaunchPacks(const Call& call, std::int64_t n) {
-  constexpr int kLanes = cuda::kMapLanes<From, To>;
-  return cuda::Launch(
-      call, CastPacksKernel<To, From>,
-      {.grid = {cuda::Blocks(n / kLanes, cuda::kMapThreads)}, .block = {cuda::kMapThreads}},
-      call.Out<To>(0), call.In<From>(0), n);
+  return cuda::Launch(call, CastPacksKernel<To, From>,
+                      cuda::GeometryOfPacks<cuda::kMapLanes<From, To>>(n), call.Out<To>(0),
+                      call.In<From>(0), n);
 }
 
 absl::Status Packs(const Call& call) {

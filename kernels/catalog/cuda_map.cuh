@@ -37,7 +37,8 @@ inline constexpr int kMapThreads = 256;
 
 // One pack for each thread: the blocks that start as others end keep a GPU's memory busy. On an
 // H200 two packs a thread cost 3 %, four 4 %, and a loop over a grid of resident blocks 8 to 14 %
-// (square of 2^28 f32: 506, 522, 525 and 548 to 578 us; its copy takes 508).
+// (square of 2^28 f32: 506, 522, 525 and 548 to 578 us; its copy takes 508). A loop that no thread
+// runs twice costs as well where the whole takes 2 us: relu of 1e6 f32 2.2 us with it, 2.0 without.
 template <typename Out, typename Op, typename In, int kInputs>
 __global__ void __launch_bounds__(kMapThreads)
     MapPacksKernel(Op op, Out* y, Inputs<In, kInputs> x, std::int64_t n) {
@@ -45,9 +46,8 @@ __global__ void __launch_bounds__(kMapThreads)
   using InPack = Pack<In, kLanes>;
   using OutPack = Pack<Out, kLanes>;
   constexpr auto kEach = std::make_integer_sequence<int, kInputs>();
-  const std::int64_t packs = n / kLanes;
-#pragma unroll 1
-  for (std::int64_t i = GridThread(); i < packs; i += GridThreads()) {
+  const std::int64_t packs = n / kLanes, i = GridThread();
+  if (i < packs) [[likely]] {
     InPack in[kInputs];
 #pragma unroll
     for (int k = 0; k < kInputs; ++k) in[k] = reinterpret_cast<const InPack*>(x.at[k])[i];
@@ -60,8 +60,9 @@ __global__ void __launch_bounds__(kMapThreads)
       (kEach);
     }
     reinterpret_cast<OutPack*>(y)[i] = out;
+    return;
   }
-  const std::int64_t rest = packs * kLanes + GridThread();
+  const std::int64_t rest = packs * kLanes + (i - packs);
   if (rest >= n) return;
   [&]<int... k>(std::integer_sequence<int, k...>) {
     y[rest] = Narrow<Out>(op(Widen(x.at[k][rest])...));
@@ -86,6 +87,13 @@ absl::Status Map(const Call& call, Op op, Out* y, std::int64_t n, const In*... x
   return MapOn(call, {.grid = {Blocks(n, kMapThreads)}, .block = {kMapThreads}}, op, y, n, x...);
 }
 
+// A thread for each pack and for each element of the rest. No tensor that a GPU holds has too many.
+template <int kLanes>
+Geometry GeometryOfPacks(std::int64_t n) {
+  const std::int64_t threads = n / kLanes + n % kLanes;
+  return {.grid = {(threads + kMapThreads - 1) / kMapThreads}, .block = {kMapThreads}};
+}
+
 // 16 bytes at a time; what lies askew in memory goes one element at a time.
 template <typename Out, typename Op, typename... In>
 absl::Status MapPacks(const Call& call, Op op, Out* y, std::int64_t n, const In*... x) {
@@ -93,10 +101,8 @@ absl::Status MapPacks(const Call& call, Op op, Out* y, std::int64_t n, const In*
   if (n == 0) return absl::OkStatus();
   using Input = std::common_type_t<In...>;
   constexpr int kInputs = sizeof...(In);
-  constexpr int kLanes = kMapLanes<Input, Out>;
-  const std::int64_t blocks = Blocks(n / kLanes, kMapThreads);
   return Launch(call, MapPacksKernel<Out, Op, Input, kInputs>,
-                {.grid = {blocks}, .block = {kMapThreads}}, op, y, Inputs<Input, kInputs>{{x...}},
+                GeometryOfPacks<kMapLanes<Input, Out>>(n), op, y, Inputs<Input, kInputs>{{x...}},
                 n);
 }
 
