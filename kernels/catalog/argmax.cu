@@ -33,6 +33,7 @@ struct ArgMax {
     W value;
     std::int64_t place;
   };
+  static constexpr int kStates = 1;
   static constexpr std::int64_t kNowhere = std::numeric_limits<std::int64_t>::max();
   static ArgMax Make(const reduce::Sizes&) { return {}; }
 

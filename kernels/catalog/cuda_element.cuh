@@ -3,6 +3,7 @@
 #define GRIDCLOCK_KERNELS_CATALOG_CUDA_ELEMENT_CUH_
 
 #include <cstdint>
+#include <cstring>
 #include <limits>
 #include <type_traits>
 
@@ -68,9 +69,15 @@ template <typename T>
 __device__ Pack<T> LoadPack(const T* p) {
   return *reinterpret_cast<const Pack<T>*>(p);
 }
+// In so many words: lanes that come from different places are otherwise stored one by one, as each
+// store might be meant for what the next lane is read from.
 template <typename T>
 __device__ void StorePack(T* p, const Pack<T>& pack) {
-  *reinterpret_cast<Pack<T>*>(p) = pack;
+  uint4 whole;
+  memcpy(&whole, &pack, sizeof(whole));
+  asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(__cvta_generic_to_global(p)),
+               "r"(whole.x), "r"(whole.y), "r"(whole.z), "r"(whole.w)
+               : "memory");
 }
 
 template <typename... P>

@@ -29,6 +29,7 @@ struct Max {
   struct State {
     W largest;
   };
+  static constexpr int kStates = 8;
   static Max Make(const reduce::Sizes&) { return {}; }
 
   static __device__ State Nothing() { return {-cuda::Infinity<W>()}; }
