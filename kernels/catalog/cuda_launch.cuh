@@ -9,6 +9,7 @@
 #include <cuda_runtime.h>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "kernels/api/kernel.h"
 
@@ -95,10 +96,8 @@ absl::Status AllowShared(void (*kernel)(Params...), std::int64_t bytes) {
                   "shared memory");
 }
 
-// Launches `kernel` on the stream of `call`.
-template <typename... Params, typename... Args>
-absl::Status Launch(const Call& call, void (*kernel)(Params...), const Geometry& g, Args... args) {
-  GC_RETURN_IF_ERROR(Check(g));
+// The geometry in the words of the runtime, which keeps to `cluster` by its address.
+inline cudaLaunchConfig_t ConfigOf(const Geometry& g, cudaLaunchAttribute* cluster) {
   const auto to_dim = [](const Extent& e) {
     return dim3(static_cast<unsigned>(e.x), static_cast<unsigned>(e.y), static_cast<unsigned>(e.z));
   };
@@ -106,12 +105,50 @@ absl::Status Launch(const Call& call, void (*kernel)(Params...), const Geometry&
   config.gridDim = to_dim(g.grid);
   config.blockDim = to_dim(g.block);
   config.dynamicSmemBytes = static_cast<std::size_t>(g.shared_bytes);
-  config.stream = static_cast<cudaStream_t>(call.stream);
-  cudaLaunchAttribute cluster = {};
-  cluster.id = cudaLaunchAttributeClusterDimension;
-  cluster.val.clusterDim = {static_cast<unsigned>(g.cluster), 1, 1};
-  config.attrs = &cluster;
+  cluster->id = cudaLaunchAttributeClusterDimension;
+  cluster->val.clusterDim = {static_cast<unsigned>(g.cluster), 1, 1};
+  config.attrs = cluster;
   config.numAttrs = g.cluster > 1 ? 1 : 0;
+  return config;
+}
+
+// Lets `kernel` have clusters of more than the 8 blocks that every GPU with clusters takes.
+template <typename... Params>
+absl::Status AllowClusters(void (*kernel)(Params...)) {
+  return ToStatus(cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1),
+                  "clusters");
+}
+
+// How many clusters of so many threads and so much memory the GPU runs at once; 0 where it cannot.
+template <typename... Params>
+absl::StatusOr<std::int64_t> ClustersAtOnce(void (*kernel)(Params...), Geometry g) {
+  int count = 0, device = 0, multiprocessors = 0;
+  g.grid.x = g.cluster;
+  cudaLaunchAttribute cluster = {};
+  const cudaLaunchConfig_t config = ConfigOf(g, &cluster);
+  if (g.cluster > 1) {
+    GC_RETURN_IF_ERROR(
+        ToStatus(cudaOccupancyMaxActiveClusters(&count, kernel, &config), "occupancy"));
+    return count;
+  }
+  GC_RETURN_IF_ERROR(ToStatus(cudaGetDevice(&device), "device"));
+  GC_RETURN_IF_ERROR(
+      ToStatus(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device),
+               "multiprocessors"));
+  GC_RETURN_IF_ERROR(ToStatus(
+      cudaOccupancyMaxActiveBlocksPerMultiprocessor(&count, kernel, static_cast<int>(g.block.x),
+                                                    static_cast<std::size_t>(g.shared_bytes)),
+      "occupancy"));
+  return std::int64_t{count} * multiprocessors;
+}
+
+// Launches `kernel` on the stream of `call`.
+template <typename... Params, typename... Args>
+absl::Status Launch(const Call& call, void (*kernel)(Params...), const Geometry& g, Args... args) {
+  GC_RETURN_IF_ERROR(Check(g));
+  cudaLaunchAttribute cluster = {};
+  cudaLaunchConfig_t config = ConfigOf(g, &cluster);
+  config.stream = static_cast<cudaStream_t>(call.stream);
   if (call.launches != nullptr) ++*call.launches;
   return ToStatus(cudaLaunchKernelEx(&config, kernel, static_cast<Params>(args)...), "launch");
 }

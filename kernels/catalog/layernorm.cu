@@ -9,11 +9,13 @@
 //   simd      blocks of a row, two readings each in the first cache, joined by the distance of
 //             their means (Chan, Golub and LeVeque, 1979); in vectors, on every core
 //
-// On a GPU, by the kernels of rows_cuda.cuh:
+// On a GPU, by the kernels of rows_cuda.cuh and rows_streamed_cuda.cuh:
 //   naive       one thread for each row, three passes
 //   online      one block for each row, two readings; batches of elements are joined as parts are
 //   shared      a row stays in the shared memory of a block, or of a cluster of them: read once.
 //               Two rows at a time where they fit, so that weight and bias are read half as often
+//   streamed    rows stream through blocks, or clusters of them, that keep weight and bias in their
+//               registers: these are read once for all rows of a block
 //   registers   a row stays in the registers of a warp: read once, and a true mean before the
 //               squares
 
@@ -26,6 +28,7 @@
 #include "kernels/catalog/cuda_element.cuh"
 #include "kernels/catalog/cuda_launch.cuh"
 #include "kernels/catalog/rows_cuda.cuh"
+#include "kernels/catalog/rows_streamed_cuda.cuh"
 
 namespace gridclock {
 namespace {
@@ -39,6 +42,7 @@ using rows::RegistersVariant;
 using rows::Rows;
 using rows::RowsOf;
 using rows::SharedVariant;
+using rows::StreamedVariant;
 
 // --- naive ---
 
@@ -146,13 +150,17 @@ struct LayerNorm {
     return {s.mean, 1 / sqrt(s.squares / static_cast<W>(length) + eps)};
   }
 
+  template <int kMany, class Sum>
+  __device__ State OfThreads(const W (&v)[kMany], int count, std::int64_t held, Sum& sum) const {
+    W of_thread = 0;
+#pragma unroll
+    for (int i = 0; i < kMany; ++i) of_thread += v[i];
+    const W mean = sum(of_thread) / static_cast<W>(held);
+    return {static_cast<W>(held), mean, sum(SquaresOf(v, count, mean))};
+  }
   template <int kMany>
   __device__ Row OfWarp(const W (&v)[kMany], int count, std::int64_t length) const {
-    W sum = 0;
-#pragma unroll
-    for (int i = 0; i < kMany; ++i) sum += v[i];
-    const W mean = rows::SumOfWarp(sum) / static_cast<W>(length);
-    return RowOf({0, mean, rows::SumOfWarp(SquaresOf(v, count, mean))}, length);
+    return RowOf(OfThreads(v, count, length, rows::SumOfWarp<W>), length);
   }
 
   template <int kLanes>
@@ -180,6 +188,8 @@ GC_CUDA_VARIANTS(layernorm) {
       {"online", "One block for each row, two passes", OnlineVariant<LayerNorm>},
       {"shared", "A row stays in the shared memory of a block, or of a cluster of them: read once",
        SharedVariant<LayerNorm>, rows::kSharedTakes},
+      {"streamed", "Rows stream through blocks that keep weight and bias in registers",
+       StreamedVariant<LayerNorm>, rows::kStreamedTakes},
       {"registers", "A row stays in the registers of one warp: read once",
        RegistersVariant<LayerNorm>, rows::kRegistersTake}};
 }

@@ -5,10 +5,13 @@
 //   naive     two passes, one thread
 //   simd      parts of a row in vectors, on every core, joined in double
 //
-// On a GPU, by the kernels of rows_cuda.cuh:
+// On a GPU, by the kernels of rows_cuda.cuh and rows_streamed_cuda.cuh:
 //   naive       one thread for each row, two passes
 //   online      one block for each row, two readings
 //   shared      a row stays in the shared memory of a block, or of a cluster of them: read once
+//   streamed    rows stream through blocks, or clusters of them, that keep weight in their
+//   registers:
+//               it is read once for all rows of a block
 //   registers   a row stays in the registers of a warp: read once
 
 #include "kernels/api/kernel.h"
@@ -20,6 +23,7 @@
 #include "kernels/catalog/cuda_element.cuh"
 #include "kernels/catalog/cuda_launch.cuh"
 #include "kernels/catalog/rows_cuda.cuh"
+#include "kernels/catalog/rows_streamed_cuda.cuh"
 
 namespace gridclock {
 namespace {
@@ -33,6 +37,7 @@ using rows::RegistersVariant;
 using rows::Rows;
 using rows::RowsOf;
 using rows::SharedVariant;
+using rows::StreamedVariant;
 
 // --- naive ---
 
@@ -106,9 +111,13 @@ struct RmsNorm {
   __device__ Row RowOf(const State& s, std::int64_t length) const {
     return {1 / sqrt(s.squares / static_cast<W>(length) + eps)};
   }
+  template <int kMany, class Sum>
+  __device__ State OfThreads(const W (&v)[kMany], int count, std::int64_t, Sum& sum) const {
+    return {sum(Add(Nothing(), v, count).squares)};
+  }
   template <int kMany>
   __device__ Row OfWarp(const W (&v)[kMany], int count, std::int64_t length) const {
-    return RowOf({rows::SumOfWarp(Add(Nothing(), v, count).squares)}, length);
+    return RowOf(OfThreads(v, count, length, rows::SumOfWarp<W>), length);
   }
 
   template <int kLanes>
@@ -134,6 +143,8 @@ GC_CUDA_VARIANTS(rmsnorm) {
       {"online", "One block for each row, two passes", OnlineVariant<RmsNorm>},
       {"shared", "A row stays in the shared memory of a block, or of a cluster of them: read once",
        SharedVariant<RmsNorm>, rows::kSharedTakes},
+      {"streamed", "Rows stream through blocks that keep weight in registers",
+       StreamedVariant<RmsNorm>, rows::kStreamedTakes},
       {"registers", "A row stays in the registers of one warp: read once",
        RegistersVariant<RmsNorm>, rows::kRegistersTake}};
 }

@@ -362,21 +362,18 @@ __global__ void __launch_bounds__(kRowsOfBlock* kWarp)
     const auto* from = reinterpret_cast<const Pack<T, kLanes>*>(x + r * rows.length);
     auto* to = reinterpret_cast<Pack<T, kLanes>*>(y + r * rows.length);
     Pack<T, kLanes> in[kPacks];
-#pragma unroll
-    for (int p = 0; p < kPacks; ++p) {
-      if (p * kWarp + thread < packs) in[p] = from[p * kWarp + thread];
-    }
-    WideOf<Op> v[kPacks * kLanes];
     int count = 0;
 #pragma unroll
     for (int p = 0; p < kPacks; ++p) {
-      const bool there = p * kWarp + thread < packs;
-      if (there) count += kLanes;
 #pragma unroll
-      for (int lane = 0; lane < kLanes; ++lane) {
-        v[p * kLanes + lane] = there ? Widen(in[p].lane[lane]) : Op::Padding();
-      }
+      for (T& lane : in[p].lane) lane = Narrow<T>(Op::Padding());
+      if (p * kWarp + thread >= packs) continue;
+      in[p] = from[p * kWarp + thread];
+      count += kLanes;
     }
+    WideOf<Op> v[kPacks * kLanes];
+#pragma unroll
+    for (int i = 0; i < kPacks * kLanes; ++i) v[i] = Widen(in[i / kLanes].lane[i % kLanes]);
     const typename Op::Row row = op.OfWarp(v, count, rows.length);
 #pragma unroll
     for (int p = 0; p < kPacks; ++p) {

@@ -210,7 +210,8 @@ std::vector<LargeSizes> HugeMatrices() {
 // matmul has blocks of 256 (K) x 1536 (M) x 1024 (N), and gives each of several matrices to one
 // thread; cumsum has parts of 32768 and, of columns, of 1024 rows. On a GPU softmax keeps rows of
 // 64 KiB in a block and of 768 KiB in a cluster of up to 8, and reads 16 bytes at a time where the
-// length of a row allows it.
+// length of a row allows it; norms have 8192 elements of a row in a block, and 4 rows and more for
+// each block or cluster where there are many.
 std::vector<LargeSizes> LargeSizesFor(std::size_t dims, DType dtype) {
   const std::int64_t streamed = StreamedElements(dtype);
   if (dims == 0) return {{{}, {{streamed}}}, {{}, {{streamed + 1}}}};
@@ -219,10 +220,10 @@ std::vector<LargeSizes> LargeSizesFor(std::size_t dims, DType dtype) {
             {{40961}, {{5}, {}}},    {{70001}, {{}, {3}}},
             {{1500}, {{2}, {1025}}}, {{1100}, {{}, {2049}}},
             {{33}, {{5}, {2049}}},   {{33}, {{}, {40961}}},
-            {{2100}, {{}, {600}}},   {{2049}, {{streamed / 2049 + 1}, {}}},
+            {{2100}, {{}, {600}}},   {{2056}, {{streamed / 2056 + 1}, {}}},
             {{8192}, {{5}, {}}},     {{32768}, {{3}, {}}},
             {{131072}, {{3}, {}}},   {{1024}, {{600}, {}}},
-            {{streamed}, {{}, {}}}};
+            {{70008}, {{70}, {}}},   {{streamed}, {{}, {}}}};
   }
   return {{{300, 1600, 1100}, {{}}},
           {{5, 1600, 1100}, {{4}}},

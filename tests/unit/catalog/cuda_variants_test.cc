@@ -67,8 +67,12 @@ TEST(CudaVariants, StandFromPlainToFast) {
   EXPECT_THAT(VariantsOf("vector_add"), ElementsAre("serial", "one_block", "naive", "vec4"));
   EXPECT_THAT(VariantsOf("square"), ElementsAre("naive", "vec4"));
   EXPECT_THAT(VariantsOf("gelu"), ElementsAre("unfused", "naive", "vec4"));
-  for (const char* rows : {"softmax", "log_softmax", "layernorm", "rmsnorm"}) {
+  for (const char* rows : {"softmax", "log_softmax"}) {
     EXPECT_THAT(VariantsOf(rows), ElementsAre("naive", "online", "shared", "registers")) << rows;
+  }
+  for (const char* norm : {"layernorm", "rmsnorm"}) {
+    EXPECT_THAT(VariantsOf(norm), ElementsAre("naive", "online", "shared", "streamed", "registers"))
+        << norm;
   }
   for (const char* kernel : {"mul", "scale", "relu", "sigmoid", "silu", "pow"}) {
     EXPECT_THAT(VariantsOf(kernel), ElementsAre("naive", "vec4")) << kernel;
@@ -188,6 +192,28 @@ TEST(CudaVariants, LongRowsOfSoftmaxStayInSharedMemoryAsFarAsTheGpuHasIt) {
   EXPECT_EQ(Chosen({.kernel = "softmax", .shape = {1024, 131072}}), "shared");
   EXPECT_EQ(Chosen({.kernel = "softmax", .shape = {1024, 131072}, .sm = 80}), "online");
   EXPECT_EQ(Chosen({.kernel = "softmax", .shape = {4, 1 << 20}}), "online");
+}
+
+TEST(CudaVariants, RowsOfNormsStreamAsFarAsClustersHoldTheirColumns) {
+  const auto chosen = [](const Shape& shape, DType dtype, std::int64_t sm) {
+    const KernelSpec& spec = Kernels().Find("rmsnorm")->spec;
+    const Shape weight = {shape.back()};
+    const auto tensor = [dtype](const char* name, const Shape& of) {
+      return NamedOperand{name, {.is_list = false, .tensors = {{dtype, of}}}};
+    };
+    const auto binding = Bind(spec, {tensor("x", shape), tensor("weight", weight)}, {});
+    return ChooseVariant(spec, *binding, {.kind = "cuda", .sm = sm}, "").value()->name;
+  };
+  EXPECT_EQ(chosen({8192, 1024}, DType::kF32, 90), "registers");
+  EXPECT_EQ(chosen({8192, 2048}, DType::kF32, 90), "shared");
+  EXPECT_EQ(chosen({8192, 2049}, DType::kF32, 90), "streamed");
+  EXPECT_EQ(chosen({8192, 8192}, DType::kF32, 90), "streamed");
+  EXPECT_EQ(chosen({8192, 16384}, DType::kF32, 90), "shared");
+  EXPECT_EQ(chosen({1024, 131072}, DType::kF32, 90), "streamed");
+  EXPECT_EQ(chosen({1024, 131073}, DType::kF32, 90), "shared");
+  EXPECT_EQ(chosen({1024, 65537}, DType::kF64, 90), "shared");
+  EXPECT_EQ(chosen({8192, 8192}, DType::kF32, 80), "shared");
+  EXPECT_EQ(chosen({8192, 8192}, DType::kF32, 120), "shared");
 }
 
 // N * sizeof(T) would overflow where the tensor holds nothing.
