@@ -97,6 +97,7 @@ class Run {
   std::size_t reported_ = 0;
   absl::Time last_report_;
   std::size_t next_check_ = 0;
+  bool no_record_ = false;  // Of the last launch of the second opinion, by the device.
 };
 
 absl::StatusOr<double> Run::Launch(Method method, absl::FunctionRef<absl::Status()> prepare) {
@@ -252,10 +253,10 @@ void Run::Report(bool all) {
   reported_ = samples.size();
 }
 
-// The device has no record of the launch, or lost it. None is as it should be where there is
-// nothing to do.
+// The device has no record of the launch, or lost it, or could not time it. No record is as it
+// should be where there is nothing to do.
 absl::Status Run::WithoutSecond() {
-  if (target_.work.bytes > 0) Raise(Flag::kSuspect);
+  if (target_.work.bytes > 0 || !no_record_) Raise(Flag::kSuspect);
   return absl::OkStatus();
 }
 
@@ -263,7 +264,8 @@ absl::Status Run::WithoutSecond() {
 // could not time it. The samples are taken, and must not be lost over that.
 absl::StatusOr<bool> Run::LaunchSeen(Method method, std::vector<double>* times) {
   const auto time = Launch(method);
-  const bool unseen = absl::IsNotFound(time.status()) || absl::IsUnavailable(time.status()) ||
+  no_record_ = absl::IsNotFound(time.status());
+  const bool unseen = no_record_ || absl::IsUnavailable(time.status()) ||
                       DetailsOf(time.status()).reason == "LAUNCH_WAITED";
   if (unseen && !device_.poisoned()) return false;
   GC_RETURN_IF_ERROR(time.status());
@@ -390,6 +392,7 @@ absl::StatusOr<Measurement> LaunchOnce(Device& device, const Target& target) {
   if (target.steps != nullptr) GC_RETURN_IF_ERROR(target.steps->after());
   Measurement out;
   out.timing.method = method;
+  out.timing.sharing_unknown = true;  // Looking would take longer than the launch.
   out.launches = 1;
   out.first_start_ns = timed.host_start_ns;
   out.last_end_ns = timed.host_end_ns;

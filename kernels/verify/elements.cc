@@ -10,7 +10,7 @@
 
 namespace gridclock {
 
-OperandElements::OperandElements(const OperandView& view, bool paged) {
+OperandElements::OperandElements(const OperandView& view, bool paged, Bools bools) {
   std::size_t pages = 0;
   std::int64_t first = 0;
   for (std::size_t i = 0; i < view.data.size(); ++i) {
@@ -18,7 +18,8 @@ OperandElements::OperandElements(const OperandView& view, bool paged) {
     const auto page_elements = static_cast<std::uint64_t>(kPageBytes) / SizeOf(tensor.dtype);
     const auto elements = static_cast<std::uint64_t>(Elements(tensor.shape));
     Tensor& made = tensors_.emplace_back();
-    made.dtype = tensor.dtype;
+    const bool as_bytes = tensor.dtype == DType::kBool && bools == Bools::kBytes;
+    made.dtype = as_bytes ? DType::kU8 : tensor.dtype;
     made.data = static_cast<const std::byte*>(view.data[i]);
     made.first = first;
     made.elements = static_cast<std::int64_t>(elements);

@@ -29,8 +29,11 @@ class OperandElements {
  public:
   static constexpr std::size_t kPageBytes = std::size_t{512} << 10;
 
+  // A bool is 0 or 1; of what a kernel wrote as one, another byte is wrong and is loaded as it is.
+  enum class Bools : std::uint8_t { kTruth, kBytes };
+
   // Not `paged`: the operand lies on the host.
-  OperandElements(const OperandView& view, bool paged);
+  OperandElements(const OperandView& view, bool paged, Bools bools = Bools::kTruth);
 
   // Element `index`; those of a list follow one another. If its page is not here it is asked for,
   // `*missing` becomes true and the number means nothing.

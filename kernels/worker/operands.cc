@@ -13,8 +13,12 @@
 namespace gridclock {
 namespace {
 
-// Large and finite in every floating type, so that neither zero nor NaN can pass for it.
-constexpr std::byte kPoison{0x7B};
+// Large and finite in every floating type, so that neither zero nor NaN can pass for it, and no
+// bool. In f8e5m2 0x7B is what all that is too large becomes.
+std::byte PoisonOf(const OperandValue& value) {
+  const bool common = !value.tensors.empty() && value.tensors[0].dtype == DType::kF8E5M2;
+  return common ? std::byte{0x5B} : std::byte{0x7B};
+}
 
 void Point(std::byte* base, OperandView* view) {
   for (std::size_t i = 0; i < view->data.size(); ++i) {
@@ -103,7 +107,8 @@ absl::Status Operands::PlaceScratch() {
     Point(static_cast<std::byte*>(buffer->data()), &view);
     // What an earlier call left there is not for submitted code to find.
     if (parts_.call.program != nullptr) {
-      GC_RETURN_IF_ERROR(parts_.device.Fill(buffer->data(), kPoison, OperandBytes(*view.value)));
+      GC_RETURN_IF_ERROR(
+          parts_.device.Fill(buffer->data(), PoisonOf(*view.value), OperandBytes(*view.value)));
     }
     buffers_.push_back(std::move(buffer));
   }
@@ -180,7 +185,8 @@ absl::Status Operands::Poison() {
   for (std::size_t i = 0; i < outputs_.size(); ++i) {
     const WorkerOperand& output = parts_.order.outputs[i];
     if (output.in_place_of) continue;
-    GC_RETURN_IF_ERROR(parts_.device.Fill(outputs_[i], kPoison, OperandBytes(output.value)));
+    GC_RETURN_IF_ERROR(
+        parts_.device.Fill(outputs_[i], PoisonOf(output.value), OperandBytes(output.value)));
   }
   return absl::OkStatus();
 }

@@ -346,7 +346,8 @@ absl::Status Session::Running::VerifyOutputs() {
                       "MEMORY_FULL");
   }
   out_.peak_device_bytes += rows_bytes_;
-  if (IsUndecided(*out_.verification)) Raise(Flag::kUnverified, &out_.flags);
+  // Of launches that worked in place one behind another none left what could be compared.
+  if (IsUndecided(*out_.verification) || Accumulates()) Raise(Flag::kUnverified, &out_.flags);
   AddPhase(PhaseKind::kVerified, start, NowNs());
   return absl::OkStatus();
 }
@@ -463,6 +464,7 @@ SessionReport Session::Compare(const WorkerComparison& comparison,
                                             .cancelled = cancelled});
   report.status = found.status();
   if (!found.ok()) return report;
+  if (IsUndecided(*found)) report.outcome.flags = {Flag::kUnverified};
   report.outcome.verification = *std::move(found);
   report.outcome.phases.push_back(
       {.kind = PhaseKind::kVerified, .start_ns = start, .end_ns = absl::ToUnixNanos(clock_.Now())});

@@ -149,6 +149,12 @@ void WriteBehind(const NativeCall& call) {
   a.y[a.n + 15] += 1;  // The operand ends at the next 64 bytes at the latest.
 }
 
+void WriteOneTooMany(const NativeCall& call) {
+  const Args a(call);
+  a.Square(0, a.n);
+  a.y[a.n] += 1;
+}
+
 void WriteBefore(const NativeCall& call) {
   const Args a(call);
   a.Square(0, a.n);
@@ -316,6 +322,7 @@ Natives TestCheats() {
           {"cheat_write_if_nan", WriteIfNan},
           {"cheat_write_if_zero", WriteIfZero},
           {"cheat_write_behind", WriteBehind},
+          {"cheat_write_one_too_many", WriteOneTooMany},
           {"cheat_write_before", WriteBefore},
           {"cheat_write_far_behind", WriteFarBehind},
           {"cheat_write_before_input", WriteBeforeInput},

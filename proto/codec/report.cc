@@ -287,6 +287,7 @@ absl::StatusOr<Outcome> DecodeCompared(const worker::v1::Done& done, const Job& 
   if (!done.has_verification()) return Broken(job, "no verification");
   GC_ASSIGN_OR_RETURN(out.verification, DecodeVerification(done.verification(), job));
   GC_RETURN_IF_ERROR(DecodePhases(done, job, &out));
+  out.flags = DecodeFlags(done.flags());
   return out;
 }
 

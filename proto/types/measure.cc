@@ -23,6 +23,7 @@ void Verification::Add(const Verification& other) {
   total += other.total;
   mismatches += other.mismatches;
   undecided += other.undecided;
+  undecided_output = undecided_output || other.undecided_output;
   nan_mismatches += other.nan_mismatches;
   launches += other.launches;
   fresh_launches += other.fresh_launches;

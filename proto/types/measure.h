@@ -133,8 +133,9 @@ struct Verification {
   std::int64_t mismatches = 0;
   // Elements that passed under a tolerance so wide that zero would have passed too.
   std::int64_t undecided = 0;
-  double max_error = 0;        // Largest |got - want| / tolerance of the element; <= 1 passes.
-  std::string first_mismatch;  // "y[3]: want 0.25, got 0.5, tolerance 1e-7"; "" if none.
+  bool undecided_output = false;  // They are most of one output, however many others there are.
+  double max_error = 0;           // Largest |got - want| / tolerance of the element; <= 1 passes.
+  std::string first_mismatch;     // "y[3]: want 0.25, got 0.5, tolerance 1e-7"; "" if none.
   double max_abs = 0, max_rel = 0, max_ulp = 0;  // Where both are finite.
   std::int64_t nan_mismatches = 0;
   std::int64_t launches = 0, fresh_launches = 0;

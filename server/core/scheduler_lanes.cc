@@ -218,9 +218,10 @@ void Scheduler::MergeComparison(Entry& entry, JobResult& result) {
   verification.violations = done.violations;
   verification.first_violation = done.first_violation;
   const bool batches = entry.job().measure && entry.job().measure->method == Method::kBackToBack;
-  const bool undecided =
-      verification.mismatches == 0 &&
-      (verification.checked == 0 || verification.undecided > verification.checked / 2);
+  const std::vector<Flag>& said = compared->flags;
+  const bool undecided = verification.mismatches == 0 &&
+                         (verification.checked == 0 ||
+                          std::find(said.begin(), said.end(), Flag::kUnverified) != said.end());
   if (!batches && !undecided) return;
   std::vector<Flag>& flags = outcome.flags;
   const auto place = std::lower_bound(flags.begin(), flags.end(), Flag::kUnverified);

@@ -110,20 +110,31 @@ void LaunchCheck::NoteSums(const Parts& parts) {
                      .margin = margin,
                      .what = std::move(what)});
   };
-  const auto note_margins = [&](const MemoryRange& whole, const std::string& name) {
+  // Before the operand, and behind each of its tensors up to where the next one or the margin
+  // begins.
+  const auto note_beside = [&](const OperandValue& value, const MemoryRange& whole,
+                               const std::string& name) {
     note({.offset = whole.offset, .size = kCheckMargin}, true,
          absl::StrCat("memory before '", name, "' was written"));
-    note({.offset = whole.offset + whole.size - kCheckMargin, .size = kCheckMargin}, true,
-         absl::StrCat("memory behind '", name, "' was written"));
+    std::uint64_t at = Inside(whole).offset;
+    for (std::size_t i = 0; i < value.tensors.size(); ++i) {
+      const std::uint64_t begin = at + static_cast<std::uint64_t>(Bytes(value.tensors[i]));
+      at = (begin + kTensorAlignment - 1) / kTensorAlignment * kTensorAlignment;
+      const bool is_last = i + 1 == value.tensors.size();
+      const std::uint64_t end = is_last ? whole.offset + whole.size : at;
+      if (begin == end) continue;
+      note({.offset = begin, .size = end - begin}, true,
+           absl::StrCat("memory behind '", name, "' was written"));
+    }
   };
   for (std::size_t i = 0; i < parts.placed.inputs.size(); ++i) {
     const MemoryRange& whole = parts.placed.inputs[i].memory;
-    note_margins(whole, InputName(parts.job, i));
+    note_beside(parts.placed.inputs[i].value, whole, InputName(parts.job, i));
     if (IsOverwritten(parts.job, i)) continue;
     note(Inside(whole), false, absl::StrCat("input '", InputName(parts.job, i), "' was changed"));
   }
   for (const JobOutput& output : parts.placed.outputs) {
-    if (!output.in_place_of) note_margins(output.memory, output.name);
+    if (!output.in_place_of) note_beside(output.value, output.memory, output.name);
   }
 }
 

@@ -62,6 +62,7 @@ const Cheat kCheats[] = {
     {"write_if_zero", "works where it sees zeros", Verdict::kDiffers, "poison", Values::kSent},
     // Writes beside operands meet margins.
     {"write_behind", "overwrites its neighbour", Verdict::kForbidden, "margins"},
+    {"write_one_too_many", "forgets the end of its last block", Verdict::kForbidden, "margins"},
     {"write_before", "overwrites the one before", Verdict::kForbidden, "margins"},
     {"write_far_behind", "overwrites one farther away", Verdict::kForbidden, "margins"},
     {"write_before_input", "overwrites what lies before an input", Verdict::kForbidden, "margins"},

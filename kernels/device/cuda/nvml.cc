@@ -48,6 +48,7 @@ struct Functions {
   NvmlReturn (*violation)(NvmlDevice, int, ViolationTime*) = nullptr;
   ListProcesses* processes = nullptr;
   ListProcesses* mps_processes = nullptr;
+  ListProcesses* graphics_processes = nullptr;
   NvmlReturn (*mig_mode)(NvmlDevice, unsigned*, unsigned*) = nullptr;
   NvmlReturn (*is_mig_handle)(NvmlDevice, unsigned*) = nullptr;
 };
@@ -70,6 +71,7 @@ Functions FindFunctions(const DynamicLibrary& library) {
   library.Find("nvmlDeviceGetViolationStatus", &f.violation);
   library.Find("nvmlDeviceGetComputeRunningProcesses_v3", &f.processes);
   library.Find("nvmlDeviceGetMPSComputeRunningProcesses_v3", &f.mps_processes);
+  library.Find("nvmlDeviceGetGraphicsRunningProcesses_v3", &f.graphics_processes);
   library.Find("nvmlDeviceGetMigMode", &f.mig_mode);
   library.Find("nvmlDeviceIsMigDeviceHandle", &f.is_mig_handle);
   return f;
@@ -107,9 +109,11 @@ class LoadedNvml final : public Nvml {
     reading.power_violation_ns = Violation(kPolicyPower);
     reading.thermal_violation_ns = Violation(kPolicyThermal);
     reading.processes = Processes(f_.processes);
-    const auto mps = Processes(f_.mps_processes);
-    if (reading.processes && mps) {
-      reading.processes->insert(reading.processes->end(), mps->begin(), mps->end());
+    // Neither a client of MPS nor who draws is among those that compute.
+    for (ListProcesses* list : {f_.mps_processes, f_.graphics_processes}) {
+      const auto others = Processes(list);
+      if (!reading.processes || !others) continue;
+      reading.processes->insert(reading.processes->end(), others->begin(), others->end());
     }
     reading.part_of_gpu = partition_ == "mig";
     return reading;

@@ -89,6 +89,9 @@ int nvmlDeviceGetComputeRunningProcesses_v3(void*, unsigned* count, ProcessInfo*
 int nvmlDeviceGetMPSComputeRunningProcesses_v3(void*, unsigned* count, ProcessInfo* infos) {
   return List(TheFakeNvml()->mps_processes, count, infos);
 }
+int nvmlDeviceGetGraphicsRunningProcesses_v3(void*, unsigned* count, ProcessInfo* infos) {
+  return List(TheFakeNvml()->graphics_processes, count, infos);
+}
 int nvmlDeviceGetMigMode(void*, unsigned* current, unsigned* pending) {
   *current = *pending = TheFakeNvml()->mig_mode;
   return kSuccess;

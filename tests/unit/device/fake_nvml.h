@@ -10,7 +10,7 @@ struct FakeNvml {
   unsigned clocks[3] = {};  // MHz of graphics, SM and memory; 0: not supported.
   unsigned milliwatts = 0;
   unsigned long long clock_reasons = 0;
-  std::vector<unsigned> processes, mps_processes;
+  std::vector<unsigned> processes, mps_processes, graphics_processes;
   unsigned mig_mode = 0;
   unsigned long long memory_used = 0;  // Bytes; 0: not supported.
 };

@@ -114,6 +114,12 @@ TEST_F(NvmlTest, CountsTheProcessesOfMpsToo) {
   EXPECT_THAT(Open()->Read().processes, Optional(ElementsAre(100, 300)));
 }
 
+TEST_F(NvmlTest, CountsTheProcessesThatDrawToo) {
+  fake_->processes = {100};
+  fake_->graphics_processes = {400};
+  EXPECT_THAT(Open()->Read().processes, Optional(ElementsAre(100, 400)));
+}
+
 TEST_F(NvmlTest, MoreProcessesThanItsListHoldsAreManyNotNone) {
   fake_->processes.assign(1000, 7);
   EXPECT_THAT(Open()->Read().processes, Optional(SizeIs(64)));

@@ -268,6 +268,7 @@ TEST_F(MeasureTest, APeakIsMeasuredOnceMoreBeforeAResultIsImpossible) {
   EXPECT_THAT(m.flags, IsEmpty());
   EXPECT_EQ(m.timing.roofline_basis, "bytes over 4 GB/s");
   EXPECT_THAT(once.flags, IsEmpty());
+  EXPECT_TRUE(once.timing.sharing_unknown) << "nobody looked";
 }
 
 TEST_F(MeasureTest, APeakThatIsNotBeatenIsNotMeasuredAgain) {
@@ -385,6 +386,26 @@ TEST_F(MeasureTest, ALostRecordCostsTheSecondOpinionNotTheMeasurement) {
   EXPECT_THAT(m.flags, ElementsAre(Flag::kSuspect));
   EXPECT_THAT(Go({.method = Method::kDeviceTime, .schedule = {}}),
               StatusIs(absl::StatusCode::kUnavailable, "lost 2 records"));
+}
+
+TEST_F(MeasureTest, WhereThereIsNothingToMoveNoRecordIsAsItShouldBe) {
+  work_ = {};
+  device_.known = {Method::kIsolated, Method::kDeviceTime};
+  device_.refusals[Method::kDeviceTime] = absl::NotFoundError("no record");
+
+  ASSERT_OK_AND_ASSIGN(const Measurement m, Go({}));
+
+  EXPECT_THAT(m.flags, Not(Contains(Flag::kSuspect)));
+}
+
+TEST_F(MeasureTest, WhereThereIsNothingToMoveALostRecordIsSuspectAllTheSame) {
+  work_ = {};
+  device_.known = {Method::kIsolated, Method::kDeviceTime};
+  device_.refusals[Method::kDeviceTime] = absl::UnavailableError("lost 2 records");
+
+  ASSERT_OK_AND_ASSIGN(const Measurement m, Go({}));
+
+  EXPECT_THAT(m.flags, Contains(Flag::kSuspect));
 }
 
 TEST_F(MeasureTest, ALaunchThatTheSecondMethodCannotTimeCostsTheSecondOpinionAlone) {

@@ -235,6 +235,35 @@ TEST_F(VerifyTest, AToleranceWiderThanTheValuesVerifiesNothing) {
   EXPECT_FALSE(IsUndecided(narrow));
 }
 
+TEST_F(VerifyTest, OneUndecidedOutputIsNotHiddenByAnotherThatIsDecided) {
+  std::vector<float> small(10, 1e-42F);
+  const OperandValue ten{.is_list = false, .tensors = {{.dtype = DType::kF32, .shape = {10}}}};
+  const std::vector<OperandView> got = {out_[0], {&ten, {small.data()}}};
+  std::vector<float> other(10, 1.0e-42F * 1.01F);
+  const std::vector<OperandView> want = {out_[0], {&ten, {other.data()}}};
+  const std::vector<std::string> names = {"y", "z"};
+  ASSERT_OK_AND_ASSIGN(const Verification v,
+                       VerifyExpected({.got = got, .want = want, .names = names, .terms = 1},
+                                      [] { return absl::OkStatus(); }));
+  EXPECT_EQ(v.mismatches, 0);
+  EXPECT_LE(v.undecided, 10);
+  EXPECT_TRUE(IsUndecided(v));
+}
+
+// What was never written must not pass for true.
+TEST_F(VerifyTest, ABoolIsZeroOrOne) {
+  std::vector<std::uint8_t> got = {0, 1, 0x7B, 2};
+  std::vector<std::uint8_t> want = {0, 1, 1, 1};
+  const OperandValue bools{.is_list = false, .tensors = {{.dtype = DType::kBool, .shape = {4}}}};
+  const std::vector<OperandView> there = {{&bools, {got.data()}}},
+                                 right = {{&bools, {want.data()}}};
+  const std::vector<std::string> names = {"y"};
+  ASSERT_OK_AND_ASSIGN(const Verification v,
+                       VerifyExpected({.got = there, .want = right, .names = names, .terms = 1},
+                                      [] { return absl::OkStatus(); }));
+  EXPECT_EQ(v.mismatches, 2);
+}
+
 TEST_F(VerifyTest, ExactZerosNeedNoTolerance) {
   std::fill(x_.begin(), x_.end(), 0.0F);
   std::fill(y_.begin(), y_.end(), 0.0F);
