@@ -139,7 +139,7 @@ absl::StatusOr<CheckResult> Check(const Session& session, const Client& client,
   CheckResult result;
   result.against = flags.against;
   result.rounds = flags.rounds;
-  result.seed = flags.seed.has_value() ? *flags.seed : std::random_device{}();
+  result.seed = call.seed.has_value() ? *call.seed : std::random_device{}();
   CallFlags round = call;
   round.words = subject.Renamed(call.words);
   for (int i = 0; i < flags.rounds; ++i) {

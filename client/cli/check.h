@@ -21,11 +21,10 @@ class App;
 namespace gridclock::cli {
 
 struct CheckFlags {
-  std::string against;                // A kernel of the catalogue.
-  std::vector<std::string> with;      // Its attributes, where the checked kernel has others.
-  int rounds = 3;                     // Each on inputs of its own.
-  std::optional<std::uint64_t> seed;  // None: another each time.
-  std::optional<double> tolerance;    // None: that of the dtype.
+  std::string against;              // A kernel of the catalogue.
+  std::vector<std::string> with;    // Its attributes, where the checked kernel has others.
+  int rounds = 3;                   // Each on inputs of its own.
+  std::optional<double> tolerance;  // None: that of the dtype.
 };
 
 // All but --against, which a command may demand.

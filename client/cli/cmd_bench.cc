@@ -49,8 +49,9 @@ bool IsExpected(const Row& row, const BenchOptions& options) {
 void TellFailures(const Session& session, const BenchOptions& options,
                   const std::vector<Row>& rows) {
   for (const Row& row : rows) {
-    if (IsExpected(row, options)) continue;
-    session.console.err << "gridclock: no numbers for " << Escape(row.variant)
+    // Of a file of lines it is told why one of them is missing, whatever the reason.
+    if (row.status.ok() || (IsExpected(row, options) && !options.csv)) continue;
+    session.console.err << "gridclock: no line for " << Escape(row.variant)
                         << (row.variant.empty() ? "" : " ") << row.method << ": "
                         << Escape(row.status.message()) << "\n";
   }
@@ -260,7 +261,7 @@ void ShowCsv(const Session& session, const std::vector<Row>& rows) {
     out << "," << (s.has_ci_low_ns() ? absl::StrFormat("%.17g", s.ci_low_ns()) : "") << ","
         << (s.has_ci_high_ns() ? absl::StrFormat("%.17g", s.ci_high_ns()) : "");
     for (const double value : {t.bytes_per_second(), t.flops_per_second(), t.roofline_fraction()}) {
-      out << "," << absl::StrFormat("%.17g", value);
+      out << "," << (value > 0 ? absl::StrFormat("%.17g", value) : "");  // Empty: not known.
     }
     out << "," << flags << "\n";
   }

@@ -19,9 +19,8 @@ struct CheckOptions {
   CheckFlags check;
 };
 
-absl::StatusOr<int> RunCheck(const Session& session, CheckOptions options) {
+absl::StatusOr<int> RunCheck(const Session& session, const CheckOptions& options) {
   GC_ASSIGN_OR_RETURN(const auto client, session.Connect());
-  if (options.call.seed != 0) options.check.seed = options.call.seed;
   GC_ASSIGN_OR_RETURN(const Subject subject, FindSubject(session, *client, options.call.kernel,
                                                          options.code, TensorWords(options.call)));
   GC_ASSIGN_OR_RETURN(const CheckResult result,

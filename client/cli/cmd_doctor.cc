@@ -1,4 +1,5 @@
 // doctor: what is there, what is missing and what that means, and a proof on every device.
+#include <algorithm>
 #include <cstring>
 #include <memory>
 
@@ -29,6 +30,9 @@ class Doctor {
     Add(true, "gridclock", GRIDCLOCK_VERSION);
     Add(true, "grpc", grpc::Version());
     Add(true, "protobuf", google::protobuf::internal::VersionString(GOOGLE_PROTOBUF_VERSION));
+    const auto timeout = session_.Timeout();
+    if (!timeout.ok()) return Report(session_, timeout.status());
+    timeout_ = std::min(timeout_, *timeout);
     const auto client = session_.Connect();
     if (!client.ok()) {
       Add(false, "server",
@@ -86,7 +90,7 @@ class Doctor {
     RunCall call;
     call.kernel = "vector_add";
     call.device = device.name();
-    call.timeout = absl::Seconds(30);
+    call.timeout = timeout_;
     for (const char* name : {"a", "b"}) {
       call.inputs.push_back({.name = name, .value = value, .bytes = {bytes}, .generator = {}});
     }
@@ -130,6 +134,7 @@ class Doctor {
   const Session& session_;
   std::vector<Finding> findings_;
   bool unreachable_ = false;
+  absl::Duration timeout_ = absl::Seconds(30);  // Of a proof.
 };
 
 }  // namespace

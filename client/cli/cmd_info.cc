@@ -124,7 +124,7 @@ absl::StatusOr<int> Ping(const Session& session, int count) {
     if (i > 0) ns.push_back(absl::ToDoubleNanoseconds(trip));  // The first connects.
   }
   std::sort(ns.begin(), ns.end());
-  const double median = ns[ns.size() / 2];
+  const double median = (ns[(ns.size() - 1) / 2] + ns[ns.size() / 2]) / 2;
   if (session.options.json) {
     session.console.out << Dump({{"round_trips", ns.size()},
                                  {"median_ns", median},

@@ -91,6 +91,10 @@ void Show(const Session& session, const LoadOptions& options, const LoadStats& s
           absl::Duration took) {
   const double achieved = static_cast<double>(stats.ok()) / absl::ToDoubleSeconds(took);
   std::ostream& out = session.console.out;
+  const auto quantile = [&](double q) {
+    const std::optional<double> ns = stats.QuantileNs(q);
+    return ns.has_value() ? Json(*ns) : Json();
+  };
   if (session.options.json) {
     Json errors = Json::object();
     for (const auto& [code, count] : stats.errors()) errors[code] = count;
@@ -100,18 +104,21 @@ void Show(const Session& session, const LoadOptions& options, const LoadStats& s
                  {"rate_wanted", options.rate},
                  {"rate_achieved", achieved},
                  {"latency_ns",
-                  {{"p50", stats.QuantileNs(0.5)},
-                   {"p90", stats.QuantileNs(0.9)},
-                   {"p99", stats.QuantileNs(0.99)},
-                   {"max", stats.QuantileNs(1)}}}})
+                  {{"p50", quantile(0.5)},
+                   {"p90", quantile(0.9)},
+                   {"p99", quantile(0.99)},
+                   {"max", quantile(1)}}}})
         << "\n";
     return;
   }
+  const auto text = [&](double q) {
+    const std::optional<double> ns = stats.QuantileNs(q);
+    return ns.has_value() ? FormatNs(*ns) : "-";
+  };
   out << stats.answered() << " requests, " << stats.ok() << " ok, "
       << absl::StrFormat("%.1f a second of %.1f wanted", achieved, options.rate) << "\n"
-      << "latency  p50 " << FormatNs(stats.QuantileNs(0.5)) << "  p90 "
-      << FormatNs(stats.QuantileNs(0.9)) << "  p99 " << FormatNs(stats.QuantileNs(0.99)) << "  max "
-      << FormatNs(stats.QuantileNs(1)) << "\n";
+      << "latency  p50 " << text(0.5) << "  p90 " << text(0.9) << "  p99 " << text(0.99) << "  max "
+      << text(1) << "\n";
   if (achieved < kKeptUp * options.rate) {
     out << "the server did not keep up with the rate: these latencies grow with --seconds\n";
   }

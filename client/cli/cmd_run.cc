@@ -27,7 +27,7 @@ struct RunOptions {
   CodeFlags code;
   std::string kernel, variant, device, generate = "server", kernel_limit;
   std::vector<std::string> words, outputs, in_place;
-  std::uint64_t seed = 0;
+  std::optional<std::uint64_t> seed;
   VerifyFlags verify;
 };
 
@@ -156,14 +156,20 @@ absl::StatusOr<int> Run(const Session& session, const RunOptions& options) {
   const KernelSpec& spec = subject.spec;
   std::vector<OutputFile> files;
   for (const std::string& text : subject.Renamed(options.outputs)) {
-    GC_ASSIGN_OR_RETURN(files.emplace_back(), ParseOutput(text));
+    GC_ASSIGN_OR_RETURN(OutputFile file, ParseOutput(text));
+    for (const OutputFile& other : files) {
+      if (file.path != other.path) continue;
+      return UsageError(absl::StrCat("-o: '", file.path, "' is there twice"));
+    }
+    files.push_back(std::move(file));
   }
   const auto words = SortWords(spec, subject.Renamed(options.words));
   if (!words.ok()) return UsageError(words.status().message());
   GC_RETURN_IF_ERROR(CheckOutputs(spec, files));
   const MakeOn make_on = options.generate == "client" ? MakeOn::kClient : MakeOn::kServer;
-  GC_ASSIGN_OR_RETURN(Inputs inputs,
-                      MakeInputs(spec, *words, {}, {.make_on = make_on, .seed = options.seed}));
+  GC_ASSIGN_OR_RETURN(
+      Inputs inputs,
+      MakeInputs(spec, *words, {}, {.make_on = make_on, .seed = options.seed.value_or(0)}));
   RunCall call = MakeCall(options, subject, *words, &inputs);
   GC_ASSIGN_OR_RETURN(call.timeout, session.Timeout());
   GC_ASSIGN_OR_RETURN(call.kernel_time_limit, ParseKernelLimit(options.kernel_limit));

@@ -1,6 +1,7 @@
 // top: devices, kernels and runs of a server, drawn anew every two seconds.
 #include "client/cli/cmd_top.h"
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 
@@ -26,8 +27,10 @@ struct Options {
 
 absl::StatusOr<std::string> Draw(const Session& session, const Options& options,
                                  const Terminal& terminal) {
-  GC_ASSIGN_OR_RETURN(Json status, FetchJson(options.metrics, "/status.json", kTimeout));
-  GC_ASSIGN_OR_RETURN(Json runs, FetchJson(options.metrics, "/runs.json", kTimeout));
+  GC_ASSIGN_OR_RETURN(absl::Duration timeout, session.Timeout());
+  timeout = std::min(timeout, kTimeout);
+  GC_ASSIGN_OR_RETURN(Json status, FetchJson(options.metrics, "/status.json", timeout));
+  GC_ASSIGN_OR_RETURN(Json runs, FetchJson(options.metrics, "/runs.json", timeout));
   if (!session.options.json) {
     return TopText(options.metrics, status, runs, terminal);
   }

@@ -93,6 +93,9 @@ std::vector<std::string> FilesOf(const std::string& file) {
 }
 
 absl::StatusOr<int> Watch(const Session& session, const WatchOptions& options) {
+  if (session.options.json) {
+    return UsageError("--json: watch is for people; want gridclock check or bench with --json");
+  }
   const auto target = ParseCodeTarget(options.call.kernel);
   if (!target.has_value()) {
     return UsageError(absl::StrCat("want a file: k.cu:ENTRY, got '", options.call.kernel, "'"));

@@ -125,6 +125,8 @@ absl::StatusOr<ClientOptions> Session::MakeClientOptions() const {
   ClientOptions out;
   out.server = options.server;
   out.allow_plaintext_token = options.insecure_token;
+  GC_ASSIGN_OR_RETURN(const absl::Duration timeout, Timeout());
+  if (!options.timeout.empty()) out.timeout = timeout;
   if (!options.token_file.empty()) {
     GC_ASSIGN_OR_RETURN(out.token, ReadToken(options.token_file));
   } else if (const char* token = std::getenv("GRIDCLOCK_TOKEN")) {

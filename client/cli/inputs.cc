@@ -237,6 +237,8 @@ absl::StatusOr<Words> SortWords(const KernelSpec& spec, const std::vector<std::s
     const auto attribute = std::find_if(spec.attributes.begin(), spec.attributes.end(), named);
     if (std::any_of(spec.inputs.begin(), spec.inputs.end(), named)) {
       GC_RETURN_IF_ERROR(AddSource(name, value, &out));
+    } else if (std::any_of(out.attributes.begin(), out.attributes.end(), named)) {
+      return absl::InvalidArgumentError(absl::StrCat("'", name, "' is there twice"));
     } else if (attribute != spec.attributes.end()) {
       auto parsed = ParseAttributeValue(*attribute, value);
       if (!parsed.ok()) return Annotate(parsed.status(), name);

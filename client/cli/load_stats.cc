@@ -19,8 +19,8 @@ void LoadStats::Add(const absl::Status& status, absl::Duration latency) {
   ++errors_[absl::StrCat(CodeName(status.code()), reason.empty() ? "" : " ", reason)];
 }
 
-double LoadStats::QuantileNs(double q) const {
-  if (ok_ns_.empty()) return 0;
+std::optional<double> LoadStats::QuantileNs(double q) const {
+  if (ok_ns_.empty()) return std::nullopt;
   std::vector<double> sorted = ok_ns_;
   const auto rank = static_cast<std::size_t>(std::ceil(q * static_cast<double>(sorted.size())));
   const auto nth = sorted.begin() + static_cast<std::ptrdiff_t>(std::max<std::size_t>(rank, 1) - 1);

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,8 +22,8 @@ class LoadStats {
   std::int64_t answered() const { return answered_; }
   std::int64_t ok() const { return static_cast<std::int64_t>(ok_ns_.size()); }
   const std::map<std::string, std::int64_t>& errors() const { return errors_; }
-  // Of the successful ones; 0 if there are none. 0 <= q <= 1, the nearest rank.
-  double QuantileNs(double q) const;
+  // Of the successful ones, if there are any. 0 <= q <= 1, the nearest rank.
+  std::optional<double> QuantileNs(double q) const;
 
  private:
   std::int64_t answered_ = 0;

@@ -84,8 +84,9 @@ absl::StatusOr<MadeCall> Make(const KernelSpec& spec, const CallFlags& flags, Sh
     GC_ASSIGN_OR_RETURN(shapes, SolveShapes(spec, wishes, words.attributes, told));
   }
   const MakeOn make_on = flags.generate == "client" ? MakeOn::kClient : MakeOn::kServer;
-  GC_ASSIGN_OR_RETURN(made.inputs,
-                      MakeInputs(spec, words, shapes, {.make_on = make_on, .seed = flags.seed}));
+  GC_ASSIGN_OR_RETURN(
+      made.inputs,
+      MakeInputs(spec, words, shapes, {.make_on = make_on, .seed = flags.seed.value_or(0)}));
   GC_RETURN_IF_ERROR(CheckWishes(spec, wishes, WhatTheyAre(words, made.inputs)));
   GC_ASSIGN_OR_RETURN(made.call.kernel_time_limit, ParseKernelLimit(flags.kernel_limit));
   made.call.kernel = spec.name;
@@ -114,7 +115,7 @@ void DiscardOutputs(const KernelSpec& spec, RunCall* call) {
   }
 }
 
-void AddSeedFlag(CLI::App& app, std::uint64_t* seed) {
+void AddSeedFlag(CLI::App& app, std::optional<std::uint64_t>* seed) {
   // CLI11 by itself takes -1 and what is too large for the largest number.
   const auto check = [](const std::string& text) -> std::string {
     std::uint64_t value = 0;

@@ -24,11 +24,11 @@ namespace gridclock::cli {
 struct CallFlags {
   std::string kernel, device, generate, kernel_limit;
   std::vector<std::string> words, shapes, dtypes;
-  std::uint64_t seed = 0;
+  std::optional<std::uint64_t> seed;  // None: 0, and of a check another each time.
 };
 void AddCallFlags(CLI::App& app, CallFlags* flags);
 // --seed alone.
-void AddSeedFlag(CLI::App& app, std::uint64_t* seed);
+void AddSeedFlag(CLI::App& app, std::optional<std::uint64_t>* seed);
 // "gelu.naive" and --variant must not contradict each other.
 absl::Status CheckOneVariant(absl::string_view kernel, absl::string_view variant);
 

@@ -112,6 +112,7 @@ class Solver final : public Scope {
     for (const auto& [name, shapes] : wishes_.shapes) {
       GC_RETURN_IF_ERROR(Assign(name, shapes));
     }
+    if (!all_leading_.empty() && !runs_.empty()) return Contradicts("*");
     return CheckDTypes();
   }
 
@@ -192,16 +193,21 @@ class Solver final : public Scope {
       }
       dims_[name] = shapes;
     } else if (Has(names_.runs, run)) {
-      runs_[run] = shapes;
+      if (!runs_.emplace(run, shapes).second) return Contradicts(name);
     } else if (name == "*" && !names_.runs.empty()) {
       all_leading_ = shapes;
     } else if (name[0] != '*' && names_.dims.empty() && names_.runs.size() == 1) {
-      runs_[names_.runs[0]] = shapes;
+      if (!runs_.emplace(names_.runs[0], shapes).second) return Contradicts(name);
     } else {
       return absl::InvalidArgumentError(
           absl::StrCat("--shape: '", spec_.name, "' has no '", name, "'; it has ", AllNames()));
     }
     return absl::OkStatus();
+  }
+
+  static absl::Status Contradicts(const std::string& name) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--shape ", name, ": another --shape says the same dimensions; want one of them"));
   }
 
   absl::Status CheckDTypes() {
@@ -359,7 +365,10 @@ absl::Status AddDType(absl::string_view text, ShapeWishes* wishes) {
   if (!dtype.has_value()) {
     return absl::InvalidArgumentError(absl::StrCat("--dtype: ", NoSuchDType(text)));
   }
-  wishes->dtypes[name] = *dtype;
+  if (!wishes->dtypes.emplace(name, *dtype).second) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--dtype: ", name.empty() ? "one for all" : name, " is there twice"));
+  }
   return absl::OkStatus();
 }
 

@@ -26,19 +26,27 @@
 namespace gridclock {
 namespace {
 
-constexpr absl::Duration kSmallCallTimeout = absl::Seconds(10);
+// How long a call may take, and whether doing it twice is as doing it once.
+struct Manner {
+  absl::Duration timeout;
+  bool repeatable;
+};
+constexpr Manner kSmall = {absl::Seconds(10), true};
+constexpr Manner kOnce = {absl::Seconds(10), false};
 // One that may wait for compiles of others before it.
-constexpr absl::Duration kCompileTimeout = absl::Seconds(60);
+constexpr Manner kCompile = {absl::Seconds(60), true};
 constexpr absl::Duration kConnectTimeout = absl::Milliseconds(250);  // Of a look at the health.
 
 // Runs `attempt` until it succeeds or its failure is final. For small calls that wait anyway.
-absl::Status WithRetries(const RetryOptions& options, absl::Duration timeout,
+absl::Status WithRetries(const RetryOptions& options, const Manner& manner,
                          const std::function<absl::Status(absl::Time deadline)>& attempt) {
   absl::BitGen random;
-  const absl::Time deadline = absl::Now() + timeout;
+  const absl::Time deadline = absl::Now() + manner.timeout;
   for (int attempts = 1;; ++attempts) {
     const absl::Status status = attempt(deadline);
     if (status.ok()) return status;
+    // It may have been done all the same, unless the server says when to try again.
+    if (!manner.repeatable && !DetailsOf(status).retry_after.has_value()) return status;
     const auto wait =
         NextTry(options, status, attempts, deadline - absl::Now(), absl::Uniform(random, 0.0, 1.0));
     if (!wait.has_value()) return status;
@@ -63,11 +71,13 @@ class Client::Impl {
 
   // One small call by a generated stub's method.
   template <typename Stub, typename Request, typename Response>
-  absl::StatusOr<Response> Call(
-      Stub& stub, grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Response*),
-      const Request& request, absl::Duration timeout = kSmallCallTimeout) {
+  absl::StatusOr<Response> Call(Stub& stub,
+                                grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&,
+                                                             Response*),
+                                const Request& request, Manner manner = kSmall) {
+    manner.timeout = options.timeout.value_or(manner.timeout);
     Response response;
-    GC_RETURN_IF_ERROR(WithRetries(options.retry, timeout, [&](absl::Time deadline) {
+    GC_RETURN_IF_ERROR(WithRetries(options.retry, manner, [&](absl::Time deadline) {
       grpc::ClientContext rpc;
       Prepare(options, deadline, &rpc);
       return ToStatus((stub.*method)(&rpc, request, &response));
@@ -148,15 +158,15 @@ absl::StatusOr<v1::ServerInfo> Client::GetServerInfo() const {
 }
 
 absl::StatusOr<v1::Module> Client::Compile(const v1::CompileRequest& request) const {
-  return impl_->Call(*impl_->modules, &v1::ModuleService::Stub::Compile, request, kCompileTimeout);
+  return impl_->Call(*impl_->modules, &v1::ModuleService::Stub::Compile, request, kCompile);
 }
 
 absl::StatusOr<v1::Module> Client::Load(const v1::LoadRequest& request) const {
-  return impl_->Call(*impl_->modules, &v1::ModuleService::Stub::Load, request, kCompileTimeout);
+  return impl_->Call(*impl_->modules, &v1::ModuleService::Stub::Load, request, kCompile);
 }
 
 absl::StatusOr<v1::Module> Client::GetModule(const v1::GetModuleRequest& request) const {
-  return impl_->Call(*impl_->modules, &v1::ModuleService::Stub::Get, request, kCompileTimeout);
+  return impl_->Call(*impl_->modules, &v1::ModuleService::Stub::Get, request, kCompile);
 }
 
 absl::StatusOr<std::vector<v1::Module>> Client::ListModules() const {
@@ -169,7 +179,7 @@ absl::StatusOr<std::vector<v1::Module>> Client::ListModules() const {
 absl::Status Client::DeleteModule(const std::string& id) const {
   v1::DeleteModuleRequest request;
   request.set_id(id);
-  return impl_->Call(*impl_->modules, &v1::ModuleService::Stub::Delete, request).status();
+  return impl_->Call(*impl_->modules, &v1::ModuleService::Stub::Delete, request, kOnce).status();
 }
 
 absl::StatusOr<std::vector<v1::ActiveJob>> Client::ListJobs() const {
@@ -182,8 +192,9 @@ absl::StatusOr<std::vector<v1::ActiveJob>> Client::ListJobs() const {
 absl::StatusOr<v1::ActiveJob> Client::CancelJob(std::uint64_t id) const {
   v1::CancelJobRequest request;
   request.set_id(id);
-  GC_ASSIGN_OR_RETURN(const v1::CancelJobResponse response,
-                      impl_->Call(*impl_->admin, &v1::AdminService::Stub::CancelJob, request));
+  GC_ASSIGN_OR_RETURN(
+      const v1::CancelJobResponse response,
+      impl_->Call(*impl_->admin, &v1::AdminService::Stub::CancelJob, request, kOnce));
   return response.job();
 }
 
@@ -200,7 +211,7 @@ absl::StatusOr<v1::UndrainDeviceResponse> Client::UndrainDevice(const std::strin
 
 absl::StatusOr<v1::RestartWorkerResponse> Client::RestartWorker(
     const v1::RestartWorkerRequest& request) const {
-  return impl_->Call(*impl_->admin, &v1::AdminService::Stub::RestartWorker, request);
+  return impl_->Call(*impl_->admin, &v1::AdminService::Stub::RestartWorker, request, kOnce);
 }
 
 absl::StatusOr<v1::ReloadResponse> Client::Reload() const {
@@ -210,7 +221,7 @@ absl::StatusOr<v1::ReloadResponse> Client::Reload() const {
 absl::StatusOr<absl::Duration> Client::Ping() const {
   grpc::ClientContext rpc;
   const absl::Time start = absl::Now();
-  Prepare(impl_->options, start + kSmallCallTimeout, &rpc);
+  Prepare(impl_->options, start + impl_->options.timeout.value_or(kSmall.timeout), &rpc);
   GC_RETURN_IF_ERROR(HealthCheck(*impl_->control_channel, "", &rpc).status());
   return absl::Now() - start;
 }

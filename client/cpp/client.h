@@ -44,6 +44,9 @@ struct ClientOptions {
   RetryOptions retry = {};
   // A window for links with a long way: bandwidth times round trip.
   int stream_window_bytes = 4 << 20;
+  // Of every call but Run, RunAsync and CheckHealth, which are told theirs; retries included. None:
+  // 10 s, and 60 s of those that may compile.
+  std::optional<absl::Duration> timeout = {};
 };
 
 // A call that runs. Dropping the handle does not end the call.
@@ -79,6 +82,8 @@ class Client {
   absl::StatusOr<v1::Module> Load(const v1::LoadRequest& request) const;
   absl::StatusOr<v1::Module> GetModule(const v1::GetModuleRequest& request) const;
   absl::StatusOr<std::vector<v1::Module>> ListModules() const;
+  // Sent once, as CancelJob and RestartWorker: where the answer is lost it may have been done.
+  // Tried again only if the server says when.
   absl::Status DeleteModule(const std::string& id) const;
 
   // For operators (gridclock/v1/admin.proto).

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <optional>
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -28,12 +29,24 @@ absl::Status WriteAll(int fd, std::span<const std::byte> bytes, const std::strin
   return absl::OkStatus();
 }
 
-absl::Status WriteParts(const std::string& path, int flags,
+// A file that it makes has `mode` if one is given, else what the umask leaves of 0666.
+absl::Status WriteParts(const std::string& path, int flags, std::optional<mode_t> mode,
                         std::span<const std::span<const std::byte>> parts) {
-  const UniqueFd fd(open(path.c_str(), flags, 0666));
+  UniqueFd fd(open(path.c_str(), flags, mode.value_or(0666)));
   if (!fd) return ErrnoToStatus(errno, absl::StrCat("open ", path));
+  if (mode.has_value() && fchmod(fd.get(), *mode) != 0) {
+    return ErrnoToStatus(errno, absl::StrCat("chmod ", path));
+  }
   for (const auto& part : parts) GC_RETURN_IF_ERROR(WriteAll(fd.get(), part, path));
+  // Some file systems say only here that the bytes were lost.
+  if (close(fd.release()) != 0) return ErrnoToStatus(errno, absl::StrCat("close ", path));
   return absl::OkStatus();
+}
+
+std::optional<mode_t> ModeOf(const std::string& path) {
+  struct stat info {};
+  if (stat(path.c_str(), &info) != 0) return std::nullopt;
+  return info.st_mode & 0777;
 }
 
 bool IsSpecial(const std::string& path) {
@@ -67,10 +80,11 @@ MappedFile::~MappedFile() {
 }
 
 absl::Status WriteFile(const std::string& path, std::span<const std::span<const std::byte>> parts) {
-  if (IsSpecial(path)) return WriteParts(path, O_WRONLY | O_CLOEXEC, parts);
+  if (IsSpecial(path)) return WriteParts(path, O_WRONLY | O_CLOEXEC, std::nullopt, parts);
   const std::string temporary = absl::StrCat(path, ".", getpid(), ".part");
   absl::Cleanup remove = [&] { unlink(temporary.c_str()); };
-  GC_RETURN_IF_ERROR(WriteParts(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, parts));
+  GC_RETURN_IF_ERROR(
+      WriteParts(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, ModeOf(path), parts));
   if (rename(temporary.c_str(), path.c_str()) != 0) {
     return ErrnoToStatus(errno, absl::StrCat("rename to ", path));
   }

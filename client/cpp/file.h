@@ -29,7 +29,7 @@ class MappedFile {
 };
 
 // Writes the parts to a file beside `path` that then takes its name: readers see the old file or
-// the new one. A device or pipe is written to in place.
+// the new one, which has the old one's permissions. A device or pipe is written to in place.
 absl::Status WriteFile(const std::string& path, std::span<const std::span<const std::byte>> parts);
 
 // Whether WriteFile can: "cannot write /nosuch/out.npy: no folder /nosuch". Nothing is written.

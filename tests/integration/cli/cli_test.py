@@ -147,6 +147,8 @@ class CliTest(unittest.TestCase):
         self.assertIn("ready", self.gridclock("wait", "--timeout", 10).stdout)
         self.assertGreater(self.json("ping")["median_ns"], 0)
         self.assertEqual(self.json("ping", "--count", 3)["round_trips"], 3)
+        two = self.json("ping", "--count", 2)
+        self.assertAlmostEqual(two["median_ns"], (two["min_ns"] + two["max_ns"]) / 2)
 
     def test_wait_gives_up(self):
         start = time.monotonic()

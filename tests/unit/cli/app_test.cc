@@ -83,6 +83,13 @@ absl::StatusOr<ClientOptions> ClientOptionsOf(const GlobalOptions& options) {
   return Session{options, console}.MakeClientOptions();
 }
 
+TEST(AppTest, TheTimeoutIsOfEveryCall) {
+  GlobalOptions options;
+  EXPECT_EQ(ClientOptionsOf(options)->timeout, std::nullopt);
+  options.timeout = "2m";
+  EXPECT_EQ(ClientOptionsOf(options)->timeout, absl::Minutes(2));
+}
+
 TEST(AppTest, AnyWordOfTlsAsksForTls) {
   GlobalOptions options;
   EXPECT_FALSE(ClientOptionsOf(options)->tls.has_value());
@@ -128,6 +135,11 @@ TEST(AppTest, WhatWouldBeTakenForSomethingElseIsRefused) {
     EXPECT_THAT(why({"bench", "square", "--schedule", "0:1:2:3", flag, "1"}),
                 HasSubstr("excludes"));
   }
+  for (const char* command : {"list", "devices", "doctor", "ping", "top"}) {
+    EXPECT_THAT(why({command, "--timeout", "soon"}), HasSubstr("--timeout: want a time"))
+        << command;
+  }
+  EXPECT_THAT(why({"watch", "k.cu:f", "--json"}), HasSubstr("watch is for people"));
   EXPECT_THAT(why({"compile", "a.npy"}), HasSubstr("want FILE.cu, FILE.ptx or FILE.cubin"));
   EXPECT_EQ(Call({"ping", "--server", "127.0.0.1:8470/foo"}).code, kFailed);
 }

@@ -55,7 +55,8 @@ class TwoVariants final : public v1::KernelService::Service {
 
   std::string address() const { return absl::StrCat("127.0.0.1:", port_); }
 
-  v1::RunSummary summary;  // Of what does not fail.
+  v1::RunSummary summary;            // Of what does not fail.
+  std::vector<std::uint64_t> seeds;  // Of the inputs of what came by Run, one call after another.
 
  private:
   grpc::Status GetKernel(grpc::ServerContext*, const v1::GetKernelRequest*,
@@ -67,6 +68,12 @@ class TwoVariants final : public v1::KernelService::Service {
     }
     Encode(spec, response);
     return grpc::Status::OK;
+  }
+  grpc::Status Run(grpc::ServerContext*, const v1::RunRequest* request, v1::RunResponse*) override {
+    seeds.push_back(request->inputs(0).generate().seed());
+    if (request->variant() != "bad") return grpc::Status::OK;
+    return {static_cast<grpc::StatusCode>(failure_.code()), std::string(failure_.message()),
+            EncodeError(failure_, nullptr)};
   }
   // Samples come before the summary, which has none, as where they are too many for it.
   grpc::Status StreamRun(
@@ -103,14 +110,17 @@ struct Answer {
   int code;
   std::string out, err;
 };
-Answer BenchOf(const TwoVariants& server, const std::vector<std::string>& flags) {
+Answer Call(const TwoVariants& server, std::vector<std::string> args) {
   std::ostringstream out, err;
   Console console{out, err, {}};
-  std::vector<std::string> args = {"bench", "square", "--shape", "N=8"};
-  args.insert(args.end(), {"--server", server.address()});
-  args.insert(args.end(), flags.begin(), flags.end());
+  args.insert(args.end(), {"--shape", "N=8", "--server", server.address()});
   const int code = Main(args, console);
   return {code, out.str(), err.str()};
+}
+Answer BenchOf(const TwoVariants& server, const std::vector<std::string>& flags) {
+  std::vector<std::string> args = {"bench", "square"};
+  args.insert(args.end(), flags.begin(), flags.end());
+  return Call(server, args);
 }
 // Of all variants.
 Answer Bench(const TwoVariants& server, std::vector<std::string> flags) {
@@ -124,7 +134,7 @@ TEST(BenchTest, AVariantThatFailsIsToldAndEndsWithOne) {
   EXPECT_EQ(csv.code, kFailed);
   EXPECT_THAT(csv.out, HasSubstr("square,good,"));
   EXPECT_THAT(csv.out, Not(HasSubstr("bad")));
-  EXPECT_EQ(csv.err, "gridclock: no numbers for bad isolated: it faulted\n");
+  EXPECT_EQ(csv.err, "gridclock: no line for bad isolated: it faulted\n");
   const Answer table = Bench(server, {});
   EXPECT_EQ(table.code, kFailed);
   EXPECT_THAT(table.err, HasSubstr("bad isolated: it faulted"));
@@ -161,7 +171,7 @@ TEST(BenchTest, ALimitOfOneVariantLosesNoOther) {
     const Answer csv = Bench(TwoVariants(limit), {"--csv"});
     EXPECT_EQ(csv.code, kFailed) << limit;
     EXPECT_THAT(csv.out, HasSubstr("square,good,")) << limit;
-    EXPECT_EQ(csv.err, "gridclock: no numbers for bad isolated: too slow\n") << limit;
+    EXPECT_EQ(csv.err, "gridclock: no line for bad isolated: too slow\n") << limit;
   }
 }
 
@@ -191,13 +201,33 @@ TEST(BenchTest, WhatCouldNotBeVerifiedFails) {
   EXPECT_EQ(BenchOf(server, good).code, kMismatch);
 }
 
+TEST(BenchTest, WhatIsNotKnownIsNoZero) {
+  const TwoVariants server(absl::FailedPreconditionError("it faulted"));
+  EXPECT_THAT(BenchOf(server, {"--variant", "good", "--csv"}).out, HasSubstr(",,,,,,\n"));
+  const Answer load =
+      Call(server, {"load", "square.bad", "--rate", "1000", "--seconds", "0.001", "--json"});
+  EXPECT_EQ(load.code, kFailed);
+  EXPECT_THAT(load.out, HasSubstr("\"p50\":null"));
+}
+
+TEST(CheckTest, ASeedOfZeroIsASeed) {
+  const TwoVariants server(absl::OkStatus());
+  const Answer answer = Call(server, {"check", "square.good", "--against", "square", "--rounds",
+                                      "1", "--seed", "0", "--json"});
+  EXPECT_THAT(answer.out, HasSubstr("\"seed\":0"));
+  EXPECT_THAT(server.seeds, ElementsAre(0, 0));
+}
+
 TEST(BenchTest, AMethodThatTheDeviceLacksIsNoFailureOfAllMethods) {
   const TwoVariants server(
       WithField(absl::InvalidArgumentError("measure.method: a GPU is wanted; here is HOST_SYNC"),
                 "measure.method"));
   const Answer all = Bench(server, {"--method", "all"});
   EXPECT_EQ(all.code, kOk);
-  EXPECT_THAT(all.out, Not(HasSubstr("a GPU is wanted")));
+  EXPECT_THAT(all.err, Not(HasSubstr("a GPU is wanted")));
+  const Answer csv = Bench(server, {"--method", "all", "--csv"});
+  EXPECT_EQ(csv.code, kOk);
+  EXPECT_THAT(csv.err, HasSubstr("no line for bad isolated: a GPU is wanted"));
   EXPECT_THAT(Bench(server, {"--csv"}).err,
               HasSubstr("isolated: a GPU is wanted; here is host_sync"));
   EXPECT_EQ(Bench(server, {"--method", "isolated"}).code, kFailed);

@@ -25,7 +25,7 @@ TEST(LoadStatsTest, ErrorsAreCountedByCodeAndReason) {
   EXPECT_THAT(stats.errors(),
               testing::ElementsAre(testing::Pair("CANCELLED", 1),
                                    testing::Pair("RESOURCE_EXHAUSTED QUEUE_FULL", 2)));
-  EXPECT_EQ(stats.QuantileNs(0.5), 0);
+  EXPECT_EQ(stats.QuantileNs(0.5), std::nullopt);
 }
 
 }  // namespace

@@ -33,6 +33,19 @@ constexpr char kMatmul[] =
     "ta: bool = false, tb: bool = false";
 constexpr char kSgd[] = "sgd inout p: f32[*]..., g: f32[*]...; lr: f64 = 1e-3";
 
+TEST(ShapesTest, WhatIsSaidTwiceIsRefused) {
+  for (const auto& shapes : {std::vector<std::string>{"*=4", "N=3"}, {"M=4", "N=3"}}) {
+    EXPECT_THAT(Solve(kSquare, shapes), StatusIs(absl::StatusCode::kInvalidArgument,
+                                                 HasSubstr("another --shape says the same")));
+  }
+  EXPECT_THAT(
+      Solve(kSum, {"N=2", "*=4", "*A=3"}),
+      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("another --shape says the same")));
+  EXPECT_THAT(Solve(kSquare, {"N=3"}, {"T=f16", "T=f32"}),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("T is there twice")));
+  EXPECT_EQ(*Solve(kSquare, {"N=3"}, {"f16", "T=f32"}), "f32[3]");  // All, and one in particular.
+}
+
 TEST(ShapesTest, WithoutThatDimensionTheRunTakesIt) {
   EXPECT_EQ(*Solve(kSquare, {"N=1M"}), "f32[1048576]");
   EXPECT_EQ(*Solve(kSquare, {"*=8x1024"}), "f32[8,1024]");

@@ -168,6 +168,17 @@ TEST_F(SubjectTest, WordsThatNobodySaysAreInferredAndShown) {
             kUsage);
 }
 
+TEST_F(SubjectTest, AnAttributeOrAFileThatIsNamedTwiceIsRefused) {
+  const std::string file = File("twice.cu",
+                                "// gridclock: square x: f32[N] -> y: f32[N]; k: i64 = 1\n"
+                                "// gridclock:   grid(N) block(1) params x, y, n: int = N\n");
+  EXPECT_EQ(Call({"run", file + ":square", "x=ones:f32[3]", "k=1", "k=2"}), kUsage);
+  EXPECT_THAT(err_, HasSubstr("'k' is there twice"));
+  EXPECT_EQ(Call({"run", file + ":square", "x=ones:f32[3]", "-o", "y=a.npz", "-o", "a.npz"}),
+            kUsage);
+  EXPECT_THAT(err_, HasSubstr("-o: 'a.npz' is there twice"));
+}
+
 TEST_F(SubjectTest, TemplatesAreInstantiatedByName) {
   const std::string file =
       File("fill.cu",

@@ -51,6 +51,18 @@ TEST_F(NpyTest, WhatIsWrittenIsRead) {
   EXPECT_EQ(As<float>(tensor), values);
 }
 
+TEST_F(NpyTest, AFileThatIsReplacedKeepsItsMode) {
+  for (const mode_t mode : {0600U, 0664U}) {
+    Write("old");
+    ASSERT_EQ(chmod(path_.c_str(), mode), 0);
+    ASSERT_THAT(WriteNpy(path_, {.dtype = DType::kU8, .shape = {0}}, {}), IsOk());
+    struct stat info {};
+    ASSERT_EQ(stat(path_.c_str(), &info), 0);
+    EXPECT_EQ(info.st_mode & 0777, mode);
+    EXPECT_GT(info.st_size, 3);
+  }
+}
+
 TEST_F(NpyTest, BigEndianIsConverted) {
   Write(Header("{'descr':'>i2','fortran_order':False,'shape':(2,)}") +
         std::string("\x01\x02\xff\xfe"));
