@@ -249,7 +249,8 @@ class SubmitTest(unittest.TestCase):
 
     def test_back_to_back_launches_are_not_verified_and_say_so(self):
         done = self.gridclock("bench", SOURCES / "softmax_cub.cu", "*=64", "N=1000", "--verify=softmax", "--method",
-                              "back_to_back", "--budget", "200ms", "--json")
+                              "back_to_back", "--budget", "200ms", "--json", code=1)
+        self.assertIn("could not be verified (UNVERIFIED)", done.stderr)
         result = json.loads(done.stdout)["results"][0]
         self.assertIn("UNVERIFIED", result["flags"])
         self.assertEqual((result["verification"]["mismatches"], result["verification"]["launches"]), (0, 1))
