@@ -426,8 +426,12 @@ class Process {
          {"tls", security_.tls == nullptr ? "off" : "on"},
          {"tokens", options_.token_file.empty() ? "off" : "on"},
          {"devices", absl::StrJoin(devices_, ",")}});
-    if (!security_.loopback && security_.tls == nullptr) {
-      Log(LogLevel::kWarning, "insecure_public", {{"listen", acceptor_->address()}});
+    if (security_.loopback) return;
+    const std::string& address = acceptor_->address();
+    if (security_.tls == nullptr) Log(LogLevel::kWarning, "insecure_public", {{"listen", address}});
+    if (options_.token_file.empty() && options_.tls_client_ca.empty()) {
+      Log(LogLevel::kWarning, "open_to_all",
+          {{"listen", address}, {"hint", "--token-file or --tls-client-ca says who may call"}});
     }
   }
 

@@ -8,6 +8,7 @@
 #include <grpcpp/create_channel.h>
 #include <gtest/gtest.h>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "tests/support/credentials.h"
@@ -154,6 +155,8 @@ TEST(Access, H10_ReflectionIsOffByDefaultWhereOthersCanConnect) {
         const auto server,
         ServerProcess::Start({.flags = {"--listen=" + address, "--insecure-public"}}));
     EXPECT_EQ(ListServices(Connect(server->address())).status.code(), code) << address;
+    const bool warned = absl::StrContains(server->Log(), "open_to_all");
+    EXPECT_EQ(warned, address == "0.0.0.0:0") << server->Log();
   }
 }
 
