@@ -1,7 +1,8 @@
 // Sigmoid linear unit (also swish): y = x / (1 + exp(-x)), element by element.
 //
 // Far below 0 exp(-x) is infinite in f32 while y is still a number: silu(-90) is -7e-38. With
-// g = exp(x/2) the same is x g / (g + 1/g), in which nothing leaves the range before y does.
+// g = exp(x/2) the same is x g / (g + 1/g) = x g g / (g g + 1), in which nothing leaves the range
+// before y does.
 //
 //   naive   that with the C library's exp, one thread
 //   simd    a series for the exponential, in vectors on every core
@@ -40,7 +41,7 @@ struct Silu {
     if (x > kHigh<W>) return x;
     x = x < kLow<W> ? kLow<W> : x;
     const W g = exp(W{0.5} * x);
-    return x * g / (g + 1 / g);
+    return x * g * g / (g * g + 1);
   }
 };
 
@@ -50,7 +51,7 @@ struct FastSilu {
     if (x > kHigh<float>) return x;
     x = x < kLow<float> ? kLow<float> : x;
     const float g = __expf(0.5F * x);
-    return __fdividef(x * g, g + __fdividef(1, g));
+    return __fdividef(x * g * g, g * g + 1);
   }
 };
 

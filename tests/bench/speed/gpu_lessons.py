@@ -69,7 +69,9 @@ LADDERS = (
     Ladder("fusion", "gelu", "`gelu` of 2^28 f32", flat(MANY), 8 * MANY, variants("unfused", "naive", "vec4")),
     Ladder("lists", "adamw", "`adamw` over 1,000 tensors of 1 K to 64 K floats",
            ("--shape", "*=" + ",".join(map(str, TENSORS)), "v=uniform:0:1"), 28 * sum(TENSORS),
-           variants("naive", "foreach", "per_tensor", "param_struct", "pointer_table")),
+           # More launches than a held device queues: by plain events, the host's pace and all.
+           (Rung("naive by event_pair", "naive", method="event_pair"),
+            *variants("foreach", "per_tensor", "param_struct", "pointer_table"))),
     *(Ladder(f"clocks.{n}", "square", f"`square` of {n:,} f32", flat(n), 8 * n,
              tuple(Rung(method, "vec4", method=method) for method in METHODS)) for n in (1000, 16_000_000)),
 )
