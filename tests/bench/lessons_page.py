@@ -43,14 +43,13 @@ def rate_text(ladder, us):
 def rows(ladder, lines):
     times = [statistics.median(lines[ladder.line_name(rung)]["extra"]["microseconds"]) for rung in ladder.rungs]
     for rung, us, before in zip(ladder.rungs, times, [None, *times]):
-        launches = lines[ladder.line_name(rung)]["extra"].get("launches")
-        yield (f"`{rung.label}`", time_text(us), rate_text(ladder, us), f"{statistics.median(launches):g}" if launches else "",
-               f"{times[0] / us:.3g}x", f"{before / us:.3g}x" if before else "")
+        yield (f"`{rung.label}`", time_text(us), rate_text(ladder, us), f"{times[0] / us:.3g}x",
+               f"{before / us:.3g}x" if before else "")
 
 
 def table(ladder, data):
     lines = {line["name"]: line for line in data["lines"]}
-    head = ("", "time", "rate", "launches", "beside the first", "beside the one before")
+    head = ("", "time", "rate", "beside the first", "beside the one before")
     body = [head, ("---",) * len(head), *rows(ladder, lines)]
     where = f"{ladder.what}; {data['device']}; {data['date']}, commit {data['commit']}, medians of {data['rounds']} rounds."
     return "\n".join("| " + " | ".join(row) + " |" for row in body) + f"\n\n{where}\n"

@@ -19,7 +19,7 @@ TIMES = {"double.naive": 4000, "double.vec4": 1000}
 
 
 def told(_config, _server, kernel, *_words, **_options):
-    return {"timing": {"statistics": {"median_ns": TIMES[kernel]}}, "device_kernels": [{"count": 2}, {"count": 1}]}
+    return {"timing": {"statistics": {"median_ns": TIMES[kernel]}}}
 
 
 def measured(rounds=3):
@@ -32,7 +32,7 @@ class Ladders(unittest.TestCase):
     def test_a_rung_stands_beside_the_first(self):
         lines = {line.name: line for line in measured()}
         self.assertEqual(lines["gpu.lessons.twice.vec4"].samples, [4, 4, 4])
-        self.assertEqual(lines["gpu.lessons.twice.vec4"].extra, {"microseconds": [1, 1, 1], "launches": [3, 3, 3]})
+        self.assertEqual(lines["gpu.lessons.twice.vec4"].extra, {"microseconds": [1, 1, 1]})
         self.assertEqual({line.verdict for line in lines.values()}, {"info"})
 
     def test_a_time_of_nothing_is_no_time(self):
@@ -78,10 +78,10 @@ class Page(unittest.TestCase):
         self.write("a.json", "2026-01-02")
         self.run_page()
         self.assertIn("""<!-- figures twice -->
-|  | time | rate | launches | beside the first | beside the one before |
-| --- | --- | --- | --- | --- | --- |
-| `naive` | 4 µs | 2 GB/s | 3 | 1x |  |
-| `vec4` | 1 µs | 8 GB/s | 3 | 4x | 4x |
+|  | time | rate | beside the first | beside the one before |
+| --- | --- | --- | --- | --- |
+| `naive` | 4 µs | 2 GB/s | 1x |  |
+| `vec4` | 1 µs | 8 GB/s | 4x | 4x |
 
 `double` of 1,000 f32; a GPU; 2026-01-02, commit abc, medians of 3 rounds.
 <!-- end -->
