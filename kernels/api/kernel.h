@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -99,6 +100,8 @@ struct Variant {
   // Where the variant's own way loses more than the reference's tolerance lets pass (inputs rounded
   // to tf32, a difference of large squares): takes the place of Reference::magnitude.
   decltype(Reference::magnitude) magnitude = nullptr;
+  // Whose rate of arithmetic is the roofline's, where it is not that of the first input.
+  std::optional<DType> arithmetic = {};
 };
 
 struct KernelDef {

@@ -22,10 +22,12 @@ bool HasSeed(const WorkerOperand& input) {
   return input.generate && MadeFromSeed(*input.generate);
 }
 
-// What a kernel computes in is what it is given, as far as its rate is concerned.
-std::optional<DType> ComputesIn(const std::vector<OperandView>& inputs) {
-  if (inputs.empty() || inputs[0].value->tensors.empty()) return std::nullopt;
-  return inputs[0].value->tensors[0].dtype;
+// What a kernel computes in is what it is given, as far as its rate is concerned, unless it says
+// otherwise.
+std::optional<DType> ComputesIn(const BoundCall& call) {
+  if (call.variant != nullptr && call.variant->arithmetic) return call.variant->arithmetic;
+  if (call.inputs.empty() || call.inputs[0].value->tensors.empty()) return std::nullopt;
+  return call.inputs[0].value->tensors[0].dtype;
 }
 
 void Raise(Flag flag, std::vector<Flag>* flags) {
@@ -287,7 +289,7 @@ absl::Status Session::Running::LaunchOrMeasure() {
                         .prepare = prepare,
                         .work = {.bytes = call_->binding.bytes,
                                  .flops = call_->binding.flops,
-                                 .dtype = ComputesIn(call_->inputs)},
+                                 .dtype = ComputesIn(*call_)},
                         .watch = &watch_,
                         .steps = IsChecked() && !batches ? &checked : nullptr});
   GC_RETURN_IF_ERROR(measured.status());

@@ -1,5 +1,6 @@
 // How a session verifies: with memory of the device, within a time, and without ending the process.
 #include <new>
+#include <optional>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -68,7 +69,11 @@ class SmallDevice final : public Device {
   }
   absl::Status PrepareCache(L2State) override { return absl::OkStatus(); }
   Conditions Observe() override { return {}; }
-  Roofline RooflineOf(const Work&, L2State) const override { return {}; }
+  mutable std::optional<DType> computes_in;  // What it was asked a roofline for.
+  Roofline RooflineOf(const Work& work, L2State) const override {
+    computes_in = work.dtype;
+    return {};
+  }
 
  private:
   DeviceInfo info_;
@@ -111,8 +116,10 @@ KernelDef Kernel(Compute compute) {
 
 class SessionVerifyTest : public ::testing::Test {
  protected:
-  SessionReport Verify(Compute compute) {
-    auto registry = Registry::Create({{"some", Kernel(compute)}});
+  SessionReport Verify(Compute compute, std::optional<DType> arithmetic = {}) {
+    KernelDef def = Kernel(compute);
+    def.cpu[0].arithmetic = arithmetic;
+    auto registry = Registry::Create({{"some", std::move(def)}});
     EXPECT_THAT(registry, IsOk());
     alignas(64) std::byte arena[8192] = {};
     auto session = Session::Create(device_, *registry, TheClock(), arena);
@@ -140,6 +147,13 @@ class SessionVerifyTest : public ::testing::Test {
 void Zero(const Binding&, absl::FunctionRef<double(std::size_t, std::int64_t)>, std::int64_t,
           std::size_t, std::span<double> result) {
   result[0] = 0;
+}
+
+TEST_F(SessionVerifyTest, TheRooflineIsThatOfTheInputsUnlessTheVariantSaysOtherwise) {
+  EXPECT_THAT(Verify(Zero).status, IsOk());
+  EXPECT_EQ(device_.computes_in, DType::kF32);
+  EXPECT_THAT(Verify(Zero, DType::kF16).status, IsOk());
+  EXPECT_EQ(device_.computes_in, DType::kF16);
 }
 
 TEST_F(SessionVerifyTest, CountsTheMemoryOfTheVerification) {
