@@ -8,6 +8,8 @@
 #include <grpcpp/grpcpp.h>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "base/status.h"
 #include "client/cli/command.h"
 #include "client/cli/findings.h"
@@ -21,6 +23,9 @@
 
 namespace gridclock::cli {
 namespace {
+
+constexpr absl::Duration kStart =
+    absl::Seconds(15);  // Until what has not started counts as missing.
 
 class Doctor {
  public:
@@ -48,7 +53,19 @@ class Doctor {
     findings_.push_back({good, part, text});
   }
 
+  // Of a server that has just started not yet what its processes will tell in a moment.
+  void AwaitStart(const Client& client) {
+    const absl::Time until = absl::Now() + std::min(timeout_, kStart);
+    while (absl::Now() < until) {
+      const auto info = client.GetServerInfo();
+      const auto devices = client.ListDevices();
+      if (!info.ok() || !devices.ok() || !IsStarting(*info, *devices)) return;
+      absl::SleepFor(absl::Milliseconds(100));
+    }
+  }
+
   void ExamineServer(const Client& client) {
+    AwaitStart(client);
     const auto info = client.GetServerInfo();
     if (!info.ok()) {
       unreachable_ = absl::IsUnavailable(info.status()) && DetailsOf(info.status()).reason.empty();

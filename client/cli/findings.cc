@@ -85,6 +85,14 @@ void AddGuests(const v1::ServerInfo& info, std::span<const v1::Device> devices,
 
 }  // namespace
 
+bool IsStarting(const v1::ServerInfo& info, std::span<const v1::Device> devices) {
+  const bool guests = info.has_compiler();
+  return (guests && !info.compiler().ready()) ||
+         std::any_of(devices.begin(), devices.end(), [&](const v1::Device& device) {
+           return device.state() == v1::Device::STARTING || (guests && device.sandbox().empty());
+         });
+}
+
 std::vector<Finding> PartsOf(const v1::ServerInfo& info, std::span<const v1::Device> devices) {
   std::vector<Finding> out = {Workers(devices)};
   AddGpu(devices, &out);

@@ -17,6 +17,10 @@ struct Finding {
   friend bool operator==(const Finding&, const Finding&) = default;
 };
 
+// A process that the server starts with itself has not told of itself yet: a worker, the compiler,
+// the first guest of a device.
+bool IsStarting(const v1::ServerInfo& info, std::span<const v1::Device> devices);
+
 // Workers, what serves GPUs, what compiles and what holds submitted code. A part that was not asked
 // for is no fault.
 std::vector<Finding> PartsOf(const v1::ServerInfo& info, std::span<const v1::Device> devices);

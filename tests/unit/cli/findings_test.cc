@@ -91,5 +91,20 @@ TEST(FindingsTest, OfEachDeviceWhatHoldsSubmittedCodeThere) {
   EXPECT_EQ(PartsOf({}, devices).size(), 5U);  // What is off needs no walls.
 }
 
+TEST(FindingsTest, AServerStartsUntilEachOfItsProcessesToldOfItself) {
+  v1::ServerInfo info;
+  Devices devices = {Device("cpu", v1::Device::STARTING)};
+  EXPECT_TRUE(IsStarting(info, devices));
+  devices[0].set_state(v1::Device::QUARANTINED);
+  EXPECT_FALSE(IsStarting(info, devices));
+  info.mutable_compiler();
+  devices[0].set_sandbox("seccomp");
+  EXPECT_TRUE(IsStarting(info, devices));
+  info.mutable_compiler()->set_ready(true);
+  EXPECT_FALSE(IsStarting(info, devices));
+  devices[0].clear_sandbox();
+  EXPECT_TRUE(IsStarting(info, devices));
+}
+
 }  // namespace
 }  // namespace gridclock::cli
