@@ -9,9 +9,11 @@ import uuid
 
 from prometheus import fetch
 
+# As exporters since 3.3.6 write it: the host in small letters, the last XID in labels too.
 DCGM = """# TYPE DCGM_FI_DEV_{name} gauge
-DCGM_FI_DEV_{name}{{gpu="0",UUID="{uuid}",device="nvidia0",modelName="NVIDIA H200",Hostname="node1"}} {value}
+DCGM_FI_DEV_{name}{{gpu="0",UUID="{uuid}",device="nvidia0",modelName="NVIDIA H200",hostname="node1"{more}}} {value}
 """
+MORE = {"XID_ERRORS": ',err_code="0",err_msg="No Error"'}
 VITALS = """gridclock_device_temperature_celsius{{device="cuda:0"}} {temperature:.0f}
 gridclock_device_power_watts{{device="cuda:0"}} {power:.1f}
 gridclock_device_clock_hertz{{device="cuda:0",clock="sm"}} {clock:.0f}e6
@@ -91,4 +93,5 @@ class GpuNode:
     def dcgm(self):
         values = {"GPU_TEMP": self._temperature(), "POWER_USAGE": self._power(), "SM_CLOCK": self._clock(),
                   "GPU_UTIL": 100 * self._busy, "FB_USED": self._used_mb(), "XID_ERRORS": 0}
-        return "".join(DCGM.format(name=name, uuid=self._uuid, value=f"{value:.1f}") for name, value in values.items())
+        return "".join(DCGM.format(name=name, uuid=self._uuid, value=f"{value:.1f}", more=MORE.get(name, ""))
+                       for name, value in values.items())
