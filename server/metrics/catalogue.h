@@ -32,6 +32,7 @@ enum class Metric {
   kTransferBytes,
   kTransferDuration,
   kMeasurements,
+  kMeasurementsDoubtful,
   kMeasurementsFlagged,
   kWorkerUp,
   kWorkerState,

@@ -74,10 +74,10 @@ How full the queues are:
 gridclock_queue_depth / gridclock_queue_capacity
 ```
 
-Part of the measurements that carries a flag which makes the time doubtful:
+Part of the measurements whose time is doubtful, where there were more than ten:
 
 ```promql cpu
-sum(rate(gridclock_measurements_flagged_total{flag=~"suspect|impossible|throttled|shared_device|noisy"}[1h])) / sum(rate(gridclock_measurements_total[1h]))
+sum(rate(gridclock_measurements_doubtful_total[1h])) / (sum(rate(gridclock_measurements_total[1h])) > 10 / 3600)
 ```
 )md";
 

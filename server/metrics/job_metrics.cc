@@ -19,6 +19,12 @@ bool IsTeaching(Method method) {
          method == Method::kEventPair;
 }
 
+// That its time is not to be trusted.
+bool IsDoubt(Flag flag) {
+  return flag == Flag::kSuspect || flag == Flag::kImpossible || flag == Flag::kThrottled ||
+         flag == Flag::kSharedDevice;
+}
+
 // Device work where the worker knows it, else from the first launch to the return of the last.
 std::int64_t BusyNs(const Outcome& outcome) {
   std::int64_t launched = 0;
@@ -69,7 +75,9 @@ void FillLatencies(const Histogram::Snapshot& histogram, KernelActivity* kernel)
 }  // namespace
 
 JobMetrics::JobMetrics(Registry& registry)
-    : registry_(registry), measurements_(registry.TallyOf(Metric::kMeasurements, {})) {
+    : registry_(registry),
+      measurements_(registry.TallyOf(Metric::kMeasurements, {})),
+      doubtful_(registry.TallyOf(Metric::kMeasurementsDoubtful, {})) {
   for (int i = 0; i < kFlagCount; ++i) {
     const Flag flag = static_cast<Flag>(i + 1);
     flags_[i] = &registry.TallyOf(Metric::kMeasurementsFlagged, {std::string(FlagWord(flag))});
@@ -105,7 +113,10 @@ void JobMetrics::OnFinished(const Job& job, const JobResult& result) {
   series.busy_ns->Add(BusyNs(*result.outcome));
   CountCopies(*result.outcome, series);
   CountVariant(job);
-  CountMeasurement(job, *result.outcome, series);
+  const std::optional<Timing>& timing = result.outcome->timing;
+  if (!timing) return;
+  if (job.measure) CountMeasurement(*result.outcome);
+  if (!IsTeaching(timing->method)) CountLaunches(job, *timing, series);
 }
 
 void JobMetrics::OnWorkerUp(absl::string_view device) {
@@ -191,24 +202,24 @@ void JobMetrics::CountCopies(const Outcome& outcome, const PairSeries& series) {
   }
 }
 
-void JobMetrics::CountMeasurement(const Job& job, const Outcome& outcome,
-                                  const PairSeries& series) {
+void JobMetrics::CountMeasurement(const Outcome& outcome) {
+  measurements_.Add(1);
+  if (std::ranges::any_of(outcome.flags, IsDoubt)) doubtful_.Add(1);
   for (const Flag flag : outcome.flags) {
     const std::size_t index = static_cast<std::size_t>(flag) - 1;
     if (index < flags_.size()) flags_[index]->Add(1);  // The flags came from another process.
   }
-  if (!outcome.timing) return;
-  if (job.measure) measurements_.Add(1);
-  if (IsTeaching(outcome.timing->method)) return;
-  const std::vector<double>& samples = outcome.timing->samples_ns;
+}
+
+void JobMetrics::CountLaunches(const Job& job, const Timing& timing, const PairSeries& series) {
+  const std::vector<double>& samples = timing.samples_ns;
   series.duration->ObserveAll(samples, kSecondsPerNano);
   const auto launches = static_cast<double>(samples.size());
   series.kernel_bytes->Add(Whole(launches * static_cast<double>(job.bytes)));
-  series.roofline_ns->Add(Whole(launches * outcome.timing->roofline_ns));
+  series.roofline_ns->Add(Whole(launches * timing.roofline_ns));
   if (samples.size() == 1) return series.duration->Mark(samples[0] * kSecondsPerNano, job.id);
   // The usual launch, and the slowest: who looks at a tail looks for that one.
-  const Statistics& statistics = outcome.timing->statistics;
-  for (const double ns : {statistics.median, statistics.max}) {
+  for (const double ns : {timing.statistics.median, timing.statistics.max}) {
     if (ns > 0) series.duration->Mark(ns * kSecondsPerNano, job.id);
   }
 }

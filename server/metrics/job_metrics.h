@@ -63,11 +63,13 @@ class JobMetrics final : public JobObserver {
   void CountOutcome(const PairSeries& series, absl::string_view outcome);
   void CountVariant(const Job& job);
   static void CountCopies(const Outcome& outcome, const PairSeries& series);
-  void CountMeasurement(const Job& job, const Outcome& outcome, const PairSeries& series);
+  void CountMeasurement(const Outcome& outcome);
+  static void CountLaunches(const Job& job, const Timing& timing, const PairSeries& series);
 
   Registry& registry_;
   RunLog runs_;
   Tally& measurements_;
+  Tally& doubtful_;
   std::array<Tally*, kFlagCount> flags_{};
   SeriesCache<PairSeries> pairs_;
   SeriesCache<Tally*> variants_;  // By "kernel.variant" and device.

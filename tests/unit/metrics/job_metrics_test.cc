@@ -123,6 +123,31 @@ TEST_F(JobMetricsTest, EverySampleOfAMeasurementCounts) {
   EXPECT_THAT(text, HasSubstr(R"(gridclock_measurements_flagged_total{flag="suspect"} 0)"));
 }
 
+TEST_F(JobMetricsTest, AMeasurementIsDoubtfulOnceHoweverManyFlagsSaySo) {
+  Job job = SquareJob();
+  job.measure.emplace();
+  Outcome outcome = OneLaunch(1500);
+  outcome.flags = {Flag::kSuspect, Flag::kImpossible, Flag::kThrottled, Flag::kSharedDevice};
+  metrics_.OnFinished(job, Done(outcome));
+  outcome.flags = {Flag::kNoisy, Flag::kUnverified, Flag::kTeachingMethod};
+  metrics_.OnFinished(job, Done(outcome));
+  EXPECT_THAT(Text(), HasSubstr("gridclock_measurements_total 2\n"));
+  EXPECT_THAT(Text(), HasSubstr("gridclock_measurements_doubtful_total 1\n"));
+}
+
+TEST_F(JobMetricsTest, FlagsOfWhatIsNoMeasurementAreNotCounted) {
+  Outcome outcome = OneLaunch(1500);
+  outcome.flags = {Flag::kImpossible};
+  metrics_.OnFinished(SquareJob(), Done(outcome));
+  Job stopped = SquareJob();
+  stopped.measure.emplace();
+  outcome.timing.reset();
+  metrics_.OnFinished(stopped, Done(outcome));
+  EXPECT_THAT(Text(), HasSubstr("gridclock_measurements_total 0\n"));
+  EXPECT_THAT(Text(), HasSubstr("gridclock_measurements_doubtful_total 0\n"));
+  EXPECT_THAT(Text(), HasSubstr(R"(gridclock_measurements_flagged_total{flag="impossible"} 0)"));
+}
+
 TEST_F(JobMetricsTest, BytesAndRooflineAreThoseOfEveryLaunch) {
   Job job = SquareJob();
   job.bytes = 8000;
@@ -158,9 +183,11 @@ TEST_F(JobMetricsTest, TimesOfTeachingMethodsAreNoKernelTimes) {
 }
 
 TEST_F(JobMetricsTest, AFlagThatNobodyKnowsIsPassedOver) {
+  Job job = SquareJob();
+  job.measure.emplace();
   Outcome outcome = OneLaunch(1500);
   outcome.flags = {static_cast<Flag>(0), Flag::kNoisy, static_cast<Flag>(200)};
-  metrics_.OnFinished(SquareJob(), Done(outcome));
+  metrics_.OnFinished(job, Done(outcome));
   EXPECT_THAT(Text(), HasSubstr(R"(gridclock_measurements_flagged_total{flag="noisy"} 1)"));
 }
 
