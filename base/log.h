@@ -19,8 +19,13 @@ using LogField = std::pair<absl::string_view, std::string>;
 
 // Log(LogLevel::kInfo, "worker_ready", {{"device", "cpu"}, {"pid", absl::StrCat(pid)}});
 // Never blocks on the reader of stderr: of more lines than a bounded queue holds the oldest are
-// dropped and counted.
+// dropped and counted. Of one event it takes a burst, then a few lines a second (LogLimit); how
+// many were left out stands in the next one.
 void Log(LogLevel level, absl::string_view event, std::initializer_list<LogField> fields = {});
+// What somebody with a role did: no limit leaves a line out, and no flood of other lines drops it,
+// as these wait in a queue of their own.
+void LogAudit(LogLevel level, absl::string_view event, std::initializer_list<LogField> fields = {});
+// Of both kinds.
 std::uint64_t DroppedLogLines();
 
 // Waits until the lines so far are written, or `limit` is over because nobody reads them. exit()

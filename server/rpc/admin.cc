@@ -16,13 +16,14 @@ struct Action {
   absl::string_view event;
 };
 
-// Refusals have an event of their own: whoever floods the log with them hides no line of an action.
-void LogAction(absl::string_view event, const grpc::CallbackServerContext& context,
-               const CallMeter& meter, const std::string& who, const std::string& what,
-               const absl::Status& result) {
+using LogFunction = void(LogLevel, absl::string_view, std::initializer_list<LogField>);
+
+void LogAction(LogFunction& log, absl::string_view event,
+               const grpc::CallbackServerContext& context, const CallMeter& meter,
+               const std::string& who, const std::string& what, const absl::Status& result) {
   const std::string said = absl::StrCat(absl::StatusCodeToString(result.code()),
                                         result.ok() ? "" : ": ", result.message());
-  Log(result.ok() ? LogLevel::kInfo : LogLevel::kWarning, event,
+  log(result.ok() ? LogLevel::kInfo : LogLevel::kWarning, event,
       {{"who", who},
        {"peer", context.peer()},
        {"what", what},
@@ -38,14 +39,15 @@ grpc::ServerUnaryReactor* Act(Backend& backend, const Action& action,
   const auto act = [&](const CallMeter& meter) -> absl::Status {
     const absl::StatusOr<std::string> who = backend.authenticator.Authorize(*context, Role::kAdmin);
     if (!who.ok()) {
-      LogAction("admin_refused", *context, meter, "", std::string(action.event), who.status());
+      // Anybody can have these, so they may be left out.
+      LogAction(Log, "admin_refused", *context, meter, "", std::string(action.event), who.status());
       return who.status();
     }
     std::string what;
     absl::Status status = ServeMessage<Request, Response>(
         backend, *request, *response,
         [&](const Request& in, Response* out) { return serve(in, out, &what); });
-    LogAction(action.event, *context, meter, *who, what, status);
+    LogAction(LogAudit, action.event, *context, meter, *who, what, status);
     return status;
   };
   return AnswerAtOnce(backend, action.method, *context, *request, *response, act);

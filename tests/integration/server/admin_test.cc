@@ -293,6 +293,28 @@ TEST(Admin, A_BadNamesAreAnsweredAndLeaveOneLineEach) {
   EXPECT_THAT(server->Log(), Not(HasSubstr("\x1b")));
 }
 
+// Whoever floods the log with refusals or with jobs that are none hides no line of an action.
+TEST(Admin, EachCallIsALineHoweverManyThereAre) {
+  ASSERT_OK_AND_ASSIGN(const auto server,
+                       ServerProcess::Start({.flags = {"--allow-admin"}, .environment = kJsonLog}));
+  const auto client = Operator(*server);
+  for (int i = 0; i < 199; ++i) {
+    EXPECT_THAT(client->CancelJob(1'000'000).status(), StatusIs(Code::kNotFound, HasSubstr("")));
+  }
+  auto running = Spin(*client);
+  ASSERT_TRUE(Runs(*client));
+  const v1::ActiveJob job = JobsOf(*client).at(0);
+  ASSERT_THAT(client->CancelJob(job.id()).status(), IsOk());
+
+  EXPECT_EQ(LinesOf(*server, "admin_cancel_job", 200)[199]["what"],
+            absl::StrCat("job ", job.id(), " of local, kernel spin on cpu"));
+  v1::RestartWorkerRequest restart;
+  restart.set_device("cpu");
+  restart.set_now(true);
+  ASSERT_THAT(client->RestartWorker(restart).status(), IsOk());
+  EXPECT_THAT(running.get(), ReasonIs("BY_OPERATOR"));
+}
+
 // ---- Reload. ----
 
 TEST(Reload, TokensHoldFromTheNextCallOnAndABrokenFileChangesNothing) {

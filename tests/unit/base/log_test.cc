@@ -1,21 +1,29 @@
 #include "base/log.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <string>
+#include <thread>
+#include <vector>
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "base/log_limit.h"
+#include "base/unique_fd.h"
 
 namespace gridclock {
 namespace {
 
 using ::testing::ExitedWithCode;
 using ::testing::HasSubstr;
+using ::testing::ResultOf;
 
 // Each test logs in a process of its own, as the log lives as long as the process. Its form is what
 // programs get: the tests of everything else run with plain text.
@@ -23,6 +31,36 @@ class LogDeathTest : public ::testing::Test {
  protected:
   LogDeathTest() { unsetenv("GRIDCLOCK_LOG_FORMAT"); }
 };
+
+// From now on stderr is a pipe that is full and that nobody reads. Gives its other end.
+UniqueFd BlockStderr() {
+  std::array<int, 2> ends{};
+  if (pipe(ends.data()) != 0) _exit(10);
+  UniqueFd reader(ends[0]);
+  const UniqueFd writer(ends[1]);
+  fcntl(writer.get(), F_SETFL, O_NONBLOCK);
+  const std::array<char, 4096> bytes{};
+  while (write(writer.get(), bytes.data(), bytes.size()) > 0) continue;
+  fcntl(writer.get(), F_SETFL, 0);
+  dup2(writer.get(), STDERR_FILENO);
+  return reader;
+}
+
+// How many lines of this event stand in a log.
+auto LinesOf(const std::string& event) {
+  return [key = absl::StrCat("\"event\":\"", event, "\"")](const std::string& log) {
+    const std::vector<std::string> lines = absl::StrSplit(log, '\n');
+    return std::ranges::count_if(
+        lines, [&](const std::string& line) { return absl::StrContains(line, key); });
+  };
+}
+
+std::string ReadAll(const UniqueFd& fd) {
+  std::string text;
+  char buffer[4096];
+  for (ssize_t n; (n = read(fd.get(), buffer, sizeof(buffer))) > 0;) text.append(buffer, n);
+  return text;
+}
 
 TEST_F(LogDeathTest, TheLastLineIsWrittenWhenTheProcessExits) {
   const auto many_lines = [] {
@@ -57,10 +95,36 @@ TEST_F(LogDeathTest, PlainTextIsThereForWhoAsks) {
 TEST_F(LogDeathTest, TheSameOverAndOverIsLeftOutAndCounted) {
   const auto flood = [] {
     for (int i = 0; i < 500; ++i) Log(LogLevel::kInfo, "flood");
-    for (int i = 0; i < 500; ++i) Log(LogLevel::kInfo, "audit", {{"number", absl::StrCat(i)}});
     std::exit(0);
   };
-  EXPECT_EXIT(flood(), ExitedWithCode(0), HasSubstr(R"("number":"499"})"));
+  EXPECT_EXIT(flood(), ExitedWithCode(0), ResultOf(LinesOf("flood"), 50));
+}
+
+TEST_F(LogDeathTest, AnAuditIsNeverLeftOut) {
+  const auto flood = [] {
+    for (int i = 0; i < 500; ++i) LogAudit(LogLevel::kInfo, "admin_reload");
+    std::exit(0);
+  };
+  EXPECT_EXIT(flood(), ExitedWithCode(0), ResultOf(LinesOf("admin_reload"), 500));
+}
+
+// What stands in a pipe that nobody read until the log had taken all.
+TEST_F(LogDeathTest, NoFloodOfOtherLinesDropsAnAudit) {
+  const auto flood = [] {
+    const UniqueFd reader = BlockStderr();
+    Log(LogLevel::kInfo, "held");  // Whose writer waits now.
+    LogAudit(LogLevel::kInfo, "admin_reload");
+    for (int i = 0; i < 20'000; ++i) Log(LogLevel::kInfo, absl::StrCat("line", i));
+    if (DroppedLogLines() == 0) _exit(11);
+    std::thread end([] {
+      FlushLog(absl::Seconds(30));
+      close(STDERR_FILENO);
+    });
+    const std::string text = ReadAll(reader);
+    end.join();
+    _exit(absl::StrContains(text, R"("event":"admin_reload"})") ? 0 : 12);
+  };
+  EXPECT_EXIT(flood(), ExitedWithCode(0), "");
 }
 
 TEST(LogLimitTest, ABurstAndThenAFewASecond) {
@@ -82,20 +146,9 @@ TEST(LogLimitTest, EventsWithoutNumberTakeNoMemoryWithoutEnd) {
   for (int i = 0; i < 100'000; ++i) EXPECT_EQ(limit.Take(absl::StrCat("event", i), start), 0);
 }
 
-// From now on stderr is a pipe that is full and that nobody reads.
-void BlockStderr() {
-  std::array<int, 2> ends{};
-  if (pipe(ends.data()) != 0) _exit(10);
-  fcntl(ends[1], F_SETFL, O_NONBLOCK);
-  const std::array<char, 4096> bytes{};
-  while (write(ends[1], bytes.data(), bytes.size()) > 0) continue;
-  fcntl(ends[1], F_SETFL, 0);
-  dup2(ends[1], STDERR_FILENO);
-}
-
 TEST_F(LogDeathTest, LinesThatNobodyReadsAreDroppedAndCounted) {
   const auto log_twenty_thousand = [] {
-    BlockStderr();
+    const UniqueFd reader = BlockStderr();
     if (DroppedLogLines() != 0) _exit(11);
     // Of many kinds: of one the log would take a few only.
     for (int i = 0; i < 20'000; ++i) Log(LogLevel::kInfo, absl::StrCat("line", i));
@@ -108,7 +161,7 @@ TEST_F(LogDeathTest, LinesThatNobodyReadsAreDroppedAndCounted) {
 
 TEST_F(LogDeathTest, ReadersThatDoNotReadHoldNobodyUpForLong) {
   const auto flush = [] {
-    BlockStderr();
+    const UniqueFd reader = BlockStderr();
     Log(LogLevel::kInfo, "line");
     FlushLog(absl::Milliseconds(20));
     _exit(0);
