@@ -1,5 +1,6 @@
 #include "server/metrics/http_server.h"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstring>
@@ -27,6 +28,8 @@ struct ContextDeleter {
 };
 using Context = std::unique_ptr<mg_context, ContextDeleter>;
 
+using SteadyClock = std::chrono::steady_clock;
+
 constexpr char kTextType[] = "text/plain; charset=utf-8";
 
 struct Answer {
@@ -46,30 +49,45 @@ constexpr char kHeaders[] =
     "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; "
     "frame-ancestors 'none'\r\nConnection: close\r\n\r\n";
 
-void Send(mg_connection* connection, const Answer& answer, bool with_body) {
+// In pieces, because civetweb lets each write take as long as the client takes a little of it now
+// and then: pieces end under one limit for all of them.
+void Write(mg_connection* connection, absl::string_view text, SteadyClock::time_point deadline) {
+  constexpr std::size_t kPiece = 4096;
+  while (!text.empty() && SteadyClock::now() < deadline) {
+    const std::size_t size = std::min(kPiece, text.size());
+    if (mg_write(connection, text.data(), size) != static_cast<int>(size)) return;
+    text.remove_prefix(size);
+  }
+}
+
+void Send(mg_connection* connection, const Answer& answer, bool with_body, absl::Duration limit) {
+  const SteadyClock::time_point deadline = SteadyClock::now() + absl::ToChronoNanoseconds(limit);
   const std::string head = absl::StrCat("HTTP/1.1 ", answer.code, " ", answer.words,
                                         "\r\nContent-Type: ", answer.page.type,
                                         "\r\nContent-Length: ", answer.page.body.size(), "\r\n",
                                         answer.code == 405 ? "Allow: GET, HEAD\r\n" : "", kHeaders);
-  mg_write(connection, head.data(), head.size());
-  if (with_body) mg_write(connection, answer.page.body.data(), answer.page.body.size());
+  Write(connection, head, deadline);
+  if (with_body) Write(connection, answer.page.body, deadline);
 }
 
 class Server final : public MetricsServer {
  public:
-  explicit Server(Pages pages) : pages_(std::move(pages)) {}
+  Server(const Options& options, Pages pages)
+      : pages_(std::move(pages)), answer_limit_(options.answer_timeout) {}
   ~Server() override;
   absl::Status Listen(const Options& options);
   int port() const override { return port_; }
 
  private:
-  static int Handle(mg_connection* connection, void* self);
+  static int Handle(mg_connection* connection, void* data);
   static int AnswerBadRequest(mg_connection* connection, int code, const char* message);
   static int TakeLog(const mg_connection* connection, const char* message);
+  static Server* Of(const mg_connection* connection);
   Answer AnswerTo(absl::string_view path, absl::string_view accept) const;
   std::string complaint() ABSL_LOCKS_EXCLUDED(mutex_);
 
   const Pages pages_;
+  const absl::Duration answer_limit_;
   Mutex mutex_;
   std::string complaint_ ABSL_GUARDED_BY(mutex_);
   std::string host_;
@@ -89,17 +107,20 @@ Answer Server::AnswerTo(absl::string_view path, absl::string_view accept) const 
               "no such page; there are / /runs /runs/ID /status.json /metrics /healthz /readyz\n");
 }
 
-int Server::Handle(mg_connection* connection, void* self) {
+int Server::Handle(mg_connection* connection, void* data) {
+  const Server& self = *static_cast<const Server*>(data);
+  // Else civetweb reads the body of the request to its end, however slowly it comes.
+  mg_disable_connection_keep_alive(connection);
   const mg_request_info* request = mg_get_request_info(connection);
   const absl::string_view method = request->request_method;
   if (method != "GET" && method != "HEAD") {
-    Send(connection, Text(405, "Method Not Allowed", "want GET or HEAD\n"), true);
+    Send(connection, Text(405, "Method Not Allowed", "want GET or HEAD\n"), true,
+         self.answer_limit_);
     return 405;
   }
   const char* accept = mg_get_header(connection, "Accept");
-  const Answer answer =
-      static_cast<Server*>(self)->AnswerTo(request->local_uri, accept == nullptr ? "" : accept);
-  Send(connection, answer, method == "GET");
+  const Answer answer = self.AnswerTo(request->local_uri, accept == nullptr ? "" : accept);
+  Send(connection, answer, method == "GET", self.answer_limit_);
   return answer.code;
 }
 
@@ -107,19 +128,25 @@ int Server::Handle(mg_connection* connection, void* self) {
 // answer would make its date in gmtime's one buffer, which all its threads share.
 int Server::AnswerBadRequest(mg_connection* connection, int code, const char* message) {
   Send(connection,
-       Text(code, mg_get_response_code_text(connection, code), absl::StrCat(message, "\n")), true);
+       Text(code, mg_get_response_code_text(connection, code), absl::StrCat(message, "\n")), true,
+       Of(connection)->answer_limit_);
   return 0;
 }
 
 // civetweb says here, and nowhere else, why it could not bind. Lines of single connections are of
 // no use to anyone.
 int Server::TakeLog(const mg_connection* connection, const char* message) {
-  const mg_context* context = mg_get_context(connection);
-  Server* self = context == nullptr ? nullptr : static_cast<Server*>(mg_get_user_data(context));
+  Server* self = Of(connection);
   if (self == nullptr) return 1;
   MutexLock lock(self->mutex_);
   if (self->complaint_.empty()) self->complaint_ = message;
   return 1;
+}
+
+// Null before there is a context.
+Server* Server::Of(const mg_connection* connection) {
+  const mg_context* context = mg_get_context(connection);
+  return context == nullptr ? nullptr : static_cast<Server*>(mg_get_user_data(context));
 }
 
 std::string Server::complaint() {
@@ -213,7 +240,7 @@ absl::Status CheckAddress(const std::string& address) {
 absl::StatusOr<std::unique_ptr<MetricsServer>> MetricsServer::Create(const Options& options,
                                                                      Pages pages) {
   GC_RETURN_IF_ERROR(CheckAddress(options.address));
-  auto server = std::make_unique<Server>(std::move(pages));
+  auto server = std::make_unique<Server>(options, std::move(pages));
   GC_RETURN_IF_ERROR(server->Listen(options));
   return server;
 }

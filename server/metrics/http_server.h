@@ -15,14 +15,15 @@
 namespace gridclock {
 
 // GET or HEAD of /healthz (200 while the process lives), /readyz (200 or 503) and of the pages that
-// it is given. A client that hangs holds one thread until the timeout, so that others are answered
-// as long as fewer than `threads` hang at once.
+// it is given. A client holds one thread no longer than both timeouts together, however it
+// trickles: who comes behind many that hang waits that long at most for each `threads` of them.
 class MetricsServer {
  public:
   struct Options {
     std::string address;  // "127.0.0.1:8471", "[::1]:0", "0.0.0.0:8471".
     int threads = 12;
-    absl::Duration timeout = absl::Seconds(1);  // To send a request, and to read the answer.
+    absl::Duration timeout = absl::Seconds(1);         // To send a request.
+    absl::Duration answer_timeout = absl::Seconds(3);  // To read the answer.
   };
   struct Page {
     std::string type;  // Of its content.
