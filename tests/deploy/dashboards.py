@@ -36,7 +36,7 @@ OPTIONS = {
 TRANSFORMATION = {"id": str, "options": dict}
 PANEL = {"id": int, "type": str, "title": str, "description": str, "datasource": SOURCE, "gridPos": GRID,
          "fieldConfig": {"defaults": DEFAULTS, "overrides": [OVERRIDE]}, "options": dict, "targets": [TARGET],
-         "transformations": [TRANSFORMATION]}
+         "transformations": [TRANSFORMATION], "repeat": str, "repeatDirection": str, "maxPerRow": int}
 ROW = {"id": int, "type": str, "title": str, "collapsed": bool, "gridPos": GRID, "panels": list}
 VARIABLE = {"name": str, "label": str, "type": str, "datasource": SOURCE, "refresh": int, "sort": int, "multi": bool,
             "includeAll": bool, "allValue": str, "current": dict, "hide": int, "query": (str, dict)}
@@ -46,7 +46,7 @@ DASHBOARD = {"uid": str, "title": str, "description": str, "tags": [str], "schem
              "links": [LINK], "templating": {"list": [VARIABLE]}, "panels": list}
 OPTIONAL = {"legendFormat", "instant", "format", "exemplar", "mappings", "min", "max", "decimals", "custom", "thresholds", "transformations",
             "lineWidth", "fillOpacity", "showPoints", "stacking", "scaleDistribution", "datasource", "refresh", "sort",
-            "multi", "includeAll", "allValue"}
+            "multi", "includeAll", "allValue", "repeat", "repeatDirection", "maxPerRow"}
 
 
 def files():
@@ -136,6 +136,17 @@ def text_problems(dashboard):
             yield f"'{panel['title']}' has no query, or two of one refId"
 
 
+def repeat_problems(dashboard):
+    """A panel that is there once for each value of a variable says in its title for which."""
+    several = {variable["name"] for variable in dashboard["templating"]["list"] if variable.get("multi")}
+    for panel in panels(dashboard):
+        name = panel.get("repeat")
+        if name and name not in several:
+            yield f"'{panel['title']}' is repeated by {name}, which is no variable of several values"
+        if name and f"${name}" not in panel["title"]:
+            yield f"'{panel['title']}' is repeated by {name} and does not say so"
+
+
 def query_problems(dashboard, names):
     """`names` are the metrics that there are."""
     known = {variable["name"] for variable in dashboard["templating"]["list"]} | set(BUILT_IN)
@@ -172,4 +183,4 @@ def problems(dashboard, names):
     if found:
         return found
     return [*grid_problems(dashboard), *source_problems(dashboard), *text_problems(dashboard),
-            *query_problems(dashboard, names)]
+            *repeat_problems(dashboard), *query_problems(dashboard, names)]

@@ -29,7 +29,7 @@ STEADY = {
     ("fleet", "Devices in all"): "how many devices there are",
     ("fleet", "Devices"): "what the devices are",
     ("fleet", "Versions"): "what the servers are",
-    ("overview", "Servers up"): "how many servers answer",
+    ("overview", "Servers up"): "what part of the servers answers",
     ("kernel", "What timing itself costs"): "measured whenever a worker starts",
 }
 # What is chosen where a dashboard is not looked at as a whole: the node with the GPU repeats the other's

@@ -41,6 +41,11 @@ class DashboardsTest(unittest.TestCase):
         self.assertIn("lies on", planted(lambda _, panel: panel["gridPos"].update(w=8)))
         self.assertIn("leaves the 24 columns", planted(lambda _, panel: panel["gridPos"].update(w=25)))
 
+    def test_panels_that_are_repeated_wrongly_are_seen(self):
+        said = planted(lambda _, panel: panel.update(repeat="devices"))
+        self.assertIn("which is no variable of several values", said)
+        self.assertIn("does not say so", said)
+
     def test_a_fixed_data_source_is_seen(self):
         said = planted(lambda _, panel: panel["datasource"].update(uid="prom"))
         self.assertIn("not the variable", said)
