@@ -15,8 +15,9 @@ import matplotlib
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402
+import numpy  # noqa: E402
 from matplotlib.ticker import FuncFormatter, MaxNLocator  # noqa: E402
-from PIL import Image  # noqa: E402
+from PIL import Image, ImageColor  # noqa: E402
 
 import dashboards  # noqa: E402
 
@@ -45,8 +46,24 @@ def text_of(value, unit):
     return f"{digits(value / scale)}{separate}{letter}{UNITS.get(unit, '')}"
 
 
+def with_nodes(kept):
+    """The same with nodes by number in place of their addresses: the real one is the first."""
+    addresses = {(labels["job"], labels["instance"]) for series in kept.values() for labels in map(json.loads, series)
+                 if {"job", "instance"} <= set(labels)}
+    names = {}
+    for _, address in sorted(addresses, key=lambda one: one[0] != "gridclock"):
+        names.setdefault(address, f"node{len(names) + 1}")
+
+    def renamed(text):
+        labels = json.loads(text)
+        if "instance" in labels:
+            labels["instance"] = names.get(labels["instance"], labels["instance"])
+        return json.dumps(labels, sort_keys=True)
+    return {place: {renamed(labels): points for labels, points in series.items()} for place, series in kept.items()}
+
+
 def label_of(target, labels):
-    """A name that is shorter in a picture: nodes by number, methods without their package."""
+    """A name that is shorter in a picture: methods without their package."""
     legend = target.get("legendFormat") or target["refId"]
     text = re.sub(r"\{\{(\w+)\}\}", lambda m: labels.get(m[1], ""), legend)
     return re.sub(r"gridclock\.v1\.|grpc\.health\.v1\.", "", text)
@@ -60,6 +77,12 @@ def series_of(panel, kept, dashboard):
             labels = json.loads(labels)
             found.append((label_of(target, labels), labels, points))
     return sorted(found, key=lambda one: one[0])
+
+
+def title_of(panel, series):
+    """Of a repeated panel, which is drawn once: with the values that its series have."""
+    name = panel.get("repeat")
+    return panel["title"].replace(f"${name}", ", ".join(sorted({labels[name] for _, labels, _ in series}))) if name else panel["title"]
 
 
 def bare(axes):
@@ -231,9 +254,9 @@ def draw(dashboard, name, kept, path):
         figure.patches.append(plt.Rectangle((box[0] / width, 1 - (box[1] + box[3]) / height), box[2] / width,
                                             box[3] / height, transform=figure.transFigure, facecolor=CARD,
                                             edgecolor=EDGE, linewidth=1, zorder=-1))
-        figure.text((box[0] + 10) / width, 1 - (box[1] + 16) / height, panel["title"], color=TEXT, fontsize=9.5,
-                    va="center", fontweight="bold")
         series = series_of(panel, kept, name)
+        figure.text((box[0] + 10) / width, 1 - (box[1] + 16) / height, title_of(panel, series), color=TEXT, fontsize=9.5,
+                    va="center", fontweight="bold")
         if not series:
             empty.append(panel["title"])
             figure.text((box[0] + box[2] / 2) / width, 1 - (box[1] + box[3] / 2) / height, "No data", color=FAINT,
@@ -247,9 +270,19 @@ def draw(dashboard, name, kept, path):
     figure.savefig(path, facecolor=PAGE)
     plt.close(figure)
     bare_panels = empty + blank(path, dashboard, empty)
-    # A third of the bytes, and nothing to see of it.
-    Image.open(path).convert("RGB").quantize(96, dither=Image.Dither.NONE).save(path, optimize=True)
-    return bare_panels
+    return bare_panels + shrink(path)
+
+
+def shrink(path):
+    """A third of the bytes. Colours that say something, and that became others."""
+    drawn = Image.open(path).convert("RGB")
+    # By octree: a palette by frequency turns the red of a single number into grey.
+    small = drawn.quantize(256, method=Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
+    small.save(path, optimize=True)
+    before, after = numpy.asarray(drawn, int), numpy.asarray(small.convert("RGB"), int)
+    moved = abs(before - after).max(axis=2) > 8
+    said = {colour: (before == numpy.array(ImageColor.getrgb(colour))).all(axis=2) for colour in {*COLOURS, *NAMED.values()}}
+    return [f"the colour {colour}" for colour, where in said.items() if (where & moved).any()]
 
 
 def blank(path, dashboard, known):
@@ -279,10 +312,11 @@ def main():
     source, folder = map(pathlib.Path, sys.argv[1:3])
     kept = {tuple(one["place"]): one["series"] for one in json.loads(source.read_text())
             if isinstance(one["series"], dict)}
+    kept = with_nodes(kept)
     bare_panels = []
     for path in dashboards.files():
         empty = draw(dashboards.load(path), path.stem, kept, folder / f"dashboard-{path.stem}.png")
-        bare_panels += [f"{path.stem}: '{title}' is blank" for title in empty]
+        bare_panels += [f"{path.stem}: '{title}' is blank or lost" for title in empty]
     print("\n".join(bare_panels) if bare_panels else "pictures: no panel is blank")
     return 1 if bare_panels else 0
 
