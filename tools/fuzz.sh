@@ -23,7 +23,7 @@ fuzz_one() {
   seeds=()
   [ ! -d "tests/fuzz/corpus/$name" ] || seeds=("tests/fuzz/corpus/$name")
   say "fuzz: $name for $seconds s"
-  "$1" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 -verbosity=0 \
+  "$1" -max_total_time="$seconds" -timeout=60 -rss_limit_mb=2048 -print_final_stats=1 -verbosity=0 \
     -reload=0 -seed="${seed:-0}" -artifact_prefix="build/fuzz/crashes/$name-" \
     "$found" "${seeds[@]}" 2>&1 | tail -n 20
 }

@@ -10,9 +10,8 @@ namespace gridclock {
 JobView Scheduler::ViewOf(const Entry& entry, absl::Time now) const {
   using State = JobView::State;
   const Job& job = entry.job();
-  // A worker runs its orders in the order sent.
-  const bool runs = entry.state == Entry::State::kSent &&
-                    (entry.device->sent.front().get() == &entry || entry.seen_running);
+  // Its worker said so: one that is sent and not begun outlives a restart.
+  const bool runs = entry.state == Entry::State::kSent && entry.seen_running;
   const State state = entry.state == Entry::State::kWaitsForMemory   ? State::kWaitsForMemory
                       : entry.state == Entry::State::kWaitsForInputs ? State::kWaitsForInputs
                       : entry.cancelled                              ? State::kStopping

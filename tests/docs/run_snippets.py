@@ -101,7 +101,8 @@ def environment_of(folder, toolkit=()):
     others = {name: value for name, value in os.environ.items()
               if not name.startswith(("GRIDCLOCK_", "PYTHON", "VIRTUAL_ENV"))}
     path = ["/usr/local/bin", "/usr/bin", "/bin", *toolkit]
-    return {**others, "PATH": ":".join(path), "REPO": str(REPO), "SNIPPET_STATE": str(folder)}
+    return {**others, "PATH": ":".join(path), "REPO": str(REPO), "SNIPPET_STATE": str(folder),
+            "PIP_RETRIES": "10"}
 
 
 def toolkit_folders():

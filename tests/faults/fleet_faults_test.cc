@@ -250,7 +250,9 @@ TEST(FleetFaults, E13_ACrashLoopOpensTheBreakerAndCallsFailAtOnce) {
   Supervisor::Options supervisor;
   supervisor.first_wait = absl::Milliseconds(1);
   FleetHarness harness({.fault = "die_before_hello:1:1", .supervisor = supervisor});
-  ASSERT_TRUE(Eventually([&] { return harness.state() == WorkerState::kQuarantined; }));
+  // Each of its workers measures its device first.
+  ASSERT_TRUE(
+      Eventually([&] { return harness.state() == WorkerState::kQuarantined; }, absl::Seconds(240)));
   EXPECT_EQ(harness.observer().count("lost exit"), 5);
   Job job;
   job.device = "cpu";

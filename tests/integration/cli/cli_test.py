@@ -235,11 +235,11 @@ class CliTest(unittest.TestCase):
 
     def test_a_long_run_tells_a_terminal_how_long(self):
         ours, theirs = os.openpty()
-        done = subprocess.run([BIN / "gridclock", "run", "spin", "ns=2500000000"], stderr=theirs,
+        done = subprocess.run([BIN / "gridclock", "run", "spin", "ns=4000000000"], stderr=theirs,
                               env=dict(os.environ, GRIDCLOCK_SERVER=self.server.grpc, TERM="xterm"), timeout=60)
         os.close(theirs)
         self.assertEqual(done.returncode, 0)
-        self.assertIn(b"spin  2 s", os.read(ours, 65536))
+        self.assertRegex(os.read(ours, 65536), rb"spin  [23] s")
         os.close(ours)
 
     def test_the_kernel_limit_is_the_callers(self):
@@ -254,7 +254,7 @@ class CliTest(unittest.TestCase):
                       self.gridclock("run", "square", "x=arange:f32[3]", "--in-place", "y").stdout)
 
     def test_bench_json_carries_every_sample(self):
-        result = self.json("bench", "square", "--shape", "N=1M", "--budget", "200ms", "--verify")
+        result = self.json("bench", "square", "--shape", "N=1M", "--samples", 50, "--budget", "10s", "--verify")
         self.assertEqual(result["inputs"][0]["tensors"], ["f32[1048576]"])
         timing = result["results"][0]["timing"]
         self.assertEqual(timing["samples"], len(timing["samples_ns"]))
@@ -324,9 +324,9 @@ class CliTest(unittest.TestCase):
         self.assertEqual([i["tensors"] for i in rows["inputs"]], [["f32[3,4]"], ["f32[4,8]"]])
 
     def test_load_reports_rate_and_latency(self):
-        result = self.json("load", "square", "--shape", "N=16", "--rate", 200, "--seconds", 1)
-        self.assertEqual(result["requests"], 200)
-        self.assertEqual(result["ok"], 200, result)
+        result = self.json("load", "square", "--shape", "N=16", "--rate", 100, "--seconds", 1)  # Fewer than may wait, however late they come.
+        self.assertEqual(result["requests"], 100)
+        self.assertEqual(result["ok"], 100, result)
         self.assertGreater(result["latency_ns"]["p99"], 0)
 
     def test_top_shows_once_in_a_pipe_what_the_page_shows(self):

@@ -71,7 +71,7 @@ class PrometheusTest(unittest.TestCase):
         self.expect(calls, called + 12)
         self.expect("gridclock_rpc_in_flight", 0)
         self.expect("gridclock_worker_up", 1)
-        self.assertEqual([t["lastError"] for t in self.prometheus.targets()], [""])
+        wait_until(lambda: [t["lastError"] for t in self.prometheus.targets()] == [""], 20, "a scrape without error")
 
     def test_native_histograms_give_quantiles_within_a_bucket_and_exemplars_name_runs(self):
         with Prometheus(config_for(self.server.metrics), quantiles.FLAGS) as prometheus:

@@ -167,7 +167,7 @@ TEST(Admin, ACallThatRunsWhileItsDeviceIsDrainedEndsWell) {
   const auto client = Operator(*server);
   RunCall call;
   call.kernel = "spin";
-  call.attributes = {{"ns", std::int64_t{500'000'000}}};
+  call.attributes = {{"ns", std::int64_t{3'000'000'000}}};
   std::promise<absl::Status> ended;
   client->RunAsync(
       call, {}, [&](const absl::StatusOr<RunResult>& result) { ended.set_value(result.status()); });

@@ -66,7 +66,7 @@ TEST_F(RunCall, D19_TheSameIdForAnotherRequestIsRefused) {
 TEST_F(RunCall, D19_AnIdThatRunsIsInProgress) {
   ASSERT_NO_FATAL_FAILURE(StartServer());
   v1::StreamRunRequest header;
-  ASSERT_TRUE(header.mutable_header()->ParseFromString(Spin(absl::Seconds(1), "a")));
+  ASSERT_TRUE(header.mutable_header()->ParseFromString(Spin(absl::Seconds(5), "a")));
   grpc::ClientContext context;
   RawStream first(channel_, kStreamRunMethod, context);
   ASSERT_TRUE(first.Write(header.SerializeAsString()));
@@ -154,7 +154,7 @@ TEST_F(RunCall, CancellingLeavesTheServerWell) {
     absl::SleepFor(absl::Milliseconds(100));
     context.TryCancel();
   });
-  EXPECT_EQ(RawCall(channel_, kRunMethod, {Spin(absl::Seconds(1))}, context).status.code(),
+  EXPECT_EQ(RawCall(channel_, kRunMethod, {Spin(absl::Seconds(20))}, context).status.code(),
             absl::StatusCode::kCancelled);
   cancel.join();
   EXPECT_THAT(GoodCall(channel_), IsOk());

@@ -41,7 +41,7 @@ TEST_F(Submitted, AProgramIsMeasuredLikeAnyKernel) {
   ASSERT_NO_FATAL_FAILURE(StartServer());
   v1::RunRequest request = Square(kAnn, std::vector<float>(1000, 2));
   request.mutable_measure()->set_max_samples(50);
-  request.mutable_measure()->set_budget_seconds(0.2);
+  request.mutable_measure()->set_budget_seconds(10);
   const Answer answer = Run(kAnn, request);
   ASSERT_THAT(answer.status, IsOk());
   const v1::Timing& timing = answer.response.summary().timing();

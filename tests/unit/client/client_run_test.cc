@@ -127,8 +127,8 @@ TEST(ClientRunTest, ADeadlineEndsTheRetries) {
 }
 
 TEST(ClientRunTest, ADeadlineEndsACallThatHangs) {
+  std::promise<void> end;  // Outlives the server, whose thread may come to it late.
   FakeServer server;
-  std::promise<void> end;
   server.on_run = [&](const v1::RunRequest&, v1::RunResponse*) {
     end.get_future().wait();
     return grpc::Status::OK;
@@ -141,8 +141,8 @@ TEST(ClientRunTest, ADeadlineEndsACallThatHangs) {
 }
 
 TEST(ClientRunTest, CancelEndsACallThatHangs) {
+  std::promise<void> started, end;  // As above.
   FakeServer server;
-  std::promise<void> started, end;
   server.on_run = [&](const v1::RunRequest&, v1::RunResponse*) {
     started.set_value();
     end.get_future().wait();

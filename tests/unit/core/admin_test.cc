@@ -51,11 +51,14 @@ TEST_F(AdminTest, JobsAreListedOldestFirstWithWhatTheyWaitFor) {
   EXPECT_THAT(admin_.Jobs(), IsEmpty());
   const auto worker = Ready();
   const Call running = SubmitReady(Measured("ann"));
+  worker->Run(running.id, clock_.Now());
   clock_.Advance(absl::Seconds(2));
   const Call behind = SubmitReady(Measured("bob"));
   const Call queued = SubmitReady(Measured("cid"));
   const Call sending = Submit(MakeJob("dan"));
   const Call wants_memory = Submit(MakeJob("eve", kArena), /*wait_for_memory=*/true);
+  EXPECT_EQ(admin_.Jobs()[0].state, State::kQueued);  // Its worker has not said that it began.
+  scheduler_.Tick();
   const std::vector<JobView> jobs = admin_.Jobs();
   ASSERT_THAT(jobs, SizeIs(5));
   EXPECT_EQ(jobs[0].id, running.id);
@@ -91,6 +94,8 @@ TEST_F(AdminTest, AWaitingJobIsCancelledAtOnce) {
 TEST_F(AdminTest, ARunningJobIsToldToStopAndEndsWhenItsWorkerSaysSo) {
   const auto worker = Ready();
   const Call call = SubmitReady(MakeJob());
+  worker->Run(call.id, clock_.Now());
+  scheduler_.Tick();
   ASSERT_OK_AND_ASSIGN(const JobView job, admin_.Cancel(call.id));
   EXPECT_EQ(job.state, State::kRunning);
   EXPECT_EQ(worker->cancels(), std::vector<JobId>{call.id});

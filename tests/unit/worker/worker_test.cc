@@ -212,9 +212,10 @@ TEST(Worker, CancelInTheMiddleKeepsTheSamplesSoFar) {
 TEST(Worker, CancelOfAWaitingOrder) {
   WorkerProcess worker;
   const WorkerHello hello = worker.Hello();
-  Job first = Fitted(Spin(1, 1'000'000), hello);
-  first.measure = MeasureOptions{.max_samples = 100,
-                                 .budget = absl::Seconds(1),
+  Job first = Fitted(Spin(1, 10'000'000), hello);  // It lasts a second in all.
+  first.measure = MeasureOptions{.min_samples = 100,
+                                 .max_samples = 100,
+                                 .budget = absl::Seconds(30),
                                  .warmup_limit = absl::Milliseconds(100),
                                  .schedule = {}};
   worker.Order(first);
