@@ -37,9 +37,10 @@ struct RunRecord {
   std::optional<Verification> verification;  // Without its text.
 };
 
-// Latencies of the runs that ended within one stretch of two seconds, in nanoseconds.
+// The runs that ended within one stretch of two seconds; latencies in nanoseconds.
 struct LatencySlot {
-  std::uint32_t runs = 0;
+  std::uint32_t ended = 0;
+  std::uint32_t runs = 0;  // Those of them whose latency is known.
   double least = 0, most = 0, sum = 0;
 };
 inline constexpr int kLatencySlots = 60;
@@ -50,14 +51,15 @@ struct LatencyBucket {
   std::uint64_t launches = 0;
 };
 
-// A kernel on a device, since the server started.
+// A kernel on a device.
 struct KernelActivity {
   std::string kernel, device;
-  std::uint64_t runs = 0, failed = 0;
-  double runs_per_second = 0;                 // Over the last ten seconds.
-  double p50_ns = 0, p90_ns = 0, p99_ns = 0;  // Of all launches; 0: there was none.
+  std::uint64_t runs = 0, failed = 0;  // Since the server started.
+  double runs_per_second = 0;          // Over the last ten seconds.
+  // What follows is of the last two minutes, teaching methods left out.
+  double p50_ns = 0, p90_ns = 0, p99_ns = 0;  // Of launches; 0: there was none, or it is not known.
   std::vector<LatencySlot> slots;             // Of medians, oldest first, kLatencySlots of them.
-  std::vector<LatencyBucket> buckets;         // Those from the first to the last that is not empty.
+  std::vector<LatencyBucket> buckets;  // Of launches, from the first to the last that is not empty.
 };
 
 // What a device said of itself when it last measured.

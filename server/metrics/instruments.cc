@@ -124,7 +124,7 @@ Histogram::Snapshot Histogram::Read() const {
   return result;
 }
 
-double Histogram::Snapshot::Quantile(double part) const {
+double QuantileOf(std::span<const std::uint64_t> native, double part) {
   const auto all =
       static_cast<double>(std::accumulate(native.begin(), native.end(), std::uint64_t{0}));
   double below = 0;

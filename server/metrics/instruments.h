@@ -41,6 +41,8 @@ inline constexpr int kNativeLast = 14 * kNativePerOctave;  // 4.5 hours; the las
 inline constexpr std::size_t kNativeBuckets = kNativeLast - kNativeFirst + 1;
 std::size_t NativeBucketOf(double value);
 double NativeUpperBound(std::size_t bucket);
+// Of counts by native bucket; 0 if there is no value.
+double QuantileOf(std::span<const std::uint64_t> native, double part);
 
 // Thread-safe as Tally. Counts in buckets of given bounds and in native ones at once: what is
 // counted is a cell, where a bucket of the one kind meets one of the other.
@@ -60,8 +62,7 @@ class Histogram {
     std::vector<std::uint64_t> native;  // The same, kNativeBuckets of them.
     std::vector<std::uint64_t> runs;    // The last one marked in each bucket of `counts`; or 0.
     double sum = 0;
-    // Of the native buckets; 0 if there is no value.
-    double Quantile(double part) const;
+    double Quantile(double part) const { return QuantileOf(native, part); }
   };
   Snapshot Read() const;
   std::span<const double> bounds() const { return bounds_; }

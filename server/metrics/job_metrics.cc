@@ -14,11 +14,6 @@ constexpr char kOther[] = "other";
 constexpr char kUser[] = "user";  // Submitted code, whatever its words call it.
 constexpr double kSecondsPerNano = 1e-9;
 
-bool IsTeaching(Method method) {
-  return method == Method::kHostNoSync || method == Method::kHostSync ||
-         method == Method::kEventPair;
-}
-
 // That its time is not to be trusted.
 bool IsDoubt(Flag flag) {
   return flag == Flag::kSuspect || flag == Flag::kImpossible || flag == Flag::kThrottled ||
@@ -58,20 +53,6 @@ std::int64_t Whole(double value) {
   return value >= 0 && value <= kMost ? static_cast<std::int64_t>(value) : 0;
 }
 
-void FillLatencies(const Histogram::Snapshot& histogram, KernelActivity* kernel) {
-  constexpr double kNanos = 1e9;
-  kernel->p50_ns = histogram.Quantile(0.5) * kNanos;
-  kernel->p90_ns = histogram.Quantile(0.9) * kNanos;
-  kernel->p99_ns = histogram.Quantile(0.99) * kNanos;
-  const std::vector<std::uint64_t>& counts = histogram.native;
-  const auto is_full = [](std::uint64_t count) { return count > 0; };
-  const auto first = std::find_if(counts.begin(), counts.end(), is_full);
-  const auto last = std::find_if(counts.rbegin(), counts.rend(), is_full).base();
-  for (auto at = first; at < last; ++at) {
-    kernel->buckets.push_back({NativeUpperBound(at - counts.begin()) * kNanos, *at});
-  }
-}
-
 }  // namespace
 
 JobMetrics::JobMetrics(Registry& registry)
@@ -106,6 +87,7 @@ void JobMetrics::OnFinished(const Job& job, const JobResult& result) {
   const PairSeries series = SeriesOf(job);
   const absl::string_view outcome = OutcomeWord(result);
   CountOutcome(series, outcome);
+  // Before the launches are observed: see LatencyWindow::Touch.
   runs_.Add(*series.trail, job, result, outcome, absl::Now());
   if (!result.outcome) return;  // It never ran: no bytes counted, no time taken.
   series.bytes_in->Add(BytesIn(job));
@@ -158,9 +140,12 @@ JobMetrics::PairSeries JobMetrics::SeriesOf(const Job& job) {
 }
 
 JobMetrics::PairSeries JobMetrics::Resolve(const std::string& kernel, const std::string& device) {
+  Histogram& duration = registry_.HistogramOf(Metric::kKernelDuration, {kernel, device});
+  // Where there were too many it is of many kernels: no latency of this one.
+  const Histogram* own = registry_.FindHistogram(Metric::kKernelDuration, {kernel, device});
   return {
-      .trail = &runs_.TrailOf(kernel, device),
-      .duration = &registry_.HistogramOf(Metric::kKernelDuration, {kernel, device}),
+      .trail = &runs_.TrailOf(kernel, device, own),
+      .duration = &duration,
       .ok = &registry_.TallyOf(Metric::kKernelRuns, {kernel, device, "ok"}),
       .queue_wait = &registry_.HistogramOf(Metric::kQueueWait, {device}),
       .busy_ns = &registry_.TallyOf(Metric::kDeviceBusy, {device}, kSecondsPerNano),
@@ -232,16 +217,6 @@ std::optional<Exemplar> JobMetrics::ExemplarOf(JobId id, double above, double up
     if (seconds > above && seconds <= upto) return Exemplar{id, seconds, run->finished};
   }
   return std::nullopt;
-}
-
-Activity JobMetrics::Read(absl::Time now) const {
-  Activity activity = runs_.Read(now);
-  for (KernelActivity& kernel : activity.kernels) {
-    FillLatencies(
-        registry_.HistogramOf(Metric::kKernelDuration, {kernel.kernel, kernel.device}).Read(),
-        &kernel);
-  }
-  return activity;
 }
 
 }  // namespace gridclock

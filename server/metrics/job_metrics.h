@@ -35,7 +35,7 @@ class JobMetrics final : public JobObserver {
   void OnWorkerLost(absl::string_view device, absl::string_view reason) override;
   void OnGuestLost(absl::string_view device, absl::string_view reason) override;
 
-  Activity Read(absl::Time now) const;
+  Activity Read(absl::Time now) const { return runs_.Read(now); }
   std::optional<RunRecord> Find(JobId id) const { return runs_.Find(id); }
   // As ExemplarFinder, of the times of launches.
   std::optional<Exemplar> ExemplarOf(JobId id, double above, double upto) const;

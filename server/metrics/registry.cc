@@ -67,6 +67,13 @@ Histogram& Registry::HistogramOf(Metric metric, LabelValues labels) {
   return *series.histogram;
 }
 
+const Histogram* Registry::FindHistogram(Metric metric, const LabelValues& labels) const {
+  MutexLock lock(mutex_);
+  const Family& family = families_[static_cast<int>(metric)];
+  const auto found = family.find(labels);
+  return found == family.end() ? nullptr : found->second.histogram.get();
+}
+
 void Registry::SetCollector(std::function<void(ScrapeValues&)> collector) {
   MutexLock lock(collector_mutex_);
   collector_ = std::move(collector);

@@ -54,6 +54,9 @@ class Registry final {
   // The metric's value is the tally times `scale`: nanoseconds are counted, seconds are shown.
   Tally& TallyOf(Metric metric, LabelValues labels, double scale = 1) ABSL_LOCKS_EXCLUDED(mutex_);
   Histogram& HistogramOf(Metric metric, LabelValues labels) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Null if this label set has no histogram of its own; makes none and counts nothing.
+  const Histogram* FindHistogram(Metric metric, const LabelValues& labels) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
 
   // In place of any `collector` before. When it returns, no scrape runs the one before any more.
   void SetCollector(std::function<void(ScrapeValues&)> collector)

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "server/metrics/words.h"
+
 namespace gridclock {
 namespace {
 
@@ -83,28 +85,39 @@ KernelActivity ActivityOf(const RunLog::Trail& trail, std::int64_t now) {
     const bool kept = at <= trail.last_slot && at > trail.last_slot - kLatencySlots;
     out.slots.push_back(kept ? trail.slots[at % kLatencySlots] : LatencySlot());
     // The newest is not over yet.
-    if (at < now && at >= now - rate_slots) recent += out.slots.back().runs;
+    if (at < now && at >= now - rate_slots) recent += out.slots.back().ended;
   }
   out.runs_per_second = static_cast<double>(recent) / absl::ToDoubleSeconds(kRateTime);
   return out;
 }
 
+void FillLatencies(const std::vector<std::uint64_t>& counts, KernelActivity* kernel) {
+  constexpr double kNanos = 1e9;
+  kernel->p50_ns = QuantileOf(counts, 0.5) * kNanos;
+  kernel->p90_ns = QuantileOf(counts, 0.9) * kNanos;
+  kernel->p99_ns = QuantileOf(counts, 0.99) * kNanos;
+  const auto is_full = [](std::uint64_t count) { return count > 0; };
+  const auto first = std::find_if(counts.begin(), counts.end(), is_full);
+  const auto last = std::find_if(counts.rbegin(), counts.rend(), is_full).base();
+  for (auto at = first; at < last; ++at) {
+    kernel->buckets.push_back({NativeUpperBound(at - counts.begin()) * kNanos, *at});
+  }
+}
+
 }  // namespace
 
-RunLog::Trail& RunLog::TrailOf(const std::string& kernel, const std::string& device) {
+RunLog::Trail& RunLog::TrailOf(const std::string& kernel, const std::string& device,
+                               const Histogram* launches) {
   MutexLock lock(mutex_);
   std::unique_ptr<Trail>& trail = trails_[{kernel, device}];
-  if (trail == nullptr) {
-    trail = std::make_unique<Trail>();
-    trail->kernel = kernel;
-    trail->device = device;
-  }
+  if (trail == nullptr) trail = std::make_unique<Trail>(kernel, device, launches);
   return *trail;
 }
 
 void RunLog::Add(Trail& trail, const Job& job, const JobResult& result, absl::string_view outcome,
                  absl::Time now) {
   const std::int64_t slot = SlotAt(now);
+  trail.launches.Touch(now);
   MutexLock lock(mutex_);
   if (ring_.size() < kRuns) ring_.emplace_back();
   ring_[next_].trail = &trail;
@@ -117,7 +130,10 @@ void RunLog::Add(Trail& trail, const Job& job, const JobResult& result, absl::st
   Fill(job, result, &record);
   ++trail.runs;
   if (outcome != "ok") ++trail.failed;
-  if (record.statistics.median > 0) AddLatency(SlotOf(trail, slot), record.statistics.median);
+  const double median = record.statistics.median;
+  LatencySlot& now_slot = SlotOf(trail, slot);
+  ++now_slot.ended;
+  if (median > 0 && !IsTeaching(record.method)) AddLatency(now_slot, median);
   if (record.ran && result.outcome->timing && result.outcome->timing->after) {
     readings_[trail.device] = {*result.outcome->timing->after, now};
   }
@@ -139,14 +155,27 @@ std::optional<RunRecord> RunLog::Find(JobId id) const {
 }
 
 Activity RunLog::Read(absl::Time now) const {
-  Activity out;
-  const std::int64_t slot = SlotAt(now);
-  MutexLock lock(mutex_);
-  for (const auto& [names, trail] : trails_) out.kernels.push_back(ActivityOf(*trail, slot));
+  std::vector<const LatencyWindow*> launches;
+  Activity out = ReadKept(now, &launches);
+  // Without the lock: a histogram takes longer to read than a run may wait.
+  for (std::size_t i = 0; i < launches.size(); ++i) {
+    FillLatencies(launches[i]->Read(now), &out.kernels[i]);
+  }
   std::ranges::stable_sort(out.kernels, [](const KernelActivity& a, const KernelActivity& b) {
     return a.runs_per_second != b.runs_per_second ? a.runs_per_second > b.runs_per_second
                                                   : a.runs > b.runs;
   });
+  return out;
+}
+
+Activity RunLog::ReadKept(absl::Time now, std::vector<const LatencyWindow*>* launches) const {
+  Activity out;
+  const std::int64_t slot = SlotAt(now);
+  MutexLock lock(mutex_);
+  for (const auto& [names, trail] : trails_) {
+    out.kernels.push_back(ActivityOf(*trail, slot));
+    launches->push_back(&trail->launches);
+  }
   out.readings = readings_;
   const std::size_t newest = next_ + ring_.size() - 1;
   for (std::size_t i = 0; i < ring_.size(); ++i) {

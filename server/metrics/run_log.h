@@ -14,6 +14,7 @@
 #include "base/mutex.h"
 #include "server/core/activity.h"
 #include "server/core/observer.h"
+#include "server/metrics/latency_window.h"
 
 namespace gridclock {
 
@@ -26,20 +27,24 @@ class RunLog {
   // What is kept of one kernel on one device. Belongs to the log, lives as long, and is changed by
   // it alone.
   struct Trail {
-    std::string kernel, device;
+    Trail(const std::string& kernel, const std::string& device, const Histogram* launches)
+        : kernel(kernel), device(device), launches(launches) {}
+    const std::string kernel, device;
+    LatencyWindow launches;
     std::uint64_t runs = 0, failed = 0;
     std::array<LatencySlot, kLatencySlots> slots;
     std::int64_t last_slot = 0;  // Number, since the epoch, of the newest stretch in `slots`.
   };
-  // The same for the same names. Look it up once.
-  Trail& TrailOf(const std::string& kernel, const std::string& device) ABSL_LOCKS_EXCLUDED(mutex_);
+  // The same for the same names. Look it up once. `launches` is the histogram of their times, read
+  // for quantiles; null if it is not theirs alone.
+  Trail& TrailOf(const std::string& kernel, const std::string& device,
+                 const Histogram* launches = nullptr) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // `outcome` is a word that lives for ever.
+  // Call before its launches are observed. `outcome` is a word that lives for ever.
   void Add(Trail& trail, const Job& job, const JobResult& result, absl::string_view outcome,
            absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
 
   std::optional<RunRecord> Find(JobId id) const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Kernels without quantiles and buckets, which the log does not count.
   Activity Read(absl::Time now) const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
@@ -49,6 +54,9 @@ class RunLog {
     RunRecord run;
   };
   static RunRecord Named(const Kept& kept);
+  // All but latencies; `launches` as the kernels.
+  Activity ReadKept(absl::Time now, std::vector<const LatencyWindow*>* launches) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
 
   mutable Mutex mutex_;
   std::vector<Kept> ring_ ABSL_GUARDED_BY(mutex_);

@@ -47,6 +47,9 @@ Html Facts(const RunRecord& run) {
   }
   if (median > 0) {
     AddFact("method", MethodWord(run.method), &out);
+  }
+  // What a teaching method reads is no time of the kernel, so nothing follows from it.
+  if (median > 0 && !IsTeaching(run.method)) {
     AddFact("bandwidth", FormatRate(static_cast<double>(run.bytes) / median * 1e9, "B/s"), &out);
     AddFact("flops", FormatRate(static_cast<double>(run.flops) / median * 1e9, "FLOP/s"), &out);
     AddFact("of the roofline", FormatPercent(run.roofline_ns / median), &out);

@@ -67,6 +67,11 @@ absl::string_view MethodWord(Method method) {
   return WordOf(kMethods, static_cast<std::size_t>(method));
 }
 
+bool IsTeaching(Method method) {
+  return method == Method::kHostNoSync || method == Method::kHostSync ||
+         method == Method::kEventPair;
+}
+
 std::span<const absl::string_view> ClockReasonWords() {
   return kClockReasons;
 }

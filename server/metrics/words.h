@@ -17,6 +17,8 @@ namespace gridclock {
 
 absl::string_view FlagWord(Flag flag);  // "shared_device".
 absl::string_view MethodWord(Method method);
+// Its times show what people do; they are not those of the kernel.
+bool IsTeaching(Method method);
 // Why a GPU's clock is not higher: all words of which there are series.
 std::span<const absl::string_view> ClockReasonWords();
 absl::string_view StateWord(WorkerState state);  // "ready".

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "absl/time/clock.h"
 #include "base/status.h"
 #include "server/metrics/exposition.h"
 
@@ -189,6 +190,33 @@ TEST_F(JobMetricsTest, AFlagThatNobodyKnowsIsPassedOver) {
   outcome.flags = {static_cast<Flag>(0), Flag::kNoisy, static_cast<Flag>(200)};
   metrics_.OnFinished(job, Done(outcome));
   EXPECT_THAT(Text(), HasSubstr(R"(gridclock_measurements_flagged_total{flag="noisy"} 1)"));
+}
+
+TEST_F(JobMetricsTest, QuantilesOfAKernelAreOfItsLaunches) {
+  metrics_.OnFinished(SquareJob(), Done(OneLaunch(1500)));
+  const Activity activity = metrics_.Read(absl::Now());
+  ASSERT_EQ(activity.kernels.size(), 1);
+  EXPECT_NEAR(activity.kernels[0].p50_ns, 1500, 150);
+}
+
+// They would be those of all kernels for which there was no room.
+TEST(CrowdedJobMetricsTest, AKernelWithoutAHistogramOfItsOwnShowsNoQuantiles) {
+  Registry registry({.histograms = 1});
+  JobMetrics metrics(registry);
+  metrics.SetKnowsKernel([](absl::string_view) { return true; });
+  for (const char* kernel : {"square", "gelu"}) {
+    Job job = SquareJob();
+    job.kernel = kernel;
+    metrics.OnFinished(job, Done(OneLaunch(1500)));
+  }
+  const auto text = [&] { return Expose(Format::kText, registry.Collect(), nullptr); };
+  const std::string before = text();
+  const Activity activity = metrics.Read(absl::Now());
+  ASSERT_EQ(activity.kernels.size(), 2);
+  for (const KernelActivity& kernel : activity.kernels) {
+    EXPECT_EQ(kernel.p50_ns > 0, kernel.kernel == "square") << kernel.kernel;
+  }
+  EXPECT_EQ(text(), before);
 }
 
 TEST_F(JobMetricsTest, SaysHowAJobEnded) {

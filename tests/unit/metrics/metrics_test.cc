@@ -211,6 +211,28 @@ TEST_F(PagesTest, ARunHasAPageAndTheSameAsJson) {
   }
 }
 
+TEST_F(PagesTest, NothingFollowsFromTheTimeOfATeachingMethod) {
+  Job job;
+  job.kernel = "square";
+  job.device = "cpu";
+  JobResult result;
+  result.outcome.emplace();
+  result.outcome->bytes = 1000;
+  result.outcome->timing.emplace();
+  result.outcome->timing->samples_ns = {1500};
+  result.outcome->timing->roofline_ns = 900;
+  for (const auto& [id, method] : {std::pair(4, Method::kHostSync), {5, Method::kIsolated}}) {
+    job.id = id;
+    result.outcome->timing->method = method;
+    metrics->job_observer().OnFinished(job, result);
+  }
+  EXPECT_THAT(BodyOf(Fetch(metrics->port(), "/runs/4")), HasSubstr("host_sync"));
+  for (const char* fact : {"<dt>bandwidth</dt>", "<dt>of the roofline</dt>"}) {
+    EXPECT_THAT(BodyOf(Fetch(metrics->port(), "/runs/4")), Not(HasSubstr(fact)));
+    EXPECT_THAT(BodyOf(Fetch(metrics->port(), "/runs/5")), HasSubstr(fact));
+  }
+}
+
 TEST_F(PagesTest, AnExemplarNamesARunThatCanBeRead) {
   EXPECT_THAT(metrics->Text(Format::kOpenMetrics),
               HasSubstr("le=\"2.5e-06\"} 1 # {run_id=\"9\"} 1.5e-06 "));

@@ -101,6 +101,46 @@ TEST(RunLogTest, LatenciesLieInStretchesOfTwoSeconds) {
   EXPECT_DOUBLE_EQ(kernel.runs_per_second, 0.3);
 }
 
+TEST(RunLogTest, RunsWithoutATimeOfTheKernelCountForTheRateAlone) {
+  RunLog log;
+  RunLog::Trail& trail = log.TrailOf("square", "cpu");
+  JobResult taught = OneLaunch(9e9);
+  taught.outcome->timing->method = Method::kHostSync;
+  log.Add(trail, JobOf(1), taught, "ok", kStart);
+  log.Add(trail, JobOf(2), {.status = absl::CancelledError(""), .outcome = {}}, "cancelled",
+          kStart);
+  log.Add(trail, JobOf(3), OneLaunch(100), "ok", kStart);
+  const KernelActivity kernel = log.Read(kStart + absl::Seconds(2)).kernels[0];
+  EXPECT_EQ(kernel.slots[58].ended, 3);
+  EXPECT_EQ(kernel.slots[58].runs, 1);
+  EXPECT_EQ(kernel.slots[58].most, 100);
+  EXPECT_DOUBLE_EQ(kernel.runs_per_second, 0.3);
+}
+
+TEST(RunLogTest, QuantilesAreThoseOfTheLastTwoMinutes) {
+  constexpr double kBounds[] = {1};
+  Histogram histogram(kBounds);
+  RunLog log;
+  RunLog::Trail& trail = log.TrailOf("square", "cpu", &histogram);
+  log.Add(trail, JobOf(1), OneLaunch(8e9), "ok", kStart);
+  histogram.Observe(8);
+  EXPECT_NEAR(log.Read(kStart).kernels[0].p50_ns, 8e9, 8e8);
+
+  const absl::Time later = kStart + absl::Minutes(3);
+  log.Add(trail, JobOf(2), OneLaunch(1e9), "ok", later);
+  histogram.Observe(1);
+  const KernelActivity kernel = log.Read(later).kernels[0];
+  EXPECT_NEAR(kernel.p50_ns, 1e9, 1e8);
+  EXPECT_NEAR(kernel.p99_ns, 1e9, 1e8);
+  ASSERT_THAT(kernel.buckets, SizeIs(1));
+  EXPECT_EQ(kernel.buckets[0].launches, 1);
+
+  const KernelActivity idle = log.Read(later + absl::Minutes(3)).kernels[0];
+  EXPECT_EQ(idle.p50_ns, 0);
+  EXPECT_THAT(idle.buckets, IsEmpty());
+  EXPECT_EQ(idle.runs, 2);
+}
+
 TEST(RunLogTest, WhatIsOlderThanTwoMinutesIsForgotten) {
   RunLog log;
   RunLog::Trail& trail = log.TrailOf("square", "cpu");
