@@ -231,6 +231,7 @@ class Process {
     metrics.address = options_.metrics_listen;
     metrics.version = GRIDCLOCK_VERSION;
     metrics.revision = GRIDCLOCK_REVISION;
+    metrics.cuda = GRIDCLOCK_CUDA_VERSION;
     auto made = Metrics::Create(metrics);
     if (!made.ok()) return Annotate(made.status(), "--metrics-listen");
     metrics_ = *std::move(made);
