@@ -232,6 +232,7 @@ class Process {
     metrics.version = GRIDCLOCK_VERSION;
     metrics.revision = GRIDCLOCK_REVISION;
     metrics.cuda = GRIDCLOCK_CUDA_VERSION;
+    metrics.caps = Registry::CapsFor(devices_.size());
     auto made = Metrics::Create(metrics);
     if (!made.ok()) return Annotate(made.status(), "--metrics-listen");
     metrics_ = *std::move(made);

@@ -98,12 +98,13 @@ std::string MetricsPage() {
                                   "| name | type | unit | labels | what it says | since |\n",
                                   "| --- | --- | --- | --- | --- | --- |\n");
   for (const MetricSpec& spec : MetricSpecs()) absl::StrAppend(&page, Row(spec));
-  absl::StrAppend(&page, "\n## Labels\n\n",
-                  "Values come from closed sets: no name of a client, no shape, no id. A metric "
-                  "has at most 500 label sets, a histogram 250; what comes beyond is counted under "
-                  "`other`. So the "
-                  "page stays under 1 MB whatever names there are.\n\n",
-                  "| label | values |\n| --- | --- |\n");
+  absl::StrAppend(
+      &page, "\n## Labels\n\n",
+      "Values come from closed sets: no name of a client, no shape, no id. A metric "
+      "has at most 500 label sets for each device of the server, a histogram 250; the "
+      "kernels and variants of what comes beyond are counted under `other`. So the page "
+      "stays under 1 MB for each device whatever names there are.\n\n",
+      "| label | values |\n| --- | --- |\n");
   for (const LabelSpec& label : LabelSpecs()) {
     absl::StrAppend(&page, "| `", label.name, "` | ", label.values, " |\n");
   }

@@ -32,7 +32,7 @@ class Metrics {
     std::string version = "";                // Of this build.
     std::string revision = "";
     std::string cuda = "none";         // Version of the CUDA toolkit it was built with.
-    Registry::Caps caps = {};          // What comes beyond is counted as "other".
+    Registry::Caps caps = {};          // Registry::CapsFor its devices.
     MetricsServer::Options http = {};  // `address` above replaces the one here.
   };
 

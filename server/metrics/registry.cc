@@ -17,6 +17,20 @@ LabelValues Printable(LabelValues values) {
   return values;
 }
 
+// Kernels and variants are without number; devices, outcomes and the like stay apart, as a device
+// called "other" would be none to look for. A metric without either puts all together.
+LabelValues Together(Metric metric, LabelValues values) {
+  const std::span<const absl::string_view> names = SpecOf(metric).labels;
+  bool any = false;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (names[i] != "kernel" && names[i] != "variant") continue;
+    values[i] = "other";
+    any = true;
+  }
+  if (!any) std::ranges::fill(values, "other");
+  return values;
+}
+
 class Scrape final : public ScrapeValues {
  public:
   explicit Scrape(std::vector<FamilyValues>& families) : families_(families) {}
@@ -38,7 +52,7 @@ Registry::Series& Registry::Find(Metric metric, LabelValues labels) {
   const int cap = is_histogram ? caps_.histograms : caps_.label_sets;
   if (family.size() >= static_cast<std::size_t>(cap)) {
     CountOverflow(metric);
-    for (std::string& value : labels) value = "other";
+    labels = Together(metric, std::move(labels));
   }
   return family[std::move(labels)];
 }

@@ -2,6 +2,7 @@
 #ifndef GRIDCLOCK_SERVER_METRICS_REGISTRY_H_
 #define GRIDCLOCK_SERVER_METRICS_REGISTRY_H_
 
+#include <algorithm>
 #include <array>
 #include <functional>
 #include <map>
@@ -42,13 +43,17 @@ struct FamilyValues {
 // lookup takes a lock.
 class Registry final {
  public:
-  // How many label sets one metric may have; all others are one series whose labels say "other". A
-  // histogram has thirty lines for each label set: with these a page stays under 1 MB whatever
-  // names there are.
+  // How many label sets one metric may have; those of more kernels and variants are put together
+  // under "other". A histogram has thirty lines for each label set: with these the page of a server
+  // with one device stays under 1 MB whatever names there are.
   struct Caps {
     int label_sets = 500;
     int histograms = 250;
   };
+  static Caps CapsFor(std::size_t devices) {
+    const int factor = static_cast<int>(std::max<std::size_t>(devices, 1));
+    return {.label_sets = 500 * factor, .histograms = 250 * factor};
+  }
   explicit Registry(const Caps& caps) : caps_(caps) {}
 
   // The metric's value is the tally times `scale`: nanoseconds are counted, seconds are shown.

@@ -43,7 +43,7 @@ class SeriesCache {
   }
 
  private:
-  static constexpr std::size_t kSlots = 1024;
+  static constexpr std::size_t kSlots = 4096;
   struct Entry {
     std::string kernel, device;
     Value value;

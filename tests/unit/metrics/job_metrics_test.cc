@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "base/status.h"
 #include "server/metrics/exposition.h"
@@ -259,6 +260,27 @@ TEST_F(JobMetricsTest, AKernelThatNobodyKnowsIsOther) {
   EXPECT_THAT(Text(), Not(HasSubstr("a client's text")));
   EXPECT_THAT(Text(), HasSubstr(R"(kernel="other",device="cpu",outcome="ok"} 1)"));
   EXPECT_THAT(Text(), HasSubstr(R"(kernel="other",device="cpu",outcome="cancelled"} 1)"));
+}
+
+// Whatever clients call what they submit, and kernels that there are not.
+TEST_F(JobMetricsTest, AHundredThousandNamesOfClientsAreTwoSeries) {
+  constexpr int kNames = 100'000;
+  const auto program = std::make_shared<JobProgram>();
+  Job job = SquareJob();
+  for (int i = 0; i < kNames; ++i) {
+    job.kernel = absl::StrCat("name_of_a_client_", i);
+    job.program = i % 2 == 0 ? program : nullptr;
+    metrics_.OnDispatched(job, absl::ZeroDuration());
+    metrics_.OnFinished(job, Done(OneLaunch(1500)));
+  }
+  const std::string text = Text();
+  EXPECT_LT(text.size(), 1'000'000);
+  EXPECT_THAT(text, Not(HasSubstr("name_of_a_client")));
+  EXPECT_THAT(text, Not(HasSubstr("gridclock_metric_series_overflow_total")));
+  const std::string runs = "gridclock_kernel_runs_total";
+  EXPECT_THAT(text, HasSubstr(runs + R"({kernel="user",device="cpu",outcome="ok"} 50000)"));
+  EXPECT_THAT(text, HasSubstr(runs + R"({kernel="other",device="cpu",outcome="ok"} 50000)"));
+  EXPECT_EQ(metrics_.Read(absl::Now()).kernels.size(), 2);
 }
 
 TEST_F(JobMetricsTest, AKernelIsKnownAsSoonAsTheTableKnowsIt) {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "absl/strings/str_cat.h"
 #include "server/metrics/exposition.h"
 
 namespace gridclock {
@@ -65,6 +66,38 @@ TEST(RegistryTest, TooManyLabelSetsBecomeOtherAndAreCounted) {
       text,
       HasSubstr(
           R"(gridclock_metric_series_overflow_total{metric="gridclock_device_busy_seconds_total"} 2)"));
+}
+
+TEST(RegistryTest, OfTooManyKernelsDevicesAndOutcomesStayApart) {
+  Registry registry({.label_sets = 1});
+  registry.TallyOf(Metric::kKernelRuns, {"a", "cpu", "ok"}).Add(1);
+  registry.TallyOf(Metric::kKernelRuns, {"b", "cpu", "ok"}).Add(1);
+  registry.TallyOf(Metric::kKernelRuns, {"c", "cpu", "ok"}).Add(1);
+  registry.TallyOf(Metric::kKernelRuns, {"b", "cuda:0", "fault"}).Add(1);
+  registry.TallyOf(Metric::kKernelVariantJobs, {"a", "simd", "cpu"}).Add(1);
+  registry.TallyOf(Metric::kKernelVariantJobs, {"a", "plain", "cuda:0"}).Add(1);
+  const std::string text = TextOf(registry);
+  const std::string runs = "gridclock_kernel_runs_total";
+  EXPECT_THAT(text, HasSubstr(runs + R"({kernel="other",device="cpu",outcome="ok"} 2)"));
+  EXPECT_THAT(text, HasSubstr(runs + R"({kernel="other",device="cuda:0",outcome="fault"} 1)"));
+  EXPECT_THAT(text, HasSubstr("gridclock_kernel_variant_jobs_total"
+                              R"({kernel="other",variant="other",device="cuda:0"} 1)"));
+}
+
+// 28 kernels of four variants on a CPU and eight GPUs, and as many again.
+TEST(RegistryTest, ANodeOfEightGpusHasRoomForItsKernels) {
+  constexpr int kDevices = 9;
+  Registry registry(Registry::CapsFor(kDevices));
+  for (int device = 0; device < kDevices; ++device) {
+    for (int kernel = 0; kernel < 56; ++kernel) {
+      const std::string name = absl::StrCat("k", kernel), on = absl::StrCat("cuda:", device);
+      registry.HistogramOf(Metric::kKernelDuration, {name, on});
+      for (const char* variant : {"a", "b", "c", "d"}) {
+        registry.TallyOf(Metric::kKernelVariantJobs, {name, variant, on});
+      }
+    }
+  }
+  EXPECT_THAT(TextOf(registry), Not(HasSubstr("gridclock_metric_series_overflow_total")));
 }
 
 // H14: Prometheus refuses a whole page for one bad label.

@@ -29,9 +29,9 @@ TEST(SeriesCacheTest, SaysWhenItIsFullAndStillFinds) {
   SeriesCache<int> cache;
   int held = 0;
   while (cache.Insert(absl::StrCat("k", held), "cpu", held)) ++held;
-  EXPECT_EQ(held, 768);
-  EXPECT_EQ(*cache.Find("k767", "cpu"), 767);
-  EXPECT_EQ(cache.Find("k768", "cpu"), nullptr);
+  EXPECT_EQ(held, 3072);
+  EXPECT_EQ(*cache.Find("k3071", "cpu"), 3071);
+  EXPECT_EQ(cache.Find("k3072", "cpu"), nullptr);
 }
 
 TEST(SeriesCacheTest, ReadersAndWritersMayMeet) {
