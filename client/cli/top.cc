@@ -49,6 +49,13 @@ std::string Temperature(const Json& device) {
   return celsius > 0 ? absl::StrFormat("%.0f °C", celsius) : "-";
 }
 
+// "700 MiB of 1.00 GiB" where the device tells what is in use.
+std::string Memory(const Json& device) {
+  const std::string total = FormatBytes(Number(device, "memory_bytes"));
+  const double used = Number(device, "memory_used_bytes");
+  return used > 0 ? absl::StrCat(FormatBytes(used), " of ", total) : total;
+}
+
 // The heading, and each row in its ink; a blank line in front.
 void Append(const Table& table, const std::vector<Ink>& inks, Lines* lines) {
   lines->emplace_back(Ink::kPlain, "");
@@ -74,8 +81,7 @@ void AppendDevices(const Json& status, Lines* lines) {
     table.Add({Text(device, "name"),
                absl::StrCat(Text(device, "state"), drained ? ", drained" : ""),
                Whole(device, "queued"), Whole(device, "running"), Temperature(device),
-               FormatBytes(Number(device, "memory_bytes")), Whole(device, "restarts"),
-               Text(device, "model")});
+               Memory(device), Whole(device, "restarts"), Text(device, "model")});
     inks.push_back(InkOfState(Text(device, "state")));
   }
   Append(table, inks, lines);

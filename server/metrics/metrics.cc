@@ -134,6 +134,7 @@ std::optional<MetricsServer::Page> ServerMetrics::PageAt(absl::string_view path,
   if (path == "/runs.json") return MetricsServer::Page{kJson, RunsJson(View())};
   if (path == "/page.css") return MetricsServer::Page{kCss, std::string(PageStyle())};
   if (path == "/page.js") return MetricsServer::Page{kScript, std::string(PageScript())};
+  if (path == "/kernels") return MetricsServer::Page{kHtml, KernelsPage(View())};
   if (path == "/runs") {
     if (WantsJson(accept)) return MetricsServer::Page{kJson, RunsJson(View())};
     return MetricsServer::Page{kHtml, RunsPage(View())};

@@ -88,6 +88,10 @@ Json ToJson(const StatusView& view, const DeviceStatus& device) {
               {"drained", device.drained},  {"memory_bytes", info.memory_bytes},
               {"queued", usage.queued},     {"running", usage.running},
               {"restarts", device.restarts}};
+  if (device.vitals && device.vitals->vitals.memory_used_bytes > 0) {
+    out["memory_used_bytes"] = device.vitals->vitals.memory_used_bytes;
+    out["memory_read_seconds_ago"] = absl::ToDoubleSeconds(view.now - device.vitals->at);
+  }
   const auto reading = view.activity.readings.find(info.name);
   if (reading != view.activity.readings.end()) {
     const DeviceState& state = reading->second.state;

@@ -14,6 +14,7 @@ namespace gridclock {
 namespace {
 
 constexpr std::size_t kRunsShown = 20;
+constexpr std::size_t kKernelsShown = 24;
 
 double ValueOr0(const std::map<std::string, double>& values, const std::string& name) {
   const auto found = values.find(name);
@@ -108,6 +109,21 @@ void AddReading(const StatusView& view, const std::string& device, Html* out) {
   }
 }
 
+void AddMemory(const StatusView& view, const DeviceStatus& device, Html* out) {
+  const auto total = static_cast<double>(device.info.memory_bytes);
+  if (total <= 0) return;
+  const auto used =
+      static_cast<double>(device.vitals ? device.vitals->vitals.memory_used_bytes : 0);
+  if (used <= 0) {
+    out->Add("<div><dt>memory</dt><dd>$0</dd></div>", FormatBytes(total));
+    return;
+  }
+  out->Add("<div><dt>memory</dt><dd>$0 of $1 <small>$2 ago</small></dd>", FormatBytes(used),
+           FormatBytes(total), AgeText(view.now - device.vitals->at))
+      .Add(Meter(used, total))
+      .Add("</div>");
+}
+
 Html DeviceCard(const StatusView& view, const DeviceStatus& device) {
   const DeviceInfo& info = device.info;
   const auto found = view.queues.find(info.name);
@@ -123,10 +139,7 @@ Html DeviceCard(const StatusView& view, const DeviceStatus& device) {
   out.Add("<div><dt>queue</dt><dd>$0 of $1</dd>", usage.queued, view.limits.queue)
       .Add(Meter(usage.queued, view.limits.queue))
       .Add("</div><div><dt>running</dt><dd>$0</dd></div>", usage.running);
-  if (info.memory_bytes > 0) {
-    out.Add("<div><dt>memory</dt><dd>$0</dd></div>",
-            FormatBytes(static_cast<double>(info.memory_bytes)));
-  }
+  AddMemory(view, device, &out);
   if (info.memory_bandwidth > 0) {
     out.Add("<div><dt>bandwidth</dt><dd>$0</dd></div>", FormatRate(info.memory_bandwidth, "B/s"));
   }
@@ -169,15 +182,21 @@ Html Devices(const StatusView& view) {
   return out;
 }
 
-Html Kernels(const StatusView& view) {
+Html Kernels(const StatusView& view, std::size_t most) {
+  const std::vector<KernelActivity>& kernels = view.activity.kernels;
   Html out;
   out.Add(R"(<section data-panel="kernels"><h2>Kernels</h2><div class="cards">)");
-  for (const KernelActivity& kernel : view.activity.kernels) out.Add(KernelCard(kernel));
-  if (view.activity.kernels.empty()) {
+  const std::size_t shown = std::min(most, kernels.size());
+  for (std::size_t i = 0; i < shown; ++i) out.Add(KernelCard(kernels[i]));
+  if (kernels.empty()) {
     out.Add(R"(<p class="none">No kernel has run yet. Try )"
             "<code>gridclock bench square --shape N=1000000</code>.</p>");
   }
-  out.Add("</div></section>");
+  out.Add("</div>");
+  if (shown < kernels.size()) {
+    out.Add(R"(<p class="more"><a href="/kernels">all $0 kernels</a></p>)", kernels.size());
+  }
+  out.Add("</section>");
   return out;
 }
 
@@ -210,12 +229,22 @@ std::string StatusPart(const StatusView& view) {
   out.Add(R"(<p class="lead"><span class="chip s-$0">$1</span> version $2, up for $3</p>)",
           view.ready ? "ready" : "dead", view.ready ? "serving" : "not ready", view.version,
           AgeText(view.now - view.started));
-  out.Add(Tiles(view)).Add(Devices(view)).Add(Kernels(view)).Add(Runs(view, kRunsShown));
+  out.Add(Tiles(view))
+      .Add(Devices(view))
+      .Add(Kernels(view, kKernelsShown))
+      .Add(Runs(view, kRunsShown));
   return out.Take();
 }
 
 std::string StatusPage(const StatusView& view) {
   return PageShell("Gridclock", "/part", StatusPart(view));
+}
+
+std::string KernelsPage(const StatusView& view) {
+  Html out;
+  out.Add(R"(<p class="lead"><a href="/">all of the server</a></p>)")
+      .Add(Kernels(view, view.activity.kernels.size()));
+  return PageShell("Kernels - Gridclock", "", out.Take());
 }
 
 std::string RunsPage(const StatusView& view) {

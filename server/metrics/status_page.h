@@ -31,6 +31,8 @@ struct StatusView {
 std::string StatusPage(const StatusView& view);
 // What of it changes, for the page's script.
 std::string StatusPart(const StatusView& view);
+// All kernels that have run.
+std::string KernelsPage(const StatusView& view);
 // All runs that are kept.
 std::string RunsPage(const StatusView& view);
 std::string RunPage(const RunRecord& run, absl::Time now);

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "server/metrics/catalogue.h"
 #include "tests/support/http_client.h"
@@ -188,6 +189,7 @@ TEST_F(PagesTest, ShowDevicesKernelsAndRuns) {
   EXPECT_THAT(page, HasSubstr("<h3>cuda:0</h3><span class=\"chip s-ready\">ready</span>"));
   EXPECT_THAT(page, HasSubstr("NVIDIA H200"));
   EXPECT_THAT(page, HasSubstr("<dt>queue</dt><dd>3 of 256</dd>"));
+  EXPECT_THAT(page, HasSubstr("<dt>memory</dt><dd>700 B of 1000 B <small>0 s ago</small></dd>"));
   EXPECT_THAT(page, HasSubstr("<h3>square</h3><span class=\"device\">cpu</span>"));
   EXPECT_THAT(page, HasSubstr("<polyline class=\"line\""));
   EXPECT_THAT(page, HasSubstr("href=\"/runs/9\""));
@@ -204,7 +206,9 @@ TEST_F(PagesTest, ARunHasAPageAndTheSameAsJson) {
   const std::string json = BodyOf(Fetch(metrics->port(), "/runs/9.json"));
   EXPECT_THAT(json, HasSubstr("\"phases\":[{\"kind\":\"queued\",\"start_ns\":0,\"end_ns\":2000}]"));
   EXPECT_THAT(json, HasSubstr("\"flags\":[\"shared_device\"]"));
-  EXPECT_THAT(BodyOf(Fetch(metrics->port(), "/status.json")), HasSubstr("\"kernel\":\"square\""));
+  const std::string status = BodyOf(Fetch(metrics->port(), "/status.json"));
+  EXPECT_THAT(status, HasSubstr("\"kernel\":\"square\""));
+  EXPECT_THAT(status, HasSubstr("\"memory_used_bytes\":700,\"memory_read_seconds_ago\":"));
   for (const char* path : {"/runs/8", "/runs/", "/runs/-9", "/runs/+9", "/runs/%209", "/runs/9x",
                            "/runs/9/", "/runs/99999999999999999999", "/runs/../status.json/9"}) {
     EXPECT_THAT(Fetch(metrics->port(), path), StartsWith("HTTP/1.1 4")) << path;
@@ -213,7 +217,7 @@ TEST_F(PagesTest, ARunHasAPageAndTheSameAsJson) {
 
 TEST_F(PagesTest, NothingFollowsFromTheTimeOfATeachingMethod) {
   Job job;
-  job.kernel = "square";
+  job.kernel = "gelu";
   job.device = "cpu";
   JobResult result;
   result.outcome.emplace();
@@ -236,6 +240,36 @@ TEST_F(PagesTest, NothingFollowsFromTheTimeOfATeachingMethod) {
 TEST_F(PagesTest, AnExemplarNamesARunThatCanBeRead) {
   EXPECT_THAT(metrics->Text(Format::kOpenMetrics),
               HasSubstr("le=\"2.5e-06\"} 1 # {run_id=\"9\"} 1.5e-06 "));
+}
+
+int Count(absl::string_view text, absl::string_view part) {
+  int count = 0;
+  for (auto at = text.find(part); at != text.npos; at = text.find(part, at + 1)) ++count;
+  return count;
+}
+
+TEST(MetricsTest, TheBusiestKernelsAreShownAndTheRestIsALinkAway) {
+  ASSERT_OK_AND_ASSIGN(const auto metrics, Serve());
+  metrics->Watch(FullSources());
+  const auto cards = [&](const char* path) {
+    const std::string page = BodyOf(Fetch(metrics->port(), path));
+    return std::pair(Count(page, "launches by their time"),
+                     absl::StrContains(page, R"(<a href="/kernels">)"));
+  };
+  EXPECT_EQ(cards("/"), std::pair(0, false));
+  Job job;
+  job.device = "cpu";
+  JobResult result;
+  result.outcome.emplace();
+  result.outcome->timing.emplace();
+  result.outcome->timing->samples_ns = {1500};
+  for (int i = 0; i < 40; ++i) {
+    job.kernel = absl::StrCat("made_", i);
+    metrics->job_observer().OnFinished(job, result);
+  }
+  EXPECT_EQ(cards("/"), std::pair(24, true));
+  EXPECT_EQ(cards("/part"), std::pair(24, true));
+  EXPECT_EQ(cards("/kernels"), std::pair(40, false));
 }
 
 // What a worker says is shown, not believed: neither its text nor its numbers break a page.
