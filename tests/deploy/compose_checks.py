@@ -98,9 +98,11 @@ def run(engine, images, binaries):
             compose(environment, "down", "--volumes", "--timeout", "5", check=False)
 
 
-def accepts_gpu_override(environment=None):
+def gpu_override(environment=None):
+    """What Compose makes of the file for GPUs, in a line, and whether that is what it says."""
     ran = compose(environment or dict(os.environ), "config", files=("compose.yaml", "compose.gpu.yaml"), check=False)
-    return ran.returncode == 0 and "driver: nvidia" in ran.stdout and "gridclock:gpu" in ran.stdout
+    found = [words for words in ("driver: nvidia", "gridclock:gpu") if words in ran.stdout]
+    return f"exit {ran.returncode}, {' and '.join(found) or ran.stderr}", ran.returncode == 0 and len(found) == 2
 
 
 def device_appears(engine, image):
@@ -111,6 +113,8 @@ def device_appears(engine, image):
     try:
         with engine.container(image, options=("--device=gridclock.test/gpu=all",)) as name:
             pid = engine.inspect(name)["State"]["Pid"]
-            return b"GRIDCLOCK_TEST_DEVICE=there" in pathlib.Path(f"/proc/{pid}/environ").read_bytes()
+            words = pathlib.Path(f"/proc/{pid}/environ").read_text().split("\0")
+            found = [word for word in words if word.startswith("GRIDCLOCK_TEST_DEVICE=")]
+            return ", ".join(found) or "not in its environment", found == ["GRIDCLOCK_TEST_DEVICE=there"]
     finally:
         specification.unlink()

@@ -1,14 +1,17 @@
 """What the images are, and what they do in a container that may do little."""
 import os
 import pathlib
+import re
 import subprocess
 import time
 
 from alerts_live import free_port
 from containers import DEBIAN, HARDENED, REPO
 from load import children, kill_worker
+from prometheus import fetch
 
 CUDA = pathlib.Path("/usr/local/cuda")
+MEMORY = 768  # MiB that a hardened container has.
 # Needs the compiler, its builtins, headers of the toolkit, libcu++ and CUB, and the assembler.
 SOURCE = """#include <cuda_fp16.h>
 #include <cooperative_groups.h>
@@ -40,11 +43,11 @@ def cuda_roots(folder):
     return [("cuda-taken", folder / "cuda"), ("cublaslt-taken", folder / "cublaslt")]
 
 
-def has_gpu_code(binaries):
-    """Whether the CUDA compiler took part: its code is in a section of its own."""
+def gpu_code(binaries):
+    """For which GPUs a build has code, in words: what the CUDA compiler made is in a section of its own."""
     said = subprocess.run(["readelf", "--sections", "--wide", pathlib.Path(binaries) / "gridclock-worker-v3"],
                           capture_output=True, text=True, check=True).stdout
-    return ".nv_fatbin" in said
+    return "code for some GPUs" if ".nv_fatbin" in said else "no code for GPUs"
 
 
 def build(engine, target, contexts, image, arguments=(), **options):
@@ -64,6 +67,10 @@ def build_whole(engine, target, image, ccache, architectures):
     build(engine, target, [("cuda", toolkit.parent)], image, arguments=arguments, volumes=volumes)
 
 
+def user(engine, image):
+    return engine.inspect(image)["Config"]["User"]
+
+
 def contents(engine, image):
     """What should not be in an image: shells, package managers, files that make their user another."""
     wrong = []
@@ -75,9 +82,9 @@ def contents(engine, image):
             wrong.append(member.name)
         if member.mode & 0o6000:
             wrong.append(f"{member.name} is setuid")
-    user = engine.inspect(image)["Config"]["User"]
-    if user in ("", "0", "root") or user.startswith("0:"):
-        wrong.append(f"the user is '{user}'")
+    who = user(engine, image)
+    if who in ("", "0", "root") or who.startswith("0:"):
+        wrong.append(f"the user is '{who}'")
     return wrong
 
 
@@ -102,6 +109,21 @@ def client(binaries, address, *words, **options):
                           capture_output=True, text=True, check=False, timeout=120, **options)
 
 
+def laid_upon(engine, contexts, base):
+    """RUNTIME_IMAGE: what a call answers there, and a program of the base's own."""
+    image = "localhost/gridclock-test:laid-upon"
+    build(engine, "cpu-runtime", contexts, image, arguments=[("RUNTIME_IMAGE", base)])
+    with engine.container(image, "--devices=cpu") as name:
+        engine.execute(name, "/usr/bin/gridclock", "wait", "--timeout", "30")
+        ran = engine.execute(name, "/usr/bin/gridclock", "run", "square", "x=arange:f32[6]", "--verify", check=False)
+        own = engine.execute(name, "/usr/bin/sh", "-c", ". /etc/os-release; echo $ID $VERSION_ID", check=False)
+        return f"{last_line(ran)}; sh there: {last_line(own)}", ran.returncode == 0 and own.returncode == 0
+
+
+def last_line(ran):
+    return ((ran.stdout + ran.stderr).strip().splitlines() or [f"exit {ran.returncode}"])[-1]
+
+
 class Hardened:
     """One container on the host's network, and what is asked of it."""
 
@@ -109,10 +131,10 @@ class Hardened:
         self.engine, self.image, self.binaries = engine, image, binaries
 
     def __enter__(self):
-        self.address = f"127.0.0.1:{free_port()}"
+        self.address, self.metrics = (f"127.0.0.1:{free_port()}" for _ in range(2))
         self._container = self.engine.container(
-            self.image, f"--listen={self.address}", "--metrics-listen=127.0.0.1:0", network="host",
-            options=(*HARDENED, "--memory=768m", f"--env=GRIDCLOCK_SERVER={self.address}"))
+            self.image, f"--listen={self.address}", f"--metrics-listen={self.metrics}", "--allow-admin", network="host",
+            options=(*HARDENED, f"--memory={MEMORY}m", f"--env=GRIDCLOCK_SERVER={self.address}"))
         self.name = self._container.__enter__()
         self.call("wait", "--timeout", "30")
         return self
@@ -126,28 +148,52 @@ class Hardened:
     def pid(self):
         return self.engine.inspect(self.name)["State"]["Pid"]
 
+    # Each returns what came, in a line, and whether that is right.
     def answers(self):
-        return self.call("run", "square", "x=arange:f32[6]", "--verify").returncode == 0
+        ran = self.call("run", "square", "x=arange:f32[6]", "--verify")
+        return last_line(ran), ran.returncode == 0
 
     def is_healthy(self):
-        return self.engine.podman("healthcheck", "run", self.name, check=False).returncode == 0
+        ran = self.engine.podman("healthcheck", "run", self.name, check=False)
+        status = self.engine.inspect(self.name)["State"]["Health"]["Status"]
+        return f"exit {ran.returncode}, {status}", ran.returncode == 0 and status == "healthy"
 
-    def writes_to_root(self):
+    def lives_without_devices(self):
+        """The last device drained: nobody is to be sent there, and nobody is to restart it."""
+        self.call("admin", "drain", "cpu", "--last")
+        ready = self.call("wait", "--timeout", "1").returncode
+        said, healthy = self.is_healthy()
+        self.call("admin", "undrain", "cpu")
+        return f"wait: exit {ready}; health check: {said}", ready == 1 and healthy and self.answers()[1]
+
+    def cannot_write_to_root(self):
         # As root, whom only the mount can refuse.
         ran = self.engine.podman("exec", "--user=0", self.name, "/usr/bin/gridclock", "run", "square", "x=ones:f32[4]",
                                  "-o", "y=/usr/y.npy", check=False)
-        return ran.returncode == 0 or "Read-only file system" not in ran.stderr
+        return last_line(ran), ran.returncode != 0 and "Read-only file system" in ran.stderr
 
     def survives_a_killed_worker(self):
         before = self.pid()
-        kill_worker(before)
+        killed = kill_worker(before)
         self.call("wait", "--timeout", "30")
-        return self.answers() and self.pid() == before and len(children(before)) > 0
+        now = [pid for pid, name in children(before).items() if name.startswith("gridclock-worke")]
+        answered = self.answers()[1]
+        return (f"server {before}, then {self.pid()}; worker {killed}, then {now}",
+                answered and self.pid() == before and bool(now) and killed not in now)
+
+    def answers_what_just_fits(self):
+        """Nine tenths of what one client may have: a quarter of the container's memory."""
+        page = fetch(self.metrics, "/metrics")[1]
+        most = int(float(re.search(r'^gridclock_limit\{name="client_arena_bytes"\} (\S+)', page, re.M)[1]))
+        ran = self.call("--json", "run", "square", f"x=ones:f32[{int(0.45 * most) // 4}]")
+        return f"exit {ran.returncode} with {most >> 20} MiB for a client", ran.returncode == 0 and most < MEMORY << 20
 
     def refuses_what_does_not_fit(self):
         """768 MiB hold no tensor of 800 MB: that call hears so, and the server goes on."""
         ran = self.call("--json", "run", "square", "x=zeros:f32[200000000]")
-        return "RESOURCE_EXHAUSTED" in ran.stdout + ran.stderr and self.answers()
+        code = re.search(r"RESOURCE_EXHAUSTED", ran.stdout + ran.stderr)
+        said, answered = self.answers()
+        return f"{code[0] if code else last_line(ran)}, then {said}", bool(code) and answered
 
     def stops_after_the_call(self):
         """Exit codes of a call that was running at SIGTERM and of the server, and the seconds between."""
