@@ -8,6 +8,7 @@
 #include "proto/types/bind_errors.h"
 #include "proto/types/expression_check.h"
 #include "proto/types/quote.h"
+#include "proto/types/validate.h"
 
 namespace gridclock {
 
@@ -23,6 +24,9 @@ bool HasModule(const JobProgram& program, absl::string_view id) {
 }
 
 namespace {
+
+// Names, numbers and operators in the clauses of all launches.
+constexpr std::size_t kMostTerms = 16 * 1024;
 
 absl::Status CheckCount(absl::string_view what, std::size_t got, std::size_t least,
                         std::size_t most) {
@@ -51,12 +55,12 @@ void AddDefaults(const Clauses& words, Clauses* clauses) {
   if (clauses->params.empty()) clauses->params = words.params;
 }
 
-// `words` are those of the program; with the clauses of the launch they must still hold.
-absl::Status CompleteClauses(const KernelSpec& words, Clauses* clauses) {
+absl::Status CompleteClauses(const KernelSpec& words, const ClauseCheck& check, Clauses* clauses) {
   if (const absl::string_view word = OwnOfWords(*clauses); !word.empty()) {
     return absl::InvalidArgumentError(
         absl::StrCat("'", word, "' is of all launches together: it stands in the program's words"));
   }
+  GC_RETURN_IF_ERROR(check(*clauses));
   AddDefaults(words.clauses, clauses);
   for (const auto& [word, exprs] :
        {std::pair("grid", &clauses->grid), {"block", &clauses->block}}) {
@@ -65,21 +69,45 @@ absl::Status CompleteClauses(const KernelSpec& words, Clauses* clauses) {
         absl::StrCat("no '", word, "': want the clause, as in \"", word,
                      " (256)\", in the words of the launch or in those of the program"));
   }
-  KernelSpec merged = words;
-  const std::vector<OperandSpec> scratch = std::move(merged.clauses.scratch);
-  merged.clauses = *clauses;
-  merged.clauses.scratch = scratch;
-  return Validate(merged);
+  return absl::OkStatus();
 }
 
-absl::Status CompleteLaunch(const KernelSpec& words, std::size_t index, ProgramLaunch* launch) {
+absl::Status CompleteLaunch(const KernelSpec& words, const ClauseCheck& check, std::size_t index,
+                            ProgramLaunch* launch) {
   const std::string place = absl::StrCat("program.launches[", index, "]");
   GC_RETURN_IF_ERROR(CheckSymbol(absl::StrCat(place, ".module"), launch->module));
   GC_RETURN_IF_ERROR(CheckSymbol(absl::StrCat(place, ".entry"), launch->entry));
-  const absl::Status status = CompleteClauses(words, &launch->clauses);
+  const absl::Status status = CompleteClauses(words, check, &launch->clauses);
   if (status.ok()) return status;
   return WithField(Annotate(status, absl::StrCat("launches[", index, "]")),
                    absl::StrCat(place, ".words"));
+}
+
+std::size_t CountTerms(const Expr& expr) {
+  std::size_t terms = 1;
+  for (const Expr& arg : expr.args) terms += CountTerms(arg);
+  return terms;
+}
+
+std::size_t CountTerms(const Clauses& clauses) {
+  std::size_t terms = clauses.shared ? CountTerms(*clauses.shared) : 0;
+  for (const std::vector<Expr>* exprs : {&clauses.grid, &clauses.block, &clauses.cluster}) {
+    for (const Expr& expr : *exprs) terms += CountTerms(expr);
+  }
+  for (const ParamSpec& param : clauses.params) terms += param.expr ? CountTerms(*param.expr) : 1;
+  return terms;
+}
+
+// What every launch has of the words is kept with each.
+absl::Status CheckTerms(const std::vector<ProgramLaunch>& launches) {
+  std::size_t terms = 0;
+  for (const ProgramLaunch& launch : launches) terms += CountTerms(launch.clauses);
+  if (terms <= kMostTerms) return absl::OkStatus();
+  return WrongField("program.launches",
+                    absl::StrCat("program.launches: want at most ", kMostTerms,
+                                 " names, numbers and operators in the clauses of all launches, "
+                                 "with those that they have of the program's words, got ",
+                                 terms));
 }
 
 bool IsSource(const KernelSpec& words, const std::string& name) {
@@ -120,11 +148,12 @@ absl::Status CheckGlobal(const Program& program, std::size_t index) {
 absl::StatusOr<Program> CompleteProgram(Program program) {
   GC_RETURN_IF_ERROR(CheckCount("launches", program.launches.size(), 1, kMostLaunches));
   GC_RETURN_IF_ERROR(CheckCount("globals", program.globals.size(), 0, kMostGlobals));
-  const absl::Status words = Validate(program.words);
-  if (!words.ok()) return WithField(words, "program.words");
+  const absl::StatusOr<ClauseCheck> check = ValidateWords(program.words);
+  if (!check.ok()) return WithField(check.status(), "program.words");
   for (std::size_t i = 0; i < program.launches.size(); ++i) {
-    GC_RETURN_IF_ERROR(CompleteLaunch(program.words, i, &program.launches[i]));
+    GC_RETURN_IF_ERROR(CompleteLaunch(program.words, *check, i, &program.launches[i]));
   }
+  GC_RETURN_IF_ERROR(CheckTerms(program.launches));
   for (std::size_t i = 0; i < program.globals.size(); ++i) {
     GC_RETURN_IF_ERROR(CheckGlobal(program, i));
   }

@@ -1,7 +1,10 @@
 // The rules of docs/signatures.md that words must keep before any call.
+#include "proto/types/validate.h"
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -20,12 +23,12 @@ namespace gridclock {
 namespace {
 
 constexpr std::size_t kMaxEntries = 64;       // Of each part of the words.
+constexpr std::size_t kMaxWords = 64;         // Of all enums together.
 constexpr std::size_t kMaxAlternatives = 64;  // That the choices of one operand make.
 constexpr std::size_t kMaxDims = 16;          // Of one alternative.
 constexpr std::size_t kMaxGeometry = 3;       // Dimensions of a grid, a block or a cluster.
 constexpr std::size_t kMaxParams = 256;
 constexpr int kMaxChoiceDepth = 17;
-
 using Alternative = std::vector<const Dim*>;
 
 absl::Status Wrong(absl::string_view what) {
@@ -135,6 +138,20 @@ bool IsBareVariable(const Dim& dim) {
          IsVariable(dim.expr.name);
 }
 
+// Calls `check` once with each dimension that is no choice, on whichever side of one it stands.
+template <typename Check>
+absl::Status ForEachDim(const std::vector<Dim>& dims, const Check& check) {
+  for (const Dim& dim : dims) {
+    if (dim.kind != Dim::Kind::kChoose) {
+      GC_RETURN_IF_ERROR(check(dim));
+      continue;
+    }
+    GC_RETURN_IF_ERROR(ForEachDim(dim.yes, check));
+    GC_RETURN_IF_ERROR(ForEachDim(dim.no, check));
+  }
+  return absl::OkStatus();
+}
+
 void AddOnce(std::vector<std::string>& names, const std::string& name) {
   if (!Contains(names, name)) names.push_back(name);
 }
@@ -183,6 +200,11 @@ class Validator {
     return CheckVariants();
   }
 
+  // After Run. The scratch that `params` may name is the words' own.
+  absl::Status RunLaunch(const Clauses& clauses) const {
+    return CheckLaunched(clauses, spec_.clauses.scratch);
+  }
+
  private:
   static absl::Status At(absl::string_view place, const absl::Status& status) {
     return status.ok() ? status : Annotate(status, place);
@@ -195,11 +217,12 @@ class Validator {
     const std::size_t most =
         std::max({spec_.inputs.size(), spec_.outputs.size(), spec_.attributes.size(),
                   spec_.conditions.size(), spec_.variants.size()});
-    if (most <= kMaxEntries) return absl::OkStatus();
-    return Wrong(absl::StrCat("at most ", kMaxEntries,
-                              " operands, attributes, conditions or "
-                              "variants, got ",
-                              most));
+    if (most > kMaxEntries) {
+      return TooMany("operands, attributes, conditions or variants", most, kMaxEntries);
+    }
+    std::size_t words = 0;
+    for (const AttributeSpec& attribute : spec_.attributes) words += attribute.words.size();
+    return words <= kMaxWords ? absl::OkStatus() : TooMany("words of enums", words, kMaxWords);
   }
 
   // Operands, attributes and words share one space of names, but two enums may share a word.
@@ -353,20 +376,11 @@ class Validator {
     return absl::OkStatus();
   }
 
-  absl::Status CheckSize(const Dim& dim, const KnownNames& names) const {
-    return CheckKind(dim.expr, names, ValueKind::kWhole);
-  }
-
   absl::Status CheckLate(const OperandSpec& operand) {
-    std::vector<Alternative> alternatives(1);
-    GC_RETURN_IF_ERROR(AddAlternatives(operand.dims, 0, alternatives));
-    for (const Alternative& alternative : alternatives) {
-      for (const Dim* dim : alternative) {
-        if (dim->kind != Dim::Kind::kExpr || IsBareVariable(*dim)) continue;
-        GC_RETURN_IF_ERROR(CheckSize(*dim, NamesOf(operand)));
-      }
-    }
-    return absl::OkStatus();
+    return ForEachDim(operand.dims, [&](const Dim& dim) {
+      const bool late = dim.kind == Dim::Kind::kExpr && !IsBareVariable(dim);
+      return late ? CheckKind(dim.expr, NamesOf(operand), ValueKind::kWhole) : absl::OkStatus();
+    });
   }
 
   absl::Status CheckBuilt(const OperandSpec& operand) {
@@ -375,15 +389,12 @@ class Validator {
     GC_RETURN_IF_ERROR(CheckChoices(operand.dims, names, 0));
     std::vector<Alternative> alternatives(1);
     GC_RETURN_IF_ERROR(AddAlternatives(operand.dims, 0, alternatives));
-    for (const Alternative& alternative : alternatives) {
-      GC_RETURN_IF_ERROR(CheckForm(alternative));
-      for (const Dim* dim : alternative) GC_RETURN_IF_ERROR(CheckBuiltDim(*dim, names));
-    }
-    return absl::OkStatus();
+    for (const Alternative& dims : alternatives) GC_RETURN_IF_ERROR(CheckForm(dims));
+    return ForEachDim(operand.dims, [&](const Dim& dim) { return CheckBuiltDim(dim, names); });
   }
 
   absl::Status CheckBuiltDim(const Dim& dim, const KnownNames& names) const {
-    if (dim.kind == Dim::Kind::kExpr) return CheckSize(dim, names);
+    if (dim.kind == Dim::Kind::kExpr) return CheckKind(dim.expr, names, ValueKind::kWhole);
     if (dim.kind == Dim::Kind::kSwap) return CheckSwap(dim, names);
     const bool run = dim.kind == Dim::Kind::kRun;
     if (Contains(run ? names.runs : names.dims, dim.name)) return absl::OkStatus();
@@ -433,23 +444,29 @@ class Validator {
                                                   : Wrong("a dtype stands twice in a domain");
   }
 
+  absl::Status CheckWhole(absl::string_view word, const std::optional<Expr>& expr) const {
+    return expr ? At(word, CheckKind(*expr, singles_, ValueKind::kWhole)) : absl::OkStatus();
+  }
+
   absl::Status CheckClauses(const Clauses& clauses) {
-    const auto whole = [&](const char* word, const std::optional<Expr>& expr) {
-      return expr ? At(word, CheckKind(*expr, singles_, ValueKind::kWhole)) : absl::OkStatus();
-    };
-    GC_RETURN_IF_ERROR(whole("flops", clauses.flops));
-    GC_RETURN_IF_ERROR(whole("bytes", clauses.bytes));
-    GC_RETURN_IF_ERROR(whole("shared", clauses.shared));
+    GC_RETURN_IF_ERROR(CheckWhole("flops", clauses.flops));
+    GC_RETURN_IF_ERROR(CheckWhole("bytes", clauses.bytes));
     KnownNames with_device = singles_;
     with_device.sm = true;
     if (clauses.when) {
       GC_RETURN_IF_ERROR(At("when", CheckKind(*clauses.when, with_device, ValueKind::kTruth)));
     }
+    GC_RETURN_IF_ERROR(At("scratch", CheckScratch(clauses.scratch)));
+    return CheckLaunched(clauses, clauses.scratch);
+  }
+
+  absl::Status CheckLaunched(const Clauses& clauses,
+                             const std::vector<OperandSpec>& scratch) const {
+    GC_RETURN_IF_ERROR(CheckWhole("shared", clauses.shared));
     GC_RETURN_IF_ERROR(At("grid", CheckGeometry(clauses.grid)));
     GC_RETURN_IF_ERROR(At("block", CheckGeometry(clauses.block)));
     GC_RETURN_IF_ERROR(At("cluster", CheckGeometry(clauses.cluster)));
-    GC_RETURN_IF_ERROR(At("scratch", CheckScratch(clauses.scratch)));
-    return At("params", CheckParams(clauses));
+    return At("params", CheckParams(clauses.params, scratch));
   }
 
   absl::Status CheckGeometry(const std::vector<Expr>& exprs) const {
@@ -485,23 +502,22 @@ class Validator {
     return nullptr;
   }
 
-  absl::Status CheckParams(const Clauses& clauses) const {
-    if (clauses.params.size() > kMaxParams) {
-      return TooMany("parameters", clauses.params.size(), kMaxParams);
-    }
-    for (const ParamSpec& param : clauses.params) {
+  absl::Status CheckParams(const std::vector<ParamSpec>& params,
+                           const std::vector<OperandSpec>& scratch) const {
+    if (params.size() > kMaxParams) return TooMany("parameters", params.size(), kMaxParams);
+    for (const ParamSpec& param : params) {
       if (param.promise < 0) return Wrong("a promise is a number above 0");
-      GC_RETURN_IF_ERROR(CheckParam(clauses, param));
+      GC_RETURN_IF_ERROR(CheckParam(param, scratch));
     }
     return absl::OkStatus();
   }
 
-  absl::Status CheckParam(const Clauses& clauses, const ParamSpec& param) const {
+  absl::Status CheckParam(const ParamSpec& param, const std::vector<OperandSpec>& scratch) const {
     if (param.kind == ParamSpec::Kind::kNull) return absl::OkStatus();
     if (param.kind == ParamSpec::Kind::kValue) return CheckValueParam(param);
     const OperandSpec* operand = FindOperand(param.name);
-    for (const OperandSpec& scratch : clauses.scratch) {
-      if (scratch.name == param.name) operand = &scratch;
+    for (const OperandSpec& tensor : scratch) {
+      if (tensor.name == param.name) operand = &tensor;
     }
     if (operand == nullptr) return Wrong(absl::StrCat("no operand is called ", Quote(param.name)));
     const bool wants_list = param.kind != ParamSpec::Kind::kOperand;
@@ -565,9 +581,18 @@ class Validator {
 }  // namespace
 
 absl::Status Validate(const KernelSpec& spec) {
-  const absl::Status status = Validator(spec).Run();
-  if (status.ok()) return status;
-  return Annotate(status, absl::StrCat("kernel ", Quote(spec.name)));
+  return ValidateWords(spec).status();
+}
+
+absl::StatusOr<ClauseCheck> ValidateWords(const KernelSpec& words) {
+  const auto annotated = [&words](const absl::Status& status) {
+    return status.ok() ? status : Annotate(status, absl::StrCat("kernel ", Quote(words.name)));
+  };
+  auto validator = std::make_shared<Validator>(words);
+  GC_RETURN_IF_ERROR(annotated(validator->Run()));
+  return [validator, annotated](const Clauses& clauses) {
+    return annotated(validator->RunLaunch(clauses));
+  };
 }
 
 }  // namespace gridclock

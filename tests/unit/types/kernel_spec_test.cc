@@ -71,6 +71,16 @@ TEST(KernelSpec, ParsesTheClausesOfASubmittedKernel) {
               IsOk());
 }
 
+TEST(KernelSpec, AllEnumsTogetherHaveSixtyFourWords) {
+  std::string words = "k; a: {w0";
+  for (int i = 1; i < 32; ++i) absl::StrAppend(&words, ", w", i);
+  words += "}, b: {w0";
+  for (int i = 1; i < 32; ++i) absl::StrAppend(&words, ", w", i);
+  EXPECT_THAT(ParseKernelSpec(words + "}"), IsOk());
+  EXPECT_THAT(ParseKernelSpec(words + ", w32}"),
+              StatusIs(kInvalid, HasSubstr("at most 64 words of enums, got 65")));
+}
+
 struct Bad {
   const char* words;
   const char* message;
