@@ -344,12 +344,19 @@ class CompilerThread final : public Compiler {
     output_.NextRun();
     const Order& order = found->second;
     auto result = ResultOf(answer, limits_);
-    if (order.done) {
-      const bool failed = result.ok() && result->failed();
-      observer_.OnCompiled(order.kind, OutcomeOf(result.status(), failed),
-                           clock_.Now() - order.sent);
+    const bool failed = result.ok() && result->failed();
+    const CompileOutcome outcome = OutcomeOf(result.status(), failed);
+    if (order.done) observer_.OnCompiled(order.kind, outcome, clock_.Now() - order.sent);
+    if (outcome == CompileOutcome::kCrashed) {
+      LogEnd("compile_crashed", order, result.status().message());
     }
     Finish(answer.id(), std::move(result));
+  }
+
+  // Whose code it was. Disassembling has no module id.
+  static void LogEnd(absl::string_view event, const Order& order, absl::string_view detail) {
+    Log(LogLevel::kWarning, event,
+        {{"module", order.id}, {"client", order.principal}, {"detail", std::string(detail)}});
   }
 
   void Finish(Ticket ticket, absl::StatusOr<worker::v1::CompilerResult> result) {
@@ -383,6 +390,7 @@ class CompilerThread final : public Compiler {
     }
     for (const Ticket ticket : ran) {
       observer_.OnCompiled(orders_.at(ticket).kind, CompileOutcome::kLost, absl::ZeroDuration());
+      LogEnd("compile_lost", orders_.at(ticket), why);
       Finish(ticket, CompilerLost());
     }
   }

@@ -77,8 +77,10 @@ void DeviceRunner::Blame(const Job& job, absl::string_view why) {
   Strike(context_, *GivenNow(job).program, why);
   Log(LogLevel::kWarning, "guest_ended_by_job",
       {{"device", device_},
+       {"kernel", job.kernel},
        {"job", absl::StrCat(job.id)},
-       {"principal", job.principal},
+       {"client", job.principal},
+       {"request_id", job.request_id},
        {"trace_id", TraceId(job.trace)}});
 }
 
@@ -288,6 +290,21 @@ void DeviceRunner::CheckKill(Life& life, absl::Time now) {
   context_.table.SetState(device_, WorkerState::kQuarantined);
 }
 
+void DeviceRunner::LogEnd(bool as_asked, const WorkerLoss& loss) const {
+  const auto held = context_.scheduler.Sent(loss.running, generation_);
+  const Job none{};
+  const Job& job = held != nullptr ? held->job() : none;
+  Log(as_asked ? LogLevel::kInfo : LogLevel::kWarning, as_asked ? "worker_stopped" : "worker_lost",
+      {{"device", lane_},
+       {"reason", loss.reason},
+       {"detail", loss.detail},
+       {"kernel", job.kernel},
+       {"job", absl::StrCat(loss.running)},
+       {"client", job.principal},
+       {"request_id", job.request_id},
+       {"trace_id", held != nullptr ? TraceId(job.trace) : ""}});
+}
+
 Supervisor::End DeviceRunner::Bury(Life& life) {
   Worker& worker = *life.worker;
   worker.process().Signal(SIGKILL);  // If only its link ended.
@@ -298,7 +315,6 @@ Supervisor::End DeviceRunner::Bury(Life& life) {
   const bool by_signal = kill_reason.empty() && exit.signal != 0;
   const Session& session = life.reader->session();
   const JobId running = worker.running().id;
-  const auto held = context_.scheduler.Sent(running, generation_);
   const bool retired = kill_reason == "retired", restarted = kill_reason == kRestart;
   const WorkerLoss loss = {.reason = !kill_reason.empty() ? kill_reason
                                      : by_signal          ? "signal"
@@ -312,12 +328,7 @@ Supervisor::End DeviceRunner::Bury(Life& life) {
   const bool as_asked = retired || restarted ||
                         (life.stop_asked != absl::InfiniteFuture() && kill_reason.empty() &&
                          exit.signal == 0 && exit.code == 0);
-  Log(as_asked ? LogLevel::kInfo : LogLevel::kWarning, as_asked ? "worker_stopped" : "worker_lost",
-      {{"device", lane_},
-       {"reason", loss.reason},
-       {"detail", loss.detail},
-       {"running", absl::StrCat(running)},
-       {"trace_id", held != nullptr ? TraceId(held->job().trace) : ""}});
+  LogEnd(as_asked, loss);
   if (life.kill_failed && role_ == WorkerRole::kGuest) {
     context_.table.SetState(device_, WorkerState::kReady);
   }

@@ -89,6 +89,8 @@ class DeviceRunner final : public GuestPort {
   void CheckStop(Life& life, absl::Time now);
   void CheckKill(Life& life, absl::Time now);
   Supervisor::End Bury(Life& life);
+  // Names the call that is to blame, if there is one.
+  void LogEnd(bool as_asked, const WorkerLoss& loss) const;
   void OnQuarantine();
   absl::Status WhyDown(absl::string_view what) const;
   void SetState(WorkerState state);

@@ -5,13 +5,21 @@
 #include <grpcpp/server_context.h>
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "gridclock/v1/kernels.pb.h"
+#include "proto/types/job.h"
 #include "proto/types/trace.h"
 #include "server/rpc/backend.h"
 #include "server/rpc/request_lease.h"
 
 namespace gridclock {
+
+// Whose call it was, as far as that was known when it ended. Of any bytes: the log escapes them.
+struct CallSubject {
+  absl::string_view client = "", request_id = "";
+  JobId job = 0;
+};
 
 // Tells the observer of a call's start, and of its end once. Gives the call its place in its
 // caller's trace, and tells a caller that sent the metadata `traceparent`, in the initial metadata.
@@ -21,7 +29,7 @@ class CallMeter {
   absl::Time started() const { return started_; }
   const TraceContext& trace() const { return trace_; }
   // A fault of ours is a line in the log.
-  void Finish(absl::StatusCode code);
+  void Finish(absl::StatusCode code, const CallSubject& subject = {});
   void Bytes(std::uint64_t received, std::uint64_t sent) {
     backend_.observer.OnRpcBytes(method_, received, sent);
   }

@@ -100,15 +100,15 @@ class RunCall final : public grpc::ServerUnaryReactor,
 
   // From bytes to a job that runs. OK also if an earlier call had the answer.
   absl::Status Accept(const grpc::ByteBuffer& buffer) {
-    GC_ASSIGN_OR_RETURN(std::string principal,
-                        backend_.authenticator.Authorize(context_, Role::kRun));
+    GC_ASSIGN_OR_RETURN(principal_, backend_.authenticator.Authorize(context_, Role::kRun));
     // Its message may be gone with it.
     if (context_.IsCancelled()) return CancelReason(context_);
     const MessageView message(buffer);
     GC_ASSIGN_OR_RETURN(DecodedRun run,
                         DecodeRunRequest(message.slices(), RequestLimitsOf(backend_.limits)));
     GC_RETURN_IF_ERROR(CheckSubmit(context_, backend_, run.request));
-    run.request.principal = std::move(principal);
+    run.request.principal = principal_;
+    request_id_ = run.request.request_id;
     GC_RETURN_IF_ERROR(Stamp(context_, backend_, meter_, &run.request));
     GC_ASSIGN_OR_RETURN(Job job, AdmitRequest(backend_, run.request));
     GC_ASSIGN_OR_RETURN(const RequestIds::Answer answer, LeaseRequestId(backend_, run, lease_));
@@ -135,7 +135,7 @@ class RunCall final : public grpc::ServerUnaryReactor,
   void End(const absl::Status& status, const v1::RunSummary* summary) {
     lease_.Release();
     meter_.Bytes(received_, response_.Length());
-    meter_.Finish(status.code());
+    meter_.Finish(status.code(), {.client = principal_, .request_id = request_id_, .job = job_});
     Finish(ToGrpc(status, summary));
   }
 
@@ -143,9 +143,10 @@ class RunCall final : public grpc::ServerUnaryReactor,
   grpc::CallbackServerContext& context_;
   grpc::ByteBuffer& response_;
   CallMeter meter_;
+  std::string principal_, request_id_;
   std::uint64_t received_ = 0;
   RequestLease lease_;
-  JobId job_ = 0;
+  std::atomic<JobId> job_ = 0;  // A job may be over before Submit() has returned.
   // Kept with the scheduler until the answer is made, then with the slices on their way.
   std::shared_ptr<const ActiveJob> active_;
   std::atomic<bool> watched_{false};  // Set before gRPC may call OnDone.

@@ -205,6 +205,7 @@ class StreamCall final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>,
   absl::Status Lease() ABSL_LOCKS_EXCLUDED(mutex_) {
     const MutexLock lock(mutex_);
     if (end_) return *end_;
+    request_id_ = run_.request.request_id;
     return LeaseRequestId(backend_, run_, lease_).status();
   }
 
@@ -335,15 +336,19 @@ class StreamCall final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>,
   }
 
   void End(const absl::Status& status) {
+    CallSubject subject = {.client = principal_};
     {
       const MutexLock lock(mutex_);
       if (status.ok())
         lease_.Finish(nullptr);
       else
         lease_.Release();
+      // Nobody writes to them any more: the stream was told to finish.
+      subject.request_id = request_id_;
+      subject.job = job_;
     }
     meter_.Bytes(received_bytes_, sent_bytes_);
-    meter_.Finish(status.code());
+    meter_.Finish(status.code(), subject);
     Finish(ToGrpc(status));
   }
 
@@ -365,6 +370,7 @@ class StreamCall final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>,
 
   Mutex mutex_;
   RequestLease lease_ ABSL_GUARDED_BY(mutex_);
+  std::string request_id_ ABSL_GUARDED_BY(mutex_);
   Outbox outbox_ ABSL_GUARDED_BY(mutex_);
   JobId job_ ABSL_GUARDED_BY(mutex_) = 0;
   std::shared_ptr<const ActiveJob> active_ ABSL_GUARDED_BY(mutex_);  // Shared with the scheduler.

@@ -429,6 +429,37 @@ std::string Page(const ServerProcess& server, const std::string& path) {
 
 constexpr char kTrace[] = "4bf92f3577b34da6a3ce929d0e0e4736";
 
+// Who sent what ended a worker, by the id that its client knows.
+TEST(Log, TheLinesOfACallNameIt) {
+  ASSERT_OK_AND_ASSIGN(const auto server, ServerProcess::Start({.environment = kJsonLog}));
+  RunCall call;
+  call.kernel = "fault";
+  call.attributes = {{"kind", std::string("segfault")}};
+  call.request_id = "night-42";
+  EXPECT_THAT(Operator(*server)->Run(call).status(),
+              StatusIs(Code::kInternal, HasSubstr("signal 11")));
+  const json failed = LinesOf(*server, "call_failed", 1)[0];
+  EXPECT_EQ(failed["method"], "gridclock.v1.KernelService/Run");
+  EXPECT_EQ(failed["client"], "local");
+  EXPECT_EQ(failed["request_id"], "night-42");
+  EXPECT_EQ(failed["job"], "1");
+  const json lost = LinesOf(*server, "worker_lost", 1)[0];
+  EXPECT_EQ(lost["kernel"], "fault");
+  EXPECT_EQ(lost["client"], "local");
+  EXPECT_EQ(lost["request_id"], "night-42");
+  EXPECT_EQ(lost["job"], failed["job"]);
+  EXPECT_EQ(lost["trace_id"], failed["trace_id"]);
+}
+
+TEST(Log, AWorkerThatRanNothingIsLostWithoutACall) {
+  ASSERT_OK_AND_ASSIGN(const auto server, ServerProcess::Start({.environment = kJsonLog}));
+  kill(server->Workers().at(0), SIGKILL);
+  const json lost = LinesOf(*server, "worker_lost", 1)[0];
+  EXPECT_EQ(lost["detail"], "signal 9");
+  EXPECT_EQ(lost["job"], "0");
+  EXPECT_EQ(lost["kernel"], "");
+}
+
 TEST(Trace, IsTakenReturnedAndKeptWithTheRun) {
   ASSERT_OK_AND_ASSIGN(const auto server, ServerProcess::Start());
   const auto channel = Connect(server->address());

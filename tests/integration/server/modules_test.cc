@@ -4,11 +4,13 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <future>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "base/status.h"
@@ -350,16 +352,48 @@ TEST_F(Modules, AMissingToolkitIsNamed) {
                                ReasonIs("NO_TOOLCHAIN")));
 }
 
-TEST_F(Modules, ACompilerThatIsKilledIsReplaced) {
-  StartServer();
-  if (IsSkipped() || HasFatalFailure()) return;
-  const auto workers = server_->Workers();
-  for (const pid_t pid : workers) {
+// Its process, which each compile is a child of.
+pid_t CompilerOf(const ServerProcess& server) {
+  for (const pid_t pid : server.Workers()) {
     std::ifstream name(absl::StrCat("/proc/", pid, "/comm"));
     std::string text;
     std::getline(name, text);
-    if (text == "gridclock-compi") kill(pid, SIGKILL);
+    if (text == "gridclock-compi") return pid;
   }
+  return 0;
+}
+
+pid_t FirstChildOf(pid_t parent) {
+  std::ifstream children(absl::StrCat("/proc/", parent, "/task/", parent, "/children"));
+  pid_t child = 0;
+  children >> child;
+  return child;
+}
+
+TEST_F(Modules, TheLogNamesWhoseCompileCrashed) {
+  StartServer();
+  if (IsSkipped() || HasFatalFailure()) return;
+  // Would take all the time that a compile has: 2^24 types.
+  const std::string slow =
+      "template <int N, int M> struct Slow {\n"
+      "  static const int value = Slow<N - 1, 2 * M>::value + Slow<N - 1, 2 * M + 1>::value;\n"
+      "};\n"
+      "template <int M> struct Slow<0, M> { static const int value = M; };\n"
+      "__global__ void f(int* y) { *y = Slow<24, 0>::value; }\n";
+  auto crashed = std::async(std::launch::async, [&] { return client_->Compile(Source(slow)); });
+  const pid_t compiler = CompilerOf(*server_);
+  ASSERT_TRUE(Eventually([&] { return FirstChildOf(compiler) != 0; }));
+  kill(FirstChildOf(compiler), SIGKILL);
+  EXPECT_THAT(crashed.get(), ReasonIs("COMPILE_CRASHED"));
+  EXPECT_TRUE(Eventually([&] { return absl::StrContains(server_->Log(), "compile_crashed"); }));
+  const std::string line = " W compile_crashed module=\"[^\"]+\" client=\"local\" detail=\"";
+  EXPECT_THAT(server_->Log(), ContainsRegex(line));
+}
+
+TEST_F(Modules, ACompilerThatIsKilledIsReplaced) {
+  StartServer();
+  if (IsSkipped() || HasFatalFailure()) return;
+  kill(CompilerOf(*server_), SIGKILL);
   // The client library tries again while the compiler is not there.
   ASSERT_OK_AND_ASSIGN(const v1::Module module, client_->Compile(Source(kSquare)));
   EXPECT_EQ(module.entries_size(), 1);

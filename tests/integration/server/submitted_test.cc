@@ -213,6 +213,9 @@ TEST_F(Submitted, G1_ACrashIsAFaultOfTheKernelAndTheNextJobIsRight) {
   EXPECT_THAT(CheckSquare(kBob), IsOk());
   EXPECT_THAT(server_->Metrics(),
               HasSubstr("gridclock_worker_restarts_total{device=\"cpu\",reason=\"signal\"} 0"));
+  EXPECT_THAT(server_->Log(),
+              HasSubstr(" W guest_ended_by_job device=\"cpu\" kernel=\"crash\" job="));
+  EXPECT_THAT(server_->Log(), HasSubstr(" client=\"ann\" request_id=\"\" trace_id="));
 }
 
 TEST_F(Submitted, G4_AnEndlessOneMeetsItsTimeLimitAndTheNextJobIsRight) {
