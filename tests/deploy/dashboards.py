@@ -170,10 +170,10 @@ def metrics_in(text):
 
 
 def metric_names():
-    """Those of the catalogue's page, and of DCGM's exporter those that its default set has."""
+    """Those of the catalogue's page, and of DCGM's exporter those that its default set has, and one that it may have."""
     page = (REPO / "docs/metrics.md").read_text()
     dcgm = {"DCGM_FI_DEV_" + name for name in
-            ("GPU_TEMP", "POWER_USAGE", "SM_CLOCK", "GPU_UTIL", "FB_USED", "XID_ERRORS")}
+            ("GPU_TEMP", "POWER_USAGE", "SM_CLOCK", "GPU_UTIL", "FB_USED", "XID_ERRORS", "THERMAL_VIOLATION")}
     return set(re.findall(r"^\| `(\w+)` \|", page, re.M)) | dcgm
 
 

@@ -49,7 +49,7 @@ class RulesTest(unittest.TestCase):
         for name, part in alerts().items():
             self.assertGreater(len(part.split("- alert:")[0].split()), 8, f"{name}: no reason for its threshold")
             self.assertRegex(part, r"labels: \{severity: (critical|warning|info)\}", name)
-            self.assertIn(f"runbook: deploy/README.md#{name.lower()}\n", part)
+            self.assertIn(f"runbook_url: deploy/README.md#{name.lower()}\n", part)
             self.assertIn(f"\n### {name}\n", runbooks, f"deploy/README.md has no runbook of {name}")
 
     def test_the_page_lists_each_alert_by_its_severity(self):
