@@ -8,10 +8,12 @@
 #include <utility>
 #include <vector>
 
+#include <arpa/inet.h>
 #include <civetweb.h>
 #include <netdb.h>
 #include <sys/socket.h>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
@@ -70,10 +72,32 @@ void Send(mg_connection* connection, const Answer& answer, bool with_body, absl:
   if (with_body) Write(connection, answer.page.body, deadline);
 }
 
+bool IsAddress(const std::string& host) {
+  in6_addr bytes{};
+  return inet_pton(AF_INET, host.c_str(), &bytes) == 1 ||
+         inet_pton(AF_INET6, host.c_str(), &bytes) == 1;
+}
+
+bool IsLoopback(const std::string& host) {
+  return host == "localhost" || host == "::1" ||
+         (IsAddress(host) && absl::StartsWith(host, "127."));
+}
+
+// "[::1]:8471": the brackets are of the notation.
+std::string HostIn(absl::string_view address) {
+  const std::size_t bracket = address.rfind(']');
+  const std::size_t colon = address.rfind(':');
+  const bool port = colon != address.npos && (bracket == address.npos || bracket < colon);
+  return absl::AsciiStrToLower(
+      absl::StrReplaceAll(address.substr(0, port ? colon : address.npos), {{"[", ""}, {"]", ""}}));
+}
+
 class Server final : public MetricsServer {
  public:
   Server(const Options& options, Pages pages)
-      : pages_(std::move(pages)), answer_limit_(options.answer_timeout) {}
+      : pages_(std::move(pages)),
+        answer_limit_(options.answer_timeout),
+        host_(HostIn(options.address)) {}
   ~Server() override;
   absl::Status Listen(const Options& options);
   int port() const override { return port_; }
@@ -81,16 +105,20 @@ class Server final : public MetricsServer {
  private:
   static int Handle(mg_connection* connection, void* data);
   static int AnswerBadRequest(mg_connection* connection, int code, const char* message);
+  static void AnswerUnanswered(const mg_connection* connection);
   static int TakeLog(const mg_connection* connection, const char* message);
   static Server* Of(const mg_connection* connection);
+  static void SetAnswered(mg_connection* connection);
+  Answer AnswerRequest(const mg_connection* connection) const;
+  bool IsMeant(const char* host) const;
   Answer AnswerTo(absl::string_view path, absl::string_view accept) const;
   std::string complaint() ABSL_LOCKS_EXCLUDED(mutex_);
 
   const Pages pages_;
   const absl::Duration answer_limit_;
+  const std::string host_;
   Mutex mutex_;
   std::string complaint_ ABSL_GUARDED_BY(mutex_);
-  std::string host_;
   int port_ = 0;
   Context context_;  // Last: its threads use all of the above until it is gone.
 };
@@ -107,30 +135,61 @@ Answer Server::AnswerTo(absl::string_view path, absl::string_view accept) const 
               "no such page; there are / /runs /runs/ID /status.json /metrics /healthz /readyz\n");
 }
 
-int Server::Handle(mg_connection* connection, void* data) {
-  const Server& self = *static_cast<const Server*>(data);
-  // Else civetweb reads the body of the request to its end, however slowly it comes.
-  mg_disable_connection_keep_alive(connection);
+// A page of somebody else's, whose name was made to lead here, could read what a server on loopback
+// tells its own machine. Names that lead elsewhere are an operator's business elsewhere.
+bool Server::IsMeant(const char* host) const {
+  if (host == nullptr || !IsLoopback(host_)) return true;
+  const std::string name = HostIn(host);
+  return name == "localhost" || IsAddress(name);
+}
+
+Answer Server::AnswerRequest(const mg_connection* connection) const {
   const mg_request_info* request = mg_get_request_info(connection);
   const absl::string_view method = request->request_method;
   if (method != "GET" && method != "HEAD") {
-    Send(connection, Text(405, "Method Not Allowed", "want GET or HEAD\n"), true,
-         self.answer_limit_);
-    return 405;
+    return Text(405, "Method Not Allowed", "want GET or HEAD\n");
+  }
+  if (!IsMeant(mg_get_header(connection, "Host"))) {
+    return Text(421, "Misdirected Request", "on loopback: want an address or localhost as Host\n");
   }
   const char* accept = mg_get_header(connection, "Accept");
-  const Answer answer = self.AnswerTo(request->local_uri, accept == nullptr ? "" : accept);
-  Send(connection, answer, method == "GET", self.answer_limit_);
+  return AnswerTo(request->local_uri, accept == nullptr ? "" : accept);
+}
+
+int Server::Handle(mg_connection* connection, void* data) {
+  const Server& self = *static_cast<const Server*>(data);
+  SetAnswered(connection);
+  // Else civetweb reads the body of the request to its end, however slowly it comes.
+  mg_disable_connection_keep_alive(connection);
+  const Answer answer = self.AnswerRequest(connection);
+  const absl::string_view method = mg_get_request_info(connection)->request_method;
+  Send(connection, answer, method != "HEAD", self.answer_limit_);
   return answer.code;
 }
 
 // What never becomes a request: a header too long or too slow, or no HTTP at all. civetweb's own
 // answer would make its date in gmtime's one buffer, which all its threads share.
 int Server::AnswerBadRequest(mg_connection* connection, int code, const char* message) {
+  SetAnswered(connection);
   Send(connection,
        Text(code, mg_get_response_code_text(connection, code), absl::StrCat(message, "\n")), true,
        Of(connection)->answer_limit_);
   return 0;
+}
+
+// civetweb leaves a request for '*' or for another server without any answer, and closes.
+void Server::AnswerUnanswered(const mg_connection* connection) {
+  const mg_request_info* request = mg_get_request_info(connection);
+  const bool is_request = request != nullptr && request->request_uri != nullptr;
+  if (!is_request || mg_get_user_connection_data(connection) != nullptr) return;
+  // Writing is what this callback of civetweb is for, though its connection is const.
+  Send(const_cast<mg_connection*>(connection),
+       Text(400, "Bad Request", "want a path that begins with '/'\n"), true,
+       Of(connection)->answer_limit_);
+}
+
+void Server::SetAnswered(mg_connection* connection) {
+  mg_set_user_connection_data(connection, connection);
 }
 
 // civetweb says here, and nowhere else, why it could not bind. Lines of single connections are of
@@ -176,6 +235,7 @@ absl::Status Server::Listen(const Options& options) {
   mg_callbacks callbacks{};
   callbacks.http_error = &AnswerBadRequest;
   callbacks.log_message = &TakeLog;
+  callbacks.connection_close = &AnswerUnanswered;
   mg_init_data init{.callbacks = &callbacks, .user_data = this, .configuration_options = settings};
   char text[256] = "";
   unsigned code = 0;
@@ -189,9 +249,6 @@ absl::Status Server::Listen(const Options& options) {
   mg_set_request_handler(context_.get(), "**", &Handle, this);
   mg_server_port ports[1] = {};
   if (mg_get_server_ports(context_.get(), 1, ports) == 1) port_ = ports[0].port;
-  // "[::1]:8471": the brackets are of the notation.
-  host_ = absl::StrReplaceAll(options.address.substr(0, options.address.rfind(':')),
-                              {{"[", ""}, {"]", ""}});
   return absl::OkStatus();
 }
 

@@ -38,7 +38,7 @@ inline std::string ReadAll(const UniqueFd& fd) {
 // Head and body; "" if there was no answer.
 inline std::string Fetch(int port, const std::string& path, const std::string& method = "GET") {
   const UniqueFd fd = Connect(port);
-  if (!SendText(fd, method + " " + path + " HTTP/1.1\r\nHost: test\r\n\r\n")) return "";
+  if (!SendText(fd, method + " " + path + " HTTP/1.1\r\nHost: localhost\r\n\r\n")) return "";
   return ReadAll(fd);
 }
 

@@ -68,6 +68,43 @@ TEST(MetricsServerTest, AnswersOnlyWhatIsThere) {
   EXPECT_EQ(BodyOf(Fetch(server->port(), "/metrics", "HEAD")), "");
 }
 
+std::string AnswerTo(int port, const std::string& head) {
+  const UniqueFd client = Connect(port);
+  EXPECT_TRUE(SendText(client, head));
+  return ReadAll(client);
+}
+
+TEST(MetricsServerTest, WhatIsNoPathIsAnsweredToo) {
+  ASSERT_OK_AND_ASSIGN(const auto server, Serve(Small()));
+  for (const char* line : {"GET *", "OPTIONS *", "GET http://127.0.0.1:1/metrics",
+                           "GET http://attacker.example/metrics", "GET metrics", "CONNECT a:1"}) {
+    const std::string head = absl::StrCat(line, " HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    EXPECT_THAT(AnswerTo(server->port(), head), StartsWith("HTTP/1.1 400 Bad Request\r\n")) << line;
+  }
+  const UniqueFd silent = Connect(server->port());
+  shutdown(silent.get(), SHUT_WR);
+  EXPECT_EQ(ReadAll(silent), "");
+}
+
+// A page of another site whose name leads to 127.0.0.1 sends that name.
+TEST(MetricsServerTest, NamesOfOthersAreNotAnsweredOnLoopback) {
+  ASSERT_OK_AND_ASSIGN(const auto server, Serve(Small()));
+  const auto ask = [](int port, const std::string& host) {
+    return AnswerTo(port, absl::StrCat("GET /metrics HTTP/1.1\r\n", host, "\r\n\r\n"));
+  };
+  for (const char* host :
+       {"Host: attacker.example", "Host: attacker.example:8471",
+        "Host: ", "Host: 127.0.0.1.attacker.example", "host: localhost.attacker.example:1"}) {
+    EXPECT_THAT(ask(server->port(), host), StartsWith("HTTP/1.1 421 ")) << host;
+  }
+  for (const char* host : {"Host: 127.0.0.1:8471", "Host: localhost:8471", "Host: LOCALHOST",
+                           "Host: [::1]:8471", "Host: [::1]", "Host: 10.0.0.7", "X: without"}) {
+    EXPECT_THAT(ask(server->port(), host), StartsWith("HTTP/1.1 200 ")) << host;
+  }
+  ASSERT_OK_AND_ASSIGN(const auto open, MetricsServer::Create({.address = "0.0.0.0:0"}, Small()));
+  EXPECT_THAT(ask(open->port(), "Host: node1.example:8471"), StartsWith("HTTP/1.1 200 "));
+}
+
 TEST(MetricsServerTest, SaysWhichAddressItCannotHave) {
   ASSERT_OK_AND_ASSIGN(const auto first, Serve(Small()));
   const std::string taken = absl::StrCat("127.0.0.1:", first->port());
@@ -95,7 +132,7 @@ TEST(MetricsServerTest, AHungScraperHoldsNobodyUp) {
   hung.push_back(Connect(server->port()));  // Stops in the middle of its request.
   ASSERT_TRUE(SendText(hung[1], "GET /metrics HTTP/1.1\r\nHost:"));
   hung.push_back(Connect(server->port()));  // Never reads its answer.
-  ASSERT_TRUE(SendText(hung[2], "GET /metrics HTTP/1.1\r\nHost: test\r\n\r\n"));
+  ASSERT_TRUE(SendText(hung[2], "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n"));
   char first = 0;
   ASSERT_EQ(recv(hung[2].get(), &first, 1, 0), 1);
   serve_large = false;
@@ -112,8 +149,8 @@ TEST(MetricsServerTest, ThePageIsToldWhatTheClientTakes) {
   };
   ASSERT_OK_AND_ASSIGN(const auto server, Serve(pages));
   const UniqueFd client = Connect(server->port());
-  ASSERT_TRUE(
-      SendText(client, "GET / HTTP/1.1\r\nHost: a\r\nAccept: application/json;q=1\r\n\r\n"));
+  ASSERT_TRUE(SendText(
+      client, "GET / HTTP/1.1\r\nHost: localhost\r\nAccept: application/json;q=1\r\n\r\n"));
   const std::string answer = ReadAll(client);
   EXPECT_THAT(answer, HasSubstr("\r\nContent-Type: text/html\r\n"));
   EXPECT_THAT(answer, HasSubstr("default-src 'none'"));
