@@ -31,6 +31,7 @@ constexpr Name kKernelDeviceOutcome[] = {"kernel", "device", "outcome"};
 constexpr Name kDevice[] = {"device"};
 constexpr Name kReason[] = {"reason"};
 constexpr Name kDirectionDevice[] = {"direction", "device"};
+constexpr Name kPhaseDevice[] = {"phase", "device"};
 constexpr Name kFlag[] = {"flag"};
 constexpr Name kDeviceState[] = {"device", "state"};
 constexpr Name kDeviceClockName[] = {"device", "clock"};
@@ -98,6 +99,11 @@ constexpr std::array<MetricSpec, kMetricCount> kTable = {{
      kDirectionDevice,
      "Time of a job's copies to the device's own memory, with inputs that it makes (in), and back "
      "(out).",
+     "0.2.0", kRequestBounds},
+    {Metric::kPhaseDuration, "gridclock_phase_duration_seconds", kHistogram, "seconds",
+     kPhaseDevice,
+     "Time of each phase of jobs that ran, as RunSummary tells it; phases that took none are left "
+     "out.",
      "0.2.0", kRequestBounds},
     {Metric::kMeasurements,
      "gridclock_measurements_total",
@@ -289,6 +295,10 @@ constexpr LabelSpec kLabels[] = {
      "`failed` (the source does not compile), `time`, `memory`, `crashed`, `output`, `cancelled`, "
      "`lost`"},
     {"part", "files that are read again on demand: `tokens`, `certificates`"},
+    {"phase",
+     "`received` (the request and its inputs), `queued`, `input_copied`, `launched` (first launch "
+     "to the return of the last), `finished` (the device's work, first start to last end), "
+     "`verified`, `output_copied`"},
     {"partition", "`mig`, `mps` where the device is a part of a GPU, else empty"},
     {"reason",
      "of a rejection: a reason or a status code of the contract in lower case, "

@@ -31,6 +31,7 @@ enum class Metric {
   kDeviceBusy,
   kTransferBytes,
   kTransferDuration,
+  kPhaseDuration,
   kMeasurements,
   kMeasurementsDoubtful,
   kMeasurementsFlagged,

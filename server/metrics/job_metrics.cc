@@ -5,7 +5,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "server/metrics/words.h"
 
 namespace gridclock {
 namespace {
@@ -93,7 +92,7 @@ void JobMetrics::OnFinished(const Job& job, const JobResult& result) {
   series.bytes_in->Add(BytesIn(job));
   if (result.status.ok()) series.bytes_out->Add(BytesOut(job));
   series.busy_ns->Add(BusyNs(*result.outcome));
-  CountCopies(*result.outcome, series);
+  CountPhases(*result.outcome, series);
   CountVariant(job);
   const std::optional<Timing>& timing = result.outcome->timing;
   if (!timing) return;
@@ -143,6 +142,11 @@ JobMetrics::PairSeries JobMetrics::Resolve(const std::string& kernel, const std:
   Histogram& duration = registry_.HistogramOf(Metric::kKernelDuration, {kernel, device});
   // Where there were too many it is of many kernels: no latency of this one.
   const Histogram* own = registry_.FindHistogram(Metric::kKernelDuration, {kernel, device});
+  std::array<Histogram*, kPhaseCount> phases{};
+  for (std::size_t i = 0; i < kPhaseCount; ++i) {
+    const std::string phase(PhaseLabel(static_cast<PhaseKind>(i + 1)));
+    phases[i] = &registry_.HistogramOf(Metric::kPhaseDuration, {phase, device});
+  }
   return {
       .trail = &runs_.TrailOf(kernel, device, own),
       .duration = &duration,
@@ -153,6 +157,7 @@ JobMetrics::PairSeries JobMetrics::Resolve(const std::string& kernel, const std:
       .bytes_out = &registry_.TallyOf(Metric::kTransferBytes, {"out", device}),
       .copy_in = &registry_.HistogramOf(Metric::kTransferDuration, {"in", device}),
       .copy_out = &registry_.HistogramOf(Metric::kTransferDuration, {"out", device}),
+      .phases = phases,
       .kernel_bytes = &registry_.TallyOf(Metric::kKernelBytes, {kernel, device}),
       .roofline_ns = &registry_.TallyOf(Metric::kKernelRoofline, {kernel, device}, kSecondsPerNano),
   };
@@ -177,11 +182,13 @@ void JobMetrics::CountVariant(const Job& job) {
   if (kernel != kOther) variants_.Insert(key, job.device, &made);
 }
 
-// A device that works in place has neither phase, or an empty one.
-void JobMetrics::CountCopies(const Outcome& outcome, const PairSeries& series) {
+// A device that works in place has neither copy, or an empty one.
+void JobMetrics::CountPhases(const Outcome& outcome, const PairSeries& series) {
   for (const Phase& phase : outcome.phases) {
     if (phase.end_ns <= phase.start_ns) continue;
     const double seconds = static_cast<double>(phase.end_ns - phase.start_ns) * kSecondsPerNano;
+    const std::size_t index = static_cast<std::size_t>(phase.kind) - 1;
+    if (index < kPhaseCount) series.phases[index]->Observe(seconds);  // From another process.
     if (phase.kind == PhaseKind::kInputCopied) series.copy_in->Observe(seconds);
     if (phase.kind == PhaseKind::kOutputCopied) series.copy_out->Observe(seconds);
   }

@@ -15,6 +15,7 @@
 #include "server/metrics/registry.h"
 #include "server/metrics/run_log.h"
 #include "server/metrics/series_cache.h"
+#include "server/metrics/words.h"
 
 namespace gridclock {
 
@@ -52,6 +53,7 @@ class JobMetrics final : public JobObserver {
     Tally* bytes_out = nullptr;
     Histogram* copy_in = nullptr;
     Histogram* copy_out = nullptr;
+    std::array<Histogram*, kPhaseCount> phases{};  // Of the device, in the order of PhaseKind.
     Tally* kernel_bytes = nullptr;
     Tally* roofline_ns = nullptr;
   };
@@ -62,7 +64,7 @@ class JobMetrics final : public JobObserver {
   bool Knows(absl::string_view kernel) const ABSL_LOCKS_EXCLUDED(mutex_);
   void CountOutcome(const PairSeries& series, absl::string_view outcome);
   void CountVariant(const Job& job);
-  static void CountCopies(const Outcome& outcome, const PairSeries& series);
+  static void CountPhases(const Outcome& outcome, const PairSeries& series);
   void CountMeasurement(const Outcome& outcome);
   static void CountLaunches(const Job& job, const Timing& timing, const PairSeries& series);
 

@@ -16,6 +16,8 @@ constexpr std::array<absl::string_view, kFlagCount> kFlags = {
     "interrupted", "unverified", "emulated",  "teaching_method"};
 constexpr absl::string_view kMethods[] = {"isolated",     "device_time", "back_to_back",
                                           "host_no_sync", "host_sync",   "event_pair"};
+constexpr std::array<absl::string_view, kPhaseCount> kPhases = {
+    "received", "queued", "input_copied", "launched", "finished", "verified", "output_copied"};
 constexpr absl::string_view kStates[] = {"starting", "ready", "busy", "dead", "quarantined"};
 // As the worker names them (kernels/device/cuda/gpu_conditions.cc).
 constexpr absl::string_view kClockReasons[] = {
@@ -65,6 +67,10 @@ absl::string_view FlagWord(Flag flag) {
 
 absl::string_view MethodWord(Method method) {
   return WordOf(kMethods, static_cast<std::size_t>(method));
+}
+
+absl::string_view PhaseLabel(PhaseKind kind) {
+  return WordOf(kPhases, static_cast<std::size_t>(kind));
 }
 
 bool IsTeaching(Method method) {

@@ -15,8 +15,11 @@
 
 namespace gridclock {
 
+inline constexpr std::size_t kPhaseCount = static_cast<std::size_t>(PhaseKind::kOutputCopied);
+
 absl::string_view FlagWord(Flag flag);  // "shared_device".
 absl::string_view MethodWord(Method method);
+absl::string_view PhaseLabel(PhaseKind kind);  // "input_copied".
 // Its times show what people do; they are not those of the kernel.
 bool IsTeaching(Method method);
 // Why a GPU's clock is not higher: all words of which there are series.

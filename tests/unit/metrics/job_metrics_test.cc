@@ -105,6 +105,21 @@ TEST_F(JobMetricsTest, CopiesToTheDeviceAndBackAreTimed) {
   EXPECT_THAT(text, HasSubstr(duration + R"(_count{direction="out",device="cpu"} 0)"));
 }
 
+TEST_F(JobMetricsTest, EachPhaseIsTimedAndEmptyOnesAreLeftOut) {
+  Outcome outcome = OneLaunch(1500);
+  outcome.phases = {{PhaseKind::kReceived, 0, 1'000'000},
+                    {PhaseKind::kQueued, 1'000'000, 1'000'000},
+                    {PhaseKind::kVerified, 2'000'000, 6'000'000},
+                    {static_cast<PhaseKind>(0), 0, 1},
+                    {static_cast<PhaseKind>(99), 0, 1}};
+  metrics_.OnFinished(SquareJob(), Done(outcome));
+  const std::string name = "gridclock_phase_duration_seconds";
+  EXPECT_THAT(Text(), HasSubstr(name + R"(_sum{phase="received",device="cpu"} 0.001)"));
+  EXPECT_THAT(Text(), HasSubstr(name + R"(_count{phase="queued",device="cpu"} 0)"));
+  EXPECT_THAT(Text(), HasSubstr(name + R"(_sum{phase="verified",device="cpu"} 0.004)"));
+  EXPECT_THAT(Text(), Not(HasSubstr(R"(phase="unknown")")));
+}
+
 TEST_F(JobMetricsTest, EverySampleOfAMeasurementCounts) {
   Job job = SquareJob();
   job.measure.emplace();
