@@ -44,6 +44,9 @@ struct Scheduler::Entry {
   absl::Time queued_at, ready_at, sent_at;
   absl::Time wait_until;                   // When waiting in the queue ends.
   std::optional<absl::Time> seen_running;  // When a tick first saw it run at this worker.
+  // What ticks saw of its launches: from the begin of the first to when the last was under way.
+  absl::Time launched_at = absl::InfinitePast();
+  absl::Duration launched_for;
   int sends = 0;
   bool dispatched = false;  // At least once: its wait is counted.
   bool early = false;       // A worker was told of inputs that arrived.

@@ -22,6 +22,8 @@ struct JobResult {
   absl::Status status;
   // Set when ok; on a failure after the launch, what was measured until then.
   std::optional<Outcome> outcome;
+  // What was seen of its launches while it ran: all that is known of one whose worker said nothing.
+  absl::Duration launched_for = absl::ZeroDuration();
 };
 
 // Calls come one at a time but from any thread, never while the scheduler holds its lock. They must

@@ -396,6 +396,7 @@ void Scheduler::Answer(Entry& entry, JobResult result, Outbox& out) {
   // A run that was compared has its own: the comparison waited too.
   if (result.outcome && entry.active != nullptr && !entry.run) AddWaits(entry, *result.outcome);
   entry.answered = true;
+  result.launched_for = entry.launched_for;
   Post(entry, std::move(result), out);
 }
 

@@ -257,6 +257,8 @@ class Scheduler {
     int queued = 0;  // At its worker too, behind the one that runs.
     int running = 0;
     int queued_of_one = 0;  // Of the principal that has most.
+    // How long the job that runs has launched by now; a result tells it of one that ended.
+    absl::Duration launched_for = absl::ZeroDuration();
   };
   // By device.
   std::map<std::string, Usage> usage() const ABSL_LOCKS_EXCLUDED(mutex_);

@@ -257,6 +257,9 @@ std::map<std::string, Scheduler::Usage> Scheduler::usage() const {
     usage.queued += lane->waiting();
     usage.queued_of_one = std::max(usage.queued_of_one, lane->most_waiting_of_one());
     usage.running += lane->sent.empty() ? 0 : 1;
+    for (const auto& entry : lane->sent) {
+      if (!entry->answered) usage.launched_for += entry->launched_for;
+    }
   }
   return all;
 }

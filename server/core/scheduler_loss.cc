@@ -335,6 +335,10 @@ void Scheduler::TickRunning(Entry& entry, const WorkerPort::Running& running, ab
   // A worker that says something else neither wins nor loses time.
   const absl::Time began = std::max(entry.sent_at, std::min(running.since, *entry.seen_running));
   const absl::Time launched = std::max(running.launched, began);
+  if (running.launched != absl::InfiniteFuture()) {
+    if (entry.launched_at < entry.sent_at) entry.launched_at = launched;
+    entry.launched_for = now - entry.launched_at;
+  }
   const absl::Duration work = WallTimeLimit(job);
   const absl::Time launch_end = launched + job.kernel_time_limit;
   const absl::Time end = std::min(launch_end, began + work);

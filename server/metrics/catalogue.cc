@@ -91,7 +91,9 @@ constexpr std::array<MetricSpec, kMetricCount> kTable = {{
     {Metric::kAdmissionRejected, "gridclock_admission_rejected_total", kCounter, "requests",
      kReason, "Requests that could be read and did not become a job, by reason.", "0.1.0"},
     {Metric::kDeviceBusy, "gridclock_device_busy_seconds_total", kCounter, "seconds", kDevice,
-     "Time that the device worked for jobs; its rate is the utilisation.", "0.1.0"},
+     "Time that the device worked for jobs, those that run now included; its rate is the "
+     "utilisation.",
+     "0.1.0"},
     {Metric::kTransferBytes, "gridclock_transfer_bytes_total", kCounter, "bytes", kDirectionDevice,
      "Tensor bytes taken from clients (in) and given to them (out) by jobs of the device.",
      "0.1.0"},
@@ -135,12 +137,18 @@ constexpr std::array<MetricSpec, kMetricCount> kTable = {{
     {Metric::kDeviceInfo, "gridclock_device_info", kGauge, "info", kDeviceFacts,
      "Always 1; the labels tell what the device is.", "0.2.0"},
     {Metric::kDeviceMemory, "gridclock_device_memory_bytes", kGauge, "bytes", kDeviceState,
-     "Memory of the device in all, and what all processes have of a GPU's.", "0.2.0"},
+     "Memory of the device in all, and what all processes have of a GPU's. The latter is asked "
+     "while the GPU waits for work: left out when it is older than a minute, and under "
+     "--allow-submit.",
+     "0.2.0"},
     {Metric::kDeviceExclusive, "gridclock_device_exclusive", kGauge, "devices", kDevice,
-     "1 if no process of others computes on the GPU; left out where that cannot be told.", "0.2.0"},
+     "1 if no process of others computes on the GPU; left out where that cannot be told, and as "
+     "used memory is.",
+     "0.2.0"},
     {Metric::kDeviceTemperature, "gridclock_device_temperature_celsius", kGauge, "celsius", kDevice,
-     "Of the GPU. This and what follows of a GPU is asked while it waits for work, never beside a "
-     "job: it is left out when it is older than a minute, and under --allow-submit.",
+     "Of the GPU. This, power, clocks and what holds them down is asked at each measurement of "
+     "the catalogue and, without --allow-submit, each second while the GPU waits for work; never "
+     "beside a job. It is left out when it is older than a minute.",
      "0.2.0"},
     {Metric::kDevicePower, "gridclock_device_power_watts", kGauge, "watts", kDevice,
      "That the GPU draws.", "0.2.0"},
@@ -191,7 +199,11 @@ constexpr std::array<MetricSpec, kMetricCount> kTable = {{
      "A bound that the server keeps.", "0.1.0"},
     {Metric::kUsage, "gridclock_usage", kGauge, "as the name says", kName,
      "How much of the limit of the same name is in use; where it is one for each client, device or "
-     "peer, by the one that uses most. gRPC tells no use of rpc_bytes and streams.",
+     "peer, by the one that uses most. rpc_bytes and streams are kept by gRPC, which tells no use "
+     "of "
+     "them: to count them beside it would cost each call; the sum of gridclock_rpc_in_flight is "
+     "the "
+     "most that one connection's streams can be.",
      "0.1.0"},
     {Metric::kSeriesOverflow, "gridclock_metric_series_overflow_total", kCounter, "lookups",
      kMetric, "Times that a label set was counted as \"other\" because its metric has too many.",

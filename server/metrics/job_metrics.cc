@@ -20,13 +20,19 @@ bool IsDoubt(Flag flag) {
 }
 
 // Device work where the worker knows it, else from the first launch to the return of the last.
-std::int64_t BusyNs(const Outcome& outcome) {
+std::int64_t DeviceNs(const Outcome& outcome) {
   std::int64_t launched = 0;
   for (const Phase& phase : outcome.phases) {
     if (phase.kind == PhaseKind::kFinished) return phase.end_ns - phase.start_ns;
     if (phase.kind == PhaseKind::kLaunched) launched = phase.end_ns - phase.start_ns;
   }
   return launched;
+}
+
+// Never less than was shown of it while it ran.
+std::int64_t BusyNs(const JobResult& result) {
+  return std::max(result.outcome ? DeviceNs(*result.outcome) : 0,
+                  absl::ToInt64Nanoseconds(result.launched_for));
 }
 
 std::int64_t BytesIn(const Job& job) {
@@ -88,10 +94,10 @@ void JobMetrics::OnFinished(const Job& job, const JobResult& result) {
   CountOutcome(series, outcome);
   // Before the launches are observed: see LatencyWindow::Touch.
   runs_.Add(*series.trail, job, result, outcome, absl::Now());
-  if (!result.outcome) return;  // It never ran: no bytes counted, no time taken.
+  series.busy_ns->Add(BusyNs(result));
+  if (!result.outcome) return;  // It never ran, or its worker said nothing: no bytes counted.
   series.bytes_in->Add(BytesIn(job));
   if (result.status.ok()) series.bytes_out->Add(BytesOut(job));
-  series.busy_ns->Add(BusyNs(*result.outcome));
   CountPhases(*result.outcome, series);
   CountVariant(job);
   const std::optional<Timing>& timing = result.outcome->timing;
@@ -152,7 +158,7 @@ JobMetrics::PairSeries JobMetrics::Resolve(const std::string& kernel, const std:
       .duration = &duration,
       .ok = &registry_.TallyOf(Metric::kKernelRuns, {kernel, device, "ok"}),
       .queue_wait = &registry_.HistogramOf(Metric::kQueueWait, {device}),
-      .busy_ns = &registry_.TallyOf(Metric::kDeviceBusy, {device}, kSecondsPerNano),
+      .busy_ns = &busy_.Of(device),
       .bytes_in = &registry_.TallyOf(Metric::kTransferBytes, {"in", device}),
       .bytes_out = &registry_.TallyOf(Metric::kTransferBytes, {"out", device}),
       .copy_in = &registry_.HistogramOf(Metric::kTransferDuration, {"in", device}),

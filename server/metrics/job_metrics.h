@@ -11,6 +11,7 @@
 #include "absl/strings/string_view.h"
 #include "base/mutex.h"
 #include "server/core/observer.h"
+#include "server/metrics/busy_time.h"
 #include "server/metrics/exposition.h"
 #include "server/metrics/registry.h"
 #include "server/metrics/run_log.h"
@@ -36,7 +37,13 @@ class JobMetrics final : public JobObserver {
   void OnWorkerLost(absl::string_view device, absl::string_view reason) override;
   void OnGuestLost(absl::string_view device, absl::string_view reason) override;
 
+  // What changes while jobs run: `now` as Sources::queue_usage.
+  void Collect(const std::map<std::string, Scheduler::Usage>& now, ScrapeValues& values) {
+    busy_.Collect(now, values);
+  }
+
   Activity Read(absl::Time now) const { return runs_.Read(now); }
+  std::map<std::string, DeviceReading> readings() const { return runs_.readings(); }
   std::optional<RunRecord> Find(JobId id) const { return runs_.Find(id); }
   // As ExemplarFinder, of the times of launches.
   std::optional<Exemplar> ExemplarOf(JobId id, double above, double upto) const;
@@ -70,6 +77,7 @@ class JobMetrics final : public JobObserver {
 
   Registry& registry_;
   RunLog runs_;
+  BusyTime busy_;
   Tally& measurements_;
   Tally& doubtful_;
   std::array<Tally*, kFlagCount> flags_{};

@@ -99,8 +99,11 @@ void ServerMetrics::Watch(Sources sources) {
 }
 
 void ServerMetrics::Collect(std::shared_ptr<const Sources> sources) {
-  registry_.SetCollector([sources = std::move(sources)](ScrapeValues& values) {
-    if (sources) CollectState(*sources, values);
+  registry_.SetCollector([this, sources = std::move(sources)](ScrapeValues& values) {
+    const auto usage = sources && sources->queue_usage ? sources->queue_usage()
+                                                       : decltype(sources->queue_usage())();
+    jobs_.Collect(usage, values);
+    if (sources) CollectState(*sources, usage, jobs_.readings(), values);
     CollectProcess(values);
   });
 }

@@ -134,9 +134,15 @@ void RunLog::Add(Trail& trail, const Job& job, const JobResult& result, absl::st
   LatencySlot& now_slot = SlotOf(trail, slot);
   ++now_slot.ended;
   if (median > 0 && !IsTeaching(record.method)) AddLatency(now_slot, median);
-  if (record.ran && result.outcome->timing && result.outcome->timing->after) {
+  const bool measured = record.ran && result.outcome->timing && result.outcome->timing->after;
+  if (measured && job.program == nullptr) {
     readings_[trail.device] = {*result.outcome->timing->after, now};
   }
+}
+
+std::map<std::string, DeviceReading> RunLog::readings() const {
+  MutexLock lock(mutex_);
+  return readings_;
 }
 
 RunRecord RunLog::Named(const Kept& kept) {

@@ -46,6 +46,8 @@ class RunLog {
 
   std::optional<RunRecord> Find(JobId id) const ABSL_LOCKS_EXCLUDED(mutex_);
   Activity Read(absl::Time now) const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Of each device that measured, the last; by its own worker: a guest may say anything.
+  std::map<std::string, DeviceReading> readings() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   // Names are the trail's, and are put into the record when it is read.

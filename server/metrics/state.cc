@@ -45,26 +45,47 @@ void CollectFacts(const DeviceInfo& info, ScrapeValues& values) {
 // What is older says nothing of now: the device works, and is not asked meanwhile.
 constexpr absl::Duration kFresh = absl::Seconds(60);
 
-void CollectVitals(const std::string& name, const VitalsNow& said, ScrapeValues& values) {
-  if (absl::Now() - said.at > kFresh) return;
-  const DeviceVitals& vitals = said.vitals;
-  const DeviceState& state = vitals.state;
+void CollectReading(const std::string& name, const DeviceReading& reading, ScrapeValues& values) {
+  if (absl::Now() - reading.at > kFresh) return;
+  const DeviceState& state = reading.state;
   SetKnown(Metric::kDeviceTemperature, {name}, state.temperature_celsius, values);
   SetKnown(Metric::kDevicePower, {name}, state.power_watts, values);
   SetKnown(Metric::kDeviceClock, {name, "sm"}, state.sm_clock_hz, values);
   SetKnown(Metric::kDeviceClock, {name, "memory"}, state.memory_clock_hz, values);
-  SetKnown(Metric::kDeviceMemory, {name, "used"}, static_cast<double>(vitals.memory_used_bytes),
-           values);
   for (const absl::string_view reason : ClockReasonWords()) {
     const bool holds = std::ranges::find(state.clock_reasons, reason) != state.clock_reasons.end();
     values.Set(Metric::kDeviceClockReason, {name, std::string(reason)}, holds ? 1 : 0);
   }
+}
+
+// What a measurement does not tell.
+void CollectVitals(const std::string& name, const VitalsNow& said, ScrapeValues& values) {
+  if (absl::Now() - said.at > kFresh) return;
+  const DeviceVitals& vitals = said.vitals;
+  SetKnown(Metric::kDeviceMemory, {name, "used"}, static_cast<double>(vitals.memory_used_bytes),
+           values);
   if (vitals.exclusive) values.Set(Metric::kDeviceExclusive, {name}, *vitals.exclusive ? 1 : 0);
 }
 
-void CollectDevices(const Sources& sources, ScrapeValues& values) {
+// The newest of what a device said of itself, between its jobs and when it measured.
+std::map<std::string, DeviceReading> Newest(std::map<std::string, DeviceReading> readings,
+                                            const std::vector<DeviceStatus>& devices) {
+  for (const DeviceStatus& device : devices) {
+    if (!device.vitals) continue;
+    DeviceReading& reading = readings[device.info.name];
+    if (device.vitals->at > reading.at) reading = {device.vitals->vitals.state, device.vitals->at};
+  }
+  return readings;
+}
+
+void CollectDevices(const Sources& sources, const std::map<std::string, DeviceReading>& measured,
+                    ScrapeValues& values) {
   if (!sources.devices) return;
-  for (const DeviceStatus& device : sources.devices()) {
+  const std::vector<DeviceStatus> devices = sources.devices();
+  for (const auto& [name, reading] : Newest(measured, devices)) {
+    CollectReading(name, reading, values);
+  }
+  for (const DeviceStatus& device : devices) {
     const std::string& name = device.info.name;
     values.Set(Metric::kWorkerUp, {name}, IsUp(device) ? 1 : 0);
     values.Set(Metric::kDeviceDrained, {name}, device.drained ? 1 : 0);
@@ -79,9 +100,8 @@ void CollectDevices(const Sources& sources, ScrapeValues& values) {
   }
 }
 
-void CollectQueues(const Sources& sources, ScrapeValues& values) {
-  if (!sources.queue_usage) return;
-  for (const auto& [device, usage] : sources.queue_usage()) {
+void CollectQueues(const std::map<std::string, Scheduler::Usage>& queues, ScrapeValues& values) {
+  for (const auto& [device, usage] : queues) {
     values.Set(Metric::kQueueDepth, {device}, usage.queued);
     values.Set(Metric::kJobsRunning, {device}, usage.running);
   }
@@ -106,9 +126,10 @@ void CollectLimits(const Sources& sources, ScrapeValues& values) {
 
 }  // namespace
 
-void CollectState(const Sources& sources, ScrapeValues& values) {
-  CollectDevices(sources, values);
-  CollectQueues(sources, values);
+void CollectState(const Sources& sources, const std::map<std::string, Scheduler::Usage>& queues,
+                  const std::map<std::string, DeviceReading>& readings, ScrapeValues& values) {
+  CollectDevices(sources, readings, values);
+  CollectQueues(queues, values);
   CollectLimits(sources, values);
   CollectReloads(sources, values);
   if (sources.compiler_up) {
@@ -129,11 +150,7 @@ void Fill(const Sources& sources, StatusView* view) {
   view->ready = IsReady(sources);
   view->limits = sources.limits;
   if (sources.devices) view->devices = sources.devices();
-  for (const DeviceStatus& device : view->devices) {
-    if (!device.vitals) continue;
-    DeviceReading& reading = view->activity.readings[device.info.name];
-    if (device.vitals->at > reading.at) reading = {device.vitals->vitals.state, device.vitals->at};
-  }
+  view->activity.readings = Newest(std::move(view->activity.readings), view->devices);
   if (sources.queue_usage) view->queues = sources.queue_usage();
   if (sources.limit_usage) view->usage = sources.limit_usage();
   if (sources.compiler_up) view->compiler_up = sources.compiler_up();

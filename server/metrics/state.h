@@ -8,7 +8,9 @@
 
 namespace gridclock {
 
-void CollectState(const Sources& sources, ScrapeValues& values);
+// `queues` is what sources.queue_usage said; `readings` is what devices said when they measured.
+void CollectState(const Sources& sources, const std::map<std::string, Scheduler::Usage>& queues,
+                  const std::map<std::string, DeviceReading>& readings, ScrapeValues& values);
 // The same for people.
 void Fill(const Sources& sources, StatusView* view);
 // What /readyz says.

@@ -60,6 +60,28 @@ TEST_F(SchedulerTimeTest, TheClientHearsAtOnceAndTheWorkerIsKilledOnceThatCostsO
   EXPECT_EQ(arena_.used(), 0u);
 }
 
+TEST_F(SchedulerTimeTest, WhatAJobHasLaunchedIsKnownWhileItRunsAndWhenItIsKilled) {
+  const auto launched = [this] { return scheduler_.usage().at("cuda:0").launched_for; };
+  const auto worker = Ready();
+  const Call call = Submit("ann", absl::Minutes(10));
+  const absl::Time begin = clock_.Now() + absl::Seconds(5);
+  worker->Run(call.id, clock_.Now());
+  TickAfter(absl::Seconds(5));
+  EXPECT_EQ(launched(), absl::ZeroDuration()) << "its inputs are copied";
+  worker->Run(call.id, clock_.Now(), begin);
+  TickAfter(absl::Seconds(60));
+  EXPECT_EQ(launched(), absl::Seconds(60));
+  worker->Run(call.id, clock_.Now(), clock_.Now() + absl::Seconds(1));
+  TickAfter(absl::Seconds(2));
+  EXPECT_EQ(launched(), absl::Seconds(62)) << "from its first launch on";
+  worker->Run(call.id, clock_.Now());
+  TickAfter(absl::Seconds(7));
+  EXPECT_EQ(launched(), absl::Seconds(62)) << "it is verified";
+  Lose(call.id);
+  EXPECT_EQ(launched(), absl::ZeroDuration());
+  EXPECT_EQ(call.listener->end()->launched_for, absl::Seconds(62));
+}
+
 TEST_F(SchedulerTimeTest, AnOrderThatEndsByItselfBeforeThatCostsNoWorker) {
   const auto worker = Ready();
   scheduler_.OnStartTook("cuda:0", absl::Seconds(3));

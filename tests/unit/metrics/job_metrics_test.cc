@@ -18,11 +18,13 @@ class JobMetricsTest : public ::testing::Test {
  protected:
   JobMetricsTest() {
     metrics_.SetKnowsKernel([](absl::string_view kernel) { return kernel == "square"; });
+    registry_.SetCollector([this](ScrapeValues& values) { metrics_.Collect(queues_, values); });
   }
   std::string Text() const { return Expose(Format::kText, registry_.Collect(), nullptr); }
 
   Registry registry_{{}};
   JobMetrics metrics_{registry_};
+  std::map<std::string, Scheduler::Usage> queues_;
 };
 
 // 1000 floats in, 1000 floats out.
@@ -80,6 +82,22 @@ TEST_F(JobMetricsTest, CountsARunItsTimeAndItsBytes) {
   EXPECT_THAT(text,
               HasSubstr(R"(gridclock_transfer_bytes_total{direction="out",device="cpu"} 4000)"));
   EXPECT_THAT(text, HasSubstr("gridclock_measurements_total 0\n"));
+}
+
+TEST_F(JobMetricsTest, AJobThatRunsKeepsTheDeviceBusyBeforeItEnds) {
+  const std::string busy = R"(gridclock_device_busy_seconds_total{device="cpu"} )";
+  queues_["cpu"].launched_for = absl::ZeroDuration();
+  EXPECT_THAT(Text(), HasSubstr(busy + "0\n"));
+  queues_["cpu"].launched_for = absl::Milliseconds(1500);
+  EXPECT_THAT(Text(), HasSubstr(busy + "1.5\n"));
+  queues_["cpu"].launched_for = absl::ZeroDuration();
+  EXPECT_THAT(Text(), HasSubstr(busy + "1.5\n")) << "it has ended, and nobody was told yet";
+  JobResult killed = Failed(absl::DeadlineExceededError(""));
+  killed.launched_for = absl::Milliseconds(1750);
+  metrics_.OnFinished(SquareJob(), killed);
+  EXPECT_THAT(Text(), HasSubstr(busy + "1.75\n"));
+  metrics_.OnFinished(SquareJob(), Done(OneLaunch(1500)));
+  EXPECT_THAT(Text(), HasSubstr(busy + "1.752\n"));
 }
 
 TEST_F(JobMetricsTest, GeneratedInputsAndDiscardedOutputsMoveNoBytes) {

@@ -304,6 +304,36 @@ TEST_F(PagesTest, NothingThatAWorkerSaysIsMarkup) {
               HasSubstr("k&lt;float, 4&gt;(&quot;x&quot;)"));
 }
 
+// A GPU that is busy is not asked between its jobs.
+TEST(MetricsTest, AGpuIsAlsoKnownByWhatItsMeasurementsSay) {
+  ASSERT_OK_AND_ASSIGN(const auto metrics, Serve());
+  Sources sources = FullSources();
+  absl::Duration ago = absl::Minutes(2);
+  sources.devices = [&ago] {
+    DeviceStatus device = Gpu();
+    device.vitals->at = absl::Now() - ago;
+    return std::vector{device};
+  };
+  metrics->Watch(sources);
+  EXPECT_THAT(metrics->Text(), Not(HasSubstr("gridclock_device_temperature_celsius{")));
+  Job job;
+  job.kernel = "square";
+  job.device = "cuda:0";
+  JobResult result;
+  result.outcome.emplace().timing.emplace().after =
+      DeviceState{.temperature_celsius = 63, .clock_reasons = {"sw_power_cap"}};
+  metrics->job_observer().OnFinished(job, result);
+  EXPECT_THAT(metrics->Text(),
+              HasSubstr("gridclock_device_temperature_celsius{device=\"cuda:0\"} 63\n"));
+  EXPECT_THAT(
+      metrics->Text(),
+      HasSubstr(R"(gridclock_device_clock_held_down{device="cuda:0",reason="sw_power_cap"} 1)"));
+  EXPECT_THAT(metrics->Text(), Not(HasSubstr(R"(device="cuda:0",state="used")")));
+  ago = -absl::Seconds(1);
+  EXPECT_THAT(metrics->Text(),
+              HasSubstr("gridclock_device_temperature_celsius{device=\"cuda:0\"} 41\n"));
+}
+
 TEST(MetricsTest, EveryLimitIsShown) {
   ASSERT_OK_AND_ASSIGN(const auto metrics, Serve());
   metrics->Watch(FullSources());

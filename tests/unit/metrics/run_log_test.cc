@@ -168,6 +168,11 @@ TEST(RunLogTest, TheLastReadingOfADeviceIsKept) {
   log.Add(log.TrailOf("square", "cuda:0"), JobOf(1), result, "ok", kStart);
   log.Add(log.TrailOf("square", "cuda:0"), JobOf(2), OneLaunch(1), "ok", kStart);
   EXPECT_EQ(log.Read(kStart).readings.at("cuda:0").state.temperature_celsius, 42);
+  Job guests = JobOf(3);
+  guests.program = std::make_shared<JobProgram>();
+  result.outcome->timing->after->temperature_celsius = 999;
+  log.Add(log.TrailOf("user", "cuda:0"), guests, result, "ok", kStart);
+  EXPECT_EQ(log.readings().at("cuda:0").state.temperature_celsius, 42);
 }
 
 }  // namespace
