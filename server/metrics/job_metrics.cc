@@ -70,7 +70,7 @@ JobMetrics::JobMetrics(Registry& registry)
   }
   // rate() misses the first event of a series that was not there before: show the usual ones as 0.
   for (const char* reason : {"queue_full", "memory_full", "too_large", "worker_starting",
-                             "draining", "invalid_argument", "not_found"}) {
+                             "draining", "device_drained", "invalid_argument", "not_found"}) {
     registry.TallyOf(Metric::kAdmissionRejected, {reason});
   }
 }

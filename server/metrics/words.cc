@@ -26,9 +26,29 @@ constexpr absl::string_view kClockReasons[] = {
     "display_clock"};
 constexpr absl::string_view kLosses[] = {"exit",       "signal",   "hang",   "protocol",
                                          "time_limit", "deadline", "restart"};
-constexpr absl::string_view kRejections[] = {"QUEUE_FULL",      "MEMORY_FULL",    "TOO_LARGE",
-                                             "WORKER_STARTING", "WORKER_CRASHED", "DRAINING",
-                                             "NO_DEVICE",       "IN_PROGRESS",    "DONE"};
+// All of docs/errors.md: a refusal of a reason that is not here counts as its code.
+constexpr absl::string_view kReasons[] = {"BAD_VALUE",          "BAD_CHUNK",
+                                          "UNPARSABLE",         "USE_STREAM",
+                                          "LAUNCH_SHAPE",       "COMPILE_FAILED",
+                                          "NO_MODULE",          "NO_ENTRY",
+                                          "IN_PROGRESS",        "DONE",
+                                          "KERNEL_FAULT",       "QUARANTINED",
+                                          "NO_DEVICE",          "NO_KERNEL_IMAGE",
+                                          "LAST_DEVICE",        "NO_WORKER",
+                                          "SUBMIT_OFF",         "CUBIN_OFF",
+                                          "NO_TEST_NATIVE",     "NO_TOOLCHAIN",
+                                          "NOT_CAPTURABLE",     "LAUNCH_WAITED",
+                                          "QUEUE_FULL",         "MEMORY_FULL",
+                                          "TOO_LARGE",          "MODULE_QUOTA",
+                                          "COMPILE_MEMORY",     "COMPILE_OUTPUT",
+                                          "COMPILE_CRASHED",    "DEVICE_MEMORY",
+                                          "WORKER_STARTING",    "WORKER_CRASHED",
+                                          "COMPILER_LOST",      "DRAINING",
+                                          "DEVICE_DRAINED",     "DEVICE_FAULT",
+                                          "DEVICE_UNAVAILABLE", "KERNEL_TIME_LIMIT",
+                                          "COMPILE_TIME",       "VERIFY_TIME_LIMIT",
+                                          "WORK_TIME_LIMIT",    "STREAM_STALLED",
+                                          "BY_OPERATOR",        "ROLE_MISSING"};
 
 constexpr absl::string_view kCompileOutcomes[kCompileOutcomeCount] = {
     "ok", "failed", "time", "memory", "crashed", "output", "cancelled", "lost"};
@@ -94,9 +114,13 @@ absl::string_view OutcomeWord(const JobResult& result) {
   return wrong ? "mismatch" : "ok";
 }
 
+std::span<const absl::string_view> Reasons() {
+  return kReasons;
+}
+
 std::string RejectionWord(const absl::Status& status) {
   const std::string reason = DetailsOf(status).reason;
-  const bool known = std::ranges::count(kRejections, absl::string_view(reason)) != 0;
+  const bool known = std::ranges::count(kReasons, absl::string_view(reason)) != 0;
   return absl::AsciiStrToLower(known ? reason : absl::StatusCodeToString(status.code()));
 }
 

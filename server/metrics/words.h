@@ -26,6 +26,8 @@ bool IsTeaching(Method method);
 std::span<const absl::string_view> ClockReasonWords();
 absl::string_view StateWord(WorkerState state);  // "ready".
 absl::string_view OutcomeWord(const JobResult& result);
+// All reasons of the contract (docs/errors.md), as they are sent.
+std::span<const absl::string_view> Reasons();
 // Of a refusal: its reason if that is a word of the contract, else its code. Lower case.
 std::string RejectionWord(const absl::Status& status);
 absl::string_view CompileOutcomeWord(CompileOutcome outcome);

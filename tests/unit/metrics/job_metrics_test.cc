@@ -328,6 +328,10 @@ TEST_F(JobMetricsTest, AKernelIsKnownAsSoonAsTheTableKnowsIt) {
 
 TEST_F(JobMetricsTest, CountsRejectionsByReason) {
   EXPECT_THAT(Text(), HasSubstr(R"(gridclock_admission_rejected_total{reason="queue_full"} 0)"));
+  // The alerts on errors subtract these: without them they would have no value.
+  for (const char* reason : {"draining", "device_drained"}) {
+    EXPECT_THAT(Text(), HasSubstr(absl::StrCat("rejected_total{reason=\"", reason, "\"} 0")));
+  }
   metrics_.OnRejected("cpu", WithReason(absl::ResourceExhaustedError(""), "QUEUE_FULL"));
   metrics_.OnRejected("", absl::InvalidArgumentError("no such attribute"));
   metrics_.OnRejected("", WithReason(absl::InternalError(""), "MADE_UP"));

@@ -1,8 +1,16 @@
 #include "server/metrics/words.h"
 
+#include <fstream>
+#include <set>
+#include <string>
+#include <vector>
+
 #include <gtest/gtest.h>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
 #include "base/status.h"
 #include "gridclock/v1/system.pb.h"
 #include "gridclock/v1/types.pb.h"
@@ -30,6 +38,30 @@ TEST(WordsTest, ARejectionIsItsReasonElseItsCode) {
   EXPECT_EQ(RejectionWord(WithReason(absl::UnavailableError(""), "DRAINING")), "draining");
   EXPECT_EQ(RejectionWord(absl::NotFoundError("")), "not_found");
   EXPECT_EQ(RejectionWord(WithReason(absl::NotFoundError(""), "a\nb")), "not_found");
+}
+
+// Column `reason` of the table in docs/errors.md.
+std::set<std::string> ReasonsOfThePage() {
+  std::ifstream page(GRIDCLOCK_ERRORS_PAGE);
+  std::set<std::string> reasons;
+  for (std::string line; std::getline(page, line);) {
+    const std::vector<std::string> cells = absl::StrSplit(line, '|');
+    if (cells.size() < 3 || !absl::StartsWith(cells[2], " `")) continue;
+    reasons.insert(absl::StrReplaceAll(cells[2], {{" ", ""}, {"`", ""}}));
+  }
+  return reasons;
+}
+
+TEST(WordsTest, ReasonsAreThoseOfThePage) {
+  const std::set<std::string> page = ReasonsOfThePage();
+  EXPECT_GT(page.size(), 30U);
+  std::set<std::string> words;
+  for (const absl::string_view reason : Reasons()) words.emplace(reason);
+  EXPECT_EQ(words, page);
+  for (const std::string& reason : page) {
+    EXPECT_EQ(RejectionWord(WithReason(absl::UnavailableError(""), reason)),
+              absl::AsciiStrToLower(reason));
+  }
 }
 
 TEST(WordsTest, ALossIsOneOfFiveWords) {
