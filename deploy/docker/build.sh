@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # build.sh ROOT [CMAKE FLAG...]: compiles the programs as a release and lays out a root file system
-# with them. Run by the Dockerfile, in a stage that has the packages.
+# with them; LEVELS says workers of which CPU levels (rootfs.sh). Run by the Dockerfile, in a stage that
+# has the packages.
 set -euo pipefail
 folder=$(cd "$(dirname "$0")" && pwd)
 source=$(cd "$folder/../.." && pwd)
@@ -13,4 +14,6 @@ programs=(gridclock gridclock-server gridclock-worker gridclock-compiler)
 cd "$source"
 cmake --preset release --log-level=WARNING "$@"
 cmake --build --preset release -j "${JOBS:-$(nproc)}" --target "${programs[@]}"
-"$folder/rootfs.sh" build/release/bin "$out"
+# Levels are words.
+# shellcheck disable=SC2086
+"$folder/rootfs.sh" build/release/bin "$out" ${LEVELS:-}

@@ -1,17 +1,20 @@
 #!/usr/bin/env bash
-# rootfs.sh BIN ROOT: a root file system with the programs of BIN in /usr/bin, the libraries that they
-# are linked with, and what a C library expects of a system. It has no shell and no package manager;
+# rootfs.sh BIN ROOT [LEVEL...]: a root file system with the programs of BIN in /usr/bin, with workers of
+# these CPU levels (v2 v3 v4; where one is missing the next lower one runs), the libraries that they are linked with, and what a C library expects of a system. It has no shell and no package manager;
 # for scanners, each package that a file is from is recorded in /var/lib/dpkg/status.d, and its licence
 # in /usr/share/doc.
 set -euo pipefail
 bin=$1
 root=$2
+shift 2
+levels=("$@")
+[ $# -gt 0 ] || levels=(v2 v3 v4)
 die() { printf 'rootfs: %s\n' "$*" >&2; exit 1; }
 
 copy_programs() {
   local program
   mkdir -p "$root/usr/bin"
-  for program in gridclock gridclock-server gridclock-compiler gridclock-worker gridclock-worker-v{2,3,4}; do
+  for program in gridclock gridclock-server gridclock-compiler gridclock-worker "${levels[@]/#/gridclock-worker-}"; do
     [ -x "$bin/$program" ] || die "want $bin/$program: build it first"
     strip -o "$root/usr/bin/$program" "$bin/$program"
     chmod 755 "$root/usr/bin/$program"

@@ -1,5 +1,7 @@
 #include "kernels/worker/cpu_level.h"
 
+#include <cstring>
+
 #include <cpuid.h>
 
 namespace gridclock {
@@ -60,6 +62,15 @@ const char* ChooseLevel(unsigned features, const std::string& wanted) {
   for (const Level& level : kLevels) {
     const bool meant = wanted.empty() || wanted == level.name;
     if (meant && (features & level.features) == level.features) return level.name;
+  }
+  return nullptr;
+}
+
+const char* LevelBelow(const char* level) {
+  bool passed = false;
+  for (const Level& one : kLevels) {
+    if (passed) return one.name;
+    passed = std::strcmp(one.name, level) == 0;
   }
   return nullptr;
 }

@@ -33,6 +33,9 @@ unsigned FeaturesHere();
 // empty. Null if `wanted` is no level or not one of that CPU, or if the CPU has none.
 const char* ChooseLevel(unsigned features, const std::string& wanted);
 
+// The next lower one, which every CPU with that level has too. Null below the lowest.
+const char* LevelBelow(const char* level);
+
 }  // namespace gridclock
 
 #endif  // GRIDCLOCK_KERNELS_WORKER_CPU_LEVEL_H_

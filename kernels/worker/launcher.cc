@@ -21,18 +21,24 @@ std::string OwnPath() {
 }  // namespace
 
 int main(int, char** argv) {
-  const char* wanted = std::getenv("GRIDCLOCK_CPU_LEVEL");
-  const char* level =
-      gridclock::ChooseLevel(gridclock::FeaturesHere(), wanted == nullptr ? "" : wanted);
+  const char* variable = std::getenv("GRIDCLOCK_CPU_LEVEL");
+  const std::string wanted = variable == nullptr ? "" : variable;
+  const char* level = gridclock::ChooseLevel(gridclock::FeaturesHere(), wanted);
   if (level == nullptr) {
     std::fprintf(stderr,
                  "gridclock-worker: GRIDCLOCK_CPU_LEVEL: want v2, v3 or v4, one that this CPU has; "
                  "got '%s'\n",
-                 wanted == nullptr ? "" : wanted);
+                 wanted.c_str());
     return 2;
   }
-  const std::string path = OwnPath() + "-" + level;
-  execv(path.c_str(), argv);
+  const std::string own = OwnPath();
+  std::string path;
+  for (; level != nullptr; level = gridclock::LevelBelow(level)) {
+    path = own + "-" + level;
+    execv(path.c_str(), argv);
+    // Images may leave a level out to be smaller: the next lower one does the same, more slowly.
+    if (errno != ENOENT || !wanted.empty()) break;
+  }
   std::fprintf(stderr, "gridclock-worker: cannot run %s: %s\n", path.c_str(), std::strerror(errno));
   return 127;
 }

@@ -6,11 +6,13 @@ import subprocess
 import time
 
 from alerts_live import free_port
-from containers import DEBIAN, HARDENED, REPO
+from containers import DEBIAN, DOCKERFILE, HARDENED, REPO
 from load import children, kill_worker
 from prometheus import fetch
 
 CUDA = pathlib.Path("/usr/local/cuda")
+# As the Dockerfile says.
+GPU_LEVELS = re.search(r'^ARG LEVELS="(.*)"$', DOCKERFILE.read_text(), re.M)[1].split()
 MEMORY = 768  # MiB that a hardened container has.
 # Needs the compiler, its builtins, headers of the toolkit, libcu++ and CUB, and the assembler.
 SOURCE = """#include <cuda_fp16.h>
@@ -28,9 +30,12 @@ __global__ void sums(const float* x, float* y) {
 
 def roots(folder, binaries):
     """(stage, folder) of root file systems made of programs that are built already."""
-    made = folder / "programs"
-    subprocess.run([REPO / "deploy/docker/rootfs.sh", binaries, made], check=True, stdout=subprocess.DEVNULL)
-    return [("cpu-built", made), ("gpu-built", made)]
+    made = []
+    for stage, levels in (("cpu-built", ()), ("gpu-built", GPU_LEVELS)):
+        root = folder / stage
+        subprocess.run([REPO / "deploy/docker/rootfs.sh", binaries, root, *levels], check=True, stdout=subprocess.DEVNULL)
+        made.append((stage, root))
+    return made
 
 
 def cuda_roots(folder):

@@ -45,6 +45,12 @@ TEST(CpuLevel, MustBeCalledByItsName) {
   }
 }
 
+TEST(CpuLevel, HasTheOthersBelowIt) {
+  EXPECT_STREQ(LevelBelow("v4"), "v3");
+  EXPECT_STREQ(LevelBelow("v3"), "v2");
+  EXPECT_EQ(LevelBelow("v2"), nullptr);
+}
+
 TEST(CpuLevel, ThisMachineHasOne) {
   EXPECT_NE(ChooseLevel(FeaturesHere(), ""), nullptr);
 }

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 
 #include "absl/strings/str_cat.h"
+#include "kernels/worker/cpu_level.h"
 #include "tests/support/status_matchers.h"
 
 namespace gridclock {
@@ -57,6 +58,22 @@ TEST_F(Launcher, BecomesTheWorkerOfTheLevelWithItsArguments) {
   EXPECT_EQ(best.code, 0);
   EXPECT_THAT(best.printed, StartsWith("v"));
   EXPECT_THAT(best.printed, HasSubstr(" got --device cpu\n"));
+}
+
+TEST_F(Launcher, TakesTheNextLowerLevelWhereOneIsLeftOut) {
+  MakeWorker("v2");
+  EXPECT_EQ(Run("", "--device cpu").printed, "v2 got --device cpu\n");
+  MakeWorker("v3");
+  const char* best = ChooseLevel(FeaturesHere(), "v3") == nullptr ? "v2" : "v3";
+  EXPECT_EQ(Run("", "").printed, absl::StrCat(best, " got\n"));
+}
+
+TEST_F(Launcher, TakesNoOtherLevelThanTheOneAskedFor) {
+  if (ChooseLevel(FeaturesHere(), "v3") == nullptr) GTEST_SKIP() << "this CPU has v2 alone";
+  MakeWorker("v2");
+  const Ended ended = Run("v3", "");
+  EXPECT_EQ(ended.code, 127);
+  EXPECT_THAT(ended.printed, HasSubstr("/worker-v3: No such file or directory"));
 }
 
 TEST_F(Launcher, RefusesALevelThatIsNone) {
