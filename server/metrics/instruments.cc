@@ -65,10 +65,12 @@ double NativeUpperBound(std::size_t bucket) {
 
 Histogram::Histogram(std::span<const double> bounds)
     : bounds_(bounds.first(std::min(bounds.size(), kMaxBuckets - 1))),
-      shards_(std::make_unique<std::array<Shard, kMetricShards>>()) {}
-
-std::size_t Histogram::BucketOf(double value) const {
-  return std::lower_bound(bounds_.begin(), bounds_.end(), value) - bounds_.begin();
+      shards_(std::make_unique<std::array<Shard, kMetricShards>>()) {
+  for (std::size_t native = 1; native < kNativeBuckets; ++native) {
+    const double above = NativeUpperBound(native - 1);
+    const auto least = std::upper_bound(bounds_.begin(), bounds_.end(), above);
+    least_[native] = static_cast<std::uint8_t>(least - bounds_.begin());
+  }
 }
 
 void Histogram::Observe(double value) {
@@ -96,7 +98,8 @@ void Histogram::ObserveAll(std::span<const double> values, double scale) {
 }
 
 void Histogram::Mark(double value, std::uint64_t run) {
-  if (std::isfinite(value)) runs_[BucketOf(value)].store(run, std::memory_order_relaxed);
+  if (!std::isfinite(value)) return;
+  runs_[BucketOf(value, NativeBucketOf(value))].store(run, std::memory_order_relaxed);
 }
 
 Histogram::Snapshot Histogram::Read() const {

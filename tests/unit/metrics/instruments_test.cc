@@ -8,6 +8,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "server/metrics/catalogue.h"
+
 namespace gridclock {
 namespace {
 
@@ -39,6 +41,23 @@ TEST(HistogramTest, UpperBoundsBelongToTheirBucket) {
   Histogram histogram(kBounds);
   for (const double value : {0.0, 1.0, 1.0001, 2.5, 5.0, 5.0001, 1e9}) histogram.Observe(value);
   EXPECT_THAT(histogram.Read().counts, ElementsAre(2, 2, 1, 2));
+}
+
+// A search would be sure; the way from a native bucket has to find the same.
+TEST(HistogramTest, EachBoundOfTheCatalogueIsFoundFromBothSides) {
+  for (const Metric metric : {Metric::kKernelDuration, Metric::kRpcDuration}) {
+    const std::span<const double> bounds = SpecOf(metric).bounds;
+    Histogram histogram(bounds);
+    for (const double bound : bounds) {
+      histogram.Observe(std::nextafter(bound, 0));
+      histogram.Observe(bound);
+      histogram.Observe(std::nextafter(bound, 1e9));
+    }
+    std::vector<std::uint64_t> want(bounds.size() + 1, 3);
+    want.front() = 2;
+    want.back() = 1;
+    EXPECT_EQ(histogram.Read().counts, want);
+  }
 }
 
 TEST(HistogramTest, ManyAtOnceAreTheSameAsOneByOne) {
