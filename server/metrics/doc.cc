@@ -44,7 +44,7 @@ A native histogram has eight buckets in each power of two, so that a quantile is
 histogram_quantile(0.99, sum by (kernel, device) (rate(gridclock_kernel_duration_seconds[5m])))
 ```
 
-An exemplar of `gridclock_kernel_duration_seconds` names a run: `run_id="4711"` can be read at `/runs/4711`, with its phases, while it is among the last 200. An exemplar whose run is forgotten is left out. Prometheus keeps exemplars with `--enable-feature=exemplar-storage`.
+An exemplar of `gridclock_kernel_duration_seconds` names a run: `run_id="5e1f09c3-4711"` can be read at `/runs/5e1f09c3-4711` of the server that it came from, with its phases, while it is among the last 200; the part before the dash is of one process, so that no other and none after a restart answers with a run of its own. An exemplar whose run is forgotten is left out. Prometheus keeps exemplars with `--enable-feature=exemplar-storage`.
 )md";
 
 constexpr char kQueries[] = R"md(

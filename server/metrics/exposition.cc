@@ -178,7 +178,7 @@ void SetClassic(const MetricSpec& spec, const Histogram::Snapshot& histogram,
     if (!exemplar) continue;
     client::LabelPair* label = bucket->mutable_exemplar()->add_label();
     label->set_name("run_id");
-    label->set_value(absl::StrCat(exemplar->run));
+    label->set_value(exemplar->run);
     bucket->mutable_exemplar()->set_value(exemplar->value);
     auto* at = bucket->mutable_exemplar()->mutable_timestamp();
     const std::int64_t ms = absl::ToUnixMillis(exemplar->at);

@@ -23,7 +23,7 @@ absl::string_view ContentTypeOf(Format format);
 
 // A run that shows what a bucket holds.
 struct Exemplar {
-  std::uint64_t run = 0;
+  std::string run;   // Its name on /runs/.
   double value = 0;  // In the metric's unit.
   absl::Time at;
 };

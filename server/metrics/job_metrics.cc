@@ -227,7 +227,8 @@ std::optional<Exemplar> JobMetrics::ExemplarOf(JobId id, double above, double up
   if (!run) return std::nullopt;
   for (const double ns : {run->statistics.median, run->statistics.max}) {
     const double seconds = ns * kSecondsPerNano;
-    if (seconds > above && seconds <= upto) return Exemplar{id, seconds, run->finished};
+    if (seconds > above && seconds <= upto)
+      return Exemplar{absl::StrCat(id), seconds, run->finished};
   }
   return std::nullopt;
 }

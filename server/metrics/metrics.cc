@@ -1,9 +1,11 @@
 #include "server/metrics/metrics.h"
 
+#include <random>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "base/mutex.h"
@@ -67,6 +69,8 @@ class ServerMetrics final : public Metrics {
   CompileMetrics compiles_;
   const std::string version_;
   const absl::Time started_;
+  // Of this process alone: its runs are counted from 1 again, and exemplars outlive it.
+  const std::string life_ = absl::StrCat(absl::Hex(std::random_device()(), absl::kZeroPad8));
   int port_ = 0;
   // Held while /readyz asks them, so that Stop() can promise that nobody does any more.
   mutable Mutex mutex_;
@@ -110,7 +114,9 @@ void ServerMetrics::Collect(std::shared_ptr<const Sources> sources) {
 
 std::string ServerMetrics::Text(Format format) const {
   return Expose(format, registry_.Collect(), [this](std::uint64_t run, double above, double upto) {
-    return jobs_.ExemplarOf(run, above, upto);
+    std::optional<Exemplar> found = jobs_.ExemplarOf(run, above, upto);
+    if (found) found->run = absl::StrCat(life_, "-", found->run);
+    return found;
   });
 }
 
@@ -149,6 +155,8 @@ std::optional<MetricsServer::Page> ServerMetrics::PageAt(absl::string_view path,
 std::optional<MetricsServer::Page> ServerMetrics::RunAt(absl::string_view name,
                                                         absl::string_view accept) const {
   const bool json = absl::ConsumeSuffix(&name, ".json") || WantsJson(accept);
+  // A bare number is for people.
+  absl::ConsumePrefix(&name, absl::StrCat(life_, "-"));
   JobId id = 0;
   // SimpleAtoi also takes blanks and signs.
   const bool is_number = name.find_first_not_of("0123456789") == absl::string_view::npos;

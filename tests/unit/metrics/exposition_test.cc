@@ -48,7 +48,7 @@ TEST(FormatTest, WhatIsNoAcceptHeaderIsText) {
 // A run with number 5 took 1.5 us; others are forgotten.
 std::optional<Exemplar> Run5(std::uint64_t run, double above, double upto) {
   if (run != 5 || above >= 1.5e-6 || upto < 1.5e-6) return std::nullopt;
-  return Exemplar{5, 1.5e-6, absl::FromUnixMillis(1'700'000'000'042)};
+  return Exemplar{"5", 1.5e-6, absl::FromUnixMillis(1'700'000'000'042)};
 }
 
 TEST(ExpositionTest, OpenMetricsNamesRunsAndEnds) {

@@ -16,6 +16,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
 using ::testing::Not;
 using ::testing::StartsWith;
 
@@ -237,9 +238,31 @@ TEST_F(PagesTest, NothingFollowsFromTheTimeOfATeachingMethod) {
   }
 }
 
+// What the exemplar of the bucket up to 2.5 us says.
+std::string RunIdIn(const Metrics& metrics) {
+  const std::string before = "le=\"2.5e-06\"} 1 # {run_id=\"";
+  const std::string text = metrics.Text(Format::kOpenMetrics);
+  const std::size_t at = text.find(before);
+  if (at == std::string::npos) return "";
+  const std::size_t begin = at + before.size();
+  return text.substr(begin, text.find('"', begin) - begin);
+}
+
 TEST_F(PagesTest, AnExemplarNamesARunThatCanBeRead) {
-  EXPECT_THAT(metrics->Text(Format::kOpenMetrics),
-              HasSubstr("le=\"2.5e-06\"} 1 # {run_id=\"9\"} 1.5e-06 "));
+  const std::string run = RunIdIn(*metrics);
+  EXPECT_THAT(run, MatchesRegex("[0-9a-f]{8}-[59]"));
+  const std::string page = Fetch(metrics->port(), absl::StrCat("/runs/", run, ".json"));
+  EXPECT_THAT(page, StartsWith("HTTP/1.1 200 "));
+  EXPECT_EQ(page, Fetch(metrics->port(), absl::StrCat("/runs/", run.substr(9), ".json")));
+}
+
+// Each begins to count anew, and what a Prometheus keeps outlives one.
+TEST_F(PagesTest, AnExemplarOfAnotherServerIsNoRunOfThisOne) {
+  const auto other = *Serve();
+  RunSomeJobs(*other);
+  const std::string run = RunIdIn(*other);
+  EXPECT_THAT(run, MatchesRegex("[0-9a-f]{8}-9"));
+  EXPECT_THAT(Fetch(metrics->port(), absl::StrCat("/runs/", run)), StartsWith("HTTP/1.1 404 "));
 }
 
 int Count(absl::string_view text, absl::string_view part) {
