@@ -168,9 +168,9 @@ TEST(ExpositionTest, AHundredThousandNamesStayUnderAMegabyte) {
     EXPECT_LT(Expose(format, families, nullptr).size(), 1'000'000);
   }
   const std::string text = Expose(Format::kText, families, nullptr);
-  EXPECT_THAT(text, HasSubstr("gridclock_kernel_runs_total{kernel=\"other\",device=\"other\","
-                              "outcome=\"other\"} 99500\n"));
-  EXPECT_THAT(text, HasSubstr("duration_seconds_count{kernel=\"other\",device=\"other\"} 99750\n"));
+  EXPECT_THAT(text, HasSubstr("gridclock_kernel_runs_total{kernel=\"other\",device=\"cpu\","
+                              "outcome=\"ok\"} 99500\n"));
+  EXPECT_THAT(text, HasSubstr("duration_seconds_count{kernel=\"other\",device=\"cpu\"} 99750\n"));
 }
 
 }  // namespace
