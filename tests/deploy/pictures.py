@@ -276,13 +276,18 @@ def draw(dashboard, name, kept, path):
 def shrink(path):
     """A third of the bytes. Colours that say something, and that became others."""
     drawn = Image.open(path).convert("RGB")
-    # By octree: a palette by frequency turns the red of a single number into grey.
-    small = drawn.quantize(256, method=Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
+    # A palette by frequency alone turns the red of a single number into grey: what says something is in it.
+    fixed = [ImageColor.getrgb(colour) for colour in (PAGE, CARD, EDGE, TEXT, FAINT, *sorted({*COLOURS, *NAMED.values()}))]
+    free = drawn.quantize(256 - len(fixed), method=Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
+    palette = numpy.array(fixed + [rgb for _, rgb in free.convert("RGB").getcolors(256)])
+    # Pillow's own search for the nearest is not exact.
+    colours, places = numpy.unique(numpy.asarray(drawn).reshape(-1, 3), axis=0, return_inverse=True)
+    nearest = ((colours[:, None, :].astype(int) - palette[None]) ** 2).sum(axis=2).argmin(axis=1)
+    small = Image.frombytes("P", drawn.size, nearest[places].astype(numpy.uint8).tobytes())
+    small.putpalette(palette.astype(numpy.uint8).tobytes())
     small.save(path, optimize=True)
-    before, after = numpy.asarray(drawn, int), numpy.asarray(small.convert("RGB"), int)
-    moved = abs(before - after).max(axis=2) > 8
-    said = {colour: (before == numpy.array(ImageColor.getrgb(colour))).all(axis=2) for colour in {*COLOURS, *NAMED.values()}}
-    return [f"the colour {colour}" for colour, where in said.items() if (where & moved).any()]
+    return [f"the colour {colour}" for colour, near in zip(colours.tolist(), nearest)
+            if tuple(colour) in fixed and palette[near].tolist() != colour]
 
 
 def blank(path, dashboard, known):
