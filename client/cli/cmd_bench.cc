@@ -220,8 +220,7 @@ void ShowTable(const Session& session, const std::string& kernel, const RunCall&
   out << table.ToText();
   for (const Row& row : rows) {
     if (row.status.ok() && row.summary.has_verification()) {
-      out << Escape(row.variant) << " " << VerificationText(row.summary.verification(), terminal)
-          << "\n";
+      out << Escape(row.variant) << " " << VerificationText(row.summary, terminal) << "\n";
     }
   }
 }

@@ -101,7 +101,27 @@ std::string LaunchesText(const v1::Verification& v) {
                          v.launches(), v.fresh_launches());
 }
 
-std::string VerificationText(const v1::Verification& v, const Terminal& terminal) {
+// Why the result is UNVERIFIED though no value differs.
+std::string WhyUnverified(const v1::Verification& v) {
+  if (v.undecided() > v.checked() / 2) {
+    return absl::StrFormat(": the tolerance of %d of %d values is larger than the value",
+                           v.undecided(), v.checked());
+  }
+  if (v.undecided() > 0) {
+    return absl::StrFormat(": %d of %d values cannot be told from others", v.undecided(),
+                           v.checked());
+  }
+  if (v.launches() > 1 && v.fresh_launches() == 0) {
+    return absl::StrFormat(
+        ": %d of %d values are right, but all %d launches had the same inputs, and may have taken "
+        "the result of an earlier one (inputs from a generator are new in each)",
+        v.checked(), v.total(), v.launches());
+  }
+  return "";
+}
+
+std::string VerificationText(const v1::RunSummary& summary, const Terminal& terminal) {
+  const v1::Verification& v = summary.verification();
   if (v.violations() != 0) {
     return Paint(terminal, Ink::kRed, "FORBIDDEN") +
            absl::StrFormat(" (%d times): ", v.violations()) + Escape(v.first_violation());
@@ -113,10 +133,9 @@ std::string VerificationText(const v1::Verification& v, const Terminal& terminal
            absl::StrFormat("\n  max abs %.3g, max rel %.3g, max ULP %.3g, NaN on one side alone %d",
                            v.max_abs(), v.max_rel(), v.max_ulp(), v.nan_mismatches());
   }
-  if (v.undecided() > v.checked() / 2) {
-    return Paint(terminal, Ink::kYellow, "not verified") +
-           absl::StrFormat(": the tolerance of %d of %d values is larger than the value",
-                           v.undecided(), v.checked());
+  const auto& flags = summary.flags();
+  if (std::count(flags.begin(), flags.end(), v1::UNVERIFIED) != 0) {
+    return Paint(terminal, Ink::kYellow, "not verified") + WhyUnverified(v);
   }
   const std::string error = absl::StrFormat(", largest error %.2g of the tolerance", v.max_error());
   if (v.checked() < v.total()) {
@@ -171,7 +190,7 @@ std::string SummaryText(const v1::RunSummary& summary, const Terminal& terminal)
   }
   out += PhasesText(summary, terminal);
   if (summary.has_verification()) {
-    absl::StrAppend(&out, "  ", VerificationText(summary.verification(), terminal), "\n");
+    absl::StrAppend(&out, "  ", VerificationText(summary, terminal), "\n");
   }
   if (const std::string flags = FlagsText(summary, terminal); !flags.empty()) {
     absl::StrAppend(&out, "  flags: ", flags, "\n");

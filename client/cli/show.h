@@ -17,7 +17,7 @@ namespace gridclock::cli {
 std::string FlagsText(const v1::RunSummary& summary, const Terminal& terminal);
 // "verified 1024 of 1024 values, largest error 0.1 of the tolerance", how far it was checked if not
 // throughout, or what differs.
-std::string VerificationText(const v1::Verification& verification, const Terminal& terminal);
+std::string VerificationText(const v1::RunSummary& summary, const Terminal& terminal);
 // The phases of a call as bars over its time.
 std::string PhasesText(const v1::RunSummary& summary, const Terminal& terminal);
 // The few lines after `run`.

@@ -114,7 +114,7 @@ int VerifiedCode(const Session& session, const VerifyFlags& flags, const v1::Run
   session.console.err
       << "gridclock: --verify: " << Escape(summary.kernel())
       << (summary.variant().empty() ? "" : ".") << Escape(summary.variant())
-      << " was run and could not be verified (UNVERIFIED): its values may be wrong\n";
+      << " was run and could not be verified (UNVERIFIED): its values, or its time, may be wrong\n";
   return kFailed;
 }
 

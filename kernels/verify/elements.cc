@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
 #include <utility>
 
 #include "base/status.h"
@@ -34,13 +35,24 @@ OperandElements::OperandElements(const OperandView& view, bool paged, Bools bool
   wanted_ = std::make_unique<std::atomic<bool>[]>(pages_.size());
 }
 
-double OperandElements::Load(std::int64_t index, bool* missing) const {
+const OperandElements::Tensor& OperandElements::TensorOf(std::int64_t* index) const {
   // The last tensor that begins there or before; those without elements begin where the next does.
   const auto beyond =
-      std::upper_bound(tensors_.begin() + 1, tensors_.end(), index,
+      std::upper_bound(tensors_.begin() + 1, tensors_.end(), *index,
                        [](std::int64_t i, const Tensor& tensor) { return i < tensor.first; });
-  const Tensor& tensor = *(beyond - 1);
-  index -= tensor.first;
+  *index -= (beyond - 1)->first;
+  return *(beyond - 1);
+}
+
+std::uint64_t OperandElements::LoadBits(std::int64_t index) const {
+  const Tensor& tensor = TensorOf(&index);
+  std::uint64_t bits = 0;
+  std::memcpy(&bits, tensor.data + index * std::int64_t{sizeof(bits)}, sizeof(bits));
+  return bits;
+}
+
+double OperandElements::Load(std::int64_t index, bool* missing) const {
+  const Tensor& tensor = TensorOf(&index);
   if (pages_.empty()) return LoadAsDouble(tensor.dtype, tensor.data, index);
   const std::size_t page = tensor.first_page + static_cast<std::size_t>(index >> tensor.shift);
   if (pages_[page] == nullptr) {

@@ -38,6 +38,8 @@ class OperandElements {
   // Element `index`; those of a list follow one another. If its page is not here it is asked for,
   // `*missing` becomes true and the number means nothing.
   double Load(std::int64_t index, bool* missing) const;
+  // The same of a type of 8 bytes that is on the host: its bits, which a double may not hold.
+  std::uint64_t LoadBits(std::int64_t index) const;
 
   bool paged() const { return !pages_.empty(); }
 
@@ -60,6 +62,9 @@ class OperandElements {
     std::size_t first_page = 0, page_count = 0;
     int shift = 0;  // Of an element's index to its page.
   };
+
+  // That holds element `*index`, which becomes the number within it.
+  const Tensor& TensorOf(std::int64_t* index) const;
 
   std::vector<Tensor> tensors_;
   std::vector<const std::byte*> pages_;  // Empty: all is here.

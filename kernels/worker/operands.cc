@@ -1,6 +1,7 @@
 #include "kernels/worker/operands.h"
 
 #include <algorithm>
+#include <random>
 
 #include <xxhash.h>
 
@@ -187,6 +188,14 @@ absl::Status Operands::Poison() {
     if (output.in_place_of) continue;
     GC_RETURN_IF_ERROR(
         parts_.device.Fill(outputs_[i], PoisonOf(output.value), OperandBytes(output.value)));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Operands::PoisonScratch() {
+  for (const OperandView& view : parts_.call.scratch) {
+    const auto byte = static_cast<std::byte>(std::random_device{}());
+    GC_RETURN_IF_ERROR(parts_.device.Fill(view.data[0], byte, OperandBytes(*view.value)));
   }
   return absl::OkStatus();
 }

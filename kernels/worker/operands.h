@@ -47,6 +47,8 @@ class Operands {
   // Asynchronous.
   absl::Status Restore();
   absl::Status Poison();
+  // Scratch becomes what nobody expects, not what an earlier launch left there. Asynchronous.
+  absl::Status PoisonScratch();
   // Of an order with checked launches: all that the server wrote for one, to where the kernel
   // works; and back, margins included.
   absl::Status TakeAll();

@@ -230,6 +230,7 @@ absl::Status Session::Running::LaunchUntimed() {
 absl::Status Session::Running::TakeValues(CheckStep values) {
   GC_RETURN_IF_ERROR(host_.Step(order_, checked_, values));
   GC_RETURN_IF_ERROR(operands_->TakeAll());
+  GC_RETURN_IF_ERROR(operands_->PoisonScratch());
   return PointProgram();
 }
 
@@ -287,8 +288,8 @@ absl::Status Session::Running::LaunchOrMeasure() {
   const bool batches = order_.measure && order_.measure->method == Method::kBackToBack;
   auto measured = Time({.launch = launch,
                         .prepare = prepare,
-                        .work = {.bytes = call_->binding.bytes,
-                                 .flops = call_->binding.flops,
+                        .work = {.bytes = std::max(call_->binding.bytes, order_.least_bytes),
+                                 .flops = std::max(call_->binding.flops, order_.least_flops),
                                  .dtype = ComputesIn(*call_)},
                         .watch = &watch_,
                         .steps = IsChecked() && !batches ? &checked : nullptr});

@@ -69,6 +69,8 @@ absl::Status TakeKernel(const JobRequest& request, const Binding& program, const
                       BindWords(*spec, request, program, "reference.kernel"));
   check.kernel = spec->name;
   check.attributes = binding.attributes;
+  check.bytes = binding.bytes;
+  check.flops = binding.flops;
   return absl::OkStatus();
 }
 

@@ -217,12 +217,15 @@ void Scheduler::MergeComparison(Entry& entry, JobResult& result) {
   Verification& verification = *outcome.verification;
   verification.violations = done.violations;
   verification.first_violation = done.first_violation;
+  // Of the same inputs in each launch a kernel may have kept its first result: then the time is
+  // that of something else.
   const bool batches = entry.job().measure && entry.job().measure->method == Method::kBackToBack;
+  const bool may_remember = entry.job().measure && verification.fresh_launches == 0;
   const std::vector<Flag>& said = compared->flags;
   const bool undecided = verification.mismatches == 0 &&
                          (verification.checked == 0 ||
                           std::find(said.begin(), said.end(), Flag::kUnverified) != said.end());
-  if (!batches && !undecided) return;
+  if (!batches && !undecided && !may_remember) return;
   std::vector<Flag>& flags = outcome.flags;
   const auto place = std::lower_bound(flags.begin(), flags.end(), Flag::kUnverified);
   if (place == flags.end() || *place != Flag::kUnverified) flags.insert(place, Flag::kUnverified);

@@ -5,8 +5,6 @@
 #include <memory>
 #include <utility>
 
-#include <xxhash.h>
-
 #include "absl/strings/str_cat.h"
 #include "server/fleet/output_result.h"
 
@@ -23,10 +21,6 @@ void FillRandom(std::span<std::byte> bytes, std::uint64_t seed) {
     z ^= z >> 31;
     std::memcpy(&bytes[at], &z, std::min(sizeof(z), bytes.size() - at));
   }
-}
-
-std::uint64_t SumOf(std::span<const std::byte> bytes) {
-  return XXH3_64bits(bytes.data(), bytes.size());
 }
 
 std::uint64_t NewSeed() {
@@ -81,6 +75,16 @@ absl::Status OutOfTurn(const Job& job, absl::string_view step, std::uint32_t ind
 }
 
 }  // namespace
+
+LaunchCheck::LaunchCheck() {
+  static_assert(sizeof(secret_) >= XXH3_SECRET_SIZE_MIN);
+  std::random_device device;
+  for (std::uint32_t& word : secret_) word = device();
+}
+
+XXH128_hash_t LaunchCheck::SumOf(std::span<const std::byte> bytes) const {
+  return XXH3_128bits_withSecret(bytes.data(), bytes.size(), secret_.data(), sizeof(secret_));
+}
 
 void LaunchCheck::FillForWarmUp(const Parts& parts) {
   FillAll(parts,
@@ -150,7 +154,7 @@ absl::Status LaunchCheck::Take(const Parts& parts, std::uint32_t index) {
   }
   for (const Sum& sum : sums_) {
     const bool looked_at = sum.margin ? parts.defences.margins : parts.defences.inputs;
-    if (!looked_at || SumOf(parts.guest.At(sum.range)) == sum.value) continue;
+    if (!looked_at || XXH128_isEqual(SumOf(parts.guest.At(sum.range)), sum.value)) continue;
     ++violations_;
     if (first_violation_.empty()) {
       first_violation_ = absl::StrCat(sum.what, ", in checked launch ", index + 1);

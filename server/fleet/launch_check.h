@@ -2,12 +2,15 @@
 #ifndef GRIDCLOCK_SERVER_FLEET_LAUNCH_CHECK_H_
 #define GRIDCLOCK_SERVER_FLEET_LAUNCH_CHECK_H_
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <random>
 #include <span>
 #include <string>
 #include <vector>
+
+#include <xxhash.h>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -28,6 +31,8 @@ struct CheckDefences {
 // Of one job with a check, in the memory of one guest. For one thread at a time.
 class LaunchCheck {
  public:
+  LaunchCheck();
+
   // `placed` is the job as the guest has it: each operand's range with its margins. `arena` holds
   // what the client sent and takes the outputs. All are borrowed.
   struct Parts {
@@ -55,14 +60,17 @@ class LaunchCheck {
   // Of an operand, after Fill: what must not change.
   struct Sum {
     MemoryRange range;
-    std::uint64_t value = 0;
+    XXH128_hash_t value = {};
     bool margin = false;
     std::string what;  // "before 'y'"
   };
   void NoteSums(const Parts& parts);
+  XXH128_hash_t SumOf(std::span<const std::byte> bytes) const;
 
   std::vector<std::uint64_t> seed_changes_;  // Of launches that were filled.
   std::vector<Sum> sums_;
+  // Who does not know it finds no other bytes of the same sum.
+  std::array<std::uint32_t, 48> secret_;
   bool filled_ = false, last_submitted_ = false;
   std::int64_t violations_ = 0;
   std::string first_violation_;

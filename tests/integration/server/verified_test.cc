@@ -1,6 +1,7 @@
 // Programs that are verified through a real server: held against kernels of the catalogue, values
 // that the client sends, and other programs. Native functions of the test worker stand in for
 // device code.
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -75,6 +76,27 @@ TEST_F(Submitted, AVerifiedProgramIsHeldAgainstAKernelOfTheCatalogue) {
   EXPECT_EQ(answer.response.summary().timing().samples_ns_size(), 20);
   EXPECT_EQ(answer.response.summary().verification().fresh_launches(), 20);
   EXPECT_EQ(answer.response.summary().verification().mismatches(), 0);
+}
+
+// Its words say that it has nothing to do; the kernel that it is held against knows better.
+TEST_F(Submitted, NoWordsHideThatALaunchWasFasterThanTheDevice) {
+  ASSERT_NO_FATAL_FAILURE(StartServer());
+  v1::RunRequest request =
+      Verified(Request(kAnn, "scribble",
+                       "nothing x: f32[N] -> y: f32[N] bytes 0 flops 0 grid (1) block (1) "
+                       "params y, first: int64 = 0, many: int64 = 0",
+                       {1}));
+  request.mutable_inputs(0)->mutable_spec()->set_dims(0, 4 << 20);
+  v1::OutputRequest& y = *request.add_outputs();
+  y.set_name("y");
+  y.set_sink(v1::OutputRequest::DISCARD);
+  request.mutable_measure()->set_max_samples(4);
+  request.mutable_measure()->set_budget_seconds(60);
+  const Answer answer = Run(kAnn, request);
+  ASSERT_THAT(answer.status, IsOk());
+  const auto& flags = answer.response.summary().flags();
+  EXPECT_EQ(std::count(flags.begin(), flags.end(), v1::IMPOSSIBLE), 1)
+      << answer.response.summary().DebugString();
 }
 
 TEST_F(Submitted, AVerifiedProgramThatIsWrongSaysHowWrong) {

@@ -52,40 +52,50 @@ TEST(SummaryTest, ALaunchSaysHowItWasTimedAndWhatToMistrust) {
 }
 
 TEST(SummaryTest, VerifiedMeansAllOfIt) {
-  v1::Verification v;
+  v1::RunSummary summary;
+  v1::Verification& v = *summary.mutable_verification();
   v.set_checked(10);
   v.set_total(10);
-  EXPECT_THAT(VerificationText(v, {}), StartsWith("verified 10 of 10 values"));
+  EXPECT_THAT(VerificationText(summary, {}), StartsWith("verified 10 of 10 values"));
   v.set_total(30);
-  EXPECT_THAT(VerificationText(v, {}), StartsWith("partly verified (10 of 30 values)"));
+  EXPECT_THAT(VerificationText(summary, {}), StartsWith("partly verified (10 of 30 values)"));
   v.set_undecided(5);
-  EXPECT_THAT(VerificationText(v, {}), StartsWith("partly verified"));
+  EXPECT_THAT(VerificationText(summary, {}), StartsWith("partly verified"));
+  summary.add_flags(v1::UNVERIFIED);
+  EXPECT_THAT(VerificationText(summary, {}), StartsWith("not verified: 5 of 10 values cannot be"));
   v.set_undecided(6);
-  EXPECT_THAT(VerificationText(v, {}), StartsWith("not verified: the tolerance of 6 of 10 values"));
+  EXPECT_THAT(VerificationText(summary, {}),
+              StartsWith("not verified: the tolerance of 6 of 10 values"));
+  v.set_undecided(0);
+  EXPECT_EQ(VerificationText(summary, {}), "not verified");
+  v.set_launches(12);
+  EXPECT_THAT(VerificationText(summary, {}), HasSubstr("all 12 launches had the same inputs"));
 }
 
 TEST(SummaryTest, AMismatchStandsOutAndIsEscaped) {
-  v1::Verification v;
+  v1::RunSummary summary;
+  v1::Verification& v = *summary.mutable_verification();
   v.set_checked(10);
   v.set_mismatches(2);
   v.set_first_mismatch("y[3]: \x1b[2J");
-  EXPECT_THAT(VerificationText(v, {}), HasSubstr("DIFFERS in 2 of 10 values: y[3]: \\x1b"));
-  EXPECT_THAT(VerificationText(v, {}), Not(HasSubstr("\x1b")));
+  EXPECT_THAT(VerificationText(summary, {}), HasSubstr("DIFFERS in 2 of 10 values: y[3]: \\x1b"));
+  EXPECT_THAT(VerificationText(summary, {}), Not(HasSubstr("\x1b")));
 }
 
 TEST(SummaryTest, OfSubmittedCodeItSaysWhatWasComparedAndWhatWasForbidden) {
-  v1::Verification v;
+  v1::RunSummary summary;
+  v1::Verification& v = *summary.mutable_verification();
   v.set_checked(130);
   v.set_total(130);
   v.set_launches(13);
   v.set_fresh_launches(12);
-  EXPECT_THAT(VerificationText(v, {}),
+  EXPECT_THAT(VerificationText(summary, {}),
               StartsWith("verified 130 of 130 values of 13 launches, 12 of them on values that "
                          "nobody knew before"));
   EXPECT_TRUE(Passed(v));
   v.set_violations(3);
   v.set_first_violation("input 'x' was changed, in checked launch 1");
-  EXPECT_EQ(VerificationText(v, {}),
+  EXPECT_EQ(VerificationText(summary, {}),
             "FORBIDDEN (3 times): input 'x' was changed, in checked launch 1");
   EXPECT_FALSE(Passed(v));
 }

@@ -264,6 +264,32 @@ TEST_F(VerifyTest, ABoolIsZeroOrOne) {
   EXPECT_EQ(v.mismatches, 2);
 }
 
+// As doubles the first two are the same.
+TEST_F(VerifyTest, ExpectedIntegersAreComparedToTheLastBit) {
+  const std::vector<std::string> names = {"y"};
+  const auto compare = [&](DType dtype, const void* got, const void* want) {
+    const OperandValue two{.is_list = false, .tensors = {{.dtype = dtype, .shape = {2}}}};
+    const std::vector<OperandView> there = {{&two, {const_cast<void*>(got)}}},
+                                   right = {{&two, {const_cast<void*>(want)}}};
+    return VerifyExpected({.got = there, .want = right, .names = names, .terms = 1},
+                          [] { return absl::OkStatus(); });
+  };
+  const std::int64_t got[] = {5651572403255274280, -1}, want[] = {5651572403255274535, -1};
+  ASSERT_OK_AND_ASSIGN(const Verification v, compare(DType::kI64, got, want));
+  EXPECT_EQ(v.mismatches, 1);
+  EXPECT_EQ(v.max_abs, 255);
+  EXPECT_EQ(v.first_mismatch,
+            "y[0]: want 5651572403255274535, got 5651572403255274280, tolerance 0");
+  const std::uint64_t most[] = {~std::uint64_t{0}, 0}, less[] = {~std::uint64_t{0} - 1, 0};
+  ASSERT_OK_AND_ASSIGN(const Verification far, compare(DType::kU64, most, less));
+  EXPECT_EQ(far.mismatches, 1);
+  EXPECT_EQ(far.max_abs, 1);
+  ASSERT_OK_AND_ASSIGN(const Verification same, compare(DType::kU64, most, most));
+  EXPECT_EQ(same.mismatches, 0);
+  EXPECT_EQ(same.undecided, 0);
+  EXPECT_FALSE(IsUndecided(same));
+}
+
 TEST_F(VerifyTest, ExactZerosNeedNoTolerance) {
   std::fill(x_.begin(), x_.end(), 0.0F);
   std::fill(y_.begin(), y_.end(), 0.0F);
