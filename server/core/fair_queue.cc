@@ -1,20 +1,13 @@
 #include "server/core/fair_queue.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace gridclock {
 namespace {
 
 // Lines without jobs are kept up to this number, so that a lone client's calls allocate nothing.
 constexpr std::size_t kIdleLines = 64;
-
-void InsertSorted(std::deque<JobId>& ids, JobId id) {
-  // Nearly always the youngest.
-  if (ids.empty() || ids.back() < id)
-    ids.push_back(id);
-  else
-    ids.insert(std::lower_bound(ids.begin(), ids.end(), id), id);
-}
 
 }  // namespace
 
@@ -28,8 +21,12 @@ void FairQueue::Add(absl::string_view principal, JobId /*id*/) {
   ++size_;
 }
 
-void FairQueue::SetReady(absl::string_view principal, JobId id) {
-  InsertSorted(LineOf(principal)->second.ready, id);
+void FairQueue::SetReady(absl::string_view principal, JobId id, bool alone) {
+  std::deque<Ready>& ready = LineOf(principal)->second.ready;
+  auto place = ready.end();
+  // Nearly always the youngest.
+  while (place != ready.begin() && std::prev(place)->id > id) --place;
+  ready.insert(place, {id, alone});
 }
 
 void FairQueue::PutBack(absl::string_view principal, JobId id) {
@@ -40,7 +37,7 @@ void FairQueue::PutBack(absl::string_view principal, JobId id) {
 
 void FairQueue::Remove(absl::string_view principal, JobId id) {
   const auto line = LineOf(principal);
-  std::erase(line->second.ready, id);
+  std::erase_if(line->second.ready, [id](const Ready& job) { return job.id == id; });
   std::erase_if(put_back_, [id](const auto& entry) { return entry.first == id; });
   Leave(line);
 }
@@ -63,7 +60,13 @@ std::optional<JobId> FairQueue::Next() const {
   if (!put_back_.empty()) return put_back_.front().first;
   const auto turn = Turn();
   if (turn == lines_.end()) return std::nullopt;
-  return turn->second.ready.front();
+  return turn->second.ready.front().id;
+}
+
+const FairQueue::Ready* FairQueue::FirstBesideOthers(const Line& line) {
+  const auto first = std::find_if(line.ready.begin(), line.ready.end(),
+                                  [](const Ready& job) { return !job.alone; });
+  return first == line.ready.end() ? nullptr : &*first;
 }
 
 std::optional<JobId> FairQueue::NextOf(absl::string_view principal) const {
@@ -71,16 +74,20 @@ std::optional<JobId> FairQueue::NextOf(absl::string_view principal) const {
     if (owner == principal) return id;
   }
   const auto line = lines_.find(principal);
-  if (line == lines_.end() || line->second.ready.empty()) return std::nullopt;
-  return line->second.ready.front();
+  if (line == lines_.end()) return std::nullopt;
+  const Ready* first = FirstBesideOthers(line->second);
+  return first != nullptr ? std::optional(first->id) : std::nullopt;
 }
 
 bool FairQueue::HasOthers(absl::string_view principal) const {
+  const auto is_other = [&](const auto& line) {
+    const auto& ready = line.second.ready;
+    if (line.first != principal) return !ready.empty();
+    return std::any_of(ready.begin(), ready.end(), [](const Ready& job) { return job.alone; });
+  };
   return std::any_of(put_back_.begin(), put_back_.end(),
                      [&](const auto& entry) { return entry.second != principal; }) ||
-         std::any_of(lines_.begin(), lines_.end(), [&](const auto& line) {
-           return line.first != principal && !line.second.ready.empty();
-         });
+         std::any_of(lines_.begin(), lines_.end(), is_other);
 }
 
 void FairQueue::Take(absl::string_view principal, JobId id) {
@@ -91,10 +98,11 @@ void FairQueue::Take(absl::string_view principal, JobId id) {
     put_back_.erase(back);
     return Leave(line);
   }
-  if (!line->second.ready.empty() && line->second.ready.front() == id)
-    line->second.ready.pop_front();
+  std::deque<Ready>& ready = line->second.ready;
+  if (!ready.empty() && ready.front().id == id)
+    ready.pop_front();
   else
-    std::erase(line->second.ready, id);
+    std::erase_if(ready, [id](const Ready& job) { return job.id == id; });
   if (charged_ > 0) PayCharges(line);
   served_ = line->first;
   Leave(line);
@@ -123,12 +131,6 @@ void FairQueue::Leave(Lines::iterator line) {
 int FairQueue::size(absl::string_view principal) const {
   const auto found = lines_.find(principal);
   return found == lines_.end() ? 0 : found->second.size;
-}
-
-int FairQueue::most_of_one() const {
-  int most = 0;
-  for (const auto& [principal, line] : lines_) most = std::max(most, line.size);
-  return most;
 }
 
 }  // namespace gridclock

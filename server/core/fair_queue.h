@@ -1,5 +1,6 @@
 // The waiting line of one device: round robin between principals, first come first served within
-// one. A job that is not ready keeps its place and is passed over.
+// one. A job that is not ready keeps its place and is passed over. One that is to run alone, in a
+// process that runs nothing else, has its turn like its principal's others.
 #ifndef GRIDCLOCK_SERVER_CORE_FAIR_QUEUE_H_
 #define GRIDCLOCK_SERVER_CORE_FAIR_QUEUE_H_
 
@@ -18,7 +19,7 @@ namespace gridclock {
 class FairQueue {
  public:
   void Add(absl::string_view principal, JobId id);
-  void SetReady(absl::string_view principal, JobId id);
+  void SetReady(absl::string_view principal, JobId id, bool alone = false);
   // A job that was taken and did not run: it stands before all others, and is ready.
   void PutBack(absl::string_view principal, JobId id);
   // Wherever it stands.
@@ -26,9 +27,9 @@ class FairQueue {
 
   // Whose turn it is, if anyone is ready.
   std::optional<JobId> Next() const;
-  // The next of this principal.
+  // The next of this principal that need not run alone.
   std::optional<JobId> NextOf(absl::string_view principal) const;
-  // True if anyone else's job is ready.
+  // True if anyone else's job is ready, or one of this principal's that is to run alone.
   bool HasOthers(absl::string_view principal) const;
   // Takes a job that is ready: that of Next() or NextOf().
   void Take(absl::string_view principal, JobId id);
@@ -37,13 +38,16 @@ class FairQueue {
 
   int size() const { return size_; }
   int size(absl::string_view principal) const;
-  int most_of_one() const;  // Of the principal that has most.
 
  private:
+  struct Ready {
+    JobId id = 0;
+    bool alone = false;
+  };
   struct Line {
     int size = 0;             // Ready or not, put back ones too.
     int charge = 0;           // Turns that it lets others have.
-    std::deque<JobId> ready;  // Ascending.
+    std::deque<Ready> ready;  // Ascending.
   };
   using Lines = std::map<std::string, Line, std::less<>>;
 
@@ -52,6 +56,7 @@ class FairQueue {
   // no other has any; end() if none has.
   Lines::const_iterator Turn() const;
   void Leave(Lines::iterator line);
+  static const Ready* FirstBesideOthers(const Line& line);
   // A turn was taken by this line while others were charged.
   void PayCharges(Lines::const_iterator taken);
 

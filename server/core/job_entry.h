@@ -2,7 +2,8 @@
 #ifndef GRIDCLOCK_SERVER_CORE_JOB_ENTRY_H_
 #define GRIDCLOCK_SERVER_CORE_JOB_ENTRY_H_
 
-#include <algorithm>
+#include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -32,8 +33,6 @@ struct Scheduler::Entry {
   enum class State { kWaitsForMemory, kWaitsForInputs, kReady, kSent };
 
   const Job& job() const { return active != nullptr ? active->job() : *waiting; }
-  // In which it waits in the queue.
-  absl::string_view line() const { return reference ? *reference : job().principal; }
 
   JobId id = 0;
   State state = State::kWaitsForMemory;
@@ -54,8 +53,7 @@ struct Scheduler::Entry {
   bool answered = false;    // The listener had its end; the worker has not said so yet.
   std::optional<absl::Status> cancelled;  // Why it was told to stop.
   std::optional<Outcome> run;  // Of a job whose outputs are being compared: what its guest said.
-  // While the program runs that it is held against: the line of its principal's for such.
-  std::optional<std::string> reference;
+  bool reference = false;      // The program runs, or is to, that it is held against.
 
   // Events reach the listener one at a time, in order: whoever finds `delivering` false delivers,
   // and what comes up meanwhile waits here.
@@ -71,9 +69,11 @@ struct Scheduler::Guests {
   bool wanted = true;     // Though no job waits.
   bool starting = false;  // One was asked for and is not ready.
   absl::Time retry = absl::InfinitePast();
-  std::string principal;  // Whose jobs the guest runs, as Entry::line; empty: it ran none.
+  std::string principal;  // Whose jobs the guest runs; empty: it ran none.
   bool spent = false;     // It runs a reference, and is to run nothing else.
   absl::Time since;       // It does so, or is ready.
+  // By principal, jobs of this lane that are in the other one, to be compared.
+  std::map<std::string, int, std::less<>> away;
 };
 
 // One lane of a device; most have no other.
@@ -85,21 +85,17 @@ struct Scheduler::Device {
     InputArrival arrival;  // Of kArrived.
   };
 
-  // Jobs that wait in the queue, or at the worker behind the one that runs.
-  int waiting() const { return queue.size() + std::max(0, static_cast<int>(sent.size()) - 1); }
-  int waiting_of(absl::string_view principal) const {
-    int waiting = queue.size(principal);
-    for (std::size_t i = 1; i < sent.size(); ++i) {
-      if (sent[i]->job().principal == principal) ++waiting;
-    }
-    return waiting;
-  }
-  int most_waiting_of_one() const {
-    int most = queue.most_of_one();
-    for (std::size_t i = 1; i < sent.size(); ++i) {
-      most = std::max(most, waiting_of(sent[i]->job().principal));
-    }
-    return most;
+  // Jobs of this lane that wait in a queue, or at a worker behind the one that runs. One that is
+  // compared in the other lane waits there for this one.
+  int waiting() const;
+  int waiting_of(absl::string_view principal) const;
+  // Jobs of this lane, which is for submitted code, that wait to be compared.
+  int away(std::optional<absl::string_view> principal) const;
+  // `here`: what waits in this lane, whichever it is of.
+  int WithAway(int here, std::optional<absl::string_view> principal) const;
+  // True if `entry`, which is here to be compared, is of the other lane.
+  bool IsHereToCompare(const Entry& entry) const {
+    return entry.job().program != nullptr && guests == nullptr && other != nullptr;
   }
 
   std::string name;

@@ -212,7 +212,7 @@ void Scheduler::Start(JobId id) {
     entry->state = Entry::State::kReady;
     entry->ready_at = now;
     entry->wait_until = WaitEnd(entry->job(), now);
-    entry->device->queue.SetReady(entry->line(), id);
+    entry->device->queue.SetReady(entry->job().principal, id);
     Device& device = *entry->device;
     Dispatch(device, now, out);
     if (MayAwait(*entry, now)) awaited = device.worker;
@@ -269,7 +269,7 @@ void Scheduler::SendReady(Device& device, absl::Time now, Outbox& out) {
 
 void Scheduler::Send(const std::shared_ptr<Entry>& entry, absl::Time now, Outbox& out) {
   Device& device = *entry->device;
-  device.queue.Take(entry->line(), entry->id);
+  device.queue.Take(entry->job().principal, entry->id);
   if (device.other != nullptr) NoteSent(device, *entry, now);
   entry->state = Entry::State::kSent;
   entry->sent_at = now;
@@ -323,7 +323,7 @@ std::shared_ptr<Scheduler::Entry> Scheduler::TakeAnswer(std::uint64_t generation
   if (entry->cancelled) answer.result.status = *entry->cancelled;
   if (entry->run) MergeComparison(*entry, answer.result);
   if (!entry->answered) Answer(*entry, std::move(answer.result), out);
-  jobs_.erase(found);
+  Forget(*entry);
   return entry;
 }
 
@@ -364,8 +364,13 @@ bool Scheduler::GaveBack(const Entry& entry, const JobResult& result) {
 void Scheduler::Requeue(Entry& entry, absl::Time now) {
   BecomeReadyAgain(entry, now);
   --entry.sends;
-  entry.device->queue.Add(entry.line(), entry.id);
-  entry.device->queue.SetReady(entry.line(), entry.id);
+  QueueReady(entry);
+}
+
+void Scheduler::QueueReady(Entry& entry) {
+  FairQueue& queue = entry.device->queue;
+  queue.Add(entry.job().principal, entry.id);
+  queue.SetReady(entry.job().principal, entry.id, entry.reference);
 }
 
 void Scheduler::BecomeReadyAgain(Entry& entry, absl::Time now) {
@@ -402,10 +407,19 @@ void Scheduler::Answer(Entry& entry, JobResult result, Outbox& out) {
 
 void Scheduler::EndWaiting(Entry& entry, absl::Status status, Outbox& out) {
   if (entry.state == Entry::State::kWaitsForMemory) std::erase(wait_for_memory_, entry.id);
-  entry.device->queue.Remove(entry.line(), entry.id);
+  entry.device->queue.Remove(entry.job().principal, entry.id);
   const bool has_worker = entry.device->worker != nullptr && !entry.device->killing;
   if (entry.early && has_worker) Tell(entry, Word::kCancel, out);
   Answer(entry, {.status = std::move(status), .outcome = std::nullopt}, out);
+  Forget(entry);
+}
+
+void Scheduler::Forget(Entry& entry) {
+  if (entry.device->IsHereToCompare(entry)) {
+    auto& away = entry.device->other->guests->away;
+    const auto found = away.find(entry.job().principal);
+    if (--found->second == 0) away.erase(found);
+  }
   jobs_.erase(entry.id);
 }
 

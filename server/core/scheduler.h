@@ -331,6 +331,9 @@ class Scheduler {
   std::vector<Device*> LanesOf(absl::string_view device) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   static bool GaveBack(const Entry& entry, const JobResult& result);
   void Requeue(Entry& entry, absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  static void QueueReady(Entry& entry);
+  // It has ended.
+  void Forget(Entry& entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Nothing that came of its being at a worker counts any longer.
   void BecomeReadyAgain(Entry& entry, absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // When a job that is ready now has waited long enough.

@@ -12,9 +12,6 @@ namespace {
 
 // A worker that was told of an input copies it in pieces and may still be at it.
 constexpr absl::Duration kCopying = absl::Milliseconds(10);
-// Behind a principal's name, none of which has a zero byte: where its programs wait that others are
-// held against.
-constexpr absl::string_view kReferenceLine("\0reference", 10);
 
 }  // namespace
 
@@ -35,6 +32,34 @@ void Scheduler::AddGuests(absl::string_view device, GuestPort& port) {
 
 Scheduler::Device& Scheduler::LaneOf(const Job& job) {
   return job.program != nullptr ? DeviceOf(GuestLane(job.device)) : DeviceOf(job.device);
+}
+
+// Of `principal`, or of all.
+int Scheduler::Device::away(std::optional<absl::string_view> principal) const {
+  const auto is_meant = [&](absl::string_view name) { return !principal || *principal == name; };
+  int away = 0;
+  for (const auto& [name, jobs] : guests->away) away += is_meant(name) ? jobs : 0;
+  const Entries& beside = other->sent;
+  const bool compares = !beside.empty() && other->IsHereToCompare(*beside.front());
+  return compares && is_meant(beside.front()->job().principal) ? away - 1 : away;
+}
+
+int Scheduler::Device::WithAway(int here, std::optional<absl::string_view> principal) const {
+  if (other == nullptr) return here;
+  return guests != nullptr ? here + away(principal) : here - other->away(principal);
+}
+
+int Scheduler::Device::waiting() const {
+  const int behind = std::max(0, static_cast<int>(sent.size()) - 1);
+  return WithAway(queue.size() + behind, std::nullopt);
+}
+
+int Scheduler::Device::waiting_of(absl::string_view principal) const {
+  int here = queue.size(principal);
+  for (std::size_t i = 1; i < sent.size(); ++i) {
+    if (sent[i]->job().principal == principal) ++here;
+  }
+  return WithAway(here, principal);
 }
 
 // ---- Of clients. ----
@@ -132,8 +157,8 @@ void Scheduler::SettleTurn(Device& lane, absl::Time now) {
 void Scheduler::NoteSent(Device& lane, const Entry& entry, absl::Time now) {
   ++lane.turn_sent;
   if (lane.guests == nullptr || !lane.guests->principal.empty()) return;
-  lane.guests->principal = std::string(entry.line());
-  lane.guests->spent = entry.reference.has_value();
+  lane.guests->principal = entry.job().principal;
+  lane.guests->spent = entry.reference;
   lane.guests->since = now;
 }
 
@@ -194,15 +219,14 @@ void Scheduler::SendToCompare(Entry& entry, JobResult result, absl::Time now, Ou
     entry.run = *std::move(result.outcome);
     AddWaits(entry, *entry.run);
   }
-  entry.reference.reset();
-  if (ran && entry.job().check->program != nullptr)
-    entry.reference = absl::StrCat(entry.job().principal, kReferenceLine);
-  else
+  entry.reference = ran && entry.job().check->program != nullptr;
+  if (!entry.reference) {
+    ++entry.device->guests->away[entry.job().principal];
     entry.device = entry.device->other;
+  }
   entry.sends = 0;
   BecomeReadyAgain(entry, now);
-  entry.device->queue.Add(entry.line(), entry.id);
-  entry.device->queue.SetReady(entry.line(), entry.id);
+  QueueReady(entry);
   if (entry.device->down) EndWaiting(entry, absl::Status(*entry.device->down), out);
 }
 
@@ -258,11 +282,19 @@ std::map<std::string, Scheduler::Usage> Scheduler::usage() const {
   for (const auto& lane : devices_) {
     Usage& usage = all[lane->guests != nullptr ? lane->other->name : lane->name];
     usage.queued += lane->waiting();
-    usage.queued_of_one = std::max(usage.queued_of_one, lane->most_waiting_of_one());
     usage.running += lane->sent.empty() ? 0 : 1;
     for (const auto& entry : lane->sent) {
       if (!entry->answered) usage.launched_for += entry->launched_for;
     }
+  }
+  std::map<std::pair<const Device*, absl::string_view>, int> waiting;
+  for (const auto& [id, entry] : jobs_) {
+    const Device& here = *entry->device;
+    if (!here.sent.empty() && here.sent.front() == entry) continue;
+    const Device* const home = here.IsHereToCompare(*entry) ? here.other : &here;
+    const int own = ++waiting[{home, entry->job().principal}];
+    Usage& usage = all[home->guests != nullptr ? home->other->name : home->name];
+    usage.queued_of_one = std::max(usage.queued_of_one, own);
   }
   return all;
 }

@@ -234,11 +234,9 @@ void Scheduler::LoseJob(const std::shared_ptr<Entry>& entry, Fate fate, const Wo
                      entry->sends < kMostSends && (fate == Fate::kNotBegun || may_repeat);
   if (again) {
     BecomeReadyAgain(*entry, now);
-    FairQueue& queue = entry->device->queue;
     // Who was lost by its own client's code is served in its turn, not before all others.
-    if (role == WorkerRole::kTrusted) return queue.PutBack(entry->line(), entry->id);
-    queue.Add(entry->line(), entry->id);
-    return queue.SetReady(entry->line(), entry->id);
+    if (role != WorkerRole::kTrusted) return QueueReady(*entry);
+    return entry->device->queue.PutBack(job.principal, entry->id);
   }
   if (!entry->answered) {
     absl::Status status =
@@ -248,7 +246,7 @@ void Scheduler::LoseJob(const std::shared_ptr<Entry>& entry, Fate fate, const Wo
             : Crashed(job, loss.detail, fate == Fate::kNotBegun ? "NOT_STARTED" : "UNKNOWN");
     Answer(*entry, {.status = std::move(status), .outcome = std::nullopt}, out);
   }
-  jobs_.erase(entry->id);
+  Forget(*entry);
 }
 
 void Scheduler::OnDeviceDown(absl::string_view name, const absl::Status& why) {

@@ -90,15 +90,19 @@ TEST(FairQueue, WhoIsChargedLetsOthersGoFirstButWaitsForNobodyWhoIsNotThere) {
   EXPECT_EQ(queue.Next(), 7u);
 }
 
-TEST(FairQueue, KnowsWhoHasMost) {
+TEST(FairQueue, WhatRunsAloneHasItsTurnAmongItsPrincipalsOwn) {
   FairQueue queue;
-  EXPECT_EQ(queue.most_of_one(), 0);
-  AddReady(queue, "ann", 1);
-  queue.Add("bob", 2);
+  queue.Add("ann", 1);
+  queue.SetReady("ann", 1, true);
+  AddReady(queue, "ann", 2);
   AddReady(queue, "bob", 3);
-  EXPECT_EQ(queue.most_of_one(), 2);
-  queue.Remove("bob", 2);
-  EXPECT_EQ(queue.most_of_one(), 1);
+  EXPECT_EQ(queue.NextOf("ann"), 2u);
+  EXPECT_EQ(queue.size("ann"), 2);
+  EXPECT_THAT(TakeAll(queue, {{1, "ann"}, {2, "ann"}, {3, "bob"}}), ElementsAre(1, 3, 2));
+  queue.Add("ann", 4);
+  queue.SetReady("ann", 4, true);
+  EXPECT_EQ(queue.NextOf("ann"), std::nullopt);
+  EXPECT_TRUE(queue.HasOthers("ann"));
 }
 
 TEST(FairQueue, RemovesFromAnywhere) {

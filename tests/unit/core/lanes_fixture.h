@@ -19,7 +19,8 @@ inline Limits ManyCalls() {
 
 class SchedulerLanesTest : public SchedulerFixture {
  protected:
-  SchedulerLanesTest() : SchedulerFixture("cpu", ManyCalls(), 1 << 30, 1 << 30) {
+  explicit SchedulerLanesTest(const Limits& limits = ManyCalls())
+      : SchedulerFixture("cpu", limits, 1 << 30, 1 << 30) {
     scheduler_.AddGuests("cpu", guests_);
   }
 

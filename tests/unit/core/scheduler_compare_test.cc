@@ -2,6 +2,8 @@
 // the catalogue's worker compares.
 #include <csignal>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "tests/unit/core/lanes_fixture.h"
 
@@ -72,6 +74,109 @@ TEST_F(SchedulerLanesTest, AProgramThatIsTheReferenceRunsInAGuestOfItsOwn) {
   EXPECT_THAT(call.listener->status(), IsOk());
   LoseGuest(Retired(), 101);
   EXPECT_THAT(GuestReady(102)->orders(), ElementsAre(last.id));
+}
+
+class SchedulerFewCallsTest : public SchedulerLanesTest {
+ protected:
+  static Limits FewCalls() {
+    Limits limits;
+    limits.queue = 6;
+    limits.client_queue = 4;
+    return limits;
+  }
+  SchedulerFewCallsTest() : SchedulerLanesTest(FewCalls()) {}
+
+  absl::Status Refusal(Job job) {
+    return scheduler_.Submit(std::move(job), std::make_shared<FakeListener>(), false).status();
+  }
+  Job AgainstAProgram(const std::string& principal) const {
+    Job job = Checked(Submitted(principal));
+    job.check->program = job.program;
+    return job;
+  }
+};
+
+TEST_F(SchedulerFewCallsTest, WhatWaitsForItsReferenceCountsAgainstItsClient) {
+  Ready();
+  GuestReady();
+  std::vector<Call> calls;
+  for (int i = 0; i < 4; ++i) calls.push_back(SubmitReady(AgainstAProgram("ann")));
+  for (const Call& call : calls) EXPECT_TRUE(GuestDone(call.id));
+  EXPECT_EQ(scheduler_.usage()["cpu"].queued_of_one, 4);
+  const absl::Status refused = Refusal(AgainstAProgram("ann"));
+  EXPECT_THAT(refused, ReasonIs("QUEUE_FULL"));
+  EXPECT_EQ(DetailsOf(refused).metadata.at("limit"), "client_queue");
+  Submit(Submitted("bob"));
+  Submit(MakeJob("ann"));
+}
+
+TEST_F(SchedulerFewCallsTest, WhatIsComparedCountsWhereItCameFrom) {
+  const auto worker = Ready();
+  GuestReady();
+  const Call first = SubmitReady(Checked(Submitted("ann")));
+  for (int i = 0; i < 4; ++i) SubmitReady(Checked(Submitted("ann")));
+  EXPECT_TRUE(GuestDone(first.id));
+  // The second one runs: nothing is compared beside it.
+  EXPECT_THAT(worker->orders(), IsEmpty());
+  EXPECT_EQ(scheduler_.usage()["cpu"].queued, 4);
+  EXPECT_EQ(scheduler_.usage()["cpu"].queued_of_one, 4);
+  EXPECT_THAT(Refusal(Submitted("ann")), ReasonIs("QUEUE_FULL"));
+  for (int i = 0; i < 4; ++i) Submit(MakeJob("ann"));
+  EXPECT_THAT(Refusal(MakeJob("ann")), ReasonIs("QUEUE_FULL"));
+  for (int i = 0; i < 2; ++i) Submit(MakeJob("bob"));
+  EXPECT_EQ(DetailsOf(Refusal(MakeJob("cy"))).metadata.at("limit"), "queue");
+}
+
+TEST_F(SchedulerFewCallsTest, WhatWasComparedCountsNoMore) {
+  Ready();
+  GuestReady();
+  for (int i = 0; i < 6; ++i) {
+    const Call call = SubmitReady(Checked(Submitted("ann")));
+    EXPECT_TRUE(GuestDone(call.id));
+    Outcome compared;
+    compared.verification.emplace();
+    EXPECT_TRUE(scheduler_.OnDone(call.id, 1, {.status = absl::OkStatus(), .outcome = compared}));
+    EXPECT_THAT(call.listener->status(), IsOk());
+  }
+  EXPECT_EQ(scheduler_.usage()["cpu"].queued, 0);
+  const Call cancelled = SubmitReady(Checked(Submitted("ann")));
+  const Call running = SubmitReady(Submitted("ann"));
+  EXPECT_TRUE(GuestDone(cancelled.id));
+  scheduler_.Cancel(cancelled.id, absl::CancelledError(""));
+  EXPECT_EQ(scheduler_.usage()["cpu"].queued, 0);
+}
+
+TEST_F(SchedulerLanesTest, AReferenceWaitsForItsClientsTurn) {
+  Ready();
+  GuestReady();
+  Job job = Checked(Submitted("ann"));
+  job.check->program = job.program;
+  const Call checked = SubmitReady(std::move(job));
+  const Call second = SubmitReady(Submitted("ann"));
+  const Call other = SubmitReady(Submitted("bob"));
+  EXPECT_TRUE(GuestDone(checked.id));
+  EXPECT_TRUE(GuestDone(second.id));
+  LoseGuest(Retired());
+  EXPECT_THAT(GuestReady(101)->orders(), ElementsAre(other.id));
+}
+
+// Who cost the others a guest waits with its references too.
+TEST_F(SchedulerLanesTest, AReferenceOfWhoIsChargedWaitsForOthers) {
+  Ready();
+  GuestReady();
+  Job job = Checked(Submitted("ann"));
+  job.check->program = job.program;
+  const Call checked = SubmitReady(std::move(job));
+  const Call bad = SubmitReady(Submitted("ann"));
+  EXPECT_TRUE(GuestDone(checked.id));
+  LoseGuest({.reason = "signal", .signal = SIGSEGV, .running = bad.id, .detail = "signal 11"});
+  std::vector<Call> others;
+  for (int i = 0; i < 3; ++i) others.push_back(SubmitReady(Large(Submitted("bob"))));
+  EXPECT_THAT(GuestReady(101)->orders(), ElementsAre(others[0].id, others[1].id));
+  clock_.Advance(Scheduler::kStay);
+  for (int i = 0; i < 2; ++i) EXPECT_TRUE(GuestDone(others[i].id, 101));
+  LoseGuest(Retired(), 101);
+  EXPECT_THAT(GuestReady(102)->orders(), ElementsAre(others[2].id));
 }
 
 TEST_F(SchedulerLanesTest, WhatAGuestFailedAtIsNotCompared) {
