@@ -307,13 +307,22 @@ absl::Status CheckInlineOutputs(const Limits& limits, const Job& job) {
 
 // A call that asks for a long measurement asks for its kernel time too.
 absl::StatusOr<absl::Duration> KernelTime(const JobRequest& request, const Limits& limits) {
-  const absl::Duration most = absl::Seconds(limits.max_kernel_seconds);
+  const double seconds = request.program
+                             ? std::min(limits.max_kernel_seconds, limits.submitted_kernel_seconds)
+                             : limits.max_kernel_seconds;
+  const absl::Duration most = absl::Seconds(seconds);
   const absl::Duration asked = request.kernel_time_limit;
+  const absl::string_view whose = request.program ? " for submitted code" : "";
   if (asked < absl::ZeroDuration() || asked > most) {
     return Invalid(
         "kernel_time_limit_seconds",
-        absl::StrCat("want more than 0 and at most ", limits.max_kernel_seconds,
+        absl::StrCat("want more than 0 and at most ", seconds, whose,
                      ", or 0 for the server's default, got ", absl::ToDoubleSeconds(asked)));
+  }
+  if (request.program && request.measure && request.measure->budget > most) {
+    return Invalid("measure.budget_seconds",
+                   absl::StrCat("want at most ", seconds, whose, ", got ",
+                                absl::ToDoubleSeconds(request.measure->budget)));
   }
   if (asked > absl::ZeroDuration()) return asked;
   absl::Duration limit = absl::Seconds(limits.kernel_seconds);

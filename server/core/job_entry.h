@@ -52,6 +52,7 @@ struct Scheduler::Entry {
   bool recalled = false;    // The worker was told to give it back if it has not begun it.
   bool answered = false;    // The listener had its end; the worker has not said so yet.
   std::optional<absl::Status> cancelled;  // Why it was told to stop.
+  absl::Time told_to_stop;                // When.
   std::optional<Outcome> run;  // Of a job whose outputs are being compared: what its guest said.
   bool reference = false;      // The program runs, or is to, that it is held against.
 
@@ -119,6 +120,9 @@ struct Scheduler::Device {
   bool turn = true;                // It may send; one of two lanes may.
   int turn_sent = 0;               // Since it has the turn.
   absl::Time turn_since;
+  // Of the device's time, what the other lane used beyond this one's share while this one waited;
+  // of the other it is the negative.
+  absl::Duration owed;
   absl::Time last_arrival = absl::InfinitePast();  // When its worker was last told of an input.
   std::optional<absl::Status> unkillable;          // Its worker was killed and is still there.
 };

@@ -28,9 +28,10 @@ struct Limits {
   double streams = 128;               // Per connection.
   double connections = 1024;
   double peer_connections = 64;
-  double queue_seconds = 60;        // A call without a deadline waits this long at most.
-  double kernel_seconds = 30;       // A call that sets no kernel time limit.
-  double max_kernel_seconds = 600;  // What a call may ask for.
+  double queue_seconds = 60;             // A call without a deadline waits this long at most.
+  double kernel_seconds = 30;            // A call that sets no kernel time limit.
+  double max_kernel_seconds = 600;       // What a call may ask for.
+  double submitted_kernel_seconds = 30;  // The same of submitted code.
   double stream_stall_seconds = 30;
   double stream_bytes_per_second = 64 * 1024;
   double stream_memory_bytes = 256 * 1024 * 1024;  // Beside the arena; of one client half of it.

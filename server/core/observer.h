@@ -46,7 +46,8 @@ class JobObserver {
   virtual void OnDispatched(const Job& job, absl::Duration waited) = 0;
   virtual void OnFinished(const Job& job, const JobResult& result) = 0;
   virtual void OnWorkerUp(absl::string_view device) = 0;
-  // reason: "exit", "signal", "hang", "protocol", "time_limit", "deadline", "restart".
+  // reason: "exit", "signal", "hang", "protocol", "time_limit", "deadline", "cancelled" (of guests
+  // alone), "restart".
   virtual void OnWorkerLost(absl::string_view device, absl::string_view reason) = 0;
   // The same of a worker that ran submitted code; also "retired": it was of no more use.
   virtual void OnGuestLost(absl::string_view /*device*/, absl::string_view /*reason*/) {}

@@ -312,6 +312,7 @@ std::shared_ptr<Scheduler::Entry> Scheduler::TakeAnswer(std::uint64_t generation
   const absl::Duration took = now - std::max(entry->sent_at, device.last_done);
   device.run_time += (took - device.run_time) * kNewest;
   device.last_done = now;
+  if (device.other != nullptr) NoteUsed(device, took, now);
   if (GaveBack(*entry, answer.result)) {
     Requeue(*entry, now);
     return entry;
@@ -426,6 +427,7 @@ void Scheduler::Forget(Entry& entry) {
 void Scheduler::TellToStop(Entry& entry, absl::Status why, Outbox& out) {
   if (entry.cancelled) return;
   entry.cancelled = std::move(why);
+  entry.told_to_stop = clock_.Now();
   Tell(entry, Word::kCancel, out);
 }
 

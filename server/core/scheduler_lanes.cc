@@ -129,7 +129,17 @@ bool Scheduler::IsSettled(const Device& lane) {
 }
 
 bool Scheduler::TurnIsOver(const Device& lane, const Job& next, absl::Time now) {
-  return lane.turn_sent > 0 && (now - lane.turn_since >= kTurn || !IsSmall(next));
+  if (lane.turn_sent == 0 || lane.owed > absl::ZeroDuration()) return false;
+  return now - lane.turn_since >= kTurn || !IsSmall(next);
+}
+
+// Nobody owes for what was used while nobody waited.
+void Scheduler::NoteUsed(Device& lane, absl::Duration took, absl::Time now) {
+  Device& other = *lane.other;
+  const bool kept_waiting = Waits(other, now);
+  lane.owed =
+      kept_waiting ? std::clamp(lane.owed - took, -kMostOwed, kMostOwed) : absl::ZeroDuration();
+  other.owed = -lane.owed;
 }
 
 bool Scheduler::MaySend(const Device& lane, const Job& job, absl::Time now) const {
@@ -147,6 +157,9 @@ void Scheduler::SettleTurn(Device& lane, absl::Time now) {
   if (CanSend(holder, now)) {
     const Job& next = Find(*NextFor(holder, now))->job();
     if (!TurnIsOver(holder, next, now)) return;
+  } else if (holder.owed > absl::ZeroDuration() && now - holder.last_done < kTurn) {
+    // Who sends the next call when the last was answered gets what it is owed too.
+    return;
   }
   holder.turn = false;
   waiter.turn = true;
@@ -196,12 +209,14 @@ void Scheduler::OnGuestNotReady(absl::string_view name, absl::Time retry) {
   Flush(out);
 }
 
-// Whose call's time ran out pays for the guest that it cost, but its code did nothing wrong.
+// Whose call's time ran out, or who cancelled it, pays for the guest that it cost, but its code did
+// nothing wrong.
 void Scheduler::BlameGuestsJob(Device& lane, const std::shared_ptr<Entry>& entry,
                                const WorkerLoss& loss, Outbox& out) {
   if (lane.guests == nullptr) return;
   lane.queue.Charge(entry->job().principal, kCharge);
-  if (loss.reason != "deadline") out.blames.push_back({lane.guests->port, entry, loss.detail});
+  const bool stopped = loss.reason == "deadline" || loss.reason == "cancelled";
+  if (!stopped) out.blames.push_back({lane.guests->port, entry, loss.detail});
 }
 
 // ---- Comparisons. ----

@@ -24,8 +24,8 @@ constexpr absl::string_view kClockReasons[] = {
     "gpu_idle",     "applications_clocks", "sw_power_cap",        "hw_slowdown",
     "sync_boost",   "sw_thermal_slowdown", "hw_thermal_slowdown", "hw_power_brake",
     "display_clock"};
-constexpr absl::string_view kLosses[] = {"exit",       "signal",   "hang",   "protocol",
-                                         "time_limit", "deadline", "restart"};
+constexpr absl::string_view kLosses[] = {"exit",       "signal",   "hang",      "protocol",
+                                         "time_limit", "deadline", "cancelled", "restart"};
 // All of docs/errors.md: a refusal of a reason that is not here counts as its code.
 constexpr absl::string_view kReasons[] = {"BAD_VALUE",          "BAD_CHUNK",
                                           "UNPARSABLE",         "USE_STREAM",

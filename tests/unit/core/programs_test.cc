@@ -126,6 +126,21 @@ TEST_F(ProgramsTest, AProgramBecomesAJobOfItsWords) {
   EXPECT_EQ(job.outputs[0].name, "y");
 }
 
+TEST_F(ProgramsTest, ItsKernelTimeHasABoundOfItsOwn) {
+  JobRequest request = Request();
+  request.kernel_time_limit = absl::Seconds(30);
+  EXPECT_THAT(Try(request), IsOk());
+  request.kernel_time_limit = absl::Seconds(31);
+  EXPECT_THAT(Try(request),
+              StatusIs(Code::kInvalidArgument, HasSubstr("at most 30 for submitted")));
+  request.kernel_time_limit = absl::ZeroDuration();
+  request.measure.emplace().budget = absl::Seconds(31);
+  EXPECT_THAT(Try(request),
+              StatusIs(Code::kInvalidArgument, HasSubstr("at most 30 for submitted")));
+  request.measure->budget = absl::Seconds(30);
+  EXPECT_EQ(Try(request)->kernel_time_limit, absl::Seconds(30));
+}
+
 TEST_F(ProgramsTest, ANativeFunctionRunsOnTheCpuAlone) {
   ASSERT_OK_AND_ASSIGN(const Job job, Try(Native()));
   EXPECT_EQ(job.device, "cpu");

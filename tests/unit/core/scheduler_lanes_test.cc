@@ -297,6 +297,43 @@ TEST_F(SchedulerLanesTest, ACallsOwnDeadlineIsNoFaultOfItsCode) {
   EXPECT_THAT(guests_.blamed(), IsEmpty());
 }
 
+TEST_F(SchedulerLanesTest, ACancelledOneThatRunsOnIsEndedAfterAGrace) {
+  const auto worker = Ready();
+  scheduler_.OnStartTook(kLane, absl::Seconds(2));
+  const auto guest = GuestReady();
+  Job endless = Submitted();
+  endless.kernel_time_limit = absl::Seconds(600);
+  const Call call = SubmitReady(std::move(endless));
+  const Call square = SubmitReady(MakeJob());
+  guest->Run(call.id, clock_.Now(), clock_.Now());
+  scheduler_.Tick();
+  scheduler_.Cancel(call.id, absl::CancelledError("left"));
+  EXPECT_THAT(guest->cancels(), ElementsAre(call.id));
+  EXPECT_EQ(call.listener->ends(), 0);
+  clock_.Advance(Scheduler::kGrace);
+  scheduler_.Tick();
+  EXPECT_THAT(call.listener->status(), StatusIs(Code::kCancelled, "left"));
+  EXPECT_THAT(guest->kills(), IsEmpty());
+  clock_.Advance(absl::Seconds(2));
+  scheduler_.Tick();
+  EXPECT_THAT(guest->kills(), ElementsAre("cancelled"));
+  LoseGuest({.reason = "cancelled", .running = call.id, .detail = "killed: cancelled"});
+  EXPECT_THAT(worker->orders(), ElementsAre(square.id));
+  EXPECT_THAT(guests_.blamed(), IsEmpty());
+}
+
+TEST_F(SchedulerLanesTest, ACancelledOneOfTheCatalogueHasItsTime) {
+  const auto worker = Ready();
+  const Call call = SubmitReady(MakeJob());
+  worker->Run(call.id, clock_.Now(), clock_.Now());
+  scheduler_.Tick();
+  scheduler_.Cancel(call.id, absl::CancelledError("left"));
+  clock_.Advance(Scheduler::kLongestGrace);
+  scheduler_.Tick();
+  EXPECT_EQ(call.listener->ends(), 0);
+  EXPECT_THAT(worker->kills(), IsEmpty());
+}
+
 // Each would have the time of a launch of its own.
 TEST_F(SchedulerLanesTest, AGuestThatNamesOneOrderAfterTheOtherWinsNoTime) {
   Ready();
