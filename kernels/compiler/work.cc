@@ -191,6 +191,14 @@ absl::StatusOr<worker::v1::CompilerResult> Failed(ModuleFacts facts, const WorkL
   return ResultOf(facts, "", "", limits);
 }
 
+// The client's code compiles, but the cubin is none that a module can be made of: it has too many
+// kernels, or names that are too long.
+absl::StatusOr<worker::v1::CompilerResult> Unusable(const absl::Status& why, ModuleFacts facts,
+                                                    const WorkLimits& limits) {
+  absl::StrAppend(&facts.log, "error: ", CleanText(why.message()), "\n");
+  return Failed(std::move(facts), limits);
+}
+
 // Code in which there is nothing to launch, and what was set aside of it.
 absl::StatusOr<worker::v1::CompilerResult> WithoutEntries(ModuleFacts facts,
                                                           const WorkLimits& limits) {
@@ -251,7 +259,9 @@ absl::StatusOr<worker::v1::CompilerResult> CompileCuda(const ModuleSource& sourc
   if (!output.fault.empty()) return absl::AbortedError(output.fault);
   if (!output.ok) return Failed(std::move(facts), limits);
   GC_RETURN_IF_ERROR(CheckOutput(output.cubin, limits));
-  GC_RETURN_IF_ERROR(AddCubinFacts(output.cubin, &facts));
+  if (const absl::Status status = AddCubinFacts(output.cubin, &facts); !status.ok()) {
+    return Unusable(status, std::move(facts), limits);
+  }
   if (facts.entries.empty()) return WithoutEntries(std::move(facts), limits);
   AddSpills(log, &facts);
   for (const auto& [expression, mangled] : output.lowered) {
@@ -305,7 +315,9 @@ absl::StatusOr<worker::v1::CompilerResult> LoadPtx(const ModuleSource& source, c
   if (ran.code != 0 && SaysOutOfMemory(ran.text)) return OutOfMemory();
   if (ran.code != 0) return Failed(std::move(facts), limits);
   GC_RETURN_IF_ERROR(CheckOutput(ran.file, limits));
-  GC_RETURN_IF_ERROR(AddCubinFacts(ran.file, &facts));
+  if (const absl::Status status = AddCubinFacts(ran.file, &facts); !status.ok()) {
+    return Unusable(status, std::move(facts), limits);
+  }
   if (facts.entries.empty()) return WithoutEntries(std::move(facts), limits);
   AddSpills(log, &facts);
   DescribeParameters("", &facts.entries);

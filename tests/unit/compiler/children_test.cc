@@ -164,6 +164,38 @@ TEST_F(Compiles, CodeWithoutAKernelFails) {
   EXPECT_EQ(got.result.cubin(), "");
 }
 
+// The compiler takes them, a module does not.
+TEST_F(Compiles, TooManyKernelsAndTooLongNamesAreAnErrorOfTheSource) {
+  std::string many;
+  for (int i = 0; i < 1100; ++i) absl::StrAppend(&many, "__global__ void f", i, "() {}\n");
+  const std::string name(5000, 'n');
+  for (const auto& [source, why] :
+       {std::pair(many, "more than 1024 kernels"),
+        std::pair(absl::StrCat("__global__ void ", name, "() {}\n"), "4096")}) {
+    const Compiled got = CompileText(source);
+    ASSERT_EQ(got.answer.end(), CompilerAnswer::DONE) << got.answer.detail();
+    EXPECT_TRUE(got.result.failed());
+    EXPECT_THAT(got.log(), HasSubstr(why));
+    EXPECT_EQ(got.result.cubin(), "");
+  }
+}
+
+TEST_F(Compiles, TooManyKernelsInPtxAreAnErrorToo) {
+  if (TheTools().toolkit.ptxas.empty() || TheTools().landlock == 0) {
+    GTEST_SKIP() << "no ptxas, or no Landlock to run it in";
+  }
+  std::string ptx = ".version 8.0\n.target sm_90\n.address_size 64\n";
+  for (int i = 0; i < 1100; ++i) absl::StrAppend(&ptx, ".visible .entry f", i, "() { ret; }\n");
+  worker::v1::CompilerOrder order;
+  order.set_id(2);
+  order.mutable_load()->set_arch("sm_90");
+  order.mutable_load()->set_ptx(ptx);
+  const Compiled got = Finish(order);
+  ASSERT_EQ(got.answer.end(), CompilerAnswer::DONE) << got.answer.detail();
+  EXPECT_TRUE(got.result.failed());
+  EXPECT_THAT(got.log(), HasSubstr("more than 1024 kernels"));
+}
+
 TEST_F(Compiles, WhatAChildSaysOfItselfIsCleanAndShort) {
   worker::v1::CompilerOrder order = SourceOrder("__global__ void f() {}\n");
   order.mutable_compile()->mutable_options()->set_arch(
