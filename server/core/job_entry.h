@@ -33,6 +33,9 @@ struct Scheduler::Entry {
   enum class State { kWaitsForMemory, kWaitsForInputs, kReady, kSent };
 
   const Job& job() const { return active != nullptr ? active->job() : *waiting; }
+  // What its guest is given. The fleet prepares the reference without the scheduler's lock, and is
+  // done with it when `reference` is set.
+  const Job& given() const { return reference ? GivenNow(job()) : job(); }
 
   JobId id = 0;
   State state = State::kWaitsForMemory;
@@ -157,8 +160,9 @@ struct Scheduler::Outbox {
 
 // A single launch on little memory: many of them may wait at a worker.
 bool IsSmall(const Job& job);
-// Status values of jobs that a worker's loss ends.
-absl::Status CrashStatus(const Job& job, WorkerRole role, const WorkerLoss& loss);
+// Status values of jobs that a worker's loss ends. `reference`: the job is what another is held
+// against.
+absl::Status CrashStatus(const Job& job, bool reference, WorkerRole role, const WorkerLoss& loss);
 // What a job may take at its worker in all. Each launch has the kernel time limit; this bounds the
 // work around launches too, and what a worker does that says of no launch that it is under way.
 absl::Duration WallTimeLimit(const Job& job);

@@ -104,8 +104,7 @@ absl::Duration WallTimeLimit(const Job& job) {
   return limit;
 }
 
-absl::Status CrashStatus(const Job& whole, WorkerRole role, const WorkerLoss& loss) {
-  const Job& job = role == WorkerRole::kGuest ? GivenNow(whole) : whole;
+absl::Status CrashStatus(const Job& job, bool reference, WorkerRole role, const WorkerLoss& loss) {
   if (loss.planned) {
     return WithDetails(absl::UnavailableError("the server shut down while this call ran"),
                        {.reason = "DRAINING",
@@ -116,9 +115,9 @@ absl::Status CrashStatus(const Job& whole, WorkerRole role, const WorkerLoss& lo
   const bool own_fault = IsOwnFault(loss);
   if (role == WorkerRole::kGuest && own_fault) {
     if (loss.reason == "time_limit") return KernelTimeStatus(job);
-    return WithReason(absl::FailedPreconditionError(absl::StrCat(
-                          &job != &whole ? "the reference program" : "the submitted kernel",
-                          " ended its worker (", loss.detail, ")")),
+    return WithReason(absl::FailedPreconditionError(
+                          absl::StrCat(reference ? "the reference program" : "the submitted kernel",
+                                       " ended its worker (", loss.detail, ")")),
                       "KERNEL_FAULT");
   }
   if (loss.reason == "signal" && own_fault) {
@@ -245,7 +244,7 @@ void Scheduler::LoseJob(const std::shared_ptr<Entry>& entry, Fate fate, const Wo
     absl::Status status =
         entry->cancelled ? *entry->cancelled
         : fate == Fate::kRunning
-            ? CrashStatus(job, role, loss)
+            ? CrashStatus(entry->given(), entry->reference, role, loss)
             : Crashed(job, loss.detail, fate == Fate::kNotBegun ? "NOT_STARTED" : "UNKNOWN");
     Answer(*entry, {.status = std::move(status), .outcome = std::nullopt}, out);
   }
@@ -304,8 +303,9 @@ void Scheduler::OnKillFailed(absl::string_view name, const WorkerLoss& loss,
     for (const auto& entry : device.sent) {
       if (entry->answered) continue;
       absl::Status status = entry->cancelled ? *entry->cancelled
-                            : loss.planned   ? CrashStatus(entry->job(), WorkerRole::kTrusted, loss)
-                                             : Crashed(entry->job(), loss.detail, "UNKNOWN");
+                            : loss.planned
+                                ? CrashStatus(entry->job(), false, WorkerRole::kTrusted, loss)
+                                : Crashed(entry->job(), loss.detail, "UNKNOWN");
       Answer(*entry, {.status = std::move(status), .outcome = std::nullopt}, out);
     }
   }
@@ -345,9 +345,8 @@ void Scheduler::TickRunning(Entry& entry, const WorkerPort::Running& running, ab
   const absl::Time end = std::min(launch_end, began + work);
   if (now >= end + kGrace) {
     const bool kernel = now >= launch_end + kGrace || work == job.kernel_time_limit;
-    const Job& given = entry.device->guests != nullptr ? GivenNow(job) : job;
-    return GiveUp(entry, kernel ? KernelTimeStatus(given) : WorkTimeStatus(job), "time_limit", end,
-                  now, out);
+    return GiveUp(entry, kernel ? KernelTimeStatus(entry.given()) : WorkTimeStatus(job),
+                  "time_limit", end, now, out);
   }
   if (now >= job.deadline) {
     TellToStop(entry, CallDeadlineStatus("while the kernel ran"), out);

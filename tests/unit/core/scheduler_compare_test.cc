@@ -1,6 +1,7 @@
 // Launches that are checked: a guest runs them, another one may run what they are held against, and
 // the catalogue's worker compares.
 #include <csignal>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -177,6 +178,34 @@ TEST_F(SchedulerLanesTest, AReferenceOfWhoIsChargedWaitsForOthers) {
   for (int i = 0; i < 2; ++i) EXPECT_TRUE(GuestDone(others[i].id, 101));
   LoseGuest(Retired(), 101);
   EXPECT_THAT(GuestReady(102)->orders(), ElementsAre(others[2].id));
+}
+
+// The fleet writes it while the first run ends, and the scheduler knows it from the answer alone.
+TEST_F(SchedulerLanesTest, AReferenceThatIsBeingPreparedIsNotLookedAt) {
+  Ready();
+  const auto guest = GuestReady();
+  Job job = Checked(Submitted());
+  job.check->program = job.program;
+  Job reference = job;
+  reference.kernel = "reference";
+  job.check->done->reference = std::make_shared<const Job>(reference);
+  job.kernel_time_limit = absl::Seconds(1);
+  const Call late = SubmitReady(job);
+  guest->Run(late.id, clock_.Now(), clock_.Now());
+  scheduler_.Tick();
+  clock_.Advance(absl::Seconds(1) + Scheduler::kGrace);
+  scheduler_.Tick();
+  EXPECT_THAT(late.listener->status(),
+              StatusIs(Code::kDeadlineExceeded, HasSubstr("kernel 'mine' ran longer")));
+  LoseGuest({.reason = "time_limit", .running = late.id, .detail = "killed: time_limit"});
+
+  GuestReady(101);
+  const Call lost = SubmitReady(job);
+  LoseGuest({.reason = "signal", .signal = SIGSEGV, .running = lost.id, .detail = "signal 11"},
+            101);
+  EXPECT_THAT(
+      lost.listener->status(),
+      StatusIs(Code::kFailedPrecondition, HasSubstr("the submitted kernel ended its worker")));
 }
 
 TEST_F(SchedulerLanesTest, WhatAGuestFailedAtIsNotCompared) {
