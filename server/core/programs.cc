@@ -165,6 +165,12 @@ absl::StatusOr<std::shared_ptr<const JobProgram>> Programs::FindReference(
   JobRequest asked = request;
   asked.program = request.reference->program;
   asked.outputs.clear();  // Their names are the program's.
+  for (const NamedAttribute& own : request.reference->attributes) {
+    const auto same = [&](const NamedAttribute& other) { return other.name == own.name; };
+    if (std::none_of(asked.attributes.begin(), asked.attributes.end(), same)) {
+      asked.attributes.push_back(own);
+    }
+  }
   auto found = Find(asked);
   if (found.ok()) return found;
   const std::string field = absl::StrCat("reference.", DetailsOf(found.status()).field);

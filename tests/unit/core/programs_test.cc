@@ -106,6 +106,16 @@ class ProgramsTest : public ::testing::Test {
         request, table_, limits_, [](absl::string_view) { return 0; }, *std::move(program));
   }
 
+  absl::StatusOr<Job> TryWithReference(const JobRequest& request) {
+    auto program = programs_.Find(request);
+    if (!program.ok()) return program.status();
+    auto reference = programs_.FindReference(request);
+    if (!reference.ok()) return reference.status();
+    return Admit(
+        request, table_, limits_, [](absl::string_view) { return 0; }, *std::move(program),
+        *std::move(reference));
+  }
+
   Limits limits_;
   KernelTable table_{{"cpu", "cuda:0"}};
   ModuleTable modules_{Limits()};
@@ -377,6 +387,74 @@ TEST_F(ProgramsTest, AReferenceMustFitTheProgram) {
   JobRequest request = WithReference(Request(), "same");
   request.verify = false;
   EXPECT_THAT(Try(request), StatusIs(Code::kInvalidArgument, HasSubstr("reference: want none")));
+}
+
+JobRequest WithReferenceProgram(const JobRequest& request) {
+  JobRequest out = WithReference(request, "");
+  out.reference->program = request.program;
+  return out;
+}
+
+TEST_F(ProgramsTest, AReferenceProgramIsReadLikeAnother) {
+  JobRequest request = WithReferenceProgram(Request());
+  ASSERT_OK_AND_ASSIGN(const auto found, programs_.FindReference(request));
+  EXPECT_EQ(found->modules[0].id, "m1");
+  const auto refused = [&] { return programs_.FindReference(request).status(); };
+
+  auto& launch = request.reference->program->launches[0];
+  launch.module = "none";
+  EXPECT_THAT(refused(), StatusIs(Code::kNotFound, HasSubstr("no module 'none'")));
+  EXPECT_THAT(refused(), ReasonIs("NO_MODULE"));
+  EXPECT_EQ(DetailsOf(refused()).field, "reference.program.launches[0].module");
+  launch.module = "m1";
+  launch.entry = "sqare";
+  EXPECT_THAT(refused(), ReasonIs("NO_ENTRY"));
+  launch.entry = "square";
+  request.principal = "bob";
+  EXPECT_THAT(refused(), ReasonIs("NO_MODULE"));
+  request.principal = "ann";
+  EXPECT_THAT(refused(), IsOk());
+  request.reference->program->launches.clear();
+  EXPECT_THAT(refused(), StatusIs(Code::kInvalidArgument, HasSubstr("want 1 to 64, got none")));
+  EXPECT_EQ(DetailsOf(refused()).field, "reference.program.launches");
+}
+
+TEST_F(ProgramsTest, WordsOfAReferenceAreInferredWithItsOwnAttributes) {
+  auto code = std::make_shared<ModuleCode>();
+  code->facts.kind = ModuleKind::kCuda;
+  code->facts.arch = "sm_90a";
+  ModuleEntry& entry = code->facts.entries.emplace_back();
+  entry.name = entry.display = "scale";
+  entry.max_threads = 1024;
+  entry.parameters = {{.offset = 0, .size = 8, .type = "float const*", .name = "x"},
+                      {.offset = 8, .size = 8, .type = "float*", .name = "y"},
+                      {.offset = 16, .size = 4, .type = "float", .name = "factor"}};
+  code->cubin = "ELF";
+  Add("ann", "m2", code);
+  JobRequest request = WithReference(Request(), "");
+  request.reference->program = ProgramRequest{.words = "",
+                                              .launches = {{.module = "m2",
+                                                            .entry = "scale",
+                                                            .words = "grid (4) block (256)",
+                                                            .cooperative = false}},
+                                              .globals = {}};
+  EXPECT_THAT(programs_.FindReference(request),
+              StatusIs(Code::kInvalidArgument, HasSubstr("factor")));
+  request.reference->attributes = {{"factor", 2.0}};
+  ASSERT_OK_AND_ASSIGN(const auto found, programs_.FindReference(request));
+  EXPECT_EQ(found->program.words.attributes[0].name, "factor");
+}
+
+TEST_F(ProgramsTest, AReferenceProgramStandsAloneAndIsForPrograms) {
+  JobRequest both = WithReferenceProgram(Request());
+  both.reference->kernel = "same";
+  EXPECT_THAT(TryWithReference(both), StatusIs(Code::kInvalidArgument, HasSubstr("reference")));
+  JobRequest of_catalogue = WithReferenceProgram(Request());
+  of_catalogue.program.reset();
+  of_catalogue.kernel = "same";
+  EXPECT_THAT(Admit(
+                  of_catalogue, table_, limits_, [](absl::string_view) { return 0; }, nullptr),
+              StatusIs(Code::kInvalidArgument, HasSubstr("reference: want none")));
 }
 
 TEST_F(ProgramsTest, ExpectedValuesAreNoInputsOfTheProgram) {
