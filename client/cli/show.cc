@@ -107,15 +107,15 @@ std::string WhyUnverified(const v1::Verification& v) {
     return absl::StrFormat(": the tolerance of %d of %d values is larger than the value",
                            v.undecided(), v.checked());
   }
-  if (v.undecided() > 0) {
-    return absl::StrFormat(": %d of %d values cannot be told from others", v.undecided(),
-                           v.checked());
-  }
   if (v.launches() > 1 && v.fresh_launches() == 0) {
     return absl::StrFormat(
         ": %d of %d values are right, but all %d launches had the same inputs, and may have taken "
         "the result of an earlier one (inputs from a generator are new in each)",
-        v.checked(), v.total(), v.launches());
+        v.checked() - v.undecided(), v.total(), v.launches());
+  }
+  if (v.undecided() > 0) {
+    return absl::StrFormat(": %d of %d values cannot be told from others", v.undecided(),
+                           v.checked());
   }
   return "";
 }

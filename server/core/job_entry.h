@@ -123,9 +123,6 @@ struct Scheduler::Device {
   bool turn = true;                // It may send; one of two lanes may.
   int turn_sent = 0;               // Since it has the turn.
   absl::Time turn_since;
-  // Of the device's time, what the other lane used beyond this one's share while this one waited;
-  // of the other it is the negative.
-  absl::Duration owed;
   absl::Time last_arrival = absl::InfinitePast();  // When its worker was last told of an input.
   std::optional<absl::Status> unkillable;          // Its worker was killed and is still there.
 };

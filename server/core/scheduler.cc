@@ -88,8 +88,9 @@ Scheduler::Entry* Scheduler::Find(JobId id) const {
 
 absl::Status Scheduler::Refusal(const Device& device, const Job& job) const {
   if (draining_) return DrainingStatus();
-  if (device.down) return *device.down;
+  // First: what an operator took out because it is broken is no error of the service.
   if (device.drained) return DeviceDrainedStatus(job.device);
+  if (device.down) return *device.down;
   if (device.other != nullptr && device.other->unkillable) return *device.other->unkillable;
   const auto full = [&](int size, absl::string_view limit, double value, absl::string_view whose) {
     return Refuse(absl::StatusCode::kResourceExhausted,
@@ -312,7 +313,6 @@ std::shared_ptr<Scheduler::Entry> Scheduler::TakeAnswer(std::uint64_t generation
   const absl::Duration took = now - std::max(entry->sent_at, device.last_done);
   device.run_time += (took - device.run_time) * kNewest;
   device.last_done = now;
-  if (device.other != nullptr) NoteUsed(device, took, now);
   if (GaveBack(*entry, answer.result)) {
     Requeue(*entry, now);
     return entry;

@@ -144,9 +144,8 @@ using JobEvent = std::variant<AcceptedEvent, DispatchedEvent, SamplesEvent, JobR
 //
 // A device that takes submitted code has two lanes, each with a queue and a worker of its own. One
 // of them has the turn: it alone sends, and it passes the turn when its orders are done and the
-// other waits; whose jobs took longer then lets the other catch up. So no guest ever runs beside
-// the catalogue; and no guest starts or ends beside a job that is measured. A guest runs the jobs
-// of one principal; for another's it is replaced.
+// other waits. So no guest ever runs beside the catalogue; and no guest starts or ends beside a job
+// that is measured. A guest runs the jobs of one principal; for another's it is replaced.
 class Scheduler {
  public:
   static constexpr std::size_t kSmallWindow = 16;
@@ -162,8 +161,6 @@ class Scheduler {
   static constexpr absl::Duration kPatience = absl::Milliseconds(10);
   // Of two lanes that both wait: how long one sends small jobs before it is the other's turn.
   static constexpr absl::Duration kTurn = absl::Milliseconds(10);
-  // Of the time that one lane used while the other waited, what the other may catch up with.
-  static constexpr absl::Duration kMostOwed = absl::Seconds(10);
   // How long a guest stays with a principal that has jobs while another's wait.
   static constexpr absl::Duration kStay = absl::Seconds(1);
   // How many turns of others a principal waits for after a job of its own ended a guest.
@@ -309,9 +306,6 @@ class Scheduler {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void SettleTurn(Device& lane, absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ArrangeGuest(Device& lane, absl::Time now, Outbox& out)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // An order of this lane's ended, or was lost with its worker.
-  void NoteUsed(Device& lane, absl::Duration took, absl::Time now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void NoteSent(Device& lane, const Entry& entry, absl::Time now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

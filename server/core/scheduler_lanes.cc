@@ -129,17 +129,7 @@ bool Scheduler::IsSettled(const Device& lane) {
 }
 
 bool Scheduler::TurnIsOver(const Device& lane, const Job& next, absl::Time now) {
-  if (lane.turn_sent == 0 || lane.owed > absl::ZeroDuration()) return false;
-  return now - lane.turn_since >= kTurn || !IsSmall(next);
-}
-
-// Nobody owes for what was used while nobody waited.
-void Scheduler::NoteUsed(Device& lane, absl::Duration took, absl::Time now) {
-  Device& other = *lane.other;
-  const bool kept_waiting = Waits(other, now);
-  lane.owed =
-      kept_waiting ? std::clamp(lane.owed - took, -kMostOwed, kMostOwed) : absl::ZeroDuration();
-  other.owed = -lane.owed;
+  return lane.turn_sent > 0 && (now - lane.turn_since >= kTurn || !IsSmall(next));
 }
 
 bool Scheduler::MaySend(const Device& lane, const Job& job, absl::Time now) const {
@@ -157,9 +147,6 @@ void Scheduler::SettleTurn(Device& lane, absl::Time now) {
   if (CanSend(holder, now)) {
     const Job& next = Find(*NextFor(holder, now))->job();
     if (!TurnIsOver(holder, next, now)) return;
-  } else if (holder.owed > absl::ZeroDuration() && now - holder.last_done < kTurn) {
-    // Who sends the next call when the last was answered gets what it is owed too.
-    return;
   }
   holder.turn = false;
   waiter.turn = true;

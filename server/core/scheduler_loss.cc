@@ -206,9 +206,6 @@ void Scheduler::OnWorkerLost(absl::string_view name, std::uint64_t generation,
     if (running != lost.end() && IsOwnFault(loss) && !loss.planned) {
       BlameGuestsJob(device, *running, loss, out);
     }
-    if (device.other != nullptr && !lost.empty()) {
-      NoteUsed(device, now - std::max(lost.front()->sent_at, device.last_done), now);
-    }
     for (auto it = lost.begin(); it != lost.end(); ++it) {
       const Fate fate = it == running           ? Fate::kRunning
                         : running != lost.end() ? (it < running ? Fate::kRan : Fate::kNotBegun)
@@ -355,8 +352,10 @@ void Scheduler::TickRunning(Entry& entry, const WorkerPort::Running& running, ab
   }
   // No kernel of the catalogue is endless; of submitted code the others need not wait for the end.
   const bool submitted = entry.device->guests != nullptr;
-  if (submitted && entry.cancelled && now >= entry.told_to_stop + kGrace) {
-    GiveUp(entry, *entry.cancelled, "cancelled", entry.told_to_stop, now, out);
+  if (!submitted || !entry.cancelled) return;
+  const absl::Time stopped = std::max(entry.told_to_stop, began);
+  if (now >= stopped + kGrace) {
+    GiveUp(entry, *entry.cancelled, "cancelled", stopped, now, out);
   }
 }
 

@@ -20,17 +20,20 @@ class BusyTime {
   // Nanoseconds of the jobs that ended on a device. Look it up once.
   Tally& Of(const std::string& device) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  void Collect(const std::map<std::string, Scheduler::Usage>& now, ScrapeValues& values)
+  // What Of counted, by device. To be asked before the scheduler is: a job that ends in between is
+  // then in neither, and not in both.
+  std::map<std::string, std::int64_t> Ended() const ABSL_LOCKS_EXCLUDED(mutex_);
+  void Collect(const std::map<std::string, std::int64_t>& ended,
+               const std::map<std::string, Scheduler::Usage>& now, ScrapeValues& values)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   struct Device {
     Tally ended;
-    // A job that ends is gone from the one before it is in the other, and a counter never falls.
-    std::int64_t shown = 0;
+    std::int64_t shown = 0;  // A counter never falls.
   };
 
-  Mutex mutex_;
+  mutable Mutex mutex_;
   std::map<std::string, Device> devices_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -112,7 +112,7 @@ constexpr std::array<MetricSpec, kMetricCount> kTable = {{
      kCounter,
      "measurements",
      {},
-     "Jobs that asked for a measurement and returned one.",
+     "Jobs of the catalogue that asked for a measurement and returned one.",
      "0.1.0"},
     {Metric::kMeasurementsDoubtful,
      "gridclock_measurements_doubtful_total",

@@ -37,9 +37,11 @@ class JobMetrics final : public JobObserver {
   void OnWorkerLost(absl::string_view device, absl::string_view reason) override;
   void OnGuestLost(absl::string_view device, absl::string_view reason) override;
 
-  // What changes while jobs run: `now` as Sources::queue_usage.
-  void Collect(const std::map<std::string, Scheduler::Usage>& now, ScrapeValues& values) {
-    busy_.Collect(now, values);
+  // What changes while jobs run: `now` as Sources::queue_usage, asked after Ended().
+  std::map<std::string, std::int64_t> Ended() const { return busy_.Ended(); }
+  void Collect(const std::map<std::string, std::int64_t>& ended,
+               const std::map<std::string, Scheduler::Usage>& now, ScrapeValues& values) {
+    busy_.Collect(ended, now, values);
   }
 
   Activity Read(absl::Time now) const { return runs_.Read(now); }

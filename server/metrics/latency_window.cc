@@ -11,9 +11,13 @@ std::int64_t StretchAt(absl::Time time) {
 
 void LatencyWindow::Touch(absl::Time now) {
   const std::int64_t stretch = StretchAt(now);
-  if (histogram_ == nullptr || stretch <= newest_.load(std::memory_order_acquire)) return;
+  const auto is_new = [&](std::memory_order order) {
+    const std::int64_t newest = newest_.load(order);
+    return stretch > newest || stretch < newest - kStretches;  // The clock was set back.
+  };
+  if (histogram_ == nullptr || !is_new(std::memory_order_acquire)) return;
   MutexLock lock(mutex_);
-  if (stretch <= newest_.load(std::memory_order_relaxed)) return;
+  if (!is_new(std::memory_order_relaxed)) return;
   starts_[static_cast<std::size_t>(stretch % kStretches)] = {stretch, histogram_->Read().native};
   newest_.store(stretch, std::memory_order_release);
 }
@@ -21,7 +25,7 @@ void LatencyWindow::Touch(absl::Time now) {
 const LatencyWindow::Start* LatencyWindow::OldestFrom(std::int64_t first) const {
   const Start* oldest = nullptr;
   for (const Start& start : starts_) {
-    if (start.stretch < first) continue;
+    if (start.stretch < first || start.stretch >= first + kStretches) continue;
     if (oldest == nullptr || start.stretch < oldest->stretch) oldest = &start;
   }
   return oldest;

@@ -104,9 +104,10 @@ void ServerMetrics::Watch(Sources sources) {
 
 void ServerMetrics::Collect(std::shared_ptr<const Sources> sources) {
   registry_.SetCollector([this, sources = std::move(sources)](ScrapeValues& values) {
+    const auto ended = jobs_.Ended();
     const auto usage = sources && sources->queue_usage ? sources->queue_usage()
                                                        : decltype(sources->queue_usage())();
-    jobs_.Collect(usage, values);
+    jobs_.Collect(ended, usage, values);
     if (sources) CollectState(*sources, usage, jobs_.readings(), values);
     CollectProcess(values);
   });

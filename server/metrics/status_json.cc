@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include <nlohmann/json.hpp>
 
 #include "server/metrics/charts.h"
@@ -90,14 +92,15 @@ Json ToJson(const StatusView& view, const DeviceStatus& device) {
               {"restarts", device.restarts}};
   if (device.vitals && device.vitals->vitals.memory_used_bytes > 0) {
     out["memory_used_bytes"] = device.vitals->vitals.memory_used_bytes;
-    out["memory_read_seconds_ago"] = absl::ToDoubleSeconds(view.now - device.vitals->at);
+    out["memory_read_seconds_ago"] =
+        std::max(0.0, absl::ToDoubleSeconds(view.now - device.vitals->at));
   }
   const auto reading = view.activity.readings.find(info.name);
   if (reading != view.activity.readings.end()) {
     const DeviceState& state = reading->second.state;
     out["temperature_celsius"] = KnownOrNull(state.temperature_celsius);
     out["power_watts"] = KnownOrNull(state.power_watts);
-    out["read_seconds_ago"] = absl::ToDoubleSeconds(view.now - reading->second.at);
+    out["read_seconds_ago"] = std::max(0.0, absl::ToDoubleSeconds(view.now - reading->second.at));
   }
   return out;
 }

@@ -239,7 +239,7 @@ class CliTest(unittest.TestCase):
                               env=dict(os.environ, GRIDCLOCK_SERVER=self.server.grpc, TERM="xterm"), timeout=60)
         os.close(theirs)
         self.assertEqual(done.returncode, 0)
-        self.assertRegex(os.read(ours, 65536), rb"spin  [23] s")
+        self.assertRegex(os.read(ours, 65536), rb"spin  [1-9] s")
         os.close(ours)
 
     def test_the_kernel_limit_is_the_callers(self):

@@ -91,7 +91,7 @@ TEST_F(Submitted, NoWordsHideThatALaunchWasFasterThanTheDevice) {
   y.set_name("y");
   y.set_sink(v1::OutputRequest::DISCARD);
   request.mutable_measure()->set_max_samples(4);
-  request.mutable_measure()->set_budget_seconds(60);
+  request.mutable_measure()->set_budget_seconds(30);
   const Answer answer = Run(kAnn, request);
   ASSERT_THAT(answer.status, IsOk());
   const auto& flags = answer.response.summary().flags();

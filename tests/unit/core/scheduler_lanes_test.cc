@@ -297,6 +297,25 @@ TEST_F(SchedulerLanesTest, ACallsOwnDeadlineIsNoFaultOfItsCode) {
   EXPECT_THAT(guests_.blamed(), IsEmpty());
 }
 
+// Its worker names it before it looks at the cancel.
+TEST_F(SchedulerLanesTest, OneThatWasCancelledBehindAnotherHasAGraceFromItsBeginning) {
+  const auto worker = Ready();
+  const auto guest = GuestReady();
+  const Call first = SubmitReady(Submitted());
+  const Call second = SubmitReady(Submitted());
+  ASSERT_THAT(guest->orders(), ElementsAre(first.id, second.id));
+  scheduler_.Cancel(second.id, absl::CancelledError("left"));
+  clock_.Advance(absl::Seconds(6));
+  EXPECT_TRUE(GuestDone(first.id));
+  guest->Run(second.id, clock_.Now());
+  scheduler_.Tick();
+  EXPECT_THAT(guest->kills(), IsEmpty());
+  EXPECT_EQ(second.listener->ends(), 0);
+  clock_.Advance(Scheduler::kGrace);
+  scheduler_.Tick();
+  EXPECT_EQ(second.listener->ends(), 1);
+}
+
 TEST_F(SchedulerLanesTest, ACancelledOneThatRunsOnIsEndedAfterAGrace) {
   const auto worker = Ready();
   scheduler_.OnStartTook(kLane, absl::Seconds(2));

@@ -1,5 +1,7 @@
 #include "server/metrics/job_metrics.h"
 
+#include <functional>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -18,13 +20,18 @@ class JobMetricsTest : public ::testing::Test {
  protected:
   JobMetricsTest() {
     metrics_.SetKnowsKernel([](absl::string_view kernel) { return kernel == "square"; });
-    registry_.SetCollector([this](ScrapeValues& values) { metrics_.Collect(queues_, values); });
+    registry_.SetCollector([this](ScrapeValues& values) {
+      const auto ended = metrics_.Ended();
+      between_();
+      metrics_.Collect(ended, queues_, values);
+    });
   }
   std::string Text() const { return Expose(Format::kText, registry_.Collect(), nullptr); }
 
   Registry registry_{{}};
   JobMetrics metrics_{registry_};
   std::map<std::string, Scheduler::Usage> queues_;
+  std::function<void()> between_ = [] {};  // While the scheduler is asked.
 };
 
 // 1000 floats in, 1000 floats out.
@@ -100,6 +107,18 @@ TEST_F(JobMetricsTest, AJobThatRunsKeepsTheDeviceBusyBeforeItEnds) {
   EXPECT_THAT(Text(), HasSubstr(busy + "1.752\n"));
 }
 
+TEST_F(JobMetricsTest, AJobThatEndsDuringAScrapeIsNotCountedTwice) {
+  queues_["cpu"].launched_for = absl::Seconds(2);
+  JobResult killed = Failed(absl::DeadlineExceededError(""));
+  killed.launched_for = absl::Seconds(2);
+  between_ = [&] { metrics_.OnFinished(SquareJob(), killed); };
+  const std::string busy = R"(gridclock_device_busy_seconds_total{device="cpu"} )";
+  EXPECT_THAT(Text(), HasSubstr(busy + "2\n"));
+  between_ = [] {};
+  queues_["cpu"].launched_for = absl::ZeroDuration();
+  EXPECT_THAT(Text(), HasSubstr(busy + "2\n"));
+}
+
 TEST_F(JobMetricsTest, GeneratedInputsAndDiscardedOutputsMoveNoBytes) {
   Job job = SquareJob();
   job.inputs[0].source = SourceKind::kGenerate;
@@ -168,6 +187,19 @@ TEST_F(JobMetricsTest, AMeasurementIsDoubtfulOnceHoweverManyFlagsSaySo) {
   metrics_.OnFinished(job, Done(outcome));
   EXPECT_THAT(Text(), HasSubstr("gridclock_measurements_total 2\n"));
   EXPECT_THAT(Text(), HasSubstr("gridclock_measurements_doubtful_total 1\n"));
+}
+
+// It would be a client's to call an operator, or to hide what calls one.
+TEST_F(JobMetricsTest, MeasurementsOfSubmittedCodeAreNotCounted) {
+  Job job = SquareJob();
+  job.measure.emplace();
+  job.program = std::make_shared<JobProgram>();
+  Outcome outcome = OneLaunch(1500);
+  outcome.flags = {Flag::kSuspect};
+  metrics_.OnFinished(job, Done(outcome));
+  EXPECT_THAT(Text(), HasSubstr("gridclock_measurements_total 0\n"));
+  EXPECT_THAT(Text(), HasSubstr("gridclock_measurements_doubtful_total 0\n"));
+  EXPECT_THAT(Text(), HasSubstr(R"(gridclock_measurements_flagged_total{flag="suspect"} 0)"));
 }
 
 TEST_F(JobMetricsTest, FlagsOfWhatIsNoMeasurementAreNotCounted) {
