@@ -188,6 +188,7 @@ TEST_F(SchedulerLanesTest, AReferenceThatIsBeingPreparedIsNotLookedAt) {
   job.check->program = job.program;
   Job reference = job;
   reference.kernel = "reference";
+  reference.check.reset();
   job.check->done->reference = std::make_shared<const Job>(reference);
   job.kernel_time_limit = absl::Seconds(1);
   const Call late = SubmitReady(job);
