@@ -33,6 +33,7 @@
 #include "server/fleet/worker_process.h"
 #include "server/metrics/metrics.h"
 #include "server/options.h"
+#include "server/rpc/pem.h"
 #include "server/rpc/server.h"
 #include "server/rpc/stall_watch.h"
 
@@ -374,6 +375,11 @@ class Process {
     sources.limit_usage = [this] { return LimitUsage(); };
     if (compiler_ != nullptr) sources.compiler_up = [this] { return compiler_->facts().ready; };
     sources.reloads = [this] { return reloader_.parts(); };
+    if (security_.tls != nullptr) {
+      sources.certificate_expiry = [this] {
+        return ExpiryOf(security_.tls->current().certificate);
+      };
+    }
     sources.open_connections = [this] { return acceptor_->usage().connections; };
     sources.limits = options_.limits;
     sources.dropped_log_lines = [] { return DroppedLogLines(); };

@@ -78,7 +78,8 @@ class RpcObserver {
  public:
   virtual ~RpcObserver() = default;
   virtual void OnRpcStarted(RpcMethod method) = 0;
-  virtual void OnRpcFinished(RpcMethod method, absl::StatusCode code, absl::Duration duration) = 0;
+  virtual void OnRpcFinished(RpcMethod method, const absl::Status& status,
+                             absl::Duration duration) = 0;
   virtual void OnRpcBytes(RpcMethod, std::uint64_t /*received*/, std::uint64_t /*sent*/) {}
   virtual void OnConnection(ConnectionEvent) {}
 };

@@ -240,7 +240,7 @@ void Scheduler::LoseJob(const std::shared_ptr<Entry>& entry, Fate fate, const Wo
   if (!entry->answered) {
     absl::Status status =
         entry->cancelled ? *entry->cancelled
-        : fate == Fate::kRunning
+        : fate == Fate::kRunning || loss.planned
             ? CrashStatus(entry->given(), entry->reference, role, loss)
             : Crashed(job, loss.detail, fate == Fate::kNotBegun ? "NOT_STARTED" : "UNKNOWN");
     Answer(*entry, {.status = std::move(status), .outcome = std::nullopt}, out);

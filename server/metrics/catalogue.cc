@@ -51,6 +51,10 @@ constexpr std::array<MetricSpec, kMetricCount> kTable = {{
      "Always 1; the labels tell what is running.", "0.1.0"},
     {Metric::kRpcRequests, "gridclock_rpc_requests_total", kCounter, "requests", kMethodCode,
      "Calls that ended, by gRPC method and status code.", "0.1.0"},
+    {Metric::kRpcDrained, "gridclock_rpc_drained_total", kCounter, "requests", kMethod,
+     "Those of gridclock_rpc_requests_total that were refused or ended because an operator drains "
+     "the device or the server; their code is UNAVAILABLE.",
+     "0.2.0"},
     {Metric::kRpcDuration, "gridclock_rpc_duration_seconds", kHistogram, "seconds", kMethod,
      "From the start of a call to its end, queue and kernel included.", "0.1.0", kRequestBounds},
     {Metric::kRpcInFlight, "gridclock_rpc_in_flight", kGauge, "requests", kMethod,
@@ -195,6 +199,15 @@ constexpr std::array<MetricSpec, kMetricCount> kTable = {{
      "0.2.0"},
     {Metric::kReloadTime, "gridclock_reload_time_seconds", kGauge, "seconds", kPart,
      "When what is in force was read, since the Unix epoch.", "0.2.0"},
+    {Metric::kCertificateExpiry,
+     "gridclock_tls_certificate_expiry_time_seconds",
+     kGauge,
+     "seconds",
+     {},
+     "When the certificate that new connections get expires, since the Unix epoch; left out "
+     "without "
+     "TLS.",
+     "0.2.0"},
     {Metric::kLimit, "gridclock_limit", kGauge, "as the name says", kName,
      "A bound that the server keeps.", "0.1.0"},
     {Metric::kUsage, "gridclock_usage", kGauge, "as the name says", kName,

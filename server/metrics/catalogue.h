@@ -13,6 +13,7 @@ namespace gridclock {
 enum class Metric {
   kBuildInfo,
   kRpcRequests,
+  kRpcDrained,
   kRpcDuration,
   kRpcInFlight,
   kRpcBytes,
@@ -60,6 +61,7 @@ enum class Metric {
   kCompilerRestarts,
   kReloadSuccess,
   kReloadTime,
+  kCertificateExpiry,
   kLimit,
   kUsage,
   kSeriesOverflow,

@@ -3,20 +3,21 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <cstring>
 #include <thread>
 #include <utility>
 #include <vector>
 
-#include <arpa/inet.h>
 #include <civetweb.h>
 #include <netdb.h>
+#include <netinet/in.h>
 #include <sys/socket.h>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
+#include "absl/strings/strip.h"
 #include "base/mutex.h"
 #include "base/status.h"
 #include "base/unique_fd.h"
@@ -72,24 +73,55 @@ void Send(mg_connection* connection, const Answer& answer, bool with_body, absl:
   if (with_body) Write(connection, answer.page.body, deadline);
 }
 
+struct AddressesDeleter {
+  void operator()(addrinfo* found) const { freeaddrinfo(found); }
+};
+using Addresses = std::unique_ptr<addrinfo, AddressesDeleter>;
+
+// Null if there are none. Also of the older spellings of an address: "127.1", "0x7f000001".
+Addresses Resolve(const std::string& host, int flags, const std::string& port = "") {
+  addrinfo hints{};
+  hints.ai_flags = flags;
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  const char* service = port.empty() ? nullptr : port.c_str();
+  return Addresses(getaddrinfo(host.c_str(), service, &hints, &found) == 0 ? found : nullptr);
+}
+
 bool IsAddress(const std::string& host) {
-  in6_addr bytes{};
-  return inet_pton(AF_INET, host.c_str(), &bytes) == 1 ||
-         inet_pton(AF_INET6, host.c_str(), &bytes) == 1;
+  return Resolve(host, AI_NUMERICHOST) != nullptr;
 }
 
-bool IsLoopback(const std::string& host) {
-  return host == "localhost" || host == "::1" ||
-         (IsAddress(host) && absl::StartsWith(host, "127."));
+bool IsLoopback(const sockaddr& address) {
+  constexpr std::uint8_t kLoopbackNet = 127;
+  if (address.sa_family == AF_INET) {
+    const auto& four = reinterpret_cast<const sockaddr_in&>(address).sin_addr;
+    return reinterpret_cast<const std::uint8_t*>(&four)[0] == kLoopbackNet;
+  }
+  if (address.sa_family != AF_INET6) return false;
+  const in6_addr& six = reinterpret_cast<const sockaddr_in6&>(address).sin6_addr;
+  return IN6_IS_ADDR_LOOPBACK(&six) != 0 ||
+         (IN6_IS_ADDR_V4MAPPED(&six) != 0 && six.s6_addr[12] == kLoopbackNet);
 }
 
-// "[::1]:8471": the brackets are of the notation.
+// Of a name that leads to several addresses it is not said here which one is listened on.
+bool LeadsToLoopback(const std::string& host) {
+  const Addresses found = Resolve(host, 0);
+  for (const addrinfo* one = found.get(); one != nullptr; one = one->ai_next) {
+    if (IsLoopback(*one->ai_addr)) return true;
+  }
+  return false;
+}
+
+// "node1:8471", "[::1]:8471", "localhost.": the brackets and the last dot are of the notation.
 std::string HostIn(absl::string_view address) {
-  const std::size_t bracket = address.rfind(']');
-  const std::size_t colon = address.rfind(':');
-  const bool port = colon != address.npos && (bracket == address.npos || bracket < colon);
-  return absl::AsciiStrToLower(
-      absl::StrReplaceAll(address.substr(0, port ? colon : address.npos), {{"[", ""}, {"]", ""}}));
+  if (absl::ConsumePrefix(&address, "[")) {
+    address = address.substr(0, address.find(']'));
+  } else if (address.find(':') == address.rfind(':')) {
+    address = address.substr(0, address.find(':'));
+  }
+  absl::ConsumeSuffix(&address, ".");
+  return absl::AsciiStrToLower(address);
 }
 
 class Server final : public MetricsServer {
@@ -97,7 +129,8 @@ class Server final : public MetricsServer {
   Server(const Options& options, Pages pages)
       : pages_(std::move(pages)),
         answer_limit_(options.answer_timeout),
-        host_(HostIn(options.address)) {}
+        host_(HostIn(options.address)),
+        on_loopback_(LeadsToLoopback(host_)) {}
   ~Server() override;
   absl::Status Listen(const Options& options);
   int port() const override { return port_; }
@@ -117,6 +150,7 @@ class Server final : public MetricsServer {
   const Pages pages_;
   const absl::Duration answer_limit_;
   const std::string host_;
+  const bool on_loopback_;
   Mutex mutex_;
   std::string complaint_ ABSL_GUARDED_BY(mutex_);
   int port_ = 0;
@@ -138,9 +172,9 @@ Answer Server::AnswerTo(absl::string_view path, absl::string_view accept) const 
 // A page of somebody else's, whose name was made to lead here, could read what a server on loopback
 // tells its own machine. Names that lead elsewhere are an operator's business elsewhere.
 bool Server::IsMeant(const char* host) const {
-  if (host == nullptr || !IsLoopback(host_)) return true;
+  if (host == nullptr || !on_loopback_) return true;
   const std::string name = HostIn(host);
-  return name == "localhost" || IsAddress(name);
+  return name == "localhost" || name == host_ || IsAddress(name);
 }
 
 Answer Server::AnswerRequest(const mg_connection* connection) const {
@@ -150,7 +184,8 @@ Answer Server::AnswerRequest(const mg_connection* connection) const {
     return Text(405, "Method Not Allowed", "want GET or HEAD\n");
   }
   if (!IsMeant(mg_get_header(connection, "Host"))) {
-    return Text(421, "Misdirected Request", "on loopback: want an address or localhost as Host\n");
+    return Text(421, "Misdirected Request",
+                absl::StrCat("on loopback: want an address, localhost or ", host_, " as Host\n"));
   }
   const char* accept = mg_get_header(connection, "Accept");
   return AnswerTo(request->local_uri, accept == nullptr ? "" : accept);
@@ -254,15 +289,11 @@ absl::Status Server::Listen(const Options& options) {
 
 // A connection that is begun and given up.
 void Knock(const std::string& host, int port) {
-  addrinfo hints{};
-  hints.ai_flags = AI_NUMERICSERV;
-  hints.ai_socktype = SOCK_STREAM;
-  addrinfo* found = nullptr;
-  if (getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found) != 0) return;
+  const Addresses found = Resolve(host, AI_NUMERICSERV, std::to_string(port));
+  if (found == nullptr) return;
   const int kind = found->ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC;
   const UniqueFd fd(socket(found->ai_family, kind, 0));
   if (fd) static_cast<void>(connect(fd.get(), found->ai_addr, found->ai_addrlen));
-  freeaddrinfo(found);
 }
 
 // civetweb's listening thread looks whether it shall end only when somebody comes, or every two

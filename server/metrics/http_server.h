@@ -17,7 +17,8 @@ namespace gridclock {
 // GET or HEAD of /healthz (200 while the process lives), /readyz (200 or 503) and of the pages that
 // it is given. A client holds one thread no longer than both timeouts together, however it
 // trickles: who comes behind many that hang waits that long at most for each `threads` of them. On
-// loopback it answers 421 to requests whose Host is neither an address nor localhost.
+// loopback it answers 421 to requests whose Host is neither an address, nor localhost, nor what it
+// was told to listen on.
 class MetricsServer {
  public:
   struct Options {

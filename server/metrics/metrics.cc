@@ -196,7 +196,7 @@ class DeafJobs final : public JobObserver {
 class DeafRpcs final : public RpcObserver {
  public:
   void OnRpcStarted(RpcMethod) override {}
-  void OnRpcFinished(RpcMethod, absl::StatusCode, absl::Duration) override {}
+  void OnRpcFinished(RpcMethod, const absl::Status&, absl::Duration) override {}
 };
 
 class DeafCompiles final : public CompileObserver {

@@ -1,6 +1,7 @@
 #include "server/metrics/rpc_metrics.h"
 
 #include "absl/strings/str_cat.h"
+#include "base/status.h"
 
 namespace gridclock {
 namespace {
@@ -19,6 +20,14 @@ constexpr absl::string_view ResultWord(ConnectionEvent event) {
   return "";
 }
 
+// Refused, or ended in the queue, because an operator takes the device or the server out of
+// service.
+bool IsDrain(const absl::Status& status) {
+  if (!absl::IsUnavailable(status)) return false;
+  const std::string reason = DetailsOf(status).reason;
+  return reason == "DRAINING" || reason == "DEVICE_DRAINED";
+}
+
 }  // namespace
 
 RpcMetrics::RpcMetrics(Registry& registry) : registry_(registry) {
@@ -32,6 +41,7 @@ RpcMetrics::RpcMetrics(Registry& registry) : registry_(registry) {
           absl::StatusCode::kUnavailable, absl::StatusCode::kDataLoss}) {
       Requests(series, code);
     }
+    series.drained = &registry.TallyOf(Metric::kRpcDrained, {series.name});
     series.in_flight = &registry.TallyOf(Metric::kRpcInFlight, {series.name});
     series.received = &registry.TallyOf(Metric::kRpcBytes, {series.name, "in"});
     series.sent = &registry.TallyOf(Metric::kRpcBytes, {series.name, "out"});
@@ -60,11 +70,13 @@ void RpcMetrics::OnRpcStarted(RpcMethod method) {
   SeriesOf(method).in_flight->Add(1);
 }
 
-void RpcMetrics::OnRpcFinished(RpcMethod method, absl::StatusCode code, absl::Duration duration) {
+void RpcMetrics::OnRpcFinished(RpcMethod method, const absl::Status& status,
+                               absl::Duration duration) {
   MethodSeries& series = SeriesOf(method);
   series.in_flight->Add(-1);
   series.duration->Observe(absl::ToDoubleSeconds(duration));
-  Requests(series, code).Add(1);
+  Requests(series, status.code()).Add(1);
+  if (IsDrain(status)) series.drained->Add(1);
 }
 
 void RpcMetrics::OnRpcBytes(RpcMethod method, std::uint64_t received, std::uint64_t sent) {

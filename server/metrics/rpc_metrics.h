@@ -19,7 +19,8 @@ class RpcMetrics final : public RpcObserver {
   explicit RpcMetrics(Registry& registry);
 
   void OnRpcStarted(RpcMethod method) override;
-  void OnRpcFinished(RpcMethod method, absl::StatusCode code, absl::Duration duration) override;
+  void OnRpcFinished(RpcMethod method, const absl::Status& status,
+                     absl::Duration duration) override;
   void OnRpcBytes(RpcMethod method, std::uint64_t received, std::uint64_t sent) override;
   void OnConnection(ConnectionEvent event) override;
 
@@ -27,6 +28,7 @@ class RpcMetrics final : public RpcObserver {
   struct MethodSeries {
     std::string name;
     std::array<std::atomic<Tally*>, 17> codes{};  // By absl::StatusCode; made at the first use.
+    Tally* drained = nullptr;
     Tally* in_flight = nullptr;
     Tally* received = nullptr;
     Tally* sent = nullptr;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "server/core/kernel_table.h"
 #include "server/core/limits.h"
 #include "server/core/reloader.h"
@@ -29,7 +30,8 @@ struct Sources {
   std::function<std::map<std::string, double>()> limit_usage;
   std::function<bool()> compiler_up;  // Not set: this server compiles nothing.
   std::function<std::vector<Reloader::Part>()> reloads;
-  std::function<std::size_t()> open_connections;  // Acceptor::usage.
+  std::function<absl::Time()> certificate_expiry;  // Not set: this server has no TLS.
+  std::function<std::size_t()> open_connections;   // Acceptor::usage.
   Limits limits;  // Resolved; shown as gridclock_limit, and queue as the capacity of each queue.
   std::function<std::uint64_t()> dropped_log_lines;
   std::function<std::uint64_t()> protobuf_complaints;  // Lines that protobuf wanted to log.

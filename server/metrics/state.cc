@@ -107,12 +107,15 @@ void CollectQueues(const std::map<std::string, Scheduler::Usage>& queues, Scrape
   }
 }
 
+double UnixSeconds(absl::Time time) {
+  return absl::ToDoubleSeconds(time - absl::UnixEpoch());
+}
+
 void CollectReloads(const Sources& sources, ScrapeValues& values) {
   if (!sources.reloads) return;
   for (const Reloader::Part& part : sources.reloads()) {
     values.Set(Metric::kReloadSuccess, {part.name}, part.last.ok() ? 1 : 0);
-    values.Set(Metric::kReloadTime, {part.name},
-               absl::ToDoubleSeconds(part.read - absl::UnixEpoch()));
+    values.Set(Metric::kReloadTime, {part.name}, UnixSeconds(part.read));
   }
 }
 
@@ -134,6 +137,9 @@ void CollectState(const Sources& sources, const std::map<std::string, Scheduler:
   CollectReloads(sources, values);
   if (sources.compiler_up) {
     values.Set(Metric::kCompilerUp, {}, sources.compiler_up() ? 1 : 0);
+  }
+  if (sources.certificate_expiry) {
+    values.Set(Metric::kCertificateExpiry, {}, UnixSeconds(sources.certificate_expiry()));
   }
   if (sources.open_connections) {
     values.Set(Metric::kConnectionsOpen, {}, static_cast<double>(sources.open_connections()));

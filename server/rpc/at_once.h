@@ -21,7 +21,7 @@ grpc::ServerUnaryReactor* AnswerAtOnce(Backend& backend, RpcMethod method,
   CallMeter meter(backend, method, context);
   const absl::Status status = answer(meter);
   meter.Bytes(request.Length(), response.Length());
-  meter.Finish(status.code());
+  meter.Finish(status);
   grpc::ServerUnaryReactor* reactor = context.DefaultReactor();
   reactor->Finish(ToGrpc(status));
   return reactor;

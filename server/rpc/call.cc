@@ -62,13 +62,13 @@ CallMeter::CallMeter(Backend& backend, RpcMethod method, grpc::CallbackServerCon
   backend.observer.OnRpcStarted(method);
 }
 
-void CallMeter::Finish(absl::StatusCode code, const CallSubject& subject) {
-  backend_.observer.OnRpcFinished(method_, code, backend_.clock.Now() - started_);
-  if (code != absl::StatusCode::kInternal && code != absl::StatusCode::kUnknown) return;
+void CallMeter::Finish(const absl::Status& status, const CallSubject& subject) {
+  backend_.observer.OnRpcFinished(method_, status, backend_.clock.Now() - started_);
+  if (!absl::IsInternal(status) && !absl::IsUnknown(status)) return;
   const RpcMethodName name = NameOf(method_);
   Log(LogLevel::kError, "call_failed",
       {{"method", absl::StrCat(name.service, "/", name.method)},
-       {"code", absl::StatusCodeToString(code)},
+       {"code", absl::StatusCodeToString(status.code())},
        {"client", std::string(subject.client)},
        {"request_id", std::string(subject.request_id)},
        {"job", absl::StrCat(subject.job)},

@@ -29,7 +29,7 @@ class CallMeter {
   absl::Time started() const { return started_; }
   const TraceContext& trace() const { return trace_; }
   // A fault of ours is a line in the log.
-  void Finish(absl::StatusCode code, const CallSubject& subject = {});
+  void Finish(const absl::Status& status, const CallSubject& subject = {});
   void Bytes(std::uint64_t received, std::uint64_t sent) {
     backend_.observer.OnRpcBytes(method_, received, sent);
   }

@@ -244,7 +244,7 @@ class AnswerCall : public grpc::ServerUnaryReactor,
 
   void End(const absl::Status& status) {
     meter_.Bytes(received_, response_.Length());
-    meter_.Finish(status.code(), {.client = principal_});
+    meter_.Finish(status, {.client = principal_});
     Finish(ToGrpc(absl::IsCancelled(status) ? CancelReason(context_) : status));
   }
 

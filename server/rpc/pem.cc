@@ -1,5 +1,6 @@
 #include "server/rpc/pem.h"
 
+#include <ctime>
 #include <memory>
 
 #include <openssl/bio.h>
@@ -45,6 +46,16 @@ Key ReadKey(const std::string& pem) {
 bool IsCertificate(const std::string& pem) {
   const absl::Cleanup forget = [] { ERR_clear_error(); };
   return ReadCertificate(pem) != nullptr;
+}
+
+absl::Time ExpiryOf(const std::string& chain) {
+  const absl::Cleanup forget = [] { ERR_clear_error(); };
+  const Certificate certificate = ReadCertificate(chain);
+  std::tm end{};
+  if (certificate == nullptr || ASN1_TIME_to_tm(X509_get0_notAfter(certificate.get()), &end) != 1) {
+    return absl::InfinitePast();
+  }
+  return absl::FromTM(end, absl::UTCTimeZone());
 }
 
 bool IsPrivateKey(const std::string& pem) {

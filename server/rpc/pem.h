@@ -5,10 +5,14 @@
 
 #include <string>
 
+#include "absl/time/time.h"
+
 namespace gridclock {
 
 // Whether the first block of `pem` is a certificate.
 bool IsCertificate(const std::string& pem);
+// Until when the first certificate of `chain` is valid. The infinite past if it is none.
+absl::Time ExpiryOf(const std::string& chain);
 // Whether `pem` is a private key that can be read without a password.
 bool IsPrivateKey(const std::string& pem);
 // Whether `key` belongs to the first certificate of `chain`.

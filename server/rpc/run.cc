@@ -135,7 +135,7 @@ class RunCall final : public grpc::ServerUnaryReactor,
   void End(const absl::Status& status, const v1::RunSummary* summary) {
     lease_.Release();
     meter_.Bytes(received_, response_.Length());
-    meter_.Finish(status.code(), {.client = principal_, .request_id = request_id_, .job = job_});
+    meter_.Finish(status, {.client = principal_, .request_id = request_id_, .job = job_});
     Finish(ToGrpc(status, summary));
   }
 

@@ -348,7 +348,7 @@ class StreamCall final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>,
       subject.job = job_;
     }
     meter_.Bytes(received_bytes_, sent_bytes_);
-    meter_.Finish(status.code(), subject);
+    meter_.Finish(status, subject);
     Finish(ToGrpc(status));
   }
 

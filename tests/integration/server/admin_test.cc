@@ -153,8 +153,11 @@ TEST(Admin, ADrainedDeviceIsNotServingUntilItIsUndrained) {
   EXPECT_THAT(client->CheckHealth("gridclock.v1.SystemService"), IsOk());
   EXPECT_TRUE(DevicesOf(channel).devices(0).drained());
   EXPECT_THAT(GoodCall(channel), StatusIs(Code::kUnavailable, HasSubstr("drained")));
+  const std::string drained_calls =
+      "gridclock_rpc_drained_total{method=\"gridclock.v1.KernelService/Run\"} 1\n";
   EXPECT_THAT(server->Metrics(), AllOf(HasSubstr("gridclock_device_drained{device=\"cpu\"} 1\n"),
-                                       HasSubstr("gridclock_worker_up{device=\"cpu\"} 1\n")));
+                                       HasSubstr("gridclock_worker_up{device=\"cpu\"} 1\n"),
+                                       HasSubstr(drained_calls)));
 
   ASSERT_THAT(client->UndrainDevice("cpu").status(), IsOk());
   EXPECT_THAT(GoodCall(channel), IsOk());
@@ -372,6 +375,13 @@ std::string ReadOf(const Certificates& files, const std::string& name) {
   return Read(files.Path(name));
 }
 
+double ShownExpiry(const ServerProcess& server) {
+  const std::string name = "\ngridclock_tls_certificate_expiry_time_seconds ";
+  const std::string text = server.Metrics();
+  const std::size_t at = text.find(name);
+  return at == std::string::npos ? 0 : std::strtod(text.c_str() + at + name.size(), nullptr);
+}
+
 TEST(Reload, NewConnectionsGetTheNewCertificate) {
   const Certificates before(NewFolder()), after(NewFolder());
   const std::string folder = NewFolder();
@@ -387,6 +397,9 @@ TEST(Reload, NewConnectionsGetTheNewCertificate) {
   const auto old_connection = before.Connect(server->address(), false);
   EXPECT_THAT(GoodCall(old_connection), IsOk());
   EXPECT_EQ(GoodCall(after.Connect(server->address(), false)).code(), Code::kUnavailable);
+  const double expiry = ShownExpiry(*server);
+  EXPECT_NEAR(expiry, absl::ToDoubleSeconds(absl::Now() + absl::Hours(48) - absl::UnixEpoch()),
+              600);
 
   // Half of a pair: the old one stays.
   install(ReadOf(before, "server.key"), ReadOf(after, "server.pem"));
@@ -395,6 +408,7 @@ TEST(Reload, NewConnectionsGetTheNewCertificate) {
               HasSubstr("does not belong"));
   EXPECT_THAT(server->Metrics(), HasSubstr("gridclock_reload_success{part=\"certificates\"} 0\n"));
   EXPECT_THAT(GoodCall(before.Connect(server->address(), false)), IsOk());
+  EXPECT_EQ(ShownExpiry(*server), expiry);
 
   install(ReadOf(after, "server.key"), ReadOf(after, "server.pem"));
   server->Signal(SIGHUP);

@@ -320,6 +320,7 @@ TEST(Lifecycle, E17_AKernelThatOutlastsTheGraceEndsUnavailable) {
   EXPECT_EQ(running.code(), absl::StatusCode::kUnavailable) << running;
   EXPECT_THAT(running, ReasonIs("DRAINING"));
   EXPECT_EQ(waiting.code(), absl::StatusCode::kUnavailable) << waiting;
+  EXPECT_THAT(waiting, ReasonIs("DRAINING"));
   EXPECT_FALSE(Lives(worker));
 }
 

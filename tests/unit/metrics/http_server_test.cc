@@ -11,6 +11,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netdb.h>
+#include <sys/socket.h>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -92,17 +94,63 @@ TEST(MetricsServerTest, NamesOfOthersAreNotAnsweredOnLoopback) {
   const auto ask = [](int port, const std::string& host) {
     return AnswerTo(port, absl::StrCat("GET /metrics HTTP/1.1\r\n", host, "\r\n\r\n"));
   };
-  for (const char* host :
-       {"Host: attacker.example", "Host: attacker.example:8471",
-        "Host: ", "Host: 127.0.0.1.attacker.example", "host: localhost.attacker.example:1"}) {
+  for (const char* host : {"Host: attacker.example", "Host: attacker.example:8471", "Host: ",
+                           "Host: 127.0.0.1.attacker.example", "host: localhost.attacker.example:1",
+                           "Host: [attacker.example]:8471", "Host: attacker.example.",
+                           "Host: 127.0.0.1 a.example", "Host: user@localhost", "Host: ..."}) {
     EXPECT_THAT(ask(server->port(), host), StartsWith("HTTP/1.1 421 ")) << host;
   }
-  for (const char* host : {"Host: 127.0.0.1:8471", "Host: localhost:8471", "Host: LOCALHOST",
-                           "Host: [::1]:8471", "Host: [::1]", "Host: 10.0.0.7", "X: without"}) {
+  for (const char* host :
+       {"Host: 127.0.0.1:8471", "Host: localhost:8471", "Host: LOCALHOST", "Host: localhost.",
+        "Host: localhost.:8471", "Host: [::1]:8471", "Host: [::1]", "Host: 127.1:8471",
+        "Host: 0x7f000001", "Host: [::ffff:127.0.0.1]:8471", "Host: [0:0:0:0:0:0:0:1]",
+        "Host: 127.0.0.1.", "Host: 10.0.0.7", "X: without"}) {
     EXPECT_THAT(ask(server->port(), host), StartsWith("HTTP/1.1 200 ")) << host;
   }
   ASSERT_OK_AND_ASSIGN(const auto open, MetricsServer::Create({.address = "0.0.0.0:0"}, Small()));
   EXPECT_THAT(ask(open->port(), "Host: node1.example:8471"), StartsWith("HTTP/1.1 200 "));
+}
+
+// Connected to a server that listens on this name or address.
+UniqueFd ConnectTo(const std::string& host, int port) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  EXPECT_EQ(getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found), 0) << host;
+  UniqueFd fd;
+  for (const addrinfo* one = found; one != nullptr; one = one->ai_next) {
+    fd = UniqueFd(socket(one->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    if (connect(fd.get(), one->ai_addr, one->ai_addrlen) == 0) break;
+  }
+  freeaddrinfo(found);
+  return fd;
+}
+
+TEST(MetricsServerTest, HoweverLoopbackIsWrittenItIsLoopback) {
+  struct Spelling {
+    std::string listen, connect;
+  };
+  int listened = 0;
+  for (const Spelling& spelling : {Spelling{"127.0.0.1", "127.0.0.1"},
+                                   {"127.3.2.1", "127.3.2.1"},
+                                   {"localhost", "localhost"},
+                                   {"LocalHost", "localhost"},
+                                   {"[::1]", "::1"},
+                                   {"[0:0:0:0:0:0:0:1]", "::1"}}) {
+    const auto server = MetricsServer::Create({.address = spelling.listen + ":0"}, Small());
+    if (!server.ok() && spelling.connect == "::1") continue;  // A machine without IPv6.
+    ASSERT_THAT(server.status(), IsOk()) << spelling.listen;
+    ++listened;
+    const auto ask = [&](const std::string& host) {
+      const UniqueFd client = ConnectTo(spelling.connect, (*server)->port());
+      EXPECT_TRUE(SendText(client, "GET /metrics HTTP/1.1\r\nHost: " + host + "\r\n\r\n"));
+      return ReadAll(client);
+    };
+    EXPECT_THAT(ask("attacker.example"), StartsWith("HTTP/1.1 421 ")) << spelling.listen;
+    const std::string own = absl::StrCat(spelling.listen, ":", (*server)->port());
+    EXPECT_THAT(ask(own), StartsWith("HTTP/1.1 200 ")) << spelling.listen;
+  }
+  EXPECT_GE(listened, 4);
 }
 
 TEST(MetricsServerTest, SaysWhichAddressItCannotHave) {

@@ -40,7 +40,7 @@ void Request(benchmark::State& state) {
     f.jobs.OnDispatched(f.job, absl::Microseconds(2));
     f.jobs.OnFinished(f.job, f.result);
     f.rpcs.OnRpcBytes(RpcMethod::kRun, 120, 200);
-    f.rpcs.OnRpcFinished(RpcMethod::kRun, absl::StatusCode::kOk, absl::Microseconds(80));
+    f.rpcs.OnRpcFinished(RpcMethod::kRun, absl::OkStatus(), absl::Microseconds(80));
   }
 }
 BENCHMARK(Request)->Threads(1)->Threads(2);

@@ -77,6 +77,7 @@ Sources FullSources() {
                                         .last = absl::InvalidArgumentError("line 1"),
                                         .read = absl::FromUnixSeconds(1000)}};
   };
+  sources.certificate_expiry = [] { return absl::FromUnixSeconds(2000); };
   sources.open_connections = [] { return 4; };
   sources.limits.queue = 256;
   sources.dropped_log_lines = [] { return 5; };
@@ -100,8 +101,7 @@ void RunSomeJobs(Metrics& metrics) {
   metrics.job_observer().OnGuestLost("cpu", "retired");
   metrics.job_observer().OnDispatched(job, absl::Microseconds(5));
   metrics.job_observer().OnFinished(job, result);
-  metrics.rpc_observer().OnRpcFinished(RpcMethod::kRun, absl::StatusCode::kOk,
-                                       absl::Microseconds(90));
+  metrics.rpc_observer().OnRpcFinished(RpcMethod::kRun, absl::OkStatus(), absl::Microseconds(90));
 }
 
 TEST(MetricsTest, ShowsWhatTheServerSays) {
@@ -116,6 +116,7 @@ TEST(MetricsTest, ShowsWhatTheServerSays) {
   EXPECT_THAT(text, HasSubstr("gridclock_queue_depth{device=\"cpu\"} 3\n"));
   EXPECT_THAT(text, HasSubstr("gridclock_device_drained{device=\"cpu\"} 0\n"));
   EXPECT_THAT(text, HasSubstr("gridclock_reload_success{part=\"tokens\"} 0\n"));
+  EXPECT_THAT(text, HasSubstr("gridclock_tls_certificate_expiry_time_seconds 2000\n"));
   EXPECT_THAT(text, HasSubstr("gridclock_reload_time_seconds{part=\"tokens\"} 1000\n"));
   EXPECT_THAT(text, HasSubstr("gridclock_queue_capacity{device=\"cpu\"} 256\n"));
   EXPECT_THAT(text, HasSubstr("gridclock_jobs_running{device=\"cpu\"} 2\n"));

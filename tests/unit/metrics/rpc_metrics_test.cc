@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/status.h"
 #include "server/metrics/exposition.h"
 
 namespace gridclock {
@@ -34,8 +35,8 @@ TEST_F(RpcMetricsTest, CountsACallFromItsStartToItsEnd) {
   EXPECT_THAT(Text(), HasSubstr("gridclock_rpc_in_flight{" + run + "} 2\n"));
 
   metrics_.OnRpcBytes(RpcMethod::kRun, 70, 30);
-  metrics_.OnRpcFinished(RpcMethod::kRun, absl::StatusCode::kOk, absl::Microseconds(80));
-  metrics_.OnRpcFinished(RpcMethod::kRun, absl::StatusCode::kNotFound, absl::Seconds(1));
+  metrics_.OnRpcFinished(RpcMethod::kRun, absl::OkStatus(), absl::Microseconds(80));
+  metrics_.OnRpcFinished(RpcMethod::kRun, absl::NotFoundError(""), absl::Seconds(1));
   EXPECT_THAT(Text(), HasSubstr("gridclock_rpc_in_flight{" + run + "} 0\n"));
   EXPECT_THAT(Text(), HasSubstr("gridclock_rpc_requests_total{" + run + ",code=\"OK\"} 1\n"));
   EXPECT_THAT(Text(),
@@ -49,8 +50,22 @@ TEST_F(RpcMetricsTest, CountsACallFromItsStartToItsEnd) {
 
 TEST_F(RpcMetricsTest, ACodeThatGrpcDoesNotKnowIsUnknown) {
   metrics_.OnRpcStarted(RpcMethod::kRun);
-  metrics_.OnRpcFinished(RpcMethod::kRun, static_cast<absl::StatusCode>(99), absl::Seconds(1));
+  metrics_.OnRpcFinished(RpcMethod::kRun, absl::Status(static_cast<absl::StatusCode>(99), ""),
+                         absl::Seconds(1));
   EXPECT_THAT(Text(), HasSubstr("KernelService/Run\",code=\"UNKNOWN\"} 1\n"));
+}
+
+TEST_F(RpcMetricsTest, WhatAnOperatorDrainsIsCountedApart) {
+  const std::string drained =
+      R"(gridclock_rpc_drained_total{method="gridclock.v1.KernelService/Run"} )";
+  EXPECT_THAT(Text(), HasSubstr(drained + "0\n"));
+  for (const char* reason : {"DRAINING", "DEVICE_DRAINED", "WORKER_CRASHED", ""}) {
+    metrics_.OnRpcStarted(RpcMethod::kRun);
+    metrics_.OnRpcFinished(RpcMethod::kRun, WithReason(absl::UnavailableError(""), reason),
+                           absl::Seconds(1));
+  }
+  EXPECT_THAT(Text(), HasSubstr(drained + "2\n"));
+  EXPECT_THAT(Text(), HasSubstr("KernelService/Run\",code=\"UNAVAILABLE\"} 4\n"));
 }
 
 TEST_F(RpcMetricsTest, ConnectionsAreCountedByWhatBecameOfThem) {

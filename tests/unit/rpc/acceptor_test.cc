@@ -19,7 +19,7 @@ using ::testing::HasSubstr;
 class QuietRpcs final : public RpcObserver {
  public:
   void OnRpcStarted(RpcMethod) override {}
-  void OnRpcFinished(RpcMethod, absl::StatusCode, absl::Duration) override {}
+  void OnRpcFinished(RpcMethod, const absl::Status&, absl::Duration) override {}
 };
 
 UniqueFd Socket() {
