@@ -235,7 +235,7 @@ class Scheduler {
     JobResult result;
   };
   // What a worker answered at once; the orders that take their places go out together. Returns the
-  // ids of jobs that it does not hold (unknown, answered before, stale): E9.
+  // ids of jobs that it does not hold: unknown, answered before or stale.
   // To the outcomes' phases RECEIVED and QUEUED are added in front.
   std::vector<JobId> OnDone(std::uint64_t generation, std::span<WorkerAnswer> answers);
   // The same for one; false if the worker does not hold it.

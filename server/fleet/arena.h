@@ -16,7 +16,7 @@ namespace gridclock {
 class Arena {
  public:
   // Reserves address space for `bytes`; a thread faults in the first `warm_bytes` meanwhile.
-  // RESOURCE_EXHAUSTED if the system refuses the space (E21).
+  // RESOURCE_EXHAUSTED if the system refuses the space.
   static absl::StatusOr<Arena> Create(std::uint64_t bytes, std::uint64_t warm_bytes);
   Arena(Arena&& other) noexcept;
   ~Arena();

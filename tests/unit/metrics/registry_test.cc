@@ -100,7 +100,7 @@ TEST(RegistryTest, ANodeOfEightGpusHasRoomForItsKernels) {
   EXPECT_THAT(TextOf(registry), Not(HasSubstr("gridclock_metric_series_overflow_total")));
 }
 
-// H14: Prometheus refuses a whole page for one bad label.
+// Prometheus refuses a whole page for one bad label.
 TEST(RegistryTest, LabelsAreEscapedAndAlwaysUtf8) {
   Registry registry({});
   registry.TallyOf(Metric::kDeviceBusy, {"a\"b\\c\nd\xff"}).Add(1);
