@@ -65,6 +65,11 @@ def targets(dashboard):
     return [(panel, target) for panel in panels(dashboard) for target in panel["targets"]]
 
 
+def label_values(query):
+    """Series and label whose values a variable has."""
+    return re.fullmatch(r"label_values\((.*), (\w+)\)", query).groups()
+
+
 def misshapen(value, shape, where):
     """Types that are wrong, keys that are unknown or missing."""
     if isinstance(shape, dict):
@@ -147,6 +152,14 @@ def repeat_problems(dashboard):
             yield f"'{panel['title']}' is repeated by {name} and does not say so"
 
 
+def heatmap_problems(dashboard):
+    """Buckets that are sums over nodes show none of them: cuda:0 of one is another GPU than that of the next."""
+    for panel, target in targets(dashboard):
+        apart = re.search(r"\bby \(([^)]*)\)", target["expr"])
+        if panel["type"] == "heatmap" and (not apart or "instance" not in apart[1].split(", ")):
+            yield f"'{panel['title']}' puts nodes together"
+
+
 def query_problems(dashboard, names):
     """`names` are the metrics that there are."""
     known = {variable["name"] for variable in dashboard["templating"]["list"]} | set(BUILT_IN)
@@ -183,4 +196,4 @@ def problems(dashboard, names):
     if found:
         return found
     return [*grid_problems(dashboard), *source_problems(dashboard), *text_problems(dashboard),
-            *repeat_problems(dashboard), *query_problems(dashboard, names)]
+            *repeat_problems(dashboard), *heatmap_problems(dashboard), *query_problems(dashboard, names)]

@@ -58,17 +58,18 @@ scrape_configs:
 
 
 def resolve(dashboard, prometheus, chosen):
-    """name -> what a dashboard's variable stands for when all else is chosen, as Grafana puts it into a query."""
+    """name -> what a dashboard's variable stands for when all that can be chosen is, as Grafana puts it into a query."""
     values = {**dashboards.BUILT_IN, **chosen}
     for variable in dashboard["templating"]["list"]:
         if variable["type"] != "query":
             continue
         text = substitute(variable["query"]["query"], values)
-        metric, label = re.fullmatch(r"label_values\((.*), (\w+)\)", text).groups()
+        metric, label = dashboards.label_values(text)
         found = prometheus.get(f"label/{label}/values", **{"match[]": metric})
         if not found:
             raise ValueError(f"the variable '{variable['name']}' has no values: {text}")
-        values.setdefault(variable["name"], variable.get("allValue", "(" + "|".join(map(re.escape, found)) + ")"))
+        several = variable.get("allValue", "(" + "|".join(map(re.escape, found)) + ")")
+        values.setdefault(variable["name"], several if variable.get("multi") else found[0])
     # In a string of PromQL a backslash is written twice.
     return {name: value.replace("\\", "\\\\") for name, value in values.items()}
 

@@ -46,6 +46,21 @@ class DashboardsTest(unittest.TestCase):
         self.assertIn("which is no variable of several values", said)
         self.assertIn("does not say so", said)
 
+    def test_a_heatmap_of_several_nodes_is_seen(self):
+        heatmap = {"cellGap": 1, "calculate": False, "yAxis": {"unit": "s"}, "legend": {"show": True},
+                   "color": {"mode": "scheme", "scheme": "Viridis", "steps": 64, "reverse": False},
+                   "tooltip": {"mode": "single", "yHistogram": True}}
+
+        def with_query(text):
+            def change(_, panel):
+                panel.update(type="heatmap", options=heatmap)
+                panel["targets"][0].update(expr=text)
+            return planted(change)
+        buckets = "(rate(gridclock_rpc_duration_seconds_bucket[$__rate_interval]))"
+        self.assertIn("puts nodes together", with_query("sum by (method, le) " + buckets))
+        self.assertIn("puts nodes together", with_query("sum" + buckets))
+        self.assertEqual(with_query("sum by (instance, le) " + buckets), "")
+
     def test_a_fixed_data_source_is_seen(self):
         said = planted(lambda _, panel: panel["datasource"].update(uid="prom"))
         self.assertIn("not the variable", said)

@@ -79,10 +79,14 @@ def series_of(panel, kept, dashboard):
     return sorted(found, key=lambda one: one[0])
 
 
-def title_of(panel, series):
-    """Of a repeated panel, which is drawn once: with the values that its series have."""
-    name = panel.get("repeat")
-    return panel["title"].replace(f"${name}", ", ".join(sorted({labels[name] for _, labels, _ in series}))) if name else panel["title"]
+def title_of(panel, series, dashboard):
+    """Variables in it are written out: with the values that the panel's series have."""
+    title = panel["title"]
+    for variable in dashboard["templating"]["list"]:
+        if f"${variable['name']}" in title:
+            _, label = dashboards.label_values(variable["query"]["query"])
+            title = title.replace(f"${variable['name']}", ", ".join(sorted({labels[label] for _, labels, _ in series})))
+    return title
 
 
 def bare(axes):
@@ -255,7 +259,7 @@ def draw(dashboard, name, kept, path):
                                             box[3] / height, transform=figure.transFigure, facecolor=CARD,
                                             edgecolor=EDGE, linewidth=1, zorder=-1))
         series = series_of(panel, kept, name)
-        figure.text((box[0] + 10) / width, 1 - (box[1] + 16) / height, title_of(panel, series), color=TEXT, fontsize=9.5,
+        figure.text((box[0] + 10) / width, 1 - (box[1] + 16) / height, title_of(panel, series, dashboard), color=TEXT, fontsize=9.5,
                     va="center", fontweight="bold")
         if not series:
             empty.append(panel["title"])
