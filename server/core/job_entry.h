@@ -46,9 +46,10 @@ struct Scheduler::Entry {
   absl::Time queued_at, ready_at, sent_at;
   absl::Time wait_until;                   // When waiting in the queue ends.
   std::optional<absl::Time> seen_running;  // When a tick first saw it run at this worker.
-  // What ticks saw of its launches: from the begin of the first to when the last was under way.
+  // What ticks saw of its launches: from the begin of the first to when the last was under way. One
+  // that is sent again, to be compared too, has launched in the orders before.
   absl::Time launched_at = absl::InfinitePast();
-  absl::Duration launched_for;
+  absl::Duration launched_for, launched_before;
   int sends = 0;
   bool dispatched = false;  // At least once: its wait is counted.
   bool early = false;       // A worker was told of inputs that arrived.
@@ -101,6 +102,9 @@ struct Scheduler::Device {
   bool IsHereToCompare(const Entry& entry) const {
     return entry.job().program != nullptr && guests == nullptr && other != nullptr;
   }
+
+  // Of the device, whose other lane this may be.
+  const std::string& device_name() const { return guests != nullptr ? other->name : name; }
 
   std::string name;
   FairQueue queue;

@@ -258,7 +258,7 @@ class Scheduler {
     int queued = 0;  // At its worker too, behind the one that runs.
     int running = 0;
     int queued_of_one = 0;  // Of the principal that has most.
-    // How long the job that runs has launched by now; a result tells it of one that ended.
+    // How long the jobs that did not end have launched by now; a result tells it of one that did.
     absl::Duration launched_for = absl::ZeroDuration();
   };
   // By device.

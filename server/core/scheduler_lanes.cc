@@ -282,20 +282,19 @@ std::map<std::string, Scheduler::Usage> Scheduler::usage() const {
   MutexLock lock(mutex_);
   std::map<std::string, Usage> all;
   for (const auto& lane : devices_) {
-    Usage& usage = all[lane->guests != nullptr ? lane->other->name : lane->name];
+    Usage& usage = all[lane->device_name()];
     usage.queued += lane->waiting();
     usage.running += lane->sent.empty() ? 0 : 1;
-    for (const auto& entry : lane->sent) {
-      if (!entry->answered) usage.launched_for += entry->launched_for;
-    }
   }
   std::map<std::pair<const Device*, absl::string_view>, int> waiting;
   for (const auto& [id, entry] : jobs_) {
     const Device& here = *entry->device;
+    // Between two orders too: what was shown of it would else stand still until it ends.
+    if (!entry->answered) all[here.device_name()].launched_for += entry->launched_for;
     if (!here.sent.empty() && here.sent.front() == entry) continue;
     const Device* const home = here.IsHereToCompare(*entry) ? here.other : &here;
     const int own = ++waiting[{home, entry->job().principal}];
-    Usage& usage = all[home->guests != nullptr ? home->other->name : home->name];
+    Usage& usage = all[home->device_name()];
     usage.queued_of_one = std::max(usage.queued_of_one, own);
   }
   return all;

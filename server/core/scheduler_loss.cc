@@ -334,8 +334,11 @@ void Scheduler::TickRunning(Entry& entry, const WorkerPort::Running& running, ab
   const absl::Time began = std::max(entry.sent_at, std::min(running.since, *entry.seen_running));
   const absl::Time launched = std::max(running.launched, began);
   if (running.launched != absl::InfiniteFuture()) {
-    if (entry.launched_at < entry.sent_at) entry.launched_at = launched;
-    entry.launched_for = now - entry.launched_at;
+    if (entry.launched_at < entry.sent_at) {
+      entry.launched_at = launched;
+      entry.launched_before = entry.launched_for;
+    }
+    entry.launched_for = entry.launched_before + (now - entry.launched_at);
   }
   const absl::Duration work = WallTimeLimit(job);
   const absl::Time launch_end = launched + job.kernel_time_limit;

@@ -47,6 +47,32 @@ TEST_F(SchedulerLanesTest, TheCataloguesWorkerComparesWhatAGuestGave) {
   EXPECT_EQ(outcome.verification->first_violation, "input 'x' was changed");
 }
 
+TEST_F(SchedulerLanesTest, WhatACheckedJobLaunchedIsKnownUntilItEnds) {
+  const auto launched = [this] { return scheduler_.usage().at("cpu").launched_for; };
+  const auto tick = [this](absl::Duration time) {
+    clock_.Advance(time);
+    scheduler_.Tick();
+  };
+  const auto worker = Ready();
+  const auto guest = GuestReady();
+  const Call call = SubmitReady(Checked(Submitted()));
+  guest->Run(call.id, clock_.Now(), clock_.Now());
+  tick(absl::Seconds(10));
+  EXPECT_EQ(launched(), absl::Seconds(10));
+  EXPECT_TRUE(GuestDone(call.id));
+  EXPECT_EQ(launched(), absl::Seconds(10)) << "it waits to be compared";
+  tick(absl::Seconds(5));
+  EXPECT_EQ(launched(), absl::Seconds(10));
+  worker->Run(call.id, clock_.Now(), clock_.Now());
+  tick(absl::Seconds(2));
+  EXPECT_EQ(launched(), absl::Seconds(12)) << "it is compared";
+  Outcome compared;
+  compared.verification.emplace();
+  EXPECT_TRUE(scheduler_.OnDone(call.id, 1, {.status = absl::OkStatus(), .outcome = compared}));
+  EXPECT_EQ(launched(), absl::ZeroDuration());
+  EXPECT_EQ(call.listener->end()->launched_for, absl::Seconds(12));
+}
+
 // The guest that runs it runs nothing else, of the same principal neither.
 TEST_F(SchedulerLanesTest, AProgramThatIsTheReferenceRunsInAGuestOfItsOwn) {
   const auto worker = Ready();
