@@ -307,17 +307,22 @@ absl::Status CheckInlineOutputs(const Limits& limits, const Job& job) {
 
 // A call that asks for a long measurement asks for its kernel time too.
 absl::StatusOr<absl::Duration> KernelTime(const JobRequest& request, const Limits& limits) {
-  const double seconds = request.program
-                             ? std::min(limits.max_kernel_seconds, limits.submitted_kernel_seconds)
-                             : limits.max_kernel_seconds;
+  const bool own_bound =
+      request.program && limits.submitted_kernel_seconds < limits.max_kernel_seconds;
+  const double seconds = own_bound ? limits.submitted_kernel_seconds : limits.max_kernel_seconds;
   const absl::Duration most = absl::Seconds(seconds);
   const absl::Duration asked = request.kernel_time_limit;
   const absl::string_view whose = request.program ? " for submitted code" : "";
   if (asked < absl::ZeroDuration() || asked > most) {
-    return Invalid(
-        "kernel_time_limit_seconds",
-        absl::StrCat("want more than 0 and at most ", seconds, whose,
-                     ", or 0 for the server's default, got ", absl::ToDoubleSeconds(asked)));
+    return WithDetails(
+        absl::InvalidArgumentError(
+            absl::StrCat("kernel_time_limit_seconds: want more than 0 and at most ", seconds, whose,
+                         ", or 0 for the server's default, got ", absl::ToDoubleSeconds(asked))),
+        {.reason = "",
+         .field = "kernel_time_limit_seconds",
+         .retry_after = std::nullopt,
+         .metadata = {{"limit", own_bound ? "submitted_kernel_seconds" : "max_kernel_seconds"},
+                      {"value", absl::StrCat(seconds)}}});
   }
   if (request.program && request.measure && request.measure->budget > most) {
     return Invalid("measure.budget_seconds",

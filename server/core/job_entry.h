@@ -50,6 +50,7 @@ struct Scheduler::Entry {
   // that is sent again, to be compared too, has launched in the orders before.
   absl::Time launched_at = absl::InfinitePast();
   absl::Duration launched_for, launched_before;
+  bool overlong = false;  // One had run for kOverlong when the call ended.
   int sends = 0;
   bool dispatched = false;  // At least once: its wait is counted.
   bool early = false;       // A worker was told of inputs that arrived.

@@ -165,6 +165,9 @@ class Scheduler {
   static constexpr absl::Duration kStay = absl::Seconds(1);
   // How many turns of others a principal waits for after a job of its own ended a guest.
   static constexpr int kCharge = 4;
+  // A launch of submitted code that had run for so long when its call ended, and ran on until it
+  // was killed, counts against its module as one that reached its kernel time limit.
+  static constexpr absl::Duration kOverlong = absl::Seconds(5);
   // Between the end of a job's time and its answer.
   static constexpr absl::Duration kGrace = absl::Milliseconds(250);
   // Its worker is killed then or, where a new one takes longer to start, after as long: until then

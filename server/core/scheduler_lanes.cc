@@ -203,7 +203,7 @@ void Scheduler::BlameGuestsJob(Device& lane, const std::shared_ptr<Entry>& entry
   if (lane.guests == nullptr) return;
   lane.queue.Charge(entry->job().principal, kCharge);
   const bool stopped = loss.reason == "deadline" || loss.reason == "cancelled";
-  if (!stopped) out.blames.push_back({lane.guests->port, entry, loss.detail});
+  if (!stopped || entry->overlong) out.blames.push_back({lane.guests->port, entry, loss.detail});
 }
 
 // ---- Comparisons. ----

@@ -48,8 +48,9 @@ absl::Status KernelTimeStatus(const Job& job) {
       {.reason = "KERNEL_TIME_LIMIT",
        .field = "",
        .retry_after = std::nullopt,
-       .metadata = {{"limit", "kernel_seconds"},
-                    {"value", absl::StrCat(absl::ToDoubleSeconds(job.kernel_time_limit))}}});
+       .metadata = {
+           {"limit", job.program != nullptr ? "submitted_kernel_seconds" : "kernel_seconds"},
+           {"value", absl::StrCat(absl::ToDoubleSeconds(job.kernel_time_limit))}}});
 }
 
 absl::Status WorkTimeStatus(const Job& job) {
@@ -351,6 +352,7 @@ void Scheduler::TickRunning(Entry& entry, const WorkerPort::Running& running, ab
   if (now >= job.deadline) {
     TellToStop(entry, CallDeadlineStatus("while the kernel ran"), out);
     if (now < job.deadline + kGrace) return;
+    entry.overlong = job.deadline - launched >= kOverlong;
     return GiveUp(entry, *entry.cancelled, "deadline", job.deadline, now, out);
   }
   // No kernel of the catalogue is endless; of submitted code the others need not wait for the end.
@@ -358,6 +360,7 @@ void Scheduler::TickRunning(Entry& entry, const WorkerPort::Running& running, ab
   if (!submitted || !entry.cancelled) return;
   const absl::Time stopped = std::max(entry.told_to_stop, began);
   if (now >= stopped + kGrace) {
+    entry.overlong = stopped - launched >= kOverlong;
     GiveUp(entry, *entry.cancelled, "cancelled", stopped, now, out);
   }
 }

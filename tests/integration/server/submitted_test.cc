@@ -228,6 +228,9 @@ TEST_F(Submitted, G4_AnEndlessOneMeetsItsTimeLimitAndTheNextJobIsRight) {
   const Answer ended = Run(kAnn, endless);
   EXPECT_THAT(ended.status, StatusIs(Code::kDeadlineExceeded, HasSubstr("0.1 s")));
   EXPECT_THAT(ended.status, ReasonIs("KERNEL_TIME_LIMIT"));
+  EXPECT_EQ(DetailsOf(ended.status).metadata.at("limit"), "submitted_kernel_seconds");
+  endless.set_kernel_time_limit_seconds(31);
+  EXPECT_EQ(DetailsOf(Run(kAnn, endless).status).metadata["limit"], "submitted_kernel_seconds");
   EXPECT_THAT(CheckSquare(kAnn), IsOk());
 }
 
@@ -252,6 +255,20 @@ TEST_F(Submitted, AModuleThatEndsThreeProcessesIsRunNoMore) {
   // Of another principal it is another module.
   EXPECT_THAT(Run(kBob, Request(kBob, "crash", "crash grid (1) block (1)", {})).status,
               ReasonIs("KERNEL_FAULT"));
+}
+
+TEST_F(Submitted, SoIsOneThatReachesItsTimeLimitThreeTimes) {
+  ASSERT_NO_FATAL_FAILURE(StartServer());
+  v1::RunRequest endless = Request(kAnn, "endless", "endless grid (1) block (1)", {});
+  endless.set_kernel_time_limit_seconds(0.1);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_THAT(Run(kAnn, endless).status, ReasonIs("KERNEL_TIME_LIMIT")) << i;
+    EXPECT_THAT(CheckSquare(kAnn), IsOk());
+  }
+  EXPECT_THAT(Run(kAnn, endless).status,
+              ::testing::AllOf(ReasonIs("QUARANTINED"),
+                               StatusIs(Code::kFailedPrecondition,
+                                        HasSubstr("the last by killed: time_limit"))));
 }
 
 TEST_F(Submitted, AGuestWithoutWorkEndsAndComesBackWhenItIsWanted) {

@@ -297,6 +297,45 @@ TEST_F(SchedulerLanesTest, ACallsOwnDeadlineIsNoFaultOfItsCode) {
   EXPECT_THAT(guests_.blamed(), IsEmpty());
 }
 
+TEST_F(SchedulerLanesTest, ALaunchThatRunsOnAndOnCountsThoughItsCallEndedBefore) {
+  Ready();
+  for (const bool cancels : {false, true}) {
+    const auto guest = GuestReady();
+    Job endless = Submitted();
+    endless.kernel_time_limit = absl::Seconds(600);
+    if (!cancels) endless.deadline = clock_.Now() + Scheduler::kOverlong;
+    const Call call = SubmitReady(std::move(endless));
+    guest->Run(call.id, clock_.Now(), clock_.Now());
+    scheduler_.Tick();
+    clock_.Advance(Scheduler::kOverlong);
+    if (cancels) scheduler_.Cancel(call.id, absl::CancelledError("left"));
+    clock_.Advance(Scheduler::kLongestGrace);
+    scheduler_.Tick();
+    const std::string reason = cancels ? "cancelled" : "deadline";
+    EXPECT_THAT(guest->kills(), ElementsAre(reason));
+    LoseGuest({.reason = reason, .running = call.id, .detail = "killed: " + reason});
+    EXPECT_THAT(guests_.blamed(), SizeIs(cancels ? 2 : 1));
+  }
+}
+
+// The launch that runs now is what counts, not how long the call has had launches.
+TEST_F(SchedulerLanesTest, ManyShortLaunchesAreNoLongOne) {
+  Ready();
+  const auto guest = GuestReady();
+  Job measured = Submitted();
+  measured.deadline = clock_.Now() + absl::Seconds(20);
+  const Call call = SubmitReady(std::move(measured));
+  const absl::Time began = clock_.Now();
+  guest->Run(call.id, began, began);
+  scheduler_.Tick();
+  clock_.Advance(absl::Seconds(20));
+  guest->Run(call.id, began, clock_.Now() - absl::Seconds(1));
+  clock_.Advance(Scheduler::kLongestGrace);
+  scheduler_.Tick();
+  LoseGuest({.reason = "deadline", .running = call.id, .detail = "killed: deadline"});
+  EXPECT_THAT(guests_.blamed(), IsEmpty());
+}
+
 // Its worker names it before it looks at the cancel.
 TEST_F(SchedulerLanesTest, OneThatWasCancelledBehindAnotherHasAGraceFromItsBeginning) {
   const auto worker = Ready();
