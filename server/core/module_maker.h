@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -41,8 +42,9 @@ class ModuleMaker {
                       Done done) = 0;
   // From the cache alone; NOT_FOUND.
   virtual Ticket Fetch(const std::string& principal, const std::string& id, Done done) = 0;
-  // The SASS of a cubin.
-  virtual Ticket Disassemble(const std::string& principal, std::string cubin, TextDone done) = 0;
+  // The SASS of the module's cubin.
+  virtual Ticket Disassemble(const std::string& principal, std::shared_ptr<const ModuleCode> module,
+                             TextDone done) = 0;
   // From the cache; true if this principal had it there.
   virtual bool Forget(const std::string& principal, const std::string& id) = 0;
   // The order is answered soon, with CANCELLED unless it was before.

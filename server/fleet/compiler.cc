@@ -5,6 +5,7 @@
 #include <csignal>
 #include <deque>
 #include <map>
+#include <memory>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -49,6 +50,8 @@ struct Order {
   ModuleKind kind = ModuleKind::kCuda;
   bool fetch_only = false;
   worker::v1::CompilerOrder message = {};
+  // What is disassembled; copied to the message when that is sent. The table of modules has it too.
+  std::shared_ptr<const ModuleCode> module = nullptr;
   Compiler::Done done = {};
   Compiler::TextDone text_done = {};
   absl::Time sent = absl::InfiniteFuture();
@@ -108,10 +111,10 @@ class CompilerThread final : public Compiler {
   Ticket Fetch(const std::string& principal, const std::string& id, Done done) override {
     return Post({.principal = principal, .id = id, .fetch_only = true, .done = std::move(done)});
   }
-  Ticket Disassemble(const std::string& principal, std::string cubin, TextDone done) override {
-    Order order{.principal = principal, .text_done = std::move(done)};
-    order.message.set_disassemble(std::move(cubin));
-    return Post(std::move(order));
+  Ticket Disassemble(const std::string& principal, std::shared_ptr<const ModuleCode> module,
+                     TextDone done) override {
+    return Post(
+        {.principal = principal, .module = std::move(module), .text_done = std::move(done)});
   }
   bool Forget(const std::string& principal, const std::string& id) override {
     return cache_ != nullptr && cache_->Remove(principal, id);
@@ -235,7 +238,8 @@ class CompilerThread final : public Compiler {
       }
     }
     if (order.fetch_only) return order.Fail(absl::NotFoundError(""));
-    const std::size_t bytes = order.message.ByteSizeLong() + kAroundOrder;
+    const std::size_t cubin = order.module != nullptr ? order.module->cubin.size() : 0;
+    const std::size_t bytes = order.message.ByteSizeLong() + cubin + kAroundOrder;
     if (bytes > kMostOrder) return order.Fail(OrderTooLarge(bytes));
     if (const absl::Status status = queue_.Add(order.principal, ticket); !status.ok()) {
       return order.Fail(status);
@@ -263,6 +267,7 @@ class CompilerThread final : public Compiler {
       order.sent = clock_.Now();
       worker::v1::ToCompiler message;
       *message.mutable_order() = std::move(order.message);
+      if (order.module != nullptr) message.mutable_order()->set_disassemble(order.module->cubin);
       message.mutable_order()->set_id(*next);
       AppendFrame(message.SerializeAsString(), &process_->unsent);
     }

@@ -413,7 +413,7 @@ class ModuleCall final : public AnswerCall {
     message_ = MessageOf(answer_, view_);
     if (!view_.sass || answer_.module->cubin.empty()) return Send();
     Order([&](ModuleMaker& maker) {
-      return maker.Disassemble(principal(), answer_.module->cubin,
+      return maker.Disassemble(principal(), answer_.module,
                                [self = Self()](absl::StatusOr<std::string> sass) {
                                  if (!sass.ok()) return self->End(sass.status());
                                  self->message_.set_sass(*std::move(sass));
