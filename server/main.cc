@@ -291,6 +291,7 @@ class Process {
                                      module_cache_.get(), compile_observer());
     if (!compiler.ok()) return Annotate(compiler.status(), "--compiler");
     compiler_ = *std::move(compiler);
+    modules_.SetRelease([this](absl::string_view id) { programs_.Forget(id); });
     compiler_->Start();
     return absl::OkStatus();
   }

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/cli/cmd_admin.h"
+#include "client/cli/cmd_modules.h"
 #include "client/cli/cmd_top.h"
 #include "client/cli/command.h"
 #include "client/cli/help.h"
@@ -34,8 +35,8 @@ void AddGlobals(CLI::App& program, GlobalOptions& options) {
 std::vector<CommandEntry> AddCommands(CLI::App& program) {
   return {AddList(program),  AddDescribe(program), AddDevices(program), AddDoctor(program),
           AddRun(program),   AddBench(program),    AddLoad(program),    AddCompile(program),
-          AddCheck(program), AddWatch(program),    AddWait(program),    AddPing(program),
-          AddTop(program),   AddAdmin(program)};
+          AddCheck(program), AddWatch(program),    AddModules(program), AddWait(program),
+          AddPing(program),  AddTop(program),      AddAdmin(program)};
 }
 
 // Options that all words after them belong to would swallow -h; so it is looked for first.

@@ -35,6 +35,12 @@ struct WatchOptions {
 // What the last save that could be measured took.
 using LastNs = std::optional<double>;
 
+// What the rounds before left.
+struct Before {
+  LastNs ns;
+  std::string compiled;  // The module that was made for them; empty if others may have it too.
+};
+
 std::string TimeText(const v1::RunSummary& summary, const LastNs& last) {
   const double median = summary.timing().statistics().median_ns();
   std::string out =
@@ -62,12 +68,25 @@ absl::StatusOr<v1::RunSummary> Measure(const Session& session, const Client& cli
   return std::move(result.summary);
 }
 
+// A hundred saves are not to leave a hundred modules.
+void DeleteReplaced(const Session& session, const Client& client, const Subject& subject,
+                    Before* before) {
+  if (subject.program->launches(0).module() == before->compiled) return;
+  const std::string replaced = std::exchange(before->compiled, subject.compiled);
+  if (replaced.empty()) return;
+  const absl::Status deleted = client.DeleteModule(replaced);
+  if (deleted.ok() || absl::IsNotFound(deleted)) return;
+  session.console.err << "module " << replaced << " is still there: " << Escape(deleted.message())
+                      << std::endl;
+}
+
 // The exit code of one round.
 absl::StatusOr<int> Round(const Session& session, const Client& client, const WatchOptions& options,
-                          LastNs* last) {
+                          Before* before) {
   int code = kOk;
   GC_ASSIGN_OR_RETURN(const Subject subject, FindSubject(session, client, options.call.kernel,
                                                          options.code, TensorWords(options.call)));
+  DeleteReplaced(session, client, subject, before);
   if (!options.check.against.empty()) {
     GC_ASSIGN_OR_RETURN(const CheckResult checked,
                         Check(session, client, subject, options.call, options.check));
@@ -75,8 +94,8 @@ absl::StatusOr<int> Round(const Session& session, const Client& client, const Wa
     if (!checked.ok()) code = kMismatch;
   }
   GC_ASSIGN_OR_RETURN(const v1::RunSummary summary, Measure(session, client, subject, options));
-  session.console.out << subject.spec.name << ": " << TimeText(summary, *last) << std::endl;
-  *last = summary.timing().statistics().median_ns();
+  session.console.out << subject.spec.name << ": " << TimeText(summary, before->ns) << std::endl;
+  before->ns = summary.timing().statistics().median_ns();
   return code;
 }
 
@@ -101,11 +120,11 @@ absl::StatusOr<int> Watch(const Session& session, const WatchOptions& options) {
     return UsageError(absl::StrCat("want a file: k.cu:ENTRY, got '", options.call.kernel, "'"));
   }
   GC_ASSIGN_OR_RETURN(const auto client, session.Connect());
-  LastNs last;
+  Before before;
   int code = kOk;
   for (int round = 1;; ++round) {
     GC_ASSIGN_OR_RETURN(const auto watch, FileWatch::Create(FilesOf(target->file)));
-    const absl::StatusOr<int> round_code = Round(session, *client, options, &last);
+    const absl::StatusOr<int> round_code = Round(session, *client, options, &before);
     code = round_code.ok() ? *round_code : Report(session, round_code.status());
     if (round == options.times) return code;
     session.console.err << "waiting for a change of " << target->file << std::endl;

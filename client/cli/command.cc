@@ -163,8 +163,15 @@ absl::StatusOr<absl::Duration> ParseKernelLimit(const std::string& text) {
 std::string Advice(const absl::Status& error, const std::string& server) {
   if (IsUnreachable(error)) return ConnectionAdvice(error.message(), server);
   const ErrorDetails details = DetailsOf(error);
+  const auto limit = details.metadata.find("limit");
+  const std::string limit_name = limit == details.metadata.end() ? "" : limit->second;
   if (details.reason == "KERNEL_TIME_LIMIT" || details.field == "kernel_time_limit_seconds") {
-    return "--kernel-limit TIME sets it, up to the server's --limit-max-kernel-seconds";
+    const bool submitted = absl::StartsWith(limit_name, "submitted");
+    return absl::StrCat("--kernel-limit TIME sets it, up to the server's --limit-",
+                        submitted ? "submitted" : "max", "-kernel-seconds");
+  }
+  if (limit_name == "client_modules" || limit_name == "module_memory_bytes") {
+    return "gridclock modules lists yours, gridclock modules delete ID... deletes some";
   }
   switch (error.code()) {
     case absl::StatusCode::kUnauthenticated:

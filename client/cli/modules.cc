@@ -1,5 +1,6 @@
 #include "client/cli/modules.h"
 
+#include <algorithm>
 #include <deque>
 #include <filesystem>
 #include <set>
@@ -87,6 +88,17 @@ std::string OccupancyText(const v1::Occupancy& occupancy) {
                       " threads by ", LimitText(occupancy));
 }
 
+// "softmax<float, 256>, fill, ...".
+std::string FirstEntries(const v1::Module& module) {
+  constexpr int kShown = 3;
+  std::string out;
+  for (int i = 0; i < std::min(kShown, module.entries_size()); ++i) {
+    absl::StrAppend(&out, i == 0 ? "" : ", ", Escape(module.entries(i).display()));
+  }
+  if (module.entries_size() > kShown) absl::StrAppend(&out, ", ...");
+  return out;
+}
+
 // "kernel.cu(3): error" becomes "dir/kernel.cu:3: error".
 std::string Clickable(absl::string_view line, const std::string& name, const std::string& path) {
   absl::string_view rest = line;
@@ -168,6 +180,35 @@ std::string ResourcesText(const v1::Module& module) {
                       Escape(module.toolchain()), "  ",
                       absl::AsciiStrToLower(v1::Module::Origin_Name(module.origin())), " (", stages,
                       ")\n", table.ToText());
+}
+
+std::string ModulesText(const std::vector<v1::Module>& modules) {
+  if (modules.empty()) return "the server has none of your modules in memory\n";
+  Table table({"module", "of", "target", "code", "entries"});
+  for (const v1::Module& module : modules) {
+    const std::string kind = absl::AsciiStrToLower(v1::Module::Kind_Name(module.kind()));
+    table.Add({Escape(module.id()), module.name().empty() ? kind : Escape(module.name()),
+               Escape(module.arch()), FormatBytes(static_cast<double>(module.cubin_bytes())),
+               FirstEntries(module)});
+  }
+  return table.ToText();
+}
+
+absl::StatusOr<std::string> IdThatBegins(const std::string& beginning,
+                                         const std::vector<v1::Module>& modules) {
+  constexpr std::size_t kWholeId = 32;
+  if (beginning.size() >= kWholeId) return beginning;
+  std::vector<std::string> found;
+  for (const v1::Module& module : modules) {
+    if (absl::StartsWith(module.id(), beginning)) found.push_back(module.id());
+  }
+  if (found.size() == 1) return found[0];
+  return absl::NotFoundError(found.empty()
+                                 ? absl::StrCat("no module of yours in the server's memory begins "
+                                                "with '",
+                                                beginning, "'")
+                                 : absl::StrCat("'", beginning, "' is the beginning of ",
+                                                found.size(), " modules: say more of it"));
 }
 
 std::string LogText(const v1::Module& module, const std::string& path, const Terminal& terminal) {

@@ -3,6 +3,7 @@
 #define GRIDCLOCK_CLIENT_CLI_MODULES_H_
 
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -17,6 +18,11 @@ Json ToJson(const v1::Module& module);
 
 // What each entry needs, and how many of its blocks fit a multiprocessor.
 std::string ResourcesText(const v1::Module& module);
+// A line for each: its id, what it was made of, its entries and its bytes.
+std::string ModulesText(const std::vector<v1::Module>& modules);
+// Of these the one whose id begins so. A whole id is taken as it is.
+absl::StatusOr<std::string> IdThatBegins(const std::string& beginning,
+                                         const std::vector<v1::Module>& modules);
 // What was set aside and what the compiler said, with `path` in place of the module's name.
 std::string LogText(const v1::Module& module, const std::string& path, const Terminal& terminal);
 

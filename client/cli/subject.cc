@@ -201,6 +201,7 @@ absl::StatusOr<Subject> Assemble(const v1::Module& module, const ModuleFacts& fa
     to->set_from(global.from);
   }
   GC_RETURN_IF_ERROR(CheckLaunched(out, description.overrides));
+  if (module.origin() == v1::Module::COMPILED) out.compiled = module.id();
   return out;
 }
 
@@ -288,7 +289,8 @@ absl::StatusOr<Subject> FindSubject(const Session& session, const Client& client
   }
   const KernelName name = ParseKernelName(kernel);
   GC_ASSIGN_OR_RETURN(KernelSpec spec, client.GetKernel(name.kernel));
-  return Subject{.spec = std::move(spec), .variant = name.variant, .program = std::nullopt};
+  return Subject{
+      .spec = std::move(spec), .variant = name.variant, .program = std::nullopt, .compiled = ""};
 }
 
 }  // namespace gridclock::cli

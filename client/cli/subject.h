@@ -39,6 +39,7 @@ struct Subject {
   KernelSpec spec;
   std::string variant;                 // Of the catalogue's kernel; may be empty.
   std::optional<v1::Program> program;  // Of a file.
+  std::string compiled;                // The module that was made for this call; may be empty.
 
   // Kernel and variant, or the program, of `call`.
   void NameIn(RunCall* call) const;

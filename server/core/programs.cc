@@ -128,32 +128,39 @@ std::string KeyOf(const JobRequest& request) {
 
 }  // namespace
 
-absl::Status Programs::Check(const JobRequest& request, const JobProgram& program) const {
+absl::Status Programs::CheckStrikes(const JobProgram& program) const {
   for (const ProgramModule& module : program.modules) {
-    const ModulePtr found = modules_.Find(request.principal, module.id);
-    if (found == nullptr || (module.code != nullptr && found != module.code)) {
-      return NoModule(module.id, "program");
-    }
     GC_RETURN_IF_ERROR(strikes_.Check(module.id));
   }
   return absl::OkStatus();
 }
 
+Programs::Kept Programs::FindKept(const JobRequest& request, const std::string& key) {
+  Kept kept;
+  {
+    const MutexLock lock(mutex_);
+    const auto found = kept_.find(key);
+    if (found == kept_.end()) return nullptr;
+    kept = found->second;
+  }
+  // Not under the lock: the table calls Forget under its own.
+  for (const ProgramModule& module : kept->modules) {
+    const ModulePtr found = modules_.Find(request.principal, module.id);
+    if (found == nullptr || (module.code != nullptr && found != module.code)) return nullptr;
+  }
+  return kept;
+}
+
 absl::StatusOr<std::shared_ptr<const JobProgram>> Programs::Find(const JobRequest& request) {
   const std::string key = KeyOf(request);
-  if (!key.empty()) {
-    MutexLock lock(mutex_);
-    const auto found = kept_.find(key);
-    if (found != kept_.end()) {
-      const Kept kept = found->second;
-      GC_RETURN_IF_ERROR(Check(request, *kept));
-      return kept;
-    }
+  Kept program = key.empty() ? nullptr : FindKept(request, key);
+  const bool known = program != nullptr;
+  if (!known) {
+    GC_ASSIGN_OR_RETURN(program, Read(request));
   }
-  GC_ASSIGN_OR_RETURN(Kept program, Read(request));
-  GC_RETURN_IF_ERROR(Check(request, *program));
-  if (key.empty()) return program;
-  MutexLock lock(mutex_);
+  GC_RETURN_IF_ERROR(CheckStrikes(*program));
+  if (key.empty() || known) return program;
+  const MutexLock lock(mutex_);
   if (kept_.size() >= kMostKept) kept_.clear();
   kept_.insert_or_assign(key, program);
   return program;

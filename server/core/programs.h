@@ -40,7 +40,8 @@ class Programs {
   // Of request.reference->program, likewise; null if it has none. Fields begin with "reference.".
   absl::StatusOr<std::shared_ptr<const JobProgram>> FindReference(const JobRequest& request)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // What was kept of programs with this module: it is deleted.
+  // What was kept of programs with this module: it is deleted, or its memory is wanted. Jobs keep
+  // what they have.
   void Forget(absl::string_view module) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
@@ -52,8 +53,10 @@ class Programs {
   // Adds the launch to `out`; `module` and `entry` are those that it is of.
   absl::Status ReadLaunch(const JobRequest& request, std::size_t index, JobProgram& out,
                           ModulePtr& module, const ModuleEntry*& entry) const;
-  // The modules are those that the principal has now, and none is in quarantine.
-  absl::Status Check(const JobRequest& request, const JobProgram& program) const;
+  // What was kept under this key; null if there is none, or its modules are not those that the
+  // principal has in memory now.
+  Kept FindKept(const JobRequest& request, const std::string& key) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status CheckStrikes(const JobProgram& program) const;
 
   ModuleTable& modules_;
   const ModuleStrikes& strikes_;

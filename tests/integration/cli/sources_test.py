@@ -174,6 +174,81 @@ class SourcesTest(unittest.TestCase):
         done = self.call("run", "square", "x=ones:f32[4]", "--verify=square")
         self.assertIn("one of the catalogue has its own", done.stderr)
 
+    def modules(self):
+        return json.loads(self.call("modules", "--json").stdout)
+
+    def compile(self, name, arch="sm_90a"):
+        source = self.folder / f"{name}.cu"
+        source.write_text(f"__global__ void {name}(float* x) {{ *x = 1; }}\n")
+        done = self.call("compile", source, "--arch", arch, "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads(done.stdout)["id"]
+
+    def test_modules_are_listed_and_deleted(self):
+        self.call("modules", "delete", "--all")
+        self.assertEqual(self.call("modules").stdout, "the server has none of your modules in memory\n")
+        first, second, third = (self.compile(name) for name in ("first", "second", "third"))
+        self.assertEqual([module["id"] for module in self.modules()], [first, second, third])
+        lines = self.call("modules", "list").stdout.splitlines()
+        self.assertRegex(lines[0], r"^ *module +of +target +code +entries$")
+        self.assertRegex(lines[1], rf"^{first} +first.cu +sm_90a +\S+ \S+ +first$")
+        self.assertEqual(len(lines), 4)
+        missing = self.call("modules", "delete", first, "none")
+        self.assertEqual(missing.returncode, 1)
+        self.assertIn("begins with 'none'", missing.stderr)
+        done = self.call("modules", "delete", first[:12], second)
+        self.assertEqual(done.stdout, f"{first} is deleted\n{second} is deleted\n")
+        self.assertEqual([module["id"] for module in self.modules()], [third])
+        self.assertIn("NO_MODULE", self.call("modules", "delete", first, "--json").stdout)
+        self.assertEqual(json.loads(self.call("modules", "delete", "--all", "--json").stdout), {"deleted": [third]})
+        self.assertEqual(self.modules(), [])
+        self.assertEqual(self.call("modules", "delete").returncode, 2)
+        self.assertEqual(self.call("modules", "delete", third, "--all").returncode, 2)
+
+    def test_a_full_quota_says_how_to_get_out_of_it(self):
+        with Server(BIN, "--allow-submit", "--limit-client-modules=1", "--limit-compile-seconds=60") as server:
+            def call(*args):
+                return subprocess.run([BIN / "gridclock", *map(str, args), "--server", server.grpc],
+                                      capture_output=True, text=True, timeout=120)
+            for name in ("one", "two"):
+                (self.folder / f"{name}.cu").write_text(f"__global__ void {name}() {{}}\n")
+            self.assertEqual(call("compile", self.folder / "one.cu").returncode, 0)
+            self.assertIn("gridclock modules delete ID", call("compile", self.folder / "two.cu").stderr)
+            self.assertEqual(call("modules", "delete", "--all").returncode, 0)
+            self.assertEqual(call("compile", self.folder / "two.cu").returncode, 0)
+
+    def test_watch_deletes_what_a_save_replaced_if_it_had_compiled_it(self):
+        self.call("modules", "delete", "--all")
+        source = self.folder / "saved.cu"
+
+        def text(value):
+            return ("// gridclock: saved x: f32[N] -> y: f32[N] grid (1) block (1) params x, y\n"
+                    f"__global__ void saved(const float* x, float* y) {{ *y = {value}; }}\n")
+
+        def made(value):
+            source.write_text(text(value))
+            return json.loads(self.call("compile", source, "--json").stdout)["id"]
+
+        others = made(1)
+        watch = subprocess.Popen([BIN / "gridclock", "watch", f"{source}:saved", "x=ones:f32[1]", "--times", "3"],
+                                 env=dict(os.environ, GRIDCLOCK_SERVER=self.server.grpc),
+                                 stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        try:
+            for value in (2, 3):
+                while "waiting for a change" not in (line := watch.stderr.readline()):
+                    self.assertTrue(line, "watch ended")
+                changed = self.folder / "changed"
+                changed.write_text(text(value))
+                changed.rename(source)
+            watch.wait(60)
+        finally:
+            watch.kill()
+            watch.communicate()
+        ids = [module["id"] for module in self.modules()]
+        self.assertEqual(len(ids), 2)
+        self.assertEqual(ids[0], others)
+        self.assertEqual(ids[1], made(3))
+
     def test_wrong_ones_are_refused_with_the_place(self):
         for stem, said in REFUSED.items():
             with self.subTest(stem):

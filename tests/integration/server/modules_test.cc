@@ -309,6 +309,44 @@ std::string Hash(const std::string& token) {
   return out;
 }
 
+// Until they are half of all bytes. How many that are.
+int FillWithModules(const Client& client) {
+  for (int i = 0; i < 100; ++i) {
+    const auto made = client.Compile(Source(LargeSource(100 + i)));
+    if (DetailsOf(made.status()).reason == "MEMORY_FULL") return i;
+    EXPECT_THAT(made, IsOk());
+  }
+  return 0;
+}
+
+TEST_F(Modules, TwoClientsThatFillAllMemoryKeepNoThirdFromCompiling) {
+  const std::string tokens = NewFolder() + "/tokens";
+  std::ofstream(tokens) << "alice read,submit " << Hash("alice-secret") << "bob read,submit "
+                        << Hash("bob-secret") << "carol read,submit " << Hash("carol-secret");
+  auto server = ServerProcess::Start({.flags = {"--allow-submit", "--token-file=" + tokens,
+                                                "--limit-module-memory-bytes=2000000"}});
+  ASSERT_THAT(server, IsOk());
+  const auto alice = ClientOf(**server, "alice-secret"), bob = ClientOf(**server, "bob-secret"),
+             carol = ClientOf(**server, "carol-secret");
+  const auto hers = carol->Compile(Source(kSquare));
+  if (absl::IsFailedPrecondition(hers.status())) GTEST_SKIP() << hers.status();
+  ASSERT_THAT(hers, IsOk());
+  EXPECT_GT(FillWithModules(*alice), 1);
+  EXPECT_GT(FillWithModules(*bob), 1);
+  ASSERT_OK_AND_ASSIGN(const auto before, alice->ListModules());
+  ASSERT_OK_AND_ASSIGN(const v1::Module large, carol->Compile(Source(LargeSource(300))));
+  ASSERT_OK_AND_ASSIGN(const auto after, alice->ListModules());
+  ASSERT_OK_AND_ASSIGN(const auto his, bob->ListModules());
+  ASSERT_OK_AND_ASSIGN(const auto all_hers, carol->ListModules());
+  EXPECT_LT(after.size(), before.size());
+  ASSERT_FALSE(after.empty());
+  EXPECT_EQ(after.back().id(), before.back().id()) << "what was used last stays";
+  EXPECT_FALSE(his.empty());
+  ASSERT_EQ(all_hers.size(), 2u) << "who has least loses nothing";
+  EXPECT_EQ(all_hers[0].id(), hers->id());
+  EXPECT_EQ(all_hers[1].id(), large.id());
+}
+
 TEST_F(Modules, F24_H2_RolesAndPrincipalsAreHeldApart) {
   const std::string tokens = NewFolder() + "/tokens";
   std::ofstream(tokens) << "alice read,submit " << Hash("alice-secret") << "bob read,submit "

@@ -175,6 +175,24 @@ TEST(AdviceTest, WhatCanNeverFitIsNotToBeTriedAgain) {
               HasSubstr("a device with more memory"));
 }
 
+TEST(AdviceTest, TheLimitOfSubmittedCodeIsItsOwn) {
+  const auto advice = [](const std::string& reason, const std::string& limit) {
+    return Advice(WithDetails(absl::DeadlineExceededError("late"),
+                              {.reason = reason,
+                               .field = reason.empty() ? "kernel_time_limit_seconds" : "",
+                               .retry_after = std::nullopt,
+                               .metadata = {{"limit", limit}}}),
+                  "");
+  };
+  EXPECT_THAT(advice("KERNEL_TIME_LIMIT", "kernel_seconds"), HasSubstr("--limit-max-kernel"));
+  EXPECT_THAT(advice("KERNEL_TIME_LIMIT", "submitted_kernel_seconds"),
+              HasSubstr("--limit-submitted-kernel-seconds"));
+  EXPECT_THAT(advice("", "submitted_kernel_seconds"),
+              HasSubstr("--limit-submitted-kernel-seconds"));
+  EXPECT_THAT(advice("", "max_kernel_seconds"), HasSubstr("--limit-max-kernel-seconds"));
+  EXPECT_THAT(advice("MODULE_QUOTA", "client_modules"), HasSubstr("gridclock modules delete"));
+}
+
 TEST(AdviceTest, WhyNoConnectionStands) {
   const auto advice = [](const char* said) {
     return Advice(absl::UnavailableError(said), "127.0.0.1:1");

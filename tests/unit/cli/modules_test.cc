@@ -50,6 +50,26 @@ TEST(ModulesText, ResourcesAreATableAndUnknownSpillsADash) {
   EXPECT_TRUE(ToJson(module)["entries"][0]["spill_load_bytes"].is_null());
 }
 
+TEST(ModulesText, EachModuleIsALine) {
+  std::vector<v1::Module> modules(2);
+  modules[0].set_id("aa");
+  modules[0].set_name("k\x1b.cu");
+  modules[0].set_arch("sm_90a");
+  for (const char* name : {"f", "g<3>", "h", "i"}) modules[0].add_entries()->set_display(name);
+  modules[1].set_id("ab");
+  modules[1].set_kind(v1::Module::PTX);
+  const std::string text = ModulesText(modules);
+  EXPECT_THAT(text, HasSubstr("f, g<3>, h, ..."));
+  EXPECT_THAT(text, HasSubstr("k\\x1b.cu"));
+  EXPECT_THAT(text, HasSubstr("ab      ptx"));
+  EXPECT_EQ(*IdThatBegins("ab", modules), "ab");
+  EXPECT_THAT(IdThatBegins("a", modules),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("2 modules")));
+  EXPECT_THAT(IdThatBegins("b", modules).status().code(), absl::StatusCode::kNotFound);
+  const std::string whole(32, 'c');
+  EXPECT_EQ(*IdThatBegins(whole, modules), whole);
+}
+
 TEST(ModulesText, HeadersBesideTheSourceGoWithIt) {
   const std::string folder = absl::StrCat(::testing::TempDir(), "/gridclock_source_", getpid());
   std::filesystem::create_directories(folder + "/sub");

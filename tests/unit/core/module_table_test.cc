@@ -1,5 +1,9 @@
 #include "server/core/module_table.h"
 
+#include <map>
+#include <string>
+#include <vector>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -8,6 +12,10 @@
 
 namespace gridclock {
 namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
 
 ModulePtr Module(bool failed = false, std::size_t bytes = 10) {
   auto module = std::make_shared<ModuleCode>();
@@ -54,6 +62,79 @@ TEST(ModuleTable, BytesAreBounded) {
   ASSERT_THAT(table.Add("alice", "a1", Module(false, 5000)), IsOk());
   EXPECT_THAT(table.Add("alice", "a2", Module(false, 5000)), ReasonIs("MEMORY_FULL"));
   EXPECT_THAT(table.Add("bob", "b1", Module(false, 5000)), IsOk());
+}
+
+// Each module has a little more than its bytes of code.
+Limits LimitsOf(double bytes) {
+  Limits limits;
+  limits.module_memory_bytes = bytes;
+  return limits;
+}
+
+std::vector<std::string> IdsOf(const ModuleTable& table, absl::string_view principal) {
+  std::vector<std::string> ids;
+  for (const auto& [id, module] : table.List(principal)) ids.push_back(id);
+  return ids;
+}
+
+TEST(ModuleTable, WhoHasMostLosesWhatItUsedLongestAgo) {
+  ModuleTable table(LimitsOf(100'000));
+  for (const char* id : {"a1", "a2", "a3", "a4"}) {
+    ASSERT_THAT(table.Add("alice", id, Module(false, 10'000)), IsOk());
+  }
+  for (const char* id : {"b1", "b2", "b3", "b4"}) {
+    ASSERT_THAT(table.Add("bob", id, Module(false, 8'000)), IsOk());
+  }
+  EXPECT_NE(table.Find("alice", "a1"), nullptr);
+  ASSERT_THAT(table.Add("carol", "c1", Module(false, 20'000)), IsOk());
+  EXPECT_THAT(IdsOf(table, "alice"), ElementsAre("a1", "a3", "a4"));
+  EXPECT_THAT(IdsOf(table, "bob"), SizeIs(4));
+  // Now bob has most.
+  ASSERT_THAT(table.Add("carol", "c2", Module(false, 12'000)), IsOk());
+  EXPECT_THAT(IdsOf(table, "alice"), ElementsAre("a1", "a3", "a4"));
+  EXPECT_THAT(IdsOf(table, "bob"), ElementsAre("b2", "b3", "b4"));
+  EXPECT_THAT(IdsOf(table, "carol"), ElementsAre("c1", "c2"));
+  EXPECT_LE(table.usage().bytes, 100'000u);
+}
+
+TEST(ModuleTable, WhoHasMostWithTheNewOneLosesItsOwn) {
+  ModuleTable table(LimitsOf(100'000));
+  ASSERT_THAT(table.Add("alice", "a1", Module(false, 30'000)), IsOk());
+  ASSERT_THAT(table.Add("bob", "b1", Module(false, 30'000)), IsOk());
+  ASSERT_THAT(table.Add("carol", "c1", Module(false, 20'000)), IsOk());
+  ASSERT_THAT(table.Add("carol", "c2", Module(false, 10'000)), IsOk());
+  ASSERT_THAT(table.Add("carol", "c3", Module(false, 15'000)), IsOk());
+  EXPECT_THAT(IdsOf(table, "carol"), ElementsAre("c2", "c3"));
+  EXPECT_THAT(IdsOf(table, "alice"), SizeIs(1));
+  EXPECT_THAT(IdsOf(table, "bob"), SizeIs(1));
+}
+
+TEST(ModuleTable, WhatIsUsedStays) {
+  ModuleTable table(LimitsOf(100'000));
+  ModulePtr waits = Module(false, 40'000);
+  ASSERT_THAT(table.Add("alice", "a1", waits), IsOk());
+  ASSERT_THAT(table.Add("bob", "b1", Module(false, 35'000)), IsOk());
+  ASSERT_THAT(table.Add("carol", "c1", Module(false, 30'000)), IsOk());
+  EXPECT_THAT(IdsOf(table, "alice"), ElementsAre("a1"));
+  EXPECT_THAT(IdsOf(table, "bob"), IsEmpty());
+  EXPECT_THAT(table.Add("bob", "b2", Module(false, 35'000)), ReasonIs("MEMORY_FULL"));
+  EXPECT_THAT(IdsOf(table, "carol"), ElementsAre("c1"));
+  waits.reset();
+  EXPECT_THAT(table.Add("bob", "b2", Module(false, 35'000)), IsOk());
+  EXPECT_THAT(IdsOf(table, "alice"), IsEmpty());
+}
+
+TEST(ModuleTable, WhatOnlyWordsAreKeptForMayGo) {
+  ModuleTable table(LimitsOf(100'000));
+  std::map<std::string, ModulePtr, std::less<>> kept;
+  table.SetRelease([&](absl::string_view id) { kept.erase(std::string(id)); });
+  for (const char* client : {"alice", "bob", "carol"}) {
+    kept[client] = Module(false, 40'000);
+    ASSERT_THAT(table.Add(client, client, kept[client]), IsOk());
+  }
+  EXPECT_THAT(IdsOf(table, "alice"), IsEmpty());
+  EXPECT_THAT(IdsOf(table, "bob"), SizeIs(1));
+  EXPECT_TRUE(kept.contains("bob"));
 }
 
 TEST(ModuleTable, AllThatAModuleHoldsCounts) {

@@ -279,6 +279,37 @@ TEST_F(ProgramsTest, AModuleThatIsNotInMemoryIsFetched) {
   EXPECT_THAT(Try(Native()), IsOk());
 }
 
+TEST_F(ProgramsTest, AModuleThatWasDroppedForOthersIsFetchedAgain) {
+  Limits limits;
+  limits.module_memory_bytes = 100'000;
+  ModuleTable modules(limits);
+  int fetched = 0;
+  ModuleCode code;
+  code.facts.entries = {EntryOf("square", "square", {8, 8, 4})};
+  code.cubin = std::string(40'000, 'x');
+  Programs programs(modules, strikes_,
+                    [&](const std::string&, const std::string& id) -> absl::StatusOr<ModuleCode> {
+                      ++fetched;
+                      return id == "m1" ? absl::StatusOr<ModuleCode>(code)
+                                        : absl::NotFoundError("");
+                    });
+  modules.SetRelease([&](absl::string_view id) { programs.Forget(id); });
+  ASSERT_OK_AND_ASSIGN(auto waiting, programs.Find(Request()));
+  const auto add = [&](const std::string& client) {
+    return modules.Add(client, client, std::make_shared<const ModuleCode>(code));
+  };
+  ASSERT_THAT(add("bob"), IsOk());
+  ASSERT_THAT(add("carol"), IsOk());  // bob's goes: a job of ann's waits.
+  EXPECT_NE(modules.Find("ann", "m1"), nullptr);
+  EXPECT_EQ(modules.Find("bob", "bob"), nullptr);
+  EXPECT_EQ(fetched, 1);
+  waiting.reset();
+  ASSERT_THAT(add("bob"), IsOk());
+  EXPECT_EQ(modules.Find("ann", "m1"), nullptr);
+  ASSERT_THAT(programs.Find(Request()), IsOk());
+  EXPECT_EQ(fetched, 2);
+}
+
 TEST_F(ProgramsTest, WhatCannotBeRunIsRefused) {
   JobRequest request = Request();
   request.program->launches[0].module = "bad";
