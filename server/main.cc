@@ -33,6 +33,7 @@
 #include "server/fleet/worker_process.h"
 #include "server/metrics/metrics.h"
 #include "server/options.h"
+#include "server/rpc/descriptors.h"
 #include "server/rpc/pem.h"
 #include "server/rpc/server.h"
 #include "server/rpc/stall_watch.h"
@@ -528,6 +529,13 @@ int Main(int argc, char** argv) {
   auto devices = SelectDevices(options.devices, here);
   if (!devices.ok()) {
     Complain(devices.status());
+    return 2;
+  }
+  // With --allow-submit each device has a guest too, and there is the compiler.
+  const std::size_t workers = options.allow_submit ? 2 * devices->size() + 1 : devices->size();
+  if (const absl::Status fits = FitConnections(RaiseDescriptorLimit(), workers, options.limits);
+      !fits.ok()) {
+    Complain(fits);
     return 2;
   }
   Process process(std::move(options), *std::move(security), *std::move(devices), WhyNoGpu(here));

@@ -186,7 +186,7 @@ class CompilerThread final : public Compiler {
     if (process_ || now < next_spawn_) return;
     if (const absl::Status status = Spawn(); !status.ok()) {
       Log(LogLevel::kError, "compiler_not_started", {{"error", std::string(status.message())}});
-      next_spawn_ = supervisor_.OnEnd(Supervisor::End::kItself, now);
+      next_spawn_ = supervisor_.OnEnd(Supervisor::EndOfSpawn(status), now);
     }
   }
 

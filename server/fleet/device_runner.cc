@@ -99,19 +99,16 @@ void DeviceRunner::WaitUntilWanted() {
 }
 
 void DeviceRunner::RunOne() {
-  ++lives_;
   generation_ = ++link_.generations;
-  if (lives_ > 1 && role_ == WorkerRole::kTrusted) context_.table.CountRestart(device_);
   if (!supervisor_.quarantined()) SetState(WorkerState::kStarting);
   auto life = Spawn();
   Supervisor::End end = Supervisor::End::kItself;
   bool was_ready = false;
   if (life.ok()) {
+    if (++lives_ > 1 && role_ == WorkerRole::kTrusted) context_.table.CountRestart(device_);
     end = Serve(*std::move(life), &was_ready);
   } else {
-    Log(LogLevel::kError, "worker_spawn_failed",
-        {{"device", lane_}, {"error", std::string(life.status().message())}});
-    if (role_ == WorkerRole::kTrusted) context_.observer.OnWorkerLost(device_, "exit");
+    end = SpawnFailed(life.status());
   }
   if (stopping_) return;
   // A worker that ends by itself may have been misled by what it was told.
@@ -123,6 +120,16 @@ void DeviceRunner::RunOne() {
     SetState(WorkerState::kDead);
   if (role_ == WorkerRole::kGuest && !was_ready) context_.scheduler.OnGuestNotReady(lane_, next);
   SleepUntil(next);
+}
+
+Supervisor::End DeviceRunner::SpawnFailed(const absl::Status& why) {
+  Log(LogLevel::kError, "worker_spawn_failed",
+      {{"device", lane_}, {"error", std::string(why.message())}});
+  const Supervisor::End end = Supervisor::EndOfSpawn(why);
+  if (end == Supervisor::End::kItself && role_ == WorkerRole::kTrusted) {
+    context_.observer.OnWorkerLost(device_, "exit");
+  }
+  return end;
 }
 
 std::vector<std::string> DeviceRunner::Arguments(std::uint64_t arena_bytes,

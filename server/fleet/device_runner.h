@@ -76,6 +76,7 @@ class DeviceRunner final : public GuestPort {
   // Of a guest's: until one is wanted.
   void WaitUntilWanted();
   absl::StatusOr<Life> Spawn();
+  Supervisor::End SpawnFailed(const absl::Status& why);
   std::vector<std::string> Arguments(std::uint64_t arena_bytes,
                                      const std::string& calibration) const;
   std::string Calibration() const;

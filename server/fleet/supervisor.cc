@@ -14,6 +14,7 @@ void Supervisor::OnReady(absl::Time now) {
 }
 
 absl::Time Supervisor::OnEnd(End end, absl::Time now) {
+  if (end == End::kStarved) return now + options_.starved_wait;
   const bool was_ready = ready_since_.has_value();
   if (was_ready && now - *ready_since_ >= options_.calm) wait_ = options_.first_wait;
   ready_since_.reset();
@@ -26,6 +27,12 @@ absl::Time Supervisor::OnEnd(End end, absl::Time now) {
     return now + options_.probe_every;
   }
   return now + NextWait();
+}
+
+Supervisor::End Supervisor::EndOfSpawn(const absl::Status& why) {
+  // EMFILE, ENFILE and ENOMEM; EAGAIN, where there are too many processes.
+  const bool starved = absl::IsResourceExhausted(why) || absl::IsUnavailable(why);
+  return starved ? End::kStarved : End::kItself;
 }
 
 absl::Duration Supervisor::NextWait() {

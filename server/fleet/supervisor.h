@@ -7,6 +7,7 @@
 #include <optional>
 #include <random>
 
+#include "absl/status/status.h"
 #include "absl/time/time.h"
 
 namespace gridclock {
@@ -15,7 +16,9 @@ namespace gridclock {
 //
 // An end that a job explains, or a kill from outside after the worker was ready, is answered by a
 // new worker at once. Any other end waits: 100 ms, doubled each time. Too many of those in a short
-// time open the breaker: the device is quarantined, and a single worker is tried now and then.
+// time open the breaker: the device is quarantined, and a single worker is tried now and then. What
+// the system lacks says nothing of a worker: it never opens the breaker, and the next is tried
+// soon.
 class Supervisor {
  public:
   struct Options {
@@ -26,6 +29,7 @@ class Supervisor {
     int breaker_ends = 5;
     absl::Duration breaker_window = absl::Seconds(60);
     absl::Duration probe_every = absl::Seconds(30);
+    absl::Duration starved_wait = absl::Seconds(1);
   };
   explicit Supervisor(const Options& options, std::uint64_t seed);
 
@@ -35,7 +39,10 @@ class Supervisor {
     kJob,      // The job that ran explains it, or it was killed for that job's time.
     kOutside,  // Somebody else's signal.
     kItself,   // Anything else: it could not start, left, hung, broke the protocol.
+    kStarved,  // It could not be spawned for want of descriptors, memory or processes.
   };
+  // Of a spawn that failed of `why`.
+  static End EndOfSpawn(const absl::Status& why);
   // Returns when the next worker is to be spawned.
   absl::Time OnEnd(End end, absl::Time now);
   // The breaker is open.

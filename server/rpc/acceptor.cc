@@ -24,6 +24,7 @@ namespace {
 
 constexpr int kBacklog = 512;
 constexpr int kTurnMillis = 1000;
+constexpr int kNoneLeftMillis = 100;
 
 struct HostPort {
   std::string host;
@@ -229,17 +230,24 @@ void Acceptor::Loop() {
     const int ready = poll(wait, 2, kTurnMillis);
     last_turn_ns_ = absl::ToUnixNanos(clock_.Now());
     if (wait[1].revents != 0) return;
-    if (ready > 0) AcceptOne();
+    if (ready <= 0 || AcceptOne()) continue;
+    // poll() would return at once, again and again.
+    if (poll(&wait[1], 1, kNoneLeftMillis) > 0) return;
   }
 }
 
-void Acceptor::AcceptOne() {
+bool Acceptor::AcceptOne() {
   sockaddr_storage address{};
   socklen_t size = sizeof(address);
   UniqueFd connection(accept4(listener_.get(), reinterpret_cast<sockaddr*>(&address), &size,
                               SOCK_CLOEXEC | SOCK_NONBLOCK));
-  if (connection) return TakeIn(std::move(connection), HostOf(address));
-  if (errno == EMFILE || errno == ENFILE) ShedOne();
+  if (connection) {
+    if (!spare_) spare_ = OpenSpare();
+    TakeIn(std::move(connection), HostOf(address));
+    return true;
+  }
+  if (errno == EMFILE || errno == ENFILE) return ShedOne();
+  return errno != ENOMEM && errno != ENOBUFS;
 }
 
 void Acceptor::TakeIn(UniqueFd connection, const std::string& peer) {
@@ -262,13 +270,16 @@ void Acceptor::TakeIn(UniqueFd connection, const std::string& peer) {
   take_(std::move(connection));
 }
 
-// Without a descriptor the waiting connection cannot even be refused, and poll() would call at
-// once again and again: give up the spare one, accept, close, take the spare back.
-void Acceptor::ShedOne() {
+// Without a descriptor the waiting connection cannot even be refused: give up the spare one,
+// accept, close, take the spare back. Another thread may have been quicker.
+bool Acceptor::ShedOne() {
   spare_.reset();
-  UniqueFd(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC)).reset();
+  UniqueFd shed(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  const bool gone = static_cast<bool>(shed);
+  shed.reset();
   spare_ = OpenSpare();
-  observer_.OnConnection(ConnectionEvent::kRejectedDescriptors);
+  if (gone) observer_.OnConnection(ConnectionEvent::kRejectedDescriptors);
+  return gone;
 }
 
 }  // namespace gridclock

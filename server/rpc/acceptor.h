@@ -85,14 +85,15 @@ class Acceptor {
   Acceptor(const Options& options, const Clock& clock, RpcObserver& observer, UniqueFd listener,
            int port, std::string address);
   void Loop();
-  void AcceptOne();
+  // False if the connection still waits: the next try would come to the same.
+  bool AcceptOne();
   void TakeIn(UniqueFd connection, const std::string& peer) ABSL_LOCKS_EXCLUDED(mutex_);
-  void ShedOne();
+  bool ShedOne();
 
   const Clock& clock_;
   RpcObserver& observer_;
   UniqueFd listener_;
-  UniqueFd spare_;  // Given up for a moment when there is no other descriptor left.
+  UniqueFd spare_;  // Given up for a moment when there is no other descriptor left; none: lost.
   UniqueFd stop_;   // An eventfd.
   const int port_;
   const std::string address_;

@@ -12,14 +12,17 @@
 
 namespace gridclock {
 
-inline UniqueFd Connect(int port) {
-  UniqueFd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+inline bool ConnectTo(const UniqueFd& fd, int port) {
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_port = htons(static_cast<std::uint16_t>(port));
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  const int rc = connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address));
-  return rc == 0 ? std::move(fd) : UniqueFd();
+  return connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0;
+}
+
+inline UniqueFd Connect(int port) {
+  UniqueFd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  return ConnectTo(fd, port) ? std::move(fd) : UniqueFd();
 }
 
 inline bool SendText(const UniqueFd& fd, const std::string& text) {

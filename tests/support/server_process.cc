@@ -83,6 +83,10 @@ absl::StatusOr<std::unique_ptr<ServerProcess>> ServerProcess::Start(Options opti
     std::erase_if(arguments, [&](const std::string& a) { return a.rfind(name + "=", 0) == 0; });
     arguments.push_back(flag);
   }
+  if (options.descriptors != 0) {
+    const std::string script = absl::StrCat("ulimit -n ", options.descriptors, R"( && exec "$@")");
+    arguments.insert(arguments.begin(), {"/bin/sh", "-c", script, "sh"});
+  }
   auto pid = Spawn(arguments, Environment(options.environment),
                    options.log.empty() ? folder + "/log" : options.log);
   if (!pid.ok()) return pid.status();

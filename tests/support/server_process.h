@@ -21,6 +21,7 @@ class ServerProcess {
     std::string program = "gridclock-server";
     std::string worker = "gridclock-test-worker";
     std::string log = "";  // Where it writes its log; "": a file of its own, for Log().
+    int descriptors = 0;   // RLIMIT_NOFILE, hard and soft; 0: ours.
     bool wait_until_ready = true;
   };
 

@@ -11,13 +11,16 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/unique_fd.h"
 #include "gridclock/v1/system.pb.h"
+#include "tests/support/http_client.h"
 #include "tests/support/raw_call.h"
 #include "tests/support/server_process.h"
 #include "tests/support/status_matchers.h"
@@ -180,6 +183,44 @@ TEST(Lifecycle, ADeviceThatIsNotThereEndsTheServerWithWhatThereIs) {
 TEST(Lifecycle, DevicesCanBeFoundWithoutBeingNamed) {
   ASSERT_OK_AND_ASSIGN(const auto server, ServerProcess::Start({.flags = {"--devices=auto"}}));
   EXPECT_THAT(GoodCall(Connect(server->address())), IsOk());
+}
+
+TEST(Lifecycle, D8_ConnectionsLeaveTheDescriptorsThatAWorkerNeeds) {
+  ASSERT_OK_AND_ASSIGN(
+      const auto server,
+      ServerProcess::Start({.flags = {"--limit-peer-connections=1000"}, .descriptors = 256}));
+  EXPECT_THAT(server->Log(), HasSubstr("connections_lowered limit=\"1024\" to=\"176\""));
+  EXPECT_THAT(server->Metrics(), HasSubstr("gridclock_limit{name=\"connections\"} 176\n"));
+  const auto channel = Connect(server->address());
+  EXPECT_THAT(GoodCall(channel), IsOk());
+  int port = 0;
+  ASSERT_TRUE(absl::SimpleAtoi(server->address().substr(server->address().rfind(':') + 1), &port));
+  std::vector<UniqueFd> held;
+  for (int i = 0; i < 400; ++i) held.push_back(Connect(port));
+  ASSERT_TRUE(Eventually([&] {
+    return absl::StrContains(server->Metrics(), "result=\"rejected_total\"} 225\n");
+  })) << server->Metrics();
+  for (int i = 0; i < 6; ++i) {
+    const pid_t worker = server->Workers().at(0);
+    kill(worker, SIGKILL);
+    ASSERT_TRUE(Eventually([&] { return !Lives(worker); }));
+    EXPECT_THAT(GoodCall(channel), IsOk()) << i;
+  }
+  EXPECT_THAT(server->Log(), Not(HasSubstr("worker_spawn_failed")));
+}
+
+TEST(Lifecycle, D8_TheDescriptorsThatTheSystemAllowsAreTaken) {
+  ASSERT_OK_AND_ASSIGN(const auto server, ServerProcess::Start());
+  rlimit limit{};
+  ASSERT_EQ(prlimit(server->pid(), RLIMIT_NOFILE, nullptr, &limit), 0);
+  EXPECT_EQ(limit.rlim_cur, limit.rlim_max);
+}
+
+TEST(Lifecycle, D8_TooFewDescriptorsEndTheServer) {
+  ASSERT_OK_AND_ASSIGN(const auto server,
+                       ServerProcess::Start({.descriptors = 64, .wait_until_ready = false}));
+  EXPECT_EQ(server->Wait(), 2);
+  EXPECT_THAT(server->Log(), HasSubstr("RLIMIT_NOFILE lets this process open 64 descriptors"));
 }
 
 TEST(Lifecycle, E14_WorkersDieWithAServerThatIsKilled) {

@@ -1,5 +1,7 @@
 #include "server/fleet/supervisor.h"
 
+#include <cerrno>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -66,6 +68,24 @@ TEST_F(SupervisorTest, E13_FiveEndsInAMinuteOpenTheBreakerAndAProbeClosesIt) {
   EXPECT_FALSE(supervisor_.quarantined());
   EXPECT_LT(WaitAfter(End::kItself), absl::Seconds(30));
   EXPECT_FALSE(supervisor_.quarantined());
+}
+
+TEST_F(SupervisorTest, WhatTheSystemLacksNeverOpensTheBreaker) {
+  for (int i = 0; i < 100; ++i) {
+    EXPECT_EQ(WaitAfter(End::kStarved), absl::Seconds(1));
+    EXPECT_FALSE(supervisor_.quarantined());
+  }
+  EXPECT_EQ(WaitAfter(End::kItself), absl::Milliseconds(100))
+      << "the waits of others are as before";
+}
+
+TEST(Supervisor, ASpawnFailsOfTheSystemOrOfItself) {
+  for (const int error : {EMFILE, ENFILE, ENOMEM, EAGAIN}) {
+    EXPECT_EQ(Supervisor::EndOfSpawn(absl::ErrnoToStatus(error, "")), End::kStarved) << error;
+  }
+  for (const int error : {ENOENT, ENOEXEC, EACCES, EINVAL, EBADF}) {
+    EXPECT_EQ(Supervisor::EndOfSpawn(absl::ErrnoToStatus(error, "")), End::kItself) << error;
+  }
 }
 
 TEST_F(SupervisorTest, RareEndsNeverOpenTheBreaker) {

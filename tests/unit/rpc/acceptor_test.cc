@@ -1,12 +1,15 @@
 #include "server/rpc/acceptor.h"
 
+#include <chrono>
 #include <future>
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
+#include "absl/time/clock.h"
 #include "tests/support/http_client.h"
 #include "tests/support/status_matchers.h"
 
@@ -21,6 +24,27 @@ class QuietRpcs final : public RpcObserver {
   void OnRpcStarted(RpcMethod) override {}
   void OnRpcFinished(RpcMethod, const absl::Status&, absl::Duration) override {}
 };
+
+// Until it ends no descriptor can be opened in this process.
+class NoDescriptors {
+ public:
+  NoDescriptors() {
+    getrlimit(RLIMIT_NOFILE, &before_);
+    const rlimit none = {.rlim_cur = kStandard, .rlim_max = before_.rlim_max};
+    setrlimit(RLIMIT_NOFILE, &none);
+  }
+  ~NoDescriptors() { setrlimit(RLIMIT_NOFILE, &before_); }
+
+ private:
+  static constexpr rlim_t kStandard = 3;  // Input, output, errors; poll() takes no more than this.
+  rlimit before_{};
+};
+
+absl::Duration CpuTime() {
+  rusage used{};
+  getrusage(RUSAGE_SELF, &used);
+  return absl::DurationFromTimeval(used.ru_utime) + absl::DurationFromTimeval(used.ru_stime);
+}
 
 UniqueFd Socket() {
   return UniqueFd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -73,6 +97,28 @@ TEST(Acceptor, AClosedConnectionIsNotOpenAtOnce) {
   server.reset();
   EXPECT_EQ(acceptor->usage().connections, 0u);
   EXPECT_EQ(acceptor->usage().busiest_peer, 0u);
+}
+
+// The spare descriptor is lost at once here, as where another thread is quicker.
+TEST(Acceptor, WithoutADescriptorItWaitsAndThenServes) {
+  const MonotonicClock clock;
+  QuietRpcs observer;
+  ASSERT_OK_AND_ASSIGN(const auto acceptor,
+                       Acceptor::Create({.address = "127.0.0.1:0"}, clock, observer));
+  std::promise<UniqueFd> taken;
+  acceptor->Start([&](UniqueFd fd) { taken.set_value(std::move(fd)); });
+  const UniqueFd client(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  {
+    const NoDescriptors none;
+    ASSERT_TRUE(ConnectTo(client, acceptor->port()));
+    const absl::Duration before = CpuTime();
+    absl::SleepFor(absl::Seconds(1));
+    EXPECT_LT(CpuTime() - before, absl::Milliseconds(300)) << "it spins";
+    EXPECT_TRUE(acceptor->alive());
+  }
+  auto accepted = taken.get_future();
+  ASSERT_EQ(accepted.wait_for(std::chrono::seconds(10)), std::future_status::ready);
+  EXPECT_TRUE(accepted.get());
 }
 
 TEST(IsLoopback, TellsOwnAddressesFromOthers) {
