@@ -364,6 +364,17 @@ std::int64_t VerifyBytes(const KernelDef& def, const Binding& binding, int threa
   return row * std::clamp<std::int64_t>(kMostRowBytes / row, 1, threads);
 }
 
+absl::Status CheckRowBytes(std::int64_t bytes, std::uint64_t arena_bytes) {
+  constexpr std::uint64_t kAlways = std::uint64_t{1} << 30;
+  const std::uint64_t most = std::max(kAlways, arena_bytes / 4);
+  if (static_cast<std::uint64_t>(bytes) <= most) return absl::OkStatus();
+  return WithReason(absl::ResourceExhaustedError(absl::StrCat(
+                        "the reference of these outputs takes ", bytes, " bytes of memory, 16 for ",
+                        "each value that it computes together, at most ", most,
+                        ": verify smaller rows, or call without verify")),
+                    "TOO_LARGE");
+}
+
 absl::StatusOr<Verification> Verify(const KernelDef& def, const Binding& binding,
                                     std::span<const OperandView> inputs,
                                     std::span<const OperandView> outputs, Threads& threads,

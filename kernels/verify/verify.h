@@ -83,6 +83,11 @@ bool IsUndecided(const Verification& verification);
 // an output.
 std::int64_t VerifyBytes(const KernelDef& def, const Binding& binding, int threads);
 
+// RESOURCE_EXHAUSTED (TOO_LARGE) if so many bytes of rows are more than a process may take that has
+// only the arena's size to tell what the machine has: a quarter of it, or 1 GiB where that is more.
+// Nobody pays for them.
+absl::Status CheckRowBytes(std::int64_t bytes, std::uint64_t arena_bytes);
+
 // Compares outputs with the reference computed from inputs. Both are on the host, or where
 // options.reader reads; `inputs` hold the values from before the launch, also where an output was
 // written in place. The order is that of Binding. `memory` has VerifyBytes, aligned for a double.

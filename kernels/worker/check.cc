@@ -37,8 +37,9 @@ class ArenaAndDevice final : public OperandReader {
 // budget where that is the host.
 class Rows {
  public:
-  absl::Status Make(Device& device, std::uint64_t bytes) {
+  absl::Status Make(Device& device, std::uint64_t bytes, std::uint64_t arena_bytes) {
     if (!device.uses_host_memory()) {
+      GC_RETURN_IF_ERROR(CheckRowBytes(static_cast<std::int64_t>(bytes), arena_bytes));
       host_ = std::make_unique<double[]>((bytes + sizeof(double) - 1) / sizeof(double));
       span_ = {reinterpret_cast<std::byte*>(host_.get()), static_cast<std::size_t>(bytes)};
       return absl::OkStatus();
@@ -64,7 +65,9 @@ absl::StatusOr<Checked> CheckOutputs(const CheckRequest& request) {
   Threads& threads = *request.device.threads();
   Rows rows;
   const auto bytes = VerifyBytes(def, binding, threads.count());
-  if (auto made = rows.Make(request.device, static_cast<std::uint64_t>(bytes)); !made.ok()) {
+  if (auto made =
+          rows.Make(request.device, static_cast<std::uint64_t>(bytes), request.arena.size());
+      !made.ok()) {
     return Annotate(made, absl::StrCat("verifying '", request.call.launch_name, "'"));
   }
   ArenaAndDevice reader(request.device, request.arena);

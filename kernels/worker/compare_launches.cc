@@ -130,6 +130,7 @@ class Comparer {
     GC_ASSIGN_OR_RETURN(binding_, Bind(spec, operands, attributes));
     if (kernel_->def.validate != nullptr) GC_RETURN_IF_ERROR(kernel_->def.validate(binding_));
     const auto bytes = VerifyBytes(kernel_->def, binding_, parts_.threads.count());
+    GC_RETURN_IF_ERROR(CheckRowBytes(bytes, parts_.arena.size()));
     rows_.resize(static_cast<std::size_t>(bytes) / sizeof(double) + 1);
     return absl::OkStatus();
   }

@@ -26,7 +26,8 @@ struct CompareParts {
 
 // Of all launches together. What they have more than about 2^28 terms of the reference is checked
 // in part, the last launch in most of them. UNIMPLEMENTED if the kernel has no reference, NOT_FOUND
-// if there is none, DEADLINE_EXCEEDED (VERIFY_TIME_LIMIT) beyond comparison.time_limit.
+// if there is none, RESOURCE_EXHAUSTED as CheckRowBytes says, DEADLINE_EXCEEDED (VERIFY_TIME_LIMIT)
+// beyond comparison.time_limit.
 absl::StatusOr<Verification> CompareLaunches(const WorkerComparison& comparison,
                                              const CompareParts& parts);
 

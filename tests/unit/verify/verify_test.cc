@@ -40,6 +40,14 @@ TEST_F(VerifyTest, RightResultsPass) {
   EXPECT_EQ(v.first_mismatch, "");
 }
 
+TEST(CheckRowBytesTest, TheRowsOfAReferenceAreBoundedByTheArena) {
+  constexpr std::int64_t kGiB = std::int64_t{1} << 30;
+  EXPECT_THAT(CheckRowBytes(kGiB, 0), IsOk());
+  EXPECT_THAT(CheckRowBytes(kGiB + 1, 0), ReasonIs("TOO_LARGE"));
+  EXPECT_THAT(CheckRowBytes(4 * kGiB, 16 * kGiB), IsOk());
+  EXPECT_THAT(CheckRowBytes(4 * kGiB + 1, 16 * kGiB), ReasonIs("TOO_LARGE"));
+}
+
 TEST_F(VerifyTest, NamesTheFirstMismatch) {
   y_[700] = 1;
   y_[503] = 0.5;

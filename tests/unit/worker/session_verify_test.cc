@@ -1,9 +1,12 @@
 // How a session verifies: with memory of the device, within a time, and without ending the process.
+#include <memory>
 #include <new>
 #include <optional>
+#include <utility>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include "kernels/worker/session.h"
 #include "tests/support/fake_clock.h"
@@ -172,6 +175,47 @@ TEST_F(SessionVerifyTest, TooLittleMemoryForTheVerificationIsSaidSo) {
   EXPECT_THAT(report.status, StatusIs(absl::StatusCode::kResourceExhausted,
                                       HasSubstr("verifying 'some/naive': want 128")));
   EXPECT_FALSE(report.spoiled);
+}
+
+std::int64_t PeakKib() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return usage.ru_maxrss;
+}
+
+// A client's bytes would take sixteen times their size of the worker.
+TEST_F(SessionVerifyTest, AReferenceThatComputesAGigabyteTogetherIsRefusedBeforeItHasMemory) {
+  constexpr std::int64_t kElements = std::int64_t{1} << 27;
+  KernelDef def = Kernel(Zero);
+  def.words = "x: T[*] -> y: T[*] where T in {u8}";
+  def.reference.units = [](const Binding&) -> std::int64_t { return 1; };
+  def.reference.unit_elements = [](const Binding&) -> std::int64_t { return kElements; };
+  ASSERT_OK_AND_ASSIGN(const Registry registry, Registry::Create({{"some", std::move(def)}}));
+  // Its pages are never touched.
+  const std::unique_ptr<std::byte[]> memory(new std::byte[2 * kElements]);
+  ASSERT_OK_AND_ASSIGN(const auto session,
+                       Session::Create(device_, registry, TheClock(),
+                                       {memory.get(), static_cast<std::size_t>(2 * kElements)}));
+  WorkerComparison comparison;
+  comparison.kernel = "some";
+  WorkerOperand operand;
+  operand.value = {.is_list = false, .tensors = {{.dtype = DType::kU8, .shape = {kElements}}}};
+  operand.memory = {.offset = 0, .size = static_cast<std::uint64_t>(kElements)};
+  comparison.inputs = {operand};
+  comparison.outputs = {operand};
+  comparison.output_names = {"y"};
+  comparison.launches = {.offset = static_cast<std::uint64_t>(kElements),
+                         .size = static_cast<std::uint64_t>(kElements)};
+  comparison.launch_bytes = static_cast<std::uint64_t>(kElements);
+  comparison.seed_changes = {0};
+  const std::int64_t before = PeakKib();
+
+  const SessionReport report = session->Compare(comparison, [] { return false; });
+
+  EXPECT_THAT(report.status,
+              StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("2147483648 bytes")));
+  EXPECT_THAT(report.status, ReasonIs("TOO_LARGE"));
+  EXPECT_LT(PeakKib() - before, 64 * 1024);
 }
 
 TEST_F(SessionVerifyTest, AReferenceThatGetsNoMemoryDoesNotEndTheProcess) {
