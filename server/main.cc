@@ -159,6 +159,7 @@ class Process {
                        static_cast<std::uint64_t>(options_.limits.stream_memory_bytes)) {}
 
   absl::Status Start() {
+    if (options_.allow_submit) GC_RETURN_IF_ERROR(CloseMemory());
     GC_RETURN_IF_ERROR(StartMetrics());
     auto acceptor = Acceptor::Create(AcceptorOptions(), clock_, rpc_observer());
     if (!acceptor.ok()) return Annotate(acceptor.status(), "--listen");
@@ -275,6 +276,12 @@ class Process {
         Fleet::Create(fleet, {table_, *scheduler_, clock_, job_observer(), *arena_, allocator_,
                               &strikes_, static_cast<std::size_t>(options_.limits.printed_bytes)}));
     return absl::OkStatus();
+  }
+
+  // Guests run as the same user.
+  static absl::Status CloseMemory() {
+    if (prctl(PR_SET_DUMPABLE, 0) == 0) return absl::OkStatus();
+    return ErrnoToStatus(errno, "PR_SET_DUMPABLE");
   }
 
   CompileObserver& compile_observer() {

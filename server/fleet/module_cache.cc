@@ -92,7 +92,8 @@ std::string PrincipalOf(const std::string& path) {
   return stored.principal();
 }
 
-// Whole and on disk before it has its name.
+// Whole before it has its name. What a machine that lost power left of it has another checksum: it
+// is compiled again, so nothing waits for the disk.
 bool WriteFile(const std::string& path, const std::string& bytes) {
   const std::string unfinished = absl::StrCat(path, kUnfinished);
   {

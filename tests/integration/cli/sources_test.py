@@ -174,6 +174,14 @@ class SourcesTest(unittest.TestCase):
         done = self.call("run", "square", "x=ones:f32[4]", "--verify=square")
         self.assertIn("one of the catalogue has its own", done.stderr)
 
+    @unittest.skipIf(os.geteuid() == 0, "root may look into every process")
+    def test_its_own_user_cannot_look_into_a_server_that_takes_code(self):
+        with Server(BIN) as plain:
+            self.assertEqual(os.stat(f"/proc/{plain.pid}/environ").st_uid, os.geteuid())
+            self.assertTrue(pathlib.Path(f"/proc/{plain.pid}/environ").read_bytes())
+        with self.assertRaises(PermissionError):
+            pathlib.Path(f"/proc/{self.server.pid}/environ").read_bytes()
+
     def modules(self):
         return json.loads(self.call("modules", "--json").stdout)
 

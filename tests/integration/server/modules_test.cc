@@ -206,6 +206,22 @@ TEST_F(Modules, TheCacheOutlivesTheServerAndDropsWhatIsCorrupt) {
   EXPECT_THAT(server_->Log(), HasSubstr("module_dropped"));
 }
 
+TEST_F(Modules, C11_AnotherSourceOfTheSameNameReplacesNothing) {
+  StartServer();
+  if (IsSkipped() || HasFatalFailure()) return;
+  ASSERT_OK_AND_ASSIGN(const v1::Module first, client_->Compile(Source(kSquare)));
+  ASSERT_OK_AND_ASSIGN(const v1::Module second,
+                       client_->Compile(Source("__global__ void square(float* x) { *x = 2; }\n")));
+  EXPECT_EQ(first.name(), second.name());
+  EXPECT_NE(first.id(), second.id());
+  v1::GetModuleRequest get;
+  get.set_id(first.id());
+  get.mutable_view()->set_ptx(true);
+  ASSERT_OK_AND_ASSIGN(const v1::Module still, client_->GetModule(get));
+  EXPECT_EQ(still.entries(0).parameters_size(), 3);
+  EXPECT_THAT(still.ptx(), HasSubstr("_Z6squarePKfPfi"));
+}
+
 TEST_F(Modules, PtxIsLoadedAndCubinsOnlyWhereTheyAreAllowed) {
   StartServer();
   if (IsSkipped() || HasFatalFailure()) return;

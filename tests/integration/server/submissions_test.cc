@@ -20,6 +20,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 constexpr char kCompileMethod[] = "/gridclock.v1.ModuleService/Compile";
+constexpr char kGetMethod[] = "/gridclock.v1.ModuleService/Get";
 constexpr double kMiB = 1024.0 * 1024.0;
 
 // Of /proc/PID/smaps_rollup; 0 of a process that is gone.
@@ -159,6 +160,7 @@ TEST_F(Thousand, FromTwoPrincipalsAreAnsweredRightAndNothingIsKept) {
       "1,000 submissions in %.1f s, %.1f/s; PSS after 500: %.1f MiB, after 1,000: %.1f MiB\n", took,
       1000 / took, before / kMiB, after / kMiB);
   if (!compiles_) std::printf("nothing compiles here: 100 of them were refused for that\n");
+  if (before == 0) GTEST_SKIP() << "who is not root cannot measure these processes";
   EXPECT_LT(after - before, 5 * kMiB);
 }
 
@@ -254,6 +256,21 @@ class Attacks : public Submissions {
     ASSERT_NO_FATAL_FAILURE(StartServer());
     if (!Compiles()) GTEST_SKIP() << "nothing can be compiled here";
   }
+  // The message, what rides on the status beside it, and the whole log of the compile.
+  std::vector<std::string> AllSaid(const std::string& token, const absl::Status& status) {
+    std::vector<std::string> said = {std::string(status.message())};
+    for (const auto& [key, value] : DetailsOf(status).metadata) said.push_back(value);
+    if (DetailsOf(status).reason != "COMPILE_FAILED") return said;
+    v1::GetModuleRequest get;
+    get.set_id(DetailsOf(status).metadata.at("module"));
+    const RawResult result = Call(token, kGetMethod, {get.SerializeAsString()});
+    EXPECT_THAT(result.status, IsOk());
+    v1::Module module;
+    EXPECT_TRUE(!result.messages.empty() && module.ParseFromString(result.messages[0]));
+    EXPECT_NE(module.log(), "");
+    said.push_back(module.DebugString());
+    return said;
+  }
   // Each is an error; says how long the longest took and what the server has more than before.
   void AllAreRefused(const char* what, const std::vector<std::string>& sources) {
     ASSERT_EQ(sources.size(), 20U);
@@ -264,14 +281,17 @@ class Attacks : public Submissions {
       const absl::Status status = Compile(i % 2 == 0 ? kAnn : kBob, sources[i]);
       longest = std::max(longest, absl::Now() - start);
       EXPECT_THAT(status, Not(IsOk())) << what << " " << i << "\n" << sources[i].substr(0, 300);
-      EXPECT_THAT(std::string(status.message()), Not(HasSubstr(kSecret))) << i;
-      EXPECT_THAT(std::string(status.message()), Not(HasSubstr("root:"))) << i;
+      for (const std::string& said : AllSaid(i % 2 == 0 ? kAnn : kBob, status)) {
+        EXPECT_THAT(said, Not(HasSubstr(kSecret))) << i;
+        EXPECT_THAT(said, Not(HasSubstr("root:"))) << i;
+      }
     }
     const double more = PssOf(server_->pid()) - before;
     std::printf("20 %s: the longest took %.2f s; the server has %.2f MiB more\n", what,
                 absl::ToDoubleSeconds(longest), more / kMiB);
-    EXPECT_LT(more, 10 * kMiB);
     EXPECT_THAT(Compile(kAnn, "__global__ void again() {}\n"), IsOk());
+    if (before == 0) GTEST_SKIP() << "who is not root cannot measure this process";
+    EXPECT_LT(more, 10 * kMiB);
   }
   static constexpr char kSecret[] = "canary-7f3a9c";
 };
@@ -284,6 +304,9 @@ TEST_F(Attacks, TwentyIntrusionsAreErrorsAndSeeNothing) {
   const std::string folder = NewFolder(), made = folder + "/made";
   const std::string secret = folder + "/secret";
   std::ofstream(secret) << kSecret << "\n";
+  // What is looked for is where a log can show it.
+  const absl::Status own = Compile(kAnn, absl::StrCat("#error ", kSecret, "\n"));
+  EXPECT_THAT(AllSaid(kAnn, own), ::testing::Contains(HasSubstr(kSecret)));
   AllAreRefused("attempts to read or write files", Intrusions(secret, made));
   EXPECT_FALSE(std::filesystem::exists(made));
 }

@@ -125,6 +125,19 @@ TEST_F(Submitted, WhatItPrintsComesBack) {
   EXPECT_EQ(answer.response.summary().printed(), "x[0] is 1.5\n");
 }
 
+TEST_F(Submitted, G11_AFloodOfPrintIsCutAndSaidSo) {
+  ASSERT_NO_FATAL_FAILURE(StartServer());
+  const Answer answer =
+      Run(kAnn, Request(kAnn, "print", "print x: f32[N] grid (1) block (32) params x, n: int = N",
+                        std::vector<float>(50'000, 1.5F)));
+  ASSERT_THAT(answer.status, IsOk());
+  const v1::RunSummary& summary = answer.response.summary();
+  EXPECT_LE(summary.printed().size(), 16U * 1024);
+  EXPECT_GT(summary.printed().size(), 15U * 1024);
+  EXPECT_TRUE(summary.printed_truncated());
+  EXPECT_THAT(CheckSquare(kAnn), IsOk());
+}
+
 // ---- Principals. ----
 
 TEST_F(Submitted, G8_EachPrincipalHasAProcessOfItsOwn) {
@@ -282,6 +295,20 @@ TEST_F(Submitted, AGuestWithoutWorkEndsAndComesBackWhenItIsWanted) {
 }
 
 // ---- Refusals. ----
+
+TEST_F(Submitted, NativeFunctionsAreOfTestBuildsAlone) {
+  ASSERT_OK_AND_ASSIGN(const auto server, ServerProcess::Start({.flags = {"--allow-submit"},
+                                                                .worker = "gridclock-worker"}));
+  v1::LoadRequest request;
+  request.set_test_native("square");
+  RawResult result;
+  EXPECT_TRUE(Eventually([&] {
+    result = RawCall(Connect(server->address()), kLoadMethod, {request.SerializeAsString()});
+    return DetailsOf(result.status).reason != "WORKER_STARTING";
+  }));
+  EXPECT_THAT(result.status, StatusIs(Code::kFailedPrecondition, HasSubstr("native functions")));
+  EXPECT_THAT(result.status, ReasonIs("NO_TEST_NATIVE"));
+}
 
 TEST_F(Submitted, H2_AProgramNeedsTheRoleAndAServerThatTakesCode) {
   ASSERT_NO_FATAL_FAILURE(StartServer());

@@ -219,7 +219,7 @@ TEST_F(Guest, DiesOfWhatCrashes) {
 }
 
 // What a guest's sandbox answers, in the order of the probe.
-TEST_F(Guest, CanNeitherConnectNorExecNorForkNorReadNorWriteNorSignalNorSlowOthers) {
+TEST_F(Guest, E15_CanNeitherConnectNorExecNorForkNorReadNorWriteNorSignalNorSlowOthers) {
   if (LandlockVersion() < 3) GTEST_SKIP() << "Landlock here is " << LandlockVersion();
   char path[64] = "/tmp/gridclock-guest-probe-XXXXXX";
   const UniqueFd file(mkstemp(path));
