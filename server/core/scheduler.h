@@ -85,6 +85,10 @@ absl::Status DrainingStatus();
 // A process brings this signal upon itself; the others come from outside.
 bool IsOwnFault(int signal);
 
+// True of what the scheduler kills a worker for whose order outlived its time or its call. The
+// worker did nothing wrong.
+bool IsForOneOrder(absl::string_view kill_reason);
+
 // What calls for a device end with that an operator drained.
 absl::Status DeviceDrainedStatus(absl::string_view device);
 
@@ -163,7 +167,7 @@ class Scheduler {
   static constexpr absl::Duration kTurn = absl::Milliseconds(10);
   // How long a guest stays with a principal that has jobs while another's wait.
   static constexpr absl::Duration kStay = absl::Seconds(1);
-  // How many turns of others a principal waits for after a job of its own ended a guest.
+  // How many turns of others a principal waits for after a job of its own cost a worker.
   static constexpr int kCharge = 4;
   // A launch of submitted code that had run for so long when its call ended, and ran on until it
   // was killed, counts against its module as one that reached its kernel time limit.
@@ -195,8 +199,8 @@ class Scheduler {
   // All inputs are in memory: the job may run.
   void Start(JobId id);
   // By the client, or by the server with another status. Queued: ends at once. Running: the worker
-  // is told and the job ends when it stops, at the latest at its kernel time limit; if it is
-  // submitted code, after kGrace, and its process soon after.
+  // is told and the job ends when it stops, at the latest at its kernel time limit; after kGrace,
+  // and its process soon after, if it is submitted code or another job waits for the device.
   void Cancel(JobId id, absl::Status status);
 
   // For an operator. Oldest first.
@@ -312,8 +316,10 @@ class Scheduler {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void NoteSent(Device& lane, const Entry& entry, absl::Time now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void BlameGuestsJob(Device& lane, const std::shared_ptr<Entry>& entry, const WorkerLoss& loss,
-                      Outbox& out) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Blame(Device& lane, const std::shared_ptr<Entry>& entry, const WorkerLoss& loss, Outbox& out)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // True if a job could run here, or in the other lane, once `running` is gone.
+  static bool KeepsOthersWaiting(const Entry& running, absl::Time now);
   void RecallForOthers(Device& device, absl::Time now, Outbox& out)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::shared_ptr<Entry> TakeAnswer(std::uint64_t generation, WorkerAnswer& answer, absl::Time now,

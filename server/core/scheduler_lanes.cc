@@ -88,6 +88,15 @@ void Scheduler::RecallForOthers(Device& device, absl::Time now, Outbox& out) {
   }
 }
 
+bool Scheduler::KeepsOthersWaiting(const Entry& running, absl::Time now) {
+  const Device& device = *running.device;
+  const auto waits_behind = [&](const auto& entry) {
+    return entry.get() != &running && !entry->cancelled;
+  };
+  return device.queue.Next() || std::any_of(device.sent.begin(), device.sent.end(), waits_behind) ||
+         (device.other != nullptr && Waits(*device.other, now));
+}
+
 // ---- Of lanes. ----
 
 // A guest that ran a job runs those of the same principal alone. None, though others wait: it must
@@ -196,12 +205,14 @@ void Scheduler::OnGuestNotReady(absl::string_view name, absl::Time retry) {
   Flush(out);
 }
 
-// Whose call's time ran out, or who cancelled it, pays for the guest that it cost, but its code did
-// nothing wrong.
-void Scheduler::BlameGuestsJob(Device& lane, const std::shared_ptr<Entry>& entry,
-                               const WorkerLoss& loss, Outbox& out) {
-  if (lane.guests == nullptr) return;
-  lane.queue.Charge(entry->job().principal, kCharge);
+// Whose call's time ran out, or who cancelled it, pays for the worker that it cost, but its code
+// did nothing wrong. The catalogue's other faults are ours.
+void Scheduler::Blame(Device& lane, const std::shared_ptr<Entry>& entry, const WorkerLoss& loss,
+                      Outbox& out) {
+  const bool guest = lane.guests != nullptr;
+  const bool outlived = entry->cancelled && IsForOneOrder(loss.reason);
+  if (guest || outlived) lane.queue.Charge(entry->job().principal, kCharge);
+  if (!guest) return;
   const bool stopped = loss.reason == "deadline" || loss.reason == "cancelled";
   if (!stopped || entry->overlong) out.blames.push_back({lane.guests->port, entry, loss.detail});
 }

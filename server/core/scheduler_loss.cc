@@ -36,6 +36,10 @@ bool IsOwnFault(int signal) {
   return std::find(kFaults.begin(), kFaults.end(), signal) != kFaults.end();
 }
 
+bool IsForOneOrder(absl::string_view kill_reason) {
+  return kill_reason == "time_limit" || kill_reason == "deadline" || kill_reason == "cancelled";
+}
+
 absl::Status CallDeadlineStatus(absl::string_view where) {
   return absl::DeadlineExceededError(absl::StrCat("the call's time ran out ", where));
 }
@@ -205,7 +209,7 @@ void Scheduler::OnWorkerLost(absl::string_view name, std::uint64_t generation,
     lost.swap(device.sent);
     const auto running = FindRunning(lost, loss, role);
     if (running != lost.end() && IsOwnFault(loss) && !loss.planned) {
-      BlameGuestsJob(device, *running, loss, out);
+      Blame(device, *running, loss, out);
     }
     for (auto it = lost.begin(); it != lost.end(); ++it) {
       const Fate fate = it == running           ? Fate::kRunning
@@ -230,8 +234,11 @@ void Scheduler::LoseJob(const std::shared_ptr<Entry>& entry, Fate fate, const Wo
   // Only a job that may be to blame for the loss is sent a limited number of times.
   if (fate != Fate::kSuspect) --entry->sends;
   const bool may_repeat = role == WorkerRole::kTrusted && !OverwritesInputs(job);
-  const bool again = fate != Fate::kRunning && !entry->answered && !entry->cancelled &&
-                     entry->sends < kMostSends && (fate == Fate::kNotBegun || may_repeat);
+  // It began while the worker was being killed for the order before it.
+  const bool bystander = fate == Fate::kRunning && may_repeat && IsForOneOrder(loss.reason);
+  const bool again = (fate != Fate::kRunning || bystander) && !entry->answered &&
+                     !entry->cancelled && entry->sends < kMostSends &&
+                     (fate == Fate::kNotBegun || may_repeat);
   if (again) {
     BecomeReadyAgain(*entry, now);
     // Who was lost by its own client's code is served in its turn, not before all others.
@@ -355,9 +362,9 @@ void Scheduler::TickRunning(Entry& entry, const WorkerPort::Running& running, ab
     entry.overlong = job.deadline - launched >= kOverlong;
     return GiveUp(entry, *entry.cancelled, "deadline", job.deadline, now, out);
   }
-  // No kernel of the catalogue is endless; of submitted code the others need not wait for the end.
+  // No kernel of the catalogue is endless: while nobody waits for its end it costs no worker.
   const bool submitted = entry.device->guests != nullptr;
-  if (!submitted || !entry.cancelled) return;
+  if (!entry.cancelled || (!submitted && !KeepsOthersWaiting(entry, now))) return;
   const absl::Time stopped = std::max(entry.told_to_stop, began);
   if (now >= stopped + kGrace) {
     entry.overlong = stopped - launched >= kOverlong;

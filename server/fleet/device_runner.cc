@@ -349,7 +349,10 @@ Supervisor::End DeviceRunner::Bury(Life& life) {
   }
   // What ran in a guest may have ended it in any way: no client can have it taken for broken.
   if (role_ == WorkerRole::kGuest && session.ready()) return Supervisor::End::kJob;
-  if (loss.running != 0 || session.spoiled()) return Supervisor::End::kJob;
+  // The order that it was killed for may have ended just before.
+  if (loss.running != 0 || session.spoiled() || IsForOneOrder(kill_reason)) {
+    return Supervisor::End::kJob;
+  }
   return by_signal && !IsOwnFault(exit.signal) ? Supervisor::End::kOutside
                                                : Supervisor::End::kItself;
 }

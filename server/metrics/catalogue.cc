@@ -328,9 +328,9 @@ constexpr LabelSpec kLabels[] = {
     {"reason",
      "of a rejection: a reason or a status code of the contract in lower case, "
      "`queue_full`; of a restart: `exit`, `signal`, `hang`, `protocol`, "
-     "`time_limit`, `deadline` (the call's own), `restart` (an operator asked), else `other`; of "
-     "the end of a process for submitted code also `cancelled` (its call was, and the code did not "
-     "stop), `retired` (it was of no more use); of a clock: `gpu_idle`, `applications_clocks`, "
+     "`time_limit`, `deadline` (the call's own), `cancelled` (the call was, and its launch went "
+     "on), `restart` (an operator asked), else `other`; of the end of a process for submitted code "
+     "also `retired` (it was of no more use); of a clock: `gpu_idle`, `applications_clocks`, "
      "`sw_power_cap`, "
      "`hw_slowdown`, `sync_boost`, `sw_thermal_slowdown`, `hw_thermal_slowdown`, `hw_power_brake`, "
      "`display_clock`"},

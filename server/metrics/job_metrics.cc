@@ -109,7 +109,7 @@ void JobMetrics::OnFinished(const Job& job, const JobResult& result) {
 
 void JobMetrics::OnWorkerUp(absl::string_view device) {
   for (const char* reason :
-       {"exit", "signal", "hang", "protocol", "time_limit", "deadline", "restart"}) {
+       {"exit", "signal", "hang", "protocol", "time_limit", "deadline", "cancelled", "restart"}) {
     registry_.TallyOf(Metric::kWorkerRestarts, {std::string(device), reason});
   }
 }

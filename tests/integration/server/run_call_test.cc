@@ -10,8 +10,10 @@
 #include <unistd.h>
 
 #include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "base/status.h"
+#include "tests/support/credentials.h"
 #include "tests/support/raw_call.h"
 #include "tests/support/server_process.h"
 #include "tests/support/status_matchers.h"
@@ -158,6 +160,38 @@ TEST_F(RunCall, CancellingLeavesTheServerWell) {
             absl::StatusCode::kCancelled);
   cancel.join();
   EXPECT_THAT(GoodCall(channel_), IsOk());
+}
+
+// More often than the breaker would allow of workers that fail.
+TEST_F(RunCall, WhoLeavesALongLaunchDoesNotKeepTheDeviceFromOthers) {
+  const std::string tokens = NewFolder() + "/tokens";
+  Write(tokens, absl::StrCat("ann read,run ", HashedToken("ann-secret"), "\nbob read,run ",
+                             HashedToken("bob-secret")));
+  ASSERT_NO_FATAL_FAILURE(StartServer({.flags = {"--token-file=" + tokens}}));
+  const auto call_as = [&](const char* token, const std::string& request,
+                           grpc::ClientContext& context) {
+    context.AddMetadata("authorization", absl::StrCat("Bearer ", token));
+    return RawCall(channel_, kRunMethod, {request}, context).status;
+  };
+  constexpr int kTimes = 6;
+  for (int i = 0; i < kTimes; ++i) {
+    grpc::ClientContext long_one, other;
+    absl::Status left;
+    std::thread ann([&] { left = call_as("ann-secret", Spin(absl::Seconds(30)), long_one); });
+    EXPECT_TRUE(Eventually([&] {
+      return absl::StrContains(server_->Metrics(), "gridclock_jobs_running{device=\"cpu\"} 1\n");
+    }));
+    long_one.TryCancel();
+    ann.join();
+    EXPECT_EQ(left.code(), absl::StatusCode::kCancelled);
+    const absl::Time start = absl::Now();
+    EXPECT_THAT(call_as("bob-secret", Square({1, 2}, ""), other), IsOk());
+    EXPECT_LT(absl::Now() - start, absl::Seconds(10));
+  }
+  EXPECT_THAT(
+      server_->Metrics(),
+      HasSubstr(absl::StrCat(
+          "gridclock_worker_restarts_total{device=\"cpu\",reason=\"cancelled\"} ", kTimes, "\n")));
 }
 
 TEST_F(RunCall, WithoutADeadlineTheCallIsToldWhatBoundsIt) {

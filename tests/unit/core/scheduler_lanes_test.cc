@@ -380,8 +380,9 @@ TEST_F(SchedulerLanesTest, ACancelledOneThatRunsOnIsEndedAfterAGrace) {
   EXPECT_THAT(guests_.blamed(), IsEmpty());
 }
 
-TEST_F(SchedulerLanesTest, ACancelledOneOfTheCatalogueHasItsTime) {
+TEST_F(SchedulerLanesTest, ACancelledOneOfTheCatalogueHasItsTimeWhileNeitherLaneWaits) {
   const auto worker = Ready();
+  const auto guest = GuestReady();
   const Call call = SubmitReady(MakeJob());
   worker->Run(call.id, clock_.Now(), clock_.Now());
   scheduler_.Tick();
@@ -390,6 +391,14 @@ TEST_F(SchedulerLanesTest, ACancelledOneOfTheCatalogueHasItsTime) {
   scheduler_.Tick();
   EXPECT_EQ(call.listener->ends(), 0);
   EXPECT_THAT(worker->kills(), IsEmpty());
+  const Call mine = SubmitReady(Submitted("bob"));
+  scheduler_.Tick();
+  EXPECT_THAT(call.listener->status(), StatusIs(Code::kCancelled, "left"));
+  EXPECT_THAT(worker->kills(), ElementsAre("cancelled"));
+  EXPECT_THAT(guest->orders(), IsEmpty()) << "the launch still goes on";
+  scheduler_.OnWorkerLost(
+      "cpu", 1, {.reason = "cancelled", .running = call.id, .detail = "killed: cancelled"});
+  EXPECT_THAT(guest->orders(), ElementsAre(mine.id));
 }
 
 // Each would have the time of a launch of its own.

@@ -12,6 +12,7 @@ namespace {
 
 using ::testing::_;
 using ::testing::ElementsAre;
+using ::testing::ElementsAreArray;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using Code = absl::StatusCode;
@@ -33,6 +34,17 @@ class SchedulerTimeTest : public SchedulerFixture {
     scheduler_.OnWorkerLost(
         "cuda:0", generation,
         {.reason = "signal", .signal = SIGKILL, .running = running, .detail = "signal 9"});
+  }
+  // Killed for an order that went on after its call.
+  void LoseStopped(JobId running, std::uint64_t generation = 1) {
+    scheduler_.OnWorkerLost(
+        "cuda:0", generation,
+        {.reason = "cancelled", .running = running, .detail = "killed: cancelled"});
+  }
+  Job Measured(const std::string& principal) {
+    Job job = MakeJob(principal, absl::Seconds(1));
+    job.measure.emplace();
+    return job;
   }
   void TickAfter(absl::Duration time) {
     clock_.Advance(time);
@@ -129,6 +141,115 @@ TEST_F(SchedulerTimeTest, AnOrderWhoseTimeIsOverIsNotSentAgain) {
   EXPECT_THAT(Ready(2)->orders(), IsEmpty());
   EXPECT_EQ(call.listener->ends(), 1);
   EXPECT_TRUE(scheduler_.idle());
+}
+
+// ---- Calls that are over while their launch goes on. ----
+
+TEST_F(SchedulerTimeTest, WhoLeavesKeepsTheDeviceNoLongerThanANewWorkerTakesWhereOthersWait) {
+  const auto worker = Ready();
+  scheduler_.OnStartTook("cuda:0", absl::Seconds(2));
+  const Call left = Submit("ann", absl::Minutes(10));
+  const Call behind = Submit("bob");
+  worker->Run(left.id, clock_.Now(), clock_.Now());
+  scheduler_.Cancel(left.id, absl::CancelledError("left"));
+  TickAfter(Scheduler::kGrace - absl::Milliseconds(1));
+  EXPECT_EQ(left.listener->ends(), 0);
+  TickAfter(absl::Milliseconds(1));
+  EXPECT_THAT(left.listener->status(), StatusIs(Code::kCancelled, "left"));
+  TickAfter(absl::Seconds(2) - Scheduler::kGrace - absl::Milliseconds(1));
+  EXPECT_THAT(worker->kills(), IsEmpty());
+  TickAfter(absl::Milliseconds(1));
+  EXPECT_THAT(worker->kills(), ElementsAre("cancelled"));
+
+  LoseStopped(left.id);
+  EXPECT_EQ(left.listener->ends(), 1);
+  EXPECT_EQ(behind.listener->ends(), 0);
+  EXPECT_THAT(Ready(2)->orders(), ElementsAre(behind.id));
+  EXPECT_TRUE(Done(behind.id, 2));
+  EXPECT_THAT(behind.listener->status(), IsOk());
+}
+
+TEST_F(SchedulerTimeTest, WhereNobodyWaitsItMayRunOnUntilSomebodyDoes) {
+  const auto worker = Ready();
+  const Call left = Submit("ann", absl::Minutes(10));
+  worker->Run(left.id, clock_.Now(), clock_.Now());
+  scheduler_.Cancel(left.id, absl::CancelledError("left"));
+  TickAfter(absl::Minutes(9));
+  EXPECT_EQ(left.listener->ends(), 0);
+  EXPECT_THAT(worker->kills(), IsEmpty());
+  const Call uploading = SchedulerFixture::Submit(MakeJob("bob", absl::Seconds(1)));
+  scheduler_.Tick();
+  EXPECT_THAT(worker->kills(), IsEmpty()) << "its inputs are on their way";
+  scheduler_.Start(uploading.id);
+  scheduler_.Tick();
+  EXPECT_THAT(worker->kills(), ElementsAre("cancelled"));
+}
+
+TEST_F(SchedulerTimeTest, OnesThatWereCancelledTooWaitForNothing) {
+  const auto worker = Ready();
+  const Call left = Submit("ann", absl::Minutes(10));
+  const Call behind = Submit("ann", absl::Minutes(10));
+  worker->Run(left.id, clock_.Now(), clock_.Now());
+  scheduler_.Cancel(left.id, absl::CancelledError("left"));
+  scheduler_.Cancel(behind.id, absl::CancelledError("left"));
+  TickAfter(Scheduler::kLongestGrace);
+  EXPECT_THAT(worker->kills(), IsEmpty());
+}
+
+TEST_F(SchedulerTimeTest, OneThatStopsByItselfInTimeCostsNoWorker) {
+  const auto worker = Ready();
+  const Call left = Submit("ann", absl::Minutes(10));
+  const Call behind = Submit("bob");
+  worker->Run(left.id, clock_.Now(), clock_.Now());
+  scheduler_.Cancel(left.id, absl::CancelledError("left"));
+  TickAfter(Scheduler::kGrace - absl::Milliseconds(1));
+  EXPECT_TRUE(scheduler_.OnDone(left.id, 1, {absl::CancelledError("between launches"), {}}));
+  worker->Run(behind.id, clock_.Now(), clock_.Now());
+  TickAfter(absl::Milliseconds(500));
+  EXPECT_THAT(worker->kills(), IsEmpty());
+  EXPECT_THAT(left.listener->status(), StatusIs(Code::kCancelled, "left"));
+}
+
+// The kill and the end of the order that it was for may cross.
+TEST_F(SchedulerTimeTest, WhatBeganWhileItsWorkerWasKilledForAnotherRunsAgain) {
+  Ready();
+  const Call left = Submit("ann", absl::Minutes(10));
+  const Call behind = Submit("bob");
+  Job in_place = MakeJob("bob", absl::Seconds(1));
+  in_place.inputs.resize(1);
+  in_place.outputs.resize(1);
+  in_place.outputs[0].in_place_of = 0;
+  scheduler_.Cancel(left.id, absl::CancelledError("left"));
+  LoseStopped(behind.id);
+  EXPECT_THAT(left.listener->status(), StatusIs(Code::kCancelled, "left"));
+  EXPECT_EQ(behind.listener->ends(), 0);
+  EXPECT_THAT(Ready(2)->orders(), ElementsAre(behind.id));
+  const Call overwrites = Submit(std::move(in_place));
+  LoseStopped(overwrites.id, 2);
+  EXPECT_THAT(overwrites.listener->status(), ReasonIs("WORKER_CRASHED"));
+  EXPECT_EQ(behind.listener->ends(), 0);
+}
+
+TEST_F(SchedulerTimeTest, WhoCostAWorkerLetsFourTurnsOfOthersGoFirst) {
+  const auto worker = Ready();
+  const Call left = Submit("ann", absl::Minutes(10));
+  std::vector<JobId> expected;
+  for (int i = 0; i < 2; ++i) Submit(Measured("ann"));
+  for (int i = 0; i <= Scheduler::kCharge; ++i) expected.push_back(Submit(Measured("bob")).id);
+  worker->Run(left.id, clock_.Now(), clock_.Now());
+  scheduler_.Cancel(left.id, absl::CancelledError("left"));
+  TickAfter(Scheduler::kGrace);
+  EXPECT_THAT(worker->kills(), ElementsAre("cancelled"));
+  LoseStopped(left.id);
+  const auto next = Ready(2);
+  // What stood at the worker when it ended comes first.
+  std::vector<JobId> ran;
+  for (int i = 0; i <= 1 + Scheduler::kCharge; ++i) {
+    ran.push_back(next->orders().at(i));
+    EXPECT_TRUE(Done(ran.back(), 2));
+  }
+  EXPECT_THAT(std::vector<JobId>(ran.begin() + 1, ran.end() - 1),
+              ElementsAreArray(expected.begin(), expected.begin() + Scheduler::kCharge));
 }
 
 TEST_F(SchedulerTimeTest, AWorkerThatRunsWhatItDoesNotHoldHangs) {
