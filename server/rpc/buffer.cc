@@ -13,9 +13,9 @@ void Release(void* owner) {
 
 }  // namespace
 
-MessageView::MessageView(const grpc::ByteBuffer& buffer) {
+MessageView::MessageView(const grpc::ByteBuffer& buffer) : buffer_(buffer) {
   // Fails only for a buffer without content, which is an empty message.
-  if (!buffer.Dump(&held_).ok()) held_.clear();
+  if (!buffer_.Dump(&held_).ok()) held_.clear();
   spans_.reserve(held_.size());
   for (const grpc::Slice& slice : held_) {
     spans_.emplace_back(reinterpret_cast<const std::byte*>(slice.begin()), slice.size());

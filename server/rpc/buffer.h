@@ -15,7 +15,8 @@
 
 namespace gridclock {
 
-// A received message as spans. Holds references to gRPC's slices, copies nothing.
+// A received message as spans. Holds references to gRPC's slices, copies nothing. A buffer lets go
+// of memory that counts against a quota as gRPC asks for it, a slice alone does not, and aborts.
 class MessageView {
  public:
   explicit MessageView(const grpc::ByteBuffer& buffer);
@@ -24,6 +25,7 @@ class MessageView {
   Slices slices() const { return spans_; }
 
  private:
+  const grpc::ByteBuffer buffer_;  // First, so that it has the last reference to each slice.
   std::vector<grpc::Slice> held_;
   std::vector<std::span<const std::byte>> spans_;
 };

@@ -1,0 +1,128 @@
+"""As much HTTP/2 as it takes to begin calls and never to end them: no library does that.
+
+with Connection(port) as connection:
+    call = connection.begin("/gridclock.v1.KernelService/Run")
+    connection.send(call, unfinished(4 << 20))
+"""
+import socket
+import struct
+import threading
+
+DATA, HEADERS, SETTINGS, PING, WINDOW_UPDATE = 0, 1, 4, 6, 8
+END_HEADERS, ACK = 4, 1
+FRAME = 16384  # The most that a peer takes unless it says otherwise.
+WINDOW = 65535  # So too.
+
+
+def unfinished(size):
+    """A gRPC message of `size` bytes without its last one."""
+    return struct.pack(">BI", 0, size) + bytes(size - 1)
+
+
+def frame(kind, flags, stream, payload=b""):
+    return struct.pack(">I", len(payload))[1:] + struct.pack(">BBI", kind, flags, stream) + payload
+
+
+def literal(name, value):
+    """A header that neither side is to remember."""
+    return b"".join(bytes([0] * first + [len(text)]) + text.encode() for first, text in ((1, name), (0, value)))
+
+
+class Connection:
+    def __init__(self, port):
+        self._socket = socket.create_connection(("127.0.0.1", port), timeout=10)
+        self._windows, self._of_new = {0: WINDOW}, WINDOW
+        self._moved, self._writing = threading.Condition(), threading.Lock()
+        self._next, self.ended = 1, False
+        self._write(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(SETTINGS, 0, 0))
+        self._reader = threading.Thread(target=self._read_to_the_end, daemon=True)
+        self._reader.start()
+
+    def begin(self, path):
+        """The number of a new call, its headers sent."""
+        headers = {":method": "POST", ":scheme": "http", ":path": path, ":authority": "x", "te": "trailers",
+                   "content-type": "application/grpc"}
+        with self._moved:
+            call, self._next = self._next, self._next + 2
+            self._windows[call] = self._of_new
+        self._write(frame(HEADERS, END_HEADERS, call, b"".join(literal(*header) for header in headers.items())))
+        return call
+
+    def send(self, call, payload, patience=1):
+        """How much the server took; it is given `patience` seconds for each window that it opens."""
+        sent = 0
+        while sent < len(payload):
+            with self._moved:
+                opened = self._moved.wait_for(lambda: self.ended or self._room(call) > 0, patience)
+                if self.ended or not opened:
+                    return sent
+                size = min(self._room(call), FRAME, len(payload) - sent)
+                self._windows[0] -= size
+                self._windows[call] -= size
+            self._write(frame(DATA, 0, call, payload[sent:sent + size]))
+            sent += size
+        return sent
+
+    def _room(self, call):
+        return min(self._windows[0], self._windows[call])
+
+    def _write(self, data):
+        with self._writing:
+            try:
+                self._socket.sendall(data)
+            except OSError:
+                self.ended = True
+
+    def _read(self, size):
+        data = b""
+        while len(data) < size:
+            part = self._socket.recv(size - len(data))
+            if not part:
+                raise EOFError
+            data += part
+        return data
+
+    def _read_to_the_end(self):
+        try:
+            self._socket.settimeout(None)
+            while True:
+                self._read_frame()
+        except (OSError, EOFError):
+            with self._moved:
+                self.ended = True
+                self._moved.notify_all()
+
+    def _read_frame(self):
+        head = self._read(9)
+        kind, flags, stream = struct.unpack(">BBI", head[3:])
+        payload = self._read(int.from_bytes(head[:3], "big"))
+        if kind == SETTINGS and not flags & ACK:
+            self._set(payload)
+            self._write(frame(SETTINGS, ACK, 0))
+        elif kind == PING and not flags & ACK:
+            self._write(frame(PING, ACK, 0, payload))
+        elif kind == WINDOW_UPDATE:
+            with self._moved:
+                self._windows[stream] = self._windows.get(stream, 0) + int.from_bytes(payload, "big")
+                self._moved.notify_all()
+
+    def _set(self, payload):
+        initial_window_size = 4
+        for name, value in struct.iter_unpack(">HI", payload):
+            if name == initial_window_size:
+                with self._moved:
+                    for call in self._windows:
+                        self._windows[call] += (value - self._of_new) if call else 0
+                    self._of_new = value
+                    self._moved.notify_all()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        try:
+            self._socket.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass  # The server was first.
+        self._reader.join()
+        self._socket.close()
