@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "base/status.h"
@@ -101,6 +102,24 @@ absl::Status InField(const absl::Status& status, absl::string_view field) {
   return WithField(Annotate(status, field), field);
 }
 
+std::size_t WordsBytes(const ProgramRequest& program) {
+  std::size_t bytes = program.words.size();
+  for (const ProgramRequest::Launch& launch : program.launches) bytes += launch.words.size();
+  return bytes;
+}
+
+absl::Status Busy() {
+  return WithDetails(absl::ResourceExhaustedError(
+                         absl::StrCat("program: the server reads ", Programs::kMostReading,
+                                      " others of this client with words "
+                                      "of more than ",
+                                      Programs::kLongWords, " bytes; try again later")),
+                     {.reason = "QUEUE_FULL",
+                      .field = "program",
+                      .retry_after = absl::Milliseconds(20),
+                      .metadata = {}});
+}
+
 // What tells two programs of one principal apart. Words that are inferred follow from the call too.
 std::string KeyOf(const JobRequest& request) {
   const ProgramRequest& program = *request.program;
@@ -151,12 +170,28 @@ Programs::Kept Programs::FindKept(const JobRequest& request, const std::string& 
   return kept;
 }
 
+absl::StatusOr<Programs::Kept> Programs::ReadInTurn(const JobRequest& request) {
+  if (WordsBytes(*request.program) <= kLongWords) return Read(request);
+  {
+    const MutexLock lock(mutex_);
+    int& reading = reading_[request.principal];
+    if (reading == kMostReading) return Busy();
+    ++reading;
+  }
+  const absl::Cleanup done = [&] {
+    const MutexLock lock(mutex_);
+    const auto own = reading_.find(request.principal);
+    if (--own->second == 0) reading_.erase(own);
+  };
+  return Read(request);
+}
+
 absl::StatusOr<std::shared_ptr<const JobProgram>> Programs::Find(const JobRequest& request) {
   const std::string key = KeyOf(request);
   Kept program = key.empty() ? nullptr : FindKept(request, key);
   const bool known = program != nullptr;
   if (!known) {
-    GC_ASSIGN_OR_RETURN(program, Read(request));
+    GC_ASSIGN_OR_RETURN(program, ReadInTurn(request));
   }
   GC_RETURN_IF_ERROR(CheckStrikes(*program));
   if (key.empty() || known) return program;

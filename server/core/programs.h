@@ -22,6 +22,10 @@ namespace gridclock {
 class Programs {
  public:
   static constexpr std::size_t kMostKept = 64;
+  // Words that are longer than this together take milliseconds of the calling thread, and none of
+  // them need hold: so many of one principal are read at once.
+  static constexpr std::size_t kLongWords = 4 * 1024;
+  static constexpr int kMostReading = 2;
 
   // A module that is not in memory, from where it is kept; NOT_FOUND if it is nowhere. Thread-safe.
   using Fetch = std::function<absl::StatusOr<ModuleCode>(const std::string& principal,
@@ -34,7 +38,8 @@ class Programs {
   // Of request.program, as CompleteProgram gives it. NOT_FOUND for a module (NO_MODULE) or an entry
   // (NO_ENTRY) that is not there, FAILED_PRECONDITION for a module that did not compile
   // (COMPILE_FAILED) or is run no more (QUARANTINED), INVALID_ARGUMENT for words that do not hold
-  // or, where there are none, cannot be inferred.
+  // or, where there are none, cannot be inferred; RESOURCE_EXHAUSTED (QUEUE_FULL, with retry_after)
+  // beyond kMostReading.
   absl::StatusOr<std::shared_ptr<const JobProgram>> Find(const JobRequest& request)
       ABSL_LOCKS_EXCLUDED(mutex_);
   // Of request.reference->program, likewise; null if it has none. Fields begin with "reference.".
@@ -48,6 +53,7 @@ class Programs {
   using Kept = std::shared_ptr<const JobProgram>;
 
   absl::StatusOr<Kept> Read(const JobRequest& request) const;
+  absl::StatusOr<Kept> ReadInTurn(const JobRequest& request) ABSL_LOCKS_EXCLUDED(mutex_);
   // From memory, or fetched there; null if it is nowhere.
   absl::StatusOr<ModulePtr> FindModule(const std::string& principal, const std::string& id) const;
   // Adds the launch to `out`; `module` and `entry` are those that it is of.
@@ -63,6 +69,7 @@ class Programs {
   const Fetch fetch_;
   Mutex mutex_;
   std::map<std::string, Kept, std::less<>> kept_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, int> reading_ ABSL_GUARDED_BY(mutex_);  // Long words, by principal.
 };
 
 }  // namespace gridclock

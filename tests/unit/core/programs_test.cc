@@ -17,6 +17,7 @@ namespace gridclock {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
 using Code = absl::StatusCode;
@@ -308,6 +309,32 @@ TEST_F(ProgramsTest, AModuleThatWasDroppedForOthersIsFetchedAgain) {
   EXPECT_EQ(modules.Find("ann", "m1"), nullptr);
   ASSERT_THAT(programs.Find(Request()), IsOk());
   EXPECT_EQ(fetched, 2);
+}
+
+// A client's words that do not hold are read at each call, on a thread that all clients share.
+TEST_F(ProgramsTest, OfOneClientFewLongWordsAreReadAtOnce) {
+  const auto long_one = [](const std::string& principal) {
+    JobRequest request = Request(kWords + std::string(Programs::kLongWords, ' '));
+    request.principal = principal;
+    request.program->launches[0].module = "gone";
+    return request;
+  };
+  int read = 0;
+  std::vector<absl::Status> meanwhile;
+  Programs programs(
+      modules_, strikes_,
+      [&](const std::string& principal, const std::string&) -> absl::StatusOr<ModuleCode> {
+        if (principal == "ann" && ++read <= Programs::kMostReading) {
+          meanwhile.push_back(programs.Find(long_one("ann")).status());
+          meanwhile.push_back(programs.Find(long_one("bob")).status());
+        }
+        return absl::NotFoundError("");
+      });
+  EXPECT_THAT(programs.Find(long_one("ann")), ReasonIs("NO_MODULE"));
+  EXPECT_THAT(meanwhile, ElementsAre(ReasonIs("QUEUE_FULL"), ReasonIs("NO_MODULE"),
+                                     ReasonIs("NO_MODULE"), ReasonIs("NO_MODULE")));
+  EXPECT_EQ(read, Programs::kMostReading);
+  EXPECT_THAT(programs.Find(long_one("ann")), ReasonIs("NO_MODULE"));
 }
 
 TEST_F(ProgramsTest, WhatCannotBeRunIsRefused) {
