@@ -12,6 +12,7 @@
 
 #include "absl/container/inlined_vector.h"
 #include "server/core/fair_queue.h"
+#include "server/core/job_counts.h"
 #include "server/core/scheduler.h"
 
 namespace gridclock {
@@ -53,6 +54,7 @@ struct Scheduler::Entry {
   bool overlong = false;  // One had run for kOverlong when the call ended.
   int sends = 0;
   bool dispatched = false;  // At least once: its wait is counted.
+  bool arrives = false;     // Its memory or inputs are still to come: it has no place in the queue.
   bool early = false;       // A worker was told of inputs that arrived.
   bool recalled = false;    // The worker was told to give it back if it has not begun it.
   bool answered = false;    // The listener had its end; the worker has not said so yet.
@@ -78,8 +80,7 @@ struct Scheduler::Guests {
   std::string principal;  // Whose jobs the guest runs; empty: it ran none.
   bool spent = false;     // It runs a reference, and is to run nothing else.
   absl::Time since;       // It does so, or is ready.
-  // By principal, jobs of this lane that are in the other one, to be compared.
-  std::map<std::string, int, std::less<>> away;
+  JobCounts away;         // Jobs of this lane that are in the other one, to be compared.
 };
 
 // One lane of a device; most have no other.
@@ -109,6 +110,7 @@ struct Scheduler::Device {
 
   std::string name;
   FairQueue queue;
+  JobCounts arriving;                        // Jobs whose memory or inputs are still to come.
   std::vector<std::shared_ptr<Entry>> sent;  // At the worker, in the order of their orders.
   std::shared_ptr<WorkerPort> worker;        // The fleet's too; null while there is none.
   std::uint64_t generation = 0;
@@ -159,6 +161,22 @@ struct Scheduler::Outbox {
   std::vector<GuestPort*> starts;
   std::vector<LostGuest> blames;
 };
+
+template <typename Event>
+void Scheduler::Post(Entry& entry, Event event, Outbox& out) {
+  if (!out.mails.empty() && out.mails.back().entry.get() == &entry) {
+    out.mails.back().events.emplace_back(std::move(event));
+    return;
+  }
+  if (entry.delivering) {
+    entry.mailbox.emplace_back(std::move(event));
+    return;
+  }
+  entry.delivering = true;
+  auto& mail = out.mails.emplace_back();
+  mail.entry = jobs_.find(entry.id)->second;
+  mail.events.emplace_back(std::move(event));
+}
 
 // A single launch on little memory: many of them may wait at a worker.
 bool IsSmall(const Job& job);

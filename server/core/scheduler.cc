@@ -12,48 +12,15 @@ namespace {
 
 // Weight of the newest run in the moving average of run times.
 constexpr double kNewest = 0.2;
-constexpr absl::Duration kShortestRetry = absl::Milliseconds(5);
 // Where runs take less, the thread that sent one may wait for its answer, and many may wait at the
 // worker: whoever is behind them waits a few milliseconds at most.
 constexpr absl::Duration kQuick = absl::Microseconds(200);
-constexpr absl::Duration kLongestRetry = absl::Seconds(5);
-
-absl::Status Refuse(absl::StatusCode code, absl::string_view message, absl::string_view reason,
-                    absl::Duration retry_after, std::map<std::string, std::string> metadata = {}) {
-  return WithDetails(absl::Status(code, message),
-                     {.reason = std::string(reason),
-                      .field = "",
-                      .retry_after = std::clamp(retry_after, kShortestRetry, kLongestRetry),
-                      .metadata = std::move(metadata)});
-}
-
-// From offsets in the job's block to offsets in the arena.
-void MoveTo(const MemoryRange& block, Job& job) {
-  job.memory.offset += block.offset;
-  for (JobInput& input : job.inputs) input.memory.offset += block.offset;
-  for (JobOutput& output : job.outputs) output.memory.offset += block.offset;
-  if (!job.check) return;
-  for (JobInput& expected : job.check->expected) expected.memory.offset += block.offset;
-  job.check->launches.offset += block.offset;
-  job.check->references.offset += block.offset;
-}
 
 }  // namespace
 
 bool IsSmall(const Job& job) {
   return !job.measure && !job.verify &&
          std::max(job.operand_bytes, job.memory.size) <= Scheduler::kSmallBytes;
-}
-
-absl::Status DrainingStatus() {
-  return Refuse(absl::StatusCode::kUnavailable, "the server is shutting down", "DRAINING",
-                absl::Seconds(1));
-}
-
-absl::Status DeviceDrainedStatus(absl::string_view device) {
-  return Refuse(absl::StatusCode::kUnavailable,
-                absl::StrCat("device '", device, "' takes no new calls: an operator drained it"),
-                "DEVICE_DRAINED", kLongestRetry);
 }
 
 bool WorkerPort::SendAll(std::span<const Job* const> jobs, std::uint64_t generation) {
@@ -84,123 +51,7 @@ Scheduler::Entry* Scheduler::Find(JobId id) const {
   return found == jobs_.end() ? nullptr : found->second.get();
 }
 
-// ---- The way in. ----
-
-absl::Status Scheduler::Refusal(const Device& device, const Job& job) const {
-  if (draining_) return DrainingStatus();
-  // First: what an operator took out because it is broken is no error of the service.
-  if (device.drained) return DeviceDrainedStatus(job.device);
-  if (device.down) return *device.down;
-  if (device.other != nullptr && device.other->unkillable) return *device.other->unkillable;
-  const auto full = [&](int size, absl::string_view limit, double value, absl::string_view whose) {
-    return Refuse(absl::StatusCode::kResourceExhausted,
-                  absl::StrCat(size, " calls ", whose, " wait for device '", job.device,
-                               "', the most allowed"),
-                  "QUEUE_FULL", device.run_time * (size / 4 + 1),
-                  {{"limit", std::string(limit)}, {"value", absl::StrCat(value)}});
-  };
-  const int waiting = device.waiting();
-  if (waiting >= limits_.queue) return full(waiting, "queue", limits_.queue, "of all clients");
-  // One client's are counted only where it could have so many.
-  if (waiting < limits_.client_queue) return absl::OkStatus();
-  if (const int own = device.waiting_of(job.principal); own >= limits_.client_queue) {
-    return full(own, "client_queue", limits_.client_queue, "of this client");
-  }
-  return absl::OkStatus();
-}
-
-absl::StatusOr<JobId> Scheduler::Submit(Job job, std::shared_ptr<JobListener> listener,
-                                        bool wait_for_memory) {
-  const absl::Time now = clock_.Now();
-  const std::string device = job.device;
-  Outbox out;
-  absl::StatusOr<std::shared_ptr<Entry>> entry = [&]() -> absl::StatusOr<std::shared_ptr<Entry>> {
-    if (now >= job.deadline) return CallDeadlineStatus("before the call could be queued");
-    MutexLock lock(mutex_);
-    auto queued = Enqueue(std::move(job), wait_for_memory, now, out);
-    if (queued.ok()) (*queued)->listener = std::move(listener);
-    return queued;
-  }();
-  if (!entry.ok()) {
-    observer_.OnRejected(device, entry.status());
-    return entry.status();
-  }
-  const JobId id = (*entry)->id;
-  Flush(out);
-  return id;
-}
-
-absl::StatusOr<std::shared_ptr<Scheduler::Entry>> Scheduler::Enqueue(Job job, bool wait_for_memory,
-                                                                     absl::Time now, Outbox& out) {
-  Device& device = LaneOf(job);
-  GC_RETURN_IF_ERROR(Refusal(device, job));
-  // Who is ready to wait also waits its turn, behind its own principal's: others' must not stop it.
-  const bool behind = wait_for_memory && WaitsForMemory(job.principal);
-  absl::StatusOr<ArenaAllocator::Block> block =
-      behind ? absl::ResourceExhaustedError("") : arena_.Reserve(job.memory.size, job.principal);
-  const bool waits = !block.ok() && wait_for_memory &&
-                     (behind || DetailsOf(block.status()).reason == "MEMORY_FULL");
-  if (!block.ok() && !waits) return block.status();
-
-  auto entry = std::make_shared<Entry>();
-  entry->id = job.id = ++last_id_;
-  entry->device = &device;
-  entry->queued_at = now;
-  if (waits) {
-    entry->waiting = std::make_unique<const Job>(std::move(job));
-    entry->wait_until = std::min(entry->job().deadline, now + absl::Seconds(limits_.queue_seconds));
-    wait_for_memory_.push_back(entry->id);
-  } else {
-    MoveTo(block->range(), job);
-    entry->active = std::make_shared<const ActiveJob>(std::move(job), *std::move(block));
-  }
-  jobs_.emplace(entry->id, entry);
-  if (!waits) Accept(*entry, out);
-  device.queue.Add(entry->job().principal, entry->id);
-  return entry;
-}
-
-void Scheduler::Accept(Entry& entry, Outbox& out) {
-  entry.state = Entry::State::kWaitsForInputs;
-  // While its inputs arrive the client's stream is what has a time limit.
-  entry.wait_until = entry.job().deadline;
-  const int before = entry.device->queue.size() - (entry.waiting != nullptr ? 1 : 0) +
-                     static_cast<int>(entry.device->sent.size());
-  Post(entry,
-       AcceptedEvent{{.queue_position = static_cast<std::uint32_t>(before),
-                      .expected_wait = entry.device->run_time * before}},
-       out);
-}
-
-bool Scheduler::WaitsForMemory(absl::string_view principal) const {
-  return std::any_of(wait_for_memory_.begin(), wait_for_memory_.end(),
-                     [&](JobId id) { return Find(id)->job().principal == principal; });
-}
-
-// In the order that they came, but one that does not fit holds up its own principal's alone: who
-// holds memory for long could else stop everybody through another who asks for much.
-void Scheduler::RetryMemory(Outbox& out) {
-  std::vector<std::string> stuck;  // Principals whose turn has not come.
-  for (auto it = wait_for_memory_.begin(); it != wait_for_memory_.end();) {
-    Entry* entry = Find(*it);
-    const Job& job = *entry->waiting;
-    if (std::find(stuck.begin(), stuck.end(), job.principal) != stuck.end()) {
-      ++it;
-      continue;
-    }
-    auto block = arena_.Reserve(job.memory.size, job.principal);
-    if (block.ok()) {
-      Job moved = job;
-      MoveTo(block->range(), moved);
-      entry->active = std::make_shared<const ActiveJob>(std::move(moved), *std::move(block));
-      it = wait_for_memory_.erase(it);
-      Accept(*entry, out);
-      continue;
-    }
-    stuck.push_back(job.principal);
-    ++it;
-  }
-}
+// ---- To the worker and back. ----
 
 void Scheduler::Start(JobId id) {
   const absl::Time now = clock_.Now();
@@ -213,14 +64,21 @@ void Scheduler::Start(JobId id) {
     entry->state = Entry::State::kReady;
     entry->ready_at = now;
     entry->wait_until = WaitEnd(entry->job(), now);
-    entry->device->queue.SetReady(entry->job().principal, id);
     Device& device = *entry->device;
+    TakePlace(*entry);
+    device.queue.SetReady(entry->job().principal, id);
     Dispatch(device, now, out);
     if (MayAwait(*entry, now)) awaited = device.worker;
     device.last_start = now;
   }
   Flush(out);
   if (awaited != nullptr) awaited->Await(id);
+}
+
+void Scheduler::TakePlace(Entry& entry) {
+  if (!std::exchange(entry.arrives, false)) return;
+  entry.device->arriving.Remove(entry.job().principal);
+  entry.device->queue.Add(entry.job().principal, entry.id);
 }
 
 // Alone and quick: where several come at once, a thread that waits for one holds up the others, and
@@ -230,8 +88,6 @@ bool Scheduler::MayAwait(const Entry& entry, absl::Time now) {
   return entry.state == Entry::State::kSent && device.sent.size() == 1 && IsSmall(entry.job()) &&
          device.run_time < kQuick && now - device.last_start > kQuick / 4;
 }
-
-// ---- To the worker and back. ----
 
 bool Scheduler::HasRoomFor(const Device& device, const Job& job) const {
   if (device.sent.empty()) return true;
@@ -408,6 +264,7 @@ void Scheduler::Answer(Entry& entry, JobResult result, Outbox& out) {
 
 void Scheduler::EndWaiting(Entry& entry, absl::Status status, Outbox& out) {
   if (entry.state == Entry::State::kWaitsForMemory) std::erase(wait_for_memory_, entry.id);
+  TakePlace(entry);
   entry.device->queue.Remove(entry.job().principal, entry.id);
   const bool has_worker = entry.device->worker != nullptr && !entry.device->killing;
   if (entry.early && has_worker) Tell(entry, Word::kCancel, out);
@@ -417,9 +274,7 @@ void Scheduler::EndWaiting(Entry& entry, absl::Status status, Outbox& out) {
 
 void Scheduler::Forget(Entry& entry) {
   if (entry.device->IsHereToCompare(entry)) {
-    auto& away = entry.device->other->guests->away;
-    const auto found = away.find(entry.job().principal);
-    if (--found->second == 0) away.erase(found);
+    entry.device->other->guests->away.Remove(entry.job().principal);
   }
   jobs_.erase(entry.id);
 }
@@ -496,22 +351,6 @@ void Scheduler::Tell(Entry& entry, Word word, Outbox& out, const InputArrival& a
   speech.worker = device.worker;
   speech.generation = device.generation;
   speech.commands.push_back(std::move(command));
-}
-
-template <typename Event>
-void Scheduler::Post(Entry& entry, Event event, Outbox& out) {
-  if (!out.mails.empty() && out.mails.back().entry.get() == &entry) {
-    out.mails.back().events.emplace_back(std::move(event));
-    return;
-  }
-  if (entry.delivering) {
-    entry.mailbox.emplace_back(std::move(event));
-    return;
-  }
-  entry.delivering = true;
-  auto& mail = out.mails.emplace_back();
-  mail.entry = jobs_.find(entry.id)->second;
-  mail.events.emplace_back(std::move(event));
 }
 
 void Scheduler::Flush(Outbox& out) {

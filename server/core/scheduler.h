@@ -169,6 +169,9 @@ class Scheduler {
   static constexpr absl::Duration kStay = absl::Seconds(1);
   // How many turns of others a principal waits for after a job of its own cost a worker.
   static constexpr int kCharge = 4;
+  // `queue` bounds the jobs that could run; as many more may wait for memory or inputs. For
+  // principals that have neither there are as many places again.
+  static constexpr int kMostQueues = 3;
   // A launch of submitted code that had run for so long when its call ended, and ran on until it
   // was killed, counts against its module as one that reached its kernel time limit.
   static constexpr absl::Duration kOverlong = absl::Seconds(5);
@@ -258,6 +261,7 @@ class Scheduler {
   bool idle() const;
 
   // These count both lanes of a device.
+  // All jobs, those whose memory or inputs are still to come too.
   int depth(absl::string_view device) const ABSL_LOCKS_EXCLUDED(mutex_);
   // Its worker holds orders.
   bool busy(absl::string_view device) const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -288,6 +292,17 @@ class Scheduler {
   Entry* Find(JobId id) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Refusal(const Device& device, const Job& job) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Of a job whose memory or inputs are still to come.
+  absl::Status ArrivalRefusal(const Device& device, const Job& job) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Of all jobs of a kind, and of one principal.
+  struct Places {
+    int all = 0, of_one = 0;
+  };
+  absl::Status PlaceRefusal(const Device& device, const Job& job, const Places& taken,
+                            absl::string_view wait) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // What arrived stands in the queue.
+  static void TakePlace(Entry& entry);
   absl::StatusOr<std::shared_ptr<Entry>> Enqueue(Job job, bool wait_for_memory, absl::Time now,
                                                  Outbox& out) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Accept(Entry& entry, Outbox& out) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -37,8 +37,7 @@ Scheduler::Device& Scheduler::LaneOf(const Job& job) {
 // Of `principal`, or of all.
 int Scheduler::Device::away(std::optional<absl::string_view> principal) const {
   const auto is_meant = [&](absl::string_view name) { return !principal || *principal == name; };
-  int away = 0;
-  for (const auto& [name, jobs] : guests->away) away += is_meant(name) ? jobs : 0;
+  const int away = principal ? guests->away.of(*principal) : guests->away.all();
   const Entries& beside = other->sent;
   const bool compares = !beside.empty() && other->IsHereToCompare(*beside.front());
   return compares && is_meant(beside.front()->job().principal) ? away - 1 : away;
@@ -178,7 +177,7 @@ void Scheduler::ArrangeGuest(Device& lane, absl::Time now, Outbox& out) {
   if (Measures(*lane.other)) return;
   if (lane.worker != nullptr) {
     const bool idle =
-        lane.queue.size() == 0 && limits_.guest_idle_seconds > 0 &&
+        lane.queue.size() + lane.arriving.all() == 0 && limits_.guest_idle_seconds > 0 &&
         now - std::max(guests.since, lane.last_done) >= absl::Seconds(limits_.guest_idle_seconds);
     const bool done = idle || guests.spent || NeedsGuest(lane, now);
     if (lane.sent.empty() && done) Kill(lane, "retired", out);
@@ -234,7 +233,7 @@ void Scheduler::SendToCompare(Entry& entry, JobResult result, absl::Time now, Ou
   }
   entry.reference = ran && entry.job().check->program != nullptr;
   if (!entry.reference) {
-    ++entry.device->guests->away[entry.job().principal];
+    entry.device->guests->away.Add(entry.job().principal);
     entry.device = entry.device->other;
   }
   entry.sends = 0;
@@ -275,7 +274,7 @@ int Scheduler::depth(absl::string_view name) const {
   int depth = 0;
   for (const auto& lane : devices_) {
     if (lane->name == name || (lane->guests != nullptr && lane->other->name == name)) {
-      depth += lane->queue.size() + static_cast<int>(lane->sent.size());
+      depth += lane->queue.size() + lane->arriving.all() + static_cast<int>(lane->sent.size());
     }
   }
   return depth;
@@ -302,7 +301,7 @@ std::map<std::string, Scheduler::Usage> Scheduler::usage() const {
     const Device& here = *entry->device;
     // Between two orders too: what was shown of it would else stand still until it ends.
     if (!entry->answered) all[here.device_name()].launched_for += entry->launched_for;
-    if (!here.sent.empty() && here.sent.front() == entry) continue;
+    if (entry->arrives || (!here.sent.empty() && here.sent.front() == entry)) continue;
     const Device* const home = here.IsHereToCompare(*entry) ? here.other : &here;
     const int own = ++waiting[{home, entry->job().principal}];
     Usage& usage = all[home->device_name()];

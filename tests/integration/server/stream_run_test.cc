@@ -1,4 +1,5 @@
 // StreamRun: bytes of several MiB there and back, samples on the way, streams that stop.
+#include <deque>
 #include <numeric>
 
 #include <grpcpp/create_channel.h>
@@ -6,6 +7,7 @@
 
 #include "base/status.h"
 #include "gridclock/v1/system.pb.h"
+#include "tests/support/credentials.h"
 #include "tests/support/raw_call.h"
 #include "tests/support/server_process.h"
 #include "tests/support/status_matchers.h"
@@ -104,6 +106,47 @@ TEST(StreamRun, AHeaderMayComeInParts) {
   ASSERT_EQ(responses.size(), 4u);
   const float want[] = {11, 22};
   EXPECT_EQ(responses[2].chunk().data(), std::string(reinterpret_cast<const char*>(want), 8));
+}
+
+TEST(StreamRun, ClientsThatNeverSendTheirInputsKeepNobodyOut) {
+  const std::string tokens = NewFolder() + "/tokens";
+  std::string lines;
+  for (const char* name : {"ann", "bob", "cat"}) {
+    absl::StrAppend(&lines, name, " read,run ", HashedToken(absl::StrCat(name, "-secret")), "\n");
+  }
+  Write(tokens, lines);
+  ASSERT_OK_AND_ASSIGN(const auto server,
+                       ServerProcess::Start({.flags = {"--token-file=" + tokens, "--limit-queue=8",
+                                                       "--limit-client-queue=4"}}));
+  const auto channel = Connect(server->address());
+  std::deque<grpc::ClientContext> contexts;
+  std::deque<RawStream> streams;
+  const auto as = [&](const std::string& name) -> grpc::ClientContext& {
+    contexts.emplace_back().AddMetadata("authorization", absl::StrCat("Bearer ", name, "-secret"));
+    return contexts.back();
+  };
+  for (const char* name : {"ann", "bob"}) {
+    for (int i = 0; i < 4; ++i) {
+      RawStream& stream = streams.emplace_back(channel, kStreamRunMethod, as(name));
+      for (const std::string& message : WithChunks(Header("square", 2), Floats(1))) {
+        ASSERT_TRUE(stream.Write(message));
+      }
+      std::string accepted;
+      ASSERT_TRUE(stream.Read(&accepted));
+    }
+  }
+  const std::string run = InlineRequest("square", {1, 2}).SerializeAsString();
+  for (const char* name : {"cat", "cat", "ann"}) {
+    EXPECT_THAT(RawCall(channel, kRunMethod, {run}, as(name)).status, IsOk());
+  }
+  const auto upload = WithChunks(Header("square", 2), Floats(2));
+  EXPECT_THAT(RawCall(channel, kStreamRunMethod, upload, as("cat")).status, IsOk());
+  const absl::Status refused = RawCall(channel, kStreamRunMethod, upload, as("ann")).status;
+  EXPECT_THAT(refused, StatusIs(absl::StatusCode::kResourceExhausted,
+                                ::testing::HasSubstr("8 calls of all clients wait for memory")));
+  EXPECT_THAT(refused, ReasonIs("QUEUE_FULL"));
+  for (grpc::ClientContext& context : contexts) context.TryCancel();
+  for (RawStream& stream : streams) EXPECT_FALSE(stream.Finish().ok());
 }
 
 TEST(StreamRun, SamplesComeWhileItMeasures) {

@@ -151,7 +151,7 @@ TEST_F(SchedulerFewCallsTest, WhatIsComparedCountsWhereItCameFrom) {
   for (int i = 0; i < 4; ++i) Submit(MakeJob("ann"));
   EXPECT_THAT(Refusal(MakeJob("ann")), ReasonIs("QUEUE_FULL"));
   for (int i = 0; i < 2; ++i) Submit(MakeJob("bob"));
-  EXPECT_EQ(DetailsOf(Refusal(MakeJob("cy"))).metadata.at("limit"), "queue");
+  EXPECT_EQ(DetailsOf(Refusal(MakeJob("bob"))).metadata.at("limit"), "queue");
 }
 
 TEST_F(SchedulerFewCallsTest, WhatWasComparedCountsNoMore) {
