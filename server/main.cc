@@ -33,6 +33,7 @@
 #include "server/fleet/worker_process.h"
 #include "server/metrics/metrics.h"
 #include "server/options.h"
+#include "server/rpc/calls_in_flight.h"
 #include "server/rpc/descriptors.h"
 #include "server/rpc/pem.h"
 #include "server/rpc/server.h"
@@ -325,6 +326,7 @@ class Process {
                              .observer = rpc_observer(),
                              .job_observer = job_observer(),
                              .stalls = stalls_,
+                             .calls = calls_,
                              .stream_memory = stream_memory_,
                              .memory = [this](const MemoryRange& r) { return arena_->At(r); },
                              .limit_usage = [this] { return LimitUsage(); },
@@ -458,11 +460,8 @@ class Process {
         options_.drain_delay >= 0 ? options_.drain_delay : (security_.loopback ? 0 : 5);
     std::this_thread::sleep_for(absl::ToChronoMilliseconds(absl::Seconds(delay)));
     scheduler_->Drain();
-    const absl::Time deadline = clock_.Now() + absl::Seconds(options_.drain_grace);
-    while (!scheduler_->idle() && clock_.Now() < deadline) {
-      std::this_thread::sleep_for(absl::ToChronoMilliseconds(kTurn));
-    }
-    stalls_.Tick(clock_.Now());  // Streams that only wait for their client's end need not.
+    calls_.Close();
+    WaitForCalls(absl::Seconds(options_.drain_grace), /*grace_over=*/false);
     std::thread metrics_end([this] {
       if (metrics_ != nullptr) metrics_->Stop();
     });
@@ -472,12 +471,23 @@ class Process {
       scheduler_->OnDeviceDown(device, DrainingStatus());
       if (options_.allow_submit) scheduler_->OnDeviceDown(GuestLane(device), DrainingStatus());
     }
-    // Answers that are on their way still get out; those who watch our health are cut off.
+    constexpr absl::Duration kLastWords = absl::Seconds(1);  // For the reason to get out.
+    WaitForCalls(kLastWords, /*grace_over=*/true);
+    // Those who watch our health are cut off.
     rpc_->Shutdown(absl::Milliseconds(500));
     stop_ticking_ = true;
     ticker_.join();
     metrics_end.join();
     Log(LogLevel::kInfo, "stopped");
+  }
+
+  // Until all calls have their answers, or `limit` is over.
+  void WaitForCalls(absl::Duration limit, bool grace_over) {
+    const absl::Time end = clock_.Now() + limit;
+    do {
+      stalls_.Drain(DrainingStatus(), grace_over);
+      std::this_thread::sleep_for(absl::ToChronoMilliseconds(kTurn));
+    } while ((!scheduler_->idle() || calls_.count() > 0) && clock_.Now() < end);
   }
 
   const MonotonicClock clock_;
@@ -505,6 +515,7 @@ class Process {
   std::unique_ptr<ModuleCache> module_cache_;  // Null: none.
   ByteBudget stream_memory_;
   StallWatch stalls_;
+  CallsInFlight calls_;
   std::unique_ptr<Acceptor> acceptor_;
   std::optional<Backend> backend_;
   std::unique_ptr<Fleet> fleet_;

@@ -30,6 +30,7 @@
 namespace gridclock {
 
 class Authenticator;
+class CallsInFlight;
 class StallWatch;
 
 struct Versions {
@@ -59,6 +60,7 @@ struct Backend {
   RpcObserver& observer;
   JobObserver& job_observer;
   StallWatch& stalls;
+  CallsInFlight& calls;
   ByteBudget& stream_memory;
   ArenaMemory memory;
   // By name of limit, of those that can be in use.

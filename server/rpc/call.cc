@@ -55,7 +55,11 @@ std::uint64_t SamplesThatFit(const Job& job) {
 }  // namespace
 
 CallMeter::CallMeter(Backend& backend, RpcMethod method, grpc::CallbackServerContext& context)
-    : backend_(backend), method_(method), started_(backend.clock.Now()), trace_(TraceOf(context)) {
+    : backend_(backend),
+      place_(backend.calls),
+      method_(method),
+      started_(backend.clock.Now()),
+      trace_(TraceOf(context)) {
   if (context.client_metadata().count(kTraceParent) != 0) {
     context.AddInitialMetadata(kTraceParent, TraceParent(trace_));
   }

@@ -11,6 +11,7 @@
 #include "proto/types/job.h"
 #include "proto/types/trace.h"
 #include "server/rpc/backend.h"
+#include "server/rpc/calls_in_flight.h"
 #include "server/rpc/request_lease.h"
 
 namespace gridclock {
@@ -21,8 +22,9 @@ struct CallSubject {
   JobId job = 0;
 };
 
-// Tells the observer of a call's start, and of its end once. Gives the call its place in its
-// caller's trace, and tells a caller that sent the metadata `traceparent`, in the initial metadata.
+// Lives as long as the call. Tells the observer of its start, and of its end once. Gives the call
+// its place in its caller's trace, and tells a caller that sent the metadata `traceparent`, in the
+// initial metadata.
 class CallMeter {
  public:
   CallMeter(Backend& backend, RpcMethod method, grpc::CallbackServerContext& context);
@@ -36,6 +38,7 @@ class CallMeter {
 
  private:
   Backend& backend_;
+  const CallsInFlight::Place place_;
   const RpcMethod method_;
   const absl::Time started_;
   const TraceContext trace_;

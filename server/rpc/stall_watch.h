@@ -4,6 +4,7 @@
 #include <memory>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "base/mutex.h"
 
@@ -18,6 +19,9 @@ class StallWatch {
     virtual ~Stream() = default;
     // Ends itself if it has waited for its client for too long. Called without the watch's lock.
     virtual void CheckStall(absl::Time now) = 0;
+    // The server ends: a stream that has asked for nothing yet ends with `why`; where `grace_over`
+    // every one does. What waits for a job alone ends with that. Called without the watch's lock.
+    virtual void Drain(const absl::Status& /*why*/, bool /*grace_over*/) {}
   };
 
   void Add(std::weak_ptr<Stream> stream) ABSL_LOCKS_EXCLUDED(mutex_) {
@@ -28,6 +32,10 @@ class StallWatch {
   // Call about once a second.
   void Tick(absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_) {
     for (const auto& stream : Alive()) stream->CheckStall(now);
+  }
+
+  void Drain(const absl::Status& why, bool grace_over) ABSL_LOCKS_EXCLUDED(mutex_) {
+    for (const auto& stream : Alive()) stream->Drain(why, grace_over);
   }
 
  private:

@@ -116,6 +116,16 @@ class StreamCall final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>,
     if (writing_) context_.TryCancel();
   }
 
+  void Drain(const absl::Status& why, bool grace_over) override {
+    bool ends = false;
+    {
+      const MutexLock lock(mutex_);
+      ends = !finished_ && (grace_over || (job_ == 0 && !end_));
+    }
+    if (ends) return Fail(why);
+    Pump();  // One that has all may have waited for its client's end.
+  }
+
  private:
   void Read() ABSL_LOCKS_EXCLUDED(mutex_) {
     {

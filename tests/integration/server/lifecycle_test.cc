@@ -365,6 +365,88 @@ TEST(Lifecycle, E17_AKernelThatOutlastsTheGraceEndsUnavailable) {
   EXPECT_FALSE(Lives(worker));
 }
 
+// Ones of `mib` MiB, which the client reads from the server as slowly as it likes.
+class SlowRead {
+ public:
+  SlowRead(const std::shared_ptr<grpc::Channel>& channel, int mib)
+      : stream_(channel, kStreamRunMethod, context_) {
+    v1::StreamRunRequest request;
+    request.mutable_header()->set_kernel("copy");
+    v1::Input* input = request.mutable_header()->add_inputs();
+    input->set_name("x");
+    input->mutable_spec()->set_dtype(v1::F32);
+    input->mutable_spec()->add_dims(mib * 1024 * 1024 / 4);
+    input->mutable_generate()->set_kind(v1::Generator::ONES);
+    EXPECT_TRUE(stream_.Write(request.SerializeAsString()));
+    stream_.WritesDone();
+  }
+
+  // Until so many bytes of outputs are here, or the stream ends.
+  void ReadTo(std::size_t bytes, absl::Duration pause) {
+    std::string text;
+    while (read_ < bytes && stream_.Read(&text)) {
+      v1::StreamRunResponse message;
+      EXPECT_TRUE(message.ParseFromString(text));
+      read_ += message.chunk().data().size();
+      if (message.has_chunk()) absl::SleepFor(pause);
+    }
+  }
+  std::size_t read() const { return read_; }
+  absl::Status Finish() { return stream_.Finish(); }
+
+ private:
+  grpc::ClientContext context_;
+  RawStream stream_;
+  std::size_t read_ = 0;
+};
+
+constexpr std::size_t kMiB = 1 << 20;
+
+TEST(Lifecycle, E17_ASignalLetsASlowReaderHaveAllOfItsOutputs) {
+  ASSERT_OK_AND_ASSIGN(const auto server, ServerProcess::Start());
+  SlowRead slow(Connect(server->address()), 32);
+  slow.ReadTo(2 * kMiB, absl::ZeroDuration());
+  server->Signal(SIGTERM);
+  slow.ReadTo(33 * kMiB, absl::Milliseconds(80));  // Long after the job is over.
+  EXPECT_EQ(slow.read(), 32 * kMiB);
+  EXPECT_THAT(slow.Finish(), IsOk());
+  EXPECT_EQ(server->Wait(absl::Seconds(10)), 0);
+}
+
+TEST(Lifecycle, E17_AReaderThatOutlastsTheGraceHearsWhy) {
+  ASSERT_OK_AND_ASSIGN(const auto server, ServerProcess::Start({.flags = {"--drain-grace=0.5"}}));
+  SlowRead slow(Connect(server->address()), 32);
+  slow.ReadTo(2 * kMiB, absl::ZeroDuration());
+  server->Signal(SIGTERM);
+  slow.ReadTo(33 * kMiB, absl::Milliseconds(100));
+  EXPECT_LT(slow.read(), 32 * kMiB);
+  const absl::Status status = slow.Finish();
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
+  EXPECT_THAT(status, ReasonIs("DRAINING"));
+  EXPECT_EQ(server->Wait(absl::Seconds(10)), 0);
+}
+
+TEST(Lifecycle, E17_StreamsThatAskForNothingHoldNoDrainUp) {
+  ASSERT_OK_AND_ASSIGN(const auto server, ServerProcess::Start({.flags = {"--drain-grace=60"}}));
+  const auto channel = Connect(server->address());
+  grpc::ClientContext of_watch, of_silent;
+  RawStream watch(channel, kWatch, of_watch);
+  ASSERT_TRUE(watch.Write(HealthRequest("")));
+  std::string state;
+  ASSERT_TRUE(watch.Read(&state));
+  RawStream silent(channel, kStreamRunMethod, of_silent);
+  v1::StreamRunRequest begin;
+  begin.mutable_header()->set_kernel("copy");
+  ASSERT_TRUE(silent.Write(begin.SerializeAsString()));
+  server->Signal(SIGTERM);
+  EXPECT_EQ(server->Wait(absl::Seconds(15)), 0);
+  const absl::Status status = silent.Finish();
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
+  EXPECT_THAT(status, ReasonIs("DRAINING"));
+  of_watch.TryCancel();
+  watch.Finish().IgnoreError();
+}
+
 TEST(Lifecycle, E18_ASecondSignalEndsAtOnce) {
   ASSERT_OK_AND_ASSIGN(const auto server, ServerProcess::Start());
   const auto channel = Connect(server->address());
