@@ -21,6 +21,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
+#include "base/cgroup.h"
 #include "base/status.h"
 #include "server/rpc/acceptor.h"
 #include "server/rpc/pem.h"
@@ -215,13 +216,6 @@ absl::StatusOr<Authenticator> MakeAuthenticator(const ServerOptions& options, bo
                        local);
 }
 
-std::uint64_t NumberIn(const char* path) {
-  std::ifstream file(path);
-  std::string text;
-  std::uint64_t value = 0;
-  return std::getline(file, text) && absl::SimpleAtoi(text, &value) ? value : 0;
-}
-
 }  // namespace
 
 ServerOptions ParseOptions(int argc, char** argv) {
@@ -292,13 +286,9 @@ absl::StatusOr<Security> CheckSecurity(const ServerOptions& options) {
 }
 
 std::uint64_t MemoryBytes() {
-  std::uint64_t bytes = static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) *
-                        static_cast<std::uint64_t>(sysconf(_SC_PAGE_SIZE));
-  for (const char* path :
-       {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"}) {
-    if (const std::uint64_t limit = NumberIn(path); limit > 0) bytes = std::min(bytes, limit);
-  }
-  return bytes;
+  const std::uint64_t bytes = static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) *
+                              static_cast<std::uint64_t>(sysconf(_SC_PAGE_SIZE));
+  return std::min(bytes, CgroupMemoryLimit().value_or(bytes));
 }
 
 }  // namespace gridclock

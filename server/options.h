@@ -58,7 +58,7 @@ absl::StatusOr<Security> CheckSecurity(const ServerOptions& options);
 absl::StatusOr<Tls> ReadTls(const ServerOptions& options);
 absl::StatusOr<TokenFile> ReadTokens(const ServerOptions& options);
 
-// The physical memory, or the limit of the cgroup where that is smaller.
+// The physical memory, or the least limit of a cgroup where that is smaller.
 std::uint64_t MemoryBytes();
 
 }  // namespace gridclock

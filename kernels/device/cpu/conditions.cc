@@ -6,7 +6,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "kernels/device/cpu/host.h"
+#include "base/cgroup.h"
+#include "base/system_files.h"
 
 namespace gridclock {
 namespace {
@@ -64,12 +65,8 @@ std::optional<std::uint64_t> Number(const std::string& path) {
   return value;
 }
 
-bool Grew(std::optional<std::uint64_t> before, std::optional<std::uint64_t> after) {
-  return before && after && *after > *before;
-}
-
 std::uint64_t Growth(std::optional<std::uint64_t> before, std::optional<std::uint64_t> after) {
-  return Grew(before, after) ? *after - *before : 0;
+  return before && after && *after > *before ? *after - *before : 0;
 }
 
 bool HypervisorTook(const HostCounts& before, const HostCounts& after) {
@@ -79,14 +76,42 @@ bool HypervisorTook(const HostCounts& before, const HostCounts& after) {
   return stolen > 1 && stolen * 50 > busy;
 }
 
-bool OthersWorked(const HostCounts& before, const HostCounts& after) {
-  if (!before.own || !after.own || after.cpus == 0 || before.cpus != after.cpus) return false;
+// Whether others than this process worked on these CPUs; nothing where that cannot be told.
+std::optional<bool> OthersWorked(const HostCounts& before, const HostCounts& after) {
+  if (!before.own || !after.own || after.cpus == 0 || before.cpus != after.cpus) {
+    return std::nullopt;
+  }
   constexpr double kShare = 0.05, kOfOneCpu = 0.5, kHandful = 5;
   const auto cpus = static_cast<double>(after.cpus);
   const double others = static_cast<double>(Growth(before.busy, after.busy)) -
                         static_cast<double>(Growth(before.own, after.own));
   const double window = static_cast<double>(Growth(before.total, after.total)) / cpus;
-  return others >= std::max(kHandful, cpus) && others > window * std::min(kShare * cpus, kOfOneCpu);
+  const double least = std::max(kHandful, cpus);
+  if (others >= least && others > window * std::min(kShare * cpus, kOfOneCpu)) return true;
+  if (window < least) return std::nullopt;
+  return false;
+}
+
+// A counter that is new, as of a CPU that came, says nothing of the time between.
+bool AnyGrew(const std::map<std::string, std::uint64_t>& before,
+             const std::map<std::string, std::uint64_t>& after) {
+  return std::any_of(after.begin(), after.end(), [&](const auto& counter) {
+    const auto found = before.find(counter.first);
+    return found != before.end() && counter.second > found->second;
+  });
+}
+
+void ReadHeat(const std::string& root, const std::vector<int>& mask, HostCounts& counts) {
+  for (const int cpu : mask) {
+    const std::string folder =
+        absl::StrCat(root, "/sys/devices/system/cpu/cpu", cpu, "/thermal_throttle/");
+    const auto core = Number(folder + "core_throttle_count");
+    if (!core) return;  // All CPUs of a machine have it, or none.
+    counts.stops[folder + "core"] = *core;
+    if (const auto package = Number(folder + "package_throttle_count")) {
+      counts.stops[folder + "package"] = *package;
+    }
+  }
 }
 
 }  // namespace
@@ -95,11 +120,10 @@ HostCounts ReadHostCounts(const std::vector<int>& mask, const std::string& root)
   HostCounts counts;
   ReadStat(ReadText(root + "/proc/stat").value_or(""), mask, counts);
   counts.own = OwnTicks(ReadText(root + "/proc/self/stat").value_or(""));
-  const std::string cgroup = ReadText(root + "/sys/fs/cgroup/cpu.stat").value_or("");
-  counts.quota_stops = FindCount(cgroup, "nr_throttled");
+  counts.stops = CgroupStops(root);
+  ReadHeat(root, mask, counts);
   const std::string cpu =
       absl::StrCat(root, "/sys/devices/system/cpu/cpu", mask.empty() ? 0 : mask.front());
-  counts.heat_stops = Number(cpu + "/thermal_throttle/core_throttle_count");
   if (const auto khz = Number(cpu + "/cpufreq/scaling_cur_freq")) {
     counts.clock_hz = 1e3 * static_cast<double>(*khz);
   }
@@ -109,9 +133,10 @@ HostCounts ReadHostCounts(const std::vector<int>& mask, const std::string& root)
 Conditions Compare(const HostCounts& before, const HostCounts& after) {
   Conditions conditions;
   conditions.clock_hz = after.clock_hz.value_or(0);
-  conditions.throttled =
-      Grew(before.heat_stops, after.heat_stops) || Grew(before.quota_stops, after.quota_stops);
-  conditions.shared = HypervisorTook(before, after) || OthersWorked(before, after);
+  conditions.throttled = AnyGrew(before.stops, after.stops);
+  const std::optional<bool> others = OthersWorked(before, after);
+  conditions.shared = HypervisorTook(before, after) || others.value_or(false);
+  conditions.sharing_unknown = !conditions.shared && !others;
   return conditions;
 }
 

@@ -1,10 +1,7 @@
 #include "kernels/device/cpu/host.h"
 
 #include <algorithm>
-#include <cmath>
-#include <fstream>
 #include <map>
-#include <sstream>
 
 #include <sched.h>
 
@@ -12,6 +9,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "base/cgroup.h"
+#include "base/system_files.h"
 
 namespace gridclock {
 namespace {
@@ -21,26 +20,6 @@ std::optional<std::uint64_t> ReadNumber(const std::string& path) {
   std::uint64_t value = 0;
   if (!text || !absl::SimpleAtoi(*text, &value)) return std::nullopt;
   return value;
-}
-
-// Containers see their own cgroup at the root of the mount. Version 1 keeps it in folders.
-std::optional<std::uint64_t> MemoryLimit(const std::string& root) {
-  const std::string base = root + "/sys/fs/cgroup";
-  if (const auto v2 = ReadNumber(base + "/memory.max")) return v2;
-  return ReadNumber(base + "/memory/memory.limit_in_bytes");
-}
-
-// Whole CPUs that the quota pays for, at least one.
-std::optional<int> QuotaCpus(const std::string& root) {
-  const auto text = ReadText(root + "/sys/fs/cgroup/cpu.max");
-  if (!text) return std::nullopt;
-  const std::vector<std::string> words = absl::StrSplit(*text, absl::ByAnyChar(" \n"));
-  std::uint64_t quota = 0, period = 0;
-  if (words.size() < 2 || !absl::SimpleAtoi(words[0], &quota) ||
-      !absl::SimpleAtoi(words[1], &period) || period == 0) {
-    return std::nullopt;  // "max 100000": no quota.
-  }
-  return std::max(1, static_cast<int>(quota / period));
 }
 
 std::string ModelName(const std::string& root) {
@@ -124,26 +103,6 @@ std::vector<LastCache> AllLastCaches(const HostFacts& host) {
 
 }  // namespace
 
-std::optional<std::string> ReadText(const std::string& path) {
-  std::ifstream file(path);
-  if (!file) return std::nullopt;
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
-
-std::optional<std::uint64_t> FindCount(const std::string& text, const std::string& key) {
-  for (absl::string_view line : absl::StrSplit(text, '\n')) {
-    if (!absl::ConsumePrefix(&line, key)) continue;
-    if (line.empty() || (line[0] != ' ' && line[0] != ':')) continue;
-    const std::vector<std::string> words =
-        absl::StrSplit(line, absl::ByAnyChar(" :\t"), absl::SkipEmpty());
-    std::uint64_t value = 0;
-    if (!words.empty() && absl::SimpleAtoi(words[0], &value)) return value;
-  }
-  return std::nullopt;
-}
-
 std::vector<int> AffinityCpus() {
   cpu_set_t set;
   CPU_ZERO(&set);
@@ -175,10 +134,13 @@ HostFacts ReadHostFacts(const std::string& root, const std::vector<int>& mask) {
   HostFacts facts;
   facts.model = ModelName(root);
   facts.mask = mask;
-  facts.cpus = std::min(static_cast<int>(mask.size()), QuotaCpus(root).value_or(1 << 20));
+  facts.cpus = static_cast<int>(mask.size());
+  if (const auto quota = CgroupCpus(root); quota && *quota < facts.cpus) {
+    facts.cpus = std::max(1, static_cast<int>(*quota));
+  }
   const auto meminfo = ReadText(root + "/proc/meminfo");
   const std::uint64_t ram = 1024 * (meminfo ? FindCount(*meminfo, "MemTotal").value_or(0) : 0);
-  const std::uint64_t limit = MemoryLimit(root).value_or(ram);
+  const std::uint64_t limit = CgroupMemoryLimit(root).value_or(ram);
   facts.memory_bytes = ram == 0 ? limit : std::min(ram, limit);
   AddCaches(root, mask, facts);
   return facts;

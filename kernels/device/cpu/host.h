@@ -49,11 +49,6 @@ struct FlushShare {
 };
 std::vector<FlushShare> PlanFlush(const HostFacts& host);
 
-// The text of a file, or nothing if it cannot be read.
-std::optional<std::string> ReadText(const std::string& path);
-// The number behind `key` in lines of "key value", as in cpu.stat and meminfo.
-std::optional<std::uint64_t> FindCount(const std::string& text, const std::string& key);
-
 }  // namespace gridclock
 
 #endif  // GRIDCLOCK_KERNELS_DEVICE_CPU_HOST_H_

@@ -9,7 +9,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "kernels/device/cpu/host.h"
+#include "base/system_files.h"
 
 namespace gridclock {
 namespace {

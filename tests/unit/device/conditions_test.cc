@@ -11,7 +11,7 @@
 #include <time.h>
 
 #include "kernels/device/cpu/host.h"
-#include "tests/unit/device/fake_root.h"
+#include "tests/support/fake_root.h"
 
 namespace gridclock {
 namespace {
@@ -58,8 +58,16 @@ TEST_F(ConditionsTest, AFewPercentAreTheUsualNoise) {
 TEST_F(ConditionsTest, AHandfulOfTicksIsTooLittleToTell) {
   const HostCounts before = Read(1000, 5000, 2000, 4000, 700);
   // 40 ms of two CPUs: half of it was others'.
-  EXPECT_FALSE(Compare(before, Read(1004, 5000, 2004, 4000, 704)).shared);
-  EXPECT_TRUE(Compare(before, Read(1005, 5000, 2005, 4000, 705)).shared);
+  const Conditions too_short = Compare(before, Read(1004, 5000, 2004, 4000, 704));
+  EXPECT_FALSE(too_short.shared);
+  EXPECT_TRUE(too_short.sharing_unknown);
+  const Conditions enough = Compare(before, Read(1005, 5000, 2005, 4000, 705));
+  EXPECT_TRUE(enough.shared);
+  EXPECT_FALSE(enough.sharing_unknown);
+  // As long a window, in which we were alone.
+  const Conditions alone = Compare(before, Read(1005, 5000, 2000, 4005, 705));
+  EXPECT_FALSE(alone.shared);
+  EXPECT_FALSE(alone.sharing_unknown);
 }
 
 TEST_F(ConditionsTest, WithoutItsOwnTicksNothingIsClaimedOfOthers) {
@@ -67,6 +75,15 @@ TEST_F(ConditionsTest, WithoutItsOwnTicksNothingIsClaimedOfOthers) {
   HostCounts after = Read(1200, 5000, 2200, 4000, 700);
   before.own = after.own = std::nullopt;
   EXPECT_FALSE(Compare(before, after).shared);
+  EXPECT_TRUE(Compare(before, after).sharing_unknown);
+}
+
+TEST_F(ConditionsTest, WhereACpuCameOrWentSharingIsUnknown) {
+  const HostCounts before = Read(1000, 5000, 2000, 4000, 700);
+  HostCounts after = Read(1200, 5000, 2200, 4000, 700);
+  after.cpus = 1;
+  EXPECT_FALSE(Compare(before, after).shared);
+  EXPECT_TRUE(Compare(before, after).sharing_unknown);
 }
 
 TEST(Conditions, OnABigMachineHalfACpuOfOthersCounts) {
@@ -76,8 +93,14 @@ TEST(Conditions, OnABigMachineHalfACpuOfOthersCounts) {
   EXPECT_TRUE(Compare(before, after).shared);
   after.busy = 10'000 + 190;
   EXPECT_FALSE(Compare(before, after).shared);
+  EXPECT_FALSE(Compare(before, after).sharing_unknown);
   // As many ticks as can come from rounding on so many CPUs.
   EXPECT_FALSE(Compare(before, {.cpus = 64, .busy = 60, .steal = 0, .total = 64, .own = 0}).shared);
+  // One who works all the time is told from rounding after a tick for each CPU.
+  HostCounts quiet{.cpus = 64, .busy = 0, .steal = 0, .total = 64 * 63, .own = 0};
+  EXPECT_TRUE(Compare(before, quiet).sharing_unknown);
+  quiet.total = 64 * 64;
+  EXPECT_FALSE(Compare(before, quiet).sharing_unknown);
 }
 
 TEST(Conditions, AreSilentWhereTheSystemIs) {
@@ -85,6 +108,7 @@ TEST(Conditions, AreSilentWhereTheSystemIs) {
   const Conditions conditions =
       Compare(ReadHostCounts({0}, root.path()), ReadHostCounts({0}, root.path()));
   EXPECT_FALSE(conditions.shared);
+  EXPECT_TRUE(conditions.sharing_unknown);
   EXPECT_FALSE(conditions.throttled);
   EXPECT_EQ(conditions.clock_hz, 0);
 }
@@ -111,6 +135,51 @@ TEST(Conditions, AStopByTheQuotaIsThrottling) {
   EXPECT_FALSE(Compare(before, ReadHostCounts({0}, root.path())).throttled);
   write(8);
   EXPECT_TRUE(Compare(before, ReadHostCounts({0}, root.path())).throttled);
+}
+
+TEST(Conditions, AStopOfAUnitIsSeenAtItsOwnLevelAndAbove) {
+  const FakeRoot root("conditions_unit");
+  root.Write("/proc/self/cgroup", "0::/system.slice/gridclock.service\n");
+  const std::string slice = "/sys/fs/cgroup/system.slice";
+  const auto write = [&](int of_slice, int of_unit) {
+    root.Write(slice + "/cpu.stat", "nr_throttled " + std::to_string(of_slice) + "\n");
+    root.Write(slice + "/gridclock.service/cpu.stat",
+               "nr_throttled " + std::to_string(of_unit) + "\n");
+    return ReadHostCounts({0}, root.path());
+  };
+  const HostCounts before = write(5, 9);
+  EXPECT_FALSE(Compare(before, write(5, 9)).throttled);
+  EXPECT_TRUE(Compare(before, write(5, 10)).throttled);
+  EXPECT_TRUE(Compare(before, write(6, 9)).throttled);
+  // A group that was made anew counts from 0: the sum is less than before.
+  EXPECT_TRUE(Compare(before, write(6, 0)).throttled);
+}
+
+TEST(Conditions, HeatOfAnyCpuOfTheMaskOrItsPackageIsThrottling) {
+  const FakeRoot root("conditions_heat");
+  const auto write = [&](int cpu, const std::string& what, int stops) {
+    root.Write("/sys/devices/system/cpu/cpu" + std::to_string(cpu) + "/thermal_throttle/" + what +
+                   "_throttle_count",
+               std::to_string(stops) + "\n");
+  };
+  const auto write_all = [&] {
+    for (const int cpu : {0, 1, 2}) {
+      write(cpu, "core", 3);
+      write(cpu, "package", 4);
+    }
+    return ReadHostCounts({1, 2}, root.path());
+  };
+  const HostCounts before = write_all();
+  EXPECT_FALSE(Compare(before, ReadHostCounts({1, 2}, root.path())).throttled);
+  for (const int cpu : {1, 2}) {
+    for (const char* what : {"core", "package"}) {
+      write(cpu, what, 5);
+      EXPECT_TRUE(Compare(before, ReadHostCounts({1, 2}, root.path())).throttled) << cpu << what;
+      write_all();
+    }
+  }
+  write(0, "core", 5);  // Not of the mask.
+  EXPECT_FALSE(Compare(before, ReadHostCounts({1, 2}, root.path())).throttled);
 }
 
 // Real ticks of this machine: another process that spins on our CPUs is seen within seconds.

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include "tests/unit/device/fake_root.h"
+#include "tests/support/fake_root.h"
 
 namespace gridclock {
 namespace {

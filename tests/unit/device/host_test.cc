@@ -8,7 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/unit/device/fake_root.h"
+#include "tests/support/fake_root.h"
 
 namespace gridclock {
 namespace {
@@ -63,6 +63,19 @@ TEST(HostFacts, HoldModelCachesAndTheCgroupsLimits) {
   EXPECT_EQ(facts.l1_bytes, 32768U);
   EXPECT_EQ(facts.l2_bytes, 0U);
   EXPECT_EQ(facts.llc_bytes, 16777216U);
+}
+
+TEST(HostFacts, HoldTheLimitsOfAUnitAndOfWhatIsAboveIt) {
+  const FakeRoot root("host_unit");
+  root.Write("/proc/meminfo", "MemTotal:       1048576 kB\n");
+  root.Write("/proc/self/cgroup", "0::/a.slice/b.service\n");
+  root.Write("/sys/fs/cgroup/a.slice/b.service/cpu.max", "350000 100000\n");
+  root.Write("/sys/fs/cgroup/a.slice/memory.max", "536870912\n");
+
+  const HostFacts facts = ReadHostFacts(root.path(), FirstCpus(8));
+
+  EXPECT_EQ(facts.cpus, 3);
+  EXPECT_EQ(facts.memory_bytes, 536870912U);
 }
 
 TEST(HostFacts, CountEveryLastCacheOfAServer) {

@@ -1,6 +1,6 @@
 // A folder with files of /proc and /sys as some machine has them.
-#ifndef GRIDCLOCK_TESTS_UNIT_DEVICE_FAKE_ROOT_H_
-#define GRIDCLOCK_TESTS_UNIT_DEVICE_FAKE_ROOT_H_
+#ifndef GRIDCLOCK_TESTS_SUPPORT_FAKE_ROOT_H_
+#define GRIDCLOCK_TESTS_SUPPORT_FAKE_ROOT_H_
 
 #include <filesystem>
 #include <fstream>
@@ -40,4 +40,4 @@ class FakeRoot {
 
 }  // namespace gridclock
 
-#endif  // GRIDCLOCK_TESTS_UNIT_DEVICE_FAKE_ROOT_H_
+#endif  // GRIDCLOCK_TESTS_SUPPORT_FAKE_ROOT_H_
