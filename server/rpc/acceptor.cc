@@ -18,6 +18,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "server/rpc/peer.h"
 
 namespace gridclock {
 namespace {
@@ -85,17 +86,6 @@ int PortOf(const sockaddr_storage& address) {
     return ntohs(reinterpret_cast<const sockaddr_in&>(address).sin_port);
   }
   return ntohs(reinterpret_cast<const sockaddr_in6&>(address).sin6_port);
-}
-
-std::string HostOf(const sockaddr_storage& address) {
-  char text[INET6_ADDRSTRLEN] = "";
-  if (address.ss_family == AF_INET) {
-    inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in&>(address).sin_addr, text, sizeof(text));
-  } else {
-    inet_ntop(AF_INET6, &reinterpret_cast<const sockaddr_in6&>(address).sin6_addr, text,
-              sizeof(text));
-  }
-  return text;
 }
 
 absl::StatusOr<UniqueFd> Listen(const Resolved& where) {
@@ -243,7 +233,7 @@ bool Acceptor::AcceptOne() {
                               SOCK_CLOEXEC | SOCK_NONBLOCK));
   if (connection) {
     if (!spare_) spare_ = OpenSpare();
-    TakeIn(std::move(connection), HostOf(address));
+    TakeIn(std::move(connection), SiteOf(address));
     return true;
   }
   if (errno == EMFILE || errno == ENFILE) return ShedOne();

@@ -15,6 +15,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "base/status.h"
+#include "server/rpc/peer.h"
 
 namespace gridclock {
 namespace {
@@ -88,12 +89,6 @@ absl::Status Unauthenticated() {
 std::string CommonName(const grpc::AuthContext& context) {
   const auto names = context.FindPropertyValues("x509_common_name");
   return names.empty() ? "" : std::string(names[0].data(), names[0].size());
-}
-
-// "ipv4:10.0.0.7:51342" without the port.
-std::string Address(const std::string& peer) {
-  const auto colon = peer.rfind(':');
-  return colon == std::string::npos ? peer : peer.substr(0, colon);
 }
 
 }  // namespace
@@ -174,7 +169,7 @@ absl::StatusOr<Principal> Authenticator::Identify(
       return Principal{absl::StrCat("cn:", name), kUsual};
     }
     case Peers::kAnyone:
-      return Principal{Address(context.peer()), kUsual};
+      return Principal{SiteOf(context.peer()), kUsual};
   }
   return Unauthenticated();
 }

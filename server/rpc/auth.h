@@ -57,7 +57,7 @@ class Authenticator {
   enum class Peers { kLocal, kCertificate, kAnyone };
 
   // Without tokens: kLocal: all are the principal `local`; kCertificate: the common name of the
-  // client's certificate; kAnyone: the address of the peer. All may read and run; only kLocal may
+  // client's certificate; kAnyone: the peer, by SiteOf(). All may read and run; only kLocal may
   // do more, which is `local`: other people of this machine are local too.
   explicit Authenticator(Peers peers, Roles local = 0) : peers_(peers), local_(local) {}
   explicit Authenticator(TokenFile tokens);

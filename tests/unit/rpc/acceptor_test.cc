@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <future>
+#include <vector>
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
@@ -48,6 +49,18 @@ absl::Duration CpuTime() {
 
 UniqueFd Socket() {
   return UniqueFd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+}
+
+UniqueFd ConnectFrom(const char* host, int port) {
+  UniqueFd client(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in from{}, to{};
+  from.sin_family = to.sin_family = AF_INET;
+  EXPECT_EQ(inet_pton(AF_INET, host, &from.sin_addr), 1);
+  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  to.sin_port = htons(static_cast<std::uint16_t>(port));
+  EXPECT_EQ(bind(client.get(), reinterpret_cast<const sockaddr*>(&from), sizeof(from)), 0);
+  EXPECT_EQ(connect(client.get(), reinterpret_cast<const sockaddr*>(&to), sizeof(to)), 0);
+  return client;
 }
 
 TEST(ConnectionTable, BoundsAllAndEachPeer) {
@@ -97,6 +110,30 @@ TEST(Acceptor, AClosedConnectionIsNotOpenAtOnce) {
   server.reset();
   EXPECT_EQ(acceptor->usage().connections, 0u);
   EXPECT_EQ(acceptor->usage().busiest_peer, 0u);
+}
+
+// A listener on [::] takes both families: those of IPv4 are not one peer.
+TEST(Acceptor, CountsConnectionsByTheSiteThatTheyComeFrom) {
+  const MonotonicClock clock;
+  QuietRpcs observer;
+  auto acceptor = Acceptor::Create({.address = "[::]:0", .peer_connections = 1}, clock, observer);
+  if (!acceptor.ok()) GTEST_SKIP() << "no IPv6 here: " << acceptor.status();
+  std::vector<UniqueFd> clients, taken;
+  for (const char* from : {"127.0.0.2", "127.0.0.3", "127.0.0.2"}) {
+    clients.push_back(ConnectFrom(from, (*acceptor)->port()));
+  }
+  std::promise<void> two;
+  (*acceptor)->Start([&](UniqueFd fd) {
+    taken.push_back(std::move(fd));
+    if (taken.size() == 2) two.set_value();
+  });
+  two.get_future().wait();
+  // The third is closed.
+  char none = 0;
+  EXPECT_EQ(recv(clients[2].get(), &none, 1, 0), 0);
+  EXPECT_EQ((*acceptor)->usage().connections, 2u);
+  EXPECT_EQ((*acceptor)->usage().busiest_peer, 1u);
+  (*acceptor)->Stop();
 }
 
 // The spare descriptor is lost at once here, as where another thread is quicker.
