@@ -1,7 +1,7 @@
 # Headers that many sources parse alike are parsed once: gRPC's in the rooms of the wire, CLI11's in the
 # command line, GoogleTest's in the tests. Only a matter of build time: every header still compiles alone, and every source
 # without this.
-option(GRIDCLOCK_PCH "Precompile gRPC's and GoogleTest's headers" OFF)
+option(GRIDCLOCK_PCH "Precompile headers that many sources parse, compile some sources together" OFF)
 
 function(gridclock_precompile)
   if(NOT GRIDCLOCK_PCH)
@@ -16,6 +16,26 @@ function(gridclock_precompile)
     target_precompile_headers(gridclock_cli PRIVATE <CLI/CLI.hpp> <gridclock/v1/kernels.pb.h>
                                                     <nlohmann/json.hpp>)
   endif()
+endfunction()
+
+# The sources of a library that include `header` are compiled a few at a time: what they instantiate of it
+# costs far more than they themselves.
+function(gridclock_compile_together target header parts)
+  if(NOT GRIDCLOCK_PCH)
+    return()
+  endif()
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+  get_target_property(sources ${target} SOURCES)
+  set(part 0)
+  foreach(source IN LISTS sources)
+    if(NOT IS_ABSOLUTE ${source} AND source MATCHES "\\.cc$")
+      file(STRINGS ${source} includes REGEX "^#include [<\"]${header}[>\"]")
+      if(includes)
+        set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${target}_${part})
+        math(EXPR part "(${part} + 1) % ${parts}")
+      endif()
+    endif()
+  endforeach()
 endfunction()
 
 # Tests share one. Its owner is a program, as they are: code for libraries is compiled another way.

@@ -70,6 +70,15 @@ class Tidier:
         return path, "dirty", ran.stdout + ran.stderr
 
 
+def singles(entry):
+    """One for each of the sources that are compiled together."""
+    path = pathlib.Path(entry["file"])
+    if path.parent.name != "Unity":
+        return [entry]
+    return [{**entry, "file": source, "command": entry["command"].replace(entry["file"], source)}
+            for source in re.findall(r'^#include "(.+)"$', path.read_text(), re.MULTILINE)]
+
+
 def commands(root, build):
     """Our own sources with the command that compiles them, without those for GPUs, which this clang
     cannot read. A copy of the list, without the headers that g++ precompiled, is left where Tidier
@@ -77,6 +86,7 @@ def commands(root, build):
     found = {}
     entries = [entry for entry in json.loads((build / "compile_commands.json").read_text())
                if not re.match(r"(\S*ccache )?\S*nvcc ", entry["command"])]
+    entries = [single for entry in entries for single in singles(entry)]
     for entry in entries:
         entry["command"] = re.sub(r"-Winvalid-pch|-include \S+cmake_pch\.hxx", "", entry["command"])
     database = build.parent / "tidy/compile_commands.json"

@@ -15,7 +15,7 @@
 namespace gridclock::cli {
 namespace {
 
-struct Options {
+struct AdminOptions {
   std::uint64_t job = 0;
   std::string device;
   bool last = false, now = false;
@@ -27,7 +27,7 @@ absl::StatusOr<int> Say(const Session& session, const Json& json, const std::str
   return kOk;
 }
 
-Json ToJson(const v1::ActiveJob& job) {
+Json JobJson(const v1::ActiveJob& job) {
   return {{"id", job.id()},
           {"client", job.client()},
           {"kernel", job.kernel()},
@@ -62,23 +62,25 @@ std::string JobsText(const std::vector<v1::ActiveJob>& jobs) {
   return table.ToText();
 }
 
-absl::StatusOr<int> Jobs(const Client& client, const Session& session, const Options&) {
+absl::StatusOr<int> Jobs(const Client& client, const Session& session, const AdminOptions&) {
   GC_ASSIGN_OR_RETURN(const std::vector<v1::ActiveJob> jobs, client.ListJobs());
   Json out = Json::array();
-  for (const v1::ActiveJob& job : jobs) out.push_back(ToJson(job));
+  for (const v1::ActiveJob& job : jobs) out.push_back(JobJson(job));
   return Say(session, out, JobsText(jobs));
 }
 
-absl::StatusOr<int> Cancel(const Client& client, const Session& session, const Options& options) {
+absl::StatusOr<int> Cancel(const Client& client, const Session& session,
+                           const AdminOptions& options) {
   GC_ASSIGN_OR_RETURN(const v1::ActiveJob job, client.CancelJob(options.job));
   const bool runs = job.state() == v1::ActiveJob::RUNNING || job.state() == v1::ActiveJob::STOPPING;
-  return Say(session, ToJson(job),
+  return Say(session, JobJson(job),
              absl::StrCat("job ", job.id(), " of ", Escape(job.client()), " (", KernelText(job),
                           " on ", Escape(job.device()), ") ",
                           runs ? "ends when its launch does" : "is cancelled", "\n"));
 }
 
-absl::StatusOr<int> Drain(const Client& client, const Session& session, const Options& options) {
+absl::StatusOr<int> Drain(const Client& client, const Session& session,
+                          const AdminOptions& options) {
   v1::DrainDeviceRequest request;
   request.set_device(options.device);
   request.set_allow_last(options.last);
@@ -89,14 +91,16 @@ absl::StatusOr<int> Drain(const Client& client, const Session& session, const Op
                           done.jobs(), " jobs are left on it\n"));
 }
 
-absl::StatusOr<int> Undrain(const Client& client, const Session& session, const Options& options) {
+absl::StatusOr<int> Undrain(const Client& client, const Session& session,
+                            const AdminOptions& options) {
   GC_ASSIGN_OR_RETURN(const v1::UndrainDeviceResponse done, client.UndrainDevice(options.device));
   return Say(session, {{"device", done.device()}, {"changed", done.changed()}},
              absl::StrCat(Escape(done.device()),
                           done.changed() ? " takes calls again\n" : " was not drained\n"));
 }
 
-absl::StatusOr<int> Restart(const Client& client, const Session& session, const Options& options) {
+absl::StatusOr<int> Restart(const Client& client, const Session& session,
+                            const AdminOptions& options) {
   v1::RestartWorkerRequest request;
   request.set_device(options.device);
   request.set_now(options.now);
@@ -108,7 +112,7 @@ absl::StatusOr<int> Restart(const Client& client, const Session& session, const 
              absl::StrCat("the worker of ", Escape(done.device()), " ", when));
 }
 
-absl::StatusOr<int> Reload(const Client& client, const Session& session, const Options&) {
+absl::StatusOr<int> Reload(const Client& client, const Session& session, const AdminOptions&) {
   GC_ASSIGN_OR_RETURN(const v1::ReloadResponse done, client.Reload());
   Json json = Json::array();
   std::string text;
@@ -126,13 +130,13 @@ absl::StatusOr<int> Reload(const Client& client, const Session& session, const O
   return all ? kOk : kFailed;
 }
 
-using Act = absl::StatusOr<int> (*)(const Client&, const Session&, const Options&);
+using Act = absl::StatusOr<int> (*)(const Client&, const Session&, const AdminOptions&);
 
 }  // namespace
 
 CommandEntry AddAdmin(CLI::App& program) {
   auto* app = program.add_subcommand("admin");
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<AdminOptions>();
   app->require_subcommand(1);
   std::vector<std::pair<CLI::App*, Act>> actions;
   const auto add = [&](const std::string& name, Act act) {

@@ -74,16 +74,6 @@ absl::Status WriteOutput(const OutputFile& file, const RunResult& result) {
       absl::StrCat("'", file.name, "' is a list; write it to a .npz file"));
 }
 
-// The names of what the kernel gives.
-std::vector<std::string> OutputNames(const KernelSpec& spec) {
-  std::vector<std::string> names;
-  for (const OperandSpec& input : spec.inputs) {
-    if (input.inout) names.push_back(input.name);
-  }
-  for (const OperandSpec& output : spec.outputs) names.push_back(output.name);
-  return names;
-}
-
 // Before the kernel runs: there must be such outputs (an archive without a name takes all of them)
 // and a place for their files.
 absl::Status CheckOutputs(const KernelSpec& spec, const std::vector<OutputFile>& files) {

@@ -19,13 +19,13 @@ namespace {
 
 constexpr absl::Duration kTimeout = absl::Seconds(5);
 
-struct Options {
+struct TopOptions {
   std::string metrics = "127.0.0.1:8471";
   std::string interval = "2s";
   int count = 0;  // 0: until it is interrupted on a terminal, else once.
 };
 
-absl::StatusOr<std::string> Draw(const Session& session, const Options& options,
+absl::StatusOr<std::string> Draw(const Session& session, const TopOptions& options,
                                  const Terminal& terminal) {
   GC_ASSIGN_OR_RETURN(absl::Duration timeout, session.Timeout());
   timeout = std::min(timeout, kTimeout);
@@ -37,7 +37,7 @@ absl::StatusOr<std::string> Draw(const Session& session, const Options& options,
   return Dump({{"status", std::move(status)}, {"runs", std::move(runs)}}) + "\n";
 }
 
-absl::StatusOr<int> Top(const Session& session, const Options& options) {
+absl::StatusOr<int> Top(const Session& session, const TopOptions& options) {
   const auto interval = ParseSeconds(options.interval);
   if (!interval.ok()) {
     return UsageError(absl::StrCat("--interval: ", interval.status().message()));
@@ -63,7 +63,7 @@ absl::StatusOr<int> Top(const Session& session, const Options& options) {
 
 CommandEntry AddTop(CLI::App& program) {
   auto* app = program.add_subcommand("top");
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<TopOptions>();
   app->add_option("--metrics", options->metrics)->envname("GRIDCLOCK_METRICS");
   app->add_option("--interval", options->interval);
   app->add_option("--count", options->count)->check(CLI::Range(1, 1'000'000));

@@ -293,4 +293,13 @@ absl::StatusOr<Subject> FindSubject(const Session& session, const Client& client
       .spec = std::move(spec), .variant = name.variant, .program = std::nullopt, .compiled = ""};
 }
 
+std::vector<std::string> OutputNames(const KernelSpec& spec) {
+  std::vector<std::string> names;
+  for (const OperandSpec& input : spec.inputs) {
+    if (input.inout) names.push_back(input.name);
+  }
+  for (const OperandSpec& output : spec.outputs) names.push_back(output.name);
+  return names;
+}
+
 }  // namespace gridclock::cli

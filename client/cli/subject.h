@@ -52,6 +52,9 @@ absl::StatusOr<Subject> FindSubject(const Session& session, const Client& client
                                     const std::string& kernel, const CodeFlags& flags,
                                     const std::vector<std::string>& words);
 
+// The names of what it gives.
+std::vector<std::string> OutputNames(const KernelSpec& spec);
+
 }  // namespace gridclock::cli
 
 #endif  // GRIDCLOCK_CLIENT_CLI_SUBJECT_H_

@@ -27,15 +27,6 @@ absl::Status TakeKernel(const Client& client, const VerifyFlags& flags, v1::Refe
   return absl::OkStatus();
 }
 
-std::vector<std::string> OutputNames(const KernelSpec& spec) {
-  std::vector<std::string> names;
-  for (const OperandSpec& input : spec.inputs) {
-    if (input.inout) names.push_back(input.name);
-  }
-  for (const OperandSpec& output : spec.outputs) names.push_back(output.name);
-  return names;
-}
-
 // Another kernel of a file: the server runs it beside, on the same values.
 absl::Status TakeProgram(const Session& session, const Client& client, const VerifyFlags& flags,
                          v1::Reference* out) {
