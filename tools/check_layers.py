@@ -60,6 +60,7 @@ TABLE = {
     "kernels/verify": KERNEL + ["kernels/device", "kernels/verify"],
     "kernels/worker": WORKER,
     "kernels/worker/guest_sandbox.cc": WORKER + ["kernels/sandbox", "seccomp"],
+    "kernels/worker/process.cc": WORKER + ["kernels/sandbox"],
     # The one place that knows which kinds of device there are.
     "kernels/worker/device_factory.cc": WORKER + ["kernels/device/cuda/cuda_device.h"],
     "kernels/worker/worker.cc": WORKER + ["cli11"],  # The main of worker and test worker.

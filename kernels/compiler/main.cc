@@ -21,6 +21,7 @@
 #include "base/log.h"
 #include "base/status.h"
 #include "kernels/compiler/children.h"
+#include "kernels/sandbox/victim.h"
 #include "proto/types/status_page.h"
 
 namespace gridclock {
@@ -46,6 +47,7 @@ absl::Status Settle() {
   const pid_t parent = getppid();
   if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) return ErrnoToStatus(errno, "PR_SET_PDEATHSIG");
   if (getppid() != parent) return absl::UnavailableError("the server is gone");
+  BeFirstVictim();
   prctl(PR_SET_DUMPABLE, 0);
   prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
   if (syscall(SYS_close_range, kLinkFd + 1, UINT_MAX, 0) != 0 ||

@@ -16,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "base/unique_fd.h"
+#include "kernels/sandbox/victim.h"
 
 namespace gridclock {
 namespace {
@@ -39,6 +40,7 @@ absl::Status SettleProcess() {
   if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) return ErrnoToStatus(errno, "PR_SET_PDEATHSIG");
   // The parent may have died before it was asked for.
   if (getppid() != parent) return absl::UnavailableError("the server is gone");
+  BeFirstVictim();
   prctl(PR_SET_DUMPABLE, 0);
   prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
   const rlimit none{0, 0};

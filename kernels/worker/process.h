@@ -12,15 +12,16 @@
 
 namespace gridclock {
 
-// Dies with its parent, leaves no core and no debugger's handle, closes every descriptor but the
-// standard ones and those of status_page.h. UNAVAILABLE if the parent is gone already.
+// Dies with its parent, and before it where memory runs out, leaves no core and no debugger's
+// handle, closes every descriptor but the standard ones and those of status_page.h. UNAVAILABLE if
+// the parent is gone already.
 absl::Status SettleProcess();
 
 // Of a process whose standard output is nobody's: what it writes there is lost.
 absl::Status CloseStandardOutput();
 
-// Bounds the address space so that a kernel that allocates without end fails by itself before it
-// takes the machine's memory.
+// Bounds the address space so that a kernel that allocates without end fails by itself. Where the
+// bound is more than the machine has, the system ends the process before it can.
 absl::Status LimitAddressSpace(std::uint64_t bytes);
 // The same where address space tells nothing: `bytes` more than now may be mapped for writing by
 // this process alone.

@@ -276,7 +276,9 @@ void DeviceRunner::CheckStop(Life& life, absl::Time now) {
     life.worker->Shutdown();
   }
   if (now - life.stop_asked > options_.stop_limit) life.worker->Kill("exit");
-  if (now - life.stop_asked > options_.stop_limit / 2 && !std::exchange(life.terminated, true)) {
+  // One that is not ready does not listen, and has nothing to end in order.
+  const absl::Duration patience = life.told_ready ? options_.stop_limit / 2 : absl::ZeroDuration();
+  if (now - life.stop_asked >= patience && !std::exchange(life.terminated, true)) {
     life.worker->process().Signal(SIGTERM);
   }
 }
@@ -331,17 +333,19 @@ Supervisor::End DeviceRunner::Bury(Life& life) {
                            .detail = Describe(kill_reason, exit),
                            .planned = life.stop_asked != absl::InfiniteFuture() || retired,
                            .spoiled = session.spoiled()};
-  // One that had to be killed, or died, while it was to stop is lost all the same.
+  // One that had to be killed, or died, while it was to stop is lost all the same; before it is
+  // ready a signal is how it is asked.
+  const bool by_request = life.terminated && !session.ready() && exit.signal == SIGTERM;
   const bool as_asked = retired || restarted ||
                         (life.stop_asked != absl::InfiniteFuture() && kill_reason.empty() &&
-                         exit.signal == 0 && exit.code == 0);
+                         (by_request || (exit.signal == 0 && exit.code == 0)));
   LogEnd(as_asked, loss);
   if (life.kill_failed && role_ == WorkerRole::kGuest) {
     context_.table.SetState(device_, WorkerState::kReady);
   }
   if (session.ready())
     context_.scheduler.OnWorkerLost(lane_, generation_, loss);
-  else if (role_ == WorkerRole::kTrusted)
+  else if (role_ == WorkerRole::kTrusted && !as_asked)
     context_.observer.OnWorkerLost(device_, loss.reason);
   if (restarted) {
     SetCalibration("");  // Whoever restarts a worker may doubt what it measured.

@@ -512,6 +512,28 @@ TEST(Lifecycle, AWorkerThatEndsWithItsServerIsNotReportedAsLost) {
   EXPECT_THAT(server->Log(), Not(HasSubstr("worker_lost")));
 }
 
+TEST(Lifecycle, AWorkerThatStillMeasuresItsDeviceIsNotReportedAsLostEither) {
+  ASSERT_OK_AND_ASSIGN(const auto server, ServerProcess::Start({.wait_until_ready = false}));
+  ASSERT_TRUE(Eventually([&] { return absl::StrContains(server->Log(), "worker_spawned"); }));
+  absl::SleepFor(absl::Milliseconds(200));  // It has begun; it takes seconds.
+  ASSERT_THAT(server->Log(), Not(HasSubstr("worker_ready")));
+  server->Signal(SIGTERM);
+  EXPECT_EQ(server->Wait(absl::Seconds(10)), 0);
+  EXPECT_THAT(server->Log(), HasSubstr(" I worker_stopped device=\"cpu\""));
+  EXPECT_THAT(server->Log(), Not(HasSubstr("worker_lost")));
+}
+
+TEST(Lifecycle, E7_WhereMemoryRunsOutTheSystemEndsAWorkerAndNotTheServer) {
+  ASSERT_OK_AND_ASSIGN(const auto server, ServerProcess::Start());
+  const auto score = [](pid_t pid) {
+    std::string text;
+    std::ifstream(absl::StrCat("/proc/", pid, "/oom_score_adj")) >> text;
+    return text;
+  };
+  EXPECT_EQ(score(server->Workers().at(0)), "1000");
+  EXPECT_EQ(score(server->pid()), score(getpid())) << "as it was started";
+}
+
 TEST(Lifecycle, AWorkerThatDiesUnaskedIsReportedAsLost) {
   ASSERT_OK_AND_ASSIGN(const auto server, ServerProcess::Start());
   kill(server->Workers().at(0), SIGKILL);
