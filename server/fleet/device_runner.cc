@@ -265,9 +265,21 @@ void DeviceRunner::CheckTimes(Life& life, const AnswerReader::Progress& progress
   if (now - std::min(progress.ended, life.deaf) > kDying) life.worker->Kill("exit");
   CheckKill(life, now);
   if (stopping_) return CheckStop(life, now);
-  const bool slow_start = !progress.ready && now - life.spawned > options_.start_limit;
+  const bool slow_start = !progress.ready && TooSlow(life, now);
   const bool silent = progress.ready && now - progress.heard > options_.silence_limit;
   if (slow_start || silent) life.worker->Kill("hang");
+}
+
+bool DeviceRunner::TooSlow(Life& life, absl::Time now) const {
+  constexpr absl::Duration kWork = absl::Milliseconds(10);
+  const absl::Duration worked = life.worker->process().CpuTime().value_or(absl::ZeroDuration());
+  if (worked - life.worked >= kWork) {
+    life.worked = worked;
+    life.works = now;
+  }
+  const absl::Duration age = now - life.spawned;
+  const bool works = now - life.works <= options_.silence_limit;
+  return age > (works ? options_.longest_start : options_.start_limit);
 }
 
 void DeviceRunner::CheckStop(Life& life, absl::Time now) {

@@ -66,6 +66,9 @@ class DeviceRunner final : public GuestPort {
     absl::Time stop_asked = absl::InfiniteFuture();
     // When this thread first saw that orders do not reach it, and that it was killed.
     absl::Time deaf = absl::InfiniteFuture(), killed = absl::InfiniteFuture();
+    // Before it is ready: the CPU time that it was last seen to have, and when that was less.
+    absl::Duration worked = absl::ZeroDuration();
+    absl::Time works = absl::InfinitePast();
     std::uint64_t answers = 0;
     bool told_ready = false, terminated = false, output_ended = false;
     bool kill_failed = false;
@@ -87,6 +90,8 @@ class DeviceRunner final : public GuestPort {
   // Waits for something to happen. False once the process is gone.
   bool Poll(Life& life);
   void CheckTimes(Life& life, const AnswerReader::Progress& progress);
+  // Not ready, and will hardly be.
+  bool TooSlow(Life& life, absl::Time now) const;
   void CheckStop(Life& life, absl::Time now);
   void CheckKill(Life& life, absl::Time now);
   Supervisor::End Bury(Life& life);

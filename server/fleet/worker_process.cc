@@ -10,6 +10,7 @@
 #include <spawn.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "absl/strings/str_cat.h"
@@ -138,6 +139,15 @@ WorkerProcess::~WorkerProcess() {
   if (pid_ < 0) return;
   Signal(SIGKILL);
   if (!Reap(kLastWait)) Log(LogLevel::kError, "process_left", {{"pid", absl::StrCat(pid_)}});
+}
+
+std::optional<absl::Duration> WorkerProcess::CpuTime() const {
+  clockid_t clock{};
+  timespec time{};
+  if (clock_getcpuclockid(pid_, &clock) != 0 || clock_gettime(clock, &time) != 0) {
+    return std::nullopt;
+  }
+  return absl::DurationFromTimespec(time);
 }
 
 void WorkerProcess::Signal(int signal) const {

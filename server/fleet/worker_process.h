@@ -34,6 +34,8 @@ class WorkerProcess {
   pid_t pid() const { return pid_; }
   int pidfd() const { return pidfd_.get(); }       // Readable once it ended.
   int output_fd() const { return output_.get(); }  // What it prints; never blocks.
+  // What it has worked; nothing where the system does not tell.
+  std::optional<absl::Duration> CpuTime() const;
   // Thread-safe; nothing happens once it ended.
   void Signal(int signal) const;
 

@@ -135,6 +135,27 @@ TEST(FleetFaults, E5_AStoppedWorkerIsKilledAfterThreeMissedBeats) {
   EXPECT_THAT(harness.CheckSquare(), IsOk());
 }
 
+// A tenth of a second is less than any worker takes to measure its device.
+TEST(FleetFaults, AWorkerThatStillMeasuresIsNoHang) {
+  FleetHarness harness({.start_limit = absl::Milliseconds(100)});
+  EXPECT_TRUE(harness.WaitReady());
+  EXPECT_EQ(harness.observer().count("lost hang"), 0);
+}
+
+TEST(FleetFaults, AWorkerThatMeasuresWithoutEndIsAHang) {
+  FleetHarness harness(
+      {.start_limit = absl::Milliseconds(50), .longest_start = absl::Milliseconds(100)});
+  EXPECT_TRUE(Eventually([&] { return harness.observer().count("lost hang") >= 1; }));
+}
+
+TEST(FleetFaults, AWorkerThatStopsWhileItStartsIsAHang) {
+  FleetHarness harness(
+      {.silence_limit = absl::Milliseconds(300), .start_limit = absl::Milliseconds(100)});
+  ASSERT_TRUE(Eventually([&] { return harness.WorkerPid() != 0; }));
+  ASSERT_TRUE(harness.Signal(SIGSTOP));
+  EXPECT_TRUE(Eventually([&] { return harness.observer().count("lost hang") >= 1; }));
+}
+
 TEST(FleetFaults, E6_AnEndlessKernelEndsAtItsLimit) {
   FleetHarness harness({});
   ASSERT_TRUE(harness.WaitReady());

@@ -55,6 +55,7 @@ class FleetHarness {
     std::string fault = "";  // GRIDCLOCK_FAULT.
     Supervisor::Options supervisor = {};
     absl::Duration silence_limit = absl::Milliseconds(3500);
+    absl::Duration start_limit = absl::Seconds(60), longest_start = absl::Minutes(5);
     std::uint64_t worker_memory_bytes = 0;
     absl::Duration kill_limit = absl::Seconds(5);
   };
