@@ -2,6 +2,7 @@
 #include <deque>
 #include <filesystem>
 #include <iterator>
+#include <regex>
 #include <thread>
 
 #include <arpa/inet.h>
@@ -173,8 +174,19 @@ TEST_F(RunCall, WhoLeavesALongLaunchDoesNotKeepTheDeviceFromOthers) {
     context.AddMetadata("authorization", absl::StrCat("Bearer ", token));
     return RawCall(channel_, kRunMethod, {request}, context).status;
   };
-  constexpr int kTimes = 6;
-  for (int i = 0; i < kTimes; ++i) {
+  const auto replaced = [&] {
+    static const std::regex kReplaced(
+        R"re(gridclock_worker_restarts_total\{device="cpu",reason="cancelled"\} (\d+)\n)re");
+    const std::string metrics = server_->Metrics();
+    std::smatch found;
+    int count = -1;
+    EXPECT_TRUE(std::regex_search(metrics, found, kReplaced) &&
+                absl::SimpleAtoi(found[1].str(), &count));
+    return count;
+  };
+  // Now and then the cancel is there before the launch, and no worker is lost.
+  constexpr int kTimes = 6, kMostTries = 30;
+  for (int i = 0; i < kMostTries && replaced() < kTimes; ++i) {
     grpc::ClientContext long_one, other;
     absl::Status left;
     std::thread ann([&] { left = call_as("ann-secret", Spin(absl::Seconds(30)), long_one); });
@@ -188,10 +200,7 @@ TEST_F(RunCall, WhoLeavesALongLaunchDoesNotKeepTheDeviceFromOthers) {
     EXPECT_THAT(call_as("bob-secret", Square({1, 2}, ""), other), IsOk());
     EXPECT_LT(absl::Now() - start, absl::Seconds(10));
   }
-  EXPECT_THAT(
-      server_->Metrics(),
-      HasSubstr(absl::StrCat(
-          "gridclock_worker_restarts_total{device=\"cpu\",reason=\"cancelled\"} ", kTimes, "\n")));
+  EXPECT_EQ(replaced(), kTimes);
 }
 
 TEST_F(RunCall, WithoutADeadlineTheCallIsToldWhatBoundsIt) {
