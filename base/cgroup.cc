@@ -20,7 +20,7 @@ constexpr char kMount[] = "/sys/fs/cgroup";
 // its own is the mount's root.
 void AddFolders(const std::string& mount, std::string path, std::vector<std::string>& folders) {
   // "/../other": a group beside the one that is mounted, which shows nothing of it.
-  if (absl::StrContains(path, "/..")) path.clear();
+  if (absl::StrContains(path, "/..") || !absl::StartsWith(path, "/")) path.clear();
   while (path.size() > 1) {
     folders.push_back(mount + path);
     path.erase(path.rfind('/'));

@@ -278,7 +278,7 @@ bool DeviceRunner::TooSlow(Life& life, absl::Time now) const {
     life.works = now;
   }
   const absl::Duration age = now - life.spawned;
-  const bool works = now - life.works <= options_.silence_limit;
+  const bool works = now - std::max(life.works, life.spawned) <= options_.silence_limit;
   return age > (works ? options_.longest_start : options_.start_limit);
 }
 

@@ -18,7 +18,7 @@ constexpr std::uint64_t kPerWorker = 16;
 
 std::uint64_t RaiseDescriptorLimit() {
   rlimit limit{};
-  getrlimit(RLIMIT_NOFILE, &limit);
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return 0;
   const rlimit raised = {.rlim_cur = limit.rlim_max, .rlim_max = limit.rlim_max};
   return setrlimit(RLIMIT_NOFILE, &raised) == 0 ? raised.rlim_cur : limit.rlim_cur;
 }

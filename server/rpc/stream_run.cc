@@ -1,5 +1,6 @@
 #include "server/rpc/stream_run.h"
 
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -375,8 +376,8 @@ class StreamCall final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>,
   std::optional<Upload> upload_;  // Once there is memory.
   JobId id_ = 0;                  // Of the job that has it.
   bool header_ended_ = false, client_ended_ = false, started_ = false;
-  std::uint64_t received_bytes_ = 0;
-  std::uint64_t held_header_ = 0;  // Of the budget of streams.
+  std::atomic<std::uint64_t> received_bytes_ = 0;  // A drain may end the stream meanwhile.
+  std::uint64_t held_header_ = 0;                  // Of the budget of streams.
 
   Mutex mutex_;
   RequestLease lease_ ABSL_GUARDED_BY(mutex_);

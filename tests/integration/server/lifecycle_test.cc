@@ -353,7 +353,12 @@ TEST(Lifecycle, E17_AKernelThatOutlastsTheGraceEndsUnavailable) {
     (*request.mutable_attributes())["ns"].set_i64(1);
     waiting = RawCall(channel, kRunMethod, {request.SerializeAsString()}).status;
   });
-  absl::SleepFor(absl::Milliseconds(100));  // Until it waits behind the first.
+  ASSERT_TRUE(Eventually([&] {  // Until it waits behind the first.
+    return absl::StrContains(
+        server->Metrics(),
+        "gridclock_rpc_in_flight{method=\"gridclock.v1.KernelService/Run\"} 2\n");
+  }));
+  absl::SleepFor(absl::Milliseconds(100));
   server->Signal(SIGTERM);
   EXPECT_EQ(server->Wait(absl::Seconds(10)), 0);
   first.join();
@@ -438,6 +443,11 @@ TEST(Lifecycle, E17_StreamsThatAskForNothingHoldNoDrainUp) {
   v1::StreamRunRequest begin;
   begin.mutable_header()->set_kernel("copy");
   ASSERT_TRUE(silent.Write(begin.SerializeAsString()));
+  ASSERT_TRUE(Eventually([&] {
+    return absl::StrContains(
+        server->Metrics(),
+        "gridclock_rpc_in_flight{method=\"gridclock.v1.KernelService/StreamRun\"} 1\n");
+  }));
   server->Signal(SIGTERM);
   EXPECT_EQ(server->Wait(absl::Seconds(15)), 0);
   const absl::Status status = silent.Finish();

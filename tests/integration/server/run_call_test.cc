@@ -198,7 +198,7 @@ TEST_F(RunCall, WhoLeavesALongLaunchDoesNotKeepTheDeviceFromOthers) {
     EXPECT_EQ(left.code(), absl::StatusCode::kCancelled);
     const absl::Time start = absl::Now();
     EXPECT_THAT(call_as("bob-secret", Square({1, 2}, ""), other), IsOk());
-    EXPECT_LT(absl::Now() - start, absl::Seconds(10));
+    EXPECT_LT(absl::Now() - start, absl::Seconds(20));
   }
   EXPECT_EQ(replaced(), kTimes);
 }

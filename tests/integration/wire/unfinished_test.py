@@ -21,10 +21,12 @@ class UnfinishedTest(unittest.TestCase):
         while not over.is_set():
             with Connection(port) as connection:
                 while not over.is_set() and not connection.ended:
-                    self.taken += connection.send(connection.begin(RUN), unfinished(4 << 20))
+                    taken = connection.send(connection.begin(RUN), unfinished(4 << 20))
+                    with self.counting:
+                        self.taken += taken
 
     def test_messages_without_an_end_do_not_end_the_server(self):
-        self.taken = 0
+        self.taken, self.counting = 0, threading.Lock()
         with Server(BIN, "--limit-rpc-bytes=64M") as server:
             over = threading.Event()
             port = int(server.grpc.rsplit(":", 1)[1])
