@@ -76,7 +76,9 @@ absl::StatusOr<int> Cancel(const Client& client, const Session& session,
   return Say(session, JobJson(job),
              absl::StrCat("job ", job.id(), " of ", Escape(job.client()), " (", KernelText(job),
                           " on ", Escape(job.device()), ") ",
-                          runs ? "ends when its launch does" : "is cancelled", "\n"));
+                          runs ? "ends when its launch does, or with its worker where others wait"
+                               : "is cancelled",
+                          "\n"));
 }
 
 absl::StatusOr<int> Drain(const Client& client, const Session& session,

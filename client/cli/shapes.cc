@@ -196,7 +196,7 @@ class Solver final : public Scope {
       if (!runs_.emplace(run, shapes).second) return Contradicts(name);
     } else if (name == "*" && !names_.runs.empty()) {
       all_leading_ = shapes;
-    } else if (name[0] != '*' && names_.dims.empty() && names_.runs.size() == 1) {
+    } else if (name == "N" && names_.dims.empty() && names_.runs.size() == 1) {
       if (!runs_.emplace(names_.runs[0], shapes).second) return Contradicts(name);
     } else {
       return absl::InvalidArgumentError(

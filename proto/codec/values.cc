@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/status.h"
 
 namespace gridclock {
@@ -83,8 +84,11 @@ absl::Status DecodeList(const v1::TensorSpec& spec, DType dtype, absl::string_vi
 absl::StatusOr<DType> Decode(v1::DType dtype, absl::string_view field) {
   const int number = static_cast<int>(dtype);
   if (number >= 1 && number <= kDTypeCount) return static_cast<DType>(number);
-  return Wrong(field, number == 0 ? std::string("a dtype is missing")
-                                  : absl::StrCat("unknown dtype ", number));
+  const std::string known = absl::StrJoin(
+      AllDTypes(), ", ", [](std::string* out, DType one) { absl::StrAppend(out, Name(one)); });
+  return Wrong(field,
+               absl::StrCat("want a dtype out of ", known, "; got ",
+                            number == 0 ? std::string("none") : absl::StrCat("number ", number)));
 }
 
 absl::StatusOr<OperandValue> Decode(const v1::TensorSpec& spec, absl::string_view field) {

@@ -46,9 +46,9 @@ TEST(TensorSpecs, ListsAreSplitByTheirRanks) {
 
 TEST(TensorSpecs, WhatCannotBeIsNamed) {
   EXPECT_THAT(Decode(Spec(v1::DTYPE_UNSPECIFIED, {1}), "x"),
-              StatusIs(kInvalid, HasSubstr("'x.dtype': a dtype is missing")));
+              StatusIs(kInvalid, HasSubstr("'x.dtype': want a dtype out of f64, ")));
   EXPECT_THAT(Decode(Spec(static_cast<v1::DType>(99), {1}), "x"),
-              StatusIs(kInvalid, HasSubstr("unknown dtype 99")));
+              StatusIs(kInvalid, HasSubstr("; got number 99")));
   EXPECT_THAT(Decode(Spec(v1::F32, {-1}), "x"), StatusIs(kInvalid, HasSubstr("dimension 0 is -1")));
   EXPECT_THAT(Decode(Spec(v1::F32, {1, 1, 1, 1, 1, 1, 1, 1, 1}), "x"),
               StatusIs(kInvalid, HasSubstr("rank 9 is over the maximum of 8")));
