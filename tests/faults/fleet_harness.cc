@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 #include <random>
+#include <system_error>
 #include <utility>
 
 #include <unistd.h>
@@ -17,12 +18,21 @@ namespace {
 
 constexpr std::uint64_t kArenaBytes = 64 * 1024 * 1024;
 
+// Whoever stops a child before it runs its own program stops the thread that spawns it as well.
+bool RunsItsProgram(pid_t pid) {
+  std::error_code gone;
+  return std::filesystem::read_symlink(absl::StrCat("/proc/", pid, "/exe"), gone) !=
+         std::filesystem::read_symlink("/proc/self/exe");
+}
+
 // Each thread lists the children that it spawned.
 std::vector<pid_t> Children() {
   std::vector<pid_t> all;
   for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
     std::ifstream list(task.path() / "children");
-    for (pid_t pid; list >> pid;) all.push_back(pid);
+    for (pid_t pid; list >> pid;) {
+      if (RunsItsProgram(pid)) all.push_back(pid);
+    }
   }
   return all;
 }
