@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <future>
+#include <memory>
 #include <vector>
 
 #include <arpa/inet.h>
@@ -11,6 +12,7 @@
 #include <sys/socket.h>
 
 #include "absl/time/clock.h"
+#include "tests/support/address.h"
 #include "tests/support/http_client.h"
 #include "tests/support/status_matchers.h"
 
@@ -63,6 +65,22 @@ UniqueFd ConnectFrom(const char* host, int port) {
   return client;
 }
 
+// An acceptor that hands on the first connection.
+class OneConnection : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    auto acceptor = Acceptor::Create({.address = "127.0.0.1:0"}, clock_, observer_);
+    ASSERT_THAT(acceptor, IsOk());
+    acceptor_ = *std::move(acceptor);
+    acceptor_->Start([this](UniqueFd fd) { taken_.set_value(std::move(fd)); });
+  }
+
+  const MonotonicClock clock_;
+  QuietRpcs observer_;
+  std::promise<UniqueFd> taken_;
+  std::unique_ptr<Acceptor> acceptor_;
+};
+
 TEST(ConnectionTable, BoundsAllAndEachPeer) {
   ConnectionTable table(3, 2);
   const UniqueFd a = Socket(), b = Socket(), c = Socket(), d = Socket();
@@ -96,20 +114,14 @@ TEST(ConnectionTable, SweepForgetsWhatWasClosed) {
   EXPECT_EQ(table.busiest_peer(), 1u);
 }
 
-TEST(Acceptor, AClosedConnectionIsNotOpenAtOnce) {
-  const MonotonicClock clock;
-  QuietRpcs observer;
-  ASSERT_OK_AND_ASSIGN(const auto acceptor,
-                       Acceptor::Create({.address = "127.0.0.1:0"}, clock, observer));
-  std::promise<UniqueFd> taken;
-  acceptor->Start([&](UniqueFd fd) { taken.set_value(std::move(fd)); });
-  const UniqueFd client = Connect(acceptor->port());
-  UniqueFd server = taken.get_future().get();
-  EXPECT_EQ(acceptor->usage().connections, 1u);
-  EXPECT_EQ(acceptor->usage().busiest_peer, 1u);
+TEST_F(OneConnection, AClosedConnectionIsNotOpenAtOnce) {
+  const UniqueFd client = Connect(acceptor_->port());
+  UniqueFd server = taken_.get_future().get();
+  EXPECT_EQ(acceptor_->usage().connections, 1u);
+  EXPECT_EQ(acceptor_->usage().busiest_peer, 1u);
   server.reset();
-  EXPECT_EQ(acceptor->usage().connections, 0u);
-  EXPECT_EQ(acceptor->usage().busiest_peer, 0u);
+  EXPECT_EQ(acceptor_->usage().connections, 0u);
+  EXPECT_EQ(acceptor_->usage().busiest_peer, 0u);
 }
 
 // A listener on [::] takes both families: those of IPv4 are not one peer.
@@ -137,23 +149,17 @@ TEST(Acceptor, CountsConnectionsByTheSiteThatTheyComeFrom) {
 }
 
 // The spare descriptor is lost at once here, as where another thread is quicker.
-TEST(Acceptor, WithoutADescriptorItWaitsAndThenServes) {
-  const MonotonicClock clock;
-  QuietRpcs observer;
-  ASSERT_OK_AND_ASSIGN(const auto acceptor,
-                       Acceptor::Create({.address = "127.0.0.1:0"}, clock, observer));
-  std::promise<UniqueFd> taken;
-  acceptor->Start([&](UniqueFd fd) { taken.set_value(std::move(fd)); });
+TEST_F(OneConnection, WithoutADescriptorItWaitsAndThenServes) {
   const UniqueFd client(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   {
     const NoDescriptors none;
-    ASSERT_TRUE(ConnectTo(client, acceptor->port()));
+    ASSERT_TRUE(ConnectTo(client, acceptor_->port()));
     const absl::Duration before = CpuTime();
     absl::SleepFor(absl::Seconds(1));
     EXPECT_LT(CpuTime() - before, absl::Milliseconds(300)) << "it spins";
-    EXPECT_TRUE(acceptor->alive());
+    EXPECT_TRUE(acceptor_->alive());
   }
-  auto accepted = taken.get_future();
+  auto accepted = taken_.get_future();
   ASSERT_EQ(accepted.wait_for(std::chrono::seconds(10)), std::future_status::ready);
   EXPECT_TRUE(accepted.get());
 }
@@ -165,19 +171,6 @@ TEST(IsLoopback, TellsOwnAddressesFromOthers) {
   for (const char* open : {"0.0.0.0:0", "[::]:8470", "10.1.2.3:1"}) {
     EXPECT_FALSE(IsLoopback(open).value()) << open;
   }
-}
-
-sockaddr_storage Address(const char* ip) {
-  sockaddr_storage address{};
-  auto& v4 = reinterpret_cast<sockaddr_in&>(address);
-  auto& v6 = reinterpret_cast<sockaddr_in6&>(address);
-  if (inet_pton(AF_INET, ip, &v4.sin_addr) == 1) {
-    v4.sin_family = AF_INET;
-  } else {
-    EXPECT_EQ(inet_pton(AF_INET6, ip, &v6.sin6_addr), 1) << ip;
-    v6.sin6_family = AF_INET6;
-  }
-  return address;
 }
 
 TEST(AreLoopback, ANameThatAlsoStandsForAPublicAddressIsPublic) {
