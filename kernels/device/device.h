@@ -3,6 +3,7 @@
 #ifndef GRIDCLOCK_KERNELS_DEVICE_DEVICE_H_
 #define GRIDCLOCK_KERNELS_DEVICE_DEVICE_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -52,7 +53,22 @@ struct Conditions {
 // What one launch moves and computes.
 struct Work {
   std::int64_t bytes = 0, flops = 0;
+  std::int64_t written = 0;         // Of the bytes, those of outputs.
   std::optional<DType> dtype = {};  // That it computes in; unset: the fastest of the device.
+
+  // The least that moves between caches which hold so much together and what lies behind them. What
+  // is written may stay in them when the launch ends, and be written back after it. Where they were
+  // hot, what is read may have been in them; an operand that is worked on in place counts both ways
+  // and stands there once, so the two do not share the room.
+  std::int64_t BytesBeyond(std::uint64_t cached, L2State state) const {
+    const auto beyond = [cached](std::int64_t moved) -> std::int64_t {
+      return cached >= static_cast<std::uint64_t>(moved)
+                 ? 0
+                 : moved - static_cast<std::int64_t>(cached);
+    };
+    const std::int64_t out = std::min(written, bytes), in = bytes - out;
+    return (state == L2State::kHot ? beyond(in) : in) + beyond(out);
+  }
 };
 
 // Calls come from one thread. Work is asynchronous until Synchronize unless a call says otherwise.

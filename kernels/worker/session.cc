@@ -30,6 +30,14 @@ std::optional<DType> ComputesIn(const BoundCall& call) {
   return call.inputs[0].value->tensors[0].dtype;
 }
 
+std::int64_t BytesOf(const std::vector<OperandValue>& values) {
+  std::int64_t bytes = 0;
+  for (const OperandValue& value : values) {
+    for (const TensorSpec& tensor : value.tensors) bytes += Bytes(tensor);
+  }
+  return bytes;
+}
+
 void Raise(Flag flag, std::vector<Flag>* flags) {
   const auto place = std::lower_bound(flags->begin(), flags->end(), flag);
   if (place == flags->end() || *place != flag) flags->insert(place, flag);
@@ -290,6 +298,7 @@ absl::Status Session::Running::LaunchOrMeasure() {
                         .prepare = prepare,
                         .work = {.bytes = std::max(call_->binding.bytes, order_.least_bytes),
                                  .flops = std::max(call_->binding.flops, order_.least_flops),
+                                 .written = BytesOf(call_->binding.outputs),
                                  .dtype = ComputesIn(*call_)},
                         .watch = &watch_,
                         .steps = IsChecked() && !batches ? &checked : nullptr});

@@ -186,16 +186,20 @@ void RaiseSmallerLevels(std::vector<LevelRate>& levels) {
   }
 }
 
-// The index of the level that a set of `bytes` may run at; none if it was not measured.
-std::optional<std::size_t> LevelOf(const Calibration& calibration, std::int64_t bytes,
-                                   L2State state) {
-  for (std::size_t i = 0; i < calibration.levels.size(); ++i) {
-    const std::uint64_t fits = calibration.levels[i].fits;
-    const bool holds = state == L2State::kHot ? static_cast<std::uint64_t>(bytes) / 2 <= fits
-                                              : fits == kEverything;
-    if (holds) return i;
+// The least that each level moves, from the smallest; none if a level that moves some was not
+// measured. Caches may hold different lines, so their sizes add up.
+std::optional<std::vector<std::int64_t>> MovedByLevels(const Calibration& calibration,
+                                                       const Work& work, L2State state) {
+  std::vector<std::int64_t> moved;
+  std::uint64_t cached = 0;
+  std::int64_t beyond = work.bytes;
+  for (const LevelRate& level : calibration.levels) {
+    moved.push_back(beyond);
+    cached = level.fits == kEverything ? kEverything : cached + level.fits;
+    beyond = level.fits == kEverything ? 0 : work.BytesBeyond(cached, state);
   }
-  return std::nullopt;
+  if (beyond > 0) return std::nullopt;
+  return moved;
 }
 
 }  // namespace
@@ -222,17 +226,18 @@ Calibration Calibrate(const HostFacts& host, Threads& threads) {
   return result;
 }
 
-void Remeasure(std::int64_t bytes, std::int64_t flops, L2State state, Threads& threads,
-               Calibration* calibration) {
+void Remeasure(const Work& work, L2State state, Threads& threads, Calibration* calibration) {
   constexpr double kSeconds = 0.02;
-  if (const auto index = LevelOf(*calibration, bytes, state)) {
-    LevelRate& level = calibration->levels[*index];
+  const auto moved = MovedByLevels(*calibration, work, state);
+  for (std::size_t i = 0; moved && i < moved->size(); ++i) {
+    if ((*moved)[i] == 0) continue;
+    LevelRate& level = calibration->levels[i];
     const auto again =
         MeasureLevel(level.name.c_str(), level.set_bytes, level.fits, kSeconds, threads);
     if (again) level.bytes_per_second = std::max(level.bytes_per_second, again->bytes_per_second);
-    RaiseSmallerLevels(calibration->levels);
   }
-  if (flops > 0 && calibration->flops_per_second > 0) {
+  RaiseSmallerLevels(calibration->levels);
+  if (work.flops > 0 && calibration->flops_per_second > 0) {
     calibration->flops_per_second =
         std::max(calibration->flops_per_second, BestFlops(threads, kSeconds));
   }
@@ -278,20 +283,31 @@ std::string SizeText(std::uint64_t bytes) {
   return bytes < kMiB ? absl::StrCat(bytes >> 10, " KiB") : absl::StrCat(bytes / kMiB, " MiB");
 }
 
+// The slowest of the levels alone: they move their bytes at the same time.
+Device::Roofline ByBytes(const Calibration& calibration, const Work& work, L2State state) {
+  const auto moved = MovedByLevels(calibration, work, state);
+  Device::Roofline slowest;
+  for (std::size_t i = 0; moved && i < moved->size(); ++i) {
+    const LevelRate& level = calibration.levels[i];
+    const std::int64_t bytes = (*moved)[i];
+    const double ns = 1e9 * static_cast<double>(bytes) / (kMargin * level.bytes_per_second);
+    if (ns < slowest.ns || bytes == 0) continue;
+    const std::string part =
+        bytes == work.bytes ? "" : absl::StrCat(bytes, " of ", work.bytes, " ");
+    slowest = {
+        ns, absl::StrFormat("%sbytes over 1.1 x %.1f GB/s of %s, measured on %s", part,
+                            level.bytes_per_second / 1e9, level.name, SizeText(level.set_bytes))};
+  }
+  return slowest;
+}
+
 }  // namespace
 
-Device::Roofline RooflineFrom(const Calibration& calibration, std::int64_t bytes,
-                              std::int64_t flops, L2State state) {
-  Device::Roofline by_bytes, by_flops;
-  if (const auto index = LevelOf(calibration, bytes, state)) {
-    const LevelRate* level = &calibration.levels[*index];
-    by_bytes = {
-        1e9 * static_cast<double>(bytes) / (kMargin * level->bytes_per_second),
-        absl::StrFormat("bytes over 1.1 x %.1f GB/s of %s, measured on %s",
-                        level->bytes_per_second / 1e9, level->name, SizeText(level->set_bytes))};
-  }
-  if (flops > 0 && calibration.flops_per_second > 0) {
-    by_flops = {1e9 * static_cast<double>(flops) / (kMargin * calibration.flops_per_second),
+Device::Roofline RooflineFrom(const Calibration& calibration, const Work& work, L2State state) {
+  const Device::Roofline by_bytes = ByBytes(calibration, work, state);
+  Device::Roofline by_flops;
+  if (work.flops > 0 && calibration.flops_per_second > 0) {
+    by_flops = {1e9 * static_cast<double>(work.flops) / (kMargin * calibration.flops_per_second),
                 absl::StrFormat("flops over 1.1 x %.1f GFLOP/s of f32, measured",
                                 calibration.flops_per_second / 1e9)};
   }

@@ -36,8 +36,7 @@ Calibration Calibrate(const HostFacts& host, Threads& threads);
 
 // Measures the peaks that count for this work once more and keeps what is better: on a shared
 // machine the first time may have been a slow one.
-void Remeasure(std::int64_t bytes, std::int64_t flops, L2State state, Threads& threads,
-               Calibration* calibration);
+void Remeasure(const Work& work, L2State state, Threads& threads, Calibration* calibration);
 
 // The size of the set on which memory is measured: four times the last-level caches, at least
 // 8 MiB for each thread, at most a quarter of the machine's memory. 0 if that is less than twice
@@ -52,11 +51,10 @@ std::string ToText(const Calibration& calibration);
 // INVALID_ARGUMENT if ToText could not have written it.
 absl::StatusOr<Calibration> CalibrationFromText(absl::string_view text);
 
-// The least time by those peaks, with a tenth off: the peaks are themselves measured. Where the
-// cache is hot a set counts as resident up to twice the size of a level, as parts of it may be. The
-// basis says which peak counted and on what it was measured.
-Device::Roofline RooflineFrom(const Calibration& calibration, std::int64_t bytes,
-                              std::int64_t flops, L2State state);
+// The least time by those peaks, with a tenth off: the peaks are themselves measured. A level moves
+// what smaller ones cannot have held before or keep afterwards. The basis says which peak counted,
+// on how many bytes, and on what it was measured.
+Device::Roofline RooflineFrom(const Calibration& calibration, const Work& work, L2State state);
 
 }  // namespace gridclock
 

@@ -216,11 +216,11 @@ Conditions CpuDevice::Observe() {
 }
 
 Device::Roofline CpuDevice::RooflineOf(const Work& work, L2State state) const {
-  return RooflineFrom(calibration_, work.bytes, work.flops, state);
+  return RooflineFrom(calibration_, work, state);
 }
 
 Device::Roofline CpuDevice::RecheckRoofline(const Work& work, L2State state) {
-  Remeasure(work.bytes, work.flops, state, threads_, &calibration_);
+  Remeasure(work, state, threads_, &calibration_);
   info_.memory_bandwidth = MemoryBandwidth(calibration_);
   return RooflineOf(work, state);
 }

@@ -72,14 +72,22 @@ Device::Roofline ByFlops(std::span<const FlopRate> rates, const Work& work) {
 }
 
 Device::Roofline ByBytes(const GpuCalibration& calibration, std::uint64_t l2_bytes,
-                         std::int64_t bytes, L2State state) {
-  const bool resident = state == L2State::kHot && static_cast<std::uint64_t>(bytes) / 2 <= l2_bytes;
+                         const Work& work, L2State state) {
   const double memory = std::max(calibration.copy_bandwidth, calibration.read_bandwidth);
-  const double rate = resident ? std::max(calibration.l2_bandwidth, memory) : memory;
-  if (rate <= 0 || bytes <= 0) return {};
-  return {1e9 * static_cast<double>(bytes) / (kMargin * rate),
-          absl::StrFormat("bytes over 1.1 x %.1f GB/s of %s, measured", rate / 1e9,
-                          resident ? "the L2 cache" : "memory")};
+  const double l2 = std::max(calibration.l2_bandwidth, memory);
+  const std::int64_t beyond = work.BytesBeyond(l2_bytes, state);
+  if (work.bytes <= 0 || l2 <= 0 || (memory <= 0 && state != L2State::kHot)) return {};
+  const auto least = [&](std::int64_t bytes, double rate, const char* of) -> Device::Roofline {
+    const std::string part =
+        bytes == work.bytes ? "" : absl::StrCat(bytes, " of ", work.bytes, " ");
+    return {1e9 * static_cast<double>(bytes) / (kMargin * rate),
+            absl::StrFormat("%sbytes over 1.1 x %.1f GB/s of %s, measured", part, rate / 1e9, of)};
+  };
+  // Hits and misses overlap: the slower of the two alone is sure.
+  const Device::Roofline by_l2 = least(work.bytes, l2, "the L2 cache");
+  if (beyond == 0 || memory <= 0) return by_l2;
+  const Device::Roofline by_memory = least(beyond, memory, "memory");
+  return by_memory.ns >= by_l2.ns ? by_memory : by_l2;
 }
 
 }  // namespace
@@ -158,7 +166,7 @@ std::vector<FlopRate> NominalFlopRates(std::int64_t sm, std::int64_t units, doub
 
 Device::Roofline GpuRoofline(const GpuCalibration& calibration, std::span<const FlopRate> rates,
                              std::uint64_t l2_bytes, const Work& work, L2State state) {
-  const Device::Roofline by_bytes = ByBytes(calibration, l2_bytes, work.bytes, state);
+  const Device::Roofline by_bytes = ByBytes(calibration, l2_bytes, work, state);
   const Device::Roofline by_flops = ByFlops(rates, work);
   return by_flops.ns > by_bytes.ns ? by_flops : by_bytes;
 }

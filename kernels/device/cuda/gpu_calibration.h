@@ -55,8 +55,8 @@ inline bool SweepsMemory(std::uint64_t bytes, std::uint64_t l2_bytes) {
   return bytes / 4 >= l2_bytes;
 }
 
-// The least time by those peaks; measured ones with a tenth off. Where the cache is hot, work whose
-// bytes are at most twice the L2 may run at the L2's bandwidth.
+// The least time by those peaks; measured ones with a tenth off. All bytes pass the L2, and memory
+// moves those that the L2 cannot have held before or keep afterwards.
 Device::Roofline GpuRoofline(const GpuCalibration& calibration, std::span<const FlopRate> rates,
                              std::uint64_t l2_bytes, const Work& work, L2State state);
 

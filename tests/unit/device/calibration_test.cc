@@ -30,26 +30,47 @@ TEST(Roofline, TakesTheLevelThatTheSetFitsAndTheSlowerOfBytesAndFlops) {
   const Calibration calibration{
       .levels = {{"L2", 1000, 4096, 11e9}, {"memory", kEverything, 128 << 20, 1.1e9}},
       .flops_per_second = 110e9};
-  // 1,210 bytes at 1.1 x 11 GB/s.
-  const auto cached = RooflineFrom(calibration, 1210, 0, L2State::kHot);
-  EXPECT_NEAR(cached.ns, 100, 1e-9);
+  // 605 bytes at 1.1 x 11 GB/s.
+  const auto cached = RooflineFrom(calibration, {.bytes = 605}, L2State::kHot);
+  EXPECT_NEAR(cached.ns, 50, 1e-9);
   EXPECT_EQ(cached.basis, "bytes over 1.1 x 11.0 GB/s of L2, measured on 4 KiB");
-  const auto cold = RooflineFrom(calibration, 1210, 0, L2State::kColdClean);
+  const auto cold = RooflineFrom(calibration, {.bytes = 1210}, L2State::kColdClean);
   EXPECT_NEAR(cold.ns, 1000, 1e-9);
   EXPECT_EQ(cold.basis, "bytes over 1.1 x 1.1 GB/s of memory, measured on 128 MiB");
-  EXPECT_NEAR(RooflineFrom(calibration, 12100, 0, L2State::kHot).ns, 10000, 1e-9);
-  const auto flops = RooflineFrom(calibration, 0, 12100, L2State::kHot);
+  const auto large = RooflineFrom(calibration, {.bytes = 13100}, L2State::kHot);
+  EXPECT_NEAR(large.ns, 10000, 1e-9) << "1,000 bytes of it may still be in the cache";
+  EXPECT_EQ(large.basis, "12100 of 13100 bytes over 1.1 x 1.1 GB/s of memory, measured on 128 MiB");
+  const auto flops = RooflineFrom(calibration, {.flops = 12100}, L2State::kHot);
   EXPECT_NEAR(flops.ns, 100, 1e-9);
   EXPECT_EQ(flops.basis, "flops over 1.1 x 110.0 GFLOP/s of f32, measured");
 }
 
 TEST(Roofline, IsUnknownForASetWhoseLevelWasNotMeasured) {
   const Calibration calibration{.levels = {{"L2", 1000, 4096, 11e9}}, .flops_per_second = 110e9};
-  EXPECT_EQ(RooflineFrom(calibration, 12100, 0, L2State::kHot).ns, 0);
-  EXPECT_THAT(RooflineFrom(calibration, 12100, 0, L2State::kHot).basis, IsEmpty());
-  EXPECT_EQ(RooflineFrom(calibration, 1210, 0, L2State::kColdClean).ns, 0);
-  EXPECT_NEAR(RooflineFrom(calibration, 12100, 12100, L2State::kHot).ns, 100, 1e-9);
+  EXPECT_EQ(RooflineFrom(calibration, {.bytes = 12100}, L2State::kHot).ns, 0);
+  EXPECT_THAT(RooflineFrom(calibration, {.bytes = 12100}, L2State::kHot).basis, IsEmpty());
+  EXPECT_EQ(RooflineFrom(calibration, {.bytes = 1210}, L2State::kColdClean).ns, 0);
+  const Work both{.bytes = 12100, .flops = 12100};
+  EXPECT_NEAR(RooflineFrom(calibration, both, L2State::kHot).ns, 100, 1e-9);
   EXPECT_EQ(MemoryBandwidth(calibration), 0);
+}
+
+// Caches write back: what fits them of an output need not reach memory before the launch ends.
+TEST(Roofline, HoldsNoWriteAgainstMemoryThatCachesMayKeep) {
+  const Calibration calibration{.levels = {{"L1", 1000, 512, 110e9},
+                                           {"L2", 4000, 2048, 11e9},
+                                           {"memory", kEverything, 128 << 20, 1.1e9}}};
+  const auto ns = [&](std::int64_t read, std::int64_t written, L2State state) {
+    return RooflineFrom(calibration, {.bytes = read + written, .written = written}, state).ns;
+  };
+  // From memory 6,050 read; 5,000 of what is written fit both caches together.
+  EXPECT_NEAR(ns(6050, 0, L2State::kColdClean), 5000, 1e-9);
+  EXPECT_NEAR(ns(6050, 5000, L2State::kColdClean), 5000, 1e-9);
+  EXPECT_NEAR(ns(6050, 5000 + 6050, L2State::kColdDirty), 10000, 1e-9);
+  // Hot: 5,000 of what is read too.
+  EXPECT_NEAR(ns(5000 + 6050, 5000, L2State::kHot), 5000, 1e-9);
+  // In place, within the caches: the L2 moves 1,420 both ways beyond what the L1 holds.
+  EXPECT_NEAR(ns(2420, 2420, L2State::kHot), 2 * 1420 / 12.1, 1e-9);
 }
 
 TEST(MemorySet, IsFourTimesAllLastCaches) {
@@ -105,23 +126,23 @@ TEST(Calibration, AMachineThatProvesFasterIsMeasuredAgain) {
   Calibration slow{.levels = {{"L2", 4096, 4096, 1.0}, {"memory", kEverything, 8 * kMiB, 0.5}},
                    .flops_per_second = 1};
 
-  Remeasure(1 << 30, 0, L2State::kHot, threads, &slow);
+  Remeasure({.bytes = 1 << 30}, L2State::kHot, threads, &slow);
 
   EXPECT_GT(slow.levels[1].bytes_per_second, 1e8);
   EXPECT_GE(slow.levels[0].bytes_per_second, slow.levels[1].bytes_per_second);
   EXPECT_EQ(slow.flops_per_second, 1) << "no flops were asked about";
-  Remeasure(0, 1, L2State::kHot, threads, &slow);
+  Remeasure({.flops = 1}, L2State::kHot, threads, &slow);
   EXPECT_GT(slow.flops_per_second, 1e8);
 }
 
 TEST(Calibration, WhatWasFasterOnceIsKept) {
   TbbThreads threads(2);
   Calibration fast{.levels = {{"memory", kEverything, 8 * kMiB, 1e18}}, .flops_per_second = 1e20};
-  Remeasure(1 << 30, 1, L2State::kHot, threads, &fast);
+  Remeasure({.bytes = 1 << 30, .flops = 1}, L2State::kHot, threads, &fast);
   EXPECT_EQ(fast.levels[0].bytes_per_second, 1e18);
   EXPECT_EQ(fast.flops_per_second, 1e20);
   Calibration unmeasured;
-  Remeasure(1 << 30, 1, L2State::kHot, threads, &unmeasured);
+  Remeasure({.bytes = 1 << 30, .flops = 1}, L2State::kHot, threads, &unmeasured);
   EXPECT_EQ(unmeasured.flops_per_second, 0);
 }
 

@@ -97,7 +97,33 @@ TEST(GpuRoofline, IsOfTheL2WhereTheWorkFitsAndTheCacheIsHot) {
   EXPECT_NEAR(cold.ns, 88e6 / (1.1 * 4400), 1e-6);
   EXPECT_EQ(cold.basis, "bytes over 1.1 x 4400.0 GB/s of memory, measured");
   const auto large = GpuRoofline(Some(), {}, kL2, {.bytes = 880'000'000}, L2State::kHot);
-  EXPECT_NEAR(large.ns, 880e6 / (1.1 * 4400), 1e-6);
+  EXPECT_NEAR(large.ns, (880e6 - kL2) / (1.1 * 4400), 1e-6) << "an L2 of it may still be there";
+  EXPECT_EQ(large.basis, "827571200 of 880000000 bytes over 1.1 x 4400.0 GB/s of memory, measured");
+}
+
+// `square` of 6M floats after a cold cache: its output fits the L2, and is written back after the
+// launch has ended.
+TEST(GpuRoofline, HoldsNoWriteAgainstMemoryThatTheL2MayKeep) {
+  const Work square{.bytes = 48'000'000, .written = 24'000'000};
+  for (const L2State cold : {L2State::kColdClean, L2State::kColdDirty}) {
+    const auto least = GpuRoofline(Some(), {}, kL2, square, cold);
+    EXPECT_NEAR(least.ns, 48e6 / (1.1 * 8000), 1e-6) << "24 MB from memory take 4,959 ns";
+  }
+  // 100 MB read, 100 MB written, of which 52.4288 MB may stay.
+  const Work large{.bytes = 200'000'000, .written = 100'000'000};
+  const auto least = GpuRoofline(Some(), {}, kL2, large, L2State::kColdClean);
+  EXPECT_NEAR(least.ns, 147'571'200 / (1.1 * 4400), 1e-6);
+  EXPECT_EQ(least.basis, "147571200 of 200000000 bytes over 1.1 x 4400.0 GB/s of memory, measured");
+}
+
+// What is worked on in place counts twice and stands in the cache once.
+TEST(GpuRoofline, LetsAHotOperandInPlaceStayInTheL2) {
+  const Work in_place{.bytes = 2 * kL2, .written = kL2};
+  EXPECT_NEAR(GpuRoofline(Some(), {}, kL2, in_place, L2State::kHot).ns, 2 * kL2 / (1.1 * 8000),
+              1e-6);
+  const Work larger{.bytes = 600'000'000, .written = 300'000'000};
+  EXPECT_NEAR(GpuRoofline(Some(), {}, kL2, larger, L2State::kHot).ns,
+              2 * (300e6 - kL2) / (1.1 * 4400), 1e-6);
 }
 
 TEST(GpuRoofline, TakesTheRateOfTheDtypeAndTheSlowerOfBytesAndFlops) {

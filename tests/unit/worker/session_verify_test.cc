@@ -72,9 +72,13 @@ class SmallDevice final : public Device {
   }
   absl::Status PrepareCache(L2State) override { return absl::OkStatus(); }
   Conditions Observe() override { return {}; }
-  mutable std::optional<DType> computes_in;  // What it was asked a roofline for.
+  // What it was asked a roofline for.
+  mutable std::optional<DType> computes_in;
+  mutable std::int64_t moves = 0, writes = 0;
   Roofline RooflineOf(const Work& work, L2State) const override {
     computes_in = work.dtype;
+    moves = work.bytes;
+    writes = work.written;
     return {};
   }
 
@@ -157,6 +161,8 @@ TEST_F(SessionVerifyTest, TheRooflineIsThatOfTheInputsUnlessTheVariantSaysOtherw
   EXPECT_EQ(device_.computes_in, DType::kF32);
   EXPECT_THAT(Verify(Zero, DType::kF16).status, IsOk());
   EXPECT_EQ(device_.computes_in, DType::kF16);
+  EXPECT_EQ(device_.moves, 8000);
+  EXPECT_EQ(device_.writes, 4000) << "what is written may stay in a cache";
 }
 
 TEST_F(SessionVerifyTest, CountsTheMemoryOfTheVerification) {
