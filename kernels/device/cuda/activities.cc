@@ -52,4 +52,12 @@ std::vector<Launch> SummariseActivities(std::span<const DeviceActivity> activiti
   return launches;
 }
 
+bool SameLaunches(std::span<const Launch> a, std::span<const Launch> b) {
+  const auto same = [](const Launch& x, const Launch& y) {
+    return x.name == y.name && x.count == y.count && std::equal(x.grid, x.grid + 3, y.grid) &&
+           std::equal(x.block, x.block + 3, y.block);
+  };
+  return std::is_permutation(a.begin(), a.end(), b.begin(), b.end(), same);
+}
+
 }  // namespace gridclock

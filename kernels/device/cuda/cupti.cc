@@ -84,7 +84,8 @@ Sink& TheSink() {
 
 DeviceActivity FromKernel(const CUpti_ActivityKernel10& kernel) {
   DeviceActivity activity{.start_ns = kernel.start,
-                          .end_ns = kernel.end,
+                          // Only this holds what the kernel itself launched; 0: not known.
+                          .end_ns = std::max(kernel.end, kernel.completed),
                           .correlation = kernel.correlationId,
                           .name = kernel.name == nullptr ? "" : kernel.name};
   const std::int32_t grid[] = {kernel.gridX, kernel.gridY, kernel.gridZ};

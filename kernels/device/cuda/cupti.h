@@ -45,6 +45,8 @@ class Cupti {
 
 // From the first start to the last end. `activities` MUST NOT be empty.
 double SpanNs(std::span<const DeviceActivity> activities);
+// Whether two launches ran the same kernels and copies equally often, in whatever order.
+bool SameLaunches(std::span<const Launch> a, std::span<const Launch> b);
 // One entry for each name and shape, with readable names, in the order of first starts.
 std::vector<Launch> SummariseActivities(std::span<const DeviceActivity> activities);
 

@@ -97,7 +97,7 @@ class GpuDevice final : public CudaDevice {
   std::unique_ptr<Cupti> cupti_;  // Null: no device time, because of no_cupti_.
   std::string no_cupti_;
   std::unique_ptr<DeviceBuffer> flush_;  // Made when a cold cache is first asked for.
-  std::size_t activities_ = 0;           // Of the launch that is timed now; 0: not known yet.
+  std::vector<Launch> ran_;              // By the launch that is timed now; empty: not known yet.
   NvmlReading last_reading_;
   std::int64_t last_reading_ns_ = 0;
   GpuCalibration calibration_;

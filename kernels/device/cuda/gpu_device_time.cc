@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/status.h"
 #include "kernels/device/cuda/cuda_error.h"
 #include "kernels/device/cuda/gpu_device.h"
@@ -18,11 +19,17 @@ std::int64_t NowNs() {
   return now.tv_sec * std::int64_t{1'000'000'000} + now.tv_nsec;
 }
 
+std::string Words(std::span<const Launch> kernels) {
+  return absl::StrJoin(kernels, ", ", [](std::string* out, const Launch& kernel) {
+    absl::StrAppend(out, kernel.count, " x '", kernel.name, "'");
+  });
+}
+
 }  // namespace
 
 void GpuDevice::NewLaunch() {
   slope_.Forget();
-  activities_ = 0;
+  ran_.clear();
 }
 
 absl::StatusOr<TimedLaunch> GpuDevice::Time(Method method,
@@ -84,19 +91,20 @@ absl::StatusOr<double> GpuDevice::HostTime(absl::FunctionRef<absl::Status()> lau
 absl::StatusOr<double> GpuDevice::DeviceTime(absl::FunctionRef<absl::Status()> launch,
                                              TimedLaunch* timed) {
   const auto run = [&](Cupti::Launch marked) {
-    if (activities_ > 1) return timer_->RunBlocked(marked);
+    const bool several = ran_.size() > 1 || (!ran_.empty() && ran_[0].count > 1);
+    if (several) return timer_->RunBlocked(marked);
     const absl::Status launched = marked();
     GC_RETURN_IF_ERROR(Synchronize());
     return launched;
   };
   GC_ASSIGN_OR_RETURN(const std::vector<DeviceActivity> ran, cupti_->Record(launch, run));
-  if (activities_ != 0 && ran.size() != activities_) {
-    return absl::UnavailableError(absl::StrCat("CUPTI recorded ", ran.size(),
-                                               " kernels and copies of this launch, ", activities_,
+  timed->kernels = SummariseActivities(ran);
+  if (!ran_.empty() && !SameLaunches(ran_, timed->kernels)) {
+    return absl::UnavailableError(absl::StrCat("CUPTI recorded ", Words(timed->kernels),
+                                               " of this launch, ", Words(ran_),
                                                " of the one before: not trusted"));
   }
-  activities_ = ran.size();
-  timed->kernels = SummariseActivities(ran);
+  ran_ = timed->kernels;
   return SpanNs(ran);
 }
 

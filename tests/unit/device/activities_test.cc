@@ -33,5 +33,19 @@ TEST(Activities, AreCountedByNameAndShape) {
   EXPECT_EQ(launches[2].grid[1], 7U);
 }
 
+TEST(Activities, AreTheSameByNameShapeAndCountInAnyOrder) {
+  const Launch a{.name = "a", .count = 1}, b{.name = "b", .count = 2}, c{.name = "c", .count = 1};
+  Launch wider = a, twice = a;
+  wider.grid[0] = 2;
+  twice.count = 2;
+  const std::vector<Launch> one = {a, b}, turned = {b, a};
+  EXPECT_TRUE(SameLaunches(one, turned));
+  for (const std::vector<Launch>& other :
+       std::vector<std::vector<Launch>>{{a}, {a, b, c}, {c, b}, {wider, b}, {twice, b}}) {
+    EXPECT_FALSE(SameLaunches(one, other));
+    EXPECT_FALSE(SameLaunches(other, one));
+  }
+}
+
 }  // namespace
 }  // namespace gridclock

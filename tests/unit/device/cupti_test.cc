@@ -59,6 +59,18 @@ TEST_F(CuptiTest, RecordsWhatTheLaunchRanByStart) {
   EXPECT_EQ(SpanNs(ran), 2100);
 }
 
+// A kernel's own end leaves out what it launched itself.
+TEST_F(CuptiTest, AKernelEndsWithItsChildren) {
+  ASSERT_OK_AND_ASSIGN(const auto ran, Record([&] {
+                         fake_->Kernel("parent", 1000, 1500, 9000);
+                         fake_->Kernel("known", 2000, 2600, 2600);
+                         return absl::OkStatus();
+                       }));
+  ASSERT_THAT(ran, SizeIs(2));
+  EXPECT_EQ(ran[0].end_ns, 9000U);
+  EXPECT_EQ(SpanNs(ran), 8000);
+}
+
 TEST_F(CuptiTest, WhatWasRunBeforeIsNotOfTheLaunch) {
   fake_->Kernel("earlier", 10, 900);
   ASSERT_OK_AND_ASSIGN(const auto ran, Record([&] {

@@ -20,7 +20,8 @@ struct FakeCupti {
   std::uint32_t last_correlation = 0;
 
   // A call under the present mark, if there is one, that runs a kernel.
-  void Kernel(const char* name, std::uint64_t start, std::uint64_t end) {
+  void Kernel(const char* name, std::uint64_t start, std::uint64_t end,
+              std::uint64_t completed = CUPTI_TIMESTAMP_UNKNOWN) {
     MarkCall();
     CUpti_ActivityKernel10 record = {};
     record.kind = CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL;
@@ -28,6 +29,7 @@ struct FakeCupti {
     record.name = name;
     record.start = start;
     record.end = end;
+    record.completed = completed;
     record.gridX = record.gridY = record.gridZ = 1;
     record.blockX = 32;
     record.blockY = record.blockZ = 1;
