@@ -17,6 +17,13 @@ inline bool Agree(double isolated_ns, double device_ns, double launch_offset_ns)
   return std::abs(isolated_ns - launch_offset_ns - device_ns) <= allowed;
 }
 
+// A slope over launches that follow each other may hold what a launch costs, or hide it behind the
+// launch before.
+inline bool SlopeAgrees(double slope_ns, double device_ns, double launch_offset_ns) {
+  const double allowed = std::max(kAgreeWithinNs, kAgreeWithinShare * device_ns);
+  return slope_ns >= device_ns - allowed && slope_ns <= device_ns + launch_offset_ns + allowed;
+}
+
 }  // namespace gridclock
 
 #endif  // GRIDCLOCK_KERNELS_TIMING_AGREEMENT_H_

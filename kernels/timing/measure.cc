@@ -1,6 +1,7 @@
 #include "kernels/timing/measure.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
@@ -75,6 +76,8 @@ class Run {
   bool NarrowEnough();
   bool Interrupted();
   void Report(bool all);
+  std::optional<Method> SecondMethod() const;
+  bool Agrees(double mine, double others) const;
   absl::Status CheckAgreement();
   absl::StatusOr<bool> LaunchSeen(Method method, std::vector<double>* times);
   absl::Status WithoutSecond();
@@ -274,18 +277,24 @@ absl::StatusOr<bool> Run::LaunchSeen(Method method, std::vector<double>* times) 
   return true;
 }
 
+std::optional<Method> Run::SecondMethod() const {
+  const bool both = Has(device_, Method::kIsolated) && Has(device_, Method::kDeviceTime);
+  if (!both || IsTeaching(options_.method)) return std::nullopt;
+  return options_.method == Method::kDeviceTime ? Method::kIsolated : Method::kDeviceTime;
+}
+
+// Medians of the method asked for and of the second one.
+bool Run::Agrees(double mine, double others) const {
+  const double offset = device_.info().launch_offset_ns;
+  if (options_.method == Method::kBackToBack) return SlopeAgrees(mine, others, offset);
+  const bool isolated = options_.method == Method::kIsolated;
+  return Agree(isolated ? mine : others, isolated ? others : mine, offset);
+}
+
 absl::Status Run::CheckAgreement() {
-  const Method method = options_.method;
-  if (method != Method::kIsolated && method != Method::kDeviceTime) return absl::OkStatus();
-  if (!Has(device_, Method::kIsolated) || !Has(device_, Method::kDeviceTime)) {
-    return absl::OkStatus();
-  }
-  const bool isolated = method == Method::kIsolated;
-  const Method second = isolated ? Method::kDeviceTime : Method::kIsolated;
-  const auto agree = [&](const std::vector<double>& mine, const std::vector<double>& others) {
-    const double own = Median(mine), other = Median(others);
-    return Agree(isolated ? own : other, isolated ? other : own, device_.info().launch_offset_ns);
-  };
+  const auto may_ask = SecondMethod();
+  if (!may_ask) return absl::OkStatus();
+  const Method method = options_.method, second = *may_ask;
   std::vector<double> mine, others;
   for (std::size_t i = 0; i < kAgreementLaunches && !Interrupted(); ++i) {
     GC_ASSIGN_OR_RETURN(const bool seen, LaunchSeen(second, &others));
@@ -293,7 +302,7 @@ absl::Status Run::CheckAgreement() {
   }
   if (others.empty()) return absl::OkStatus();
   out_.timing.second = {.method = second, .median_ns = Median(others)};
-  if (agree(out_.timing.samples_ns, others)) return absl::OkStatus();
+  if (Agrees(Median(out_.timing.samples_ns), Median(others))) return absl::OkStatus();
   // Once more, turn by turn: what moved between the two series was not the method.
   others.clear();
   for (int i = 0; i < kDoubtLaunches && !Interrupted(); ++i) {
@@ -306,7 +315,7 @@ absl::Status Run::CheckAgreement() {
   const double was = Median(out_.timing.samples_ns), is = Median(mine);
   // Then the samples are of another time than both methods see now.
   const bool moved = !Agree(was, is, 0);
-  if (moved || !agree(mine, others)) return Doubt();
+  if (moved || !Agrees(is, Median(others))) return Doubt();
   return absl::OkStatus();
 }
 

@@ -461,6 +461,40 @@ TEST(Agreement, HasTheTolerancesOfRuleTwo) {
   EXPECT_FALSE(Agree(1'030'001, 1'000'000, 0));
 }
 
+TEST(Agreement, OfASlopeLeavesTheLaunchInOrOut) {
+  EXPECT_TRUE(SlopeAgrees(10'000, 10'000, 2'000));
+  EXPECT_TRUE(SlopeAgrees(12'500, 10'000, 2'000));
+  EXPECT_FALSE(SlopeAgrees(12'501, 10'000, 2'000));
+  EXPECT_TRUE(SlopeAgrees(9'500, 10'000, 2'000));
+  EXPECT_FALSE(SlopeAgrees(9'499, 10'000, 2'000));
+  EXPECT_TRUE(SlopeAgrees(1'032'000, 1'000'000, 2'000));
+  EXPECT_FALSE(SlopeAgrees(1'032'001, 1'000'000, 2'000));
+  EXPECT_FALSE(SlopeAgrees(969'999, 1'000'000, 2'000));
+}
+
+// As beside a neighbour, who takes turns of the longer graph.
+TEST_F(MeasureTest, ASlopeThatTheDevicesRecordDoesNotBearOutIsSuspect) {
+  device_.known = {Method::kIsolated, Method::kDeviceTime, Method::kBackToBack};
+  device_.facts.launch_offset_ns = 2'000;
+  for (const double slope : {1'060'000.0, 940'000.0, 1'010'000.0}) {
+    device_.launches.clear();
+    live_.clear();
+    live_warmups_.clear();
+    device_.duration_ns = [slope](std::int64_t, Method method) {
+      return method == Method::kBackToBack ? slope : 1'000'000.0;
+    };
+
+    ASSERT_OK_AND_ASSIGN(const Measurement m, Go({.method = Method::kBackToBack, .schedule = {}}));
+
+    EXPECT_EQ(m.timing.second,
+              (SecondOpinion{.method = Method::kDeviceTime, .median_ns = 1'000'000}));
+    EXPECT_THAT(device_.launches, Not(Contains(Method::kIsolated)));
+    EXPECT_EQ(std::count(m.flags.begin(), m.flags.end(), Flag::kSuspect),
+              slope == 1'010'000 ? 0 : 1)
+        << slope;
+  }
+}
+
 TEST_F(MeasureTest, TwoMethodsThatAgreeAreNot) {
   device_.known = {Method::kIsolated, Method::kDeviceTime};
   device_.facts.launch_offset_ns = 2'000;
