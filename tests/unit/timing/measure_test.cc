@@ -1,14 +1,6 @@
 #include "kernels/timing/measure.h"
 
-#include <cmath>
-#include <random>
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include "kernels/timing/agreement.h"
-#include "tests/support/status_matchers.h"
-#include "tests/unit/timing/fake_device.h"
+#include "tests/unit/timing/measure_fixture.h"
 
 namespace gridclock {
 namespace {
@@ -18,45 +10,7 @@ using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using ::testing::Not;
 using ::testing::SizeIs;
-
-class MeasureTest : public ::testing::Test {
- protected:
-  absl::StatusOr<Measurement> Go(const MeasureOptions& options) {
-    return Measure(device_, options,
-                   {.launch = [this] { return launch_; },
-                    .prepare =
-                        [this] {
-                          ++prepares_;
-                          clock_.Advance(prepare_time_);
-                          return absl::OkStatus();
-                        },
-                    .work = work_},
-                   {.clock = clock_,
-                    .deadline = deadline_,
-                    .kernel_time_limit = kernel_time_limit_,
-                    .cancelled = [this] { return clock_.Now() >= cancelled_at_; },
-                    .on_samples =
-                        [this](std::int64_t first, std::span<const double> samples, bool warmup) {
-                          auto& list = warmup ? live_warmups_ : live_;
-                          EXPECT_EQ(first, static_cast<std::int64_t>(list.size()));
-                          list.insert(list.end(), samples.begin(), samples.end());
-                          batches_ += warmup ? 0 : 1;
-                        }});
-  }
-
-  FakeClock clock_;
-  FakeDevice device_{clock_};
-  Work work_ = {.bytes = 1000, .flops = 10};
-  absl::Status launch_;
-  absl::Time deadline_ = absl::InfiniteFuture();
-  absl::Time cancelled_at_ = absl::InfiniteFuture();
-  absl::Duration kernel_time_limit_ = absl::InfiniteDuration();
-  absl::Duration prepare_time_;
-  int prepares_ = 0, batches_ = 0;
-  std::vector<double> live_, live_warmups_;
-};
 
 TEST_F(MeasureTest, StopsWhenTheIntervalIsNarrow) {
   ASSERT_OK_AND_ASSIGN(const Measurement m, Go({}));
@@ -353,191 +307,12 @@ TEST_F(MeasureTest, TellsTheDevicesConditions) {
   EXPECT_THAT(m.flags, ElementsAre(Flag::kThrottled, Flag::kSharedDevice));
 }
 
-TEST_F(MeasureTest, TwoMethodsThatDisagreeAreSuspect) {
-  device_.known = {Method::kIsolated, Method::kDeviceTime};
-  device_.facts.launch_offset_ns = 2'000;
-  // Less the offset 1,098 us; the device says 1,000 us, and 3 % of it are allowed.
-  device_.duration_ns = [](std::int64_t, Method method) {
-    return method == Method::kIsolated ? 1'100'000.0 : 1'000'000.0;
-  };
-
-  ASSERT_OK_AND_ASSIGN(const Measurement m, Go({}));
-
-  EXPECT_THAT(m.flags, ElementsAre(Flag::kSuspect));
-  EXPECT_THAT(m.timing.samples_ns, Each(1'100'000.0));
-  EXPECT_EQ(m.timing.second,
-            (SecondOpinion{.method = Method::kDeviceTime, .median_ns = 1'000'000}));
-}
-
-TEST_F(MeasureTest, ALaunchWithoutARecordHasNoSecondOpinion) {
-  device_.known = {Method::kIsolated, Method::kDeviceTime};
-  device_.refusals[Method::kDeviceTime] = absl::NotFoundError("no record");
-
-  ASSERT_OK_AND_ASSIGN(const Measurement m, Go({}));
-
-  EXPECT_EQ(m.timing.second, std::nullopt);
-  EXPECT_THAT(m.flags, ElementsAre(Flag::kSuspect)) << "it has bytes to move";
-}
-
-TEST_F(MeasureTest, ALostRecordCostsTheSecondOpinionNotTheMeasurement) {
-  device_.known = {Method::kIsolated, Method::kDeviceTime};
-  device_.refusals[Method::kDeviceTime] = absl::UnavailableError("lost 2 records");
-
-  ASSERT_OK_AND_ASSIGN(const Measurement m, Go({}));
-
-  EXPECT_EQ(m.timing.second, std::nullopt);
-  EXPECT_THAT(m.flags, ElementsAre(Flag::kSuspect));
-  EXPECT_THAT(Go({.method = Method::kDeviceTime, .schedule = {}}),
-              StatusIs(absl::StatusCode::kUnavailable, "lost 2 records"));
-}
-
-TEST_F(MeasureTest, WhereThereIsNothingToMoveNoRecordIsAsItShouldBe) {
-  work_ = {};
-  device_.known = {Method::kIsolated, Method::kDeviceTime};
-  device_.refusals[Method::kDeviceTime] = absl::NotFoundError("no record");
-
-  ASSERT_OK_AND_ASSIGN(const Measurement m, Go({}));
-
-  EXPECT_THAT(m.flags, Not(Contains(Flag::kSuspect)));
-}
-
-TEST_F(MeasureTest, WhereThereIsNothingToMoveALostRecordIsSuspectAllTheSame) {
-  work_ = {};
-  device_.known = {Method::kIsolated, Method::kDeviceTime};
-  device_.refusals[Method::kDeviceTime] = absl::UnavailableError("lost 2 records");
-
-  ASSERT_OK_AND_ASSIGN(const Measurement m, Go({}));
-
-  EXPECT_THAT(m.flags, Contains(Flag::kSuspect));
-}
-
-TEST_F(MeasureTest, ALaunchThatTheSecondMethodCannotTimeCostsTheSecondOpinionAlone) {
-  device_.known = {Method::kIsolated, Method::kDeviceTime};
-  device_.refusals[Method::kIsolated] = WithReason(absl::AbortedError("waited"), "LAUNCH_WAITED");
-
-  ASSERT_OK_AND_ASSIGN(const Measurement m, Go({.method = Method::kDeviceTime, .schedule = {}}));
-
-  EXPECT_THAT(m.timing.samples_ns, SizeIs(10));
-  EXPECT_EQ(m.timing.second, std::nullopt);
-  EXPECT_THAT(m.flags, ElementsAre(Flag::kSuspect));
-}
-
-// Warm-up, samples and second opinion take 60, 10 and 11 launches.
-TEST_F(MeasureTest, ARecordLostWhileInDoubtLeavesTheDoubt) {
-  device_.known = {Method::kIsolated, Method::kDeviceTime};
-  device_.duration_ns = [](std::int64_t, Method method) {
-    return method == Method::kIsolated ? 1'100'000.0 : 1'000'000.0;
-  };
-  device_.refuses_after = 60 + 10 + 11;
-  work_ = {};  // Nothing to move: without a disagreement no record would be as it should be.
-  for (const Method lost : {Method::kIsolated, Method::kDeviceTime}) {
-    device_.launches.clear();
-    live_.clear();
-    live_warmups_.clear();
-    device_.refusals = {{lost, absl::UnavailableError("lost 2 records")}};
-
-    ASSERT_OK_AND_ASSIGN(const Measurement m, Go({}));
-
-    EXPECT_THAT(m.flags, ElementsAre(Flag::kSuspect));
-    EXPECT_THAT(m.timing.samples_ns, Each(1'100'000.0));
-  }
-}
-
 TEST_F(MeasureTest, CountsEachLaunchOfASlope) {
   device_.known = {Method::kBackToBack};
   device_.launches_each = 50;
   ASSERT_OK_AND_ASSIGN(const Measurement m, Go({.method = Method::kBackToBack, .schedule = {}}));
   EXPECT_EQ(m.timing.warmups, 60);
   EXPECT_EQ(m.launches, 70 * 50);
-}
-
-TEST(Agreement, HasTheTolerancesOfRuleTwo) {
-  EXPECT_EQ(kAgreeWithinNs, 500);
-  EXPECT_EQ(kAgreeWithinShare, 0.03);
-  EXPECT_TRUE(Agree(3'650, 1'000, 2'150));
-  EXPECT_FALSE(Agree(3'651, 1'000, 2'150));
-  EXPECT_FALSE(Agree(2'649, 1'000, 2'150));
-  EXPECT_TRUE(Agree(1'030'000, 1'000'000, 0));
-  EXPECT_FALSE(Agree(1'030'001, 1'000'000, 0));
-}
-
-TEST(Agreement, OfASlopeLeavesTheLaunchInOrOut) {
-  EXPECT_TRUE(SlopeAgrees(10'000, 10'000, 2'000));
-  EXPECT_TRUE(SlopeAgrees(12'500, 10'000, 2'000));
-  EXPECT_FALSE(SlopeAgrees(12'501, 10'000, 2'000));
-  EXPECT_TRUE(SlopeAgrees(9'500, 10'000, 2'000));
-  EXPECT_FALSE(SlopeAgrees(9'499, 10'000, 2'000));
-  EXPECT_TRUE(SlopeAgrees(1'032'000, 1'000'000, 2'000));
-  EXPECT_FALSE(SlopeAgrees(1'032'001, 1'000'000, 2'000));
-  EXPECT_FALSE(SlopeAgrees(969'999, 1'000'000, 2'000));
-}
-
-// As beside a neighbour, who takes turns of the longer graph.
-TEST_F(MeasureTest, ASlopeThatTheDevicesRecordDoesNotBearOutIsSuspect) {
-  device_.known = {Method::kIsolated, Method::kDeviceTime, Method::kBackToBack};
-  device_.facts.launch_offset_ns = 2'000;
-  for (const double slope : {1'060'000.0, 940'000.0, 1'010'000.0}) {
-    device_.launches.clear();
-    live_.clear();
-    live_warmups_.clear();
-    device_.duration_ns = [slope](std::int64_t, Method method) {
-      return method == Method::kBackToBack ? slope : 1'000'000.0;
-    };
-
-    ASSERT_OK_AND_ASSIGN(const Measurement m, Go({.method = Method::kBackToBack, .schedule = {}}));
-
-    EXPECT_EQ(m.timing.second,
-              (SecondOpinion{.method = Method::kDeviceTime, .median_ns = 1'000'000}));
-    EXPECT_THAT(device_.launches, Not(Contains(Method::kIsolated)));
-    EXPECT_EQ(std::count(m.flags.begin(), m.flags.end(), Flag::kSuspect),
-              slope == 1'010'000 ? 0 : 1)
-        << slope;
-  }
-}
-
-TEST_F(MeasureTest, TwoMethodsThatAgreeAreNot) {
-  device_.known = {Method::kIsolated, Method::kDeviceTime};
-  device_.facts.launch_offset_ns = 2'000;
-  device_.duration_ns = [](std::int64_t, Method method) {
-    return method == Method::kIsolated ? 12'400.0 : 10'000.0;
-  };
-
-  ASSERT_OK_AND_ASSIGN(const Measurement m, Go({.method = Method::kDeviceTime, .schedule = {}}));
-
-  EXPECT_THAT(m.flags, Not(Contains(Flag::kSuspect)));
-  EXPECT_THAT(m.timing.samples_ns, Each(10'000.0));
-}
-
-TEST_F(MeasureTest, WhatMovedBetweenTheTwoSeriesIsNoDisagreement) {
-  device_.known = {Method::kIsolated, Method::kDeviceTime};
-  device_.facts.launch_offset_ns = 2'000;
-  // 2 % slower for a while from the first launch by the second method on, whose offset is 2 % less.
-  std::int64_t second = 0;
-  device_.duration_ns = [&](std::int64_t, Method method) {
-    second += method == Method::kIsolated ? 1 : 0;
-    const bool slow = second >= 1 && second <= 11;
-    return (slow ? 104'000.0 : 102'000.0) + (method == Method::kIsolated ? 4'000 : 0);
-  };
-
-  ASSERT_OK_AND_ASSIGN(const Measurement m, Go({.method = Method::kDeviceTime, .schedule = {}}));
-
-  EXPECT_THAT(m.flags, Not(Contains(Flag::kSuspect)));
-  EXPECT_EQ(m.timing.second, (SecondOpinion{.method = Method::kIsolated, .median_ns = 108'000}));
-}
-
-TEST_F(MeasureTest, SamplesThatNoMethodSeesAnyMoreAreSuspect) {
-  device_.known = {Method::kIsolated, Method::kDeviceTime};
-  device_.facts.launch_offset_ns = 2'000;
-  // 5 % slower from the first launch by the second method on, by either.
-  bool second = false;
-  device_.duration_ns = [&](std::int64_t, Method method) {
-    second = second || method == Method::kIsolated;
-    return (second ? 105'000.0 : 100'000.0) + (method == Method::kIsolated ? 2'000 : 0);
-  };
-
-  ASSERT_OK_AND_ASSIGN(const Measurement m, Go({.method = Method::kDeviceTime, .schedule = {}}));
-
-  EXPECT_THAT(m.flags, Contains(Flag::kSuspect));
 }
 
 TEST_F(MeasureTest, TheFloorIsThatOfTheIsolatedMethodAlone) {
@@ -549,83 +324,6 @@ TEST_F(MeasureTest, TheFloorIsThatOfTheIsolatedMethodAlone) {
 
   EXPECT_EQ(isolated.timing.method_floor_ns, 40);
   EXPECT_EQ(pair.timing.method_floor_ns, 0);
-}
-
-// 3,200 ns by a timer of steps of 128 ns are 3,136 to 3,264; more samples make that no narrower.
-TEST_F(MeasureTest, TheIntervalKnowsTheTimersStepAndDoesNotWaitForLess) {
-  device_.facts.host_memory = false;
-  device_.facts.clock_step_ns = 128;
-  device_.known.push_back(Method::kBackToBack);
-  device_.duration_ns = [](auto, auto) { return 3'200; };
-
-  ASSERT_OK_AND_ASSIGN(const Measurement m, Go({.relative_interval = 0.01, .schedule = {}}));
-  live_.clear();
-  live_warmups_.clear();
-  ASSERT_OK_AND_ASSIGN(const Measurement slope,
-                       Go({.method = Method::kBackToBack, .schedule = {}}));
-
-  EXPECT_THAT(m.timing.samples_ns, SizeIs(10));
-  EXPECT_THAT(m.flags, IsEmpty());
-  EXPECT_EQ(m.timing.statistics.ci_low, 3'136);
-  EXPECT_EQ(m.timing.statistics.ci_high, 3'264);
-  EXPECT_EQ(slope.timing.statistics.ci_low, 3'200) << "a slope is over many launches";
-}
-
-// Times whose noise, of so much of 1 ms, lasts from one sample to the next as `rho` says.
-struct Noise {
-  double deviation = 0, rho = 0;
-};
-
-class IntervalTest : public MeasureTest {
- protected:
-  struct Found {
-    double covered = 0;  // The share of measurements whose interval held the true median.
-    double samples = 0;  // Of one, in the mean.
-  };
-  Found Find(const Noise& noise) {
-    constexpr int kSeeds = 300;
-    Found found;
-    for (int seed = 0; seed < kSeeds; ++seed) {
-      const Measurement m = Once(noise, static_cast<std::uint64_t>(seed));
-      const Statistics& s = m.timing.statistics;
-      const bool holds = !s.ci_low || (*s.ci_low <= 1e6 && 1e6 <= *s.ci_high);
-      found.covered += holds ? 1.0 / kSeeds : 0;
-      found.samples += static_cast<double>(m.timing.samples_ns.size()) / kSeeds;
-    }
-    return found;
-  }
-
- private:
-  Measurement Once(const Noise& noise, std::uint64_t seed) {
-    std::mt19937_64 engine(seed);
-    std::normal_distribution<double> normal;
-    double x = normal(engine);
-    device_.duration_ns = [&](auto, auto) {
-      x = noise.rho * x + std::sqrt(1 - noise.rho * noise.rho) * normal(engine);
-      return 1e6 * (1 + noise.deviation * x);
-    };
-    device_.launches.clear();
-    live_.clear();
-    const auto m = Go({.warmup_limit = absl::ZeroDuration(), .schedule = {}});
-    EXPECT_THAT(m, IsOk());
-    return *m;
-  }
-};
-
-TEST_F(IntervalTest, HoldsTheMedianOfIndependentSamplesAfterFewMoreThanItMust) {
-  const Found quiet = Find({.deviation = 0.003}), noisy = Find({.deviation = 0.02});
-  EXPECT_GE(quiet.covered, 0.93);
-  EXPECT_LE(quiet.samples, 12);
-  EXPECT_GE(noisy.covered, 0.91);
-  EXPECT_LE(noisy.samples, 125) << "with no regard to their order it would be 103";
-}
-
-TEST_F(IntervalTest, HoldsTheMedianOfSamplesThatDrift) {
-  EXPECT_GE(Find({.deviation = 0.003, .rho = 0.5}).covered, 0.9);
-  EXPECT_GE(Find({.deviation = 0.02, .rho = 0.5}).covered, 0.92);
-  EXPECT_GE(Find({.deviation = 0.02, .rho = 0.9}).covered, 0.9);
-  // So few samples cannot tell all of it: without regard to their order it would be 0.45.
-  EXPECT_GE(Find({.deviation = 0.003, .rho = 0.9}).covered, 0.75);
 }
 
 TEST_F(MeasureTest, HostSyncTeachesWhatTheFirstCallCosts) {
