@@ -153,22 +153,39 @@ __global__ void CastKernel(DType to, void* y, const From* x, std::int64_t n) {
   }
 }
 
-// One pack for each thread, as in cuda_map.cuh.
+// Two packs for each thread, both asked for before either is converted: more is read than written,
+// and one pack a thread asks for too little at once (H200, 2^28 f32 to bf16 380 and 366 us, to f8
+// 323 and 302). What is no whole pack goes one element at a time.
+constexpr int kPacksOfThread = 2;
+
 template <typename To, typename From>
 __global__ void __launch_bounds__(cuda::kMapThreads)
     CastPacksKernel(To* y, const From* x, std::int64_t n) {
   constexpr int kLanes = cuda::kMapLanes<From, To>;
-  const std::int64_t packs = n / kLanes, i = cuda::GridThread();
-  if (i < packs) [[likely]] {
-    const auto in = reinterpret_cast<const cuda::Pack<From, kLanes>*>(x)[i];
-    cuda::Pack<To, kLanes> out;
+  using InPack = cuda::Pack<From, kLanes>;
+  using OutPack = cuda::Pack<To, kLanes>;
+  const std::int64_t packs = n / kLanes;
+  const std::int64_t first =
+      std::int64_t{blockIdx.x} * (kPacksOfThread * cuda::kMapThreads) + threadIdx.x;
+  InPack in[kPacksOfThread];
 #pragma unroll
-    for (int lane = 0; lane < kLanes; ++lane) out.lane[lane] = Store<To>(Load(in.lane[lane]));
-    reinterpret_cast<cuda::Pack<To, kLanes>*>(y)[i] = out;
-    return;
+  for (int p = 0; p < kPacksOfThread; ++p) {
+    const std::int64_t i = first + p * cuda::kMapThreads;
+    if (i < packs) in[p] = reinterpret_cast<const InPack*>(x)[i];
   }
-  const std::int64_t rest = packs * kLanes + (i - packs);
-  if (rest < n) y[rest] = Store<To>(Load(x[rest]));
+#pragma unroll
+  for (int p = 0; p < kPacksOfThread; ++p) {
+    const std::int64_t i = first + p * cuda::kMapThreads;
+    const std::int64_t rest = packs * kLanes + (i - packs);
+    if (i < packs) {
+      OutPack out;
+#pragma unroll
+      for (int lane = 0; lane < kLanes; ++lane) out.lane[lane] = Store<To>(Load(in[p].lane[lane]));
+      reinterpret_cast<OutPack*>(y)[i] = out;
+    } else if (rest < n) {
+      y[rest] = Store<To>(Load(x[rest]));
+    }
+  }
 }
 
 template <typename From>
@@ -187,9 +204,12 @@ absl::Status Naive(const Call& call) {
 
 template <typename To, typename From>
 absl::Status LaunchPacks(const Call& call, std::int64_t n) {
-  return cuda::Launch(call, CastPacksKernel<To, From>,
-                      cuda::GeometryOfPacks<cuda::kMapLanes<From, To>>(n), call.Out<To>(0),
-                      call.In<From>(0), n);
+  constexpr std::int64_t kLanes = cuda::kMapLanes<From, To>;
+  return cuda::Launch(
+      call, CastPacksKernel<To, From>,
+      {.grid = {cuda::Blocks(n / kLanes + n % kLanes, kPacksOfThread * cuda::kMapThreads)},
+       .block = {cuda::kMapThreads}},
+      call.Out<To>(0), call.In<From>(0), n);
 }
 
 absl::Status Packs(const Call& call) {

@@ -150,17 +150,23 @@ struct LayerNorm {
     return {s.mean, 1 / sqrt(s.squares / static_cast<W>(length) + eps)};
   }
 
-  template <int kMany, class Sum>
-  __device__ State OfThreads(const W (&v)[kMany], int count, std::int64_t held, Sum& sum) const {
-    W of_thread = 0;
+  template <int kMany>
+  static __device__ State OfLanes(const W (&v)[kMany], int count, W held) {
+    W sum = 0;
 #pragma unroll
-    for (int i = 0; i < kMany; ++i) of_thread += v[i];
-    const W mean = sum(of_thread) / static_cast<W>(held);
-    return {static_cast<W>(held), mean, sum(SquaresOf(v, count, mean))};
+    for (int i = 0; i < kMany; ++i) sum += v[i];
+    sum = rows::SumOfWarp(sum);
+    const W mean = held > 0 ? sum / held : 0;
+    return {held, mean, rows::SumOfWarp(SquaresOf(v, count, mean))};
+  }
+  // As Join does, without a division for each pair.
+  static __device__ State JoinLanes(const State& s, W held) {
+    const W mean = rows::SumOfWarp(s.count * s.mean) / held, distance = s.mean - mean;
+    return {held, mean, rows::SumOfWarp(s.squares + s.count * distance * distance)};
   }
   template <int kMany>
   __device__ Row OfWarp(const W (&v)[kMany], int count, std::int64_t length) const {
-    return RowOf(OfThreads(v, count, length, rows::SumOfWarp<W>), length);
+    return RowOf(OfLanes(v, count, static_cast<W>(length)), length);
   }
 
   template <int kLanes>

@@ -78,13 +78,53 @@ __global__ void FinishKernel(const cuda::Wide<T>* sums, T* c, std::int64_t rows,
   }
 }
 
+// The same, 16 bytes of c at a time: a block row is a row of c, or every 65,535th.
+template <typename T, class Form>
+__global__ void FinishPacksKernel(const cuda::Wide<T>* sums, const T* bias, T* c, std::int64_t rows,
+                                  std::int64_t columns) {
+  using W = cuda::Wide<T>;
+  constexpr int kLanes = cuda::Pack<T>::kCount, kOfSums = cuda::Pack<W>::kCount;
+  const std::int64_t column = cuda::GridThread() * kLanes;
+  if (column >= columns) return;
+  const cuda::Pack<T> of_column = cuda::LoadPack(bias + column);
+  for (std::int64_t row = blockIdx.y; row < rows; row += gridDim.y) {
+    const std::int64_t at = row * columns + column;
+    cuda::Pack<W> in[kLanes / kOfSums];
+#pragma unroll
+    for (int k = 0; k < kLanes / kOfSums; ++k) in[k] = cuda::LoadPack(sums + at + k * kOfSums);
+    cuda::Pack<T> out;
+#pragma unroll
+    for (int lane = 0; lane < kLanes; ++lane) {
+      const W sum = in[lane / kOfSums].lane[lane % kOfSums];
+      out.lane[lane] = cuda::Narrow<T>(Form()(sum + cuda::Widen(of_column.lane[lane])));
+    }
+    cuda::StorePack(c + at, out);
+  }
+}
+
+template <typename T, class Form>
+absl::Status FinishPacks(const Call& call, const Sizes& s, const cuda::Wide<T>* sums) {
+  constexpr std::int64_t kMostRows = 65535;
+  const std::int64_t packs = s.n / cuda::Pack<T>::kCount, rows = s.batch * s.m;
+  const std::int64_t threads = std::min(kThreads, (packs + 31) / 32 * 32);
+  return cuda::Launch(
+      call, FinishPacksKernel<T, Form>,
+      {.grid = {cuda::Blocks(packs, threads), std::min(rows, kMostRows)}, .block = {threads}}, sums,
+      call.In<T>(2), call.Out<T>(0), rows, s.n);
+}
+
 template <typename T>
 absl::Status Finish(const Call& call, const Sizes& s, const cuda::Wide<T>* sums) {
+  const auto finish = BiasGelu<T>::Make(call);
+  if (s.n % cuda::Pack<T>::kCount == 0 && cuda::AreAligned(call.Out<T>(0), finish.bias, sums)) {
+    return finish.tanh ? FinishPacks<T, gelu::FastTanh>(call, s, sums)
+                       : FinishPacks<T, gelu::Exact>(call, s, sums);
+  }
   const std::int64_t parts = (s.n + kThreads * kEach - 1) / (kThreads * kEach);
   const std::int64_t rows = s.batch * s.m;
   return cuda::Launch(call, FinishKernel<T>,
                       {.grid = {cuda::Blocks(rows * parts, 1)}, .block = {kThreads}}, sums,
-                      call.Out<T>(0), rows, s.n, parts, BiasGelu<T>::Make(call));
+                      call.Out<T>(0), rows, s.n, parts, finish);
 }
 
 absl::Status Unfused(const Call& call) {

@@ -111,13 +111,16 @@ struct RmsNorm {
   __device__ Row RowOf(const State& s, std::int64_t length) const {
     return {1 / sqrt(s.squares / static_cast<W>(length) + eps)};
   }
-  template <int kMany, class Sum>
-  __device__ State OfThreads(const W (&v)[kMany], int count, std::int64_t, Sum& sum) const {
-    return {sum(Add(Nothing(), v, count).squares)};
+  template <int kMany>
+  static __device__ State OfLanes(const W (&v)[kMany], int count, W) {
+    return {rows::SumOfWarp(Add(Nothing(), v, count).squares)};
+  }
+  static __device__ State JoinLanes(const State& s, W) {
+    return {rows::SumOfWarp(s.squares)};
   }
   template <int kMany>
   __device__ Row OfWarp(const W (&v)[kMany], int count, std::int64_t length) const {
-    return RowOf(OfThreads(v, count, length, rows::SumOfWarp<W>), length);
+    return RowOf(OfLanes(v, count, static_cast<W>(length)), length);
   }
 
   template <int kLanes>

@@ -5,16 +5,17 @@
 // all rows of its block, or of a cluster of blocks that a row is cut between. As many run as the
 // GPU holds at once; the rows to come are under way to shared memory meanwhile.
 //
-// On an H200, f32, `shared` and then this: layernorm of 8192 x 8192 152 and 142 us, of
-// 1024 x 131072 425 and 416; rmsnorm 138 and 141, 343 and 295. A copy takes 126 and 253: what
-// remains in a cluster is its meeting for each row, which also waits for the results of the row
-// before.
+// The blocks of a cluster meet once for each row, one row ahead: while a block waits for what the
+// others know of a row it sums up the next, and what it tells of that does not wait for the results
+// of this row to reach memory. On an H200, f32 1024 x 131072, layernorm takes 320 us, rmsnorm 284,
+// a copy 251; by one meeting after another, and two in each block, layernorm took 378.
 //
 // Beside what rows_cuda.cuh says of it an Op has
 //
-//   OfThreads(v, count, held, sum)   the state of the `held` elements of some threads, of which
-//   this
-//                                    one has v[0] to v[count - 1]; sum(w) adds up what each gives
+//   OfLanes(v, count, held)   the state of the `held` elements of a warp, of which this thread has
+//                             v[0] to v[count - 1]
+//   JoinLanes(s, held)        the state of the `held` elements that the states of a warp's lanes
+//                             are of; on all lanes
 #ifndef GRIDCLOCK_KERNELS_CATALOG_ROWS_STREAMED_CUDA_CUH_
 #define GRIDCLOCK_KERNELS_CATALOG_ROWS_STREAMED_CUDA_CUH_
 
@@ -33,64 +34,52 @@ namespace gridclock::rows {
 
 constexpr int kStages = 3;          // Rows under way.
 constexpr int kStreamedBlocks = 2;  // On a multiprocessor: one computes while the other waits.
+constexpr int kStreamedWarps = 8;
 constexpr std::int64_t kMostStreamedCluster = 16;
 
+// As many elements and columns as registers hold. Few threads with many each meet faster than many
+// with few.
 template <typename T>
-inline constexpr int kPacksOfThread = sizeof(T) < 4 ? 2 : 4;
+inline constexpr int kPacksOfThread = sizeof(T) < 4 ? 4 : 8;
 
-// What the first thread of a warp has.
-template <typename S>
-__device__ S OfFirstLane(const S& s) {
-  constexpr int kWords = sizeof(S) / sizeof(unsigned);
-  unsigned words[kWords];
-  memcpy(words, &s, sizeof(S));
-#pragma unroll
-  for (int i = 0; i < kWords; ++i) words[i] = __shfl_sync(~0U, words[i], 0);
-  S result;
-  memcpy(&result, words, sizeof(S));
-  return result;
-}
-
-// Sums of the threads of a block, on all of them. One meeting is enough for each: what a warp wrote
-// is written over two sums later.
-template <typename W>
-class BlockSum {
+// How the blocks of a cluster tell each other what they know of a row. What is heard must be read
+// before the next row is told: then it is written over.
+template <class Op>
+class Cluster {
  public:
-  __device__ explicit BlockSum(W* room) : room_(room) {}
-  __device__ W operator()(W v) {
-    const int lane = static_cast<int>(threadIdx.x) % kWarp;
-    W* const of_warp = room_ + turn_ * kMostWarps;
-    turn_ = 1 - turn_;
-    v = SumOfWarp(v);
-    if (lane == 0) of_warp[threadIdx.x / kWarp] = v;
-    __syncthreads();
-    return SumOfWarp(lane < static_cast<int>(blockDim.x) / kWarp ? of_warp[lane] : W{0});
+  using State = typename Op::State;
+  __device__ explicit Cluster(State (*room)[kMostStreamedCluster]) : room_(room) {}
+
+#if __CUDA_ARCH__ >= 900
+  // All blocks have begun.
+  __device__ void Begin() const {
+    cooperative_groups::this_cluster().sync();
   }
+  __device__ void Tell(const State& s, int turn) const {
+    const auto cluster = cooperative_groups::this_cluster();
+    if (threadIdx.x < cluster.num_blocks()) {
+      *cluster.map_shared_rank(&room_[turn][cluster.block_rank()], threadIdx.x) = s;
+    }
+    cluster.barrier_arrive();
+  }
+  // On each lane the state of another block.
+  __device__ State Hear(int turn) const {
+    const auto cluster = cooperative_groups::this_cluster();
+    cluster.barrier_wait();
+    const unsigned lane = threadIdx.x % kWarp;
+    return lane < cluster.num_blocks() ? room_[turn][lane] : Op::Nothing();
+  }
+#else
+  __device__ void Begin() const {}
+  __device__ void Tell(const State&, int) const {}
+  __device__ State Hear(int) const {
+    return Op::Nothing();
+  }
+#endif
 
  private:
-  W* room_;
-  int turn_ = 0;
+  State (*room_)[kMostStreamedCluster];
 };
-
-// The state of the whole row from those of the blocks of a cluster, which each block's threads
-// know. Each tells all others its own, so that only one meeting is waited for.
-template <class Op>
-__device__ typename Op::State JoinTold(typename Op::State s, typename Op::State* room) {
-#if __CUDA_ARCH__ >= 900
-  const auto cluster = cooperative_groups::this_cluster();
-  const unsigned lane = threadIdx.x % kWarp;
-  if (threadIdx.x < cluster.num_blocks()) {
-    *cluster.map_shared_rank(room + cluster.block_rank(), threadIdx.x) = s;
-  }
-  cluster.sync();
-  s = lane < cluster.num_blocks() ? room[lane] : Op::Nothing();
-  for (int step = kMostStreamedCluster / 2; step > 0; step /= 2) {
-    s = Op::Join(s, ShuffleDown(s, step));
-  }
-  s = OfFirstLane(s);
-#endif
-  return s;
-}
 
 // What a thread has of each row: the same packs, of which it reads back only what it copied itself.
 template <class Op, int kLanes>
@@ -136,47 +125,92 @@ struct Share {
   }
 };
 
+// The state of a block's part of a row, on all threads. One meeting is enough: what a warp wrote is
+// written over two rows later.
+template <class Op, int kLanes>
+class BlockStates {
+ public:
+  using State = typename Op::State;
+  __device__ BlockStates(const Share<Op, kLanes>& mine, State (*room)[kStreamedWarps])
+      : mine_(mine), room_(room) {
+    mine_.ForEach([&](int, int) { count_ += kLanes; });
+    of_warp_ = SumOfWarp(static_cast<WideOf<Op>>(count_));
+  }
+
+  __device__ State Of(int slot) {
+    WideOf<Op> v[Share<Op, kLanes>::kElements];
+    mine_.Take(slot, v);
+    const State of_warp = Op::OfLanes(v, count_, of_warp_);
+    const int lane = static_cast<int>(threadIdx.x) % kWarp;
+    State* const of_warps = room_[turn_];
+    turn_ = 1 - turn_;
+    if (lane == 0) of_warps[threadIdx.x / kWarp] = of_warp;
+    __syncthreads();
+    return Op::JoinLanes(
+        lane < static_cast<int>(blockDim.x) / kWarp ? of_warps[lane] : Op::Nothing(),
+        static_cast<WideOf<Op>>(mine_.packs * kLanes));
+  }
+
+ private:
+  const Share<Op, kLanes>& mine_;
+  State (*room_)[kStreamedWarps];
+  WideOf<Op> of_warp_;  // Elements.
+  int count_ = 0, turn_ = 0;
+};
+
 template <class Op, int kLanes, bool kCluster>
-__global__ void __launch_bounds__(kMostWarps* kWarp, kStreamedBlocks)
+__global__ void __launch_bounds__(kStreamedWarps* kWarp, kStreamedBlocks)
     StreamedKernel(Op op, const typename Op::Element* x, typename Op::Element* y, Rows rows,
                    int segment, int blocks_of_row) {
   using Mine = Share<Op, kLanes>;
   extern __shared__ uint4 memory[];
-  __shared__ WideOf<Op> sums[2 * kMostWarps];
-  __shared__ typename Op::State states[2][kMostStreamedCluster];
-  BlockSum<WideOf<Op>> sum(sums);
+  __shared__ typename Op::State of_warps[2][kStreamedWarps];
+  __shared__ typename Op::State of_blocks[2][kMostStreamedCluster];
   const std::int64_t first = std::int64_t{blockIdx.x % blocks_of_row} * segment;
   const int packs = static_cast<int>(min(std::int64_t{segment}, rows.length / kLanes - first));
   const Mine mine{reinterpret_cast<typename Mine::ElementPack*>(memory), first, segment, packs};
   const std::int64_t begin = blockIdx.x / blocks_of_row, step = gridDim.x / blocks_of_row;
   for (int stage = 0; stage < kStages; ++stage) mine.Fetch(x, rows, begin + stage * step, stage);
   typename Op::template Columns<kLanes> columns[Mine::kPacks];
-  int count = 0;
-  mine.ForEach([&](int p, int i) {
-    columns[p] = op.template ColumnsAt<kLanes>(first + i);
-    count += kLanes;
-  });
-#if __CUDA_ARCH__ >= 900
-  if constexpr (kCluster) cooperative_groups::this_cluster().sync();  // All blocks have begun.
-#endif
-  int slot = 0, turn = 0;
-  for (std::int64_t r = begin; r < rows.count; r += step) {
-    __pipeline_wait_prior(kStages - 1);
-    WideOf<Op> v[Mine::kElements];
-    mine.Take(slot, v);
-    typename Op::State s = op.OfThreads(v, count, std::int64_t{packs} * kLanes, sum);
-    if constexpr (kCluster) {
-      s = JoinTold<Op>(s, states[turn]);
-      turn = 1 - turn;
-    }
+  mine.ForEach([&](int p, int i) { columns[p] = op.template ColumnsAt<kLanes>(first + i); });
+  BlockStates<Op, kLanes> block(mine, of_warps);
+  // Then the slot is free for another row. Elements are read anew: to keep them costs registers
+  // that the columns want.
+  const auto finish = [&](std::int64_t r, int slot, const typename Op::State& s) {
     const typename Op::Row row = op.RowOf(s, rows.length);
     auto* to = reinterpret_cast<typename Mine::ElementPack*>(y + r * rows.length) + first;
-    // Read anew: elements that are kept meanwhile cost registers that the columns want.
     mine.ForEach([&](int p, int i) {
       to[i] = Finished(op, mine.ring[slot * segment + i], row, columns[p]);
     });
     mine.Fetch(x, rows, r + kStages * step, slot);
-    slot = slot + 1 == kStages ? 0 : slot + 1;
+  };
+  const auto after = [](int slot) { return slot + 1 == kStages ? 0 : slot + 1; };
+  if constexpr (!kCluster) {
+    int slot = 0;
+    for (std::int64_t r = begin; r < rows.count; r += step, slot = after(slot)) {
+      __pipeline_wait_prior(kStages - 1);
+      finish(r, slot, block.Of(slot));
+    }
+  } else {
+    const Cluster<Op> cluster(of_blocks);
+    cluster.Begin();
+    __pipeline_wait_prior(kStages - 1);
+    cluster.Tell(block.Of(0), 0);
+    int slot = 0, turn = 0;
+    for (std::int64_t r = begin; r < rows.count; r += step) {
+      const int next = after(slot);
+      const bool more = r + step < rows.count;
+      typename Op::State of_next = Op::Nothing();
+      if (more) {
+        __pipeline_wait_prior(kStages - 2);
+        of_next = block.Of(next);
+      }
+      const typename Op::State heard = cluster.Hear(turn);
+      turn = 1 - turn;
+      if (more) cluster.Tell(of_next, turn);
+      finish(r, slot, Op::JoinLanes(heard, static_cast<WideOf<Op>>(rows.length)));
+      slot = next;
+    }
   }
 }
 
@@ -206,7 +240,7 @@ absl::Status Streamed(const Call& call, const Op& op) {
   using T = typename Op::Element;
   const Rows rows = RowsOf(call);
   if (!InPacks<T>(call, rows)) return Shared(call, op);
-  constexpr std::int64_t kOfBlock = kMostWarps * kWarp * kPacksOfThread<T> * Pack<T>::kCount;
+  constexpr std::int64_t kOfBlock = kStreamedWarps * kWarp * kPacksOfThread<T> * Pack<T>::kCount;
   std::int64_t blocks = 1;
   while (blocks * kOfBlock < rows.length) blocks *= 2;
   return blocks == 1 ? LaunchStreamed<Op, false>(call, rows, op, 1)
@@ -214,12 +248,12 @@ absl::Status Streamed(const Call& call, const Op& op) {
 }
 
 // What its words say: rows that the registers of a cluster of 16 blocks hold, which GPUs of 12.0 do
-// not have. Left out is where `shared` is faster: where blocks have few threads, and in clusters of
-// two (4096 rows of 16384 f32: layernorm 157 and 177 us).
+// not have. Left out is where `shared` is as fast or faster: where blocks have few threads, and in
+// small clusters (bf16 N = 16384, 4096 rows: layernorm 115 and 99 us, rmsnorm 96 and 79).
 inline constexpr const char* kStreamedTakes =
     "when sm >= 90 && sm < 120 && N <= min(131072, 524288 / sizeof(T)) && "
     "(N <= 4096 / sizeof(T) || N > 8192 / sizeof(T)) && "
-    "(N <= 32768 / sizeof(T) || N > 65536 / sizeof(T))";
+    "(N <= min(8192, 32768 / sizeof(T)) || N > 65536 / sizeof(T))";
 
 template <template <typename> class Op>
 absl::Status StreamedVariant(const Call& call) {

@@ -50,7 +50,8 @@ def head(config):
     # A bundle carries the commit that it was built from.
     commit = os.environ.get("GRIDCLOCK_REVISION") or subprocess.run(
         ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip()
-    return {"commit": commit, "date": datetime.date.today().isoformat(), "cpus": os.cpu_count(),
+    now = datetime.datetime.now(datetime.timezone.utc)
+    return {"commit": commit, "date": now.date().isoformat(), "time": f"{now:%H:%M:%S}", "cpus": os.cpu_count(),
             "load_at_start": os.getloadavg()[0], "rounds": config.rounds, "libraries": libraries()}
 
 

@@ -6,7 +6,7 @@ from unittest import mock
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import bench  # noqa: E402: beside this file.
-from speed import gpu_catalog  # noqa: E402
+from speed import gpu, gpu_catalog  # noqa: E402
 from speed.gpu_catalog import Case  # noqa: E402
 
 
@@ -24,11 +24,12 @@ CASE = Case("twice", (1000, 1000), (), 8_000_000, "x + x", part=0.5)
 
 
 class Catalog(unittest.TestCase):
-    def lines(self, case, ours, theirs, missing="", rounds=1):
+    def lines(self, case, ours, theirs, missing="", rounds=1, flags=()):
+        measured = {"flags": [*flags], "timing": {"statistics": {"median_ns": ours}}}
         table = gpu_catalog.Table(FakeTorch(theirs, missing))
         for _ in range(rounds):
             table.begin_round()
-            table.add(case, ours)
+            table.add(case, gpu.median_of(measured))
             table.end_round()
         return table.lines
 
@@ -49,6 +50,16 @@ class Catalog(unittest.TestCase):
         lines = self.lines(CASE, 10e6, 0, missing="no PyTorch")
         self.assertEqual({line.verdict for line in lines.values()}, {"FAIL"})
 
+    def test_a_time_that_is_doubted_meets_no_goal(self):
+        lines = self.lines(CASE, 10e6, 30e6, flags=["NOISY", "SUSPECT", "SHARED_DEVICE"])
+        line = lines["gpu.catalog.twice.1000x1000.torch"]
+        self.assertEqual((line.verdict, line.flags), ("FAIL", ["SUSPECT"]))
+        self.assertIn("[SUSPECT]", line.text())
+
+    def test_a_clock_that_was_lowered_is_told(self):
+        line = self.lines(CASE, 10e6, 30e6, flags=["THROTTLED"])["gpu.catalog.twice.1000x1000.torch"]
+        self.assertEqual((line.verdict, line.flags), ("PASS", ["THROTTLED"]))
+
     def test_no_two_cases_share_a_name(self):
         names = [case.name for case in gpu_catalog.CASES]
         self.assertEqual(len(names), len(set(names)))
@@ -58,7 +69,7 @@ class Catalog(unittest.TestCase):
 
         def ask(_config, _server, kernel, *_words, **_options):
             asked.append(kernel)
-            return 1e6
+            return gpu.Nanoseconds(1e6)
 
         with mock.patch.object(gpu_catalog, "gpu_server"), mock.patch.object(gpu_catalog.gpu, "describe"), \
              mock.patch.object(gpu_catalog, "Torch") as torch, mock.patch.object(gpu_catalog, "median_ns", ask):

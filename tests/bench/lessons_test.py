@@ -19,7 +19,7 @@ TIMES = {"double.naive": 4000, "double.vec4": 1000}
 
 
 def told(_config, _server, kernel, *_words, **_options):
-    return {"timing": {"statistics": {"median_ns": TIMES[kernel]}}}
+    return {"flags": [], "timing": {"statistics": {"median_ns": TIMES[kernel]}}}
 
 
 def measured(rounds=3):

@@ -38,6 +38,8 @@ those of one machine on one day and are shown only to explain the ratios.
   (`grpc_seconds`) moves the same chunks both ways on one stream between two processes.
 - *ncu*, of `gpu.ncu`: Nsight Compute's `gpu__time_duration` of a worker by itself (`--bare`), clocks and
   caches left alone.
+- Behind the verdict stand the flags of our own measurements (docs/timing.md): with SUSPECT, IMPOSSIBLE or
+  INTERRUPTED a goal is missed whatever the figure. Figures from before 2026-11-23 were kept without theirs.
 - A row that says FAIL is a goal that is missed. It stays listed: a goal is not lowered to what was reached.
 - What limits `unary.*.rate`: of the CPU time of a call with 64 in flight (times of threads in `/proc`, 40,000
   calls, two CPUs shared by all) the echo's client takes 1.0, its server 1.0; of a `Run` of `empty` the client takes 1.6,
@@ -64,8 +66,9 @@ def span(samples):
 def row(line):
     wanted = "" if line["informative"] else f"{line['op']} {line['bound']:g}{line['unit']}"
     measured = line["skipped"] if line["measured"] is None else figure(float(line["measured"])) + line["unit"]
+    verdict = " ".join([line["verdict"], *line.get("flags", [])])  # Older measurements did not keep them.
     return (f"| `{line['name']}` | {line['what']} | {wanted} | {measured} | {span(line['samples'])} | "
-            f"{len(line['samples'])} | {line['verdict']} |")
+            f"{len(line['samples'])} | {verdict} |")
 
 
 def behind(line):
@@ -101,7 +104,7 @@ def page():
         if data["rounds"] < least:
             raise ValueError(f"{path.name}: want at least {least} rounds, it has {data['rounds']}: measure again")
         measured.append(data)
-    measured.sort(key=lambda data: data["date"], reverse=True)
+    measured.sort(key=lambda data: (data["date"], data.get("time", "")), reverse=True)
     return "\n".join([HEAD, *unmeasured(measured), *map(section, measured)])
 
 

@@ -60,6 +60,13 @@ class Report(unittest.TestCase):
         self.assertNotIn("Not measured", report.PAGE.read_text())
         self.assertEqual(self.run_report("--check")[0], 0)
 
+    def test_the_page_tells_the_flags(self):
+        data = result(["small"])
+        data["lines"][0]["flags"] = ["THROTTLED"]
+        (self.folder / "a.json").write_text(json.dumps(data))
+        self.run_report()
+        self.assertIn("| PASS THROTTLED |", report.PAGE.read_text())
+
     def test_too_few_rounds_are_refused(self):
         (self.folder / "a.json").write_text(json.dumps(result(list(bench.GROUPS), rounds=8)))
         for arguments in ((), ("--check",)):

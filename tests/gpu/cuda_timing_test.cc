@@ -116,6 +116,24 @@ TEST(CudaTiming, DeviceTimeIsThatOfTheGpusOwnTimer) {
   }
 }
 
+// What records cost shows where blocks are many and short.
+TEST(CudaTiming, MethodsAgreeOnAKernelOfManyShortBlocks) {
+  SKIP_WITHOUT_CUPTI();
+  Device& device = TheGpu();
+  ASSERT_OK_AND_ASSIGN(const auto buffer, device.Allocate(kManyBlocksElements * sizeof(float)));
+  const auto many = [&]() -> absl::Status {
+    return CudaStatus(LaunchManyBlocks(reinterpret_cast<float*>(buffer->data()), StreamOf(device)),
+                      "many blocks");
+  };
+  const double device_time = MedianBy(device, Method::kDeviceTime, many, 31);
+  const double isolated = MedianBy(device, Method::kIsolated, many, 31);
+  const double slope = MedianBy(device, Method::kBackToBack, many, 5);
+  std::printf("2^18 blocks: device time %.1f, isolated %.1f, slope %.1f us\n", device_time / 1e3,
+              isolated / 1e3, slope / 1e3);
+  EXPECT_LE(std::abs(isolated - device.info().launch_offset_ns - device_time),
+            std::max(500.0, 0.03 * device_time));
+}
+
 TEST(CudaTiming, TheHostsClockTeachesWhatItMisses) {
   SKIP_WITHOUT_GPU();
   Device& device = TheGpu();

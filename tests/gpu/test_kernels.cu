@@ -24,6 +24,11 @@ __global__ void ReadKernel(const float4* data, std::uint64_t n, float* sink) {
   if (sink != nullptr) *sink = sum;
 }
 
+__global__ void ErfKernel(float* data) {
+  const std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  data[i] = erff(data[i]);
+}
+
 __global__ void IllegalWriteKernel(int* nowhere) {
   *nowhere = 1;
 }
@@ -41,6 +46,12 @@ cudaError_t LaunchSpin(std::uint64_t ns, cudaStream_t stream) {
 cudaError_t LaunchRead(const void* data, std::uint64_t bytes, cudaStream_t stream) {
   ReadKernel<<<1024, 256, 0, stream>>>(static_cast<const float4*>(data), bytes / sizeof(float4),
                                        nullptr);
+  return cudaGetLastError();
+}
+
+cudaError_t LaunchManyBlocks(float* data, cudaStream_t stream) {
+  constexpr int kThreads = 256;
+  ErfKernel<<<kManyBlocksElements / kThreads, kThreads, 0, stream>>>(data);
   return cudaGetLastError();
 }
 

@@ -19,14 +19,16 @@ namespace {
 
 constexpr std::size_t kBufferBytes = 256 << 10;
 constexpr CUpti_ExternalCorrelationKind kIdKind = CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0;
-// Kernels, copies and fills; the calls that put them there; the marks that say by whom those were
-// made.
+// Copies and fills, beside kernels; the calls that put them there; the marks that say by whom those
+// were made.
 constexpr CUpti_ActivityKind kKinds[] = {CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION,
-                                         CUPTI_ACTIVITY_KIND_RUNTIME,
-                                         CUPTI_ACTIVITY_KIND_DRIVER,
-                                         CUPTI_ACTIVITY_KIND_MEMCPY,
-                                         CUPTI_ACTIVITY_KIND_MEMSET,
-                                         CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL};
+                                         CUPTI_ACTIVITY_KIND_RUNTIME, CUPTI_ACTIVITY_KIND_DRIVER,
+                                         CUPTI_ACTIVITY_KIND_MEMCPY, CUPTI_ACTIVITY_KIND_MEMSET};
+
+CUpti_ActivityKind KindOf(KernelRecords kernels) {
+  return kernels == KernelRecords::kSerial ? CUPTI_ACTIVITY_KIND_KERNEL
+                                           : CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL;
+}
 
 struct Functions {
   decltype(&cuptiGetVersion) get_version = nullptr;
@@ -159,28 +161,29 @@ class LoadedCupti final : public Cupti {
     return ToStatus(f_.register_callbacks(&GiveBuffer, &TakeBuffer), "register its callbacks");
   }
 
-  absl::Status Enable() override {
-    for (const CUpti_ActivityKind kind : kKinds) {
+  absl::Status Enable(KernelRecords kernels) override {
+    enabled_ = kernels;
+    for (const CUpti_ActivityKind kind : Kinds(kernels)) {
       const absl::Status enabled = ToStatus(f_.enable(kind), absl::StrCat("enable kind ", kind));
       if (!enabled.ok()) {
         static_cast<void>(Disable());
         return enabled;
       }
     }
-    enabled_ = true;
     return absl::OkStatus();
   }
 
   absl::Status Disable() override {
     absl::Status first;
-    for (const CUpti_ActivityKind kind : kKinds) {
+    if (!enabled_) return first;
+    for (const CUpti_ActivityKind kind : Kinds(*enabled_)) {
       first.Update(ToStatus(f_.disable(kind), absl::StrCat("disable kind ", kind)));
     }
-    enabled_ = false;
+    enabled_ = std::nullopt;
     return first;
   }
 
-  bool enabled() const override { return enabled_; }
+  std::optional<KernelRecords> enabled() const override { return enabled_; }
 
   absl::StatusOr<std::vector<DeviceActivity>> Record(
       Launch launch, absl::FunctionRef<absl::Status(Launch)> run) override {
@@ -196,6 +199,12 @@ class LoadedCupti final : public Cupti {
   }
 
  private:
+  static std::vector<CUpti_ActivityKind> Kinds(KernelRecords kernels) {
+    std::vector<CUpti_ActivityKind> kinds(std::begin(kKinds), std::end(kKinds));
+    kinds.push_back(KindOf(kernels));
+    return kinds;
+  }
+
   absl::Status ToStatus(CUptiResult result, absl::string_view what) const {
     if (result == CUPTI_SUCCESS) return absl::OkStatus();
     const char* text = nullptr;
@@ -257,7 +266,7 @@ class LoadedCupti final : public Cupti {
   }
 
   const Functions f_;
-  bool enabled_ = false;
+  std::optional<KernelRecords> enabled_;
   std::uint64_t last_id_ = 0;
 };
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -22,6 +23,14 @@ struct DeviceActivity {
   std::uint32_t grid[3] = {1, 1, 1}, block[3] = {1, 1, 1};
 };
 
+// How kernels are recorded.
+//   kConcurrent   by stamps that the kernel itself is made to leave: half a microsecond too much,
+//                 and more for each of its blocks where these are short and many, for the stamps
+//                 are those of blocks (H200, 2^18 blocks in 204 us: 223)
+//   kSerial       by the device's front, which waits for each kernel before it goes on: 1.8 us too
+//                 much, whatever the kernel
+enum class KernelRecords { kConcurrent, kSerial };
+
 class Cupti {
  public:
   // Loads the library: next to the program, where LD_LIBRARY_PATH says, in the toolkit's folders.
@@ -30,9 +39,9 @@ class Cupti {
   virtual ~Cupti() = default;
 
   // Recording adds to what everything on the device takes, so it is on only while it is needed.
-  virtual absl::Status Enable() = 0;
+  virtual absl::Status Enable(KernelRecords kernels) = 0;
   virtual absl::Status Disable() = 0;
-  virtual bool enabled() const = 0;
+  virtual std::optional<KernelRecords> enabled() const = 0;
 
   using Launch = absl::FunctionRef<absl::Status()>;
   // What `launch` ran on the device, by start. `run` is handed the launch to call it, once, and
@@ -47,6 +56,9 @@ class Cupti {
 double SpanNs(std::span<const DeviceActivity> activities);
 // Whether two launches ran the same kernels and copies equally often, in whatever order.
 bool SameLaunches(std::span<const Launch> a, std::span<const Launch> b);
+// Whether concurrent records would take too long: a launch of one kernel of so many blocks, and
+// such short ones, that serial records are off by less.
+bool HasManyShortBlocks(std::span<const DeviceActivity> activities, int multiprocessors);
 // One entry for each name and shape, with readable names, in the order of first starts.
 std::vector<Launch> SummariseActivities(std::span<const DeviceActivity> activities);
 

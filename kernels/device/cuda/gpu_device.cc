@@ -131,7 +131,7 @@ void GpuDevice::DropCupti(const absl::Status& why) {
 
 // A record of a known launch must come back as that launch: then records are understood here.
 absl::Status GpuDevice::ProveCupti() {
-  GC_RETURN_IF_ERROR(cupti_->Enable());
+  GC_RETURN_IF_ERROR(cupti_->Enable(KernelRecords::kConcurrent));
   const auto launch = [this] { return CudaStatus(LaunchMarker(stream_.get()), "launch"); };
   GC_ASSIGN_OR_RETURN(const auto activities, cupti_->Record(launch, [&](Cupti::Launch marked) {
     GC_RETURN_IF_ERROR(marked());
@@ -169,7 +169,7 @@ absl::Status GpuDevice::Settle(const std::string& calibration) {
       Describe();
       known = CalibrateGpu(*this, *timer_);
     }
-    GC_RETURN_IF_ERROR(SetRecording(false));
+    GC_RETURN_IF_ERROR(SetRecording(std::nullopt));
   }
   GC_ASSIGN_OR_RETURN(calibration_, std::move(known));
   memory_.Trim();  // Measuring took much, and it may be long before a job does.
@@ -385,7 +385,7 @@ Device::Roofline GpuDevice::RooflineOf(const Work& work, L2State state) const {
 }
 
 Device::Roofline GpuDevice::RecheckRoofline(const Work& work, L2State state) {
-  if (options_.bare || !SetRecording(false).ok()) return RooflineOf(work, state);
+  if (options_.bare || !SetRecording(std::nullopt).ok()) return RooflineOf(work, state);
   // If it cannot be measured now, for want of memory, what is known stands.
   if (Note(MeasureBandwidths(*this, *timer_, &calibration_)).ok()) Describe();
   return RooflineOf(work, state);

@@ -73,7 +73,7 @@ class GpuDevice final : public CudaDevice {
 
   absl::Status Note(absl::Status status);
   absl::Status Note(cudaError_t error, absl::string_view what);
-  absl::Status SetRecording(bool wanted);
+  absl::Status SetRecording(std::optional<KernelRecords> wanted);
   absl::StatusOr<double> TimeBy(Method method, absl::FunctionRef<absl::Status()> launch,
                                 TimedLaunch* timed);
   absl::StatusOr<double> HostTime(absl::FunctionRef<absl::Status()> launch, bool synchronise);
@@ -98,6 +98,7 @@ class GpuDevice final : public CudaDevice {
   std::string no_cupti_;
   std::unique_ptr<DeviceBuffer> flush_;  // Made when a cold cache is first asked for.
   std::vector<Launch> ran_;              // By the launch that is timed now; empty: not known yet.
+  KernelRecords records_ = KernelRecords::kConcurrent;  // For the next record of that launch.
   NvmlReading last_reading_;
   std::int64_t last_reading_ns_ = 0;
   GpuCalibration calibration_;

@@ -30,6 +30,7 @@ std::string Words(std::span<const Launch> kernels) {
 void GpuDevice::NewLaunch() {
   slope_.Forget();
   ran_.clear();
+  records_ = KernelRecords::kConcurrent;
 }
 
 absl::StatusOr<TimedLaunch> GpuDevice::Time(Method method,
@@ -39,7 +40,8 @@ absl::StatusOr<TimedLaunch> GpuDevice::Time(Method method,
     return absl::InvalidArgumentError(absl::StrCat("method ", static_cast<int>(method), " on '",
                                                    info_.name, "': ", WhyMissing(method)));
   }
-  GC_RETURN_IF_ERROR(SetRecording(method == Method::kDeviceTime));
+  GC_RETURN_IF_ERROR(
+      SetRecording(method == Method::kDeviceTime ? std::optional(records_) : std::nullopt));
   TimedLaunch timed;
   timed.host_start_ns = NowNs();
   // A launch that the runtime refused need not say so: its time would be that of nothing, and its
@@ -105,12 +107,14 @@ absl::StatusOr<double> GpuDevice::DeviceTime(absl::FunctionRef<absl::Status()> l
                                                " of the one before: not trusted"));
   }
   ran_ = timed->kernels;
+  if (HasManyShortBlocks(ran, static_cast<int>(facts_.units))) records_ = KernelRecords::kSerial;
   return SpanNs(ran);
 }
 
-absl::Status GpuDevice::SetRecording(bool wanted) {
+absl::Status GpuDevice::SetRecording(std::optional<KernelRecords> wanted) {
   if (cupti_ == nullptr || cupti_->enabled() == wanted) return absl::OkStatus();
-  return wanted ? cupti_->Enable() : cupti_->Disable();
+  GC_RETURN_IF_ERROR(cupti_->Disable());
+  return wanted ? cupti_->Enable(*wanted) : absl::OkStatus();
 }
 
 }  // namespace gridclock

@@ -45,8 +45,21 @@ def bench(config, server, kernel, *words, method="device_time", budget="300ms"):
     return result
 
 
+# What makes a figure one that nothing can be held against. SHARED_DEVICE is none: PyTorch waits on the same GPU.
+# THROTTLED is shown: a product that takes all power runs so beside its peer too.
+DOUBTS = ("SUSPECT", "IMPOSSIBLE", "INTERRUPTED", "THROTTLED")
+
+
+class Nanoseconds(float):
+    """A time, with the flags of its measurement that a reader of the figure must know."""
+
+    flags = ()
+
+
 def median_of(result):
-    return result["timing"]["statistics"]["median_ns"]
+    ns = Nanoseconds(result["timing"]["statistics"]["median_ns"])
+    ns.flags = tuple(flag for flag in DOUBTS if flag in result["flags"])
+    return ns
 
 
 def median_ns(config, server, kernel, *words, **options):

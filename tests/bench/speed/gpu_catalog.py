@@ -186,20 +186,20 @@ class Table:
         theirs = self.torch.ns(case.peer, case.shape, how=case.how, dtype=NAMES[case.dtype])
         floor = max(case.moved * self.copy_ns(8 * MANY) / (8 * MANY), case.flops / RATES.get(case.dtype, math.inf) * 1e9)
         self.line(f"{case.name}.torch", *words).add(
-            theirs / ours, ours_us=ours / 1e3, torch_us=theirs / 1e3, floor_us=floor / 1e3)
+            theirs / ours, ours.flags, ours_us=ours / 1e3, torch_us=theirs / 1e3, floor_us=floor / 1e3)
         if case.how == "kernels":
             wall = self.torch.ns(case.peer, case.shape, dtype=NAMES[case.dtype])
             self.line(f"{case.name}.wall", f"{case.what}: PyTorch's time over ours, its gaps counted", ">=", 0,
-                      informative=True).add(wall / ours, torch_us=wall / 1e3)
+                      informative=True).add(wall / ours, ours.flags, torch_us=wall / 1e3)
         if floor / theirs < SLOW:
             self.gains[case.kernel].append(theirs / ours)
         if case.part:
             self.line(f"{case.name}.copy", f"{case.what}: bytes per second over a copy's", ">=", case.part).add(
-                self.copy_ns(case.moved) / ours, gigabytes_per_second=case.moved / ours)
+                self.copy_ns(case.moved) / ours, ours.flags, gigabytes_per_second=case.moved / ours)
         if case.compiled:
             theirs = self.torch.ns(case.peer, case.shape, dtype=NAMES[case.dtype], compiled=True)
             self.line(f"{case.name}.compiled", f"{case.what}: torch.compile's time over ours", ">=", 0,
-                      informative=True).add(theirs / ours, compiled_us=theirs / 1e3)
+                      informative=True).add(theirs / ours, ours.flags, compiled_us=theirs / 1e3)
 
     def end_round(self):
         """One mean for each kernel, then one over kernels."""

@@ -32,14 +32,14 @@ class Goals:
             return
         theirs = self.torch.ns(peer_op, shape)
         self.line(f"{name}.torch", f"{what}: PyTorch's time over ours", ">=", ALIKE).add(
-            theirs / ours, ours_us=ours / 1e3, torch_us=theirs / 1e3)
+            theirs / ours, ours.flags, ours_us=ours / 1e3, torch_us=theirs / 1e3)
 
     def compiled(self, name, what, ours, peer_op, shape):
         if self.torch.missing:
             return
         theirs = self.torch.ns(peer_op, shape)
         self.line(f"{name}.compiled", f"{what}: torch.compile's time over ours", ">=", 0, informative=True).add(
-            theirs / ours, ours_us=ours / 1e3, compiled_us=theirs / 1e3)
+            theirs / ours, ours.flags, ours_us=ours / 1e3, compiled_us=theirs / 1e3)
 
 
     def of_copy(self, name, what, moved, ours, part):
@@ -49,7 +49,7 @@ class Goals:
             self.line(f"{name}.copy", *words, skipped=self.torch.missing)
             return
         theirs = self.torch.ns("copy", [moved // 8])  # Of floats, each read and written.
-        self.line(f"{name}.copy", *words).add(theirs / ours, gigabytes_per_second=moved / ours,
+        self.line(f"{name}.copy", *words).add(theirs / ours, ours.flags, gigabytes_per_second=moved / ours,
                                               copy_gigabytes_per_second=moved / theirs)
 
 
@@ -80,12 +80,12 @@ def gelu_table(config, server, goals):
         result = gpu.bench(config, server, f"gelu.{variant}", "--shape", f"*={MANY}", "--dtype", "T=f32")
         ours, launches = gpu.median_of(result), sum(kernel["count"] for kernel in result["device_kernels"])
         goals.line(f"gpu.gelu.table.{variant}", f"gelu.{variant} of 2^28 f32: its time over the default's", "<=", 0,
-                   informative=True).add(ours / fused, microseconds=ours / 1e3, launches=launches)
+                   informative=True).add(ours / fused, (*ours.flags, *fused.flags), microseconds=ours / 1e3, launches=launches)
     if not goals.torch.missing:
         for op in ("gelu_written_out", "gelu", "gelu_compiled"):
             theirs = goals.torch.ns(op, [MANY])
             goals.line(f"gpu.gelu.table.torch.{op}", f"PyTorch, {op} of 2^28 f32: its time over our default's", "<=", 0,
-                       informative=True).add(theirs / fused, microseconds=theirs / 1e3)
+                       informative=True).add(theirs / fused, fused.flags, microseconds=theirs / 1e3)
 
 
 def measure(config):

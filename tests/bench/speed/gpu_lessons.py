@@ -24,8 +24,8 @@ class Rung:
         return self.label.replace(" ", ".").replace("=", "")
 
 
-def variants(*names):
-    return tuple(Rung(name, name) for name in names)
+def variants(*names, method="device_time"):
+    return tuple(Rung(name, name, method=method) for name in names)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,7 +71,8 @@ LADDERS = (
            ("--shape", "*=" + ",".join(map(str, TENSORS)), "v=uniform:0:1"), 28 * sum(TENSORS),
            # More launches than a held device queues: by plain events, the host's pace and all.
            (Rung("naive by event_pair", "naive", method="event_pair"),
-            *variants("foreach", "per_tensor", "param_struct", "pointer_table"))),
+            # Records leave gaps between the kernels of one launch.
+            *variants("foreach", "per_tensor", "param_struct", "pointer_table", method="isolated"))),
     *(Ladder(f"clocks.{n}", "square", f"`square` of {n:,} f32", flat(n), 8 * n,
              tuple(Rung(method, "vec4", method=method) for method in METHODS)) for n in (1000, 16_000_000)),
 )
@@ -84,11 +85,11 @@ def measure_ladder(config, server, ladder, lines):
                            method=rung.method)
         ns = gpu.median_of(result)
         if not math.isfinite(ns) or ns <= 0:
-            raise RuntimeError(f"{ladder.line_name(rung)}: a time of {ns} ns")
+            raise RuntimeError(f"{ladder.line_name(rung)}: a time of {ns:g} ns")
         first = first or ns
         name = ladder.line_name(rung)
         lines.setdefault(name, Line(name, f"{rung.label}, {ladder.what}: the time of {ladder.rungs[0].label} over its own",
-                                    ">=", 0, informative=True)).add(first / ns, microseconds=ns / 1e3)
+                                    ">=", 0, informative=True)).add(first / ns, (*first.flags, *ns.flags), microseconds=ns / 1e3)
 
 
 def measure(config):

@@ -3,6 +3,10 @@ import dataclasses
 import statistics
 
 
+# Of a time with one of these nobody knows whether it is right: no goal is met by it.
+DISTRUSTED = ("SUSPECT", "IMPOSSIBLE", "INTERRUPTED")
+
+
 @dataclasses.dataclass
 class Line:
     """`samples` holds one figure for each round; their median, or the worst, is held against `bound`."""
@@ -17,6 +21,7 @@ class Line:
     skipped: str = ""       # Why there is no figure. A skipped goal does not pass.
     informative: bool = False  # Stands beside the goals; cannot fail.
     worst: bool = False     # The worst sample counts, not their median.
+    flags: list = dataclasses.field(default_factory=list)  # Of the measurements behind the samples, each once.
 
     @property
     def measured(self):
@@ -33,17 +38,19 @@ class Line:
         if self.informative:
             return "info"
         met = self.measured <= self.bound if self.op == "<=" else self.measured >= self.bound
-        return "PASS" if met else "FAIL"
+        return "PASS" if met and not set(self.flags) & set(DISTRUSTED) else "FAIL"
 
-    def add(self, sample, **extra):
+    def add(self, sample, flags=(), **extra):
         self.samples.append(sample)
+        self.flags += [flag for flag in flags if flag not in self.flags]
         for key, value in extra.items():
             self.extra.setdefault(key, []).append(value)
 
     def text(self):
         goal = "" if self.informative else f"{self.op} {self.bound:g}{self.unit}"
         measured = self.skipped if self.measured is None else f"{self.measured:.3g}{self.unit}"
-        return f"{self.verdict}  {self.name:<34} {goal:>12}  {measured:>10}  {len(self.samples):3}  {self.what}"
+        flags = f" [{', '.join(self.flags)}]" if self.flags else ""
+        return f"{self.verdict}  {self.name:<34} {goal:>12}  {measured:>10}  {len(self.samples):3}  {self.what}{flags}"
 
     def as_json(self):
         return {**dataclasses.asdict(self), "measured": self.measured, "verdict": self.verdict}

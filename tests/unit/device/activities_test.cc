@@ -16,6 +16,23 @@ TEST(Activities, SpanFromTheFirstStartToTheLastEnd) {
   EXPECT_EQ(SpanNs(activities), 4000);
 }
 
+// Of an H200, with its 132 multiprocessors.
+TEST(Activities, ManyShortBlocksAreThoseThatAGpuCanHardlyStartInTime) {
+  const auto kernel = [](std::uint64_t us, std::uint32_t x, std::uint32_t y) {
+    DeviceActivity one = Kernel(1000, 1000 + 1000 * us, "a");
+    one.grid[0] = x;
+    one.grid[1] = y;
+    return std::vector{one};
+  };
+  EXPECT_TRUE(HasManyShortBlocks(kernel(247, 1 << 18, 1), 132)) << "one element a thread";
+  EXPECT_TRUE(HasManyShortBlocks(kernel(247, 1 << 10, 1 << 8), 132));
+  EXPECT_FALSE(HasManyShortBlocks(kernel(127, 1 << 16, 1), 132)) << "16 bytes a thread";
+  EXPECT_FALSE(HasManyShortBlocks(kernel(30, 1 << 15, 1), 132)) << "few";
+  std::vector two = kernel(247, 1 << 18, 1);
+  two.push_back(two[0]);
+  EXPECT_FALSE(HasManyShortBlocks(two, 132)) << "serial records would put a gap between them";
+}
+
 TEST(Activities, AreCountedByNameAndShape) {
   DeviceActivity large = Kernel(3000, 3500, "_ZN1a1bEv");
   large.grid[1] = 7;

@@ -17,6 +17,8 @@
 namespace gridclock {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
@@ -32,7 +34,7 @@ class CuptiTest : public ::testing::Test {
     auto cupti = Cupti::Load();
     EXPECT_THAT(cupti, IsOk());
     cupti_ = *std::move(cupti);
-    EXPECT_THAT(cupti_->Enable(), IsOk());
+    EXPECT_THAT(cupti_->Enable(KernelRecords::kConcurrent), IsOk());
   }
 
   absl::StatusOr<std::vector<DeviceActivity>> Record(absl::FunctionRef<absl::Status()> launch) {
@@ -138,14 +140,19 @@ TEST_F(CuptiTest, TheLaunchsOwnErrorComesFirstAndTheMarkIsTakenOff) {
 }
 
 TEST_F(CuptiTest, IsOnOnlyWhileItIsWanted) {
-  EXPECT_THAT(fake_->enabled, SizeIs(6));
+  EXPECT_THAT(fake_->enabled, AllOf(SizeIs(6), Contains(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL)));
+  EXPECT_THAT(cupti_->Disable(), IsOk());
+  EXPECT_THAT(fake_->enabled, IsEmpty());
+  EXPECT_THAT(cupti_->Enable(KernelRecords::kSerial), IsOk());
+  EXPECT_THAT(fake_->enabled, AllOf(SizeIs(6), Contains(CUPTI_ACTIVITY_KIND_KERNEL)));
+  EXPECT_EQ(cupti_->enabled(), KernelRecords::kSerial);
   EXPECT_THAT(cupti_->Disable(), IsOk());
   EXPECT_THAT(fake_->enabled, IsEmpty());
   fake_->refused = CUPTI_ACTIVITY_KIND_MEMSET;
-  EXPECT_THAT(cupti_->Enable(),
+  EXPECT_THAT(cupti_->Enable(KernelRecords::kConcurrent),
               StatusIs(absl::StatusCode::kUnavailable, HasSubstr("refused by the fake (39)")));
   EXPECT_THAT(fake_->enabled, IsEmpty());
-  EXPECT_FALSE(cupti_->enabled());
+  EXPECT_EQ(cupti_->enabled(), std::nullopt);
 }
 
 TEST_F(CuptiTest, OfAnotherCudaIsNotTrusted) {
