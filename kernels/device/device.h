@@ -79,6 +79,13 @@ class Device {
   virtual const DeviceInfo& info() const = 0;
   // RESOURCE_EXHAUSTED with the numbers if it does not fit.
   virtual absl::StatusOr<std::unique_ptr<DeviceBuffer>> Allocate(std::uint64_t bytes) = 0;
+  // After Allocate refused: whether others may still give back so much, without anything done here.
+  virtual bool MayGetMemory(std::uint64_t) const { return false; }
+  // What was freed and not given back to the system: it is given out again faster. Whoever else
+  // works with the device lacks it meanwhile.
+  virtual std::uint64_t kept_bytes() const { return 0; }
+  // Gives it back, but for so much.
+  virtual void GiveBack(std::uint64_t) {}
   // True where kernels can work on host memory itself (the CPU): nothing is then copied in or out.
   virtual bool uses_host_memory() const = 0;
   // Pins host memory that copies will come from and go to, for the life of the device, so that they

@@ -31,6 +31,7 @@ absl::StatusOr<MadeDevice> MakeCuda(const DeviceRequest& request, int ordinal) {
                                                        .uuid = request.uuid,
                                                        .name = request.name,
                                                        .threads = request.threads,
+                                                       .clear_memory = request.guest,
                                                        .calibration = request.calibration,
                                                        .bare = request.bare}));
   std::string calibration = static_cast<const CudaDevice&>(*device).CalibrationText();

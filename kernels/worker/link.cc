@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include <poll.h>
+
 #include "base/status.h"
 
 namespace gridclock {
@@ -18,6 +20,12 @@ absl::Status SocketLink::Send(std::span<const std::string> frames) {
     frames = frames.subspan(sent);
   }
   return absl::OkStatus();
+}
+
+// An error is something to receive, too: who reads next is told.
+bool SocketLink::Comes(absl::Duration within) {
+  pollfd fd = {.fd = socket_.fd(), .events = POLLIN, .revents = 0};
+  return poll(&fd, 1, static_cast<int>(absl::ToInt64Milliseconds(within))) != 0;
 }
 
 }  // namespace gridclock

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "base/packet_socket.h"
 
 namespace gridclock {
@@ -18,6 +19,8 @@ class Link {
   // Sends all frames in order, waiting for room. UNAVAILABLE if the server is gone.
   virtual absl::Status Send(std::span<const std::string> frames) = 0;
   virtual absl::StatusOr<PacketSocket::Read> Receive(PacketBatch& batch, Wait wait) = 0;
+  // False: for so long there was nothing to receive.
+  virtual bool Comes(absl::Duration within) = 0;
 };
 
 class SocketLink final : public Link {
@@ -27,6 +30,7 @@ class SocketLink final : public Link {
   absl::StatusOr<PacketSocket::Read> Receive(PacketBatch& batch, Wait wait) override {
     return socket_.ReceiveBatch(batch, wait);
   }
+  bool Comes(absl::Duration within) override;
 
  private:
   PacketSocket socket_;

@@ -16,6 +16,7 @@ constexpr std::size_t kBatchPackets = 32;
 constexpr std::size_t kHeldBack = 16;
 // A caller that waits for each answer is back within this time.
 constexpr absl::Duration kLookFor = absl::Microseconds(300);
+constexpr absl::Duration kKeepFor = absl::Milliseconds(20);
 constexpr absl::Duration kLookEvery = absl::Milliseconds(1);
 
 }  // namespace
@@ -59,6 +60,8 @@ absl::Status Loop::AwaitFrames() {
     } while (parts_.clock.Now() < end);
     patience_.FoundNothing();
   }
+  // Another process may serve the same device next. By then nothing is timed: it warms up longer.
+  if (parts_.session.HoldsMuch() && !parts_.link.Comes(kKeepFor)) parts_.session.GiveBack();
   return Read(Wait::kYes);
 }
 

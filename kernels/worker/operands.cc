@@ -6,6 +6,7 @@
 #include <xxhash.h>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "base/status.h"
 #include "kernels/verify/verify.h"
 #include "proto/types/generator.h"
@@ -13,6 +14,8 @@
 
 namespace gridclock {
 namespace {
+
+constexpr absl::Duration kLookEvery = absl::Milliseconds(10);
 
 // Large and finite in every floating type, so that neither zero nor NaN can pass for it, and no
 // bool. In f8e5m2 0x7B is what all that is too large becomes.
@@ -38,8 +41,12 @@ absl::StatusOr<std::unique_ptr<DeviceBuffer>> Operands::Allocate(std::uint64_t b
   // An empty operand has an address too.
   const std::uint64_t want = std::max(bytes, kTensorAlignment);
   auto buffer = parts_.device.Allocate(want);
-  const bool full = buffer.status().code() == absl::StatusCode::kResourceExhausted;
-  if (full && parts_.early.Clear()) buffer = parts_.device.Allocate(want);
+  const auto full = [&] { return absl::IsResourceExhausted(buffer.status()); };
+  if (full() && parts_.early.Clear()) buffer = parts_.device.Allocate(want);
+  for (; full() && looks_left_ > 0 && parts_.device.MayGetMemory(want); --looks_left_) {
+    absl::SleepFor(kLookEvery);
+    buffer = parts_.device.Allocate(want);
+  }
   if (buffer.ok()) {
     bytes_ += (*buffer)->size();
     return buffer;

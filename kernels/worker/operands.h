@@ -96,6 +96,9 @@ class Operands {
   std::vector<std::unique_ptr<DeviceBuffer>> buffers_;
   std::vector<Saved> saved_;
   std::uint64_t bytes_ = 0;
+  // How often it is worth looking whether the process that served this device before gave back what
+  // it kept, which it does once it is idle.
+  int looks_left_ = 25;
 };
 
 }  // namespace gridclock

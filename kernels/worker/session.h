@@ -73,10 +73,15 @@ class Session {
                         const std::function<bool()>& cancelled) const;
   // Of inputs of orders to come. Not to be asked to copy while an order runs.
   EarlyCopies& early() { return early_; }
+  // Memory of the device that earlier orders left, more than what is kept for the next ones.
+  bool HoldsMuch() const { return device_.kept_bytes() > kKept; }
+  void GiveBack() { device_.GiveBack(kKept); }
   // True if the order is known to end within microseconds and may run again without harm.
   bool IsQuick(const WorkerOrder& order) const;
 
  private:
+  static constexpr std::uint64_t kKept = std::uint64_t{1} << 30;
+
   class Running;
   Session(Device& device, const Registry& registry, const Clock& clock, std::span<std::byte> arena,
           const GuestParts* guest);

@@ -72,6 +72,7 @@ class FaultyLink final : public Link {
   absl::StatusOr<PacketSocket::Read> Receive(PacketBatch& batch, Wait wait) override {
     return link_->Receive(batch, wait);
   }
+  bool Comes(absl::Duration within) override { return link_->Comes(within); }
 
   absl::Status Send(std::span<const std::string> frames) override {
     std::vector<std::string> out;

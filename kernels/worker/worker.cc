@@ -97,7 +97,8 @@ std::uint64_t MostMemory(const Flags& flags) {
 
 // The driver of a GPU reserves terabytes of address space, so there what is written is bounded, on
 // top of what the driver needed to start.
-absl::StatusOr<MadeDevice> MakeDeviceWithinMemory(const Flags& flags, const std::string& level) {
+absl::StatusOr<MadeDevice> MakeDeviceWithinMemory(const Flags& flags, const std::string& level,
+                                                  bool guest) {
   // Sanitizers reserve terabytes of address space too.
   const std::string device = flags.device.empty() ? "cpu" : flags.device;
   const bool address_space = IsCpu(device) && !kShadowMemory;
@@ -106,7 +107,8 @@ absl::StatusOr<MadeDevice> MakeDeviceWithinMemory(const Flags& flags, const std:
                                                    .uuid = flags.uuid,
                                                    .level = level,
                                                    .calibration = flags.calibration,
-                                                   .threads = flags.threads}));
+                                                   .threads = flags.threads,
+                                                   .guest = guest}));
   if (!address_space && !kShadowMemory) {
     GC_RETURN_IF_ERROR(LimitPrivateMemory(MostMemory(flags)));
   }
@@ -194,7 +196,8 @@ absl::Status ServeTrusted(const Flags& flags, WorkerParts& parts) {
   // end too, and the memory of a device takes longer to give back.
   GC_ASSIGN_OR_RETURN(const Lines lines, TakeLines(flags, parts));
   GC_ASSIGN_OR_RETURN(const Registry registry, Registry::Create(std::move(parts.kernels)));
-  GC_ASSIGN_OR_RETURN(const MadeDevice made, MakeDeviceWithinMemory(flags, parts.level));
+  GC_ASSIGN_OR_RETURN(const MadeDevice made,
+                      MakeDeviceWithinMemory(flags, parts.level, /*guest=*/false));
   const MonotonicClock clock;
   GC_ASSIGN_OR_RETURN(const auto session,
                       Session::Create(*made.device, registry, clock, lines.arena));
@@ -214,7 +217,7 @@ absl::StatusOr<SandboxedDevice> MakeSandboxedDevice(const Flags& flags, const st
   if (files_first) {
     GC_ASSIGN_OR_RETURN(files, RestrictGuestFiles(flags.weak_sandbox));
   }
-  GC_ASSIGN_OR_RETURN(MadeDevice made, MakeDeviceWithinMemory(flags, level));
+  GC_ASSIGN_OR_RETURN(MadeDevice made, MakeDeviceWithinMemory(flags, level, /*guest=*/true));
   if (!files_first) {
     GC_ASSIGN_OR_RETURN(files, RestrictGuestFiles(flags.weak_sandbox));
   }

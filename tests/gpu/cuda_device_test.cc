@@ -201,6 +201,34 @@ TEST(CudaDevice, GivesUpWhatEmptiesTheCacheWhereAnOperandWantsItsMemory) {
   EXPECT_THAT(device->PrepareCache(L2State::kColdClean), IsOk());
 }
 
+// As much of it as it took, not only what was asked for.
+TEST(CudaDevice, ClearsWhatItTakesFromTheDriverForSubmittedCode) {
+  SKIP_WITHOUT_GPU();
+  ASSERT_OK_AND_ASSIGN(const auto device, CudaDevice::Create({.clear_memory = true, .bare = true}));
+  constexpr std::uint64_t kAsked = 61 * kMiB + 1, kTaken = 62 * kMiB;
+  for (int i = 0; i < 3; ++i) {
+    device->GiveBack(0);
+    ASSERT_OK_AND_ASSIGN(const auto buffer, device->Allocate(kAsked));
+    std::vector<std::byte> found(kTaken, std::byte{1});
+    ASSERT_THAT(device->CopyOut(found, buffer->data()), IsOk());
+    ASSERT_THAT(device->Synchronize(), IsOk());
+    EXPECT_EQ(std::count(found.begin(), found.end(), std::byte{0}), std::ssize(found));
+    ASSERT_THAT(device->Fill(buffer->data(), std::byte{0xAB}, kTaken), IsOk());
+    ASSERT_THAT(device->Synchronize(), IsOk());
+  }
+}
+
+TEST(CudaDevice, GivesBackWhatItKept) {
+  SKIP_WITHOUT_GPU();
+  ASSERT_OK_AND_ASSIGN(const auto device, CudaDevice::Create({.bare = true}));
+  ASSERT_THAT(device->Allocate(256 * kMiB), IsOk());
+  EXPECT_EQ(device->kept_bytes(), 256 * kMiB);
+  device->GiveBack(kMiB);
+  EXPECT_EQ(device->kept_bytes(), 0U);
+  EXPECT_TRUE(device->MayGetMemory(256 * kMiB)) << "there are no others, but there might be";
+  EXPECT_FALSE(device->MayGetMemory(~std::uint64_t{0}));
+}
+
 TEST(CudaDevice, AMethodThatItLacksIsRefusedWithTheReason) {
   SKIP_WITHOUT_GPU();
   ASSERT_OK_AND_ASSIGN(const auto bare, CudaDevice::Create({.bare = true}));

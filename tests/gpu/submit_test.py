@@ -295,6 +295,75 @@ class SubmitTest(unittest.TestCase):
         self.assertIn("INVALID_ARGUMENT", done.stderr)
         self.assertIn("32780 bytes required, max 32764 bytes allowed", done.stderr)
 
+    def test_g6_what_one_lane_leaves_is_no_want_of_the_other(self):
+        (self.folder / "sq.cu").write_text(
+            "// gridclock: sq x: f32[N] -> y: f32[N] grid(ceil_div(N, 256)) block(256) params x, y, n: int64 = N\n"
+            "__global__ void sq(const float* x, float* y, long long n) {\n"
+            "  const long long i = blockIdx.x * 256LL + threadIdx.x;\n  if (i < n) y[i] = x[i] * x[i];\n}\n")
+        memory = json.loads(self.gridclock("devices", "--json").stdout)[0]["memory_bytes"]
+        elements = int(memory * 0.6) // 8
+        # The module is compiled and its guest is there before the catalogue takes the memory.
+        self.gridclock("bench", "sq.cu", "N=1000", "--samples", 3, "--min-samples", 3)
+        for _ in range(3):
+            self.gridclock("bench", "square", "--shape", f"N={elements}", "--samples", 3, "--min-samples", 3)
+            self.gridclock("bench", "sq.cu", f"N={elements}", "--samples", 3, "--min-samples", 3)
+
+
+class StaleMemoryTest(unittest.TestCase):
+    """Of two clients, each with a token."""
+
+    CANARY = 0x5EC2E755
+    SOURCE = """\
+// gridclock: mark x: u8[N] -> y: u32[256] grid(256) block(1) params s, y, n: int64 = ceil_div(N * 4, 2097152) * 524288
+// gridclock: scratch s: u32[N]
+__global__ void mark(unsigned* s, unsigned* y, long long n) {
+  for (long long i = blockIdx.x; i < n; i += gridDim.x) s[i] = %(canary)du;
+  y[blockIdx.x] = 0;
+}
+// gridclock: hunt x: u8[N] -> y: u32[256] grid(256) block(1) params s, y, n: int64 = ceil_div(N * 4, 2097152) * 524288
+// gridclock: scratch s: u32[N]
+__global__ void hunt(const unsigned* s, unsigned* y, long long n) {
+  unsigned found = 0;
+  for (long long i = blockIdx.x; i < n; i += gridDim.x) found += s[i] == %(canary)du;
+  y[blockIdx.x] = found;
+}
+"""
+
+    def setUp(self):
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+        lines = []
+        for name in ("ann", "bob"):
+            token = name * 16
+            (self.folder / name).write_text(token)
+            hashed = subprocess.run([BIN / "gridclock-server", "--hash-token"], input=token, capture_output=True,
+                                    text=True, check=True)
+            lines.append(f"{name} read,run,submit {hashed.stdout}")
+        (self.folder / "tokens").write_text("".join(lines))
+        (self.folder / "tokens").chmod(0o600)
+        (self.folder / "k.cu").write_text(self.SOURCE % {"canary": self.CANARY})
+        self.server = self.enterContext(
+            Server(BIN, "--allow-submit", "--limit-compile-seconds=60", "--devices=cuda",
+                   f"--worker={BIN / 'gridclock-worker'}", f"--token-file={self.folder / 'tokens'}"))
+
+    def found(self, name, entry, elements):
+        """How many canaries the scratch memory began with, to the end of its last 2 MiB."""
+        environment = dict(os.environ, GRIDCLOCK_SERVER=self.server.grpc)
+        done = subprocess.run([BIN / "gridclock", "--token-file", self.folder / name, "run", f"k.cu:{entry}",
+                               f"x=zeros:u8[{elements}]", "-o", "y=y.npy"], env=environment, cwd=self.folder,
+                              capture_output=True, text=True, timeout=120)
+        self.assertEqual(done.returncode, 0, f"{done.stdout}{done.stderr}")
+        data = array.array("I")
+        data.frombytes((self.folder / "y.npy").read_bytes()[-1024:])
+        return sum(data)
+
+    def test_g7_what_one_leaves_on_the_gpu_the_next_does_not_see(self):
+        elements = (1 << 24) + 1
+        self.found("ann", "mark", elements)
+        self.assertGreaterEqual(self.found("ann", "hunt", elements), elements, "the hunt finds nothing at all")
+        self.assertEqual(self.found("bob", "hunt", elements), 0)
+        self.found("bob", "mark", elements)
+        self.assertEqual(self.found("ann", "hunt", elements), 0)
+
 
 def has_gpu():
     try:

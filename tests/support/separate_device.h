@@ -38,6 +38,19 @@ class SeparateDevice final : public Device {
   std::size_t pinned_bytes() const { return pinned_bytes_; }
   // That copies from the host brought, or will bring.
   std::uint64_t copied_in() const { return copied_in_; }
+  // What it kept of the memory of earlier orders.
+  std::uint64_t kept = 0;
+  std::uint64_t kept_bytes() const override { return kept; }
+  void GiveBack(std::uint64_t keep) override { kept = std::min(kept, keep); }
+  // Another process has so much, and gives it back when it was looked for so often.
+  void LendToOthers(std::uint64_t bytes, int looks) {
+    others_ = *Allocate(bytes);
+    looks_ = looks;
+  }
+  bool MayGetMemory(std::uint64_t) const override {
+    if (others_ != nullptr && --looks_ == 0) others_ = nullptr;
+    return true;
+  }
   // Copies and fills that nobody has waited for yet.
   std::size_t under_way() const { return queue_.size(); }
 
@@ -186,6 +199,8 @@ class SeparateDevice final : public Device {
   bool breaks_ = false, poisoned_ = false;
   OneThread threads_;
   std::vector<Method> methods_ = {Method::kIsolated, Method::kBackToBack};
+  mutable int looks_ = 0;
+  mutable std::unique_ptr<DeviceBuffer> others_;
 };
 
 }  // namespace gridclock

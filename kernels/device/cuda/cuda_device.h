@@ -18,8 +18,10 @@ struct CudaOptions {
   std::string uuid = {};  // "GPU-...", "MIG-..."; counts instead of the ordinal if it is set.
   std::string name = {};  // For info(); empty: "cuda:<ordinal>".
   int threads = 0;        // Host threads, for references; 0: one for each CPU that it may use.
-  std::uint64_t memory_limit =
-      0;  // Bytes in use together; 0: what is free at the start, less 1 GiB.
+  std::uint64_t memory_limit = 0;  // Bytes in use together; 0: what others leave, less 1 GiB.
+  // What is taken from the driver is filled with zeros, whole pages: what may have been another
+  // process's is not seen.
+  bool clear_memory = false;
   // What a device before this one measured, in its own words; empty: measure, in about a second.
   std::string calibration = {};
   // For use under a profiler or a checker: nothing is launched but what is asked for, so there is

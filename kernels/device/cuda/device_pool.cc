@@ -1,6 +1,7 @@
 #include "kernels/device/cuda/device_pool.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
@@ -40,39 +41,45 @@ DevicePool::~DevicePool() {
   Trim();
 }
 
+// Compared before it is rounded up: the sum must not wrap around.
+bool DevicePool::Fits(std::uint64_t bytes) const {
+  return bytes <= limit_ && CapacityOf(bytes) <= limit_ - std::min(used_, limit_);
+}
+
 absl::StatusOr<std::unique_ptr<DeviceBuffer>> DevicePool::Allocate(std::uint64_t bytes) {
-  const auto refuse = [&](absl::string_view who) {
-    return WithReason(
-        absl::ResourceExhaustedError(absl::StrCat("want ", bytes, " bytes of device memory, ",
-                                                  options_.limit - std::min(used_, options_.limit),
-                                                  " of ", options_.limit, " are free", who)),
-        "DEVICE_MEMORY");
-  };
-  // Before it is rounded up: the sum must not wrap around.
-  if (bytes > options_.limit) return refuse("");
   std::uint64_t capacity = CapacityOf(bytes);
-  if (capacity > options_.limit - std::min(used_, options_.limit)) return refuse("");
-  void* data = Reuse(capacity, &capacity);
+  void* data = Fits(bytes) ? Reuse(capacity, &capacity) : nullptr;
+  if (data == nullptr) data = TakeNew(bytes);
   if (data == nullptr) {
-    if (used_ + kept_ + capacity > options_.limit) Trim();
-    data = options_.take(capacity);
+    return WithReason(absl::ResourceExhaustedError(absl::StrCat(
+                          "want ", bytes, " bytes of device memory, ",
+                          limit_ - std::min(used_, limit_), " of ", limit_, " are free",
+                          Fits(bytes) ? " in the budget, but the driver has not got so much" : "")),
+                      "DEVICE_MEMORY");
   }
-  if (data == nullptr) {
-    Trim();
-    data = options_.take(capacity);
-  }
-  if (data == nullptr) return refuse(" in the budget, but the driver has not got so much");
   used_ += capacity;
   return std::make_unique<Buffer>(*this, data, bytes, capacity);
+}
+
+// From the driver; null if the budget or the driver has not got so much.
+void* DevicePool::TakeNew(std::uint64_t bytes) {
+  limit_ = options_.limit(used_ + kept_);
+  if (!Fits(bytes)) return nullptr;
+  const std::uint64_t capacity = CapacityOf(bytes);
+  if (used_ + kept_ + capacity > limit_) Trim();
+  void* const data = options_.take(capacity);
+  if (data != nullptr) return data;
+  Trim();
+  return options_.take(capacity);
 }
 
 // A kept block that is not more than twice too large; null if there is none.
 void* DevicePool::Reuse(std::uint64_t capacity, std::uint64_t* taken) {
   const auto block = free_.lower_bound(capacity);
   if (block == free_.end() || block->first / 2 > capacity) return nullptr;
-  if (block->first > options_.limit - std::min(used_, options_.limit)) return nullptr;
+  if (block->first > limit_ - std::min(used_, limit_)) return nullptr;
   // What is too large must not take from others what the budget would have given them.
-  if (block->first > capacity && used_ + block->first > options_.limit / 2) return nullptr;
+  if (block->first > capacity && used_ + block->first > limit_ / 2) return nullptr;
   *taken = block->first;
   void* data = block->second;
   kept_ -= block->first;
@@ -80,10 +87,13 @@ void* DevicePool::Reuse(std::uint64_t capacity, std::uint64_t* taken) {
   return data;
 }
 
-void DevicePool::Trim() {
-  for (const auto& [capacity, data] : free_) options_.give_back(data);
-  free_.clear();
-  kept_ = 0;
+void DevicePool::Trim(std::uint64_t keep) {
+  while (kept_ > keep) {
+    const auto largest = std::prev(free_.end());
+    options_.give_back(largest->second);
+    kept_ -= largest->first;
+    free_.erase(largest);
+  }
 }
 
 }  // namespace gridclock

@@ -16,12 +16,15 @@ namespace gridclock {
 class DevicePool {
  public:
   struct Options {
-    std::uint64_t limit = 0;  // Bytes that may be in use together.
+    // Bytes that may be in use together, of which the pool holds so many now. Asked each time
+    // before the driver is: others take of the same memory and give back.
+    std::function<std::uint64_t(std::uint64_t held)> limit;
     // The driver's: null where it has no memory left.
     std::function<void*(std::uint64_t bytes)> take;
     std::function<void(void* data)> give_back;
   };
-  explicit DevicePool(Options options) : options_(std::move(options)) {}
+  explicit DevicePool(Options options)
+      : options_(std::move(options)), limit_(options_.limit(/*held=*/0)) {}
   ~DevicePool();
   DevicePool(const DevicePool&) = delete;
   DevicePool& operator=(const DevicePool&) = delete;
@@ -31,17 +34,20 @@ class DevicePool {
   // numbers if the budget or the driver has not got so much. The pool must outlive the buffer.
   absl::StatusOr<std::unique_ptr<DeviceBuffer>> Allocate(std::uint64_t bytes);
 
-  // Gives back to the driver what is kept.
-  void Trim();
+  // Gives back to the driver what is kept, the largest first, but for so much.
+  void Trim(std::uint64_t keep = 0);
 
   std::uint64_t used() const { return used_; }
   std::uint64_t kept() const { return kept_; }
 
  private:
   class Buffer;
+  bool Fits(std::uint64_t bytes) const;
   void* Reuse(std::uint64_t capacity, std::uint64_t* taken);
+  void* TakeNew(std::uint64_t bytes);
 
-  Options options_;
+  const Options options_;
+  std::uint64_t limit_;
   std::uint64_t used_ = 0, kept_ = 0;
   std::multimap<std::uint64_t, void*> free_;  // By capacity.
 };

@@ -35,17 +35,6 @@ bool IsFault(const absl::Status& status) {
   return reason == "KERNEL_FAULT" || reason == "DEVICE_FAULT";
 }
 
-DevicePool::Options PoolOptions(std::uint64_t limit) {
-  return {.limit = limit,
-          .take = [](std::uint64_t bytes) -> void* {
-            void* data = nullptr;
-            if (cudaMalloc(&data, bytes) == cudaSuccess) return data;
-            static_cast<void>(cudaGetLastError());  // The pool says it better.
-            return nullptr;
-          },
-          .give_back = [](void* data) { static_cast<void>(cudaFree(data)); }};
-}
-
 PinnedRange::Driver PinDriver() {
   return {.pin =
               [](std::span<std::byte> piece) {
@@ -57,10 +46,12 @@ PinnedRange::Driver PinDriver() {
 }
 
 // Room is left for contexts of other processes and for what libraries take for themselves.
-absl::StatusOr<std::uint64_t> MemoryLimit(std::uint64_t wanted) {
+// `held` is what this process has of it.
+absl::StatusOr<std::uint64_t> MemoryLimit(std::uint64_t wanted, std::uint64_t held) {
   std::size_t free = 0, total = 0;
   GC_RETURN_IF_CUDA_ERROR(cudaMemGetInfo(&free, &total), "ask how much memory is free");
-  const std::uint64_t most = free > 2 * kGiB ? free - kGiB : free / 2;
+  const std::uint64_t ours = free + held;
+  const std::uint64_t most = ours > 2 * kGiB ? ours - kGiB : ours / 2;
   return wanted == 0 ? most : std::min<std::uint64_t>(wanted, most);
 }
 
@@ -72,7 +63,39 @@ GpuDevice::GpuDevice(const CudaOptions& options, Parts parts)
       facts_(std::move(parts.facts)),
       stream_(std::move(parts.stream)),
       threads_(options.threads == 0 ? ReadHostFacts().cpus : options.threads),
-      memory_(PoolOptions(parts.memory_limit)) {}
+      memory_(PoolOptions()) {}
+
+DevicePool::Options GpuDevice::PoolOptions() {
+  return {.limit =
+              [this](std::uint64_t held) {
+                // A device that cannot be asked is lost, and gives nothing more.
+                return MemoryLimit(options_.memory_limit, held).value_or(held);
+              },
+          .take = [this](std::uint64_t bytes) { return TakeMemory(bytes); },
+          .give_back = [](void* data) { static_cast<void>(cudaFree(data)); }};
+}
+
+// Null where there is no such memory.
+void* GpuDevice::TakeMemory(std::uint64_t bytes) {
+  void* data = nullptr;
+  if (cudaMalloc(&data, bytes) != cudaSuccess) {
+    static_cast<void>(cudaGetLastError());  // The pool says it better.
+    return nullptr;
+  }
+  if (options_.clear_memory &&
+      !Note(cudaMemsetAsync(data, 0, bytes, stream_.get()), "clear device memory").ok()) {
+    static_cast<void>(cudaFree(data));
+    return nullptr;
+  }
+  return data;
+}
+
+// Another process that serves this device gives back what it kept once it is idle.
+bool GpuDevice::MayGetMemory(std::uint64_t bytes) const {
+  const std::uint64_t all =
+      options_.memory_limit == 0 ? facts_.memory_bytes : options_.memory_limit;
+  return !options_.bare && bytes <= all - std::min(all, memory_.used());
+}
 
 GpuDevice::~GpuDevice() {
   // Buffers must not be freed under work that uses them.
@@ -82,17 +105,15 @@ GpuDevice::~GpuDevice() {
 absl::StatusOr<std::unique_ptr<GpuDevice>> GpuDevice::Make(const CudaOptions& options,
                                                            int ordinal) {
   GC_ASSIGN_OR_RETURN(CudaDeviceFacts facts, ReadFacts(ordinal));
-  GC_ASSIGN_OR_RETURN(const std::uint64_t limit, MemoryLimit(options.memory_limit));
+  GC_RETURN_IF_ERROR(MemoryLimit(options.memory_limit, /*held=*/0).status());
   cudaStream_t stream = nullptr;
   GC_RETURN_IF_CUDA_ERROR(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking),
                           "create a stream");
   // No lines of the L2 are set aside for anybody. A GPU that has no such feature refuses.
   static_cast<void>(cudaDeviceSetLimit(cudaLimitPersistingL2CacheSize, 0));
   static_cast<void>(cudaGetLastError());
-  std::unique_ptr<GpuDevice> device(new GpuDevice(options, {.ordinal = ordinal,
-                                                            .facts = std::move(facts),
-                                                            .memory_limit = limit,
-                                                            .stream = CudaStream(stream)}));
+  std::unique_ptr<GpuDevice> device(new GpuDevice(
+      options, {.ordinal = ordinal, .facts = std::move(facts), .stream = CudaStream(stream)}));
   GC_RETURN_IF_ERROR(device->OpenTools());
   GC_RETURN_IF_ERROR(device->Settle(options.calibration));
   return device;

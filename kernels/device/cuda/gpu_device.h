@@ -30,6 +30,9 @@ class GpuDevice final : public CudaDevice {
 
   const DeviceInfo& info() const override { return info_; }
   absl::StatusOr<std::unique_ptr<DeviceBuffer>> Allocate(std::uint64_t bytes) override;
+  bool MayGetMemory(std::uint64_t bytes) const override;
+  std::uint64_t kept_bytes() const override { return memory_.kept(); }
+  void GiveBack(std::uint64_t keep) override { memory_.Trim(keep); }
   bool uses_host_memory() const override { return false; }
   absl::Status RegisterHost(std::span<std::byte> memory) override;
   bool poisoned() const override { return !fault_.ok(); }
@@ -60,10 +63,11 @@ class GpuDevice final : public CudaDevice {
   struct Parts {
     int ordinal = 0;
     CudaDeviceFacts facts = {};
-    std::uint64_t memory_limit = 0;
     CudaStream stream = {};
   };
   GpuDevice(const CudaOptions& options, Parts parts);
+  DevicePool::Options PoolOptions();
+  void* TakeMemory(std::uint64_t bytes);
   absl::Status OpenTools();
   void OpenCupti();
   absl::Status ProveCupti();

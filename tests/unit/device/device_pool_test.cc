@@ -23,7 +23,7 @@ struct FakeDriver {
   int taken = 0;
 
   DevicePool::Options Options(std::uint64_t limit) {
-    return {.limit = limit,
+    return {.limit = [limit](std::uint64_t) { return limit; },
             .take = [this](std::uint64_t bytes) -> void* {
               if (bytes > has) return nullptr;
               return reinterpret_cast<void*>(static_cast<std::uintptr_t>(4096 * ++taken));
@@ -95,6 +95,45 @@ TEST(DevicePool, SaysWhenTheDriverHasLessThanTheBudget) {
               StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("the driver has not")));
   EXPECT_EQ(pool.used(), 0U);
   EXPECT_THAT(pool.Allocate(0), IsOk());
+}
+
+// Another process on the same device has the rest.
+TEST(DevicePool, TheBudgetIsWhatOthersLeaveNow) {
+  FakeDriver driver;
+  std::uint64_t free = 10 * kMiB;
+  DevicePool::Options options = driver.Options(0);
+  options.limit = [&](std::uint64_t held) { return free + held; };
+  DevicePool pool(options);
+  EXPECT_THAT(pool.Allocate(20 * kMiB), StatusIs(absl::StatusCode::kResourceExhausted,
+                                                 HasSubstr("10485760 of 10485760 are free")));
+
+  free = 30 * kMiB;
+  ASSERT_OK_AND_ASSIGN(const auto held, pool.Allocate(20 * kMiB));
+  free = 4 * kMiB;
+
+  EXPECT_THAT(pool.Allocate(6 * kMiB), StatusIs(absl::StatusCode::kResourceExhausted,
+                                                HasSubstr("4194304 of 25165824 are free")));
+  EXPECT_THAT(pool.Allocate(4 * kMiB), IsOk());
+}
+
+TEST(DevicePool, GivesBackTheLargestFirst) {
+  FakeDriver driver;
+  DevicePool pool(driver.Options(64 * kMiB));
+  {
+    ASSERT_OK_AND_ASSIGN(const auto small, pool.Allocate(2 * kMiB));
+    ASSERT_OK_AND_ASSIGN(const auto large, pool.Allocate(32 * kMiB));
+    ASSERT_OK_AND_ASSIGN(const auto medium, pool.Allocate(8 * kMiB));
+  }
+  ASSERT_EQ(pool.kept(), 42 * kMiB);
+
+  pool.Trim(10 * kMiB);
+  EXPECT_EQ(pool.kept(), 10 * kMiB);
+  EXPECT_EQ(driver.freed.size(), 1U);
+  pool.Trim(10 * kMiB - 1);
+  EXPECT_EQ(pool.kept(), 2 * kMiB);
+  pool.Trim();
+  EXPECT_EQ(pool.kept(), 0U);
+  EXPECT_EQ(driver.freed.size(), 3U);
 }
 
 }  // namespace

@@ -52,6 +52,11 @@ class ScriptedLink final : public Link {
     steps_[next_++]();
     return ends_.second.ReceiveBatch(batch, Wait::kNo);
   }
+  bool Comes(absl::Duration within) override {
+    if (next_ != steps_.size()) return true;
+    clock_.Advance(within);
+    return false;
+  }
   absl::Status Send(std::span<const std::string> frames) override {
     for (const std::string& frame : frames) {
       worker::v1::ToServer& message = said_.emplace_back();
@@ -265,6 +270,43 @@ TEST_F(LoopTest, CopiesWhatArrivesPieceByPieceAndTheOrderTheRest) {
   EXPECT_EQ(link_.said()[0].done().peak_device_bytes(), 24 * kMiB);
   EXPECT_EQ(device_.used(), 0U);
   EXPECT_EQ(dropped_, 0U);
+}
+
+// For the process that serves the same device for another lane.
+TEST_F(LoopTest, WhatOrdersLeftIsGivenBackOnceNoneComes) {
+  constexpr std::uint64_t kGiB = std::uint64_t{1} << 30;
+  device_.kept = 60 * kGiB;
+  std::vector<std::uint64_t> kept;
+  const auto look = [&] { kept.push_back(device_.kept); };
+  link_.Then(Order(Made(7, 64)));
+  link_.Then(look);
+  link_.Then(Order(Made(8, 64)));
+  link_.Then(look);
+
+  EXPECT_THAT(loop_->Run(), IsOk());
+
+  EXPECT_THAT(Succeeded(), ElementsAre(7, 8));
+  EXPECT_THAT(kept, ElementsAre(60 * kGiB, 60 * kGiB));
+  EXPECT_EQ(device_.kept, kGiB);
+}
+
+TEST_F(LoopTest, AnOrderWaitsForWhatAnotherProcessIsAboutToGiveBack) {
+  device_.LendToOthers(kMemory - kMiB, /*looks=*/3);
+  link_.Then(Order(Made(7, 8 * kMiB)));
+
+  EXPECT_THAT(loop_->Run(), IsOk());
+
+  EXPECT_THAT(Succeeded(), ElementsAre(7));
+}
+
+TEST_F(LoopTest, AnOrderDoesNotWaitForeverForMemory) {
+  device_.LendToOthers(kMemory - kMiB, /*looks=*/1'000);
+  link_.Then(Order(Made(7, 8 * kMiB)));
+
+  EXPECT_THAT(loop_->Run(), IsOk());
+
+  ASSERT_EQ(link_.said().size(), 1U);
+  EXPECT_TRUE(link_.said()[0].has_failed());
 }
 
 TEST_F(LoopTest, NobodyMayAskTheDeviceHowItIsWhileAnOrderRuns) {
