@@ -132,6 +132,11 @@ Supervisor::End DeviceRunner::SpawnFailed(const absl::Status& why) {
   return end;
 }
 
+std::string DeviceRunner::Uuid() const {
+  const auto uuid = options_.uuids.find(device_);
+  return uuid == options_.uuids.end() ? "" : uuid->second;
+}
+
 std::vector<std::string> DeviceRunner::Arguments(std::uint64_t arena_bytes,
                                                  const std::string& calibration) const {
   std::vector<std::string> args = {"--device",
@@ -140,9 +145,7 @@ std::vector<std::string> DeviceRunner::Arguments(std::uint64_t arena_bytes,
                                    role_ == WorkerRole::kGuest ? "guest" : "trusted",
                                    absl::StrCat("--arena-bytes=", arena_bytes),
                                    absl::StrCat("--memory-bytes=", options_.worker_memory_bytes)};
-  if (const auto uuid = options_.uuids.find(device_); uuid != options_.uuids.end()) {
-    args.push_back(absl::StrCat("--uuid=", uuid->second));
-  }
+  if (!Uuid().empty()) args.push_back(absl::StrCat("--uuid=", Uuid()));
   if (role_ == WorkerRole::kGuest && options_.weak_sandbox) args.emplace_back("--weak-sandbox");
   // A guest may be timing beside a catalogue's worker that is idle.
   if (options_.guest_bytes > 0) args.emplace_back("--no-vitals");
@@ -160,13 +163,14 @@ absl::StatusOr<DeviceRunner::Life> DeviceRunner::Spawn() {
   const Arena& mapped = guest_memory != nullptr ? guest_memory->arena() : context_.arena;
   const absl::Time spawned = context_.clock.Now();
   const std::string calibration = Calibration();
-  GC_ASSIGN_OR_RETURN(WorkerProcess process,
-                      WorkerProcess::Spawn({.path = options_.worker_path,
-                                            .args = Arguments(mapped.size(), calibration),
-                                            .environment = options_.environment,
-                                            .link_fd = ends.second.fd(),
-                                            .arena_fd = mapped.fd(),
-                                            .status_fd = status.fd()}));
+  GC_ASSIGN_OR_RETURN(
+      WorkerProcess process,
+      WorkerProcess::Spawn({.path = options_.worker_path,
+                            .args = Arguments(mapped.size(), calibration),
+                            .environment = EnvironmentFor(options_.environment, Uuid()),
+                            .link_fd = ends.second.fd(),
+                            .arena_fd = mapped.fd(),
+                            .status_fd = status.fd()}));
   Log(LogLevel::kInfo, "worker_spawned", {{"device", lane_}, {"pid", absl::StrCat(process.pid())}});
   auto worker = std::make_shared<Worker>(Worker::Parts{
       .role = role_,

@@ -80,6 +80,7 @@ class DeviceRunner final : public GuestPort {
   void WaitUntilWanted();
   absl::StatusOr<Life> Spawn();
   Supervisor::End SpawnFailed(const absl::Status& why);
+  std::string Uuid() const;  // Of the device; empty: it has none.
   std::vector<std::string> Arguments(std::uint64_t arena_bytes,
                                      const std::string& calibration) const;
   std::string Calibration() const;

@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -182,6 +183,16 @@ std::vector<std::string> WorkerEnvironment() {
     if (const char* value = std::getenv(name))
       environment.push_back(absl::StrCat(name, "=", value));
   }
+  return environment;
+}
+
+std::vector<std::string> EnvironmentFor(std::vector<std::string> environment,
+                                        absl::string_view uuid) {
+  constexpr absl::string_view kVisible = "CUDA_VISIBLE_DEVICES=";
+  if (!absl::StartsWith(uuid, "MIG-")) return environment;
+  std::erase_if(environment,
+                [](const std::string& word) { return absl::StartsWith(word, kVisible); });
+  environment.push_back(absl::StrCat(kVisible, uuid));
   return environment;
 }
 

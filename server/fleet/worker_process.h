@@ -10,6 +10,7 @@
 #include <sys/types.h>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "base/unique_fd.h"
 
@@ -54,6 +55,10 @@ class WorkerProcess {
 
 // Of the server's environment, what a worker may see.
 std::vector<std::string> WorkerEnvironment();
+// The same for the worker of the device with this UUID. Of a GPU's MIG instances a process sees one
+// alone: the first, unless this names another.
+std::vector<std::string> EnvironmentFor(std::vector<std::string> environment,
+                                        absl::string_view uuid);
 
 }  // namespace gridclock
 
