@@ -312,6 +312,24 @@ TEST(CudaDevice, SeesAnotherProcessOnTheGpu) {
   EXPECT_TRUE(conditions.shared);
 }
 
+TEST(CudaDevice, HandsOnNoCalibrationThatWasTakenBesideAnotherProcess) {
+  SKIP_WITHOUT_GPU();
+  Device& device = TheGpu();
+  if (device.Observe().sharing_unknown) GTEST_SKIP() << "pids are hidden here: sharing is unknown";
+  const pid_t child = StartOther();
+  bool shared = false;
+  for (int i = 0; i < 100 && !shared; ++i) {
+    absl::SleepFor(absl::Milliseconds(100));
+    shared = device.Observe().shared;
+  }
+  ASSERT_OK_AND_ASSIGN(const auto beside, CudaDevice::Create({}));
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  ASSERT_TRUE(shared);
+  EXPECT_EQ(beside->CalibrationText(), "");
+  EXPECT_GT(beside->info().launch_floor_ns, 0) << "it has one for itself";
+}
+
 TEST(CudaDevice, TellsItsClockItsPowerAndItsHeat) {
   SKIP_WITHOUT_GPU();
   Device& device = TheGpu();

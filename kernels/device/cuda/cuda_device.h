@@ -38,7 +38,8 @@ class CudaDevice : public Device {
   // calls the device from then on.
   static absl::StatusOr<std::unique_ptr<CudaDevice>> Create(const CudaOptions& options);
 
-  // What it measured, for CudaOptions::calibration; empty if it is bare.
+  // What it measured, for CudaOptions::calibration; empty if it is bare, or if somebody else was on
+  // the GPU meanwhile or it was throttled: the next one measures for itself.
   virtual std::string CalibrationText() const = 0;
 };
 

@@ -183,6 +183,7 @@ absl::Status GpuDevice::Settle(const std::string& calibration) {
   }
   // Of another GPU, which had this name before: no use, and no reason to fail.
   if (absl::IsNotFound(known.status())) {
+    Observe();  // The next one tells of the time from here on.
     known = CalibrateGpu(*this, *timer_);
     if (!Note(known.status()).ok() && !poisoned() && cupti_ != nullptr) {
       // A device without its own record of time is better than none.
@@ -191,6 +192,8 @@ absl::Status GpuDevice::Settle(const std::string& calibration) {
       known = CalibrateGpu(*this, *timer_);
     }
     GC_RETURN_IF_ERROR(SetRecording(std::nullopt));
+    const Conditions conditions = Observe();
+    doubtful_ = conditions.shared || conditions.throttled;
   }
   GC_ASSIGN_OR_RETURN(calibration_, std::move(known));
   memory_.Trim();  // Measuring took much, and it may be long before a job does.
@@ -413,7 +416,7 @@ Device::Roofline GpuDevice::RecheckRoofline(const Work& work, L2State state) {
 }
 
 std::string GpuDevice::CalibrationText() const {
-  return options_.bare ? "" : ToText(calibration_, facts_.uuid);
+  return options_.bare || doubtful_ ? "" : ToText(calibration_, facts_.uuid);
 }
 
 absl::StatusOr<std::unique_ptr<CudaDevice>> CudaDevice::Create(const CudaOptions& options) {

@@ -106,6 +106,7 @@ class GpuDevice final : public CudaDevice {
   NvmlReading last_reading_;
   std::int64_t last_reading_ns_ = 0;
   GpuCalibration calibration_;
+  bool doubtful_ = false;  // It was measured beside somebody else, or throttled.
   std::vector<Method> methods_;
   DeviceInfo info_;
   absl::Status fault_;
