@@ -136,7 +136,7 @@ std::string JobMetrics::KernelWord(const Job& job) const {
 
 JobMetrics::PairSeries JobMetrics::SeriesOf(const Job& job) {
   // A program may be called like a kernel of the catalogue.
-  const absl::string_view name = job.program != nullptr ? kUser : job.kernel;
+  const absl::string_view name = job.program != nullptr ? absl::string_view(kUser) : job.kernel;
   if (const PairSeries* found = pairs_.Find(name, job.device)) return *found;
   const std::string kernel = KernelWord(job);
   if (const PairSeries* found = pairs_.Find(kernel, job.device)) return *found;
