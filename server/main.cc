@@ -36,6 +36,7 @@
 #include "server/rpc/calls_in_flight.h"
 #include "server/rpc/descriptors.h"
 #include "server/rpc/pem.h"
+#include "server/rpc/read_gate.h"
 #include "server/rpc/server.h"
 #include "server/rpc/stall_watch.h"
 
@@ -43,6 +44,9 @@ namespace gridclock {
 namespace {
 
 constexpr absl::Duration kTurn = absl::Milliseconds(10);
+
+// Of rpc_bytes: what requests of one client may take while they are on their way in.
+constexpr double kRequestsOfOne = 0.5;
 
 std::atomic<std::uint64_t> protobuf_complaints{0};
 
@@ -157,7 +161,8 @@ class Process {
         request_ids_(clock_, options_.limits),
         modules_(options_.limits),
         stream_memory_("stream_memory_bytes",
-                       static_cast<std::uint64_t>(options_.limits.stream_memory_bytes)) {}
+                       static_cast<std::uint64_t>(options_.limits.stream_memory_bytes)),
+        requests_(options_.limits.rpc_bytes * kRequestsOfOne, options_.limits) {}
 
   absl::Status Start() {
     if (options_.allow_submit) GC_RETURN_IF_ERROR(CloseMemory());
@@ -327,6 +332,7 @@ class Process {
                              .job_observer = job_observer(),
                              .stalls = stalls_,
                              .calls = calls_,
+                             .requests = requests_,
                              .stream_memory = stream_memory_,
                              .memory = [this](const MemoryRange& r) { return arena_->At(r); },
                              .limit_usage = [this] { return LimitUsage(); },
@@ -516,6 +522,7 @@ class Process {
   ByteBudget stream_memory_;
   StallWatch stalls_;
   CallsInFlight calls_;
+  ReadGate requests_;
   std::unique_ptr<Acceptor> acceptor_;
   std::optional<Backend> backend_;
   std::unique_ptr<Fleet> fleet_;

@@ -61,7 +61,7 @@ constexpr LimitSpec kSpecs[] = {
     {"submitted_kernel_seconds", "seconds",
      "Longest kernel time, and measurement, that a call of submitted code may ask for.",
      &Limits::submitted_kernel_seconds, kLeastSeconds},
-    {"stream_stall_seconds", "seconds", "How long a stream waits for its client to send or read.",
+    {"stream_stall_seconds", "seconds", "How long a call waits for its client to send or read.",
      &Limits::stream_stall_seconds},
     {"stream_bytes_per_second", "bytes per second",
      "Least rate of a stream's client, beyond stream_stall_seconds in all that it may pause.",

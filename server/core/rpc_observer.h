@@ -12,8 +12,7 @@
 
 namespace gridclock {
 
-// Every method of our services: a closed set, so it may label a metric. Health checks are gRPC's
-// own.
+// Every method of our services: a closed set, so it may label a metric.
 enum class RpcMethod : std::uint8_t {
   kListKernels,
   kGetKernel,
@@ -31,9 +30,11 @@ enum class RpcMethod : std::uint8_t {
   kDrainDevice,
   kUndrainDevice,
   kRestartWorker,
-  kReload
+  kReload,
+  kCheckHealth,
+  kWatchHealth
 };
-inline constexpr std::size_t kRpcMethodCount = 17;
+inline constexpr std::size_t kRpcMethodCount = 19;
 
 struct RpcMethodName {
   absl::string_view service;  // "gridclock.v1.KernelService".
@@ -44,6 +45,7 @@ inline constexpr RpcMethodName NameOf(RpcMethod method) {
   constexpr absl::string_view kSystem = "gridclock.v1.SystemService";
   constexpr absl::string_view kModules = "gridclock.v1.ModuleService";
   constexpr absl::string_view kAdmin = "gridclock.v1.AdminService";
+  constexpr absl::string_view kHealth = "grpc.health.v1.Health";
   constexpr std::array<RpcMethodName, kRpcMethodCount> kNames = {{{kKernels, "ListKernels"},
                                                                   {kKernels, "GetKernel"},
                                                                   {kKernels, "Run"},
@@ -60,7 +62,9 @@ inline constexpr RpcMethodName NameOf(RpcMethod method) {
                                                                   {kAdmin, "DrainDevice"},
                                                                   {kAdmin, "UndrainDevice"},
                                                                   {kAdmin, "RestartWorker"},
-                                                                  {kAdmin, "Reload"}}};
+                                                                  {kAdmin, "Reload"},
+                                                                  {kHealth, "Check"},
+                                                                  {kHealth, "Watch"}}};
   return kNames[static_cast<std::size_t>(method)];
 }
 

@@ -4,17 +4,30 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/log.h"
-#include "server/rpc/at_once.h"
+#include "gridclock/v1/admin.pb.h"
 #include "server/rpc/auth.h"
+#include "server/rpc/now_call.h"
 
 namespace gridclock {
 namespace {
 
-// Of one call: who asks, for what, and the word that its line in the log begins with.
-struct Action {
-  RpcMethod method;
-  absl::string_view event;
-};
+// What a call's line in the log begins with.
+absl::string_view EventOf(RpcMethod method) {
+  switch (method) {
+    case RpcMethod::kListJobs:
+      return "admin_list_jobs";
+    case RpcMethod::kCancelJob:
+      return "admin_cancel_job";
+    case RpcMethod::kDrainDevice:
+      return "admin_drain_device";
+    case RpcMethod::kUndrainDevice:
+      return "admin_undrain_device";
+    case RpcMethod::kRestartWorker:
+      return "admin_restart_worker";
+    default:
+      return "admin_reload";
+  }
+}
 
 using LogFunction = void(LogLevel, absl::string_view, std::initializer_list<LogField>);
 
@@ -31,27 +44,40 @@ void LogAction(LogFunction& log, absl::string_view event,
        {"trace_id", TraceId(meter.trace())}});
 }
 
-// `serve` fills the response and says in `what` what it was asked for and did.
-template <typename Request, typename Response, typename Serve>
-grpc::ServerUnaryReactor* Act(Backend& backend, const Action& action,
-                              grpc::CallbackServerContext* context, const grpc::ByteBuffer* request,
-                              grpc::ByteBuffer* response, const Serve& serve) {
-  const auto act = [&](const CallMeter& meter) -> absl::Status {
-    const absl::StatusOr<std::string> who = backend.authenticator.Authorize(*context, Role::kAdmin);
+// `serve`, absl::Status(const Request&, Response*, std::string* what), fills the response and says
+// in `what` what it was asked for and did.
+template <typename Request, typename Response, typename Do>
+class AdminCall final : public UnaryCall {
+ public:
+  AdminCall(Backend& backend, RpcMethod method, grpc::CallbackServerContext& context,
+            const Do& serve)
+      : UnaryCall(backend, method, context, backend.requests),
+        event_(EventOf(method)),
+        serve_(serve) {}
+
+ private:
+  absl::StatusOr<std::string> Authorize() override {
+    auto who = backend_.authenticator.Authorize(context_, Role::kAdmin);
     if (!who.ok()) {
       // Anybody can have these, so they may be left out.
-      LogAction(Log, "admin_refused", *context, meter, "", std::string(action.event), who.status());
-      return who.status();
+      LogAction(Log, "admin_refused", context_, meter_, "", std::string(event_), who.status());
     }
+    return who;
+  }
+
+  absl::Status Accept(const grpc::ByteBuffer& request) override {
     std::string what;
-    absl::Status status = ServeMessage<Request, Response>(
-        backend, *request, *response,
-        [&](const Request& in, Response* out) { return serve(in, out, &what); });
-    LogAction(LogAudit, action.event, *context, meter, *who, what, status);
-    return status;
-  };
-  return AnswerAtOnce(backend, action.method, *context, *request, *response, act);
-}
+    auto response = ServeMessage<Request, Response>(
+        backend_, request,
+        [&](const Request& in, Response* out) { return serve_(in, out, &what); });
+    LogAction(LogAudit, event_, context_, meter_, principal_, what, response.status());
+    if (response.ok()) Reply(*std::move(response));
+    return response.status();
+  }
+
+  const absl::string_view event_;
+  const Do& serve_;
+};
 
 void Encode(const JobView& job, v1::ActiveJob* out) {
   out->set_id(job.id);
@@ -69,94 +95,75 @@ void Encode(const JobView& job, v1::ActiveJob* out) {
 
 }  // namespace
 
-grpc::ServerUnaryReactor* AdminService::ListJobs(grpc::CallbackServerContext* context,
-                                                 const grpc::ByteBuffer* request,
-                                                 grpc::ByteBuffer* response) {
-  return Act<v1::ListJobsRequest, v1::ListJobsResponse>(
-      backend_, {RpcMethod::kListJobs, "admin_list_jobs"}, context, request, response,
-      [&](const v1::ListJobsRequest&, v1::ListJobsResponse* out, std::string* what) {
-        for (const JobView& job : backend_.admin.Jobs()) Encode(job, out->add_jobs());
-        *what = absl::StrCat(out->jobs_size(), " jobs");
-        return absl::OkStatus();
-      });
-}
-
-grpc::ServerUnaryReactor* AdminService::CancelJob(grpc::CallbackServerContext* context,
-                                                  const grpc::ByteBuffer* request,
-                                                  grpc::ByteBuffer* response) {
-  return Act<v1::CancelJobRequest, v1::CancelJobResponse>(
-      backend_, {RpcMethod::kCancelJob, "admin_cancel_job"}, context, request, response,
-      [&](const v1::CancelJobRequest& in, v1::CancelJobResponse* out,
-          std::string* what) -> absl::Status {
-        *what = absl::StrCat("job ", in.id());
-        GC_ASSIGN_OR_RETURN(const JobView job, backend_.admin.Cancel(in.id()));
-        absl::StrAppend(what, " of ", job.principal, ", kernel ", job.kernel, " on ", job.device);
-        Encode(job, out->mutable_job());
-        return absl::OkStatus();
-      });
-}
-
-grpc::ServerUnaryReactor* AdminService::DrainDevice(grpc::CallbackServerContext* context,
-                                                    const grpc::ByteBuffer* request,
-                                                    grpc::ByteBuffer* response) {
-  return Act<v1::DrainDeviceRequest, v1::DrainDeviceResponse>(
-      backend_, {RpcMethod::kDrainDevice, "admin_drain_device"}, context, request, response,
-      [&](const v1::DrainDeviceRequest& in, v1::DrainDeviceResponse* out,
-          std::string* what) -> absl::Status {
-        *what = absl::StrCat(in.device(), in.allow_last() ? ", though the last" : "");
-        GC_ASSIGN_OR_RETURN(const Admin::Drained done,
-                            backend_.admin.Drain(in.device(), in.allow_last()));
-        out->set_device(done.device);
-        out->set_changed(done.changed);
-        out->set_jobs(static_cast<std::uint32_t>(done.jobs));
-        return absl::OkStatus();
-      });
-}
-
-grpc::ServerUnaryReactor* AdminService::UndrainDevice(grpc::CallbackServerContext* context,
-                                                      const grpc::ByteBuffer* request,
-                                                      grpc::ByteBuffer* response) {
-  return Act<v1::UndrainDeviceRequest, v1::UndrainDeviceResponse>(
-      backend_, {RpcMethod::kUndrainDevice, "admin_undrain_device"}, context, request, response,
-      [&](const v1::UndrainDeviceRequest& in, v1::UndrainDeviceResponse* out,
-          std::string* what) -> absl::Status {
-        *what = in.device();
-        GC_ASSIGN_OR_RETURN(const Admin::Drained done, backend_.admin.Undrain(in.device()));
-        out->set_device(done.device);
-        out->set_changed(done.changed);
-        return absl::OkStatus();
-      });
-}
-
-grpc::ServerUnaryReactor* AdminService::RestartWorker(grpc::CallbackServerContext* context,
-                                                      const grpc::ByteBuffer* request,
-                                                      grpc::ByteBuffer* response) {
-  return Act<v1::RestartWorkerRequest, v1::RestartWorkerResponse>(
-      backend_, {RpcMethod::kRestartWorker, "admin_restart_worker"}, context, request, response,
-      [&](const v1::RestartWorkerRequest& in, v1::RestartWorkerResponse* out,
-          std::string* what) -> absl::Status {
-        *what = absl::StrCat(in.device(), in.now() ? ", now" : "");
-        GC_ASSIGN_OR_RETURN(const Admin::Restarted done,
-                            backend_.admin.Restart(in.device(), in.now()));
-        out->set_device(done.device);
-        out->set_jobs(static_cast<std::uint32_t>(done.jobs));
-        return absl::OkStatus();
-      });
-}
-
-grpc::ServerUnaryReactor* AdminService::Reload(grpc::CallbackServerContext* context,
-                                               const grpc::ByteBuffer* request,
-                                               grpc::ByteBuffer* response) {
-  return Act<v1::ReloadRequest, v1::ReloadResponse>(
-      backend_, {RpcMethod::kReload, "admin_reload"}, context, request, response,
-      [&](const v1::ReloadRequest&, v1::ReloadResponse* out, std::string* what) {
-        for (const Reloader::Part& part : backend_.reload()) {
+AdminService::AdminService(Backend& backend) {
+  AddOfJobs(backend);
+  AddOfDevices(backend);
+  AddServed<AdminCall, v1::ReloadRequest, v1::ReloadResponse>(
+      backend, RpcMethod::kReload,
+      [&backend](const v1::ReloadRequest&, v1::ReloadResponse* out, std::string* what) {
+        for (const Reloader::Part& part : backend.reload()) {
           v1::ReloadResponse::Part* said = out->add_parts();
           said->set_name(part.name);
           said->set_error(std::string(part.last.message()));
           absl::StrAppend(what, what->empty() ? "" : ", ", part.name,
                           part.last.ok() ? "" : " (as before)");
         }
+        return absl::OkStatus();
+      });
+}
+
+void AdminService::AddOfJobs(Backend& backend) {
+  AddServed<AdminCall, v1::ListJobsRequest, v1::ListJobsResponse>(
+      backend, RpcMethod::kListJobs,
+      [&backend](const v1::ListJobsRequest&, v1::ListJobsResponse* out, std::string* what) {
+        for (const JobView& job : backend.admin.Jobs()) Encode(job, out->add_jobs());
+        *what = absl::StrCat(out->jobs_size(), " jobs");
+        return absl::OkStatus();
+      });
+  AddServed<AdminCall, v1::CancelJobRequest, v1::CancelJobResponse>(
+      backend, RpcMethod::kCancelJob,
+      [&backend](const v1::CancelJobRequest& in, v1::CancelJobResponse* out,
+                 std::string* what) -> absl::Status {
+        *what = absl::StrCat("job ", in.id());
+        GC_ASSIGN_OR_RETURN(const JobView job, backend.admin.Cancel(in.id()));
+        absl::StrAppend(what, " of ", job.principal, ", kernel ", job.kernel, " on ", job.device);
+        Encode(job, out->mutable_job());
+        return absl::OkStatus();
+      });
+}
+
+void AdminService::AddOfDevices(Backend& backend) {
+  AddServed<AdminCall, v1::DrainDeviceRequest, v1::DrainDeviceResponse>(
+      backend, RpcMethod::kDrainDevice,
+      [&backend](const v1::DrainDeviceRequest& in, v1::DrainDeviceResponse* out,
+                 std::string* what) -> absl::Status {
+        *what = absl::StrCat(in.device(), in.allow_last() ? ", though the last" : "");
+        GC_ASSIGN_OR_RETURN(const Admin::Drained done,
+                            backend.admin.Drain(in.device(), in.allow_last()));
+        out->set_device(done.device);
+        out->set_changed(done.changed);
+        out->set_jobs(static_cast<std::uint32_t>(done.jobs));
+        return absl::OkStatus();
+      });
+  AddServed<AdminCall, v1::UndrainDeviceRequest, v1::UndrainDeviceResponse>(
+      backend, RpcMethod::kUndrainDevice,
+      [&backend](const v1::UndrainDeviceRequest& in, v1::UndrainDeviceResponse* out,
+                 std::string* what) -> absl::Status {
+        *what = in.device();
+        GC_ASSIGN_OR_RETURN(const Admin::Drained done, backend.admin.Undrain(in.device()));
+        out->set_device(done.device);
+        out->set_changed(done.changed);
+        return absl::OkStatus();
+      });
+  AddServed<AdminCall, v1::RestartWorkerRequest, v1::RestartWorkerResponse>(
+      backend, RpcMethod::kRestartWorker,
+      [&backend](const v1::RestartWorkerRequest& in, v1::RestartWorkerResponse* out,
+                 std::string* what) -> absl::Status {
+        *what = absl::StrCat(in.device(), in.now() ? ", now" : "");
+        GC_ASSIGN_OR_RETURN(const Admin::Restarted done,
+                            backend.admin.Restart(in.device(), in.now()));
+        out->set_device(done.device);
+        out->set_jobs(static_cast<std::uint32_t>(done.jobs));
         return absl::OkStatus();
       });
 }

@@ -2,45 +2,18 @@
 #ifndef GRIDCLOCK_SERVER_RPC_ADMIN_H_
 #define GRIDCLOCK_SERVER_RPC_ADMIN_H_
 
-#include <grpcpp/support/server_callback.h>
-
-#include "gridclock/v1/admin.grpc.pb.h"
 #include "server/rpc/backend.h"
+#include "server/rpc/service.h"
 
 namespace gridclock {
 
-using RawAdminService = v1::AdminService::WithRawCallbackMethod_ListJobs<
-    v1::AdminService::WithRawCallbackMethod_CancelJob<
-        v1::AdminService::WithRawCallbackMethod_DrainDevice<
-            v1::AdminService::WithRawCallbackMethod_UndrainDevice<
-                v1::AdminService::WithRawCallbackMethod_RestartWorker<
-                    v1::AdminService::WithRawCallbackMethod_Reload<v1::AdminService::Service>>>>>>;
-
-class AdminService final : public RawAdminService {
+class AdminService final : public Service {
  public:
-  explicit AdminService(Backend& backend) : backend_(backend) {}
-
-  grpc::ServerUnaryReactor* ListJobs(grpc::CallbackServerContext* context,
-                                     const grpc::ByteBuffer* request,
-                                     grpc::ByteBuffer* response) override;
-  grpc::ServerUnaryReactor* CancelJob(grpc::CallbackServerContext* context,
-                                      const grpc::ByteBuffer* request,
-                                      grpc::ByteBuffer* response) override;
-  grpc::ServerUnaryReactor* DrainDevice(grpc::CallbackServerContext* context,
-                                        const grpc::ByteBuffer* request,
-                                        grpc::ByteBuffer* response) override;
-  grpc::ServerUnaryReactor* UndrainDevice(grpc::CallbackServerContext* context,
-                                          const grpc::ByteBuffer* request,
-                                          grpc::ByteBuffer* response) override;
-  grpc::ServerUnaryReactor* RestartWorker(grpc::CallbackServerContext* context,
-                                          const grpc::ByteBuffer* request,
-                                          grpc::ByteBuffer* response) override;
-  grpc::ServerUnaryReactor* Reload(grpc::CallbackServerContext* context,
-                                   const grpc::ByteBuffer* request,
-                                   grpc::ByteBuffer* response) override;
+  explicit AdminService(Backend& backend);
 
  private:
-  Backend& backend_;
+  void AddOfJobs(Backend& backend);
+  void AddOfDevices(Backend& backend);
 };
 
 }  // namespace gridclock

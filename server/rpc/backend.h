@@ -31,6 +31,7 @@ namespace gridclock {
 
 class Authenticator;
 class CallsInFlight;
+class ReadGate;
 class StallWatch;
 
 struct Versions {
@@ -61,6 +62,7 @@ struct Backend {
   JobObserver& job_observer;
   StallWatch& stalls;
   CallsInFlight& calls;
+  ReadGate& requests;  // On their way in.
   ByteBudget& stream_memory;
   ArenaMemory memory;
   // By name of limit, of those that can be in use.

@@ -6,13 +6,14 @@
 namespace gridclock {
 
 // What a drain waits for: calls of our services until gRPC has taken all of their answers, which
-// may be long after their jobs are over. Health checks and reflection are gRPC's own. Thread-safe.
+// may be long after their jobs are over. Thread-safe.
 class CallsInFlight {
  public:
-  // One call, as long as this lives.
+  // One call, as long as this lives. Of null: none that a drain waits for.
   class Place {
    public:
-    explicit Place(CallsInFlight& calls) : count_(calls.closed_ ? nullptr : &calls.count_) {
+    explicit Place(CallsInFlight* calls)
+        : count_(calls == nullptr || calls->closed_ ? nullptr : &calls->count_) {
       if (count_ != nullptr) ++*count_;
     }
     ~Place() {

@@ -14,6 +14,7 @@
 #include "absl/strings/strip.h"
 #include "base/mutex.h"
 #include "base/status.h"
+#include "gridclock/v1/modules.pb.h"
 #include "proto/codec/module.h"
 #include "proto/types/quote.h"
 #include "server/rpc/auth.h"
@@ -21,8 +22,7 @@
 #include "server/rpc/call.h"
 #include "server/rpc/module_id.h"
 #include "server/rpc/parse.h"
-#include "server/rpc/stall_watch.h"
-#include "server/rpc/status.h"
+#include "server/rpc/unary_call.h"
 
 namespace gridclock {
 namespace {
@@ -183,108 +183,48 @@ v1::Module MessageOf(const Answerable& answer, const ModuleView& view) {
   return out;
 }
 
-// A call that waits for the compiler, or may have to.
 // A call whose answer may be large: it holds memory, of which each client has a share, until the
 // client has read it or was waited for in vain.
-class AnswerCall : public grpc::ServerUnaryReactor,
-                   public StallWatch::Stream,
-                   public std::enable_shared_from_this<AnswerCall> {
+class AnswerCall : public UnaryCall {
  public:
-  AnswerCall(Backend& backend, RpcMethod method, grpc::CallbackServerContext& context,
-             grpc::ByteBuffer& response)
-      : backend_(backend),
-        context_(context),
-        response_(response),
-        meter_(backend, method, context) {}
+  AnswerCall(Backend& backend, RpcMethod method, grpc::CallbackServerContext& context)
+      : UnaryCall(backend, method, context, backend.requests) {}
   ~AnswerCall() override { backend_.stream_memory.Return(principal_, held_); }
 
-  void Begin(const grpc::ByteBuffer& request) {
-    self_ = shared_from_this();
-    received_ = request.Length();
-    absl::Status status = Authorize();
-    if (status.ok()) status = Accept(request);
-    if (!status.ok()) End(status);
-  }
-
-  void OnDone() override {
-    {
-      const MutexLock lock(watch_mutex_);
-      done_ = true;
-    }
-    self_.reset();
-  }
-
-  void CheckStall(absl::Time now) override {
-    // The context lives until OnDone is over.
-    const MutexLock lock(watch_mutex_);
-    if (done_ || now < give_up_) return;
-    give_up_ = absl::InfiniteFuture();
-    context_.TryCancel();
-  }
-
  protected:
-  // OK: Reply or End comes, or has come.
-  virtual absl::Status Accept(const grpc::ByteBuffer& request) = 0;
-
   template <typename Message>
-  void Reply(const Message& message) {
+  void ReplyWith(const Message& message) {
     const std::uint64_t size = message.ByteSizeLong();
     if (const absl::Status room = backend_.stream_memory.Take(principal_, size); !room.ok()) {
       return End(room);
     }
     held_ = size;
-    response_ = ToBuffer(message.SerializeAsString());
-    {
-      const MutexLock lock(watch_mutex_);
-      give_up_ = backend_.clock.Now() + absl::Seconds(backend_.limits.stream_stall_seconds);
-    }
-    backend_.stalls.Add(weak_from_this());
-    End(absl::OkStatus());
+    Reply(ToBuffer(message.SerializeAsString()));
   }
-
-  void End(const absl::Status& status) {
-    meter_.Bytes(received_, response_.Length());
-    meter_.Finish(status, {.client = principal_});
-    Finish(ToGrpc(absl::IsCancelled(status) ? CancelReason(context_) : status));
-  }
-
-  const std::string& principal() const { return principal_; }
-
-  Backend& backend_;
 
  private:
-  absl::Status Authorize() {
+  absl::StatusOr<std::string> Authorize() override {
     GC_RETURN_IF_ERROR(backend_.authenticator.Authorize(context_, Role::kRead).status());
     if (!backend_.modules) return SubmitOffStatus();
-    GC_ASSIGN_OR_RETURN(principal_, backend_.authenticator.Authorize(context_, Role::kSubmit));
-    return absl::OkStatus();
+    return backend_.authenticator.Authorize(context_, Role::kSubmit);
   }
 
-  grpc::CallbackServerContext& context_;
-  grpc::ByteBuffer& response_;
-  CallMeter meter_;
-  std::uint64_t received_ = 0, held_ = 0;
-  std::string principal_;
-  Mutex watch_mutex_;
-  bool done_ ABSL_GUARDED_BY(watch_mutex_) = false;
-  absl::Time give_up_ ABSL_GUARDED_BY(watch_mutex_) = absl::InfiniteFuture();
-  // gRPC knows this call by its bare address until OnDone; the compiler may share it.
-  std::shared_ptr<AnswerCall> self_;
+  std::uint64_t held_ = 0;
 };
 
+// A call that waits for the compiler, or may have to.
 class ModuleCall final : public AnswerCall {
  public:
-  ModuleCall(Backend& backend, RpcMethod method, grpc::CallbackServerContext& context,
-             grpc::ByteBuffer& response)
-      : AnswerCall(backend, method, context, response), method_(method) {}
+  ModuleCall(Backend& backend, RpcMethod method, grpc::CallbackServerContext& context)
+      : AnswerCall(backend, method, context), method_(method) {}
 
-  void OnCancel() override {
+ private:
+  void Abandon() override {
     const MutexLock lock(mutex_);
     cancelled_ = true;
     if (ticket_ != 0) backend_.modules->maker.Cancel(ticket_);
   }
 
- private:
   absl::Status Accept(const grpc::ByteBuffer& buffer) override {
     switch (method_) {
       case RpcMethod::kCompile:
@@ -312,11 +252,11 @@ class ModuleCall final : public AnswerCall {
     const std::string& name = source.main.text;
     GC_RETURN_IF_ERROR(CheckNative(name, backend_.table));
     ModuleTable& table = backend_.modules->table;
-    answer_.id = ModuleId(principal(), /*fingerprint=*/"", source);
-    answer_.module = table.Find(principal(), answer_.id);
+    answer_.id = ModuleId(principal_, /*fingerprint=*/"", source);
+    answer_.module = table.Find(principal_, answer_.id);
     if (answer_.module == nullptr) {
       answer_.module = NativeModule(name);
-      GC_RETURN_IF_ERROR(table.Add(principal(), answer_.id, answer_.module));
+      GC_RETURN_IF_ERROR(table.Add(principal_, answer_.id, answer_.module));
     }
     Answer();
     return absl::OkStatus();
@@ -335,15 +275,15 @@ class ModuleCall final : public AnswerCall {
     if (!source.options.arch.empty()) {
       GC_RETURN_IF_ERROR(CheckArchIsKnown(source.options.arch, facts));
     }
-    answer_.id = ModuleId(principal(), facts.fingerprint, source);
-    answer_.module = modules.table.Find(principal(), answer_.id);
+    answer_.id = ModuleId(principal_, facts.fingerprint, source);
+    answer_.module = modules.table.Find(principal_, answer_.id);
     if (answer_.module != nullptr) {
       Answer();
       return absl::OkStatus();
     }
-    GC_RETURN_IF_ERROR(modules.table.CheckQuota(principal()));
+    GC_RETURN_IF_ERROR(modules.table.CheckQuota(principal_));
     Order([&](ModuleMaker& maker) {
-      return maker.Make(principal(), answer_.id, std::move(source), MadeCallback());
+      return maker.Make(principal_, answer_.id, std::move(source), MadeCallback());
     });
     return absl::OkStatus();
   }
@@ -355,12 +295,12 @@ class ModuleCall final : public AnswerCall {
     ModuleBackend& modules = *backend_.modules;
     GC_RETURN_IF_ERROR(CheckView(modules.maker.facts()));
     answer_.id = request.id();
-    answer_.module = modules.table.Find(principal(), answer_.id);
+    answer_.module = modules.table.Find(principal_, answer_.id);
     if (answer_.module != nullptr) {
       Answer();
       return absl::OkStatus();
     }
-    Order([&](ModuleMaker& maker) { return maker.Fetch(principal(), answer_.id, MadeCallback()); });
+    Order([&](ModuleMaker& maker) { return maker.Fetch(principal_, answer_.id, MadeCallback()); });
     return absl::OkStatus();
   }
 
@@ -392,14 +332,14 @@ class ModuleCall final : public AnswerCall {
 
   void TakeMade(absl::StatusOr<MadeModule> made) {
     if (absl::IsNotFound(made.status())) return End(NoModule(answer_.id));
-    if (!made.ok()) return End(made.status());
+    if (!made.ok()) return Fail(made.status());
     answer_.origin = made->origin;
     answer_.module = std::make_shared<const ModuleCode>(std::move(made->code));
-    const absl::Status kept = backend_.modules->table.Add(principal(), answer_.id, answer_.module);
+    const absl::Status kept = backend_.modules->table.Add(principal_, answer_.id, answer_.module);
     if (kept.ok()) return Answer();
     // What there is no room for takes none of its client's share of the disk either.
     if (answer_.origin == ModuleOrigin::kCompiled) {
-      backend_.modules->maker.Forget(principal(), answer_.id);
+      backend_.modules->maker.Forget(principal_, answer_.id);
     }
     End(kept);
   }
@@ -413,9 +353,9 @@ class ModuleCall final : public AnswerCall {
     message_ = MessageOf(answer_, view_);
     if (!view_.sass || answer_.module->cubin.empty()) return Send();
     Order([&](ModuleMaker& maker) {
-      return maker.Disassemble(principal(), answer_.module,
+      return maker.Disassemble(principal_, answer_.module,
                                [self = Self()](absl::StatusOr<std::string> sass) {
-                                 if (!sass.ok()) return self->End(sass.status());
+                                 if (!sass.ok()) return self->Fail(sass.status());
                                  self->message_.set_sass(*std::move(sass));
                                  self->Send();
                                });
@@ -430,7 +370,12 @@ class ModuleCall final : public AnswerCall {
                                                     "one of ptx, sass and cubin at a time")),
           "TOO_LARGE"));
     }
-    Reply(std::exchange(message_, {}));
+    ReplyWith(std::exchange(message_, {}));
+  }
+
+  // Of a call that was cancelled the maker knows only that.
+  void Fail(const absl::Status& status) {
+    End(absl::IsCancelled(status) ? CancelReason(context_) : status);
   }
 
   std::shared_ptr<ModuleCall> Self() {
@@ -446,44 +391,25 @@ class ModuleCall final : public AnswerCall {
   bool cancelled_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
-grpc::ServerUnaryReactor* Serve(Backend& backend, RpcMethod method,
-                                grpc::CallbackServerContext* context,
-                                const grpc::ByteBuffer* request, grpc::ByteBuffer* response) {
-  auto call = std::make_shared<ModuleCall>(backend, method, *context, *response);
-  call->Begin(*request);
-  return call.get();
-}
-
 // A call that is answered at once. `serve` gets the principal, and fills the response.
 template <typename Request, typename Response, typename Do>
-class NowCall final : public AnswerCall {
+class ModuleNowCall final : public AnswerCall {
  public:
-  NowCall(Backend& backend, RpcMethod method, grpc::CallbackServerContext& context,
-          grpc::ByteBuffer& response, Do serve)
-      : AnswerCall(backend, method, context, response), serve_(std::move(serve)) {}
+  ModuleNowCall(Backend& backend, RpcMethod method, grpc::CallbackServerContext& context,
+                const Do& serve)
+      : AnswerCall(backend, method, context), serve_(serve) {}
 
  private:
   absl::Status Accept(const grpc::ByteBuffer& buffer) override {
     GC_ASSIGN_OR_RETURN(const Request request, ParseRequest<Request>(buffer, kAround));
     Response message;
-    GC_RETURN_IF_ERROR(serve_(principal(), request, &message));
-    Reply(message);
+    GC_RETURN_IF_ERROR(serve_(principal_, request, &message));
+    ReplyWith(message);
     return absl::OkStatus();
   }
 
-  const Do serve_;
+  const Do& serve_;
 };
-
-template <typename Request, typename Response, typename Do>
-grpc::ServerUnaryReactor* ServeNow(Backend& backend, RpcMethod method,
-                                   grpc::CallbackServerContext* context,
-                                   const grpc::ByteBuffer* request, grpc::ByteBuffer* response,
-                                   Do serve) {
-  auto call = std::make_shared<NowCall<Request, Response, Do>>(backend, method, *context, *response,
-                                                               std::move(serve));
-  call->Begin(*request);
-  return call.get();
-}
 
 void ListModules(const ModuleTable& table, const std::string& principal,
                  v1::ListModulesResponse* out) {
@@ -504,46 +430,26 @@ void ListModules(const ModuleTable& table, const std::string& principal,
 
 }  // namespace
 
-grpc::ServerUnaryReactor* ModuleService::Compile(grpc::CallbackServerContext* context,
-                                                 const grpc::ByteBuffer* request,
-                                                 grpc::ByteBuffer* response) {
-  return Serve(backend_, RpcMethod::kCompile, context, request, response);
-}
-
-grpc::ServerUnaryReactor* ModuleService::Load(grpc::CallbackServerContext* context,
-                                              const grpc::ByteBuffer* request,
-                                              grpc::ByteBuffer* response) {
-  return Serve(backend_, RpcMethod::kLoad, context, request, response);
-}
-
-grpc::ServerUnaryReactor* ModuleService::Get(grpc::CallbackServerContext* context,
-                                             const grpc::ByteBuffer* request,
-                                             grpc::ByteBuffer* response) {
-  return Serve(backend_, RpcMethod::kGetModule, context, request, response);
-}
-
-grpc::ServerUnaryReactor* ModuleService::List(grpc::CallbackServerContext* context,
-                                              const grpc::ByteBuffer* request,
-                                              grpc::ByteBuffer* response) {
-  return ServeNow<v1::ListModulesRequest, v1::ListModulesResponse>(
-      backend_, RpcMethod::kListModules, context, request, response,
-      [&](const std::string& principal, const v1::ListModulesRequest&,
-          v1::ListModulesResponse* out) {
-        ListModules(backend_.modules->table, principal, out);
+ModuleService::ModuleService(Backend& backend) {
+  for (const RpcMethod method : {RpcMethod::kCompile, RpcMethod::kLoad, RpcMethod::kGetModule}) {
+    Add(method, [&backend, method](grpc::CallbackServerContext* context) {
+      return BeginCall<ModuleCall>(backend, method, *context);
+    });
+  }
+  AddServed<ModuleNowCall, v1::ListModulesRequest, v1::ListModulesResponse>(
+      backend, RpcMethod::kListModules,
+      [&backend](const std::string& principal, const v1::ListModulesRequest&,
+                 v1::ListModulesResponse* out) {
+        ListModules(backend.modules->table, principal, out);
         return absl::OkStatus();
       });
-}
-
-grpc::ServerUnaryReactor* ModuleService::Delete(grpc::CallbackServerContext* context,
-                                                const grpc::ByteBuffer* request,
-                                                grpc::ByteBuffer* response) {
-  return ServeNow<v1::DeleteModuleRequest, v1::DeleteModuleResponse>(
-      backend_, RpcMethod::kDeleteModule, context, request, response,
-      [&](const std::string& principal, const v1::DeleteModuleRequest& in,
-          v1::DeleteModuleResponse*) {
-        const bool kept = backend_.modules->table.Remove(principal, in.id());
-        if (kept) backend_.modules->programs.Forget(in.id());
-        const bool cached = backend_.modules->maker.Forget(principal, in.id());
+  AddServed<ModuleNowCall, v1::DeleteModuleRequest, v1::DeleteModuleResponse>(
+      backend, RpcMethod::kDeleteModule,
+      [&backend](const std::string& principal, const v1::DeleteModuleRequest& in,
+                 v1::DeleteModuleResponse*) {
+        const bool kept = backend.modules->table.Remove(principal, in.id());
+        if (kept) backend.modules->programs.Forget(in.id());
+        const bool cached = backend.modules->maker.Forget(principal, in.id());
         return kept || cached ? absl::OkStatus() : NoModule(in.id());
       });
 }

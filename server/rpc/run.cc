@@ -5,8 +5,6 @@
 #include <span>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
-#include "base/mutex.h"
 #include "base/status.h"
 #include "proto/codec/scratch.h"
 #include "server/rpc/answer.h"
@@ -14,95 +12,50 @@
 #include "server/rpc/buffer.h"
 #include "server/rpc/call.h"
 #include "server/rpc/request_lease.h"
-#include "server/rpc/stall_watch.h"
-#include "server/rpc/status.h"
+#include "server/rpc/service.h"
+#include "server/rpc/unary_call.h"
 #include "server/rpc/upload.h"
 
 namespace gridclock {
 namespace {
 
-constexpr std::size_t kLargeAnswer = 16 * 1024;
-
-class RunCall final : public grpc::ServerUnaryReactor,
-                      public JobListener,
-                      public StallWatch::Stream,
-                      public std::enable_shared_from_this<RunCall> {
+class RunCall final : public UnaryCall, public JobListener {
  public:
-  RunCall(Backend& backend, grpc::CallbackServerContext& context, grpc::ByteBuffer& response)
-      : backend_(backend),
-        context_(context),
-        response_(response),
-        meter_(backend, RpcMethod::kRun, context) {}
-
-  void Begin(const grpc::ByteBuffer& request) {
-    self_ = shared_from_this();
-    received_ = request.Length();
-    if (const absl::Status status = Accept(request); !status.ok()) End(status, nullptr);
-  }
+  RunCall(Backend& backend, grpc::CallbackServerContext& context)
+      : UnaryCall(backend, RpcMethod::kRun, context, backend.requests) {}
 
   // JobListener. The memory is taken in Accept(), which runs on.
   void OnAccepted(const Job&, const AcceptedInfo&) override {}
   void OnSamples(std::int64_t, std::span<const double>, bool) override {}
   void OnFinished(JobResult result) override {
-    if (!result.outcome) return End(result.status, nullptr);
+    if (!result.outcome) return Fail(result.status, nullptr);
     Scratch<v1::RunSummary> summary;
     Summarize(active_->job(), *result.outcome, backend_.clock.Now(), &*summary);
-    if (!result.status.ok()) return End(result.status, &*summary);
-    response_ = EncodeRunResponse(backend_, active_, *summary, *result.outcome);
+    if (!result.status.ok()) return Fail(result.status, &*summary);
+    grpc::ByteBuffer response = EncodeRunResponse(backend_, active_, *summary, *result.outcome);
     active_.reset();
-    if (lease_.held()) {
-      lease_.Finish(std::make_shared<const std::string>(Flatten(response_)));
-    }
-    Answer();
-  }
-
-  // grpc::ServerUnaryReactor. Called after Begin() has returned, so job_ is set if there is a job.
-  void OnCancel() override {
-    if (job_ != 0) backend_.scheduler.Cancel(job_, CancelReason(context_));
-  }
-  void OnDone() override {
-    if (watched_) NoteDone();
-    self_.reset();
-  }
-
-  void CheckStall(absl::Time now) override {
-    // The context lives until OnDone is over.
-    const MutexLock lock(mutex_);
-    if (done_ || now < give_up_) return;
-    give_up_ = absl::InfiniteFuture();
-    context_.TryCancel();
+    if (lease_.held()) lease_.Finish(std::make_shared<const std::string>(Flatten(response)));
+    Reply(std::move(response));
   }
 
  private:
-  // OnDone and OnCancel wait for nothing, so gRPC need not wake a thread of its own for them; but
-  // under CheckStall's lock OnDone must not be called.
-  bool InternalInlineable() override { return !watched_; }
-
-  void NoteDone() ABSL_LOCKS_EXCLUDED(mutex_) {
-    const MutexLock lock(mutex_);
-    done_ = true;
+  absl::StatusOr<std::string> Authorize() override {
+    return backend_.authenticator.Authorize(context_, Role::kRun);
   }
 
-  void Answer() {
-    if (response_.Length() > kLargeAnswer) WatchReader();
-    End(absl::OkStatus(), nullptr);
+  absl::Status Accept(const grpc::ByteBuffer& request) override {
+    if (const absl::Status status = Start(request); !status.ok()) Fail(status, nullptr);
+    return absl::OkStatus();
   }
 
-  // A large answer holds its memory, in the arena as a rule, until the client has read it.
-  void WatchReader() ABSL_LOCKS_EXCLUDED(mutex_) {
-    watched_ = true;
-    {
-      const MutexLock lock(mutex_);
-      give_up_ = backend_.clock.Now() + absl::Seconds(backend_.limits.stream_stall_seconds);
-    }
-    backend_.stalls.Add(weak_from_this());
+  // Submit() may be about to say which job there is: one of the two sees what the other wrote.
+  void Abandon() override {
+    abandoned_ = true;
+    if (job_ != 0) backend_.scheduler.Cancel(job_, CancelReason(context_));
   }
 
   // From bytes to a job that runs. OK also if an earlier call had the answer.
-  absl::Status Accept(const grpc::ByteBuffer& buffer) {
-    GC_ASSIGN_OR_RETURN(principal_, backend_.authenticator.Authorize(context_, Role::kRun));
-    // Its message may be gone with it.
-    if (context_.IsCancelled()) return CancelReason(context_);
+  absl::Status Start(const grpc::ByteBuffer& buffer) {
     const MessageView message(buffer);
     GC_ASSIGN_OR_RETURN(DecodedRun run,
                         DecodeRunRequest(message.slices(), RequestLimitsOf(backend_.limits)));
@@ -114,12 +67,12 @@ class RunCall final : public grpc::ServerUnaryReactor,
     GC_ASSIGN_OR_RETURN(const RequestIds::Answer answer, LeaseRequestId(backend_, run, lease_));
     if (answer != nullptr) {
       const grpc::Slice bytes = Borrow(std::as_bytes(std::span(*answer)), answer);
-      response_ = grpc::ByteBuffer(&bytes, 1);
-      Answer();
+      Reply(grpc::ByteBuffer(&bytes, 1));
       return absl::OkStatus();
     }
-    GC_ASSIGN_OR_RETURN(job_, backend_.scheduler.Submit(std::move(job), shared_from_this(),
+    GC_ASSIGN_OR_RETURN(job_, backend_.scheduler.Submit(std::move(job), Self(),
                                                         /*wait_for_memory=*/false));
+    if (abandoned_) backend_.scheduler.Cancel(job_, CancelReason(context_));
     Launch(run, message.slices());
     return absl::OkStatus();
   }
@@ -132,38 +85,26 @@ class RunCall final : public grpc::ServerUnaryReactor,
     backend_.scheduler.Start(job_);
   }
 
-  void End(const absl::Status& status, const v1::RunSummary* summary) {
+  void Fail(const absl::Status& status, const v1::RunSummary* summary) {
     lease_.Release();
-    meter_.Bytes(received_, response_.Length());
-    meter_.Finish(status, {.client = principal_, .request_id = request_id_, .job = job_});
-    Finish(ToGrpc(status, summary));
+    End(status, {.client = principal_, .request_id = request_id_, .job = job_}, summary);
   }
 
-  Backend& backend_;
-  grpc::CallbackServerContext& context_;
-  grpc::ByteBuffer& response_;
-  CallMeter meter_;
-  std::string principal_, request_id_;
-  std::uint64_t received_ = 0;
+  std::shared_ptr<RunCall> Self() { return std::static_pointer_cast<RunCall>(shared_from_this()); }
+
+  std::string request_id_;
   RequestLease lease_;
   std::atomic<JobId> job_ = 0;  // A job may be over before Submit() has returned.
+  std::atomic<bool> abandoned_ = false;
   // Kept with the scheduler until the answer is made, then with the slices on their way.
   std::shared_ptr<const ActiveJob> active_;
-  std::atomic<bool> watched_{false};  // Set before gRPC may call OnDone.
-  Mutex mutex_;
-  bool done_ ABSL_GUARDED_BY(mutex_) = false;
-  absl::Time give_up_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteFuture();
-  // gRPC knows this call by its bare address until OnDone; the scheduler shares it.
-  std::shared_ptr<RunCall> self_;
 };
 
 }  // namespace
 
-grpc::ServerUnaryReactor* ServeRun(Backend& backend, grpc::CallbackServerContext* context,
-                                   const grpc::ByteBuffer* request, grpc::ByteBuffer* response) {
-  auto call = std::make_shared<RunCall>(backend, *context, *response);
-  call->Begin(*request);
-  return call.get();
+grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* ServeRun(
+    Backend& backend, grpc::CallbackServerContext* context) {
+  return BeginCall<RunCall>(backend, *context);
 }
 
 }  // namespace gridclock

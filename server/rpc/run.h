@@ -9,10 +9,10 @@
 
 namespace gridclock {
 
-// KernelService.Run: one request, one answer. The callback's thread decodes, admits, copies and
-// hands the job over; the answer is made on the thread that heard of the job's end.
-grpc::ServerUnaryReactor* ServeRun(Backend& backend, grpc::CallbackServerContext* context,
-                                   const grpc::ByteBuffer* request, grpc::ByteBuffer* response);
+// KernelService.Run: one request, one answer. The thread that hears of the whole request decodes,
+// admits, copies and hands the job over; the answer is made on the thread that heard of its end.
+grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* ServeRun(
+    Backend& backend, grpc::CallbackServerContext* context);
 
 }  // namespace gridclock
 

@@ -2,12 +2,12 @@
 
 #include <utility>
 
-#include <grpcpp/health_check_service_interface.h>
 #include <grpcpp/server_builder.h>
 
 #include "base/log.h"
 #include "server/rpc/admin.h"
 #include "server/rpc/grpc_log.h"
+#include "server/rpc/health_service.h"
 #include "server/rpc/modules.h"
 #include "server/rpc/reflection.h"
 #include "server/rpc/services.h"
@@ -55,20 +55,21 @@ void Configure(const RpcServer::Options& options, const Limits& limits,
 class RpcServerImpl final : public RpcServer {
  public:
   RpcServerImpl(Backend& backend, Acceptor& acceptor)
-      : kernels_(backend),
+      : health_service_(backend, health_),
+        kernels_(backend),
         system_(backend),
         modules_(backend),
         admin_(backend),
         acceptor_(acceptor) {}
 
   absl::Status Start(const Options& options, const Limits& limits) {
-    // gRPC says where its own health service lies only to servers built after this.
-    grpc::EnableDefaultHealthCheckService(true);
     grpc::ServerBuilder builder;
     Configure(options, limits, &builder);
     doors_ = builder.experimental().AddExternalConnectionAcceptor(
         grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
         CredentialsOf(options.tls));
+    health_.Update({}, /*draining=*/false, /*alive=*/true);
+    builder.RegisterService(&health_service_);
     builder.RegisterService(&kernels_);
     builder.RegisterService(&system_);
     builder.RegisterService(&modules_);
@@ -78,8 +79,6 @@ class RpcServerImpl final : public RpcServer {
       return absl::InvalidArgumentError(
           "gRPC refused to start; are certificate and key a pair, both PEM?");
     }
-    health_ = std::make_unique<Health>(*server_->GetHealthCheckService());
-    health_->Update({}, /*draining=*/false, /*alive=*/true);  // gRPC would say SERVING.
     acceptor_.Start([this](UniqueFd fd) {
       ExternalConnectionAcceptor::NewConnectionParameters connection;
       connection.fd = fd.release();
@@ -88,7 +87,7 @@ class RpcServerImpl final : public RpcServer {
     return absl::OkStatus();
   }
 
-  Health& health() override { return *health_; }
+  Health& health() override { return health_; }
 
   void Shutdown(absl::Duration grace) override {
     acceptor_.Stop();
@@ -97,6 +96,8 @@ class RpcServerImpl final : public RpcServer {
   }
 
  private:
+  Health health_;
+  HealthService health_service_;
   KernelService kernels_;
   SystemService system_;
   ModuleService modules_;
@@ -104,7 +105,6 @@ class RpcServerImpl final : public RpcServer {
   Acceptor& acceptor_;
   std::unique_ptr<ExternalConnectionAcceptor> doors_;
   std::unique_ptr<grpc::Server> server_;
-  std::unique_ptr<Health> health_;
 };
 
 }  // namespace

@@ -6,29 +6,17 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "base/status.h"
+#include "gridclock/v1/kernels.pb.h"
+#include "gridclock/v1/system.pb.h"
 #include "proto/codec/values.h"
 #include "server/core/admission.h"
 #include "server/core/device_states.h"
-#include "server/rpc/at_once.h"
-#include "server/rpc/auth.h"
+#include "server/rpc/now_call.h"
 #include "server/rpc/run.h"
 #include "server/rpc/stream_run.h"
 
 namespace gridclock {
 namespace {
-
-// A call for readers that is answered where it is received. `serve` fills the response.
-template <typename Request, typename Response, typename Serve>
-grpc::ServerUnaryReactor* Answer(Backend& backend, RpcMethod method,
-                                 grpc::CallbackServerContext* context,
-                                 const grpc::ByteBuffer* buffer, grpc::ByteBuffer* response,
-                                 const Serve& serve) {
-  return AnswerAtOnce(
-      backend, method, *context, *buffer, *response, [&](const CallMeter&) -> absl::Status {
-        GC_RETURN_IF_ERROR(backend.authenticator.Authorize(*context, Role::kRead).status());
-        return ServeMessage<Request, Response>(backend, *buffer, *response, serve);
-      });
-}
 
 absl::Status ListKernelsOf(const KernelTable& table, bool diagnostic,
                            v1::ListKernelsResponse* out) {
@@ -110,69 +98,47 @@ void AddCompiler(const CompilerFacts& facts, v1::Compiler* out) {
 
 }  // namespace
 
-grpc::ServerUnaryReactor* KernelService::ListKernels(grpc::CallbackServerContext* context,
-                                                     const grpc::ByteBuffer* request,
-                                                     grpc::ByteBuffer* response) {
-  return Answer<v1::ListKernelsRequest, v1::ListKernelsResponse>(
-      backend_, RpcMethod::kListKernels, context, request, response,
-      [&](const v1::ListKernelsRequest& in, v1::ListKernelsResponse* out) {
-        return ListKernelsOf(backend_.table, in.include_diagnostic(), out);
+KernelService::KernelService(Backend& backend) {
+  AddServed<NowCall, v1::ListKernelsRequest, v1::ListKernelsResponse>(
+      backend, RpcMethod::kListKernels,
+      [&backend](const v1::ListKernelsRequest& in, v1::ListKernelsResponse* out) {
+        return ListKernelsOf(backend.table, in.include_diagnostic(), out);
       });
-}
-
-grpc::ServerUnaryReactor* KernelService::GetKernel(grpc::CallbackServerContext* context,
-                                                   const grpc::ByteBuffer* request,
-                                                   grpc::ByteBuffer* response) {
-  return Answer<v1::GetKernelRequest, v1::KernelSpec>(
-      backend_, RpcMethod::kGetKernel, context, request, response,
-      [&](const v1::GetKernelRequest& in, v1::KernelSpec* out) -> absl::Status {
+  AddServed<NowCall, v1::GetKernelRequest, v1::KernelSpec>(
+      backend, RpcMethod::kGetKernel,
+      [&backend](const v1::GetKernelRequest& in, v1::KernelSpec* out) -> absl::Status {
         GC_RETURN_IF_ERROR(CheckName(in.name(), "name"));
-        GC_ASSIGN_OR_RETURN(const auto spec, backend_.table.Find(in.name()));
-        gridclock::Encode(*spec, out);
+        GC_ASSIGN_OR_RETURN(const auto spec, backend.table.Find(in.name()));
+        Encode(*spec, out);
         return absl::OkStatus();
       });
+  Add(RpcMethod::kRun,
+      [&backend](grpc::CallbackServerContext* context) { return ServeRun(backend, context); });
+  Add(RpcMethod::kStreamRun, [&backend](grpc::CallbackServerContext* context) {
+    return ServeStreamRun(backend, context);
+  });
 }
 
-grpc::ServerUnaryReactor* KernelService::Run(grpc::CallbackServerContext* context,
-                                             const grpc::ByteBuffer* request,
-                                             grpc::ByteBuffer* response) {
-  return ServeRun(backend_, context, request, response);
-}
-
-grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* KernelService::StreamRun(
-    grpc::CallbackServerContext* context) {
-  return ServeStreamRun(backend_, context);
-}
-
-grpc::ServerUnaryReactor* SystemService::GetServerInfo(grpc::CallbackServerContext* context,
-                                                       const grpc::ByteBuffer* request,
-                                                       grpc::ByteBuffer* response) {
-  return Answer<v1::GetServerInfoRequest, v1::ServerInfo>(
-      backend_, RpcMethod::kGetServerInfo, context, request, response,
-      [&](const v1::GetServerInfoRequest&, v1::ServerInfo* out) {
-        out->set_version(backend_.versions.version);
-        out->set_revision(backend_.versions.revision);
-        for (const auto& [name, version] : backend_.versions.libraries) {
+SystemService::SystemService(Backend& backend) {
+  AddServed<NowCall, v1::GetServerInfoRequest, v1::ServerInfo>(
+      backend, RpcMethod::kGetServerInfo,
+      [&backend](const v1::GetServerInfoRequest&, v1::ServerInfo* out) {
+        out->set_version(backend.versions.version);
+        out->set_revision(backend.versions.revision);
+        for (const auto& [name, version] : backend.versions.libraries) {
           (*out->mutable_libraries())[name] = version;
         }
-        AddLimits(backend_, out);
-        out->set_uptime_seconds(absl::ToDoubleSeconds(backend_.clock.Now() - backend_.started));
-        out->set_draining(backend_.draining());
-        if (backend_.modules) {
-          AddCompiler(backend_.modules->maker.facts(), out->mutable_compiler());
-        }
+        AddLimits(backend, out);
+        out->set_uptime_seconds(absl::ToDoubleSeconds(backend.clock.Now() - backend.started));
+        out->set_draining(backend.draining());
+        if (backend.modules) AddCompiler(backend.modules->maker.facts(), out->mutable_compiler());
         return absl::OkStatus();
       });
-}
-
-grpc::ServerUnaryReactor* SystemService::ListDevices(grpc::CallbackServerContext* context,
-                                                     const grpc::ByteBuffer* request,
-                                                     grpc::ByteBuffer* response) {
-  return Answer<v1::ListDevicesRequest, v1::ListDevicesResponse>(
-      backend_, RpcMethod::kListDevices, context, request, response,
-      [&](const v1::ListDevicesRequest&, v1::ListDevicesResponse* out) {
-        for (const DeviceStatus& device : DevicesNow(backend_.table, backend_.scheduler)) {
-          Encode(device, backend_.scheduler.depth(device.info.name), backend_.limits.queue,
+  AddServed<NowCall, v1::ListDevicesRequest, v1::ListDevicesResponse>(
+      backend, RpcMethod::kListDevices,
+      [&backend](const v1::ListDevicesRequest&, v1::ListDevicesResponse* out) {
+        for (const DeviceStatus& device : DevicesNow(backend.table, backend.scheduler)) {
+          Encode(device, backend.scheduler.depth(device.info.name), backend.limits.queue,
                  out->add_devices());
         }
         return absl::OkStatus();

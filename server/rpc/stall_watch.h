@@ -1,6 +1,8 @@
 #ifndef GRIDCLOCK_SERVER_RPC_STALL_WATCH_H_
 #define GRIDCLOCK_SERVER_RPC_STALL_WATCH_H_
 
+#include <algorithm>
+#include <cstddef>
 #include <memory>
 #include <vector>
 
@@ -26,6 +28,7 @@ class StallWatch {
 
   void Add(std::weak_ptr<Stream> stream) ABSL_LOCKS_EXCLUDED(mutex_) {
     const MutexLock lock(mutex_);
+    if (streams_.size() >= swept_at_) Sweep();
     streams_.push_back(std::move(stream));
   }
 
@@ -53,8 +56,16 @@ class StallWatch {
     return alive;
   }
 
+  // Short calls end between two ticks, and their memory with what is known of them here.
+  void Sweep() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    constexpr std::size_t kFew = 64;
+    std::erase_if(streams_, [](const std::weak_ptr<Stream>& one) { return one.expired(); });
+    swept_at_ = std::max(2 * streams_.size(), kFew);
+  }
+
   Mutex mutex_;
   std::vector<std::weak_ptr<Stream>> streams_ ABSL_GUARDED_BY(mutex_);
+  std::size_t swept_at_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace gridclock

@@ -3,13 +3,16 @@
 with Connection(port) as connection:
     call = connection.begin("/gridclock.v1.KernelService/Run")
     connection.send(call, unfinished(4 << 20))
+    connection.status(call, seconds=10)  # (4, "the client was too slow to send: ...")
 """
+import re
 import socket
 import struct
 import threading
 
-DATA, HEADERS, SETTINGS, PING, WINDOW_UPDATE = 0, 1, 4, 6, 8
-END_HEADERS, ACK = 4, 1
+DATA, HEADERS, RST_STREAM, SETTINGS, PING, WINDOW_UPDATE = 0, 1, 3, 4, 6, 8
+HEADER_TABLE_SIZE, INITIAL_WINDOW_SIZE = 1, 4  # Settings.
+END_STREAM, END_HEADERS, ACK = 1, 4, 1
 FRAME = 16384  # The most that a peer takes unless it says otherwise.
 WINDOW = 65535  # So too.
 
@@ -28,20 +31,30 @@ def literal(name, value):
     return b"".join(bytes([0] * first + [len(text)]) + text.encode() for first, text in ((1, name), (0, value)))
 
 
+def header_in(block, name):
+    """A header's value as a server writes that is to remember none: two texts behind their lengths."""
+    found = re.search(re.escape(name) + b"(.)", block, re.DOTALL)
+    return block[found.end():found.end() + found[1][0]].decode() if found else None
+
+
 class Connection:
     def __init__(self, port):
         self._socket = socket.create_connection(("127.0.0.1", port), timeout=10)
         self._windows, self._of_new = {0: WINDOW}, WINDOW
         self._moved, self._writing = threading.Condition(), threading.Lock()
         self._next, self.ended = 1, False
-        self._write(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(SETTINGS, 0, 0))
+        self._statuses = {}
+        remember_no_headers = struct.pack(">HI", HEADER_TABLE_SIZE, 0)
+        self._write(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(SETTINGS, 0, 0, remember_no_headers))
         self._reader = threading.Thread(target=self._read_to_the_end, daemon=True)
         self._reader.start()
 
-    def begin(self, path):
+    def begin(self, path, token=None):
         """The number of a new call, its headers sent."""
         headers = {":method": "POST", ":scheme": "http", ":path": path, ":authority": "x", "te": "trailers",
                    "content-type": "application/grpc"}
+        if token is not None:
+            headers["authorization"] = f"Bearer {token}"
         with self._moved:
             call, self._next = self._next, self._next + 2
             self._windows[call] = self._of_new
@@ -53,8 +66,8 @@ class Connection:
         sent = 0
         while sent < len(payload):
             with self._moved:
-                opened = self._moved.wait_for(lambda: self.ended or self._room(call) > 0, patience)
-                if self.ended or not opened:
+                opened = self._moved.wait_for(lambda: self._over(call) or self._room(call) > 0, patience)
+                if self._over(call) or not opened:
                     return sent
                 size = min(self._room(call), FRAME, len(payload) - sent)
                 self._windows[0] -= size
@@ -62,6 +75,19 @@ class Connection:
             self._write(frame(DATA, 0, call, payload[sent:sent + size]))
             sent += size
         return sent
+
+    def end(self, call):
+        """What was sent is all."""
+        self._write(frame(DATA, END_STREAM, call))
+
+    def status(self, call, seconds):
+        """(gRPC's code, its text) once the call has ended, (None, text) if it ended without, None if it goes on."""
+        with self._moved:
+            self._moved.wait_for(lambda: self._over(call), seconds)
+            return self._statuses.get(call, (None, "the connection ended") if self.ended else None)
+
+    def _over(self, call):
+        return self.ended or call in self._statuses
 
     def _room(self, call):
         return min(self._windows[0], self._windows[call])
@@ -101,15 +127,26 @@ class Connection:
             self._write(frame(SETTINGS, ACK, 0))
         elif kind == PING and not flags & ACK:
             self._write(frame(PING, ACK, 0, payload))
+        elif kind == DATA and payload:
+            self._write(b"".join(frame(WINDOW_UPDATE, 0, at, struct.pack(">I", len(payload))) for at in (0, stream)))
+        elif kind == HEADERS and flags & END_STREAM:
+            code = header_in(payload, b"grpc-status")
+            self._set_status(stream, (int(code), header_in(payload, b"grpc-message") or ""))
+        elif kind == RST_STREAM:
+            self._set_status(stream, (None, f"reset with {int.from_bytes(payload, 'big')}"))
         elif kind == WINDOW_UPDATE:
             with self._moved:
                 self._windows[stream] = self._windows.get(stream, 0) + int.from_bytes(payload, "big")
                 self._moved.notify_all()
 
+    def _set_status(self, call, status):
+        with self._moved:
+            self._statuses.setdefault(call, status)
+            self._moved.notify_all()
+
     def _set(self, payload):
-        initial_window_size = 4
         for name, value in struct.iter_unpack(">HI", payload):
-            if name == initial_window_size:
+            if name == INITIAL_WINDOW_SIZE:
                 with self._moved:
                     for call in self._windows:
                         self._windows[call] += (value - self._of_new) if call else 0
@@ -120,6 +157,9 @@ class Connection:
         return self
 
     def __exit__(self, *_):
+        self.close()
+
+    def close(self):
         try:
             self._socket.shutdown(socket.SHUT_RDWR)
         except OSError:

@@ -1,9 +1,14 @@
 """Clients that begin messages and never end them: unfinished_test.py BIN_FOLDER."""
+import contextlib
 import pathlib
+import re
 import subprocess
 import sys
+import tempfile
 import threading
+import time
 import unittest
+import urllib.request
 
 BIN = pathlib.Path(sys.argv.pop(1)).resolve()
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "support"))
@@ -12,7 +17,48 @@ from http2 import Connection, unfinished  # noqa: E402
 from server import Server  # noqa: E402
 
 RUN = "/gridclock.v1.KernelService/Run"
+STREAM_RUN = "/gridclock.v1.KernelService/StreamRun"
+HEALTH = "/grpc.health.v1.Health/"
 SECONDS = 12
+MIB = 1 << 20
+DEADLINE_EXCEEDED, RESOURCE_EXHAUSTED, UNIMPLEMENTED, UNAUTHENTICATED = 4, 8, 12, 16
+UNDER_64_MIB = "--limit-rpc-bytes=64M"  # Of one client 3 requests are read then, and 16 wait.
+READ, WAIT = 3, 16
+
+
+def port_of(server):
+    return int(server.grpc.rsplit(":", 1)[1])
+
+
+def in_flight(server):
+    """By method, each of our services' there is."""
+    with urllib.request.urlopen(f"http://{server.metrics}/metrics", timeout=30) as page:
+        found = re.findall(r'gridclock_rpc_in_flight\{method="([^"]+)"\} (\d+)', page.read().decode())
+    return {f"/{method}": int(calls) for method, calls in found}
+
+
+def resident_mib(server):
+    status = pathlib.Path(f"/proc/{server.pid}/status").read_text()
+    return int(re.search(r"VmRSS:\s+(\d+) kB", status)[1]) // 1024
+
+
+@contextlib.contextmanager
+def tokens(*names):
+    """A folder with a server's file `tokens`, and a token in a file of its own for each name."""
+    with tempfile.TemporaryDirectory() as folder:
+        folder, lines = pathlib.Path(folder), []
+        for name in names:
+            (folder / name).write_text(f"{name}-{name}-{name}")
+            hashed = subprocess.run([BIN / "gridclock-server", "--hash-token"], input=(folder / name).read_text(),
+                                    capture_output=True, text=True, check=True).stdout.strip()
+            lines.append(f"{name} read,run {hashed}\n")
+        (folder / "tokens").write_text("".join(lines))
+        yield folder
+
+
+def run_square(server, *flags):
+    return subprocess.run([BIN / "gridclock", "--server", server.grpc, *flags, "run", "square", "x=ones:f32[4]"],
+                          capture_output=True, text=True, timeout=60)
 
 
 class UnfinishedTest(unittest.TestCase):
@@ -21,16 +67,15 @@ class UnfinishedTest(unittest.TestCase):
         while not over.is_set():
             with Connection(port) as connection:
                 while not over.is_set() and not connection.ended:
-                    taken = connection.send(connection.begin(RUN), unfinished(4 << 20))
+                    taken = connection.send(connection.begin(STREAM_RUN), unfinished(4 * MIB))
                     with self.counting:
                         self.taken += taken
 
     def test_messages_without_an_end_do_not_end_the_server(self):
         self.taken, self.counting = 0, threading.Lock()
-        with Server(BIN, "--limit-rpc-bytes=64M") as server:
+        with Server(BIN, UNDER_64_MIB) as server:
             over = threading.Event()
-            port = int(server.grpc.rsplit(":", 1)[1])
-            clients = [threading.Thread(target=self.press, args=(port, over)) for _ in range(6)]
+            clients = [threading.Thread(target=self.press, args=(port_of(server), over)) for _ in range(6)]
             for client in clients:
                 client.start()
             try:
@@ -41,10 +86,87 @@ class UnfinishedTest(unittest.TestCase):
                 over.set()
                 for client in clients:
                     client.join()
-            self.assertGreater(self.taken, 64 << 20)
-            after = subprocess.run([BIN / "gridclock", "--server", server.grpc, "run", "square", "x=ones:f32[4]"],
-                                   capture_output=True, text=True, timeout=60)
+            self.assertGreater(self.taken, 64 * MIB)
+            after = run_square(server)
             self.assertEqual(after.returncode, 0, after.stderr)
+
+    def test_no_method_waits_longer_than_the_limit_for_its_request(self):
+        with Server(BIN, "--limit-stream-stall-seconds=1", "--allow-admin", "--allow-submit",
+                    "--weak-sandbox") as server, Connection(port_of(server)) as connection:
+            calls = {method: connection.begin(method) for method in in_flight(server)}
+            self.assertGreater(len(calls), 10)
+            for method, call in calls.items():
+                self.assertEqual(connection.send(call, unfinished(8000)), 8004, method)
+            self.assertEqual(in_flight(server), dict.fromkeys(calls, 1))
+            for method, call in calls.items():
+                code, text = connection.status(call, seconds=30)
+                self.assertEqual(code, DEADLINE_EXCEEDED, f"{method}: {text}")
+                self.assertIn("the client was too slow to send", text, method)
+            self.assertEqual(set(in_flight(server).values()), {0})
+
+    def test_a_call_without_a_request_is_none(self):
+        with Server(BIN) as server, Connection(port_of(server)) as connection:
+            call = connection.begin(RUN)
+            connection.end(call)
+            self.assertEqual(connection.status(call, seconds=30),
+                             (UNIMPLEMENTED, "want one request, got the end of the stream"))
+
+    def test_who_has_no_token_hears_so_before_the_request_and_holds_nothing(self):
+        with tokens("ann") as folder, Server(BIN, f"--token-file={folder / 'tokens'}") as server:
+            before = resident_mib(server)
+            for _ in range(4):
+                with Connection(port_of(server)) as connection:
+                    for method in in_flight(server):
+                        if method.startswith(HEALTH):
+                            continue  # It needs none.
+                        call = connection.begin(method)
+                        self.assertEqual(connection.status(call, seconds=30)[0], UNAUTHENTICATED, method)
+                        connection.send(call, unfinished(4 * MIB))
+                    self.assertEqual(set(in_flight(server).values()), {0})
+            self.assertLess(resident_mib(server) - before, 48)
+
+    def eventually(self, holds, seconds=20):
+        end = time.monotonic() + seconds
+        while not holds():
+            self.assertLess(time.monotonic(), end)
+            time.sleep(0.05)
+
+    @staticmethod
+    def ended(connection, calls):
+        """The codes of those that have."""
+        return [status[0] for status in (connection.status(call, seconds=0) for call in calls) if status is not None]
+
+    def test_one_client_has_its_share_and_others_are_served(self):
+        with tokens("ann", "bob") as folder, \
+                Server(BIN, UNDER_64_MIB, f"--token-file={folder / 'tokens'}") as server, \
+                Connection(port_of(server)) as connection:
+            token = (folder / "ann").read_text()
+            calls = [connection.begin(RUN, token) for _ in range(60)]
+            taken = sum(connection.send(call, unfinished(4 * MIB), patience=0.1) for call in calls)
+            self.assertLess(taken, (READ * 5 + WAIT) * MIB)
+            self.eventually(lambda: len(self.ended(connection, calls)) == len(calls) - READ - WAIT)
+            self.assertEqual(set(self.ended(connection, calls)), {RESOURCE_EXHAUSTED})
+            self.assertEqual(in_flight(server)[RUN], READ + WAIT)
+            for _ in range(5):
+                began = time.monotonic()
+                other = run_square(server, f"--token-file={folder / 'bob'}")
+                self.assertEqual(other.returncode, 0, other.stderr)
+                self.assertLess(time.monotonic() - began, 5)
+
+    def test_a_request_that_waited_for_its_turn_is_served(self):
+        square = b"\x0a\x06square"
+        with Server(BIN, UNDER_64_MIB) as server:
+            with Connection(port_of(server)) as connection:
+                for call in [connection.begin(RUN) for _ in range(READ)]:
+                    connection.send(call, unfinished(8000))
+                self.eventually(lambda: in_flight(server)[RUN] == READ)
+                with Connection(port_of(server)) as honest:
+                    call = honest.begin("/gridclock.v1.KernelService/GetKernel")
+                    honest.send(call, b"\0\0\0\0" + bytes([len(square)]) + square)
+                    honest.end(call)
+                    self.assertIsNone(honest.status(call, seconds=1))
+                    connection.close()
+                    self.assertEqual(honest.status(call, seconds=10), (0, ""))
 
 
 if __name__ == "__main__":
