@@ -218,6 +218,14 @@ TEST(CudaDevice, ClearsWhatItTakesFromTheDriverForSubmittedCode) {
   }
 }
 
+TEST(CudaDevice, SetsNoLinesOfTheL2Aside) {
+  SKIP_WITHOUT_GPU();
+  ASSERT_GT(TheGpu().info().l2_bytes, 0U);
+  std::size_t persisting = 1;
+  ASSERT_EQ(cudaDeviceGetLimit(&persisting, cudaLimitPersistingL2CacheSize), cudaSuccess);
+  EXPECT_EQ(persisting, 0U);
+}
+
 TEST(CudaDevice, GivesBackWhatItKept) {
   SKIP_WITHOUT_GPU();
   ASSERT_OK_AND_ASSIGN(const auto device, CudaDevice::Create({.bare = true}));
