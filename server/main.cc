@@ -26,6 +26,7 @@
 #include "base/log.h"
 #include "base/status.h"
 #include "server/core/device_states.h"
+#include "server/core/idle_pages.h"
 #include "server/fleet/compiler.h"
 #include "server/fleet/device_list.h"
 #include "server/fleet/fleet.h"
@@ -61,6 +62,11 @@ void KeepPages() {
   mallopt(M_ARENA_MAX, 2);
   mallopt(M_TRIM_THRESHOLD, 1 << 30);
   mallopt(M_MMAP_THRESHOLD, 32 << 20);
+}
+
+IdlePages::Heap Malloc() {
+  return {.free_bytes = [] { return std::uint64_t{mallinfo2().fordblks}; },
+          .trim = [] { malloc_trim(0); }};
 }
 
 sigset_t EndSignals() {
@@ -404,10 +410,11 @@ class Process {
     return sources;
   }
 
-  // Health, the ready file, and streams whose client is silent.
+  // Health, the ready file, calls whose client is silent, and memory that is idle.
   void Tick() {
     absl::Time next_stall_check = clock_.Now();
     bool announced = options_.ready_file.empty();
+    IdlePages pages(Malloc());
     while (!stop_ticking_) {
       const auto devices = table_.Devices();
       rpc_->health().Update(devices, draining_, acceptor_->alive());
@@ -415,6 +422,7 @@ class Process {
       if (const absl::Time now = clock_.Now(); now >= next_stall_check) {
         stalls_.Tick(now);
         next_stall_check = now + absl::Milliseconds(500);
+        pages.Tick(now);
       }
       std::this_thread::sleep_for(absl::ToChronoMilliseconds(kTurn));
     }

@@ -153,6 +153,15 @@ class UnfinishedTest(unittest.TestCase):
                 self.assertEqual(other.returncode, 0, other.stderr)
                 self.assertLess(time.monotonic() - began, 5)
 
+    def test_memory_of_a_wave_is_given_back(self):
+        with Server(BIN, "--limit-rpc-bytes=4G") as server:
+            before = resident_mib(server)
+            with Connection(port_of(server)) as connection:
+                for call in [connection.begin(RUN) for _ in range(80)]:
+                    connection.send(call, unfinished(4 * MIB))
+                self.eventually(lambda: resident_mib(server) - before > 250)
+            self.eventually(lambda: resident_mib(server) - before < 100, seconds=60)
+
     def test_a_request_that_waited_for_its_turn_is_served(self):
         square = b"\x0a\x06square"
         with Server(BIN, UNDER_64_MIB) as server:
