@@ -46,8 +46,8 @@ namespace {
 
 constexpr absl::Duration kTurn = absl::Milliseconds(10);
 
-// Of rpc_bytes: what requests of one client may take while they are on their way in.
-constexpr double kRequestsOfOne = 0.5;
+// Of rpc_bytes: what messages of one client may take while they are on their way in.
+constexpr double kMessagesOfOne = 0.5;
 
 std::atomic<std::uint64_t> protobuf_complaints{0};
 
@@ -168,7 +168,7 @@ class Process {
         modules_(options_.limits),
         stream_memory_("stream_memory_bytes",
                        static_cast<std::uint64_t>(options_.limits.stream_memory_bytes)),
-        requests_(options_.limits.rpc_bytes * kRequestsOfOne, options_.limits) {}
+        requests_(options_.limits.rpc_bytes * kMessagesOfOne, options_.limits) {}
 
   absl::Status Start() {
     if (options_.allow_submit) GC_RETURN_IF_ERROR(CloseMemory());

@@ -56,7 +56,7 @@ std::shared_ptr<ReadGate::Reader> ReadGate::Next(const std::string& client) {
 
 absl::Status ReadGate::Full() const {
   return WithDetails(absl::ResourceExhaustedError(absl::StrCat(
-                         "requests of this client are on their way already: ", most_reading_,
+                         "messages of this client are on their way already: ", most_reading_,
                          " are read and ", most_waiting_, " wait for their turn; try again later")),
                      {.reason = "QUEUE_FULL",
                       .field = "",

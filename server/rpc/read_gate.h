@@ -1,4 +1,4 @@
-// How many requests of one client are on their way in at once.
+// How many messages of one client are on their way in at once.
 #ifndef GRIDCLOCK_SERVER_RPC_READ_GATE_H_
 #define GRIDCLOCK_SERVER_RPC_READ_GATE_H_
 

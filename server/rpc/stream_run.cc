@@ -13,6 +13,7 @@
 #include "server/rpc/call.h"
 #include "server/rpc/client_wait.h"
 #include "server/rpc/outbox.h"
+#include "server/rpc/read_gate.h"
 #include "server/rpc/request_lease.h"
 #include "server/rpc/stall_watch.h"
 #include "server/rpc/status.h"
@@ -28,6 +29,7 @@ using grpc::ByteBuffer;
 // scheduler and gRPC are called without the lock.
 class StreamCall final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>,
                          public JobListener,
+                         public ReadGate::Reader,
                          public StallWatch::Stream,
                          public std::enable_shared_from_this<StreamCall> {
  public:
@@ -52,10 +54,20 @@ class StreamCall final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>,
 
   // ---- The client's messages. ----
   void OnReadDone(bool ok) override {
+    if (gated_) backend_.requests.Leave(principal_);
     Moved(&reading_, ok ? incoming_.Length() : 0);
     const absl::Status status = ok ? TakeMessage() : TakeEnd();
     if (!status.ok()) return Fail(status);
     if (!ok) Pump();  // The status may have waited for this.
+  }
+  bool TakeTurn() override {
+    // Under the lock, because gRPC's side of a stream that has ended is gone.
+    const MutexLock lock(mutex_);
+    if (finished_) return false;
+    reading_ = true;
+    NoteWait();
+    StartRead(&incoming_);
+    return true;
   }
 
   // ---- The job. ----
@@ -128,14 +140,24 @@ class StreamCall final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>,
   }
 
  private:
+  // What comes until all inputs are here takes turns with other requests of the client. Then there
+  // is a job, of which there are few, and the end of the stream may be long in coming.
   void Read() ABSL_LOCKS_EXCLUDED(mutex_) {
-    {
-      const MutexLock lock(mutex_);
-      if (finished_) return;
-      reading_ = true;
-      NoteWait();
+    incoming_.Clear();
+    gated_ = !started_;
+    if (!gated_) {
+      TakeTurn();
+      return;
     }
-    StartRead(&incoming_);
+    switch (backend_.requests.Enter(principal_, weak_from_this())) {
+      case ReadGate::Entry::kNow:
+        if (!TakeTurn()) backend_.requests.Leave(principal_);
+        return;
+      case ReadGate::Entry::kLater:
+        return;
+      case ReadGate::Entry::kFull:
+        Fail(backend_.requests.Full());
+    }
   }
 
   void Moved(bool* outstanding, std::size_t bytes) ABSL_LOCKS_EXCLUDED(mutex_) {
@@ -168,7 +190,6 @@ class StreamCall final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>,
   absl::Status TakeChunk(const StreamChunk& chunk, Slices message) {
     if (upload_) {
       GC_RETURN_IF_ERROR(upload_->Take(chunk, message));
-      incoming_.Clear();
       return Continue();
     }
     if (decoder_.header().empty()) {
@@ -247,7 +268,6 @@ class StreamCall final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>,
     if (first_chunk_) {
       const MessageView message(incoming_);
       GC_RETURN_IF_ERROR(upload_->Take(*first_chunk_, message.slices()));
-      incoming_.Clear();
     }
     return Continue();
   }
@@ -376,6 +396,7 @@ class StreamCall final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>,
   std::optional<Upload> upload_;  // Once there is memory.
   JobId id_ = 0;                  // Of the job that has it.
   bool header_ended_ = false, client_ended_ = false, started_ = false;
+  bool gated_ = false;  // The read that is under way has a place of the gate.
   std::atomic<std::uint64_t> received_bytes_ = 0;  // A drain may end the stream meanwhile.
   std::uint64_t held_header_ = 0;                  // Of the budget of streams.
 
