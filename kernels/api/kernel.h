@@ -66,6 +66,14 @@ struct Call {
 
 // The kernel computed plainly in double, sharing no arithmetic with the variants. A unit is what is
 // computed together: an element, or a row where a row shares its work.
+// How often a right result is rounded.
+enum class Roundings {
+  kSeveral,
+  kOnce,  // Exact, or computed in f32 (f64 for f64), and then the nearest number of the output's
+          // type.
+  kNone,  // `compute` gives numbers of the output's own type, and any other is wrong.
+};
+
 struct Reference {
   // How many units the outputs have, and how many elements of output 0 each has. Unit u holds the
   // elements [u * unit_elements, (u + 1) * unit_elements) unless `element_of` says otherwise.
@@ -86,8 +94,7 @@ struct Reference {
   // How many terms `compute` reads for one unit, which is what a check of it costs. Null: as many
   // as `accumulation` for each element; a row that shares its work says so.
   std::int64_t (*unit_terms)(const Binding& binding) = nullptr;
-  // `compute` gives numbers of the output's own type, and any other is wrong: conversions.
-  bool exact = false;
+  Roundings roundings = Roundings::kSeveral;
 };
 
 using LaunchFn = absl::Status (*)(const Call& call);

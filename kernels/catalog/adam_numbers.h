@@ -2,6 +2,7 @@
 #ifndef GRIDCLOCK_KERNELS_CATALOG_ADAM_NUMBERS_H_
 #define GRIDCLOCK_KERNELS_CATALOG_ADAM_NUMBERS_H_
 
+#include <algorithm>
 #include <cmath>
 
 #include "proto/types/binding.h"
@@ -18,6 +19,14 @@ struct AdamNumbers {
   float eps;
 };
 
+// By a smaller one, but 0, the rate of a parameter without a gradient would be infinite, and what
+// it is multiplied by is 0.
+inline double AdamEpsOf(const Binding& binding) {
+  constexpr double kLeast = 1e-30;
+  const double eps = binding.F64("eps");
+  return eps > 0 ? std::max(eps, kLeast) : 0;
+}
+
 inline AdamNumbers AdamNumbersOf(const Binding& binding) {
   const double lr = binding.F64("lr"), weight_decay = binding.F64("weight_decay");
   const double beta1 = binding.F64("beta1"), beta2 = binding.F64("beta2");
@@ -30,7 +39,7 @@ inline AdamNumbers AdamNumbersOf(const Binding& binding) {
           .rest2 = static_cast<float>(1 - beta2),
           .step = static_cast<float>(lr / (1 - std::pow(beta1, t))),
           .root_scale = static_cast<float>(1 / std::sqrt(1 - std::pow(beta2, t))),
-          .eps = static_cast<float>(binding.F64("eps"))};
+          .eps = static_cast<float>(AdamEpsOf(binding))};
 }
 
 }  // namespace gridclock

@@ -97,7 +97,7 @@ Element StepOf(const Binding& binding, const Element& before, double g) {
   const double mean = after.m / (1 - std::pow(beta1, t));
   const double square = after.v / (1 - std::pow(beta2, t));
   after.p = before.p * (1 - lr * binding.F64("weight_decay")) -
-            lr * mean / (std::sqrt(square) + binding.F64("eps"));
+            lr * mean / (std::sqrt(square) + AdamEpsOf(binding));
   return after;
 }
 
@@ -123,7 +123,7 @@ void Magnitude(const Binding& binding, ReferenceInput in, std::int64_t unit, std
 }
 
 // Of the results: the means, the root, the quotient and the difference.
-std::int64_t Roundings(const Binding&) {
+std::int64_t RoundingsOfStep(const Binding&) {
   return 8;
 }
 
@@ -176,11 +176,11 @@ GC_KERNEL(adamw) {
           "- lr (m/(1-beta1^step)) / (sqrt(v/(1-beta2^step)) + eps)",
       .notes =
           "Computed in f32, with coefficients that were computed in f64. v must not be negative: "
-          "the "
-          "root would be NaN. arg_bytes: how many bytes of arguments a launch of param_struct has "
-          "on "
-          "a GPU; nothing else depends on it.",
-      .reference = EachListElement(Expected, Roundings, Magnitude),
+          "the root would be NaN. An eps below 1e-30 counts as that, unless it is 0. arg_bytes: "
+          "how "
+          "many bytes of arguments a launch of param_struct has on a GPU; nothing else depends on "
+          "it.",
+      .reference = EachListElement(Expected, RoundingsOfStep, Magnitude),
       .cpu = {{"naive", "A loop over the tensors, one thread", Naive},
               {"simd", "The list as one run of elements, in vectors, on every core", Simd}},
   };

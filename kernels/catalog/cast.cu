@@ -460,7 +460,7 @@ GC_KERNEL(cast) {
                     .unit_elements = One,
                     .compute = Expected,
                     .accumulation = One,
-                    .exact = true},
+                    .roundings = Roundings::kNone},
       .cpu = {{"naive", "A block at a time to a wide type and from it, one thread", Naive},
               {"threads", "The same on every core", OnThreads}},
   };

@@ -106,7 +106,7 @@ GC_KERNEL(copy) {
       .summary = "The same bytes in another tensor",
       .formula = "y = x",
       .diagnostic = true,
-      .reference = EachElement(Expected),
+      .reference = EachElement(Expected, Roundings::kNone),
       .cpu = {{"naive", "memcpy on one thread", Naive},
               {"threads", "memcpy on every core", OnThreads}},
   };

@@ -119,7 +119,7 @@ struct LayerNorm {
   // known.
   static __device__ State Join(const State& a, const State& b) {
     const W count = a.count + b.count;
-    if (count == 0) return a;
+    if (b.count == 0) return a;  // Whose mean would be multiplied by nothing, and may be infinite.
     const W share = b.count / count, distance = b.mean - a.mean;
     return {count, a.mean + distance * share,
             a.squares + b.squares + distance * share * (distance * a.count)};
@@ -225,12 +225,16 @@ Moments MomentsOf(const Binding& binding, ReferenceInput in, std::int64_t unit) 
     m.mean += in(0, first + i) / count;
     m.magnitude += std::fabs(in(0, first + i)) / count;
   }
+  // Roundings of a mean far from zero would be the distances of equal elements.
+  double off = 0;
+  for (std::int64_t i = 0; i < n; ++i) off += (in(0, first + i) - m.mean) / count;
+  m.mean += off;
   double variance = 0;
   for (std::int64_t i = 0; i < n; ++i) {
     const double distance = in(0, first + i) - m.mean;
     variance += distance * distance / count;
   }
-  m.deviation = std::sqrt(variance + binding.F64("eps"));
+  m.deviation = std::sqrt(variance + std::max(binding.F64("eps"), rows::LeastNormal(binding)));
   return m;
 }
 

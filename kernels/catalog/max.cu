@@ -125,7 +125,8 @@ GC_KERNEL(max) {
                     .unit_elements = One,
                     .compute = Expected,
                     .accumulation = One,
-                    .unit_terms = Terms},
+                    .unit_terms = Terms,
+                    .roundings = Roundings::kNone},
       .cpu = {{"naive", "One element after the other", Naive},
               {"simd", "Many maxima side by side, in vectors, on every core", Simd}},
   };

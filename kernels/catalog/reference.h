@@ -28,19 +28,26 @@ inline std::int64_t OutputListElements(const Binding& binding) {
 }
 
 // Each output element is a unit that rests on its own inputs alone.
-inline Reference EachElement(decltype(Reference::compute) compute) {
-  return {.units = OutputElements, .unit_elements = One, .compute = compute, .accumulation = One};
+inline Reference EachElement(decltype(Reference::compute) compute,
+                             Roundings roundings = Roundings::kSeveral) {
+  return {.units = OutputElements,
+          .unit_elements = One,
+          .compute = compute,
+          .accumulation = One,
+          .roundings = roundings};
 }
 
 // The same for lists; `in` counts elements through a list too.
 inline Reference EachListElement(decltype(Reference::compute) compute,
                                  decltype(Reference::accumulation) accumulation,
-                                 decltype(Reference::magnitude) magnitude = nullptr) {
+                                 decltype(Reference::magnitude) magnitude = nullptr,
+                                 Roundings roundings = Roundings::kSeveral) {
   return {.units = OutputListElements,
           .unit_elements = One,
           .compute = compute,
           .accumulation = accumulation,
-          .magnitude = magnitude};
+          .magnitude = magnitude,
+          .roundings = roundings};
 }
 
 }  // namespace gridclock

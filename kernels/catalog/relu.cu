@@ -89,7 +89,7 @@ GC_KERNEL(relu) {
       .summary = "The positive part of each element",
       .formula = "y = max(x, 0)",
       .notes = "Exact. NaN stays NaN.",
-      .reference = EachElement(Expected),
+      .reference = EachElement(Expected, Roundings::kNone),
       .cpu = {{"naive", "One loop, one thread", Naive},
               {"simd", "Vectors on every core; large outputs bypass the caches", Simd}},
   };

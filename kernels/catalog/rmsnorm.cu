@@ -180,7 +180,7 @@ void Expected(const Binding& binding, ReferenceInput in, std::int64_t unit, std:
   for (std::int64_t i = 0; i < n; ++i) {
     mean += Square(in(0, first + i), dtype) / static_cast<double>(n);
   }
-  const double root = std::sqrt(mean + binding.F64("eps"));
+  const double root = std::sqrt(mean + std::max(binding.F64("eps"), rows::LeastNormal(binding)));
   for (std::int64_t i = 0; i < n; ++i) {
     result[static_cast<std::size_t>(i)] = in(0, first + i) / root * in(1, i);
   }

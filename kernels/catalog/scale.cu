@@ -52,7 +52,9 @@ namespace {
 
 void Expected(const Binding& binding, ReferenceInput in, std::int64_t unit, std::size_t,
               std::span<double> result) {
-  result[0] = binding.F64("factor") * in(0, unit);
+  const double factor = binding.F64("factor");
+  const bool narrow = binding.inputs[0].tensors[0].dtype != DType::kF64;
+  result[0] = (narrow ? static_cast<float>(factor) : factor) * in(0, unit);
 }
 
 absl::Status Naive(const Call& call) {
@@ -93,7 +95,7 @@ GC_KERNEL(scale) {
       .notes =
           "The factor is rounded to f32 (not for f64), the product once more. f16 and bf16 are "
           "scaled in f32.",
-      .reference = EachElement(Expected),
+      .reference = EachElement(Expected, Roundings::kOnce),
       .cpu = {{"naive", "One loop, one thread", Naive},
               {"simd", "Vectors on every core; large outputs bypass the caches", Simd}},
   };

@@ -85,7 +85,7 @@ void Magnitude(const Binding& binding, ReferenceInput in, std::int64_t unit, std
 }
 
 // Two products, a sum and the difference.
-std::int64_t Roundings(const Binding&) {
+std::int64_t RoundingsOfStep(const Binding&) {
   return 4;
 }
 
@@ -127,7 +127,7 @@ GC_KERNEL(sgd) {
           "Computed in f32. arg_bytes: how many bytes of arguments a launch of param_struct has on "
           "a "
           "GPU; nothing else depends on it.",
-      .reference = EachListElement(Expected, Roundings, Magnitude),
+      .reference = EachListElement(Expected, RoundingsOfStep, Magnitude),
       .cpu = {{"naive", "A loop over the tensors, one thread", Naive},
               {"simd", "The list as one run of elements, in vectors, on every core", Simd}},
   };

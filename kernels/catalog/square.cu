@@ -88,7 +88,7 @@ GC_KERNEL(square) {
       .summary = "The square of each element",
       .formula = "y = x^2",
       .notes = "One rounding. f16 and bf16 are squared in f32 and rounded once.",
-      .reference = EachElement(Expected),
+      .reference = EachElement(Expected, Roundings::kOnce),
       .cpu = {{"naive", "One loop, one thread", Naive},
               {"simd", "Vectors on every core; large outputs bypass the caches", Simd}},
   };

@@ -435,7 +435,7 @@ GC_KERNEL(transpose) {
       .summary = "Two dimensions change places",
       .formula = "y[.., q, .., p, ..] = x[.., p, .., q, ..], p at dimension i and q at j",
       .notes = "The bytes of each element, whatever they mean; of every dtype.",
-      .reference = EachElement(Expected),
+      .reference = EachElement(Expected, Roundings::kNone),
       .cpu = {{"naive", "In the order of the output, one thread", Naive},
               {"blocked", "Tiles that stay in the first cache, on every core", Blocked}},
   };

@@ -110,7 +110,7 @@ GC_KERNEL(vector_add) {
       .summary = "The sum of two tensors, element by element",
       .formula = "c = a + b",
       .notes = "One rounding. f16 and bf16 are added in f32 and rounded once.",
-      .reference = EachElement(Expected),
+      .reference = EachElement(Expected, Roundings::kOnce),
       .cpu = {{"naive", "One loop, one thread", Naive},
               {"simd", "Vectors on every core; large outputs bypass the caches", Simd}},
   };

@@ -55,6 +55,14 @@ double LeastStep(DType dtype) {
   }
 }
 
+// A unit in the last place of `want` in `dtype`. Below the normal numbers steps grow no smaller.
+double StepAt(double want, DType dtype) {
+  int exponent = 0;
+  std::frexp(want, &exponent);
+  const double step = want == 0 ? 0 : std::ldexp(PrecisionOf(dtype).unit, exponent);
+  return std::max(step, LeastStep(dtype));
+}
+
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
 Comparison Exactly(bool equal, double tolerance) {
@@ -73,14 +81,23 @@ Tolerance ToleranceFor(DType out, std::int64_t accumulation) {
           .absolute = precision.absolute};
 }
 
+Tolerance ToleranceOf(Roundings roundings, DType out, std::int64_t accumulation) {
+  if (roundings == Roundings::kNone) return {.exact = true};
+  const Precision precision = PrecisionOf(out);
+  if (roundings == Roundings::kSeveral || precision.most == 0) {
+    return ToleranceFor(out, accumulation);
+  }
+  const Precision f32 = PrecisionOf(DType::kF32);
+  if (precision.unit > f32.unit) {
+    return {.relative = f32.unit, .absolute = f32.absolute, .steps = 0.5};
+  }
+  // The reference's own roundings, in f64.
+  return {.relative = 0x1p-52, .absolute = precision.absolute, .steps = 0.5};
+}
+
 double UlpsBetween(double got, double want, DType dtype) {
-  const Precision precision = PrecisionOf(dtype);
-  if (precision.most == 0 || got == want) return 0;
-  int exponent = 0;
-  std::frexp(want, &exponent);
-  const double step = want == 0 ? 0 : std::ldexp(precision.unit, exponent);
-  // Below the normal numbers steps grow no smaller.
-  return std::abs(got - want) / std::max(step, LeastStep(dtype));
+  if (PrecisionOf(dtype).most == 0 || got == want) return 0;
+  return std::abs(got - want) / StepAt(want, dtype);
 }
 
 Comparison Compare(double got, double want, double scale, DType dtype, const Tolerance& tolerance) {
@@ -96,7 +113,8 @@ Comparison Compare(double got, double want, double scale, DType dtype, const Tol
   // Under terms without bound every result would do: then the result itself is the scale.
   if (!std::isfinite(scale)) scale = want;
   const double allowed = tolerance.relative * std::abs(want) +
-                         tolerance.accumulation * std::abs(scale) + tolerance.absolute;
+                         tolerance.accumulation * std::abs(scale) + tolerance.absolute +
+                         (tolerance.steps > 0 ? tolerance.steps * StepAt(want, dtype) : 0);
   const bool overflows = precision.most != 0 && std::abs(want) + allowed >= precision.most;
   if (overflows && std::signbit(got) == std::signbit(want) &&
       (std::isinf(got) || (precision.saturates && std::abs(got) == precision.most))) {

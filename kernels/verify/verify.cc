@@ -177,8 +177,7 @@ class Checker {
         elements_(ElementsOf(*got.value)),
         dtype_(got.value->tensors[0].dtype),
         magnitude_(options.magnitude != nullptr ? options.magnitude : def.reference.magnitude),
-        tolerance_(def.reference.exact ? Tolerance{.exact = true}
-                                       : ToleranceFor(dtype_, Accumulation(def, binding))) {
+        tolerance_(ToleranceOf(def.reference.roundings, dtype_, Accumulation(def, binding))) {
     for (const OperandView& input : inputs) inputs_.emplace_back(input, options.reader != nullptr);
   }
 

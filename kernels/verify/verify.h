@@ -17,12 +17,14 @@
 
 namespace gridclock {
 
-// |got - want| may be at most relative * |want| + accumulation * scale + absolute, where scale is
-// |want|, or the sum of the terms' magnitudes where the reference gives it.
+// |got - want| may be at most relative * |want| + accumulation * scale + absolute + steps units in
+// the last place of want, where scale is |want|, or the sum of the terms' magnitudes where the
+// reference gives it.
 struct Tolerance {
   double relative = 0;
   double accumulation = 0;
   double absolute = 0;
+  double steps = 0;
   bool exact = false;  // Then the others are 0, and no infinity stands for a large number.
 };
 
@@ -40,6 +42,9 @@ struct Tolerance {
 //   absolute      the least normal number of f64, f32, bf16, below which a flush to zero is legal;
 //                 two steps of the subnormals of f16 and the f8 types, which are not flushed
 Tolerance ToleranceFor(DType out, std::int64_t accumulation);
+// The same by what a reference says of its results. Rounded once is half a step, the f32 that a
+// narrower type is rounded from, and a flush of what is below f32's, or f64's, normal numbers.
+Tolerance ToleranceOf(Roundings roundings, DType out, std::int64_t accumulation);
 
 // How one element compares. NaN equals NaN, an infinity the same infinity. Where the wanted number
 // and its tolerance reach beyond the largest of `dtype`, the same infinity will do, or the largest

@@ -158,9 +158,8 @@ class HugeChecker {
     std::vector<double> scale = want;
     const auto magnitude = variant_.magnitude != nullptr ? variant_.magnitude : reference.magnitude;
     if (magnitude != nullptr) magnitude(binding_, in, unit, 0, scale);
-    const Tolerance tolerance = reference.exact
-                                    ? Tolerance{.exact = true}
-                                    : ToleranceFor(OutType(), reference.accumulation(binding_));
+    const Tolerance tolerance =
+        ToleranceOf(reference.roundings, OutType(), reference.accumulation(binding_));
     ++result->units;
     for (std::size_t k = 0; k < want.size(); ++k) {
       const double value = LoadAsDouble(OutType(), got.data(), static_cast<std::int64_t>(k));

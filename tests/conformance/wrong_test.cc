@@ -2,6 +2,7 @@
 #include "tests/conformance/wrong.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 
@@ -96,7 +97,52 @@ TEST(Suite, CatchesACopyThatIsTooEarlyInPlace) {
               HasSubstr("in place"));
 }
 
+// Square of 16 bits, cut off where it should be rounded.
+absl::Status CutOffSquare(const Call& call) {
+  for (std::int64_t i = 0; i < Count(call); ++i) {
+    const float x = Widen(call.In<BF16>(0)[i]);
+    call.Out<BF16>(0)[i].bits =
+        static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(x * x) >> 16);
+  }
+  return absl::OkStatus();
+}
+
 TEST(Suite, CatchesBF16ThatIsCutOffInsteadOfRounded) {
+  EXPECT_THAT(ProblemsOf("square", CutOffSquare, {DType::kBF16}), HasSubstr("differ"));
+}
+
+// `change` to each element of a right copy of the larger of each number and zero.
+template <typename Change>
+absl::Status Relu(const Call& call, Change change) {
+  for (std::int64_t i = 0; i < Count(call); ++i) {
+    const float x = call.In<float>(0)[i];
+    call.Out<float>(0)[i] = change(x < 0 ? 0 : x);
+  }
+  return absl::OkStatus();
+}
+
+TEST(Suite, CatchesAReluThatFlushesSubnormals) {
+  EXPECT_EQ(
+      ProblemsOf("relu", [](const Call& call) { return Relu(call, [](float y) { return y; }); }),
+      "");
+  EXPECT_THAT(ProblemsOf("relu",
+                         [](const Call& call) {
+                           return Relu(call, [](float y) {
+                             return std::isnormal(y) || std::isnan(y) || std::isinf(y) ? y : 0;
+                           });
+                         }),
+              HasSubstr("differ"));
+}
+
+TEST(Suite, CatchesAReluThatIsOneStepOff) {
+  EXPECT_THAT(ProblemsOf("relu",
+                         [](const Call& call) {
+                           return Relu(call, [](float y) { return std::nextafter(y, INFINITY); });
+                         }),
+              HasSubstr("differ"));
+}
+
+TEST(Suite, CatchesASumInBF16) {
   EXPECT_THAT(
       ProblemsOf("sum",
                  [](const Call& call) {
@@ -296,6 +342,7 @@ TEST(Suite, CatchesAToleranceUnderWhichEverythingPasses) {
   const WrongWorld world;
   ASSERT_EQ(world.Error(), "");
   RegisteredKernel kernel = *world.registry->Find("square");
+  kernel.def.reference.roundings = Roundings::kSeveral;
   kernel.def.reference.magnitude = [](const Binding&, ReferenceInput, std::int64_t, std::size_t,
                                       std::span<double> result) { result[0] = 1e30; };
   const Variant right{.name = "right", .summary = "", .launch = RightSquare};

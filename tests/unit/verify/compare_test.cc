@@ -43,6 +43,38 @@ TEST(ToleranceFor, IntegersMustBeExact) {
   EXPECT_FALSE(Compare(0, 1, 1, DType::kBool, ToleranceFor(DType::kBool, 1)).ok());
 }
 
+TEST(ToleranceOf, WhatIsRoundedOnceIsTheNearestNumber) {
+  const Tolerance bf16 = ToleranceOf(Roundings::kOnce, DType::kBF16, 1);
+  const auto ok = [&](double got, double want) {
+    return Compare(got, want, want, DType::kBF16, bf16).ok();
+  };
+  EXPECT_TRUE(ok(1, 1 + 0x1p-8)) << "a tie may go either way";
+  EXPECT_TRUE(ok(1 + 0x1p-7, 1 + 0x1p-8));
+  EXPECT_TRUE(ok(1, 1 + 0x1p-8 + 0x1p-25)) << "f32 before it made a tie";
+  EXPECT_FALSE(ok(1, 1 + 0x1.8p-8)) << "cut off";
+  EXPECT_TRUE(ok(0, 0x1p-127));
+  EXPECT_FALSE(ok(0, 0x1p-120));
+  const Tolerance f32 = ToleranceOf(Roundings::kOnce, DType::kF32, 1);
+  EXPECT_TRUE(Compare(1, 1 + 0x1p-24, 1, DType::kF32, f32).ok());
+  EXPECT_FALSE(Compare(1, 1 + 0x1.1p-24, 1, DType::kF32, f32).ok());
+  const Tolerance f16 = ToleranceOf(Roundings::kOnce, DType::kF16, 1);
+  EXPECT_FALSE(Compare(0, 0x1p-24, 0x1p-24, DType::kF16, f16).ok()) << "no flush of f16's";
+  EXPECT_TRUE(Compare(kInf, 65519.9, 65519.9, DType::kF16, f16).ok());
+}
+
+TEST(ToleranceOf, WhatIsNotRoundedIsEqual) {
+  const Tolerance none = ToleranceOf(Roundings::kNone, DType::kF32, 1000);
+  EXPECT_TRUE(Compare(0x1p-149, 0x1p-149, 1, DType::kF32, none).ok());
+  EXPECT_FALSE(Compare(0, 0x1p-149, 1, DType::kF32, none).ok());
+  EXPECT_FALSE(Compare(1 + 0x1p-23, 1, 1, DType::kF32, none).ok());
+}
+
+TEST(ToleranceOf, SeveralRoundingsAreThoseOfTheSum) {
+  EXPECT_EQ(ToleranceOf(Roundings::kSeveral, DType::kF32, 100).relative,
+            ToleranceFor(DType::kF32, 100).relative);
+  EXPECT_FALSE(ToleranceOf(Roundings::kOnce, DType::kI32, 1).steps > 0);
+}
+
 TEST(Compare, WithinAndBeyondTheTolerance) {
   EXPECT_EQ(CompareF32(2, 2).error, 0);
   EXPECT_TRUE(CompareF32(1 + 0x1p-22, 1).ok());
