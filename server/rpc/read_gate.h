@@ -3,7 +3,7 @@
 #define GRIDCLOCK_SERVER_RPC_READ_GATE_H_
 
 #include <cstddef>
-#include <deque>
+#include <list>
 #include <memory>
 #include <string>
 
@@ -42,7 +42,7 @@ class ReadGate {
  private:
   struct Client {
     std::size_t reading = 0;
-    std::deque<std::weak_ptr<Reader>> waiting;
+    std::list<std::weak_ptr<Reader>> waiting;  // A deque would allocate for each call.
   };
   // Who has the place that became free; null: nobody wants it.
   std::shared_ptr<Reader> Next(const std::string& client) ABSL_LOCKS_EXCLUDED(mutex_);
