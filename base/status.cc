@@ -56,6 +56,23 @@ absl::Status WithField(absl::Status status, absl::string_view field) {
   return WithDetails(std::move(status), details);
 }
 
+absl::Status InvalidField(absl::string_view field, absl::string_view text) {
+  return WithDetails(absl::InvalidArgumentError(absl::StrCat(field, ": ", text)),
+                     {.reason = "BAD_VALUE",
+                      .field = std::string(field),
+                      .retry_after = std::nullopt,
+                      .metadata = {}});
+}
+
+absl::Status UnknownName(absl::string_view field, absl::string_view message) {
+  return WithField(WithReason(absl::NotFoundError(message), "UNKNOWN_NAME"), field);
+}
+
+absl::Status WithReasonIfNone(absl::Status status, absl::string_view reason) {
+  const bool named = !absl::IsInvalidArgument(status) || !DetailsOf(status).reason.empty();
+  return named ? status : WithReason(std::move(status), reason);
+}
+
 absl::Status Annotate(const absl::Status& status, absl::string_view context) {
   if (status.ok()) return status;
   absl::Status out(status.code(), absl::StrCat(context, ": ", status.message()));

@@ -27,6 +27,13 @@ struct ErrorDetails {
 absl::Status WithDetails(absl::Status status, const ErrorDetails& details);
 absl::Status WithReason(absl::Status status, absl::string_view reason);
 absl::Status WithField(absl::Status status, absl::string_view field);
+// INVALID_ARGUMENT with the reason BAD_VALUE and the field, which the message begins with:
+// "inputs[0].data: expected 12 bytes, got 8".
+absl::Status InvalidField(absl::string_view field, absl::string_view text);
+// NOT_FOUND with the reason UNKNOWN_NAME and the field that names what is not there.
+absl::Status UnknownName(absl::string_view field, absl::string_view message);
+// The same status; if it is INVALID_ARGUMENT without a reason, with `reason`.
+absl::Status WithReasonIfNone(absl::Status status, absl::string_view reason);
 
 // The details of `status`; empty ones if it carries none.
 ErrorDetails DetailsOf(const absl::Status& status);

@@ -50,6 +50,15 @@ bool IsShown(absl::string_view character) {
 
 }  // namespace
 
+bool IsUtf8(absl::string_view text) {
+  while (!text.empty()) {
+    const std::size_t size = CharacterAt(text, 0);
+    if (size == 0) return false;
+    text.remove_prefix(size);
+  }
+  return true;
+}
+
 std::string CleanText(absl::string_view text) {
   std::string out;
   out.reserve(text.size());

@@ -9,6 +9,8 @@
 
 namespace gridclock {
 
+bool IsUtf8(absl::string_view text);
+
 // Valid UTF-8 without control characters but newline and tab: what else stands there becomes
 // "\x1b".
 std::string CleanText(absl::string_view text);

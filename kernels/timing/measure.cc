@@ -434,16 +434,15 @@ absl::StatusOr<Measurement> LaunchOnce(Device& device, const Target& target) {
 absl::StatusOr<Measurement> Measure(Device& device, const MeasureOptions& options,
                                     const Target& target, const Surroundings& surroundings) {
   if (!Has(device, options.method)) {
-    return WithField(absl::InvalidArgumentError(absl::StrCat(
-                         "measure.method: device '", device.info().name, "' cannot time by method ",
-                         static_cast<int>(options.method))),
-                     "measure.method");
+    return InvalidField("measure.method",
+                        absl::StrCat("want a method of device '", device.info().name,
+                                     "', got number ", static_cast<int>(options.method)));
   }
   if (options.method == Method::kBackToBack && options.l2 != L2State::kHot) {
-    return WithField(absl::InvalidArgumentError(
-                         "measure.l2: launches back to back find what the one before left in the "
-                         "cache: want hot with method back_to_back, or another method"),
-                     "measure.l2");
+    return InvalidField(
+        "measure.l2",
+        "launches back to back find what the one before left in the cache: want hot "
+        "with method back_to_back, or another method, got cold");
   }
   return Run(device, options, target, surroundings).Go();
 }

@@ -112,9 +112,9 @@ class Comparer {
     }
     const KernelSpec& spec = kernel_->spec;
     if (!CanVerify(kernel_->def)) {
-      return WithField(absl::InvalidArgumentError(absl::StrCat("reference.kernel: '", spec.name,
-                                                               "' has no reference of its own")),
-                       "reference.kernel");
+      return InvalidField(
+          "reference.kernel",
+          absl::StrCat("want a kernel with a reference of its own, got '", spec.name, "'"));
     }
     const bool fits = spec.inputs.size() == comparison_.inputs.size() &&
                       spec.attributes.size() == comparison_.attributes.size();

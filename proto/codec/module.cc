@@ -26,14 +26,6 @@ constexpr std::size_t kLongestValue = 256;
 constexpr std::size_t kLongestExpression = 512;
 constexpr std::uint32_t kUsualBlock = 256;
 
-absl::Status Invalid(absl::string_view field, absl::string_view text) {
-  return WithDetails(absl::InvalidArgumentError(absl::StrCat(field, ": ", text)),
-                     {.reason = "BAD_VALUE",
-                      .field = std::string(field),
-                      .retry_after = std::nullopt,
-                      .metadata = {}});
-}
-
 bool IsWord(char c) {
   return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '_';
 }
@@ -42,7 +34,8 @@ bool IsWord(char c) {
 absl::Status CheckText(absl::string_view text, absl::string_view field) {
   const auto nul = text.find('\0');
   if (nul == absl::string_view::npos) return absl::OkStatus();
-  return Invalid(field, absl::StrCat("byte ", nul, " is NUL, behind which compilers read nothing"));
+  return InvalidField(field,
+                      absl::StrCat("byte ", nul, " is NUL, behind which compilers read nothing"));
 }
 
 absl::Status CheckFileName(absl::string_view name, absl::string_view field) {
@@ -56,10 +49,10 @@ absl::Status CheckFileName(absl::string_view name, absl::string_view field) {
   if (!name.empty() && name.size() <= kLongestName && plain && inside && name[0] != '-') {
     return absl::OkStatus();
   }
-  return Invalid(field,
-                 absl::StrCat("want a relative path of letters, digits and _.-+/ without '..', "
-                              "at most ",
-                              kLongestName, " bytes, got ", Quote(name)));
+  return InvalidField(
+      field, absl::StrCat("want a relative path of letters, digits and _.-+/ without '..', "
+                          "at most ",
+                          kLongestName, " bytes, got ", Quote(name)));
 }
 
 absl::Status CheckMacro(absl::string_view name, absl::string_view value, absl::string_view field) {
@@ -67,26 +60,27 @@ absl::Status CheckMacro(absl::string_view name, absl::string_view value, absl::s
                           std::all_of(name.begin(), name.end(), IsWord) &&
                           !absl::ascii_isdigit(static_cast<unsigned char>(name[0]));
   if (!identifier) {
-    return Invalid(field, absl::StrCat("want an identifier of at most ", kLongestMacro,
-                                       " bytes, got ", Quote(name)));
+    return InvalidField(field, absl::StrCat("want an identifier of at most ", kLongestMacro,
+                                            " bytes, got ", Quote(name)));
   }
   const bool printable = std::all_of(value.begin(), value.end(), [](char c) {
     return absl::ascii_isprint(static_cast<unsigned char>(c));
   });
   if (printable && value.size() <= kLongestValue) return absl::OkStatus();
-  return Invalid(absl::StrCat(field, "[", name, "]"),
-                 absl::StrCat("want at most ", kLongestValue, " printable ASCII characters"));
+  return InvalidField(absl::StrCat(field, "[", name, "]"),
+                      absl::StrCat("want at most ", kLongestValue, " printable ASCII characters"));
 }
 
 absl::Status CheckCount(int count, int most, absl::string_view field) {
   if (count <= most) return absl::OkStatus();
-  return Invalid(field, absl::StrCat("want at most ", most, ", got ", count));
+  return InvalidField(field, absl::StrCat("want at most ", most, ", got ", count));
 }
 
 absl::StatusOr<CppStandard> DecodeStandard(v1::CompileOptions::Standard standard) {
   if (standard == v1::CompileOptions::STANDARD_UNSPECIFIED) return CppStandard::k17;
   if (v1::CompileOptions::Standard_IsValid(standard)) return static_cast<CppStandard>(standard);
-  return Invalid("options.standard", absl::StrCat("want CPP14, CPP17 or CPP20, got ", standard));
+  return InvalidField("options.standard",
+                      absl::StrCat("want CPP14, CPP17 or CPP20, got ", standard));
 }
 
 absl::StatusOr<CompileOptions> Decode(v1::CompileOptions options) {
@@ -98,8 +92,8 @@ absl::StatusOr<CompileOptions> Decode(v1::CompileOptions options) {
   out.fmad = !options.has_fmad() || options.fmad();
   out.max_registers = options.max_registers();
   if (out.max_registers != 0 && (out.max_registers < 16 || out.max_registers > 255)) {
-    return Invalid("options.max_registers",
-                   absl::StrCat("want 16 to 255, or 0 for no bound, got ", out.max_registers));
+    return InvalidField("options.max_registers",
+                        absl::StrCat("want 16 to 255, or 0 for no bound, got ", out.max_registers));
   }
   out.line_info = options.line_info();
   GC_RETURN_IF_ERROR(CheckCount(options.defines_size(), kMostDefines, "options.defines"));
@@ -118,8 +112,9 @@ absl::Status CheckExpressions(const google::protobuf::RepeatedPtrField<std::stri
       return absl::ascii_isprint(static_cast<unsigned char>(c));
     });
     if (!name.empty() && name.size() <= kLongestExpression && printable) continue;
-    return Invalid(absl::StrCat("name_expressions[", i, "]"),
-                   absl::StrCat("want 1 to ", kLongestExpression, " printable ASCII characters"));
+    return InvalidField(
+        absl::StrCat("name_expressions[", i, "]"),
+        absl::StrCat("want 1 to ", kLongestExpression, " printable ASCII characters"));
   }
   return absl::OkStatus();
 }
@@ -139,7 +134,7 @@ absl::Status TakeHeaders(v1::CompileRequest* request, std::vector<SourceText>* o
       return other.name == header.name;
     });
     if (again)
-      return Invalid(field, absl::StrCat("want each name once, got ", header.name, " again"));
+      return InvalidField(field, absl::StrCat("want each name once, got ", header.name, " again"));
     out->push_back(std::move(header));
   }
   return absl::OkStatus();
@@ -147,12 +142,12 @@ absl::Status TakeHeaders(v1::CompileRequest* request, std::vector<SourceText>* o
 
 absl::Status CheckCodeSize(absl::string_view code, absl::string_view field,
                            const ModuleLimits& limits) {
-  if (code.empty()) return Invalid(field, "it is empty");
+  if (code.empty()) return InvalidField(field, "it is empty");
   if (code.size() <= limits.code_bytes) return absl::OkStatus();
-  return Invalid(field, absl::StrCat("want at most ", limits.code_bytes,
-                                     " bytes (limit code_bytes), "
-                                     "got ",
-                                     code.size()));
+  return InvalidField(field, absl::StrCat("want at most ", limits.code_bytes,
+                                          " bytes (limit code_bytes), "
+                                          "got ",
+                                          code.size()));
 }
 
 void Encode(const CompileOptions& options, v1::CompileOptions* out) {
@@ -230,21 +225,21 @@ absl::Status CheckArch(absl::string_view arch, absl::string_view field) {
     return absl::ascii_isdigit(static_cast<unsigned char>(c));
   });
   if (sm && number && digits.size() >= 2 && digits.size() <= 4) return absl::OkStatus();
-  return Invalid(field, absl::StrCat("want a target like sm_90a, got ", Quote(arch)));
+  return InvalidField(field, absl::StrCat("want a target like sm_90a, got ", Quote(arch)));
 }
 
 absl::StatusOr<ModuleSource> Decode(v1::CompileRequest request, const ModuleLimits& limits) {
   ModuleSource out;
   out.kind = ModuleKind::kCuda;
   GC_ASSIGN_OR_RETURN(out.main, Take(request.mutable_source(), "source"));
-  if (out.main.text.empty()) return Invalid("source.text", "it is empty");
+  if (out.main.text.empty()) return InvalidField("source.text", "it is empty");
   GC_RETURN_IF_ERROR(TakeHeaders(&request, &out.headers));
   std::uint64_t bytes = out.main.text.size();
   for (const SourceText& header : out.headers) bytes += header.text.size();
   if (bytes > limits.source_bytes) {
-    return Invalid("source",
-                   absl::StrCat("want at most ", limits.source_bytes,
-                                " bytes with all headers (limit source_bytes), got ", bytes));
+    return InvalidField("source",
+                        absl::StrCat("want at most ", limits.source_bytes,
+                                     " bytes with all headers (limit source_bytes), got ", bytes));
   }
   GC_ASSIGN_OR_RETURN(out.options, Decode(std::move(*request.mutable_options())));
   GC_RETURN_IF_ERROR(CheckExpressions(request.name_expressions()));
@@ -276,19 +271,20 @@ absl::StatusOr<ModuleSource> Decode(v1::LoadRequest request, const ModuleLimits&
     case v1::LoadRequest::CODE_NOT_SET:
       break;
   }
-  return Invalid("code", "want one of ptx, cubin; got none");
+  return InvalidField("code", "want one of ptx, cubin; got none");
 }
 
 absl::StatusOr<ModuleView> Decode(const v1::ModuleView& view) {
   constexpr std::uint32_t kMostThreads = 1024;
   constexpr std::uint64_t kMostShared = 1024 * 1024;
   if (view.block_threads() > kMostThreads) {
-    return Invalid("view.block_threads",
-                   absl::StrCat("want at most ", kMostThreads, ", got ", view.block_threads()));
+    return InvalidField("view.block_threads", absl::StrCat("want at most ", kMostThreads, ", got ",
+                                                           view.block_threads()));
   }
   if (view.dynamic_shared_bytes() > kMostShared) {
-    return Invalid("view.dynamic_shared_bytes", absl::StrCat("want at most ", kMostShared, ", got ",
-                                                             view.dynamic_shared_bytes()));
+    return InvalidField(
+        "view.dynamic_shared_bytes",
+        absl::StrCat("want at most ", kMostShared, ", got ", view.dynamic_shared_bytes()));
   }
   return ModuleView{.ptx = view.ptx(),
                     .sass = view.sass(),

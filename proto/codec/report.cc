@@ -300,8 +300,11 @@ absl::StatusOr<WorkerFailure> Decode(const worker::v1::Failed& failed, const Job
   ErrorDetails details;
   details.reason = Clipped(failed.reason());
   details.field = Clipped(failed.field());
+  // A kernel's own check, of what its words cannot say, has no reason.
   WorkerFailure out{
-      .status = WithDetails(std::move(status), details), .sticky = failed.sticky(), .partial = {}};
+      .status = WithReasonIfNone(WithDetails(std::move(status), details), "SIGNATURE_MISMATCH"),
+      .sticky = failed.sticky(),
+      .partial = {}};
   if (failed.has_partial()) {
     GC_ASSIGN_OR_RETURN(out.partial, DecodeOutcome(failed.partial(), job, std::move(samples)));
   }

@@ -5,12 +5,13 @@
 #include <utility>
 
 #include "absl/hash/hash.h"
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
+#include "proto/codec/unparsable.h"
 #include "proto/codec/values.h"
+#include "proto/types/quote.h"
 
 namespace gridclock {
 namespace {
@@ -20,23 +21,6 @@ using v1::RunRequest;
 constexpr std::size_t kMaxName = 128;
 constexpr int kMostOperands = 1024;      // Inputs of a request; outputs; attributes.
 constexpr int kMostTensors = 64 * 1024;  // Of all its lists together.
-constexpr std::size_t kQuoted = 64;
-
-std::string Quote(absl::string_view text) {
-  const bool cut = text.size() > kQuoted;
-  return absl::StrCat("'", absl::CHexEscape(text.substr(0, kQuoted)), cut ? "...'" : "'");
-}
-
-absl::Status CannotParse(absl::string_view message, absl::string_view why) {
-  return WithReason(
-      absl::InvalidArgumentError(absl::StrCat("cannot parse gridclock.v1.", message, ": ", why)),
-      "UNPARSABLE");
-}
-
-absl::Status Invalid(absl::string_view field, absl::string_view text) {
-  return WithField(
-      WithReason(absl::InvalidArgumentError(absl::StrCat(field, ": ", text)), "BAD_VALUE"), field);
-}
 
 absl::Status TooLarge(absl::string_view what, std::uint64_t came, absl::string_view limit_name,
                       std::uint64_t limit, absl::string_view advice) {
@@ -58,8 +42,7 @@ struct Split {
 };
 
 // Copies all of an Input but its data. Of a field that comes twice the last one counts.
-bool SplitInput(WireReader input, std::string* control, ByteRange* data, bool* has_data,
-                absl::string_view* error) {
+bool SplitInput(WireReader input, std::string* control, ByteRange* data, bool* has_data) {
   while (!input.done()) {
     const ByteRange start = input.Here();
     std::uint32_t field = 0;
@@ -72,10 +55,7 @@ bool SplitInput(WireReader input, std::string* control, ByteRange* data, bool* h
       ok = input.Skip(field, type);
       if (ok && field <= v1::Input::kGenerateFieldNumber) input.AppendSince(start, control);
     }
-    if (!ok) {
-      *error = input.error();
-      return false;
-    }
+    if (!ok) return false;
   }
   return true;
 }
@@ -83,11 +63,11 @@ bool SplitInput(WireReader input, std::string* control, ByteRange* data, bool* h
 class Splitter {
  public:
   Splitter(Slices message, WireReader reader, std::uint64_t control_bytes)
-      : message_(message), reader_(reader), limit_(control_bytes) {}
+      : message_(message), whole_(reader), reader_(reader), limit_(control_bytes) {}
 
   absl::StatusOr<Split> Run() {
     while (!reader_.done()) {
-      if (!Field()) return CannotParse("RunRequest", error_.empty() ? reader_.error() : error_);
+      if (!Field()) return Unparsable(*RunRequest::descriptor(), whole_);
       if (control_bytes_ > limit_) return ControlTooLarge();
     }
     return std::move(out_);
@@ -113,7 +93,7 @@ class Splitter {
     if (!reader_.ReadBytes(&range)) return false;
     input_.clear();
     bool has_data = false;
-    if (!SplitInput(WireReader(message_, range), &input_, &data, &has_data, &error_)) return false;
+    if (!SplitInput(WireReader(message_, range), &input_, &data, &has_data)) return false;
     const std::size_t before = out_.control.size();
     AppendTag(RunRequest::kInputsFieldNumber, WireType::kBytes, &out_.control);
     AppendVarint(input_.size(), &out_.control);
@@ -131,18 +111,18 @@ class Splitter {
   }
 
   const Slices message_;
+  const WireReader whole_;  // From the start, for who asks what is wrong.
   WireReader reader_;
   const std::uint64_t limit_;
   std::uint64_t control_bytes_ = 0;
   std::string input_;
-  absl::string_view error_;
   Split out_;
 };
 
 absl::Status ParseControl(const std::string& control, RunRequest* out) {
   if (out->ParseFromString(control)) return absl::OkStatus();
-  return CannotParse("RunRequest",
-                     "a field is cut short or nests too deep, or a text is not UTF-8");
+  const std::span<const std::byte> bytes = std::as_bytes(std::span(control));
+  return Unparsable(*RunRequest::descriptor(), WireReader({&bytes, 1}));
 }
 
 // ---- From the message to the JobRequest. ----
@@ -162,14 +142,16 @@ absl::Status DecodeSource(const v1::Input& input, bool streamed, bool has_data,
       out->source = SourceKind::kGenerate;
       break;
     case Source::SOURCE_NOT_SET:
-      if (!has_data) return Invalid(source, "want one of inline, stream, generate; got none");
+      if (!has_data) return InvalidField(source, "want one of inline, stream, generate; got none");
       out->source = SourceKind::kInline;
   }
   if (out->source != SourceKind::kInline && has_data) {
-    return Invalid(absl::StrCat(field, ".data"), "only an inline input has data");
+    return InvalidField(absl::StrCat(field, ".data"),
+                        absl::StrCat("want none but of an inline input, got some"));
   }
   if (out->source == SourceKind::kStream && !streamed) {
-    return Invalid(source, "'stream' needs StreamRun; Run takes inline and generate");
+    return InvalidField(source,
+                        "want inline or generate of a Run, got stream, which is for StreamRun");
   }
   if (out->source != SourceKind::kGenerate) return absl::OkStatus();
   GC_ASSIGN_OR_RETURN(out->generator, Decode(input.generate(), absl::StrCat(field, ".generate")));
@@ -201,7 +183,7 @@ absl::StatusOr<SinkKind> DecodeSink(int sink, bool streamed, absl::string_view f
     case v1::OutputRequest::CHECKSUM:
       return SinkKind::kChecksum;
     default:
-      return Invalid(field, absl::StrCat("want RETURN, DISCARD or CHECKSUM, got ", sink));
+      return InvalidField(field, absl::StrCat("want RETURN, DISCARD or CHECKSUM, got ", sink));
   }
 }
 
@@ -231,8 +213,7 @@ absl::Status DecodeAttributes(const Attributes& attributes, absl::string_view fi
   for (const auto* entry : sorted) {
     NamedAttribute& to = out->emplace_back();
     to.name = entry->first;
-    GC_ASSIGN_OR_RETURN(to.value,
-                        Decode(entry->second, absl::StrCat(field, "[", Quote(to.name), "]")));
+    GC_ASSIGN_OR_RETURN(to.value, Decode(entry->second, absl::StrCat(field, ".", Escape(to.name))));
   }
   return absl::OkStatus();
 }
@@ -240,9 +221,11 @@ absl::Status DecodeAttributes(const Attributes& attributes, absl::string_view fi
 absl::Status DecodeTimeLimit(double seconds, JobRequest* out) {
   // Less is no time that a kernel could keep: each such call would cost its device a worker.
   constexpr double kLeast = 1e-3;
-  if (!std::isfinite(seconds) || seconds < 0 || (seconds > 0 && seconds < kLeast)) {
-    return Invalid("kernel_time_limit_seconds", absl::StrCat("want 0 or a number of seconds from ",
-                                                             kLeast, " on, got ", seconds));
+  constexpr double kMost = 1e9;  // The server's own limit comes later; a Duration holds this.
+  if (seconds != 0 && !(seconds >= kLeast && seconds <= kMost)) {
+    return InvalidField(
+        "kernel_time_limit_seconds",
+        absl::StrCat("want 0, or ", kLeast, " to ", kMost, " seconds, got ", seconds));
   }
   out->kernel_time_limit = absl::Seconds(seconds);
   return absl::OkStatus();
@@ -268,8 +251,8 @@ absl::StatusOr<ReferenceRequest> DecodeReference(const v1::Reference& message) {
   constexpr std::int64_t kMostTerms = std::int64_t{1} << 40;
   ReferenceRequest out{.kernel = message.kernel(), .attributes = {}, .terms = message.terms()};
   if (out.terms < 0 || out.terms > kMostTerms) {
-    return Invalid("reference.terms",
-                   absl::StrCat("want 0 to ", kMostTerms, ", got ", message.terms()));
+    return InvalidField("reference.terms",
+                        absl::StrCat("want 0 to ", kMostTerms, ", got ", message.terms()));
   }
   GC_RETURN_IF_ERROR(
       DecodeAttributes(message.attributes(), "reference.attributes", &out.attributes));
@@ -318,8 +301,8 @@ std::uint64_t ContentOf(const RunRequest& message, Slices slices,
 absl::Status CheckInlineBytes(std::uint64_t came, std::uint64_t limit) {
   if (came <= limit) return absl::OkStatus();
   return WithReason(
-      Invalid("inputs", absl::StrCat("their inline data is ", came, " bytes in all, at most ",
-                                     limit, "; send more as chunks of a StreamRun")),
+      InvalidField("inputs", absl::StrCat("their inline data is ", came, " bytes in all, at most ",
+                                          limit, "; send more as chunks of a StreamRun")),
       "USE_STREAM");
 }
 
@@ -388,13 +371,14 @@ absl::Status CheckCounts(const RunRequest& message) {
       {"reference.program.launches", reference.launches_size(), static_cast<int>(kMostLaunches)},
       {"reference.program.globals", reference.globals_size(), static_cast<int>(kMostGlobals)}};
   for (const auto& [field, count, most] : counts) {
-    if (count > most) return Invalid(field, absl::StrCat("want at most ", most, ", got ", count));
+    if (count > most)
+      return InvalidField(field, absl::StrCat("want at most ", most, ", got ", count));
   }
   std::int64_t tensors = 0;
   for (const v1::Input& input : message.inputs()) tensors += input.spec().ranks_size();
   if (tensors > kMostTensors) {
-    return Invalid("inputs", absl::StrCat("want at most ", kMostTensors,
-                                          " tensors in all lists together, got ", tensors));
+    return InvalidField("inputs", absl::StrCat("want at most ", kMostTensors,
+                                               " tensors in all lists together, got ", tensors));
   }
   return absl::OkStatus();
 }
@@ -422,7 +406,8 @@ absl::StatusOr<DecodedRun> StreamHeader::Finish() {
 
 absl::Status StreamRunDecoder::AddHeader(Slices message, const ByteRange& part) {
   // Parts that bring nothing could keep a stream open for ever.
-  if (part.size == 0 && header_.messages_ > 0) return Invalid("header", "an empty part");
+  if (part.size == 0 && header_.messages_ > 0)
+    return InvalidField("header", "want parts with fields in them, got an empty part");
   GC_ASSIGN_OR_RETURN(const Split split,
                       Splitter(message, WireReader(message, part), limits_.control_bytes).Run());
   header_.bytes_ += split.control.size();
@@ -463,13 +448,15 @@ absl::StatusOr<StreamChunk> DecodeChunk(Slices message, const ByteRange& part,
     } else if (ok) {
       ok = reader.Skip(field, type);
     }
-    if (!ok) return CannotParse("StreamRunRequest", reader.error());
+    if (!ok) return Unparsable(*v1::StreamRunRequest::descriptor(), WireReader(message));
   }
   if (out.data.size > chunk_bytes) {
     return TooLarge("chunk.data", out.data.size, "chunk_bytes", chunk_bytes,
                     "send it as several chunks");
   }
-  if (name.size > kMaxName) return Invalid("chunk.name", "longer than 128 bytes");
+  if (name.size > kMaxName)
+    return InvalidField("chunk.name",
+                        absl::StrCat("want at most ", kMaxName, " bytes, got ", name.size));
   out.name = ToString(message, name);
   return out;
 }
@@ -487,16 +474,15 @@ absl::StatusOr<std::variant<StreamRunDecoder::HeaderPart, StreamChunk>> StreamRu
     WireType type;
     bool ok = reader.ReadTag(&field, &type);
     if (ok && type == WireType::kBytes && (field == kHeader || field == kChunk)) {
-      if (part)
-        return CannotParse("StreamRunRequest", "it holds more than one of header and chunk");
+      if (part) return InvalidField("content", "want one of header, chunk; got more");
       part.emplace(field, ByteRange());
       ok = reader.ReadBytes(&part->second);
     } else if (ok) {
       ok = reader.Skip(field, type);
     }
-    if (!ok) return CannotParse("StreamRunRequest", reader.error());
+    if (!ok) return Unparsable(*v1::StreamRunRequest::descriptor(), WireReader(message));
   }
-  if (!part) return Invalid("message", "want one of header, chunk; got none");
+  if (!part) return InvalidField("content", "want one of header, chunk; got none");
   if (part->first == kHeader) {
     GC_RETURN_IF_ERROR(AddHeader(message, part->second));
     return HeaderPart();

@@ -1,7 +1,6 @@
 #include "proto/codec/values.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -10,17 +9,13 @@
 namespace gridclock {
 namespace {
 
-absl::Status Wrong(absl::string_view field, absl::string_view message) {
-  return WithField(absl::InvalidArgumentError(absl::StrCat("'", field, "': ", message)), field);
-}
-
 // The numbers of the plain enums are those of the messages.
 template <typename Plain, typename Wire>
 absl::StatusOr<Plain> EnumOr(Wire wire, Plain zero, int last, absl::string_view field) {
   const int number = static_cast<int>(wire);
   if (number == 0) return zero;
   if (number < 0 || number > last) {
-    return Wrong(field, absl::StrCat("unknown value ", number, "; want 1 to ", last));
+    return InvalidField(field, absl::StrCat("want 1 to ", last, ", got ", number));
   }
   return static_cast<Plain>(number);
 }
@@ -40,19 +35,20 @@ absl::StatusOr<std::uint64_t> AppendTensor(DType dtype, const std::int64_t* dims
 
 absl::Status CheckRanks(const v1::TensorSpec& spec, absl::string_view field) {
   if (spec.ranks().empty()) {
-    return Wrong(absl::StrCat(field, ".ranks"), "a list needs at least one tensor");
+    return InvalidField(absl::StrCat(field, ".ranks"),
+                        "want at least one tensor in a list, got none");
   }
   if (spec.ranks_size() > kMostListTensors) {
-    return Wrong(absl::StrCat(field, ".ranks"),
-                 absl::StrCat("want at most ", kMostListTensors, " tensors in a list, got ",
-                              spec.ranks_size()));
+    return InvalidField(absl::StrCat(field, ".ranks"),
+                        absl::StrCat("want at most ", kMostListTensors, " tensors in a list, got ",
+                                     spec.ranks_size()));
   }
   std::uint64_t sum = 0;
   for (const std::uint32_t rank : spec.ranks()) sum += rank;
   if (sum != static_cast<std::uint64_t>(spec.dims_size())) {
-    return Wrong(absl::StrCat(field, ".ranks"),
-                 absl::StrCat("the ranks add up to ", sum, " dimensions, but ", spec.dims_size(),
-                              " came in dims"));
+    return InvalidField(absl::StrCat(field, ".ranks"),
+                        absl::StrCat("the ranks add up to ", sum, " dimensions, but ",
+                                     spec.dims_size(), " came in dims"));
   }
   return absl::OkStatus();
 }
@@ -67,13 +63,15 @@ absl::Status DecodeList(const v1::TensorSpec& spec, DType dtype, absl::string_vi
   for (const std::uint32_t rank : spec.ranks()) {
     const auto bytes = AppendTensor(dtype, dims, rank, out);
     if (!bytes.ok()) {
-      return Wrong(absl::StrCat(field, ".dims"), absl::StrCat("tensor ", out->tensors.size() - 1,
-                                                              ": ", bytes.status().message()));
+      return InvalidField(
+          absl::StrCat(field, ".dims"),
+          absl::StrCat("tensor ", out->tensors.size() - 1, ": ", bytes.status().message()));
     }
     dims += rank;
     total += *bytes;
     if (total > kMostOperandBytes) {
-      return Wrong(absl::StrCat(field, ".dims"), "the tensors of the list overflow 2^62 bytes");
+      return InvalidField(absl::StrCat(field, ".dims"),
+                          "the tensors of the list overflow 2^62 bytes");
     }
   }
   return absl::OkStatus();
@@ -86,9 +84,9 @@ absl::StatusOr<DType> Decode(v1::DType dtype, absl::string_view field) {
   if (number >= 1 && number <= kDTypeCount) return static_cast<DType>(number);
   const std::string known = absl::StrJoin(
       AllDTypes(), ", ", [](std::string* out, DType one) { absl::StrAppend(out, Name(one)); });
-  return Wrong(field,
-               absl::StrCat("want a dtype out of ", known, "; got ",
-                            number == 0 ? std::string("none") : absl::StrCat("number ", number)));
+  return InvalidField(
+      field, absl::StrCat("want a dtype out of ", known, "; got ",
+                          number == 0 ? std::string("none") : absl::StrCat("number ", number)));
 }
 
 absl::StatusOr<OperandValue> Decode(const v1::TensorSpec& spec, absl::string_view field) {
@@ -99,13 +97,14 @@ absl::StatusOr<OperandValue> Decode(const v1::TensorSpec& spec, absl::string_vie
     return value;
   }
   if (!spec.ranks().empty()) {
-    return Wrong(absl::StrCat(field, ".ranks"), "only a list (is_list) has ranks");
+    return InvalidField(absl::StrCat(field, ".ranks"),
+                        absl::StrCat("want none but of a list (is_list), got ", spec.ranks_size()));
   }
   const auto bytes = AppendTensor(dtype, spec.dims().data(), spec.dims_size(), &value);
-  if (!bytes.ok()) return Wrong(absl::StrCat(field, ".dims"), bytes.status().message());
+  if (!bytes.ok()) return InvalidField(absl::StrCat(field, ".dims"), bytes.status().message());
   if (*bytes > kMostOperandBytes) {
-    return Wrong(absl::StrCat(field, ".dims"),
-                 absl::StrCat(ToText(value.tensors[0]), " overflows 2^62 bytes"));
+    return InvalidField(absl::StrCat(field, ".dims"),
+                        absl::StrCat(ToText(value.tensors[0]), " overflows 2^62 bytes"));
   }
   return value;
 }
@@ -127,24 +126,19 @@ absl::StatusOr<AttributeValue> Decode(const v1::AttributeValue& value, absl::str
     case v1::AttributeValue::VALUE_NOT_SET:
       break;
   }
-  return Wrong(field, "the attribute's value is not set");
+  return InvalidField(field, "want a value, got none");
 }
 
 absl::StatusOr<Generator> Decode(const v1::Generator& generator, absl::string_view field) {
   const int kind = static_cast<int>(generator.kind());
   if (kind < 1 || kind > static_cast<int>(GeneratorKind::kRandint)) {
-    return Wrong(absl::StrCat(field, ".kind"), absl::StrCat("want a generator, got kind ", kind));
+    return InvalidField(absl::StrCat(field, ".kind"),
+                        absl::StrCat("want a generator, got kind ", kind));
   }
   return Generator{.kind = static_cast<GeneratorKind>(kind),
                    .a = generator.a(),
                    .b = generator.b(),
                    .seed = generator.seed()};
-}
-
-absl::StatusOr<absl::Duration> SecondsOr(double seconds, absl::Duration otherwise,
-                                         absl::string_view field) {
-  if (std::isnan(seconds)) return Wrong(field, "want a number of seconds, got nan");
-  return seconds == 0 ? otherwise : absl::Seconds(seconds);
 }
 
 absl::StatusOr<MeasureOptions> Decode(const v1::MeasureOptions& in) {
@@ -159,10 +153,14 @@ absl::StatusOr<MeasureOptions> Decode(const v1::MeasureOptions& in) {
       in.min_samples() != 0 ? in.min_samples() : std::min(out.min_samples, out.max_samples);
   if (in.relative_interval() != 0) out.relative_interval = in.relative_interval();
   if (in.confidence() != 0) out.confidence = in.confidence();
-  GC_ASSIGN_OR_RETURN(out.budget,
-                      SecondsOr(in.budget_seconds(), out.budget, "measure.budget_seconds"));
-  GC_ASSIGN_OR_RETURN(out.warmup_limit, SecondsOr(in.warmup_limit_seconds(), out.warmup_limit,
-                                                  "measure.warmup_limit_seconds"));
+  if (in.budget_seconds() != 0) {
+    GC_RETURN_IF_ERROR(CheckBudget(in.budget_seconds()));
+    out.budget = absl::Seconds(in.budget_seconds());
+  }
+  if (in.warmup_limit_seconds() != 0) {
+    GC_RETURN_IF_ERROR(CheckWarmupLimit(in.warmup_limit_seconds()));
+    out.warmup_limit = absl::Seconds(in.warmup_limit_seconds());
+  }
   if (in.has_schedule()) {
     const v1::Schedule& schedule = in.schedule();
     out.schedule = Schedule{.wait = schedule.wait(),

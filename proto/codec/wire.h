@@ -49,6 +49,8 @@ class WireReader {
   // Steps over the value of a field whose tag was read.
   bool Skip(std::uint32_t field, WireType type);
 
+  // The next bytes alone; `size` MUST be at most left().
+  WireReader First(std::uint64_t size) const { return {slices_, {slice_, offset_, size}}; }
   // What lies between here and a place further on that was read from the same reader.
   ByteRange Here() const { return {slice_, offset_, left_}; }
   void AppendSince(const ByteRange& start, std::string* out) const;

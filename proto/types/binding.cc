@@ -123,10 +123,9 @@ absl::StatusOr<const VariantSpec*> NamedVariant(const KernelSpec& spec, const Bi
                                                              ToText(*variant.clauses.when))),
                      "variant");
   }
-  return WithField(
-      absl::NotFoundError(absl::StrCat("kernel '", spec.name, "' has no variant ", Quote(wanted),
-                                       " on ", device.kind, "; it has ", QuoteList(names))),
-      "variant");
+  return UnknownName("variant",
+                     absl::StrCat("kernel '", spec.name, "' has no variant ", Quote(wanted), " on ",
+                                  device.kind, "; it has ", QuoteList(names)));
 }
 
 }  // namespace
@@ -204,8 +203,8 @@ absl::StatusOr<const VariantSpec*> ChooseVariant(const KernelSpec& spec, const B
     return absl::InvalidArgumentError(absl::StrCat("kernel '", spec.name, "' has no variant on ",
                                                    device.kind, " that takes this call"));
   }
-  return absl::NotFoundError(
-      absl::StrCat("kernel '", spec.name, "' has no variant on ", device.kind));
+  return UnknownName("kernel",
+                     absl::StrCat("kernel '", spec.name, "' has no variant on ", device.kind));
 }
 
 }  // namespace gridclock

@@ -11,9 +11,7 @@ namespace {
 template <typename T>
 absl::Status Within(absl::string_view field, T value, T low, T high) {
   if (value >= low && value <= high) return absl::OkStatus();
-  return WithField(absl::InvalidArgumentError(
-                       absl::StrCat(field, ": want ", low, " to ", high, ", got ", value)),
-                   absl::StrCat("measure.", field));
+  return InvalidField(field, absl::StrCat("want ", low, " to ", high, ", got ", value));
 }
 
 }  // namespace
@@ -36,24 +34,33 @@ void Verification::Add(const Verification& other) {
   if (first_violation.empty()) first_violation = other.first_violation;
 }
 
+absl::Status CheckBudget(double seconds) {
+  return Within("measure.budget_seconds", seconds, 1e-6, 600.0);
+}
+
+absl::Status CheckWarmupLimit(double seconds) {
+  return Within("measure.warmup_limit_seconds", seconds, 0.0, 60.0);
+}
+
 absl::Status Validate(const MeasureOptions& options) {
   constexpr std::int64_t kMost = 1'000'000;
-  GC_RETURN_IF_ERROR(Within<std::int64_t>("max_samples", options.max_samples, 1, kMost));
+  GC_RETURN_IF_ERROR(Within<std::int64_t>("measure.max_samples", options.max_samples, 1, kMost));
   GC_RETURN_IF_ERROR(
-      Within<std::int64_t>("min_samples", options.min_samples, 1, options.max_samples));
-  GC_RETURN_IF_ERROR(Within("relative_interval", options.relative_interval, 1e-6, 1.0));
-  GC_RETURN_IF_ERROR(Within("confidence", options.confidence, 0.5, 0.999));
-  GC_RETURN_IF_ERROR(Within("budget_seconds", absl::ToDoubleSeconds(options.budget), 1e-6, 600.0));
-  GC_RETURN_IF_ERROR(
-      Within("warmup_limit_seconds", absl::ToDoubleSeconds(options.warmup_limit), 0.0, 60.0));
+      Within<std::int64_t>("measure.min_samples", options.min_samples, 1, options.max_samples));
+  GC_RETURN_IF_ERROR(Within("measure.relative_interval", options.relative_interval, 1e-6, 1.0));
+  GC_RETURN_IF_ERROR(Within("measure.confidence", options.confidence, 0.5, 0.999));
+  GC_RETURN_IF_ERROR(CheckBudget(absl::ToDoubleSeconds(options.budget)));
+  GC_RETURN_IF_ERROR(CheckWarmupLimit(absl::ToDoubleSeconds(options.warmup_limit)));
   if (!options.schedule) return absl::OkStatus();
   const Schedule& schedule = *options.schedule;
-  GC_RETURN_IF_ERROR(Within<std::int64_t>("schedule.wait", schedule.wait, 0, kMost));
-  GC_RETURN_IF_ERROR(Within<std::int64_t>("schedule.warmup", schedule.warmup, 0, kMost));
-  GC_RETURN_IF_ERROR(Within<std::int64_t>("schedule.active", schedule.active, 1, kMost));
-  GC_RETURN_IF_ERROR(Within<std::int64_t>("schedule.repeat", schedule.repeat, 1, kMost));
-  return Within<std::int64_t>("schedule.active * repeat", schedule.active * schedule.repeat, 1,
-                              kMost);
+  GC_RETURN_IF_ERROR(Within<std::int64_t>("measure.schedule.wait", schedule.wait, 0, kMost));
+  GC_RETURN_IF_ERROR(Within<std::int64_t>("measure.schedule.warmup", schedule.warmup, 0, kMost));
+  GC_RETURN_IF_ERROR(Within<std::int64_t>("measure.schedule.active", schedule.active, 1, kMost));
+  GC_RETURN_IF_ERROR(Within<std::int64_t>("measure.schedule.repeat", schedule.repeat, 1, kMost));
+  const std::int64_t samples = schedule.active * schedule.repeat;
+  if (samples <= kMost) return absl::OkStatus();
+  return InvalidField("measure.schedule.repeat",
+                      absl::StrCat("want active * repeat of 1 to ", kMost, ", got ", samples));
 }
 
 }  // namespace gridclock

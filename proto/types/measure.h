@@ -62,6 +62,9 @@ struct MeasureOptions {
   std::optional<Schedule> schedule;
   friend bool operator==(const MeasureOptions&, const MeasureOptions&) = default;
 };
+// Of a request, before they become a Duration, which does not hold every number.
+absl::Status CheckBudget(double seconds);
+absl::Status CheckWarmupLimit(double seconds);
 // INVALID_ARGUMENT that names the option, its bounds and what came.
 absl::Status Validate(const MeasureOptions& options);
 

@@ -5,7 +5,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
-#include "proto/types/bind_errors.h"
 #include "proto/types/expression_check.h"
 #include "proto/types/quote.h"
 #include "proto/types/validate.h"
@@ -14,8 +13,8 @@ namespace gridclock {
 
 absl::Status CheckSymbol(absl::string_view field, absl::string_view name) {
   if (!name.empty() && name.size() <= kLongestSymbol) return absl::OkStatus();
-  return WrongField(field, absl::StrCat(field, ": want a name of 1 to ", kLongestSymbol,
-                                        " bytes, got ", name.size()));
+  return InvalidField(
+      field, absl::StrCat("want a name of 1 to ", kLongestSymbol, " bytes, got ", name.size()));
 }
 
 bool HasModule(const JobProgram& program, absl::string_view id) {
@@ -31,8 +30,8 @@ constexpr std::size_t kMostTerms = 16 * 1024;
 absl::Status CheckCount(absl::string_view what, std::size_t got, std::size_t least,
                         std::size_t most) {
   if (got >= least && got <= most) return absl::OkStatus();
-  return WrongField(absl::StrCat("program.", what),
-                    absl::StrCat("program.", what, ": want ", least, " to ", most, ", got ", got));
+  return InvalidField(absl::StrCat("program.", what),
+                      absl::StrCat("want ", least, " to ", most, ", got ", got));
 }
 
 void Default(const std::vector<Expr>& from, std::vector<Expr>* to) {
@@ -103,11 +102,11 @@ absl::Status CheckTerms(const std::vector<ProgramLaunch>& launches) {
   std::size_t terms = 0;
   for (const ProgramLaunch& launch : launches) terms += CountTerms(launch.clauses);
   if (terms <= kMostTerms) return absl::OkStatus();
-  return WrongField("program.launches",
-                    absl::StrCat("program.launches: want at most ", kMostTerms,
-                                 " names, numbers and operators in the clauses of all launches, "
-                                 "with those that they have of the program's words, got ",
-                                 terms));
+  return InvalidField("program.launches",
+                      absl::StrCat("want at most ", kMostTerms,
+                                   " names, numbers and operators in the clauses of all launches, "
+                                   "with those that they have of the program's words, got ",
+                                   terms));
 }
 
 bool IsSource(const KernelSpec& words, const std::string& name) {
@@ -122,23 +121,22 @@ absl::Status CheckGlobal(const Program& program, std::size_t index) {
   const std::string place = absl::StrCat("program.globals[", index, "]");
   GC_RETURN_IF_ERROR(CheckSymbol(absl::StrCat(place, ".name"), global.name));
   if (!IsSource(program.words, global.from)) {
-    return WrongField(
+    return InvalidField(
         absl::StrCat(place, ".from"),
-        absl::StrCat("globals[", index, "]: the words have no attribute and no input ",
-                     "of one tensor called ", Quote(global.from)));
+        absl::StrCat("want an attribute or an input of one tensor of the words, got ",
+                     Quote(global.from)));
   }
   const auto launched = [&](const ProgramLaunch& launch) { return launch.module == global.module; };
   if (std::none_of(program.launches.begin(), program.launches.end(), launched)) {
-    return WrongField(
-        absl::StrCat(place, ".module"),
-        absl::StrCat("globals[", index, "]: no launch is of the module ", Quote(global.module)));
+    return InvalidField(absl::StrCat(place, ".module"),
+                        absl::StrCat("want the module of a launch, got ", Quote(global.module)));
   }
   const auto same = [&](const ProgramGlobal& other) {
     return other.module == global.module && other.name == global.name;
   };
   if (std::any_of(program.globals.begin(), program.globals.begin() + index, same)) {
-    return WrongField(absl::StrCat(place, ".name"),
-                      absl::StrCat("globals[", index, "]: ", Quote(global.name), " is set twice"));
+    return InvalidField(absl::StrCat(place, ".name"), absl::StrCat("want each variable once, got ",
+                                                                   Quote(global.name), " again"));
   }
   return absl::OkStatus();
 }

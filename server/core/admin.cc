@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "proto/types/quote.h"
 #include "server/core/near_names.h"
 
 namespace gridclock {
@@ -20,10 +21,8 @@ absl::Status NoSuchJob(JobId id, const std::vector<JobView>& jobs) {
   for (const JobView& job : jobs) ids.push_back(absl::StrCat(job.id));
   const std::string near =
       NearestNames(absl::StrCat(id), std::vector<absl::string_view>(ids.begin(), ids.end()));
-  return WithField(
-      absl::NotFoundError(absl::StrCat("no job ", id, " waits or runs; there are ", jobs.size(),
-                                       near.empty() ? "" : "; the nearest are ", near)),
-      "id");
+  return UnknownName("id", absl::StrCat("no job ", id, " waits or runs; there are ", jobs.size(),
+                                        near.empty() ? "" : "; the nearest are ", near));
 }
 
 absl::Status LastDevice(absl::string_view device) {
@@ -44,14 +43,12 @@ absl::StatusOr<JobView> Admin::Cancel(JobId id) {
 
 absl::StatusOr<std::string> Admin::NameOf(absl::string_view device) const {
   if (device.empty()) {
-    return WithField(absl::InvalidArgumentError("device: want a name, as 'cpu' or 'cuda:0'"),
-                     "device");
+    return InvalidField("device", "want a name, as 'cpu' or 'cuda:0', got none");
   }
   GC_ASSIGN_OR_RETURN(const DeviceChoices choices, table_.Choices(device));
   if (choices.size() > 1) {
-    return WithField(absl::InvalidArgumentError(absl::StrCat("device: '", device, "' means ",
-                                                             choices.size(), " devices; want one")),
-                     "device");
+    return InvalidField("device", absl::StrCat("want one device, got ", Quote(device),
+                                               ", which means ", choices.size()));
   }
   return choices[0].name;
 }

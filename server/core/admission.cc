@@ -5,10 +5,10 @@
 #include <utility>
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status.h"
+#include "proto/types/quote.h"
 #include "server/core/placement.h"
 #include "server/core/reference.h"
 
@@ -16,18 +16,6 @@ namespace gridclock {
 namespace {
 
 constexpr std::size_t kMaxName = 128;
-constexpr std::size_t kQuoted = 64;
-
-// The start of a text from outside, harmless in any log or terminal.
-std::string Quote(absl::string_view text) {
-  return absl::StrCat("'", absl::CHexEscape(text.substr(0, kQuoted)),
-                      text.size() > kQuoted ? "...'" : "'");
-}
-
-// Every field error starts with its path, so that the message alone is enough.
-absl::Status Invalid(absl::string_view field, absl::string_view message) {
-  return WithField(absl::InvalidArgumentError(absl::StrCat(field, ": ", message)), field);
-}
 
 std::string Field(absl::string_view list, std::size_t index, absl::string_view member) {
   return absl::StrCat(list, "[", index, "]", member);
@@ -45,7 +33,7 @@ bool IsName(absl::string_view name) {
 
 absl::Status CheckName(absl::string_view name, absl::string_view field) {
   if (IsName(name)) return absl::OkStatus();
-  return Invalid(
+  return InvalidField(
       field, absl::StrCat("want a name like [A-Za-z_][A-Za-z0-9_.-]{0,127}, got ", Quote(name)));
 }
 
@@ -66,17 +54,17 @@ absl::Status CheckDeviceName(absl::string_view device) {
   if (device.empty() || (IsName(device.substr(0, colon)) && digits && index.size() <= 9)) {
     return absl::OkStatus();
   }
-  return Invalid("device",
-                 absl::StrCat("want a device like 'cpu' or 'cuda:0', got ", Quote(device)));
+  return InvalidField("device",
+                      absl::StrCat("want a device like 'cpu' or 'cuda:0', got ", Quote(device)));
 }
 
 absl::Status CheckRequestId(absl::string_view id) {
   const bool printable =
       std::all_of(id.begin(), id.end(), [](unsigned char c) { return absl::ascii_isgraph(c); });
   if (id.size() <= kMaxName && printable) return absl::OkStatus();
-  return Invalid("request_id",
-                 absl::StrCat("want at most ", kMaxName, " printable characters, got ", id.size(),
-                              ": ", Quote(id)));
+  return InvalidField("request_id",
+                      absl::StrCat("want at most ", kMaxName, " printable characters, got ",
+                                   id.size(), ": ", Quote(id)));
 }
 
 // A program is no kernel of the catalogue, and has no variants.
@@ -88,7 +76,7 @@ absl::Status CheckKernelNames(const JobRequest& request) {
   for (const auto& [field, text] :
        {std::pair("kernel", &request.kernel), {"variant", &request.variant}}) {
     if (text->empty()) continue;
-    return Invalid(field, absl::StrCat("want none beside a program, got ", Quote(*text)));
+    return InvalidField(field, absl::StrCat("want none beside a program, got ", Quote(*text)));
   }
   return absl::OkStatus();
 }
@@ -107,7 +95,8 @@ absl::Status CheckNames(const JobRequest& request) {
     GC_RETURN_IF_ERROR(CheckListedName(request.in_place[i], "in_place", i, ""));
   }
   for (std::size_t i = 0; i < request.attributes.size(); ++i) {
-    GC_RETURN_IF_ERROR(CheckListedName(request.attributes[i].name, "attributes", i, ".name"));
+    const std::string& name = request.attributes[i].name;
+    if (!IsName(name)) return CheckName(name, absl::StrCat("attributes.", Escape(name)));
   }
   return absl::OkStatus();
 }
@@ -116,12 +105,13 @@ absl::Status CheckShapes(const OperandValue& value, std::size_t input) {
   std::int64_t total = 0;
   for (const TensorSpec& tensor : value.tensors) {
     const auto bytes = CheckedBytes(tensor);
-    if (!bytes.ok()) return Invalid(Field("inputs", input, ".shape"), bytes.status().message());
+    if (!bytes.ok())
+      return InvalidField(Field("inputs", input, ".spec.dims"), bytes.status().message());
     constexpr auto kPadding = static_cast<std::int64_t>(kTensorAlignment);
     if (__builtin_add_overflow(total, *bytes, &total) ||
         __builtin_add_overflow(total, kPadding, &total)) {
-      return Invalid(
-          Field("inputs", input, ".shape"),
+      return InvalidField(
+          Field("inputs", input, ".spec.dims"),
           "element count overflows: the tensors of the list have more than 2^63-1 bytes");
     }
   }
@@ -134,30 +124,33 @@ absl::Status CheckSource(const JobRequest& request, std::size_t index) {
     case SourceKind::kInline: {
       const std::uint64_t want = WireBytes(input.operand.value);
       if (input.inline_bytes == want) return absl::OkStatus();
-      return Invalid(Field("inputs", index, ".data"),
-                     absl::StrCat("expected ", want, " bytes, got ", input.inline_bytes));
+      return InvalidField(Field("inputs", index, ".data"),
+                          absl::StrCat("expected ", want, " bytes, got ", input.inline_bytes));
     }
     case SourceKind::kStream:
       if (request.streamed) return absl::OkStatus();
-      return Invalid(Field("inputs", index, ".stream"), "only StreamRun takes chunks");
+      return InvalidField(Field("inputs", index, ".source"),
+                          "want inline or generate of a Run, got stream, which is for StreamRun");
     case SourceKind::kGenerate:
       for (const TensorSpec& tensor : input.operand.value.tensors) {
         if (const auto status = Validate(input.generator, tensor.dtype); !status.ok()) {
-          return Invalid(Field("inputs", index, ".generate"), status.message());
+          return InvalidField(Field("inputs", index, ".generate"), status.message());
         }
       }
       return absl::OkStatus();
   }
-  return Invalid(Field("inputs", index, ".source"), "want one of inline, stream, generate");
+  return InvalidField(Field("inputs", index, ".source"),
+                      "want one of inline, stream, generate, got none");
 }
 
 // Clients that may choose come back with a stream.
 absl::Status NotInline(absl::string_view field, absl::string_view what, const Limits& limits,
                        absl::string_view advice) {
-  return WithReason(Invalid(field, absl::StrCat(what, ", over the ",
-                                                static_cast<std::uint64_t>(limits.inline_bytes),
-                                                " of a message; ", advice, " by StreamRun")),
-                    "USE_STREAM");
+  return WithReason(
+      InvalidField(
+          field, absl::StrCat(what, ", over the ", static_cast<std::uint64_t>(limits.inline_bytes),
+                              " of a message; ", advice, " by StreamRun")),
+      "USE_STREAM");
 }
 
 absl::Status CheckInputs(const JobRequest& request, const Limits& limits) {
@@ -182,7 +175,8 @@ absl::StatusOr<Binding> BindRequest(const KernelSpec& spec, const JobRequest& re
   }
   auto binding = Bind(spec, operands, request.attributes);
   if (binding.ok()) return binding;
-  return Annotate(binding.status(), absl::StrCat("kernel '", spec.name, "'"));
+  return WithReasonIfNone(Annotate(binding.status(), absl::StrCat("kernel '", spec.name, "'")),
+                          "SIGNATURE_MISMATCH");
 }
 
 // The name of each output in the order of Binding::outputs: `inout` inputs, then outputs proper.
@@ -247,18 +241,20 @@ absl::Status TakeSinks(const JobRequest& request, Job& job) {
     const OutputRequest& wanted = request.outputs[i];
     JobOutput* output = FindOutput(job, wanted.name);
     if (output == nullptr) {
-      return Invalid(Field("outputs", i, ".name"),
-                     absl::StrCat("kernel '", job.kernel, "' has outputs [", OutputNames(job),
-                                  "], got ", Quote(wanted.name)));
+      return InvalidField(Field("outputs", i, ".name"),
+                          absl::StrCat("want one of the outputs [", OutputNames(job),
+                                       "] of kernel '", job.kernel, "', got ", Quote(wanted.name)));
     }
     const auto before = request.outputs.begin() + static_cast<std::ptrdiff_t>(i);
     if (std::any_of(request.outputs.begin(), before,
                     [&](const OutputRequest& other) { return other.name == wanted.name; })) {
-      return Invalid(Field("outputs", i, ".name"),
-                     absl::StrCat("want each output once, got ", Quote(wanted.name), " again"));
+      return InvalidField(Field("outputs", i, ".name"), absl::StrCat("want each output once, got ",
+                                                                     Quote(wanted.name), " again"));
     }
     if (wanted.sink == SinkKind::kStream && !request.streamed) {
-      return Invalid(Field("outputs", i, ".sink"), "only StreamRun returns chunks");
+      return InvalidField(
+          Field("outputs", i, ".sink"),
+          "want RETURN, DISCARD or CHECKSUM of a Run, got chunks, which StreamRun returns");
     }
     const bool kept = wanted.sink == SinkKind::kDiscard || wanted.sink == SinkKind::kChecksum;
     if (kept) output->sink = wanted.sink;
@@ -272,17 +268,18 @@ absl::Status PutInPlace(const KernelSpec& spec, const std::string& name, const s
   const auto words = std::find_if(spec.outputs.begin(), spec.outputs.end(),
                                   [&](const OperandSpec& o) { return o.name == name; });
   if (output == nullptr || words == spec.outputs.end() || words->over.empty()) {
-    return Invalid(field, absl::StrCat("want an output that the words of '", spec.name,
-                                       "' allow in place (over an input), got ", Quote(name)));
+    return InvalidField(field, absl::StrCat("want an output that the words of '", spec.name,
+                                            "' allow in place (over an input), got ", Quote(name)));
   }
   const int over = InputIndex(spec, words->over);
   const bool taken = std::any_of(job.outputs.begin(), job.outputs.end(),
                                  [&](const JobOutput& o) { return o.in_place_of == over; });
   if (taken)
-    return Invalid(field, absl::StrCat("input '", words->over, "' is overwritten already"));
+    return InvalidField(field, absl::StrCat("input '", words->over, "' is overwritten already"));
   if (job.inputs[over].value != output->value) {
-    return Invalid(field, absl::StrCat("want output '", name, "' of the dtype and shape of input '",
-                                       words->over, "' to work in its place"));
+    return InvalidField(field,
+                        absl::StrCat("want output '", name, "' of the dtype and shape of input '",
+                                     words->over, "' to work in its place"));
   }
   output->in_place_of = over;
   return absl::OkStatus();
@@ -315,19 +312,20 @@ absl::StatusOr<absl::Duration> KernelTime(const JobRequest& request, const Limit
   const absl::string_view whose = request.program ? " for submitted code" : "";
   if (asked < absl::ZeroDuration() || asked > most) {
     return WithDetails(
-        absl::InvalidArgumentError(
-            absl::StrCat("kernel_time_limit_seconds: want more than 0 and at most ", seconds, whose,
+        InvalidField(
+            "kernel_time_limit_seconds",
+            absl::StrCat("want more than 0 and at most ", seconds, whose,
                          ", or 0 for the server's default, got ", absl::ToDoubleSeconds(asked))),
-        {.reason = "",
+        {.reason = "BAD_VALUE",
          .field = "kernel_time_limit_seconds",
          .retry_after = std::nullopt,
          .metadata = {{"limit", own_bound ? "submitted_kernel_seconds" : "max_kernel_seconds"},
                       {"value", absl::StrCat(seconds)}}});
   }
   if (request.program && request.measure && request.measure->budget > most) {
-    return Invalid("measure.budget_seconds",
-                   absl::StrCat("want at most ", seconds, whose, ", got ",
-                                absl::ToDoubleSeconds(request.measure->budget)));
+    return InvalidField("measure.budget_seconds",
+                        absl::StrCat("want at most ", seconds, whose, ", got ",
+                                     absl::ToDoubleSeconds(request.measure->budget)));
   }
   if (asked > absl::ZeroDuration()) return asked;
   absl::Duration limit = absl::Seconds(limits.kernel_seconds);
@@ -340,16 +338,16 @@ absl::StatusOr<absl::Duration> KernelTime(const JobRequest& request, const Limit
 absl::Status CheckVerify(const JobRequest& request, const Job& job) {
   const bool checked = request.verify && request.program;
   if (request.reference && !checked) {
-    return Invalid("reference", "want none but of a program with verify");
+    return InvalidField("reference", "want none but of a program with verify");
   }
   if (checked && !request.reference) {
-    return Invalid("reference",
-                   "want what a program that is verified is compared with: a kernel of the "
-                   "catalogue, or expected values");
+    return InvalidField("reference",
+                        "want what a program that is verified is compared with: a kernel of the "
+                        "catalogue, or expected values");
   }
   if (!request.verify || !job.outputs.empty()) return absl::OkStatus();
-  return Invalid("verify",
-                 absl::StrCat("kernel '", job.kernel, "' has no outputs that could be compared"));
+  return InvalidField(
+      "verify", absl::StrCat("kernel '", job.kernel, "' has no outputs that could be compared"));
 }
 
 absl::Status CheckGuestMemory(const Limits& limits, const Job& job) {

@@ -2,9 +2,9 @@
 
 #include <utility>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "proto/types/quote.h"
 
 namespace gridclock {
 namespace {
@@ -15,12 +15,11 @@ std::string KeyOf(absl::string_view principal, absl::string_view id) {
 }
 
 absl::Status Exists(absl::string_view id, absl::string_view reason, absl::string_view what) {
-  return WithDetails(
-      absl::AlreadyExistsError(absl::StrCat("request_id '", absl::CHexEscape(id), "' ", what)),
-      {.reason = std::string(reason),
-       .field = "request_id",
-       .retry_after = std::nullopt,
-       .metadata = {}});
+  return WithDetails(absl::AlreadyExistsError(absl::StrCat("request_id ", Quote(id), " ", what)),
+                     {.reason = std::string(reason),
+                      .field = "request_id",
+                      .retry_after = std::nullopt,
+                      .metadata = {}});
 }
 
 absl::Status Full(std::size_t running, std::size_t limit) {
@@ -49,10 +48,9 @@ absl::StatusOr<std::variant<RequestIds::Fresh, RequestIds::Answer>> RequestIds::
   if (const auto found = entries_.find(key); found != entries_.end()) {
     const Entry& entry = found->second;
     if (entry.content != content) {
-      return WithField(absl::InvalidArgumentError(absl::StrCat(
-                           "request_id '", absl::CHexEscape(id),
-                           "' was used for another request; want a new id for new content")),
-                       "request_id");
+      return InvalidField("request_id",
+                          absl::StrCat("want a new id for new content, got ", Quote(id),
+                                       ", which was used for another request"));
     }
     if (!entry.done) return Exists(id, "IN_PROGRESS", "is running; wait for its answer");
     if (entry.answer == nullptr) return NotKept(id);

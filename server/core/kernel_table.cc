@@ -5,10 +5,10 @@
 #include <set>
 #include <utility>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status.h"
+#include "proto/types/quote.h"
 #include "server/core/near_names.h"
 
 namespace gridclock {
@@ -53,8 +53,8 @@ absl::Status KernelTable::Learn(const DeviceInfo& info, const std::vector<Kernel
   MutexLock lock(mutex_);
   DeviceStatus* device = Device(info.name);
   if (device == nullptr) {
-    return absl::InternalError(absl::StrCat("a worker for '", absl::CHexEscape(info.name),
-                                            "' said hello; no such device is served"));
+    return absl::InternalError(
+        absl::StrCat("a worker for ", Quote(info.name), " said hello; no such device is served"));
   }
   for (const KernelSpec& said : kernels) {
     const auto known = kernels_.find(said.name);
@@ -131,10 +131,8 @@ absl::Status KernelTable::NoSuchKernel(absl::string_view wanted) const {
     if (!spec->diagnostic) known.push_back(name);
   }
   const std::string names = NearestNames(wanted, known);
-  return WithField(
-      absl::NotFoundError(absl::StrCat("no kernel '", absl::CHexEscape(wanted), "'",
-                                       names.empty() ? "" : "; the nearest are ", names)),
-      "kernel");
+  return UnknownName("kernel", absl::StrCat("no kernel ", Quote(wanted),
+                                            names.empty() ? "" : "; the nearest are ", names));
 }
 
 std::vector<std::shared_ptr<const KernelSpec>> KernelTable::Kernels() const {
@@ -194,9 +192,8 @@ absl::Status KernelTable::NoSuchDevice(absl::string_view wanted) const {
             absl::StrCat("no device of kind '", wanted, "' here; the devices are ", names)),
         {.reason = "NO_DEVICE", .field = "device", .retry_after = std::nullopt, .metadata = {}});
   }
-  return WithField(absl::NotFoundError(absl::StrCat("no device '", absl::CHexEscape(wanted),
-                                                    "'; the devices are ", names)),
-                   "device");
+  return UnknownName("device",
+                     absl::StrCat("no device ", Quote(wanted), "; the devices are ", names));
 }
 
 DeviceStatus* KernelTable::Device(absl::string_view name) {

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "proto/types/quote.h"
 
 namespace gridclock {
 namespace {
@@ -47,7 +47,7 @@ std::string NearestNames(absl::string_view wanted, const std::vector<absl::strin
   std::sort(near.begin(), near.end());
   near.resize(std::min(near.size(), kNearest));
   return absl::StrJoin(near, ", ", [](std::string* out, const auto& entry) {
-    absl::StrAppend(out, "'", absl::CHexEscape(entry.second), "'");
+    absl::StrAppend(out, Quote(entry.second));
   });
 }
 

@@ -97,8 +97,7 @@ absl::Status CheckMethod(const Job& job, const DeviceChoice& device, const Kerne
     message = absl::StrCat("device '", device.name, "' does not have this method: ", why);
   }
   if (message.empty()) return absl::OkStatus();
-  return WithField(absl::InvalidArgumentError(absl::StrCat("measure.method: ", message)),
-                   "measure.method");
+  return InvalidField("measure.method", message);
 }
 
 absl::Status CheckDeviceMemory(const Job& job, const DeviceChoice& device, const Clauses& clauses,
@@ -212,10 +211,9 @@ absl::Status FitProgram(const Job& job, const JobProgram& program, const DeviceC
   const Clauses& clauses = program.program.words.clauses;
   GC_ASSIGN_OR_RETURN(const bool holds, HoldsWhen(clauses, binding, device.traits));
   if (!holds) {
-    return WithField(absl::InvalidArgumentError(
-                         absl::StrCat("program.words: this call does not keep 'when ",
-                                      ToText(*clauses.when), "' on device '", device.name, "'")),
-                     "program.words");
+    return InvalidField("program.words",
+                        absl::StrCat("this call does not keep 'when ", ToText(*clauses.when),
+                                     "' on device '", device.name, "'"));
   }
   GC_ASSIGN_OR_RETURN(const BoundProgram bound,
                       BindProgram(program.program, binding, device.traits));
@@ -333,7 +331,7 @@ absl::StatusOr<Placement> Place(const Job& job, absl::string_view wanted, absl::
     places.push_back({choice.name, *std::move(fits), choice.host_memory});
   }
   const std::optional<std::size_t> best = ChooseDevice(candidates);
-  if (!best) return first_error;
+  if (!best) return WithReasonIfNone(first_error, "SIGNATURE_MISMATCH");
   return std::move(places[*best]);
 }
 

@@ -82,10 +82,9 @@ absl::StatusOr<std::string> WordsOf(const JobRequest& request, const ModuleEntry
   const ProgramRequest& program = *request.program;
   if (!program.words.empty()) return program.words;
   if (program.launches.size() != 1) {
-    return WithField(absl::InvalidArgumentError(absl::StrCat(
-                         "program.words: want them where there are several launches, got none for ",
-                         program.launches.size())),
-                     "program.words");
+    return InvalidField("program.words",
+                        absl::StrCat("want them where there are several launches, got none for ",
+                                     program.launches.size()));
   }
   UnwordedCall call;
   for (const InputRequest& input : request.inputs) {
@@ -99,7 +98,7 @@ absl::StatusOr<std::string> WordsOf(const JobRequest& request, const ModuleEntry
 }
 
 absl::Status InField(const absl::Status& status, absl::string_view field) {
-  return WithField(Annotate(status, field), field);
+  return WithField(WithReasonIfNone(Annotate(status, field), "BAD_VALUE"), field);
 }
 
 std::size_t WordsBytes(const ProgramRequest& program) {
@@ -265,9 +264,8 @@ absl::Status Programs::ReadLaunch(const JobRequest& request, std::size_t index, 
 absl::StatusOr<Programs::Kept> Programs::Read(const JobRequest& request) const {
   const ProgramRequest& asked = *request.program;
   if (asked.launches.empty()) {
-    return WithField(absl::InvalidArgumentError(
-                         absl::StrCat("program.launches: want 1 to ", kMostLaunches, ", got none")),
-                     "program.launches");
+    return InvalidField("program.launches",
+                        absl::StrCat("want 1 to ", kMostLaunches, ", got none"));
   }
   auto out = std::make_shared<JobProgram>();
   ModulePtr module;
@@ -279,11 +277,14 @@ absl::StatusOr<Programs::Kept> Programs::Read(const JobRequest& request) const {
     out->program.globals.push_back(
         {.module = global.module, .name = global.name, .from = global.from});
   }
-  GC_ASSIGN_OR_RETURN(const std::string words, WordsOf(request, *entry));
-  auto spec = ParseKernelSpec(words);
+  const absl::StatusOr<std::string> words = WordsOf(request, *entry);
+  if (!words.ok()) return WithReasonIfNone(words.status(), "BAD_VALUE");
+  auto spec = ParseKernelSpec(*words);
   if (!spec.ok()) return InField(spec.status(), "program.words");
   out->program.words = *std::move(spec);
-  GC_ASSIGN_OR_RETURN(out->program, CompleteProgram(std::move(out->program)));
+  auto program = CompleteProgram(std::move(out->program));
+  if (!program.ok()) return WithReasonIfNone(program.status(), "BAD_VALUE");
+  out->program = *std::move(program);
   return Kept(std::move(out));
 }
 

@@ -10,10 +10,6 @@
 namespace gridclock {
 namespace {
 
-absl::Status Invalid(absl::string_view field, absl::string_view message) {
-  return WithField(absl::InvalidArgumentError(absl::StrCat(field, ": ", message)), field);
-}
-
 std::string ListText(const std::vector<OperandValue>& values) {
   std::string out;
   for (const OperandValue& value : values) {
@@ -44,8 +40,8 @@ std::vector<NamedAttribute> AttributesFor(const KernelSpec& spec, const JobReque
 absl::StatusOr<Binding> BindWords(const KernelSpec& spec, const JobRequest& request,
                                   const Binding& program, absl::string_view field) {
   if (spec.inputs.size() != program.inputs.size()) {
-    return Invalid(field, absl::StrCat("'", spec.name, "' has ", spec.inputs.size(),
-                                       " inputs; the program has ", program.inputs.size()));
+    return InvalidField(field, absl::StrCat("'", spec.name, "' has ", spec.inputs.size(),
+                                            " inputs; the program has ", program.inputs.size()));
   }
   std::vector<NamedOperand> operands;
   for (std::size_t i = 0; i < spec.inputs.size(); ++i) {
@@ -53,13 +49,13 @@ absl::StatusOr<Binding> BindWords(const KernelSpec& spec, const JobRequest& requ
   }
   auto binding = Bind(spec, operands, AttributesFor(spec, request, program));
   if (!binding.ok()) {
-    return WithField(Annotate(binding.status(), absl::StrCat("reference '", spec.name, "'")),
-                     "reference");
+    const auto status = Annotate(binding.status(), absl::StrCat("reference '", spec.name, "'"));
+    return WithField(WithReasonIfNone(status, "SIGNATURE_MISMATCH"), "reference");
   }
   if (binding->outputs == program.outputs) return binding;
-  return Invalid(field,
-                 absl::StrCat("'", spec.name, "' gives ", ListText(binding->outputs),
-                              " of these inputs; the program gives ", ListText(program.outputs)));
+  return InvalidField(
+      field, absl::StrCat("'", spec.name, "' gives ", ListText(binding->outputs),
+                          " of these inputs; the program gives ", ListText(program.outputs)));
 }
 
 absl::Status TakeKernel(const JobRequest& request, const Binding& program, const KernelTable& table,
@@ -103,7 +99,7 @@ absl::Status TakeProgram(const JobRequest& request, const Binding& program,
 
 absl::Status TakeExpected(const JobRequest& request, const Job& job, JobCheck& check) {
   if (!request.reference->attributes.empty()) {
-    return Invalid("reference.attributes", "want none beside expected values");
+    return InvalidField("reference.attributes", "want none beside expected values");
   }
   check.terms = std::max<std::int64_t>(1, request.reference->terms);
   for (const JobOutput& output : job.outputs) {
@@ -111,21 +107,22 @@ absl::Status TakeExpected(const JobRequest& request, const Job& job, JobCheck& c
     const auto named = [&](const InputRequest& input) { return input.operand.name == name; };
     const auto found = std::find_if(request.inputs.begin(), request.inputs.end(), named);
     if (found == request.inputs.end()) {
-      return Invalid("reference", absl::StrCat("want a kernel, or an input '", name,
-                                               "' with what output '", output.name, "' shall be"));
+      return InvalidField("reference",
+                          absl::StrCat("want a kernel, or an input '", name, "' with what output '",
+                                       output.name, "' shall be"));
     }
     if (found->operand.value != output.value) {
-      return Invalid(absl::StrCat("inputs[", found - request.inputs.begin(), "].spec"),
-                     absl::StrCat("'", name, "': want ", ListText({output.value}), ", got ",
-                                  ListText({found->operand.value})));
+      return InvalidField(absl::StrCat("inputs[", found - request.inputs.begin(), "].spec"),
+                          absl::StrCat("'", name, "': want ", ListText({output.value}), ", got ",
+                                       ListText({found->operand.value})));
     }
     check.expected.push_back({.value = found->operand.value,
                               .source = found->source,
                               .generator = found->generator,
                               .memory = {}});
     if (found->source != SourceKind::kGenerate) continue;
-    return Invalid(absl::StrCat("inputs[", found - request.inputs.begin(), "].source"),
-                   "want expected values sent, inline or as a stream");
+    return InvalidField(absl::StrCat("inputs[", found - request.inputs.begin(), "].source"),
+                        "want expected values sent, inline or as a stream");
   }
   return absl::OkStatus();
 }
@@ -140,10 +137,10 @@ absl::Status CheckNames(const JobRequest& request, const Job& job, const JobChec
         sent && std::any_of(job.outputs.begin(), job.outputs.end(),
                             [&](const JobOutput& o) { return ExpectedName(o) == name; });
     if (known) continue;
-    return Invalid(absl::StrCat("inputs[", i, "].name"),
-                   absl::StrCat("'", name, "': ",
-                                sent ? "the program has no such output"
-                                     : "want no expected values beside a kernel or program"));
+    return InvalidField(absl::StrCat("inputs[", i, "].name"),
+                        absl::StrCat("'", name, "': ",
+                                     sent ? "the program has no such output"
+                                          : "want no expected values beside a kernel or program"));
   }
   return absl::OkStatus();
 }
@@ -194,9 +191,10 @@ absl::Status LimitLaunches(const Limits& limits, JobCheck& check, Job& job) {
   if (measure.schedule) {
     const std::int64_t samples = measure.schedule->active * measure.schedule->repeat;
     if (samples > most) {
-      return Invalid("measure.schedule",
-                     absl::StrCat("at most ", most, " launches of this call can be verified, got ",
-                                  samples, " samples"));
+      return InvalidField(
+          "measure.schedule",
+          absl::StrCat("at most ", most, " launches of this call can be verified, got ", samples,
+                       " samples"));
     }
     check.most_launches = samples + last;
     return absl::OkStatus();
@@ -232,7 +230,7 @@ absl::Status TakeReference(const JobRequest& request, const Binding& binding,
   JobCheck check;
   const bool of_kernel = !request.reference->kernel.empty();
   if (of_kernel && reference != nullptr) {
-    return Invalid("reference.kernel", "want none beside reference.program");
+    return InvalidField("reference.kernel", "want none beside reference.program");
   }
   GC_RETURN_IF_ERROR(reference != nullptr
                          ? TakeProgram(request, binding, std::move(reference), check)

@@ -69,8 +69,9 @@ JobMetrics::JobMetrics(Registry& registry)
     flags_[i] = &registry.TallyOf(Metric::kMeasurementsFlagged, {std::string(FlagWord(flag))});
   }
   // rate() misses the first event of a series that was not there before: show the usual ones as 0.
-  for (const char* reason : {"queue_full", "memory_full", "too_large", "worker_starting",
-                             "draining", "device_drained", "invalid_argument", "not_found"}) {
+  for (const char* reason :
+       {"queue_full", "memory_full", "too_large", "worker_starting", "draining", "device_drained",
+        "bad_value", "signature_mismatch", "unknown_name"}) {
     registry.TallyOf(Metric::kAdmissionRejected, {reason});
   }
 }

@@ -27,28 +27,19 @@ constexpr absl::string_view kClockReasons[] = {
 constexpr absl::string_view kLosses[] = {"exit",       "signal",   "hang",      "protocol",
                                          "time_limit", "deadline", "cancelled", "restart"};
 // All of docs/errors.md: a refusal of a reason that is not here counts as its code.
-constexpr absl::string_view kReasons[] = {"BAD_VALUE",          "BAD_CHUNK",
-                                          "UNPARSABLE",         "USE_STREAM",
-                                          "LAUNCH_SHAPE",       "COMPILE_FAILED",
-                                          "NO_MODULE",          "NO_ENTRY",
-                                          "IN_PROGRESS",        "DONE",
-                                          "KERNEL_FAULT",       "QUARANTINED",
-                                          "NO_DEVICE",          "NO_KERNEL_IMAGE",
-                                          "LAST_DEVICE",        "NO_WORKER",
-                                          "SUBMIT_OFF",         "CUBIN_OFF",
-                                          "NO_TEST_NATIVE",     "NO_TOOLCHAIN",
-                                          "NOT_CAPTURABLE",     "LAUNCH_WAITED",
-                                          "QUEUE_FULL",         "MEMORY_FULL",
-                                          "TOO_LARGE",          "MODULE_QUOTA",
-                                          "COMPILE_MEMORY",     "COMPILE_OUTPUT",
-                                          "COMPILE_CRASHED",    "DEVICE_MEMORY",
-                                          "WORKER_STARTING",    "WORKER_CRASHED",
-                                          "COMPILER_LOST",      "DRAINING",
-                                          "DEVICE_DRAINED",     "DEVICE_FAULT",
-                                          "DEVICE_UNAVAILABLE", "KERNEL_TIME_LIMIT",
-                                          "COMPILE_TIME",       "VERIFY_TIME_LIMIT",
-                                          "WORK_TIME_LIMIT",    "STREAM_STALLED",
-                                          "BY_OPERATOR",        "ROLE_MISSING"};
+constexpr absl::string_view kReasons[] = {
+    "BAD_VALUE",       "SIGNATURE_MISMATCH", "UNKNOWN_NAME",       "BAD_CHUNK",
+    "UNPARSABLE",      "USE_STREAM",         "LAUNCH_SHAPE",       "COMPILE_FAILED",
+    "NO_MODULE",       "NO_ENTRY",           "IN_PROGRESS",        "DONE",
+    "KERNEL_FAULT",    "QUARANTINED",        "NO_DEVICE",          "NO_KERNEL_IMAGE",
+    "LAST_DEVICE",     "NO_WORKER",          "SUBMIT_OFF",         "CUBIN_OFF",
+    "NO_TEST_NATIVE",  "NO_TOOLCHAIN",       "NOT_CAPTURABLE",     "LAUNCH_WAITED",
+    "QUEUE_FULL",      "MEMORY_FULL",        "TOO_LARGE",          "MODULE_QUOTA",
+    "COMPILE_MEMORY",  "COMPILE_OUTPUT",     "COMPILE_CRASHED",    "DEVICE_MEMORY",
+    "WORKER_STARTING", "WORKER_CRASHED",     "COMPILER_LOST",      "DRAINING",
+    "DEVICE_DRAINED",  "DEVICE_FAULT",       "DEVICE_UNAVAILABLE", "KERNEL_TIME_LIMIT",
+    "COMPILE_TIME",    "VERIFY_TIME_LIMIT",  "WORK_TIME_LIMIT",    "STREAM_STALLED",
+    "BY_OPERATOR",     "ROLE_MISSING"};
 
 constexpr absl::string_view kCompileOutcomes[kCompileOutcomeCount] = {
     "ok", "failed", "time", "memory", "crashed", "output", "cancelled", "lost"};

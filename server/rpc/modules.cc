@@ -95,24 +95,16 @@ absl::Status CheckArchIsKnown(const std::string& arch, const CompilerFacts& fact
   int number = 0;
   const bool numbered = absl::SimpleAtoi(absl::StripPrefix(base, "sm_"), &number);
   if (numbered && base != arch && number < (arch.back() == 'a' ? kFirstWithA : kFirstWithF)) {
-    return WithDetails(absl::InvalidArgumentError(
-                           absl::StrCat("options.arch: there is no ", arch,
-                                        ": a is of sm_90 and later, f of sm_100 and later")),
-                       {.reason = "BAD_VALUE",
-                        .field = "options.arch",
-                        .retry_after = std::nullopt,
-                        .metadata = {}});
+    return InvalidField(
+        "options.arch",
+        absl::StrCat("want a of sm_90 and later, f of sm_100 and later, got ", Quote(arch)));
   }
   if (known.empty() || std::find(known.begin(), known.end(), base) != known.end()) {
     return absl::OkStatus();
   }
-  return WithDetails(absl::InvalidArgumentError(
-                         absl::StrCat("options.arch: want one of ", absl::StrJoin(known, ", "),
-                                      ", maybe with a or f behind it, got ", Quote(arch))),
-                     {.reason = "BAD_VALUE",
-                      .field = "options.arch",
-                      .retry_after = std::nullopt,
-                      .metadata = {}});
+  return InvalidField("options.arch",
+                      absl::StrCat("want one of ", absl::StrJoin(known, ", "),
+                                   ", maybe with a or f behind it, got ", Quote(arch)));
 }
 
 absl::Status CheckTools(const ModuleSource& source, const CompilerFacts& facts, bool allow_cubin) {
@@ -149,9 +141,8 @@ absl::Status CheckNative(const std::string& name, const KernelTable& table) {
                       "NO_TEST_NATIVE");
   }
   if (std::find(natives->begin(), natives->end(), name) != natives->end()) return absl::OkStatus();
-  return WithField(absl::NotFoundError(absl::StrCat("test_native: no native function ", Quote(name),
-                                                    "; there are ", absl::StrJoin(*natives, ", "))),
-                   "test_native");
+  return UnknownName("test_native", absl::StrCat("no native function ", Quote(name), "; there are ",
+                                                 absl::StrJoin(*natives, ", ")));
 }
 
 // Its only entry is the function.
@@ -228,17 +219,19 @@ class ModuleCall final : public AnswerCall {
   absl::Status Accept(const grpc::ByteBuffer& buffer) override {
     switch (method_) {
       case RpcMethod::kCompile:
-        return AcceptSource<v1::CompileRequest>(buffer, backend_.limits.source_bytes);
+        return AcceptSource<v1::CompileRequest>(buffer,
+                                                {backend_.limits.source_bytes, "source_bytes"});
       case RpcMethod::kLoad:
-        return AcceptSource<v1::LoadRequest>(buffer, backend_.limits.code_bytes);
+        return AcceptSource<v1::LoadRequest>(buffer, {backend_.limits.code_bytes, "code_bytes"});
       default:
         return AcceptId(buffer);
     }
   }
 
   template <typename Request>
-  absl::Status AcceptSource(const grpc::ByteBuffer& buffer, double most) {
-    GC_ASSIGN_OR_RETURN(Request request, ParseRequest<Request>(buffer, 2 * most + kAround));
+  absl::Status AcceptSource(const grpc::ByteBuffer& buffer, MostBytes most) {
+    most.bytes = 2 * most.bytes + kAround;
+    GC_ASSIGN_OR_RETURN(Request request, ParseRequest<Request>(buffer, most));
     GC_ASSIGN_OR_RETURN(view_, Decode(request.view()));
     const ModuleLimits limits{
         .source_bytes = static_cast<std::uint64_t>(backend_.limits.source_bytes),
@@ -290,7 +283,7 @@ class ModuleCall final : public AnswerCall {
 
   absl::Status AcceptId(const grpc::ByteBuffer& buffer) {
     GC_ASSIGN_OR_RETURN(const v1::GetModuleRequest request,
-                        ParseRequest<v1::GetModuleRequest>(buffer, kAround));
+                        ParseRequest<v1::GetModuleRequest>(buffer, {kAround}));
     GC_ASSIGN_OR_RETURN(view_, Decode(request.view()));
     ModuleBackend& modules = *backend_.modules;
     GC_RETURN_IF_ERROR(CheckView(modules.maker.facts()));
@@ -401,7 +394,7 @@ class ModuleNowCall final : public AnswerCall {
 
  private:
   absl::Status Accept(const grpc::ByteBuffer& buffer) override {
-    GC_ASSIGN_OR_RETURN(const Request request, ParseRequest<Request>(buffer, kAround));
+    GC_ASSIGN_OR_RETURN(const Request request, ParseRequest<Request>(buffer, {kAround}));
     Response message;
     GC_RETURN_IF_ERROR(serve_(principal_, request, &message));
     ReplyWith(message);

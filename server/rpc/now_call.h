@@ -14,8 +14,9 @@ namespace gridclock {
 template <typename Request, typename Response, typename Serve>
 absl::StatusOr<grpc::ByteBuffer> ServeMessage(const Backend& backend,
                                               const grpc::ByteBuffer& buffer, const Serve& serve) {
-  GC_ASSIGN_OR_RETURN(const Request request,
-                      ParseRequest<Request>(buffer, backend.limits.control_bytes));
+  GC_ASSIGN_OR_RETURN(
+      const Request request,
+      ParseRequest<Request>(buffer, {backend.limits.control_bytes, "control_bytes"}));
   Response message;
   GC_RETURN_IF_ERROR(serve(request, &message));
   return ToBuffer(message.SerializeAsString());

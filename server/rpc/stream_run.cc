@@ -24,6 +24,10 @@ namespace {
 
 using grpc::ByteBuffer;
 
+absl::Status BadOrder(absl::string_view field, absl::string_view text) {
+  return WithReason(InvalidField(field, text), "BAD_CHUNK");
+}
+
 // Three things go on at once: the client's messages (one read at a time; what only they touch needs
 // no lock), the job (JobListener), and our messages (one write at a time, from the outbox). The
 // scheduler and gRPC are called without the lock.
@@ -179,7 +183,7 @@ class StreamCall final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>,
     const auto* chunk = std::get_if<StreamChunk>(&part);
     if (chunk != nullptr) return TakeChunk(*chunk, message.slices());
     if (header_ended_) {
-      return absl::InvalidArgumentError("a header came after the first chunk, which had ended it");
+      return BadOrder("header", "want all of it before the first chunk, got a part behind one");
     }
     GC_RETURN_IF_ERROR(backend_.stream_memory.Take(principal_, incoming_.Length()));
     held_header_ += incoming_.Length();
@@ -193,7 +197,7 @@ class StreamCall final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>,
       return Continue();
     }
     if (decoder_.header().empty()) {
-      return absl::InvalidArgumentError("want the header first, got a chunk");
+      return BadOrder("chunk", "want the header first, got a chunk");
     }
     // Kept in incoming_, and read on from only when there is memory to put it in.
     first_chunk_ = chunk;
@@ -206,7 +210,7 @@ class StreamCall final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>,
     client_ended_ = true;
     if (header_ended_) return CheckEnded();
     if (decoder_.header().empty()) {
-      return absl::InvalidArgumentError("want a header, got the end of the stream");
+      return BadOrder("header", "want one, got the end of the stream");
     }
     return EndHeader();
   }

@@ -2,17 +2,16 @@
 
 #include <utility>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status.h"
+#include "proto/types/quote.h"
 
 namespace gridclock {
 namespace {
 
 absl::Status Wrong(absl::string_view field, absl::string_view text) {
-  return WithField(
-      WithReason(absl::InvalidArgumentError(absl::StrCat(field, ": ", text)), "BAD_CHUNK"), field);
+  return WithReason(InvalidField(field, text), "BAD_CHUNK");
 }
 
 // Returns where the last byte lies; `size` MUST be over 0.
@@ -101,7 +100,7 @@ absl::Status Upload::Check(const Input* input, const StreamChunk& chunk) const {
       absl::StrAppend(out, "'", i.name, "'");
     });
     return Wrong("chunk.name", absl::StrCat("want one of the inputs that are streamed [", names,
-                                            "], got '", absl::CHexEscape(chunk.name), "'"));
+                                            "], got ", Quote(chunk.name)));
   }
   const std::uint64_t at = input->cursor.position();
   if (chunk.offset != at) {
@@ -109,13 +108,14 @@ absl::Status Upload::Check(const Input* input, const StreamChunk& chunk) const {
                  absl::StrCat("input '", input->name, "': want ", at, ", got ", chunk.offset));
   }
   if (chunk.data.size > input->cursor.left()) {
-    return Wrong("chunk.data",
-                 absl::StrCat("input '", input->name, "' has ", input->size,
-                              " bytes; this chunk ends at ", chunk.offset, " + ", chunk.data.size));
+    return Wrong("chunk.data", absl::StrCat("input '", input->name, "' has ", input->size,
+                                            " bytes, got a chunk that ends at ", chunk.offset,
+                                            " + ", chunk.data.size));
   }
   // A client may not keep a stream open with chunks that bring nothing.
   if (chunk.data.size == 0) {
-    return Wrong("chunk.data", absl::StrCat("input '", input->name, "': an empty chunk"));
+    return Wrong("chunk.data",
+                 absl::StrCat("input '", input->name, "': want bytes, got an empty chunk"));
   }
   return absl::OkStatus();
 }

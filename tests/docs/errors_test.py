@@ -9,8 +9,8 @@ CODES = ("CANCELLED", "INVALID_ARGUMENT", "DEADLINE_EXCEEDED", "NOT_FOUND", "ALR
          "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION", "ABORTED", "OUT_OF_RANGE", "UNIMPLEMENTED", "INTERNAL",
          "UNAVAILABLE", "DATA_LOSS", "UNAUTHENTICATED")
 BY_NAME = {code.replace("_", "").lower(): code for code in CODES}
-# What names a code: absl::InternalError(...), kInternal, and our Invalid(...).
-CODE = re.compile(r"absl::(\w+)Error\(|\bk(\w+)\b|\b(Invalid)\(")
+# What names a code: absl::InternalError(...), kInternal, and our InvalidField(...).
+CODE = re.compile(r"absl::(\w+)Error\(|\bk(\w+)\b|\b(InvalidField)\(")
 WORD = re.compile(r'(?<![=!]= )"([A-Z]{2,}(?:_[A-Z]+)*)"')
 # Words in capitals that are no reasons: names in a process's environment, and the like.
 NO_REASON = re.compile(r"(CUDA|GRIDCLOCK|RLIMIT|PR|TORCH)_|(FILE|LD_LIBRARY_PATH|NOT_STARTED|UNKNOWN|EAGER|EVENT_PAIR|GPU)$")
@@ -68,9 +68,10 @@ class Errors(unittest.TestCase):
 
     def test_the_reader_of_sources(self):
         text = ('return WithReason(absl::InternalError("a; b IS BAD"), "ONE");\n'
+                'return WithReason(InvalidField("f", "text"), "SIX");\n'
                 'if (kind == "TWO") return {kUnavailable, "THREE"};  // "FOUR"\n'
                 'details.reason = "FIVE";\nsetenv("CUDA_HOME");\n')
-        self.assertEqual(list(pairs_in(text)), [("INTERNAL", "ONE"), ("UNAVAILABLE", "THREE"), (None, "FIVE")])
+        self.assertEqual(list(pairs_in(text)), [("INTERNAL", "ONE"), ("INVALID_ARGUMENT", "SIX"), ("UNAVAILABLE", "THREE"), (None, "FIVE")])
 
 
 if __name__ == "__main__":

@@ -94,6 +94,30 @@ int CountedCalls(const std::string& metrics, const std::string& code) {
   return sum;
 }
 
+// The path in google.rpc.BadRequest is the one that people read.
+void ExpectFieldIsNamed(const absl::Status& status) {
+  const std::string field = DetailsOf(status).field;
+  const bool of_bytes = DetailsOf(status).reason == "UNPARSABLE";
+  if (field.empty() && of_bytes) return;
+  EXPECT_FALSE(field.empty()) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr(absl::StrCat(field, ": ")));
+  EXPECT_TRUE(of_bytes || absl::StartsWith(status.message(), field)) << status;
+}
+
+// A refusal that any other refusal would pass for shows nothing.
+TEST(BadInputs, EachRefusalHasAReasonAndTellsWhatCame) {
+  const std::set<std::string> silent = {"UNPARSABLE"};  // Bytes that are no field have no name.
+  for (const json& row : ReadTable()["rows"]) {
+    if (row["code"] != "INVALID_ARGUMENT") continue;
+    const std::string name =
+        absl::StrCat(row["id"].get<std::string>(), " ", row.value("input", ""));
+    EXPECT_FALSE(row["reason"].get<std::string>().empty()) << name << ": no reason";
+    EXPECT_GT(row.value("pattern", "").size(), 8U) << name << ": a pattern that tells nothing";
+    if (silent.contains(row["reason"])) continue;
+    EXPECT_FALSE(row.value("came", "").empty()) << name << ": does not say what came";
+  }
+}
+
 TEST(BadInputs, EachRowIsAnsweredAndHurtsNobody) {
   ASSERT_OK_AND_ASSIGN(const auto server, ServerProcess::Start());
   const auto channel = Connect(server->address());
@@ -107,6 +131,10 @@ TEST(BadInputs, EachRowIsAnsweredAndHurtsNobody) {
         RawCall(channel, absl::StrCat("/gridclock.v1.KernelService/", rpc), Messages(row, rpc));
     EXPECT_EQ(CodeName(result.status), row["code"]) << result.status;
     EXPECT_EQ(DetailsOf(result.status).reason, row["reason"]);
+    EXPECT_THAT(std::string(result.status.message()), HasSubstr(row.value("came", "")));
+    if (row["reason"] == "BAD_VALUE" || row["reason"] == "UNPARSABLE") {
+      ExpectFieldIsNamed(result.status);
+    }
     EXPECT_TRUE(std::regex_search(std::string(result.status.message()),
                                   std::regex(row.value("pattern", ""))))
         << result.status;
@@ -137,9 +165,9 @@ TEST(BadInputs, WhatIsRefusedIsCountedOnce) {
   named.mutable_inputs(0)->set_data("abcd");
   EXPECT_EQ(run(named), absl::StatusCode::kInvalidArgument);
   const std::string metrics = server->Metrics();
-  EXPECT_THAT(metrics, HasSubstr("gridclock_admission_rejected_total{reason=\"not_found\"} 2\n"));
   EXPECT_THAT(metrics,
-              HasSubstr("gridclock_admission_rejected_total{reason=\"invalid_argument\"} 1\n"));
+              HasSubstr("gridclock_admission_rejected_total{reason=\"unknown_name\"} 2\n"));
+  EXPECT_THAT(metrics, HasSubstr("gridclock_admission_rejected_total{reason=\"bad_value\"} 1\n"));
 }
 
 // The most memory that the server's pages took since the mark was set, in bytes.

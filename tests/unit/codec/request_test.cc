@@ -64,11 +64,12 @@ TEST(DecodeRunRequest, AKernelTimeLimitIsAMillisecondOrMoreOrTheServers) {
     ASSERT_OK_AND_ASSIGN(const DecodedRun run, Decode(request.SerializeAsString()));
     EXPECT_EQ(run.request.kernel_time_limit, absl::Seconds(seconds));
   }
-  for (const double seconds : {1e-9, 0.0009, -1.0}) {
+  for (const double seconds : {1e-9, 0.0009, -1.0, 1e300}) {
     request.set_kernel_time_limit_seconds(seconds);
-    EXPECT_THAT(Decode(request.SerializeAsString()),
-                StatusIs(absl::StatusCode::kInvalidArgument,
-                         HasSubstr("kernel_time_limit_seconds: want 0 or a number")));
+    EXPECT_THAT(
+        Decode(request.SerializeAsString()),
+        StatusIs(absl::StatusCode::kInvalidArgument,
+                 HasSubstr(absl::StrCat("want 0, or 0.001 to 1e+09 seconds, got ", seconds))));
   }
 }
 
@@ -78,7 +79,7 @@ TEST(DecodeRunRequest, OfManyBadAttributesTheFirstByNameIsNamed) {
     (*request.mutable_attributes())[std::string(1, name)];  // Without a value.
   }
   EXPECT_THAT(Decode(request.SerializeAsString()),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("attributes['c']")));
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("attributes.c: ")));
 }
 
 TEST(DecodeRunRequest, TheOrderOfFieldsIsFree) {
@@ -125,6 +126,30 @@ TEST(DecodeRunRequest, BytesThatAreNoMessageAreSaidToBe) {
                 StatusIs(absl::StatusCode::kInvalidArgument,
                          AllOf(HasSubstr("cannot parse gridclock.v1.RunRequest"), HasSubstr(why))));
   }
+}
+
+TEST(DecodeRunRequest, TheFieldThatMakesItUnparsableIsNamed) {
+  const std::string bad = "a\xc3(";
+  v1::RunRequest request = Request();
+  const auto refused = [](const std::string& bytes) {
+    const absl::Status status = Decode(bytes).status();
+    EXPECT_EQ(DetailsOf(status).reason, "UNPARSABLE") << status;
+    return std::pair(DetailsOf(status).field, std::string(status.message()));
+  };
+  request.mutable_inputs(1)->set_name(bad);
+  EXPECT_EQ(refused(request.SerializePartialAsString()),
+            std::pair(std::string("inputs[1].name"),
+                      std::string("cannot parse gridclock.v1.RunRequest: inputs[1].name: want "
+                                  "UTF-8, got 'a\\303('")));
+  request = Request();
+  request.mutable_program()->add_launches();
+  request.mutable_program()->add_launches()->set_entry(bad);
+  EXPECT_EQ(refused(request.SerializePartialAsString()).first, "program.launches[1].entry");
+  const std::string cut("\x5a\x03\x0a\x05q", 5);  // A name of 5 bytes in an input of 3.
+  EXPECT_EQ(refused(cut).first, "inputs[0].name");
+  std::string groups;
+  for (int i = 0; i < 101; ++i) groups += "\xe3\x07";
+  EXPECT_THAT(refused(groups).second, HasSubstr("field 124: it nests deeper than 100 levels"));
 }
 
 TEST(DecodeRunRequest, ControlPartIsBoundedAndDataIsNotCounted) {

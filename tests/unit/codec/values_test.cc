@@ -46,7 +46,7 @@ TEST(TensorSpecs, ListsAreSplitByTheirRanks) {
 
 TEST(TensorSpecs, WhatCannotBeIsNamed) {
   EXPECT_THAT(Decode(Spec(v1::DTYPE_UNSPECIFIED, {1}), "x"),
-              StatusIs(kInvalid, HasSubstr("'x.dtype': want a dtype out of f64, ")));
+              StatusIs(kInvalid, HasSubstr("x.dtype: want a dtype out of f64, ")));
   EXPECT_THAT(Decode(Spec(static_cast<v1::DType>(99), {1}), "x"),
               StatusIs(kInvalid, HasSubstr("; got number 99")));
   EXPECT_THAT(Decode(Spec(v1::F32, {-1}), "x"), StatusIs(kInvalid, HasSubstr("dimension 0 is -1")));
@@ -64,10 +64,13 @@ TEST(TensorSpecs, WhatCannotBeIsNamed) {
 TEST(TensorSpecs, RanksBelongToLists) {
   v1::TensorSpec spec = Spec(v1::F32, {2}, {1});
   spec.set_is_list(false);
-  EXPECT_THAT(Decode(spec, "x"), StatusIs(kInvalid, HasSubstr("only a list")));
+  EXPECT_THAT(Decode(spec, "x"),
+              StatusIs(kInvalid, HasSubstr("x.ranks: want none but of a list (is_list), got 1")));
   v1::TensorSpec none = Spec(v1::F32, {});
   none.set_is_list(true);
-  EXPECT_THAT(Decode(none, "x"), StatusIs(kInvalid, HasSubstr("at least one tensor")));
+  EXPECT_THAT(
+      Decode(none, "x"),
+      StatusIs(kInvalid, HasSubstr("x.ranks: want at least one tensor in a list, got none")));
 }
 
 TEST(TensorSpecs, ManyLargeTensorsOfAListDoNotWrapAround) {
@@ -84,7 +87,8 @@ TEST(Attributes, GoThereAndBack) {
     ASSERT_OK_AND_ASSIGN(const AttributeValue back, Decode(wire, "a"));
     EXPECT_EQ(back, value);
   }
-  EXPECT_THAT(Decode(v1::AttributeValue(), "a"), StatusIs(kInvalid, HasSubstr("not set")));
+  EXPECT_THAT(Decode(v1::AttributeValue(), "a"),
+              StatusIs(kInvalid, HasSubstr("a: want a value, got none")));
 }
 
 TEST(MeasureOptionsMessage, ZeroMeansTheDefault) {
@@ -102,13 +106,19 @@ TEST(MeasureOptionsMessage, AFewSamplesAreEnoughWhereFewAreAskedFor) {
 TEST(MeasureOptionsMessage, OutOfBounds) {
   v1::MeasureOptions wire;
   wire.set_budget_seconds(std::nan(""));
-  EXPECT_THAT(Decode(wire), StatusIs(kInvalid, HasSubstr("budget_seconds")));
+  EXPECT_THAT(Decode(wire),
+              StatusIs(kInvalid, "measure.budget_seconds: want 1e-06 to 600, got nan"));
   wire.set_budget_seconds(1);
+  // More than a Duration holds is told as it came.
+  wire.set_warmup_limit_seconds(9.3e18);
+  EXPECT_THAT(Decode(wire),
+              StatusIs(kInvalid, "measure.warmup_limit_seconds: want 0 to 60, got 9.3e+18"));
+  wire.clear_warmup_limit_seconds();
   wire.set_confidence(std::nan(""));
   EXPECT_THAT(Decode(wire), StatusIs(kInvalid, HasSubstr("confidence")));
   wire.set_confidence(0.9);
   wire.set_method(static_cast<v1::Method>(77));
-  EXPECT_THAT(Decode(wire), StatusIs(kInvalid, HasSubstr("unknown value 77")));
+  EXPECT_THAT(Decode(wire), StatusIs(kInvalid, HasSubstr("measure.method: want 1 to 6, got 77")));
 }
 
 TEST(Flags, UnknownOnesAreLeftOutAndTheRestIsSorted) {

@@ -194,7 +194,7 @@ TEST_F(AdminTest, OneDeviceMustBeNamed) {
   EXPECT_THAT(admin_.Drain("", false).status(),
               StatusIs(Code::kInvalidArgument, HasSubstr("want a name")));
   EXPECT_THAT(admin_.Drain("cuda", true).status(),
-              StatusIs(Code::kInvalidArgument, HasSubstr("2 devices")));
+              StatusIs(Code::kInvalidArgument, HasSubstr("got 'cuda', which means 2")));
   EXPECT_THAT(admin_.Undrain("cuda:7").status(),
               StatusIs(Code::kNotFound, HasSubstr("'cuda:0', 'cuda:1'")));
   EXPECT_THAT(admin_.Restart("cuda:7", false).status(), StatusIs(Code::kNotFound, HasSubstr("")));

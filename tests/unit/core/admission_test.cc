@@ -102,8 +102,8 @@ TEST_F(AdmissionTest, A1_A2_AnElementCountThatOverflowsIsRefused) {
   const std::int64_t big = std::int64_t{1} << 32;
   const auto elements = Try(Square({big, big}, 0));
   EXPECT_THAT(elements, StatusIs(Code::kInvalidArgument,
-                                 HasSubstr("inputs[0].shape: element count overflows")));
-  EXPECT_EQ(DetailsOf(elements.status()).field, "inputs[0].shape");
+                                 HasSubstr("inputs[0].spec.dims: element count overflows")));
+  EXPECT_EQ(DetailsOf(elements.status()).field, "inputs[0].spec.dims");
   EXPECT_THAT(Try(Square({std::int64_t{1} << 62}, 0)),
               StatusIs(Code::kInvalidArgument, HasSubstr("f32[4611686018427387904]")));
 }

@@ -365,11 +365,10 @@ TEST_F(JobMetricsTest, CountsRejectionsByReason) {
     EXPECT_THAT(Text(), HasSubstr(absl::StrCat("rejected_total{reason=\"", reason, "\"} 0")));
   }
   metrics_.OnRejected("cpu", WithReason(absl::ResourceExhaustedError(""), "QUEUE_FULL"));
-  metrics_.OnRejected("", absl::InvalidArgumentError("no such attribute"));
+  metrics_.OnRejected("", InvalidField("queue", "want 1, got 0"));
   metrics_.OnRejected("", WithReason(absl::InternalError(""), "MADE_UP"));
   EXPECT_THAT(Text(), HasSubstr(R"(gridclock_admission_rejected_total{reason="queue_full"} 1)"));
-  EXPECT_THAT(Text(),
-              HasSubstr(R"(gridclock_admission_rejected_total{reason="invalid_argument"} 1)"));
+  EXPECT_THAT(Text(), HasSubstr(R"(gridclock_admission_rejected_total{reason="bad_value"} 1)"));
   EXPECT_THAT(Text(), HasSubstr(R"(gridclock_admission_rejected_total{reason="internal"} 1)"));
 }
 

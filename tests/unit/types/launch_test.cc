@@ -355,12 +355,17 @@ TEST(CompleteProgram, AGlobalIsSetFromAnAttributeOrAnInput) {
     return CompleteProgram(program).status();
   };
   EXPECT_THAT(complete({{"m", "a", "x"}, {"m", "b", "k"}}), IsOk());
-  EXPECT_THAT(complete({{"m", "a", "y"}}), StatusIs(kInvalid, HasSubstr("called 'y'")));
-  EXPECT_THAT(complete({{"m", "a", "l"}}), StatusIs(kInvalid, HasSubstr("called 'l'")));
+  EXPECT_THAT(complete({{"m", "a", "y"}}),
+              StatusIs(kInvalid, HasSubstr("globals[0].from: want an attribute or an input of one "
+                                           "tensor of the words, got 'y'")));
+  EXPECT_THAT(complete({{"m", "a", "l"}}), StatusIs(kInvalid, HasSubstr("got 'l'")));
   EXPECT_THAT(complete({{"m", "", "x"}}), StatusIs(kInvalid, HasSubstr("globals[0].name")));
-  EXPECT_THAT(complete({{"n", "a", "x"}}), StatusIs(kInvalid, HasSubstr("of the module 'n'")));
-  EXPECT_THAT(complete({{"m", "a", "x"}, {"m", "a", "k"}}),
-              StatusIs(kInvalid, HasSubstr("globals[1]: 'a' is set twice")));
+  EXPECT_THAT(
+      complete({{"n", "a", "x"}}),
+      StatusIs(kInvalid, HasSubstr("globals[0].module: want the module of a launch, got 'n'")));
+  EXPECT_THAT(
+      complete({{"m", "a", "x"}, {"m", "a", "k"}}),
+      StatusIs(kInvalid, HasSubstr("globals[1].name: want each variable once, got 'a' again")));
 }
 
 ModuleEntry EntryOf(const std::vector<std::uint32_t>& sizes) {
