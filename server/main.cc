@@ -357,7 +357,7 @@ class Process {
   }
 
   Acceptor::Options AcceptorOptions() const {
-    return {.address = options_.listen,
+    return {.listen = security_.listen,
             .connections = static_cast<std::size_t>(options_.limits.connections),
             .peer_connections = static_cast<std::size_t>(options_.limits.peer_connections)};
   }

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "CLI/CLI.hpp"
+#include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
@@ -23,7 +24,8 @@
 #include "absl/strings/strip.h"
 #include "base/cgroup.h"
 #include "base/status.h"
-#include "server/rpc/acceptor.h"
+#include "proto/types/quote.h"
+#include "server/core/near_names.h"
 #include "server/rpc/pem.h"
 
 namespace gridclock {
@@ -166,6 +168,24 @@ void AddFlags(CLI::App& app, ServerOptions& o) {
   }
 }
 
+// A limit that is misspelt in the environment would not be the one that its operator counts on.
+absl::Status CheckLimitNames(const CLI::App& app) {
+  constexpr absl::string_view kPrefix = "GRIDCLOCK_LIMIT_";
+  std::vector<std::string> known;
+  for (const CLI::Option* option : app.get_options()) {
+    if (absl::StartsWith(option->get_envname(), kPrefix)) known.push_back(option->get_envname());
+  }
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string name(*entry, std::strcspn(*entry, "="));
+    if (!absl::StartsWith(name, kPrefix) || absl::c_linear_search(known, name)) continue;
+    const std::string near = NearestNames(name, {known.begin(), known.end()});
+    return absl::InvalidArgumentError(
+        absl::StrCat("the environment has ", Quote(name), ", which is no limit: ",
+                     near.empty() ? "--help lists them" : absl::StrCat("the nearest are ", near)));
+  }
+  return absl::OkStatus();
+}
+
 [[noreturn]] void PrintTokenHash() {
   std::string token;
   std::getline(std::cin, token);
@@ -232,6 +252,10 @@ ServerOptions ParseOptions(int argc, char** argv) {
     std::exit(app.exit(error) == 0 ? 0 : 2);
   }
   if (hash_token) PrintTokenHash();
+  if (const absl::Status names = CheckLimitNames(app); !names.ok()) {
+    std::cerr << "gridclock-server: " << names.message() << "\n";
+    std::exit(2);
+  }
   if (options.metrics_listen == "none") options.metrics_listen.clear();
   return options;
 }
@@ -266,9 +290,9 @@ absl::StatusOr<TokenFile> ReadTokens(const ServerOptions& options) {
 }
 
 absl::StatusOr<Security> CheckSecurity(const ServerOptions& options) {
-  const absl::StatusOr<bool> is_loopback = IsLoopback(options.listen);
-  if (!is_loopback.ok()) return Annotate(is_loopback.status(), "--listen");
-  const bool loopback = *is_loopback;
+  absl::StatusOr<ListenAddress> listen = Resolve(options.listen);
+  if (!listen.ok()) return Annotate(listen.status(), "--listen");
+  const bool loopback = IsLoopback(*listen);
   GC_ASSIGN_OR_RETURN(Tls tls, ReadTls(options));
   if (!loopback && tls.certificate.empty() && !options.insecure_public) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -282,7 +306,7 @@ absl::StatusOr<Security> CheckSecurity(const ServerOptions& options) {
   }
   GC_ASSIGN_OR_RETURN(Authenticator authenticator, MakeAuthenticator(options, loopback));
   auto source = tls.certificate.empty() ? nullptr : std::make_shared<TlsSource>(std::move(tls));
-  return Security{std::move(source), std::move(authenticator), loopback};
+  return Security{std::move(source), std::move(authenticator), *std::move(listen), loopback};
 }
 
 std::uint64_t MemoryBytes() {

@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "server/core/limits.h"
+#include "server/rpc/acceptor.h"
 #include "server/rpc/auth.h"
 #include "server/rpc/tls.h"
 
@@ -47,6 +48,7 @@ ServerOptions ParseOptions(int argc, char** argv);
 struct Security {
   std::shared_ptr<TlsSource> tls;  // Null: plain text.
   Authenticator authenticator;
+  ListenAddress listen;
   bool loopback = true;
 };
 // INVALID_ARGUMENT with a sentence for what would leave the server open: an address that others can

@@ -131,8 +131,12 @@ absl::Status KernelTable::NoSuchKernel(absl::string_view wanted) const {
     if (!spec->diagnostic) known.push_back(name);
   }
   const std::string names = NearestNames(wanted, known);
-  return UnknownName("kernel", absl::StrCat("no kernel ", Quote(wanted),
-                                            names.empty() ? "" : "; the nearest are ", names));
+  return UnknownName(
+      "kernel",
+      absl::StrCat("no kernel ", Quote(wanted), "; ",
+                   names.empty() ? absl::StrCat("none of the ", known.size(),
+                                                " that there are is near: ListKernels names them")
+                                 : absl::StrCat("the nearest are ", names)));
 }
 
 std::vector<std::shared_ptr<const KernelSpec>> KernelTable::Kernels() const {

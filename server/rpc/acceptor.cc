@@ -47,13 +47,8 @@ absl::StatusOr<HostPort> Split(const std::string& address) {
   return HostPort{host, address.substr(colon + 1)};
 }
 
-struct Resolved {
-  sockaddr_storage address{};
-  socklen_t size = 0;
-};
-
 // All that the host stands for; at least one.
-absl::StatusOr<std::vector<Resolved>> Resolve(const HostPort& where) {
+absl::StatusOr<std::vector<sockaddr_storage>> LookUp(const HostPort& where) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV;
@@ -62,12 +57,10 @@ absl::StatusOr<std::vector<Resolved>> Resolve(const HostPort& where) {
     return absl::InvalidArgumentError(absl::StrCat("'", where.host, "': ", gai_strerror(error)));
   }
   const absl::Cleanup free = [found] { freeaddrinfo(found); };
-  std::vector<Resolved> all;
+  std::vector<sockaddr_storage> all;
   for (const addrinfo* one = found; one != nullptr; one = one->ai_next) {
-    Resolved& to = all.emplace_back();
-    to.size = one->ai_addrlen;
-    std::copy_n(reinterpret_cast<const char*>(one->ai_addr), to.size,
-                reinterpret_cast<char*>(&to.address));
+    std::copy_n(reinterpret_cast<const char*>(one->ai_addr), one->ai_addrlen,
+                reinterpret_cast<char*>(&all.emplace_back()));
   }
   return all;
 }
@@ -88,14 +81,14 @@ int PortOf(const sockaddr_storage& address) {
   return ntohs(reinterpret_cast<const sockaddr_in6&>(address).sin6_port);
 }
 
-absl::StatusOr<UniqueFd> Listen(const Resolved& where) {
-  UniqueFd fd(socket(where.address.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+absl::StatusOr<UniqueFd> Listen(const sockaddr_storage& where) {
+  UniqueFd fd(socket(where.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd) return ErrnoToStatus(errno, "socket");
   const int one = 1;
   // Not SO_REUSEPORT: a second server on the port shall fail, not take half of the calls.
   setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-  const auto* address = reinterpret_cast<const sockaddr*>(&where.address);
-  if (bind(fd.get(), address, where.size) != 0) {
+  const socklen_t size = where.ss_family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
+  if (bind(fd.get(), reinterpret_cast<const sockaddr*>(&where), size) != 0) {
     return absl::UnavailableError(std::strerror(errno));
   }
   if (listen(fd.get(), kBacklog) != 0) return ErrnoToStatus(errno, "listen");
@@ -144,34 +137,32 @@ std::size_t ConnectionTable::busiest_peer() const {
   return most;
 }
 
-bool AreLoopback(std::span<const sockaddr_storage> addresses) {
-  return !addresses.empty() && std::all_of(addresses.begin(), addresses.end(), IsLoopbackAddress);
+bool IsLoopback(const ListenAddress& address) {
+  return !address.addresses.empty() &&
+         std::all_of(address.addresses.begin(), address.addresses.end(), IsLoopbackAddress);
 }
 
-absl::StatusOr<bool> IsLoopback(const std::string& address) {
+absl::StatusOr<ListenAddress> Resolve(const std::string& address) {
   GC_ASSIGN_OR_RETURN(const HostPort split, Split(address));
-  GC_ASSIGN_OR_RETURN(const std::vector<Resolved> all, Resolve(split));
-  std::vector<sockaddr_storage> addresses;
-  for (const Resolved& one : all) addresses.push_back(one.address);
-  return AreLoopback(addresses);
+  GC_ASSIGN_OR_RETURN(std::vector<sockaddr_storage> all, LookUp(split));
+  return ListenAddress{address, std::move(all)};
 }
 
 absl::StatusOr<std::unique_ptr<Acceptor>> Acceptor::Create(const Options& options,
                                                            const Clock& clock,
                                                            RpcObserver& observer) {
-  GC_ASSIGN_OR_RETURN(const HostPort split, Split(options.address));
-  GC_ASSIGN_OR_RETURN(const std::vector<Resolved> all, Resolve(split));
-  auto listener = Listen(all.front());
+  const std::string& text = options.listen.text;
+  auto listener = Listen(options.listen.addresses.front());
   if (!listener.ok()) {
-    return Annotate(listener.status(), absl::StrCat("cannot listen on ", options.address));
+    return Annotate(listener.status(), absl::StrCat("cannot listen on ", text));
   }
-  Resolved bound;
-  bound.size = sizeof(bound.address);
-  if (getsockname(listener->get(), reinterpret_cast<sockaddr*>(&bound.address), &bound.size) != 0) {
+  sockaddr_storage bound{};
+  socklen_t size = sizeof(bound);
+  if (getsockname(listener->get(), reinterpret_cast<sockaddr*>(&bound), &size) != 0) {
     return ErrnoToStatus(errno, "getsockname");
   }
-  const int port = PortOf(bound.address);
-  const std::string host = options.address.substr(0, options.address.rfind(':'));
+  const int port = PortOf(bound);
+  const std::string host = text.substr(0, text.rfind(':'));
   return std::unique_ptr<Acceptor>(new Acceptor(options, clock, observer, *std::move(listener),
                                                 port, absl::StrCat(host, ":", port)));
 }

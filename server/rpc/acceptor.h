@@ -8,7 +8,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -49,16 +48,27 @@ class ConnectionTable {
   std::map<std::string, std::size_t> per_peer_;
 };
 
+// HOST:PORT and all that it stands for, asked once: a name's next answer may be another.
+struct ListenAddress {
+  std::string text;                         // "127.0.0.1:8470", "[::1]:0", "0.0.0.0:8470".
+  std::vector<sockaddr_storage> addresses;  // At least one; the first is bound.
+};
+// INVALID_ARGUMENT for what is no address.
+absl::StatusOr<ListenAddress> Resolve(const std::string& address);
+// True if only this host can reach what the address stands for: a name may stand for several, and
+// which of them is bound is chance, so all must be.
+bool IsLoopback(const ListenAddress& address);
+
 // Owns the listening socket and the thread that accepts.
 class Acceptor {
  public:
   struct Options {
-    std::string address;  // "127.0.0.1:8470", "[::1]:0", "0.0.0.0:8470".
+    ListenAddress listen;
     std::size_t connections = 1024;
     std::size_t peer_connections = 64;
   };
 
-  // INVALID_ARGUMENT for an address that is none, UNAVAILABLE if it cannot be bound.
+  // UNAVAILABLE if the address cannot be bound.
   static absl::StatusOr<std::unique_ptr<Acceptor>> Create(const Options& options,
                                                           const Clock& clock,
                                                           RpcObserver& observer);
@@ -103,11 +113,6 @@ class Acceptor {
   ConnectionTable table_ ABSL_GUARDED_BY(mutex_);
   std::thread thread_;
 };
-
-// True if only this host can reach what the address stands for: a name may stand for several, and
-// which of them is bound is chance, so all must be.
-absl::StatusOr<bool> IsLoopback(const std::string& address);
-bool AreLoopback(std::span<const sockaddr_storage> addresses);
 
 }  // namespace gridclock
 

@@ -1,6 +1,7 @@
 #ifndef GRIDCLOCK_SERVER_RPC_STATUS_H_
 #define GRIDCLOCK_SERVER_RPC_STATUS_H_
 
+#include <grpcpp/server_context.h>
 #include <grpcpp/support/status.h>
 
 #include "absl/status/status.h"
@@ -8,8 +9,11 @@
 
 namespace gridclock {
 
-// With the details of the error, and of what was measured before it (`summary` may be null).
-grpc::Status ToGrpc(const absl::Status& status, const v1::RunSummary* summary = nullptr);
+// How a call ends: with the details of the error, and of what was measured before it (`summary` may
+// be null). Where the client shall wait, the trailer grpc-retry-pushback-ms says so besides: retry
+// policies of gRPC's own clients read nothing else. Before Finish, once.
+grpc::Status EndOf(grpc::ServerContextBase& context, const absl::Status& status,
+                   const v1::RunSummary* summary = nullptr);
 
 }  // namespace gridclock
 

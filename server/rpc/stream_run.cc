@@ -384,7 +384,7 @@ class StreamCall final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>,
     }
     meter_.Bytes(received_bytes_, sent_bytes_);
     meter_.Finish(status, subject);
-    Finish(ToGrpc(status));
+    Finish(EndOf(context_, status));
   }
 
   Backend& backend_;

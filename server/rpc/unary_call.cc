@@ -109,7 +109,7 @@ void UnaryCall::End(const absl::Status& status, const CallSubject& subject,
   meter_.Bytes(received_, 0);
   meter_.Finish(status, subject);
   NoteAnswer();
-  Finish(ToGrpc(status, summary));
+  Finish(EndOf(context_, status, summary));
 }
 
 void UnaryCall::NoteAnswer() {

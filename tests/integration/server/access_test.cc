@@ -80,9 +80,11 @@ TEST(Access, H3_WithoutAClientCertificateThereIsNoConnection) {
             absl::StatusCode::kUnavailable);
 }
 
-void ExpectRefusal(const std::vector<std::string>& flags, const std::string& sentence) {
-  ASSERT_OK_AND_ASSIGN(const auto server,
-                       ServerProcess::Start({.flags = flags, .wait_until_ready = false}));
+void ExpectRefusal(const std::vector<std::string>& flags, const std::string& sentence,
+                   const std::vector<std::string>& environment = {}) {
+  ASSERT_OK_AND_ASSIGN(const auto server, ServerProcess::Start({.flags = flags,
+                                                                .environment = environment,
+                                                                .wait_until_ready = false}));
   EXPECT_EQ(server->Wait(), 2);
   EXPECT_THAT(server->Log(), HasSubstr(sentence));
 }
@@ -95,6 +97,13 @@ TEST(Access, H8_TokensAreNotTakenInPlainTextFromOthers) {
 
 TEST(Access, H9_AnOpenAddressWithoutTlsIsRefused) {
   ExpectRefusal({"--listen=0.0.0.0:0"}, "--insecure-public");
+}
+
+TEST(Access, AMisspeltLimitOfTheEnvironmentIsRefused) {
+  ExpectRefusal({},
+                "the environment has 'GRIDCLOCK_LIMIT_QEUE', which is no limit: the nearest are "
+                "'GRIDCLOCK_LIMIT_QUEUE'",
+                {"GRIDCLOCK_LIMIT_QEUE=1"});
 }
 
 TEST(Access, AKeyWithoutItsCertificateIsRefused) {

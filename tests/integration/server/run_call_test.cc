@@ -2,6 +2,7 @@
 #include <deque>
 #include <filesystem>
 #include <iterator>
+#include <optional>
 #include <regex>
 #include <thread>
 
@@ -241,16 +242,29 @@ TEST_F(RunCall, ManyStreamsOfReflectionTakeFewThreads) {
   for (RawStream& stream : streams) EXPECT_FALSE(stream.Finish().ok());
 }
 
+// What retry policies of gRPC's own clients wait.
+std::optional<absl::Duration> Pushback(const grpc::ClientContext& context) {
+  const auto& trailers = context.GetServerTrailingMetadata();
+  const auto found = trailers.find("grpc-retry-pushback-ms");
+  std::int64_t millis = 0;
+  if (found == trailers.end()) return std::nullopt;
+  EXPECT_TRUE(absl::SimpleAtoi({found->second.data(), found->second.size()}, &millis));
+  return absl::Milliseconds(millis);
+}
+
 TEST_F(RunCall, AFullQueueSaysWhenToTryAgain) {
   ASSERT_NO_FATAL_FAILURE(StartServer({.flags = {"--limit-queue=1"}}));
   std::atomic<int> ok{0}, full{0};
   std::vector<std::thread> callers;
   for (int i = 0; i < 30; ++i) {
     callers.emplace_back([&] {
-      const RawResult result = RawCall(channel_, kRunMethod, {Spin(absl::Milliseconds(100))});
+      grpc::ClientContext context;
+      const RawResult result =
+          RawCall(channel_, kRunMethod, {Spin(absl::Milliseconds(100))}, context);
       if (result.status.ok()) ++ok;
       const ErrorDetails details = DetailsOf(result.status);
       if (details.reason == "QUEUE_FULL" && details.retry_after > absl::ZeroDuration()) ++full;
+      EXPECT_EQ(Pushback(context), details.retry_after) << result.status;
     });
   }
   for (std::thread& caller : callers) caller.join();

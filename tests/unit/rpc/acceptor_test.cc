@@ -69,7 +69,7 @@ UniqueFd ConnectFrom(const char* host, int port) {
 class OneConnection : public ::testing::Test {
  protected:
   void SetUp() override {
-    auto acceptor = Acceptor::Create({.address = "127.0.0.1:0"}, clock_, observer_);
+    auto acceptor = Acceptor::Create({.listen = Resolve("127.0.0.1:0").value()}, clock_, observer_);
     ASSERT_THAT(acceptor, IsOk());
     acceptor_ = *std::move(acceptor);
     acceptor_->Start([this](UniqueFd fd) { taken_.set_value(std::move(fd)); });
@@ -128,7 +128,8 @@ TEST_F(OneConnection, AClosedConnectionIsNotOpenAtOnce) {
 TEST(Acceptor, CountsConnectionsByTheSiteThatTheyComeFrom) {
   const MonotonicClock clock;
   QuietRpcs observer;
-  auto acceptor = Acceptor::Create({.address = "[::]:0", .peer_connections = 1}, clock, observer);
+  auto acceptor = Acceptor::Create({.listen = Resolve("[::]:0").value(), .peer_connections = 1},
+                                   clock, observer);
   if (!acceptor.ok()) GTEST_SKIP() << "no IPv6 here: " << acceptor.status();
   std::vector<UniqueFd> clients, taken;
   for (const char* from : {"127.0.0.2", "127.0.0.3", "127.0.0.2"}) {
@@ -166,26 +167,37 @@ TEST_F(OneConnection, WithoutADescriptorItWaitsAndThenServes) {
 
 TEST(IsLoopback, TellsOwnAddressesFromOthers) {
   for (const char* own : {"127.0.0.1:0", "127.9.9.9:80", "[::1]:8470"}) {
-    EXPECT_TRUE(IsLoopback(own).value()) << own;
+    EXPECT_TRUE(IsLoopback(Resolve(own).value())) << own;
   }
   for (const char* open : {"0.0.0.0:0", "[::]:8470", "10.1.2.3:1"}) {
-    EXPECT_FALSE(IsLoopback(open).value()) << open;
+    EXPECT_FALSE(IsLoopback(Resolve(open).value())) << open;
   }
 }
 
-TEST(AreLoopback, ANameThatAlsoStandsForAPublicAddressIsPublic) {
+TEST(IsLoopback, ANameThatAlsoStandsForAPublicAddressIsPublic) {
   const sockaddr_storage own4 = Address("127.0.0.1"), own6 = Address("::1");
   const sockaddr_storage open4 = Address("10.1.2.3"), open6 = Address("fe80::1");
-  EXPECT_TRUE(AreLoopback(std::vector{own6, own4}));
-  EXPECT_FALSE(AreLoopback(std::vector{own4, open4}));
-  EXPECT_FALSE(AreLoopback(std::vector{open4, own4}));
-  EXPECT_FALSE(AreLoopback(std::vector{own4, own6, open6}));
-  EXPECT_FALSE(AreLoopback({}));
+  EXPECT_TRUE(IsLoopback({"name:1", {own6, own4}}));
+  EXPECT_FALSE(IsLoopback({"name:1", {own4, open4}}));
+  EXPECT_FALSE(IsLoopback({"name:1", {open4, own4}}));
+  EXPECT_FALSE(IsLoopback({"name:1", {own4, own6, open6}}));
+  EXPECT_FALSE(IsLoopback({}));
+}
+
+// Asked again, the name could stand for an address that others reach.
+TEST(Acceptor, BindsWhatWasLookedUpAndAsksForNoNameAgain) {
+  const MonotonicClock clock;
+  QuietRpcs observer;
+  const ListenAddress listen{"no-such-name.invalid:0", {Address("127.0.0.1")}};
+  ASSERT_OK_AND_ASSIGN(const auto acceptor, Acceptor::Create({.listen = listen}, clock, observer));
+  EXPECT_EQ(acceptor->address(), absl::StrCat("no-such-name.invalid:", acceptor->port()));
+  const UniqueFd client(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  EXPECT_TRUE(ConnectTo(client, acceptor->port()));
 }
 
 TEST(IsLoopback, SaysWhatAnAddressLooksLike) {
   for (const char* wrong : {"", "8470", "localhost", ":1", "127.0.0.1:70000", "127.0.0.1:x"}) {
-    EXPECT_THAT(IsLoopback(wrong),
+    EXPECT_THAT(Resolve(wrong),
                 StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("HOST:PORT")));
   }
 }
