@@ -25,6 +25,7 @@
 #include "server/core/compile_queue.h"
 #include "server/core/scheduler.h"
 #include "server/fleet/compiler_answer.h"
+#include "server/fleet/runnable.h"
 #include "server/fleet/worker_output.h"
 #include "server/fleet/worker_process.h"
 
@@ -437,10 +438,7 @@ absl::StatusOr<std::unique_ptr<Compiler>> Compiler::Create(const CompilerOptions
                                                            const Limits& limits, const Clock& clock,
                                                            ModuleCache* cache,
                                                            CompileObserver& observer) {
-  if (access(options.path.c_str(), X_OK) != 0) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("want a program that can be run, got '", options.path, "'"));
-  }
+  GC_RETURN_IF_ERROR(CheckRunnable("a compiler program", options.path));
   UniqueFd wake(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!wake) return ErrnoToStatus(errno, "eventfd");
   return std::make_unique<CompilerThread>(options, limits, clock, cache, observer, std::move(wake));

@@ -1,16 +1,13 @@
 #include "server/fleet/fleet.h"
 
-#include <cerrno>
 #include <chrono>
-#include <cstring>
 #include <filesystem>
 #include <thread>
-
-#include <unistd.h>
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "server/fleet/device_runner.h"
+#include "server/fleet/runnable.h"
 
 namespace gridclock {
 namespace {
@@ -34,12 +31,8 @@ absl::StatusOr<std::unique_ptr<Fleet>> Fleet::Create(const FleetOptions& options
   FleetOptions resolved = options;
   // Workers start in "/", so the path must not depend on where the server stands.
   resolved.worker_path = std::filesystem::absolute(options.worker_path, error).string();
-  const char* path = resolved.worker_path.c_str();
-  if (error || access(path, X_OK) != 0 || std::filesystem::is_directory(path, error)) {
-    return absl::FailedPreconditionError(absl::StrCat("want a worker program that can be run at '",
-                                                      options.worker_path,
-                                                      "': ", std::strerror(errno)));
-  }
+  if (error) resolved.worker_path = options.worker_path;
+  GC_RETURN_IF_ERROR(CheckRunnable("a worker program", resolved.worker_path));
   const std::uint64_t want = context.allocator.capacity() + OwnBytes(options.devices.size());
   if (context.arena.size() < want) {
     return absl::FailedPreconditionError(

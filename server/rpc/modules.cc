@@ -97,7 +97,8 @@ absl::Status CheckArchIsKnown(const std::string& arch, const CompilerFacts& fact
   if (numbered && base != arch && number < (arch.back() == 'a' ? kFirstWithA : kFirstWithF)) {
     return InvalidField(
         "options.arch",
-        absl::StrCat("want a of sm_90 and later, f of sm_100 and later, got ", Quote(arch)));
+        absl::StrCat("want an a of sm_90 and later alone, an f of sm_100 and later, got ",
+                     Quote(arch)));
   }
   if (known.empty() || std::find(known.begin(), known.end(), base) != known.end()) {
     return absl::OkStatus();

@@ -1,16 +1,20 @@
 // Rows of the table of faults that a fleet must survive, each test named by its row.
 #include <cerrno>
 #include <csignal>
+#include <cstddef>
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include <elf.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "server/fleet/runnable.h"
 #include "tests/faults/fleet_harness.h"
 #include "tests/support/held_process.h"
 #include "tests/support/status_matchers.h"
@@ -236,6 +240,29 @@ TEST(FleetFaults, E11_AnExitWithCodeZeroIsACrash) {
   EXPECT_TRUE(harness.WaitReady(2));
 }
 
+// This program's own, with one byte changed: as made for another architecture.
+std::string ForeignProgram() {
+  std::string bytes(64, '\0');
+  std::ifstream("/proc/self/exe", std::ios::binary).read(bytes.data(), 64);
+  bytes[offsetof(Elf64_Ehdr, e_machine)] ^= 0x40;
+  return bytes;
+}
+
+TEST(FleetFaults, E12_WhatThisMachineCannotRunIsSaidAtTheStart) {
+  const std::string path = absl::StrCat(testing::TempDir(), "/no-program-", getpid());
+  const std::pair<std::string, const char*> cases[] = {
+      {"words\n", "the file is no program"},
+      {"", "the file is no program"},
+      {ForeignProgram(), "it is made for another architecture"}};
+  for (const auto& [content, why] : cases) {
+    std::ofstream(path, std::ios::binary | std::ios::trunc) << content;
+    ASSERT_EQ(chmod(path.c_str(), 0755), 0);
+    EXPECT_THAT(CheckRunnable("a worker program", path),
+                StatusIs(Code::kFailedPrecondition, AllOf(HasSubstr(path), HasSubstr(why))));
+  }
+  EXPECT_THAT(CheckRunnable("a worker program", "/proc/self/exe"), IsOk());
+}
+
 TEST(FleetFaults, E12_AMissingOrForbiddenProgramIsSaidAtTheStart) {
   MonotonicClock clock;
   FakeObserver observer;
@@ -259,7 +286,7 @@ TEST(FleetFaults, E12_AMissingOrForbiddenProgramIsSaidAtTheStart) {
 
 TEST(FleetFaults, E12_AProgramThatIsNoneOpensTheBreaker) {
   const std::string path = absl::StrCat(testing::TempDir(), "/not-a-worker-", getpid());
-  std::ofstream(path) << "not a program\n";
+  std::ofstream(path) << "#!/no/such/interpreter\n";
   ASSERT_EQ(chmod(path.c_str(), 0755), 0);
   Supervisor::Options supervisor;
   supervisor.first_wait = absl::Milliseconds(1);

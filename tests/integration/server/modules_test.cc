@@ -261,8 +261,11 @@ TEST_F(Modules, F20_B4_BadRequestsAreToldApart) {
   EXPECT_THAT(client_->Compile(request),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("want one of sm_")));
   request.mutable_options()->set_arch("sm_75a");
-  EXPECT_THAT(client_->Compile(request),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("no sm_75a")));
+  EXPECT_THAT(
+      client_->Compile(request),
+      StatusIs(
+          absl::StatusCode::kInvalidArgument,
+          HasSubstr("want an a of sm_90 and later alone, an f of sm_100 and later, got 'sm_75a'")));
   request = Source(std::string(256 * 1024 + 1, ' '));
   EXPECT_THAT(client_->Compile(request),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("262144")));
