@@ -28,7 +28,7 @@ GROUPS = {
             r"cublasLt|cuda|cupti)\.h",
     "gtest": r"gtest/|gmock/",
     "benchmark": r"benchmark/",
-    "posix": r"(sys|linux|netinet|arpa)/|(cpuid|cxxabi|dirent|dlfcn|fcntl|fts|glob|ifaddrs|immintrin|link|"
+    "posix": r"(sys|linux|netinet|arpa)/|(cpuid|cxxabi|dirent|dlfcn|elf|fcntl|fts|glob|ifaddrs|immintrin|link|"
              r"malloc|netdb|poll|pthread|pwd|sched|semaphore|signal|spawn|stdlib|string|strings|syscall|"
              r"termios|time|unistd|x86intrin)\.h",
 }
