@@ -31,7 +31,8 @@ class RequestIds {
 
   RequestIds(const Clock& clock, const Limits& limits);
 
-  // `content` is a hash of all that the request asks for, its tensor bytes included.
+  // `content` is a hash of all that the request asks for, inline tensor bytes included. Chunks come
+  // later and are not in it: no answer is kept of a call that has any.
   // INVALID_ARGUMENT: the id came before with another content. ALREADY_EXISTS: IN_PROGRESS, or DONE
   // if it finished and its answer is not kept. RESOURCE_EXHAUSTED: too many run.
   absl::StatusOr<std::variant<Fresh, Answer>> Begin(absl::string_view principal,
