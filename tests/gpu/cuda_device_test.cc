@@ -233,8 +233,9 @@ TEST(CudaDevice, GivesBackWhatItKept) {
   EXPECT_EQ(device->kept_bytes(), 256 * kMiB);
   device->GiveBack(kMiB);
   EXPECT_EQ(device->kept_bytes(), 0U);
-  EXPECT_TRUE(device->MayGetMemory(256 * kMiB)) << "there are no others, but there might be";
-  EXPECT_FALSE(device->MayGetMemory(~std::uint64_t{0}));
+  EXPECT_FALSE(device->MayGetMemory(256 * kMiB)) << "it is alone: nobody gives anything back";
+  EXPECT_TRUE(TheGpu().MayGetMemory(256 * kMiB)) << "there are no others, but there might be";
+  EXPECT_FALSE(TheGpu().MayGetMemory(~std::uint64_t{0}));
 }
 
 TEST(CudaDevice, AMethodThatItLacksIsRefusedWithTheReason) {

