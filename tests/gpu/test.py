@@ -24,8 +24,10 @@ SUBMIT = pathlib.Path(__file__).resolve().parent / "submit_test.py"
 SNIPPETS = pathlib.Path(__file__).resolve().parents[1] / "docs/run_snippets.py"
 SMALL = "*Conformance.*-*LargeTensors*:*MoreThanTwoToThe31Elements*"
 # Races are of shared memory: kernels without it are left out of the slowest tool.
+SHARED = ("softmax", "log_softmax", "layernorm", "rmsnorm", "sum", "mean", "max", "argmax", "cumsum", "transpose",
+          "matmul", "cdist")
 TOOLS = {"memcheck": SMALL, "initcheck": SMALL, "synccheck": SMALL,
-         "racecheck": ":".join(f"*Conformance.PlainNumbers/{kernel}*_f32" for kernel in ("softmax", "sum", "matmul"))}
+         "racecheck": ":".join(f"*Conformance.PlainNumbers/{kernel}_*_f32" for kernel in SHARED)}
 PASSED = re.compile(r"\[  PASSED  \] (\d+) tests?")
 FAILED = re.compile(r"\[  FAILED  \] (\d+) tests?")
 SKIPPED = re.compile(r"\[  SKIPPED \] (\d+) tests?")
