@@ -91,8 +91,9 @@ Tolerance ToleranceOf(Roundings roundings, DType out, std::int64_t accumulation)
   if (precision.unit > f32.unit) {
     return {.relative = f32.unit, .absolute = f32.absolute, .steps = 0.5};
   }
-  // The reference's own roundings, in f64.
-  return {.relative = 0x1p-52, .absolute = precision.absolute, .steps = 0.5};
+  // What the reference lost in f64, of f32; of f64 it is the rounded result itself.
+  const double lost = out == DType::kF64 ? 0 : 0x1p-52;
+  return {.relative = lost, .absolute = precision.absolute, .steps = 0.5};
 }
 
 double UlpsBetween(double got, double want, DType dtype) {
@@ -112,10 +113,14 @@ Comparison Compare(double got, double want, double scale, DType dtype, const Tol
   const Precision precision = PrecisionOf(dtype);
   // Under terms without bound every result would do: then the result itself is the scale.
   if (!std::isfinite(scale)) scale = want;
-  const double allowed = tolerance.relative * std::abs(want) +
-                         tolerance.accumulation * std::abs(scale) + tolerance.absolute +
-                         (tolerance.steps > 0 ? tolerance.steps * StepAt(want, dtype) : 0);
-  const bool overflows = precision.most != 0 && std::abs(want) + allowed >= precision.most;
+  const auto half_steps = [&](double at) {
+    return tolerance.steps > 0 ? tolerance.steps * StepAt(at, dtype) : 0;
+  };
+  const double before_rounding = tolerance.relative * std::abs(want) +
+                                 tolerance.accumulation * std::abs(scale) + tolerance.absolute;
+  const double allowed = before_rounding + half_steps(want);
+  const bool overflows = precision.most != 0 && std::abs(want) + before_rounding >=
+                                                    precision.most + half_steps(precision.most);
   if (overflows && std::signbit(got) == std::signbit(want) &&
       (std::isinf(got) || (precision.saturates && std::abs(got) == precision.most))) {
     return Exactly(true, allowed);

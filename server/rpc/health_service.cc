@@ -37,8 +37,10 @@ grpc::ByteBuffer ResponseOf(ServingStatus status) {
 // HealthCheckRequest.service.
 absl::StatusOr<std::string> NameIn(const grpc::ByteBuffer& request) {
   if (request.Length() > kMostRequest) {
-    return absl::InvalidArgumentError(absl::StrCat("want a HealthCheckRequest of at most ",
-                                                   kMostRequest, " bytes, got ", request.Length()));
+    return WithReason(
+        absl::InvalidArgumentError(absl::StrCat("want a HealthCheckRequest of at most ",
+                                                kMostRequest, " bytes, got ", request.Length())),
+        "BAD_VALUE");
   }
   const MessageView view(request);
   WireReader reader(view.slices());
@@ -54,7 +56,11 @@ absl::StatusOr<std::string> NameIn(const grpc::ByteBuffer& request) {
     } else if (read) {
       read = reader.Skip(field, type);
     }
-    if (!read) return absl::InvalidArgumentError("cannot parse grpc.health.v1.HealthCheckRequest");
+    if (!read) {
+      return WithReason(
+          absl::InvalidArgumentError("cannot parse grpc.health.v1.HealthCheckRequest"),
+          "UNPARSABLE");
+    }
   }
   return name;
 }
@@ -80,7 +86,9 @@ class CheckCall final : public HealthCall {
   absl::Status Accept(const grpc::ByteBuffer& request) override {
     GC_ASSIGN_OR_RETURN(const std::string name, NameIn(request));
     const std::optional<bool> serves = health_.Serves(name);
-    if (!serves) return absl::NotFoundError("no health is known of this name");
+    if (!serves) {
+      return WithReason(absl::NotFoundError("no health is known of this name"), "UNKNOWN_NAME");
+    }
     Reply(ResponseOf(StatusOf(serves)));
     return absl::OkStatus();
   }

@@ -19,7 +19,8 @@ ReadGate::ReadGate(double bytes, const Limits& limits)
     : most_reading_(HowMany(bytes / 2, limits.message_bytes + limits.window_bytes)),
       most_waiting_(HowMany(bytes / 2, limits.window_bytes)) {}
 
-ReadGate::Entry ReadGate::Enter(const std::string& client, std::weak_ptr<Reader> reader) {
+ReadGate::Entry ReadGate::Enter(const std::string& client, std::weak_ptr<Reader> reader,
+                                bool has_read) {
   const MutexLock lock(mutex_);
   Client& of_client = clients_[client];
   if (of_client.reading < most_reading_) {
@@ -30,7 +31,7 @@ ReadGate::Entry ReadGate::Enter(const std::string& client, std::weak_ptr<Reader>
   if (waiting.size() >= most_waiting_) {
     std::erase_if(waiting, [](const std::weak_ptr<Reader>& one) { return one.expired(); });
   }
-  if (waiting.size() >= most_waiting_) return Entry::kFull;
+  if (waiting.size() >= most_waiting_ && !has_read) return Entry::kFull;
   waiting.push_back(std::move(reader));
   return Entry::kLater;
 }

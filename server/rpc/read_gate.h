@@ -31,8 +31,10 @@ class ReadGate {
   ReadGate(double bytes, const Limits& limits);
 
   enum class Entry { kNow, kLater, kFull };
-  // kNow: read. kLater: TakeTurn() is called when it may.
-  Entry Enter(const std::string& client, std::weak_ptr<Reader> reader) ABSL_LOCKS_EXCLUDED(mutex_);
+  // kNow: read. kLater: TakeTurn() is called when it may. Who has read before, and is in the middle
+  // of its messages, finds a place to wait always.
+  Entry Enter(const std::string& client, std::weak_ptr<Reader> reader, bool has_read = false)
+      ABSL_LOCKS_EXCLUDED(mutex_);
   // Once for each that was let in, now or later: it reads no more.
   void Leave(const std::string& client) ABSL_LOCKS_EXCLUDED(mutex_);
 

@@ -153,7 +153,7 @@ class StreamCall final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>,
       TakeTurn();
       return;
     }
-    switch (backend_.requests.Enter(principal_, weak_from_this())) {
+    switch (backend_.requests.Enter(principal_, weak_from_this(), received_bytes_ > 0)) {
       case ReadGate::Entry::kNow:
         if (!TakeTurn()) backend_.requests.Leave(principal_);
         return;

@@ -94,7 +94,7 @@ class UnfinishedTest(unittest.TestCase):
             self.assertEqual(after.returncode, 0, after.stderr)
 
     def test_no_method_waits_longer_than_the_limit_for_its_request(self):
-        with Server(BIN, "--limit-stream-stall-seconds=1", "--allow-admin", "--allow-submit",
+        with Server(BIN, "--limit-stream-stall-seconds=5", "--allow-admin", "--allow-submit",
                     "--weak-sandbox") as server, Connection(port_of(server)) as connection:
             calls = {method: connection.begin(method) for method in in_flight(server)}
             self.assertGreater(len(calls), 10)
@@ -102,7 +102,7 @@ class UnfinishedTest(unittest.TestCase):
                 self.assertEqual(connection.send(call, unfinished(8000)), 8004, method)
             self.assertEqual(in_flight(server), dict.fromkeys(calls, 1))
             for method, call in calls.items():
-                code, text = connection.status(call, seconds=30)
+                code, text = connection.status(call, seconds=60)
                 self.assertEqual(code, DEADLINE_EXCEEDED, f"{method}: {text}")
                 self.assertIn("the client was too slow to send", text, method)
             self.assertEqual(set(in_flight(server).values()), {0})
@@ -119,12 +119,13 @@ class UnfinishedTest(unittest.TestCase):
             before = resident_mib(server)
             for _ in range(4):
                 with Connection(port_of(server)) as connection:
-                    for method in in_flight(server):
-                        if method.startswith(HEALTH):
-                            continue  # It needs none.
-                        call = connection.begin(method)
+                    # Health needs none.
+                    calls = {method: connection.begin(method) for method in in_flight(server)
+                             if not method.startswith(HEALTH)}
+                    sent = [connection.send(call, unfinished(4 * MIB), patience=0.1) for call in calls.values()]
+                    self.assertLess(sum(sent), 2 * MIB)  # What the connection's window takes, and no message.
+                    for method, call in calls.items():
                         self.assertEqual(connection.status(call, seconds=30)[0], UNAUTHENTICATED, method)
-                        connection.send(call, unfinished(4 * MIB))
                     self.assertEqual(set(in_flight(server).values()), {0})
             self.assertLess(resident_mib(server) - before, 48)
 
@@ -159,11 +160,11 @@ class UnfinishedTest(unittest.TestCase):
                 began = time.monotonic()
                 other = run_square(server, f"--token-file={folder / 'bob'}")
                 self.assertEqual(other.returncode, 0, other.stderr)
-                self.assertLess(time.monotonic() - began, 5)
+                self.assertLess(time.monotonic() - began, 20)  # And not behind ann's, which are let go after 30.
 
     @unittest.skipIf(b"libasan" in (BIN / "gridclock-server").read_bytes(), "AddressSanitizer keeps what is free")
     def test_memory_of_a_wave_is_given_back(self):
-        with Server(BIN, "--limit-rpc-bytes=4G") as server:
+        with Server(BIN, "--limit-rpc-bytes=4G", "--limit-stream-stall-seconds=120") as server:
             before = resident_mib(server)
             with Connection(port_of(server)) as connection:
                 for call in [connection.begin(RUN) for _ in range(80)]:

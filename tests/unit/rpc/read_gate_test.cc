@@ -95,6 +95,7 @@ TEST_F(ReadGateTest, BeyondThoseThatMayWaitClientsAreRefused) {
   }
   EXPECT_EQ(gate_.Enter("ann", Reader()), Entry::kFull);
   EXPECT_THAT(gate_.Full(), ReasonIs("QUEUE_FULL"));
+  EXPECT_EQ(gate_.Enter("ann", Reader(), /*has_read=*/true), Entry::kLater);
   EXPECT_EQ(gate_.Enter("bob", Reader()), Entry::kNow);
   waiting.pop_back();  // Who is gone waits no more.
   EXPECT_EQ(gate_.Enter("ann", waiting.front()), Entry::kLater);

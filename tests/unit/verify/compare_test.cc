@@ -59,7 +59,11 @@ TEST(ToleranceOf, WhatIsRoundedOnceIsTheNearestNumber) {
   EXPECT_FALSE(Compare(1, 1 + 0x1.1p-24, 1, DType::kF32, f32).ok());
   const Tolerance f16 = ToleranceOf(Roundings::kOnce, DType::kF16, 1);
   EXPECT_FALSE(Compare(0, 0x1p-24, 0x1p-24, DType::kF16, f16).ok()) << "no flush of f16's";
-  EXPECT_TRUE(Compare(kInf, 65519.9, 65519.9, DType::kF16, f16).ok());
+  EXPECT_TRUE(Compare(kInf, 65520, 65520, DType::kF16, f16).ok()) << "a tie";
+  EXPECT_TRUE(Compare(65504, 65520, 65520, DType::kF16, f16).ok()) << "a tie";
+  EXPECT_FALSE(Compare(kInf, 65519.9, 65519.9, DType::kF16, f16).ok());
+  const Tolerance f64 = ToleranceOf(Roundings::kOnce, DType::kF64, 1);
+  EXPECT_FALSE(Compare(1 + 0x1p-52, 1, 1, DType::kF64, f64).ok()) << "the reference has rounded";
 }
 
 TEST(ToleranceOf, WhatIsNotRoundedIsEqual) {
