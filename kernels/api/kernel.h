@@ -64,8 +64,6 @@ struct Call {
   }
 };
 
-// The kernel computed plainly in double, sharing no arithmetic with the variants. A unit is what is
-// computed together: an element, or a row where a row shares its work.
 // How often a right result is rounded.
 enum class Roundings {
   kSeveral,
@@ -74,6 +72,8 @@ enum class Roundings {
   kNone,  // `compute` gives numbers of the output's own type, and any other is wrong.
 };
 
+// The kernel computed plainly in double, sharing no arithmetic with the variants. A unit is what is
+// computed together: an element, or a row where a row shares its work.
 struct Reference {
   // How many units the outputs have, and how many elements of output 0 each has. Unit u holds the
   // elements [u * unit_elements, (u + 1) * unit_elements) unless `element_of` says otherwise.
