@@ -1,4 +1,5 @@
 """The table of the catalogue's figures, from times that are told to it."""
+import dataclasses
 import pathlib
 import sys
 import unittest
@@ -41,6 +42,11 @@ class Catalog(unittest.TestCase):
 
     def test_a_peer_near_the_floor_leaves_nothing_to_gain(self):
         self.assertNotIn("gpu.catalog.gain", self.lines(CASE, 8e6, 9e6))
+
+    def test_a_weaker_peer_stands_beside_the_goals(self):
+        lines = self.lines(dataclasses.replace(CASE, part=0, informative=True), 10e6, 30e6)
+        self.assertEqual([(name, line.verdict) for name, line in lines.items()],
+                         [("gpu.catalog.twice.1000x1000.torch", "info")])
 
     def test_slower_than_the_peer_is_missed(self):
         lines = self.lines(CASE, 10e6, 9e6)

@@ -14,8 +14,9 @@ SLOW = 0.85     # A peer below this part of the floor leaves something to gain.
 GAIN = 1.5      # Over such peers: the geometric mean of each kernel's, then over kernels.
 LARGE = 1 << 26  # Elements from which on a part of the copy's rate is asked.
 LONG = 131072   # Elements of a row that no block holds.
-# Additions and multiplications a second of an H200's units at its highest clock, those of bf16 by its tensor cores.
-RATES = {"f32": 132 * 128 * 2 * 1.98e9, "bf16": 132 * 2048 * 2 * 1.98e9}
+# Additions and multiplications a second of an H200's units at its highest clock; but those of f32 by its tensor cores.
+RATES = {"f32": 132 * 128 * 2 * 1.98e9, "tf32": 132 * 1024 * 2 * 1.98e9, "f16": 132 * 2048 * 2 * 1.98e9,
+         "bf16": 132 * 2048 * 2 * 1.98e9}
 SIZES = (1000, 1_000_000, 1 << 26, 1 << 28)  # Of what goes element by element.
 # A list as a model's parameters: 1,000 tensors of 1 K to 64 K floats.
 TENSORS = tuple(1024 + i * 7919 % 64513 for i in range(1000))
@@ -37,6 +38,8 @@ class Case:
     how: str = "device"
     flops: int = 0         # Where arithmetic is the floor, and not memory.
     alike: float = ALIKE   # The least of PyTorch's speed.
+    arithmetic: str = ""   # Whose rate the flops have, where it is not that of `dtype`.
+    informative: bool = False  # A weaker peer: it stands beside the goals, and is no part of what is gained.
 
     @property
     def size(self):
@@ -90,19 +93,28 @@ def scans(kernel, peer):
             for case in rows(kernel, peer)]
 
 
-def elements(kernel, peer, *words, inputs=1, dtype="f32", moved=None, note=""):
+def elements(kernel, peer, *words, inputs=1, dtype="f32", moved=None, note="", sizes=SIZES):
     """Each element read from `inputs` tensors and written once, unless `moved` says how many bytes that is."""
     size = 2 if dtype in ("f16", "bf16") else 4
     return [Case(kernel, (n,), ("--shape", f"*={n}", *words), n * (moved or size * (inputs + 1)), peer,
-                 0.92 if n >= LARGE else 0, dtype=dtype, note=note) for n in SIZES]
+                 0.92 if n >= LARGE else 0, dtype=dtype, note=note) for n in sizes]
 
 
-def products(kernel, peer, variant="", sizes=(512, 1024, 4096, 8192), dtype="f32", alike=ALIKE):
-    """Of square matrices, by the default or by one variant."""
-    words = ("--variant", variant) if variant else ()
-    return [Case(kernel, (n, n), ("--shape", f"M={n}", "--shape", f"N={n}", "--shape", f"K={n}", *words),
-                 (4 if dtype == "f32" else 2) * 3 * n * n, peer, note=variant, dtype=dtype,
-                 flops=2 * n ** 3, alike=alike) for n in sizes]
+def casts(peer, to, moved):
+    """At the sizes of all, and at those of rows that are none of them."""
+    every = elements("cast", peer, f"to={to}", moved=moved, note=f"to_{to}")
+    return every + [Case("cast", shape, ("--shape", f"*={shape[0]}x{shape[1]}", f"to={to}"), moved * math.prod(shape),
+                         peer, part_of(shape, 0.92, 0.92), note=f"to_{to}") for shape in SHAPES]
+
+
+def products(kernel, peer, variant="", sizes=(512, 1024, 4096, 8192), dtype="f32", alike=ALIKE, arithmetic="",
+             batch=()):
+    """Of square matrices, by the default or by one variant; of so many at once where `batch` says it."""
+    words = (*(("--shape", f"*={batch[0]}") if batch else ()), *(("--variant", variant) if variant else ()))
+    count = math.prod(batch)
+    return [Case(kernel, (*batch, n, n), ("--shape", f"M={n}", "--shape", f"N={n}", "--shape", f"K={n}", *words),
+                 (4 if dtype == "f32" else 2) * 3 * count * n * n, peer, note=variant, dtype=dtype,
+                 flops=2 * count * n ** 3, alike=alike, arithmetic=arithmetic) for n in sizes]
 
 
 def distances(variant=""):
@@ -114,15 +126,18 @@ def distances(variant=""):
                  flops=(2 if variant else 4) * 8192 * 8192 * 128)]
 
 
-def lists(kernel, peer, floats, note=""):
+def lists(kernel, peer, floats, note="", informative=False):
     """Over TENSORS, of which each element moves so many floats."""
     shape = ",".join(map(str, TENSORS))
     positive = ("v=uniform:0:1",) if kernel.startswith("adam") else ()  # The mean of squares has a root.
-    return [Case(kernel, TENSORS, ("--shape", f"*={shape}", *positive), 4 * floats * sum(TENSORS), peer, 0.8, note=note,
-                 how="kernels")]
+    return [Case(kernel, TENSORS, ("--shape", f"*={shape}", *positive), 4 * floats * sum(TENSORS), peer,
+                 0 if informative else 0.8, note=note, how="kernels", informative=informative)]
 
 
 CASES = [
+    *elements("square", "torch.mul(x, x, out=out)", sizes=(1000, 1_000_000)),
+    *elements("vector_add", "torch.add(x, y, out=out)", inputs=2, sizes=(1000, 1_024_000)),
+    *elements("gelu", "F.gelu(x, approximate='tanh')", dtype="bf16", sizes=(MANY,)),
     *elements("mul", "torch.mul(x, y, out=out)", inputs=2),
     *elements("scale", "torch.mul(x, 1.5, out=out)", "factor=1.5"),
     *elements("relu", "torch.relu(x)"),
@@ -130,14 +145,15 @@ CASES = [
     *elements("silu", "F.silu(x)"),
     *elements("silu", "F.silu(x)", dtype="bf16"),
     *elements("pow", "torch.pow(x, 2, out=out)"),
-    *elements("cast", "x.to(torch.bfloat16)", "to=bf16", moved=6, note="to_bf16"),
-    *elements("cast", "x.to(torch.float8_e4m3fn)", "to=f8e4m3", moved=5, note="to_f8e4m3"),
+    *elements("pow", "torch.pow(x, 0.3, out=out)", "exponent=0.3", note="of_a_fraction"),
+    *casts("x.to(torch.bfloat16)", "bf16", 6),
+    *casts("x.to(torch.float8_e4m3fn)", "f8e4m3", 5),
     *lists("foreach_add", "foreach_add", 3),
     *lists("foreach_mul", "foreach_mul", 3),
     *lists("sgd", "sgd_fused", 3),
     *lists("adam", "adam_fused", 7),
     *lists("adamw", "adamw_fused", 7),
-    *lists("adamw", "adamw_foreach", 7, note="beside_foreach"),
+    *lists("adamw", "adamw_foreach", 7, note="beside_foreach", informative=True),
     *rows("softmax", "torch.softmax(x, -1)", compiled=True),
     *rows("log_softmax", "torch.log_softmax(x, -1)"),
     *rows("layernorm", "F.layer_norm(x, x.shape[-1:], w, b)", compiled=True),
@@ -152,6 +168,10 @@ CASES = [
     *products("matmul", "torch.matmul(x, y, out=out)"),
     *products("matmul", "torch.matmul(x, y, out=out)", "register_tiled", (4096,), alike=0.75),
     *products("matmul", "torch.matmul(x, y, out=out)", dtype="bf16"),
+    *products("matmul", "torch.matmul(x, y, out=out)", dtype="f16"),
+    *products("matmul", "matmul_tf32", "cublaslt_tf32", alike=0.97, arithmetic="tf32"),
+    *products("matmul", "torch.matmul(x, y, out=out)", sizes=(512,), batch=(16,)),
+    *products("matmul", "torch.matmul(x, y, out=out)", sizes=(64,), batch=(1024,)),
     *products("matmul_bias_gelu", "F.gelu(torch.addmm(b, x, y), approximate='tanh')"),
     *products("matmul_bias_gelu", "F.gelu(torch.addmm(b, x, y), approximate='tanh')", dtype="bf16"),
     *distances(),
@@ -181,17 +201,18 @@ class Table:
     def add(self, case, ours):
         words = f"{case.what}: PyTorch's time over ours", ">=", case.alike
         if self.torch.missing:
-            self.line(f"{case.name}.torch", *words, skipped=self.torch.missing)
+            self.line(f"{case.name}.torch", *words, skipped=self.torch.missing, informative=case.informative)
             return
         theirs = self.torch.ns(case.peer, case.shape, how=case.how, dtype=NAMES[case.dtype])
-        floor = max(case.moved * self.copy_ns(8 * MANY) / (8 * MANY), case.flops / RATES.get(case.dtype, math.inf) * 1e9)
-        self.line(f"{case.name}.torch", *words).add(
+        rate = RATES.get(case.arithmetic or case.dtype, math.inf)
+        floor = max(case.moved * self.copy_ns(8 * MANY) / (8 * MANY), case.flops / rate * 1e9)
+        self.line(f"{case.name}.torch", *words, informative=case.informative).add(
             theirs / ours, ours.flags, ours_us=ours / 1e3, torch_us=theirs / 1e3, floor_us=floor / 1e3)
         if case.how == "kernels":
             wall = self.torch.ns(case.peer, case.shape, dtype=NAMES[case.dtype])
             self.line(f"{case.name}.wall", f"{case.what}: PyTorch's time over ours, its gaps counted", ">=", 0,
                       informative=True).add(wall / ours, ours.flags, torch_us=wall / 1e3)
-        if floor / theirs < SLOW:
+        if floor / theirs < SLOW and not case.informative:
             self.gains[case.kernel].append(theirs / ours)
         if case.part:
             self.line(f"{case.name}.copy", f"{case.what}: bytes per second over a copy's", ">=", case.part).add(

@@ -20,6 +20,12 @@ def gelu_written_out(x):
     return 0.5 * x * (1.0 + torch.tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)))
 
 
+def matmul_tf32(a, b, out):
+    torch.backends.cuda.matmul.allow_tf32 = True
+    torch.matmul(a, b, out=out)
+    torch.backends.cuda.matmul.allow_tf32 = False
+
+
 OPS = {
     "copy": lambda t: t[1].copy_(t[0]),
     "square": lambda t: torch.mul(t[0], t[0], out=t[1]),
@@ -29,6 +35,7 @@ OPS = {
     "softmax": lambda t: torch.softmax(t[0], -1),
     "sum": lambda t: torch.sum(t[0]),
     "matmul": lambda t: torch.matmul(t[0], t[2]),
+    "matmul_tf32": lambda t: matmul_tf32(t[0], t[2], t[1]),
 }
 COMPILED = {
     "square_compiled": lambda t: t * t,
