@@ -27,6 +27,7 @@
 #include "base/status.h"
 #include "server/core/device_states.h"
 #include "server/core/idle_pages.h"
+#include "server/core/read_gate.h"
 #include "server/fleet/compiler.h"
 #include "server/fleet/device_list.h"
 #include "server/fleet/fleet.h"
@@ -37,7 +38,6 @@
 #include "server/rpc/calls_in_flight.h"
 #include "server/rpc/descriptors.h"
 #include "server/rpc/pem.h"
-#include "server/rpc/read_gate.h"
 #include "server/rpc/server.h"
 #include "server/rpc/stall_watch.h"
 

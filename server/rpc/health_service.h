@@ -2,9 +2,9 @@
 #ifndef GRIDCLOCK_SERVER_RPC_HEALTH_SERVICE_H_
 #define GRIDCLOCK_SERVER_RPC_HEALTH_SERVICE_H_
 
+#include "server/core/read_gate.h"
 #include "server/rpc/backend.h"
 #include "server/rpc/health.h"
-#include "server/rpc/read_gate.h"
 #include "server/rpc/service.h"
 
 namespace gridclock {

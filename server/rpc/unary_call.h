@@ -13,9 +13,9 @@
 
 #include "absl/status/statusor.h"
 #include "base/mutex.h"
+#include "server/core/read_gate.h"
 #include "server/rpc/backend.h"
 #include "server/rpc/call.h"
-#include "server/rpc/read_gate.h"
 #include "server/rpc/stall_watch.h"
 
 namespace gridclock {

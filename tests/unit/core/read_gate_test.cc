@@ -1,6 +1,8 @@
-#include "server/rpc/read_gate.h"
+#include "server/core/read_gate.h"
 
+#include <atomic>
 #include <memory>
+#include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -107,6 +109,59 @@ TEST_F(ReadGateTest, HoweverLittleThereIsOneReadsAndOneWaits) {
   EXPECT_EQ(gate.Enter("ann", reader), Entry::kNow);
   EXPECT_EQ(gate.Enter("ann", reader), Entry::kLater);
   EXPECT_EQ(gate.Enter("ann", reader), Entry::kFull);
+}
+
+// Reads as soon as it may, and counts itself while it does.
+class CountedReader : public ReadGate::Reader {
+ public:
+  struct Counts {
+    std::atomic<int> reading = 0, most = 0, turns = 0;
+  };
+  explicit CountedReader(Counts& counts) : counts_(counts) {}
+
+  bool TakeTurn() override {
+    const int now = ++counts_.reading;
+    for (int most = counts_.most; now > most && !counts_.most.compare_exchange_weak(most, now);) {
+    }
+    ++counts_.turns;
+    read_.store(true);
+    read_.notify_one();
+    return true;
+  }
+  void AwaitTurn() { read_.wait(false); }
+  void Leave(ReadGate& gate, const std::string& client) {
+    --counts_.reading;
+    gate.Leave(client);
+  }
+
+ private:
+  Counts& counts_;
+  std::atomic<bool> read_ = false;
+};
+
+TEST_F(ReadGateTest, OfManyThreadsNoMoreThanMayReadAtOnceAndEachHasItsTurn) {
+  constexpr int kClients = 2, kThreadsOfEach = 3, kRounds = 2'000;
+  CountedReader::Counts counts[kClients];
+  {
+    std::vector<std::jthread> threads;
+    for (int i = 0; i < kClients * kThreadsOfEach; ++i) {
+      threads.emplace_back([this, &of_client = counts[i % kClients],
+                            client = std::string(i % kClients == 0 ? "ann" : "bob")] {
+        for (int round = 0; round < kRounds; ++round) {
+          const auto reader = std::make_shared<CountedReader>(of_client);
+          const Entry entry = gate_.Enter(client, reader);
+          if (entry == Entry::kNow) reader->TakeTurn();
+          reader->AwaitTurn();
+          reader->Leave(gate_, client);
+        }
+      });
+    }
+  }
+  for (const CountedReader::Counts& of_client : counts) {
+    EXPECT_EQ(of_client.turns, kThreadsOfEach * kRounds);
+    EXPECT_LE(of_client.most, 2);
+    EXPECT_EQ(of_client.reading, 0);
+  }
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "server/rpc/read_gate.h"
+#include "server/core/read_gate.h"
 
 #include <algorithm>
 #include <utility>

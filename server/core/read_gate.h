@@ -1,6 +1,6 @@
 // How many messages of one client are on their way in at once.
-#ifndef GRIDCLOCK_SERVER_RPC_READ_GATE_H_
-#define GRIDCLOCK_SERVER_RPC_READ_GATE_H_
+#ifndef GRIDCLOCK_SERVER_CORE_READ_GATE_H_
+#define GRIDCLOCK_SERVER_CORE_READ_GATE_H_
 
 #include <cstddef>
 #include <list>
@@ -56,4 +56,4 @@ class ReadGate {
 
 }  // namespace gridclock
 
-#endif  // GRIDCLOCK_SERVER_RPC_READ_GATE_H_
+#endif  // GRIDCLOCK_SERVER_CORE_READ_GATE_H_
