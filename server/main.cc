@@ -12,7 +12,6 @@
 #include <google/protobuf/stubs/common.h>
 #include <google/protobuf/stubs/logging.h>
 #include <grpcpp/grpcpp.h>
-#include <malloc.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -33,6 +32,7 @@
 #include "server/fleet/fleet.h"
 #include "server/fleet/module_cache.h"
 #include "server/fleet/worker_process.h"
+#include "server/heap.h"
 #include "server/metrics/metrics.h"
 #include "server/options.h"
 #include "server/rpc/calls_in_flight.h"
@@ -47,26 +47,13 @@ namespace {
 constexpr absl::Duration kTurn = absl::Milliseconds(10);
 
 // Of rpc_bytes: what messages of one client may take while they are on their way in.
-constexpr double kMessagesOfOne = 0.5;
+constexpr double kMessagesOfOne = 1.0 / 2, kSmallOfOne = 1.0 / 16, kEndsOfOne = 1.0 / 16;
 
 std::atomic<std::uint64_t> protobuf_complaints{0};
 
 // protobuf would write a line for each text that is not UTF-8: a client could flood the log.
 void CountComplaint(google::protobuf::LogLevel, const char*, int, const std::string&) {
   ++protobuf_complaints;
-}
-
-// Pages that messages come in are freed by other threads than those that took them; the defaults
-// give them back to the system each time, and three of four pages are faulted in again.
-void KeepPages() {
-  mallopt(M_ARENA_MAX, 2);
-  mallopt(M_TRIM_THRESHOLD, 1 << 30);
-  mallopt(M_MMAP_THRESHOLD, 32 << 20);
-}
-
-IdlePages::Heap Malloc() {
-  return {.free_bytes = [] { return std::uint64_t{mallinfo2().fordblks}; },
-          .trim = [] { malloc_trim(0); }};
 }
 
 sigset_t EndSignals() {
@@ -168,7 +155,9 @@ class Process {
         modules_(options_.limits),
         stream_memory_("stream_memory_bytes",
                        static_cast<std::uint64_t>(options_.limits.stream_memory_bytes)),
-        requests_(options_.limits.rpc_bytes * kMessagesOfOne, options_.limits) {}
+        requests_(options_.limits.rpc_bytes * kMessagesOfOne, options_.limits),
+        small_requests_(options_.limits.rpc_bytes * kSmallOfOne, options_.limits),
+        stream_ends_(options_.limits.rpc_bytes * kEndsOfOne, options_.limits) {}
 
   absl::Status Start() {
     if (options_.allow_submit) GC_RETURN_IF_ERROR(CloseMemory());
@@ -339,6 +328,8 @@ class Process {
                              .stalls = stalls_,
                              .calls = calls_,
                              .requests = requests_,
+                             .small_requests = small_requests_,
+                             .stream_ends = stream_ends_,
                              .stream_memory = stream_memory_,
                              .memory = [this](const MemoryRange& r) { return arena_->At(r); },
                              .limit_usage = [this] { return LimitUsage(); },
@@ -414,7 +405,7 @@ class Process {
   void Tick() {
     absl::Time next_stall_check = clock_.Now();
     bool announced = options_.ready_file.empty();
-    IdlePages pages(Malloc());
+    IdlePages pages(HeapOfMalloc());
     while (!stop_ticking_) {
       const auto devices = table_.Devices();
       rpc_->health().Update(devices, draining_, acceptor_->alive());
@@ -530,7 +521,7 @@ class Process {
   ByteBudget stream_memory_;
   StallWatch stalls_;
   CallsInFlight calls_;
-  ReadGate requests_;
+  ReadGate requests_, small_requests_, stream_ends_;
   std::unique_ptr<Acceptor> acceptor_;
   std::optional<Backend> backend_;
   std::unique_ptr<Fleet> fleet_;

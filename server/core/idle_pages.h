@@ -16,7 +16,7 @@ namespace gridclock {
 class IdlePages {
  public:
   struct Heap {
-    std::function<std::uint64_t()> free_bytes;  // Whether or not there are pages behind them.
+    std::function<std::uint64_t()> free_bytes;  // With pages behind them, as far as is known.
     std::function<void()> trim;
   };
   static constexpr absl::Duration kWhile = absl::Seconds(10);
@@ -45,7 +45,7 @@ class IdlePages {
   const Heap heap_;
   absl::Time next_look_ = absl::InfinitePast(), end_ = absl::InfinitePast();
   std::uint64_t idle_ = 0;   // Free at every look of this while.
-  std::uint64_t given_ = 0;  // So much of what is free has no pages behind it.
+  std::uint64_t given_ = 0;  // So much of what is free was not to be given back.
 };
 
 }  // namespace gridclock

@@ -51,7 +51,7 @@ class AdminCall final : public UnaryCall {
  public:
   AdminCall(Backend& backend, RpcMethod method, grpc::CallbackServerContext& context,
             const Do& serve)
-      : UnaryCall(backend, method, context, backend.requests),
+      : UnaryCall(backend, method, context, SmallRequests(backend)),
         event_(EventOf(method)),
         serve_(serve) {}
 

@@ -62,7 +62,9 @@ struct Backend {
   JobObserver& job_observer;
   StallWatch& stalls;
   CallsInFlight& calls;
-  ReadGate& requests;  // On their way in.
+  // Of each client, on their way in: what may be large, what is small, and what comes on a stream
+  // whose inputs are here.
+  ReadGate &requests, &small_requests, &stream_ends;
   ByteBudget& stream_memory;
   ArenaMemory memory;
   // By name of limit, of those that can be in use.

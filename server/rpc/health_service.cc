@@ -69,7 +69,7 @@ class HealthCall : public UnaryCall {
  public:
   HealthCall(Backend& backend, RpcMethod method, grpc::CallbackServerContext& context,
              ReadGate& gate, Health& health)
-      : UnaryCall(backend, method, context, gate), health_(health) {}
+      : UnaryCall(backend, method, context, SmallRequests(backend, gate)), health_(health) {}
 
  protected:
   Health& health_;

@@ -179,8 +179,9 @@ v1::Module MessageOf(const Answerable& answer, const ModuleView& view) {
 // client has read it or was waited for in vain.
 class AnswerCall : public UnaryCall {
  public:
-  AnswerCall(Backend& backend, RpcMethod method, grpc::CallbackServerContext& context)
-      : UnaryCall(backend, method, context, backend.requests) {}
+  AnswerCall(Backend& backend, RpcMethod method, grpc::CallbackServerContext& context,
+             Intake intake)
+      : UnaryCall(backend, method, context, intake) {}
   ~AnswerCall() override { backend_.stream_memory.Return(principal_, held_); }
 
  protected:
@@ -208,7 +209,10 @@ class AnswerCall : public UnaryCall {
 class ModuleCall final : public AnswerCall {
  public:
   ModuleCall(Backend& backend, RpcMethod method, grpc::CallbackServerContext& context)
-      : AnswerCall(backend, method, context), method_(method) {}
+      : AnswerCall(
+            backend, method, context,
+            method == RpcMethod::kGetModule ? SmallRequests(backend) : LargeRequests(backend)),
+        method_(method) {}
 
  private:
   void Abandon() override {
@@ -391,7 +395,7 @@ class ModuleNowCall final : public AnswerCall {
  public:
   ModuleNowCall(Backend& backend, RpcMethod method, grpc::CallbackServerContext& context,
                 const Do& serve)
-      : AnswerCall(backend, method, context), serve_(serve) {}
+      : AnswerCall(backend, method, context, SmallRequests(backend)), serve_(serve) {}
 
  private:
   absl::Status Accept(const grpc::ByteBuffer& buffer) override {

@@ -28,7 +28,7 @@ class NowCall final : public UnaryCall {
  public:
   NowCall(Backend& backend, RpcMethod method, grpc::CallbackServerContext& context,
           const Serve& serve)
-      : UnaryCall(backend, method, context, backend.requests), serve_(serve) {}
+      : UnaryCall(backend, method, context, SmallRequests(backend)), serve_(serve) {}
 
  private:
   absl::StatusOr<std::string> Authorize() override {

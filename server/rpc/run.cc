@@ -22,7 +22,7 @@ namespace {
 class RunCall final : public UnaryCall, public JobListener {
  public:
   RunCall(Backend& backend, grpc::CallbackServerContext& context)
-      : UnaryCall(backend, RpcMethod::kRun, context, backend.requests) {}
+      : UnaryCall(backend, RpcMethod::kRun, context, LargeRequests(backend)) {}
 
   // JobListener. The memory is taken in Accept(), which runs on.
   void OnAccepted(const Job&, const AcceptedInfo&) override {}

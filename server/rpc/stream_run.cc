@@ -58,7 +58,7 @@ class StreamCall final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>,
 
   // ---- The client's messages. ----
   void OnReadDone(bool ok) override {
-    if (gated_) backend_.requests.Leave(principal_);
+    gate_->Leave(principal_);
     Moved(&reading_, ok ? incoming_.Length() : 0);
     const absl::Status status = ok ? TakeMessage() : TakeEnd();
     if (!status.ok()) return Fail(status);
@@ -144,23 +144,21 @@ class StreamCall final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>,
   }
 
  private:
-  // What comes until all inputs are here takes turns with other requests of the client. Then there
-  // is a job, of which there are few, and the end of the stream may be long in coming.
+  // What comes until all inputs are here takes turns with other requests of the client. Then only
+  // the end should come, which may be long in coming and hold up nothing: not the client's other
+  // requests, and not this call, which is answered unheard where there is no place for it.
   void Read() ABSL_LOCKS_EXCLUDED(mutex_) {
     incoming_.Clear();
-    gated_ = !started_;
-    if (!gated_) {
-      TakeTurn();
-      return;
-    }
-    switch (backend_.requests.Enter(principal_, weak_from_this(), received_bytes_ > 0)) {
+    gate_ = started_ ? &backend_.stream_ends : &backend_.requests;
+    const bool in_the_middle = !started_ && received_bytes_ > 0;
+    switch (gate_->Enter(principal_, weak_from_this(), in_the_middle)) {
       case ReadGate::Entry::kNow:
-        if (!TakeTurn()) backend_.requests.Leave(principal_);
+        if (!TakeTurn()) gate_->Leave(principal_);
         return;
       case ReadGate::Entry::kLater:
         return;
       case ReadGate::Entry::kFull:
-        Fail(backend_.requests.Full());
+        if (!started_) Fail(gate_->Full());
     }
   }
 
@@ -400,7 +398,7 @@ class StreamCall final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>,
   std::optional<Upload> upload_;  // Once there is memory.
   JobId id_ = 0;                  // Of the job that has it.
   bool header_ended_ = false, client_ended_ = false, started_ = false;
-  bool gated_ = false;  // The read that is under way has a place of the gate.
+  ReadGate* gate_ = nullptr;                       // Of the read that is under way.
   std::atomic<std::uint64_t> received_bytes_ = 0;  // A drain may end the stream meanwhile.
   std::uint64_t held_header_ = 0;                  // Of the budget of streams.
 

@@ -1,5 +1,6 @@
 #include "server/rpc/unary_call.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -16,11 +17,24 @@ absl::Status TooSlow(absl::Duration limit) {
                     "STREAM_STALLED");
 }
 
+absl::Duration StallLimit(const Backend& backend) {
+  return absl::Seconds(backend.limits.stream_stall_seconds);
+}
+
 }  // namespace
 
+Intake LargeRequests(const Backend& backend) {
+  return {backend.requests, StallLimit(backend)};
+}
+
+Intake SmallRequests(const Backend& backend, ReadGate& gate) {
+  constexpr absl::Duration kWithItsHeaders = absl::Seconds(2);
+  return {gate, std::min(kWithItsHeaders, StallLimit(backend))};
+}
+
 UnaryCall::UnaryCall(Backend& backend, RpcMethod method, grpc::CallbackServerContext& context,
-                     ReadGate& gate)
-    : backend_(backend), context_(context), meter_(backend, method, context), gate_(gate) {}
+                     Intake intake)
+    : backend_(backend), context_(context), meter_(backend, method, context), intake_(intake) {}
 
 void UnaryCall::Begin() {
   self_ = shared_from_this();
@@ -32,14 +46,14 @@ void UnaryCall::Begin() {
 }
 
 void UnaryCall::Enter() {
-  switch (gate_.Enter(principal_, weak_from_this())) {
+  switch (intake_.gate.Enter(principal_, weak_from_this())) {
     case ReadGate::Entry::kNow:
-      if (!TakeTurn()) gate_.Leave(principal_);
+      if (!TakeTurn()) intake_.gate.Leave(principal_);
       return;
     case ReadGate::Entry::kLater:
       return;
     case ReadGate::Entry::kFull:
-      if (Interrupt()) End(gate_.Full());
+      if (Interrupt()) End(intake_.gate.Full());
   }
 }
 
@@ -48,13 +62,13 @@ bool UnaryCall::TakeTurn() {
   const MutexLock lock(mutex_);
   if (phase_ != Phase::kEntering) return false;
   phase_ = Phase::kReading;
-  give_up_ = backend_.clock.Now() + absl::Seconds(backend_.limits.stream_stall_seconds);
+  give_up_ = backend_.clock.Now() + intake_.limit;
   StartRead(&request_);
   return true;
 }
 
 void UnaryCall::OnReadDone(bool ok) {
-  gate_.Leave(principal_);
+  intake_.gate.Leave(principal_);
   if (!Interrupt()) return;
   received_ = request_.Length();
   if (context_.IsCancelled()) return End(CancelReason(context_));
@@ -87,7 +101,7 @@ void UnaryCall::CheckStall(absl::Time now) {
       return context_.TryCancel();
     }
   }
-  if (Interrupt()) End(TooSlow(absl::Seconds(backend_.limits.stream_stall_seconds)));
+  if (Interrupt()) End(TooSlow(intake_.limit));
 }
 
 void UnaryCall::Drain(const absl::Status& why, bool grace_over) {
@@ -115,7 +129,7 @@ void UnaryCall::End(const absl::Status& status, const CallSubject& subject,
 void UnaryCall::NoteAnswer() {
   const MutexLock lock(mutex_);
   phase_ = Phase::kAnswering;
-  give_up_ = backend_.clock.Now() + absl::Seconds(backend_.limits.stream_stall_seconds);
+  give_up_ = backend_.clock.Now() + StallLimit(backend_);
 }
 
 void UnaryCall::OnDone() {

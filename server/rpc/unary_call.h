@@ -20,8 +20,21 @@
 
 namespace gridclock {
 
-// Knows its client from the headers on, waits for the request no longer than
-// stream_stall_seconds, and as long for the client to take the answer.
+// How a call's request comes in.
+struct Intake {
+  ReadGate& gate;
+  absl::Duration limit;  // From its turn on.
+};
+// Of calls whose requests are as long as messages may be, and of those whose are a few bytes: they
+// come with the headers, wait for no upload of their client, and hold their places only shortly.
+Intake LargeRequests(const Backend& backend);
+Intake SmallRequests(const Backend& backend, ReadGate& gate);
+inline Intake SmallRequests(const Backend& backend) {
+  return SmallRequests(backend, backend.small_requests);
+}
+
+// Knows its client from the headers on, waits for the request no longer than its intake says, and
+// stream_stall_seconds for the client to take the answer.
 class UnaryCall : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>,
                   public ReadGate::Reader,
                   public StallWatch::Stream,
@@ -38,7 +51,7 @@ class UnaryCall : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuf
 
  protected:
   UnaryCall(Backend& backend, RpcMethod method, grpc::CallbackServerContext& context,
-            ReadGate& gate);
+            Intake intake);
 
   // Whose call it is. Before anything of the request is taken.
   virtual absl::StatusOr<std::string> Authorize() = 0;
@@ -66,7 +79,7 @@ class UnaryCall : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuf
   bool Interrupt() ABSL_LOCKS_EXCLUDED(mutex_);
   void NoteAnswer() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  ReadGate& gate_;
+  const Intake intake_;
   grpc::ByteBuffer request_, response_;
   std::uint64_t received_ = 0;
   Mutex mutex_;

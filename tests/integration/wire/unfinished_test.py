@@ -2,6 +2,7 @@
 import contextlib
 import pathlib
 import re
+import struct
 import subprocess
 import sys
 import tempfile
@@ -19,11 +20,37 @@ from server import Server  # noqa: E402
 RUN = "/gridclock.v1.KernelService/Run"
 STREAM_RUN = "/gridclock.v1.KernelService/StreamRun"
 HEALTH = "/grpc.health.v1.Health/"
+LARGE = [RUN, STREAM_RUN, "/gridclock.v1.ModuleService/Compile", "/gridclock.v1.ModuleService/Load"]
 SECONDS = 12
 MIB = 1 << 20
-DEADLINE_EXCEEDED, RESOURCE_EXHAUSTED, UNIMPLEMENTED, UNAUTHENTICATED = 4, 8, 12, 16
+INVALID_ARGUMENT, DEADLINE_EXCEEDED, RESOURCE_EXHAUSTED, UNIMPLEMENTED, UNAUTHENTICATED = 3, 4, 8, 12, 16
 UNDER_64_MIB = "--limit-rpc-bytes=64M"  # Of one client 3 requests are read then, and 16 wait.
 READ, WAIT = 3, 16
+
+
+def message(payload):
+    return struct.pack(">BI", 0, len(payload)) + payload
+
+
+def field(number, payload):
+    """Of a message of protobuf, its length behind its tag."""
+    return bytes([number << 3 | 2, len(payload)]) + payload
+
+
+def spin(seconds):
+    """RunRequest{kernel: "spin" attributes {key: "ns" value {i64: ...}}}."""
+    nanoseconds, digits = seconds * 10**9, []
+    while nanoseconds > 127:
+        nanoseconds, digits = nanoseconds >> 7, [*digits, nanoseconds & 127 | 128]
+    value = bytes([1 << 3, *digits, nanoseconds])
+    return field(1, b"spin") + field(4, field(1, b"ns") + field(2, value))
+
+
+def streamed_square():
+    """To StreamRun: header {kernel: "square" inputs {name: "x" spec {dtype: F32 dims: 1} stream {}}}, and its chunk."""
+    spec = b"\x08\x02" + field(2, b"\x01")
+    header = field(1, b"square") + field(11, field(1, b"x") + field(2, spec) + field(4, b""))
+    return message(field(1, header)) + message(field(2, field(1, b"x") + field(15, bytes(4))))
 
 
 def port_of(server):
@@ -94,15 +121,17 @@ class UnfinishedTest(unittest.TestCase):
             self.assertEqual(after.returncode, 0, after.stderr)
 
     def test_no_method_waits_longer_than_the_limit_for_its_request(self):
-        with Server(BIN, "--limit-stream-stall-seconds=5", "--allow-admin", "--allow-submit",
+        with Server(BIN, "--limit-stream-stall-seconds=12", "--allow-admin", "--allow-submit",
                     "--weak-sandbox") as server, Connection(port_of(server)) as connection:
             calls = {method: connection.begin(method) for method in in_flight(server)}
             self.assertGreater(len(calls), 10)
             for method, call in calls.items():
                 self.assertEqual(connection.send(call, unfinished(8000)), 8004, method)
-            self.assertEqual(in_flight(server), dict.fromkeys(calls, 1))
-            for method, call in calls.items():
-                code, text = connection.status(call, seconds=60)
+            # What is a few bytes comes with its headers, or hardly at all.
+            for method in sorted(calls, key=lambda method: method in LARGE):
+                if method == LARGE[0]:
+                    self.assertEqual({large: in_flight(server)[large] for large in LARGE}, dict.fromkeys(LARGE, 1))
+                code, text = connection.status(calls[method], seconds=60)
                 self.assertEqual(code, DEADLINE_EXCEEDED, f"{method}: {text}")
                 self.assertIn("the client was too slow to send", text, method)
             self.assertEqual(set(in_flight(server).values()), {0})
@@ -172,7 +201,22 @@ class UnfinishedTest(unittest.TestCase):
                 self.eventually(lambda: resident_mib(server) - before > 250)
             self.eventually(lambda: resident_mib(server) - before < 100, seconds=60)
 
-    def test_a_request_that_waited_for_its_turn_is_served(self):
+    def test_what_is_behind_a_call_s_inputs_has_little_room_and_holds_up_no_answer(self):
+        streams, window, ends = 12, 1, 10
+        with Server(BIN, "--limit-rpc-bytes=256M") as server, Connection(port_of(server)) as connection:
+            with Connection(port_of(server)) as before:
+                busy = before.begin(RUN)
+                before.send(busy, message(spin(seconds=15)))
+                calls = [connection.begin(STREAM_RUN) for _ in range(streams)]
+                for call in calls:
+                    connection.send(call, streamed_square())
+                taken = sum(connection.send(call, unfinished(4 * MIB), patience=0.05) for call in calls)
+                self.assertIsNone(before.status(busy, seconds=0))  # All this while the job of each waited.
+            self.assertLess(taken, (streams * window + ends) * MIB)
+            for call in calls:
+                self.assertEqual(connection.status(call, seconds=30), (0, ""))
+
+    def test_a_request_that_waited_for_its_turn_is_served_and_small_ones_do_not_wait(self):
         square = b"\x0a\x06square"
         with Server(BIN, UNDER_64_MIB) as server:
             with Connection(port_of(server)) as connection:
@@ -180,12 +224,14 @@ class UnfinishedTest(unittest.TestCase):
                     connection.send(call, unfinished(8000))
                 self.eventually(lambda: in_flight(server)[RUN] == READ)
                 with Connection(port_of(server)) as honest:
-                    call = honest.begin("/gridclock.v1.KernelService/GetKernel")
-                    honest.send(call, b"\0\0\0\0" + bytes([len(square)]) + square)
-                    honest.end(call)
-                    self.assertIsNone(honest.status(call, seconds=1))
+                    large, small = honest.begin(RUN), honest.begin("/gridclock.v1.KernelService/GetKernel")
+                    for call, request in ((large, b"no message"), (small, square)):
+                        honest.send(call, message(request))
+                        honest.end(call)
+                    self.assertEqual(honest.status(small, seconds=10), (0, ""))
+                    self.assertIsNone(honest.status(large, seconds=1))
                     connection.close()
-                    self.assertEqual(honest.status(call, seconds=10), (0, ""))
+                    self.assertEqual(honest.status(large, seconds=10)[0], INVALID_ARGUMENT)
 
 
 if __name__ == "__main__":
