@@ -3,26 +3,34 @@
 conformance suite, and says of each what was asked and what was seen.
 
 usage: test.py --bin FOLDER [--only device,module,sandbox,conformance,server,submit,docs,sanitizer]
-               [--seconds N]
+               [--seconds N] [--shards N]
+
+The conformance suite is cut in shards that run side by side, for it is the CPU's references that take
+long; its largest tensors come after them, one at a time.
 
 Exit code 1 where one failed, or all was skipped because there is no GPU here. What is skipped on a
 machine with a GPU is listed with its reason.
 """
 import argparse
 import collections
+import contextlib
 import os
 import pathlib
+import random
 import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 
 PROGRAMS = {"device": "cuda_device_test", "module": "cuda_module_test", "sandbox": "guest_sandbox_gpu_test",
-            "conformance": "conformance_cuda_test", "server": "server_gpu_test"}
+            "server": "server_gpu_test"}
+CONFORMANCE = "conformance_cuda_test"
 SUBMIT = pathlib.Path(__file__).resolve().parent / "submit_test.py"
 SNIPPETS = pathlib.Path(__file__).resolve().parents[1] / "docs/run_snippets.py"
-SMALL = "*Conformance.*-*LargeTensors*:*MoreThanTwoToThe31Elements*"
+HUGE = "*MoreThanTwoToThe31Elements*"  # One takes most of a GPU's memory.
+SMALL = f"*Conformance.*-*LargeTensors*:{HUGE}"
 # Races are of shared memory: kernels without it are left out of the slowest tool.
 SHARED = ("softmax", "log_softmax", "layernorm", "rmsnorm", "sum", "mean", "max", "argmax", "cumsum", "transpose",
           "matmul", "cdist")
@@ -64,19 +72,51 @@ def run(command, seconds, echo):
     return "".join(lines), process.wait()
 
 
+def run_shards(command, shards, seconds):
+    """All outputs in a row, and the worst exit code, of one GoogleTest program cut in so many."""
+    seed = os.environ.get("GRIDCLOCK_TEST_SEED") or str(random.getrandbits(32))
+    with contextlib.ExitStack() as stack:
+        ran = []
+        for index in range(shards):
+            output = stack.enter_context(tempfile.TemporaryFile("w+", errors="replace"))
+            own = {**os.environ, "GRIDCLOCK_TEST_SEED": seed, "GTEST_TOTAL_SHARDS": str(shards), "GTEST_SHARD_INDEX": str(index)}
+            ran.append((output, subprocess.Popen([str(c) for c in ["timeout", "-k", "5", seconds, *command]], env=own,
+                                                 stdout=output, stderr=subprocess.STDOUT)))
+        code = max(process.wait() for _, process in ran)
+        for output, _ in ran:
+            output.seek(0)
+        return "".join(output.read() for output, _ in ran), code
+
+
 def count(pattern, text):
-    found = pattern.search(text)
-    return int(next(group for group in found.groups() if group)) if found else 0
+    """The sum over all that is found: a program has one summary, shards have one each."""
+    return sum(int(next(group for group in found.groups() if group)) for found in pattern.finditer(text))
 
 
 def run_program(table, name, program, seconds):
     start = time.monotonic()
     output, code = run(["timeout", "-k", "5", seconds, program], seconds + 10, echo=True)
+    tell(table, name, output, code, time.monotonic() - start)
+
+
+def run_conformance(table, program, shards, seconds):
+    for name, pattern, cut in (("conformance", f"-{HUGE}", shards), ("conformance, 2^31 and more", HUGE, 1)):
+        start = time.monotonic()
+        output, code = run_shards([program, f"--gtest_filter={pattern}"], cut, seconds)
+        for line in output.splitlines():
+            if "Failure" in line or "[  FAILED  ]" in line:
+                print("      " + line, flush=True)
+        tell(table, name, output, code, time.monotonic() - start)
+        if code != 0:
+            print(output[-6000:], flush=True)
+
+
+def tell(table, name, output, code, seconds):
     passed, failed, skipped = (count(p, output) for p in (PASSED, FAILED, SKIPPED))
     seen = f"{passed} passed, {failed} failed, {skipped} skipped"
     if code not in (0, 1):
         seen += f", exit code {code}"
-    table.row(name, "none fails, not all skipped", seen, code == 0 and passed > 0, time.monotonic() - start)
+    table.row(name, "none fails, not all skipped", seen, code == 0 and passed > 0, seconds)
     for reason, times in collections.Counter(REASON.findall(output)).items():
         print(f"      skipped {times}: {reason}", flush=True)
 
@@ -105,14 +145,16 @@ def run_submitted(table, folder, seconds):
         print(output[-6000:], flush=True)
 
 
-def sanitize(table, program, tool, seconds):
+def sanitize(table, program, tool, shards, seconds):
     """The conformance suite on small shapes under one tool. A variant that was never launched fails."""
     start = time.monotonic()
-    command = ["timeout", "-k", "5", seconds, "compute-sanitizer", "--tool", tool]
-    output, code = run([*command, program, f"--gtest_filter={TOOLS[tool]}"], seconds + 10, echo=False)
-    launches = {name: int(n) for name, n in LAUNCHED.findall(output)}
+    command = ["compute-sanitizer", "--tool", tool, program, f"--gtest_filter={TOOLS[tool]}"]
+    output, code = run_shards(command, shards, seconds)
+    launches = collections.Counter()
+    for name, n in LAUNCHED.findall(output):
+        launches[name] += int(n)
     never = [name for name, n in launches.items() if n == 0]
-    errors = count(SANITIZED, output) if SANITIZED.search(output) else -1
+    errors = count(SANITIZED, output) if len(SANITIZED.findall(output)) == shards else -1
     good = code == 0 and errors == 0 and launches and not never and count(PASSED, output) > 0
     seen = f"{errors} errors, {sum(launches.values())} launches of {len(launches)} variants"
     if never:
@@ -126,9 +168,11 @@ def sanitize(table, program, tool, seconds):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bin", type=pathlib.Path, default=pathlib.Path("build/dev/bin"))
-    parser.add_argument("--only", default=",".join([*PROGRAMS, "submit", "docs", "sanitizer"]))
+    parser.add_argument("--only", default=",".join([*PROGRAMS, "conformance", "submit", "docs", "sanitizer"]))
     parser.add_argument("--tools", default=",".join(TOOLS))
     parser.add_argument("--seconds", type=int, default=600, help="at most so long for each program")
+    parser.add_argument("--shards", type=int, default=min(12, len(os.sched_getaffinity(0))),
+                        help="into so many the conformance suite is cut")
     options = parser.parse_args()
     os.environ["GRIDCLOCK_BIN"] = str(options.bin.resolve())
     table = Table()
@@ -136,6 +180,8 @@ def main():
     for name, program in PROGRAMS.items():
         if name in wanted:
             run_program(table, name, options.bin / program, options.seconds)
+    if "conformance" in wanted:
+        run_conformance(table, options.bin / CONFORMANCE, options.shards, options.seconds)
     if "submit" in wanted:
         run_submitted(table, options.bin, options.seconds)
     if "docs" in wanted:
@@ -145,7 +191,7 @@ def main():
             table.row("compute-sanitizer", "0 errors", "not on PATH: it is part of the CUDA toolkit", False, 0)
         else:
             for tool in options.tools.split(","):
-                sanitize(table, options.bin / PROGRAMS["conformance"], tool, options.seconds)
+                sanitize(table, options.bin / CONFORMANCE, tool, options.shards, options.seconds)
     return 1 if table.failed else 0
 
 
