@@ -170,7 +170,7 @@ def main():
     parser.add_argument("--bin", type=pathlib.Path, default=pathlib.Path("build/dev/bin"))
     parser.add_argument("--only", default=",".join([*PROGRAMS, "conformance", "submit", "docs", "sanitizer"]))
     parser.add_argument("--tools", default=",".join(TOOLS))
-    parser.add_argument("--seconds", type=int, default=600, help="at most so long for each program")
+    parser.add_argument("--seconds", type=int, default=1800, help="at most so long for each program")
     parser.add_argument("--shards", type=int, default=min(12, len(os.sched_getaffinity(0))),
                         help="into so many the conformance suite is cut")
     options = parser.parse_args()
