@@ -65,12 +65,6 @@ absl::Status CloseStandardOutput() {
   return absl::OkStatus();
 }
 
-absl::Status LimitAddressSpace(std::uint64_t bytes) {
-  const rlimit limit{bytes, bytes};
-  if (setrlimit(RLIMIT_AS, &limit) != 0) return ErrnoToStatus(errno, "RLIMIT_AS");
-  return absl::OkStatus();
-}
-
 absl::Status LimitPrivateMemory(std::uint64_t bytes) {
   std::uint64_t size = 0, resident = 0, shared = 0, text = 0, library = 0, data = 0;
   std::ifstream statm("/proc/self/statm");

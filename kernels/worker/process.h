@@ -20,11 +20,8 @@ absl::Status SettleProcess();
 // Of a process whose standard output is nobody's: what it writes there is lost.
 absl::Status CloseStandardOutput();
 
-// Bounds the address space so that a kernel that allocates without end fails by itself. Where the
-// bound is more than the machine has, the system ends the process before it can.
-absl::Status LimitAddressSpace(std::uint64_t bytes);
-// The same where address space tells nothing: `bytes` more than now may be mapped for writing by
-// this process alone.
+// A kernel that allocates without end fails by itself: `bytes` more than now may be mapped for
+// writing by this process alone. Address space would tell nothing: threads and drivers reserve it.
 absl::Status LimitPrivateMemory(std::uint64_t bytes);
 
 // Maps what the descriptors kArenaFd and kStatusFd hold, for the life of the process.

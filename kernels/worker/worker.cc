@@ -12,12 +12,14 @@
 #include "base/log.h"
 #include "base/status.h"
 #include "kernels/api/registry.h"
+#include "kernels/device/cpu/host.h"
 #include "kernels/device/monitor.h"
 #include "kernels/worker/bare.h"
 #include "kernels/worker/device_factory.h"
 #include "kernels/worker/guest_sandbox.h"
 #include "kernels/worker/heartbeat.h"
 #include "kernels/worker/loop.h"
+#include "kernels/worker/memory_limit.h"
 #include "kernels/worker/printed.h"
 #include "kernels/worker/process.h"
 #include "kernels/worker/session.h"
@@ -36,7 +38,6 @@ struct Flags {
   bool no_vitals = false;
   bool guest() const { return role == "guest"; }
   std::uint64_t arena_bytes = 0;
-  std::uint64_t memory_bytes = 0;
   int threads = 0;
   std::string calibration;
 };
@@ -54,8 +55,6 @@ void Declare(CLI::App& app, Flags& flags) {
                "Be a guest where the kernel has no Landlock, or an old one, too");
   app.add_option("--arena-bytes", flags.arena_bytes,
                  "Size of the arena, or of a guest's own memory, on descriptor 4");
-  app.add_option("--memory-bytes", flags.memory_bytes,
-                 "Memory that the process may use; 0: what arena and copies can need");
   app.add_flag("--no-vitals", flags.no_vitals,
                "Never ask a GPU how it is: another process may be timing on it");
   app.add_option("--calibration", flags.calibration,
@@ -82,36 +81,35 @@ void DeclareBare(CLI::App& app, Flags& flags) {
   app.add_flag("--json", options.json, "One line of JSON")->needs(bare);
 }
 
+// What a sanitizer maps for itself grows with what is used.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr bool kShadowMemory = true;
 #else
 constexpr bool kShadowMemory = false;
 #endif
 
-std::uint64_t MostMemory(const Flags& flags) {
-  if (flags.memory_bytes != 0) return flags.memory_bytes;
-  // The arena, a saved copy of all that is in it, and room for stacks, scratch and cache flushing.
-  constexpr std::uint64_t kRoom = std::uint64_t{8} << 30;
-  return 2 * flags.arena_bytes + kRoom;
+absl::Status LimitMemory(std::uint64_t arena_bytes, bool cpu) {
+  const HostFacts host = ReadHostFacts();
+  std::uint64_t flush_bytes = 0;
+  for (const FlushShare& share : PlanFlush(host)) flush_bytes += share.bytes;
+  const std::uint64_t gib = std::uint64_t{1} << 30;
+  return LimitPrivateMemory(PrivateMemoryLimit({.arena_bytes = arena_bytes,
+                                                .flush_bytes = flush_bytes,
+                                                .runtime_bytes = cpu ? gib : 8 * gib},
+                                               host.memory_bytes));
 }
 
-// The driver of a GPU reserves terabytes of address space, so there what is written is bounded, on
-// top of what the driver needed to start.
+// The limit is on top of what threads, and the driver of a GPU, needed to start.
 absl::StatusOr<MadeDevice> MakeDeviceWithinMemory(const Flags& flags, const std::string& level,
                                                   bool guest) {
-  // Sanitizers reserve terabytes of address space too.
   const std::string device = flags.device.empty() ? "cpu" : flags.device;
-  const bool address_space = IsCpu(device) && !kShadowMemory;
-  if (address_space) GC_RETURN_IF_ERROR(LimitAddressSpace(MostMemory(flags)));
   GC_ASSIGN_OR_RETURN(MadeDevice made, MakeDevice({.name = device,
                                                    .uuid = flags.uuid,
                                                    .level = level,
                                                    .calibration = flags.calibration,
                                                    .threads = flags.threads,
                                                    .guest = guest}));
-  if (!address_space && !kShadowMemory) {
-    GC_RETURN_IF_ERROR(LimitPrivateMemory(MostMemory(flags)));
-  }
+  if (!kShadowMemory) GC_RETURN_IF_ERROR(LimitMemory(flags.arena_bytes, IsCpu(device)));
   return made;
 }
 

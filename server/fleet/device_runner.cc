@@ -139,12 +139,9 @@ std::string DeviceRunner::Uuid() const {
 
 std::vector<std::string> DeviceRunner::Arguments(std::uint64_t arena_bytes,
                                                  const std::string& calibration) const {
-  std::vector<std::string> args = {"--device",
-                                   device_,
-                                   "--role",
+  std::vector<std::string> args = {"--device", device_, "--role",
                                    role_ == WorkerRole::kGuest ? "guest" : "trusted",
-                                   absl::StrCat("--arena-bytes=", arena_bytes),
-                                   absl::StrCat("--memory-bytes=", options_.worker_memory_bytes)};
+                                   absl::StrCat("--arena-bytes=", arena_bytes)};
   if (!Uuid().empty()) args.push_back(absl::StrCat("--uuid=", Uuid()));
   if (role_ == WorkerRole::kGuest && options_.weak_sandbox) args.emplace_back("--weak-sandbox");
   // A guest may be timing beside a catalogue's worker that is idle.

@@ -32,8 +32,6 @@ struct FleetOptions {
   std::vector<std::string> environment;      // Of the workers: WorkerEnvironment().
   Supervisor::Options supervisor;
   std::uint64_t seed = 0;  // Of the jitter.
-  // Memory that a worker may use; 0: what arena and copies can need.
-  std::uint64_t worker_memory_bytes = 0;
   // From spawn to ready: a worker measures its device first. On a slow or busy machine that takes
   // longer, so one that still works, by its CPU time, has the latter.
   absl::Duration start_limit = absl::Seconds(60), longest_start = absl::Minutes(5);

@@ -175,9 +175,9 @@ TEST(FleetFaults, E6_AnEndlessKernelEndsAtItsLimit) {
 
 TEST(FleetFaults, E7_AKernelThatTakesAllMemoryIsRefusedItAndCostsNoOtherCall) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "a sanitizer's shadow leaves no room for a limit of address space";
+  GTEST_SKIP() << "a sanitizer's shadow leaves no room for a limit of memory";
 #endif
-  FleetHarness harness({.worker_memory_bytes = std::uint64_t{1} << 30});
+  FleetHarness harness({});
   ASSERT_TRUE(harness.WaitReady());
   const auto greedy = harness.Fault("allocate");
   const auto behind = harness.Square({2, 3}, /*in_place=*/true);

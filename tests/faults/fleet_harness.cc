@@ -126,7 +126,6 @@ FleetHarness::FleetHarness(const Options& options)
   fleet.silence_limit = options.silence_limit;
   fleet.start_limit = options.start_limit;
   fleet.longest_start = options.longest_start;
-  fleet.worker_memory_bytes = options.worker_memory_bytes;
   fleet.kill_limit = options.kill_limit;
   fleet_ = *Fleet::Create(fleet, {.table = table_,
                                   .scheduler = scheduler_,

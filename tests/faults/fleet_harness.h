@@ -56,7 +56,6 @@ class FleetHarness {
     Supervisor::Options supervisor = {};
     absl::Duration silence_limit = absl::Milliseconds(3500);
     absl::Duration start_limit = absl::Seconds(60), longest_start = absl::Minutes(5);
-    std::uint64_t worker_memory_bytes = 0;
     absl::Duration kill_limit = absl::Seconds(5);
   };
   explicit FleetHarness(const Options& options);
