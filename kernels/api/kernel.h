@@ -91,6 +91,15 @@ struct Reference {
   void (*magnitude)(const Binding& binding,
                     absl::FunctionRef<double(std::size_t input, std::int64_t element)> in,
                     std::int64_t unit, std::size_t output, std::span<double> result) = nullptr;
+  // The largest number that steps on the way to a unit's results may come to, in whatever order
+  // they are taken: the sum of the terms' magnitudes, a sum of squares. Inputs that are infinite or
+  // NaN come as 0. Where it passes the end of the type that sums are kept in (f64 for f64, f32 for
+  // all narrower ones), the order decides what becomes of the results, so that one that differs
+  // from `compute` is not known to be wrong: it counts as undecided. Null: no order is worse than
+  // another. Asked of units that differ alone.
+  double (*reach)(const Binding& binding,
+                  absl::FunctionRef<double(std::size_t input, std::int64_t element)> in,
+                  std::int64_t unit, std::size_t output) = nullptr;
   // How many terms `compute` reads for one unit, which is what a check of it costs. Null: as many
   // as `accumulation` for each element; a row that shares its work says so.
   std::int64_t (*unit_terms)(const Binding& binding) = nullptr;

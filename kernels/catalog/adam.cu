@@ -74,6 +74,7 @@ GC_CUDA_VARIANTS(adam) {
 }
 
 #else  // The CPU.
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -122,6 +123,14 @@ void Magnitude(const Binding& binding, ReferenceInput in, std::int64_t unit, std
   const double ratio = std::sqrt(sizes.v / StepOf(binding, before, g).v);
   const double update = (std::fabs(before.p) - sizes.p) * ratio * (1 + ratio * ratio);
   result[0] = output == 0 ? std::fabs(before.p) + update : output == 1 ? sizes.m : sizes.v;
+}
+
+double Reach(const Binding& binding, ReferenceInput in, std::int64_t unit, std::size_t) {
+  const double p = std::fabs(in(0, unit)), g = std::fabs(in(1, unit));
+  const Element sizes =
+      StepOf(binding, {.p = p, .m = std::fabs(in(2, unit)), .v = std::fabs(in(3, unit))}, g);
+  const double update = p - sizes.p;
+  return std::max({g + binding.F64("weight_decay") * p, p + update, sizes.m, sizes.v});
 }
 
 // Of the results: the means, the root, the quotient and the difference.
@@ -179,11 +188,12 @@ GC_KERNEL(adam) {
           "p = p - lr (m/(1-beta1^step)) / (sqrt(v/(1-beta2^step)) + eps)",
       .notes =
           "Computed in f32, with coefficients that were computed in f64. v must not be negative: "
-          "the root would be NaN. An eps below 1e-30 counts as that, unless it is 0. arg_bytes: "
-          "how "
-          "many bytes of arguments a launch of param_struct has on a GPU; nothing else depends on "
-          "it.",
-      .reference = EachListElement(Expected, RoundingsOfStep, Magnitude),
+          "the root would be NaN. An eps below 1e-30 counts as that, unless it is 0. Squares of g "
+          "are f32: from g = 6e20 on v overflows and p stands still, and below 1e-21 they are "
+          "lost, "
+          "so that with an eps near that p takes a far larger step. arg_bytes: how many bytes of "
+          "arguments a launch of param_struct has on a GPU; nothing else depends on it.",
+      .reference = EachListElement(Expected, RoundingsOfStep, Magnitude, Reach),
       .cpu = {{"naive", "A loop over the tensors, one thread", Naive},
               {"simd", "The list as one run of elements, in vectors, on every core", Simd}},
   };

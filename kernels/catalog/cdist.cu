@@ -53,6 +53,26 @@ double SumOf(const Binding& binding, ReferenceInput in, std::int64_t unit) {
   });
 }
 
+// The tolerance of verify.h as a part of its scale, which no error of a part of all is above.
+double ToleranceOf(const Binding& binding) {
+  const bool is64 = binding.outputs[0].tensors[0].dtype == DType::kF64;
+  const auto terms = static_cast<double>(std::min<std::int64_t>(Terms(binding), 4096));
+  return 4 * (4 + std::sqrt(terms)) * (is64 ? 0x1p-53 : 0x1p-24);
+}
+
+// Squares below the least number are lost, and small ones lose digits: each is off by up to that
+// number.
+double LostSquares(const Binding& binding) {
+  const bool is64 = binding.outputs[0].tensors[0].dtype == DType::kF64;
+  return static_cast<double>(Terms(binding)) * (is64 ? 0x1p-1074 : 0x1p-149);
+}
+
+// What an error of the sum of squares is of its root, whose derivative it is at most, and at most
+// its own root.
+double OfRoot(double error, double root) {
+  return root > 0 ? std::min(error / root, std::sqrt(error)) : std::sqrt(error);
+}
+
 // The product form is off by roundings of |a|^2 + |b|^2 + 2 |a b|, whatever is left of them: by e
 // of the square S, so by less than e / sqrt(S) of the root and by less than sqrt(e). In the measure
 // of verify.h, whose tolerance is that of its scale times 4 (4 + sqrt(c)) roundings.
@@ -61,12 +81,9 @@ void MagnitudeOfProduct(const Binding& binding, ReferenceInput in, std::int64_t 
   const double all = matmul::SumTerms(SizesOfCall(binding), in, unit, [](double a, double b) {
     return a * a + b * b + 2 * std::fabs(a * b);
   });
-  const bool is64 = binding.outputs[0].tensors[0].dtype == DType::kF64;
-  const auto terms = static_cast<double>(std::min<std::int64_t>(Terms(binding), 4096));
-  const double roundings = 4 * (4 + std::sqrt(terms)) * (is64 ? 0x1p-53 : 0x1p-24);
-  const double distance = std::sqrt(SumOf(binding, in, unit));
-  result[0] = distance > 0 ? std::min(all / distance, std::sqrt(all / roundings))
-                           : std::sqrt(all / roundings);
+  const double tolerance = ToleranceOf(binding);
+  const double error = all * tolerance + LostSquares(binding);
+  result[0] = OfRoot(error, std::sqrt(SumOf(binding, in, unit))) / tolerance;
 }
 
 }  // namespace
@@ -244,6 +261,24 @@ void Expected(const Binding& binding, ReferenceInput in, std::int64_t unit, std:
   result[0] = IsEuclidean(binding) ? std::sqrt(sum) : sum;
 }
 
+// Of p = 1 nothing is squared.
+void Magnitude(const Binding& binding, ReferenceInput in, std::int64_t unit, std::size_t,
+               std::span<double> result) {
+  const double sum = SumOf(binding, in, unit);
+  result[0] = sum;
+  if (!IsEuclidean(binding)) return;
+  const double distance = std::sqrt(sum);
+  result[0] = distance + OfRoot(LostSquares(binding), distance) / ToleranceOf(binding);
+}
+
+// Of both forms: the sum of (|a| + |b|)^2, or of |a| + |b|.
+double Reach(const Binding& binding, ReferenceInput in, std::int64_t unit, std::size_t) {
+  return matmul::SumTerms(SizesOfCall(binding), in, unit, [&](double a, double b) {
+    const double most = std::fabs(a) + std::fabs(b);
+    return IsEuclidean(binding) ? most * most : most;
+  });
+}
+
 // With a value of the call's dtype, of the two that the words let through.
 template <typename Body>
 absl::Status WithF64OrF32(const Call& call, Body body) {
@@ -383,11 +418,18 @@ GC_KERNEL(cdist) {
           "direct is off by some roundings of the distance, wherever the rows are. matmul, for "
           "p = 2, is off by roundings of |a|^2 + |b|^2 under the root: of rows far from zero and "
           "near each other nothing may be left, and a row is not always 0 from itself; it is "
-          "verified as such. Differences whose squares overflow are infinite.",
+          "verified as such. Squares are kept as they are: of differences below 1e-19 (f64: "
+          "1e-154) "
+          "they lose digits, and of those below 2.6e-23 (1.5e-162) all, so that the distance is 0; "
+          "where the squares of |a| + |b| come to more than 3.4e38 (1.8e308) it may be infinite, "
+          "or "
+          "NaN by matmul.",
       .reference = {.units = OutputElements,
                     .unit_elements = One,
                     .compute = Expected,
-                    .accumulation = Terms},
+                    .accumulation = Terms,
+                    .magnitude = Magnitude,
+                    .reach = Reach},
       .cpu = {{"naive", "The formula, one thread", Naive},
               {"matmul", "By |a|^2 + |b|^2 - 2ab, on every core; near rows lose their digits",
                Matmul,

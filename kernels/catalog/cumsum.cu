@@ -314,6 +314,7 @@ GC_CUDA_VARIANTS(cumsum) {
 #include <vector>
 
 #include "kernels/catalog/element.h"
+#include "kernels/catalog/reduce_reference.h"
 #include "kernels/catalog/reference.h"
 #include "kernels/catalog/rows_simd.h"
 #include "kernels/catalog/simd.h"
@@ -332,9 +333,6 @@ std::int64_t Matrices(const Binding& binding) {
 std::int64_t MatrixElements(const Binding& binding) {
   const Sizes s = SizesOf(binding);
   return s.n * s.inner;
-}
-std::int64_t Terms(const Binding& binding) {
-  return std::max<std::int64_t>(1, binding.Dim("N"));
 }
 
 template <typename Term>
@@ -576,12 +574,14 @@ GC_KERNEL(cumsum) {
       .notes =
           "Accumulated in f32 (f64 for f64), and each element rounded once from there; simd "
           "carries the sums of blocks of a row in f64. From NaN on all is NaN, as it is from where "
-          "infinities of both signs came.",
+          "infinities of both signs came. Where the magnitudes of the terms come to more than "
+          "3.4e38 (f64: 1.8e308), an element is the sum, an infinity or NaN, as the order has it.",
       .reference = {.units = Matrices,
                     .unit_elements = MatrixElements,
                     .compute = Expected,
-                    .accumulation = Terms,
+                    .accumulation = reduce::Terms,
                     .magnitude = Magnitude,
+                    .reach = reduce::MostOfColumns,
                     .unit_terms = MatrixElements},
       .cpu = {{"naive", "One term after the other, one thread", Naive},
               {"simd", "By blocks and by columns, in vectors, on every core", Simd}},

@@ -64,9 +64,13 @@ void Expected(const Binding& binding, ReferenceInput in, std::int64_t unit, std:
   result[0] = in(0, unit) + binding.F64("alpha") * in(1, unit);
 }
 
-void Magnitude(const Binding& binding, ReferenceInput in, std::int64_t unit, std::size_t,
+double SumOfMagnitudes(const Binding& binding, ReferenceInput in, std::int64_t unit, std::size_t) {
+  return std::fabs(in(0, unit)) + std::fabs(binding.F64("alpha") * in(1, unit));
+}
+
+void Magnitude(const Binding& binding, ReferenceInput in, std::int64_t unit, std::size_t output,
                std::span<double> result) {
-  result[0] = std::fabs(in(0, unit)) + std::fabs(binding.F64("alpha") * in(1, unit));
+  result[0] = SumOfMagnitudes(binding, in, unit, output);
 }
 
 absl::Status Naive(const Call& call) {
@@ -108,10 +112,11 @@ GC_KERNEL(foreach_add) {
       .summary = "The sums of two lists of tensors, pair by pair",
       .formula = "c[i] = a[i] + alpha b[i]",
       .notes =
-          "Computed in f32 (f64 for f64) and rounded once. arg_bytes: how many bytes of arguments "
-          "a "
-          "launch of param_struct has on a GPU; nothing else depends on it.",
-      .reference = EachListElement(Expected, One, Magnitude),
+          "Computed in f32 (f64 for f64) and rounded once. Where alpha b alone overflows, an "
+          "element "
+          "may be infinite or NaN though the sum is a number. arg_bytes: how many bytes of "
+          "arguments a launch of param_struct has on a GPU; nothing else depends on it.",
+      .reference = EachListElement(Expected, One, Magnitude, SumOfMagnitudes),
       .cpu = {{"naive", "A loop over the tensors, one thread", Naive},
               {"simd", "The list as one run of elements, in vectors, on every core", Simd}},
   };

@@ -96,7 +96,7 @@ GC_KERNEL(foreach_mul) {
           "Computed in f32 (f64 for f64) and rounded once. arg_bytes: how many bytes of arguments "
           "a "
           "launch of param_struct has on a GPU; nothing else depends on it.",
-      .reference = EachListElement(Expected, One, nullptr, Roundings::kOnce),
+      .reference = EachListElement(Expected, One, nullptr, nullptr, Roundings::kOnce),
       .cpu = {{"naive", "A loop over the tensors, one thread", Naive},
               {"simd", "The list as one run of elements, in vectors, on every core", Simd}},
   };

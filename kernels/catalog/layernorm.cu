@@ -268,6 +268,18 @@ void Magnitude(const Binding& binding, ReferenceInput in, std::int64_t unit, std
   }
 }
 
+// Of the squares those from 0: a mean of large elements is off by a part of them, and so then are
+// the distances from it.
+double Reach(const Binding& binding, ReferenceInput in, std::int64_t unit, std::size_t) {
+  const std::int64_t n = rows::LengthOf(binding), first = unit * n;
+  double sum = 0, squares = 0;
+  for (std::int64_t i = first; i < first + n; ++i) {
+    sum += std::fabs(in(0, i));
+    squares += in(0, i) * in(0, i);
+  }
+  return std::max(sum, squares);
+}
+
 // The least normal number in place of a smaller eps: a row of equal elements is then still 0 times
 // a number.
 template <typename W>
@@ -398,10 +410,11 @@ GC_KERNEL(layernorm) {
       .notes =
           "Computed in f32 (f64 for f64); simd joins the parts of a row in f64. The variance is of "
           "distances from the mean, so that rows far from zero keep it; that of N elements, not of "
-          "N - 1. A row with NaN or an infinity is NaN throughout. Distances whose squares "
-          "overflow "
-          "do so here. An eps below the least normal number counts as that.",
-      .reference = rows::EachRow(Expected, Magnitude),
+          "N - 1. A row with NaN or an infinity is NaN throughout. An eps below the least normal "
+          "number counts as that. Where the squares of a row come to more than 3.4e38 (f64: "
+          "1.8e308; an element of 1.8e19 is enough, or 1.3e154), or its magnitudes do, it may be "
+          "the bias or NaN as well, by the variant.",
+      .reference = rows::EachRow(Expected, Magnitude, Reach),
       .cpu = {{"naive", "Three passes over each row, one thread", Naive},
               {"welford", "Two passes: mean and squares are carried along together", Welford},
               {"simd", "By parts, in vectors, on every core; joined in f64", Simd}},

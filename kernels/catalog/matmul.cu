@@ -175,10 +175,14 @@ void Expected(const Binding& binding, ReferenceInput in, std::int64_t unit, std:
       matmul::SumTerms(SizesOf(binding), in, unit, [](double a, double b) { return a * b; });
 }
 
-void Magnitude(const Binding& binding, ReferenceInput in, std::int64_t unit, std::size_t,
+double SumOfMagnitudes(const Binding& binding, ReferenceInput in, std::int64_t unit, std::size_t) {
+  return matmul::SumTerms(SizesOf(binding), in, unit,
+                          [](double a, double b) { return std::fabs(a * b); });
+}
+
+void Magnitude(const Binding& binding, ReferenceInput in, std::int64_t unit, std::size_t output,
                std::span<double> result) {
-  result[0] = matmul::SumTerms(SizesOf(binding), in, unit,
-                               [](double a, double b) { return std::fabs(a * b); });
+  result[0] = SumOfMagnitudes(binding, in, unit, output);
 }
 
 template <typename T>
@@ -271,12 +275,16 @@ GC_KERNEL(matmul) {
       .notes =
           "Accumulated in f32 (f64 for f64); f16 and bf16 results are rounded once. cublaslt_tf32 "
           "rounds its factors to 10 bits behind the point, so that a term is off by up to 2^-9 of "
-          "itself; it is verified as such, and never chosen unless named.",
+          "itself; it is verified as such, and never chosen unless named. Where the magnitudes of "
+          "the products come to more than 3.4e38 (f64: 1.8e308), an element is the sum, an "
+          "infinity "
+          "or NaN, as the order has it.",
       .reference = {.units = OutputElements,
                     .unit_elements = One,
                     .compute = Expected,
                     .accumulation = Terms,
-                    .magnitude = Magnitude},
+                    .magnitude = Magnitude,
+                    .reach = SumOfMagnitudes},
       .cpu = {{"naive", "One dot product for each element of c, one thread", Naive},
               {"tiled", "Blocks that fit the first cache, one thread", Tiled},
               {"packed", "Packed blocks, a tile of c in registers, every core", Packed}},

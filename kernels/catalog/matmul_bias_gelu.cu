@@ -240,15 +240,18 @@ void Expected(const Binding& binding, ReferenceInput in, std::int64_t unit, std:
   result[0] = std::isinf(x) && x < 0 ? -0.0 : 0.5 * x * (1 + inner);  // There -inf * 0 is NaN.
 }
 
+double SumOfMagnitudes(const Binding& binding, ReferenceInput in, std::int64_t unit, std::size_t) {
+  const Sizes s = SizesOf(binding);
+  return matmul::SumTerms(s, in, unit, [](double a, double b) { return std::fabs(a * b); }) +
+         std::fabs(in(2, unit % s.n));
+}
+
 // The error of the sum, which the steepest slope of gelu makes larger by 1.13, and that of gelu
 // itself: some roundings of what it is given, which is no larger than the sum of magnitudes.
-void Magnitude(const Binding& binding, ReferenceInput in, std::int64_t unit, std::size_t,
+void Magnitude(const Binding& binding, ReferenceInput in, std::int64_t unit, std::size_t output,
                std::span<double> result) {
-  const Sizes s = SizesOf(binding);
-  const double terms =
-      matmul::SumTerms(s, in, unit, [](double a, double b) { return std::fabs(a * b); }) +
-      std::fabs(in(2, unit % s.n));
-  result[0] = 1.13 * terms + std::fabs(Before(binding, in, unit));
+  result[0] =
+      1.13 * SumOfMagnitudes(binding, in, unit, output) + std::fabs(Before(binding, in, unit));
 }
 
 // --- naive ---
@@ -350,12 +353,15 @@ GC_KERNEL(matmul_bias_gelu) {
       .formula = "c[i, j] = gelu(sum over k of a[i, k] b[k, j] + bias[j])",
       .notes =
           "Summed and finished in f32 (f64 for f64), and rounded once. gelu is that of gelu, "
-          "gelu(-inf) = -0 included.",
+          "gelu(-inf) = -0 included. Where the magnitudes of the terms come to more than 3.4e38 "
+          "(f64: 1.8e308), the sum may be an infinity or NaN, as the order has it, and the element "
+          "is what gelu makes of that.",
       .reference = {.units = OutputElements,
                     .unit_elements = One,
                     .compute = Expected,
                     .accumulation = Terms,
-                    .magnitude = Magnitude},
+                    .magnitude = Magnitude,
+                    .reach = SumOfMagnitudes},
       .cpu = {{"naive", "One dot product for each element of c, one thread", Naive},
               {"packed", "matmul's packed blocks; bias and gelu as a block is done, every core",
                Packed}},

@@ -40,10 +40,10 @@ GC_CUDA_VARIANTS(mean) {
 }
 
 #else  // The CPU.
-#include <algorithm>
 #include <cmath>
 
 #include "kernels/catalog/element.h"
+#include "kernels/catalog/reduce_reference.h"
 #include "kernels/catalog/reference.h"
 #include "kernels/catalog/sum_simd.h"
 
@@ -53,10 +53,8 @@ namespace {
 using reduce::FirstTerm;
 using reduce::Sizes;
 using reduce::SizesOf;
-
-std::int64_t Terms(const Binding& binding) {
-  return std::max<std::int64_t>(1, binding.Dim("N"));
-}
+using reduce::SumOfMagnitudes;
+using reduce::Terms;
 
 void Expected(const Binding& binding, ReferenceInput in, std::int64_t unit, std::size_t,
               std::span<double> result) {
@@ -66,12 +64,9 @@ void Expected(const Binding& binding, ReferenceInput in, std::int64_t unit, std:
   result[0] = s.n == 0 ? std::nan("") : sum / static_cast<double>(s.n);
 }
 
-void Magnitude(const Binding& binding, ReferenceInput in, std::int64_t unit, std::size_t,
+void Magnitude(const Binding& binding, ReferenceInput in, std::int64_t unit, std::size_t output,
                std::span<double> result) {
-  const Sizes s = SizesOf(binding);
-  double sum = 0;
-  for (std::int64_t k = 0; k < s.n; ++k) sum += std::fabs(in(0, FirstTerm(s, unit) + k * s.inner));
-  result[0] = sum / static_cast<double>(Terms(binding));
+  result[0] = SumOfMagnitudes(binding, in, unit, output) / static_cast<double>(Terms(binding));
 }
 
 absl::Status Naive(const Call& call) {
@@ -104,12 +99,15 @@ GC_KERNEL(mean) {
       .formula = "y[a, b] = (sum over k of x[a, k, b]) / N",
       .notes =
           "Accumulated in f32 (f64 for f64), rounded once at the end; simd joins its parts in "
-          "f64. The mean of nothing is NaN.",
+          "f64. The mean of nothing is NaN. Where the magnitudes of the terms come to more than "
+          "3.4e38 (f64: 1.8e308), the result is the mean, an infinity or NaN, as the order has it: "
+          "the mean of two numbers of 3e38 is infinite, but for long rows of simd.",
       .reference = {.units = OutputElements,
                     .unit_elements = One,
                     .compute = Expected,
                     .accumulation = Terms,
-                    .magnitude = Magnitude},
+                    .magnitude = Magnitude,
+                    .reach = SumOfMagnitudes},
       .cpu = {{"naive", "One term after the other: N roundings add up", Naive},
               {"simd", "Many sums side by side, in vectors, on every core", Simd}},
   };

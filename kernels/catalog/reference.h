@@ -41,12 +41,14 @@ inline Reference EachElement(decltype(Reference::compute) compute,
 inline Reference EachListElement(decltype(Reference::compute) compute,
                                  decltype(Reference::accumulation) accumulation,
                                  decltype(Reference::magnitude) magnitude = nullptr,
+                                 decltype(Reference::reach) reach = nullptr,
                                  Roundings roundings = Roundings::kSeveral) {
   return {.units = OutputListElements,
           .unit_elements = One,
           .compute = compute,
           .accumulation = accumulation,
           .magnitude = magnitude,
+          .reach = reach,
           .roundings = roundings};
 }
 

@@ -195,6 +195,19 @@ void Magnitude(const Binding& binding, ReferenceInput in, std::int64_t unit, std
   }
 }
 
+// A square that overflows alone does so in any order.
+double Reach(const Binding& binding, ReferenceInput in, std::int64_t unit, std::size_t) {
+  const std::int64_t n = rows::LengthOf(binding), first = unit * n;
+  const DType dtype = binding.inputs[0].tensors[0].dtype;
+  double squares = 0;
+  for (std::int64_t i = first; i < first + n; ++i) {
+    const double square = Square(in(0, i), dtype);
+    if (std::isinf(square)) return 0;
+    squares += square;
+  }
+  return squares;
+}
+
 // The least normal number in place of a smaller eps: a row of zeros is then still 0 times a number.
 template <typename W>
 W EpsOf(const Call& call) {
@@ -267,9 +280,10 @@ GC_KERNEL(rmsnorm) {
       .notes =
           "Computed in f32 (f64 for f64); simd joins the parts of a row in f64. A row with NaN is "
           "NaN throughout; with an infinity it is 0, and NaN where the infinity stands. Where "
-          "squares overflow (from 1.8e19 on in f32) the row is 0. An eps below the least normal "
+          "a square overflows (an element from 1.8e19 on; f64: 1.3e154) the row is 0; where their "
+          "sum alone does, it may be 0 as well, by the variant. An eps below the least normal "
           "number counts as that.",
-      .reference = rows::EachRow(Expected, Magnitude),
+      .reference = rows::EachRow(Expected, Magnitude, Reach),
       .cpu = {{"naive", "Two passes over each row, one thread", Naive},
               {"simd", "By parts, in vectors, on every core; joined in f64", Simd}},
   };

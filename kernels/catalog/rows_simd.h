@@ -41,12 +41,14 @@ inline double LeastNormal(const Binding& binding) {
 
 // The reference of a kernel whose unit is a row.
 inline Reference EachRow(decltype(Reference::compute) compute,
-                         decltype(Reference::magnitude) magnitude) {
+                         decltype(Reference::magnitude) magnitude,
+                         decltype(Reference::reach) reach = nullptr) {
   return {.units = CountOf,
           .unit_elements = LengthOf,
           .compute = compute,
           .accumulation = LengthOf,
           .magnitude = magnitude,
+          .reach = reach,
           .unit_terms = LengthOf};
 }
 

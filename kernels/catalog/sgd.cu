@@ -64,6 +64,7 @@ GC_CUDA_VARIANTS(sgd) {
 }
 
 #else  // The CPU.
+#include <algorithm>
 #include <cmath>
 
 #include "kernels/catalog/list_cpu.h"
@@ -78,10 +79,20 @@ void Expected(const Binding& binding, ReferenceInput in, std::int64_t unit, std:
   result[0] = p - binding.F64("lr") * (g + binding.F64("weight_decay") * p);
 }
 
+// With sizes for p and g, the size of it.
+double Update(const Binding& binding, double p, double g) {
+  return g + binding.F64("weight_decay") * p;
+}
+
 void Magnitude(const Binding& binding, ReferenceInput in, std::int64_t unit, std::size_t,
                std::span<double> result) {
   const double p = std::fabs(in(0, unit)), g = std::fabs(in(1, unit));
-  result[0] = p + binding.F64("lr") * (g + binding.F64("weight_decay") * p);
+  result[0] = p + binding.F64("lr") * Update(binding, p, g);
+}
+
+double Reach(const Binding& binding, ReferenceInput in, std::int64_t unit, std::size_t) {
+  const double p = std::fabs(in(0, unit)), update = Update(binding, p, std::fabs(in(1, unit)));
+  return std::max(update, p + binding.F64("lr") * update);
 }
 
 // Two products, a sum and the difference.
@@ -124,10 +135,10 @@ GC_KERNEL(sgd) {
       .summary = "A step of stochastic gradient descent over a list of parameters",
       .formula = "p = p - lr (g + weight_decay p)",
       .notes =
-          "Computed in f32. arg_bytes: how many bytes of arguments a launch of param_struct has on "
-          "a "
-          "GPU; nothing else depends on it.",
-      .reference = EachListElement(Expected, RoundingsOfStep, Magnitude),
+          "Computed in f32; where a step on the way overflows, so may the parameter, or it is NaN. "
+          "arg_bytes: how many bytes of arguments a launch of param_struct has on a GPU; nothing "
+          "else depends on it.",
+      .reference = EachListElement(Expected, RoundingsOfStep, Magnitude, Reach),
       .cpu = {{"naive", "A loop over the tensors, one thread", Naive},
               {"simd", "The list as one run of elements, in vectors, on every core", Simd}},
   };

@@ -91,10 +91,10 @@ GC_CUDA_VARIANTS(sum) {
 }
 
 #else  // The CPU.
-#include <algorithm>
 #include <cmath>
 
 #include "kernels/catalog/element.h"
+#include "kernels/catalog/reduce_reference.h"
 #include "kernels/catalog/reference.h"
 #include "kernels/catalog/sum_simd.h"
 
@@ -104,10 +104,8 @@ namespace {
 using reduce::FirstTerm;
 using reduce::Sizes;
 using reduce::SizesOf;
-
-std::int64_t Terms(const Binding& binding) {
-  return std::max<std::int64_t>(1, binding.Dim("N"));
-}
+using reduce::SumOfMagnitudes;
+using reduce::Terms;
 
 void Expected(const Binding& binding, ReferenceInput in, std::int64_t unit, std::size_t,
               std::span<double> result) {
@@ -116,13 +114,9 @@ void Expected(const Binding& binding, ReferenceInput in, std::int64_t unit, std:
   for (std::int64_t k = 0; k < s.n; ++k) result[0] += in(0, FirstTerm(s, unit) + k * s.inner);
 }
 
-void Magnitude(const Binding& binding, ReferenceInput in, std::int64_t unit, std::size_t,
+void Magnitude(const Binding& binding, ReferenceInput in, std::int64_t unit, std::size_t output,
                std::span<double> result) {
-  const Sizes s = SizesOf(binding);
-  result[0] = 0;
-  for (std::int64_t k = 0; k < s.n; ++k) {
-    result[0] += std::fabs(in(0, FirstTerm(s, unit) + k * s.inner));
-  }
+  result[0] = SumOfMagnitudes(binding, in, unit, output);
 }
 
 template <typename T>
@@ -180,12 +174,15 @@ GC_KERNEL(sum) {
       .formula = "y[a, b] = sum over k of x[a, k, b]",
       .notes =
           "Accumulated in f32 (f64 for f64), rounded once at the end; simd joins its parts in "
-          "f64. The sum of nothing is 0.",
+          "f64. The sum of nothing is 0. Where the magnitudes of the terms come to more than "
+          "3.4e38 "
+          "(f64: 1.8e308), the result is the sum, an infinity or NaN, as the order has it.",
       .reference = {.units = OutputElements,
                     .unit_elements = One,
                     .compute = Expected,
                     .accumulation = Terms,
-                    .magnitude = Magnitude},
+                    .magnitude = Magnitude,
+                    .reach = SumOfMagnitudes},
       .cpu = {{"naive", "One term after the other: N roundings add up", Naive},
               {"pairwise", "Halves summed apart: log2(N) roundings", Pairwise},
               {"simd", "Many sums side by side, in vectors, on every core", Simd}},

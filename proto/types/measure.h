@@ -134,7 +134,8 @@ struct Launch {
 struct Verification {
   std::int64_t checked = 0, total = 0;  // Elements.
   std::int64_t mismatches = 0;
-  // Elements that passed under a tolerance so wide that zero would have passed too.
+  // Elements that passed under a tolerance so wide that zero would have passed too, or differ where
+  // the order of the terms decides whether their sum overflows.
   std::int64_t undecided = 0;
   bool undecided_output = false;  // They are most of one output, however many others there are.
   double max_error = 0;           // Largest |got - want| / tolerance of the element; <= 1 passes.

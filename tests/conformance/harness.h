@@ -18,7 +18,9 @@ enum class Data : std::uint8_t {
   kPlain,    // Standard normal numbers.
   kWide,     // -1000 to 1000: exp overflows.
   kSpecial,  // Normal numbers with NaN and infinities among them.
-  kExtreme,  // The largest, the least and the subnormal numbers; calls without a sum alone.
+  kExtreme,  // The largest, the least and the subnormal numbers, and infinities.
+  kHuge,     // From somewhat below the root of the largest number up to it.
+  kTiny,     // Subnormal numbers, and those whose squares are.
   kFar,      // Far from zero, and near each other: what differences of large numbers lose.
   kSpikes,   // Normal numbers, a few of them far larger than all others.
 };

@@ -1,5 +1,6 @@
 // What the tolerance lets pass, on kernels of the catalogue: sums in f32 in plain order, and
 // nothing else that is as wrong as all zeros.
+#include <cmath>
 #include <cstring>
 #include <memory>
 
@@ -164,6 +165,42 @@ TEST_F(ToleranceTest, PlainSoftmaxPassesAtEverySize) {
     ASSERT_NO_FATAL_FAILURE(Prepare("softmax", {shape}, kRandom[0]));
     for (const char* variant : {"naive", "online", "simd"}) ExpectRight(variant);
   }
+}
+
+// In plain order most of these overflow on their way, and nobody can say that zero is further off.
+TEST_F(ToleranceTest, WhereTheOrderDecidesNothingIsKnownToBeWrong) {
+  ASSERT_NO_FATAL_FAILURE(Prepare("sum", {{500, 50}}, {GeneratorKind::kUniform, -3e38, 3e38, 42}));
+  Launch("naive");
+  const Verification of_sums = Check();
+  EXPECT_EQ(of_sums.mismatches, 0);
+  EXPECT_EQ(of_sums.nan_mismatches, 0);
+  EXPECT_TRUE(IsUndecided(of_sums));
+  std::memset(out_[0].data[0], 0, 500 * sizeof(float));
+  const Verification of_zeros = Check();
+  EXPECT_EQ(of_zeros.mismatches, 0);
+  EXPECT_EQ(of_zeros.undecided, of_zeros.checked);
+}
+
+// One that differs there is enough: that all others are right vouches for none of them.
+TEST_F(ToleranceTest, OneSumThatOverflowedOnItsWayLeavesTheResultOpen) {
+  ASSERT_NO_FATAL_FAILURE(Prepare("sum", {{500, 2}}, kRandom[0]));
+  auto* x = static_cast<float*>(in_[0].data[0]);
+  x[0] = 3e38F;
+  x[1] = -3e38F;
+  Launch("naive");
+  EXPECT_FALSE(IsUndecided(Check()));
+  static_cast<float*>(out_[0].data[0])[0] = INFINITY;
+  const Verification found = Check();
+  EXPECT_EQ(found.mismatches, 0);
+  EXPECT_EQ(found.undecided, 1);
+  EXPECT_TRUE(IsUndecided(found));
+}
+
+TEST_F(ToleranceTest, ZerosAreNoSumOfLargeNumbersThatHolds) {
+  ASSERT_NO_FATAL_FAILURE(Prepare("sum", {{500, 50}}, {GeneratorKind::kUniform, -3e36, 3e36, 42}));
+  Launch("naive");
+  EXPECT_EQ(Check().undecided, 0);
+  ExpectZerosDiffer();
 }
 
 }  // namespace

@@ -38,8 +38,8 @@ inline std::string ProblemsOf(const char* name, LaunchFn launch,
   const Variant wrong{.name = "wrong", .summary = "", .launch = launch};
   std::vector<std::string> problems;
   for (const DType dtype : dtypes) {
-    for (const Data data :
-         {Data::kPlain, Data::kWide, Data::kSpecial, Data::kExtreme, Data::kFar, Data::kSpikes}) {
+    for (const Data data : {Data::kPlain, Data::kWide, Data::kSpecial, Data::kExtreme, Data::kHuge,
+                            Data::kTiny, Data::kFar, Data::kSpikes}) {
       for (const Instance& instance : InstancesOf(kernel.spec, dtype)) {
         for (auto& problem :
              CheckCall(**device, kernel, wrong, instance, {.seed = 7, .data = data})) {

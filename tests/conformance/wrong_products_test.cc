@@ -32,6 +32,7 @@ enum class Mistake : std::uint8_t {
   kNoRoot,        //
   kSigned,        // Differences instead of their magnitudes.
   kOtherNorm,     // p = 2 for 1, 1 for 2.
+  kFlushed,       // Of a sum of squares what is below the normal numbers.
 };
 
 float CutToTf32(float x) {
@@ -116,6 +117,7 @@ absl::Status Distances(const Call& call) {
              : kMistake == Mistake::kSigned ? difference
                                             : std::fabs(difference);
     }
+    if (kMistake == Mistake::kFlushed && root && !std::isnormal(sum) && std::isfinite(sum)) sum = 0;
     if (kMistake == Mistake::kProductForm && root) {
       const float left = squares - 2 * product;
       sum = left < 0 ? 0 : left;
@@ -176,6 +178,10 @@ TEST(Products, CatchesASumThatIsRoundedBeforeGelu) {
 
 TEST(Products, CatchesDistancesByTheProductForm) {
   EXPECT_THAT(FirstProblemOf("cdist", Distances<Mistake::kProductForm>), HasSubstr("differ"));
+}
+
+TEST(Products, CatchesSmallDistancesWhoseSquaresAreFlushed) {
+  EXPECT_THAT(FirstProblemOf("cdist", Distances<Mistake::kFlushed>), HasSubstr("differ"));
 }
 
 TEST(Products, CatchesADistanceOfAnotherNorm) {

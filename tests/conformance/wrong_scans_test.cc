@@ -1,5 +1,8 @@
 // The suite must catch wrong cumulative sums and transposes: each test below is a mistake that
 // people make.
+#include <algorithm>
+#include <cmath>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -17,11 +20,12 @@ using testing::HasSubstr;
 
 enum class Mistake : std::uint8_t {
   kNone,
-  kExclusive,   // Without the element itself.
-  kNarrowSum,   // The sum is rounded to 16 bits as it grows.
-  kAxisOff,     // Along the last dimension, whatever was asked.
-  kNoCarry,     // Each piece of 1024 begins at 0.
-  kMissingTail  // What is left after packs of 4 is not written.
+  kExclusive,    // Without the element itself.
+  kNarrowSum,    // The sum is rounded to 16 bits as it grows.
+  kAxisOff,      // Along the last dimension, whatever was asked.
+  kNoCarry,      // Each piece of 1024 begins at 0.
+  kMissingTail,  // What is left after packs of 4 is not written.
+  kBounded       // Sums end at 1e30.
 };
 
 template <Mistake kMistake, typename T = float>
@@ -37,6 +41,7 @@ absl::Status Cumsum(const Call& call) {
       const Wide<T> before = sum;
       sum += Widen(call.In<T>(0)[first + k * stride]);
       if (kMistake == Mistake::kNarrowSum) sum = Widen(Narrow<T>(sum));
+      if (kMistake == Mistake::kBounded && std::isfinite(sum)) sum = std::clamp(sum, -1e30F, 1e30F);
       call.Out<T>(0)[first + k * stride] =
           Narrow<T>(kMistake == Mistake::kExclusive ? before : sum);
     }
@@ -55,6 +60,10 @@ TEST(Scans, CatchesACumsumWithoutTheElementItself) {
 TEST(Scans, CatchesACumsumThatIsKeptInSixteenBits) {
   EXPECT_THAT(ProblemsOf("cumsum", Cumsum<Mistake::kNarrowSum, BF16>, {DType::kBF16}),
               HasSubstr("differ"));
+}
+
+TEST(Scans, CatchesACumsumThatEndsBeforeItsTypeDoes) {
+  EXPECT_THAT(ProblemsOf("cumsum", Cumsum<Mistake::kBounded>), HasSubstr("differ"));
 }
 
 TEST(Scans, CatchesACumsumAlongTheWrongAxis) {

@@ -246,10 +246,11 @@ TEST(Properties, TheFirstOfEqualOnesAndTheFirstNaNCount) {
   EXPECT_EQ(place_in(long_row), 70'000);
 }
 
-TEST(Properties, AMeanHoldsWhereItsSumWouldNot) {
+TEST(Properties, AMeanIsRightAsLongAsItsSumHolds) {
   const float most = std::numeric_limits<float>::max();
   EXPECT_THAT(Default("mean", {Filled(3, kLeast)}), ElementsAre(kLeast));
   EXPECT_THAT(Default("mean", {Filled(2, most / 4)}), ElementsAre(most / 4));
+  EXPECT_THAT(Default("mean", {Filled(4, most / 2)}), ElementsAre(kInf));
   ForEachVariant("mean", {{{0}, {}}}, {}, [](const auto& y) { EXPECT_TRUE(std::isnan(y[0])); });
 }
 
@@ -334,6 +335,13 @@ TEST(Properties, DistancesOfNearRowsFarFromZeroAreRight) {
   const Tensor a{{1, 3}, {10'000, 10'000, 10'000}}, b{{1, 3}, {10'001, 10'002, 9'998}};
   EXPECT_THAT(Default("cdist", {a, b}), ElementsAre(3));
   EXPECT_THAT(Default("cdist", {a, b}, kManhattan), ElementsAre(5));
+}
+
+// What the notes say of squares that f32 does not hold.
+TEST(Properties, TinyDifferencesHaveNoDistanceAndHugeOnesAnInfiniteOne) {
+  const Tensor x{{3, 1}, {1e-23F, 1e-18F, 2e19F}}, zero{{1, 1}, {0}};
+  EXPECT_THAT(Default("cdist", {x, zero}), ElementsAre(0, testing::FloatEq(1e-18F), kInf));
+  EXPECT_THAT(Default("cdist", {x, zero}, kManhattan), ElementsAre(1e-23F, 1e-18F, 2e19F));
 }
 
 TEST(Properties, ShapesThatDoNotFitAreRefusedByTheNameOfTheDimension) {
