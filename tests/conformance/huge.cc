@@ -6,6 +6,7 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
+#include "kernels/catalog/reduce_sizes.h"
 #include "kernels/verify/verify.h"
 #include "proto/types/convert.h"
 #include "proto/types/generator.h"
@@ -15,11 +16,27 @@
 namespace gridclock {
 namespace {
 
-// A prime, so that the pattern repeats with no size of a tensor or a block.
-constexpr std::int64_t kPattern = 1'000'003;
-// More elements of a unit than this take the host minutes.
+constexpr std::int64_t kPattern = kHugePattern;
+// Units of more elements take the host minutes: they are looked at in places,
+// and what is wanted there follows from one repetition.
 constexpr std::int64_t kMostElements = std::int64_t{1} << 24;
-constexpr int kRandomUnits = 200;
+constexpr int kRandomPlaces = 200;
+
+// What is wanted of one element, and the scale of its tolerance.
+struct Wanted {
+  double value = 0, scale = 0;
+};
+
+// What becomes of an element of a row that is repeated `times` times, all as
+// one row.
+Wanted OfRepetitions(const std::string& kernel, const Wanted& of_one, double times) {
+  if (kernel == "softmax") return {of_one.value / times, of_one.scale / times};
+  if (kernel == "log_softmax") {
+    const double value = of_one.value - std::log(times);
+    return {value, 1 + std::fabs(value)};
+  }
+  return of_one;  // The means of a norm stay what they are.
+}
 
 class HugeChecker {
  public:
@@ -27,9 +44,15 @@ class HugeChecker {
               const Binding& binding, std::uint64_t seed)
       : device_(device), kernel_(kernel), variant_(variant), binding_(binding), seed_(seed) {}
 
+  static bool KnowsLongUnitsOf(const std::string& kernel) {
+    return kernel == "softmax" || kernel == "log_softmax" || kernel == "layernorm" ||
+           kernel == "rmsnorm" || kernel == "cumsum";
+  }
+
   absl::Status Run(HugeResult* result) {
     GC_ASSIGN_OR_RETURN(scratch_values_, ScratchOf(kernel_, variant_, binding_));
     GC_RETURN_IF_ERROR(Prepare());
+    if (IsLong()) GC_RETURN_IF_ERROR(PrepareLong());
     GC_RETURN_IF_ERROR(Launch(std::byte{0xAB}, result));
     GC_ASSIGN_OR_RETURN(const Units first, Look());
     for (const auto& [unit, bytes] : first) Compare(unit, bytes, result);
@@ -87,29 +110,93 @@ class HugeChecker {
 
   std::int64_t UnitElements() const { return kernel_.def.reference.unit_elements(binding_); }
 
+  double Given(std::size_t input, std::int64_t element) const {
+    return LoadAsDouble(binding_.inputs[input].tensors[0].dtype, patterns_[input].data(),
+                        element % kPattern);
+  }
+
+  // Then the unit is all of the output, and its elements are looked at one by
+  // one.
+  bool IsLong() const { return CanVerify(kernel_.def) && UnitElements() > kMostElements; }
+  std::int64_t PartElements() const { return IsLong() ? 1 : UnitElements(); }
+
+  // One row, repeated; of cumsum the sums of the repetitions are carried on.
+  absl::Status PrepareLong() {
+    if (!KnowsLongUnitsOf(kernel_.spec.name) || kernel_.def.reference.units(binding_) != 1) {
+      return absl::UnimplementedError(
+          absl::StrCat("say in huge.cc what ", kernel_.spec.name, " makes of a long unit"));
+    }
+    if (kernel_.spec.name == "cumsum") return absl::OkStatus();
+    std::vector<NamedOperand> inputs;
+    for (std::size_t i = 0; i < binding_.inputs.size(); ++i) {
+      inputs.push_back({kernel_.spec.inputs[i].name, binding_.inputs[i]});
+      inputs.back().value.tensors[0].shape = {kPattern};
+    }
+    std::vector<NamedAttribute> attributes;
+    for (std::size_t i = 0; i < kernel_.spec.attributes.size(); ++i) {
+      attributes.push_back({kernel_.spec.attributes[i].name, binding_.attributes[i]});
+    }
+    GC_ASSIGN_OR_RETURN(const Binding one, Bind(kernel_.spec, inputs, attributes));
+    const auto in = [this](std::size_t input, std::int64_t element) {
+      return Given(input, element);
+    };
+    std::vector<double> values(kPattern), scales(kPattern);
+    kernel_.def.reference.compute(one, in, 0, 0, values);
+    kernel_.def.reference.magnitude(one, in, 0, 0, scales);
+    const double times = static_cast<double>(UnitElements()) / kPattern;
+    for (std::int64_t i = 0; i < kPattern; ++i) {
+      repeated_.push_back(OfRepetitions(kernel_.spec.name, {values[i], scales[i]}, times));
+    }
+    return absl::OkStatus();
+  }
+
+  Wanted WantedOfLong(std::int64_t element) const {
+    return kernel_.spec.name == "cumsum" ? PrefixOf(element) : repeated_[element % kPattern];
+  }
+
+  // A column too meets all of the pattern before it meets any of it again, as
+  // its width and the pattern's have no divisor in common.
+  Wanted PrefixOf(std::int64_t element) const {
+    const reduce::Sizes s = reduce::SizesOf(binding_);
+    const std::int64_t terms = element / s.inner + 1, column = element % s.inner;
+    Wanted all, rest;
+    const auto add = [this](std::int64_t at, Wanted* sum) {
+      const double term = Given(0, at);
+      sum->value += term;
+      sum->scale += std::fabs(term);
+    };
+    if (terms >= kPattern) {
+      for (std::int64_t i = 0; i < kPattern; ++i) add(i, &all);
+    }
+    for (std::int64_t k = 0; k < terms % kPattern; ++k) add(column + k * s.inner, &rest);
+    const auto times = static_cast<double>(terms / kPattern);
+    return {times * all.value + rest.value, times * all.scale + rest.scale};
+  }
+
   std::set<std::int64_t> Choose() const {
     std::set<std::int64_t> chosen;
-    if (!CanVerify(kernel_.def) || UnitElements() > kMostElements) return chosen;
-    const std::int64_t units = kernel_.def.reference.units(binding_);
-    const auto add = [&](std::int64_t unit) {
-      if (unit >= 0 && unit < units) chosen.insert(unit);
+    if (!CanVerify(kernel_.def)) return chosen;
+    const std::int64_t parts =
+        Elements(binding_.outputs[0].tensors[0].shape) / std::max<std::int64_t>(1, PartElements());
+    const auto add = [&](std::int64_t part) {
+      if (part >= 0 && part < parts) chosen.insert(part);
     };
     for (const std::int64_t edge :
-         {std::int64_t{0}, units, (std::int64_t{1} << 31) / UnitElements(),
-          (std::int64_t{1} << 32) / UnitElements()}) {
+         {std::int64_t{0}, parts, (std::int64_t{1} << 31) / PartElements(),
+          (std::int64_t{1} << 32) / PartElements()}) {
       for (std::int64_t offset = -2; offset <= 2; ++offset) add(edge + offset);
     }
     std::mt19937_64 random(seed_);
-    for (int i = 0; i < kRandomUnits; ++i) {
-      add(static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(units)));
+    for (int i = 0; i < kRandomPlaces; ++i) {
+      add(static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(parts)));
     }
     return chosen;
   }
 
-  // The bytes of the chosen units of output 0.
+  // The bytes of the chosen parts of output 0.
   absl::StatusOr<Units> Look() const {
     Units units;
-    const std::int64_t bytes = UnitElements() * SizeOf(OutType());
+    const std::int64_t bytes = PartElements() * SizeOf(OutType());
     for (const std::int64_t unit : Choose()) {
       GC_ASSIGN_OR_RETURN(auto part, outputs_[0].GetPart(static_cast<std::size_t>(unit * bytes),
                                                          static_cast<std::size_t>(bytes)));
@@ -147,27 +234,36 @@ class HugeChecker {
 
   DType OutType() const { return binding_.outputs[0].tensors[0].dtype; }
 
-  void Compare(std::int64_t unit, const std::vector<std::byte>& got, HugeResult* result) const {
+  std::vector<Wanted> WantedOfUnit(std::int64_t unit) const {
     const Reference& reference = kernel_.def.reference;
     const auto in = [this](std::size_t input, std::int64_t element) {
-      return LoadAsDouble(binding_.inputs[input].tensors[0].dtype, patterns_[input].data(),
-                          element % kPattern);
+      return Given(input, element);
     };
-    std::vector<double> want(static_cast<std::size_t>(UnitElements()));
-    reference.compute(binding_, in, unit, 0, want);
-    std::vector<double> scale = want;
+    std::vector<double> values(static_cast<std::size_t>(UnitElements()));
+    reference.compute(binding_, in, unit, 0, values);
+    std::vector<double> scales = values;
     const auto magnitude = variant_.magnitude != nullptr ? variant_.magnitude : reference.magnitude;
-    if (magnitude != nullptr) magnitude(binding_, in, unit, 0, scale);
+    if (magnitude != nullptr) magnitude(binding_, in, unit, 0, scales);
+    std::vector<Wanted> wanted;
+    for (std::size_t k = 0; k < values.size(); ++k) wanted.push_back({values[k], scales[k]});
+    return wanted;
+  }
+
+  void Compare(std::int64_t part, const std::vector<std::byte>& got, HugeResult* result) const {
+    const Reference& reference = kernel_.def.reference;
+    const std::vector<Wanted> wanted =
+        IsLong() ? std::vector<Wanted>{WantedOfLong(part)} : WantedOfUnit(part);
     const Tolerance tolerance =
         ToleranceOf(reference.roundings, OutType(), reference.accumulation(binding_));
     ++result->units;
-    for (std::size_t k = 0; k < want.size(); ++k) {
+    for (std::size_t k = 0; k < wanted.size(); ++k) {
+      const auto [want, scale] = wanted[k];
       const double value = LoadAsDouble(OutType(), got.data(), static_cast<std::int64_t>(k));
-      const Comparison found = gridclock::Compare(value, want[k], scale[k], OutType(), tolerance);
+      const Comparison found = gridclock::Compare(value, want, scale, OutType(), tolerance);
       if (found.ok()) continue;
-      result->problems.push_back(absl::StrCat("unit ", unit, ", element ", k, ": want ", want[k],
-                                              ", got ", value, ", error ", found.error,
-                                              " of the tolerance"));
+      result->problems.push_back(absl::StrCat(IsLong() ? "place " : "unit ", part, ", element ", k,
+                                              ": want ", want, ", got ", value, ", error ",
+                                              found.error, " of the tolerance"));
       return;
     }
   }
@@ -180,6 +276,7 @@ class HugeChecker {
   std::vector<OperandValue> scratch_values_;
   std::vector<Operand> inputs_, outputs_, scratch_;
   std::vector<std::vector<std::byte>> patterns_;
+  std::vector<Wanted> repeated_;  // Of a long row: its elements in one repetition.
 };
 
 }  // namespace

@@ -15,13 +15,13 @@ namespace gridclock {
 
 struct HugeResult {
   std::vector<std::string> problems;
-  std::int64_t units = 0;  // How many were compared with the reference.
+  std::int64_t units = 0;  // How many, or how many elements of a long one, were compared.
 };
 
 // Checks the first and the last units, those about 2^31 and 2^32 elements, and some that `seed`
 // chooses, against the reference; where each element depends on those at its place alone, all of
-// them; that a second run gives the same bits; and the guards. Units of so many elements that the
-// host cannot compute them are left out.
+// them; that a second run gives the same bits; and the guards. Of a unit of so many elements that
+// the host cannot compute it, elements are compared, chosen in the same way.
 HugeResult CheckHugeCall(Device& device, const RegisteredKernel& kernel, const Variant& variant,
                          const Instance& instance, std::uint64_t seed);
 

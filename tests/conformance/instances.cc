@@ -232,7 +232,8 @@ std::vector<LargeSizes> LargeSizesFor(std::size_t dims, DType dtype) {
 }
 
 std::vector<LargeSizes> HugeSizesFor(std::size_t dims) {
-  constexpr std::int64_t kHuge = (std::int64_t{1} << 31) + 1;
+  constexpr std::int64_t kHuge = 2149 * kHugePattern;
+  static_assert(kHuge > std::int64_t{1} << 31);
   if (dims == 0) return {{{}, {{kHuge}}}};
   constexpr std::int64_t kRow = 1024;
   if (dims == 1) {

@@ -26,6 +26,10 @@ enum class Size : std::uint8_t {
   kHuge,   // More than 2^31 elements.
 };
 
+// What inputs of more than 2^31 elements repeat: a prime, so that it repeats with no size of a
+// block. Their long rows are an odd number of whole repetitions.
+inline constexpr std::int64_t kHugePattern = 1'000'003;
+
 // Calls with every dtype variable at `dtype`: small ones with every word of enums and bools and
 // every place of an axis; each larger one with some of them. Only calls that bind; never none.
 std::vector<Instance> InstancesOf(const KernelSpec& spec, DType dtype, Size size = Size::kSmall);
