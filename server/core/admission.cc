@@ -58,15 +58,6 @@ absl::Status CheckDeviceName(absl::string_view device) {
                       absl::StrCat("want a device like 'cpu' or 'cuda:0', got ", Quote(device)));
 }
 
-absl::Status CheckRequestId(absl::string_view id) {
-  const bool printable =
-      std::all_of(id.begin(), id.end(), [](unsigned char c) { return absl::ascii_isgraph(c); });
-  if (id.size() <= kMaxName && printable) return absl::OkStatus();
-  return InvalidField("request_id",
-                      absl::StrCat("want at most ", kMaxName, " printable characters, got ",
-                                   id.size(), ": ", Quote(id)));
-}
-
 // A program is no kernel of the catalogue, and has no variants.
 absl::Status CheckKernelNames(const JobRequest& request) {
   if (!request.program) {
@@ -383,6 +374,15 @@ void FillCall(const JobRequest& request, const Binding& binding, Job& job) {
 }
 
 }  // namespace
+
+absl::Status CheckRequestId(absl::string_view id) {
+  const bool printable =
+      std::all_of(id.begin(), id.end(), [](unsigned char c) { return absl::ascii_isgraph(c); });
+  if (id.size() <= kMaxName && printable) return absl::OkStatus();
+  return InvalidField("request_id",
+                      absl::StrCat("want at most ", kMaxName, " printable characters, got ",
+                                   id.size(), ": ", Quote(id)));
+}
 
 absl::StatusOr<Job> Admit(const JobRequest& request, const KernelTable& table, const Limits& limits,
                           const std::function<int(absl::string_view device)>& depth,

@@ -16,6 +16,9 @@ namespace gridclock {
 // INVALID_ARGUMENT unless `name`, found in `field` of a request, can be the name of something.
 absl::Status CheckName(absl::string_view name, absl::string_view field);
 
+// INVALID_ARGUMENT unless it is short and printable; it may be empty.
+absl::Status CheckRequestId(absl::string_view id);
+
 // Pure but for reading `table`. `program` is that of a request that has one, else null.
 // `depth(device)` is the queue depth by which the least loaded of several candidate devices is
 // chosen. `limits` have their defaults resolved. The job comes back with id 0 and ranges that count

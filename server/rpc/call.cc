@@ -152,14 +152,24 @@ absl::StatusOr<Job> AdmitRequest(const Backend& backend, const JobRequest& reque
   return job;
 }
 
+namespace {
+
+absl::StatusOr<RequestIds::Answer> BeginLease(const Backend& backend, const DecodedRun& run,
+                                              RequestLease& lease) {
+  const std::string& id = run.request.request_id;
+  GC_RETURN_IF_ERROR(CheckRequestId(id));
+  GC_ASSIGN_OR_RETURN(RequestIds::Answer answer,
+                      lease.Begin(backend.request_ids, run.request.principal, id, run.content));
+  // The answer of a Run has no form in a stream.
+  if (run.request.streamed && answer != nullptr) return RequestIds::NotKept(id);
+  return answer;
+}
+
+}  // namespace
+
 absl::StatusOr<RequestIds::Answer> LeaseRequestId(const Backend& backend, const DecodedRun& run,
                                                   RequestLease& lease) {
-  auto answer =
-      lease.Begin(backend.request_ids, run.request.principal, run.request.request_id, run.content);
-  // The answer of a Run has no form in a stream.
-  if (run.request.streamed && answer.ok() && *answer != nullptr) {
-    answer = RequestIds::NotKept(run.request.request_id);
-  }
+  auto answer = BeginLease(backend, run, lease);
   if (!answer.ok()) backend.job_observer.OnRejected(run.request.device, answer.status());
   return answer;
 }

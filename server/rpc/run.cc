@@ -63,13 +63,13 @@ class RunCall final : public UnaryCall, public JobListener {
     run.request.principal = principal_;
     request_id_ = run.request.request_id;
     GC_RETURN_IF_ERROR(Stamp(context_, backend_, meter_, &run.request));
-    GC_ASSIGN_OR_RETURN(Job job, AdmitRequest(backend_, run.request));
     GC_ASSIGN_OR_RETURN(const RequestIds::Answer answer, LeaseRequestId(backend_, run, lease_));
     if (answer != nullptr) {
       const grpc::Slice bytes = Borrow(std::as_bytes(std::span(*answer)), answer);
       Reply(grpc::ByteBuffer(&bytes, 1));
       return absl::OkStatus();
     }
+    GC_ASSIGN_OR_RETURN(Job job, AdmitRequest(backend_, run.request));
     GC_ASSIGN_OR_RETURN(job_, backend_.scheduler.Submit(std::move(job), Self(),
                                                         /*wait_for_memory=*/false));
     if (abandoned_) backend_.scheduler.Cancel(job_, CancelReason(context_));

@@ -227,8 +227,8 @@ class StreamCall final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>,
     GC_RETURN_IF_ERROR(CheckSubmit(context_, backend_, run_.request));
     run_.request.principal = principal_;
     GC_RETURN_IF_ERROR(Stamp(context_, backend_, meter_, &run_.request));
-    GC_ASSIGN_OR_RETURN(Job job, AdmitRequest(backend_, run_.request));
     GC_RETURN_IF_ERROR(Lease());
+    GC_ASSIGN_OR_RETURN(Job job, AdmitRequest(backend_, run_.request));
     GC_ASSIGN_OR_RETURN(const JobId id,
                         backend_.scheduler.Submit(std::move(job), shared_from_this(),
                                                   /*wait_for_memory=*/true));

@@ -165,6 +165,28 @@ TEST(Admin, ADrainedDeviceIsNotServingUntilItIsUndrained) {
   EXPECT_FALSE(DevicesOf(channel).devices(0).drained());
 }
 
+TEST(Admin, D19_AnAnswerThatIsKeptIsGivenWhereTheDeviceTakesNoCalls) {
+  ASSERT_OK_AND_ASSIGN(const auto server, AdminServer());
+  const auto channel = Connect(server->address());
+  const auto request_of = [](const std::string& kernel) {
+    v1::RunRequest request = InlineRequest(kernel, {1, 2});
+    request.set_request_id("a");
+    return request.SerializeAsString();
+  };
+  const RawResult first = RawCall(channel, kRunMethod, {request_of("square")});
+  ASSERT_THAT(first.status, IsOk());
+  v1::DrainDeviceRequest drain;
+  drain.set_device("cpu");
+  drain.set_allow_last(true);
+  ASSERT_THAT(Operator(*server)->DrainDevice(drain).status(), IsOk());
+  EXPECT_THAT(GoodCall(channel), StatusIs(Code::kUnavailable, HasSubstr("drained")));
+  const RawResult again = RawCall(channel, kRunMethod, {request_of("square")});
+  EXPECT_THAT(again.status, IsOk());
+  EXPECT_EQ(again.messages, first.messages);
+  EXPECT_THAT(RawCall(channel, kRunMethod, {request_of("relu")}).status,
+              StatusIs(Code::kInvalidArgument, HasSubstr("request_id")));
+}
+
 TEST(Admin, ACallThatRunsWhileItsDeviceIsDrainedEndsWell) {
   ASSERT_OK_AND_ASSIGN(const auto server, AdminServer());
   const auto client = Operator(*server);
