@@ -18,6 +18,8 @@ namespace {
 // Of rpc_bytes: anybody may ask, and there may be 16 addresses with all the connections they may.
 constexpr double kRequestsOfOne = 1.0 / 16;
 constexpr std::size_t kMostRequest = 1024;
+// A client's channel watches once for each connection; some watch devices too.
+constexpr double kWatchesOfConnection = 4;
 
 // HealthCheckResponse.ServingStatus.
 enum class ServingStatus : char { kServing = 1, kNotServing = 2, kServiceUnknown = 3 };
@@ -97,7 +99,12 @@ class CheckCall final : public HealthCall {
 // Says each change until its client leaves. One message is under way at a time.
 class WatchCall final : public HealthCall, public Health::Watcher {
  public:
-  using HealthCall::HealthCall;
+  WatchCall(Backend& backend, RpcMethod method, grpc::CallbackServerContext& context,
+            ReadGate& gate, Health& health, Watches& watches)
+      : HealthCall(backend, method, context, gate, health), watches_(watches) {}
+  ~WatchCall() override {
+    if (counted_) watches_.Return(principal_);
+  }
 
   void Look() override {
     const MutexLock lock(mutex_);
@@ -117,6 +124,8 @@ class WatchCall final : public HealthCall, public Health::Watcher {
  private:
   absl::Status Accept(const grpc::ByteBuffer& request) override {
     GC_ASSIGN_OR_RETURN(std::string name, NameIn(request));
+    GC_RETURN_IF_ERROR(watches_.Take(principal_));
+    counted_ = true;
     health_.Watch(std::static_pointer_cast<WatchCall>(shared_from_this()));
     const MutexLock lock(mutex_);
     if (leaving_) return CancelReason(context_);
@@ -146,6 +155,8 @@ class WatchCall final : public HealthCall, public Health::Watcher {
     StartWrite(&message_);
   }
 
+  Watches& watches_;
+  bool counted_ = false;  // Among them.
   Mutex mutex_;
   std::optional<std::string> name_ ABSL_GUARDED_BY(mutex_);  // Once the request is here.
   std::optional<ServingStatus> said_ ABSL_GUARDED_BY(mutex_);
@@ -155,13 +166,37 @@ class WatchCall final : public HealthCall, public Health::Watcher {
 
 }  // namespace
 
+absl::Status Watches::Take(const std::string& address) {
+  const MutexLock lock(mutex_);
+  std::size_t& of_address = watching_[address];
+  if (of_address < most_) {
+    ++of_address;
+    return absl::OkStatus();
+  }
+  return WithDetails(absl::ResourceExhaustedError(absl::StrCat(
+                         "streams of this address that watch health: want at most ", most_,
+                         ", four for each ", "connection that it may have; end one first")),
+                     {.reason = "QUEUE_FULL",
+                      .field = "",
+                      .retry_after = absl::Seconds(1),
+                      .metadata = {{"limit", "peer_connections"}}});
+}
+
+void Watches::Return(const std::string& address) {
+  const MutexLock lock(mutex_);
+  const auto found = watching_.find(address);
+  if (--found->second == 0) watching_.erase(found);
+}
+
 HealthService::HealthService(Backend& backend, Health& health)
-    : requests_(backend.limits.rpc_bytes * kRequestsOfOne, backend.limits) {
+    : requests_(backend.limits.rpc_bytes * kRequestsOfOne, backend.limits),
+      watches_(static_cast<std::size_t>(backend.limits.peer_connections * kWatchesOfConnection)) {
   Add(RpcMethod::kCheckHealth, [this, &backend, &health](grpc::CallbackServerContext* context) {
     return BeginCall<CheckCall>(backend, RpcMethod::kCheckHealth, *context, requests_, health);
   });
   Add(RpcMethod::kWatchHealth, [this, &backend, &health](grpc::CallbackServerContext* context) {
-    return BeginCall<WatchCall>(backend, RpcMethod::kWatchHealth, *context, requests_, health);
+    return BeginCall<WatchCall>(backend, RpcMethod::kWatchHealth, *context, requests_, health,
+                                watches_);
   });
 }
 

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <regex>
 #include <sstream>
 #include <thread>
@@ -113,6 +114,42 @@ TEST(Health, WatchersHearThatAWorkerDiedAndCameBack) {
   EXPECT_LT(absl::Now() - gone, absl::Seconds(20));
   context.TryCancel();
   watch.Finish().IgnoreError();
+}
+
+// One that watches until the test ends, or what was said instead.
+class Watcher {
+ public:
+  explicit Watcher(const std::shared_ptr<grpc::Channel>& channel)
+      : stream_(channel, kWatch, context_) {
+    stream_.Write(HealthRequest(""));
+    std::string state;
+    watches_ = stream_.Read(&state) && state == kServing;
+  }
+  ~Watcher() {
+    context_.TryCancel();
+    stream_.Finish().IgnoreError();
+  }
+  bool watches() const { return watches_; }
+
+ private:
+  grpc::ClientContext context_;
+  RawStream stream_;
+  bool watches_ = false;
+};
+
+TEST(Health, AnAddressWatchesWithFourStreamsForEachConnectionThatItMayHave) {
+  ASSERT_OK_AND_ASSIGN(const auto server,
+                       ServerProcess::Start({.flags = {"--limit-peer-connections=1"}}));
+  const auto channel = Connect(server->address());
+  auto ended = std::make_unique<Watcher>(channel);
+  const Watcher second(channel), third(channel), fourth(channel);
+  EXPECT_TRUE(ended->watches() && second.watches() && third.watches() && fourth.watches());
+  const absl::Status beyond = RawCall(channel, kWatch, {HealthRequest("")}).status;
+  EXPECT_EQ(beyond.code(), absl::StatusCode::kResourceExhausted) << beyond;
+  EXPECT_THAT(beyond, ReasonIs("QUEUE_FULL"));
+  EXPECT_EQ(Check(channel, ""), kServing);
+  ended.reset();
+  EXPECT_TRUE(Eventually([&] { return Watcher(channel).watches(); }));
 }
 
 // Where it listens, by its log: it is never ready, so that no ready file says it.
