@@ -14,8 +14,10 @@ namespace gridclock {
 namespace {
 
 absl::StatusOr<MadeDevice> MakeCpu(const DeviceRequest& request) {
-  CpuDevice::Options options{
-      .threads = request.threads, .level = request.level, .calibrate = !request.bare};
+  CpuDevice::Options options{.threads = request.threads,
+                             .level = request.level,
+                             .calibrate = !request.bare,
+                             .server = request.server};
   if (!request.calibration.empty()) {
     GC_ASSIGN_OR_RETURN(options.calibration, CalibrationFromText(request.calibration));
   }

@@ -16,6 +16,7 @@ struct DeviceRequest {
   std::string level = {};        // Of the kernels' code for the CPU.
   std::string calibration = {};  // What a worker before this one measured; empty: measure.
   int threads = 0;               // 0: one for each CPU that it may use.
+  int server = 0;                // The process that asks for it; 0: none, a person does.
   bool guest = false;            // For submitted code.
   bool bare = false;             // Under a profiler: nothing is launched but what is asked for.
 };

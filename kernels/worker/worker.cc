@@ -108,6 +108,7 @@ absl::StatusOr<MadeDevice> MakeDeviceWithinMemory(const Flags& flags, const std:
                                                    .level = level,
                                                    .calibration = flags.calibration,
                                                    .threads = flags.threads,
+                                                   .server = getppid(),
                                                    .guest = guest}));
   if (!kShadowMemory) GC_RETURN_IF_ERROR(LimitMemory(flags.arena_bytes, IsCpu(device)));
   return made;

@@ -44,7 +44,8 @@ void ReadStat(const std::string& text, const std::vector<int>& mask, HostCounts&
 
 // "pid (name) state ppid ...": fields 14 and 15 are the ticks in user and in system mode. The name
 // may hold anything, so they are counted from its end.
-std::optional<std::uint64_t> OwnTicks(const std::string& text) {
+std::optional<std::uint64_t> TicksOf(const std::string& path) {
+  const std::string text = ReadText(path).value_or("");
   const auto end_of_name = text.rfind(')');
   if (end_of_name == std::string::npos) return std::nullopt;
   const std::vector<std::string> words =
@@ -56,6 +57,14 @@ std::optional<std::uint64_t> OwnTicks(const std::string& text) {
     return std::nullopt;
   }
   return user + system;
+}
+
+// Nothing where one of them cannot be seen.
+std::optional<std::uint64_t> OurTicks(int server, const std::string& root) {
+  const auto own = TicksOf(root + "/proc/self/stat");
+  if (!own || server == 0) return own;
+  const auto of_server = TicksOf(absl::StrCat(root, "/proc/", server, "/stat"));
+  return of_server ? std::optional(*own + *of_server) : std::nullopt;
 }
 
 std::optional<std::uint64_t> Number(const std::string& path) {
@@ -76,7 +85,7 @@ bool HypervisorTook(const HostCounts& before, const HostCounts& after) {
   return stolen > 1 && stolen * 50 > busy;
 }
 
-// Whether others than this process worked on these CPUs; nothing where that cannot be told.
+// Whether others than we worked on these CPUs; nothing where that cannot be told.
 std::optional<bool> OthersWorked(const HostCounts& before, const HostCounts& after) {
   if (!before.own || !after.own || after.cpus == 0 || before.cpus != after.cpus) {
     return std::nullopt;
@@ -116,10 +125,10 @@ void ReadHeat(const std::string& root, const std::vector<int>& mask, HostCounts&
 
 }  // namespace
 
-HostCounts ReadHostCounts(const std::vector<int>& mask, const std::string& root) {
+HostCounts ReadHostCounts(const std::vector<int>& mask, int server, const std::string& root) {
   HostCounts counts;
   ReadStat(ReadText(root + "/proc/stat").value_or(""), mask, counts);
-  counts.own = OwnTicks(ReadText(root + "/proc/self/stat").value_or(""));
+  counts.own = OurTicks(server, root);
   counts.stops = CgroupStops(root);
   ReadHeat(root, mask, counts);
   const std::string cpu =

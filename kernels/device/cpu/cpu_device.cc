@@ -93,7 +93,8 @@ CpuDevice::CpuDevice(const HostFacts& host, int threads, const Options& options)
       threads_(threads),
       memory_({.limit = host.memory_bytes}),
       flush_plan_(PlanFlush(host_)),
-      counts_(ReadHostCounts(host_.mask)) {
+      server_(options.server),
+      counts_(ReadHostCounts(host_.mask, server_)) {
   if (options.calibration) {
     calibration_ = *options.calibration;
   } else if (options.calibrate) {
@@ -209,7 +210,7 @@ absl::Status CpuDevice::PrepareCache(L2State state) {
 }
 
 Conditions CpuDevice::Observe() {
-  const HostCounts now = ReadHostCounts(host_.mask);
+  const HostCounts now = ReadHostCounts(host_.mask, server_);
   const Conditions conditions = Compare(counts_, now);
   counts_ = now;
   return conditions;

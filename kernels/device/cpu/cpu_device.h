@@ -24,6 +24,7 @@ class CpuDevice final : public Device {
     int threads = 0;         // 0: every CPU of the affinity mask that the cgroup's quota pays for.
     std::string level = {};  // Of the catalogue in use, for info(): "x86-64-v3".
     bool calibrate = true;   // Costs 0.2 s; without it rooflines and bandwidth are unknown (0).
+    int server = 0;  // The process that this one works for; 0: none. Its work is no sharing.
     std::optional<Calibration> calibration = {};  // If it is known: then nothing is measured.
   };
   // INVALID_ARGUMENT if threads is not in 0..1024.
@@ -64,6 +65,7 @@ class CpuDevice final : public Device {
   MemoryPool memory_;
   const std::vector<FlushShare> flush_plan_;
   std::unique_ptr<DeviceBuffer> flush_;  // Made when a cold cache is first asked for.
+  const int server_;
   HostCounts counts_;
   Calibration calibration_;
   DeviceInfo info_;

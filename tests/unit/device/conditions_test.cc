@@ -30,7 +30,7 @@ class ConditionsTest : public testing::Test {
     root_.Write("/proc/self/stat", "7 (a) name) R 1 7 7 0 -1 4194304 99 0 0 0 " +
                                        std::to_string(own - own / 4) + " " +
                                        std::to_string(own / 4) + " 0 0 20 0 4 0 1287142 3133440\n");
-    return ReadHostCounts({1, 2}, root_.path());
+    return ReadHostCounts({1, 2}, /*server=*/0, root_.path());
   }
 
   const FakeRoot root_{"conditions"};
@@ -40,6 +40,27 @@ class ConditionsTest : public testing::Test {
 TEST_F(ConditionsTest, OwnWorkIsNotSharing) {
   const HostCounts before = Read(1000, 5000, 2000, 4000, 700);
   EXPECT_FALSE(Compare(before, Read(1200, 5000, 2200, 4000, 1100)).shared);
+}
+
+// An upload beside a measurement is the server's work: 1 s of it.
+TEST(Conditions, TheWorkOfOurServerIsNotSharing) {
+  const FakeRoot root("conditions_server");
+  const auto read = [&](int busy, int own, int of_server) {
+    const auto stat = [](int ticks) {
+      return "7 (a) R 1 7 7 0 -1 4194304 99 0 0 0 " + std::to_string(ticks) + " 0 0 0 20 0\n";
+    };
+    root.Write("/proc/stat", "cpu0 " + std::to_string(busy) + " 0 0 5000 0 0 0 0 0 0\n");
+    root.Write("/proc/self/stat", stat(own));
+    if (of_server > 0) root.Write("/proc/42/stat", stat(of_server));
+    return ReadHostCounts({0}, /*server=*/42, root.path());
+  };
+  const HostCounts unseen = read(1000, 700, 0);
+  EXPECT_TRUE(Compare(unseen, read(1200, 800, 0)).sharing_unknown);
+  const HostCounts before = read(1200, 800, 300);
+  const HostCounts after = read(1400, 900, 400);
+  EXPECT_FALSE(Compare(before, after).shared);
+  EXPECT_FALSE(Compare(before, after).sharing_unknown);
+  EXPECT_TRUE(Compare(after, read(1600, 1000, 400)).shared);
 }
 
 TEST_F(ConditionsTest, OthersOnOurCpusAreSharing) {
@@ -105,8 +126,8 @@ TEST(Conditions, OnABigMachineHalfACpuOfOthersCounts) {
 
 TEST(Conditions, AreSilentWhereTheSystemIs) {
   const FakeRoot root("conditions_none");
-  const Conditions conditions =
-      Compare(ReadHostCounts({0}, root.path()), ReadHostCounts({0}, root.path()));
+  const Conditions conditions = Compare(ReadHostCounts({0}, /*server=*/0, root.path()),
+                                        ReadHostCounts({0}, /*server=*/0, root.path()));
   EXPECT_FALSE(conditions.shared);
   EXPECT_TRUE(conditions.sharing_unknown);
   EXPECT_FALSE(conditions.throttled);
@@ -116,12 +137,12 @@ TEST(Conditions, AreSilentWhereTheSystemIs) {
 TEST(Conditions, TimeThatTheHypervisorTookMakesTheDeviceShared) {
   const FakeRoot root("conditions_steal");
   root.Write("/proc/stat", "cpu0 100 0 50 1000 0 0 0 5 0 0\n");
-  const HostCounts before = ReadHostCounts({0}, root.path());
+  const HostCounts before = ReadHostCounts({0}, /*server=*/0, root.path());
   root.Write("/proc/stat", "cpu0 180 0 60 1000 0 0 0 15 0 0\n");
-  EXPECT_TRUE(Compare(before, ReadHostCounts({0}, root.path())).shared);
+  EXPECT_TRUE(Compare(before, ReadHostCounts({0}, /*server=*/0, root.path())).shared);
   root.Write("/proc/stat", "cpu0 1080 0 60 1000 0 0 0 15 0 0\n");
   // 1 % is the usual noise.
-  EXPECT_FALSE(Compare(before, ReadHostCounts({0}, root.path())).shared);
+  EXPECT_FALSE(Compare(before, ReadHostCounts({0}, /*server=*/0, root.path())).shared);
 }
 
 TEST(Conditions, AStopByTheQuotaIsThrottling) {
@@ -131,10 +152,10 @@ TEST(Conditions, AStopByTheQuotaIsThrottling) {
                                               std::to_string(stops) + "\nthrottled_usec 9\n");
   };
   write(7);
-  const HostCounts before = ReadHostCounts({0}, root.path());
-  EXPECT_FALSE(Compare(before, ReadHostCounts({0}, root.path())).throttled);
+  const HostCounts before = ReadHostCounts({0}, /*server=*/0, root.path());
+  EXPECT_FALSE(Compare(before, ReadHostCounts({0}, /*server=*/0, root.path())).throttled);
   write(8);
-  EXPECT_TRUE(Compare(before, ReadHostCounts({0}, root.path())).throttled);
+  EXPECT_TRUE(Compare(before, ReadHostCounts({0}, /*server=*/0, root.path())).throttled);
 }
 
 TEST(Conditions, AStopOfAUnitIsSeenAtItsOwnLevelAndAbove) {
@@ -145,7 +166,7 @@ TEST(Conditions, AStopOfAUnitIsSeenAtItsOwnLevelAndAbove) {
     root.Write(slice + "/cpu.stat", "nr_throttled " + std::to_string(of_slice) + "\n");
     root.Write(slice + "/gridclock.service/cpu.stat",
                "nr_throttled " + std::to_string(of_unit) + "\n");
-    return ReadHostCounts({0}, root.path());
+    return ReadHostCounts({0}, /*server=*/0, root.path());
   };
   const HostCounts before = write(5, 9);
   EXPECT_FALSE(Compare(before, write(5, 9)).throttled);
@@ -167,25 +188,26 @@ TEST(Conditions, HeatOfAnyCpuOfTheMaskOrItsPackageIsThrottling) {
       write(cpu, "core", 3);
       write(cpu, "package", 4);
     }
-    return ReadHostCounts({1, 2}, root.path());
+    return ReadHostCounts({1, 2}, /*server=*/0, root.path());
   };
   const HostCounts before = write_all();
-  EXPECT_FALSE(Compare(before, ReadHostCounts({1, 2}, root.path())).throttled);
+  EXPECT_FALSE(Compare(before, ReadHostCounts({1, 2}, /*server=*/0, root.path())).throttled);
   for (const int cpu : {1, 2}) {
     for (const char* what : {"core", "package"}) {
       write(cpu, what, 5);
-      EXPECT_TRUE(Compare(before, ReadHostCounts({1, 2}, root.path())).throttled) << cpu << what;
+      EXPECT_TRUE(Compare(before, ReadHostCounts({1, 2}, /*server=*/0, root.path())).throttled)
+          << cpu << what;
       write_all();
     }
   }
   write(0, "core", 5);  // Not of the mask.
-  EXPECT_FALSE(Compare(before, ReadHostCounts({1, 2}, root.path())).throttled);
+  EXPECT_FALSE(Compare(before, ReadHostCounts({1, 2}, /*server=*/0, root.path())).throttled);
 }
 
 // Real ticks of this machine: another process that spins on our CPUs is seen within seconds.
 TEST(Conditions, ARealProcessBesideUsIsSeen) {
   const std::vector<int> mask = AffinityCpus();
-  const HostCounts before = ReadHostCounts(mask);
+  const HostCounts before = ReadHostCounts(mask, /*server=*/0);
   if (!before.own || !before.busy) GTEST_SKIP() << "this system does not count ticks";
   std::string words[] = {"sh", "-c", "while :; do :; done"};
   char* argv[] = {words[0].data(), words[1].data(), words[2].data(), nullptr};
@@ -195,7 +217,7 @@ TEST(Conditions, ARealProcessBesideUsIsSeen) {
 
   bool shared = false;
   for (const time_t end = time(nullptr) + 20; !shared && time(nullptr) < end;) {
-    shared = Compare(before, ReadHostCounts(mask)).shared;
+    shared = Compare(before, ReadHostCounts(mask, /*server=*/0)).shared;
   }
 
   ASSERT_GT(pid, 0);
