@@ -7,7 +7,6 @@
 #include <grpcpp/security/credentials.h>
 #include <grpcpp/support/channel_arguments.h>
 
-#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 
@@ -21,7 +20,6 @@ bool IsLoopbackAddress(const std::string& host) {
 }
 
 bool StaysOnThisHost(const std::string& server) {
-  if (absl::StartsWith(server, "unix:")) return true;
   const std::string host = server.substr(0, server.rfind(':'));
   return host == "localhost" || host == "[::1]" || IsLoopbackAddress(host);
 }
@@ -47,9 +45,9 @@ std::shared_ptr<grpc::ChannelCredentials> Credentials(const ClientOptions& optio
 
 absl::Status CheckOptions(const ClientOptions& options) {
   if (options.server.empty()) return absl::InvalidArgumentError("server: want HOST:PORT, got ''");
-  if (!absl::StartsWith(options.server, "unix:") && !EndsInPort(options.server)) {
+  if (!EndsInPort(options.server)) {
     return absl::InvalidArgumentError(
-        absl::StrCat("server: want HOST:PORT or unix:PATH, got '", options.server, "'"));
+        absl::StrCat("server: want HOST:PORT, got '", options.server, "'"));
   }
   for (const char c : options.token) {
     if (c <= ' ' || c > '~') return absl::InvalidArgumentError("token: want printable ASCII");

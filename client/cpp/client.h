@@ -36,7 +36,7 @@ struct TlsOptions {
 };
 
 struct ClientOptions {
-  std::string server = "127.0.0.1:8470";  // HOST:PORT or unix:PATH.
+  std::string server = "127.0.0.1:8470";  // HOST:PORT.
   std::string token = {};                 // Sent as a bearer token.
   std::optional<TlsOptions> tls = {};
   // A token goes in plain text only to this host, unless this says that the network is trusted.

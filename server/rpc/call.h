@@ -63,8 +63,9 @@ absl::Status CheckSubmit(const grpc::CallbackServerContext& context, const Backe
 // refusal, here and below.
 absl::StatusOr<Job> AdmitRequest(const Backend& backend, const JobRequest& request);
 
-// The request's id for this call, as RequestLease::Begin; a stream gets no answer but an error. MUST
-// come before the request is admitted: an answer that is kept is given also where it would not be.
+// The request's id for this call, as RequestLease::Begin; a stream gets no answer but an error.
+// MUST come before the request is admitted: an answer that is kept is given also where it would not
+// be.
 absl::StatusOr<RequestIds::Answer> LeaseRequestId(const Backend& backend, const DecodedRun& run,
                                                   RequestLease& lease);
 

@@ -156,6 +156,13 @@ TEST(Access, H10_ReflectionIsThereOnlyIfItIsTurnedOn) {
             absl::StatusCode::kUnimplemented);
 }
 
+TEST(Access, H10_ReflectionAsksForNoTokenSoItIsOffByDefaultWhereThereAreTokens) {
+  ASSERT_OK_AND_ASSIGN(const auto server,
+                       ServerProcess::Start({.flags = {"--token-file=" + TokenFile(NewFolder())}}));
+  EXPECT_EQ(ListServices(Connect(server->address())).status.code(),
+            absl::StatusCode::kUnimplemented);
+}
+
 TEST(Access, H10_ReflectionIsOffByDefaultWhereOthersCanConnect) {
   const std::pair<std::string, absl::StatusCode> addresses[] = {
       {"127.0.0.1:0", absl::StatusCode::kOk}, {"0.0.0.0:0", absl::StatusCode::kUnimplemented}};
