@@ -112,6 +112,12 @@ class Conformance : public testing::TestWithParam<Case> {
     return calls;
   }
 
+  static void AddRandomCalls(const Case& c, std::uint64_t seed, std::vector<Instance>* calls) {
+    for (Instance& instance : RandomInstancesOf(c.kernel->spec, c.dtype, seed)) {
+      if (Takes(c, instance)) calls->push_back(std::move(instance));
+    }
+  }
+
   static std::string NameOf(const char* tag) { return absl::StrCat(GetParam().Name(), "/", tag); }
 
   static void Conclude(const char* tag, const std::vector<std::string>& problems,
@@ -130,6 +136,7 @@ class Conformance : public testing::TestWithParam<Case> {
     std::vector<std::string> problems;
     auto calls = CallsFor(c, size);
     if (size != Size::kSmall && IsPlain(c)) calls = ForPlainLoops(c.kernel->spec, calls);
+    if (size == Size::kSmall) AddRandomCalls(c, options.seed, &calls);
     for (std::size_t i = 0; i < calls.size(); ++i) {
       CheckOptions own = options;
       // Large calls are too dear to run aligned and misaligned: they take turns.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <random>
 
 #include "absl/strings/str_cat.h"
 #include "kernels/catalog/list_sizes.h"
@@ -365,6 +366,23 @@ bool IsSmall(std::int64_t terms) {
   return terms <= 3'000'000;
 }
 
+std::int64_t OddUpTo(std::int64_t most, std::mt19937_64& random) {
+  return 1 + 2 * static_cast<std::int64_t>(random() % static_cast<std::uint64_t>((most + 1) / 2));
+}
+
+// Sizes up to `most`; where there are dimensions beside runs, these have a few elements.
+Names RandomNames(const std::vector<std::string>& dims, const std::vector<std::string>& runs,
+                  std::int64_t most, std::mt19937_64& random) {
+  Names names;
+  for (const std::string& dim : dims) names.dims[dim] = OddUpTo(most, random);
+  for (const std::string& run : runs) {
+    names.runs[run] = dims.empty() ? Shape{OddUpTo(most, random), OddUpTo(most, random)}
+                                   : Shape{OddUpTo(7, random)};
+  }
+  for (int i = 0; i < 3; ++i) names.members.push_back({OddUpTo(most, random)});
+  return names;
+}
+
 // Sizes that are huge for a kernel of two runs of dimensions need not be for a kernel of one.
 bool IsHuge(const Binding& binding) {
   const auto is_huge = [](const OperandValue& operand) {
@@ -374,6 +392,16 @@ bool IsHuge(const Binding& binding) {
   };
   return std::any_of(binding.inputs.begin(), binding.inputs.end(), is_huge) ||
          std::any_of(binding.outputs.begin(), binding.outputs.end(), is_huge);
+}
+
+// The call, if it binds and is of the size.
+std::optional<Instance> MakeOfSize(const KernelSpec& spec, DType dtype, Size size, Names names) {
+  auto instance = Make(spec, dtype, std::move(names));
+  if (!instance) return std::nullopt;
+  const auto binding = Bind(spec, instance->inputs, instance->attributes);
+  if (!binding.ok() || (size == Size::kSmall && !IsSmall(TermsOf(*binding)))) return std::nullopt;
+  if (size == Size::kHuge && !IsHuge(*binding)) return std::nullopt;
+  return instance;
 }
 
 }  // namespace
@@ -418,13 +446,26 @@ std::vector<Instance> InstancesOf(const KernelSpec& spec, DType dtype, Size size
       if (!HasTurn(spec, size, dtype, i, c, combinations.size())) continue;
       Names names = choices[i];
       names.attributes = combinations[c];
-      const auto instance = Make(spec, dtype, std::move(names));
+      const auto instance = MakeOfSize(spec, dtype, size, std::move(names));
       if (!instance) continue;
-      const auto binding = Bind(spec, instance->inputs, instance->attributes);
-      if (!binding.ok() || (size == Size::kSmall && !IsSmall(TermsOf(*binding)))) continue;
-      if (size == Size::kHuge && !IsHuge(*binding)) continue;
       instances.push_back(*instance);
     }
+  }
+  return instances;
+}
+
+std::vector<Instance> RandomInstancesOf(const KernelSpec& spec, DType dtype, std::uint64_t seed) {
+  constexpr std::size_t kCalls = 2;
+  std::vector<std::string> dims, runs;
+  for (const OperandSpec& operand : spec.inputs) CollectDims(operand.dims, dims, runs);
+  const auto combinations = Combinations(spec);
+  std::mt19937_64 random(seed);
+  std::vector<Instance> instances;
+  for (std::int64_t most = 700; most > 1 && instances.size() < kCalls; most -= 10) {
+    Names names = RandomNames(dims, runs, most, random);
+    names.attributes = combinations[random() % combinations.size()];
+    auto instance = MakeOfSize(spec, dtype, Size::kSmall, std::move(names));
+    if (instance) instances.push_back(*std::move(instance));
   }
   return instances;
 }

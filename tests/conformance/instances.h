@@ -34,6 +34,9 @@ inline constexpr std::int64_t kHugePattern = 1'000'003;
 // every place of an axis; each larger one with some of them. Only calls that bind; never none.
 std::vector<Instance> InstancesOf(const KernelSpec& spec, DType dtype, Size size = Size::kSmall);
 
+// Small calls besides these, of odd sizes up to 699 and attributes that `seed` chooses.
+std::vector<Instance> RandomInstancesOf(const KernelSpec& spec, DType dtype, std::uint64_t seed);
+
 // Those of the calls that a plain loop does in a moment; where there are none, the one of least
 // work.
 std::vector<Instance> ForPlainLoops(const KernelSpec& spec, const std::vector<Instance>& calls);

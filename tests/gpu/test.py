@@ -2,7 +2,7 @@
 """Runs the tests that need a GPU, the commands of the pages that do, then compute-sanitizer over the
 conformance suite, and says of each what was asked and what was seen.
 
-usage: test.py --bin FOLDER [--only device,module,sandbox,conformance,server,submit,docs,sanitizer]
+usage: test.py --bin FOLDER [--only device,module,sandbox,conformance,server,submit,torch,docs,sanitizer]
                [--seconds N] [--shards N]
 
 The conformance suite is cut in shards that run side by side, for it is the CPU's references that take
@@ -27,6 +27,7 @@ import time
 PROGRAMS = {"device": "cuda_device_test", "module": "cuda_module_test", "sandbox": "guest_sandbox_gpu_test",
             "server": "server_gpu_test"}
 CONFORMANCE = "conformance_cuda_test"
+TORCH = pathlib.Path(__file__).resolve().parent / "torch_test.py"
 SUBMIT = pathlib.Path(__file__).resolve().parent / "submit_test.py"
 SNIPPETS = pathlib.Path(__file__).resolve().parents[1] / "docs/run_snippets.py"
 HUGE = "*MoreThanTwoToThe31Elements*"  # One takes most of a GPU's memory.
@@ -42,6 +43,7 @@ SKIPPED = re.compile(r"\[  SKIPPED \] (\d+) tests?")
 REASON = re.compile(r"Skipped\n(.+)")
 SANITIZED = re.compile(r"ERROR SUMMARY: (\d+) error|RACECHECK SUMMARY: (\d+) hazard")
 UNITS_RUN = re.compile(r"Ran (\d+) tests?")
+UNITS_SKIPPED = re.compile(r"skipped=(\d+)")
 SNIPPETS_RUN = re.compile(r"snippets: (\d+) blocks run")
 LAUNCHED = re.compile(r"launched ([\w.]+) (\d+)")
 
@@ -133,14 +135,13 @@ def run_pages(table, seconds):
         print(output[-6000:], flush=True)
 
 
-def run_submitted(table, folder, seconds):
-    """Submitted code: the files of tests/sources."""
+def run_units(table, name, command, seconds):
+    """Tests by Python's unittest: submitted code, the files of tests/sources; values beside PyTorch's."""
     start = time.monotonic()
-    command = ["timeout", "-k", "5", seconds, sys.executable, SUBMIT, "--bin", folder]
-    output, code = run(command, seconds + 10, echo=False)
-    ran = count(UNITS_RUN, output) if UNITS_RUN.search(output) else 0
-    table.row("submitted code", "all its tests succeed", f"{ran} tests, exit code {code}", code == 0 and ran > 0,
-              time.monotonic() - start)
+    output, code = run(["timeout", "-k", "5", seconds, sys.executable, *command], seconds + 10, echo=False)
+    ran, skipped = count(UNITS_RUN, output), count(UNITS_SKIPPED, output)
+    table.row(name, "all its tests succeed", f"{ran} tests, {skipped} skipped, exit code {code}",
+              code == 0 and ran > 0, time.monotonic() - start)
     if code != 0:
         print(output[-6000:], flush=True)
 
@@ -168,7 +169,7 @@ def sanitize(table, program, tool, shards, seconds):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bin", type=pathlib.Path, default=pathlib.Path("build/dev/bin"))
-    parser.add_argument("--only", default=",".join([*PROGRAMS, "conformance", "submit", "docs", "sanitizer"]))
+    parser.add_argument("--only", default=",".join([*PROGRAMS, "conformance", "submit", "torch", "docs", "sanitizer"]))
     parser.add_argument("--tools", default=",".join(TOOLS))
     parser.add_argument("--seconds", type=int, default=1800, help="at most so long for each program")
     parser.add_argument("--shards", type=int, default=min(12, len(os.sched_getaffinity(0))),
@@ -183,7 +184,9 @@ def main():
     if "conformance" in wanted:
         run_conformance(table, options.bin / CONFORMANCE, options.shards, options.seconds)
     if "submit" in wanted:
-        run_submitted(table, options.bin, options.seconds)
+        run_units(table, "submitted code", [SUBMIT, "--bin", options.bin], options.seconds)
+    if "torch" in wanted:
+        run_units(table, "values of PyTorch", [TORCH, options.bin, "cuda:0"], options.seconds)
     if "docs" in wanted:
         run_pages(table, options.seconds)
     if "sanitizer" in wanted:
