@@ -6,8 +6,8 @@
 // On a GPU:
 //   naive   one thread for each element, the library's pow
 //   vec4    16 bytes at a time; whole exponents up to 8 by products: four of them, where pow takes
-//   a
-//           logarithm and an exponential
+//           a logarithm and an exponential. Exponents that f32 cannot hold (0.3) in two parts of
+//           f32, where naive takes pow of f64
 
 #include <cstdint>
 
@@ -33,6 +33,9 @@ bool FitsF32(double exponent) {
 }  // namespace gridclock
 
 #ifdef __CUDACC__
+#include <cmath>
+#include <optional>
+
 #include "kernels/catalog/cuda_map.cuh"
 
 namespace gridclock {
@@ -54,6 +57,28 @@ struct Square {
     return x * x;
   }
 };
+
+// x^(high + low) = x^high e^(low ln x). The second is 1 to within 1e-5 wherever the first is a
+// number, so that two terms of its series are as good as f32.
+struct PowerOfParts {
+  float high, low;
+  __device__ float operator()(float x) const {
+    const float power = pow(x, high);
+    if (power == 0 || !isfinite(power)) return power;
+    return fma(power, low * __logf(fabs(x)), power);
+  }
+};
+
+// The first part is no larger than the exponent and no whole number either: then its powers are 0,
+// infinite and NaN where those of the exponent are. Nothing where there is no such part.
+std::optional<PowerOfParts> PartsOf(double exponent) {
+  constexpr double kMost = 1 << 23;  // From there on f32 has whole numbers alone.
+  if (!(std::fabs(exponent) < kMost)) return std::nullopt;
+  float high = static_cast<float>(exponent);
+  if (std::fabs(double{high}) > std::fabs(exponent)) high = std::nextafter(high, 0.0F);
+  if (high == std::trunc(high)) return std::nullopt;
+  return PowerOfParts{high, static_cast<float>(exponent - high)};
+}
 
 // Without a loop: its jumps take as long as memory where a tensor fits the cache.
 struct Products {
@@ -98,6 +123,10 @@ absl::Status Vec4(const Call& call) {
       return cuda::MapPacks(call, power, call.Out<T>(0), Elements(call.InShape(0)), call.In<T>(0));
     };
     if (exponent == 2) return map(Square());
+    if constexpr (!std::is_same_v<T, double>) {
+      const auto parts = PartsOf(exponent);
+      if (parts && !FitsF32(exponent)) return map(*parts);
+    }
     return IsWhole(exponent) ? map(Products{static_cast<int>(exponent)})
                              : WithPower<T>(exponent, map);
   });
@@ -195,9 +224,8 @@ GC_KERNEL(pow) {
       .formula = "y = x^exponent",
       .notes =
           "As pow of C: x^0 = 1 for every x, NaN too; a negative x to a power that is no whole "
-          "number is NaN. Computed in f32 (f64 for f64, and for exponents that f32 cannot hold), "
-          "to "
-          "some units in its last place.",
+          "number is NaN. Computed in f32 (f64 for f64), to some units in its last place; for "
+          "exponents that f32 cannot hold in f64, or by vec4 with the exponent in two parts.",
       .reference = EachElement(Expected),
       .cpu = {{"naive", "pow of the C library, one thread", Naive},
               {"simd",
