@@ -4,8 +4,8 @@ the configuration has changed since it was last clean.
 
 usage: tidy.py --build BUILD [--all] [--budget SECONDS] [--jobs N]
 
-Without --all: the files changed since the main branch (or the last commit), then the rooms that all
-others stand on, until the budget is spent. What is left is for the nightly run, and is said.
+Without --all: the files changed since the main branch (or the last commit). What is left when the budget
+is spent is for the nightly run, and is said.
 """
 import argparse
 import concurrent.futures
@@ -17,7 +17,6 @@ import subprocess
 import sys
 import time
 
-FIRST = ("base/", "proto/", "server/core/", "kernels/api/", "kernels/timing/", "server/fleet/")
 INCLUDE = re.compile(rb'^\s*#\s*include\s*"([^"]+)"', re.M)
 
 
@@ -101,9 +100,8 @@ def commands(root, build):
 
 def in_order(paths, everything):
     changed = changed_files()
-    first = [p for p in paths if p in changed]
-    rest = [p for p in paths if p not in changed and (everything or p.startswith(FIRST))]
-    return first + sorted(rest)
+    rest = [p for p in paths if p not in changed] if everything else []
+    return [p for p in paths if p in changed] + sorted(rest)
 
 
 def main():
@@ -126,7 +124,7 @@ def main():
                 print(f"{path}: not tidy\n{text}", flush=True)
     print(f"clang-tidy: {counts['clean']} clean, {counts['known']} unchanged since they were, "
           f"{counts['dirty']} not, {counts['late']} left for the nightly run, of {len(known)} sources")
-    return 1 if counts["dirty"] or not wanted else 0
+    return 1 if counts["dirty"] or not known else 0
 
 
 if __name__ == "__main__":
