@@ -32,6 +32,18 @@ copy_libraries() {
     done
 }
 
+# CUPTI's activity interface, which workers open at run time: a driver alone does not bring it.
+copy_cupti() {
+  local library name
+  library=$(sed -n 's/^CUDA_cupti_LIBRARY:[A-Z]*=//p' "$bin/../CMakeCache.txt")
+  if [ ! -e "$library" ]; then
+    note "no libcupti beside the CUDA compiler here: device_time needs that of the other machine"
+    return
+  fi
+  name=$(readelf -d "$library" | sed -n 's/.*(SONAME).*\[\(.*\)\]/\1/p')
+  strip -o "$folder/lib/$name" "$(readlink -f "$library")"
+}
+
 copy_scripts() {
   cp -r "$root/tests/support/server.py" "$folder/tests/support/"
   cp -r "$root/tests/gpu" "$root/tests/sources" "$folder/tests/"
@@ -62,6 +74,7 @@ rm -rf "$folder"
 mkdir -p "$folder"/{bin,lib,docs,examples,tools,tests/{support,bench,docs}}
 copy_programs
 copy_libraries
+copy_cupti
 copy_scripts
 # Packed, for the way to the other machine; what is run there unpacks it once.
 tar -C "$folder" -czf "$folder/programs.tar.gz" bin lib

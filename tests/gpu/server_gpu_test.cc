@@ -11,17 +11,11 @@
 #include <vector>
 
 #include <signal.h>
-#include <spawn.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "absl/strings/str_cat.h"
 #include "gridclock/v1/system.pb.h"
-#include "server/fleet/device_list.h"
-#include "server/fleet/worker_process.h"
-#include "tests/support/raw_call.h"
-#include "tests/support/server_process.h"
-#include "tests/support/status_matchers.h"
+#include "tests/gpu/server_gpu_fixture.h"
 
 namespace gridclock {
 namespace {
@@ -30,41 +24,14 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using Code = absl::StatusCode;
 
-constexpr char kWorker[] = "gridclock-test-worker";
-constexpr char kListDevices[] = "/gridclock.v1.SystemService/ListDevices";
 // The goals of a fault: the code within this time of the fault or limit, and the next
 // kernel within that time of the answer.
 constexpr absl::Duration kAnswerWithin = absl::Seconds(1);
 constexpr absl::Duration kNextWithin = absl::Seconds(2);
 
-int Gpus() {
-  const auto list = ListDevices(BinaryPath(kWorker), WorkerEnvironment(), absl::Seconds(60));
-  if (!list.ok()) return 0;
-  const auto gpus = SelectDevices("cuda", *list);
-  return gpus.ok() ? static_cast<int>(gpus->size()) : 0;
-}
-
 int Rounds() {
   const char* text = std::getenv("GRIDCLOCK_GPU_ROUNDS");
   return text == nullptr ? 25 : std::max(1, std::atoi(text));
-}
-
-// square of n elements that are made, whose result nobody wants.
-v1::RunRequest Made(std::int64_t n) {
-  v1::RunRequest request;
-  request.set_kernel("square");
-  request.set_device("cuda:0");
-  v1::Input* x = request.add_inputs();
-  x->set_name("x");
-  x->mutable_spec()->set_dtype(v1::F32);
-  x->mutable_spec()->add_dims(n);
-  x->mutable_generate()->set_kind(v1::Generator::UNIFORM);
-  x->mutable_generate()->set_a(-1);
-  x->mutable_generate()->set_b(1);
-  v1::OutputRequest* y = request.add_outputs();
-  y->set_name("y");
-  y->set_sink(v1::OutputRequest::DISCARD);
-  return request;
 }
 
 class ServerGpuTest : public ::testing::Test {
@@ -250,24 +217,6 @@ TEST_F(ServerGpuTest, OtherDevicesNeverNoticeAFault) {
               bad.load(), absl::ToDoubleSeconds(slowest));
 }
 
-// A server of its own: the others' goes on.
-class OwnServerGpuTest : public ::testing::Test {
- protected:
-  void Start(const std::string& devices, std::vector<std::string> flags = {}) {
-    if (Gpus() == 0) GTEST_SKIP() << "no GPU here";
-    flags.push_back(absl::StrCat("--devices=", devices));
-    ASSERT_OK_AND_ASSIGN(server_, ServerProcess::Start({.flags = flags, .worker = kWorker}));
-    channel_ = Connect(server_->address());
-  }
-  absl::Status Call(const std::string& device, v1::RunRequest request) const {
-    request.set_device(device);
-    return RawCall(channel_, kRunMethod, {request.SerializeAsString()}).status;
-  }
-
-  std::unique_ptr<ServerProcess> server_;
-  std::shared_ptr<grpc::Channel> channel_;
-};
-
 TEST_F(OwnServerGpuTest, CallsOnTheCpuNeverNoticeAFaultOfAGpu) {
   Start("cpu,cuda:0");
   if (IsSkipped() || HasFatalFailure()) return;
@@ -313,120 +262,6 @@ TEST_F(OwnServerGpuTest, G14_AKilledServerLeavesNoWorkerOnTheGpu) {
   server_->Signal(SIGKILL);
   EXPECT_EQ(server_->Wait(), 128 + SIGKILL);
   EXPECT_TRUE(Eventually([&] { return kill(workers[0], 0) != 0; }, absl::Seconds(5)));
-}
-
-// A process that is none of the server's keeps the GPU busy, 20 ms at a time, until it is ended.
-class Neighbour {
- public:
-  static absl::StatusOr<Neighbour> Start() {
-    std::string arguments[] = {BinaryPath(kWorker), "--bare",  "spin",     "ns=20000000",
-                               "--repeat",          "1000000", "--device", "cuda:0"};
-    std::vector<char*> pointers;
-    for (std::string& argument : arguments) pointers.push_back(argument.data());
-    pointers.push_back(nullptr);
-    pid_t pid = 0;
-    const int error = posix_spawn(&pid, pointers[0], nullptr, nullptr, pointers.data(), environ);
-    if (error != 0) return absl::ErrnoToStatus(error, arguments[0]);
-    return Neighbour(pid);
-  }
-  Neighbour(Neighbour&& other) noexcept : pid_(std::exchange(other.pid_, -1)) {}
-  ~Neighbour() { End(); }
-
-  bool IsRunning() const { return waitpid(pid_, nullptr, WNOHANG) == 0; }
-  void End() {
-    const pid_t pid = std::exchange(pid_, -1);
-    if (pid <= 0) return;
-    kill(pid, SIGKILL);
-    waitpid(pid, nullptr, 0);
-  }
-
- private:
-  explicit Neighbour(pid_t pid) : pid_(pid) {}
-  pid_t pid_;
-};
-
-class SharedGpuTest : public OwnServerGpuTest {
- protected:
-  struct Seen {
-    int results = 0, shared = 0, unknown = 0, suspect = 0, noisy = 0;
-  };
-
-  // Measures square so often, and counts what the results say of the device. By default it takes
-  // half a millisecond.
-  absl::StatusOr<Seen> Measure(int times, std::int64_t elements = 1 << 28) const {
-    v1::RunRequest request = Made(elements);
-    request.mutable_measure()->set_method(v1::DEVICE_TIME);
-    request.mutable_measure()->set_budget_seconds(0.2);
-    Seen seen;
-    for (; seen.results < times; ++seen.results) {
-      const RawResult result = RawCall(channel_, kRunMethod, {request.SerializeAsString()});
-      if (!result.status.ok()) return result.status;
-      v1::RunResponse response;
-      if (result.messages.empty() || !response.ParseFromString(result.messages[0])) {
-        return absl::InternalError("no RunResponse came");
-      }
-      const auto has = [&](v1::Flag flag) {
-        const auto& flags = response.summary().flags();
-        return std::count(flags.begin(), flags.end(), flag) > 0;
-      };
-      seen.shared += has(v1::SHARED_DEVICE);
-      seen.suspect += has(v1::SUSPECT);
-      seen.noisy += has(v1::NOISY);
-      seen.unknown += response.summary().timing().sharing_unknown();
-    }
-    return seen;
-  }
-  // True once results carry the flag, or no longer do.
-  bool ComesToBeShared(bool wanted) const {
-    return Eventually(
-        [&] {
-          const auto seen = Measure(1);
-          return seen.ok() && (seen->shared == 1) == wanted;
-        },
-        absl::Seconds(30));
-  }
-  static void Print(const char* when, const Seen& seen) {
-    std::printf("%-24s %3d results: %d SHARED_DEVICE, %d sharing unknown, %d SUSPECT, %d NOISY\n",
-                when, seen.results, seen.shared, seen.unknown, seen.suspect, seen.noisy);
-  }
-};
-
-TEST_F(SharedGpuTest, G12_ASecondProcessOnTheGpuIsSaidSo) {
-  constexpr int kTimes = 10;
-  Start("cuda:0");
-  if (IsSkipped() || HasFatalFailure()) return;
-  ASSERT_TRUE(Eventually([&] { return Measure(1).ok(); }, absl::Seconds(60)));
-
-  ASSERT_OK_AND_ASSIGN(const Seen before, Measure(kTimes));
-  Print("alone", before);
-  EXPECT_EQ(before.shared, 0);
-  EXPECT_EQ(before.suspect, 0);
-
-  ASSERT_OK_AND_ASSIGN(Neighbour neighbour, Neighbour::Start());
-  const bool told = ComesToBeShared(true);
-  ASSERT_TRUE(neighbour.IsRunning()) << "gridclock-test-worker --bare spin ended by itself";
-  ASSERT_OK_AND_ASSIGN(const Seen beside, Measure(kTimes));
-  Print("beside another process", beside);
-  if (!told && beside.unknown == kTimes) {
-    GTEST_SKIP() << "the driver shows no process ids here: results say that sharing is unknown";
-  }
-  EXPECT_EQ(beside.shared, kTimes);
-  // They take turns on the GPU: what runs for longer than a turn has times that are not its own.
-  int doubted = 0;
-  for (const int log : {29, 30, 31}) {
-    ASSERT_OK_AND_ASSIGN(const Seen cut, Measure(kTimes, std::int64_t{1} << log));
-    Print(absl::StrCat("beside it, 2^", log, " elements").c_str(), cut);
-    EXPECT_EQ(cut.shared, kTimes);
-    doubted += cut.suspect + cut.noisy;
-  }
-  EXPECT_GT(doubted, 0);
-
-  neighbour.End();
-  EXPECT_TRUE(ComesToBeShared(false));
-  ASSERT_OK_AND_ASSIGN(const Seen after, Measure(kTimes));
-  Print("alone again", after);
-  EXPECT_EQ(after.shared, 0);
-  EXPECT_EQ(after.suspect, 0);
 }
 
 // ---- Inputs that are copied to the GPU while they arrive. ----
