@@ -20,18 +20,19 @@ std::string Capability(const v1::Device& device) {
   return sm > 0 ? absl::StrCat(sm / 10, ".", sm % 10) : "-";
 }
 
-// "isolated 2.1 µs, device_time 1.3 µs; no host_no_sync: why".
+// "isolated 2.1 µs, device_time 1.3 µs; no host_no_sync: why; device_time: a note".
 std::string MethodsText(const v1::Device& device) {
-  std::vector<std::string> has, lacks;
+  std::vector<std::string> has, remarks;
   for (const v1::Device::MethodFacts& method : device.methods()) {
     const std::string name = NameOf(method.method());
     if (method.missing().empty()) {
       has.push_back(absl::StrCat(name, " ", FormatNs(method.floor_ns())));
     } else {
-      lacks.push_back(absl::StrCat("; no ", name, ": ", method.missing()));
+      remarks.push_back(absl::StrCat("; no ", name, ": ", method.missing()));
     }
+    if (!method.note().empty()) remarks.push_back(absl::StrCat("; ", name, ": ", method.note()));
   }
-  return absl::StrCat(absl::StrJoin(has, ", "), absl::StrJoin(lacks, ""));
+  return absl::StrCat(absl::StrJoin(has, ", "), absl::StrJoin(remarks, ""));
 }
 
 std::string RatesText(const v1::Device& device) {
@@ -65,10 +66,13 @@ std::string GpuText(const v1::Device& d) {
                                      FormatRate(d.sm_clock_hz(), "Hz"), " and ",
                                      FormatRate(d.memory_clock_hz(), "Hz")));
   out += Line("floors", MethodsText(d));
-  out += Line("offsets", absl::StrCat("launch ", FormatNs(d.launch_offset_ns()),
-                                      ", empty event pair ", FormatNs(d.empty_event_pair_ns()),
-                                      ", steps ", FormatNs(d.clock_step_ns()), " and ",
-                                      FormatNs(d.device_timer_step_ns())));
+  out +=
+      Line("offsets",
+           absl::StrCat("launch ", FormatNs(d.launch_offset_ns()),
+                        absl::StrFormat(", a further kernel %+.0f ns, a copy %+.0f ns",
+                                        d.kernel_offset_ns(), d.copy_offset_ns()),
+                        ", empty event pair ", FormatNs(d.empty_event_pair_ns()), ", steps ",
+                        FormatNs(d.clock_step_ns()), " and ", FormatNs(d.device_timer_step_ns())));
   out += Line("nominal", RatesText(d));
   if (!d.sandbox().empty()) out += Line("guests", GuestText(d));
   return out;

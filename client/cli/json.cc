@@ -14,6 +14,15 @@ Json OrNull(double value) {
   return value > 0 && std::isfinite(value) ? Json(value) : Json();
 }
 
+// Of something that may be less than 0 where it is known.
+Json IfKnown(bool known, double value) {
+  return known ? Json(value) : Json();
+}
+
+Json BytesOrNull(std::uint64_t bytes) {
+  return bytes > 0 ? Json(bytes) : Json();
+}
+
 Json ToJson(const v1::Statistics& s) {
   return {{"median_ns", s.median_ns()},
           {"min_ns", s.min_ns()},
@@ -32,6 +41,8 @@ Json ToJson(const v1::DeviceState& state) {
           {"memory_clock_hz", OrNull(state.memory_clock_hz())},
           {"power_watts", OrNull(state.power_watts())},
           {"temperature_celsius", OrNull(state.temperature_celsius())},
+          {"memory_used_bytes", BytesOrNull(state.memory_used_bytes())},
+          {"memory_free_bytes", BytesOrNull(state.memory_free_bytes())},
           {"clock_reasons", state.clock_reasons()}};
 }
 
@@ -130,6 +141,7 @@ Json Methods(const v1::Device& device) {
   for (const v1::Device::MethodFacts& method : device.methods()) {
     Json one = {{"method", NameOf(method.method())}, {"floor_ns", OrNull(method.floor_ns())}};
     if (!method.missing().empty()) one["missing"] = method.missing();
+    if (!method.note().empty()) one["note"] = method.note();
     out.push_back(std::move(one));
   }
   return out;
@@ -147,6 +159,7 @@ Json FlopRates(const v1::Device& device) {
 }  // namespace
 
 Json ToJson(const v1::Device& d) {
+  const bool has_offsets = d.launch_offset_ns() > 0;
   return {{"name", d.name()},
           {"kind", d.kind()},
           {"model", d.model()},
@@ -174,6 +187,8 @@ Json ToJson(const v1::Device& d) {
           {"driver", d.driver()},
           {"cuda", d.cuda()},
           {"launch_offset_ns", OrNull(d.launch_offset_ns())},
+          {"kernel_offset_ns", IfKnown(has_offsets, d.kernel_offset_ns())},
+          {"copy_offset_ns", IfKnown(has_offsets, d.copy_offset_ns())},
           {"empty_event_pair_ns", OrNull(d.empty_event_pair_ns())},
           {"device_timer_step_ns", OrNull(d.device_timer_step_ns())},
           {"methods", Methods(d)},

@@ -37,6 +37,8 @@ struct TimedLaunch {
   double duration_ns = 0;  // By the method asked for.
   std::int64_t host_start_ns = 0, host_end_ns = 0;
   std::int64_t launches = 1;  // How often it was launched for this: a slope takes many.
+  // The device learns from it how the launch is to be timed: no time to be kept.
+  bool provisional = false;
   // What ran on the device for it, in the order of first starts; from kDeviceTime alone.
   std::vector<Launch> kernels = {};
 };

@@ -3,25 +3,66 @@
 #define GRIDCLOCK_KERNELS_TIMING_AGREEMENT_H_
 
 #include <algorithm>
-#include <cmath>
+#include <span>
+
+#include "proto/types/device.h"
 
 namespace gridclock {
 
 inline constexpr double kAgreeWithinNs = 500;
 inline constexpr double kAgreeWithinShare = 0.03;  // Of the device's own time.
+// What the gaps between several kernels and copies of one launch may differ by at most, so that
+// nothing hides behind very many: the larger of both.
+inline constexpr double kMostGapsNs = 5'000;
+inline constexpr double kMostGapsShare = 0.1;  // Of the device's own time.
 
-// The isolated time holds what a launch costs beyond the kernel itself: the launch offset, measured
-// on an empty kernel, is taken off before the two are compared, and for nothing else.
-inline bool Agree(double isolated_ns, double device_ns, double launch_offset_ns) {
-  const double allowed = std::max(kAgreeWithinNs, kAgreeWithinShare * device_ns);
-  return std::abs(isolated_ns - launch_offset_ns - device_ns) <= allowed;
+// By how much a method's time is beyond the device's own record for sure, and may be beside that:
+// what lies between two kernels is another for each method, and large kernels hide it.
+struct Offset {
+  double launch_ns = 0;
+  double below_ns = 0, above_ns = 0;  // Neither is less than 0.
+};
+
+// Activities of one launch beyond the first, which is in the launch offset. None is known of where
+// nothing was recorded.
+struct Further {
+  double kernels = 0, copies = 0;
+};
+
+inline Further FurtherOf(std::span<const Launch> ran) {
+  std::int64_t kernels = 0, copies = 0;
+  for (const Launch& launch : ran) (launch.name == "memcpy" ? copies : kernels) += launch.count;
+  if (kernels + copies > 0) --(kernels > 0 ? kernels : copies);
+  return {.kernels = static_cast<double>(kernels), .copies = static_cast<double>(copies)};
+}
+
+// Of a launch that ran `ran` in `device_ns`, by the isolated method: measured on empty kernels.
+inline Offset IsolatedOffset(const DeviceInfo& info, std::span<const Launch> ran,
+                             double device_ns) {
+  const Further further = FurtherOf(ran);
+  const double most = std::max(kMostGapsNs, kMostGapsShare * device_ns);
+  const double kernels = further.kernels * info.kernel_offset_ns;
+  const double copies = further.copies * info.copy_offset_ns;
+  return {.launch_ns = info.launch_offset_ns,
+          .below_ns = std::min(most, std::max(0.0, -kernels) + std::max(0.0, -copies)),
+          .above_ns = std::min(most, std::max(0.0, kernels) + std::max(0.0, copies))};
 }
 
 // A slope over launches that follow each other may hold what a launch costs, or hide it behind the
-// launch before.
-inline bool SlopeAgrees(double slope_ns, double device_ns, double launch_offset_ns) {
+// launch before; in a graph each further kernel hides it too, and a copy holds it once more.
+inline Offset SlopeOffset(const DeviceInfo& info, std::span<const Launch> ran, double device_ns) {
+  const Further further = FurtherOf(ran);
+  const double most = std::max(kMostGapsNs, kMostGapsShare * device_ns);
+  const double launch = info.launch_offset_ns;
+  return {.below_ns = std::min(most, further.kernels * launch),
+          .above_ns = launch + std::min(most, further.copies * launch)};
+}
+
+// The offset is taken off before the two are compared, and for nothing else.
+inline bool Agree(double time_ns, double device_ns, const Offset& offset) {
   const double allowed = std::max(kAgreeWithinNs, kAgreeWithinShare * device_ns);
-  return slope_ns >= device_ns - allowed && slope_ns <= device_ns + launch_offset_ns + allowed;
+  const double beyond = time_ns - offset.launch_ns - device_ns;
+  return beyond >= -offset.below_ns - allowed && beyond <= offset.above_ns + allowed;
 }
 
 }  // namespace gridclock

@@ -65,6 +65,7 @@ class Run {
  private:
   absl::StatusOr<double> Launch(Method method) { return Launch(method, target_.prepare); }
   absl::StatusOr<double> Launch(Method method, absl::FunctionRef<absl::Status()> prepare);
+  absl::StatusOr<TimedLaunch> LaunchNow(Method method, absl::FunctionRef<absl::Status()> prepare);
   absl::Status LoadLazily();
   absl::Status WarmUp();
   absl::Status WarmUpTimes(std::int64_t times);
@@ -105,6 +106,14 @@ class Run {
 };
 
 absl::StatusOr<double> Run::Launch(Method method, absl::FunctionRef<absl::Status()> prepare) {
+  for (;;) {
+    GC_ASSIGN_OR_RETURN(const TimedLaunch timed, LaunchNow(method, prepare));
+    if (!timed.provisional || Interrupted()) return timed.duration_ns;
+  }
+}
+
+absl::StatusOr<TimedLaunch> Run::LaunchNow(Method method,
+                                           absl::FunctionRef<absl::Status()> prepare) {
   GC_RETURN_IF_ERROR(prepare());
   GC_RETURN_IF_ERROR(device_.PrepareCache(options_.l2));
   GC_ASSIGN_OR_RETURN(TimedLaunch timed, TimeWatched(device_, method, target_));
@@ -113,7 +122,7 @@ absl::StatusOr<double> Run::Launch(Method method, absl::FunctionRef<absl::Status
   out_.launches += timed.launches;
   out_.last_end_ns = timed.host_end_ns;
   kernel_time_ += absl::Nanoseconds(timed.host_end_ns - timed.host_start_ns);
-  return timed.duration_ns;
+  return timed;
 }
 
 bool Run::Interrupted() {
@@ -285,10 +294,11 @@ std::optional<Method> Run::SecondMethod() const {
 
 // Medians of the method asked for and of the second one.
 bool Run::Agrees(double mine, double others) const {
-  const double offset = device_.info().launch_offset_ns;
-  if (options_.method == Method::kBackToBack) return SlopeAgrees(mine, others, offset);
-  const bool isolated = options_.method == Method::kIsolated;
-  return Agree(isolated ? mine : others, isolated ? others : mine, offset);
+  const double device_ns = options_.method == Method::kDeviceTime ? mine : others;
+  const Offset offset = options_.method == Method::kBackToBack
+                            ? SlopeOffset(device_.info(), out_.kernels, device_ns)
+                            : IsolatedOffset(device_.info(), out_.kernels, device_ns);
+  return Agree(options_.method == Method::kDeviceTime ? others : mine, device_ns, offset);
 }
 
 absl::Status Run::CheckAgreement() {
@@ -314,7 +324,7 @@ absl::Status Run::CheckAgreement() {
   if (mine.size() < kAgreementLaunches) return Doubt();
   const double was = Median(out_.timing.samples_ns), is = Median(mine);
   // Then the samples are of another time than both methods see now.
-  const bool moved = !Agree(was, is, 0);
+  const bool moved = !Agree(was, is, Offset());
   if (moved || !Agrees(is, Median(others))) return Doubt();
   return absl::OkStatus();
 }

@@ -180,6 +180,7 @@ void Encode(const MethodFacts& method, v1::Device::MethodFacts* out) {
   out->set_method(static_cast<v1::Method>(method.method));
   out->set_floor_ns(method.floor_ns);
   out->set_missing(method.missing);
+  out->set_note(method.note);
 }
 
 void Encode(const FlopRate& rate, v1::Device::FlopRate* out) {

@@ -17,6 +17,8 @@ void Encode(const DeviceState& in, v1::DeviceState* out) {
   out->set_memory_clock_hz(in.memory_clock_hz);
   out->set_power_watts(in.power_watts);
   out->set_temperature_celsius(in.temperature_celsius);
+  out->set_memory_used_bytes(in.memory_used_bytes);
+  out->set_memory_free_bytes(in.memory_free_bytes);
   for (const std::string& reason : in.clock_reasons) out->add_clock_reasons(reason);
 }
 
@@ -25,6 +27,8 @@ DeviceState Decode(const v1::DeviceState& in) {
           .memory_clock_hz = in.memory_clock_hz(),
           .power_watts = in.power_watts(),
           .temperature_celsius = in.temperature_celsius(),
+          .memory_used_bytes = in.memory_used_bytes(),
+          .memory_free_bytes = in.memory_free_bytes(),
           .clock_reasons = {in.clock_reasons().begin(), in.clock_reasons().end()}};
 }
 
@@ -39,7 +43,6 @@ bool IsState(const DeviceState& state) {
 
 void Encode(const DeviceVitals& in, worker::v1::Vitals* out) {
   Encode(in.state, out->mutable_state());
-  out->set_memory_used_bytes(in.memory_used_bytes);
   if (in.exclusive) out->set_exclusive(*in.exclusive);
 }
 
@@ -49,7 +52,6 @@ absl::StatusOr<DeviceVitals> Decode(const worker::v1::Vitals& in) {
   if (!IsState(out.state)) {
     return absl::InvalidArgumentError("want a device's state in numbers, got some that are none");
   }
-  out.memory_used_bytes = in.memory_used_bytes();
   if (in.has_exclusive()) out.exclusive = in.exclusive();
   return out;
 }

@@ -39,6 +39,8 @@ void Encode(const DeviceInfo& in, worker::v1::DeviceFacts* out) {
   out->set_driver(in.driver);
   out->set_cuda(in.cuda);
   out->set_launch_offset_ns(in.launch_offset_ns);
+  out->set_kernel_offset_ns(in.kernel_offset_ns);
+  out->set_copy_offset_ns(in.copy_offset_ns);
   out->set_empty_event_pair_ns(in.empty_event_pair_ns);
   out->set_device_timer_step_ns(in.device_timer_step_ns);
   out->set_l2_bandwidth(in.l2_bandwidth);
@@ -58,6 +60,7 @@ bool AreAmounts(const worker::v1::DeviceFacts& in) {
       in.sm_clock_hz(),         in.memory_clock_hz(),      in.launch_offset_ns(),
       in.empty_event_pair_ns(), in.device_timer_step_ns(), in.l2_bandwidth()};
   return std::all_of(std::begin(amounts), std::end(amounts), IsAmount) &&
+         std::isfinite(in.kernel_offset_ns()) && std::isfinite(in.copy_offset_ns()) &&
          std::all_of(in.methods().begin(), in.methods().end(),
                      [](const auto& method) { return IsAmount(method.floor_ns()); }) &&
          std::all_of(in.flop_rates().begin(), in.flop_rates().end(),
@@ -75,7 +78,8 @@ absl::Status DecodeRates(const worker::v1::DeviceFacts& in, DeviceInfo* out) {
     }
     out->methods.push_back({.method = static_cast<Method>(wire.method()),
                             .floor_ns = wire.floor_ns(),
-                            .missing = wire.missing().substr(0, kLongestText)});
+                            .missing = wire.missing().substr(0, kLongestText),
+                            .note = wire.note().substr(0, kLongestText)});
   }
   for (const v1::Device::FlopRate& wire : in.flop_rates()) {
     GC_ASSIGN_OR_RETURN(const DType dtype, Decode(wire.dtype(), "flop_rates"));
@@ -109,6 +113,8 @@ absl::StatusOr<DeviceInfo> DecodeFacts(const worker::v1::DeviceFacts& in) {
   out.driver = in.driver();
   out.cuda = in.cuda();
   out.launch_offset_ns = in.launch_offset_ns();
+  out.kernel_offset_ns = in.kernel_offset_ns();
+  out.copy_offset_ns = in.copy_offset_ns();
   out.empty_event_pair_ns = in.empty_event_pair_ns();
   out.device_timer_step_ns = in.device_timer_step_ns();
   out.l2_bandwidth = in.l2_bandwidth();

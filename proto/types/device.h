@@ -17,6 +17,7 @@ struct MethodFacts {
   Method method = Method::kIsolated;
   double floor_ns = 0;       // What an empty launch costs by it, measured at start.
   std::string missing = {};  // Why the device does not have it; empty: it has.
+  std::string note = {};     // How its times differ here from what is usual; empty: they do not.
   friend bool operator==(const MethodFacts&, const MethodFacts&) = default;
 };
 
@@ -49,6 +50,9 @@ struct DeviceInfo {
   // What the isolated method reads beyond the device's own record of an empty kernel, which is
   // taken off before the two are held against each other.
   double launch_offset_ns = 0;
+  // The same for each further kernel, and each copy or fill, of one launch: less than 0 where
+  // records leave the larger gaps.
+  double kernel_offset_ns = 0, copy_offset_ns = 0;
   double empty_event_pair_ns = 0;
   double device_timer_step_ns = 0;  // Of the timer that kernels can read; clock_step_ns is events'.
   double l2_bandwidth = 0;          // Measured, bytes per second.

@@ -87,6 +87,7 @@ struct SecondOpinion {
 // What a GPU said of itself at one moment; 0: it does not tell.
 struct DeviceState {
   double sm_clock_hz = 0, memory_clock_hz = 0, power_watts = 0, temperature_celsius = 0;
+  std::uint64_t memory_used_bytes = 0, memory_free_bytes = 0;  // By all processes, and by none.
   std::vector<std::string> clock_reasons;  // Why its clock was not higher: "sw_power_cap".
   friend bool operator==(const DeviceState&, const DeviceState&) = default;
 };

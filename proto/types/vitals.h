@@ -2,7 +2,6 @@
 #ifndef GRIDCLOCK_PROTO_TYPES_VITALS_H_
 #define GRIDCLOCK_PROTO_TYPES_VITALS_H_
 
-#include <cstdint>
 #include <optional>
 
 #include "proto/types/measure.h"
@@ -11,8 +10,7 @@ namespace gridclock {
 
 struct DeviceVitals {
   DeviceState state;
-  std::uint64_t memory_used_bytes = 0;  // By all processes; 0: it does not tell.
-  std::optional<bool> exclusive;        // No other process computes on it; unset: cannot be told.
+  std::optional<bool> exclusive;  // No other process computes on it; unset: cannot be told.
   friend bool operator==(const DeviceVitals&, const DeviceVitals&) = default;
 };
 

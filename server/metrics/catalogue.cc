@@ -39,6 +39,7 @@ constexpr Name kDeviceReason[] = {"device", "reason"};
 constexpr Name kDeviceFacts[] = {"device", "uuid", "model", "arch", "driver", "partition"};
 constexpr Name kDeviceDType[] = {"device", "dtype"};
 constexpr Name kDeviceTiming[] = {"device", "timing"};
+constexpr Name kDeviceActivity[] = {"device", "activity"};
 constexpr Name kKindOutcome[] = {"kind", "outcome"};
 constexpr Name kKind[] = {"kind"};
 constexpr Name kOrigin[] = {"origin"};
@@ -171,6 +172,11 @@ constexpr std::array<MetricSpec, kMetricCount> kTable = {{
      kDevice,
      "What the isolated method reads of an empty kernel beyond the device's own record of it.",
      "0.2.0"},
+    {Metric::kCalibrationActivityOffset, "gridclock_calibration_activity_offset_seconds", kGauge,
+     "seconds", kDeviceActivity,
+     "The same for each further kernel or copy of one launch, less than 0 where records leave the "
+     "larger gaps.",
+     "0.2.0"},
     {Metric::kCalibrationEventPair, "gridclock_calibration_empty_event_pair_seconds", kGauge,
      "seconds", kDevice, "Between two events with nothing between them.", "0.2.0"},
     {Metric::kCalibrationStep, "gridclock_calibration_timestamp_step_seconds", kGauge, "seconds",
@@ -294,6 +300,7 @@ constexpr bool InOrder() {
 static_assert(InOrder(), "the table must be in the order of enum Metric");
 
 constexpr LabelSpec kLabels[] = {
+    {"activity", "`kernel`, which fills count as, and `copy`"},
     {"arch", "`sm_90` of a GPU; the build in use on a CPU: `x86-64-v4`"},
     {"clock", "`sm`, `memory`"},
     {"code", "name of a gRPC status code: `OK`, `INVALID_ARGUMENT`, ..."},

@@ -52,6 +52,7 @@ enum class Metric {
   kDeviceFlops,
   kCalibrationFloor,
   kCalibrationOffset,
+  kCalibrationActivityOffset,
   kCalibrationEventPair,
   kCalibrationStep,
   kCompiles,

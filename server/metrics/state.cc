@@ -38,6 +38,11 @@ void CollectFacts(const DeviceInfo& info, ScrapeValues& values) {
              method.floor_ns * 1e-9, values);
   }
   SetKnown(Metric::kCalibrationOffset, {name}, info.launch_offset_ns * 1e-9, values);
+  if (info.launch_offset_ns > 0) {
+    const Metric further = Metric::kCalibrationActivityOffset;
+    values.Set(further, {name, "kernel"}, info.kernel_offset_ns * 1e-9);
+    values.Set(further, {name, "copy"}, info.copy_offset_ns * 1e-9);
+  }
   SetKnown(Metric::kCalibrationEventPair, {name}, info.empty_event_pair_ns * 1e-9, values);
   SetKnown(Metric::kCalibrationStep, {name}, info.clock_step_ns * 1e-9, values);
 }
@@ -62,8 +67,8 @@ void CollectReading(const std::string& name, const DeviceReading& reading, Scrap
 void CollectVitals(const std::string& name, const VitalsNow& said, ScrapeValues& values) {
   if (absl::Now() - said.at > kFresh) return;
   const DeviceVitals& vitals = said.vitals;
-  SetKnown(Metric::kDeviceMemory, {name, "used"}, static_cast<double>(vitals.memory_used_bytes),
-           values);
+  SetKnown(Metric::kDeviceMemory, {name, "used"},
+           static_cast<double>(vitals.state.memory_used_bytes), values);
   if (vitals.exclusive) values.Set(Metric::kDeviceExclusive, {name}, *vitals.exclusive ? 1 : 0);
 }
 

@@ -90,8 +90,8 @@ Json ToJson(const StatusView& view, const DeviceStatus& device) {
               {"drained", device.drained},  {"memory_bytes", info.memory_bytes},
               {"queued", usage.queued},     {"running", usage.running},
               {"restarts", device.restarts}};
-  if (device.vitals && device.vitals->vitals.memory_used_bytes > 0) {
-    out["memory_used_bytes"] = device.vitals->vitals.memory_used_bytes;
+  if (device.vitals && device.vitals->vitals.state.memory_used_bytes > 0) {
+    out["memory_used_bytes"] = device.vitals->vitals.state.memory_used_bytes;
     out["memory_read_seconds_ago"] =
         std::max(0.0, absl::ToDoubleSeconds(view.now - device.vitals->at));
   }

@@ -113,7 +113,7 @@ void AddMemory(const StatusView& view, const DeviceStatus& device, Html* out) {
   const auto total = static_cast<double>(device.info.memory_bytes);
   if (total <= 0) return;
   const auto used =
-      static_cast<double>(device.vitals ? device.vitals->vitals.memory_used_bytes : 0);
+      static_cast<double>(device.vitals ? device.vitals->vitals.state.memory_used_bytes : 0);
   if (used <= 0) {
     out->Add("<div><dt>memory</dt><dd>$0</dd></div>", FormatBytes(total));
     return;

@@ -38,8 +38,8 @@ constexpr absl::string_view kReasons[] = {
     "COMPILE_MEMORY",  "COMPILE_OUTPUT",     "COMPILE_CRASHED",    "DEVICE_MEMORY",
     "WORKER_STARTING", "WORKER_CRASHED",     "COMPILER_LOST",      "DRAINING",
     "DEVICE_DRAINED",  "DEVICE_FAULT",       "DEVICE_UNAVAILABLE", "KERNEL_TIME_LIMIT",
-    "COMPILE_TIME",    "VERIFY_TIME_LIMIT",  "WORK_TIME_LIMIT",    "STREAM_STALLED",
-    "BY_OPERATOR",     "ROLE_MISSING"};
+    "NO_RECORD",       "RECORD_LOST",        "COMPILE_TIME",       "VERIFY_TIME_LIMIT",
+    "WORK_TIME_LIMIT", "STREAM_STALLED",     "BY_OPERATOR",        "ROLE_MISSING"};
 
 constexpr absl::string_view kCompileOutcomes[kCompileOutcomeCount] = {
     "ok", "failed", "time", "memory", "crashed", "output", "cancelled", "lost"};

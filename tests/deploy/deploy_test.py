@@ -135,7 +135,8 @@ def check_names(table, server):
 # Metrics that a server on a CPU does not show after this load, and why.
 ABSENT = {
     "of a GPU": {f"gridclock_{name}" for name in (
-        "calibration_empty_event_pair_seconds", "calibration_launch_offset_seconds", "device_clock_held_down",
+        "calibration_activity_offset_seconds", "calibration_empty_event_pair_seconds",
+        "calibration_launch_offset_seconds", "device_clock_held_down",
         "device_clock_hertz", "device_exclusive", "device_flops_per_second", "device_power_watts",
         "device_temperature_celsius")},
     "of token and certificate files": {"gridclock_reload_success", "gridclock_reload_time_seconds",

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstdlib>
+#include <limits>
 #include <memory>
 
 #include <cxxabi.h>
@@ -25,6 +26,19 @@ bool SameKind(const Launch& launch, const std::string& name, const DeviceActivit
          std::equal(launch.block, launch.block + 3, activity.block);
 }
 
+// Serial records, 1.2 us longer than others, are then at most 2 % off. Blocks that take longer hide
+// what their stamps cost; those of a device that is still on its way up look longer.
+constexpr double kManyBlocks = 1 << 16, kShortNs = 200, kPerhapsShortNs = 2 * kShortNs;
+
+// How long a multiprocessor has for each block of a launch of one kernel; endless if they are few.
+double NsOfManyBlocks(std::span<const DeviceActivity> activities, int multiprocessors) {
+  if (activities.size() != 1) return std::numeric_limits<double>::infinity();
+  const DeviceActivity& kernel = activities[0];
+  const double blocks = 1.0 * kernel.grid[0] * kernel.grid[1] * kernel.grid[2];
+  if (blocks < kManyBlocks) return std::numeric_limits<double>::infinity();
+  return SpanNs(activities) * multiprocessors / blocks;
+}
+
 }  // namespace
 
 double SpanNs(std::span<const DeviceActivity> activities) {
@@ -36,14 +50,17 @@ double SpanNs(std::span<const DeviceActivity> activities) {
   return static_cast<double>(end - start);
 }
 
-bool HasManyShortBlocks(std::span<const DeviceActivity> activities, int multiprocessors) {
-  // Serial records, 1.2 us longer than others, are then at most 2 % off. Blocks that take longer
-  // hide what their stamps cost.
-  constexpr double kMany = 1 << 16, kShortNs = 200;
-  if (activities.size() != 1) return false;
-  const DeviceActivity& kernel = activities[0];
-  const double blocks = 1.0 * kernel.grid[0] * kernel.grid[1] * kernel.grid[2];
-  return blocks >= kMany && SpanNs(activities) * multiprocessors < kShortNs * blocks;
+bool RecordsChoice::Take(std::span<const DeviceActivity> record) {
+  constexpr int kLooks = 3;
+  if (!may_change_) return true;
+  const double block_ns = NsOfManyBlocks(record, multiprocessors_);
+  if (block_ns < kShortNs) {
+    records_ = KernelRecords::kSerial;
+    may_change_ = false;
+    return false;
+  }
+  may_change_ = block_ns < kPerhapsShortNs && ++looks_ < kLooks;
+  return !may_change_;
 }
 
 std::vector<Launch> SummariseActivities(std::span<const DeviceActivity> activities) {

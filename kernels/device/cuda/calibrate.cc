@@ -10,6 +10,7 @@
 
 #include "base/status.h"
 #include "kernels/device/cuda/device_kernels.h"
+#include "kernels/device/cuda/handles.h"
 
 namespace gridclock {
 namespace {
@@ -53,10 +54,11 @@ absl::Status SpinUp(Device& device, void* memory, std::uint64_t bytes, int sms) 
   return absl::OkStatus();
 }
 
-absl::StatusOr<double> EmptyBy(Device& device, Method method) {
+// 0 where the device has no such method.
+absl::StatusOr<double> MedianBy(Device& device, Method method,
+                                absl::FunctionRef<absl::Status()> launch) {
   const auto methods = device.methods();
   if (std::find(methods.begin(), methods.end(), method) == methods.end()) return 0.0;
-  const auto launch = [&] { return CudaStatus(LaunchEmpty(StreamOf(device)), "launch"); };
   device.NewLaunch();
   // Loads it, where that was not done before.
   GC_RETURN_IF_ERROR(device.Time(Method::kEventPair, launch).status());
@@ -68,6 +70,53 @@ absl::StatusOr<double> EmptyBy(Device& device, Method method) {
   }
   device.NewLaunch();
   return MedianOf(std::move(times));
+}
+
+absl::Status MeasureEmpty(Device& device, GpuCalibration* calibration) {
+  const auto empty = [&] { return CudaStatus(LaunchEmpty(StreamOf(device)), "launch"); };
+  const std::pair<Method, double*> floors[] = {{Method::kIsolated, &calibration->isolated_ns},
+                                               {Method::kBackToBack, &calibration->back_to_back_ns},
+                                               {Method::kHostNoSync, &calibration->host_no_sync_ns},
+                                               {Method::kHostSync, &calibration->host_sync_ns},
+                                               {Method::kEventPair, &calibration->event_pair_ns},
+                                               {Method::kDeviceTime, &calibration->device_time_ns}};
+  for (const auto& [method, floor] : floors) {
+    GC_ASSIGN_OR_RETURN(*floor, MedianBy(device, method, empty));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status MeasureKernels(Device& device, GpuCalibration* calibration) {
+  const auto few = [&]() -> absl::Status {
+    for (int i = 0; i < GpuCalibration::kFewKernels; ++i) {
+      GC_RETURN_IF_CUDA_ERROR(LaunchEmpty(StreamOf(device)), "launch");
+    }
+    return absl::OkStatus();
+  };
+  GC_ASSIGN_OR_RETURN(calibration->isolated_kernels_ns, MedianBy(device, Method::kIsolated, few));
+  GC_ASSIGN_OR_RETURN(calibration->device_time_kernels_ns,
+                      MedianBy(device, Method::kDeviceTime, few));
+  return absl::OkStatus();
+}
+
+// As large as the table of a list of a thousand tensors, in memory that the device reads itself.
+absl::Status MeasureCopy(Device& device, GpuCalibration* calibration) {
+  constexpr std::size_t kBytes = 48 << 10;
+  void* memory = nullptr;
+  GC_RETURN_IF_CUDA_ERROR(cudaHostAlloc(&memory, kBytes, cudaHostAllocDefault),
+                          "page-locked memory to calibrate with");
+  const CudaHostMemory from(memory);
+  GC_ASSIGN_OR_RETURN(const auto to, device.Allocate(kBytes));
+  const auto copy = [&]() -> absl::Status {
+    const cudaStream_t stream = StreamOf(device);
+    GC_RETURN_IF_CUDA_ERROR(
+        cudaMemcpyAsync(to->data(), from.get(), kBytes, cudaMemcpyHostToDevice, stream), "copy");
+    return CudaStatus(LaunchEmpty(stream), "launch");
+  };
+  GC_ASSIGN_OR_RETURN(calibration->isolated_copy_ns, MedianBy(device, Method::kIsolated, copy));
+  GC_ASSIGN_OR_RETURN(calibration->device_time_copy_ns,
+                      MedianBy(device, Method::kDeviceTime, copy));
+  return absl::OkStatus();
 }
 
 // Nothing between the events; and the smallest difference between such times.
@@ -188,15 +237,9 @@ absl::StatusOr<GpuCalibration> CalibrateGpu(Device& device, GpuTimer& timer) {
   GC_RETURN_IF_ERROR(MeasureBandwidths(device, timer, &result));
   GC_RETURN_IF_ERROR(MeasureTimerStep(device, &result));
   GC_RETURN_IF_ERROR(MeasureEvents(timer, &result));
-  const std::pair<Method, double*> floors[] = {{Method::kIsolated, &result.isolated_ns},
-                                               {Method::kBackToBack, &result.back_to_back_ns},
-                                               {Method::kHostNoSync, &result.host_no_sync_ns},
-                                               {Method::kHostSync, &result.host_sync_ns},
-                                               {Method::kEventPair, &result.event_pair_ns},
-                                               {Method::kDeviceTime, &result.device_time_ns}};
-  for (const auto& [method, floor] : floors) {
-    GC_ASSIGN_OR_RETURN(*floor, EmptyBy(device, method));
-  }
+  GC_RETURN_IF_ERROR(MeasureEmpty(device, &result));
+  GC_RETURN_IF_ERROR(MeasureKernels(device, &result));
+  GC_RETURN_IF_ERROR(MeasureCopy(device, &result));
   return result;
 }
 

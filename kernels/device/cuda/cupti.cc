@@ -151,6 +151,10 @@ void CUPTIAPI TakeBuffer(CUcontext, std::uint32_t, std::uint8_t* buffer, std::si
   std::free(buffer);
 }
 
+absl::Status Lost(absl::string_view what) {
+  return WithReason(absl::UnavailableError(what), "RECORD_LOST");
+}
+
 class LoadedCupti final : public Cupti {
  public:
   explicit LoadedCupti(const Functions& functions) : f_(functions) {}
@@ -209,9 +213,8 @@ class LoadedCupti final : public Cupti {
     if (result == CUPTI_SUCCESS) return absl::OkStatus();
     const char* text = nullptr;
     f_.result_string(result, &text);
-    return absl::UnavailableError(absl::StrCat("CUPTI could not ", what, ": ",
-                                               text == nullptr ? "" : text, " (",
-                                               static_cast<int>(result), ")"));
+    return Lost(absl::StrCat("CUPTI could not ", what, ": ", text == nullptr ? "" : text, " (",
+                             static_cast<int>(result), ")"));
   }
 
   void Clear() {
@@ -248,18 +251,18 @@ class LoadedCupti final : public Cupti {
     std::size_t dropped = 0;
     GC_RETURN_IF_ERROR(ToStatus(f_.dropped(nullptr, 0, &dropped), "count lost records"));
     if (dropped != 0) {
-      return absl::UnavailableError(absl::StrCat("CUPTI lost ", dropped, " records"));
+      return Lost(absl::StrCat("CUPTI lost ", dropped, " records"));
     }
     if (ours.empty()) {
-      return absl::NotFoundError("CUPTI has no record of anything that this launch ran");
+      return WithReason(absl::NotFoundError("CUPTI has no record of anything that this launch ran"),
+                        "NO_RECORD");
     }
     std::sort(ours.begin(), ours.end(), [](const DeviceActivity& a, const DeviceActivity& b) {
       return a.start_ns < b.start_ns;
     });
     for (const DeviceActivity& activity : ours) {
       if (activity.start_ns == 0 || activity.end_ns < activity.start_ns) {
-        return absl::UnavailableError(
-            absl::StrCat("CUPTI could not time '", activity.name, "' of this launch"));
+        return Lost(absl::StrCat("CUPTI could not time '", activity.name, "' of this launch"));
       }
     }
     return ours;

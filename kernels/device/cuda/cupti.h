@@ -56,9 +56,23 @@ class Cupti {
 double SpanNs(std::span<const DeviceActivity> activities);
 // Whether two launches ran the same kernels and copies equally often, in whatever order.
 bool SameLaunches(std::span<const Launch> a, std::span<const Launch> b);
-// Whether concurrent records would take too long: a launch of one kernel of so many blocks, and
-// such short ones, that serial records are off by less.
-bool HasManyShortBlocks(std::span<const DeviceActivity> activities, int multiprocessors);
+// By which records a launch is timed: concurrent ones, unless it is one kernel of so many blocks,
+// and such short ones, that serial records are off by less. The first records tell, taken before
+// the device may have come to speed; then it stays as it is, so that no series has both.
+class RecordsChoice {
+ public:
+  RecordsChoice(int multiprocessors, bool serial_works)
+      : multiprocessors_(multiprocessors), may_change_(serial_works) {}
+  KernelRecords records() const { return records_; }
+  // True if all records from this one on are of its kind; false: it tells no time.
+  bool Take(std::span<const DeviceActivity> record);
+
+ private:
+  int multiprocessors_;
+  bool may_change_;
+  int looks_ = 0;
+  KernelRecords records_ = KernelRecords::kConcurrent;
+};
 // One entry for each name and shape, with readable names, in the order of first starts.
 std::vector<Launch> SummariseActivities(std::span<const DeviceActivity> activities);
 

@@ -18,11 +18,16 @@ namespace gridclock {
 // Times in nanoseconds, medians; bandwidths in bytes per second, the best that was seen, bytes read
 // and bytes written both counted. 0: not measured.
 struct GpuCalibration {
+  static constexpr int kFewKernels = 16;
   // Two events with nothing between them, behind the blocking kernel.
   double empty_event_pair_ns = 0;
   // An empty kernel by each method.
   double isolated_ns = 0, device_time_ns = 0, back_to_back_ns = 0, host_no_sync_ns = 0,
          host_sync_ns = 0, event_pair_ns = 0;
+  // A launch of kFewKernels empty kernels, and one of a copy from the host with an empty kernel
+  // behind it: what records add between several shows in them.
+  double isolated_kernels_ns = 0, device_time_kernels_ns = 0, isolated_copy_ns = 0,
+         device_time_copy_ns = 0;
   double event_step_ns = 0;         // The smallest difference between times by events.
   double device_timer_step_ns = 0;  // Of %globaltimer.
   double copy_bandwidth = 0;        // Of memory, from device to device.
@@ -33,6 +38,16 @@ struct GpuCalibration {
   // are not of the very same launches, because recording a kernel adds to what events see of it.
   double LaunchOffsetNs() const {
     return device_time_ns > 0 ? std::max(0.0, isolated_ns - device_time_ns) : 0;
+  }
+  // The same of each further kernel of a launch, and of each copy: what lies between two of them is
+  // another with and without records, so it may be less than 0.
+  double KernelOffsetNs() const {
+    return device_time_ns > 0 ? (isolated_kernels_ns - device_time_kernels_ns - LaunchOffsetNs()) /
+                                    (kFewKernels - 1)
+                              : 0;
+  }
+  double CopyOffsetNs() const {
+    return device_time_ns > 0 ? isolated_copy_ns - device_time_copy_ns - LaunchOffsetNs() : 0;
   }
   double FloorOf(Method method) const;
   friend bool operator==(const GpuCalibration&, const GpuCalibration&) = default;

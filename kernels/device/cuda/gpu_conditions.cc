@@ -81,6 +81,8 @@ DeviceState StateOf(const NvmlReading& reading) {
           .memory_clock_hz = reading.memory_clock_hz.value_or(0),
           .power_watts = reading.power_watts.value_or(0),
           .temperature_celsius = reading.temperature_celsius.value_or(0),
+          .memory_used_bytes = reading.memory_used_bytes.value_or(0),
+          .memory_free_bytes = reading.memory_free_bytes.value_or(0),
           .clock_reasons = ClockReasonNames(reading.clock_reasons.value_or(0))};
 }
 

@@ -18,14 +18,15 @@ std::vector<std::string> ClockReasonNames(std::uint64_t bits);
 DeviceState StateOf(const NvmlReading& reading);
 
 // What happened between two readings, `elapsed_ns` apart.
-// `throttled`: power or heat held the clock down, at one of the readings or for more than a
-// hundredth of the time between them. A device that is idle or only runs at the clocks that were
-// set for it is not throttled; nor is one that is still on its way up, which gives no reason.
-// `shared`: another process computes on the device. `own` are the pids of this service; where the
-// first of them, which is this process and does have a context, is not among the driver's, pids are
-// hidden from us by a namespace, and more processes than we have are others for sure, fewer tell
-// nothing. Of the other parts of a GPU that is cut in parts the driver does not tell a part: who
-// has one to himself may still share memory's bandwidth, power and clock, and sharing is unknown.
+// `throttled`: power, heat or a slower GPU of its boost group held the clock down, at one of the
+// readings or, power and heat, for more than a hundredth of the time between them. A device that is
+// idle or only runs at the clocks that were set for it is not throttled; nor is one that is still
+// on its way up, which gives no reason. `shared`: another process computes on the device. `own` are
+// the pids of this service; where the first of them, which is this process and does have a context,
+// is not among the driver's, pids are hidden from us by a namespace, and more processes than we
+// have are others for sure, fewer tell nothing. Of the other parts of a GPU that is cut in parts
+// the driver does not tell a part: who has one to himself may still share memory's bandwidth, power
+// and clock, and sharing is unknown.
 Conditions CompareReadings(const NvmlReading& before, const NvmlReading& after,
                            std::uint64_t elapsed_ns, std::span<const std::int64_t> own);
 

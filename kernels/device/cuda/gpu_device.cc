@@ -5,6 +5,7 @@
 
 #include <time.h>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
@@ -63,7 +64,8 @@ GpuDevice::GpuDevice(const CudaOptions& options, Parts parts)
       facts_(std::move(parts.facts)),
       stream_(std::move(parts.stream)),
       threads_(options.threads == 0 ? ReadHostFacts().cpus : options.threads),
-      memory_(PoolOptions()) {}
+      memory_(PoolOptions()),
+      choice_(NewChoice()) {}
 
 DevicePool::Options GpuDevice::PoolOptions() {
   return {.limit =
@@ -141,7 +143,11 @@ void GpuDevice::OpenCupti() {
     return;
   }
   cupti_ = *std::move(cupti);
-  if (const absl::Status proven = ProveCupti(); !proven.ok()) DropCupti(proven);
+  if (const absl::Status proven = ProveCupti(KernelRecords::kConcurrent); !proven.ok()) {
+    DropCupti(proven);
+    return;
+  }
+  no_serial_ = std::string(ProveCupti(KernelRecords::kSerial).message());
 }
 
 void GpuDevice::DropCupti(const absl::Status& why) {
@@ -151,14 +157,14 @@ void GpuDevice::DropCupti(const absl::Status& why) {
 }
 
 // A record of a known launch must come back as that launch: then records are understood here.
-absl::Status GpuDevice::ProveCupti() {
-  GC_RETURN_IF_ERROR(cupti_->Enable(KernelRecords::kConcurrent));
+absl::Status GpuDevice::ProveCupti(KernelRecords records) {
+  GC_RETURN_IF_ERROR(cupti_->Enable(records));
+  const absl::Cleanup disable = [this] { static_cast<void>(cupti_->Disable()); };
   const auto launch = [this] { return CudaStatus(LaunchMarker(stream_.get()), "launch"); };
   GC_ASSIGN_OR_RETURN(const auto activities, cupti_->Record(launch, [&](Cupti::Launch marked) {
     GC_RETURN_IF_ERROR(marked());
     return Synchronize();
   }));
-  GC_RETURN_IF_ERROR(cupti_->Disable());
   const DeviceActivity& first = activities.front();
   const bool known = activities.size() == 1 && absl::StrContains(first.name, "MarkerKernel") &&
                      first.grid[0] == 3 && first.grid[1] == 2 && first.block[0] == 32 &&
@@ -223,6 +229,8 @@ void GpuDevice::Describe() {
            .driver = nvml_ == nullptr ? "" : nvml_->driver(),
            .cuda = DriverCuda(),
            .launch_offset_ns = calibration_.LaunchOffsetNs(),
+           .kernel_offset_ns = calibration_.KernelOffsetNs(),
+           .copy_offset_ns = calibration_.CopyOffsetNs(),
            .empty_event_pair_ns = calibration_.empty_event_pair_ns,
            .device_timer_step_ns = calibration_.device_timer_step_ns,
            .l2_bandwidth = calibration_.l2_bandwidth,
@@ -233,8 +241,10 @@ void GpuDevice::Describe() {
   for (const Method method : kAllMethods) {
     const std::string missing = WhyMissing(method);
     if (missing.empty()) methods_.push_back(method);
-    info_.methods.push_back(
-        {.method = method, .floor_ns = calibration_.FloorOf(method), .missing = missing});
+    info_.methods.push_back({.method = method,
+                             .floor_ns = calibration_.FloorOf(method),
+                             .missing = missing,
+                             .note = NoteOn(method)});
   }
 }
 
@@ -253,6 +263,12 @@ std::string GpuDevice::WhyMissing(Method method) const {
       return options_.bare ? "the device is used bare: CUPTI is left to the profiler" : no_cupti_;
   }
   return "unknown method";
+}
+
+std::string GpuDevice::NoteOn(Method method) const {
+  if (method != Method::kDeviceTime || no_serial_.empty()) return "";
+  return absl::StrCat("kernels of very many short blocks read some per cent too long: ",
+                      no_serial_);
 }
 
 // Every status passes here once: after a fault all that follows is that fault.

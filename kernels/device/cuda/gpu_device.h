@@ -70,7 +70,8 @@ class GpuDevice final : public CudaDevice {
   void* TakeMemory(std::uint64_t bytes);
   absl::Status OpenTools();
   void OpenCupti();
-  absl::Status ProveCupti();
+  absl::Status ProveCupti(KernelRecords records);
+  RecordsChoice NewChoice() const;
   void DropCupti(const absl::Status& why);
   absl::Status Settle(const std::string& calibration);
   void Describe();
@@ -87,6 +88,7 @@ class GpuDevice final : public CudaDevice {
   absl::Status CopyHost(const std::byte* host, std::size_t bytes,
                         absl::FunctionRef<cudaError_t(std::size_t, std::size_t)> copy);
   std::string WhyMissing(Method method) const;
+  std::string NoteOn(Method method) const;
 
   const CudaOptions options_;
   const int ordinal_;
@@ -102,7 +104,8 @@ class GpuDevice final : public CudaDevice {
   std::string no_cupti_;
   std::unique_ptr<DeviceBuffer> flush_;  // Made when a cold cache is first asked for.
   std::vector<Launch> ran_;              // By the launch that is timed now; empty: not known yet.
-  KernelRecords records_ = KernelRecords::kConcurrent;  // For the next record of that launch.
+  std::string no_serial_;                // Why no serial records are taken; empty: they are.
+  RecordsChoice choice_;                 // For the next record of that launch.
   NvmlReading last_reading_;
   std::int64_t last_reading_ns_ = 0;
   GpuCalibration calibration_;

@@ -30,7 +30,11 @@ std::string Words(std::span<const Launch> kernels) {
 void GpuDevice::NewLaunch() {
   slope_.Forget();
   ran_.clear();
-  records_ = KernelRecords::kConcurrent;
+  choice_ = NewChoice();
+}
+
+RecordsChoice GpuDevice::NewChoice() const {
+  return {static_cast<int>(facts_.units), no_serial_.empty()};
 }
 
 absl::StatusOr<TimedLaunch> GpuDevice::Time(Method method,
@@ -40,8 +44,8 @@ absl::StatusOr<TimedLaunch> GpuDevice::Time(Method method,
     return absl::InvalidArgumentError(absl::StrCat("method ", static_cast<int>(method), " on '",
                                                    info_.name, "': ", WhyMissing(method)));
   }
-  GC_RETURN_IF_ERROR(
-      SetRecording(method == Method::kDeviceTime ? std::optional(records_) : std::nullopt));
+  GC_RETURN_IF_ERROR(SetRecording(method == Method::kDeviceTime ? std::optional(choice_.records())
+                                                                : std::nullopt));
   TimedLaunch timed;
   timed.host_start_ns = NowNs();
   // A launch that the runtime refused need not say so: its time would be that of nothing, and its
@@ -102,12 +106,13 @@ absl::StatusOr<double> GpuDevice::DeviceTime(absl::FunctionRef<absl::Status()> l
   GC_ASSIGN_OR_RETURN(const std::vector<DeviceActivity> ran, cupti_->Record(launch, run));
   timed->kernels = SummariseActivities(ran);
   if (!ran_.empty() && !SameLaunches(ran_, timed->kernels)) {
-    return absl::UnavailableError(absl::StrCat("CUPTI recorded ", Words(timed->kernels),
-                                               " of this launch, ", Words(ran_),
-                                               " of the one before: not trusted"));
+    return WithReason(absl::UnavailableError(absl::StrCat("CUPTI recorded ", Words(timed->kernels),
+                                                          " of this launch, ", Words(ran_),
+                                                          " of the one before: not trusted")),
+                      "RECORD_LOST");
   }
   ran_ = timed->kernels;
-  if (HasManyShortBlocks(ran, static_cast<int>(facts_.units))) records_ = KernelRecords::kSerial;
+  timed->provisional = !choice_.Take(ran);
   return SpanNs(ran);
 }
 

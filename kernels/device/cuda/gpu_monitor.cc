@@ -9,7 +9,6 @@ DeviceVitals GpuMonitor::Read() {
   const Conditions now = CompareReadings(reading, reading, /*elapsed_ns=*/0, OwnPids());
   DeviceVitals vitals;
   vitals.state = StateOf(reading);
-  vitals.memory_used_bytes = reading.memory_used_bytes.value_or(0);
   if (!now.sharing_unknown) vitals.exclusive = !now.shared;
   return vitals;
 }

@@ -105,6 +105,7 @@ class LoadedNvml final : public Nvml {
     MemoryInfo memory;
     if (f_.memory != nullptr && f_.memory(device_, &memory) == kSuccess) {
       reading.memory_used_bytes = memory.used;
+      reading.memory_free_bytes = memory.free;
     }
     reading.power_violation_ns = Violation(kPolicyPower);
     reading.thermal_violation_ns = Violation(kPolicyThermal);

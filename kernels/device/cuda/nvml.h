@@ -22,8 +22,8 @@ inline constexpr std::uint64_t kClockIdle = 0x1, kClockApplications = 0x2, kCloc
 struct NvmlReading {
   std::optional<double> sm_clock_hz = {}, memory_clock_hz = {}, power_watts = {},
                         temperature_celsius = {};
-  std::optional<std::uint64_t> clock_reasons = {};      // Bits, as above.
-  std::optional<std::uint64_t> memory_used_bytes = {};  // By all processes.
+  std::optional<std::uint64_t> clock_reasons = {};                              // Bits, as above.
+  std::optional<std::uint64_t> memory_used_bytes = {}, memory_free_bytes = {};  // By all, by none.
   // Since the driver was loaded: how long power and heat held the clock down.
   std::optional<std::uint64_t> power_violation_ns = {}, thermal_violation_ns = {};
   // Processes that compute on the device, as the driver counts pids; those of MPS too.

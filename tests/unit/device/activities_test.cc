@@ -17,20 +17,59 @@ TEST(Activities, SpanFromTheFirstStartToTheLastEnd) {
 }
 
 // Of an H200, with its 132 multiprocessors.
-TEST(Activities, ManyShortBlocksAreThoseThatAGpuCanHardlyStartInTime) {
-  const auto kernel = [](std::uint64_t us, std::uint32_t x, std::uint32_t y) {
-    DeviceActivity one = Kernel(1000, 1000 + 1000 * us, "a");
-    one.grid[0] = x;
-    one.grid[1] = y;
-    return std::vector{one};
-  };
-  EXPECT_TRUE(HasManyShortBlocks(kernel(247, 1 << 18, 1), 132)) << "one element a thread";
-  EXPECT_TRUE(HasManyShortBlocks(kernel(247, 1 << 10, 1 << 8), 132));
-  EXPECT_FALSE(HasManyShortBlocks(kernel(127, 1 << 16, 1), 132)) << "16 bytes a thread";
-  EXPECT_FALSE(HasManyShortBlocks(kernel(30, 1 << 15, 1), 132)) << "few";
-  std::vector two = kernel(247, 1 << 18, 1);
+constexpr int kUnits = 132;
+
+std::vector<DeviceActivity> KernelOf(std::uint64_t us, std::uint32_t x, std::uint32_t y = 1) {
+  DeviceActivity one = Kernel(1000, 1000 + 1000 * us, "a");
+  one.grid[0] = x;
+  one.grid[1] = y;
+  return {one};
+}
+
+TEST(RecordsChoice, IsSerialForManyBlocksThatAGpuCanHardlyStartInTime) {
+  for (const auto& record : {KernelOf(247, 1 << 18), KernelOf(247, 1 << 10, 1 << 8)}) {
+    RecordsChoice choice(kUnits, /*serial_works=*/true);
+    EXPECT_EQ(choice.records(), KernelRecords::kConcurrent) << "until it is known";
+    EXPECT_FALSE(choice.Take(record)) << "concurrent, and the next ones are not";
+    EXPECT_EQ(choice.records(), KernelRecords::kSerial);
+    EXPECT_TRUE(choice.Take(KernelOf(205, 1 << 18)));
+  }
+}
+
+TEST(RecordsChoice, IsConcurrentAtOnceWhereSerialRecordsWouldBeFurtherOff) {
+  std::vector two = KernelOf(247, 1 << 18);
   two.push_back(two[0]);
-  EXPECT_FALSE(HasManyShortBlocks(two, 132)) << "serial records would put a gap between them";
+  for (const auto& record : {KernelOf(30, 1 << 15), KernelOf(2000, 1 << 18), two}) {
+    RecordsChoice choice(kUnits, /*serial_works=*/true);
+    EXPECT_TRUE(choice.Take(record));
+    EXPECT_EQ(choice.records(), KernelRecords::kConcurrent);
+  }
+}
+
+TEST(RecordsChoice, LooksThriceWhereTheDeviceMayHaveBeenSlow) {
+  RecordsChoice choice(kUnits, /*serial_works=*/true);
+  EXPECT_FALSE(choice.Take(KernelOf(127, 1 << 16))) << "16 bytes a thread";
+  EXPECT_FALSE(choice.Take(KernelOf(127, 1 << 16)));
+  EXPECT_TRUE(choice.Take(KernelOf(127, 1 << 16)));
+  EXPECT_EQ(choice.records(), KernelRecords::kConcurrent);
+  RecordsChoice faster(kUnits, /*serial_works=*/true);
+  EXPECT_FALSE(faster.Take(KernelOf(420, 1 << 18)));
+  EXPECT_FALSE(faster.Take(KernelOf(247, 1 << 18)));
+  EXPECT_EQ(faster.records(), KernelRecords::kSerial);
+  EXPECT_TRUE(faster.Take(KernelOf(205, 1 << 18)));
+}
+
+TEST(RecordsChoice, OnceMadeIsNotChangedWithinASeries) {
+  RecordsChoice choice(kUnits, /*serial_works=*/true);
+  EXPECT_TRUE(choice.Take(KernelOf(2000, 1 << 18)));
+  EXPECT_TRUE(choice.Take(KernelOf(247, 1 << 18)));
+  EXPECT_EQ(choice.records(), KernelRecords::kConcurrent);
+}
+
+TEST(RecordsChoice, IsConcurrentWhereSerialRecordsDoNotWork) {
+  RecordsChoice choice(kUnits, /*serial_works=*/false);
+  EXPECT_TRUE(choice.Take(KernelOf(247, 1 << 18)));
+  EXPECT_EQ(choice.records(), KernelRecords::kConcurrent);
 }
 
 TEST(Activities, AreCountedByNameAndShape) {

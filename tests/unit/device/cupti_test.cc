@@ -117,6 +117,7 @@ TEST_F(CuptiTest, ARecordOfAnEarlierLaunchThatComesLateIsNotCounted) {
 TEST_F(CuptiTest, NothingRecordedIsNotATime) {
   EXPECT_THAT(Record([] { return absl::OkStatus(); }),
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("no record")));
+  EXPECT_THAT(Record([] { return absl::OkStatus(); }).status(), ReasonIs("NO_RECORD"));
 }
 
 TEST_F(CuptiTest, LostRecordsAndMissingTimesAreErrors) {
@@ -126,11 +127,13 @@ TEST_F(CuptiTest, LostRecordsAndMissingTimesAreErrors) {
                 return absl::OkStatus();
               }),
               StatusIs(absl::StatusCode::kUnavailable, HasSubstr("lost 2 records")));
-  EXPECT_THAT(Record([&] {
-                fake_->Kernel("ours", 0, 0);
-                return absl::OkStatus();
-              }),
+  const auto untimed = Record([&] {
+    fake_->Kernel("ours", 0, 0);
+    return absl::OkStatus();
+  });
+  EXPECT_THAT(untimed,
               StatusIs(absl::StatusCode::kUnavailable, HasSubstr("could not time 'ours'")));
+  EXPECT_THAT(untimed.status(), ReasonIs("RECORD_LOST"));
 }
 
 TEST_F(CuptiTest, TheLaunchsOwnErrorComesFirstAndTheMarkIsTakenOff) {

@@ -21,6 +21,10 @@ GpuCalibration Some() {
           .host_no_sync_ns = 2100,
           .host_sync_ns = 10100,
           .event_pair_ns = 4900,
+          .isolated_kernels_ns = 14'200,
+          .device_time_kernels_ns = 34'550,
+          .isolated_copy_ns = 8'150,
+          .device_time_copy_ns = 5'100,
           .event_step_ns = 32,
           .device_timer_step_ns = 1e3 / 3,
           .copy_bandwidth = 4e12,
@@ -59,6 +63,13 @@ TEST(GpuCalibration, TheLaunchOffsetIsIsolatedLessDeviceTime) {
   GpuCalibration without = Some();
   without.device_time_ns = 0;  // No CUPTI.
   EXPECT_EQ(without.LaunchOffsetNs(), 0);
+  EXPECT_EQ(without.KernelOffsetNs(), 0);
+  EXPECT_EQ(without.CopyOffsetNs(), 0);
+}
+
+TEST(GpuCalibration, FurtherKernelsAndCopiesHaveOffsetsOfTheirOwn) {
+  EXPECT_EQ(Some().KernelOffsetNs(), -1500) << "15 of them, 22,500 ns less than one alone";
+  EXPECT_EQ(Some().CopyOffsetNs(), 900);
 }
 
 double RateOf(const std::vector<FlopRate>& rates, DType dtype) {

@@ -99,12 +99,16 @@ TEST(GpuConditions, KeepTheStateAtTheEnd) {
   after.power_watts = 412.5;
   after.temperature_celsius = 61;
   after.memory_clock_hz = 3.2e9;
+  after.memory_used_bytes = 700;
+  after.memory_free_bytes = 300;
   after.clock_reasons = kClockPowerCap;
   const Conditions conditions = CompareReadings(Quiet(), after, kSecond, kOwn);
   EXPECT_EQ(conditions.state, (DeviceState{.sm_clock_hz = 1.98e9,
                                            .memory_clock_hz = 3.2e9,
                                            .power_watts = 412.5,
                                            .temperature_celsius = 61,
+                                           .memory_used_bytes = 700,
+                                           .memory_free_bytes = 300,
                                            .clock_reasons = {"sw_power_cap"}}));
 }
 

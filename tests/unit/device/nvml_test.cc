@@ -54,6 +54,7 @@ TEST_F(NvmlTest, ReadsWhatTheDeviceTells) {
   EXPECT_THAT(reading.temperature_celsius, Optional(41));
   EXPECT_THAT(reading.clock_reasons, Optional(kClockPowerCap));
   EXPECT_THAT(reading.memory_used_bytes, Optional(700));
+  EXPECT_THAT(reading.memory_free_bytes, Optional(300));
   EXPECT_THAT(reading.power_violation_ns, Optional(700));
   EXPECT_THAT(reading.thermal_violation_ns, Optional(900));
   EXPECT_THAT(reading.processes, Optional(ElementsAre(100, 200)));
@@ -64,6 +65,7 @@ TEST_F(NvmlTest, LeavesUnsetWhatItDoesNot) {
   EXPECT_EQ(reading.sm_clock_hz, std::nullopt);
   EXPECT_EQ(reading.power_watts, std::nullopt);
   EXPECT_EQ(reading.memory_used_bytes, std::nullopt);
+  EXPECT_EQ(reading.memory_free_bytes, std::nullopt);
   EXPECT_EQ(Open()->SmClockHz(), std::nullopt);
 }
 
@@ -79,7 +81,7 @@ TEST_F(NvmlTest, AMonitorTellsTheDevicesVitals) {
   EXPECT_EQ(alone.state.power_watts, 412.5);
   EXPECT_EQ(alone.state.temperature_celsius, 41);
   EXPECT_THAT(alone.state.clock_reasons, ElementsAre("sw_power_cap"));
-  EXPECT_EQ(alone.memory_used_bytes, 700U);
+  EXPECT_EQ(alone.state.memory_used_bytes, 700U);
   EXPECT_THAT(alone.exclusive, Optional(true));
 
   fake_->processes.push_back(1);  // Nobody of ours.
@@ -87,7 +89,7 @@ TEST_F(NvmlTest, AMonitorTellsTheDevicesVitals) {
   fake_->processes.clear();  // The driver hides processes from us.
   fake_->memory_used = 0;
   EXPECT_EQ(monitor.Read().exclusive, std::nullopt);
-  EXPECT_EQ(monitor.Read().memory_used_bytes, 0U);
+  EXPECT_EQ(monitor.Read().state.memory_used_bytes, 0U);
 }
 
 TEST_F(NvmlTest, KnowsWhatStaysAsItIs) {

@@ -72,7 +72,7 @@ TEST_F(SessionTest, AHeartbeatTellsTheDevicesVitals) {
   DeviceVitals vitals;
   vitals.state.temperature_celsius = 41;
   vitals.state.clock_reasons = {"sw_power_cap"};
-  vitals.memory_used_bytes = 500;
+  vitals.state.memory_used_bytes = 500;
   vitals.exclusive = false;
   worker::v1::ToServer heartbeat;
   Encode(vitals, heartbeat.mutable_heartbeat()->mutable_vitals());

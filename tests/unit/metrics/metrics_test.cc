@@ -46,6 +46,8 @@ DeviceStatus Gpu() {
   info.memory_bytes = 1000;
   info.memory_bandwidth = 2e12;
   info.launch_offset_ns = 1500;
+  info.kernel_offset_ns = -750;
+  info.copy_offset_ns = 500;
   info.empty_event_pair_ns = 500;
   info.clock_step_ns = 32;
   info.methods = {{.method = Method::kDeviceTime, .floor_ns = 1250, .missing = ""},
@@ -58,7 +60,7 @@ DeviceStatus Gpu() {
                        .power_watts = 412.5,
                        .temperature_celsius = 41,
                        .clock_reasons = {"sw_power_cap", "other_4000"}};
-  said.vitals.memory_used_bytes = 700;
+  said.vitals.state.memory_used_bytes = 700;
   said.vitals.exclusive = false;
   return status;
 }
@@ -140,6 +142,8 @@ TEST(MetricsTest, ShowsWhatAGpuSaidOfItself) {
       text,
       HasSubstr(
           "gridclock_calibration_floor_seconds{device=\"cuda:0\",timing=\"device_time\"} 1.25"));
+  EXPECT_THAT(text, HasSubstr("gridclock_calibration_activity_offset_seconds{device=\"cuda:0\","
+                              "activity=\"kernel\"} -7.5"));
   // What is not known is not shown as 0, and of a device that never started nothing is known.
   EXPECT_THAT(text, Not(HasSubstr("timing=\"host_sync\"")));
   EXPECT_THAT(text, Not(HasSubstr("gridclock_device_info{device=\"cpu\"")));

@@ -32,6 +32,8 @@ class FakeDevice final : public Device {
   std::int64_t refuses_after = 0;           // So many launches by any method come first.
   // How long launch number i (from 0) takes by a method.
   std::function<double(std::int64_t i, Method method)> duration_ns = [](auto, auto) { return 1e6; };
+  std::vector<Launch> ran = {};  // What a record of a launch says that it ran.
+  std::function<bool(Method)> provisional = [](Method) { return false; };
   std::vector<Method> launches;
   std::vector<L2State> prepared;
 
@@ -66,6 +68,8 @@ class FakeDevice final : public Device {
     timed.host_end_ns = absl::ToUnixNanos(clock_.Now());
     timed.duration_ns = ns;
     timed.launches = launches_each;
+    timed.provisional = provisional(method);
+    if (method == Method::kDeviceTime) timed.kernels = ran;
     return timed;
   }
   absl::Status PrepareCache(L2State state) override {

@@ -106,22 +106,132 @@ TEST_F(MeasureTest, ARecordLostWhileInDoubtLeavesTheDoubt) {
 TEST(Agreement, HasTheTolerancesOfRuleTwo) {
   EXPECT_EQ(kAgreeWithinNs, 500);
   EXPECT_EQ(kAgreeWithinShare, 0.03);
-  EXPECT_TRUE(Agree(3'650, 1'000, 2'150));
-  EXPECT_FALSE(Agree(3'651, 1'000, 2'150));
-  EXPECT_FALSE(Agree(2'649, 1'000, 2'150));
-  EXPECT_TRUE(Agree(1'030'000, 1'000'000, 0));
-  EXPECT_FALSE(Agree(1'030'001, 1'000'000, 0));
+  EXPECT_TRUE(Agree(3'650, 1'000, Offset{.launch_ns = 2'150}));
+  EXPECT_FALSE(Agree(3'651, 1'000, Offset{.launch_ns = 2'150}));
+  EXPECT_FALSE(Agree(2'649, 1'000, Offset{.launch_ns = 2'150}));
+  EXPECT_TRUE(Agree(1'030'000, 1'000'000, Offset{.launch_ns = 0}));
+  EXPECT_FALSE(Agree(1'030'001, 1'000'000, Offset{.launch_ns = 0}));
+}
+
+DeviceInfo WithOffsets(double launch, double kernel = 0, double copy = 0) {
+  DeviceInfo info;
+  info.launch_offset_ns = launch;
+  info.kernel_offset_ns = kernel;
+  info.copy_offset_ns = copy;
+  return info;
 }
 
 TEST(Agreement, OfASlopeLeavesTheLaunchInOrOut) {
-  EXPECT_TRUE(SlopeAgrees(10'000, 10'000, 2'000));
-  EXPECT_TRUE(SlopeAgrees(12'500, 10'000, 2'000));
-  EXPECT_FALSE(SlopeAgrees(12'501, 10'000, 2'000));
-  EXPECT_TRUE(SlopeAgrees(9'500, 10'000, 2'000));
-  EXPECT_FALSE(SlopeAgrees(9'499, 10'000, 2'000));
-  EXPECT_TRUE(SlopeAgrees(1'032'000, 1'000'000, 2'000));
-  EXPECT_FALSE(SlopeAgrees(1'032'001, 1'000'000, 2'000));
-  EXPECT_FALSE(SlopeAgrees(969'999, 1'000'000, 2'000));
+  EXPECT_TRUE(Agree(10'000, 10'000, SlopeOffset(WithOffsets(2'000), {}, 10'000)));
+  EXPECT_TRUE(Agree(12'500, 10'000, SlopeOffset(WithOffsets(2'000), {}, 10'000)));
+  EXPECT_FALSE(Agree(12'501, 10'000, SlopeOffset(WithOffsets(2'000), {}, 10'000)));
+  EXPECT_TRUE(Agree(9'500, 10'000, SlopeOffset(WithOffsets(2'000), {}, 10'000)));
+  EXPECT_FALSE(Agree(9'499, 10'000, SlopeOffset(WithOffsets(2'000), {}, 10'000)));
+  EXPECT_TRUE(Agree(1'032'000, 1'000'000, SlopeOffset(WithOffsets(2'000), {}, 1'000'000)));
+  EXPECT_FALSE(Agree(1'032'001, 1'000'000, SlopeOffset(WithOffsets(2'000), {}, 1'000'000)));
+  EXPECT_FALSE(Agree(969'999, 1'000'000, SlopeOffset(WithOffsets(2'000), {}, 1'000'000)));
+}
+
+std::vector<Launch> Ran(std::int64_t kernels, std::int64_t copies = 0) {
+  std::vector<Launch> ran;
+  if (kernels > 0) ran.push_back({.name = "k", .count = kernels});
+  if (copies > 0) ran.push_back({.name = "memcpy", .count = copies});
+  return ran;
+}
+
+bool IsolatedAgrees(double isolated, double device, const DeviceInfo& info,
+                    const std::vector<Launch>& ran) {
+  return Agree(isolated, device, IsolatedOffset(info, ran, device));
+}
+
+// Of an H200, where records leave the larger gaps, and a copy less than it takes.
+TEST(Agreement, LeavesWhatEachFurtherKernelAndCopyAddsInOrOut) {
+  const DeviceInfo info = WithOffsets(2'000, -100, 3'000);
+  for (const auto& one : {Ran(0), Ran(1), Ran(0, 1)}) {
+    EXPECT_TRUE(IsolatedAgrees(12'500, 10'000, info, one));
+    EXPECT_FALSE(IsolatedAgrees(12'501, 10'000, info, one));
+    EXPECT_FALSE(IsolatedAgrees(11'499, 10'000, info, one));
+  }
+  EXPECT_TRUE(IsolatedAgrees(10'000, 10'000, info, Ran(16)));
+  EXPECT_FALSE(IsolatedAgrees(9'999, 10'000, info, Ran(16)));
+  EXPECT_FALSE(IsolatedAgrees(12'501, 10'000, info, Ran(16)));
+  EXPECT_TRUE(IsolatedAgrees(15'500, 10'000, info, Ran(1, 1)));
+  EXPECT_FALSE(IsolatedAgrees(15'501, 10'000, info, Ran(1, 1)));
+  EXPECT_FALSE(IsolatedAgrees(11'499, 10'000, info, Ran(1, 1)));
+  const std::vector<Launch> fill = {{.name = "memset", .count = 1}, {.name = "k", .count = 1}};
+  EXPECT_FALSE(IsolatedAgrees(12'501, 10'000, info, fill)) << "it counts as a kernel";
+  EXPECT_TRUE(IsolatedAgrees(11'400, 10'000, info, fill));
+}
+
+TEST(Agreement, BoundsWhatVeryManyLaunchesMayAdd) {
+  EXPECT_EQ(kMostGapsNs, 5'000);
+  EXPECT_EQ(kMostGapsShare, 0.1);
+  EXPECT_EQ(IsolatedOffset(WithOffsets(2'000, -1'500), Ran(1001), 3'700'000).below_ns, 370'000);
+  EXPECT_EQ(IsolatedOffset(WithOffsets(2'000, -1'500), Ran(1001), 20'000).below_ns, 5'000);
+  EXPECT_EQ(IsolatedOffset(WithOffsets(2'000, 1'500), Ran(1001), 20'000).above_ns, 5'000);
+  EXPECT_EQ(SlopeOffset(WithOffsets(2'000), Ran(1001), 20'000).below_ns, 5'000);
+  EXPECT_EQ(SlopeOffset(WithOffsets(2'000), Ran(1, 1001), 20'000).above_ns, 7'000);
+}
+
+TEST(Agreement, OfASlopeLeavesFurtherLaunchesInOrOut) {
+  const auto agrees = [](double slope, const std::vector<Launch>& ran) {
+    return Agree(slope, 100'000, SlopeOffset(WithOffsets(2'000), ran, 100'000));
+  };
+  EXPECT_TRUE(agrees(93'000, Ran(3)));
+  EXPECT_FALSE(agrees(92'999, Ran(3)));
+  EXPECT_TRUE(agrees(105'000, Ran(3)));
+  EXPECT_FALSE(agrees(105'001, Ran(3)));
+  EXPECT_TRUE(agrees(107'000, Ran(1, 1)));
+  EXPECT_FALSE(agrees(107'001, Ran(1, 1)));
+  EXPECT_FALSE(agrees(96'999, Ran(1, 1)));
+}
+
+// A table's copy and one kernel: 3 us between the copy and the kernel that no record shows.
+TEST_F(MeasureTest, TheGapBehindACopyIsNoDisagreement) {
+  device_.known = {Method::kIsolated, Method::kDeviceTime};
+  device_.facts = WithOffsets(2'000, 0, 1'000);
+  device_.duration_ns = [](std::int64_t, Method method) {
+    return method == Method::kIsolated ? 105'700.0 : 100'000.0;
+  };
+  const Launch copy{.name = "memcpy", .count = 1}, kernel{.name = "k", .count = 1};
+  for (const Method method : {Method::kIsolated, Method::kDeviceTime}) {
+    device_.ran = {copy, kernel};
+    ASSERT_OK_AND_ASSIGN(const Measurement m, Go({.method = method, .schedule = {}}));
+    EXPECT_THAT(m.flags, Not(Contains(Flag::kSuspect)));
+    device_.ran = {kernel};
+    live_.clear();
+    live_warmups_.clear();
+    ASSERT_OK_AND_ASSIGN(const Measurement alone, Go({.method = method, .schedule = {}}));
+    EXPECT_THAT(alone.flags, Contains(Flag::kSuspect)) << "without a copy nothing explains it";
+    live_.clear();
+    live_warmups_.clear();
+  }
+}
+
+TEST_F(MeasureTest, ATimeThatTheDeviceOnlyLearnsFromIsNoSample) {
+  device_.known = {Method::kIsolated, Method::kDeviceTime};
+  int by_record = 0;
+  device_.duration_ns = [&](std::int64_t, Method method) {
+    if (method != Method::kDeviceTime) return 100'000.0;
+    return ++by_record <= 2 ? 120'000.0 : 100'000.0;
+  };
+  device_.provisional = [&](Method method) {
+    return method == Method::kDeviceTime && by_record <= 2;
+  };
+  const MeasureOptions options = {.method = Method::kDeviceTime,
+                                  .schedule = Schedule{.active = 5, .repeat = 1}};
+  ASSERT_OK_AND_ASSIGN(const Measurement m, Go(options));
+  EXPECT_EQ(m.timing.samples_ns, std::vector<double>(5, 100'000.0));
+  EXPECT_EQ(m.launches, 2 + 5 + 11);
+  EXPECT_EQ(prepares_, 2 + 5 + 11) << "each meets the submitted values";
+
+  by_record = 0;
+  live_.clear();
+  ASSERT_OK_AND_ASSIGN(const Measurement second,
+                       Go({.schedule = Schedule{.active = 5, .repeat = 1}}));
+  EXPECT_EQ(second.timing.second,
+            (SecondOpinion{.method = Method::kDeviceTime, .median_ns = 100'000}));
+  EXPECT_EQ(by_record, 2 + 11);
 }
 
 // As beside a neighbour, who takes turns of the longer graph.
