@@ -52,6 +52,7 @@ GC_CUDA_VARIANTS(foreach_add) {
 #else  // The CPU.
 #include <cmath>
 
+#include "kernels/catalog/attributes.h"
 #include "kernels/catalog/element.h"
 #include "kernels/catalog/list_cpu.h"
 #include "kernels/catalog/reference.h"
@@ -71,6 +72,10 @@ double SumOfMagnitudes(const Binding& binding, ReferenceInput in, std::int64_t u
 void Magnitude(const Binding& binding, ReferenceInput in, std::int64_t unit, std::size_t output,
                std::span<double> result) {
   result[0] = SumOfMagnitudes(binding, in, unit, output);
+}
+
+absl::Status Validate(const Binding& binding) {
+  return CheckFitsF32(binding, "alpha");
 }
 
 absl::Status Naive(const Call& call) {
@@ -112,10 +117,11 @@ GC_KERNEL(foreach_add) {
       .summary = "The sums of two lists of tensors, pair by pair",
       .formula = "c[i] = a[i] + alpha b[i]",
       .notes =
-          "Computed in f32 (f64 for f64) and rounded once. Where alpha b alone overflows, an "
-          "element "
-          "may be infinite or NaN though the sum is a number. arg_bytes: how many bytes of "
-          "arguments a launch of param_struct has on a GPU; nothing else depends on it.",
+          "Computed in f32 (f64 for f64), which must hold alpha, and rounded once. Where alpha b "
+          "alone overflows, an element may be infinite or NaN though the sum is a number. "
+          "arg_bytes: how many bytes of arguments a launch of param_struct has on a GPU; nothing "
+          "else depends on it.",
+      .validate = Validate,
       .reference = EachListElement(Expected, One, Magnitude, SumOfMagnitudes),
       .cpu = {{"naive", "A loop over the tensors, one thread", Naive},
               {"simd", "The list as one run of elements, in vectors, on every core", Simd}},

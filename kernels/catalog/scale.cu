@@ -43,6 +43,7 @@ GC_CUDA_VARIANTS(scale) {
 }
 
 #else  // The CPU.
+#include "kernels/catalog/attributes.h"
 #include "kernels/catalog/element.h"
 #include "kernels/catalog/reference.h"
 #include "kernels/catalog/simd.h"
@@ -55,6 +56,10 @@ void Expected(const Binding& binding, ReferenceInput in, std::int64_t unit, std:
   const double factor = binding.F64("factor");
   const bool narrow = binding.inputs[0].tensors[0].dtype != DType::kF64;
   result[0] = (narrow ? static_cast<float>(factor) : factor) * in(0, unit);
+}
+
+absl::Status Validate(const Binding& binding) {
+  return CheckFitsF32(binding, "factor");
 }
 
 absl::Status Naive(const Call& call) {
@@ -93,8 +98,9 @@ GC_KERNEL(scale) {
       .summary = "Each element times a number",
       .formula = "y = factor x",
       .notes =
-          "The factor is rounded to f32 (not for f64), the product once more. f16 and bf16 are "
-          "scaled in f32.",
+          "The factor is rounded to f32 (not for f64), which must hold it, the product once more. "
+          "f16 and bf16 are scaled in f32.",
+      .validate = Validate,
       .reference = EachElement(Expected, Roundings::kOnce),
       .cpu = {{"naive", "One loop, one thread", Naive},
               {"simd", "Vectors on every core; large outputs bypass the caches", Simd}},

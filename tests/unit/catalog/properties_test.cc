@@ -360,5 +360,26 @@ TEST(Properties, ShapesThatDoNotFitAreRefusedByTheNameOfTheDimension) {
               HasSubstr("'bias': N is 5 elsewhere, 3 here"));
 }
 
+// 1e300 would be infinite without a word.
+TEST(Properties, FactorsThatF32DoesNotHoldAreRefusedWhereItIsWhatIsComputedIn) {
+  const auto told = [](const char* name, const char* attribute, DType dtype, bool is_list) {
+    const RegisteredKernel& kernel = *Kernels().Find(name);
+    std::vector<NamedOperand> inputs;
+    for (const OperandSpec& input : kernel.spec.inputs) {
+      inputs.push_back({input.name, {.is_list = is_list, .tensors = {{dtype, {3}}}}});
+    }
+    const auto binding = Bind(kernel.spec, inputs, {{attribute, -1e300}});
+    EXPECT_THAT(binding, IsOk());
+    return kernel.def.validate(*binding);
+  };
+  for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
+    EXPECT_EQ(told("scale", "factor", dtype, false).code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(told("foreach_add", "alpha", dtype, true).message()),
+                HasSubstr("attribute 'alpha': want at most 3.4e38"));
+  }
+  EXPECT_THAT(told("scale", "factor", DType::kF64, false), IsOk());
+  EXPECT_THAT(told("foreach_add", "alpha", DType::kF64, true), IsOk());
+}
+
 }  // namespace
 }  // namespace gridclock
