@@ -275,10 +275,9 @@ GC_KERNEL(matmul) {
       .notes =
           "Accumulated in f32 (f64 for f64); f16 and bf16 results are rounded once. cublaslt_tf32 "
           "rounds its factors to 10 bits behind the point, so that a term is off by up to 2^-9 of "
-          "itself; it is verified as such, and never chosen unless named. Where the magnitudes of "
-          "the products come to more than 3.4e38 (f64: 1.8e308), an element is the sum, an "
-          "infinity "
-          "or NaN, as the order has it.",
+          "itself, and the largest numbers are infinite; it is verified as such, and never chosen "
+          "unless named. Where the magnitudes of the products come to more than 3.4e38 (f64: "
+          "1.8e308), an element is the sum, an infinity or NaN, as the order has it.",
       .reference = {.units = OutputElements,
                     .unit_elements = One,
                     .compute = Expected,
