@@ -10,7 +10,9 @@
 //
 // On a GPU: the ladder of list_cuda.cuh, from fourteen launches for each tensor to one for all.
 // Fused, an element is read and written once; unfused, its four numbers go through memory again and
-// again.
+// again. A step over 1,000 tensors of 1 K to 64 K floats on an H200 (docs/optimizing.md): naive
+// 64.6 ms by its launches, foreach 2.38 ms, per_tensor 3.7 ms, param_struct 288 us, pointer_table
+// 242 us.
 
 #include "kernels/api/kernel.h"
 #include "kernels/catalog/adam_numbers.h"

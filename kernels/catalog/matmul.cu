@@ -11,7 +11,7 @@
 //   tiled            10.7 ms: a block makes a tile of c from strips of a and b in shared memory.
 //                    Memory is no longer the limit, but shared memory is, which two loads for each
 //                    four multiplications keep busy
-//   register_tiled   3.41 ms: 8x8 sums in the registers of each thread, and the next strips on
+//   register_tiled   3.29 ms: 8x8 sums in the registers of each thread, and the next strips on
 //                    their way while one is summed: what is left is the multiplication itself
 //   cublaslt_tf32    0.39 ms: NVIDIA's library, factors rounded to tf32 (10 bits behind the point)
 //                    for tensor cores: seven times as fast as f32, and a thousandth as exact

@@ -6,11 +6,13 @@
 //   online   two passes: when a larger maximum turns up, the sum so far is rescaled
 //   simd     online by blocks, in vectors, on every core; few long rows are cut between the cores
 //
-// On a GPU:
-//   naive       one thread for each row, three passes
-//   online      one block for each row, two passes
-//   shared      a row stays in the shared memory of a block, or of a cluster of them: read once
-//   registers   a row stays in the registers of a warp: read once, each exponential taken once
+// On a GPU; times are of 65536 rows of 1024 f32 on an H200 (docs/optimizing.md):
+//   naive       1.95 ms: one thread for each row, three passes
+//   online      143 us: one block for each row, two passes
+//   shared      128 us: a row stays in the shared memory of a block, or of a cluster of them: read
+//               once
+//   registers   129 us: a row stays in the registers of a warp: read once, each exponential taken
+//               once
 
 #include "kernels/api/kernel.h"
 

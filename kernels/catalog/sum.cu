@@ -4,10 +4,10 @@
 //   pairwise   halves are summed apart and then added: log2(N) roundings, the same work
 //   simd       many sums side by side, in vectors, on every core; joined in double
 //
-// On a GPU:
-//   naive      one thread for each output
+// On a GPU; times are of the rows of 8192 x 8192 f32 on an H200 (docs/optimizing.md):
+//   naive      1.07 ms: one thread for each output
 //   cub        the library that every CUDA programmer has; rows alone
-//   two_pass   parts are summed by blocks, then their sums; the same bits on every GPU
+//   two_pass   60 us: parts are summed by blocks, then their sums; the same bits on every GPU
 
 #include "absl/strings/str_cat.h"
 #include "kernels/api/kernel.h"

@@ -7,13 +7,13 @@
 //   blocked   tiles that stay in the first cache: each line of x is read once and each of y written
 //             once; on every core
 //
-// On a GPU:
-//   naive     one thread for each element of y: writes come together, reads do not
-//   unpadded  a tile of 32 x 32 goes through shared memory, so that both do; but a column of it
-//             lies in one bank, and 32 threads take turns
-//   tiled     the rows of the tile are 33 long, so that a column lies in 32 banks
-//   wide      tiles of 64 x 64 or more, 16 bytes at a time both ways; neighbouring tiles run
-//             together, so that pieces of the rows of y meet in the cache
+// On a GPU; times are of 8192 x 8192 f32 on an H200 (docs/optimizing.md):
+//   naive     820 us: one thread for each element of y: writes come together, reads do not
+//   unpadded  358 us: a tile of 32 x 32 goes through shared memory, so that both do; but a column
+//             of it lies in one bank, and 32 threads take turns
+//   tiled     249 us: the rows of the tile are 33 long, so that a column lies in 32 banks
+//   wide      131 us: tiles of 64 x 64 or more, 16 bytes at a time both ways; neighbouring tiles
+//             run together, so that pieces of the rows of y meet in the cache
 
 #include <algorithm>
 #include <cstdint>
