@@ -45,8 +45,8 @@ def is_for_cpus(case):
 
 CASES = tuple(filter(is_for_cpus, (
     *gpu_catalog.CASES,
-    *elements("vector_add", "torch.add(x, y, out=out)", inputs=2),
-    *elements("square", "torch.mul(x, x, out=out)"),
+    *elements("vector_add", "torch.add(x, y, out=out)", inputs=2, sizes=(1_000_000, 1 << 26)),
+    *elements("square", "torch.mul(x, x, out=out)", sizes=(1 << 26,)),
     *elements("gelu", "F.gelu(x, approximate='tanh')"),
 )))
 
