@@ -125,12 +125,14 @@ void Magnitude(const Binding& binding, ReferenceInput in, std::int64_t unit, std
   result[0] = output == 0 ? std::fabs(before.p) + update : output == 1 ? sizes.m : sizes.v;
 }
 
-double Reach(const Binding& binding, ReferenceInput in, std::int64_t unit, std::size_t) {
+double Reach(const Binding& binding, ReferenceInput in, std::int64_t unit, std::size_t output) {
   const double p = std::fabs(in(0, unit)), g = std::fabs(in(1, unit));
   const Element sizes =
       StepOf(binding, {.p = p, .m = std::fabs(in(2, unit)), .v = std::fabs(in(3, unit))}, g);
-  const double update = p - sizes.p;
-  return std::max({g + binding.F64("weight_decay") * p, p + update, sizes.m, sizes.v});
+  const double update = p - sizes.p, decayed = g + binding.F64("weight_decay") * p;
+  if (output == 1) return std::max(decayed, sizes.m);
+  if (output == 2) return std::max(decayed, sizes.v);
+  return std::max({decayed, p + update, sizes.m, sizes.v});
 }
 
 // Of the results: the means, the root, the quotient and the difference.

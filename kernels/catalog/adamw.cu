@@ -125,11 +125,13 @@ void Magnitude(const Binding& binding, ReferenceInput in, std::int64_t unit, std
   result[0] = output == 0 ? kept - sizes.p : output == 1 ? sizes.m : sizes.v;
 }
 
-double Reach(const Binding& binding, ReferenceInput in, std::int64_t unit, std::size_t) {
+double Reach(const Binding& binding, ReferenceInput in, std::int64_t unit, std::size_t output) {
   const double p = std::fabs(in(0, unit)) * (1 + binding.F64("lr") * binding.F64("weight_decay"));
   const Element sizes =
       StepOf(binding, {.p = 0, .m = std::fabs(in(2, unit)), .v = std::fabs(in(3, unit))},
              std::fabs(in(1, unit)));
+  if (output == 1) return sizes.m;
+  if (output == 2) return sizes.v;
   return std::max({p - sizes.p, sizes.m, sizes.v});
 }
 

@@ -89,6 +89,7 @@ constexpr bool kShadowMemory = false;
 #endif
 
 absl::Status LimitMemory(std::uint64_t arena_bytes, bool cpu) {
+  constexpr std::uint64_t kStack = std::uint64_t{8} << 20;
   const HostFacts host = ReadHostFacts();
   std::uint64_t flush_bytes = 0;
   for (const FlushShare& share : PlanFlush(host)) flush_bytes += share.bytes;
@@ -96,10 +97,12 @@ absl::Status LimitMemory(std::uint64_t arena_bytes, bool cpu) {
   return LimitPrivateMemory(PrivateMemoryLimit({.arena_bytes = arena_bytes,
                                                 .flush_bytes = flush_bytes,
                                                 .runtime_bytes = cpu ? gib : 8 * gib},
-                                               host.memory_bytes));
+                                               host.memory_bytes) +
+                            kStack * static_cast<std::uint64_t>(host.cpus));
 }
 
-// The limit is on top of what threads, and the driver of a GPU, needed to start.
+// The limit is on top of what the driver of a GPU needed to start, and of stacks of threads to
+// come.
 absl::StatusOr<MadeDevice> MakeDeviceWithinMemory(const Flags& flags, const std::string& level,
                                                   bool guest) {
   const std::string device = flags.device.empty() ? "cpu" : flags.device;

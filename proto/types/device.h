@@ -50,7 +50,7 @@ struct DeviceInfo {
   // What the isolated method reads beyond the device's own record of an empty kernel, which is
   // taken off before the two are held against each other.
   double launch_offset_ns = 0;
-  // The same for each further kernel, and each copy or fill, of one launch: less than 0 where
+  // The same for each further kernel or fill, and each copy, of one launch: less than 0 where
   // records leave the larger gaps.
   double kernel_offset_ns = 0, copy_offset_ns = 0;
   double empty_event_pair_ns = 0;

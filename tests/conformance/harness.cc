@@ -92,14 +92,28 @@ std::vector<double> SprinkledValues(DType dtype, Data data) {
   return {};
 }
 
-// Of either sign, with exponents spread evenly: from an eighth below half of the largest one up to
-// it; or from the least number up to one whose square is lost.
-double OfASize(DType dtype, Data data, std::mt19937_64& random) {
+double Share(std::mt19937_64& random) {
+  return std::ldexp(static_cast<double>(random() >> 11), -53);
+}
+
+// Exponents of base 2.
+struct Exponents {
+  double low = 0, high = 0;
+};
+
+// Huge: from a quarter of the largest one up to one that is drawn for each tensor, so that sums of
+// some tensors reach beyond the type and those of others do not. Tiny: from the least number up to
+// one whose square is lost.
+Exponents ExponentsOf(DType dtype, Data data, std::mt19937_64& random) {
   const double top = std::log2(LargestOf(dtype)), bottom = std::log2(LeastOf(dtype));
-  const bool huge = data == Data::kHuge;
-  const double low = huge ? top * 3 / 8 : bottom, high = huge ? top : bottom * 15 / 32;
-  const double share = std::ldexp(static_cast<double>(random() >> 11), -53);
-  return (random() % 2 == 0 ? 1 : -1) * std::exp2(low + (high - low) * share);
+  if (data != Data::kHuge) return {.low = bottom, .high = bottom * 15 / 32};
+  return {.low = top / 4, .high = top / 4 + top * 3 / 4 * Share(random)};
+}
+
+// Of either sign, with exponents spread evenly.
+double OfASize(const Exponents& exponents, std::mt19937_64& random) {
+  const double exponent = exponents.low + (exponents.high - exponents.low) * Share(random);
+  return (random() % 2 == 0 ? 1 : -1) * std::exp2(exponent);
 }
 
 // Overwrites about one element in sixteen or fewer, or all of them with the extremes.
@@ -109,11 +123,12 @@ void Sprinkle(DType dtype, Data data, std::uint64_t seed, std::vector<std::byte>
       (data == Data::kHuge || data == Data::kTiny) && (IsFloat(dtype) || IsSmallFloat(dtype));
   if (values.empty() && !of_a_size) return;
   std::mt19937_64 random(seed);
+  const Exponents exponents = ExponentsOf(dtype, data, random);
   const std::uint64_t one_in = data == Data::kSpecial ? 16 : data == Data::kSpikes ? 100 : 1;
   for (std::int64_t i = 0; i < std::ssize(tensor) / SizeOf(dtype); ++i) {
     if (random() % one_in != 0) continue;
     StoreFromDouble(dtype, tensor.data(), i,
-                    of_a_size ? OfASize(dtype, data, random) : values[random() % values.size()]);
+                    of_a_size ? OfASize(exponents, random) : values[random() % values.size()]);
   }
 }
 

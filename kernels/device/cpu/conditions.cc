@@ -59,14 +59,6 @@ std::optional<std::uint64_t> TicksOf(const std::string& path) {
   return user + system;
 }
 
-// Nothing where one of them cannot be seen.
-std::optional<std::uint64_t> OurTicks(int server, const std::string& root) {
-  const auto own = TicksOf(root + "/proc/self/stat");
-  if (!own || server == 0) return own;
-  const auto of_server = TicksOf(absl::StrCat(root, "/proc/", server, "/stat"));
-  return of_server ? std::optional(*own + *of_server) : std::nullopt;
-}
-
 std::optional<std::uint64_t> Number(const std::string& path) {
   const auto text = ReadText(path);
   std::uint64_t value = 0;
@@ -90,11 +82,13 @@ std::optional<bool> OthersWorked(const HostCounts& before, const HostCounts& aft
   if (!before.own || !after.own || after.cpus == 0 || before.cpus != after.cpus) {
     return std::nullopt;
   }
-  constexpr double kShare = 0.05, kOfOneCpu = 0.5, kHandful = 5;
+  constexpr double kShare = 0.05, kOfOneCpu = 0.5, kHandful = 5, kServed = 0.05;
   const auto cpus = static_cast<double>(after.cpus);
-  const double others = static_cast<double>(Growth(before.busy, after.busy)) -
-                        static_cast<double>(Growth(before.own, after.own));
   const double window = static_cast<double>(Growth(before.total, after.total)) / cpus;
+  const double served =
+      std::min(static_cast<double>(Growth(before.server, after.server)), kServed * window);
+  const double others = static_cast<double>(Growth(before.busy, after.busy)) -
+                        static_cast<double>(Growth(before.own, after.own)) - served;
   const double least = std::max(kHandful, cpus);
   if (others >= least && others > window * std::min(kShare * cpus, kOfOneCpu)) return true;
   if (window < least) return std::nullopt;
@@ -128,7 +122,8 @@ void ReadHeat(const std::string& root, const std::vector<int>& mask, HostCounts&
 HostCounts ReadHostCounts(const std::vector<int>& mask, int server, const std::string& root) {
   HostCounts counts;
   ReadStat(ReadText(root + "/proc/stat").value_or(""), mask, counts);
-  counts.own = OurTicks(server, root);
+  counts.own = TicksOf(root + "/proc/self/stat");
+  if (server != 0) counts.server = TicksOf(absl::StrCat(root, "/proc/", server, "/stat"));
   counts.stops = CgroupStops(root);
   ReadHeat(root, mask, counts);
   const std::string cpu =
