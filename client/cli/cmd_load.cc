@@ -91,11 +91,10 @@ void Show(const Session& session, const LoadOptions& options, const LoadStats& s
           absl::Duration took) {
   const double achieved = static_cast<double>(stats.ok()) / absl::ToDoubleSeconds(took);
   std::ostream& out = session.console.out;
-  const auto quantile = [&](double q) {
-    const std::optional<double> ns = stats.QuantileNs(q);
-    return ns.has_value() ? Json(*ns) : Json();
-  };
+  const std::optional<double> p50 = stats.QuantileNs(0.5), p90 = stats.P90Ns(), p99 = stats.P99Ns(),
+                              most = stats.QuantileNs(1);
   if (session.options.json) {
+    const auto known = [](std::optional<double> ns) { return ns ? Json(*ns) : Json(); };
     Json errors = Json::object();
     for (const auto& [code, count] : stats.errors()) errors[code] = count;
     out << Dump({{"requests", stats.answered()},
@@ -104,21 +103,17 @@ void Show(const Session& session, const LoadOptions& options, const LoadStats& s
                  {"rate_wanted", options.rate},
                  {"rate_achieved", achieved},
                  {"latency_ns",
-                  {{"p50", quantile(0.5)},
-                   {"p90", quantile(0.9)},
-                   {"p99", quantile(0.99)},
-                   {"max", quantile(1)}}}})
+                  {{"p50", known(p50)},
+                   {"p90", known(p90)},
+                   {"p99", known(p99)},
+                   {"max", known(most)}}}})
         << "\n";
     return;
   }
-  const auto text = [&](double q) {
-    const std::optional<double> ns = stats.QuantileNs(q);
-    return ns.has_value() ? FormatNs(*ns) : "-";
-  };
   out << stats.answered() << " requests, " << stats.ok() << " ok, "
       << absl::StrFormat("%.1f a second of %.1f wanted", achieved, options.rate) << "\n"
-      << "latency  p50 " << text(0.5) << "  p90 " << text(0.9) << "  p99 " << text(0.99) << "  max "
-      << text(1) << "\n";
+      << "latency  p50 " << FormatNs(p50.value_or(0)) << "  p90 " << FormatNs(p90.value_or(0))
+      << "  p99 " << FormatNs(p99.value_or(0)) << "  max " << FormatNs(most.value_or(0)) << "\n";
   if (achieved < kKeptUp * options.rate) {
     out << "the server did not keep up with the rate: these latencies grow with --seconds\n";
   }

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "client/cli/names.h"
+#include "proto/types/quantile.h"
 
 namespace gridclock::cli {
 
@@ -26,6 +27,14 @@ std::optional<double> LoadStats::QuantileNs(double q) const {
   const auto nth = sorted.begin() + static_cast<std::ptrdiff_t>(std::max<std::size_t>(rank, 1) - 1);
   std::nth_element(sorted.begin(), nth, sorted.end());
   return *nth;
+}
+
+std::optional<double> LoadStats::P90Ns() const {
+  return ok_ns_.size() < kSamplesForP90 ? std::nullopt : QuantileNs(0.9);
+}
+
+std::optional<double> LoadStats::P99Ns() const {
+  return ok_ns_.size() < kSamplesForP99 ? std::nullopt : QuantileNs(0.99);
 }
 
 }  // namespace gridclock::cli

@@ -24,6 +24,9 @@ class LoadStats {
   const std::map<std::string, std::int64_t>& errors() const { return errors_; }
   // Of the successful ones, if there are any. 0 <= q <= 1, the nearest rank.
   std::optional<double> QuantileNs(double q) const;
+  // Only of as many as can tell it.
+  std::optional<double> P90Ns() const;
+  std::optional<double> P99Ns() const;
 
  private:
   std::int64_t answered_ = 0;

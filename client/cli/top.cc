@@ -105,13 +105,13 @@ void AppendKernels(const Json& status, Lines* lines) {
     return;
   }
   Table table({"kernel", "device", "per second", "median", "p90", "p99", "runs", "not ok",
-               "median, last two minutes"});
+               "mean of runs, two minutes"});
   for (const Json& kernel : kernels) {
     table.Add({Text(kernel, "kernel"), Text(kernel, "device"),
                Rate(Number(kernel, "runs_per_second")), FormatNs(Number(kernel, "p50_ns")),
                FormatNs(Number(kernel, "p90_ns")), FormatNs(Number(kernel, "p99_ns")),
                Whole(kernel, "runs"), Whole(kernel, "failed"),
-               Bars(Halved(List(kernel, "medians_ns")))});
+               Bars(Halved(List(kernel, "mean_of_runs_ns")))});
   }
   Append(table, std::vector<Ink>(kernels.size(), Ink::kPlain), lines);
 }

@@ -5,6 +5,8 @@
 #include <numeric>
 #include <vector>
 
+#include "proto/types/quantile.h"
+
 namespace gridclock {
 namespace {
 

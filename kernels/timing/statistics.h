@@ -11,10 +11,6 @@
 
 namespace gridclock {
 
-// Fewer samples cannot tell a 99th percentile: with 459, the chance that all of them lie below it
-// is 1 %.
-inline constexpr std::size_t kSamplesForP99 = 459;
-
 // Ranks (from 1) of the two order statistics of n samples that hold the median between them with
 // at least this confidence, whatever the distribution; none if n samples cannot.
 std::optional<std::pair<std::int64_t, std::int64_t>> MedianRanks(std::int64_t n, double confidence);

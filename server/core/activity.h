@@ -57,8 +57,9 @@ struct KernelActivity {
   std::uint64_t runs = 0, failed = 0;  // Since the server started.
   double runs_per_second = 0;          // Over the last ten seconds.
   // What follows is of the last two minutes, teaching methods left out.
-  double p50_ns = 0, p90_ns = 0, p99_ns = 0;  // Of launches; 0: there was none, or it is not known.
-  std::vector<LatencySlot> slots;             // Of medians, oldest first, kLatencySlots of them.
+  // Of launches; 0: there was none, it is not known, or they are too few to tell (quantile.h).
+  double p50_ns = 0, p90_ns = 0, p99_ns = 0;
+  std::vector<LatencySlot> slots;      // Of runs' medians, oldest first, kLatencySlots of them.
   std::vector<LatencyBucket> buckets;  // Of launches, from the first to the last that is not empty.
 };
 

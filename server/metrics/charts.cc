@@ -29,16 +29,23 @@ void AddPoint(const Point& point, std::string* out) {
   absl::StrAppend(out, out->empty() ? "" : " ", Coordinate(point.x), ",", Coordinate(point.y));
 }
 
-// Where times lie in the drawing: the logarithm, so that half and twice are as far.
-class Scale {
- public:
-  explicit Scale(const KernelActivity& kernel) {
-    double least = 0, most = 0;
+// Of all slots; without a run both are 0.
+struct Range {
+  explicit Range(const KernelActivity& kernel) {
     for (const LatencySlot& slot : kernel.slots) {
       if (slot.runs == 0) continue;
       least = least == 0 ? slot.least : std::min(least, slot.least);
       most = std::max(most, slot.most);
     }
+  }
+  double least = 0, most = 0;
+};
+
+// Where times lie in the drawing: the logarithm, so that half and twice are as far.
+class Scale {
+ public:
+  explicit Scale(const KernelActivity& kernel) {
+    const auto [least, most] = Range(kernel);
     // At least a third up and down of what there is, or noise would look like a mountain.
     low_ = std::log2(std::max(least, 1e-3)) - 0.4;
     high_ = std::log2(std::max(most, 1e-3)) + 0.4;
@@ -101,7 +108,7 @@ absl::string_view PhaseWord(PhaseKind kind) {
 Html Sparkline(const KernelActivity& kernel) {
   Html out;
   out.Add(R"(<svg class="spark" viewBox="0 0 240 48" preserveAspectRatio="none" role="img" )"
-          R"(aria-label="median latency over two minutes">)"
+          R"(aria-label="time of runs over two minutes: mean, least and most of each two seconds">)"
           R"(<path class="grid" d="M0 12H240M0 24H240M0 36H240"/>)");
   const Scale scale(kernel);
   for (std::size_t i = 0; i < kernel.slots.size();) {
@@ -112,6 +119,12 @@ Html Sparkline(const KernelActivity& kernel) {
   }
   out.Add("</svg>");
   return out;
+}
+
+std::string RangeOfRuns(const KernelActivity& kernel) {
+  const auto [least, most] = Range(kernel);
+  if (most == 0) return "";
+  return least == most ? FormatNs(most) : absl::StrCat(FormatNs(least), " to ", FormatNs(most));
 }
 
 Html LatencyBars(const KernelActivity& kernel) {

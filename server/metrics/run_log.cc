@@ -1,7 +1,9 @@
 #include "server/metrics/run_log.h"
 
 #include <algorithm>
+#include <numeric>
 
+#include "proto/types/quantile.h"
 #include "server/metrics/words.h"
 
 namespace gridclock {
@@ -94,8 +96,9 @@ KernelActivity ActivityOf(const RunLog::Trail& trail, std::int64_t now) {
 void FillLatencies(const std::vector<std::uint64_t>& counts, KernelActivity* kernel) {
   constexpr double kNanos = 1e9;
   kernel->p50_ns = QuantileOf(counts, 0.5) * kNanos;
-  kernel->p90_ns = QuantileOf(counts, 0.9) * kNanos;
-  kernel->p99_ns = QuantileOf(counts, 0.99) * kNanos;
+  const std::uint64_t launches = std::accumulate(counts.begin(), counts.end(), std::uint64_t{0});
+  if (launches >= kSamplesForP90) kernel->p90_ns = QuantileOf(counts, 0.9) * kNanos;
+  if (launches >= kSamplesForP99) kernel->p99_ns = QuantileOf(counts, 0.99) * kNanos;
   const auto is_full = [](std::uint64_t count) { return count > 0; };
   const auto first = std::find_if(counts.begin(), counts.end(), is_full);
   const auto last = std::find_if(counts.rbegin(), counts.rend(), is_full).base();

@@ -104,7 +104,8 @@ Html PhaseLegend() {
         R"(<span><svg viewBox="0 0 8 8"><rect class="p-$0" width="8" height="8"/></svg>$1</span>)",
         word, absl::StrReplaceAll(word, {{"-", " "}}));
   }
-  out.Add("</p>");
+  out.Add(
+      R"(<span><svg viewBox="0 0 8 8"><rect class="rest" width="8" height="8"/></svg>between them</span></p>)");
   return out;
 }
 

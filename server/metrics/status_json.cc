@@ -78,7 +78,7 @@ Json ToJson(const KernelActivity& kernel) {
           {"p50_ns", KnownOrNull(kernel.p50_ns)},
           {"p90_ns", KnownOrNull(kernel.p90_ns)},
           {"p99_ns", KnownOrNull(kernel.p99_ns)},
-          {"medians_ns", slots}};
+          {"mean_of_runs_ns", slots}};
 }
 
 Json ToJson(const StatusView& view, const DeviceStatus& device) {

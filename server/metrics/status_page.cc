@@ -156,7 +156,9 @@ Html KernelCard(const KernelActivity& kernel) {
   out.Add(R"(<article class="card"><header><h3>$0</h3><span class="device">$1</span></header>)",
           kernel.kernel, kernel.device);
   out.Add(R"(<p class="big"><b>$0</b> median</p>)", FormatNs(kernel.p50_ns)).Add(Sparkline(kernel));
-  out.Add(R"(<p class="axis"><span>2 min ago</span><span>now</span></p>)").Add(LatencyBars(kernel));
+  out.Add(R"(<p class="axis"><span>2 min ago</span><span>$0</span><span>now</span></p>)",
+          RangeOfRuns(kernel))
+      .Add(LatencyBars(kernel));
   if (!kernel.buckets.empty()) {
     out.Add(R"(<p class="axis"><span>$0</span><span>launches by time</span><span>$1</span></p>)",
             FormatNs(kernel.buckets.front().upper_ns), FormatNs(kernel.buckets.back().upper_ns));

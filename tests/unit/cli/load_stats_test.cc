@@ -16,6 +16,20 @@ TEST(LoadStatsTest, QuantilesAreNearestRanksOfTheSuccessful) {
   EXPECT_EQ(stats.answered(), 101);
 }
 
+TEST(LoadStatsTest, QuantilesFarOutWantEnoughRequestsToTellThem) {
+  LoadStats stats;
+  const auto after = [&stats](int requests) -> const LoadStats& {
+    for (int i = 0; i < requests; ++i) stats.Add(absl::OkStatus(), absl::Microseconds(7));
+    return stats;
+  };
+  EXPECT_EQ(after(43).P90Ns(), std::nullopt);
+  EXPECT_EQ(after(1).P90Ns(), 7'000);
+  EXPECT_EQ(after(458 - 44).P99Ns(), std::nullopt);
+  stats.Add(absl::InternalError(""), absl::Seconds(100));
+  EXPECT_EQ(stats.P99Ns(), std::nullopt);
+  EXPECT_EQ(after(1).P99Ns(), 7'000);
+}
+
 TEST(LoadStatsTest, ErrorsAreCountedByCodeAndReason) {
   LoadStats stats;
   const auto full = WithReason(absl::ResourceExhaustedError("x"), "QUEUE_FULL");

@@ -22,7 +22,7 @@ const Json& Status() {
                  "queued": 3, "running": 2, "restarts": 1, "temperature_celsius": 41.6}],
     "kernels": [{"kernel": "softmax", "device": "cuda:0", "runs": 12, "failed": 1, "runs_per_second": 4.25,
                  "p50_ns": 4280.0, "p90_ns": 4820.0, "p99_ns": null,
-                 "medians_ns": [null, null, 100, 100, 400, null, 800, 800]}]})");
+                 "mean_of_runs_ns": [null, null, 100, 100, 400, null, 800, 800]}]})");
   return status;
 }
 
@@ -77,7 +77,7 @@ TEST(TopTest, WhatAnotherVersionLeavesOutOrAddsIsNoError) {
       "{}",
       "7",
       R"({"devices": 5, "kernels": [3, null, {}]})",
-      R"({"ready": "yes", "devices": [{"name": 4}], "kernels": [{"medians_ns": ["x", {}]}]})"};
+      R"({"ready": "yes", "devices": [{"name": 4}], "kernels": [{"mean_of_runs_ns": ["x", {}]}]})"};
   for (const std::string& text : odd) {
     EXPECT_THAT(TopText("a", Json::parse(text), Json::parse(text), {}), HasSubstr("Gridclock "));
   }

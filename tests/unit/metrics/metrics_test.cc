@@ -198,6 +198,7 @@ TEST_F(PagesTest, ShowDevicesKernelsAndRuns) {
   EXPECT_THAT(page, HasSubstr("<dt>queue</dt><dd>3 of 256</dd>"));
   EXPECT_THAT(page, ContainsRegex("<dt>memory</dt><dd>700 B of 1000 B <small>[0-9]+ s ago<"));
   EXPECT_THAT(page, HasSubstr("<h3>square</h3><span class=\"device\">cpu</span>"));
+  EXPECT_THAT(page, HasSubstr("<span>2 min ago</span><span>1.50 µs</span><span>now</span>"));
   EXPECT_THAT(page, HasSubstr("<polyline class=\"line\""));
   EXPECT_THAT(page, HasSubstr("href=\"/runs/9\""));
   for (const char* path : {"/part", "/runs"}) {
