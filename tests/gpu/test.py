@@ -2,27 +2,30 @@
 """Runs the tests that need a GPU, the commands of the pages that do, then compute-sanitizer over the
 conformance suite, and says of each what was asked and what was seen.
 
-usage: test.py --bin FOLDER [--only device,module,sandbox,conformance,server,submit,torch,docs,sanitizer]
-               [--seconds N] [--shards N]
+usage: test.py --bin FOLDER [--only device,module,sandbox,conformance,huge,server,submit,torch,docs,sanitizer]
+               [--tools memcheck,initcheck,synccheck,racecheck] [--seconds N] [--group-seconds N] [--whole N]
+               [--shards N] [--huge-shards N] [--keep FILE]
 
-The conformance suite is cut in shards that run side by side, for it is the CPU's references that take
-long; its largest tensors come after them, one at a time.
+The conformance suite is cut in groups of cases of one kernel that run side by side, for it is the CPU's
+references that take long; its largest tensors (`huge`) come after them, as many at a time as memory holds.
+A group has a limit and a row of its own. --keep: rows that passed are written to FILE as they come, and
+those that stand in it, of the same commit, are not run again: a run that was cut off goes on there.
 
 Exit code 1 where one failed, or all was skipped because there is no GPU here. What is skipped on a
 machine with a GPU is listed with its reason.
 """
 import argparse
 import collections
-import contextlib
 import os
 import pathlib
-import random
 import re
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+from groups import NOT_BEGUN, Case, Kept, Runner, by_kernel, cases_of  # noqa: E402: beside this file.
 
 PROGRAMS = {"device": "cuda_device_test", "module": "cuda_module_test", "sandbox": "guest_sandbox_gpu_test",
             "server": "server_gpu_test"}
@@ -30,13 +33,17 @@ CONFORMANCE = "conformance_cuda_test"
 TORCH = pathlib.Path(__file__).resolve().parent / "torch_test.py"
 SUBMIT = pathlib.Path(__file__).resolve().parent / "submit_test.py"
 SNIPPETS = pathlib.Path(__file__).resolve().parents[1] / "docs/run_snippets.py"
-HUGE = "*MoreThanTwoToThe31Elements*"  # One takes most of a GPU's memory.
-SMALL = f"*Conformance.*-*LargeTensors*:{HUGE}"
+# Of the suite itself.
+CATALOGUE = [Case(f"Catalogue.{name}", "catalogue") for name in ("CanBeTestedHere", "EveryListedExceptionFitsATest")]
+HUGE = "MoreThanTwoToThe31Elements"  # One takes most of a GPU's memory.
+# What a kernel touches, and in which order, depends on sizes and on how tensors lie, not on the kind of their numbers.
+SMALL = ("PlainNumbers", "TensorsThatAreAlignedToTheirElementsAlone")
 # Races are of shared memory: kernels without it are left out of the slowest tool.
 SHARED = ("softmax", "log_softmax", "layernorm", "rmsnorm", "sum", "mean", "max", "argmax", "cumsum", "transpose",
           "matmul", "cdist")
-TOOLS = {"memcheck": SMALL, "initcheck": SMALL, "synccheck": SMALL,
-         "racecheck": ":".join(f"*Conformance.PlainNumbers/{kernel}_*_f32" for kernel in SHARED)}
+TOOLS = ("memcheck", "initcheck", "synccheck", "racecheck")
+SUITE = ("conformance", "huge", "sanitizer")
+MOST_CASES, MOST_UNDER_TOOL = 48, 24  # Of one group.
 # What may be skipped on a machine with a GPU, by how its reason begins. The conformance suite has a list of its own,
 # tests/conformance/skips.cc, which its tests hold.
 SKIPS = {"device": ("pids are hidden here",), "module": ("no clusters on this GPU",), "sandbox": ("Landlock here is",),
@@ -56,9 +63,9 @@ class Table:
     def __init__(self):
         self.failed = False
 
-    def row(self, what, goal, measured, good, seconds):
+    def row(self, what, goal, measured, good, seconds, rounds=1):
         self.failed |= not good
-        print(f"{'PASS' if good else 'FAIL'}  {what:<34} {goal:<28} {measured:<34} {seconds:6.0f} s", flush=True)
+        print(f"{'PASS' if good else 'FAIL'}  {what:<34} {goal:<28} {measured:<34} {rounds:3} {seconds:6.0f} s", flush=True)
 
 
 def run(command, seconds, echo):
@@ -78,29 +85,13 @@ def run(command, seconds, echo):
     return "".join(lines), process.wait()
 
 
-def run_shards(command, shards, seconds):
-    """All outputs in a row, and the worst exit code, of one GoogleTest program cut in so many."""
-    seed = os.environ.get("GRIDCLOCK_TEST_SEED") or str(random.getrandbits(32))
-    with contextlib.ExitStack() as stack:
-        ran = []
-        for index in range(shards):
-            output = stack.enter_context(tempfile.TemporaryFile("w+", errors="replace"))
-            own = {**os.environ, "GRIDCLOCK_TEST_SEED": seed, "GTEST_TOTAL_SHARDS": str(shards), "GTEST_SHARD_INDEX": str(index)}
-            ran.append((output, subprocess.Popen([str(c) for c in ["timeout", "-k", "5", seconds, *command]], env=own,
-                                                 stdout=output, stderr=subprocess.STDOUT)))
-        code = max(process.wait() for _, process in ran)
-        for output, _ in ran:
-            output.seek(0)
-        return "".join(output.read() for output, _ in ran), code
-
-
 def count(pattern, text):
     """The sum over all that is found: a program has one summary, shards have one each."""
     return sum(int(next(group for group in found.groups() if group)) for found in pattern.finditer(text))
 
 
 def may_skip(name, reason):
-    return name.startswith("conformance") or reason.startswith(SKIPS[name])
+    return reason.startswith(SKIPS[name])
 
 
 def run_program(table, name, program, seconds):
@@ -109,16 +100,52 @@ def run_program(table, name, program, seconds):
     tell(table, name, output, code, time.monotonic() - start)
 
 
-def run_conformance(table, program, shards, seconds):
-    for name, pattern, cut in (("conformance", f"-{HUGE}", shards), ("conformance, 2^31 and more", HUGE, 1)):
-        start = time.monotonic()
-        output, code = run_shards([program, f"--gtest_filter={pattern}"], cut, seconds)
-        for line in output.splitlines():
-            if "Failure" in line or "[  FAILED  ]" in line:
-                print("      " + line, flush=True)
-        tell(table, name, output, code, time.monotonic() - start)
-        if code != 0:
-            print(output[-6000:], flush=True)
+def failures(output):
+    """The lines that say what went wrong; the end of the output where none does."""
+    lines = [line for line in output.splitlines()
+             if re.search(r"Failure|FAILED|^========= [^ C]|problems|differ|error", line)]
+    return "\n".join("      " + line for line in (lines or output.splitlines()[-20:])[:40])
+
+
+def run_groups(table, groups, runner, kept, judge):
+    """A row for each group. `judge` makes of its output what it came to, and whether that is good; of what was kept as
+    passed both are known. Yields the group and both."""
+    todo = []
+    for group in groups:
+        result = kept.take(group.name)
+        if result is None:
+            todo.append(group)
+        else:
+            table.row(group.name, f"{len(group.cases)} cases", result["seen"] + ", kept", True, 0)
+            yield group, result, True
+    for ran in runner.run(todo):
+        result, good = judge(ran)
+        seen = result["seen"] + {0: "", 1: "", NOT_BEGUN: ", no time was left"}.get(ran.code, f", exit code {ran.code}")
+        table.row(ran.group.name, f"{len(ran.group.cases)} cases", seen, good, ran.seconds)
+        if not good:
+            print(failures(ran.output), flush=True)
+        kept.put(ran.group.name, good, result)
+        yield ran.group, result, good
+
+
+def judge_cases(ran):
+    passed, failed, skipped = (count(p, ran.output) for p in (PASSED, FAILED, SKIPPED))
+    result = {"passed": passed, "failed": failed, "skipped": skipped, "reasons": collections.Counter(REASON.findall(ran.output)),
+              "seen": f"{passed} passed, {failed} failed, {skipped} skipped"}
+    return result, ran.code == 0 and passed + skipped == len(ran.group.cases)
+
+
+def run_conformance(table, name, cases, runner, kept):
+    start = time.monotonic()
+    total, reasons, bad = collections.Counter(), collections.Counter(), []
+    for group, result, good in run_groups(table, by_kernel(cases, name, MOST_CASES), runner, kept, judge_cases):
+        total.update({key: result[key] for key in ("passed", "failed", "skipped")})
+        reasons.update(result["reasons"])
+        bad += [] if good else [group.name]
+    seen = f"{total['passed']} passed, {total['failed']} failed, {total['skipped']} skipped of {len(cases)}"
+    table.row(name, "none fails, skips are listed", seen, total["passed"] > 0 and not bad, time.monotonic() - start)
+    for reason, times in reasons.items():
+        print(f"      skipped {times}: {reason}", flush=True)
 
 
 def tell(table, name, output, code, seconds):
@@ -158,36 +185,88 @@ def run_units(table, name, command, seconds):
         print(output[-6000:], flush=True)
 
 
-def sanitize(table, program, tool, shards, seconds):
-    """The conformance suite on small shapes under one tool. A variant that was never launched fails."""
-    start = time.monotonic()
-    command = ["compute-sanitizer", "--tool", tool, program, f"--gtest_filter={TOOLS[tool]}"]
-    output, code = run_shards(command, shards, seconds)
+def is_for(tool, case):
+    if tool == "racecheck":
+        return case.kind == SMALL[0] and case.dtype == "f32" and case.kernel.startswith(SHARED)
+    return case.kind in SMALL
+
+
+def judge_tool(ran):
     launches = collections.Counter()
-    for name, n in LAUNCHED.findall(output):
+    for name, n in LAUNCHED.findall(ran.output):
         launches[name] += int(n)
+    errors = count(SANITIZED, ran.output) if len(SANITIZED.findall(ran.output)) == 1 else -1
+    result = {"errors": errors, "launches": launches,
+              "seen": f"{errors} errors, {sum(launches.values())} launches" if errors >= 0 else "no summary of the tool"}
+    return result, ran.code == 0 and errors == 0 and sum(launches.values()) > 0 and count(PASSED, ran.output) > 0
+
+
+def conclude(table, tool, results, bad, seconds):
+    """Of one tool. A variant that was never launched fails."""
+    launches = collections.Counter()
+    for result in results:
+        for name, n in result["launches"].items():
+            launches[name] += n
     # Of racecheck those alone that it asks for.
-    never = [name for name, n in launches.items()
-             if n == 0 and (tool != "racecheck" or name.startswith(tuple(SHARED)))]
-    errors = count(SANITIZED, output) if len(SANITIZED.findall(output)) == shards else -1
-    good = code == 0 and errors == 0 and launches and not never and count(PASSED, output) > 0
-    seen = f"{errors} errors, {sum(launches.values())} launches of {len(launches)} variants"
+    never = [name for name, n in launches.items() if n == 0 and (tool != "racecheck" or name.startswith(SHARED))]
+    errors = sum(max(0, result["errors"]) for result in results)
+    seen = f"{errors} errors, {sum(launches.values())} launches of {sum(n > 0 for n in launches.values())} variants"
     if never:
         seen += ", never: " + " ".join(never)
-    table.row(f"compute-sanitizer {tool}", "0 errors, all launched", seen, bool(good), time.monotonic() - start)
-    print("      launched: " + ", ".join(f"{name} {n}" for name, n in sorted(launches.items())), flush=True)
-    if not good:
-        print(output[-6000:], flush=True)
+    if bad:
+        seen += ", not good: " + ", ".join(bad)
+    table.row(f"compute-sanitizer {tool}", "0 errors, all launched", seen, bool(launches) and not never and not bad, seconds)
+    print("      launched: " + ", ".join(f"{name} {n}" for name, n in sorted(launches.items()) if n > 0), flush=True)
+
+
+def sanitize(table, tools, cases, runner, kept):
+    """The conformance suite on small shapes under each tool, all tools at the same time."""
+    start = time.monotonic()
+    groups = [group for tool in tools
+              for group in by_kernel([case for case in cases if is_for(tool, case)], tool, MOST_UNDER_TOOL,
+                                     ("compute-sanitizer", "--tool", tool))]
+    results, bad = collections.defaultdict(list), collections.defaultdict(list)
+    for group, result, good in run_groups(table, groups, runner, kept, judge_tool):
+        tool = group.name.split()[0]
+        results[tool].append(result)
+        bad[tool] += [] if good else [group.name]
+    for tool in tools:
+        conclude(table, tool, results[tool], bad[tool], time.monotonic() - start)
+
+
+def run_suite(table, options, wanted):
+    """What is made of the conformance suite."""
+    program, kept = options.bin / CONFORMANCE, Kept(options.keep)
+    cases = cases_of(program)
+    if not cases:
+        table.row("conformance", "its cases", "it lists none: no GPU here", False, 0)
+        return
+    if "conformance" in wanted:
+        runner = Runner(program, options.shards, options.group_seconds, options.whole)
+        run_conformance(table, "conformance", CATALOGUE + [case for case in cases if case.kind != HUGE], runner, kept)
+    if "huge" in wanted:
+        runner = Runner(program, options.huge_shards, options.group_seconds, options.whole)
+        run_conformance(table, "2^31 and more,", [case for case in cases if case.kind == HUGE], runner, kept)
+    if "sanitizer" in wanted:
+        if shutil.which("compute-sanitizer") is None:
+            table.row("compute-sanitizer", "0 errors", "not on PATH: it is part of the CUDA toolkit", False, 0)
+        else:
+            runner = Runner(program, options.shards, options.group_seconds, options.whole)
+            sanitize(table, options.tools.split(","), cases, runner, kept)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bin", type=pathlib.Path, default=pathlib.Path("build/dev/bin"))
-    parser.add_argument("--only", default=",".join([*PROGRAMS, "conformance", "submit", "torch", "docs", "sanitizer"]))
+    parser.add_argument("--only", default=",".join([*PROGRAMS, *SUITE, "submit", "torch", "docs"]))
     parser.add_argument("--tools", default=",".join(TOOLS))
     parser.add_argument("--seconds", type=int, default=1800, help="at most so long for each program")
-    parser.add_argument("--shards", type=int, default=min(12, len(os.sched_getaffinity(0))),
-                        help="into so many the conformance suite is cut")
+    parser.add_argument("--group-seconds", type=int, default=600, help="at most so long for each group of the suite")
+    parser.add_argument("--whole", type=int, default=7200, help="at most so long for the suite, and again under tools")
+    parser.add_argument("--shards", type=int, default=min(16, len(os.sched_getaffinity(0))),
+                        help="groups of the suite that run at the same time")
+    parser.add_argument("--huge-shards", type=int, default=1, help="the same of the largest tensors: 60 GiB of a GPU each")
+    parser.add_argument("--keep", type=pathlib.Path, help="where rows that passed are written, and are read from")
     options = parser.parse_args()
     os.environ["GRIDCLOCK_BIN"] = str(options.bin.resolve())
     table = Table()
@@ -195,20 +274,14 @@ def main():
     for name, program in PROGRAMS.items():
         if name in wanted:
             run_program(table, name, options.bin / program, options.seconds)
-    if "conformance" in wanted:
-        run_conformance(table, options.bin / CONFORMANCE, options.shards, options.seconds)
     if "submit" in wanted:
         run_units(table, "submitted code", [SUBMIT, "--bin", options.bin], options.seconds)
     if "torch" in wanted:
         run_units(table, "values of PyTorch", [TORCH, options.bin, "cuda:0"], options.seconds)
     if "docs" in wanted:
         run_pages(table, options.seconds)
-    if "sanitizer" in wanted:
-        if shutil.which("compute-sanitizer") is None:
-            table.row("compute-sanitizer", "0 errors", "not on PATH: it is part of the CUDA toolkit", False, 0)
-        else:
-            for tool in options.tools.split(","):
-                sanitize(table, options.bin / CONFORMANCE, tool, options.shards, options.seconds)
+    if set(SUITE) & set(wanted):
+        run_suite(table, options, wanted)
     return 1 if table.failed else 0
 
 

@@ -5,6 +5,7 @@ import io
 import os
 import pathlib
 import re
+import sys
 import tempfile
 import unittest
 from unittest import mock
@@ -12,6 +13,7 @@ from unittest import mock
 REPO = pathlib.Path(__file__).resolve().parents[2]
 CATALOG = REPO / "kernels/catalog"
 PASSED = "[  PASSED  ] 3 tests.\n"
+CASES = [(kind, kernel) for kernel in ("square", "sum") for kind in ("PlainNumbers", "NaNAndInfinities")]
 CLEAN = "========= ERROR SUMMARY: 0 errors\n"
 
 
@@ -45,9 +47,9 @@ class GpuTable(unittest.TestCase):
         self.enterContext(mock.patch.dict(os.environ, {"PATH": f"{self.folder}:{os.environ['PATH']}"}))
         self.table = gpu_test.Table()
 
-    def program(self, name, prints):
-        (self.folder / "said").write_text(prints)
-        (self.folder / name).write_text(f"#!/bin/sh\ncat {self.folder}/said\n")
+    def program(self, name, prints, before=""):
+        (self.folder / f"{name} says").write_text(prints)
+        (self.folder / name).write_text(f"#!/bin/sh\n{before}\ncat '{self.folder}/{name} says'\n")
         (self.folder / name).chmod(0o755)
         return self.folder / name
 
@@ -60,10 +62,27 @@ class GpuTable(unittest.TestCase):
     def run_program(self, name, prints):
         return self.shown(gpu_test.run_program, name, self.program("cuda_device_test", prints), 10)
 
-    def sanitize(self, tool, launched):
+    def suite(self, only, *options, cases=CASES):
+        """What the suite's table says, of a program that lists these cases."""
+        listed = "".join(f"  {kind}/{kernel}_naive_f32  # GetParam() = cuda/{kernel}/naive/f32\n" for kind, kernel in cases)
+        (self.folder / "listed").write_text(listed)
+        lists = f'case "$1" in --gtest_list_tests) cat {self.folder}/listed; exit;; esac'
+        self.program("conformance_cuda_test", self.passed, f'{lists}\necho "$1" >>{self.folder}/asked\n{self.before}')
+        words = ["test.py", "--bin", str(self.folder), "--only", only, "--shards", "2", *options]
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out), mock.patch.object(sys, "argv", words):
+            self.code = gpu_test.main()
+        return out.getvalue()
+
+    passed, before = PASSED, ""
+
+    def asked(self):
+        return (self.folder / "asked").read_text().splitlines()
+
+    def sanitize(self, tool, launched, summary=CLEAN):
         lines = "".join(f"launched {name} {n}\n" for name, n in launched.items())
-        self.program("compute-sanitizer", lines + PASSED + CLEAN)
-        return self.shown(gpu_test.sanitize, "conformance_cuda_test", tool, 2, 10)
+        self.program("compute-sanitizer", lines + PASSED + summary)
+        return self.suite("sanitizer", "--tools", tool)
 
     def test_a_skip_that_is_listed_passes(self):
         shown = self.run_program("device", skipped("pids are hidden here: sharing is unknown") + PASSED)
@@ -77,19 +96,73 @@ class GpuTable(unittest.TestCase):
         self.assertIn("skipped 1 and must not be: no CUPTI here", shown)
 
     def test_a_program_that_only_skips_fails(self):
-        self.run_program("conformance", skipped("no GPU here"))
+        self.run_program("device", skipped("pids are hidden here"))
         self.assertTrue(self.table.failed)
 
     def test_a_variant_without_a_launch_fails(self):
         shown = self.sanitize("memcheck", {"square.naive": 4, "square.vec4": 0})
-        self.assertTrue(self.table.failed)
+        self.assertEqual(self.code, 1)
         self.assertIn("never: square.vec4", shown)
+
+    def test_launches_of_all_groups_are_told(self):
+        shown = self.sanitize("memcheck", {"square.naive": 4, "sum.cub": 1})
+        self.assertEqual(self.code, 0, shown)
+        self.assertIn("0 errors, 10 launches of 2 variants", shown)
+        self.assertIn("launched: square.naive 8, sum.cub 2", shown)
+
+    def test_an_error_or_no_summary_fails(self):
+        for summary in ("========= ERROR SUMMARY: 2 errors\n", ""):
+            self.sanitize("memcheck", {"square.naive": 4}, summary)
+            self.assertEqual(self.code, 1)
 
     def test_racecheck_wants_those_with_shared_memory_alone(self):
         shown = self.sanitize("racecheck", {"square.vec4": 0, "sum.two_pass": 4})
-        self.assertFalse(self.table.failed, shown)
+        self.assertEqual(self.code, 0, shown)
+        self.assertNotIn("racecheck square", shown)
         self.sanitize("racecheck", {"square.vec4": 0, "sum.two_pass": 4, "matmul_bias_gelu.tiled": 0})
-        self.assertTrue(self.table.failed)
+        self.assertEqual(self.code, 1)
+
+    def test_the_suite_is_run_by_kernel(self):
+        self.passed = "[  PASSED  ] 2 tests.\n"
+        shown = self.suite("conformance")
+        self.assertEqual(self.code, 0, shown)
+        self.assertIn("6 passed, 0 failed, 0 skipped of 6", shown)
+        self.assertEqual(sorted(self.asked()), [
+            "--gtest_filter=All/Conformance.PlainNumbers/square_naive_f32:All/Conformance.NaNAndInfinities/square_naive_f32",
+            "--gtest_filter=All/Conformance.PlainNumbers/sum_naive_f32:All/Conformance.NaNAndInfinities/sum_naive_f32",
+            "--gtest_filter=Catalogue.CanBeTestedHere:Catalogue.EveryListedExceptionFitsATest"])
+
+    def test_a_case_that_did_not_run_fails(self):
+        self.passed = "[  PASSED  ] 1 test.\n"
+        self.suite("conformance")
+        self.assertEqual(self.code, 1)
+
+    def test_a_limit_costs_one_group_which_alone_is_run_again(self):
+        kept = "--keep", str(self.folder / "kept")
+        self.passed = "[  PASSED  ] 2 tests.\n"
+        self.before = 'case "$1" in *sum*) exec sleep 60;; esac'
+        shown = self.suite("conformance", "--group-seconds", "1", *kept)
+        self.assertEqual(self.code, 1)
+        self.assertRegex(shown, "FAIL  conformance sum .*exit code 124")
+        self.assertRegex(shown, "PASS  conformance square ")
+        (self.folder / "asked").unlink()
+        self.before = ""
+        shown = self.suite("conformance", *kept)
+        self.assertEqual(self.code, 0, shown)
+        self.assertIn("6 passed, 0 failed, 0 skipped of 6", shown)
+        self.assertEqual([line for line in self.asked() if "sum" not in line], [])
+
+    def test_what_another_commit_passed_is_run_again(self):
+        kept = "--keep", str(self.folder / "kept")
+        self.passed = "[  PASSED  ] 2 tests.\n"
+        for revision, times in (("one", 3), ("two", 6), ("two", 6)):
+            with mock.patch.dict(os.environ, {"GRIDCLOCK_REVISION": revision}):
+                self.suite("conformance", *kept)
+            self.assertEqual(len(self.asked()), times)
+
+    def test_without_a_gpu_nothing_passes(self):
+        self.suite("conformance", cases=())
+        self.assertEqual(self.code, 1)
 
     def test_racecheck_takes_all_kernels_with_shared_memory(self):
         shared = [path.stem for path in sorted(CATALOG.glob("*.cu"))

@@ -1,0 +1,111 @@
+"""Runs the tests of one GoogleTest program in groups, side by side: each has a limit of its own, so that one that
+takes too long costs its group alone, and what a group came to is kept."""
+import collections
+import concurrent.futures
+import dataclasses
+import json
+import os
+import pathlib
+import random
+import re
+import subprocess
+import time
+
+# Of --gtest_list_tests: a test of the conformance suite, with its device, kernel, variant and dtype.
+LISTED = re.compile(r"^  (\w+)/(\w+) +# GetParam\(\) = \w+/(\w+)/\w+/(\w+)$", re.MULTILINE)
+NOT_BEGUN = 125  # In place of an exit code.
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    filter: str  # Of GoogleTest.
+    kernel: str
+    kind: str = ""  # Of its data or size: the name of the test.
+    dtype: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Group:
+    name: str
+    cases: tuple
+    under: tuple = ()  # The command of the tool that the program runs under.
+
+
+@dataclasses.dataclass(frozen=True)
+class Ran:
+    group: Group
+    output: str
+    code: int
+    seconds: float
+
+
+def cases_of(program):
+    """All that the program has here; none where there is no GPU."""
+    listed = subprocess.run([str(program), "--gtest_list_tests"], capture_output=True, text=True, errors="replace")
+    return [Case(f"All/Conformance.{kind}/{name}", kernel, kind, dtype)
+            for kind, name, kernel, dtype in LISTED.findall(listed.stdout)]
+
+
+def by_kernel(cases, prefix, most, under=()):
+    """Groups of at most so many cases of one kernel, each with some of all of its variants."""
+    kernels = collections.defaultdict(list)
+    for case in cases:
+        kernels[case.kernel].append(case)
+    groups = []
+    for kernel, own in kernels.items():
+        parts = -(-len(own) // most)
+        groups += [Group(f"{prefix} {kernel}" + (f" {part + 1}/{parts}" if parts > 1 else ""), tuple(own[part::parts]),
+                         under) for part in range(parts)]
+    return groups
+
+
+class Runner:
+    """`at_once` processes, each for `seconds` at most; after `whole` seconds no more begin and those that run end."""
+
+    def __init__(self, program, at_once, seconds, whole):
+        self.program, self.at_once, self.seconds = program, at_once, seconds
+        self.end = time.monotonic() + whole
+        self.seed = os.environ.get("GRIDCLOCK_TEST_SEED") or str(random.getrandbits(32))
+
+    def run_one(self, group):
+        start = time.monotonic()
+        limit = min(self.seconds, self.end - start)
+        if limit <= 0:
+            return Ran(group, "", NOT_BEGUN, 0)
+        command = ["timeout", "-k", "5", f"{limit:.0f}", *group.under, self.program,
+                   "--gtest_filter=" + ":".join(case.filter for case in group.cases)]
+        ran = subprocess.run([str(c) for c in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                             errors="replace", env={**os.environ, "GRIDCLOCK_TEST_SEED": self.seed})
+        return Ran(group, ran.stdout, ran.returncode, time.monotonic() - start)
+
+    def run(self, groups):
+        """As they end."""
+        with concurrent.futures.ThreadPoolExecutor(self.at_once) as pool:
+            for done in concurrent.futures.as_completed([pool.submit(self.run_one, group) for group in groups]):
+                yield done.result()
+
+
+class Kept:
+    """What rows came to, in a file that grows with each: a run that was cut off goes on where it was. Only rows that
+    passed, and of the same revision, are taken over."""
+
+    def __init__(self, path=None):
+        self.path = path and pathlib.Path(path)
+        self.revision = os.environ.get("GRIDCLOCK_REVISION") or subprocess.run(
+            ["git", "rev-parse", "HEAD"], capture_output=True, text=True).stdout.strip()
+        self.rows = {}
+        if self.path and self.path.exists():
+            for line in self.path.read_text().splitlines():
+                row = json.loads(line)
+                if row["revision"] == self.revision:
+                    self.rows[row["name"]] = row
+
+    def take(self, name):
+        """What it came to, or None."""
+        row = self.rows.get(name)
+        return row["result"] if row and row["good"] else None
+
+    def put(self, name, good, result):
+        if self.path:
+            with self.path.open("a") as file:
+                file.write(json.dumps({"revision": self.revision, "name": name, "good": good, "result": result}) + "\n")
