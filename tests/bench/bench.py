@@ -1,7 +1,11 @@
 #!/usr/bin/env python3
 """Measures the speed goals and says which are met.
 
-usage: bench.py --bin FOLDER [--check] [--only small,bulk,...] [--rounds N] [--out FILE]
+usage: bench.py --bin FOLDER [--check] [--only small,bulk,...] [--rows PATTERN] [--rounds N] [--out FILE] [--resume]
+
+--out is written with every line, and --resume goes on with it: groups that it holds whole, and rows of
+gpu_catalog that have a figure, are not measured again, if they are of the same commit, GPU and rounds.
+--rows: of gpu_catalog those rows alone whose name the pattern fits; the group then does not count as measured.
 
 All ratios are taken within one run, from interleaved rounds; a goal is held against the median of
 its rounds. --check: the exit code is 1 where a goal is missed or could not be measured, and where
@@ -19,6 +23,7 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+from speed.line import Line  # noqa: E402: beside this file.
 
 GROUPS = ("small", "metrics", "bulk", "memory", "kernels", "catalog_cpu", "build")
 GPU_GROUPS = ("gpu_kernels", "gpu_catalog", "gpu_timing", "gpu_truth", "gpu_ncu", "gpu_bulk", "gpu_faults",
@@ -35,6 +40,8 @@ class Config:
     counted_rounds: int = 3  # Of instructions, which hardly vary.
     calls: int = 2000        # In a round with one in flight; eight times as many with 64.
     device: str = ""         # Of the groups that measure a GPU: what it is, in words.
+    rows: str = "*"          # Of groups that can measure a part of their rows: which.
+    known: dict = dataclasses.field(default_factory=dict)  # Lines of a run that was cut off, by name.
 
 
 def libraries():
@@ -55,16 +62,60 @@ def head(config):
             "load_at_start": os.getloadavg()[0], "rounds": config.rounds, "libraries": libraries()}
 
 
-def measure(groups, config):
-    lines = []
+class Results:
+    """The figures so far, in a file that is written with each: what is cut off keeps what it had."""
+
+    def __init__(self, path, config, top):
+        self.path, self.config, self.top = path, config, top
+        self.groups, self.lines = [], []
+
+    def resume(self):
+        """Takes over what the file holds. Raises ValueError where that is of another run."""
+        held = json.loads(self.path.read_text())
+        for what in ("commit", "rounds"):
+            if held[what] != self.top[what]:
+                raise ValueError(f"--resume: {self.path} has {what} {held[what]}, this run {self.top[what]}")
+        self.top, self.groups = {**held, "load_at_start": self.top["load_at_start"]}, held["groups"]
+        for data in held["lines"]:
+            line = Line.from_json(data)
+            if data["group"] in self.groups:
+                self.lines.append((data["group"], line))
+            else:
+                self.config.known[line.name] = line
+
+    def add(self, group, line):
+        print(line.text(), flush=True)
+        self.lines.append((group, line))
+        self.write()
+
+    def finish(self, group):
+        if self.config.rows == "*":
+            self.groups.append(group)
+        self.write()
+
+    def write(self):
+        was, now = self.top.get("device"), self.config.device
+        if was and now and was != now:
+            raise RuntimeError(f"{self.path} holds figures of {was}: this is {now}")
+        if now:
+            self.top["device"] = now
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        lines = [{**line.as_json(), "group": group} for group, line in self.lines]
+        new = self.path.with_suffix(".new")
+        new.write_text(json.dumps({**self.top, "groups": self.groups, "lines": lines}, indent=1) + "\n")
+        new.replace(self.path)
+
+
+def measure(groups, config, results):
     for group in groups:
+        if group in results.groups:
+            print(f"      ({group}: measured before)", flush=True)
+            continue
         start = time.monotonic()
-        found = importlib.import_module(f"speed.{group}").measure(config)
-        for line in found:
-            print(line.text(), flush=True)
+        for line in importlib.import_module(f"speed.{group}").measure(config):
+            results.add(group, line)
+        results.finish(group)
         print(f"      ({group}: {time.monotonic() - start:.0f} s)", flush=True)
-        lines += found
-    return lines
 
 
 def main(known=GROUPS, least_rounds=LEAST_ROUNDS):
@@ -74,16 +125,20 @@ def main(known=GROUPS, least_rounds=LEAST_ROUNDS):
     parser.add_argument("--only", default=",".join(known), help="groups: " + ", ".join(known))
     parser.add_argument("--rounds", type=int, default=least_rounds)
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("build/bench.json"))
+    parser.add_argument("--rows", default="*", help="of gpu_catalog: a pattern of their names, as '*matmul*'")
+    parser.add_argument("--resume", action="store_true", help="go on with what --out holds")
     args = parser.parse_args()
-    config = Config(args.bin.resolve(), rounds=args.rounds, pairs=max(1, args.rounds * 40 // LEAST_ROUNDS))
-    top = head(config)
+    config = Config(args.bin.resolve(), rounds=args.rounds, pairs=max(1, args.rounds * 40 // LEAST_ROUNDS),
+                    rows=args.rows)
+    results = Results(args.out, config, head(config))
+    if args.resume and args.out.exists():
+        try:
+            results.resume()
+        except ValueError as error:
+            parser.error(str(error))
     print(f"      {'goal':<34} {'wanted':>12}  {'measured':>10}  {'n':>3}")
-    groups = args.only.split(",")
-    lines = measure(groups, config)
-    args.out.parent.mkdir(parents=True, exist_ok=True)
-    if config.device:
-        top["device"] = config.device
-    args.out.write_text(json.dumps({**top, "groups": groups, "lines": [line.as_json() for line in lines]}, indent=1) + "\n")
+    measure(args.only.split(","), config, results)
+    lines = [line for _, line in results.lines]
     missed = [line.name for line in lines if line.verdict == "FAIL"]
     print(f"{len(lines) - len(missed)} of {len(lines)} met; samples in {args.out}" +
           (f"; missed: {', '.join(missed)}" if missed else ""))

@@ -79,8 +79,9 @@ class Check(unittest.TestCase):
     def run_bench(self, *arguments, sample=2.0):
         line = Line("small.round_trip", "a round trip", "<=", 3, "x", samples=[sample])
         told = io.StringIO()
-        with tempfile.TemporaryDirectory() as folder, mock.patch.object(bench, "measure", lambda *_: [line]), \
-                contextlib.redirect_stdout(told):
+        group = types.SimpleNamespace(measure=lambda _: [line])
+        with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(told), \
+                mock.patch.object(bench.importlib, "import_module", lambda _: group):
             command = ["bench.py", "--bin", folder, "--out", f"{folder}/out.json", "--only", "small", *arguments]
             with mock.patch.object(sys, "argv", command):
                 code = bench.main()

@@ -1,7 +1,8 @@
 """Every kernel of the catalogue that has a peer in PyTorch, shape by shape: device time beside PyTorch's
-and beside a copy of as many bytes. A kernel is added by its rows in CASES."""
+and beside a copy of as many bytes, turn by turn. A kernel is added by its rows in CASES."""
 import collections
 import dataclasses
+import fnmatch
 import math
 
 from speed import gpu
@@ -17,6 +18,8 @@ LONG = 131072   # Elements of a row that no block holds.
 # Additions and multiplications a second of an H200's units at its highest clock; but those of f32 by its tensor cores.
 RATES = {"f32": 132 * 128 * 2 * 1.98e9, "tf32": 132 * 1024 * 2 * 1.98e9, "f16": 132 * 2048 * 2 * 1.98e9,
          "bf16": 132 * 2048 * 2 * 1.98e9}
+WARM = 0.5      # Seconds of PyTorch's calls before its timed ones where arithmetic may draw all power, as ours have.
+SOME = (1_000_000, 1 << 28)
 SIZES = (1000, 1_000_000, 1 << 26, 1 << 28)  # Of what goes element by element.
 # A list as a model's parameters: 1,000 tensors of 1 K to 64 K floats.
 TENSORS = tuple(1024 + i * 7919 % 64513 for i in range(1000))
@@ -31,7 +34,7 @@ class Case:
     moved: int             # Bytes that must be read and written.
     peer: str              # In Python, of x, y, out, w and b.
     part: float = 0        # The least part of a copy's bytes per second; 0: none is asked.
-    compiled: bool = False  # Whether torch.compile of the peer stands beside it.
+    compiled: str = ""     # What torch.compile is given, and then stands beside it.
     note: str = ""         # What tells it from other cases of the same kernel and shape.
     dtype: str = "f32"     # Of the words' variable.
     # Of PyTorch's time. `kernels`: without the gaps between its kernels, in which the GPU waits for Python.
@@ -40,15 +43,24 @@ class Case:
     alike: float = ALIKE   # The least of PyTorch's speed.
     arithmetic: str = ""   # Whose rate the flops have, where it is not that of `dtype`.
     informative: bool = False  # A weaker peer: it stands beside the goals, and is no part of what is gained.
+    # By graph slopes too, and the ratio is the lesser one: PyTorch's kernels of very many short blocks have records
+    # that are too long (docs/timing.md), and ours are serial ones then.
+    slope: bool = False
 
     @property
     def size(self):
-        return "x".join(map(str, self.shape)) if self.shape != TENSORS else f"{len(TENSORS)}tensors"
+        return f"{len(self.shape)}tensors" if self.how == "kernels" else "x".join(map(str, self.shape))
 
     @property
     def name(self):
         return ".".join(filter(None, ("gpu.catalog", self.kernel, self.note, self.size,
                                       "" if self.dtype == "f32" else self.dtype)))
+
+    @property
+    def names(self):
+        """Of its lines."""
+        told = {"torch": True, "wall": self.how == "kernels", "copy": self.part, "compiled": self.compiled}
+        return [f"{self.name}.{kind}" for kind, there in told.items() if there]
 
     @property
     def what(self):
@@ -70,7 +82,7 @@ def part_of(shape, part, part_of_long):
 def rows(kernel, peer, compiled=False):
     """From rows to rows: read once, written once."""
     return [Case(kernel, shape, ("--shape", f"*={shape[0]}", "--shape", f"N={shape[1]}"), 8 * math.prod(shape), peer,
-                 part_of(shape, 0.85, 0.75), compiled) for shape in SHAPES]
+                 part_of(shape, 0.85, 0.75), peer if compiled else "") for shape in SHAPES]
 
 
 def reductions(kernel, peer, part, axis=-1):
@@ -93,18 +105,23 @@ def scans(kernel, peer):
             for case in rows(kernel, peer)]
 
 
-def elements(kernel, peer, *words, inputs=1, dtype="f32", moved=None, note="", sizes=SIZES):
+def elements(kernel, peer, *words, inputs=1, dtype="f32", moved=None, note="", sizes=SIZES, compiled=""):
     """Each element read from `inputs` tensors and written once, unless `moved` says how many bytes that is."""
     size = 2 if dtype in ("f16", "bf16") else 4
     return [Case(kernel, (n,), ("--shape", f"*={n}", *words), n * (moved or size * (inputs + 1)), peer,
-                 0.92 if n >= LARGE else 0, dtype=dtype, note=note) for n in sizes]
+                 0.92 if n >= LARGE else 0, compiled, dtype=dtype, note=note, slope=n >= LARGE) for n in sizes]
 
 
-def casts(peer, to, moved):
+def casts(peer, to, moved, shapes=SHAPES, **options):
     """At the sizes of all, and at those of rows that are none of them."""
-    every = elements("cast", peer, f"to={to}", moved=moved, note=f"to_{to}")
+    every = elements("cast", peer, f"to={to}", moved=moved, note=f"to_{to}", **options)
     return every + [Case("cast", shape, ("--shape", f"*={shape[0]}x{shape[1]}", f"to={to}"), moved * math.prod(shape),
-                         peer, part_of(shape, 0.92, 0.92), note=f"to_{to}") for shape in SHAPES]
+                         peer, part_of(shape, 0.92, 0.92), note=f"to_{to}", slope=math.prod(shape) >= LARGE)
+                    for shape in shapes]
+
+
+def sum_of_all():
+    return Case("sum", (MANY,), ("--shape", f"N={MANY}"), 4 * MANY, "torch.sum(x)", 0.92, note="of_all", slope=True)
 
 
 def products(kernel, peer, variant="", sizes=(512, 1024, 4096, 8192), dtype="f32", alike=ALIKE, arithmetic="",
@@ -126,18 +143,20 @@ def distances(variant=""):
                  flops=(2 if variant else 4) * 8192 * 8192 * 128)]
 
 
-def lists(kernel, peer, floats, note="", informative=False):
-    """Over TENSORS, of which each element moves so many floats."""
-    shape = ",".join(map(str, TENSORS))
+def lists(kernel, peer, floats, note="", informative=False, tensors=TENSORS):
+    """Of which each element moves so many floats."""
+    shape = ",".join(map(str, tensors))
     positive = ("v=uniform:0:1",) if kernel.startswith("adam") else ()  # The mean of squares has a root.
-    return [Case(kernel, TENSORS, ("--shape", f"*={shape}", *positive), 4 * floats * sum(TENSORS), peer,
+    return [Case(kernel, tensors, ("--shape", f"*={shape}", *positive), 4 * floats * sum(tensors), peer,
                  0 if informative else 0.8, note=note, how="kernels", informative=informative)]
 
 
+GELU = "F.gelu(x, approximate='tanh')"
 CASES = [
-    *elements("square", "torch.mul(x, x, out=out)", sizes=(1000, 1_000_000)),
-    *elements("vector_add", "torch.add(x, y, out=out)", inputs=2, sizes=(1000, 1_024_000)),
-    *elements("gelu", "F.gelu(x, approximate='tanh')", dtype="bf16", sizes=(MANY,)),
+    *elements("square", "torch.mul(x, x, out=out)", sizes=(1000, 1_000_000, LARGE), compiled="x * x"),
+    *elements("vector_add", "torch.add(x, y, out=out)", inputs=2, sizes=(1000, 1_024_000, LARGE)),
+    *elements("gelu", GELU, sizes=(1000, 1_000_000, LARGE), compiled=GELU),
+    *elements("gelu", GELU, dtype="bf16", sizes=(MANY,)),
     *elements("mul", "torch.mul(x, y, out=out)", inputs=2),
     *elements("scale", "torch.mul(x, 1.5, out=out)", "factor=1.5"),
     *elements("relu", "torch.relu(x)"),
@@ -148,16 +167,23 @@ CASES = [
     *elements("pow", "torch.pow(x, 0.3, out=out)", "exponent=0.3", note="of_a_fraction"),
     *casts("x.to(torch.bfloat16)", "bf16", 6),
     *casts("x.to(torch.float8_e4m3fn)", "f8e4m3", 5),
+    *casts("x.to(torch.float8_e5m2)", "f8e5m2", 5, shapes=(), sizes=SOME),
+    *casts("x.to(torch.float32)", "f32", 6, shapes=(), sizes=SOME, dtype="bf16"),
+    *casts("x.to(torch.float32)", "f32", 8, shapes=(), sizes=SOME, dtype="i32"),
+    *casts("x.to(torch.int32)", "i32", 8, shapes=(), sizes=SOME),
     *lists("foreach_add", "foreach_add", 3),
     *lists("foreach_mul", "foreach_mul", 3),
     *lists("sgd", "sgd_fused", 3),
     *lists("adam", "adam_fused", 7),
     *lists("adamw", "adamw_fused", 7),
     *lists("adamw", "adamw_foreach", 7, note="beside_foreach", informative=True),
+    # Of 200 tensors: torch.compile has not done with 1,000 after five minutes.
+    *lists("adamw", "adamw_compiled", 7, note="beside_compiled", informative=True, tensors=TENSORS[:200]),
     *rows("softmax", "torch.softmax(x, -1)", compiled=True),
     *rows("log_softmax", "torch.log_softmax(x, -1)"),
     *rows("layernorm", "F.layer_norm(x, x.shape[-1:], w, b)", compiled=True),
     *rows("rmsnorm", "F.rms_norm(x, x.shape[-1:], w, 1e-6)"),
+    sum_of_all(),
     *reductions("sum", "torch.sum(x, -1)", 0.92),
     *reductions("sum", "torch.sum(x, 0)", 0.92, axis=0),
     *reductions("mean", "torch.mean(x, -1)", 0.92),
@@ -178,69 +204,103 @@ CASES = [
     *distances("matmul"),
 ]
 
-NAMES = {"f64": "float64", "f32": "float32", "f16": "float16", "bf16": "bfloat16"}
+NAMES = {"f64": "float64", "f32": "float32", "f16": "float16", "bf16": "bfloat16", "i32": "int32"}
+NO_GOAL = {"informative": True}
 
 
 class Table:
-    def __init__(self, torch):
-        self.torch, self.lines = torch, {}
-        self.copies, self.gains = {}, collections.defaultdict(list)  # Of this round.
+    """`ask` is told a case and a method, and measures it by the server."""
 
-    def line(self, name, what, op, bound, **options):
-        return self.lines.setdefault(name, Line(name, what, op, bound, **options))
+    def __init__(self, torch, ask):
+        self.torch, self.ask = torch, ask
+        self.copies = {}  # By round and bytes.
 
-    def begin_round(self):
-        self.copies.clear()
-        self.gains.clear()
+    def copy_ns(self, moved, turn):
+        if (turn, moved) not in self.copies:
+            self.copies[turn, moved] = self.torch.ns("copy", [moved // 8])  # Of floats, each read and written.
+        return self.copies[turn, moved]
 
-    def copy_ns(self, moved):
-        if moved not in self.copies:
-            self.copies[moved] = self.torch.ns("copy", [moved // 8])  # Of floats, each read and written.
-        return self.copies[moved]
-
-    def add(self, case, ours):
-        words = f"{case.what}: PyTorch's time over ours", ">=", case.alike
-        if self.torch.missing:
-            self.line(f"{case.name}.torch", *words, skipped=self.torch.missing, informative=case.informative)
-            return
-        theirs = self.torch.ns(case.peer, case.shape, how=case.how, dtype=NAMES[case.dtype])
+    def floor_ns(self, case, turn):
         rate = RATES.get(case.arithmetic or case.dtype, math.inf)
-        floor = max(case.moved * self.copy_ns(8 * MANY) / (8 * MANY), case.flops / rate * 1e9)
-        self.line(f"{case.name}.torch", *words, informative=case.informative).add(
-            theirs / ours, ours.flags, ours_us=ours / 1e3, torch_us=theirs / 1e3, floor_us=floor / 1e3)
-        if case.how == "kernels":
-            wall = self.torch.ns(case.peer, case.shape, dtype=NAMES[case.dtype])
-            self.line(f"{case.name}.wall", f"{case.what}: PyTorch's time over ours, its gaps counted", ">=", 0,
-                      informative=True).add(wall / ours, ours.flags, torch_us=wall / 1e3)
-        if floor / theirs < SLOW and not case.informative:
-            self.gains[case.kernel].append(theirs / ours)
-        if case.part:
-            self.line(f"{case.name}.copy", f"{case.what}: bytes per second over a copy's", ">=", case.part).add(
-                self.copy_ns(case.moved) / ours, ours.flags, gigabytes_per_second=case.moved / ours)
-        if case.compiled:
-            theirs = self.torch.ns(case.peer, case.shape, dtype=NAMES[case.dtype], compiled=True)
-            self.line(f"{case.name}.compiled", f"{case.what}: torch.compile's time over ours", ">=", 0,
-                      informative=True).add(theirs / ours, ours.flags, compiled_us=theirs / 1e3)
+        return max(case.moved * self.copy_ns(8 * MANY, turn) / (8 * MANY), case.flops / rate * 1e9)
 
-    def end_round(self):
-        """One mean for each kernel, then one over kernels."""
-        words = ("gpu.catalog.gain", f"PyTorch's time over ours where it is below {SLOW:g} of the floor: geometric mean",
+    def lines_of(self, case, rounds):
+        """All lines of the case, ours and PyTorch's times taken turn by turn. What cannot be measured is no pass."""
+        lines = {kind: Line(f"{case.name}.{kind}", f"{case.what}: {what}", ">=", bound, **options)
+                 for kind, what, bound, options in (
+                     ("torch", "PyTorch's time over ours", case.alike, {"informative": case.informative}),
+                     ("wall", "PyTorch's time over ours, its gaps counted", 0, NO_GOAL),
+                     ("copy", "bytes per second over a copy's", case.part, {}),
+                     ("compiled", "torch.compile's time over ours", 0, NO_GOAL))
+                 if f"{case.name}.{kind}" in case.names}
+        why = self.torch.missing
+        try:
+            for turn in range(0 if why else rounds):
+                self.add(case, turn, lines)
+        except RuntimeError as error:
+            why = str(error)
+        for line in lines.values() if why else ():
+            line.samples, line.extra, line.skipped = [], {}, why
+        return list(lines.values())
+
+    def add(self, case, turn, lines):
+        ours = self.ask(case, "device_time")
+        told = self.torch.ask(case.peer, case.shape, how=case.how, dtype=NAMES[case.dtype], warm=WARM if case.flops else 0)
+        ratio, flags, extra = told["ns"] / ours, ours.flags, {"ours_us": ours / 1e3, "torch_us": told["ns"] / 1e3}
+        if case.slope:
+            slope = self.ask(case, "back_to_back")
+            theirs = self.torch.ns(case.peer, case.shape, how="slope", dtype=NAMES[case.dtype])
+            ratio, flags = min(ratio, theirs / slope), (*flags, *slope.flags)
+            extra |= {"ours_slope_us": slope / 1e3, "torch_slope_us": theirs / 1e3}
+        if case.flops:
+            extra |= {key: mhz for key, mhz in (("ours_mhz", ours.sm_mhz), ("torch_mhz", told.get("sm_mhz"))) if mhz}
+        lines["torch"].add(ratio, flags, **extra, floor_us=self.floor_ns(case, turn) / 1e3)
+        if "wall" in lines:
+            wall = self.torch.ns(case.peer, case.shape, dtype=NAMES[case.dtype])
+            lines["wall"].add(wall / ours, ours.flags, torch_us=wall / 1e3)
+        if "copy" in lines:
+            lines["copy"].add(self.copy_ns(case.moved, turn) / ours, ours.flags, gigabytes_per_second=case.moved / ours)
+        if "compiled" in lines:
+            theirs = self.torch.ns(case.compiled, case.shape, dtype=NAMES[case.dtype], compiled=True)
+            lines["compiled"].add(theirs / ours, ours.flags, compiled_us=theirs / 1e3)
+
+
+def gain(lines, rounds):
+    """What is gained on peers that leave something: one mean for each kernel, then one over kernels. Of lines by name."""
+    total = Line("gpu.catalog.gain", f"PyTorch's time over ours where it is below {SLOW:g} of the floor: geometric mean",
                  ">=", GAIN)
-        if self.torch.missing:
-            self.line(*words, skipped=self.torch.missing)
-        elif self.gains:
-            logs = {kernel: sum(map(math.log, gains)) / len(gains) for kernel, gains in self.gains.items()}
-            self.line(*words).add(math.exp(sum(logs.values()) / len(logs)),
-                                  **{kernel: math.exp(log) for kernel, log in logs.items()})
+    for turn in range(rounds):
+        logs, flags = collections.defaultdict(list), []
+        for case in CASES:
+            line = lines[f"{case.name}.torch"]
+            if line.informative or not line.samples:
+                continue
+            if line.extra["floor_us"][turn] / line.extra["torch_us"][turn] < SLOW:
+                logs[case.kernel].append(math.log(line.samples[turn]))
+                flags += line.flags
+        if logs:
+            means = {kernel: sum(of_kernel) / len(of_kernel) for kernel, of_kernel in logs.items()}
+            total.add(math.exp(sum(means.values()) / len(means)), flags,
+                      **{kernel: math.exp(mean) for kernel, mean in means.items()})
+    total.skipped = "" if total.samples else "nothing was measured beside a peer that leaves something"
+    return total
 
 
 def measure(config):
+    """Line by line, as they are measured; those that an earlier run measured are told as they were."""
+    lines = {}
     with gpu_server(config) as server, Torch() as torch:
         gpu.describe(config, server, torch)
-        table = Table(torch)
-        for _ in range(config.rounds):
-            table.begin_round()
-            for case in CASES:
-                table.add(case, median_ns(config, server, case.kernel, *case.words, *case.dtype_words))
-            table.end_round()
-        return list(table.lines.values())
+        table = Table(torch, lambda case, method: median_ns(config, server, case.kernel, *case.words, *case.dtype_words,
+                                                            method=method))
+        for case in CASES:
+            known = [config.known[name] for name in case.names if name in config.known and config.known[name].samples]
+            if len(known) < len(case.names):
+                if not fnmatch.fnmatch(case.name, config.rows):
+                    continue
+                known = table.lines_of(case, config.rounds)
+            for line in known:
+                lines[line.name] = line
+                yield line
+    if config.rows == "*":
+        yield gain(lines, config.rounds)

@@ -52,5 +52,9 @@ class Line:
         flags = f" [{', '.join(self.flags)}]" if self.flags else ""
         return f"{self.verdict}  {self.name:<34} {goal:>12}  {measured:>10}  {len(self.samples):3}  {self.what}{flags}"
 
+    @classmethod
+    def from_json(cls, data):
+        return cls(**{field.name: data[field.name] for field in dataclasses.fields(cls)})
+
     def as_json(self):
         return {**dataclasses.asdict(self), "measured": self.measured, "verdict": self.verdict}

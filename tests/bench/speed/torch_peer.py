@@ -1,19 +1,27 @@
-"""PyTorch's times, one JSON request and answer a line: {"op", "shape", "how", "dtype", "compiled"} -> {"ns"}.
+"""PyTorch's times, one JSON request and answer a line: {"op", "shape", "how", "dtype", "compiled", "warm"} -> {"ns"}
+and, by the GPU's own records, {"launches"} of a call and, where warm is not 0, {"sm_mhz"} of the clock under it.
 
 op: one of OPS, or an expression of x, y and out, of the shape, and of w and b, of its last dimension.
 Of LISTS: then the shape is the sizes of the tensors of each list.
 compiled: by torch.compile.
 how: `device`, the GPU's own records of the kernels (from the first start to the last end of a call, by
 CUPTI through torch.profiler); `kernels`, the same without the gaps between them; `events`, a pair of plain
-events; `do_bench`, triton.testing.do_bench.
+events; `do_bench`, triton.testing.do_bench; `slope`, a CUDA graph of four times as many calls less one of as
+many, for each call between them.
+warm: seconds of calls before the timed ones, which are then as many as take WARM_SPAN, for calls that draw so much
+power that the clock falls: a short series would have the clock of a cold chip.
 """
+import ctypes
 import json
 import statistics
 import sys
+import time
 
 import torch
 
 WARMUPS, CALLS = 10, 30
+WARM_SPAN, MOST_CALLS = 0.3, 300
+SLOPES, SLOPE_SPAN, MOST_IN_GRAPH = 5, 2e-3, 50  # Of a slope: how many, and the seconds that the shorter graph takes.
 
 
 def gelu_written_out(x):
@@ -75,6 +83,16 @@ def optimizer(kind, **options):
     return call_of_lists
 
 
+def compiled_step(kind, **options):
+    """Compiled once for each number of tensors, which takes a minute: it keeps the first lists."""
+    def call_of_lists(*lists):
+        key = kind, len(lists[0])
+        if key not in compiled:
+            compiled[key] = torch.compile(optimizer(kind, **options)(*lists))
+        return compiled[key]
+    return call_of_lists
+
+
 # From lists of tensors to a call.
 LISTS = {
     "foreach_add": lambda a, b, _: lambda: torch._foreach_add(a, b),  # noqa: SLF001: it has no other name.
@@ -82,37 +100,95 @@ LISTS = {
     "sgd_fused": optimizer(torch.optim.SGD, lr=1e-3, fused=True),
     "adam_fused": optimizer(torch.optim.Adam, fused=True),
     "adamw_fused": optimizer(torch.optim.AdamW, fused=True),
+    "adamw_compiled": compiled_step(torch.optim.AdamW, foreach=True),
     "adamw_foreach": optimizer(torch.optim.AdamW, foreach=True),
 }
 
 
-def records_of(call):
+def warm_up(call, seconds=0):
+    """At least so long. The seconds of a call, Python's part in it too."""
+    start, calls = time.monotonic(), 0
+    while calls < WARMUPS or time.monotonic() - start < seconds:
+        call()
+        torch.cuda.synchronize()
+        calls += 1
+    return (time.monotonic() - start) / calls
+
+
+def sm_mhz(call):
+    """The clock while calls run; None where NVML tells none."""
+    for _ in range(CALLS):
+        call()
+    try:
+        nvml, handle, clock = ctypes.CDLL("libnvidia-ml.so.1"), ctypes.c_void_p(), ctypes.c_uint()
+        sm = 1
+        failed = (nvml.nvmlInit_v2() or nvml.nvmlDeviceGetHandleByIndex_v2(torch.cuda.current_device(), ctypes.byref(handle))
+                  or nvml.nvmlDeviceGetClockInfo(handle, sm, ctypes.byref(clock)))
+    except (OSError, AttributeError):
+        failed = True
+    torch.cuda.synchronize()
+    return None if failed else clock.value
+
+
+def records_of(call, warm=0):
     """The GPU's records of each call, in order: (start, end) in microseconds. Each call is followed by a wait,
     so that its records stand apart."""
-    for _ in range(WARMUPS):
-        call()
-    torch.cuda.synchronize()
+    each_takes = warm_up(call, warm)
+    calls = min(MOST_CALLS, max(CALLS, int(WARM_SPAN / each_takes))) if warm else CALLS
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
-        for _ in range(CALLS):
+        for _ in range(calls):
             call()
             torch.cuda.synchronize()
     records = sorted((e.time_range.start, e.time_range.end) for e in profile.events()
                      if e.device_type == torch.autograd.DeviceType.CUDA and "Synchronize" not in e.name)
-    if not records or len(records) % CALLS:
-        raise RuntimeError(f"want the same number of records for each of {CALLS} calls, got {len(records)}")
-    each = len(records) // CALLS
+    if not records or len(records) % calls:
+        raise RuntimeError(f"want the same number of records for each of {calls} calls, got {len(records)}")
+    each = len(records) // calls
     return [records[i:i + each] for i in range(0, len(records), each)]
 
 
-def by_device(call):
-    return statistics.median(of_call[-1][1] - of_call[0][0] for of_call in records_of(call)) * 1e3
+def told_of(times, records, call, warm):
+    clock = {"sm_mhz": sm_mhz(call)} if warm else {}
+    return {"ns": statistics.median(times) * 1e3, "launches": len(records[0]), **clock}
 
 
-def by_kernels(call):
-    return statistics.median(sum(end - start for start, end in of_call) for of_call in records_of(call)) * 1e3
+def by_device(call, warm):
+    records = records_of(call, warm)
+    return told_of([of_call[-1][1] - of_call[0][0] for of_call in records], records, call, warm)
 
 
-def by_events(call):
+def by_kernels(call, warm):
+    records = records_of(call, warm)
+    return told_of([sum(end - start for start, end in of_call) for of_call in records], records, call, warm)
+
+
+def graph_of(call, times):
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        for _ in range(times):
+            call()
+    graph.replay()
+    torch.cuda.synchronize()
+    return graph
+
+
+def replayed(graph):
+    """The nanoseconds between two events around it."""
+    start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+    start.record()
+    graph.replay()
+    end.record()
+    end.synchronize()
+    return start.elapsed_time(end) * 1e6
+
+
+def by_slope(call, warm):
+    calls = min(MOST_IN_GRAPH, max(2, int(SLOPE_SPAN / warm_up(call, warm))))
+    few, many = graph_of(call, calls), graph_of(call, 4 * calls)
+    return {"ns": statistics.median((replayed(many) - replayed(few)) / (3 * calls) for _ in range(SLOPES))}
+
+
+def by_events(call, _):
     times = []
     for _ in range(5):
         call()
@@ -123,15 +199,15 @@ def by_events(call):
         end.record()
         end.synchronize()
         times.append(start.elapsed_time(end) * 1e6)
-    return statistics.median(times)
+    return {"ns": statistics.median(times)}
 
 
-def by_do_bench(call):
+def by_do_bench(call, _):
     import triton.testing  # noqa: PLC0415: only where it is asked for.
-    return triton.testing.do_bench(call, return_mode="median") * 1e6
+    return {"ns": triton.testing.do_bench(call, return_mode="median") * 1e6}
 
 
-HOW = {"device": by_device, "kernels": by_kernels, "events": by_events, "do_bench": by_do_bench}
+HOW = {"device": by_device, "kernels": by_kernels, "slope": by_slope, "events": by_events, "do_bench": by_do_bench}
 
 
 def answer(request):
@@ -143,10 +219,10 @@ def answer(request):
         call = LISTS[request["op"]](*tensors)
     else:
         call = call_of(request["op"], [of_one for of_one, in tensors], request["compiled"])
-    ns = HOW[request["how"]](call)
+    told = HOW[request["how"]](call, request["warm"])
     del tensors, call
     torch.cuda.empty_cache()
-    return {"ns": ns}
+    return told
 
 
 def main():

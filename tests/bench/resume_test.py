@@ -1,0 +1,93 @@
+"""A run of the benchmarks that is cut off keeps its figures, and the next one goes on with them."""
+import contextlib
+import io
+import json
+import os
+import pathlib
+import sys
+import tempfile
+import types
+import unittest
+from unittest import mock
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import bench  # noqa: E402: beside this file.
+from speed.line import Line  # noqa: E402
+
+
+class CutOff(Exception):
+    pass
+
+
+class Resume(unittest.TestCase):
+    def setUp(self):
+        folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+        self.out = folder / "bench.json"
+        self.measured, self.ends, self.device = [], True, "a GPU"
+        self.enterContext(mock.patch.object(bench.importlib, "import_module", self.group))
+        self.enterContext(mock.patch.dict(os.environ, {"GRIDCLOCK_REVISION": "abc"}))
+
+    def group(self, name):
+        """Two lines; without `ends` it is cut off between them."""
+        def measure(config):
+            config.device = self.device
+            for part in ("a", "b"):
+                line = config.known.get(f"{name}.{part}")
+                if line is None:
+                    line = Line(f"{name}.{part}", "a figure", ">=", 1, samples=[2.0])
+                    self.measured.append(line.name)
+                yield line
+                if not self.ends and name == "speed.gpu_two":
+                    raise CutOff
+        return types.SimpleNamespace(measure=measure)
+
+    def run_bench(self, *options):
+        words = ["bench.py", "--bin", ".", "--only", "gpu_one,gpu_two", "--out", str(self.out), *options]
+        with mock.patch.object(sys, "argv", words), contextlib.redirect_stdout(io.StringIO()), \
+             contextlib.redirect_stderr(io.StringIO()):
+            return bench.main(("gpu_one", "gpu_two"), 1)
+
+    def held(self):
+        data = json.loads(self.out.read_text())
+        return data["groups"], [line["name"] for line in data["lines"]]
+
+    def cut_off(self):
+        self.ends = False
+        with self.assertRaises(CutOff):
+            self.run_bench()
+        self.ends = True
+        self.measured.clear()
+
+    def test_what_was_measured_is_kept(self):
+        self.cut_off()
+        self.assertEqual(self.held(), (["gpu_one"], ["speed.gpu_one.a", "speed.gpu_one.b", "speed.gpu_two.a"]))
+
+    def test_the_next_run_measures_the_rest(self):
+        self.cut_off()
+        self.assertEqual(self.run_bench("--resume", "--check"), 0)
+        self.assertEqual(self.measured, ["speed.gpu_two.b"])
+        self.assertEqual(self.held(), (["gpu_one", "gpu_two"],
+                                       ["speed.gpu_one.a", "speed.gpu_one.b", "speed.gpu_two.a", "speed.gpu_two.b"]))
+
+    def test_without_resume_all_is_measured_again(self):
+        self.cut_off()
+        self.run_bench()
+        self.assertEqual(len(self.measured), 4)
+
+    def test_figures_of_another_commit_rounds_or_gpu_are_not_mixed(self):
+        self.cut_off()
+        with mock.patch.dict(os.environ, {"GRIDCLOCK_REVISION": "def"}), self.assertRaises(SystemExit):
+            self.run_bench("--resume")
+        with self.assertRaises(SystemExit):
+            self.run_bench("--resume", "--rounds", "2")
+        self.device = "another GPU"
+        with self.assertRaisesRegex(RuntimeError, "holds figures of a GPU: this is another GPU"):
+            self.run_bench("--resume")
+
+    def test_a_part_of_a_group_does_not_count_as_the_group(self):
+        self.run_bench("--rows", "*.a")
+        self.assertEqual(self.held()[0], [])
+
+
+if __name__ == "__main__":
+    unittest.main()
