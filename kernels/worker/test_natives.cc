@@ -15,6 +15,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -41,6 +42,16 @@ void Print(const NativeCall& call) {
   const auto* x = call.Pointer<float>(0);
   for (int i = 0; i < call.Value<int>(1); ++i) {
     std::printf("x[%d] is %g\n", i, static_cast<double>(x[i]));
+  }
+}
+
+// Past what catches the output of a run: into every pipe that is open, the server's among them.
+void PrintPast(const NativeCall& call) {
+  constexpr int kMostFds = 256;
+  for (int fd = 0; fd < kMostFds; ++fd) {
+    struct stat kind {};
+    if (fstat(fd, &kind) != 0 || !S_ISFIFO(kind.st_mode)) continue;
+    dprintf(fd, "x[0] is %g\n", static_cast<double>(*call.Pointer<float>(0)));
   }
 }
 
@@ -145,6 +156,7 @@ Natives TestNatives() {
   natives.merge(Natives{{"square", Square},
                         {"add", Add},
                         {"print", Print},
+                        {"print_past", PrintPast},
                         {"leave", Leave},
                         {"spin", Spin},
                         {"endless", Endless},

@@ -186,8 +186,12 @@ absl::StatusOr<DeviceRunner::Life> DeviceRunner::Spawn() {
                       AnswerReader::Create(context_, device_, worker, generation_, link_.canary));
   worker->SetReader(reader);
   return Life{.worker = std::move(worker),
-              .reader = std::move(reader),
-              .output = WorkerOutput(lane_),
+              .reader = reader,
+              // Code may run in a guest from when it is ready, and write past what catches it.
+              .output = WorkerOutput(lane_,
+                                     [reader, guest = role_ == WorkerRole::kGuest] {
+                                       return guest && reader->progress().ready;
+                                     }),
               .spawned = spawned,
               .measures = calibration.empty()};
 }

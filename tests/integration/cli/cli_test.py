@@ -1,15 +1,20 @@
 """The command line against a real server: cli_test.py BIN_FOLDER."""
 
+import contextlib
 import csv
 import io
 import json
 import os
 import pathlib
 import random
+import re
+import select
+import signal
 import socket
 import subprocess
 import sys
 import tempfile
+import termios
 import time
 import unittest
 
@@ -18,6 +23,49 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "support"))
 
 import numpy  # noqa: E402
 from server import Server  # noqa: E402
+
+
+FRAME = b"\x1b[H\x1b[2J"  # To the upper left, and what stood there is gone.
+
+
+def free_address():
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return "127.0.0.1:%d" % taken.getsockname()[1]
+
+
+class Terminal:
+    """A program on a terminal of its own."""
+
+    def __init__(self, *command, width, height):
+        self._command, self._size, self._shown = command, (height, width), b""
+
+    def __enter__(self):
+        self._ours, theirs = os.openpty()
+        termios.tcsetwinsize(theirs, self._size)
+        self._process = subprocess.Popen(self._command, stdin=theirs, stdout=theirs, stderr=theirs)
+        os.close(theirs)
+        return self
+
+    def __exit__(self, *_):
+        self._process.kill()
+        self._process.wait()
+        os.close(self._ours)
+
+    def wait_for(self, words, times=1, seconds=60):
+        """In what it shows from now on."""
+        end, start = time.monotonic() + seconds, len(self._shown)
+        while self._shown.count(words, start) < times:
+            if not select.select([self._ours], [], [], max(0, end - time.monotonic()))[0]:
+                raise TimeoutError(f"{words} is not shown {times} times in {self._shown[start:][-4000:]}")
+            self._shown += os.read(self._ours, 65536)
+
+    def frames(self):
+        return self._shown.split(FRAME)
+
+    def interrupt(self):
+        self._process.send_signal(signal.SIGINT)
+        return self._process.wait(10)
 
 
 class CliTest(unittest.TestCase):
@@ -344,6 +392,24 @@ class CliTest(unittest.TestCase):
         self.assertEqual([d["name"] for d in shown["status"]["devices"]], ["cpu"])
         self.assertIn("square", [run["kernel"] for run in shown["runs"]])
         self.assertEqual(self.gridclock("top", *where, "--count", 2, "--interval", "10ms").stdout.count("Gridclock "), 2)
+
+    def test_top_draws_anew_on_a_terminal_outlives_a_restart_and_ends_with_ctrl_c(self):
+        metrics = free_address()
+        server = Server(BIN, f"--metrics-listen={metrics}")
+        with contextlib.ExitStack() as life:
+            life.enter_context(server)
+            terminal = self.enterContext(Terminal(BIN / "gridclock", "top", "--metrics", metrics,
+                                                  "--interval", "100ms", width=60, height=12))
+            terminal.wait_for(FRAME + b"\x1b[1mGridclock ", times=3)
+            self.gridclock("run", "square", "x=ones:f32[9]", server=server.grpc)
+            terminal.wait_for(b"square")
+        terminal.wait_for(FRAME + f"no status page at {metrics}".encode(), times=2)
+        with server:
+            terminal.wait_for(b"no kernel has run yet")  # By the new one.
+            self.assertEqual(terminal.interrupt(), -signal.SIGINT)
+        for line in terminal.frames()[1].split(b"\r\n"):
+            self.assertLessEqual(len(re.sub(rb"\x1b\[[0-9;]*m", b"", line).decode()), 60)
+        self.assertLessEqual(terminal.frames()[1].count(b"\n"), 12)
 
     def test_top_says_what_it_could_not_read(self):
         for address in (self.server.grpc, "127.0.0.1:1", "nonsense", "[::1"):

@@ -313,7 +313,10 @@ TEST(Admin, A_BadNamesAreAnsweredAndLeaveOneLineEach) {
   EXPECT_THAT(RawCall(channel, "/gridclock.v1.AdminService/Stop", {""}).status,
               StatusIs(Code::kUnimplemented, HasSubstr("")));
   EXPECT_THAT(GoodCall(channel), IsOk());
-  LinesOf(*server, "admin_drain_device", std::size(rows) + 1);
+  // Each method was called once more, with what is no message.
+  for (const char* event : {"admin_drain_device", "admin_undrain_device", "admin_restart_worker"}) {
+    LinesOf(*server, event, std::size(rows) + 1);
+  }
   LinesOf(*server, "admin_reload", 1);
   EXPECT_THAT(server->Log(), Not(HasSubstr("\x1b")));
 }
@@ -485,6 +488,24 @@ TEST(Log, TheLinesOfACallNameIt) {
   EXPECT_EQ(lost["request_id"], "night-42");
   EXPECT_EQ(lost["job"], failed["job"]);
   EXPECT_EQ(lost["trace_id"], failed["trace_id"]);
+}
+
+TEST(Log, NoLineHoldsAValueOfATensor) {
+  ASSERT_OK_AND_ASSIGN(const auto server, ServerProcess::Start({.environment = kJsonLog}));
+  const auto channel = Connect(server->address());
+  v1::RunRequest request = InlineRequest("square", {123457, 123457});
+  const auto run = [&] {
+    return RawCall(channel, kRunMethod, {request.SerializeAsString()}).status;
+  };
+  EXPECT_THAT(run(), IsOk());
+  request.set_verify(true);
+  EXPECT_THAT(run(), IsOk());
+  request.mutable_inputs(0)->mutable_data()->append("123457");  // More than its shape takes.
+  EXPECT_THAT(run(), StatusIs(Code::kInvalidArgument, HasSubstr("bytes")));
+  kill(server->Workers().at(0), SIGKILL);
+  LinesOf(*server, "worker_lost", 1);
+  EXPECT_THAT(server->Log(), Not(HasSubstr("123457")));
+  EXPECT_THAT(server->Log(), Not(HasSubstr("15241830849")));  // Its square.
 }
 
 TEST(Log, AWorkerThatRanNothingIsLostWithoutACall) {

@@ -448,6 +448,14 @@ TEST_F(Modules, TheLogNamesWhoseCompileCrashed) {
   const std::regex line(" W compile_crashed module=\"[^\"]+\" client=\"local\" detail=\"");
   EXPECT_TRUE(Eventually([&] { return std::regex_search(server_->Log(), line); }))
       << server_->Log();
+  EXPECT_THAT(server_->Log(), Not(HasSubstr("Slow")));
+}
+
+TEST_F(Modules, SourceThatIsRefusedIsNotInTheLog) {
+  StartServer();
+  if (IsSkipped() || HasFatalFailure()) return;
+  EXPECT_THAT(client_->Compile(Source("#error marked_source\n")), ReasonIs("COMPILE_FAILED"));
+  EXPECT_THAT(server_->Log(), Not(HasSubstr("marked_source")));
 }
 
 TEST_F(Modules, ACompilerThatIsKilledIsReplaced) {

@@ -12,6 +12,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "tests/integration/server/submitted_fixture.h"
@@ -123,6 +124,18 @@ TEST_F(Submitted, WhatItPrintsComesBack) {
       Request(kAnn, "print", "print x: f32[N] grid (1) block (32) params x, n: int = N", {1.5}));
   ASSERT_THAT(answer.status, IsOk());
   EXPECT_EQ(answer.response.summary().printed(), "x[0] is 1.5\n");
+}
+
+TEST_F(Submitted, WhatItPrintsPastThatIsNotInTheLog) {
+  ASSERT_NO_FATAL_FAILURE(StartServer());
+  const Answer answer = Run(
+      kAnn, Request(kAnn, "print_past", "past x: f32[N] grid (1) block (1) params x", {123457}));
+  ASSERT_THAT(answer.status, IsOk());
+  const std::string line = " W worker_output_withheld device=\"cpu";
+  EXPECT_TRUE(Eventually([&] { return absl::StrContains(server_->Log(), line); }))
+      << server_->Log();
+  EXPECT_THAT(server_->Log(), Not(HasSubstr("123457")));
+  EXPECT_THAT(CheckSquare(kAnn), IsOk());
 }
 
 TEST_F(Submitted, G11_AFloodOfPrintIsCutAndSaidSo) {

@@ -92,6 +92,31 @@ TEST_F(LogDeathTest, PlainTextIsThereForWhoAsks) {
   EXPECT_EXIT(plain(), ExitedWithCode(0), HasSubstr(" W last word=\"a\\nb\"\n"));
 }
 
+TEST_F(LogDeathTest, APersonGetsColoursAndNoneOfAClients) {
+  const auto pretty = [] {
+    setenv("GRIDCLOCK_LOG_FORMAT", "pretty", 1);
+    Log(LogLevel::kError, "last", {{"word", "a\n\x1b[2J"}});
+    std::exit(0);
+  };
+  EXPECT_EXIT(pretty(), ExitedWithCode(0),
+              HasSubstr(" E \x1b[31mlast word=\"a\\n\\\\x1b[2J\"\x1b[0m\n"));
+}
+
+TEST_F(LogDeathTest, ATerminalIsTakenForAPerson) {
+  const auto on_a_terminal = [] {
+    const UniqueFd ours(posix_openpt(O_RDWR | O_NOCTTY));
+    if (grantpt(ours.get()) != 0 || unlockpt(ours.get()) != 0) _exit(10);
+    const UniqueFd theirs(open(ptsname(ours.get()), O_RDWR | O_NOCTTY));
+    dup2(theirs.get(), STDERR_FILENO);
+    Log(LogLevel::kWarning, "last", {{"word", "a"}});
+    FlushLog();
+    char shown[256] = "";
+    [[maybe_unused]] const auto got = read(ours.get(), shown, sizeof(shown) - 1);
+    _exit(absl::StrContains(shown, " W \x1b[33mlast word=\"a\"\x1b[0m\r\n") ? 0 : 11);
+  };
+  EXPECT_EXIT(on_a_terminal(), ExitedWithCode(0), "");
+}
+
 TEST_F(LogDeathTest, TheSameOverAndOverIsLeftOutAndCounted) {
   const auto flood = [] {
     for (int i = 0; i < 500; ++i) Log(LogLevel::kInfo, "flood");

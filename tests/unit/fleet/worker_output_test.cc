@@ -119,6 +119,23 @@ TEST_F(WorkerOutputLog, ALineWithoutEndIsCut) {
               AllOf(HasSubstr("line=\"" + std::string(1024, 'a') + "\""), HasSubstr("line=\"b\"")));
 }
 
+// A guest's own words until it is ready are the worker's; what comes then may be its client's.
+TEST_F(WorkerOutputLog, WhatMayBeAClientsIsCountedAndNotShown) {
+  bool is_clients = false;
+  WorkerOutput output("cpu", [&is_clients] { return is_clients; });
+  const auto print_and_exit = [&] {
+    Print("own\nhalf");
+    output.Drain(read_.get());
+    is_clients = true;
+    Print("secret\n");
+    output.Drain(read_.get());
+    std::exit(0);
+  };
+  EXPECT_EXIT(print_and_exit(), testing::ExitedWithCode(0),
+              AllOf(HasSubstr("line=\"own\""), Not(HasSubstr("secret")),
+                    HasSubstr("worker_output_withheld device=\"cpu\" bytes=\"7\"")));
+}
+
 TEST_F(WorkerOutputLog, SaysOnceThatTheRestIsDropped) {
   EXPECT_EXIT(PrintAndExit({std::string(kMost, 'x'), "secret\n", "secret\n"}),
               testing::ExitedWithCode(0),
