@@ -10,7 +10,8 @@ import bench  # noqa: E402: beside this file.
 from speed import gpu_faults, gpu_truth  # noqa: E402
 
 SPAN = "{:12.0f} {:14.3f} {:10.0f} {:10.0f}         12.100         32         10.600        -46       12.700 {}\n"
-FAULT = "{:<16} {:3d} rounds  answer {:6.3f} s (goal 1)  next kernel {:6.3f} s (goal 2)  PASS\n"
+FAULT = "{:<16} {:3d} rounds  answer {:6.3f} s (goal 1)  next kernel {:6.3f} s (goal 2)  {:d} wrong\n"
+OTHERS = "calls on cuda:1 beside {}: {:d} good, {:d} bad, the slowest {:.6f} s later than without\n"
 
 
 class Rows(unittest.TestCase):
@@ -44,18 +45,29 @@ class Rows(unittest.TestCase):
         return {line.name: line for line in gpu_faults.measure(self.config)}
 
     def test_each_fault_has_two_figures(self):
-        lines = self.faults(("illegal_address", 25, 0.146, 2.5), ("endless", 25, 0.256, 0.585),
-                            after="calls on cuda:1 meanwhile: 4288 good, 1 bad, slowest 0.1 s\n")
+        lines = self.faults(("illegal_address", 25, 0.146, 2.5, 0), ("endless", 25, 0.256, 0.585, 0))
         self.assertEqual(lines["gpu.fault.illegal_address.answer"].verdict, "PASS")
         self.assertEqual(lines["gpu.fault.illegal_address.next"].verdict, "FAIL")
         self.assertEqual(lines["gpu.fault.endless.next"].samples, [0.585])
         self.assertEqual(lines["gpu.fault.assert.answer"].verdict, "FAIL")
-        self.assertEqual(lines["gpu.fault.others"].verdict, "FAIL")
+
+    def test_a_quick_answer_with_another_code_is_no_figure(self):
+        line = self.faults(("assert", 25, 0.1, 0.1, 25))["gpu.fault.assert.answer"]
+        self.assertEqual((line.verdict, line.skipped), ("FAIL", "25 of 25 rounds went wrong"))
 
     def test_too_few_rounds_and_one_gpu_are_said(self):
-        lines = self.faults(("assert", 5, 0.1, 0.1))
+        lines = self.faults(("assert", 5, 0.1, 0.1, 0))
         self.assertIn("got 5", lines["gpu.fault.assert.answer"].skipped)
-        self.assertEqual(lines["gpu.fault.others"].verdict, "----")
+        self.assertEqual(lines["gpu.fault.assert.others"].verdict, "----")
+
+    def test_others_must_not_notice_any_fault(self):
+        after = (OTHERS.format("illegal_address", 4288, 1, -0.001) + OTHERS.format("assert", 4288, 0, 0.2) +
+                 OTHERS.format("endless", 4288, 0, 0.01))
+        verdicts = {name: line.verdict for name, line in self.faults(after=after).items()}
+        self.assertEqual([verdicts[f"gpu.fault.{kind}"] for kind in (
+            "illegal_address.others", "illegal_address.late", "assert.others", "assert.late", "endless.others", "endless.late",
+            "trap.others", "trap.late")], ["FAIL", "PASS", "PASS", "FAIL", "PASS", "PASS", "FAIL", "FAIL"])
+
 
 
 if __name__ == "__main__":

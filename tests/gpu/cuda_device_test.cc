@@ -354,6 +354,11 @@ TEST(CudaDevice, TellsItsClockItsPowerAndItsHeat) {
               conditions.throttled);
   EXPECT_GT(conditions.state->sm_clock_hz, 1e8);
   EXPECT_GT(device.ClockHz(), 1e8);
+  const double used = static_cast<double>(conditions.state->memory_used_bytes);
+  const double free = static_cast<double>(conditions.state->memory_free_bytes);
+  EXPECT_GT(used, 0);
+  EXPECT_NEAR(used + free, static_cast<double>(device.info().memory_bytes),
+              0.05 * static_cast<double>(device.info().memory_bytes));
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
+#include "gridclock/v1/system.pb.h"
 #include "server/fleet/device_list.h"
 #include "server/fleet/worker_process.h"
 #include "tests/support/raw_call.h"
@@ -58,6 +59,13 @@ class OwnServerGpuTest : public ::testing::Test {
   absl::Status Call(const std::string& device, v1::RunRequest request) const {
     request.set_device(device);
     return RawCall(channel_, kRunMethod, {request.SerializeAsString()}).status;
+  }
+  // Of the first device; 0 if it does not say.
+  std::uint64_t MemoryBytes() const {
+    const RawResult listed = RawCall(channel_, kListDevices, {""});
+    v1::ListDevicesResponse devices;
+    if (listed.messages.empty() || !devices.ParseFromString(listed.messages[0])) return 0;
+    return devices.devices_size() == 0 ? 0 : devices.devices(0).memory_bytes();
   }
 
   std::unique_ptr<ServerProcess> server_;

@@ -7,32 +7,42 @@ from speed.line import Line
 
 ROUNDS = 25
 FAULTS = ("illegal_address", "assert", "misaligned", "trap", "endless", "allocate")
-ROW = re.compile(r"^(\w+) +(\d+) rounds +answer +([\d.]+) s \(goal (\d+)\) +next kernel +([\d.]+) s \(goal (\d+)\)",
+ROW = re.compile(r"^(\w+) +(\d+) rounds +answer +([\d.]+) s \(goal \d+\) +next kernel +([\d.]+) s \(goal \d+\) +(\d+) wrong$",
                  re.MULTILINE)
-OTHERS = re.compile(r"^calls on cuda:1 meanwhile: (\d+) good, (\d+) bad", re.MULTILINE)
+OTHERS = re.compile(r"^calls on cuda:1 beside (\w+): (\d+) good, (\d+) bad, the slowest (-?[\d.]+) s later than without$",
+                    re.MULTILINE)
+
+
+def why_none(row):
+    """Why times of the row do not count; empty where they do."""
+    if row is None or int(row[0]) != ROUNDS:
+        return f"want {ROUNDS} rounds, got {row[0] if row else 'none'}"
+    return f"{row[3]} of {ROUNDS} rounds went wrong" if row[3] != "0" else ""
 
 
 def of_fault(kind, row):
     lines = []
     for name, what, at in (("answer", "the slowest answer after the fault or the limit", 1),
-                           ("next", "the slowest next kernel on that GPU", 3)):
+                           ("next", "the slowest next kernel on that GPU", 2)):
         line = Line(f"gpu.fault.{kind}.{name}", f"{kind}, {ROUNDS} times: {what}", "<=", 2 if name == "next" else 1, " s")
-        if row is None or int(row[0]) != ROUNDS:
-            line.skipped = f"want {ROUNDS} rounds, got {row[0] if row else 'none'}"
-        else:
+        line.skipped = why_none(row)
+        if not line.skipped:
             line.add(float(row[at]))
         lines.append(line)
     return lines
 
 
-def others(output):
-    line = Line("gpu.fault.others", f"calls on another GPU that went wrong beside {ROUNDS} faults of the first", "<=", 0)
-    found = OTHERS.search(output)
-    if found is None:
-        line.skipped, line.informative = "one GPU alone", True
+def others(kind, row):
+    bad = Line(f"gpu.fault.{kind}.others", f"{kind}, {ROUNDS} times: calls on another GPU that went wrong meanwhile", "<=", 0)
+    late = Line(f"gpu.fault.{kind}.late", f"{kind}, {ROUNDS} times: how much later than without the slowest call on another "
+                "GPU was answered", "<=", 0.05, " s")
+    if row is None:
+        for line in (bad, late):
+            line.skipped, line.informative = "one GPU alone", True
     else:
-        line.add(int(found[2]), good=int(found[1]))
-    return line
+        bad.add(int(row[1]), good=int(row[0]))
+        late.add(float(row[2]))
+    return [bad, late]
 
 
 def measure(config):
@@ -41,4 +51,7 @@ def measure(config):
     output = gpu.run_test(config, "server_gpu_test", "ServerGpuTest.*Fault*:ServerGpuTest.G4_*:ServerGpuTest.AllMemory*",
                           GRIDCLOCK_GPU_ROUNDS=str(ROUNDS))
     rows = {kind: row for kind, *row in ROW.findall(output)}
-    return [line for kind in FAULTS for line in of_fault(kind, rows.get(kind))] + [others(output)]
+    beside = {kind: row for kind, *row in OTHERS.findall(output)}
+    if beside:  # Then there are two GPUs: a kind without figures is a goal without.
+        beside = {kind: beside.get(kind, ("0", str(ROUNDS), "inf")) for kind in FAULTS}
+    return [line for kind in FAULTS for line in (*of_fault(kind, rows.get(kind)), *others(kind, beside.get(kind)))]
