@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Measures the speed goals and says which are met.
 
-usage: bench.py --bin FOLDER [--check] [--only small,bulk,...] [--rows PATTERN] [--rounds N] [--out FILE] [--resume]
+usage: bench.py --bin FOLDER [--check] [--only small,bulk,...] [--rows PATTERN,...] [--rounds N] [--out FILE] [--resume]
 
---out is written with every line, and --resume goes on with it: groups that it holds whole, and rows of
-gpu_catalog that have a figure, are not measured again, if they are of the same commit, GPU and rounds.
---rows: of gpu_catalog those rows alone whose name the pattern fits; the group then does not count as measured.
+--out is written with every line, and --resume goes on with it: groups that it holds whole, and rows of the
+catalogue's groups that have a figure, are not measured again, if they are of the same commit, GPU and rounds.
+--rows: of the catalogue's groups (gpu_catalog, gpu_variants, gpu_limits) those rows alone whose name a pattern fits;
+such a group then does not count as measured.
 
 All ratios are taken within one run, from interleaved rounds; a goal is held against the median of
 its rounds. --check: the exit code is 1 where a goal is missed or could not be measured, and where
@@ -26,8 +27,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from speed.line import Line  # noqa: E402: beside this file.
 
 GROUPS = ("small", "metrics", "bulk", "memory", "kernels", "catalog_cpu", "build")
-GPU_GROUPS = ("gpu_kernels", "gpu_catalog", "gpu_timing", "gpu_truth", "gpu_ncu", "gpu_bulk", "gpu_faults",
-              "gpu_lessons")
+GPU_GROUPS = ("gpu_kernels", "gpu_catalog", "gpu_variants", "gpu_timing", "gpu_truth", "gpu_ncu", "gpu_limits", "gpu_bulk",
+              "gpu_faults", "gpu_lessons")
 LEAST_ROUNDS = 9  # Fewer do not count: their median is the noise of the machine.
 GPU_LEAST_ROUNDS = 3  # Each is of medians of many launches by the GPU's own clock.
 
@@ -42,6 +43,7 @@ class Config:
     device: str = ""         # Of the groups that measure a GPU: what it is, in words.
     rows: str = "*"          # Of groups that can measure a part of their rows: which.
     known: dict = dataclasses.field(default_factory=dict)  # Lines of a run that was cut off, by name.
+    missed: set = dataclasses.field(default_factory=set)   # Names of lines whose goal was missed so far.
 
 
 def libraries():
@@ -79,13 +81,18 @@ class Results:
         for data in held["lines"]:
             line = Line.from_json(data)
             if data["group"] in self.groups:
-                self.lines.append((data["group"], line))
+                self.hold(data["group"], line)
             else:
                 self.config.known[line.name] = line
 
+    def hold(self, group, line):
+        self.lines.append((group, line))
+        if line.verdict == "FAIL":
+            self.config.missed.add(line.name)
+
     def add(self, group, line):
         print(line.text(), flush=True)
-        self.lines.append((group, line))
+        self.hold(group, line)
         self.write()
 
     def finish(self, group):
@@ -125,7 +132,7 @@ def main(known=GROUPS, least_rounds=LEAST_ROUNDS):
     parser.add_argument("--only", default=",".join(known), help="groups: " + ", ".join(known))
     parser.add_argument("--rounds", type=int, default=least_rounds)
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("build/bench.json"))
-    parser.add_argument("--rows", default="*", help="of gpu_catalog: a pattern of their names, as '*matmul*'")
+    parser.add_argument("--rows", default="*", help="of the catalogue's groups: patterns of their names, as '*matmul*'")
     parser.add_argument("--resume", action="store_true", help="go on with what --out holds")
     args = parser.parse_args()
     config = Config(args.bin.resolve(), rounds=args.rounds, pairs=max(1, args.rounds * 40 // LEAST_ROUNDS),

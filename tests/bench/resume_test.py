@@ -25,6 +25,7 @@ class Resume(unittest.TestCase):
         self.out = folder / "bench.json"
         self.measured, self.ends, self.device = [], True, "a GPU"
         self.enterContext(mock.patch.object(bench.importlib, "import_module", self.group))
+        self.enterContext(mock.patch.object(bench, "libraries", dict))
         self.enterContext(mock.patch.dict(os.environ, {"GRIDCLOCK_REVISION": "abc"}))
 
     def group(self, name):

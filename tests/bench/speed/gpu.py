@@ -1,5 +1,6 @@
 """What the groups of GPU goals share: a server on a GPU, and PyTorch beside it."""
 import contextlib
+import fnmatch
 import json
 import os
 import pathlib
@@ -60,6 +61,15 @@ def launches_of_one(config, server, kernel, *inputs):
     told = run_json(config.binaries / "gridclock", "--server", server.address, "run", kernel, *inputs, "--device", DEVICE,
                     "--json")
     return sum(launched["count"] for launched in told["device_kernels"])
+
+
+def rows_of(config, name, names, measure):
+    """The lines of `names`, which are told as an earlier run measured them or else measured; none of those that this
+    run leaves out."""
+    known = [config.known[one] for one in names if one in config.known and config.known[one].samples]
+    if len(known) == len(names):
+        return known
+    return measure() if any(fnmatch.fnmatch(name, pattern) for pattern in config.rows.split(",")) else []
 
 
 # What makes a figure one that nothing can be held against. SHARED_DEVICE is none: PyTorch waits on the same GPU.

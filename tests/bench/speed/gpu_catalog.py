@@ -2,7 +2,6 @@
 and beside a copy of as many bytes, turn by turn. A kernel is added by its rows in CASES."""
 import collections
 import dataclasses
-import fnmatch
 import math
 
 from speed import gpu
@@ -294,12 +293,7 @@ def measure(config):
         table = Table(torch, lambda case, method: median_ns(config, server, case.kernel, *case.words, *case.dtype_words,
                                                             method=method))
         for case in CASES:
-            known = [config.known[name] for name in case.names if name in config.known and config.known[name].samples]
-            if len(known) < len(case.names):
-                if not fnmatch.fnmatch(case.name, config.rows):
-                    continue
-                known = table.lines_of(case, config.rounds)
-            for line in known:
+            for line in gpu.rows_of(config, case.name, case.names, lambda: table.lines_of(case, config.rounds)):
                 lines[line.name] = line
                 yield line
     if config.rows == "*":

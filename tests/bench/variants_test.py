@@ -1,0 +1,119 @@
+"""Whether the default is called the fastest, from times that are told; and what is made of ncu's pages."""
+import pathlib
+import sys
+import tempfile
+import unittest
+from unittest import mock
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import bench  # noqa: E402: beside this file.
+from speed import gpu_limits, gpu_variants  # noqa: E402
+from speed.gpu_catalog import Case, elements, lists  # noqa: E402
+
+CASE = Case("softmax", (65536, 1024), ("--shape", "N=1024", "axis=-1", "v=uniform:0:1"), 8, "x")
+
+
+class Variants(unittest.TestCase):
+    def lines(self, times, default, case=CASE, rounds=2):
+        """Of a kernel whose variants take these times; None: it does not take the call."""
+        def ask(_, variant):
+            ns = times[variant or default]
+            if isinstance(ns, str):
+                raise RuntimeError(ns)
+            return {"variant": variant or default, "flags": [], "timing": {"statistics": {"median_ns": ns}}}
+
+        return gpu_variants.Table(ask, lambda _: list(times)).lines_of(case, rounds)
+
+    def test_the_default_is_held_against_the_fastest_other(self):
+        line, = self.lines({"online": 3000, "shared": 1960, "registers": 2000}, "registers")
+        self.assertEqual((line.verdict, line.samples), ("PASS", [0.98, 0.98]))
+        self.assertEqual(line.extra, {"registers": [2, 2], "online": [3, 3], "shared": [1.96, 1.96]})
+        line, = self.lines({"shared": 1950, "registers": 2000}, "registers")
+        self.assertEqual(line.verdict, "FAIL")
+
+    def test_what_does_not_take_the_call_is_left_out(self):
+        refused = "variant 'registers' of kernel 'softmax' takes only calls where N <= 1024"
+        line, = self.lines({"registers": refused, "online": 3000, "shared": 2000}, "shared")
+        self.assertEqual(line.samples, [1.5, 1.5])
+        self.assertEqual(self.lines({"registers": refused, "shared": 2000}, "shared"), [])
+
+    def test_what_cannot_be_measured_is_missed(self):
+        line, = self.lines({"online": "INTERNAL: broken", "shared": 2000}, "shared")
+        self.assertEqual((line.verdict, line.skipped), ("FAIL", "INTERNAL: broken"))
+
+    def test_plain_steps_are_timed_where_that_takes_moments(self):
+        small, large, much = elements("gelu", "x", sizes=(1000, 1 << 26, 1 << 28))
+        for case, others in ((small, ["vec8"]), (large, ["naive", "vec8"]), (much, ["vec8"])):
+            self.assertEqual(gpu_variants.others_of(case, ["naive", "vec8", "vec4"], "vec4"), others)
+        adam, = lists("adam", "x", 7)
+        self.assertEqual(gpu_variants.others_of(adam, ["naive", "foreach", "auto"], "auto"), ["foreach"])
+
+    def test_what_is_less_exact_is_no_rival(self):
+        self.assertEqual(gpu_variants.others_of(CASE, ["cublaslt_tf32", "tiled"], "cublaslt"), ["tiled"])
+
+    def test_no_two_cases_share_a_name(self):
+        names = [gpu_variants.name_of(case) for case in gpu_variants.cases()]
+        self.assertEqual(len(names), len(set(names)))
+
+
+HEAD = ('"ID","Process ID","Kernel Name","Section Name","Metric Name","Metric Unit","Metric Value","Rule Name","Rule Type",'
+        '"Rule Description"\n')
+RULE = '"{}","7","Rows(float)","WarpStateStats","","","","CPIStall","WRN","Warps wait for {}. More\nis said."\n'
+
+
+def launch(number, kernel="Rows(float)", dram="91.5", ns="2,000"):
+    values = {"DRAM Throughput": dram, "L2 Cache Throughput": "60", "L1/TEX Cache Throughput": "40",
+              "Compute (SM) Throughput": "30", "Duration": ns}
+    return "".join(f'"{number}","7","{kernel}","SpeedOfLight","{name}","%","{value}","","",""\n' for name, value in values.items())
+
+
+class Limits(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+        told = {"kernel": "softmax", "inputs": [{"name": "x", "tensors": ["f32[65536,1024]"]},
+                                                {"name": "n", "tensors": ["i32[2]", "i32[3]"]},
+                                                {"name": "v", "tensors": ["f32[2]"]}],
+                "results": [{"variant": "registers"}]}
+        for name, value in (("gpu_server", mock.DEFAULT), ("CASES", [CASE]), ("run_json", lambda *_: told)):
+            self.enterContext(mock.patch.object(gpu_limits, name, mock.MagicMock() if value is mock.DEFAULT else value))
+        self.enterContext(mock.patch.object(gpu_limits.gpu, "describe"))
+
+    def measure(self, prints, rows="*soft*", code=0, missed=()):
+        (self.folder / "said").write_text(prints)
+        program = self.folder / "ncu"
+        program.write_text(f'#!/bin/sh\necho "$@" >{self.folder}/asked\ncat {self.folder}/said\nexit {code}\n')
+        program.chmod(0o755)
+        with mock.patch.object(gpu_limits, "find_ncu", lambda: program):
+            return list(gpu_limits.measure(bench.Config(self.folder, rows=rows, missed=set(missed))))
+
+    def test_the_part_that_goes_farthest_is_told(self):
+        line, = self.measure("==PROF== Connected\n" + HEAD + launch(0, dram="10") + launch(1) + RULE.format(1, "memory") +
+                             "==PROF== Disconnected\n")
+        self.assertEqual((line.verdict, line.samples), ("info", [91.5]))
+        self.assertIn("Rows, the part that goes farthest: dram; Warps wait for memory", line.what)
+        self.assertEqual((line.extra["ns"], line.extra["sm_percent"]), ([2000], [30]))
+
+    def test_of_the_second_call_the_longest_launch_counts(self):
+        line, = self.measure(HEAD + launch(0, ns="9,000") + launch(1) + launch(2, "Parts(float)", ns="5,000") + launch(10))
+        self.assertIn("Parts, the part", line.what)
+
+    def test_the_same_call_is_asked_of_the_worker(self):
+        self.measure(HEAD + launch(0) + launch(1))
+        asked = (self.folder / "asked").read_text()
+        self.assertIn("--variant registers softmax x=randn:f32[65536,1024] n=randint:0:100:i32[2] n=randint:0:100:i32[3] "
+                      "v=uniform:0:1:f32[2] axis=-1\n", asked)
+
+    def test_an_ncu_that_tells_nothing_is_said(self):
+        for prints, code, why in (("==ERROR== ERR_NVGPUCTRPERM\n", 1, "ERR_NVGPUCTRPERM"), ("", 0, "ncu told nothing")):
+            line, = self.measure(prints, code=code)
+            self.assertEqual(line.verdict, "----")
+            self.assertIn(why, line.skipped)
+
+    def test_without_names_those_that_missed_a_goal_are_looked_at(self):
+        said = HEAD + launch(0) + launch(1)
+        self.assertEqual(self.measure(said, rows="*"), [])
+        self.assertEqual(len(self.measure(said, rows="*", missed=["gpu.catalog.softmax.65536x1024.torch"])), 1)
+
+
+if __name__ == "__main__":
+    unittest.main()
