@@ -48,6 +48,7 @@ copy_scripts() {
   cp -r "$root/tests/support/server.py" "$folder/tests/support/"
   cp -r "$root/tests/gpu" "$root/tests/sources" "$folder/tests/"
   cp -r "$root/examples/triton" "$folder/examples/"
+  cp -r "$root/kernels/catalog" "$folder/kernels/"
   cp "$root/tests/bench/bench.py" "$folder/tests/bench/"
   cp -r "$root/tests/bench/speed" "$folder/tests/bench/"
   cp "$root"/tests/docs/{run_snippets,pages}.py "$folder/tests/docs/"
@@ -71,7 +72,7 @@ SCRIPT
 }
 
 rm -rf "$folder"
-mkdir -p "$folder"/{bin,lib,docs,examples,tools,tests/{support,bench,docs}}
+mkdir -p "$folder"/{bin,lib,docs,examples,kernels,tools,tests/{support,bench,docs}}
 copy_programs
 copy_libraries
 copy_cupti

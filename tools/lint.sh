@@ -33,6 +33,7 @@ contract() { "$python" tools/check_contract.py; }
 
 check layers "$python" tools/check_layers.py
 check strangers "$python" tools/check_strangers.py
+check kernels-page "$python" tools/check_kernels_page.py
 check size "$python" tools/size.py --check
 check layout layout
 check scripts scripts

@@ -1,8 +1,15 @@
 #include "kernels/api/kernels_page.h"
 
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <utility>
+#include <vector>
+
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
 #include "proto/types/spec_facts.h"
 
 namespace gridclock {
@@ -10,7 +17,7 @@ namespace {
 
 constexpr char kIntro[] = R"md(# Kernels
 
-This page is made from the words of the files in `kernels/catalog`: `gridclock-kernels-doc > docs/kernels.md`, of a build with CUDA. A test holds the two together.
+This page is made from the words of the files in `kernels/catalog`: `build/dev/bin/gridclock-kernels-doc docs/kernels.md`. A test holds the two together.
 
 Of a server `gridclock list` and `gridclock describe KERNEL` say the same, for the devices that it has:
 
@@ -44,10 +51,86 @@ std::string VariantLine(const VariantSpec& variant) {
   const std::string when = TakesText(variant);
   return absl::StrCat("| `", variant.name, "` | ", variant.device_kind, " | ",
                       Cell(variant.summary), " | ", variant.clauses.when ? Code(when) : when, " | ",
-                      Code(ScratchText(variant)), " |\n");
+                      Code(ScratchText(variant)), " |");
 }
 
-std::string Section(const KernelSpec& spec) {
+bool IsOfGpu(absl::string_view line) {
+  return absl::StrContains(line, "` | cuda | ");
+}
+
+bool IsOfCublasLt(absl::string_view line) {
+  return absl::StartsWith(line, "| `cublaslt");
+}
+
+using Lines = std::vector<std::string>;
+
+// By kernel, the lines of its variants for GPUs.
+using GpuLines = std::map<std::string, Lines>;
+
+GpuLines GpuLinesOf(absl::string_view page) {
+  GpuLines lines;
+  std::string kernel;
+  for (const absl::string_view line : absl::StrSplit(page, '\n')) {
+    if (absl::StartsWith(line, "## ")) kernel = std::string(line.substr(3));
+    if (IsOfGpu(line)) lines[kernel].emplace_back(line);
+  }
+  return lines;
+}
+
+// Those of cuBLASLt put among `made`, each behind the line that it stands behind in `committed`.
+Lines WithCublasLt(Lines made, const Lines& committed) {
+  auto place = made.begin();
+  for (const std::string& line : committed) {
+    if (IsOfCublasLt(line)) {
+      place = std::next(made.insert(place, line));
+    } else if (const auto same = std::find(made.begin(), made.end(), line); same != made.end()) {
+      place = std::next(same);
+    }
+  }
+  return made;
+}
+
+// What the committed page has of GPUs, as far as this build cannot know better.
+class Committed {
+ public:
+  Committed(const Registry& registry, absl::string_view page) : lines_(GpuLinesOf(page)) {
+    for (const auto& [name, kernel] : registry.kernels()) {
+      for (const VariantSpec& variant : kernel.spec.variants) {
+        has_cuda_ |= variant.device_kind == "cuda";
+        has_cublaslt_ |= absl::StartsWith(variant.name, "cublaslt");
+      }
+    }
+  }
+
+  Lines Complete(const std::string& kernel, Lines made) const {
+    const auto lines = lines_.find(kernel);
+    if (lines == lines_.end() || has_cublaslt_) return made;
+    return has_cuda_ ? WithCublasLt(std::move(made), lines->second) : lines->second;
+  }
+
+ private:
+  GpuLines lines_;
+  bool has_cuda_ = false, has_cublaslt_ = false;
+};
+
+std::string VariantLines(const KernelSpec& spec, const Committed& committed) {
+  std::string text;
+  Lines of_gpu;
+  for (const VariantSpec& variant : spec.variants) {
+    const std::string line = VariantLine(variant);
+    if (IsOfGpu(line)) {
+      of_gpu.push_back(line);
+    } else {
+      absl::StrAppend(&text, line, "\n");
+    }
+  }
+  for (const std::string& line : committed.Complete(spec.name, std::move(of_gpu))) {
+    absl::StrAppend(&text, line, "\n");
+  }
+  return text;
+}
+
+std::string Section(const KernelSpec& spec, const Committed& committed) {
   std::string text =
       absl::StrCat("\n## ", spec.name, "\n\n", spec.summary, ": [`", spec.name,
                    ".cu`](../kernels/catalog/", spec.name, ".cu)\n\n| | |\n| --- | --- |\n");
@@ -57,15 +140,16 @@ std::string Section(const KernelSpec& spec) {
   }
   absl::StrAppend(&text,
                   "\n| variant | device | what it does | takes | memory beside |\n"
-                  "| --- | --- | --- | --- | --- |\n");
-  for (const VariantSpec& variant : spec.variants) absl::StrAppend(&text, VariantLine(variant));
+                  "| --- | --- | --- | --- | --- |\n",
+                  VariantLines(spec, committed));
   return text;
 }
 
-std::string Sections(const Registry& registry, bool diagnostic) {
+std::string Sections(const Registry& registry, const Committed& committed, bool diagnostic) {
   std::string text;
   for (const auto& [name, kernel] : registry.kernels()) {
-    if (kernel.spec.diagnostic == diagnostic) absl::StrAppend(&text, Section(kernel.spec));
+    if (kernel.spec.diagnostic == diagnostic)
+      absl::StrAppend(&text, Section(kernel.spec, committed));
   }
   return text;
 }
@@ -80,13 +164,10 @@ std::string Contents(const Registry& registry) {
 
 }  // namespace
 
-std::string KernelsPage(const Registry& registry) {
-  return absl::StrCat(kIntro, Contents(registry), Sections(registry, /*diagnostic=*/false),
-                      kDiagnostic, Sections(registry, /*diagnostic=*/true));
-}
-
-bool IsOfGpu(absl::string_view line) {
-  return absl::StrContains(line, "` | cuda | ");
+std::string KernelsPage(const Registry& registry, absl::string_view committed) {
+  const Committed known(registry, committed);
+  return absl::StrCat(kIntro, Contents(registry), Sections(registry, known, /*diagnostic=*/false),
+                      kDiagnostic, Sections(registry, known, /*diagnostic=*/true));
 }
 
 }  // namespace gridclock

@@ -8,14 +8,9 @@
 
 namespace gridclock {
 
-// docs/kernels.md, all of it. A build without CUDA has no lines for which IsOfGpu() holds, a
-// machine without cuBLASLt none that have kOfCublasLt.
-std::string KernelsPage(const Registry& registry);
-
-// Whether a line of the page is that of a variant for GPUs.
-bool IsOfGpu(absl::string_view line);
-// What lines of variants have that are there only where cuBLASLt is.
-inline constexpr char kOfCublasLt[] = "| `cublaslt";
+// docs/kernels.md, all of it. Variants that this build cannot know, for GPUs where it is without
+// CUDA and cuBLASLt's where that library is not, keep the lines that they have in `committed`.
+std::string KernelsPage(const Registry& registry, absl::string_view committed);
 
 }  // namespace gridclock
 

@@ -41,6 +41,8 @@ ELSEWHERE = {
     ("docs/security.md", "gridclock-server --listen 0.0.0.0:8470 --tls-cert server.pem --tls-key server.key"):
         "it would listen to the network and never end; access_test starts such servers on loopback",
     ("CONTRIBUTING.md", "./dev test"): "it is what runs this test",
+    ("docs/add-a-kernel.md", "build/dev/bin/gridclock-kernels-doc docs/kernels.md"):
+        "it would write into the repository; add_a_kernel_server_test runs it on a copy",
     ("docs/gpus.md", "cmake --preset dev -DGRIDCLOCK_CUDA_ARCHITECTURES=80"):
         "it configures a clone, where a bundle has none; gpu_code_test reads what the option made",
     ("docs/triton.md", "python3 -m venv venv && venv/bin/pip install triton==3.9.0"):

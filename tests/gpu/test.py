@@ -29,6 +29,7 @@ from groups import NOT_BEGUN, Case, Kept, Runner, by_kernel, cases_of  # noqa: E
 
 PROGRAMS = {"device": "cuda_device_test", "module": "cuda_module_test", "sandbox": "guest_sandbox_gpu_test",
             "server": "server_gpu_test"}
+REPO = pathlib.Path(__file__).resolve().parents[2]
 CONFORMANCE = "conformance_cuda_test"
 TORCH = pathlib.Path(__file__).resolve().parent / "torch_test.py"
 SUBMIT = pathlib.Path(__file__).resolve().parent / "submit_test.py"
@@ -38,9 +39,6 @@ CATALOGUE = [Case(f"Catalogue.{name}", "catalogue") for name in ("CanBeTestedHer
 HUGE = "MoreThanTwoToThe31Elements"  # One takes most of a GPU's memory.
 # What a kernel touches, and in which order, depends on sizes and on how tensors lie, not on the kind of their numbers.
 SMALL = ("PlainNumbers", "TensorsThatAreAlignedToTheirElementsAlone")
-# Races are of shared memory: kernels without it are left out of the slowest tool.
-SHARED = ("softmax", "log_softmax", "layernorm", "rmsnorm", "sum", "mean", "max", "argmax", "cumsum", "transpose",
-          "matmul", "cdist")
 TOOLS = ("memcheck", "initcheck", "synccheck", "racecheck")
 SUITE = ("conformance", "huge", "sanitizer")
 MOST_CASES, MOST_UNDER_TOOL = 48, 24  # Of one group.
@@ -185,9 +183,29 @@ def run_units(table, name, command, seconds):
         print(output[-6000:], flush=True)
 
 
+def with_includes(root, path, seen):
+    """The text of a kernel's file and of what it includes of the catalogue."""
+    if path in seen:
+        return ""
+    seen.add(path)
+    text = (root / path).read_text()
+    included = re.findall(r'#include "(kernels/catalog/[^"]+)"', text)
+    return text + "".join(with_includes(root, name, seen) for name in included)
+
+
+def with_shared_memory(root):
+    """The kernels that use shared memory, of which races are: the others are left out of the slowest tool."""
+    kernels = sorted((root / "kernels/catalog").glob("*.cu"))
+    return [path.stem for path in kernels
+            if re.search(r"__shared__|cub::", with_includes(root, f"kernels/catalog/{path.name}", set()))]
+
+
+SHARED = with_shared_memory(REPO)
+
+
 def is_for(tool, case):
     if tool == "racecheck":
-        return case.kind == SMALL[0] and case.dtype == "f32" and case.kernel.startswith(SHARED)
+        return case.kind == SMALL[0] and case.dtype == "f32" and case.kernel in SHARED
     return case.kind in SMALL
 
 
@@ -208,7 +226,7 @@ def conclude(table, tool, results, bad, seconds):
         for name, n in result["launches"].items():
             launches[name] += n
     # Of racecheck those alone that it asks for.
-    never = [name for name, n in launches.items() if n == 0 and (tool != "racecheck" or name.startswith(SHARED))]
+    never = [name for name, n in launches.items() if n == 0 and (tool != "racecheck" or name.partition(".")[0] in SHARED)]
     errors = sum(max(0, result["errors"]) for result in results)
     seen = f"{errors} errors, {sum(launches.values())} launches of {sum(n > 0 for n in launches.values())} variants"
     if never:

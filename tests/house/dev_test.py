@@ -109,7 +109,8 @@ class Lint(unittest.TestCase):
 
     def setUp(self):
         self.machine = Machine(pathlib.Path(self.enterContext(tempfile.TemporaryDirectory())))
-        self.scripts = ("check_layers.py", "check_strangers.py", "size.py", "check_contract.py", "tidy.py")
+        self.scripts = ("check_layers.py", "check_strangers.py", "check_kernels_page.py", "size.py",
+                        "check_contract.py", "tidy.py")
         for name in self.scripts:
             (self.machine.root / "tools" / name).write_text("")
 
@@ -118,7 +119,7 @@ class Lint(unittest.TestCase):
         self.assertEqual(code, 0, out)
 
     def test_a_script_that_is_gone_fails_its_check(self):
-        for name, check in zip(self.scripts, ("layers", "strangers", "size", "contract", "tidy")):
+        for name, check in zip(self.scripts, ("layers", "strangers", "kernels-page", "size", "contract", "tidy")):
             (self.machine.root / "tools" / name).unlink()
             code, out, _ = self.machine.run("tools/lint.sh")
             self.assertEqual(code, 1)

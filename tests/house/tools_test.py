@@ -99,6 +99,21 @@ class Strangers(unittest.TestCase):
             self.assertIn("notes.md:2: ", out)
 
 
+class KernelsPage(unittest.TestCase):
+    def check(self, page):
+        return Tree({"kernels/catalog/gelu.cu": "", "kernels/catalog/scale.cu": "", "docs/kernels.md": page}).run(
+            "check_kernels_page.py")
+
+    def test_a_page_with_all_kernels(self):
+        self.assertEqual(self.check("## gelu\n\n## scale\n"), (0, "kernels page: all of 2\n"))
+
+    def test_a_kernel_that_the_page_lacks(self):
+        code, out = self.check("## gelu\n\n[scale](#scale)\n## scales\n")
+        self.assertEqual(code, 1)
+        self.assertIn("lacks scale: ", out)
+        self.assertIn("gridclock-kernels-doc docs/kernels.md", out)
+
+
 class Size(unittest.TestCase):
     def test_long_function(self):
         body = "\n".join(f"  a += {i};" for i in range(60))

@@ -19,7 +19,6 @@
 namespace gridclock {
 namespace {
 
-using ::testing::AnyOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -187,13 +186,6 @@ TEST(Access, D13_OnePeerCannotHoldAllConnections) {
   EXPECT_EQ(GoodCall(third).code(), absl::StatusCode::kUnavailable);
   first.reset();
   EXPECT_TRUE(Eventually([&] { return GoodCall(Connect(server->address())).ok(); }));
-}
-
-TEST(Access, TheServerNeedsNoCuda) {
-  const std::string needed = Output("ldd " + BinaryPath("gridclock-server"));
-  EXPECT_THAT(needed, HasSubstr("libgrpc++"));
-  EXPECT_THAT(needed, Not(AnyOf(HasSubstr("libcuda"), HasSubstr("nvrtc"), HasSubstr("cublas"),
-                                HasSubstr("cupti"), HasSubstr("nvidia"))));
 }
 
 }  // namespace

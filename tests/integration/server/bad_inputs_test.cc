@@ -23,7 +23,10 @@
 #include "absl/strings/strip.h"
 #include "base/status.h"
 #include "base/unique_fd.h"
+#include "gridclock/v1/admin.pb.h"
 #include "gridclock/v1/kernels.pb.h"
+#include "gridclock/v1/modules.pb.h"
+#include "gridclock/v1/system.pb.h"
 #include "tests/support/raw_call.h"
 #include "tests/support/server_process.h"
 #include "tests/support/status_matchers.h"
@@ -146,6 +149,47 @@ TEST(BadInputs, EachRowIsAnsweredAndHurtsNobody) {
   EXPECT_GT(CountedCalls(metrics, "INVALID_ARGUMENT"), 0);
   EXPECT_EQ(CountedCalls(metrics, "INTERNAL"), 0);
   EXPECT_EQ(CountedCalls(metrics, "UNKNOWN"), 0);
+}
+
+struct MethodOfWire {
+  std::string path, request;
+};
+
+// Every method of the contract: one that is added is among them.
+std::vector<MethodOfWire> AllMethods() {
+  std::vector<MethodOfWire> methods = {
+      {"/grpc.health.v1.Health/Check", "grpc.health.v1.HealthCheckRequest"},
+      {"/grpc.health.v1.Health/Watch", "grpc.health.v1.HealthCheckRequest"}};
+  for (const google::protobuf::Descriptor* message :
+       {v1::RunRequest::descriptor(), v1::CompileRequest::descriptor(),
+        v1::ListJobsRequest::descriptor(), v1::ListDevicesRequest::descriptor()}) {
+    const google::protobuf::FileDescriptor* file = message->file();
+    for (int s = 0; s < file->service_count(); ++s) {
+      const google::protobuf::ServiceDescriptor* service = file->service(s);
+      for (int m = 0; m < service->method_count(); ++m) {
+        methods.push_back({absl::StrCat("/", service->full_name(), "/", service->method(m)->name()),
+                           service->method(m)->input_type()->full_name()});
+      }
+    }
+  }
+  return methods;
+}
+
+TEST(BadInputs, B1_EveryMethodRefusesBytesThatAreNoMessage) {
+  ASSERT_OK_AND_ASSIGN(const auto server,
+                       ServerProcess::Start({.flags = {"--allow-submit", "--allow-admin"}}));
+  const auto channel = Connect(server->address());
+  const std::vector<MethodOfWire> methods = AllMethods();
+  EXPECT_GE(methods.size(), 19u);
+  for (const MethodOfWire& method : methods) {
+    const absl::Status status = RawCall(channel, method.path, {"\xff\xff\xff\xff"}).status;
+    EXPECT_THAT(status, StatusIs(absl::StatusCode::kInvalidArgument,
+                                 HasSubstr(absl::StrCat("cannot parse ", method.request))))
+        << method.path;
+    EXPECT_THAT(status, ReasonIs("UNPARSABLE")) << method.path;
+  }
+  EXPECT_THAT(GoodCall(channel), IsOk());
+  EXPECT_EQ(CountedCalls(server->Metrics(), "INTERNAL"), 0);
 }
 
 TEST(BadInputs, WhatIsRefusedIsCountedOnce) {

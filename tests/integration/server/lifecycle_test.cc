@@ -267,6 +267,9 @@ TEST(Lifecycle, E14_WorkersDieWithAServerThatIsKilled) {
   server->Signal(SIGKILL);
   EXPECT_EQ(server->Wait(), 128 + SIGKILL);
   EXPECT_TRUE(Eventually([&] { return !Lives(workers[0]); }));
+  const std::string same = "--listen=" + server->address();
+  ASSERT_OK_AND_ASSIGN(const auto next, ServerProcess::Start({.flags = {same}}));
+  EXPECT_THAT(GoodCall(Connect(server->address())), IsOk());
 }
 
 TEST(Lifecycle, HowAWorkerEndedIsKnownThoughWhoStartedUsIgnoresItsChildren) {
@@ -494,7 +497,10 @@ TEST(Lifecycle, E17_StreamsThatAskForNothingHoldNoDrainUp) {
   watch.Finish().IgnoreError();
 }
 
-TEST(Lifecycle, E18_ASecondSignalEndsAtOnce) {
+class SecondSignal : public ::testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(Lifecycle, SecondSignal, ::testing::Values(SIGTERM, SIGINT));
+
+TEST_P(SecondSignal, E18_EndsAtOnce) {
   ASSERT_OK_AND_ASSIGN(const auto server, ServerProcess::Start());
   const auto channel = Connect(server->address());
   const auto worker = server->Workers().at(0);
@@ -505,8 +511,8 @@ TEST(Lifecycle, E18_ASecondSignalEndsAtOnce) {
   ASSERT_TRUE(Eventually([&] { return DeviceState(channel) == v1::Device::BUSY; }));
   server->Signal(SIGTERM);
   ASSERT_TRUE(Eventually([&] { return Check(channel, "") == kNotServing; }));
-  server->Signal(SIGINT);
-  EXPECT_EQ(server->Wait(absl::Seconds(5)), 128 + SIGINT);
+  server->Signal(GetParam());
+  EXPECT_EQ(server->Wait(absl::Seconds(5)), 128 + GetParam());
   EXPECT_TRUE(Eventually([&] { return !Lives(worker); }));
   call.join();
 }
