@@ -131,54 +131,85 @@ TEST_F(SharedGpuTest, G12_ASecondProcessOnTheGpuIsSaidSo) {
   EXPECT_EQ(after.suspect, 0);
 }
 
-// A process that was not there when a measurement began is there when it ends. The neighbour needs
-// about a second to make its context, and computes from then on.
-TEST_F(SharedGpuTest, G12_AProcessThatComesInTheMiddleOfAMeasurementIsSaidSo) {
-  constexpr absl::Duration kBudget = absl::Seconds(10);
+// A measurement that another process came to in the middle of.
+class LateNeighbourTest : public SharedGpuTest {
+ protected:
+  struct Met {
+    std::int64_t alone = 0;  // Samples before the neighbour was started.
+    v1::RunSummary summary;
+    bool Has(v1::Flag flag) const {
+      const auto& flags = summary.flags();
+      return std::count(flags.begin(), flags.end(), flag) > 0;
+    }
+  };
+
+  // Of square, by device_time. The neighbour is started after this part of the budget; it needs
+  // about a second to make its context, and computes from then on.
+  void MeasureBeside(std::int64_t elements, absl::Duration budget, double part, Met* met) {
+    v1::StreamRunRequest request;
+    *request.mutable_header() = Made(elements);
+    request.mutable_header()->set_kernel_time_limit_seconds(60);
+    v1::MeasureOptions& measure = *request.mutable_header()->mutable_measure();
+    measure.set_method(v1::DEVICE_TIME);
+    measure.set_budget_seconds(absl::ToDoubleSeconds(budget));
+    measure.set_min_samples(1'000'000);  // So that nothing but the budget ends it.
+    measure.set_max_samples(1'000'000);
+    grpc::ClientContext context;
+    RawStream stream(channel_, kStreamRunMethod, context);
+    ASSERT_TRUE(stream.Write(request.SerializeAsString()));
+    stream.WritesDone();
+    absl::Time first_sample = absl::InfiniteFuture(), came = absl::InfiniteFuture();
+    std::optional<Neighbour> neighbour;
+    v1::StreamRunResponse response;
+    for (std::string message; stream.Read(&message);) {
+      ASSERT_TRUE(response.ParseFromString(message));
+      if (!response.has_samples() || response.samples().warmup() || neighbour) continue;
+      first_sample = std::min(first_sample, absl::Now());
+      met->alone = response.samples().first() + response.samples().samples_ns_size();
+      if (absl::Now() - first_sample < part * budget) continue;
+      ASSERT_OK_AND_ASSIGN(Neighbour started, Neighbour::Start());
+      neighbour.emplace(std::move(started));
+      came = absl::Now();
+    }
+    ASSERT_THAT(stream.Finish(), IsOk());
+    ASSERT_TRUE(neighbour) << "the measurement ended before its neighbour was to come";
+    ASSERT_TRUE(neighbour->IsRunning()) << "gridclock-test-worker --bare spin ended by itself";
+    ASSERT_GT(absl::Now() - came, 0.75 * (1 - part) * budget) << "too late to be there";
+    met->summary = response.summary();
+    std::printf(
+        "%ld samples alone, %ld in all; SHARED_DEVICE %d, SUSPECT %d, NOISY %d, sharing unknown "
+        "%d\n",
+        static_cast<long>(met->alone), static_cast<long>(met->summary.timing().samples_ns_size()),
+        met->Has(v1::SHARED_DEVICE), met->Has(v1::SUSPECT), met->Has(v1::NOISY),
+        met->summary.timing().sharing_unknown());
+  }
+};
+
+// Launches of half a millisecond end within a turn on the GPU: they are timed as if alone.
+TEST_F(LateNeighbourTest, G12_AProcessThatComesInTheMiddleOfAMeasurementIsSaidSo) {
   Start("cuda:0");
   if (IsSkipped() || HasFatalFailure()) return;
   ASSERT_TRUE(Eventually([&] { return Measure(1).ok(); }, absl::Seconds(60)));
-
-  v1::StreamRunRequest request;
-  *request.mutable_header() = Made(1 << 28);
-  v1::MeasureOptions& measure = *request.mutable_header()->mutable_measure();
-  measure.set_method(v1::DEVICE_TIME);
-  measure.set_budget_seconds(absl::ToDoubleSeconds(kBudget));
-  measure.set_min_samples(1'000'000);  // So that nothing but the budget ends it.
-  measure.set_max_samples(1'000'000);
-  grpc::ClientContext context;
-  RawStream stream(channel_, kStreamRunMethod, context);
-  ASSERT_TRUE(stream.Write(request.SerializeAsString()));
-  stream.WritesDone();
-  absl::Time first_sample = absl::InfiniteFuture(), came = absl::InfiniteFuture();
-  std::int64_t before = 0;
-  std::optional<Neighbour> neighbour;
-  v1::StreamRunResponse response;
-  for (std::string message; stream.Read(&message);) {
-    ASSERT_TRUE(response.ParseFromString(message));
-    if (!response.has_samples() || response.samples().warmup() || neighbour) continue;
-    first_sample = std::min(first_sample, absl::Now());
-    before = response.samples().first() + response.samples().samples_ns_size();
-    if (absl::Now() - first_sample < kBudget / 2) continue;
-    ASSERT_OK_AND_ASSIGN(Neighbour started, Neighbour::Start());
-    neighbour.emplace(std::move(started));
-    came = absl::Now();
-  }
-  ASSERT_THAT(stream.Finish(), IsOk());
-  ASSERT_TRUE(neighbour) << "the measurement ended before half of its budget";
-  ASSERT_TRUE(neighbour->IsRunning()) << "gridclock-test-worker --bare spin ended by itself";
-  ASSERT_GT(absl::Now() - came, kBudget / 4) << "too late to be there";
-  const v1::RunSummary& summary = response.summary();
-  const auto has = [&](v1::Flag flag) {
-    return std::count(summary.flags().begin(), summary.flags().end(), flag) > 0;
-  };
-  std::printf("%ld samples alone, %ld in all; SHARED_DEVICE %d, SUSPECT %d, sharing unknown %d\n",
-              static_cast<long>(before), static_cast<long>(summary.timing().samples_ns_size()),
-              has(v1::SHARED_DEVICE), has(v1::SUSPECT), summary.timing().sharing_unknown());
-  if (summary.timing().sharing_unknown() && !has(v1::SUSPECT)) {
+  Met met;
+  ASSERT_NO_FATAL_FAILURE(MeasureBeside(1 << 28, absl::Seconds(10), 0.5, &met));
+  if (met.summary.timing().sharing_unknown() && !met.Has(v1::SUSPECT)) {
     GTEST_SKIP() << "the driver shows no process ids here: results say that sharing is unknown";
   }
-  EXPECT_TRUE(has(v1::SHARED_DEVICE) || has(v1::SUSPECT));
+  EXPECT_TRUE(met.Has(v1::SHARED_DEVICE) || met.Has(v1::SUSPECT));
+}
+
+// A launch of 8 ms is cut by the neighbour's turns. Most samples are from before it came, so that
+// their median is of a time that no method sees any more.
+TEST_F(LateNeighbourTest, G12_AMedianFromBeforeTheOtherProcessIsSuspect) {
+  Start("cuda:0");
+  if (IsSkipped() || HasFatalFailure()) return;
+  ASSERT_TRUE(Eventually([&] { return Measure(1).ok(); }, absl::Seconds(60)));
+  const std::int64_t elements = std::int64_t{1} << 32;
+  if (MemoryBytes() < std::uint64_t{10} * elements) GTEST_SKIP() << "too little memory";
+  Met met;
+  ASSERT_NO_FATAL_FAILURE(MeasureBeside(elements, absl::Seconds(12), 0.6, &met));
+  ASSERT_GT(2 * met.alone, met.summary.timing().samples_ns_size());
+  EXPECT_TRUE(met.Has(v1::SUSPECT));
 }
 
 }  // namespace
