@@ -34,6 +34,8 @@ Html Facts(const RunRecord& run) {
   Html out;
   const Statistics& statistics = run.statistics;
   const double median = statistics.median;
+  // Of one that never ran nothing is known.
+  if (median == 0 && !run.verification) return out;
   out.Add(R"(<dl class="facts loose" data-panel="facts">)");
   AddFact(run.measured ? "median" : "time of its launch", FormatNs(median), &out);
   if (run.measured) {

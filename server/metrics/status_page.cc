@@ -151,14 +151,21 @@ Html DeviceCard(const StatusView& view, const DeviceStatus& device) {
   return out;
 }
 
+Html Recent(const KernelActivity& kernel) {
+  Html out;
+  const std::string range = RangeOfRuns(kernel);
+  if (range.empty()) return out.Add(R"(<p class="none">no time in the last 2 min</p>)");
+  out.Add(Sparkline(kernel));
+  out.Add(R"(<p class="axis"><span>2 min ago</span><span>$0</span><span>now</span></p>)", range);
+  return out;
+}
+
 Html KernelCard(const KernelActivity& kernel) {
   Html out;
   out.Add(R"(<article class="card"><header><h3>$0</h3><span class="device">$1</span></header>)",
           kernel.kernel, kernel.device);
-  out.Add(R"(<p class="big"><b>$0</b> median</p>)", FormatNs(kernel.p50_ns)).Add(Sparkline(kernel));
-  out.Add(R"(<p class="axis"><span>2 min ago</span><span>$0</span><span>now</span></p>)",
-          RangeOfRuns(kernel))
-      .Add(LatencyBars(kernel));
+  out.Add(R"(<p class="big"><b>$0</b> median</p>)", FormatNs(kernel.p50_ns)).Add(Recent(kernel));
+  out.Add(LatencyBars(kernel));
   if (!kernel.buckets.empty()) {
     out.Add(R"(<p class="axis"><span>$0</span><span>launches by time</span><span>$1</span></p>)",
             FormatNs(kernel.buckets.front().upper_ns), FormatNs(kernel.buckets.back().upper_ns));

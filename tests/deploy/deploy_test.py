@@ -13,7 +13,7 @@ usage: deploy_test.py --bin FOLDER [--folder KEEP] [--pictures FOLDER] [--full] 
   --ccache    objects that --full takes, and where it leaves its own; default: none are taken. With them the time of
               a build is said and passes nothing
   --architectures  GPUs that --full compiles for, as CMAKE_CUDA_ARCHITECTURES; default: all
-  --only      compose, images, hardened, docs, rules, scrape, histograms, alerts, dashboards, full
+  --only      compose, images, hardened, docs, rules, scrape, histograms, page, alerts, dashboards, full
 Needs root, and the packages of the group deploy (./dev deploy-test installs them).
 """
 import argparse
@@ -31,10 +31,12 @@ import urllib.request
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 
 import alerts_live  # noqa: E402
+import chromium  # noqa: E402
 import compose_checks  # noqa: E402
 import dashboards  # noqa: E402
 import image_checks  # noqa: E402
 import names  # noqa: E402
+import page_checks  # noqa: E402
 import quantiles  # noqa: E402
 import snippets_check  # noqa: E402
 from containers import DEBIAN, REPO, Engine  # noqa: E402
@@ -203,6 +205,30 @@ def check_histograms(table, options):
                   bool(runs) and set(found) == {200})
 
 
+def look_at(table, what, browser, server):
+    """Its pages, and those of a run of each outcome that there was."""
+    runs = {run["outcome"]: run["id"] for run in reversed(page_checks.runs_of(server))}  # Of each the newest.
+    paths = [*(f"/runs/{run}" for run in runs.values()), "/", "/kernels", "/runs"]
+    wrong = [f"{path}: {fault}" for path in paths
+             for fault in page_checks.faults(browser, f"http://{server.metrics}{path}")[0]]
+    table.add(f"pages of {what}: no panel is blank, nothing scrolls sideways at {page_checks.PHONE} pixels",
+              "; ".join(wrong) or f"{len(paths)} pages, nothing wrong", not wrong)
+
+
+def check_page(table, options):
+    if chromium.PROGRAM is None:
+        return table.skip("pages: no panel is blank, nothing scrolls sideways", "no Chromium here")
+    with contextlib.ExitStack() as stack:
+        browser = stack.enter_context(chromium.Browser())
+        idle = stack.enter_context(Server(options.bin))
+        wrong, panels = page_checks.faults(browser, f"http://{idle.metrics}/")
+        table.add("page of a server that did nothing: no panel is blank", "; ".join(wrong) or f"{len(panels)} panels", not wrong)
+        for words in (["bench", "square", "--shape", "N=20000", "--samples", "50"], ["run", "softmax", "x=randn:f32[64,100]"]):
+            subprocess.run([options.bin / "gridclock", "--server", idle.grpc, *words], check=True, stdout=subprocess.DEVNULL)
+        look_at(table, "the same server with runs", browser, idle)
+        look_at(table, "eight GPUs in every state, made up", browser, stack.enter_context(page_checks.MadeUpServer(options.bin)))
+
+
 def megabytes(engine, image):
     return engine.inspect(image)["Size"] / 1e6
 
@@ -326,7 +352,7 @@ def monitoring(options):
 
 
 PARTS = {"compose": check_compose, "images": check_images, "hardened": check_hardened, "docs": check_docs,
-         "rules": check_rules, "scrape": check_scrape, "histograms": check_histograms, "alerts": check_alerts,
+         "rules": check_rules, "scrape": check_scrape, "histograms": check_histograms, "page": check_page, "alerts": check_alerts,
          "dashboards": check_dashboards,
          "full": check_full}
 NEED_IMAGES = ("compose", "images", "hardened", "docs", "full")

@@ -17,21 +17,10 @@ BIN = pathlib.Path(os.environ.get("GRIDCLOCK_BIN", "build/dev/bin")).resolve()
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "support"))
 
 import chromium  # noqa: E402
+from page_checks import BLANK, MadeUpServer, faults, runs_of  # noqa: E402
 from server import Server  # noqa: E402
 
 SKIPPED = 77  # ctest knows it.
-
-# Elements that reach beyond the window to the right, by tag and class.
-BEYOND = """[...document.querySelectorAll("body *")]
-  .filter(e => e.getBoundingClientRect().right > innerWidth + 1)
-  .map(e => e.tagName + "." + (e.getAttribute("class") || ""))"""
-# Panels without text, or with a drawing that shows nothing.
-BLANK = """[...document.querySelectorAll("[data-panel]")]
-  .filter(p => p.innerText.trim().length < 10 || p.getBoundingClientRect().height < 20
-            || [...p.querySelectorAll("svg.spark")].some(s => !s.querySelector("polyline"))
-            || [...p.querySelectorAll("svg.bars, svg.phases, .timeline svg")].some(s => !s.querySelector("rect"))
-            || [...p.querySelectorAll("svg")].some(s => s.getBoundingClientRect().height < 2))
-  .map(p => p.dataset.panel)"""
 
 
 def client(server, *words):
@@ -48,8 +37,7 @@ def make_runs(server):
 
 
 def last_run(server, wanted=lambda run: True):
-    with urllib.request.urlopen(f"http://{server.metrics}/runs.json", timeout=10) as answer:
-        return next(run["id"] for run in json.load(answer) if wanted(run))
+    return next(run["id"] for run in runs_of(server) if wanted(run))
 
 
 class PageTest(unittest.TestCase):
@@ -66,28 +54,39 @@ class PageTest(unittest.TestCase):
         return value
 
     def paths(self):
-        return "/", "/runs", f"/runs/{last_run(self.server)}"
+        return "/", "/kernels", "/runs", f"/runs/{last_run(self.server)}"
 
     def open(self, path, width, dark=False):
         return self.browser.open(f"http://{self.server.metrics}{path}", width, 844, dark)
 
-    def test_nothing_scrolls_sideways_on_a_phone_nor_on_a_desk(self):
+    def test_no_panel_is_blank_and_nothing_scrolls_sideways_on_a_phone_nor_on_a_desk(self):
+        panels = {"/": ["summary", "devices", "kernels", "runs"], "/kernels": ["kernels"], "/runs": ["runs"]}
         for path in self.paths():
             for width in (390, 320, 820, 1440):
                 with self.subTest(path=path, width=width):
-                    page = self.open(path, width)
-                    self.assertEqual(page.value("innerWidth"), width)
-                    self.assertLessEqual(page.value("document.documentElement.scrollWidth"), width)
-                    self.assertEqual(page.value(BEYOND), [])
+                    self.assertEqual(faults(self.browser, f"http://{self.server.metrics}{path}", width),
+                                     ([], panels.get(path, ["facts", "phases", "launches"])))
 
-    def test_no_panel_is_blank(self):
-        panels = {"/": ["summary", "devices", "kernels", "runs"], "/runs": ["runs"]}
-        for path in self.paths():
-            with self.subTest(path=path):
-                page = self.open(path, 390)
-                self.assertEqual(page.value(BLANK), [])
-                found = page.value("[...document.querySelectorAll('[data-panel]')].map(p => p.dataset.panel)")
-                self.assertEqual(found, panels.get(path, ["facts", "phases", "launches"]))
+    def test_eight_gpus_in_every_state_have_room_on_a_phone(self):
+        with MadeUpServer(BIN) as server:
+            for path in ("/", "/kernels", "/runs"):
+                for width in (390, 320, 1440):
+                    with self.subTest(path=path, width=width):
+                        self.assertEqual(faults(self.browser, f"http://{server.metrics}{path}", width)[0], [])
+            for outcome in ("ok", "mismatch", "cancelled", "fault", "time_limit", "worker_lost"):
+                run = last_run(server, lambda run, outcome=outcome: run["outcome"] == outcome)
+                with self.subTest(outcome=outcome):
+                    self.assertEqual(faults(self.browser, f"http://{server.metrics}/runs/{run}")[0], [])
+            page = self.browser.open(f"http://{server.metrics}/", 390, 844)
+            devices = page.value("document.querySelector('[data-panel=devices]').innerText")
+            for words in ("busy", "quarantined", "dead", "starting", "drained", "41 °C", "131 GiB of 140 GiB",
+                          "241 of 256", "120 W", "1.98 GHz", "its worker has not said yet what it is"):
+                self.assertIn(words, devices)
+            self.assertEqual(page.value("document.querySelectorAll('[data-panel=devices] .meter.full').length"), 2)
+            all_runs = self.browser.open(f"http://{server.metrics}/runs", 390, 844).value("document.body.innerText")
+            for flag in ("suspect", "impossible", "throttled", "shared device", "noisy", "interrupted", "unverified",
+                         "emulated", "teaching method"):
+                self.assertIn(flag, all_runs)
 
     def test_the_page_of_a_server_that_did_nothing_is_not_blank(self):
         with Server(BIN) as idle:
