@@ -40,15 +40,23 @@ def rate_text(ladder, us):
     return f"{ladder.moved / us / 1e3:.4g} GB/s"
 
 
+def flags_text(line):
+    """What makes the time, or the one that it stands beside, doubtful."""
+    return f" ({', '.join(line['flags'])})" if line.get("flags") else ""
+
+
 def rows(ladder, lines):
-    times = [statistics.median(lines[ladder.line_name(rung)]["extra"]["microseconds"]) for rung in ladder.rungs]
-    for rung, us, before in zip(ladder.rungs, times, [None, *times]):
-        yield (f"`{rung.label}`", time_text(us), rate_text(ladder, us), f"{times[0] / us:.3g}x",
+    own = [lines[ladder.line_name(rung)] for rung in ladder.rungs]
+    times = [statistics.median(line["extra"]["microseconds"]) for line in own]
+    for rung, line, us, before in zip(ladder.rungs, own, times, [None, *times]):
+        yield (f"`{rung.label}`", time_text(us) + flags_text(line), rate_text(ladder, us), f"{times[0] / us:.3g}x",
                f"{before / us:.3g}x" if before else "")
 
 
 def table(ladder, data):
     lines = {line["name"]: line for line in data["lines"]}
+    if any(ladder.line_name(rung) not in lines for rung in ladder.rungs):
+        return NONE
     head = ("", "time", "rate", "beside the first", "beside the one before")
     body = [head, ("---",) * len(head), *rows(ladder, lines)]
     where = f"{ladder.what}; {data['device']}; {data['date']}, commit {data['commit']}, medians of {data['rounds']} rounds."

@@ -15,11 +15,12 @@ from speed import gpu_lessons  # noqa: E402
 from speed.gpu_lessons import Ladder, variants  # noqa: E402
 
 TWICE = Ladder("twice", "double", "`double` of 1,000 f32", (), 8000, variants("naive", "vec4"))
+FLAGS = {}
 TIMES = {"double.naive": 4000, "double.vec4": 1000}
 
 
 def told(_config, _server, kernel, *_words, **_options):
-    return {"flags": [], "timing": {"statistics": {"median_ns": TIMES[kernel]}}}
+    return {"flags": FLAGS.get(kernel, []), "timing": {"statistics": {"median_ns": TIMES[kernel]}}}
 
 
 def measured(rounds=3):
@@ -86,6 +87,19 @@ class Page(unittest.TestCase):
 `double` of 1,000 f32; a GPU; 2026-01-02, commit abc, medians of 3 rounds.
 <!-- end -->
 """, self.page.read_text())
+
+    def test_a_doubt_stands_beside_the_time(self):
+        with mock.patch.dict(FLAGS, {"double.vec4": ["SUSPECT", "SHARED_DEVICE"]}):
+            self.write("a.json", "2026-01-02")
+        self.run_page()
+        self.assertIn("| `naive` | 4 µs | 2 GB/s | 1x |  |\n| `vec4` | 1 µs (SUSPECT) | 8 GB/s | 4x | 4x |", self.page.read_text())
+
+    def test_a_rung_that_was_not_measured_leaves_no_table(self):
+        self.write("a.json", "2026-01-02")
+        more = Ladder("twice", "double", "", (), 8000, variants("naive", "vec8"))
+        with mock.patch.object(lessons_page, "LADDERS", (more,)):
+            self.run_page()
+        self.assertIn("none have been taken yet", self.page.read_text())
 
     def test_the_newest_measurement_counts(self):
         self.write("a.json", "2026-02-03")

@@ -39,8 +39,8 @@ those of one machine on one day and are shown only to explain the ratios.
 - Where a row of `gpu.catalog`, `gpu.square`, `gpu.vector_add` or `gpu.gelu` has `ours_slope_us`, both sides were timed by
   slopes of CUDA graphs too, and the ratio is the lesser of both methods: PyTorch's records of kernels of very many short
   blocks are too long (docs/timing.md). `floor_us` is what the copy's rate, or the units' by the data sheet, would take.
-- Where a product may take all power, PyTorch's calls go on for half a second before they are timed, as ours do;
-  `ours_mhz` and `torch_mhz` are the clocks behind the last one.
+- Where a product may take all power, PyTorch's calls go on for half a second before they are timed, ours until
+  their clock stands still; `ours_mhz` and `torch_mhz` are the clocks behind the last one.
 - `gpu.catalog.adamw.beside_compiled` is of 200 tensors: torch.compile takes a minute for these, and has not done with 1,000 after five.
 - `gpu.variants`: whether the default of a kernel is the fastest of its variants. `gpu.limits`: of rows that missed a goal, how
   much of each part of the GPU the kernel takes by ncu, and what its warps wait for.

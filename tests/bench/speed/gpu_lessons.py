@@ -53,9 +53,9 @@ def matrix(rows, columns):
 LADDERS = (
     Ladder("threads", "vector_add", "`vector_add` of 2^18 f32", flat(1 << 18), 12 << 18,
            variants("serial", "one_block", "naive")),
-    Ladder("coalescing", "sum", "`sum` of 8192 x 8192 f32", matrix(8192, 8192), 4 << 26,
-           (Rung("naive axis=1", "naive", ("axis=1",)), Rung("naive axis=0", "naive", ("axis=0",)),
-            Rung("two_pass axis=1", "two_pass", ("axis=1",)))),
+    Ladder("coalescing", "sum", "`sum` of 131,072 rows and of as many columns of 1,024 f32", matrix(131072, 1024), 4 << 27,
+           (Rung("naive of rows", "naive", ("axis=1",)), Rung("naive of columns", "naive", ("axis=0",)),
+            Rung("two_pass of rows", "two_pass", ("axis=1",)))),
     Ladder("wide", "square", "`square` of 2^28 f32", flat(MANY), 8 * MANY, variants("naive", "vec4")),
     Ladder("wide16", "relu", "`relu` of 2^28 bf16", (*flat(MANY), "--dtype", "bf16"), 4 * MANY, variants("naive", "vec4")),
     Ladder("shared", "transpose", "`transpose` of 8192 x 8192 f32", ("--shape", "*=8192x8192"), 8 << 26,
