@@ -43,7 +43,8 @@ class Terminal:
     def __enter__(self):
         self._ours, theirs = os.openpty()
         termios.tcsetwinsize(theirs, self._size)
-        self._process = subprocess.Popen(self._command, stdin=theirs, stdout=theirs, stderr=theirs)
+        self._process = subprocess.Popen(self._command, stdin=theirs, stdout=theirs, stderr=theirs,
+                                         env={**os.environ, "TERM": "xterm"})
         os.close(theirs)
         return self
 
@@ -238,6 +239,21 @@ class CliTest(unittest.TestCase):
         self.assertIn("[1, 4]", self.gridclock("run", "square", "x=w.npz:x:bf16").stdout)
         self.assertIn("text", self.gridclock("run", "square", "x=w.npz:n", code=1).stderr)
 
+    def test_a_list_is_given_tensor_by_tensor(self):
+        for name, value in (("a", [1, 2]), ("b", [[3], [4], [5]])):
+            numpy.save(self.folder / f"{name}.npy", numpy.array(value, "f4"))
+        self.gridclock("run", "foreach_mul", "a=a.npy", "a=b.npy", "b=a.npy", "b=b.npy", "-o", "c=c.npz")
+        with numpy.load(self.folder / "c.npz") as archive:
+            self.assertEqual([archive[name].tolist() for name in archive.files], [[1, 4], [[9], [16], [25]]])
+
+    def test_a_device_may_be_named(self):
+        self.assertIn("square.simd on cpu", self.gridclock("run", "square", "x=ones:f32[3]", "--device", "cpu").stdout)
+        absent = self.gridclock("run", "square", "x=ones:f32[3]", "--device", "cuda:99", code=1).stderr
+        self.assertIn("no device 'cuda:99'; the devices are 'cpu'", absent)
+
+    def test_a_shipped_worker_has_no_kernel_that_faults(self):
+        self.assertIn("no kernel 'fault'", self.gridclock("describe", "fault", code=1).stderr)
+
     def test_a_kernel_without_outputs_writes_no_file(self):
         self.assertIn("no output", self.gridclock("run", "empty", "-o", "all.npz", code=2).stderr)
         self.assertFalse((self.folder / "all.npz").exists())
@@ -289,6 +305,13 @@ class CliTest(unittest.TestCase):
         self.assertEqual(done.returncode, 0)
         self.assertRegex(os.read(ours, 65536), rb"spin  [1-9] s")
         os.close(ours)
+
+    def test_a_measurement_tells_a_terminal_how_far_it_is(self):
+        with Terminal(BIN / "gridclock", "bench", "spin", "ns=20000000", "--server", self.server.grpc,
+                      "--budget", "60s", "--samples", "100000", "--interval", "0.00001", width=100, height=24) as terminal:
+            terminal.wait_for(b"spin  warming up  2")
+            terminal.wait_for(b" samples  last 2", times=3)
+            terminal.interrupt()
 
     def test_the_kernel_limit_is_the_callers(self):
         late = self.gridclock("run", "spin", "ns=2000000000", "--kernel-limit", "100ms", code=1).stderr
@@ -441,12 +464,34 @@ class TlsTest(unittest.TestCase):
     MAKE = ("openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=ca -keyout ca.key -out ca.pem && "
             "printf 'subjectAltName=DNS:localhost' > ext && "
             "openssl req -newkey rsa:2048 -nodes -subj /CN=server -keyout server.key -out server.csr && "
-            "openssl x509 -req -in server.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 -extfile ext -out server.pem")
+            "openssl x509 -req -in server.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 -extfile ext -out server.pem && "
+            "openssl req -newkey rsa:2048 -nodes -subj /CN=client -keyout client.key -out client.csr && "
+            "openssl x509 -req -in client.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 -out client.pem && "
+            "openssl x509 -req -in client.csr -signkey client.key -days 2 -out stranger.pem")
+
+    def setUp(self):
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+        subprocess.run(self.MAKE, shell=True, cwd=self.folder, check=True, capture_output=True)
+
+    def serve(self, *flags):
+        return self.enterContext(Server(BIN, f"--tls-cert={self.folder / 'server.pem'}",
+                                        f"--tls-key={self.folder / 'server.key'}", *flags))
+
+    def test_a_client_shows_its_certificate_where_it_must(self):
+        server = self.serve(f"--tls-client-ca={self.folder / 'ca.pem'}")
+
+        def ping(*flags, **variables):
+            return subprocess.run([BIN / "gridclock", "ping", "--server", server.grpc, "--tls-name", "localhost",
+                                   "--tls-ca", "ca.pem", *flags], env={**os.environ, **variables}, cwd=self.folder,
+                                  capture_output=True, text=True, timeout=60).returncode
+
+        self.assertEqual(ping("--tls-cert", "client.pem", "--tls-key", "client.key"), 0)
+        self.assertEqual(ping(GRIDCLOCK_TLS_CERT="client.pem", GRIDCLOCK_TLS_KEY="client.key"), 0)
+        self.assertEqual(ping(), 3)
+        self.assertEqual(ping("--tls-cert", "stranger.pem", "--tls-key", "client.key"), 3)  # Of no authority that it knows.
 
     def test_the_roots_are_the_systems_or_those_that_are_named(self):
-        folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
-        subprocess.run(self.MAKE, shell=True, cwd=folder, check=True, capture_output=True)
-        server = self.enterContext(Server(BIN, f"--tls-cert={folder / 'server.pem'}", f"--tls-key={folder / 'server.key'}"))
+        folder, server = self.folder, self.serve()
 
         def call(address, *flags, **variables):
             return subprocess.run([BIN / "gridclock", "list", "--server", address, *map(str, flags)],
