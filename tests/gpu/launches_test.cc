@@ -91,7 +91,7 @@ TEST_F(LaunchesTest, ALaunchOfSeveralKernelsListsThem) {
   request.set_variant("matmul");
   request.set_device("cuda:0");
   Add(&request, "a", {100, 20});
-  Add(&request, "b", {90, 20});
+  Add(&request, "b", {100, 20});
   EXPECT_EQ(Launches(Run(request)), 3);
   request.mutable_measure()->set_method(v1::DEVICE_TIME);
   request.mutable_measure()->set_budget_seconds(0.05);

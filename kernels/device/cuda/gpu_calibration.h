@@ -25,7 +25,8 @@ struct GpuCalibration {
   double isolated_ns = 0, device_time_ns = 0, back_to_back_ns = 0, host_no_sync_ns = 0,
          host_sync_ns = 0, event_pair_ns = 0;
   // A launch of kFewKernels empty kernels, and one of a copy from the host with an empty kernel
-  // behind it: what records add between several shows in them.
+  // behind it: what records add between several shows in them. Of copies those of the series in
+  // which the two methods were farthest apart.
   double isolated_kernels_ns = 0, device_time_kernels_ns = 0, isolated_copy_ns = 0,
          device_time_copy_ns = 0;
   double event_step_ns = 0;         // The smallest difference between times by events.
