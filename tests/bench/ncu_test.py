@@ -40,7 +40,7 @@ class Ncu(unittest.TestCase):
     def test_the_median_is_held_against_ours(self):
         self.ncu(said(["2,600", "9,000,000", *["2,600"] * 28]))
         lines = self.measure()
-        self.assertEqual([line.verdict for line in lines], ["PASS"] * len(gpu_ncu.SIZES))
+        self.assertEqual([line.verdict for line in lines], ["PASS"] * len(gpu_ncu.TARGETS))
         self.assertAlmostEqual(lines[0].measured, 600 / 1500)
         self.assertEqual(lines[0].extra, {"device_us": [2], "ncu_us": [2.6]})
 

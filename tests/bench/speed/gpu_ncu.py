@@ -8,7 +8,9 @@ from speed import gpu
 from speed.gpu import describe, gpu_server
 from speed.line import Line
 
-SIZES = (1_000, 100_000, 1_000_000, 16_000_000, 268_435_456)
+# Kernel and input of each line; the last two are of very many short blocks, which are recorded serially.
+TARGETS = {**{str(n): ("square", f"x=randn:f32[{n}]") for n in (1_000, 100_000, 1_000_000, 16_000_000, 268_435_456)},
+           "square.naive": ("square.naive", "x=randn:f32[268435456]"), "relu.naive": ("relu.naive", "x=randn:bf16[268435456]")}
 METRIC = "gpu__time_duration.sum"
 WARM_UP, LAUNCHES = 10, 30
 # As Gridclock finds them: the clock left alone, the cache as the launch before left it. The metric is
@@ -49,10 +51,11 @@ def times_in(output):
     return times
 
 
-def ncu_ns(config, ncu, n):
+def ncu_ns(config, ncu, kernel, x):
     """The median over the launches behind the warm-up."""
+    name, _, variant = kernel.partition(".")
     worker = [config.binaries / "gridclock-worker", "--bare", "--device", gpu.DEVICE, "--repeat", str(WARM_UP + LAUNCHES),
-              "square", f"x=randn:f32[{n}]"]
+              *(("--variant", variant) if variant else ()), name, x]
     ran = subprocess.run([ncu, *NCU, *map(str, worker)], capture_output=True, text=True, timeout=300, errors="replace")
     if ran.returncode != 0:
         raise Unavailable(why_not(ran.stdout + ran.stderr))
@@ -62,13 +65,13 @@ def ncu_ns(config, ncu, n):
     return statistics.median(times)
 
 
-def device_ns(config, server, n):
-    return gpu.median_ns(config, server, "square", f"x=randn:f32[{n}]")
+def device_ns(config, server, kernel, x):
+    return gpu.median_ns(config, server, kernel, x)
 
 
 def make_lines():
-    return {n: Line(f"gpu.ncu.{n}", f"square of {n} f32: device time against ncu's over max(1.5 us, 1 %)", "<=", 1)
-            for n in SIZES}
+    return {name: Line(f"gpu.ncu.{name}", f"{kernel} of {x.split(':')[1]}: device time against ncu's over max(1.5 us, 1 %)", "<=", 1)
+            for name, (kernel, x) in TARGETS.items()}
 
 
 def measure(config):
@@ -78,9 +81,9 @@ def measure(config):
         with gpu_server(config) as server:
             describe(config, server)
             for _ in range(config.rounds):
-                for n, line in lines.items():
-                    theirs = ncu_ns(config, ncu, n)
-                    ours = device_ns(config, server, n)
+                for name, line in lines.items():
+                    theirs = ncu_ns(config, ncu, *TARGETS[name])
+                    ours = device_ns(config, server, *TARGETS[name])
                     line.add(abs(ours - theirs) / max(1500, 0.01 * theirs), device_us=ours / 1e3, ncu_us=theirs / 1e3)
     except Unavailable as why:
         for line in lines.values():

@@ -2,6 +2,7 @@
 usual ways of timing are."""
 from speed import gpu
 from speed.gpu import Torch, gpu_server, median_ns
+from speed.gpu_catalog import TENSORS
 from speed.line import Line
 
 SIZES = (1_000, 10_000, 100_000, 1_000_000, 16_000_000, 268_435_456, 1_500_000_000, 5_300_000_000)
@@ -15,17 +16,43 @@ def words(n):
     return ("--shape", f"*={n}", "--dtype", "T=f32")
 
 
+# Of several kernels, of a copy and a kernel, of many short blocks, of arithmetic alone.
+HONEST = {
+    "vector_add": ("--shape", "*=1000000"),
+    "gelu": ("--shape", "*=16000000", "--dtype", "bf16"),
+    "cast": ("--shape", "*=16000000", "to=f8e4m3"),
+    "softmax": ("--shape", "*=8192", "--shape", "N=1024"),
+    "layernorm": ("--shape", "*=1024", "--shape", "N=131072"),
+    "sum": ("--shape", "*=4", "--shape", "N=1000000"),
+    "cumsum": ("--shape", "*=8192", "--shape", "N=8192"),
+    "transpose": ("--shape", "*=8192x8192"),
+    "matmul": ("--shape", "M=1024", "--shape", "N=1024", "--shape", "K=1024"),
+    "foreach_mul": ("--shape", "*=" + ",".join(map(str, TENSORS))),
+}
+
+
+def suspects(config, server, name, what, runs):
+    """How many of the runs, each a kernel with its words and a method, have results that are SUSPECT."""
+    line = Line(f"gpu.suspect{name}", f"SUSPECT results in {len(runs)} runs of {what}, idle GPU", "<=", 0)
+    found = []
+    for kernel, of_kernel, method in runs:
+        result = gpu.bench(config, server, kernel, *of_kernel, budget="50ms", method=method)
+        if "SUSPECT" in result["flags"]:
+            found.append({"kernel": kernel, "words": " ".join(of_kernel)[:60], "median_ns": gpu.median_of(result)})
+    line.add(len(found), suspects=found)
+    return line
+
+
 def agreement(config, server):
     """No result on an idle GPU is SUSPECT, whatever its size."""
-    line = Line("gpu.suspect", f"SUSPECT results in {RUNS} runs of square, 1,000 to 5.3e9 elements, idle GPU", "<=", 0)
-    suspect = []
-    for i in range(RUNS):
-        n = SIZES[i % len(SIZES)]
-        result = gpu.bench(config, server, "square", *words(n), budget="50ms")
-        if "SUSPECT" in result["flags"]:
-            suspect.append({"elements": n, "median_ns": gpu.median_of(result)})
-    line.add(len(suspect), suspects=suspect)
-    return line
+    for method in ("device_time", "isolated", "back_to_back"):
+        runs = [("square", words(SIZES[i % len(SIZES)]), method) for i in range(RUNS)]
+        yield suspects(config, server, "" if method == "device_time" else f".{method}",
+                       f"square by {method}, 1,000 to 5.3e9 elements", runs)
+    for method in ("device_time", "isolated"):
+        runs = list(HONEST.items()) * (RUNS // len(HONEST))
+        yield suspects(config, server, f".kernels.{method}", f"ten kernels by {method}",
+                       [(kernel, of_kernel, method) for kernel, of_kernel in runs])
 
 
 def slope(config, server):
@@ -80,5 +107,7 @@ def usual_ways(config, server):
 
 def measure(config):
     with gpu_server(config) as server:
-        lines = [agreement(config, server), slope(config, server), *usual_ways(config, server)]
-    return [*lines, *fresh_workers(config)]
+        yield from agreement(config, server)
+        yield slope(config, server)
+        yield from usual_ways(config, server)
+    yield from fresh_workers(config)
