@@ -22,9 +22,9 @@ namespace gridclock {
 class MetricsServer {
  public:
   struct Options {
-    std::string address;  // "127.0.0.1:8471", "[::1]:0", "0.0.0.0:8471".
-    int threads = 12;
-    absl::Duration timeout = absl::Seconds(1);         // To send a request.
+    std::string address;                        // "127.0.0.1:8471", "[::1]:0", "0.0.0.0:8471".
+    int threads = 128;                          // They sleep.
+    absl::Duration timeout = absl::Seconds(1);  // To send a request.
     absl::Duration answer_timeout = absl::Seconds(3);  // To read the answer.
   };
   struct Page {

@@ -180,14 +180,16 @@ def check_scrape(table, options):
                   ran.returncode == 0 and not ran.stderr)
         host, _, port = server.metrics.partition(":")
         with contextlib.ExitStack() as stack:
-            for _ in range(8):
-                half = stack.enter_context(socket.create_connection((host, int(port))))
-                half.sendall(b"GET /metrics HTTP/1.1\r\nHost: x\r\n")
+            for i in range(96):
+                hung = socket.socket()
+                hung.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)  # So that the page does not fit.
+                stack.enter_context(hung).connect((host, int(port)))
+                hung.sendall(b"GET /metrics HTTP/1.1\r\nHost: x\r\n" if i % 2 else b"GET /metrics HTTP/1.0\r\n\r\n")
             time.sleep(0.2)
             start = time.monotonic()
             status = fetch(server.metrics, "/metrics")[0]
             seconds = time.monotonic() - start
-        table.add("8 half-open clients: a scrape is answered in less than 1 s", f"{status} after {seconds:.2f} s",
+        table.add("48 half-open clients and 48 that do not read: a scrape is answered in less than 1 s", f"{status} after {seconds:.2f} s",
                   status == 200 and seconds < 1)
 
 
@@ -273,18 +275,23 @@ def check_images(table, options):
                   f"two targets in {seconds:.1f} s", True)
 
 
-FULL_SECONDS = 600
+CPU_SECONDS, GPU_PROCESSOR_HOURS = 600, 2
 
 
 def add_full_time(table, target, seconds, options):
-    measured = f"{seconds:.0f} s on {os.cpu_count()} processors"
-    if target != "cpu-runtime":
-        return table.skip(f"{target} by the whole Dockerfile: its time has no goal", measured)
-    goal = "cpu-runtime by the whole Dockerfile, compilers and all, from nothing: less than 10 minutes"
-    if options.ccache or not options.fresh:
-        what = "objects of --ccache" if options.ccache else "layers that --folder kept"
-        return table.skip(goal, f"{measured}, but with {what}")
-    return table.add(goal, measured, seconds < FULL_SECONDS)
+    """Of a GPU's image processor time, which hardly depends on the machine; gpu-full has no goal: it takes that one's layers."""
+    measured, hours = f"{seconds:.0f} s on {os.cpu_count()} processors", seconds * os.cpu_count() / 3600
+    goals = {"cpu-runtime": ("less than 10 minutes", seconds < CPU_SECONDS),
+             "gpu-runtime": (f"at most {GPU_PROCESSOR_HOURS} hours of all processors together", hours <= GPU_PROCESSOR_HOURS)}
+    if target not in goals:
+        return table.skip(f"{target} by the whole Dockerfile, upon the one before: its time has no goal", measured)
+    words, passed = goals[target]
+    goal = f"{target} by the whole Dockerfile, compilers and all, from nothing: {words}"
+    few = target != "cpu-runtime" and options.architectures
+    if options.ccache or not options.fresh or few:
+        what = "with objects of --ccache" if options.ccache else f"for {few} alone" if few else "with layers that --folder kept"
+        return table.skip(goal, f"{measured}, but {what}")
+    return table.add(goal, measured, passed)
 
 
 def check_full(table, options):
@@ -343,7 +350,7 @@ def check_compose(table, options):
 
 def check_docs(table, options):
     count = snippets_check.run(options.engine, options.contexts, monitoring(options), options.work)
-    table.add("the container blocks of docs/deploy.md and deploy/README.md, as written", f"{count} ran", count >= 3)
+    table.add("the container blocks of README.md, docs/deploy.md and deploy/README.md, as written", f"{count} ran", count >= 3)
 
 
 def monitoring(options):

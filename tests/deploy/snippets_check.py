@@ -1,4 +1,4 @@
-"""The `sh container` blocks of docs/deploy.md and deploy/README.md, run as a reader would, but that `docker` is
+"""The `sh container` blocks of README.md, docs/deploy.md and deploy/README.md, run as a reader would, but that `docker` is
 podman, buildah and docker-compose, and that what comes from a registry is made here."""
 import subprocess
 import sys
@@ -10,7 +10,7 @@ sys.path.insert(0, str(REPO / "tests/docs"))
 
 import pages  # noqa: E402
 
-PAGES = ("docs/deploy.md", "deploy/README.md")
+PAGES = ("README.md", "docs/deploy.md", "deploy/README.md")
 DOCKER = """#!/bin/sh
 case $1 in
   compose) shift; exec docker-compose "$@" ;;

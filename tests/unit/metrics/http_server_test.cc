@@ -309,6 +309,25 @@ TEST_F(SlowClientsTest, ReadersThatTrickleHoldNobodyUp) {
   EXPECT_TRUE(Answers());
 }
 
+// Fifty that never end their request and fifty that never read their answer.
+TEST(MetricsServerTest, AnswersAtOnceThoughAHundredHang) {
+  MetricsServer::Pages pages = Small();
+  pages.page = [](absl::string_view path, absl::string_view) {
+    return MetricsServer::Page{"text/plain", path == "/large" ? std::string(8 << 20, 'x') : "a"};
+  };
+  ASSERT_OK_AND_ASSIGN(const auto server, Serve(pages));
+  std::vector<UniqueFd> hung;
+  for (int i = 0; i < 100; ++i) {
+    hung.push_back(Connect(server->port()));
+    ASSERT_TRUE(SendText(hung.back(), i % 2 == 0
+                                          ? "GET /metrics HTTP/1.1\r\nHost: x\r\n"
+                                          : "GET /large HTTP/1.1\r\nHost: localhost\r\n\r\n"));
+  }
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_EQ(BodyOf(Fetch(server->port(), "/metrics")), "a");
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(1));
+}
+
 // Alone it would look every two seconds.
 TEST(MetricsServerTest, EndsSoonAfterItWasUsed) {
   for (const std::string address : {"127.0.0.1:0", "0.0.0.0:0"}) {
