@@ -100,9 +100,9 @@ def run_program(table, name, program, seconds):
 
 def failures(output):
     """The lines that say what went wrong; the end of the output where none does."""
-    lines = [line for line in output.splitlines()
-             if re.search(r"Failure|FAILED|^========= [^ C]|problems|differ|error", line)]
-    return "\n".join("      " + line for line in (lines or output.splitlines()[-20:])[:40])
+    said = [line for line in output.splitlines() if line.strip()]
+    lines = [line for line in said if re.search(r"Failure|FAILED|^========= [^ C]|problems|differ|error", line)]
+    return "".join(f"      {line}\n" for line in (lines or said[-5:])[:40])
 
 
 def run_groups(table, groups, runner, kept, judge):
@@ -121,7 +121,7 @@ def run_groups(table, groups, runner, kept, judge):
         seen = result["seen"] + {0: "", 1: "", NOT_BEGUN: ", no time was left"}.get(ran.code, f", exit code {ran.code}")
         table.row(ran.group.name, f"{len(ran.group.cases)} cases", seen, good, ran.seconds)
         if not good:
-            print(failures(ran.output), flush=True)
+            print(failures(ran.output), end="", flush=True)
         kept.put(ran.group.name, good, result)
         yield ran.group, result, good
 
