@@ -71,12 +71,19 @@ def span(samples):
     return f"{figure(quartiles[0])} .. {figure(quartiles[2])}"
 
 
+def times(line):
+    """Ours, the peer's and what physics would allow, where a goal is of such times."""
+    medians = [statistics.median(line["extra"][key]) if line["extra"].get(key) else None
+               for key in ("ours_us", "torch_us", "floor_us")]
+    return "" if medians[0] is None else " / ".join("-" if us is None else figure(float(us)) for us in medians)
+
+
 def row(line):
     wanted = "" if line["informative"] else f"{line['op']} {line['bound']:g}{line['unit']}"
     measured = line["skipped"] if line["measured"] is None else figure(float(line["measured"])) + line["unit"]
     verdict = " ".join([line["verdict"], *line.get("flags", [])])  # Older measurements did not keep them.
     return (f"| `{line['name']}` | {line['what']} | {wanted} | {measured} | {span(line['samples'])} | "
-            f"{len(line['samples'])} | {verdict} |")
+            f"{times(line)} | {len(line['samples'])} | {verdict} |")
 
 
 def behind(line):
@@ -90,7 +97,8 @@ def section(data):
     libraries = ", ".join(f"{name} {version}" for name, version in data["libraries"].items())
     machine = data.get("device") or f"{data['cpus']} CPUs; {libraries}"
     lines = [f"## {data['date']}, commit {data['commit']}", "", f"{machine}.", "",
-             "| goal | what | wanted | median | quartiles | rounds | |", "| --- | --- | --- | --- | --- | --- | --- |"]
+             "| goal | what | wanted | median | quartiles | ours / PyTorch / floor, us | rounds | |",
+             "| --- | --- | --- | --- | --- | --- | --- | --- |"]
     lines += [row(line) for line in data["lines"]]
     lines += ["", "Behind them, medians:", ""] + [b for b in map(behind, data["lines"]) if b]
     return "\n".join(lines) + "\n"

@@ -40,8 +40,8 @@ class Report(unittest.TestCase):
     def test_a_page_without_figures_says_so(self):
         self.assertEqual(self.run_report()[0], 0)
         self.assertIn("no figures yet of these groups of goals: small, metrics, bulk, memory, kernels, catalog_cpu, build, "
-                      "gpu_kernels, gpu_catalog, gpu_variants, gpu_timing, gpu_truth, gpu_ncu, gpu_limits, gpu_bulk, gpu_faults, "
-                      "gpu_lessons.",
+                      "gpu_kernels, gpu_catalog, gpu_variants, gpu_exact, gpu_timing, gpu_truth, gpu_ncu, gpu_limits, gpu_bulk, "
+                      "gpu_faults, gpu_lessons.",
                       report.PAGE.read_text())
         self.assertEqual(self.run_report("--check")[0], 0)
 
@@ -52,7 +52,7 @@ class Report(unittest.TestCase):
     def test_a_missing_group_is_named(self):
         (self.folder / "a.json").write_text(json.dumps(result(["small", "bulk"])))
         self.run_report()
-        self.assertIn("goals: metrics, memory, kernels, catalog_cpu, build, gpu_kernels, gpu_catalog, gpu_variants, gpu_timing, "
+        self.assertIn("goals: metrics, memory, kernels, catalog_cpu, build, gpu_kernels, gpu_catalog, gpu_variants, gpu_exact, gpu_timing, "
                       "gpu_truth, gpu_ncu, gpu_limits, gpu_bulk, gpu_faults, gpu_lessons.", report.PAGE.read_text())
 
     def test_with_all_groups_nothing_is_called_missing(self):
@@ -67,6 +67,17 @@ class Report(unittest.TestCase):
         (self.folder / "a.json").write_text(json.dumps(data))
         self.run_report()
         self.assertIn("| PASS THROTTLED |", report.PAGE.read_text())
+
+    def test_times_stand_in_the_row_beside_peer_and_floor(self):
+        data = result(list(bench.GROUPS))
+        line = Line("gpu.catalog.x", "x", ">=", 0.98)
+        for us in (10.0, 12.0, 11.0):
+            line.add(1.5, ours_us=us, torch_us=16.5, floor_us=9.0)
+        data["lines"].append(line.as_json())
+        (self.folder / "a.json").write_text(json.dumps(data))
+        self.run_report()
+        self.assertIn("| `gpu.catalog.x` | x | >= 0.98 | 1.5 | 1.5 .. 1.5 | 11 / 16.5 / 9 | 3 | PASS |", report.PAGE.read_text())
+        self.assertIn("| `small.round_trip` | a round trip | <= 3x | 2x | 2 .. 2 |  | 9 | PASS |", report.PAGE.read_text())
 
     def test_too_few_rounds_are_refused(self):
         (self.folder / "a.json").write_text(json.dumps(result(list(bench.GROUPS), rounds=8)))

@@ -7,7 +7,7 @@ from unittest import mock
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import bench  # noqa: E402: beside this file.
-from speed import gpu_limits, gpu_variants  # noqa: E402
+from speed import gpu_exact, gpu_limits, gpu_variants  # noqa: E402
 from speed.gpu_catalog import Case, elements, lists  # noqa: E402
 
 CASE = Case("softmax", (65536, 1024), ("--shape", "N=1024", "axis=-1", "v=uniform:0:1"), 8, "x")
@@ -113,6 +113,14 @@ class Limits(unittest.TestCase):
         said = HEAD + launch(0) + launch(1)
         self.assertEqual(self.measure(said, rows="*"), [])
         self.assertEqual(len(self.measure(said, rows="*", missed=["gpu.catalog.softmax.65536x1024.torch"])), 1)
+
+
+class Exact(unittest.TestCase):
+    def test_the_error_is_held_against_the_direct_forms(self):
+        line, product = gpu_exact.lines_of({"ours": 2e-7, "direct": 1e-7, "product": 1e-3})
+        self.assertEqual((line.verdict, line.samples), ("PASS", [2]))
+        self.assertAlmostEqual(product.measured, 5000)
+        self.assertEqual(gpu_exact.lines_of({"ours": 3e-7, "direct": 1e-7, "product": 1})[0].verdict, "FAIL")
 
 
 if __name__ == "__main__":
