@@ -1,10 +1,12 @@
 """What the verbs of ./dev install and check: on a copy of the scripts, with programs that only write
 down how they were called."""
+import fcntl
 import os
 import pathlib
 import shutil
 import subprocess
 import tempfile
+import termios
 import unittest
 
 REPO = pathlib.Path(__file__).resolve().parents[2]
@@ -35,14 +37,29 @@ class Machine:
         path.write_text(text)
         path.chmod(0o755)
 
-    def run(self, *command):
-        """The exit code, all that was printed, and the calls in order."""
+    def run(self, *command, terminal=None, alone=False):
+        """The exit code, all that was printed, and the calls in order. On a terminal, or on none; `alone`: as where
+        there is no sudo."""
         environment = {name: value for name, value in os.environ.items() if not name.startswith("GRIDCLOCK_")}
-        environment.update(PATH=f"{self.programs}:{os.environ['PATH']}", CALLS=str(self.calls))
+        environment.update(PATH=f"{self.programs}:{self.others() if alone else os.environ['PATH']}", CALLS=str(self.calls))
         self.calls.write_text("")
-        ran = subprocess.run([self.root / command[0], *command[1:]], env=environment, cwd=self.root,
-                             stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
+        stdin = subprocess.DEVNULL if terminal is None else terminal
+        ran = subprocess.run([self.root / command[0], *command[1:]], env=environment, cwd=self.root, stdin=stdin,
+                             capture_output=True, text=True, timeout=60, start_new_session=True,
+                             preexec_fn=None if terminal is None else lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
         return ran.returncode, ran.stdout + ran.stderr, self.calls.read_text().splitlines()
+
+    def others(self):
+        """The programs of this machine but for sudo."""
+        folder = self.root.parent / "others"
+        folder.mkdir()
+        for path in reversed(os.environ["PATH"].split(":")):
+            for program in pathlib.Path(path).glob("*"):
+                link = folder / program.name
+                link.unlink(missing_ok=True)
+                link.symlink_to(program)
+        (folder / "sudo").unlink(missing_ok=True)
+        return folder
 
     def installed_by(self, *command):
         code, out, calls = self.run(*command)
@@ -102,6 +119,56 @@ class Dev(unittest.TestCase):
         self.assertIn("-L 'conformance'", out)
         _, calls = self.machine.installed_by("dev", "test", "-L", "conformance")
         self.assertTrue(calls[-1].endswith("-L conformance"), calls)
+
+
+class Sudo(unittest.TestCase):
+    """Who is not root."""
+
+    def setUp(self):
+        self.machine = Machine(pathlib.Path(self.enterContext(tempfile.TemporaryDirectory())))
+        self.machine.program(self.machine.programs / "id", "#!/bin/sh\necho 1000\n")
+        self.sudo = self.machine.programs / "sudo"
+        self.machine.program(self.sudo, RECORDS + 'exec "$@"\n')
+
+    def asked(self, answer):
+        """What ./dev build says and calls on a terminal where this is typed."""
+        ours, theirs = os.openpty()
+        self.addCleanup(os.close, ours)
+        os.write(ours, answer)
+        code, out, calls = self.machine.run("dev", "build", terminal=theirs)
+        os.close(theirs)
+        return code, out, calls
+
+    def test_root_is_not_asked_for_sudo(self):
+        self.machine.program(self.machine.programs / "id", "#!/bin/sh\necho 0\n")
+        _, calls = self.machine.installed_by("dev", "build")
+        self.assertEqual([call for call in calls if call.startswith("sudo")], [])
+
+    def test_with_yes_it_installs_by_sudo_without_a_question(self):
+        packages, calls = self.machine.installed_by("dev", "--yes", "build")
+        self.assertIn("libgrpc++-dev", packages)
+        self.assertEqual([call.split()[1:5] for call in calls if call.startswith("sudo")],
+                         [["env", "DEBIAN_FRONTEND=noninteractive", "apt-get", verb] for verb in ("update", "install")])
+
+    def test_it_asks_before_each_and_a_yes_lets_it(self):
+        code, out, calls = self.asked(b"y\ny\n")
+        self.assertEqual((code, out.count('run "sudo env DEBIAN_FRONTEND=noninteractive apt-get')), (0, 2), out)
+        self.assertTrue(any(call.startswith("apt-get install") for call in calls))
+
+    def test_a_no_installs_nothing(self):
+        code, out, calls = self.asked(b"n\n")
+        self.assertEqual((code, calls), (1, []))
+        self.assertIn("not installed; run it yourself", out)
+
+    def test_without_a_terminal_nobody_said_yes(self):
+        code, out, calls = self.machine.run("dev", "build")
+        self.assertEqual((code, calls), (1, []), out)
+
+    def test_without_sudo_it_says_what_root_has_to_run(self):
+        self.sudo.unlink()
+        code, out, calls = self.machine.run("dev", "--yes", "build", alone=True)
+        self.assertEqual((code, calls), (1, []))
+        self.assertIn("needs root, or sudo, to install: run as root: env DEBIAN_FRONTEND", out)
 
 
 class Lint(unittest.TestCase):
