@@ -25,10 +25,19 @@ std::string Bar(std::int64_t start, std::int64_t end, std::int64_t total, int wi
   return out;
 }
 
-std::string TimingText(const v1::Timing& timing) {
+// Of a call that was made once: a variant may be several kernels on its device.
+std::string LaunchesText(const v1::RunSummary& summary) {
+  std::int64_t launches = 0;
+  for (const v1::DeviceKernel& kernel : summary.device_kernels()) launches += kernel.count();
+  return launches > 1 ? absl::StrCat("one call of ", launches, " launches") : "one launch";
+}
+
+std::string TimingText(const v1::RunSummary& summary) {
+  const v1::Timing& timing = summary.timing();
   const v1::Statistics& s = timing.statistics();
   if (timing.stop() == v1::Timing::SINGLE_LAUNCH) {
-    return absl::StrCat(FormatNs(s.median_ns()), "  (one launch, ", NameOf(timing.method()), ")");
+    return absl::StrCat(FormatNs(s.median_ns()), "  (", LaunchesText(summary), ", ",
+                        NameOf(timing.method()), ")");
   }
   std::string interval;
   if (s.has_ci_low_ns() && s.has_ci_high_ns()) {
@@ -172,7 +181,7 @@ std::string SummaryText(const v1::RunSummary& summary, const Terminal& terminal)
       Paint(terminal, Ink::kBold,
             absl::StrCat(Escape(summary.kernel()), summary.variant().empty() ? "" : ".",
                          Escape(summary.variant()))),
-      " on ", Escape(summary.device()), ": ", TimingText(timing), "\n");
+      " on ", Escape(summary.device()), ": ", TimingText(summary), "\n");
   std::string rates;
   if (timing.bytes_per_second() > 0) {
     absl::StrAppend(&rates, "  ", FormatRate(timing.bytes_per_second(), "B/s"));

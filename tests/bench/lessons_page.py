@@ -27,7 +27,7 @@ def newest():
     """The last measurement of the ladders, or None."""
     measured = [json.loads(path.read_text()) for path in sorted(RESULTS.glob("*.json"))]
     of_lessons = [data for data in measured if "gpu_lessons" in data["groups"]]
-    return max(of_lessons, key=lambda data: data["date"], default=None)
+    return max(of_lessons, key=lambda data: (data["date"], data.get("time", "")), default=None)
 
 
 def time_text(us):

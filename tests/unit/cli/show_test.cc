@@ -51,6 +51,16 @@ TEST(SummaryTest, ALaunchSaysHowItWasTimedAndWhatToMistrust) {
   EXPECT_THAT(text, HasSubstr("flags: NOISY"));
 }
 
+TEST(SummaryTest, ACallOfSeveralLaunchesSaysHowMany) {
+  v1::RunSummary summary;
+  summary.set_kernel("cdist");
+  summary.mutable_timing()->set_method(v1::ISOLATED);
+  summary.mutable_timing()->set_stop(v1::Timing::SINGLE_LAUNCH);
+  summary.add_device_kernels()->set_count(2);
+  summary.add_device_kernels()->set_count(1);
+  EXPECT_THAT(SummaryText(summary, {}), HasSubstr("(one call of 3 launches, isolated)"));
+}
+
 TEST(SummaryTest, VerifiedMeansAllOfIt) {
   v1::RunSummary summary;
   v1::Verification& v = *summary.mutable_verification();
