@@ -35,6 +35,8 @@ class Rows(unittest.TestCase):
         lines = gpu_truth.measure(self.config)
         self.assertEqual([line.verdict for line in lines], 10 * ["PASS"] + ["FAIL"])
         self.assertEqual(lines[-1].samples, [1.5, 1.5])
+        self.assertEqual({key: values[0] for key, values in lines[0].extra.items()},
+                         {"device_us": 5.57, "off_ns": 0, "isolated_off_ns": 32, "slope_off_ns": -46, "event_pair_us": 12.7})
 
     def test_a_span_that_is_missing_is_no_figure(self):
         self.program("cuda_device_test", SPAN.format(5, 5.6, 0, 300, "PASS"))
