@@ -54,7 +54,12 @@ those of one machine on one day and are shown only to explain the ratios.
   the server 2.5, the worker 0.4. The link to the worker is not it: with orders held back to be sent in
   batches the rate was the same. gRPC 1.51 finishes what another thread ended by waking
   one of its own: 1.0 context switches a call in the server against the echo's 0.3. Server threads under
-  `SCHED_BATCH` gave 1.1 to 1.3 times the rate, and milliseconds of delay beside busy CPUs: left out.
+  `SCHED_BATCH` gave 1.1 to 1.3 times the rate, and milliseconds of delay beside busy CPUs: left out. By valgrind the
+  server takes 138,000 instructions a call, the echo's 54,000. Asynchronous completion queues with one
+  thread in place of gRPC's callbacks took 115,000, and gave 0.74 to 0.87 of the rate: who answers alone sends each
+  answer alone. A call's last word on the thread that hears of it, where gRPC 1.51 wakes a further one for calls with a
+  stream of requests, saves a tenth of the server's CPU time and gave 1.05 times the rate; it takes a copy of gRPC's
+  own handler: left out.
 """
 
 
