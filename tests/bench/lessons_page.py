@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the tables of docs/optimizing.md and docs/lessons.md from the newest measurement of gpu_lessons in
+"""Writes the tables of README.md, docs/optimizing.md and docs/lessons.md from the newest measurement of gpu_lessons in
 tests/bench/results/.
 
 usage: lessons_page.py [--check]    --check: fail where a table is not what the measurement says
@@ -17,7 +17,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from speed.gpu_lessons import LADDERS  # noqa: E402: beside this file.
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PAGES = (ROOT / "docs/optimizing.md", ROOT / "docs/lessons.md")
+PAGES = (ROOT / "README.md", ROOT / "docs/optimizing.md", ROOT / "docs/lessons.md")
 RESULTS = ROOT / "tests/bench/results"
 PLACE = re.compile(r"(<!-- figures (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
 NONE = "Figures: run `./dev gpu-bench --only gpu_lessons`; none have been taken yet.\n"
