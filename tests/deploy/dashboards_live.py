@@ -136,8 +136,9 @@ class Check:
                     found[name, panel["title"], target["refId"]] = str(error)
         return found
 
-    def exemplar_problems(self, end, seconds):
-        """Of queries whose exemplars Grafana shows: they lead from a slow bucket to a run."""
+    def exemplars(self, end, seconds):
+        """(dashboard, panel, refId) -> [(time, value)], of queries whose exemplars Grafana shows: those that lead to a run."""
+        shown = {}
         for name, dashboard in self.dashboards.items():
             values = resolve(dashboard, self.prometheus, CHOSEN.get(name, {}))
             for panel, target in dashboards.targets(dashboard):
@@ -145,8 +146,10 @@ class Check:
                     continue
                 found = self.prometheus.get("query_exemplars", query=substitute(target["expr"], values),
                                             start=end - seconds, end=end)
-                if not any("run_id" in exemplar["labels"] for one in found for exemplar in one["exemplars"]):
-                    yield f"{name}: '{panel['title']}' {target['refId']}: no exemplar names a run"
+                shown[name, panel["title"], target["refId"]] = [
+                    (exemplar["timestamp"], float(exemplar["value"])) for one in found for exemplar in one["exemplars"]
+                    if "run_id" in exemplar["labels"]]
+        return shown
 
     def problems(self, loaded, quiet, skipped):
         for name, dashboard in self.dashboards.items():
@@ -167,7 +170,7 @@ def compiles_here(prometheus):
 
 
 def run(binaries, seconds, files):
-    """Problems, the number of queries, the panels left out, and what was returned."""
+    """Problems, what the queries returned, their exemplars, and the panels left out."""
     with Server(binaries, "--allow-submit") as server, GpuNode(server.metrics) as node:
         with Prometheus(CONFIG.format(real=server.metrics, node=node.address),
                         "--enable-feature=exemplar-storage") as prometheus:
@@ -178,12 +181,14 @@ def run(binaries, seconds, files):
                 end = time.time()
                 skipped = set() if compiles_here(prometheus) else NEEDS_NVRTC
                 loaded = check.ask(end, seconds)
-                unnamed = list(check.exemplar_problems(end, seconds))
+                exemplars = check.exemplars(end, seconds)
+                unnamed = [f"{name}: '{title}' {query}: no exemplar names a run"
+                           for (name, title, query), points in exemplars.items() if not points]
             # Longer than the range of a rate: what is left of the load is then out of sight.
             time.sleep(int(dashboards.BUILT_IN["__rate_interval"][:-1]) + 5)
             quiet = check.ask(time.time(), 1)
             problems = split_planted([*check.problems(loaded, quiet, skipped), *unnamed])
-            return problems, {key: found for key, found in loaded.items() if key[0] != "planted"}, skipped
+            return problems, {key: found for key, found in loaded.items() if key[0] != "planted"}, exemplars, skipped
 
 
 def main():
@@ -193,9 +198,10 @@ def main():
     parser.add_argument("--keep", metavar="FILE")
     parser.add_argument("files", nargs="*", metavar="DASHBOARD.json")
     options = parser.parse_args()
-    problems, loaded, skipped = run(options.bin, options.seconds, options.files or dashboards.files())
+    problems, loaded, exemplars, skipped = run(options.bin, options.seconds, options.files or dashboards.files())
     if options.keep:
-        kept = [{"place": key, "series": series, "left_out": key[:2] in skipped} for key, series in loaded.items()]
+        kept = [{"place": key, "series": series, "exemplars": exemplars.get(key, []), "left_out": key[:2] in skipped}
+                for key, series in loaded.items()]
         pathlib.Path(options.keep).write_text(json.dumps(kept))
     for place in sorted(skipped):
         print(f"left out, no NVRTC here: {place}")

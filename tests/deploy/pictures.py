@@ -225,22 +225,38 @@ COLUMNS = ["__name__", "job", "instance", "device", "timing", "model", "arch", "
 LEGENDS = ("timeseries", "state-timeline")
 
 
-def legend_under(axes, width):
-    """As many entries as two rows hold, of the lines that reach highest."""
+def weight(points):
+    """How much of a panel a series takes."""
+    return sum(value for _, value in points)
+
+
+def legend_under(axes, width, series):
+    """As many entries as three rows hold, of those that lie highest or take most."""
     handles, labels = axes.get_legend_handles_labels()
     if not handles:
         return
-    if axes.lines:
-        order = sorted(range(len(handles)), key=lambda i: -max(handles[i].get_ydata()))
-        handles, labels = [handles[i] for i in order], [labels[i] for i in order]
+    weights = dict(zip((label for label, _, _ in series), map(weight, (points for _, _, points in series))))
+    order = sorted(range(len(handles)), key=lambda i: -weights.get(labels[i], 0))
+    handles, labels = [handles[i] for i in order], [labels[i] for i in order]
     labels = [label if len(label) <= 44 else label[:43] + "…" for label in labels]
     columns = max(1, min(len(labels), int(width / (40 + 6.2 * max(map(len, labels))))))
-    axes.legend(handles[:columns * 2], labels[:columns * 2], loc="upper left", bbox_to_anchor=(-0.02, -0.1),
+    axes.legend(handles[:columns * 3], labels[:columns * 3], loc="upper left", bbox_to_anchor=(-0.02, -0.1),
                 ncols=columns, fontsize=7.5, frameon=False, labelcolor=TEXT, handlelength=1.1, borderaxespad=0.2,
                 columnspacing=1.2, handletextpad=0.5)
 
 
-def draw(dashboard, name, kept, path):
+MOST_EXEMPLARS = 80
+
+
+def draw_exemplars(axes, points, end):
+    """In the range that the lines take, and so many that the lines are seen: Grafana thins them out too."""
+    low, high = axes.get_ylim()
+    shown = sorted((t - end, v) for t, v in points if low <= v <= high)
+    shown = shown[::1 + len(shown) // MOST_EXEMPLARS]
+    axes.scatter([t for t, _ in shown], [v for _, v in shown], marker="D", s=9, color=NAMED["blue"], edgecolors=CARD, linewidths=0.4, zorder=3)
+
+
+def draw(dashboard, name, kept, exemplars, path):
     height = TOP + ROW * max(p["gridPos"]["y"] + p["gridPos"]["h"] for p in dashboard["panels"]) + 8
     width = 24 * COLUMN + 16
     figure = plt.figure(figsize=(width / 100, height / 100), dpi=100, facecolor=PAGE)
@@ -269,8 +285,10 @@ def draw(dashboard, name, kept, path):
         inner = inside(panel["type"], box)
         axes = figure.add_axes((inner[0] / width, 1 - (inner[1] + inner[3]) / height, inner[2] / width, inner[3] / height))
         DRAW[panel["type"]](axes, panel, series, end, span)
+        if points := exemplars.get((name, panel["title"])):
+            draw_exemplars(axes, points, end)
         if panel["type"] in LEGENDS:
-            legend_under(axes, inner[2])
+            legend_under(axes, inner[2], series)
     figure.savefig(path, facecolor=PAGE)
     plt.close(figure)
     bare_panels = empty + blank(path, dashboard, empty)
@@ -313,7 +331,7 @@ def inside(kind, box):
     """Where a panel's axes lie in its card: beside their labels and above their legend."""
     left, top, width, height = box
     margin = {"stat": (8, 30, 8, 8), "table": (14, 36, 14, 8), "bargauge": (14, 40, 14, 14), "heatmap": (74, 34, 14, 30),
-              "state-timeline": (150, 34, 14, 56)}.get(kind, (74, 34, 14, 64))
+              "state-timeline": (150, 34, 14, 56)}.get(kind, (74, 34, 14, 76))
     return left + margin[0], top + margin[1], width - margin[0] - margin[2], height - margin[1] - margin[3]
 
 
@@ -322,9 +340,10 @@ def main():
     read = json.loads(source.read_text())
     left_out = {tuple(one["place"][:2]) for one in read if one["left_out"]}
     kept = with_nodes({tuple(one["place"]): one["series"] for one in read if isinstance(one["series"], dict)})
+    exemplars = {tuple(one["place"][:2]): one["exemplars"] for one in read}
     bare_panels = []
     for path in dashboards.files():
-        empty = draw(dashboards.load(path), path.stem, kept, folder / f"dashboard-{path.stem}.png")
+        empty = draw(dashboards.load(path), path.stem, kept, exemplars, folder / f"dashboard-{path.stem}.png")
         bare_panels += [f"{path.stem}: '{title}' is blank or lost" for title in empty if (path.stem, title) not in left_out]
     print("\n".join(bare_panels) if bare_panels else "pictures: no panel is blank")
     return 1 if bare_panels else 0

@@ -134,24 +134,36 @@ class PageTest(unittest.TestCase):
             self.assertEqual(raised.exception.code, 404)
 
 
+# Where a page ends that is drawn in a picture.
+END = "Math.ceil([...document.querySelectorAll('{last}')].at(-1).getBoundingClientRect().bottom)"
+
+
 def take_screenshots(folder, seconds):
     folder.mkdir(parents=True, exist_ok=True)
-    with Server(BIN) as server, chromium.Browser() as browser:
+    with Server(BIN) as server, MadeUpServer(BIN) as made_up, chromium.Browser() as browser:
+        def picture(name, url, width, last="body", dark=False):
+            page = browser.open(f"http://{url}", width, 844, dark)
+            page.screenshot(folder / f"{name}.png", page.value(END.format(last=last)))
+
         loads = [subprocess.Popen([BIN / "gridclock", "--server", server.grpc, "load", *words, "--generate", "server",
                                    "--seconds", str(seconds)], stdout=subprocess.DEVNULL)
-                 for words in (["square", "--shape", "N=200000", "--rate", "7"],
-                               ["softmax", "--shape", "N=1000", "--rate", "9"],
-                               ["gelu", "--shape", "N=50000", "--rate", "5"])]
+                 for words in (["square", "--shape", "N=200000", "--rate", "3"],
+                               ["softmax", "--shape", "N=1000", "--rate", "4"],
+                               ["gelu", "--shape", "N=50000", "--rate", "2"],
+                               ["layernorm", "--shape", "N=1000", "--rate", "1"],
+                               ["sum", "--shape", "N=100000", "--rate", "1"])]
         time.sleep(max(0, seconds - 12))
         client(server, "bench", "matmul", "--shape", "M=256", "K=256", "N=256", "--samples", "500")
         client(server, "run", "softmax", "x=randn:f32[64,1000]", "--verify")
         verified = last_run(server, lambda run: any(p["kind"] == "verified" for p in run["phases"]))
-        time.sleep(3)
-        for name, path, width, height, dark in (("status", "/", 1280, 1500, False),
-                                                ("status-dark", "/", 1280, 1100, True),
-                                                ("status-phone", "/", 390, 1700, False),
-                                                ("run", f"/runs/{verified}", 1000, 700, False)):
-            browser.open(f"http://{server.metrics}{path}", width, height, dark).screenshot(folder / f"{name}.png")
+        client(server, "bench", "gelu", "--shape", "N=50000", "--method", "host_sync", "--samples", "50")
+        late = [BIN / "gridclock", "--server", server.grpc, "run", "spin", "ns=2000000000", "--timeout", "50ms"]
+        subprocess.run(late, capture_output=True, check=False)
+        picture("status", f"{server.metrics}/", 1280)
+        picture("status-dark", f"{server.metrics}/", 1280, dark=True)
+        picture("status-phone", f"{server.metrics}/", 390, last=".run:nth-of-type(-n+4)")
+        picture("status-gpus", f"{made_up.metrics}/", 1280, last="[data-panel=devices]")
+        picture("run", f"{server.metrics}/runs/{verified}", 1000)
         for load in loads:
             load.wait()
 
