@@ -29,6 +29,6 @@ run long-tests long_tests
 run fuzz tools/fuzz.sh 600
 run bench ./dev bench --check
 run deploy-test ./dev deploy-test --full
-run bare-root ./dev bare-root
+run bare-root ./dev bare-root "./dev --yes demo" "./dev --yes test" "./dev --yes deploy-test --only stack"
 [ "${#failed[@]}" = 0 ] || die "nightly failed: ${failed[*]}"
 say "nightly: all passed"

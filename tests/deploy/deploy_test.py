@@ -13,7 +13,7 @@ usage: deploy_test.py --bin FOLDER [--folder KEEP] [--pictures FOLDER] [--full] 
   --ccache    objects that --full takes, and where it leaves its own; default: none are taken. With them the time of
               a build is said and passes nothing
   --architectures  GPUs that --full compiles for, as CMAKE_CUDA_ARCHITECTURES; default: all
-  --only      compose, images, hardened, docs, rules, scrape, histograms, page, alerts, dashboards, full
+  --only      compose, images, hardened, docs, stack, rules, scrape, histograms, page, alerts, dashboards, full
 Needs root, and the packages of the group deploy (./dev deploy-test installs them).
 """
 import argparse
@@ -348,6 +348,22 @@ def check_compose(table, options):
     table.add("a device by CDI is in the container", *compose_checks.device_appears(options.engine, images["gridclock"]))
 
 
+def check_stack(table, options):
+    """What Compose starts, but as processes and without Grafana: for where no container runs."""
+    start = time.monotonic()
+    client = [options.bin / "gridclock", "--server"]
+    with Server(options.bin) as server, alerts_live.webhook() as (receiver, _), alerts_live.alertmanager(receiver) as manager, \
+            Prometheus(alerts_live.config_for(server.metrics, manager)) as prometheus:
+        def answered():
+            subprocess.run([*client, server.grpc, "run", "square", "x=ones:f32[4]"], check=True, stdout=subprocess.DEVNULL)
+            return (prometheus.query(compose_checks.dashboard_query()) or 0) > 0
+        wait_until(answered, 300, "a dashboard's query has data")
+        seconds = time.monotonic() - start
+        managers = prometheus.get("alertmanagers")["activeAlertmanagers"]
+        table.add("server, Prometheus and Alertmanager as processes, with the shipped files: a dashboard's query has data in "
+                  "less than 5 minutes", f"after {seconds:.1f} s, {len(managers)} Alertmanager", seconds < 300 and len(managers) == 1)
+
+
 def check_docs(table, options):
     count = snippets_check.run(options.engine, options.contexts, monitoring(options), options.work)
     table.add("the container blocks of README.md, docs/deploy.md and deploy/README.md, as written", f"{count} ran", count >= 3)
@@ -359,9 +375,8 @@ def monitoring(options):
 
 
 PARTS = {"compose": check_compose, "images": check_images, "hardened": check_hardened, "docs": check_docs,
-         "rules": check_rules, "scrape": check_scrape, "histograms": check_histograms, "page": check_page, "alerts": check_alerts,
-         "dashboards": check_dashboards,
-         "full": check_full}
+         "stack": check_stack, "rules": check_rules, "scrape": check_scrape, "histograms": check_histograms,
+         "page": check_page, "alerts": check_alerts, "dashboards": check_dashboards, "full": check_full}
 NEED_IMAGES = ("compose", "images", "hardened", "docs", "full")
 
 
