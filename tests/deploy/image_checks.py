@@ -215,10 +215,9 @@ class Hardened:
 
     def stops_after_the_call(self):
         """Exit codes of a call that was running at SIGTERM and of the server, and the seconds between."""
-        words = ["bench", "square", "--shape", "N=1K", "--budget", "3s", "--samples", "1000000", "--interval", "0.000001"]
+        words = ["run", "spin", "ns=3000000000"]
         running = subprocess.Popen([str(pathlib.Path(self.binaries) / "gridclock"), "--server", self.address, *words],
                                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        # Launches go on for nearly as long as their budget.
         wait_until(lambda: '\ngridclock_jobs_running{device="cpu"} 1\n' in fetch(self.metrics, "/metrics")[1], 20, "the call runs")
         self.engine.podman("kill", "--signal=TERM", self.name)
         call = running.wait(30)
