@@ -11,6 +11,7 @@
 #include "kernels/verify/verify.h"
 #include "proto/types/job.h"
 #include "proto/types/tensor.h"
+#include "proto/types/tensor_offsets.h"
 
 namespace gridclock {
 namespace {
@@ -20,9 +21,7 @@ constexpr std::int64_t kTimedTerms = std::int64_t{1} << 27;
 
 OperandView ViewAt(const OperandValue& value, std::byte* base) {
   OperandView view{&value, {}};
-  for (std::size_t i = 0; i < value.tensors.size(); ++i) {
-    view.data.push_back(base + TensorOffset(value, i));
-  }
+  for (const std::uint64_t offset : TensorOffsets(value)) view.data.push_back(base + offset);
   return view;
 }
 

@@ -11,6 +11,7 @@
 #include "kernels/verify/verify.h"
 #include "proto/types/generator.h"
 #include "proto/types/tensor.h"
+#include "proto/types/tensor_offsets.h"
 
 namespace gridclock {
 namespace {
@@ -25,9 +26,8 @@ std::byte PoisonOf(const OperandValue& value) {
 }
 
 void Point(std::byte* base, OperandView* view) {
-  for (std::size_t i = 0; i < view->data.size(); ++i) {
-    view->data[i] = base + TensorOffset(*view->value, i);
-  }
+  const std::vector<std::uint64_t> offsets = TensorOffsets(*view->value);
+  for (std::size_t i = 0; i < view->data.size(); ++i) view->data[i] = base + offsets[i];
 }
 
 bool LiesInArena(const WorkerOperand& operand) {

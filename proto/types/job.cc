@@ -1,5 +1,7 @@
 #include "proto/types/job.h"
 
+#include "proto/types/tensor_offsets.h"
+
 namespace gridclock {
 namespace {
 
@@ -13,6 +15,17 @@ std::uint64_t TensorOffset(const OperandValue& value, std::size_t index) {
   std::uint64_t offset = 0;
   for (std::size_t i = 0; i < index; ++i) offset += Aligned(Bytes(value.tensors[i]));
   return offset;
+}
+
+std::vector<std::uint64_t> TensorOffsets(const OperandValue& value) {
+  std::vector<std::uint64_t> offsets;
+  offsets.reserve(value.tensors.size());
+  std::uint64_t offset = 0;
+  for (const TensorSpec& tensor : value.tensors) {
+    offsets.push_back(offset);
+    offset += Aligned(Bytes(tensor));
+  }
+  return offsets;
 }
 
 std::uint64_t OperandBytes(const OperandValue& value) {
@@ -35,11 +48,12 @@ bool MadeFromSeed(const Generator& generator) {
 }
 
 void GenerateOperand(const Generator& generator, const OperandValue& value, std::byte* base) {
+  const std::vector<std::uint64_t> offsets = TensorOffsets(value);
   std::int64_t first = 0;
   for (std::size_t i = 0; i < value.tensors.size(); ++i) {
     const TensorSpec& tensor = value.tensors[i];
     Generate(generator, tensor.dtype, first,
-             {base + TensorOffset(value, i), static_cast<std::size_t>(Bytes(tensor))});
+             {base + offsets[i], static_cast<std::size_t>(Bytes(tensor))});
     first += Elements(tensor.shape);
   }
 }

@@ -8,11 +8,13 @@
 #include <vector>
 
 #include "proto/types/convert.h"
+#include "proto/types/tensor_offsets.h"
 #include "tests/support/status_matchers.h"
 
 namespace gridclock {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
 
@@ -182,6 +184,15 @@ TEST(Generator, FillsDisjointPartsFromSeveralThreads) {
   }
   threads.clear();
   EXPECT_EQ(parts, whole);
+}
+
+TEST(TensorOffsetsTest, AreThoseOfEachTensorOfAList) {
+  const OperandValue list = {
+      .is_list = true,
+      .tensors = {{DType::kF32, {3}}, {DType::kF32, {0}}, {DType::kF64, {17}}, {DType::kU8, {65}}}};
+  const std::vector<std::uint64_t> offsets = TensorOffsets(list);
+  EXPECT_THAT(offsets, ElementsAre(0, 64, 64, 256));
+  for (std::size_t i = 0; i < offsets.size(); ++i) EXPECT_EQ(offsets[i], TensorOffset(list, i));
 }
 
 }  // namespace
