@@ -42,7 +42,10 @@ class LaunchesTest : public OwnServerGpuTest {
     request.set_device("cuda:0");
     (*request.mutable_attributes())["arg_bytes"].set_i64(arg_bytes);
     for (const char* name : {"p", "g", "m", "v"}) {
-      for (int i = 0; i < tensors; ++i) Add(&request, name, {7});
+      Add(&request, name, std::vector<std::int64_t>(static_cast<std::size_t>(tensors), 7));
+      v1::TensorSpec* list = request.mutable_inputs()->rbegin()->mutable_spec();
+      list->set_is_list(true);
+      for (int i = 0; i < tensors; ++i) list->add_ranks(1);
     }
     return request;
   }
