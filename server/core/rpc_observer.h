@@ -68,12 +68,13 @@ inline constexpr RpcMethodName NameOf(RpcMethod method) {
   return kNames[static_cast<std::size_t>(method)];
 }
 
-// What the acceptor did with a connection.
+// What became of a connection.
 enum class ConnectionEvent : std::uint8_t {
   kAccepted,
   kRejectedTotal,
   kRejectedPeer,
-  kRejectedDescriptors
+  kRejectedDescriptors,
+  kCutOffHeaders  // After it was accepted: headers without end.
 };
 
 // Must be thread-safe and quick. For each OnRpcStarted one OnRpcFinished follows. Bytes are those

@@ -342,7 +342,8 @@ constexpr LabelSpec kLabels[] = {
      "`display_clock`"},
     {"result",
      "`accepted`, `rejected_total` (the server has too many), `rejected_peer` (this peer "
-     "has), `rejected_descriptors` (too few file descriptors are left)"},
+     "has), `rejected_descriptors` (too few file descriptors are left), `cut_off_headers` "
+     "(accepted, then closed for headers of a call that were far too long)"},
     {"revision", "commit of the sources, empty if unknown"},
     {"state",
      "of a worker: `starting`, `ready`, `busy`, `dead`, `quarantined`; of memory: `total`, `used`"},

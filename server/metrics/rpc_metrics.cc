@@ -16,6 +16,8 @@ constexpr absl::string_view ResultWord(ConnectionEvent event) {
       return "rejected_peer";
     case ConnectionEvent::kRejectedDescriptors:
       return "rejected_descriptors";
+    case ConnectionEvent::kCutOffHeaders:
+      return "cut_off_headers";
   }
   return "";
 }
@@ -48,7 +50,8 @@ RpcMetrics::RpcMetrics(Registry& registry) : registry_(registry) {
     series.duration = &registry.HistogramOf(Metric::kRpcDuration, {series.name});
   }
   for (const auto event : {ConnectionEvent::kAccepted, ConnectionEvent::kRejectedTotal,
-                           ConnectionEvent::kRejectedPeer, ConnectionEvent::kRejectedDescriptors}) {
+                           ConnectionEvent::kRejectedPeer, ConnectionEvent::kRejectedDescriptors,
+                           ConnectionEvent::kCutOffHeaders}) {
     registry.TallyOf(Metric::kConnections, {std::string(ResultWord(event))});
   }
 }

@@ -17,8 +17,10 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "base/log.h"
 #include "base/status.h"
 #include "server/rpc/peer.h"
+#include "server/rpc/watched_reads.h"
 
 namespace gridclock {
 namespace {
@@ -211,10 +213,20 @@ void Acceptor::Loop() {
     const int ready = poll(wait, 2, kTurnMillis);
     last_turn_ns_ = absl::ToUnixNanos(clock_.Now());
     if (wait[1].revents != 0) return;
+    CountCutOff();
     if (ready <= 0 || AcceptOne()) continue;
     // poll() would return at once, again and again.
     if (poll(&wait[1], 1, kNoneLeftMillis) > 0) return;
   }
+}
+
+void Acceptor::CountCutOff() {
+  const std::size_t cut_off = TakeCutOff();
+  if (cut_off == 0) return;
+  for (std::size_t i = 0; i < cut_off; ++i) observer_.OnConnection(ConnectionEvent::kCutOffHeaders);
+  Log(LogLevel::kWarning, "connections_cut_off",
+      {{"connections", absl::StrCat(cut_off)},
+       {"reason", "headers of a call that were far too long"}});
 }
 
 bool Acceptor::AcceptOne() {
@@ -234,6 +246,9 @@ bool Acceptor::AcceptOne() {
 void Acceptor::TakeIn(UniqueFd connection, const std::string& peer) {
   const int one = 1;
   setsockopt(connection.get(), IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+  if (!WatchReads(connection.get()).ok()) {
+    return observer_.OnConnection(ConnectionEvent::kRejectedDescriptors);
+  }
   ConnectionTable::Verdict verdict;
   {
     const MutexLock lock(mutex_);

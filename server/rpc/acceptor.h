@@ -95,6 +95,8 @@ class Acceptor {
   Acceptor(const Options& options, const Clock& clock, RpcObserver& observer, UniqueFd listener,
            int port, std::string address);
   void Loop();
+  // Those that gRPC closed because its reads of them failed.
+  void CountCutOff();
   // False if the connection still waits: the next try would come to the same.
   bool AcceptOne();
   void TakeIn(UniqueFd connection, const std::string& peer) ABSL_LOCKS_EXCLUDED(mutex_);

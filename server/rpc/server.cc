@@ -11,6 +11,7 @@
 #include "server/rpc/modules.h"
 #include "server/rpc/reflection.h"
 #include "server/rpc/services.h"
+#include "server/rpc/watched_reads.h"
 
 namespace gridclock {
 namespace {
@@ -63,6 +64,7 @@ class RpcServerImpl final : public RpcServer {
         acceptor_(acceptor) {}
 
   absl::Status Start(const Options& options, const Limits& limits) {
+    if (absl::Status status = ReadsAreWatched(); !status.ok()) return status;
     grpc::ServerBuilder builder;
     Configure(options, limits, &builder);
     doors_ = builder.experimental().AddExternalConnectionAcceptor(

@@ -10,7 +10,8 @@ import socket
 import struct
 import threading
 
-DATA, HEADERS, RST_STREAM, SETTINGS, PING, WINDOW_UPDATE = 0, 1, 3, 4, 6, 8
+DATA, HEADERS, RST_STREAM, SETTINGS, PING, WINDOW_UPDATE, CONTINUATION = 0, 1, 3, 4, 6, 8, 9
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 HEADER_TABLE_SIZE, INITIAL_WINDOW_SIZE = 1, 4  # Settings.
 END_STREAM, END_HEADERS, ACK = 1, 4, 1
 FRAME = 16384  # The most that a peer takes unless it says otherwise.
@@ -45,7 +46,7 @@ class Connection:
         self._next, self.ended = 1, False
         self._statuses = {}
         remember_no_headers = struct.pack(">HI", HEADER_TABLE_SIZE, 0)
-        self._write(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(SETTINGS, 0, 0, remember_no_headers))
+        self._write(PREFACE + frame(SETTINGS, 0, 0, remember_no_headers))
         self._reader = threading.Thread(target=self._read_to_the_end, daemon=True)
         self._reader.start()
 

@@ -1,7 +1,9 @@
-"""Clients that begin messages and never end them: unfinished_test.py BIN_FOLDER."""
+"""Clients that begin messages or headers and never end them: unfinished_test.py BIN_FOLDER."""
 import contextlib
 import pathlib
 import re
+import socket
+import ssl
 import struct
 import subprocess
 import sys
@@ -14,7 +16,7 @@ import urllib.request
 BIN = pathlib.Path(sys.argv.pop(1)).resolve()
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "support"))
 
-from http2 import Connection, unfinished  # noqa: E402
+from http2 import CONTINUATION, HEADERS, PREFACE, SETTINGS, Connection, frame, literal, unfinished  # noqa: E402
 from server import Server  # noqa: E402
 
 RUN = "/gridclock.v1.KernelService/Run"
@@ -232,6 +234,61 @@ class UnfinishedTest(unittest.TestCase):
                     self.assertIsNone(honest.status(large, seconds=1))
                     connection.close()
                     self.assertEqual(honest.status(large, seconds=10)[0], INVALID_ARGUMENT)
+
+
+def headers_without_end(connection, more):
+    """How many bytes of `more` headers went out before the server closed the connection, or 64 MiB."""
+    sent = 0
+    try:
+        connection.sendall(PREFACE + frame(SETTINGS, 0, 0) + frame(HEADERS, 0, 1, literal(":path", RUN)))
+        while sent < 64 * MIB:
+            connection.sendall(more)
+            sent += len(more)
+    except OSError:
+        pass
+    return sent
+
+
+class HeadersTest(unittest.TestCase):
+    LONG = frame(CONTINUATION, 0, 1, literal("x", "y" * 100) * 100)
+    EMPTY = frame(CONTINUATION, 0, 1) * 1000
+    ONE_BYTE_EACH = b"".join(frame(CONTINUATION, 0, 1, byte.to_bytes(1, "big")) for byte in literal("x", "y" * 100)) * 10
+
+    def cut_off(self, server):
+        with urllib.request.urlopen(f"http://{server.metrics}/metrics", timeout=30) as page:
+            return int(re.search(r'gridclock_connections_total\{result="cut_off_headers"\} (\d+)', page.read().decode())[1])
+
+    def hold(self, server, connect, client):
+        before = resident_mib(server)
+        for more in (self.LONG, self.EMPTY, self.ONE_BYTE_EACH):
+            with connect() as connection:
+                self.assertLess(headers_without_end(connection, more), 32 * MIB)  # Most of it in the system's buffers.
+        self.assertLess(resident_mib(server), before + 16)
+        self.assertEqual(client().returncode, 0)
+        end = time.monotonic() + 20
+        while self.cut_off(server) < 3 and time.monotonic() < end:
+            time.sleep(0.1)
+        self.assertEqual(self.cut_off(server), 3)
+        self.assertIn("connections_cut_off", server.log())
+
+    def test_headers_without_an_end_close_their_connection(self):
+        with tokens("honest") as folder, Server(BIN, f"--token-file={folder / 'tokens'}") as server:
+            self.hold(server, lambda: socket.create_connection(("127.0.0.1", port_of(server)), timeout=10),
+                      lambda: run_square(server, f"--token-file={folder / 'honest'}"))
+
+    def test_so_under_tls(self):
+        context = ssl.create_default_context()
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        context.set_alpn_protocols(["h2"])
+        with tempfile.TemporaryDirectory() as folder:
+            certificate, key = pathlib.Path(folder) / "server.pem", pathlib.Path(folder) / "server.key"
+            subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost",
+                            "-addext", "subjectAltName=DNS:localhost", "-keyout", key, "-out", certificate],
+                           check=True, capture_output=True)
+            with Server(BIN, f"--tls-cert={certificate}", f"--tls-key={key}") as server:
+                self.hold(server, lambda: context.wrap_socket(
+                    socket.create_connection(("127.0.0.1", port_of(server)), timeout=10)),
+                          lambda: run_square(server, f"--tls-ca={certificate}", "--tls-name=localhost"))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,27 @@
+// Our own look at what gRPC reads, before gRPC has it: there is no hook for that, so this program's
+// recvmsg() stands before the C library's, and its SSL_read() before OpenSSL's. gRPC finds them as
+// it finds the originals, by name.
+#ifndef GRIDCLOCK_SERVER_RPC_WATCHED_READS_H_
+#define GRIDCLOCK_SERVER_RPC_WATCHED_READS_H_
+
+#include <cstddef>
+
+#include "absl/status/status.h"
+
+namespace gridclock {
+
+// FAILED_PRECONDITION if gRPC reads past this program's functions.
+absl::Status ReadsAreWatched();
+
+// Reads of this connection fail from now on once a block of its headers is too long (HeaderBlocks);
+// gRPC then closes it. Of connections with TLS that holds for what they decrypt to, without this
+// call too. Call before gRPC gets the descriptor. RESOURCE_EXHAUSTED for a descriptor beyond those
+// that there is room for.
+absl::Status WatchReads(int fd);
+
+// Connections of this process that failed so since it was last asked.
+std::size_t TakeCutOff();
+
+}  // namespace gridclock
+
+#endif  // GRIDCLOCK_SERVER_RPC_WATCHED_READS_H_
