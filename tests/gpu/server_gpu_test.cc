@@ -204,7 +204,7 @@ void ServerGpuTest::StrikeAlone(const v1::RunRequest& fault, Code code, const st
     EXPECT_THAT(status, ReasonIs(reason));
     const absl::Status next = Square("cuda:0");
     EXPECT_THAT(next, IsOk());
-    const bool same_server = kill(server_->pid(), 0) == 0;
+    const bool same_server = server_->Wait(absl::ZeroDuration()) < 0;
     EXPECT_TRUE(same_server);
     const bool good = status.code() == code && DetailsOf(status).reason == reason && next.ok();
     wrong += good && same_server ? 0 : 1;
@@ -221,13 +221,17 @@ void ServerGpuTest::StrikeAlone(const v1::RunRequest& fault, Code code, const st
 // Beside calls on another GPU, where there is one.
 void ServerGpuTest::Strike(const std::string& kind, Code code, const std::string& reason,
                            absl::Duration takes) {
-  constexpr int kCalls = 1000;
+  constexpr int kFirstCalls = 20, kCalls = 1000;
   v1::RunRequest fault = Fault(kind);
   if (takes > absl::ZeroDuration()) {
     fault.set_kernel_time_limit_seconds(absl::ToDoubleSeconds(takes));
   }
   if (gpus_ < 2) return StrikeAlone(fault, code, reason, takes);
   const auto call = [&] { return Square("cuda:1"); };
+  // The server is ready with the first device; and first calls load what later ones find.
+  int in_a_row = 0;
+  ASSERT_TRUE(Eventually([&] { return (in_a_row = call().ok() ? in_a_row + 1 : 0) >= kFirstCalls; },
+                         absl::Seconds(60)));
   Others before(call);
   ASSERT_TRUE(Eventually([&] { return before.good() >= kCalls; }, absl::Seconds(60)));
   before.End();
@@ -305,7 +309,7 @@ TEST_F(OwnServerGpuTest, G14_AKilledServerLeavesNoWorkerOnTheGpu) {
   endless.join();
   ASSERT_TRUE(runs);
   EXPECT_EQ(server_->Wait(), 128 + SIGKILL);
-  EXPECT_TRUE(Eventually([&] { return kill(workers[0], 0) != 0; }, absl::Seconds(5)));
+  EXPECT_TRUE(Eventually([&] { return !Lives(workers[0]); }, absl::Seconds(5)));
 
   Start("cuda:0");
   if (HasFatalFailure()) return;

@@ -27,6 +27,18 @@ std::string ReadAll(const std::string& path) {
   return text.str();
 }
 
+// Of /proc/PID/stat from the state on, which the parent follows; empty if there is no such process.
+std::vector<std::string> StatWords(pid_t pid) {
+  const std::string stat = ReadAll(absl::StrCat("/proc/", pid, "/stat"));
+  const auto end = stat.rfind(") ");
+  if (end == std::string::npos) return {};
+  return absl::StrSplit(stat.substr(end + 2), ' ');
+}
+
+bool IsAlive(const std::vector<std::string>& words) {
+  return words.size() > 1 && words[0] != "Z" && words[0] != "X";
+}
+
 std::vector<char*> Pointers(std::vector<std::string>& texts) {
   std::vector<char*> pointers;
   pointers.reserve(texts.size() + 1);
@@ -118,19 +130,17 @@ ServerProcess::~ServerProcess() {
   std::filesystem::remove_all(folder_, ignored);
 }
 
+bool Lives(pid_t pid) {
+  return IsAlive(StatWords(pid));
+}
+
 std::vector<pid_t> ServerProcess::Workers() const {
   std::vector<pid_t> workers;
   for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
     int pid = 0;
     if (!absl::SimpleAtoi(entry.path().filename().string(), &pid)) continue;
-    const std::string stat = ReadAll(entry.path() / "stat");
-    const auto end = stat.rfind(") ");
-    if (end == std::string::npos) continue;
-    // state, parent
-    const std::vector<std::string> words = absl::StrSplit(stat.substr(end + 2), ' ');
-    if (words.size() > 1 && words[0] != "Z" && words[1] == absl::StrCat(pid_)) {
-      workers.push_back(pid);
-    }
+    const std::vector<std::string> words = StatWords(pid);
+    if (IsAlive(words) && words[1] == absl::StrCat(pid_)) workers.push_back(pid);
   }
   return workers;
 }

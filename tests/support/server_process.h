@@ -57,6 +57,9 @@ class ServerProcess {
   std::string address_, metrics_address_;
 };
 
+// Whether there is such a process that has not ended: nobody may have reaped it yet.
+bool Lives(pid_t pid);
+
 // The programs that were built, or, of tests that run elsewhere, in the folder GRIDCLOCK_BIN; and a
 // folder for a test's own files: "" if none can be made.
 std::string BinaryPath(const std::string& name);

@@ -159,5 +159,16 @@ TEST(Kills, E2_E3_EachCostsOneCallAtMostAndTheOthersAreRight) {
   RecordProperty("hits", static_cast<int>(lost().size()));
 }
 
+TEST(Kills, AKilledServerLivesNoLongerThoughNobodyHasReapedIt) {
+  ASSERT_OK_AND_ASSIGN(const auto server, ServerProcess::Start());
+  EXPECT_TRUE(Lives(server->pid()));
+  EXPECT_LT(server->Wait(absl::ZeroDuration()), 0);
+  server->Signal(SIGKILL);
+  EXPECT_TRUE(Eventually([&] { return !Lives(server->pid()); }));
+  EXPECT_EQ(kill(server->pid(), 0), 0) << "its process id is still there";
+  EXPECT_EQ(server->Wait(), 128 + SIGKILL);
+  EXPECT_FALSE(Lives(server->pid()));
+}
+
 }  // namespace
 }  // namespace gridclock
