@@ -41,6 +41,7 @@ struct TimedLaunch {
   bool provisional = false;
   // What ran on the device for it, in the order of first starts; from kDeviceTime alone.
   std::vector<Launch> kernels = {};
+  std::int64_t copies = 0;  // How many of those were copies, whatever their names.
 };
 
 // What the device said of itself since it was last asked.

@@ -31,17 +31,16 @@ struct Further {
   double kernels = 0, copies = 0;
 };
 
-inline Further FurtherOf(std::span<const Launch> ran) {
-  std::int64_t kernels = 0, copies = 0;
-  for (const Launch& launch : ran) (launch.name == "memcpy" ? copies : kernels) += launch.count;
+// `copies` of those are copies: their names would not tell, for a kernel may have any.
+inline Further FurtherOf(std::span<const Launch> ran, std::int64_t copies) {
+  std::int64_t kernels = -copies;
+  for (const Launch& launch : ran) kernels += launch.count;
   if (kernels + copies > 0) --(kernels > 0 ? kernels : copies);
   return {.kernels = static_cast<double>(kernels), .copies = static_cast<double>(copies)};
 }
 
-// Of a launch that ran `ran` in `device_ns`, by the isolated method: measured on empty kernels.
-inline Offset IsolatedOffset(const DeviceInfo& info, std::span<const Launch> ran,
-                             double device_ns) {
-  const Further further = FurtherOf(ran);
+// Of a launch of `device_ns`, by the isolated method: measured on empty kernels.
+inline Offset IsolatedOffset(const DeviceInfo& info, const Further& further, double device_ns) {
   const double most = std::max(kMostGapsNs, kMostGapsShare * device_ns);
   const double most_copies = std::max(kMostCopiesNs, kMostGapsShare * device_ns);
   const double kernels = further.kernels * info.kernel_offset_ns;
@@ -54,8 +53,7 @@ inline Offset IsolatedOffset(const DeviceInfo& info, std::span<const Launch> ran
 // A slope over launches that follow each other may hold what a launch costs, or hide it behind the
 // launch before; in a graph each further kernel hides it too, and a copy holds it once more, or
 // what a copy may wait for the bus.
-inline Offset SlopeOffset(const DeviceInfo& info, std::span<const Launch> ran, double device_ns) {
-  const Further further = FurtherOf(ran);
+inline Offset SlopeOffset(const DeviceInfo& info, const Further& further, double device_ns) {
   const double most = std::max(kMostGapsNs, kMostGapsShare * device_ns);
   const double launch = info.launch_offset_ns;
   const double copies = further.copies * std::max(launch, info.copy_offset_ns);

@@ -117,7 +117,10 @@ absl::StatusOr<TimedLaunch> Run::LaunchNow(Method method,
   GC_RETURN_IF_ERROR(prepare());
   GC_RETURN_IF_ERROR(device_.PrepareCache(options_.l2));
   GC_ASSIGN_OR_RETURN(TimedLaunch timed, TimeWatched(device_, method, target_));
-  if (!timed.kernels.empty()) out_.kernels = std::move(timed.kernels);
+  if (!timed.kernels.empty()) {
+    out_.kernels = std::move(timed.kernels);
+    out_.copies = timed.copies;
+  }
   if (out_.launches == 0) out_.first_start_ns = timed.host_start_ns;
   out_.launches += timed.launches;
   out_.last_end_ns = timed.host_end_ns;
@@ -295,9 +298,10 @@ std::optional<Method> Run::SecondMethod() const {
 // Medians of the method asked for and of the second one.
 bool Run::Agrees(double mine, double others) const {
   const double device_ns = options_.method == Method::kDeviceTime ? mine : others;
+  const Further further = FurtherOf(out_.kernels, out_.copies);
   const Offset offset = options_.method == Method::kBackToBack
-                            ? SlopeOffset(device_.info(), out_.kernels, device_ns)
-                            : IsolatedOffset(device_.info(), out_.kernels, device_ns);
+                            ? SlopeOffset(device_.info(), further, device_ns)
+                            : IsolatedOffset(device_.info(), further, device_ns);
   return Agree(options_.method == Method::kDeviceTime ? others : mine, device_ns, offset);
 }
 

@@ -60,6 +60,7 @@ struct Measurement {
   std::vector<Flag> flags;  // Ascending, each once.
   std::int64_t launches = 0;
   std::vector<Launch> kernels;  // What one launch ran on the device, where a method told it.
+  std::int64_t copies = 0;      // How many of those were copies.
   std::int64_t first_start_ns = 0, last_end_ns = 0;  // Of all launches, CLOCK_MONOTONIC.
   // Why it was interrupted: CANCELLED, or DEADLINE_EXCEEDED (reason KERNEL_TIME_LIMIT or
   // WORK_TIME_LIMIT where it was that). OK otherwise. The timing holds what was measured until

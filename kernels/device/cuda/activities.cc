@@ -21,9 +21,9 @@ std::string Demangle(const std::string& name) {
   return status == 0 && text != nullptr ? text.get() : name;
 }
 
-bool SameKind(const Launch& launch, const std::string& name, const DeviceActivity& activity) {
-  return launch.name == name && std::equal(launch.grid, launch.grid + 3, activity.grid) &&
-         std::equal(launch.block, launch.block + 3, activity.block);
+bool Alike(const DeviceActivity& a, const DeviceActivity& b) {
+  return a.kind == b.kind && a.name == b.name && std::equal(a.grid, a.grid + 3, b.grid) &&
+         std::equal(a.block, a.block + 3, b.block);
 }
 
 // Serial records, 1.2 us longer than others, are then at most 2 % off. Blocks that take longer hide
@@ -65,18 +65,29 @@ bool RecordsChoice::Take(std::span<const DeviceActivity> record) {
 
 std::vector<Launch> SummariseActivities(std::span<const DeviceActivity> activities) {
   std::vector<Launch> launches;
+  std::vector<const DeviceActivity*> firsts;  // Of each of them.
   for (const DeviceActivity& activity : activities) {
-    const std::string name = Demangle(activity.name);
-    const auto known = std::find_if(launches.begin(), launches.end(), [&](const Launch& launch) {
-      return SameKind(launch, name, activity);
+    const auto known = std::find_if(firsts.begin(), firsts.end(), [&](const DeviceActivity* first) {
+      return Alike(*first, activity);
     });
-    Launch& launch = known == launches.end() ? launches.emplace_back() : *known;
-    if (launch.count++ > 0) continue;
-    launch.name = name;
+    if (known != firsts.end()) {
+      ++launches[static_cast<std::size_t>(known - firsts.begin())].count;
+      continue;
+    }
+    firsts.push_back(&activity);
+    Launch& launch = launches.emplace_back();
+    launch.name = Demangle(activity.name);
+    launch.count = 1;
     std::copy(activity.grid, activity.grid + 3, launch.grid);
     std::copy(activity.block, activity.block + 3, launch.block);
   }
   return launches;
+}
+
+std::int64_t CopiesAmong(std::span<const DeviceActivity> activities) {
+  return std::count_if(activities.begin(), activities.end(), [](const DeviceActivity& activity) {
+    return activity.kind == ActivityKind::kCopy;
+  });
 }
 
 bool SameLaunches(std::span<const Launch> a, std::span<const Launch> b) {

@@ -100,8 +100,9 @@ DeviceActivity FromKernel(const CUpti_ActivityKernel10& kernel) {
 }
 
 template <typename Record>
-DeviceActivity FromTransfer(const Record& record, const char* name) {
-  return {.start_ns = record.start,
+DeviceActivity FromTransfer(const Record& record, ActivityKind kind, const char* name) {
+  return {.kind = kind,
+          .start_ns = record.start,
           .end_ns = record.end,
           .correlation = record.correlationId,
           .name = name};
@@ -115,12 +116,12 @@ void Keep(Sink& sink, const CUpti_Activity* record) ABSL_EXCLUSIVE_LOCKS_REQUIRE
           FromKernel(*reinterpret_cast<const CUpti_ActivityKernel10*>(record)));
       break;
     case CUPTI_ACTIVITY_KIND_MEMCPY:
-      sink.activities.push_back(
-          FromTransfer(*reinterpret_cast<const CUpti_ActivityMemcpy6*>(record), "memcpy"));
+      sink.activities.push_back(FromTransfer(
+          *reinterpret_cast<const CUpti_ActivityMemcpy6*>(record), ActivityKind::kCopy, "memcpy"));
       break;
     case CUPTI_ACTIVITY_KIND_MEMSET:
-      sink.activities.push_back(
-          FromTransfer(*reinterpret_cast<const CUpti_ActivityMemset4*>(record), "memset"));
+      sink.activities.push_back(FromTransfer(
+          *reinterpret_cast<const CUpti_ActivityMemset4*>(record), ActivityKind::kFill, "memset"));
       break;
     case CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION: {
       const auto& mark = *reinterpret_cast<const CUpti_ActivityExternalCorrelation*>(record);

@@ -15,11 +15,15 @@
 
 namespace gridclock {
 
-// A kernel, copy or fill, by the device's clock.
+// A kernel may have any name, that of a copy too.
+enum class ActivityKind : std::uint8_t { kKernel, kCopy, kFill };
+
+// By the device's clock.
 struct DeviceActivity {
+  ActivityKind kind = ActivityKind::kKernel;
   std::uint64_t start_ns = 0, end_ns = 0;
   std::uint32_t correlation = 0;  // Of the call that put it on the device.
-  std::string name;               // Mangled; "memcpy", "memset".
+  std::string name;               // Mangled; "memcpy" of copies, "memset" of fills.
   std::uint32_t grid[3] = {1, 1, 1}, block[3] = {1, 1, 1};
 };
 
@@ -73,8 +77,9 @@ class RecordsChoice {
   int looks_ = 0;
   KernelRecords records_ = KernelRecords::kConcurrent;
 };
-// One entry for each name and shape, with readable names, in the order of first starts.
+// One entry for each kind, name and shape, with readable names, in the order of first starts.
 std::vector<Launch> SummariseActivities(std::span<const DeviceActivity> activities);
+std::int64_t CopiesAmong(std::span<const DeviceActivity> activities);
 
 }  // namespace gridclock
 

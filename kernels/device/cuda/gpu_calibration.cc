@@ -114,6 +114,12 @@ double GpuCalibration::FloorOf(Method method) const {
   return 0;
 }
 
+CopyTimes SecondFarthest(std::vector<CopyTimes> series) {
+  std::nth_element(series.begin(), series.begin() + 1, series.end(),
+                   [](const CopyTimes& a, const CopyTimes& b) { return a.apart() > b.apart(); });
+  return series[1];
+}
+
 std::string ToText(const GpuCalibration& calibration, absl::string_view uuid) {
   std::string text = absl::StrCat("uuid=", uuid);
   for (const Field& field : kFields) {

@@ -25,8 +25,7 @@ struct GpuCalibration {
   double isolated_ns = 0, device_time_ns = 0, back_to_back_ns = 0, host_no_sync_ns = 0,
          host_sync_ns = 0, event_pair_ns = 0;
   // A launch of kFewKernels empty kernels, and one of a copy from the host with an empty kernel
-  // behind it: what records add between several shows in them. Of copies those of the series in
-  // which the two methods were farthest apart.
+  // behind it: what records add between several shows in them. Of copies SecondFarthest().
   double isolated_kernels_ns = 0, device_time_kernels_ns = 0, isolated_copy_ns = 0,
          device_time_copy_ns = 0;
   double event_step_ns = 0;         // The smallest difference between times by events.
@@ -53,6 +52,16 @@ struct GpuCalibration {
   double FloorOf(Method method) const;
   friend bool operator==(const GpuCalibration&, const GpuCalibration&) = default;
 };
+
+// Of a copy from the host with an empty kernel behind it, by both methods.
+struct CopyTimes {
+  double isolated_ns = 0, device_time_ns = 0;
+  double apart() const { return isolated_ns - device_time_ns; }
+};
+
+// Of several series, MUST be two or more: the one whose methods are second farthest apart. The
+// farthest may be one that met a busy bus, and would widen what is let pass for the worker's life.
+CopyTimes SecondFarthest(std::vector<CopyTimes> series);
 
 // In one line, so that the next process on this device need not measure again. It belongs to the
 // device with this UUID.

@@ -105,6 +105,7 @@ absl::StatusOr<double> GpuDevice::DeviceTime(absl::FunctionRef<absl::Status()> l
   };
   GC_ASSIGN_OR_RETURN(const std::vector<DeviceActivity> ran, cupti_->Record(launch, run));
   timed->kernels = SummariseActivities(ran);
+  timed->copies = CopiesAmong(ran);
   if (!ran_.empty() && !SameLaunches(ran_, timed->kernels)) {
     return WithReason(absl::UnavailableError(absl::StrCat("CUPTI recorded ", Words(timed->kernels),
                                                           " of this launch, ", Words(ran_),

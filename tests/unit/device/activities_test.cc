@@ -89,6 +89,20 @@ TEST(Activities, AreCountedByNameAndShape) {
   EXPECT_EQ(launches[2].grid[1], 7U);
 }
 
+TEST(Activities, ACopyAndAKernelOfItsNameAreTwo) {
+  DeviceActivity copy = Kernel(1, 2, "memcpy");
+  copy.kind = ActivityKind::kCopy;
+  const DeviceActivity activities[] = {copy, Kernel(3, 4, "memcpy"), copy, Kernel(7, 8, "memset")};
+
+  const std::vector<Launch> launches = SummariseActivities(activities);
+
+  ASSERT_EQ(launches.size(), 3U);
+  EXPECT_EQ(launches[0].count, 2);
+  EXPECT_EQ(launches[1].name, "memcpy");
+  EXPECT_EQ(launches[1].count, 1);
+  EXPECT_EQ(CopiesAmong(activities), 2);
+}
+
 TEST(Activities, AreTheSameByNameShapeAndCountInAnyOrder) {
   const Launch a{.name = "a", .count = 1}, b{.name = "b", .count = 2}, c{.name = "c", .count = 1};
   Launch wider = a, twice = a;

@@ -61,6 +61,22 @@ TEST_F(CuptiTest, RecordsWhatTheLaunchRanByStart) {
   EXPECT_EQ(SpanNs(ran), 2100);
 }
 
+TEST_F(CuptiTest, SaysWhatEachIsByItsRecordAndNotByItsName) {
+  ASSERT_OK_AND_ASSIGN(const auto ran, Record([&] {
+                         fake_->Kernel("memcpy", 1000, 1500);
+                         fake_->Copy(2000, 2500);
+                         fake_->Fill(3000, 3100);
+                         return absl::OkStatus();
+                       }));
+
+  ASSERT_THAT(ran, SizeIs(3));
+  EXPECT_EQ(ran[0].kind, ActivityKind::kKernel);
+  EXPECT_EQ(ran[1].kind, ActivityKind::kCopy);
+  EXPECT_EQ(ran[1].name, "memcpy");
+  EXPECT_EQ(ran[2].kind, ActivityKind::kFill);
+  EXPECT_EQ(CopiesAmong(ran), 1);
+}
+
 // A kernel's own end leaves out what it launched itself.
 TEST_F(CuptiTest, AKernelEndsWithItsChildren) {
   ASSERT_OK_AND_ASSIGN(const auto ran, Record([&] {

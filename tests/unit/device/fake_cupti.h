@@ -45,6 +45,17 @@ struct FakeCupti {
     Add(record);
   }
 
+  void Copy(std::uint64_t start, std::uint64_t end) {
+    MarkCall();
+    CUpti_ActivityMemcpy6 record = {};
+    record.kind = CUPTI_ACTIVITY_KIND_MEMCPY;
+    record.copyKind = CUPTI_ACTIVITY_MEMCPY_KIND_HTOD;
+    record.correlationId = last_correlation;
+    record.start = start;
+    record.end = end;
+    Add(record);
+  }
+
   std::vector<std::vector<std::uint8_t>> pending;
   CUpti_BuffersCallbackRequestFunc request = nullptr;
   CUpti_BuffersCallbackCompleteFunc complete = nullptr;

@@ -93,6 +93,15 @@ TEST(FlopRates, AreThoseOfTheDataSheets) {
   EXPECT_EQ(RateOf(NominalFlopRates(75, 40, 1.59e9), DType::kBF16), 0);
 }
 
+TEST(CopyTimes, OneSeriesThatMetABusyBusDoesNotCount) {
+  const CopyTimes far = SecondFarthest({{.isolated_ns = 6'000, .device_time_ns = 3'000},
+                                        {.isolated_ns = 90'000, .device_time_ns = 4'000},
+                                        {.isolated_ns = 9'000, .device_time_ns = 1'500},
+                                        {.isolated_ns = 9'500, .device_time_ns = 4'000}});
+  EXPECT_EQ(far.isolated_ns, 9'000);
+  EXPECT_EQ(far.device_time_ns, 1'500);
+}
+
 TEST(FlopRates, OfAnUnknownDeviceAreNotClaimed) {
   EXPECT_THAT(NominalFlopRates(130, 100, 2e9), IsEmpty());
   EXPECT_THAT(NominalFlopRates(90, 132, 0), IsEmpty());

@@ -33,6 +33,7 @@ class FakeDevice final : public Device {
   // How long launch number i (from 0) takes by a method.
   std::function<double(std::int64_t i, Method method)> duration_ns = [](auto, auto) { return 1e6; };
   std::vector<Launch> ran = {};  // What a record of a launch says that it ran.
+  std::int64_t copies = 0;       // How many of those were copies.
   std::function<bool(Method)> provisional = [](Method) { return false; };
   std::vector<Method> launches;
   std::vector<L2State> prepared;
@@ -69,7 +70,10 @@ class FakeDevice final : public Device {
     timed.duration_ns = ns;
     timed.launches = launches_each;
     timed.provisional = provisional(method);
-    if (method == Method::kDeviceTime) timed.kernels = ran;
+    if (method == Method::kDeviceTime) {
+      timed.kernels = ran;
+      timed.copies = copies;
+    }
     return timed;
   }
   absl::Status PrepareCache(L2State state) override {
