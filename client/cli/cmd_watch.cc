@@ -68,11 +68,11 @@ absl::StatusOr<v1::RunSummary> Measure(const Session& session, const Client& cli
   return std::move(result.summary);
 }
 
-// A hundred saves are not to leave a hundred modules.
-void DeleteReplaced(const Session& session, const Client& client, const Subject& subject,
+// A hundred saves are not to leave a hundred modules, whether they could be run or not.
+void DeleteReplaced(const Session& session, const Client& client, const UsedModule& used,
                     Before* before) {
-  if (subject.program->launches(0).module() == before->compiled) return;
-  const std::string replaced = std::exchange(before->compiled, subject.compiled);
+  if (used.id.empty() || used.id == before->compiled) return;
+  const std::string replaced = std::exchange(before->compiled, used.compiled ? used.id : "");
   if (replaced.empty()) return;
   const absl::Status deleted = client.DeleteModule(replaced);
   if (deleted.ok() || absl::IsNotFound(deleted)) return;
@@ -84,9 +84,12 @@ void DeleteReplaced(const Session& session, const Client& client, const Subject&
 absl::StatusOr<int> Round(const Session& session, const Client& client, const WatchOptions& options,
                           Before* before) {
   int code = kOk;
-  GC_ASSIGN_OR_RETURN(const Subject subject, FindSubject(session, client, options.call.kernel,
-                                                         options.code, TensorWords(options.call)));
-  DeleteReplaced(session, client, subject, before);
+  UsedModule used;
+  const absl::StatusOr<Subject> found = FindSubject(session, client, options.call.kernel,
+                                                    options.code, TensorWords(options.call), &used);
+  DeleteReplaced(session, client, used, before);
+  GC_RETURN_IF_ERROR(found.status());
+  const Subject& subject = *found;
   if (!options.check.against.empty()) {
     GC_ASSIGN_OR_RETURN(const CheckResult checked,
                         Check(session, client, subject, options.call, options.check));

@@ -201,18 +201,18 @@ absl::StatusOr<Subject> Assemble(const v1::Module& module, const ModuleFacts& fa
     to->set_from(global.from);
   }
   GC_RETURN_IF_ERROR(CheckLaunched(out, description.overrides));
-  if (module.origin() == v1::Module::COMPILED) out.compiled = module.id();
   return out;
 }
 
 absl::StatusOr<Subject> Submit(const Session& session, const Client& client,
                                const CodeTarget& target, const CodeFlags& flags,
-                               const std::vector<std::string>& words) {
+                               const std::vector<std::string>& words, UsedModule* used) {
   GC_ASSIGN_OR_RETURN(const Description description, Describe(target, flags));
   GC_ASSIGN_OR_RETURN(
       const v1::Module module,
       MakeModule(session, client, flags.source,
                  {.file = target.file, .instances = TemplatesOf({&description.source, 1})}));
+  if (used != nullptr) *used = {module.id(), module.origin() == v1::Module::COMPILED};
   GC_ASSIGN_OR_RETURN(const ModuleFacts facts, Decode(module));
   std::string text = description.source.words;
   if (text.empty()) {
@@ -283,14 +283,13 @@ std::vector<std::string> Subject::Renamed(std::vector<std::string> words) const 
 
 absl::StatusOr<Subject> FindSubject(const Session& session, const Client& client,
                                     const std::string& kernel, const CodeFlags& flags,
-                                    const std::vector<std::string>& words) {
+                                    const std::vector<std::string>& words, UsedModule* used) {
   if (const auto target = ParseCodeTarget(kernel)) {
-    return Submit(session, client, *target, flags, words);
+    return Submit(session, client, *target, flags, words, used);
   }
   const KernelName name = ParseKernelName(kernel);
   GC_ASSIGN_OR_RETURN(KernelSpec spec, client.GetKernel(name.kernel));
-  return Subject{
-      .spec = std::move(spec), .variant = name.variant, .program = std::nullopt, .compiled = ""};
+  return Subject{.spec = std::move(spec), .variant = name.variant, .program = std::nullopt};
 }
 
 std::vector<std::string> OutputNames(const KernelSpec& spec) {

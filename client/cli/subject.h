@@ -39,7 +39,6 @@ struct Subject {
   KernelSpec spec;
   std::string variant;                 // Of the catalogue's kernel; may be empty.
   std::optional<v1::Program> program;  // Of a file.
-  std::string compiled;                // The module that was made for this call; may be empty.
 
   // Kernel and variant, or the program, of `call`.
   void NameIn(RunCall* call) const;
@@ -47,10 +46,18 @@ struct Subject {
   std::vector<std::string> Renamed(std::vector<std::string> words) const;
 };
 
-// `words`: NAME=VALUE, from which the kernel's words are inferred if nothing says them.
+// The module of a file.
+struct UsedModule {
+  std::string id;         // Empty: there is none.
+  bool compiled = false;  // For this call: nobody had it before.
+};
+
+// `words`: NAME=VALUE, from which the kernel's words are inferred if nothing says them. `used` is
+// told also where the module was made and what follows fails.
 absl::StatusOr<Subject> FindSubject(const Session& session, const Client& client,
                                     const std::string& kernel, const CodeFlags& flags,
-                                    const std::vector<std::string>& words);
+                                    const std::vector<std::string>& words,
+                                    UsedModule* used = nullptr);
 
 // The names of what it gives.
 std::vector<std::string> OutputNames(const KernelSpec& spec);
