@@ -4,8 +4,7 @@
 //                        infinity too; NaN is NaN
 //   to an integer type   toward zero; beyond its ends the end; NaN is 0
 //   to bool              whether it is not 0; NaN is not
-// Nothing is rounded twice, but for integers of 64 bits on their way to f16, bf16, f8: they are
-// rounded to f64 first.
+// Nothing is rounded twice.
 //
 //   naive     some hundred elements at a time to a type that holds all their values, and from there
 //   to
@@ -45,11 +44,10 @@ __device__ Carrier<T> Load(T x) {
   }
 }
 
-// Integers by way of f64.
 template <typename C>
 __device__ auto Floating(C x) {
   if constexpr (std::is_integral_v<C>) {
-    return static_cast<double>(x);
+    return cast::Sticky(x);
   } else {
     return x;
   }
@@ -352,20 +350,29 @@ std::uint8_t EncodeF8(float x) {
                                    (magnitude > kInfinity ? kTo.quiet_nan : number));
 }
 
+template <typename C>
+double Floating(C x) {
+  if constexpr (std::is_integral_v<C>) {
+    return cast::Sticky(x);
+  } else {
+    return x;
+  }
+}
+
 template <typename T, typename C>
 T Store(C x) {
   if constexpr (std::is_same_v<T, F16>) {
-    return F16{F16FromDouble(static_cast<double>(x))};
+    return F16{F16FromDouble(Floating(x))};
   } else if constexpr (std::is_same_v<T, BF16>) {
-    return BF16{BF16FromDouble(static_cast<double>(x))};
+    return BF16{BF16FromDouble(Floating(x))};
   } else if constexpr (std::is_same_v<T, cast::F8E4M3> && std::is_same_v<C, float>) {
     return {EncodeF8<kF8E4M3Layout>(x)};
   } else if constexpr (std::is_same_v<T, cast::F8E5M2> && std::is_same_v<C, float>) {
     return {EncodeF8<kF8E5M2Layout>(x)};
   } else if constexpr (std::is_same_v<T, cast::F8E4M3>) {
-    return {F8E4M3FromDouble(static_cast<double>(x))};
+    return {F8E4M3FromDouble(Floating(x))};
   } else if constexpr (std::is_same_v<T, cast::F8E5M2>) {
-    return {F8E5M2FromDouble(static_cast<double>(x))};
+    return {F8E5M2FromDouble(Floating(x))};
   } else if constexpr (std::is_same_v<T, cast::Bool>) {
     return {static_cast<std::uint8_t>(x != 0)};
   } else if constexpr (std::is_floating_point_v<T>) {
@@ -453,9 +460,7 @@ GC_KERNEL(cast) {
       .notes =
           "To floating types: to the nearest, ties to even; f64, f32, f16 and bf16 overflow to "
           "infinity, f8e4m3 and f8e5m2 saturate at 448 and 57344, infinities too; NaN is NaN. To "
-          "integers: toward zero, saturated, NaN is 0. To bool: whether it is not 0. Integers of "
-          "64 "
-          "bits become f16, bf16 and f8 by way of f64.",
+          "integers: toward zero, saturated, NaN is 0. To bool: whether it is not 0.",
       .reference = {.units = OutputElements,
                     .unit_elements = One,
                     .compute = Expected,

@@ -67,6 +67,16 @@ constexpr To ToInteger(C x) {
   }
 }
 
+// An integer as a double that is rounded to 24 digits or fewer as the integer itself would be:
+// where a double cannot hold it, its last 12 bits become one that says whether any was set.
+template <typename C>
+constexpr double Sticky(C x) {
+  constexpr C kHeld = C{1} << 53, kLast = 0xFFF;
+  const bool held = x <= kHeld && (std::is_unsigned_v<C> || x >= C{} - kHeld);
+  if (held) return static_cast<double>(x);
+  return static_cast<double>((x & ~kLast) | ((x & kLast) != 0 ? C{0x800} : C{}));
+}
+
 // Calls body with a value of the type of each dtype; Half and Bfloat are the caller's.
 template <typename Half, typename Bfloat, typename Body>
 absl::Status WithElementOf(DType dtype, Body body) {

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstring>
+#include <limits>
 #include <utility>
 
 #include "base/status.h"
@@ -10,8 +12,24 @@
 #include "proto/types/tensor.h"
 
 namespace gridclock {
+namespace {
 
-OperandElements::OperandElements(const OperandView& view, bool paged, Bools bools) {
+template <typename T>
+double RoundedToOdd(const std::byte* data, std::int64_t index) {
+  T x = 0;
+  std::memcpy(&x, data + index * std::int64_t{sizeof(x)}, sizeof(x));
+  const auto near = static_cast<double>(x);
+  const __int128 rest = static_cast<__int128>(x) - static_cast<__int128>(near);
+  if (rest == 0 || (std::bit_cast<std::uint64_t>(near) & 1) != 0) return near;
+  const double infinity = std::numeric_limits<double>::infinity();
+  return std::nextafter(near, rest > 0 ? infinity : -infinity);
+}
+
+}  // namespace
+
+OperandElements::OperandElements(const OperandView& view, bool paged, Bools bools,
+                                 Integers integers)
+    : integers_(integers) {
   std::size_t pages = 0;
   std::int64_t first = 0;
   for (std::size_t i = 0; i < view.data.size(); ++i) {
@@ -51,9 +69,18 @@ std::uint64_t OperandElements::LoadBits(std::int64_t index) const {
   return bits;
 }
 
+double OperandElements::LoadFrom(const Tensor& tensor, const std::byte* data,
+                                 std::int64_t index) const {
+  if (integers_ == Integers::kToOdd) {
+    if (tensor.dtype == DType::kI64) return RoundedToOdd<std::int64_t>(data, index);
+    if (tensor.dtype == DType::kU64) return RoundedToOdd<std::uint64_t>(data, index);
+  }
+  return LoadAsDouble(tensor.dtype, data, index);
+}
+
 double OperandElements::Load(std::int64_t index, bool* missing) const {
   const Tensor& tensor = TensorOf(&index);
-  if (pages_.empty()) return LoadAsDouble(tensor.dtype, tensor.data, index);
+  if (pages_.empty()) return LoadFrom(tensor, tensor.data, index);
   const std::size_t page = tensor.first_page + static_cast<std::size_t>(index >> tensor.shift);
   if (pages_[page] == nullptr) {
     wanted_[page].store(true, std::memory_order_relaxed);
@@ -61,7 +88,7 @@ double OperandElements::Load(std::int64_t index, bool* missing) const {
     return 0;
   }
   const std::int64_t within = index & ((std::int64_t{1} << tensor.shift) - 1);
-  return LoadAsDouble(tensor.dtype, pages_[page], within);
+  return LoadFrom(tensor, pages_[page], within);
 }
 
 std::vector<OperandElements::Page> OperandElements::TakeWanted() {

@@ -32,8 +32,13 @@ class OperandElements {
   // A bool is 0 or 1; of what a kernel wrote as one, another byte is wrong and is loaded as it is.
   enum class Bools : std::uint8_t { kTruth, kBytes };
 
+  // An integer that no double holds is loaded as the one nearest to it, or as that of the two
+  // beside it whose last bit is 1: what rounds this to fewer digits rounds the integer.
+  enum class Integers : std::uint8_t { kNearest, kToOdd };
+
   // Not `paged`: the operand lies on the host.
-  OperandElements(const OperandView& view, bool paged, Bools bools = Bools::kTruth);
+  OperandElements(const OperandView& view, bool paged, Bools bools = Bools::kTruth,
+                  Integers integers = Integers::kNearest);
 
   // Element `index`; those of a list follow one another. If its page is not here it is asked for,
   // `*missing` becomes true and the number means nothing.
@@ -63,9 +68,11 @@ class OperandElements {
     int shift = 0;  // Of an element's index to its page.
   };
 
+  double LoadFrom(const Tensor& tensor, const std::byte* data, std::int64_t index) const;
   // That holds element `*index`, which becomes the number within it.
   const Tensor& TensorOf(std::int64_t* index) const;
 
+  const Integers integers_;
   std::vector<Tensor> tensors_;
   std::vector<const std::byte*> pages_;  // Empty: all is here.
   std::unique_ptr<std::atomic<bool>[]> wanted_;

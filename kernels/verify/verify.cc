@@ -74,6 +74,20 @@ bool TellsNothing(DType dtype, std::int64_t undecided, std::int64_t checked) {
   return undecided > (exact ? 0 : checked / 2);
 }
 
+// A reference that rounds to fewer digits than a double's rounds once.
+OperandElements::Integers IntegersFor(DType output) {
+  switch (output) {
+    case DType::kF32:
+    case DType::kF16:
+    case DType::kBF16:
+    case DType::kF8E4M3:
+    case DType::kF8E5M2:
+      return OperandElements::Integers::kToOdd;
+    default:
+      return OperandElements::Integers::kNearest;
+  }
+}
+
 // What one thread found; the mismatch kept is the one of the lowest element.
 struct Tally {
   Verification found;
@@ -180,7 +194,10 @@ class Checker {
         dtype_(got.value->tensors[0].dtype),
         magnitude_(options.magnitude != nullptr ? options.magnitude : def.reference.magnitude),
         tolerance_(ToleranceOf(def.reference.roundings, dtype_, Accumulation(def, binding))) {
-    for (const OperandView& input : inputs) inputs_.emplace_back(input, options.reader != nullptr);
+    for (const OperandView& input : inputs) {
+      inputs_.emplace_back(input, options.reader != nullptr, OperandElements::Bools::kTruth,
+                           IntegersFor(dtype_));
+    }
   }
 
   // Pages are brought whole, so units of one page are checked together.

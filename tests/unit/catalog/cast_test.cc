@@ -1,4 +1,5 @@
-// Casts to the f8 types, of every f16 number, against the list of all numbers that such a type has.
+// Casts to the f8 types, of every f16 number, against the list of all numbers that such a type has;
+// and of integers that no double holds.
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -7,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "kernels/device/cpu/tbb_threads.h"
+#include "kernels/verify/verify.h"
 #include "proto/types/convert.h"
 #include "tests/support/status_matchers.h"
 #include "tests/unit/catalog/launch.h"
@@ -105,6 +107,87 @@ INSTANTIATE_TEST_SUITE_P(Cast, EveryF16, testing::Values(kE4M3, kE5M2),
                          [](const testing::TestParamInfo<Eight>& info) {
                            return std::string(Name(info.param.dtype));
                          });
+
+// ---- Integers of 64 bits. ----
+
+struct Rounded {
+  std::int64_t x;
+  double f32, bf16;
+};
+constexpr std::int64_t k2To53 = std::int64_t{1} << 53, k2To60 = std::int64_t{1} << 60;
+constexpr std::int64_t kHalfF32 = std::int64_t{1} << 36, kHalfBF16 = std::int64_t{1} << 52;
+// Half a step from the nearest numbers of either type, and one beside it, which a double drops.
+const std::vector<Rounded> kRounded = {
+    {k2To53 + 1, 0x1p53, 0x1p53},
+    {k2To60 + kHalfF32 - 1, 0x1p60, 0x1p60},
+    {k2To60 + kHalfF32, 0x1p60, 0x1p60},
+    {k2To60 + kHalfF32 + 1, 0x1.000002p60, 0x1p60},
+    {k2To60 + 3 * kHalfF32 - 1, 0x1.000002p60, 0x1p60},
+    {k2To60 + 3 * kHalfF32, 0x1.000004p60, 0x1p60},
+    {k2To60 + kHalfBF16 - 1, 0x1.01p60, 0x1p60},
+    {k2To60 + kHalfBF16, 0x1.01p60, 0x1p60},
+    {k2To60 + kHalfBF16 + 1, 0x1.01p60, 0x1.02p60},
+    {k2To60 + 3 * kHalfBF16 - 1, 0x1.03p60, 0x1.02p60},
+    {std::numeric_limits<std::int64_t>::max(), 0x1p63, 0x1p63},
+};
+
+struct Casts {
+  std::vector<double> y;
+  Verification found;
+};
+
+// What the fastest variant gives, and what the reference says of it where one element is `changed`.
+template <typename T>
+absl::StatusOr<Casts> CastAndVerify(std::vector<T> x, DType from, DType to, bool changed) {
+  GC_ASSIGN_OR_RETURN(const Registry registry, Registry::Create(BuiltInKernels()));
+  const RegisteredKernel& cast = *registry.Find("cast");
+  const auto n = static_cast<std::int64_t>(x.size());
+  const OperandValue value{.is_list = false, .tensors = {{from, {n}}}};
+  GC_ASSIGN_OR_RETURN(const Binding binding, Bind(cast.spec, {{"x", value}}, {{"to", to}}));
+  std::vector<std::byte> y(static_cast<std::size_t>(Bytes(binding.outputs[0].tensors[0])));
+  TbbThreads threads(1);
+  GC_RETURN_IF_ERROR(LaunchFastest(cast, binding, {x.data(), y.data()}, threads));
+  // In the last digit, which has the lowest address.
+  if (changed) y[y.size() / x.size() * 3] ^= std::byte{1};
+  Casts out;
+  for (std::int64_t i = 0; i < n; ++i) out.y.push_back(LoadAsDouble(to, y.data(), i));
+  const std::vector<OperandView> in = {{&binding.inputs[0], {x.data()}}};
+  const std::vector<OperandView> got = {{&binding.outputs[0], {y.data()}}};
+  std::vector<std::byte> memory(static_cast<std::size_t>(VerifyBytes(cast.def, binding, 1)));
+  GC_ASSIGN_OR_RETURN(out.found, Verify(cast.def, binding, in, got, threads, memory));
+  return out;
+}
+
+template <typename T>
+void ExpectRounded(DType from, int sign) {
+  for (const DType to : {DType::kF32, DType::kBF16}) {
+    std::vector<T> x;
+    std::vector<double> want;
+    for (const Rounded& each : kRounded) {
+      x.push_back(static_cast<T>(sign * each.x));
+      want.push_back(sign * (to == DType::kF32 ? each.f32 : each.bf16));
+    }
+    ASSERT_OK_AND_ASSIGN(const Casts right, CastAndVerify(x, from, to, /*changed=*/false));
+    EXPECT_EQ(right.y, want) << Name(to);
+    EXPECT_EQ(right.found.mismatches, 0) << right.found.first_mismatch;
+    ASSERT_OK_AND_ASSIGN(const Casts wrong, CastAndVerify(x, from, to, /*changed=*/true));
+    EXPECT_EQ(wrong.found.mismatches, 1) << Name(to);
+  }
+}
+
+TEST(CastOfWideIntegers, RoundsOnceAndSoDoesTheReference) {
+  ExpectRounded<std::int64_t>(DType::kI64, 1);
+  ExpectRounded<std::int64_t>(DType::kI64, -1);
+  ExpectRounded<std::uint64_t>(DType::kU64, 1);
+}
+
+TEST(CastOfWideIntegers, ToF64IsTheNearestOne) {
+  ASSERT_OK_AND_ASSIGN(const Casts casts,
+                       CastAndVerify<std::int64_t>({k2To53 + 1, k2To53 + 3, -k2To53 - 3, 7},
+                                                   DType::kI64, DType::kF64, /*changed=*/false));
+  EXPECT_EQ(casts.y, (std::vector<double>{0x1p53, 0x1p53 + 4, -0x1p53 - 4, 7}));
+  EXPECT_EQ(casts.found.mismatches, 0) << casts.found.first_mismatch;
+}
 
 }  // namespace
 }  // namespace gridclock
