@@ -80,7 +80,9 @@ struct Scheduler::Guests {
   std::string principal;  // Whose jobs the guest runs; empty: it ran none.
   bool spent = false;     // It runs a reference, and is to run nothing else.
   absl::Time since;       // It does so, or is ready.
-  JobCounts away;         // Jobs of this lane that are in the other one, to be compared.
+  // The end of what the guest said of its last order: it works on one after the other.
+  absl::Time worked_until = absl::InfinitePast();
+  JobCounts away;  // Jobs of this lane that are in the other one, to be compared.
 };
 
 // One lane of a device; most have no other.
@@ -153,6 +155,7 @@ struct Scheduler::Outbox {
   struct LostGuest {
     GuestPort* port = nullptr;
     std::shared_ptr<Entry> entry;
+    const Job* given = nullptr;  // Of `entry`, that the guest had when it was lost.
     std::string why;
   };
   absl::InlinedVector<Speech, 1> speeches;

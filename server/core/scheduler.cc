@@ -173,6 +173,9 @@ std::shared_ptr<Scheduler::Entry> Scheduler::TakeAnswer(std::uint64_t generation
     Requeue(*entry, now);
     return entry;
   }
+  if (device.guests != nullptr && answer.result.outcome) {
+    BoundPhases(*entry, now, *answer.result.outcome);
+  }
   if (IsToCompare(*entry, answer.result)) {
     SendToCompare(*entry, std::move(answer.result), now, out);
     return entry;
@@ -358,7 +361,7 @@ void Scheduler::Flush(Outbox& out) {
   for (const Outbox::Kill& kill : out.kills) kill.worker->Kill(kill.reason);
   for (GuestPort* port : out.starts) port->Start();
   for (const Outbox::LostGuest& blame : out.blames) {
-    blame.port->Blame(blame.entry->job(), blame.why);
+    blame.port->Blame(*blame.given, blame.why);
   }
   if (!out.mails.empty()) Deliver(out);
 }

@@ -71,7 +71,7 @@ class GuestPort {
   virtual ~GuestPort() = default;
   // A guest is wanted: OnWorkerReady or OnGuestNotReady follows.
   virtual void Start() = 0;
-  // This job ended its guest. `why`: "signal 11".
+  // This job, as the guest was given it, ended its guest. `why`: "signal 11".
   virtual void Blame(const Job& job, absl::string_view why) = 0;
 };
 
@@ -345,6 +345,7 @@ class Scheduler {
   void SendToCompare(Entry& entry, JobResult result, absl::Time now, Outbox& out)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   static void MergeComparison(Entry& entry, JobResult& result);
+  static void BoundPhases(const Entry& entry, absl::Time now, Outcome& outcome);
   // ---- Of operators. ----
   void Cancel(Entry& entry, absl::Status status, Outbox& out) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // A worker is there and is to go on.

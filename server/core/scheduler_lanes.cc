@@ -213,7 +213,23 @@ void Scheduler::Blame(Device& lane, const std::shared_ptr<Entry>& entry, const W
   if (guest || outlived) lane.queue.Charge(entry->job().principal, kCharge);
   if (!guest) return;
   const bool stopped = loss.reason == "deadline" || loss.reason == "cancelled";
-  if (!stopped || entry->overlong) out.blames.push_back({lane.guests->port, entry, loss.detail});
+  if (stopped && !entry->overlong) return;
+  out.blames.push_back({lane.guests->port, entry, &entry->given(), loss.detail});
+}
+
+// What a guest says of its time lies between its order and its answer, and behind what it said of
+// the order before: however much it claims, its device was never busy twice at once.
+void Scheduler::BoundPhases(const Entry& entry, absl::Time now, Outcome& outcome) {
+  Guests& guests = *entry.device->guests;
+  const absl::Time arrived = entry.job().arrived;
+  const auto since = [&](absl::Time time) { return absl::ToInt64Nanoseconds(time - arrived); };
+  const std::int64_t most = since(now);
+  const std::int64_t least = std::min(since(std::max(entry.sent_at, guests.worked_until)), most);
+  for (Phase& phase : outcome.phases) {
+    phase.start_ns = std::clamp(phase.start_ns, least, most);
+    phase.end_ns = std::clamp(phase.end_ns, least, most);
+    guests.worked_until = std::max(guests.worked_until, arrived + absl::Nanoseconds(phase.end_ns));
+  }
 }
 
 // ---- Comparisons. ----

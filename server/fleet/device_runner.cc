@@ -74,7 +74,7 @@ void DeviceRunner::Start() {
 }
 
 void DeviceRunner::Blame(const Job& job, absl::string_view why) {
-  Strike(context_, *GivenNow(job).program, why);
+  Strike(context_, *job.program, why);
   Log(LogLevel::kWarning, "guest_ended_by_job",
       {{"device", device_},
        {"kernel", job.kernel},

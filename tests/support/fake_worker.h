@@ -110,6 +110,7 @@ class FakeGuests final : public GuestPort {
   void Blame(const Job& job, absl::string_view /*why*/) override {
     MutexLock lock(mutex_);
     blamed_.push_back(job.id);
+    blamed_kernels_.push_back(job.kernel);
   }
   int starts() const {
     MutexLock lock(mutex_);
@@ -119,9 +120,14 @@ class FakeGuests final : public GuestPort {
     MutexLock lock(mutex_);
     return blamed_;
   }
+  std::vector<std::string> blamed_kernels() const {
+    MutexLock lock(mutex_);
+    return blamed_kernels_;
+  }
 
  private:
   mutable Mutex mutex_;
+  std::vector<std::string> blamed_kernels_ ABSL_GUARDED_BY(mutex_);
   int starts_ ABSL_GUARDED_BY(mutex_) = 0;
   std::vector<JobId> blamed_ ABSL_GUARDED_BY(mutex_);
 };

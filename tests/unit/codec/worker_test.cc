@@ -344,6 +344,10 @@ TEST(Reports, ThatContradictTheOrderAreRefused) {
   refuse([](auto& d) { d.mutable_timing()->set_method(static_cast<v1::Method>(9)); }, "unknown");
   refuse([](auto& d) { d.mutable_phases(0)->set_start_ns(1); }, "cannot be");
   refuse([](auto& d) { d.mutable_phases(0)->set_end_ns(1400); }, "cannot be");
+  refuse([](auto& d) { d.mutable_phases(0)->set_kind(v1::Phase::QUEUED); }, "cannot be");
+  refuse([](auto& d) { d.mutable_phases(0)->set_kind(static_cast<v1::Phase::Kind>(8)); },
+         "cannot be");
+  refuse([](auto& d) { *d.add_phases() = d.phases(0); }, "cannot be");
   refuse([](auto& d) { d.mutable_verification()->set_mismatches(1); }, "contradict");
   refuse([](auto& d) { d.mutable_verification()->set_undecided(1); }, "contradict");
   refuse(

@@ -233,6 +233,26 @@ TEST_F(SchedulerLanesTest, AReferenceThatIsBeingPreparedIsNotLookedAt) {
   EXPECT_THAT(
       lost.listener->status(),
       StatusIs(Code::kFailedPrecondition, HasSubstr("the submitted kernel ended its worker")));
+  EXPECT_THAT(guests_.blamed_kernels(), ElementsAre("mine", "mine"));
+}
+
+TEST_F(SchedulerLanesTest, AReferenceThatEndsItsGuestIsWhatIsBlamed) {
+  Ready();
+  GuestReady();
+  Job job = Checked(Submitted());
+  job.check->program = job.program;
+  Job reference = job;
+  reference.kernel = "reference";
+  reference.check.reset();
+  const auto done = job.check->done;
+  const Call call = SubmitReady(std::move(job));
+  done->reference = std::make_shared<const Job>(reference);
+  EXPECT_TRUE(GuestDone(call.id));
+  LoseGuest(Retired());
+  GuestReady(101);
+  LoseGuest({.reason = "signal", .signal = SIGSEGV, .running = call.id, .detail = "signal 11"},
+            101);
+  EXPECT_THAT(guests_.blamed_kernels(), ElementsAre("reference"));
 }
 
 TEST_F(SchedulerLanesTest, WhatAGuestFailedAtIsNotCompared) {
