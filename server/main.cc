@@ -268,6 +268,7 @@ class Process {
         if (defence == "margins") fleet.defences.margins = false;
         if (defence == "inputs") fleet.defences.inputs = false;
         if (defence == "timed") fleet.defences.timed = false;
+        if (defence == "scratch") fleet.environment.emplace_back("GRIDCLOCK_KEEP_SCRATCH=1");
       }
 #endif
     }
@@ -540,7 +541,6 @@ void Complain(const absl::Status& status) {
 
 int Main(int argc, char** argv) {
   ServerOptions options = ParseOptions(argc, argv);
-  ResolveDefaults(options.limits, MemoryBytes());
   if (const absl::Status limits = CheckLimits(options.limits); !limits.ok()) {
     Complain(limits);
     return 2;
@@ -556,6 +556,7 @@ int Main(int argc, char** argv) {
     Complain(devices.status());
     return 2;
   }
+  ResolveDefaults(options.limits, MemoryBytes(), devices->size());
   // With --allow-submit each device has a guest too, and there is the compiler.
   const std::size_t workers = options.allow_submit ? 2 * devices->size() + 1 : devices->size();
   if (const absl::Status fits = FitConnections(RaiseDescriptorLimit(), workers, options.limits);

@@ -95,6 +95,8 @@ class Reader {
     }
     for (const Section& section : sections_) ReadSizes(section);
     for (const Symbol& symbol : symbols_) ReadVariable(symbol);
+    // What the loader takes is the section's size, whatever a foreign compiler's symbols say.
+    facts_.global_bytes = std::max(facts_.global_bytes, global_sections_);
     for (const Section& section : sections_) {
       if (section.name == ".nv.info") ReadAttributes(section.bytes, nullptr);
     }
@@ -195,6 +197,10 @@ class Reader {
     return found == entries_.end() ? nullptr : &found->second;
   }
 
+  static bool HoldsVariables(const Section& section) {
+    return section.name == ".nv.global" || section.name == ".nv.global.init";
+  }
+
   void ReadSizes(const Section& section) {
     constexpr std::uint32_t kFirstReserving = 90;
     if (ModuleEntry* entry = EntryOf(section.name, ".nv.shared.")) {
@@ -206,13 +212,14 @@ class Reader {
       ReadAttributes(section.bytes, of);
     } else if (section.name == ".nv.constant3") {
       facts_.constant_bytes += section.size;
+    } else if (HoldsVariables(section)) {
+      global_sections_ += std::min(section.size, ~global_sections_);
     }
   }
   // Sections of more than 4 GiB do not say so themselves.
   void ReadVariable(const Symbol& symbol) {
     if (symbol.type != kObject || symbol.section >= sections_.size()) return;
-    const absl::string_view section = sections_[symbol.section].name;
-    if (section != ".nv.global" && section != ".nv.global.init") return;
+    if (!HoldsVariables(sections_[symbol.section])) return;
     facts_.global_bytes += std::min(symbol.size, ~facts_.global_bytes);
   }
 
@@ -289,6 +296,7 @@ class Reader {
   std::vector<Section> sections_;
   std::vector<Symbol> symbols_;
   std::map<absl::string_view, ModuleEntry> entries_;
+  std::uint64_t global_sections_ = 0;  // Bytes of those that hold variables.
   CubinFacts facts_;
 };
 

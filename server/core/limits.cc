@@ -98,7 +98,8 @@ constexpr LimitSpec kSpecs[] = {
      &Limits::module_cache_bytes},
     {"guest_bytes", "bytes",
      "Memory that a process for submitted code shares with the server, for tensors and code; 0: "
-     "client_arena_bytes and 256 MiB more.",
+     "client_arena_bytes and 256 MiB more, less where those of several devices would together have "
+     "more than a quarter of the memory.",
      &Limits::guest_bytes},
     {"guest_idle_seconds", "seconds",
      "How long a process for submitted code stays without a call; 0: for ever.",
@@ -136,7 +137,7 @@ absl::Status CheckLimits(const Limits& limits) {
       " allows: want ", whole(least), " or more, or shorter chunks"));
 }
 
-void ResolveDefaults(Limits& limits, std::uint64_t memory_bytes) {
+void ResolveDefaults(Limits& limits, std::uint64_t memory_bytes, std::size_t guests) {
   if (limits.arena_bytes == 0) {
     limits.arena_bytes = std::min(WholePages(static_cast<double>(memory_bytes) / 2), kMaxArena);
   }
@@ -147,7 +148,12 @@ void ResolveDefaults(Limits& limits, std::uint64_t memory_bytes) {
   // Memory is given out in pages: what admission holds a job against is what it can get.
   limits.arena_bytes = WholePages(limits.arena_bytes);
   limits.client_arena_bytes = std::max(WholePages(limits.client_arena_bytes), kPage);
-  if (limits.guest_bytes == 0) limits.guest_bytes = limits.client_arena_bytes + kGuestCode;
+  if (limits.guest_bytes == 0) {
+    const double wanted = limits.client_arena_bytes + kGuestCode;
+    const double all = std::max(wanted, static_cast<double>(memory_bytes) / 4);
+    limits.guest_bytes =
+        std::min(wanted, all / static_cast<double>(std::max<std::size_t>(guests, 1)));
+  }
   limits.guest_bytes = std::max(WholePages(limits.guest_bytes), kPage);
 }
 

@@ -50,7 +50,7 @@ struct Limits {
   double client_modules = 1024;
   double module_memory_bytes = 1024.0 * 1024 * 1024;  // Of one principal half of it.
   double module_cache_bytes = 1024.0 * 1024 * 1024;   // On disk.
-  double guest_bytes = 0;                             // 0: client_arena_bytes and 256 MiB.
+  double guest_bytes = 0;                             // 0: as ResolveDefaults.
   double guest_idle_seconds = 60;                     // 0: as long as the server runs.
   double printed_bytes = static_cast<double>(kMostPrinted);
 };
@@ -70,7 +70,9 @@ std::span<const LimitSpec> LimitSpecs();
 absl::Status CheckLimits(const Limits& limits);
 
 // Fills what is 0 from the machine: the smaller of physical memory and the cgroup's limit.
-void ResolveDefaults(Limits& limits, std::uint64_t memory_bytes);
+// `guests`: processes for submitted code, one for each device, which have a quarter of it together
+// where they have no more otherwise.
+void ResolveDefaults(Limits& limits, std::uint64_t memory_bytes, std::size_t guests = 1);
 
 }  // namespace gridclock
 

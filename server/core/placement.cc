@@ -68,11 +68,26 @@ std::optional<std::uint64_t> OperandsBytes(const Job& job) {
   return total;
 }
 
-// What the device must hold at once: operands, scratch, and where launches repeat the submitted
-// values of inputs that they overwrite.
-absl::StatusOr<std::optional<std::uint64_t>> DeviceBytes(const Job& job, const Clauses& clauses,
+// Of the variables that a program's modules declare; nullopt likewise.
+std::optional<std::uint64_t> VariableBytes(const JobProgram* program) {
+  std::uint64_t total = 0;
+  if (program == nullptr) return total;
+  for (const ProgramModule& module : program->modules) {
+    const std::uint64_t bytes = module.code == nullptr ? 0 : module.code->facts.global_bytes;
+    if (__builtin_add_overflow(total, bytes, &total) || total >> 63 != 0) return std::nullopt;
+  }
+  return total;
+}
+
+// What the device must hold at once: operands, scratch, variables of the program, and where
+// launches repeat the submitted values of inputs that they overwrite.
+absl::StatusOr<std::optional<std::uint64_t>> DeviceBytes(const Job& job, const JobProgram* program,
+                                                         const Clauses& clauses,
                                                          const Binding& binding) {
   std::optional<std::uint64_t> total = OperandsBytes(job);
+  const std::optional<std::uint64_t> variables = VariableBytes(program);
+  if (!total || !variables) return std::nullopt;
+  *total += *variables;
   GC_ASSIGN_OR_RETURN(const auto scratch, BindScratch(clauses, binding));
   for (const OperandValue& value : scratch) Add(value, &total);
   if (job.check && total) *total += 2 * kCheckMargin * (job.inputs.size() + job.outputs.size());
@@ -100,10 +115,11 @@ absl::Status CheckMethod(const Job& job, const DeviceChoice& device, const Kerne
   return InvalidField("measure.method", message);
 }
 
-absl::Status CheckDeviceMemory(const Job& job, const DeviceChoice& device, const Clauses& clauses,
+absl::Status CheckDeviceMemory(const Job& job, const JobProgram* program,
+                               const DeviceChoice& device, const Clauses& clauses,
                                const Binding& binding) {
   if (device.host_memory || device.memory_bytes == 0) return absl::OkStatus();
-  GC_ASSIGN_OR_RETURN(const auto bytes, DeviceBytes(job, clauses, binding));
+  GC_ASSIGN_OR_RETURN(const auto bytes, DeviceBytes(job, program, clauses, binding));
   if (bytes && *bytes <= device.memory_bytes) return absl::OkStatus();
   return TooLarge(absl::StrCat("this call on device '", device.name, "'"),
                   bytes ? absl::StrCat(*bytes) : "more than 2^63", "device_memory",
@@ -218,7 +234,7 @@ absl::Status FitProgram(const Job& job, const JobProgram& program, const DeviceC
   GC_ASSIGN_OR_RETURN(const BoundProgram bound,
                       BindProgram(program.program, binding, device.traits));
   GC_RETURN_IF_ERROR(CheckLaunches(program, bound, device.traits));
-  return CheckDeviceMemory(job, device, clauses, binding);
+  return CheckDeviceMemory(job, &program, device, clauses, binding);
 }
 
 // The program that it is held against runs there too.
@@ -243,7 +259,7 @@ absl::StatusOr<std::string> Fit(const Job& job, const DeviceChoice& device,
   GC_ASSIGN_OR_RETURN(const VariantSpec* variant,
                       ChooseVariant(*binding.spec, binding, device.traits, wanted));
   GC_RETURN_IF_ERROR(CheckMethod(job, device, table));
-  GC_RETURN_IF_ERROR(CheckDeviceMemory(job, device, variant->clauses, binding));
+  GC_RETURN_IF_ERROR(CheckDeviceMemory(job, nullptr, device, variant->clauses, binding));
   return variant->name;
 }
 

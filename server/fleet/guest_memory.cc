@@ -1,5 +1,6 @@
 #include "server/fleet/guest_memory.h"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -117,6 +118,7 @@ absl::StatusOr<Job> GuestMemory::Place(const Job& job, const Arena& from) {
   CopyIn(job, placed, from);
   if (job.check) note.checked = std::make_shared<Placed::Checked>(Placed::Checked{placed});
   MutexLock lock(mutex_);
+  NoteVariables(job);
   placed_.insert_or_assign(job.id, std::move(note));
   return placed;
 }
@@ -180,9 +182,18 @@ void GuestMemory::NoteRan(JobId id) {
   code_bytes_ += found->second.code_bytes;
 }
 
-bool GuestMemory::full_of_code() const {
+void GuestMemory::NoteVariables(const Job& job) {
+  for (const ProgramModule& module : job.program->modules) {
+    const std::uint64_t bytes = module.code == nullptr ? 0 : module.code->facts.global_bytes;
+    if (bytes == 0 || !with_variables_.insert(module.id).second) continue;
+    variable_bytes_ += std::min(bytes, ~variable_bytes_);
+  }
+}
+
+bool GuestMemory::worn() const {
   MutexLock lock(mutex_);
-  return modules_.size() >= kMostModules || code_bytes_ >= kMostCodeBytes;
+  return modules_.size() >= kMostModules || code_bytes_ >= kMostCodeBytes ||
+         variable_bytes_ >= kMostVariableBytes;
 }
 
 void GuestMemory::Forget(JobId id) {

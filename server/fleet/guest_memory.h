@@ -25,6 +25,7 @@ class GuestMemory {
  public:
   static constexpr std::size_t kMostModules = 128;
   static constexpr std::uint64_t kMostCodeBytes = 256ULL * 1024 * 1024;
+  static constexpr std::uint64_t kMostVariableBytes = 4ULL * 1024 * 1024 * 1024;
 
   static absl::StatusOr<std::unique_ptr<GuestMemory>> Create(std::uint64_t bytes,
                                                              const CheckDefences& defences = {});
@@ -51,8 +52,9 @@ class GuestMemory {
   bool Holds(JobId id) const ABSL_LOCKS_EXCLUDED(mutex_);
   // The job ended well: the guest has its modules.
   void NoteRan(JobId id) ABSL_LOCKS_EXCLUDED(mutex_);
-  // The guest, which forgets no module, holds more of them than it should.
-  bool full_of_code() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // The guest, which forgets no module, holds more of them than it should, or of the device's
+  // memory for their variables.
+  bool worn() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Gives back the job's room.
   void Forget(JobId id) ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -76,6 +78,8 @@ class GuestMemory {
       ABSL_LOCKS_EXCLUDED(mutex_);
   // The modules whose code must go with the job; their place counts from the end of its tensors.
   std::uint64_t AddCode(Job& job) const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Whether the job runs well or not, its guest may have loaded its modules.
+  void NoteVariables(const Job& job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<ArenaAllocator::Block> Reserve(std::uint64_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
   void CopyIn(const Job& job, const Job& placed, const Arena& from) const;
 
@@ -84,8 +88,10 @@ class GuestMemory {
   const CheckDefences defences_;
   mutable Mutex mutex_;
   std::map<JobId, Placed> placed_ ABSL_GUARDED_BY(mutex_);
-  std::set<std::string> modules_ ABSL_GUARDED_BY(mutex_);  // That the guest has.
-  std::uint64_t code_bytes_ ABSL_GUARDED_BY(mutex_) = 0;   // Of those.
+  std::set<std::string> modules_ ABSL_GUARDED_BY(mutex_);         // That the guest has.
+  std::uint64_t code_bytes_ ABSL_GUARDED_BY(mutex_) = 0;          // Of those.
+  std::set<std::string> with_variables_ ABSL_GUARDED_BY(mutex_);  // That it was given.
+  std::uint64_t variable_bytes_ ABSL_GUARDED_BY(mutex_) = 0;      // Of those.
 };
 
 }  // namespace gridclock

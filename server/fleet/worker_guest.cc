@@ -34,7 +34,7 @@ WorkerPort::Running Worker::running() const {
 }
 
 bool Worker::worn() const {
-  return parts_.guest_memory != nullptr && parts_.guest_memory->full_of_code();
+  return parts_.guest_memory != nullptr && parts_.guest_memory->worn();
 }
 
 bool Worker::SomethingWaits() const {

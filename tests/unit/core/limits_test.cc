@@ -75,6 +75,19 @@ TEST(Limits, AGuestHasRoomForWhatAClientMayHaveInFlightAndForCode) {
   EXPECT_EQ(limits.guest_bytes, 8192);
 }
 
+TEST(Limits, GuestsOfManyDevicesArePromisedNoMoreThanThereIs) {
+  Limits small;
+  ResolveDefaults(small, 64 * kGiB, 8);  // An arena of 16 GiB, of which a client may have 8.
+  EXPECT_EQ(small.guest_bytes, 2.0 * kGiB);
+  Limits large;
+  ResolveDefaults(large, 2048 * kGiB, 8);
+  EXPECT_EQ(large.guest_bytes, 8.25 * kGiB);
+  Limits asked;
+  asked.guest_bytes = 4.0 * kGiB;
+  ResolveDefaults(asked, 64 * kGiB, 8);
+  EXPECT_EQ(asked.guest_bytes, 4.0 * kGiB);
+}
+
 TEST(Limits, AMessageMustHoldTheLongestChunk) {
   Limits limits;
   EXPECT_THAT(CheckLimits(limits), IsOk());

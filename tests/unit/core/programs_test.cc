@@ -64,8 +64,10 @@ class ProgramsTest : public ::testing::Test {
     native->facts.entries = {EntryOf("square", "square", {})};
     Add("ann", "native", native);
   }
-  void Learn(const std::string& device, const std::string& kind, std::int64_t sm) {
+  void Learn(const std::string& device, const std::string& kind, std::int64_t sm,
+             std::uint64_t memory_bytes = 0) {
     DeviceInfo info;
+    info.memory_bytes = memory_bytes;
     info.name = device;
     info.traits = {.kind = kind, .sm = sm};
     info.host_memory = kind == "cpu";
@@ -531,6 +533,40 @@ TEST_F(ProgramsTest, ExpectedValuesAreNoInputsOfTheProgram) {
   JobRequest both = WithExpected(Request(), 1000);
   both.reference->kernel = "same";
   EXPECT_THAT(Try(both), StatusIs(Code::kInvalidArgument, HasSubstr("beside a kernel")));
+}
+
+// The limit is of the GPU's memory: 8,000 bytes of tensors and what the module declares.
+TEST_F(ProgramsTest, VariablesOfAModuleTakeMemoryOfTheGpu) {
+  constexpr std::uint64_t kVariables = 1'000'000;
+  auto code = std::make_shared<ModuleCode>();
+  code->facts.kind = ModuleKind::kCuda;
+  code->facts.arch = "sm_90a";
+  code->facts.entries = {EntryOf("square", "square", {8, 8, 4})};
+  code->facts.global_bytes = kVariables;
+  code->cubin = "ELF";
+  Add("ann", "large", code);
+  JobRequest request = Request();
+  request.program->launches[0].module = "large";
+  Learn("cuda:0", "cuda", 90, kVariables + 8000 + 64);
+  EXPECT_THAT(Try(request), IsOk());
+  Learn("cuda:0", "cuda", 90, kVariables + 8000 - 64);
+  EXPECT_THAT(Try(request), ReasonIs("TOO_LARGE"));
+  EXPECT_THAT(Try(request), StatusIs(Code::kResourceExhausted, HasSubstr("device_memory")));
+  EXPECT_THAT(Try(Request()), IsOk());
+}
+
+TEST_F(ProgramsTest, VariablesBeyondAllMemoryAreRefused) {
+  auto code = std::make_shared<ModuleCode>();
+  code->facts.kind = ModuleKind::kCuda;
+  code->facts.arch = "sm_90a";
+  code->facts.entries = {EntryOf("square", "square", {8, 8, 4})};
+  code->facts.global_bytes = ~std::uint64_t{0};
+  code->cubin = "ELF";
+  Add("ann", "huge", code);
+  JobRequest request = Request();
+  request.program->launches[0].module = "huge";
+  Learn("cuda:0", "cuda", 90, std::uint64_t{141} << 30);
+  EXPECT_THAT(Try(request), StatusIs(Code::kResourceExhausted, HasSubstr("more than 2^63")));
 }
 
 TEST_F(ProgramsTest, ACallMustFitTheMemoryOfAGuest) {

@@ -106,6 +106,28 @@ TEST_F(GuestMemoryTest, CodeGoesAgainUntilAJobWithItRan) {
   EXPECT_EQ(third.module_code[0].size, 0U);
 }
 
+Job WithVariables(Job job, const std::string& module, std::uint64_t bytes) {
+  auto code = std::make_shared<ModuleCode>();
+  code->cubin = "code";
+  code->facts.global_bytes = bytes;
+  auto program = std::make_shared<JobProgram>();
+  program->modules = {{.id = module, .kind = ModuleKind::kCubin, .code = code}};
+  job.program = program;
+  return job;
+}
+
+// Of a module that did not run too: its guest may have loaded it.
+TEST_F(GuestMemoryTest, AGuestWhoseModulesHaveLargeVariablesIsWorn) {
+  constexpr std::uint64_t kHalf = GuestMemory::kMostVariableBytes / 2;
+  for (JobId id = 1; id <= 3; ++id) {
+    ASSERT_THAT(guest_->Place(WithVariables(JobAt(id, 0, 64), "m1", kHalf), arena_), IsOk());
+    guest_->Forget(id);
+  }
+  EXPECT_FALSE(guest_->worn());
+  ASSERT_THAT(guest_->Place(WithVariables(JobAt(4, 0, 64), "m2", kHalf), arena_), IsOk());
+  EXPECT_TRUE(guest_->worn());
+}
+
 TEST_F(GuestMemoryTest, RoomIsWaitedForAndWhatNeverFitsIsRefused) {
   ASSERT_THAT(guest_->Place(JobAt(1, 0, kBytes / 4), arena_), IsOk());
   EXPECT_THAT(guest_->Place(JobAt(2, 0, kBytes / 4), arena_), ReasonIs("MEMORY_FULL"));
