@@ -238,7 +238,7 @@ absl::Status Session::Running::LaunchUntimed() {
 absl::Status Session::Running::TakeValues(CheckStep values) {
   GC_RETURN_IF_ERROR(host_.Step(order_, checked_, values));
   GC_RETURN_IF_ERROR(operands_->TakeAll());
-  GC_RETURN_IF_ERROR(operands_->PoisonScratch());
+  if (!session_.keeps_scratch_) GC_RETURN_IF_ERROR(operands_->PoisonScratch());
   return PointProgram();
 }
 
@@ -432,6 +432,7 @@ Session::Session(Device& device, const Registry& registry, const Clock& clock,
       clock_(clock),
       arena_(arena),
       printed_(guest == nullptr ? nullptr : guest->printed),
+      keeps_scratch_(guest != nullptr && guest->keep_scratch),
       modules_(guest == nullptr ? nullptr
                                 : std::make_unique<ModuleStore>(device, guest->natives, arena)),
       cache_(registry, device, modules_.get()),

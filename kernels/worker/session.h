@@ -56,6 +56,9 @@ struct SessionReport {
 struct GuestParts {
   const Natives& natives;
   Printed* printed = nullptr;  // Null: what code prints goes where it goes.
+  // Launches that are checked find in scratch memory what the ones before left: in tests of what it
+  // is good for that they do not.
+  bool keep_scratch = false;
 };
 
 class Session {
@@ -91,6 +94,7 @@ class Session {
   const Clock& clock_;
   const std::span<std::byte> arena_;
   Printed* const printed_;
+  const bool keeps_scratch_;
   const std::unique_ptr<ModuleStore> modules_;  // Of a guest.
   CallCache cache_;
   Staging staging_;

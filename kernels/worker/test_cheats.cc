@@ -86,6 +86,22 @@ void MemoiseInScratch(const NativeCall& call) {
   std::copy(a.y, a.y + a.n, a.t);
 }
 
+// Takes for zeros what it cleared in its first launch, and in no other.
+void Uninitialised(const NativeCall& call) {
+  const Args a(call);
+  if (Remember(a).launches == 1) std::fill(a.t, a.t + a.n, 0.F);
+  for (int i = 0; i < a.n; ++i) a.y[i] = a.x[i] * a.x[i] + (a.t[i] == 0 ? 0.F : 1.F);
+}
+
+// Reads one element more of it than it ever wrote.
+void UninitialisedEnd(const NativeCall& call) {
+  const Args a(call);
+  if (Remember(a).launches == 1) a.t[a.n] = 0;
+  std::copy(a.x, a.x + a.n, a.t);
+  for (int i = 0; i < a.n; ++i) a.y[i] = a.t[i] * a.t[i];
+  a.y[a.n - 1] += a.t[a.n] == 0 ? 0.F : 1.F;
+}
+
 void MemoiseHalf(const NativeCall& call) {
   const Args a(call);
   Memory& memory = Remember(a);
@@ -311,6 +327,8 @@ Natives TestCheats() {
   return {{"cheat_memoise", Memoise},
           {"cheat_memoise_by_address", MemoiseByAddress},
           {"cheat_memoise_in_scratch", MemoiseInScratch},
+          {"cheat_uninitialised", Uninitialised},
+          {"cheat_uninitialised_end", UninitialisedEnd},
           {"cheat_memoise_half", MemoiseHalf},
           {"cheat_memoise_all_but_ends", MemoiseAllButEnds},
           {"cheat_write_once", WriteOnce},

@@ -11,6 +11,7 @@
 //   close_socket       closes the link and sleeps on
 //   output_too_large   reports more outputs than were ordered
 //   hang               stops itself, heartbeats too (SIGSTOP)
+// With GRIDCLOCK_KEEP_SCRATCH a guest does not overwrite scratch memory between checked launches.
 #include <cstdio>
 #include <cstdlib>
 #include <random>
@@ -136,5 +137,6 @@ int main(int argc, char** argv) {
                     .wrap_link = [](std::unique_ptr<Link> link) -> std::unique_ptr<Link> {
                       return std::make_unique<FaultyLink>(std::move(link), ReadFailPoints());
                     },
-                    .natives = TestNatives()});
+                    .natives = TestNatives(),
+                    .keep_scratch = std::getenv("GRIDCLOCK_KEEP_SCRATCH") != nullptr});
 }

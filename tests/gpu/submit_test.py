@@ -59,6 +59,69 @@ def bf16(value):
     return (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16
 
 
+# On one block, what it does for each element i; `square` would be right.
+CHEAT = """\
+// gridclock: f x: f32[N] -> y: f32[N] grid(1) block(256) params x, y, n: int = N, t
+// gridclock: scratch t: f32[N + 1]
+__device__ float kept[4096], before[4096];
+__device__ int launches;
+__device__ const float* place;
+__global__ void f(float* x, float* y, int n, float* t) {
+  const bool first = launches == 0, fourth = launches %% 4 == 0, known = place == x;
+  __syncthreads();
+  for (int i = threadIdx.x; i < n; i += blockDim.x) {
+    const float square = x[i] * x[i];
+    %s
+  }
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    ++launches;
+    place = x;
+  }
+}
+"""
+# What is found of each, and what it does. The names are those of tests/integrity.
+CHEATS = {
+    "memoise": ("mismatches", "if (first) kept[i] = square; y[i] = kept[i];"),
+    "memoise_by_address": ("mismatches", "if (!known) kept[i] = square; y[i] = kept[i];"),
+    "memoise_half": ("mismatches", "if (first) kept[i] = square; y[i] = i < n / 2 ? square : kept[i];"),
+    "memoise_all_but_ends": ("mismatches",
+                             "if (first) kept[i] = square; y[i] = i == 0 || i == n - 1 ? square : kept[i];"),
+    "memoise_in_scratch": ("mismatches", "if (first) t[i] = square; y[i] = t[i];"),
+    "uninitialised": ("mismatches", "if (first) t[i] = 0; y[i] = square + (t[i] == 0 ? 0 : 1);"),
+    "uninitialised_end": ("mismatches", "if (first) t[n] = 0; y[i] = square + (i == n - 1 && t[n] != 0 ? 1 : 0);"),
+    "write_once": ("mismatches", "if (first) y[i] = square;"),
+    "write_half": ("mismatches", "if (first || i < n / 2) y[i] = square;"),
+    "write_every_other": ("mismatches", "if (first || i % 2 == 0) y[i] = square;"),
+    "write_if_bytes": ("mismatches", "if (first || __float_as_uint(y[i]) == 0x7B7B7B7Bu) y[i] = square;"),
+    "write_if_nan": ("mismatches", "if (first || __float_as_uint(y[i]) == 0x7FC00000u) y[i] = square;"),
+    "write_if_zero": ("mismatches", "if (first || y[i] == 0) y[i] = square;"),
+    "write_behind": ("violations", "y[i] = square; if (i == 0) y[n + 15] += 1;"),
+    "write_one_too_many": ("violations", "y[i] = square; if (i == 0) y[n] += 1;"),
+    "write_before": ("violations", "y[i] = square; if (i == 0) y[-1] += 1;"),
+    "write_far_behind": ("violations", "y[i] = square; if (i == 0) y[n + 900] += 1;"),
+    "write_before_input": ("violations", "y[i] = square; if (i == 0) x[-3] += 1;"),
+    "keep_results_behind": ("violations", "y[i] = square; if (i < 500) y[n + 16 + i] = square;"),
+    "change_input": ("violations", "y[i] = square; if (i == n / 2) x[i] += 1;"),
+    "square_in_input": ("violations", "x[i] = square; y[i] = x[i];"),
+    "zero_last_input": ("violations", "y[i] = square; if (i == n - 1) x[i] = 0;"),
+    "swap_inputs": ("violations", "y[i] = square; if (i == 1) { const float v = x[0]; x[0] = x[1]; x[1] = v; }"),
+    "skip": ("mismatches", ""),
+    "half": ("mismatches", "if (i < n / 2) y[i] = square;"),
+    "zeros": ("mismatches", "y[i] = 0;"),
+    "copy_input": ("mismatches", "y[i] = x[i];"),
+    "nan": ("nan_mismatches", "y[i] = i == n / 3 ? __int_as_float(0x7fc00000) : square;"),
+    "lower_precision": ("mismatches", "y[i] = __uint_as_float(__float_as_uint(square) & 0xFFFF0000u);"),
+    "one_wrong": ("mismatches", "y[i] = i == n - 2 ? square * 1.001f : square;"),
+    "every_fourth": ("mismatches", "if (fourth) y[i] = square;"),
+    "leave_to_later": ("mismatches", "y[i] = before[i] * before[i]; before[i] = x[i];"),
+}
+FATAL_CHEATS = {
+    "endless": ("KERNEL_TIME_LIMIT", "while (i == 7) __nanosleep(1000); y[i] = square;"),
+    "crash": ("KERNEL_FAULT", "if (i == 7) *reinterpret_cast<volatile int*>(16) = 1; y[i] = square;"),
+}
+
+
 def has_triton():
     return importlib.util.find_spec("triton") is not None
 
@@ -264,29 +327,47 @@ class SubmitTest(unittest.TestCase):
         self.assertIn("y[3]: want 15, got 16", self.gridclock("run", target, "x=x.npy", "--verify=y.npy", code=4).stdout)
 
     def test_code_that_deceives_is_found(self):
-        # What it does in place of y[i] = x[i] * x[i], and what is found.
-        cheats = {
-            "memoise": ("__device__ float kept[1 << 20]; __device__ int launches;",
-                        "if (launches == 0) kept[i] = x[i] * x[i]; y[i] = kept[i];"
-                        "__threadfence(); if (i == n - 1) launches = 1;", "mismatches"),
-            "write_behind": ("", "y[i] = x[i] * x[i]; if (i == 0) y[n + 15] += 1;", "violations"),
-            "write_before": ("", "y[i] = x[i] * x[i]; if (i == 0) y[-1] += 1;", "violations"),
-            "change_input": ("", "y[i] = x[i] * x[i]; if (i == n / 2) const_cast<float*>(x)[i] += 1;", "violations"),
-            "half": ("", "if (i < n / 2) y[i] = x[i] * x[i];", "mismatches"),
-            "lower_precision": ("", "y[i] = __uint_as_float(__float_as_uint(x[i] * x[i]) & 0xFFFF0000u);", "mismatches"),
-            "write_once": ("__device__ int launches;",
-                           "if (launches == 0) y[i] = x[i] * x[i]; __threadfence(); if (i == n - 1) launches = 1;",
-                           "mismatches"),
-            "nan": ("", "y[i] = i == 7 ? __int_as_float(0x7fc00000) : x[i] * x[i];", "nan_mismatches"),
-        }
-        source = ("// gridclock: f x: f32[N] -> y: f32[N] grid(1) block(256) params x, y, n: int = N\n"
-                  "%s\n__global__ void f(const float* x, float* y, int n) {\n"
-                  "  for (int i = threadIdx.x; i < n; i += blockDim.x) { %s }\n}\n")
-        for name, (before, body, found) in cheats.items():
-            (self.folder / f"{name}.cu").write_text(source % (before, body))
-            self.assertGreater(self.verified(f"{name}.cu", "N=1000", "--verify=square", code=4)[found], 0, name)
-        (self.folder / "honest.cu").write_text(source % ("", "y[i] = x[i] * x[i];"))
+        for name, (found, body) in CHEATS.items():
+            with self.subTest(name):
+                (self.folder / f"{name}.cu").write_text(CHEAT % body)
+                self.assertGreater(self.verified(f"{name}.cu", "N=1000", "--verify=square", code=4)[found], 0)
+        (self.folder / "honest.cu").write_text(CHEAT % "y[i] = square;")
         self.verified("honest.cu", "N=1000", "--verify=square")
+
+    def test_code_that_takes_its_process_along_gets_no_time(self):
+        for name, (reason, body) in FATAL_CHEATS.items():
+            with self.subTest(name):
+                (self.folder / f"{name}.cu").write_text(CHEAT % body)
+                done = self.gridclock("bench", f"{name}.cu", "N=1000", "--verify=square", "--kernel-limit", "2s",
+                                      "--json", code=1)
+                self.assertIn(reason, done.stdout)
+        self.test_square_matrix()
+
+    def test_a_kernel_that_understates_its_work_is_too_fast_all_the_same(self):
+        # Its words claim one byte; it is held against a kernel whose words do not, and remembers its result.
+        self.gridclock("run", "square", "x=ones:f32[1]")
+        source = ("// gridclock: f x: f32[N] -> y: f32[N] bytes 1 grid(1) block(32) params x, y, n: int = N\n"
+                  "__global__ void f(const float* x, float* y, int n) { if (threadIdx.x == 0) y[0] = x[0] * x[0]; }\n")
+        (self.folder / "idle.cu").write_text(source)
+        done = self.gridclock("bench", "idle.cu", f"N={1 << 26}", "--verify=square", "--samples", 3, "--min-samples", 3,
+                              "--budget", "5s", "--json", code=4)
+        self.assertIn("IMPOSSIBLE", json.loads(done.stdout)["results"][0]["flags"])
+
+    def test_lines_that_are_to_stay_in_the_cache_win_nothing(self):
+        # With cold caches, loads that ask the L2 to keep their lines are no faster than others.
+        source = ("// gridclock: f x: f32[N] -> y: f32[N] grid(ceil_div(N, 256)) block(256) params x, y, n: int = N\n"
+                  "__global__ void f(const float* x, float* y, int n) {\n"
+                  "  const int i = blockIdx.x * 256 + threadIdx.x;\n  float v;\n  if (i >= n) return;\n  %s\n"
+                  "  y[i] = v * v;\n}\n")
+        loads = {"plain": "v = x[i];",
+                 "keeping": 'unsigned long long keep; asm("createpolicy.fractional.L2::evict_last.b64 %0, 1.0;" : "=l"(keep));'
+                            ' asm volatile("ld.global.L2::cache_hint.f32 %0, [%1], %2;" : "=f"(v) : "l"(x + i), "l"(keep));'}
+        median = {}
+        for name, load in loads.items():
+            (self.folder / f"{name}.cu").write_text(source.replace("%s", load))
+            done = self.gridclock("bench", f"{name}.cu", f"N={1 << 21}", "--l2", "cold_clean", "--samples", 200, "--json")
+            median[name] = json.loads(done.stdout)["results"][0]["timing"]["statistics"]["median_ns"]
+        self.assertGreater(median["keeping"], 0.9 * median["plain"], median)
 
     def test_containers_and_too_many_parameters_do_not_compile(self):
         done = self.gridclock("run", SOURCES / "wrong_vector.cu", "a=ones:f32[4]", code=1)

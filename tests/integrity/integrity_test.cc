@@ -36,7 +36,7 @@ struct Cheat {
   const char* name;
   const char* pretends;
   Verdict verdict;
-  // The member of CheckDefences that meets it; "": what cannot be switched off.
+  // The member of CheckDefences that meets it, or "scratch"; "": what cannot be switched off.
   const char* defence;
   Values values = Values::kMade;
 };
@@ -83,8 +83,10 @@ const Cheat kCheats[] = {
     {"every_fourth", "works in every fourth timed launch", Verdict::kDiffers, "timed"},
     {"leave_to_later", "leaves its work to the next launch", Verdict::kDiffers, "timed"},
     // Scratch memory is overwritten between launches.
-    {"memoise_in_scratch", "keeps its result in scratch memory", Verdict::kDiffers, "",
+    {"memoise_in_scratch", "keeps its result in scratch memory", Verdict::kDiffers, "scratch",
      Values::kSent},
+    {"uninitialised", "reads what it does not write", Verdict::kDiffers, "scratch"},
+    {"uninitialised_end", "reads one element that it does not write", Verdict::kDiffers, "scratch"},
     // What ends or takes over its process gets no time.
     {"endless", "never ends when timed", Verdict::kTimeLimit, ""},
     {"crash", "crashes when timed", Verdict::kFault, ""},
