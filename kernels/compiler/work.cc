@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <span>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -25,6 +26,7 @@
 namespace gridclock {
 namespace {
 
+constexpr std::size_t kMostNotes = 512;  // Of a source and its headers.
 constexpr std::uint64_t kToolFileBytes = std::uint64_t{32} << 20;
 
 // The times of stages, one behind the other.
@@ -212,6 +214,20 @@ absl::StatusOr<worker::v1::CompilerResult> WithoutEntries(ModuleFacts facts,
   return Failed(std::move(facts), limits);
 }
 
+// A note is of lines of the source: here that which includes the header, or the first.
+void NoteHeader(absl::string_view source, const std::string& name,
+                const std::vector<SourceNote>& notes, ModuleFacts* facts) {
+  const std::size_t at = source.find(absl::StrCat("\"", name, "\""));
+  const absl::string_view before = source.substr(0, at == absl::string_view::npos ? 0 : at);
+  const auto line = static_cast<std::uint32_t>(1 + std::count(before.begin(), before.end(), '\n'));
+  for (const SourceNote& note : notes) {
+    if (facts->notes.size() >= kMostNotes) return;
+    facts->notes.push_back({line, line,
+                            absl::StrCat("in ", name, ", lines ", note.first_line, "-",
+                                         note.last_line, ": ", note.text)});
+  }
+}
+
 NvrtcProgram ProgramOf(const ModuleSource& source, const Tools& tools, ModuleFacts* facts) {
   NvrtcProgram program{.name = source.main.name,
                        .source = Prelude(source.main.name),
@@ -220,9 +236,16 @@ NvrtcProgram ProgramOf(const ModuleSource& source, const Tools& tools, ModuleFac
                        .name_expressions = source.name_expressions};
   std::set<std::string> known;
   for (const SourceText& header : program.headers) known.insert(header.name);
-  DeviceSource device = SetHostCodeAside(source.main.text, known, TextsBeside(source));
+  const std::vector<std::string> beside = TextsBeside(source);
+  DeviceSource device = SetHostCodeAside(source.main.text, known, beside);
   facts->notes = std::move(device.notes);
   program.source += device.text;
+  // The client's own come first.
+  for (SourceText& header : std::span(program.headers).first(source.headers.size())) {
+    DeviceSource cut = SetHostCodeAside(header.text, known, beside);
+    header.text = std::move(cut.text);
+    NoteHeader(source.main.text, header.name, cut.notes, facts);
+  }
   return program;
 }
 

@@ -100,6 +100,29 @@ TEST_F(Compiles, HeadersOfTheClientAndOfCudaAreFound) {
   EXPECT_FALSE(got.result.failed()) << got.log();
 }
 
+// As a course has it: one header for all files, with checks and timers of the host.
+TEST_F(Compiles, HostCodeInAClientsHeaderIsSetAside) {
+  worker::v1::CompilerOrder order = SourceOrder(
+      "// One of many.\n#include \"common.h\"\n__global__ void f(float* x) { x[0] = halved(x[1]) + "
+      "OFFSET; }\n");
+  v1::SourceFile* header = order.mutable_compile()->add_headers();
+  header->set_name("common.h");
+  header->set_text(
+      "#pragma once\n#include <cublas_v2.h>\n#include <iostream>\n#include <string>\n"
+      "#define OFFSET 3\n"
+      "inline void check(cudaError_t error, const std::string& file) {\n"
+      "  if (error != cudaSuccess) std::cerr << file << std::endl;\n"
+      "}\n"
+      "__device__ inline float halved(float v) { return v / 2; }\n");
+  const Compiled got = Finish(order);
+  ASSERT_FALSE(got.result.failed()) << got.log();
+  ASSERT_EQ(got.result.module().notes_size(), 4);
+  const v1::Note& note = got.result.module().notes(3);
+  EXPECT_EQ(note.first_line(), 2u);
+  EXPECT_EQ(note.last_line(), 2u);
+  EXPECT_EQ(note.text(), "in common.h, lines 6-8: host function check");
+}
+
 TEST_F(Compiles, OptionsReachTheCompiler) {
   worker::v1::CompilerOrder order =
       SourceOrder("__global__ void f(float* x) { x[0] = x[1] * x[2] + x[3]; }\n");
