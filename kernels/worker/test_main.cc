@@ -130,7 +130,7 @@ class FaultyLink final : public Link {
 }  // namespace gridclock
 
 int main(int argc, char** argv) {
-  using namespace gridclock;
+  using namespace gridclock;  // NOLINT(google-build-using-namespace): a program's own namespace.
   return RunWorker(argc, argv,
                    {.kernels = BuiltInKernels(),
                     .level = BuiltInLevel(),

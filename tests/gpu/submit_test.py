@@ -344,7 +344,7 @@ class SubmitTest(unittest.TestCase):
         self.test_square_matrix()
 
     def test_a_kernel_that_understates_its_work_is_too_fast_all_the_same(self):
-        # Its words claim one byte; it is held against a kernel whose words do not, and remembers its result.
+        # Its words claim one byte; those of the kernel that it is held against count too.
         self.gridclock("run", "square", "x=ones:f32[1]")
         source = ("// gridclock: f x: f32[N] -> y: f32[N] bytes 1 grid(1) block(32) params x, y, n: int = N\n"
                   "__global__ void f(const float* x, float* y, int n) { if (threadIdx.x == 0) y[0] = x[0] * x[0]; }\n")
