@@ -1,7 +1,9 @@
 // Every kernel, variant and dtype of the catalogue linked here, on the device of world.h, with
-// calls made from the kernel's words. GRIDCLOCK_TEST_SEED repeats a run.
+// calls made from the kernel's words. GRIDCLOCK_TEST_SEED repeats a run; GRIDCLOCK_TEST_TOOL says
+// that a tool looks on, under which each launch takes a millisecond.
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <memory>
 
 #include <gtest/gtest.h>
@@ -94,6 +96,11 @@ class Conformance : public testing::TestWithParam<Case> {
     return name == "serial" || name == "one_block" || name == "naive";
   }
 
+  // Whether it launches once and more for each tensor of a list.
+  static bool LaunchesByTensor(const Case& c) {
+    return c.variant->name == "naive" || c.variant->name == "per_tensor";
+  }
+
   // Whether the words of the variant take the call.
   static bool Takes(const Case& c, const Instance& instance) {
     const auto binding = Bind(c.kernel->spec, instance.inputs, instance.attributes);
@@ -136,6 +143,9 @@ class Conformance : public testing::TestWithParam<Case> {
     std::vector<std::string> problems;
     auto calls = CallsFor(c, size);
     if (size != Size::kSmall && IsPlain(c)) calls = ForPlainLoops(c.kernel->spec, calls);
+    if (std::getenv("GRIDCLOCK_TEST_TOOL") != nullptr && LaunchesByTensor(c)) {
+      calls = OfShortLists(c.kernel->spec, calls);
+    }
     if (size == Size::kSmall) AddRandomCalls(c, options.seed, &calls);
     for (std::size_t i = 0; i < calls.size(); ++i) {
       CheckOptions own = options;

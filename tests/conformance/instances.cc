@@ -261,10 +261,12 @@ std::vector<Shape> Many(std::int64_t count) {
 
 // Blocks on a GPU have 2048 elements, or up to 8192 of 16 bits; the arguments of a launch have room
 // for so many tensors, of which there is one more.
+std::int64_t TensorsOfALaunch(const KernelSpec& spec, std::int64_t arg_bytes) {
+  return list::TensorsOfALaunch(std::ssize(spec.inputs) + std::ssize(spec.outputs), arg_bytes);
+}
+
 std::vector<std::vector<Shape>> SmallLists(const KernelSpec& spec) {
-  std::int64_t operands = std::ssize(spec.inputs) + std::ssize(spec.outputs);
-  const std::int64_t few = list::TensorsOfALaunch(operands, 4096);
-  const std::int64_t many = list::TensorsOfALaunch(operands, 32764);
+  const std::int64_t few = TensorsOfALaunch(spec, 4096), many = TensorsOfALaunch(spec, 32764);
   return {{{}},
           {{0}},
           {{0}, {0}, {5}, {0}},
@@ -431,6 +433,18 @@ std::vector<Instance> ForPlainLoops(const KernelSpec& spec, const std::vector<In
   }
   if (quick.empty() && least != nullptr) quick.push_back(*least);
   return quick;
+}
+
+std::vector<Instance> OfShortLists(const KernelSpec& spec, const std::vector<Instance>& calls) {
+  const std::int64_t most = TensorsOfALaunch(spec, 4096);
+  std::vector<Instance> some;
+  for (const Instance& call : calls) {
+    const bool is_short = std::all_of(
+        call.inputs.begin(), call.inputs.end(),
+        [most](const NamedOperand& input) { return std::ssize(input.value.tensors) <= most; });
+    if (is_short) some.push_back(call);
+  }
+  return some;
 }
 
 std::vector<Instance> InstancesOf(const KernelSpec& spec, DType dtype, Size size) {

@@ -41,6 +41,10 @@ std::vector<Instance> RandomInstancesOf(const KernelSpec& spec, DType dtype, std
 // work.
 std::vector<Instance> ForPlainLoops(const KernelSpec& spec, const std::vector<Instance>& calls);
 
+// Those of the calls whose lists are no longer than the arguments of a launch of 4096 bytes have
+// room for: for who launches once for each tensor, longer ones are the same again.
+std::vector<Instance> OfShortLists(const KernelSpec& spec, const std::vector<Instance>& calls);
+
 std::string ToText(const Instance& instance);
 
 }  // namespace gridclock

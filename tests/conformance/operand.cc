@@ -96,7 +96,7 @@ absl::StatusOr<std::vector<std::byte>> Operand::GetPart(std::size_t begin, std::
 }
 
 bool Operand::GuardsHold() const {
-  const auto all = IsSmall() ? All() : std::vector<std::byte>();
+  const auto all = IsMostlyGuards() ? All() : std::vector<std::byte>();
   if (!all.ok()) return false;
   std::size_t guard = 0;  // Where the one at hand begins.
   const auto holds = [&](std::size_t end) {

@@ -40,8 +40,10 @@ class Operand {
   std::byte* At(std::size_t begin) const {
     return static_cast<std::byte*>(buffer_->data()) + begin;
   }
-  // All of the buffer if it is small: many small copies take long.
+  // All of the buffer at once if it is small: many small copies take long.
   bool IsSmall() const { return buffer_->size() <= std::size_t{64} << 20; }
+  // The same where guards alone are wanted, of which there is one more than tensors.
+  bool IsMostlyGuards() const { return buffer_->size() <= (count() + 1) * (std::size_t{32} << 10); }
   absl::StatusOr<std::vector<std::byte>> All() const;
   bool IsGuard(std::size_t begin, std::size_t end) const;
 

@@ -11,8 +11,8 @@ import re
 import subprocess
 import time
 
-# Of --gtest_list_tests: a test of the conformance suite, with its device, kernel, variant and dtype.
-LISTED = re.compile(r"^  (\w+)/(\w+) +# GetParam\(\) = \w+/(\w+)/\w+/(\w+)$", re.MULTILINE)
+# Of --gtest_list_tests: the device, kernel, variant and dtype of a test of the conformance suite.
+PARAM = re.compile(r"# GetParam\(\) = \w+/(\w+)/(\w+)/(\w+)$")
 NOT_BEGUN = 125  # In place of an exit code.
 
 
@@ -22,6 +22,7 @@ class Case:
     kernel: str
     kind: str = ""  # Of its data or size: the name of the test.
     dtype: str = ""
+    variant: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,20 +41,32 @@ class Ran:
 
 
 def cases_of(program):
-    """All that the program has here; none where there is no GPU."""
+    """All tests that the program has here, so that none is left out unseen: those of a kernel, and the others by their
+    suite, with no kind. ValueError where a test has a parameter that is no kernel's."""
     listed = subprocess.run([str(program), "--gtest_list_tests"], capture_output=True, text=True, errors="replace")
-    return [Case(f"All/Conformance.{kind}/{name}", kernel, kind, dtype)
-            for kind, name, kernel, dtype in LISTED.findall(listed.stdout)]
+    suite, cases = "", []
+    for line in listed.stdout.splitlines():
+        name = line.partition("#")[0].strip()
+        if not line.startswith("  "):
+            suite = name if name.endswith(".") else ""
+            continue
+        found = PARAM.search(line)
+        if "# GetParam()" in line and not found:
+            raise ValueError(f"'{suite}{name}': want a parameter as device/kernel/variant/dtype, got '{line.strip()}'")
+        kernel, variant, dtype = found.groups() if found else (suite[:-1].lower(), "", "")
+        cases.append(Case(suite + name, kernel, name.partition("/")[0] if found else "", dtype, variant))
+    return cases
 
 
-def by_kernel(cases, prefix, most, under=()):
-    """Groups of at most so many cases of one kernel, each with some of all of its variants."""
+def by_kernel(cases, prefix, most, under=(), alone=lambda case: False):
+    """Groups of at most so many cases of one kernel, each with some of all of its variants; of one case each, by their
+    variant, those that are to be alone."""
     kernels = collections.defaultdict(list)
     for case in cases:
-        kernels[case.kernel].append(case)
+        kernels[f"{case.kernel}.{case.variant}" if alone(case) else case.kernel].append(case)
     groups = []
     for kernel, own in kernels.items():
-        parts = -(-len(own) // most)
+        parts = -(-len(own) // (1 if alone(own[0]) else most))
         groups += [Group(f"{prefix} {kernel}" + (f" {part + 1}/{parts}" if parts > 1 else ""), tuple(own[part::parts]),
                          under) for part in range(parts)]
     return groups
@@ -74,8 +87,9 @@ class Runner:
             return Ran(group, "", NOT_BEGUN, 0)
         command = ["timeout", "-k", "5", f"{limit:.0f}", *group.under, self.program,
                    "--gtest_filter=" + ":".join(case.filter for case in group.cases)]
+        tool = {"GRIDCLOCK_TEST_TOOL": group.under[-1]} if group.under else {}
         ran = subprocess.run([str(c) for c in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                             errors="replace", env={**os.environ, "GRIDCLOCK_TEST_SEED": self.seed})
+                             errors="replace", env={**os.environ, "GRIDCLOCK_TEST_SEED": self.seed, **tool})
         return Ran(group, ran.stdout, ran.returncode, time.monotonic() - start)
 
     def run(self, groups):

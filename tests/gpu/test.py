@@ -25,7 +25,7 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from groups import NOT_BEGUN, Case, Kept, Runner, by_kernel, cases_of  # noqa: E402: beside this file.
+from groups import NOT_BEGUN, Kept, Runner, by_kernel, cases_of  # noqa: E402: beside this file.
 
 PROGRAMS = {"device": "cuda_device_test", "module": "cuda_module_test", "sandbox": "guest_sandbox_gpu_test",
             "server": "server_gpu_test"}
@@ -34,8 +34,6 @@ CONFORMANCE = "conformance_cuda_test"
 TORCH = pathlib.Path(__file__).resolve().parent / "torch_test.py"
 SUBMIT = pathlib.Path(__file__).resolve().parent / "submit_test.py"
 SNIPPETS = pathlib.Path(__file__).resolve().parents[1] / "docs/run_snippets.py"
-# Of the suite itself.
-CATALOGUE = [Case(f"Catalogue.{name}", "catalogue") for name in ("CanBeTestedHere", "EveryListedExceptionFitsATest")]
 HUGE = "MoreThanTwoToThe31Elements"  # One takes most of a GPU's memory.
 # What a kernel touches, and in which order, depends on sizes and on how tensors lie, not on the kind of their numbers.
 SMALL = ("PlainNumbers", "TensorsThatAreAlignedToTheirElementsAlone")
@@ -193,20 +191,26 @@ def with_includes(root, path, seen):
     return text + "".join(with_includes(root, name, seen) for name in included)
 
 
-def with_shared_memory(root):
-    """The kernels that use shared memory, of which races are: the others are left out of the slowest tool."""
+def kernels_with(root, pattern):
     kernels = sorted((root / "kernels/catalog").glob("*.cu"))
     return [path.stem for path in kernels
-            if re.search(r"__shared__|cub::", with_includes(root, f"kernels/catalog/{path.name}", set()))]
+            if re.search(pattern, with_includes(root, f"kernels/catalog/{path.name}", set()))]
 
 
-SHARED = with_shared_memory(REPO)
+# Of shared memory races are: the others are left out of the slowest tool.
+SHARED = kernels_with(REPO, r"__shared__|cub::")
+LISTS = kernels_with(REPO, r'list_cuda\.cuh"')
 
 
 def is_for(tool, case):
     if tool == "racecheck":
         return case.kind == SMALL[0] and case.dtype == "f32" and case.kernel in SHARED
     return case.kind in SMALL
+
+
+def is_slow(case):
+    """Of a list, an elementary operation of one tensor at a time: thousands of launches for each call."""
+    return case.kernel in LISTS and case.variant == "naive"
 
 
 def judge_tool(ran):
@@ -242,7 +246,8 @@ def sanitize(table, tools, cases, runner, kept):
     start = time.monotonic()
     groups = [group for tool in tools
               for group in by_kernel([case for case in cases if is_for(tool, case)], tool, MOST_UNDER_TOOL,
-                                     ("compute-sanitizer", "--tool", tool))]
+                                     ("compute-sanitizer", "--tool", tool), is_slow)]
+    groups.sort(key=lambda group: not is_slow(group.cases[0]))  # First, or the others wait for them at the end.
     results, bad = collections.defaultdict(list), collections.defaultdict(list)
     for group, result, good in run_groups(table, groups, runner, kept, judge_tool):
         tool = group.name.split()[0]
@@ -255,13 +260,17 @@ def sanitize(table, tools, cases, runner, kept):
 def run_suite(table, options, wanted):
     """What is made of the conformance suite."""
     program, kept = options.bin / CONFORMANCE, Kept(options.keep)
-    cases = cases_of(program)
-    if not cases:
+    try:
+        cases = cases_of(program)
+    except ValueError as error:
+        table.row("conformance", "its cases", str(error), False, 0)
+        return
+    if not any(case.kind for case in cases):
         table.row("conformance", "its cases", "it lists none: no GPU here", False, 0)
         return
     if "conformance" in wanted:
         runner = Runner(program, options.shards, options.group_seconds, options.whole)
-        run_conformance(table, "conformance", CATALOGUE + [case for case in cases if case.kind != HUGE], runner, kept)
+        run_conformance(table, "conformance", [case for case in cases if case.kind != HUGE], runner, kept)
     if "huge" in wanted:
         runner = Runner(program, options.huge_shards, options.group_seconds, options.whole)
         run_conformance(table, "2^31 and more,", [case for case in cases if case.kind == HUGE], runner, kept)

@@ -50,13 +50,14 @@ class GpuTable(unittest.TestCase):
     def run_program(self, name, prints):
         return self.shown(gpu_test.run_program, name, self.program("cuda_device_test", prints), 10)
 
-    def suite(self, only, *options, cases=CASES):
-        """What the suite's table says, of a program that lists these cases."""
+    def suite(self, only, *options, cases=CASES, others="", shards="2"):
+        """What the suite's table says, of a program that lists these cases, and other tests."""
         listed = "".join(f"  {kind}/{kernel}_naive_f32  # GetParam() = cuda/{kernel}/naive/f32\n" for kind, kernel in cases)
-        (self.folder / "listed").write_text(listed)
+        (self.folder / "listed").write_text("Running main() from gmock_main.cc\nCatalogue.\n  CanBeTestedHere\n"
+                                            "  EveryListedExceptionFitsATest\nAll/Conformance.\n" + listed + others)
         lists = f'case "$1" in --gtest_list_tests) cat {self.folder}/listed; exit;; esac'
         self.program("conformance_cuda_test", self.passed, f'{lists}\necho "$1" >>{self.folder}/asked\n{self.before}')
-        words = ["test.py", "--bin", str(self.folder), "--only", only, "--shards", "2", *options]
+        words = ["test.py", "--bin", str(self.folder), "--only", only, "--shards", shards, *options]
         out = io.StringIO()
         with contextlib.redirect_stdout(out), mock.patch.object(sys, "argv", words):
             self.code = gpu_test.main()
@@ -120,6 +121,33 @@ class GpuTable(unittest.TestCase):
             "--gtest_filter=All/Conformance.PlainNumbers/sum_naive_f32:All/Conformance.NaNAndInfinities/sum_naive_f32",
             "--gtest_filter=Catalogue.CanBeTestedHere:Catalogue.EveryListedExceptionFitsATest"])
 
+    def test_a_test_that_is_added_is_run_and_one_that_is_not_understood_fails(self):
+        self.passed = "[  PASSED  ] 2 tests.\n"
+        self.suite("conformance", others="Fresh.\n  First\n  Second\n")
+        self.assertEqual(self.code, 0)
+        self.assertIn("--gtest_filter=Fresh.First:Fresh.Second", self.asked())
+        shown = self.suite("conformance", others="  NewKind/some_case  # GetParam() = (1, 2)\n")
+        self.assertEqual(self.code, 1)
+        self.assertIn("'All/Conformance.NewKind/some_case': want a parameter as device/kernel/variant/dtype", shown)
+
+    def test_under_a_tool_plain_steps_over_lists_are_alone_come_first_and_know_of_it(self):
+        self.program("compute-sanitizer", "launched adamw.naive 3\nlaunched sum.naive 1\n" + PASSED + CLEAN,
+                     f'echo "$GRIDCLOCK_TEST_TOOL $*" >>{self.folder}/under')
+        kinds = "PlainNumbers", "TensorsThatAreAlignedToTheirElementsAlone"
+        shown = self.suite("sanitizer", "--tools", "memcheck,synccheck",
+                           cases=[(kind, kernel) for kernel in ("sum", "adamw") for kind in kinds], shards="1")
+        self.assertEqual(self.code, 0, shown)
+        under = (self.folder / "under").read_text().splitlines()
+        self.assertEqual([line.count("/adamw_naive") for line in under], [1, 1, 1, 1, 0, 0])
+        self.assertEqual([line.count("/sum_naive") for line in under], [0, 0, 0, 0, 2, 2])
+        self.assertEqual([line.split()[0] for line in under], ["memcheck"] * 2 + ["synccheck"] * 2 + ["memcheck", "synccheck"])
+        self.assertIn("memcheck adamw.naive 1/2", shown)
+
+    def test_no_tool_is_said_where_none_is(self):
+        self.before = f'echo "tool=$GRIDCLOCK_TEST_TOOL" >>{self.folder}/tool'
+        self.suite("conformance")
+        self.assertEqual(set((self.folder / "tool").read_text().splitlines()), {"tool="})
+
     def test_a_case_that_did_not_run_fails(self):
         self.passed = "[  PASSED  ] 1 test.\n"
         self.suite("conformance")
@@ -159,12 +187,13 @@ class GpuTable(unittest.TestCase):
                            "helper.cuh": '#include "kernels/catalog/blocks.cuh"\n',
                            "by_helper.cu": '#include "kernels/catalog/helper.cuh"\n'}.items():
             (self.folder / "kernels/catalog" / path).write_text(text)
-        self.assertEqual(gpu_test.with_shared_memory(self.folder), ["by_helper", "own"])
+        self.assertEqual(gpu_test.kernels_with(self.folder, r"__shared__|cub::"), ["by_helper", "own"])
 
     def test_racecheck_takes_those_of_the_catalogue(self):
         self.assertGreater(len(gpu_test.SHARED), 10)
         self.assertIn("matmul_bias_gelu", gpu_test.SHARED)
         self.assertNotIn("square", gpu_test.SHARED)
+        self.assertEqual(gpu_test.LISTS, ["adam", "adamw", "foreach_add", "foreach_mul", "sgd"])
 
 
 if __name__ == "__main__":

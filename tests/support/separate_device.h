@@ -38,6 +38,7 @@ class SeparateDevice final : public Device {
   std::size_t pinned_bytes() const { return pinned_bytes_; }
   // That copies from the host brought, or will bring.
   std::uint64_t copied_in() const { return copied_in_; }
+  std::uint64_t copied_out() const { return copied_out_; }
   // What it kept of the memory of earlier orders.
   std::uint64_t kept = 0;
   std::uint64_t kept_bytes() const override { return kept; }
@@ -90,6 +91,7 @@ class SeparateDevice final : public Device {
                  [from](std::byte* here) { std::memcpy(here, from.data(), from.size()); });
   }
   absl::Status CopyOut(std::span<std::byte> to, const void* from) override {
+    copied_out_ += to.size();
     return Later(from, to.size(),
                  [to](std::byte* here) { std::memcpy(to.data(), here, to.size()); });
   }
@@ -194,7 +196,7 @@ class SeparateDevice final : public Device {
   std::vector<std::function<void()>> queue_;
   std::uint64_t used_ = 0, most_used_ = 0;
   std::size_t pinned_bytes_ = 0;
-  std::uint64_t copied_in_ = 0;
+  std::uint64_t copied_in_ = 0, copied_out_ = 0;
   std::int64_t launches_ = 0;
   bool breaks_ = false, poisoned_ = false;
   OneThread threads_;
