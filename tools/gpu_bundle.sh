@@ -63,7 +63,7 @@ copy_scripts() {
 # Needs a GPU and python3; the peers also need PyTorch, and are left out where it is missing.
 cd "\$(dirname "\$0")" || exit
 [ -d bin ] || tar xzf programs.tar.gz || exit
-export GRIDCLOCK_REVISION=$(git -C "$root" rev-parse --short HEAD)
+export GRIDCLOCK_REVISION=$(git -C "$root" describe --always --dirty --exclude '*')
 export LD_LIBRARY_PATH="\$PWD/lib\${LD_LIBRARY_PATH:+:\$LD_LIBRARY_PATH}" GRIDCLOCK_BIN="\$PWD/bin"
 exec python3 tests/gpu/${verb#gpu-}.py --bin bin "\$@"
 SCRIPT

@@ -4,7 +4,7 @@
 usage: bench.py --bin FOLDER [--check] [--only small,bulk,...] [--rows PATTERN,...] [--rounds N] [--out FILE] [--resume]
 
 --out is written with every line, and --resume goes on with it: groups that it holds whole, and rows of the
-catalogue's groups that have a figure, are not measured again, if they are of the same commit, GPU and rounds.
+catalogue's groups that have a figure, are not measured again. All must be of the same commit, programs, GPU and rounds.
 --rows: of the catalogue's groups (gpu_catalog, gpu_variants, gpu_limits) those rows alone whose name a pattern fits;
 such a group then does not count as measured.
 
@@ -15,6 +15,7 @@ the rounds are fewer than 9, for then the medians do not count.
 import argparse
 import dataclasses
 import datetime
+import hashlib
 import importlib
 import json
 import os
@@ -41,9 +42,18 @@ class Config:
     counted_rounds: int = 3  # Of instructions, which hardly vary.
     calls: int = 2000        # In a round with one in flight; eight times as many with 64.
     device: str = ""         # Of the groups that measure a GPU: what it is, in words.
+    pytorch: str = ""        # Beside it: the version of the peer.
+    held: dict = dataclasses.field(default_factory=dict)  # Both, of figures that this run goes on with.
     rows: str = "*"          # Of groups that can measure a part of their rows: which.
     known: dict = dataclasses.field(default_factory=dict)  # Lines of a run that was cut off, by name.
     missed: set = dataclasses.field(default_factory=set)   # Names of lines whose goal was missed so far.
+
+    def found(self, what, is_now):
+        """`what`: device or pytorch. RuntimeError where that is not the one of the figures that this run goes on with."""
+        was = self.held.get(what)
+        if was and was != is_now:
+            raise RuntimeError(f"--resume: held are figures of {was}: this is {is_now}")
+        setattr(self, what, is_now)
 
 
 def libraries():
@@ -55,12 +65,21 @@ def libraries():
     return found
 
 
+def hash_of_programs(folder):
+    """Of all that is measured, and that measures, there."""
+    total = hashlib.sha256()
+    for path in sorted(folder.iterdir()):
+        if path.is_file() and path.name.startswith(("gridclock", "bench-", "kernels_bench", "cuda_device_test", "server_gpu_test")):
+            total.update(path.name.encode() + b"\0" + hashlib.sha256(path.read_bytes()).digest())
+    return total.hexdigest()[:16]
+
+
 def head(config):
     # A bundle carries the commit that it was built from.
     commit = os.environ.get("GRIDCLOCK_REVISION") or subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip()
+        ["git", "describe", "--always", "--dirty", "--exclude", "*"], capture_output=True, text=True).stdout.strip()
     now = datetime.datetime.now(datetime.timezone.utc)
-    return {"commit": commit, "date": now.date().isoformat(), "time": f"{now:%H:%M:%S}", "cpus": os.cpu_count(),
+    return {"commit": commit, "programs": hash_of_programs(config.binaries), "date": now.date().isoformat(), "time": f"{now:%H:%M:%S}", "cpus": os.cpu_count(),
             "load_at_start": os.getloadavg()[0], "rounds": config.rounds, "libraries": libraries()}
 
 
@@ -74,9 +93,10 @@ class Results:
     def resume(self):
         """Takes over what the file holds. Raises ValueError where that is of another run."""
         held = json.loads(self.path.read_text())
-        for what in ("commit", "rounds"):
-            if held[what] != self.top[what]:
-                raise ValueError(f"--resume: {self.path} has {what} {held[what]}, this run {self.top[what]}")
+        for what in ("commit", "programs", "rounds"):
+            if held.get(what) != self.top[what]:
+                raise ValueError(f"--resume: {self.path} has {what} {held.get(what)}, this run {self.top[what]}")
+        self.config.held = {what: held[what] for what in ("device", "pytorch") if what in held}
         self.top, self.groups = {**held, "load_at_start": self.top["load_at_start"]}, held["groups"]
         for data in held["lines"]:
             line = Line.from_json(data)
@@ -101,11 +121,8 @@ class Results:
         self.write()
 
     def write(self):
-        was, now = self.top.get("device"), self.config.device
-        if was and now and was != now:
-            raise RuntimeError(f"{self.path} holds figures of {was}: this is {now}")
-        if now:
-            self.top["device"] = now
+        now = {"device": self.config.device, "pytorch": self.config.pytorch}
+        self.top.update({what: text for what, text in now.items() if text})
         self.path.parent.mkdir(parents=True, exist_ok=True)
         lines = [{**line.as_json(), "group": group} for group, line in self.lines]
         new = self.path.with_suffix(".new")

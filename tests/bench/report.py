@@ -101,6 +101,8 @@ def behind(line):
 def section(data):
     libraries = ", ".join(f"{name} {version}" for name, version in data["libraries"].items())
     machine = data.get("device") or f"{data['cpus']} CPUs; {libraries}"
+    if "pytorch" in data:
+        machine += f"; PyTorch {data['pytorch']}"
     lines = [f"## {data['date']}, commit {data['commit']}", "", f"{machine}.", "",
              "| goal | what | wanted | median | quartiles | ours / PyTorch / floor, us | rounds | |",
              "| --- | --- | --- | --- | --- | --- | --- | --- |"]

@@ -23,7 +23,11 @@ class Resume(unittest.TestCase):
     def setUp(self):
         folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
         self.out = folder / "bench.json"
-        self.measured, self.ends, self.device = [], True, "a GPU"
+        self.measured, self.ends, self.device, self.pytorch = [], True, "a GPU", "2.0"
+        self.bin = folder / "bin"
+        self.bin.mkdir()
+        (self.bin / "gridclock-worker").write_text("one")
+        (self.bin / "some_unit_test").write_text("one")
         self.enterContext(mock.patch.object(bench.importlib, "import_module", self.group))
         self.enterContext(mock.patch.object(bench, "libraries", dict))
         self.enterContext(mock.patch.dict(os.environ, {"GRIDCLOCK_REVISION": "abc"}))
@@ -31,7 +35,9 @@ class Resume(unittest.TestCase):
     def group(self, name):
         """Two lines; without `ends` it is cut off between them."""
         def measure(config):
-            config.device = self.device
+            config.found("device", self.device)
+            if name == "speed.gpu_one":
+                config.found("pytorch", self.pytorch)
             for part in ("a", "b"):
                 line = config.known.get(f"{name}.{part}")
                 if line is None:
@@ -42,8 +48,8 @@ class Resume(unittest.TestCase):
                     raise CutOff
         return types.SimpleNamespace(measure=measure)
 
-    def run_bench(self, *options):
-        words = ["bench.py", "--bin", ".", "--only", "gpu_one,gpu_two", "--out", str(self.out), *options]
+    def run_bench(self, *options, only="gpu_one,gpu_two"):
+        words = ["bench.py", "--bin", str(self.bin), "--only", only, "--out", str(self.out), *options]
         with mock.patch.object(sys, "argv", words), contextlib.redirect_stdout(io.StringIO()), \
              contextlib.redirect_stderr(io.StringIO()):
             return bench.main(("gpu_one", "gpu_two"), 1)
@@ -81,9 +87,27 @@ class Resume(unittest.TestCase):
             self.run_bench("--resume")
         with self.assertRaises(SystemExit):
             self.run_bench("--resume", "--rounds", "2")
-        self.device = "another GPU"
-        with self.assertRaisesRegex(RuntimeError, "holds figures of a GPU: this is another GPU"):
+        (self.bin / "some_unit_test").write_text("two")
+        (self.bin / "gridclock-worker").write_text("two")
+        with self.assertRaises(SystemExit):
             self.run_bench("--resume")
+        (self.bin / "gridclock-worker").write_text("one")
+        self.device = "another GPU"
+        with self.assertRaisesRegex(RuntimeError, "figures of a GPU: this is another GPU"):
+            self.run_bench("--resume")
+        self.device = "a GPU"
+        self.run_bench("--resume")
+        self.assertEqual(self.measured, ["speed.gpu_two.b"])
+
+    def test_figures_beside_another_pytorch_are_not_mixed(self):
+        self.run_bench(only="gpu_two")
+        self.run_bench("--resume", only="gpu_two,gpu_one")
+        self.pytorch = "3.0"
+        data = json.loads(self.out.read_text())
+        self.assertEqual((data["device"], data["pytorch"]), ("a GPU", "2.0"))
+        self.out.write_text(json.dumps({**data, "groups": ["gpu_two"]}))
+        with self.assertRaisesRegex(RuntimeError, "figures of 2.0: this is 3.0"):
+            self.run_bench("--resume", only="gpu_two,gpu_one")
 
     def test_a_part_of_a_group_does_not_count_as_the_group(self):
         self.run_bench("--rows", "*.a")

@@ -3,6 +3,7 @@ takes too long costs its group alone, and what a group came to is kept."""
 import collections
 import concurrent.futures
 import dataclasses
+import hashlib
 import json
 import os
 import pathlib
@@ -99,27 +100,40 @@ class Runner:
                 yield done.result()
 
 
+def gpus_of(folder):
+    """The models of the GPUs that a worker finds here, and their driver."""
+    try:
+        listed = subprocess.run([str(folder / "gridclock-test-worker"), "--list-devices"], capture_output=True, text=True)
+        devices = [json.loads(line) for line in listed.stdout.splitlines()]
+    except (OSError, ValueError):
+        devices = []
+    driver = pathlib.Path("/proc/driver/nvidia/version")
+    return [*(device["model"] for device in devices if device["kind"] == "cuda"),
+            driver.read_text() if driver.exists() else "no driver"]
+
+
 class Kept:
-    """What rows came to, in a file that grows with each: a run that was cut off goes on where it was. Only rows that
-    passed, and of the same revision, are taken over."""
+    """What groups came to, in a file that grows with each: a run that was cut off goes on where it was. Only what passed
+    is taken over, and only of the very same program, cases and tool, on GPUs of the same model and driver."""
 
-    def __init__(self, path=None):
+    def __init__(self, path, program):
         self.path = path and pathlib.Path(path)
-        self.revision = os.environ.get("GRIDCLOCK_REVISION") or subprocess.run(
-            ["git", "rev-parse", "HEAD"], capture_output=True, text=True).stdout.strip()
         self.rows = {}
-        if self.path and self.path.exists():
-            for line in self.path.read_text().splitlines():
-                row = json.loads(line)
-                if row["revision"] == self.revision:
-                    self.rows[row["name"]] = row
+        if not self.path:
+            return
+        self.what = [hashlib.sha256(program.read_bytes()).hexdigest(), *gpus_of(program.parent)]
+        if self.path.exists():
+            rows = (json.loads(line) for line in self.path.read_text().splitlines())
+            self.rows = {row["key"]: row["result"] for row in rows if row.get("key") and row["good"]}
 
-    def take(self, name):
+    def key(self, group):
+        return hashlib.sha256(json.dumps([self.what, group.under, [case.filter for case in group.cases]]).encode()).hexdigest()
+
+    def take(self, group):
         """What it came to, or None."""
-        row = self.rows.get(name)
-        return row["result"] if row and row["good"] else None
+        return self.rows.get(self.key(group)) if self.path else None
 
-    def put(self, name, good, result):
+    def put(self, group, good, result):
         if self.path:
             with self.path.open("a") as file:
-                file.write(json.dumps({"revision": self.revision, "name": name, "good": good, "result": result}) + "\n")
+                file.write(json.dumps({"key": self.key(group), "name": group.name, "good": good, "result": result}) + "\n")

@@ -8,8 +8,8 @@ usage: test.py --bin FOLDER [--only device,module,sandbox,conformance,huge,serve
 
 The conformance suite is cut in groups of cases of one kernel that run side by side, for it is the CPU's
 references that take long; its largest tensors (`huge`) come after them, as many at a time as memory holds.
-A group has a limit and a row of its own. --keep: rows that passed are written to FILE as they come, and
-those that stand in it, of the same commit, are not run again: a run that was cut off goes on there.
+A group has a limit and a row of its own. --keep: what groups came to is written to FILE, and what passed
+there, of the same program, cases, tool, GPU and driver, is not run again: a run that was cut off goes on.
 
 Exit code 1 where one failed, or all was skipped because there is no GPU here. What is skipped on a
 machine with a GPU is listed with its reason.
@@ -108,7 +108,7 @@ def run_groups(table, groups, runner, kept, judge):
     passed both are known. Yields the group and both."""
     todo = []
     for group in groups:
-        result = kept.take(group.name)
+        result = kept.take(group)
         if result is None:
             todo.append(group)
         else:
@@ -120,7 +120,7 @@ def run_groups(table, groups, runner, kept, judge):
         table.row(ran.group.name, f"{len(ran.group.cases)} cases", seen, good, ran.seconds)
         if not good:
             print(failures(ran.output), end="", flush=True)
-        kept.put(ran.group.name, good, result)
+        kept.put(ran.group, good, result)
         yield ran.group, result, good
 
 
@@ -259,7 +259,8 @@ def sanitize(table, tools, cases, runner, kept):
 
 def run_suite(table, options, wanted):
     """What is made of the conformance suite."""
-    program, kept = options.bin / CONFORMANCE, Kept(options.keep)
+    program = options.bin / CONFORMANCE
+    kept = Kept(options.keep, program)
     try:
         cases = cases_of(program)
     except ValueError as error:

@@ -23,6 +23,7 @@ def load(path):
 
 
 gpu_test = load(REPO / "tests/gpu/test.py")
+groups = sys.modules["groups"]  # Beside it.
 
 
 def skipped(reason):
@@ -156,25 +157,46 @@ class GpuTable(unittest.TestCase):
     def test_a_limit_costs_one_group_which_alone_is_run_again(self):
         kept = "--keep", str(self.folder / "kept")
         self.passed = "[  PASSED  ] 2 tests.\n"
-        self.before = 'case "$1" in *sum*) exec sleep 60;; esac'
+        (self.folder / "slow").touch()
+        self.before = f'[ ! -e {self.folder}/slow ] || case "$1" in *sum*) exec sleep 60;; esac'
         shown = self.suite("conformance", "--group-seconds", "1", *kept)
         self.assertEqual(self.code, 1)
         self.assertRegex(shown, "FAIL  conformance sum .*exit code 124")
         self.assertRegex(shown, "PASS  conformance square ")
         (self.folder / "asked").unlink()
-        self.before = ""
+        (self.folder / "slow").unlink()
         shown = self.suite("conformance", *kept)
         self.assertEqual(self.code, 0, shown)
         self.assertIn("6 passed, 0 failed, 0 skipped of 6", shown)
         self.assertEqual([line for line in self.asked() if "sum" not in line], [])
 
-    def test_what_another_commit_passed_is_run_again(self):
+    def test_what_another_program_passed_is_run_again(self):
         kept = "--keep", str(self.folder / "kept")
         self.passed = "[  PASSED  ] 2 tests.\n"
-        for revision, times in (("one", 3), ("two", 6), ("two", 6)):
-            with mock.patch.dict(os.environ, {"GRIDCLOCK_REVISION": revision}):
-                self.suite("conformance", *kept)
+        for build, times in (("one", 3), ("two", 6), ("two", 6)):
+            self.before = f"# {build}"
+            self.suite("conformance", *kept)
             self.assertEqual(len(self.asked()), times)
+
+    def test_what_another_gpu_passed_is_run_again(self):
+        kept = "--keep", str(self.folder / "kept")
+        self.passed = "[  PASSED  ] 2 tests.\n"
+        for model, times in (("H100", 3), ("H200", 6), ("H200", 6)):
+            self.program("gridclock-test-worker", f'{{"kind": "cuda", "model": "{model}"}}\n{{"kind": "cpu", "model": "x"}}\n')
+            self.suite("conformance", *kept)
+            self.assertEqual(len(self.asked()), times)
+
+    def test_other_cases_of_the_same_name_and_other_tools_are_run(self):
+        kept = gpu_test.Kept(self.folder / "kept", self.program("conformance_cuda_test", ""))
+        one, other = ((groups.Case(f"All/Conformance.PlainNumbers/sum_{dtype}", "sum"),) for dtype in ("f32", "f64"))
+        kept.put(groups.Group("conformance sum 1/2", one, ("compute-sanitizer", "--tool", "memcheck")), True, {"passed": 1})
+        kept.put(groups.Group("failed", other), False, {"passed": 0})
+        kept = gpu_test.Kept(self.folder / "kept", self.folder / "conformance_cuda_test")
+        memcheck = "compute-sanitizer", "--tool", "memcheck"
+        self.assertEqual(kept.take(groups.Group("conformance sum 2/2", one, memcheck)), {"passed": 1})
+        self.assertIsNone(kept.take(groups.Group("conformance sum 1/2", other, memcheck)))
+        self.assertIsNone(kept.take(groups.Group("conformance sum 1/2", one)))
+        self.assertIsNone(kept.take(groups.Group("failed", other)))
 
     def test_without_a_gpu_nothing_passes(self):
         self.suite("conformance", cases=())

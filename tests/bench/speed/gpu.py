@@ -19,13 +19,13 @@ def gpu_server(config, *flags):
 
 def describe(config, server, torch=None):
     """Into the head of the figures: the GPU, without what tells one from its like."""
-    if config.device and torch is None:
+    if torch is not None and torch.facts:
+        config.found("pytorch", torch.facts["torch"])
+    if config.device:
         return
     devices = run_json(config.binaries / "gridclock", "--server", server.address, "devices", "--json")
     found = next(d for d in devices if d["name"] == DEVICE)
-    config.device = f"{found['model']}, driver {found['driver']}, CUDA {found['cuda']}"
-    if torch is not None and torch.facts:
-        config.device += f"; PyTorch {torch.facts['torch']}"
+    config.found("device", f"{found['model']}, driver {found['driver']}, CUDA {found['cuda']}")
 
 
 def run_test(config, program, only, **environment):
