@@ -22,7 +22,9 @@ namespace gridclock {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::Gt;
 using ::testing::HasSubstr;
+using ::testing::Lt;
 using Code = absl::StatusCode;
 
 // The goals of a fault: the code within this time of the fault or limit, and the next
@@ -110,6 +112,28 @@ TEST_F(ServerGpuTest, DevicesSayWhatTheyAre) {
     EXPECT_FALSE(device.methods().empty());
     EXPECT_FALSE(device.flop_rates().empty());
     EXPECT_THAT(Square(device.uuid()), IsOk());
+  }
+}
+
+// NVML, worker, link, server and page: what an operator's dashboard shows of a GPU. It is asked
+// while the GPU waits for work.
+TEST_F(ServerGpuTest, TheMetricsPageTellsTheStateOfEachGpu) {
+  for (const v1::Device& device : Devices()) {
+    const std::string label = absl::StrCat("{device=\"", device.name(), "\"");
+    const auto value = [&](const std::string& name, const std::string& more = "") {
+      return server_->Metric(absl::StrCat("gridclock_device_", name, label, more)).value_or(0);
+    };
+    EXPECT_THAT(Square(device.name()), IsOk());
+    EXPECT_TRUE(Eventually([&] { return value("memory_bytes", ",state=\"used\"") > 0; }));
+    EXPECT_EQ(value("info", absl::StrCat(",uuid=\"", device.uuid(), "\"")), 1) << device.uuid();
+    EXPECT_THAT(value("temperature_celsius"), AllOf(Gt(10), Lt(120)));
+    EXPECT_THAT(value("power_watts"), AllOf(Gt(5), Lt(3000)));
+    EXPECT_THAT(value("clock_hertz", ",clock=\"sm\""), AllOf(Gt(1e8), Lt(5e9)));
+    EXPECT_THAT(value("clock_hertz", ",clock=\"memory\""), AllOf(Gt(1e8), Lt(2e10)));
+    const double total = value("memory_bytes", ",state=\"total\"");
+    EXPECT_EQ(total, static_cast<double>(device.memory_bytes()));
+    // A context alone takes a hundred megabytes.
+    EXPECT_THAT(value("memory_bytes", ",state=\"used\""), AllOf(Gt(1e8), Lt(total)));
   }
 }
 

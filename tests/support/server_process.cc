@@ -155,6 +155,16 @@ std::string ServerProcess::Metrics() const {
   return BodyOf(Fetch(port, "/metrics"));
 }
 
+std::optional<double> ServerProcess::Metric(const std::string& series) const {
+  for (const std::string& line : std::vector<std::string>(absl::StrSplit(Metrics(), '\n'))) {
+    double value = 0;
+    if (line.rfind(series, 0) == 0 && absl::SimpleAtod(line.substr(line.rfind(' ') + 1), &value)) {
+      return value;
+    }
+  }
+  return std::nullopt;
+}
+
 void ServerProcess::Signal(int signal) const {
   if (!ended_) kill(pid_, signal);
 }

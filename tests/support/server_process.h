@@ -3,6 +3,7 @@
 #define GRIDCLOCK_TESTS_SUPPORT_SERVER_PROCESS_H_
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -41,6 +42,8 @@ class ServerProcess {
   std::string Log() const;
   // The page of /metrics.
   std::string Metrics() const;
+  // The value of the first series there that begins with these words, as `name{device="cpu"`.
+  std::optional<double> Metric(const std::string& series) const;
 
   void Signal(int signal) const;
   // The exit code, or 128 + the signal that ended it; -1 if it still lives after `limit`.

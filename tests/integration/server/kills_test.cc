@@ -159,6 +159,13 @@ TEST(Kills, E2_E3_EachCostsOneCallAtMostAndTheOthersAreRight) {
   RecordProperty("hits", static_cast<int>(lost().size()));
 }
 
+TEST(Kills, AMetricIsReadBeforeTheServerEndsAndNoneThatIsNotThere) {
+  ASSERT_OK_AND_ASSIGN(const auto server, ServerProcess::Start());
+  EXPECT_EQ(server->Metric("gridclock_worker_up{device=\"cpu\"}"), 1.0);
+  EXPECT_EQ(server->Metric("gridclock_worker_state{device=\"cpu\",state=\"dead\""), 0.0);
+  EXPECT_EQ(server->Metric("gridclock_device_temperature_celsius{device=\"cpu\""), std::nullopt);
+}
+
 TEST(Kills, AKilledServerLivesNoLongerThoughNobodyHasReapedIt) {
   ASSERT_OK_AND_ASSIGN(const auto server, ServerProcess::Start());
   EXPECT_TRUE(Lives(server->pid()));
