@@ -23,6 +23,7 @@ run install ./dev --yes install-all
 run browser ./dev --yes install-browser
 run ci env "GRIDCLOCK_TEST_SEED=$(date +%s)" tools/ci.sh
 run asan ./dev asan
+run kernels-page python3 tools/check_kernels_page.py --gpus
 run tidy env GRIDCLOCK_TIDY_SECONDS=7200 tools/lint.sh --all
 run release release
 run long-tests long_tests

@@ -1,7 +1,9 @@
 // Writes docs/kernels.md anew.
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <iterator>
+#include <system_error>
 
 #include "kernels/api/kernels_page.h"
 #include "kernels/catalog/catalog.h"
@@ -23,10 +25,16 @@ int main(int argc, char** argv) {
     std::cerr << "cannot read " << argv[1] << ": want the page that there is\n";
     return 1;
   }
-  std::ofstream out(argv[1]);
-  out << gridclock::KernelsPage(*registry, committed) << std::flush;
-  if (!out) {
-    std::cerr << "cannot write " << argv[1] << "\n";
+  // Beside it, then in its place: what is cut off here leaves the page that there was.
+  const std::filesystem::path page = argv[1], beside = page.string() + ".new";
+  std::ofstream out(beside);
+  out << gridclock::KernelsPage(*registry, committed);
+  out.close();
+  std::error_code error;
+  if (out) std::filesystem::rename(beside, page, error);
+  if (!out || error) {
+    std::cerr << "cannot write " << argv[1] << (error ? ": " + error.message() : "") << "\n";
+    std::filesystem::remove(beside, error);
     return 1;
   }
 }

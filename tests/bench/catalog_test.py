@@ -72,6 +72,17 @@ class Catalog(unittest.TestCase):
         self.lines(CASE, 10e6, 30e6, flags=["SUSPECT"])
         self.assertEqual((self.gain.flags, self.gain.verdict), (["SUSPECT"], "FAIL"))
 
+    def test_a_mean_of_what_was_measured_is_no_mean(self):
+        found = self.lines(CASE, 10e6, 30e6)
+        other = dataclasses.replace(CASE, kernel="thrice")
+        lost = self.lines(other, 10e6, RuntimeError("out of memory"))
+        beside = dataclasses.replace(CASE, kernel="weak", informative=True)
+        weak = self.lines(beside, 10e6, RuntimeError("out of memory"))
+        for cases, verdict, skipped in (((CASE, other), "FAIL", "1 of 2 rows were not measured"), ((CASE, beside), "PASS", "")):
+            with mock.patch.object(gpu_catalog, "CASES", cases):
+                gain = gpu_catalog.gain({**found, **lost, **weak}, 1)
+            self.assertEqual((gain.verdict, gain.skipped), (verdict, skipped))
+
     def test_a_weaker_peer_stands_beside_the_goals(self):
         lines = self.lines(dataclasses.replace(CASE, part=0, informative=True), 10e6, 30e6)
         self.assertEqual([(name, line.verdict) for name, line in lines.items()],

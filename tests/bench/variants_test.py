@@ -14,13 +14,13 @@ CASE = Case("softmax", (65536, 1024), ("--shape", "N=1024", "axis=-1", "v=unifor
 
 
 class Variants(unittest.TestCase):
-    def lines(self, times, default, case=CASE, rounds=2):
+    def lines(self, times, default, case=CASE, rounds=2, flags=None):
         """Of a kernel whose variants take these times; None: it does not take the call."""
         def ask(_, variant):
             ns = times[variant or default]
             if isinstance(ns, str):
                 raise RuntimeError(ns)
-            return {"variant": variant or default, "flags": [], "timing": {"statistics": {"median_ns": ns}}}
+            return {"variant": variant or default, "flags": (flags or {}).get(variant or default, []), "timing": {"statistics": {"median_ns": ns}}}
 
         return gpu_variants.Table(ask, lambda _: list(times)).lines_of(case, rounds)
 
@@ -30,6 +30,12 @@ class Variants(unittest.TestCase):
         self.assertEqual(line.extra, {"registers": [2, 2], "online": [3, 3], "shared": [1.96, 1.96]})
         line, = self.lines({"shared": 1950, "registers": 2000}, "registers")
         self.assertEqual(line.verdict, "FAIL")
+
+    def test_a_doubt_about_a_slow_one_is_none_about_the_fastest(self):
+        times = {"online": 3000, "shared": 2100, "registers": 2000}
+        for doubted, verdict in (("online", "PASS"), ("shared", "FAIL"), ("registers", "FAIL")):
+            line, = self.lines(times, "registers", flags={doubted: ["SUSPECT"]})
+            self.assertEqual(line.verdict, verdict, doubted)
 
     def test_what_does_not_take_the_call_is_left_out(self):
         refused = "variant 'registers' of kernel 'softmax' takes only calls where N <= 1024"
@@ -121,6 +127,13 @@ class Exact(unittest.TestCase):
         self.assertEqual((line.verdict, line.samples), ("PASS", [2]))
         self.assertAlmostEqual(product.measured, 5000)
         self.assertEqual(gpu_exact.lines_of({"ours": 3e-7, "direct": 1e-7, "product": 1})[0].verdict, "FAIL")
+
+    def test_no_error_at_all_is_told_and_ends_nothing(self):
+        line, = gpu_exact.lines_of({"ours": 2e-7, "direct": 0, "product": 1e-3})
+        self.assertEqual(line.verdict, "FAIL")
+        self.assertIn("no error at all", line.skipped)
+        line, product = gpu_exact.lines_of({"ours": 0, "direct": 1e-7, "product": 1e-3})
+        self.assertEqual((line.verdict, product.skipped), ("PASS", "ours has no error at all"))
 
 
 if __name__ == "__main__":

@@ -100,9 +100,17 @@ class Strangers(unittest.TestCase):
 
 
 class KernelsPage(unittest.TestCase):
-    def check(self, page):
-        return Tree({"kernels/catalog/gelu.cu": "", "kernels/catalog/scale.cu": "", "docs/kernels.md": page}).run(
-            "check_kernels_page.py")
+    def check(self, page, *options):
+        return Tree({"kernels/catalog/gelu.cu": "GC_CUDA_VARIANTS(gelu) {", "kernels/catalog/scale.cu": "",
+                     "docs/kernels.md": page}).run("check_kernels_page.py", *options)
+
+    def test_variants_for_gpus_are_asked_for_where_that_is_wanted(self):
+        without, with_them = ("## gelu\n\n" + lines + "\n## scale\n" for lines in ("", "| `vec4` | cuda | 16 bytes |\n"))
+        self.assertEqual(self.check(without)[0], 0)
+        code, out = self.check(without, "--gpus")
+        self.assertEqual(code, 1)
+        self.assertIn("lacks the variants for GPUs of gelu: ", out)
+        self.assertEqual(self.check(with_them, "--gpus")[0], 0)
 
     def test_a_page_with_all_kernels(self):
         self.assertEqual(self.check("## gelu\n\n## scale\n"), (0, "kernels page: all of 2\n"))

@@ -265,14 +265,20 @@ class Table:
 
 
 def gain(lines, rounds):
-    """What is gained on peers that leave something: one mean for each kernel, then one over kernels. Of lines by name."""
+    """What is gained on peers that leave something: one mean for each kernel, then one over kernels. Of lines by name;
+    none where one was not measured, which might have been the worst."""
     total = Line("gpu.catalog.gain", f"PyTorch's time over ours where it is below {SLOW:g} of the floor: geometric mean",
                  ">=", GAIN)
+    wanted = [line for line in (lines[f"{case.name}.torch"] for case in CASES) if not line.informative]
+    missing = sum(not line.samples for line in wanted)
+    if missing:
+        total.skipped = f"{missing} of {len(wanted)} rows were not measured"
+        return total
     for turn in range(rounds):
         logs, flags = collections.defaultdict(list), []
         for case in CASES:
             line = lines[f"{case.name}.torch"]
-            if line.informative or not line.samples:
+            if line.informative:
                 continue
             if line.extra["floor_us"][turn] / line.extra["torch_us"][turn] < SLOW:
                 logs[case.kernel].append(math.log(line.samples[turn]))

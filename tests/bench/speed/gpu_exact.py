@@ -26,9 +26,15 @@ def peer(folder, what):
 
 def lines_of(errors):
     line = Line("gpu.exact.cdist", f"{WHAT} over that of PyTorch's direct form", "<=", 2)
+    if errors["direct"] == 0:
+        line.skipped = "PyTorch's direct form has no error at all: nothing can be held against that"
+        return [line]
     line.add(errors["ours"] / errors["direct"], **errors)
     product = Line("gpu.exact.cdist.product", f"{WHAT} of PyTorch's form by a product over ours", ">=", 0, informative=True)
-    product.add(errors["product"] / errors["ours"])
+    if errors["ours"] == 0:
+        product.skipped = "ours has no error at all"
+    else:
+        product.add(errors["product"] / errors["ours"])
     return [line, product]
 
 

@@ -11,6 +11,7 @@ many, for each call between them.
 warm: seconds of calls before the timed ones, which are then as many as take WARM_SPAN, for calls that draw so much
 power that the clock falls: a short series would have the clock of a cold chip.
 """
+import concurrent.futures
 import ctypes
 import json
 import statistics
@@ -115,19 +116,46 @@ def warm_up(call, seconds=0):
     return (time.monotonic() - start) / calls
 
 
+class Clock:
+    """Of the GPU that PyTorch uses, which CUDA_VISIBLE_DEVICES may number otherwise than NVML does."""
+
+    def __init__(self, load=lambda: ctypes.CDLL("libnvidia-ml.so.1")):
+        self.handle = ctypes.c_void_p()
+        try:
+            self.nvml = load()
+            uuid = str(torch.cuda.get_device_properties(0).uuid)
+            uuid = uuid if uuid.startswith(("GPU-", "MIG-")) else f"GPU-{uuid}"
+            self.missing = (self.nvml.nvmlInit_v2()
+                            or self.nvml.nvmlDeviceGetHandleByUUID(uuid.encode(), ctypes.byref(self.handle)))
+        except (OSError, AttributeError) as why:
+            self.missing = why
+
+    def mhz(self):
+        """None where NVML tells none."""
+        sm, found = 1, ctypes.c_uint()
+        if self.missing or self.nvml.nvmlDeviceGetClockInfo(self.handle, sm, ctypes.byref(found)):
+            return None
+        return found.value
+
+    def mhz_under(self, call):
+        """While calls run: they are queued until it was read."""
+        with concurrent.futures.ThreadPoolExecutor(1) as reader:
+            for _ in range(CALLS):
+                call()
+            found = reader.submit(self.mhz)
+            while not found.done():
+                call()
+            torch.cuda.synchronize()
+            return found.result()
+
+
+clocks = []  # The one, once it was asked for.
+
+
 def sm_mhz(call):
-    """The clock while calls run; None where NVML tells none."""
-    for _ in range(CALLS):
-        call()
-    try:
-        nvml, handle, clock = ctypes.CDLL("libnvidia-ml.so.1"), ctypes.c_void_p(), ctypes.c_uint()
-        sm = 1
-        failed = (nvml.nvmlInit_v2() or nvml.nvmlDeviceGetHandleByIndex_v2(torch.cuda.current_device(), ctypes.byref(handle))
-                  or nvml.nvmlDeviceGetClockInfo(handle, sm, ctypes.byref(clock)))
-    except (OSError, AttributeError):
-        failed = True
-    torch.cuda.synchronize()
-    return None if failed else clock.value
+    if not clocks:
+        clocks.append(Clock())
+    return clocks[0].mhz_under(call)
 
 
 def records_of(call, warm=0):
