@@ -246,9 +246,6 @@ bool Acceptor::AcceptOne() {
 void Acceptor::TakeIn(UniqueFd connection, const std::string& peer) {
   const int one = 1;
   setsockopt(connection.get(), IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
-  if (!WatchReads(connection.get()).ok()) {
-    return observer_.OnConnection(ConnectionEvent::kRejectedDescriptors);
-  }
   ConnectionTable::Verdict verdict;
   {
     const MutexLock lock(mutex_);

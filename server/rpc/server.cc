@@ -81,7 +81,13 @@ class RpcServerImpl final : public RpcServer {
       return absl::InvalidArgumentError(
           "gRPC refused to start; are certificate and key a pair, both PEM?");
     }
-    acceptor_.Start([this](UniqueFd fd) {
+    acceptor_.Start([this, plain = options.tls == nullptr](UniqueFd fd) {
+      if (!plain) {
+        LeaveReads(fd.get());
+      } else if (const absl::Status status = WatchReads(fd.get()); !status.ok()) {
+        return Log(LogLevel::kWarning, "connection_refused",
+                   {{"reason", std::string(status.message())}});
+      }
       ExternalConnectionAcceptor::NewConnectionParameters connection;
       connection.fd = fd.release();
       doors_->HandleNewConnection(&connection);

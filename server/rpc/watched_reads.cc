@@ -21,9 +21,13 @@ namespace {
 
 constexpr std::size_t kMostDescriptors = 1 << 16;
 
-// By descriptor; what was made once serves the descriptor's next connection too, as gRPC has done
-// with the one before. gRPC reads a connection in one thread at a time.
+// By descriptor. gRPC reads a connection in one thread at a time.
 std::array<std::atomic<HeaderBlocks*>, kMostDescriptors> watched;
+
+// gRPC closed the connection that had the descriptor before, so nobody reads it.
+void Replace(int fd, std::unique_ptr<HeaderBlocks> blocks) {
+  delete watched[static_cast<std::size_t>(fd)].exchange(blocks.release());
+}
 
 std::atomic<std::size_t> cut_off{0};
 
@@ -65,25 +69,27 @@ HeaderBlocks* BlocksOf(SSL* ssl) {
 
 }  // namespace
 
+void LeaveReads(int fd) {
+  if (static_cast<std::size_t>(fd) < kMostDescriptors) Replace(fd, nullptr);
+}
+
 absl::Status WatchReads(int fd) {
   if (static_cast<std::size_t>(fd) >= kMostDescriptors) {
     return absl::ResourceExhaustedError(
         absl::StrCat("want a descriptor below ", kMostDescriptors, ", got ", fd));
   }
-  std::atomic<HeaderBlocks*>& blocks = watched[static_cast<std::size_t>(fd)];
-  if (blocks.load() == nullptr) {
-    blocks = std::make_unique<HeaderBlocks>().release();
-  } else {
-    *blocks.load() = HeaderBlocks();
-  }
+  Replace(fd, std::make_unique<HeaderBlocks>());
   return absl::OkStatus();
 }
 
 absl::Status ReadsAreWatched() {
-  if (dlsym(RTLD_DEFAULT, "recvmsg") == reinterpret_cast<void*>(&recvmsg)) return absl::OkStatus();
+  if (dlsym(RTLD_DEFAULT, "recvmsg") == reinterpret_cast<void*>(&recvmsg) &&
+      dlsym(RTLD_DEFAULT, "SSL_read") == reinterpret_cast<void*>(&SSL_read)) {
+    return absl::OkStatus();
+  }
   return absl::FailedPreconditionError(
-      "gRPC reads connections by another recvmsg() than this program's, so nothing bounds the "
-      "headers that a stranger sends; preload no library that has one");
+      "gRPC reads connections by another recvmsg() or SSL_read() than this program's, so nothing "
+      "bounds the headers that a stranger sends; preload no library that has one");
 }
 
 std::size_t TakeCutOff() {

@@ -13,11 +13,14 @@ namespace gridclock {
 // FAILED_PRECONDITION if gRPC reads past this program's functions.
 absl::Status ReadsAreWatched();
 
-// Reads of this connection fail from now on once a block of its headers is too long (HeaderBlocks);
-// gRPC then closes it. Of connections with TLS that holds for what they decrypt to, without this
-// call too. Call before gRPC gets the descriptor. RESOURCE_EXHAUSTED for a descriptor beyond those
-// that there is room for.
+// Reads of this connection, whose bytes are frames, fail from now on once a block of its headers is
+// too long (HeaderBlocks); gRPC then closes it. Call before gRPC gets the descriptor.
+// RESOURCE_EXHAUSTED for a descriptor beyond those that there is room for.
 absl::Status WatchReads(int fd);
+
+// Of a connection with TLS, whose bytes look like anything: what a server of this process decrypts
+// them to is watched without being asked for.
+void LeaveReads(int fd);
 
 // Connections of this process that failed so since it was last asked.
 std::size_t TakeCutOff();

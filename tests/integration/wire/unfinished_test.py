@@ -286,9 +286,20 @@ class HeadersTest(unittest.TestCase):
                             "-addext", "subjectAltName=DNS:localhost", "-keyout", key, "-out", certificate],
                            check=True, capture_output=True)
             with Server(BIN, f"--tls-cert={certificate}", f"--tls-key={key}") as server:
-                self.hold(server, lambda: context.wrap_socket(
-                    socket.create_connection(("127.0.0.1", port_of(server)), timeout=10)),
-                          lambda: run_square(server, f"--tls-ca={certificate}", "--tls-name=localhost"))
+                trust = f"--tls-ca={certificate}", "--tls-name=localhost"
+
+                def connect():
+                    return context.wrap_socket(socket.create_connection(("127.0.0.1", port_of(server)), timeout=10))
+
+                # Encrypted bytes look like anything, at times like headers.
+                for _ in range(400):
+                    connect().close()
+                load = subprocess.run([BIN / "gridclock", "--server", server.grpc, *trust, "load", "copy", "x=randn:f32[4M]",
+                                       "--generate", "client", "--rate", "20", "--concurrency", "4"], capture_output=True,
+                                      text=True, timeout=120)
+                self.assertEqual(load.returncode, 0, load.stderr)
+                self.assertEqual(self.cut_off(server), 0)
+                self.hold(server, connect, lambda: run_square(server, *trust))
 
 
 if __name__ == "__main__":

@@ -140,6 +140,18 @@ TEST(WatchedReadsTest, TheNextConnectionOnADescriptorIsAnother) {
   }
 }
 
+// What is encrypted looks like anything, at times like headers without end.
+TEST(WatchedReadsTest, OfAConnectionWithTlsTheBytesMeanNothing) {
+  const Pair pair = Connected();
+  ASSERT_TRUE(WatchReads(pair.near.get()).ok());  // The connection that had the descriptor before.
+  LeaveReads(pair.near.get());
+  Send(pair, absl::StrCat(kPreface, Times(5, Frame(kHeaders, 0, 16000))));
+  Send(pair, Times(5, Frame(kHeaders, 0, 16000)));
+  ssize_t all = 0;
+  for (ssize_t size; all < 10 * (16000 + 9) && (size = Read(pair.near.get())) > 0;) all += size;
+  EXPECT_GE(all, 10 * (16000 + 9));
+}
+
 TEST(WatchedReadsTest, ADescriptorThatThereIsNoRoomForIsRefused) {
   EXPECT_EQ(WatchReads(1 << 16).code(), absl::StatusCode::kResourceExhausted);
 }
