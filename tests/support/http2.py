@@ -87,6 +87,11 @@ class Connection:
             self._moved.wait_for(lambda: self._over(call), seconds)
             return self._statuses.get(call, (None, "the connection ended") if self.ended else None)
 
+    def ended_calls(self):
+        """In the order in which they ended."""
+        with self._moved:
+            return list(self._statuses)
+
     def _over(self, call):
         return self.ended or call in self._statuses
 
