@@ -95,6 +95,30 @@ TEST_F(RunCall, D19_AnIdWhoseOutputsWereStreamedIsDone) {
   EXPECT_THAT(again.status, ReasonIs("DONE"));
 }
 
+// Other bytes too: they come after the id is looked up, and nobody holds them against the first
+// ones.
+TEST_F(RunCall, D19_ChunksGetNoAnswerThatOthersWithTheSameIdGot) {
+  ASSERT_NO_FATAL_FAILURE(StartServer());
+  const auto stream = [this](const std::vector<float>& x) {
+    v1::StreamRunRequest header, chunk;
+    EXPECT_TRUE(header.mutable_header()->ParseFromString(Square(x, "a")));
+    v1::Input* input = header.mutable_header()->mutable_inputs(0);
+    chunk.mutable_chunk()->set_name(input->name());
+    chunk.mutable_chunk()->set_data(input->data());
+    input->clear_data();
+    input->mutable_stream();
+    return RawCall(channel_, kStreamRunMethod,
+                   {header.SerializeAsString(), chunk.SerializeAsString()});
+  };
+  EXPECT_THAT(stream({1, 2}).status, IsOk());
+  for (const std::vector<float>& x : {std::vector<float>{1, 3}, {1, 2}}) {
+    const RawResult again = stream(x);
+    EXPECT_EQ(again.status.code(), absl::StatusCode::kAlreadyExists) << again.status;
+    EXPECT_THAT(again.status, ReasonIs("DONE"));
+    EXPECT_TRUE(again.messages.empty());
+  }
+}
+
 TEST_F(RunCall, D19_AStreamWithTheIdOfARunThatEndedIsDone) {
   StartServer();
   v1::StreamRunRequest request;

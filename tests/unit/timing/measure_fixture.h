@@ -24,7 +24,8 @@ class MeasureTest : public ::testing::Test {
                           clock_.Advance(prepare_time_);
                           return absl::OkStatus();
                         },
-                    .work = work_},
+                    .work = work_,
+                    .steps = steps_},
                    {.clock = clock_,
                     .deadline = deadline_,
                     .kernel_time_limit = kernel_time_limit_,
@@ -41,6 +42,7 @@ class MeasureTest : public ::testing::Test {
   FakeClock clock_;
   FakeDevice device_{clock_};
   Work work_ = {.bytes = 1000, .flops = 10};
+  const SampleSteps* steps_ = nullptr;
   absl::Status launch_;
   absl::Time deadline_ = absl::InfiniteFuture();
   absl::Time cancelled_at_ = absl::InfiniteFuture();

@@ -250,6 +250,28 @@ TEST_F(MeasureTest, ATimeThatTheDeviceOnlyLearnsFromIsNoSample) {
   EXPECT_EQ(by_record, 2 + 11);
 }
 
+// Each asks the server for values and gives it outputs, and is counted by it: a launch that is no
+// sample must not.
+TEST_F(MeasureTest, WhatTheDeviceLearnsFromIsNoStepOfACheckedSample) {
+  device_.known = {Method::kDeviceTime};
+  device_.lazy = true;
+  device_.provisional = [&](Method) { return device_.launches.size() <= 2; };
+  std::string steps;
+  const auto note = [&steps](char step) {
+    return [&steps, step] {
+      steps += step;
+      return absl::OkStatus();
+    };
+  };
+  const SampleSteps checked = {.before = note('b'), .after = note('a')};
+  steps_ = &checked;
+  ASSERT_OK_AND_ASSIGN(const Measurement m, Go({.method = Method::kDeviceTime,
+                                                .schedule = Schedule{.active = 3, .repeat = 1}}));
+  EXPECT_THAT(m.timing.samples_ns, SizeIs(3));
+  EXPECT_EQ(m.launches, 3 + 3) << "the launch that loads is made until it tells a time";
+  EXPECT_EQ(steps, "bababa");
+}
+
 // As beside a neighbour, who takes turns of the longer graph.
 TEST_F(MeasureTest, ASlopeThatTheDevicesRecordDoesNotBearOutIsSuspect) {
   device_.known = {Method::kIsolated, Method::kDeviceTime, Method::kBackToBack};
