@@ -343,8 +343,7 @@ class Process {
     RpcServer::Options rpc;
     rpc.tls = security_.tls;
     rpc.reflection =
-        options_.reflection == "on" ||
-        (options_.reflection == "auto" && security_.loopback && options_.token_file.empty());
+        options_.reflection == "on" || (options_.reflection == "auto" && security_.loopback);
     GC_ASSIGN_OR_RETURN(rpc_, RpcServer::Create(rpc, *backend_, *acceptor_));
     return absl::OkStatus();
   }

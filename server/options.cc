@@ -146,9 +146,8 @@ void AddFlags(CLI::App& app, ServerOptions& o) {
          "listen where others can connect without TLS: anyone on the network can read and run");
   Switch(app, "--allow-admin", o.allow_admin,
          "without --token-file: let local clients cancel jobs, drain devices, restart workers");
-  app.add_option(
-         "--reflection", o.reflection,
-         "show the services to tools, without a token (auto: on loopback without --token-file)")
+  app.add_option("--reflection", o.reflection,
+                 "show the services to tools of who may read (auto: on loopback)")
       ->envname("GRIDCLOCK_REFLECTION")
       ->check(CLI::IsMember({"auto", "on", "off"}))
       ->capture_default_str();

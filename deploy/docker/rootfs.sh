@@ -29,12 +29,11 @@ make_folders() {
   chmod 1777 "$root/tmp"
 }
 
-# What is opened by name when it runs: gRPC's reflection by the server, and by NVRTC the names that the
-# C library's parts had before they became one.
+# What NVRTC opens by name when it runs: the names that the C library's parts had before they became one.
 opened() {
   local name path known
   known=$(ldconfig -p)
-  for name in 'libgrpc++_reflection.so.' libpthread.so.0 libdl.so.2 librt.so.1; do
+  for name in libpthread.so.0 libdl.so.2 librt.so.1; do
     path=$(awk -v name="$name" 'index($1, name) == 1 && !found {print $NF; found = 1}' <<< "$known")
     [ -n "$path" ] || die "want $name on this machine"
     printf '%s\n' "$path"

@@ -32,9 +32,10 @@ enum class RpcMethod : std::uint8_t {
   kRestartWorker,
   kReload,
   kCheckHealth,
-  kWatchHealth
+  kWatchHealth,
+  kReflect
 };
-inline constexpr std::size_t kRpcMethodCount = 19;
+inline constexpr std::size_t kRpcMethodCount = 20;
 
 struct RpcMethodName {
   absl::string_view service;  // "gridclock.v1.KernelService".
@@ -46,25 +47,18 @@ inline constexpr RpcMethodName NameOf(RpcMethod method) {
   constexpr absl::string_view kModules = "gridclock.v1.ModuleService";
   constexpr absl::string_view kAdmin = "gridclock.v1.AdminService";
   constexpr absl::string_view kHealth = "grpc.health.v1.Health";
-  constexpr std::array<RpcMethodName, kRpcMethodCount> kNames = {{{kKernels, "ListKernels"},
-                                                                  {kKernels, "GetKernel"},
-                                                                  {kKernels, "Run"},
-                                                                  {kKernels, "StreamRun"},
-                                                                  {kSystem, "GetServerInfo"},
-                                                                  {kSystem, "ListDevices"},
-                                                                  {kModules, "Compile"},
-                                                                  {kModules, "Load"},
-                                                                  {kModules, "Get"},
-                                                                  {kModules, "List"},
-                                                                  {kModules, "Delete"},
-                                                                  {kAdmin, "ListJobs"},
-                                                                  {kAdmin, "CancelJob"},
-                                                                  {kAdmin, "DrainDevice"},
-                                                                  {kAdmin, "UndrainDevice"},
-                                                                  {kAdmin, "RestartWorker"},
-                                                                  {kAdmin, "Reload"},
-                                                                  {kHealth, "Check"},
-                                                                  {kHealth, "Watch"}}};
+  constexpr absl::string_view kReflection = "grpc.reflection.v1alpha.ServerReflection";
+  constexpr std::array<RpcMethodName, kRpcMethodCount> kNames = {
+      {{kKernels, "ListKernels"},  {kKernels, "GetKernel"},
+       {kKernels, "Run"},          {kKernels, "StreamRun"},
+       {kSystem, "GetServerInfo"}, {kSystem, "ListDevices"},
+       {kModules, "Compile"},      {kModules, "Load"},
+       {kModules, "Get"},          {kModules, "List"},
+       {kModules, "Delete"},       {kAdmin, "ListJobs"},
+       {kAdmin, "CancelJob"},      {kAdmin, "DrainDevice"},
+       {kAdmin, "UndrainDevice"},  {kAdmin, "RestartWorker"},
+       {kAdmin, "Reload"},         {kHealth, "Check"},
+       {kHealth, "Watch"},         {kReflection, "ServerReflectionInfo"}}};
   return kNames[static_cast<std::size_t>(method)];
 }
 

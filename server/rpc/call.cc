@@ -182,6 +182,13 @@ void Summarize(const Job& job, const Outcome& outcome, absl::Time now, v1::RunSu
   out->set_unix_time_ns(absl::ToUnixNanos(absl::Now() - (now - job.arrived)));
 }
 
+absl::Status TooSlow(absl::Duration limit) {
+  return WithReason(absl::DeadlineExceededError(
+                        absl::StrCat("the client was too slow to send: want its request within ",
+                                     absl::FormatDuration(limit))),
+                    "STREAM_STALLED");
+}
+
 absl::Status CancelReason(const grpc::CallbackServerContext& context) {
   if (context.deadline() <= SystemClock::now()) {
     return absl::DeadlineExceededError("the call's deadline passed");

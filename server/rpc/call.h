@@ -72,6 +72,9 @@ absl::StatusOr<RequestIds::Answer> LeaseRequestId(const Backend& backend, const 
 // `now` is used to tell when the request arrived by the calendar.
 void Summarize(const Job& job, const Outcome& outcome, absl::Time now, v1::RunSummary* out);
 
+// Why a call ends whose client did not send what it should within `limit`.
+absl::Status TooSlow(absl::Duration limit);
+
 // Why a call that its client no longer waits for ends.
 absl::Status CancelReason(const grpc::CallbackServerContext& context);
 

@@ -1,10 +1,10 @@
 #include "server/rpc/server.h"
 
+#include <optional>
 #include <utility>
 
 #include <grpcpp/server_builder.h>
 
-#include "base/log.h"
 #include "server/rpc/admin.h"
 #include "server/rpc/grpc_log.h"
 #include "server/rpc/health_service.h"
@@ -18,8 +18,6 @@ namespace {
 
 using grpc::experimental::ExternalConnectionAcceptor;
 
-constexpr int kReflectionThreads = 16;
-
 int Millis(absl::Duration duration) {
   return static_cast<int>(absl::ToInt64Milliseconds(duration));
 }
@@ -28,11 +26,9 @@ void Configure(const RpcServer::Options& options, const Limits& limits,
                grpc::ServerBuilder* builder) {
   builder->SetMaxReceiveMessageSize(static_cast<int>(limits.message_bytes));
   builder->SetMaxSendMessageSize(-1);
-  // Not what slows clients down, which is the window: a fuse, behind which gRPC ends calls. Threads
-  // are what reflection takes, one for each of its streams.
-  builder->SetResourceQuota(grpc::ResourceQuota("rpc")
-                                .Resize(static_cast<std::size_t>(limits.rpc_bytes))
-                                .SetMaxThreads(kReflectionThreads));
+  // Not what slows clients down, which is the window: a fuse, behind which gRPC ends calls.
+  builder->SetResourceQuota(
+      grpc::ResourceQuota("rpc").Resize(static_cast<std::size_t>(limits.rpc_bytes)));
   // A few hundred KB of gzip unpack to hundreds of MiB before gRPC looks at the message's size.
   builder->SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_GZIP, false);
   builder->SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_DEFLATE, false);
@@ -56,17 +52,18 @@ void Configure(const RpcServer::Options& options, const Limits& limits,
 class RpcServerImpl final : public RpcServer {
  public:
   RpcServerImpl(Backend& backend, Acceptor& acceptor)
-      : health_service_(backend, health_),
+      : backend_(backend),
+        health_service_(backend, health_),
         kernels_(backend),
         system_(backend),
         modules_(backend),
         admin_(backend),
         acceptor_(acceptor) {}
 
-  absl::Status Start(const Options& options, const Limits& limits) {
+  absl::Status Start(const Options& options) {
     if (absl::Status status = ReadsAreWatched(); !status.ok()) return status;
     grpc::ServerBuilder builder;
-    Configure(options, limits, &builder);
+    Configure(options, backend_.limits, &builder);
     doors_ = builder.experimental().AddExternalConnectionAcceptor(
         grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
         CredentialsOf(options.tls));
@@ -76,6 +73,7 @@ class RpcServerImpl final : public RpcServer {
     builder.RegisterService(&system_);
     builder.RegisterService(&modules_);
     builder.RegisterService(&admin_);
+    if (options.reflection) builder.RegisterService(&reflection_.emplace(backend_));
     server_ = builder.BuildAndStart();
     if (server_ == nullptr) {
       return absl::InvalidArgumentError(
@@ -104,12 +102,14 @@ class RpcServerImpl final : public RpcServer {
   }
 
  private:
+  Backend& backend_;
   Health health_;
   HealthService health_service_;
   KernelService kernels_;
   SystemService system_;
   ModuleService modules_;
   AdminService admin_;
+  std::optional<ReflectionService> reflection_;
   Acceptor& acceptor_;
   std::unique_ptr<ExternalConnectionAcceptor> doors_;
   std::unique_ptr<grpc::Server> server_;
@@ -120,13 +120,8 @@ class RpcServerImpl final : public RpcServer {
 absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Create(const Options& options,
                                                              Backend& backend, Acceptor& acceptor) {
   TameGrpcLog();
-  if (options.reflection) {
-    if (const absl::Status status = EnableReflection(); !status.ok()) {
-      Log(LogLevel::kWarning, "no_reflection", {{"reason", std::string(status.message())}});
-    }
-  }
   auto server = std::make_unique<RpcServerImpl>(backend, acceptor);
-  if (absl::Status status = server->Start(options, backend.limits); !status.ok()) return status;
+  if (absl::Status status = server->Start(options); !status.ok()) return status;
   return server;
 }
 

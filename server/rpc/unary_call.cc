@@ -10,13 +10,6 @@
 namespace gridclock {
 namespace {
 
-absl::Status TooSlow(absl::Duration limit) {
-  return WithReason(absl::DeadlineExceededError(
-                        absl::StrCat("the client was too slow to send: want its request within ",
-                                     absl::FormatDuration(limit))),
-                    "STREAM_STALLED");
-}
-
 absl::Duration StallLimit(const Backend& backend) {
   return absl::Seconds(backend.limits.stream_stall_seconds);
 }

@@ -5,12 +5,16 @@
 #include <fstream>
 #include <sstream>
 
+#include <google/protobuf/descriptor.h>
+#include <google/protobuf/descriptor.pb.h>
+#include <google/protobuf/descriptor_database.h>
 #include <grpcpp/create_channel.h>
 #include <gtest/gtest.h>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "grpc/reflection/v1alpha/reflection.pb.h"
 #include "tests/support/credentials.h"
 #include "tests/support/raw_call.h"
 #include "tests/support/server_process.h"
@@ -19,6 +23,7 @@
 namespace gridclock {
 namespace {
 
+namespace reflection = grpc::reflection::v1alpha;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -140,9 +145,37 @@ TEST(Access, ATokenFileThatCannotBeReadIsRefusedByLine) {
   ExpectRefusal({"--token-file=" + path}, "line 2");
 }
 
-RawResult ListServices(const std::shared_ptr<grpc::Channel>& channel) {
+RawResult Reflect(const std::shared_ptr<grpc::Channel>& channel,
+                  const std::vector<reflection::ServerReflectionRequest>& requests,
+                  const std::string& authorization = "") {
+  grpc::ClientContext context;
+  if (!authorization.empty()) context.AddMetadata("authorization", authorization);
+  std::vector<std::string> messages;
+  messages.reserve(requests.size());
+  for (const auto& request : requests) messages.push_back(request.SerializeAsString());
   return RawCall(channel, "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
-                 {std::string("\x3a\x01*", 3)});
+                 messages, context);
+}
+
+RawResult ListServices(const std::shared_ptr<grpc::Channel>& channel,
+                       const std::string& authorization = "") {
+  reflection::ServerReflectionRequest request;
+  request.set_list_services("*");
+  return Reflect(channel, {request}, authorization);
+}
+
+std::vector<reflection::ServerReflectionResponse> Responses(const RawResult& result) {
+  std::vector<reflection::ServerReflectionResponse> responses;
+  for (const std::string& message : result.messages) {
+    EXPECT_TRUE(responses.emplace_back().ParseFromString(message));
+  }
+  return responses;
+}
+
+reflection::ServerReflectionRequest Symbol(const std::string& name) {
+  reflection::ServerReflectionRequest request;
+  request.set_file_containing_symbol(name);
+  return request;
 }
 
 TEST(Access, H10_ReflectionIsThereOnlyIfItIsTurnedOn) {
@@ -155,11 +188,69 @@ TEST(Access, H10_ReflectionIsThereOnlyIfItIsTurnedOn) {
             absl::StatusCode::kUnimplemented);
 }
 
-TEST(Access, H10_ReflectionAsksForNoTokenSoItIsOffByDefaultWhereThereAreTokens) {
+TEST(Access, H10_ReflectionAsksForATokenOfWhoMayRead) {
+  const std::string tokens = NewFolder() + "/tokens";
+  Write(tokens, absl::StrCat("bob read ", HashedToken("bob-secret"), "\ncarol run ",
+                             HashedToken("carol-secret")));
   ASSERT_OK_AND_ASSIGN(const auto server,
-                       ServerProcess::Start({.flags = {"--token-file=" + TokenFile(NewFolder())}}));
-  EXPECT_EQ(ListServices(Connect(server->address())).status.code(),
-            absl::StatusCode::kUnimplemented);
+                       ServerProcess::Start({.flags = {"--token-file=" + tokens}}));
+  const auto channel = Connect(server->address());
+  EXPECT_THAT(ListServices(channel, "Bearer bob-secret").status, IsOk());
+  const RawResult refused = ListServices(channel);
+  EXPECT_EQ(refused.status.code(), absl::StatusCode::kUnauthenticated) << refused.status;
+  EXPECT_TRUE(refused.messages.empty());
+  EXPECT_THAT(ListServices(channel, "Bearer carol-secret").status,
+              StatusIs(absl::StatusCode::kPermissionDenied, HasSubstr("'read'")));
+}
+
+// As tools do that were built without our .proto files.
+TEST(Access, ReflectionShowsEachServiceWithAllThatItsFileImports) {
+  ASSERT_OK_AND_ASSIGN(const auto server, ServerProcess::Start());
+  const auto channel = Connect(server->address());
+  const auto listed = Responses(ListServices(channel));
+  ASSERT_EQ(listed.size(), 1u);
+  std::vector<reflection::ServerReflectionRequest> requests;
+  for (const auto& service : listed[0].list_services_response().service()) {
+    requests.push_back(Symbol(service.name()));
+  }
+  EXPECT_EQ(requests.size(), 6u);
+  requests.push_back(Symbol("google.rpc.ErrorInfo"));
+  const auto shown = Responses(Reflect(channel, requests));
+  ASSERT_EQ(shown.size(), requests.size()) << "one stream takes many requests";
+  for (std::size_t i = 0; i < shown.size(); ++i) {
+    const std::string& name = requests[i].file_containing_symbol();
+    google::protobuf::SimpleDescriptorDatabase files;
+    for (const std::string& file : shown[i].file_descriptor_response().file_descriptor_proto()) {
+      google::protobuf::FileDescriptorProto parsed;
+      ASSERT_TRUE(parsed.ParseFromString(file));
+      EXPECT_TRUE(files.Add(parsed)) << "once each";
+    }
+    google::protobuf::DescriptorPool pool(&files);
+    EXPECT_NE(pool.FindFileContainingSymbol(name), nullptr) << name;
+    EXPECT_EQ(shown[i].original_request().file_containing_symbol(), name);
+  }
+}
+
+TEST(Access, ReflectionSaysWhatItDoesNotHave) {
+  ASSERT_OK_AND_ASSIGN(const auto server, ServerProcess::Start());
+  const auto channel = Connect(server->address());
+  reflection::ServerReflectionRequest file, extension, numbers;
+  file.set_file_by_filename("nosuch.proto");
+  extension.mutable_file_containing_extension()->set_containing_type("gridclock.v1.Input");
+  numbers.set_all_extension_numbers_of_type("gridclock.v1.Input");
+  // What server and workers say to each other is nobody's business.
+  const auto responses = Responses(
+      Reflect(channel, {Symbol("gridclock.worker.v1.WorkerHello"), file, extension, {}, numbers}));
+  ASSERT_EQ(responses.size(), 5u);
+  for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(responses[i].error_response().error_code(), 5) << i;
+  EXPECT_EQ(responses[3].error_response().error_code(), 12);
+  EXPECT_EQ(responses[4].all_extension_numbers_response().base_type_name(), "gridclock.v1.Input");
+  file.set_file_by_filename(std::string(5000, 'x'));
+  EXPECT_THAT(Reflect(channel, {file}).status, ReasonIs("TOO_LARGE"));
+  EXPECT_THAT(RawCall(channel, "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
+                      {"no message"})
+                  .status,
+              ReasonIs("UNPARSABLE"));
 }
 
 TEST(Access, H10_ReflectionIsOffByDefaultWhereOthersCanConnect) {
