@@ -1,5 +1,6 @@
 #include "kernels/worker/worker.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cstdio>
 #include <mutex>
@@ -38,6 +39,7 @@ struct Flags {
   bool no_vitals = false;
   bool guest() const { return role == "guest"; }
   std::uint64_t arena_bytes = 0;
+  std::uint64_t shared_bytes = 0, devices = 1;
   int threads = 0;
   std::string calibration;
 };
@@ -55,6 +57,10 @@ void Declare(CLI::App& app, Flags& flags) {
                "Be a guest where the kernel has no Landlock, or an old one, too");
   app.add_option("--arena-bytes", flags.arena_bytes,
                  "Size of the arena, or of a guest's own memory, on descriptor 4");
+  app.add_option("--shared-bytes", flags.shared_bytes,
+                 "Of the arena and the memory of all guests of this server");
+  app.add_option("--device-count", flags.devices, "How many this server has")
+      ->check(CLI::PositiveNumber);
   app.add_flag("--no-vitals", flags.no_vitals,
                "Never ask a GPU how it is: another process may be timing on it");
   app.add_option("--calibration", flags.calibration,
@@ -88,16 +94,19 @@ constexpr bool kShadowMemory = true;
 constexpr bool kShadowMemory = false;
 #endif
 
-absl::Status LimitMemory(std::uint64_t arena_bytes, bool cpu) {
+absl::Status LimitMemory(const Flags& flags, bool cpu) {
   constexpr std::uint64_t kStack = std::uint64_t{8} << 20;
   const HostFacts host = ReadHostFacts();
   std::uint64_t flush_bytes = 0;
   for (const FlushShare& share : PlanFlush(host)) flush_bytes += share.bytes;
   const std::uint64_t gib = std::uint64_t{1} << 30;
-  return LimitPrivateMemory(PrivateMemoryLimit({.arena_bytes = arena_bytes,
-                                                .flush_bytes = flush_bytes,
-                                                .runtime_bytes = cpu ? gib : 8 * gib},
-                                               host.memory_bytes) +
+  const MemoryNeeds needs = {.arena_bytes = flags.arena_bytes,
+                             .flush_bytes = flush_bytes,
+                             .runtime_bytes = cpu ? gib : 8 * gib};
+  const MemoryOfAll all = {.machine_bytes = host.memory_bytes,
+                           .shared_bytes = std::max(flags.arena_bytes, flags.shared_bytes),
+                           .devices = flags.devices};
+  return LimitPrivateMemory(PrivateMemoryLimit(needs, all) +
                             kStack * static_cast<std::uint64_t>(host.cpus));
 }
 
@@ -113,7 +122,7 @@ absl::StatusOr<MadeDevice> MakeDeviceWithinMemory(const Flags& flags, const std:
                                                    .threads = flags.threads,
                                                    .server = getppid(),
                                                    .guest = guest}));
-  if (!kShadowMemory) GC_RETURN_IF_ERROR(LimitMemory(flags.arena_bytes, IsCpu(device)));
+  if (!kShadowMemory) GC_RETURN_IF_ERROR(LimitMemory(flags, IsCpu(device)));
   return made;
 }
 

@@ -137,11 +137,20 @@ std::string DeviceRunner::Uuid() const {
   return uuid == options_.uuids.end() ? "" : uuid->second;
 }
 
+// With workers, at most.
+std::uint64_t DeviceRunner::SharedBytes() const {
+  return context_.arena.size() + options_.devices.size() * options_.guest_bytes;
+}
+
 std::vector<std::string> DeviceRunner::Arguments(std::uint64_t arena_bytes,
                                                  const std::string& calibration) const {
-  std::vector<std::string> args = {"--device", device_, "--role",
+  std::vector<std::string> args = {"--device",
+                                   device_,
+                                   "--role",
                                    role_ == WorkerRole::kGuest ? "guest" : "trusted",
-                                   absl::StrCat("--arena-bytes=", arena_bytes)};
+                                   absl::StrCat("--arena-bytes=", arena_bytes),
+                                   absl::StrCat("--shared-bytes=", SharedBytes()),
+                                   absl::StrCat("--device-count=", options_.devices.size())};
   if (!Uuid().empty()) args.push_back(absl::StrCat("--uuid=", Uuid()));
   if (role_ == WorkerRole::kGuest && options_.weak_sandbox) args.emplace_back("--weak-sandbox");
   // A guest may be timing beside a catalogue's worker that is idle.

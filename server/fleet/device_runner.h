@@ -81,6 +81,7 @@ class DeviceRunner final : public GuestPort {
   absl::StatusOr<Life> Spawn();
   Supervisor::End SpawnFailed(const absl::Status& why);
   std::string Uuid() const;  // Of the device; empty: it has none.
+  std::uint64_t SharedBytes() const;
   std::vector<std::string> Arguments(std::uint64_t arena_bytes,
                                      const std::string& calibration) const;
   std::string Calibration() const;
