@@ -113,25 +113,41 @@ void SumRows(const Call& call, const Sizes& s, double divisor) {
 // gives a page or so in one piece.
 constexpr std::int64_t kColumns = 1024;
 
-// sums[c] += the terms of columns [0, width) in `rows` rows that lie `stride` apart. One row at a
-// time, as the hardware follows one stream better than several; but loads and stores of sums take
-// the places of loads that memory could be busy with, so rows are asked for early.
-template <typename T>
-void AddRows(const T* x, std::int64_t rows, std::int64_t stride, std::int64_t width,
-             Wide<T>* sums) {
+// sums[c] += the terms of columns [0, width) in `rows` rows that lie `stride` apart, from each of
+// kPlaces on. Loads and stores of sums take the places of loads that memory could be busy with, so
+// rows are asked for early.
+template <std::size_t kPlaces, typename T>
+void AddRowsAt(std::array<const T*, kPlaces> x, std::int64_t rows, std::int64_t stride,
+               std::int64_t width, Wide<T>* sums) {
   namespace hn = simd::hn;
   const simd::Tag<T> d;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
   const std::int64_t whole = width - width % lanes;
   const std::int64_t bytes = width * std::int64_t{sizeof(T)};
   const std::int64_t ahead = (simd::kAhead + bytes - 1) / bytes * stride;
-  for (std::int64_t row = 0; row < rows; ++row, x += stride) {
+  for (std::int64_t row = 0; row < rows; ++row) {
     for (std::int64_t c = 0; c < whole; c += lanes) {
-      simd::PrefetchFrom(x + c, ahead);
-      hn::StoreU(hn::Add(hn::LoadU(d, sums + c), simd::Read<T>(d, x + c)), d, sums + c);
+      auto sum = hn::LoadU(d, sums + c);
+      for (const T* from : x) {
+        simd::PrefetchFrom(from + c, ahead);
+        sum = hn::Add(sum, simd::Read<T>(d, from + c));
+      }
+      hn::StoreU(sum, d, sums + c);
     }
-    for (std::int64_t c = whole; c < width; ++c) sums[c] += Widen(x[c]);
+    for (const T*& from : x) {
+      for (std::int64_t c = whole; c < width; ++c) sums[c] += Widen(from[c]);
+      from += stride;
+    }
   }
+}
+
+// The same of one place, read as two: memory gives more so, and each sum is loaded half as often.
+template <typename T>
+void AddRows(const T* x, std::int64_t rows, std::int64_t stride, std::int64_t width,
+             Wide<T>* sums) {
+  const std::int64_t half = rows / 2;
+  AddRowsAt<2, T>({x, x + half * stride}, half, stride, width, sums);
+  if (rows % 2 != 0) AddRowsAt<1, T>({x + (rows - 1) * stride}, 1, stride, width, sums);
 }
 
 // Output row `a`, columns [first, first + width). Sums of kChunk terms are joined in double.
