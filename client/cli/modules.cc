@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <deque>
 #include <filesystem>
+#include <map>
 #include <set>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -131,6 +133,110 @@ std::vector<std::string> QuotedIncludes(absl::string_view text) {
   return names;
 }
 
+// A name as the server takes it: another one leads to the same file, for this is the main source.
+std::string NameToSend(std::string name) {
+  for (char& c : name) {
+    const bool plain = absl::ascii_isalnum(static_cast<unsigned char>(c)) ||
+                       absl::StrContains("_.-+", absl::string_view(&c, 1));
+    if (!plain) c = '_';
+  }
+  if (absl::StartsWith(name, "-")) name[0] = '_';
+  return name;
+}
+
+// What is sent of the files around a source. Who compiles another's file sends none of their own by
+// it: what it includes lies in its folder, or is code in the same checkout.
+class SourceReader {
+ public:
+  // `folder`: of the source; "" is where we are.
+  SourceReader(fs::path folder, v1::CompileRequest* out)
+      : folder_(std::move(folder)),
+        inside_(Real(folder_)),
+        checkout_(CheckoutOf(inside_)),
+        out_(*out) {}
+
+  absl::Status Read(const fs::path& path) {
+    out_.mutable_source()->set_name(NameToSend(path.filename().string()));
+    GC_ASSIGN_OR_RETURN(*out_.mutable_source()->mutable_text(), ReadSmallFile(path.string()));
+    unread_.emplace_back(folder_, out_.source().text());
+    while (!unread_.empty()) {
+      const auto [where, text] = std::move(unread_.front());
+      unread_.pop_front();
+      for (const std::string& name : QuotedIncludes(text)) {
+        GC_RETURN_IF_ERROR(Take(where, name));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  static fs::path Real(const fs::path& path) {
+    std::error_code failed;
+    return fs::weakly_canonical(path.empty() ? "." : path, failed);
+  }
+  // Empty: it is in none.
+  static fs::path CheckoutOf(fs::path folder) {
+    std::error_code failed;
+    for (; folder.has_relative_path(); folder = folder.parent_path()) {
+      if (fs::exists(folder / ".git", failed)) return folder;
+    }
+    return "";
+  }
+  static bool IsBelow(const fs::path& folder, const fs::path& file) {
+    return std::mismatch(folder.begin(), folder.end(), file.begin(), file.end()).first ==
+           folder.end();
+  }
+  static bool IsCode(const fs::path& file) {
+    static const std::set<std::string> kEndings = {".c", ".cc", ".cpp", ".cu",  ".cuh", ".cxx",
+                                                   ".h", ".hh", ".hpp", ".hxx", ".inc", ".inl"};
+    return kEndings.contains(file.extension().string());
+  }
+
+  absl::Status CheckIsSent(const std::string& name, const fs::path& real) const {
+    const bool relative = fs::path(name).is_relative();
+    if (relative && IsBelow(inside_, real)) return absl::OkStatus();
+    const bool same = !checkout_.empty() && IsBelow(checkout_, real);
+    if (relative && same && IsCode(real)) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        absl::StrCat("#include \"", Escape(name), "\" names a file outside ",
+                     Escape(folder_.empty() ? "the folder of the source" : folder_.string()),
+                     same ? ", which is not named as code (.h, .cuh, ...)" : " and its checkout",
+                     ": such files are not sent; put it beside the source"));
+  }
+
+  absl::Status Take(const fs::path& where, const std::string& name) {
+    std::error_code missing;
+    const fs::path beside = where / name;
+    const fs::path found = fs::is_regular_file(beside, missing) ? beside : folder_ / name;
+    if (!fs::is_regular_file(found, missing)) return absl::OkStatus();  // Maybe one of CUDA's own.
+    const fs::path real = Real(found);
+    const auto [known, is_new] = taken_.emplace(name, real);
+    if (!is_new) return CheckIsSame(name, known->second, real);
+    GC_RETURN_IF_ERROR(CheckIsSent(name, real));
+    v1::SourceFile* header = out_.add_headers();
+    header->set_name(name);
+    GC_ASSIGN_OR_RETURN(*header->mutable_text(), ReadSmallFile(found.string()));
+    unread_.emplace_back(found.parent_path(), header->text());
+    return absl::OkStatus();
+  }
+  // A header goes by the name that includes it: of two, one would stand for the other.
+  static absl::Status CheckIsSame(const std::string& name, const fs::path& first,
+                                  const fs::path& second) {
+    if (first == second) return absl::OkStatus();
+    GC_ASSIGN_OR_RETURN(const std::string one, ReadSmallFile(first.string()));
+    GC_ASSIGN_OR_RETURN(const std::string other, ReadSmallFile(second.string()));
+    if (one == other) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        absl::StrCat("#include \"", Escape(name), "\" is ", Escape(first.string()), " here and ",
+                     Escape(second.string()), " there: name them apart"));
+  }
+
+  const fs::path folder_, inside_, checkout_;
+  v1::CompileRequest& out_;
+  std::deque<std::pair<fs::path, std::string>> unread_;  // Of each file: its folder, and its text.
+  std::map<std::string, fs::path> taken_;                // By the names that sources say.
+};
+
 }  // namespace
 
 Json ToJson(const v1::Module& module) {
@@ -238,20 +344,6 @@ std::string CodeText(absl::string_view code) {
   return Escape(absl::StrReplaceAll(code, {{"\t", "        "}}), /*lines=*/true);
 }
 
-// Who compiles another's file sends none of their own by it.
-absl::Status CheckIsBelow(const fs::path& folder, const fs::path& file, absl::string_view name) {
-  std::error_code failed;
-  const fs::path inside = fs::relative(file, folder.empty() ? "." : folder, failed);
-  if (!failed && !inside.empty() && *inside.begin() != ".." &&
-      fs::path(std::string(name)).is_relative()) {
-    return absl::OkStatus();
-  }
-  return absl::InvalidArgumentError(
-      absl::StrCat("#include \"", Escape(name), "\" names a file outside ",
-                   Escape(folder.empty() ? "the folder of the source" : folder.string()),
-                   ": such files are not sent; put it beside the source"));
-}
-
 absl::Status CheckIsCode(const std::string& path) {
   for (const absl::string_view ending : {".cu", ".ptx", ".cubin"}) {
     if (absl::EndsWith(path, ending)) return absl::OkStatus();
@@ -260,29 +352,8 @@ absl::Status CheckIsCode(const std::string& path) {
 }
 
 absl::Status ReadSource(const std::string& path, v1::CompileRequest* out) {
-  const fs::path folder = fs::path(path).parent_path();
-  out->mutable_source()->set_name(fs::path(path).filename().string());
-  GC_ASSIGN_OR_RETURN(*out->mutable_source()->mutable_text(), ReadSmallFile(path));
-  // Of each file that is read: its folder, and its text.
-  std::deque<std::pair<fs::path, std::string>> unread = {{folder, out->source().text()}};
-  std::set<std::string> known;
-  while (!unread.empty()) {
-    const auto [where, text] = std::move(unread.front());
-    unread.pop_front();
-    for (const std::string& name : QuotedIncludes(text)) {
-      if (!known.insert(name).second) continue;
-      std::error_code missing;
-      const fs::path beside = where / name;
-      const fs::path found = fs::is_regular_file(beside, missing) ? beside : folder / name;
-      if (!fs::is_regular_file(found, missing)) continue;  // Maybe one of CUDA's own.
-      GC_RETURN_IF_ERROR(CheckIsBelow(folder, found, name));
-      v1::SourceFile* header = out->add_headers();
-      header->set_name(name);
-      GC_ASSIGN_OR_RETURN(*header->mutable_text(), ReadSmallFile(found.string()));
-      unread.emplace_back(found.parent_path(), header->text());
-    }
-  }
-  return absl::OkStatus();
+  SourceReader reader(fs::path(path).parent_path(), out);
+  return reader.Read(path);
 }
 
 }  // namespace gridclock::cli

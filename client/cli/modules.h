@@ -32,8 +32,9 @@ std::string CodeText(absl::string_view code);
 // A file of device code ends in .cu, .ptx or .cubin.
 absl::Status CheckIsCode(const std::string& path);
 
-// The source at `path`, and the files that it and they include by #include "NAME" if they lie in
-// its folder or in that of the file that includes them. Names are as the sources say them.
+// The source at `path`, and the files that it and they include by #include "NAME": from the folder
+// of the file that includes them, else from the source's. Names are as the sources say them; in
+// that of the source itself what the server takes in no name is a "_".
 absl::Status ReadSource(const std::string& path, v1::CompileRequest* out);
 
 }  // namespace gridclock::cli

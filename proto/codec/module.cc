@@ -38,21 +38,27 @@ absl::Status CheckText(absl::string_view text, absl::string_view field) {
                       absl::StrCat("byte ", nul, " is NUL, behind which compilers read nothing"));
 }
 
-absl::Status CheckFileName(absl::string_view name, absl::string_view field) {
+// A header may lie above the source: "../../common/check.h".
+absl::string_view WithoutUps(absl::string_view name) {
+  while (absl::ConsumePrefix(&name, "../")) continue;
+  return name;
+}
+
+absl::Status CheckFileName(absl::string_view name, bool header, absl::string_view field) {
   const bool plain = std::all_of(name.begin(), name.end(), [](char c) {
     return IsWord(c) || absl::StrContains(".-+/", absl::string_view(&c, 1));
   });
-  const std::vector<absl::string_view> parts = absl::StrSplit(name, '/');
+  const std::vector<absl::string_view> parts =
+      absl::StrSplit(header ? WithoutUps(name) : name, '/');
   const bool inside = std::all_of(parts.begin(), parts.end(), [](absl::string_view part) {
     return !part.empty() && part != "." && part != "..";
   });
   if (!name.empty() && name.size() <= kLongestName && plain && inside && name[0] != '-') {
     return absl::OkStatus();
   }
-  return InvalidField(
-      field, absl::StrCat("want a relative path of letters, digits and _.-+/ without '..', "
-                          "at most ",
-                          kLongestName, " bytes, got ", Quote(name)));
+  return InvalidField(field, absl::StrCat("want a relative path of letters, digits and _.-+/ ",
+                                          header ? "with '..' at its begin alone" : "without '..'",
+                                          ", at most ", kLongestName, " bytes, got ", Quote(name)));
 }
 
 absl::Status CheckMacro(absl::string_view name, absl::string_view value, absl::string_view field) {
@@ -119,8 +125,8 @@ absl::Status CheckExpressions(const google::protobuf::RepeatedPtrField<std::stri
   return absl::OkStatus();
 }
 
-absl::StatusOr<SourceText> Take(v1::SourceFile* file, absl::string_view field) {
-  GC_RETURN_IF_ERROR(CheckFileName(file->name(), absl::StrCat(field, ".name")));
+absl::StatusOr<SourceText> Take(v1::SourceFile* file, bool header, absl::string_view field) {
+  GC_RETURN_IF_ERROR(CheckFileName(file->name(), header, absl::StrCat(field, ".name")));
   GC_RETURN_IF_ERROR(CheckText(file->text(), absl::StrCat(field, ".text")));
   return SourceText{std::move(*file->mutable_name()), std::move(*file->mutable_text())};
 }
@@ -129,7 +135,8 @@ absl::Status TakeHeaders(v1::CompileRequest* request, std::vector<SourceText>* o
   GC_RETURN_IF_ERROR(CheckCount(request->headers_size(), kMostHeaders, "headers"));
   for (int i = 0; i < request->headers_size(); ++i) {
     const std::string field = absl::StrCat("headers[", i, "]");
-    GC_ASSIGN_OR_RETURN(SourceText header, Take(request->mutable_headers(i), field));
+    GC_ASSIGN_OR_RETURN(SourceText header,
+                        Take(request->mutable_headers(i), /*header=*/true, field));
     const bool again = std::any_of(out->begin(), out->end(), [&](const SourceText& other) {
       return other.name == header.name;
     });
@@ -231,7 +238,7 @@ absl::Status CheckArch(absl::string_view arch, absl::string_view field) {
 absl::StatusOr<ModuleSource> Decode(v1::CompileRequest request, const ModuleLimits& limits) {
   ModuleSource out;
   out.kind = ModuleKind::kCuda;
-  GC_ASSIGN_OR_RETURN(out.main, Take(request.mutable_source(), "source"));
+  GC_ASSIGN_OR_RETURN(out.main, Take(request.mutable_source(), /*header=*/false, "source"));
   if (out.main.text.empty()) return InvalidField("source.text", "it is empty");
   GC_RETURN_IF_ERROR(TakeHeaders(&request, &out.headers));
   std::uint64_t bytes = out.main.text.size();

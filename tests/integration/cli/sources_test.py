@@ -141,6 +141,56 @@ class SourcesTest(unittest.TestCase):
                              "2139095040|0f7F800000"):
                     self.assertRegex(done.stdout, f"[ ,](?:{bits});")
 
+    def compiled(self, source):
+        done = self.call("compile", source)
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def refused(self, source):
+        done = self.call("compile", source)
+        self.assertEqual(done.returncode, 1, done.stdout)
+        return done.stderr
+
+    def test_a_course_with_its_headers_in_a_folder_above(self):
+        checkout = self.folder / "course"
+        (checkout / "common").mkdir(parents=True)
+        (checkout / "chapter 3").mkdir()
+        (checkout / "common/book.h").write_text('#include "half.h"\nvoid check(cudaError_t error) {}\n')
+        (checkout / "common/half.h").write_text("#define HALF 0.5f\n")
+        source = checkout / "chapter 3/01 first kernel.cu"
+        source.write_text('#include "../common/book.h"\n__global__ void f(float* x, uint n) { x[n] *= HALF + two; }\n')
+        # Of files in no checkout nobody knows to whom they belong.
+        self.assertIn("names a file outside", self.refused(source))
+        (checkout / ".git").mkdir()
+        self.assertIn(f'{source}:2: error: identifier "two"', self.refused(source))
+        source.write_text(source.read_text().replace(" + two", ""))
+        self.compiled(source)
+
+    def test_no_file_is_sent_that_is_no_code_of_the_same_checkout(self):
+        checkout = self.folder / "downloaded"
+        (checkout / "src").mkdir(parents=True)
+        (checkout / ".git").mkdir()
+        (checkout / ".git/config").write_text("#define A 1\n")
+        (self.folder / "mine.h").write_text("#define A 1\n")
+        (checkout / "src/linked.h").symlink_to(self.folder / "mine.h")
+        source = checkout / "src/f.cu"
+        for name, told in (("../.git/config", "is not named as code"), ("../../mine.h", "and its checkout"),
+                           ("linked.h", "and its checkout"), (self.folder / "mine.h", "names a file outside")):
+            with self.subTest(str(name)):
+                source.write_text(f'#include "{name}"\n__global__ void f(float* x) {{ x[0] = A; }}\n')
+                self.assertIn(told, self.refused(source))
+
+    def test_two_headers_of_one_name_are_not_taken_for_each_other(self):
+        (self.folder / "part").mkdir()
+        (self.folder / "size.h").write_text("#define SIZE 1\n")
+        (self.folder / "part/part.h").write_text('#include "size.h"\n')
+        source = self.folder / "two.cu"
+        source.write_text('#include "size.h"\n#include "part/part.h"\n__global__ void f(int* x) { x[0] = SIZE; }\n')
+        self.compiled(source)
+        (self.folder / "part/size.h").write_text("#define SIZE 2\n")
+        self.assertIn('#include "size.h" is', self.refused(source))
+        (self.folder / "part/size.h").write_text("#define SIZE 1\n")
+        self.compiled(source)
+
     def test_without_a_gpu_a_run_is_refused_in_clear_words(self):
         for stem, (_, inputs) in FILES.items():
             with self.subTest(stem):

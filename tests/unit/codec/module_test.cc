@@ -57,8 +57,8 @@ TEST(CompileRequests, WhatIsEncodedIsDecodedToTheSame) {
 }
 
 TEST(CompileRequests, B8_NamesArePlainRelativePaths) {
-  for (const char* name : {"", "/etc/passwd", "../x.h", "a/../b.h", "a//b.h", "./a.h", "a b.h",
-                           "-I.h", "a\"b.h", "a\nb.h", "C:x.h"}) {
+  for (const char* name : {"", "/etc/passwd", "..", "../", "a/../b.h", "../a/../b.h", "a//b.h",
+                           "./a.h", "a b.h", "-I.h", "a\"b.h", "a\nb.h", "C:x.h"}) {
     v1::CompileRequest request = Request();
     request.mutable_source()->set_name(name);
     ExpectRefused(request, "source.name", "want a relative path");
@@ -66,6 +66,15 @@ TEST(CompileRequests, B8_NamesArePlainRelativePaths) {
     request.add_headers()->set_name(name);
     ExpectRefused(request, "headers[0].name", "want a relative path");
   }
+}
+
+TEST(CompileRequests, AHeaderMayLieAboveTheSource) {
+  v1::CompileRequest request = Request();
+  request.add_headers()->set_name("../../common/check.h");
+  ASSERT_OK_AND_ASSIGN(const ModuleSource got, Decode(request, ModuleLimits{}));
+  EXPECT_EQ(got.headers[0].name, "../../common/check.h");
+  request.mutable_source()->set_name("../kernel.cu");
+  ExpectRefused(request, "source.name", "without '..'");
 }
 
 TEST(CompileRequests, F5_MacrosAreMacrosAndNothingElse) {
