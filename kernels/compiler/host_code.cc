@@ -21,6 +21,7 @@ using Kind = SourceToken::Kind;
 
 constexpr std::size_t kLongestNameInNote = 80;
 constexpr std::size_t kMostNotes = 256;
+constexpr std::size_t kMostInAngles = 1024;  // Tokens: else `template<` repeated takes seconds.
 
 bool IsOneOf(absl::string_view word, std::initializer_list<absl::string_view> words) {
   return std::find(words.begin(), words.end(), word) != words.end();
@@ -67,6 +68,9 @@ struct Declaration {
 // Macros that say __device__, or another such macro: they say it where they stand.
 class DeviceMacros {
  public:
+  explicit DeviceMacros(std::set<std::string> names = {}) : names_(std::move(names)) {}
+
+  const std::set<std::string>& names() const { return names_; }
   bool Says(absl::string_view word) const {
     return IsDeviceWord(word) || names_.contains(std::string(word));
   }
@@ -99,11 +103,11 @@ std::string Short(absl::string_view name) {
 
 class Scanner {
  public:
-  Scanner(absl::string_view source, const std::set<std::string>& known, DeviceMacros macros)
+  Scanner(absl::string_view source, const SourceContext& context)
       : source_(source),
-        known_(known),
+        context_(context),
         tokens_(CutSource(source)),
-        device_macros_(std::move(macros)) {
+        device_macros_(context.device_macros) {
     out_.text = std::string(source);
     for (std::size_t at = 0; at < source.size(); ++at) {
       if (source[at] == '\n') lines_.push_back(at);
@@ -158,7 +162,7 @@ class Scanner {
   void NoteDirective(const SourceToken& token) {
     const absl::string_view text = source_.substr(token.begin, token.end - token.begin);
     const std::optional<std::string> file = Included(text);
-    if (file.has_value() && !known_.contains(*file) && IsHostHeader(*file)) {
+    if (file.has_value() && !context_.known.contains(*file) && IsHostHeader(*file)) {
       Clear(token.begin, token.end);
       Note(token.begin, token.end,
            absl::StrCat("header ", Short(*file), ", which only hosts have"));
@@ -181,8 +185,9 @@ class Scanner {
   }
   // Behind the > that closes the < at `i`; `i` where it cannot be told.
   std::size_t BehindAngles(std::size_t i) const {
+    const std::size_t most = std::min(tokens_.size(), i + kMostInAngles);
     int depth = 0;
-    for (std::size_t j = i; j < tokens_.size(); ++j) {
+    for (std::size_t j = i; j < most; ++j) {
       if (Is(j, "<")) ++depth;
       if (Is(j, ">") && --depth == 0) return j + 1;
       if (Is(j, ";") || Is(j, "{")) return i;
@@ -210,7 +215,11 @@ class Scanner {
       } else {
         const std::optional<Declaration> found = Read(i);
         if (!found) return false;
-        if (const std::string what = WhatOfHost(*found); !what.empty()) {
+        const std::string what = WhatOfHost(*found);
+        if (const std::string type = TypeDefinedBy(*found); !type.empty()) {
+          (what.empty() ? out_.device_types : out_.host_types).insert(type);
+        }
+        if (!what.empty()) {
           aside->emplace_back(tokens_[found->begin].begin, tokens_[found->end - 1].end);
           Note(aside->back().first, aside->back().second, what);
         }
@@ -297,6 +306,8 @@ class Scanner {
 
   // The word of the host that stands in it; empty if none does.
   absl::string_view HostWordIn(const Declaration& found) const {
+    const std::string own = TypeDefinedBy(found);
+    absl::string_view itself;
     for (std::size_t i = found.begin; i < found.end; ++i) {
       if (Is(i, "<") && Is(i + 1, "<") && Is(i + 2, "<") &&
           tokens_[i].end + 1 == tokens_[i + 2].begin) {
@@ -310,8 +321,11 @@ class Scanner {
       // Of these words the short ones are names of variables too.
       if (IsHostWord(word) && (name_space || word.size() > 3)) return word;
       if (member && IsHostStdWord(word)) return word;
+      if (word.size() <= 3 || !context_.host_types.contains(std::string(word))) continue;
+      if (word != own) return word;
+      itself = word;
     }
-    return "";
+    return itself;
   }
   bool HasDeviceWord(const Declaration& found) const {
     for (std::size_t i = found.begin; i < found.end; ++i) {
@@ -319,6 +333,36 @@ class Scanner {
       if (device_macros_.Says(Text(i))) return true;
     }
     return false;
+  }
+
+  // The name of the type that it defines; empty: none, or it is only declared.
+  std::string TypeDefinedBy(const Declaration& found) const {
+    if (!found.type || found.name != 0) return "";
+    std::size_t i = found.begin;
+    if (Is(i, "template") && Is(i + 1, "<")) i = BehindAngles(i + 1);
+    if (Is(i, "using")) return IsWord(i + 1) && Is(i + 2, "=") ? std::string(Text(i + 1)) : "";
+    if (Is(i, "typedef")) {
+      const bool named = found.end >= i + 3 && Is(found.end - 1, ";") && IsWord(found.end - 2);
+      return named ? std::string(Text(found.end - 2)) : "";
+    }
+    return NameBeforeBody(i, found.end);
+  }
+  // `struct alignas(16) Name final : Base {`; empty where no body follows.
+  std::string NameBeforeBody(std::size_t i, std::size_t end) const {
+    std::string name;
+    bool over = false;
+    for (; i < end; ++i) {
+      if (Is(i, "{")) return name;
+      if (Is(i, "=")) return "";
+      if (Is(i, "(")) {
+        i = BehindClosing(i).value_or(end) - 1;
+      } else if (Is(i, ":") || Is(i, "<")) {
+        over = true;
+      } else if (!over && IsWord(i) && !IsTypeWord(Text(i)) && Text(i) != "final") {
+        name = std::string(Text(i));
+      }
+    }
+    return "";
   }
 
   // What of the host it is, for the note; empty: it stays.
@@ -354,7 +398,7 @@ class Scanner {
   }
 
   const absl::string_view source_;
-  const std::set<std::string>& known_;
+  const SourceContext& context_;
   const std::vector<SourceToken> tokens_;
   std::vector<std::size_t> lines_;  // Where each ends.
   DeviceMacros device_macros_;
@@ -364,11 +408,31 @@ class Scanner {
 
 }  // namespace
 
-DeviceSource SetHostCodeAside(absl::string_view source, const std::set<std::string>& known,
-                              std::span<const std::string> elsewhere) {
+DeviceSource SetHostCodeAside(absl::string_view source, const SourceContext& context) {
+  return Scanner(source, context).Scan();
+}
+
+std::set<std::string> DeviceMacrosIn(std::span<const std::string> texts) {
   DeviceMacros macros;
-  for (const std::string& text : elsewhere) macros.TakeAll(text);
-  return Scanner(source, known, std::move(macros)).Scan();
+  for (const std::string& text : texts) macros.TakeAll(text);
+  return macros.names();
+}
+
+// A type that is made of such a type is found in the round after.
+std::set<std::string> HostTypesIn(std::span<const absl::string_view> texts, SourceContext context) {
+  constexpr int kMostRounds = 8;
+  for (int round = 0; round < kMostRounds; ++round) {
+    std::set<std::string> host, device;
+    for (const absl::string_view text : texts) {
+      DeviceSource cut = SetHostCodeAside(text, context);
+      host.merge(cut.host_types);
+      device.merge(cut.device_types);
+    }
+    for (const std::string& name : device) host.erase(name);
+    if (host == context.host_types) break;
+    context.host_types = std::move(host);
+  }
+  return std::move(context.host_types);
 }
 
 }  // namespace gridclock

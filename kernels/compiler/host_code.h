@@ -17,17 +17,29 @@ struct DeviceSource {
   std::string
       text;  // As long as the source, with the same lines and columns: blanks for what is gone.
   std::vector<SourceNote> notes;  // By line.
+  // Types that are defined here, by name: set aside, and left.
+  std::set<std::string> host_types, device_types;
 };
 
-// Set aside are: includes of headers that only hosts have, unless `known` has them; functions
-// without
+// What is known of a source from other texts: headers, and definitions by options.
+struct SourceContext {
+  std::set<std::string> known = {};          // Headers that are there.
+  std::set<std::string> device_macros = {};  // That say __device__.
+  std::set<std::string> host_types = {};     // That are set aside elsewhere.
+};
+
+// Set aside are: includes of headers that only hosts have, unless they are known; functions without
 // __global__, __device__ or constexpr, with their declarations; types and variables made of what
-// only hosts have; everything where such a function launches kernels. Directives of the
-// preprocessor stay wherever they are. What a macro says of itself (#define DEVICE __device__) is
-// understood, also of those in texts that stand `elsewhere`: headers, and definitions by options.
-// Where braces do not balance only includes are set aside, and a note says so. Pure; any bytes do.
-DeviceSource SetHostCodeAside(absl::string_view source, const std::set<std::string>& known,
-                              std::span<const std::string> elsewhere = {});
+// only hosts have, and of such types; everything where such a function launches kernels. Directives
+// of the preprocessor stay wherever they are. What a macro says of itself (#define DEVICE
+// __device__) is understood. Where braces do not balance only includes are set aside, and a note
+// says so. Pure; any bytes do.
+DeviceSource SetHostCodeAside(absl::string_view source, const SourceContext& context);
+
+std::set<std::string> DeviceMacrosIn(std::span<const std::string> texts);
+
+// The types that are set aside in any of these texts and left in none.
+std::set<std::string> HostTypesIn(std::span<const absl::string_view> texts, SourceContext context);
 
 }  // namespace gridclock
 

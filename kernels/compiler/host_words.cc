@@ -95,33 +95,9 @@ constexpr absl::string_view kHeaders[] = {"Python.h",
                                           "vector",
                                           "wchar.h",
                                           "windows.h"};
-constexpr absl::string_view kHeaderBeginnings[] = {"ATen/",
-                                                   "c10/",
-                                                   "cublas",
-                                                   "cudnn",
-                                                   "cufft",
-                                                   "cusolver",
-                                                   "cusparse",
-                                                   "gtest/",
-                                                   "helper_",
-                                                   "nvToolsExt",
-                                                   "nvtx3/",
-                                                   "opencv2/",
-                                                   "pybind11/",
-                                                   "sys/",
-                                                   "thrust/copy",
-                                                   "thrust/device_",
-                                                   "thrust/execution",
-                                                   "thrust/fill",
-                                                   "thrust/generate",
-                                                   "thrust/host_",
-                                                   "thrust/reduce",
-                                                   "thrust/scan",
-                                                   "thrust/sequence",
-                                                   "thrust/sort",
-                                                   "thrust/system",
-                                                   "thrust/transform",
-                                                   "torch/"};
+constexpr absl::string_view kHeaderBeginnings[] = {
+    "ATen/",      "c10/",   "cudnn",    "cusolver",  "cusparse", "gtest/", "helper_",
+    "nvToolsExt", "nvtx3/", "opencv2/", "pybind11/", "sys/",     "torch/"};
 
 // Sorted.
 constexpr absl::string_view kWords[] = {"FILE",
@@ -131,15 +107,13 @@ constexpr absl::string_view kWords[] = {"FILE",
                                         "TORCH_LIBRARY_IMPL",
                                         "at",
                                         "c10",
-                                        "cublasHandle_t",
-                                        "cublasStatus_t",
                                         "cudaDeviceProp",
                                         "cudaError_t",
                                         "cudaEvent_t",
                                         "cudaGraph_t",
                                         "cudaStream_t",
-                                        "cudnnHandle_t",
                                         "curandGenerator_t",
+                                        "pthread_t",
                                         "py",
                                         "pybind11",
                                         "torch"};
@@ -180,6 +154,14 @@ constexpr absl::string_view kStdWords[] = {"atomic",
                                            "unordered_set",
                                            "variant",
                                            "vector"};
+// Of Thrust what device code can include; the rest is algorithms and containers of hosts.
+constexpr absl::string_view kDeviceThrust[] = {
+    "thrust/addressof.h", "thrust/advance.h",    "thrust/complex.h",
+    "thrust/distance.h",  "thrust/functional.h", "thrust/iterator/",
+    "thrust/pair.h",      "thrust/tuple.h",      "thrust/type_traits/"};
+// Types of CUDA's libraries for hosts are named so: "cublasLtHandle_t".
+constexpr absl::string_view kLibraries[] = {"cublas", "cudnn", "cusolver", "cusparse",
+                                            "nccl",   "nvml",  "nvrtc"};
 
 static_assert(std::is_sorted(std::begin(kHeaders), std::end(kHeaders)));
 static_assert(std::is_sorted(std::begin(kWords), std::end(kWords)));
@@ -189,17 +171,21 @@ template <std::size_t N>
 bool Has(const absl::string_view (&sorted)[N], absl::string_view word) {
   return std::binary_search(std::begin(sorted), std::end(sorted), word);
 }
+template <std::size_t N>
+bool BeginsWithOneOf(const absl::string_view (&beginnings)[N], absl::string_view word) {
+  return std::any_of(
+      std::begin(beginnings), std::end(beginnings),
+      [&](absl::string_view beginning) { return absl::StartsWith(word, beginning); });
+}
 
 }  // namespace
 
 bool IsHostHeader(absl::string_view name) {
-  return Has(kHeaders, name) ||
-         std::any_of(
-             std::begin(kHeaderBeginnings), std::end(kHeaderBeginnings),
-             [&](absl::string_view beginning) { return absl::StartsWith(name, beginning); });
+  if (absl::StartsWith(name, "thrust/")) return !BeginsWithOneOf(kDeviceThrust, name);
+  return Has(kHeaders, name) || BeginsWithOneOf(kHeaderBeginnings, name);
 }
 bool IsHostWord(absl::string_view word) {
-  return Has(kWords, word);
+  return Has(kWords, word) || (absl::EndsWith(word, "_t") && BeginsWithOneOf(kLibraries, word));
 }
 bool IsHostStdWord(absl::string_view word) {
   return Has(kStdWords, word);

@@ -1,5 +1,7 @@
 #include "kernels/compiler/prelude.h"
 
+#include <initializer_list>
+
 #include "absl/strings/str_cat.h"
 
 namespace gridclock {
@@ -19,6 +21,9 @@ using uint32_t = unsigned int;
 using uint64_t = unsigned long long;
 using intptr_t = int64_t;
 using uintptr_t = uint64_t;
+using ushort = unsigned short;
+using uint = unsigned int;
+using ulong = unsigned long;
 #define INT8_MIN   SCHAR_MIN
 #define INT16_MIN  SHRT_MIN
 #define INT32_MIN  INT_MIN
@@ -96,6 +101,29 @@ std::string FromCudaStd(const std::string& name) {
                       ">\nnamespace std { using namespace cuda::std; }\n");
 }
 
+// Of CUDA, where they can be read.
+std::string IncludeAll(std::initializer_list<absl::string_view> names) {
+  std::string out;
+  for (const absl::string_view name : names) {
+    absl::StrAppend(&out, "#if __has_include(<", name, ">)\n#include <", name, ">\n#endif\n");
+  }
+  return out;
+}
+
+// Of cuBLAS and cuFFT, what they bring along for device code too.
+std::string Cublas() {
+  return absl::StrCat("#pragma once\n", IncludeAll({"cuComplex.h", "cuda_fp16.h", "cuda_bf16.h"}));
+}
+std::string Cufft() {
+  return absl::StrCat("#pragma once\n", IncludeAll({"cuComplex.h"}),
+                      "#ifdef CU_COMPLEX_H_\n"
+                      "typedef cuComplex cufftComplex;\n"
+                      "typedef cuDoubleComplex cufftDoubleComplex;\n"
+                      "#endif\n"
+                      "typedef float cufftReal;\n"
+                      "typedef double cufftDoubleReal;\n");
+}
+
 std::vector<SourceText> MakeHeaders() {
   std::vector<SourceText> headers = {{kPreludeName, kPrelude}};
   for (const char* name :
@@ -109,6 +137,10 @@ std::vector<SourceText> MakeHeaders() {
        {"array", "initializer_list", "limits", "tuple", "type_traits", "utility"}) {
     headers.push_back({name, FromCudaStd(name)});
   }
+  for (const char* name : {"cublas.h", "cublasLt.h", "cublasXt.h", "cublas_v2.h"}) {
+    headers.push_back({name, Cublas()});
+  }
+  for (const char* name : {"cufft.h", "cufftXt.h"}) headers.push_back({name, Cufft()});
   return headers;
 }
 

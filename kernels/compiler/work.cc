@@ -188,6 +188,12 @@ std::vector<std::string> TextsBeside(const ModuleSource& source) {
   return texts;
 }
 
+std::vector<absl::string_view> TextsOf(const ModuleSource& source) {
+  std::vector<absl::string_view> texts = {source.main.text};
+  for (const SourceText& header : source.headers) texts.emplace_back(header.text);
+  return texts;
+}
+
 absl::StatusOr<worker::v1::CompilerResult> Failed(ModuleFacts facts, const WorkLimits& limits) {
   facts.failed = true;
   return ResultOf(facts, "", "", limits);
@@ -234,15 +240,15 @@ NvrtcProgram ProgramOf(const ModuleSource& source, const Tools& tools, ModuleFac
                        .headers = HeadersFor(source),
                        .options = OptionsFor(source.options, tools),
                        .name_expressions = source.name_expressions};
-  std::set<std::string> known;
-  for (const SourceText& header : program.headers) known.insert(header.name);
-  const std::vector<std::string> beside = TextsBeside(source);
-  DeviceSource device = SetHostCodeAside(source.main.text, known, beside);
+  SourceContext context{.device_macros = DeviceMacrosIn(TextsBeside(source))};
+  for (const SourceText& header : program.headers) context.known.insert(header.name);
+  context.host_types = HostTypesIn(TextsOf(source), context);
+  DeviceSource device = SetHostCodeAside(source.main.text, context);
   facts->notes = std::move(device.notes);
   program.source += device.text;
   // The client's own come first.
   for (SourceText& header : std::span(program.headers).first(source.headers.size())) {
-    DeviceSource cut = SetHostCodeAside(header.text, known, beside);
+    DeviceSource cut = SetHostCodeAside(header.text, context);
     header.text = std::move(cut.text);
     NoteHeader(source.main.text, header.name, cut.notes, facts);
   }

@@ -16,7 +16,10 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string source(reinterpret_cast<const char*>(data), size);
-  const gridclock::DeviceSource got = gridclock::SetHostCodeAside(source, {"known.h"});
+  gridclock::SourceContext context{.known = {"known.h"}};
+  const absl::string_view texts[] = {source};
+  context.host_types = gridclock::HostTypesIn(texts, context);
+  const gridclock::DeviceSource got = gridclock::SetHostCodeAside(source, context);
   FUZZ_CHECK(got.text.size() == source.size());
   for (std::size_t i = 0; i < size; ++i) FUZZ_CHECK(got.text[i] == source[i] || got.text[i] == ' ');
   FUZZ_CHECK(std::count(got.text.begin(), got.text.end(), '\n') ==

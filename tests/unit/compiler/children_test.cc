@@ -116,11 +116,21 @@ TEST_F(Compiles, HostCodeInAClientsHeaderIsSetAside) {
       "__device__ inline float halved(float v) { return v / 2; }\n");
   const Compiled got = Finish(order);
   ASSERT_FALSE(got.result.failed()) << got.log();
-  ASSERT_EQ(got.result.module().notes_size(), 4);
-  const v1::Note& note = got.result.module().notes(3);
+  ASSERT_EQ(got.result.module().notes_size(), 3);
+  const v1::Note& note = got.result.module().notes(2);
   EXPECT_EQ(note.first_line(), 2u);
   EXPECT_EQ(note.last_line(), 2u);
   EXPECT_EQ(note.text(), "in common.h, lines 6-8: host function check");
+}
+
+// cuBLAS's header brings the types of half precision along, cuFFT's its complex numbers.
+TEST_F(Compiles, WhatHeadersOfHostLibrariesBringForDeviceCodeIsThere) {
+  const Compiled got =
+      Finish(SourceOrder("#include <cublas_v2.h>\n#include <cufft.h>\ncublasHandle_t handle;\n"
+                         "void check(cublasStatus_t status) {}\nvoid plan(cufftHandle handle) {}\n"
+                         "__global__ void f(__nv_bfloat16* x, half* y, cufftComplex* z, uint n) {\n"
+                         "  z[n].x = __bfloat162float(x[n]) + __half2float(y[n]);\n}\n"));
+  EXPECT_FALSE(got.result.failed()) << got.log();
 }
 
 TEST_F(Compiles, OptionsReachTheCompiler) {

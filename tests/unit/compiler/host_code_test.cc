@@ -3,8 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 
 namespace gridclock {
 namespace {
@@ -146,7 +149,8 @@ TEST(HostCode, TextThatLooksLikeCodeIsNone) {
 }
 
 TEST(HostCode, HeadersThatTheClientSendsStay) {
-  EXPECT_THAT(SetHostCodeAside("#include \"helper_cuda.h\"\n", {"helper_cuda.h"}).notes, IsEmpty());
+  EXPECT_THAT(SetHostCodeAside("#include \"helper_cuda.h\"\n", {.known = {"helper_cuda.h"}}).notes,
+              IsEmpty());
   EXPECT_THAT(Notes("#include \"helper_cuda.h\"\n# include <vector>\n"),
               ElementsAre("1-1 header helper_cuda.h, which only hosts have",
                           "2-2 header vector, which only hosts have"));
@@ -174,7 +178,7 @@ TEST(HostCode, MacrosOfMacrosAndThoseElsewhereSayWhatTheyMean) {
       "OPTION float h(float x) { return x; }\n";
   const std::vector<std::string> elsewhere = {
       "#define OPTION __device__\n", "#define HD __host__ __device__\n#define DEV __device__\n"};
-  EXPECT_EQ(SetHostCodeAside(source, {}, elsewhere).text, source);
+  EXPECT_EQ(SetHostCodeAside(source, {.device_macros = DeviceMacrosIn(elsewhere)}).text, source);
   EXPECT_NE(SetHostCodeAside(source, {}).text, source);
 }
 
@@ -186,11 +190,50 @@ TEST(HostCode, SaysSoMuchAndNoMore) {
   EXPECT_EQ(got.notes.back().text, "and 44 more");
 }
 
+// Each was looked through to its end: 2 s for 30,000.
+TEST(HostCode, TemplatesThatNeverCloseTakeNoLongTime) {
+  std::string source;
+  for (int i = 0; i < 30000; ++i) source += "template<";
+  const absl::Time start = absl::Now();
+  SetHostCodeAside(source, {});
+  EXPECT_LT(absl::Now() - start, absl::Seconds(1));
+}
+
 TEST(HostCode, CutsNoCharacterInTwo) {
   const std::string source = "void " + std::string(79, 'a') + "\xC3\xA9() {}\n";
   const DeviceSource got = SetHostCodeAside(source, {});
   ASSERT_EQ(got.notes.size(), 1U);
   EXPECT_EQ(got.notes[0].text.find('\xC3'), std::string::npos) << got.notes[0].text;
+}
+
+TEST(HostCode, TypesMadeOfTypesThatAreSetAsideGoToo) {
+  const std::string header =
+      "template <typename T> class Blob { std::vector<T> values; };\nstruct Plain { float x; };\n"
+      "#ifdef HOST\nstruct Other { std::string name; };\n#else\nstruct Other { int name; "
+      "};\n#endif\n";
+  const std::string source =
+      "class Layer : public Base { Blob<float>* in; Plain p; };\n"
+      "typedef struct { Layer* all; } Network;\n"
+      "Network net;\n"
+      "struct Kept { Plain p; Other o; };\n"
+      "__global__ void k(Kept kept) {}\n";
+  const std::vector<absl::string_view> texts = {source, header};
+  const SourceContext context{.host_types = HostTypesIn(texts, {})};
+  EXPECT_THAT(context.host_types, ElementsAre("Blob", "Layer", "Network"));
+  const DeviceSource got = SetHostCodeAside(source, context);
+  EXPECT_EQ(std::string(absl::StripLeadingAsciiWhitespace(got.text)),
+            "struct Kept { Plain p; Other o; };\n__global__ void k(Kept kept) {}\n");
+  ASSERT_EQ(got.notes.size(), 3U);
+  EXPECT_EQ(got.notes[0].text, "type that uses Blob");
+}
+
+TEST(HostCode, WhatIsOfCudasLibrariesForHostsGoes) {
+  EXPECT_EQ(Left("cublasLtHandle_t handle;\nstatic cublasComputeType_t type;\nncclComm_t all;\n"
+                 "#include <thrust/extrema.h>\n#include <thrust/tuple.h>\n"
+                 "#include <thrust/iterator/zip_iterator.h>\n"
+                 "__constant__ int cublas_is_no_type, nccl_t;\n"),
+            "#include <thrust/tuple.h> #include <thrust/iterator/zip_iterator.h> __constant__ int "
+            "cublas_is_no_type, nccl_t;");
 }
 
 }  // namespace
