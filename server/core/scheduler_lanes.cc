@@ -179,7 +179,8 @@ void Scheduler::ArrangeGuest(Device& lane, absl::Time now, Outbox& out) {
     const bool idle =
         lane.queue.size() + lane.arriving.all() == 0 && limits_.guest_idle_seconds > 0 &&
         now - std::max(guests.since, lane.last_done) >= absl::Seconds(limits_.guest_idle_seconds);
-    const bool done = idle || guests.spent || NeedsGuest(lane, now);
+    // A worn one may hold memory of the device, or be full of code, whoever comes next.
+    const bool done = idle || guests.spent || lane.worker->worn() || NeedsGuest(lane, now);
     if (lane.sent.empty() && done) Kill(lane, "retired", out);
     return;
   }

@@ -1,9 +1,12 @@
 #include "server/rpc/descriptors.h"
 
+#include <algorithm>
+
 #include <sys/resource.h>
 
 #include "absl/strings/str_cat.h"
 #include "base/log.h"
+#include "server/rpc/watched_reads.h"
 
 namespace gridclock {
 namespace {
@@ -25,12 +28,12 @@ std::uint64_t RaiseDescriptorLimit() {
 
 absl::Status FitConnections(std::uint64_t descriptors, std::size_t workers, Limits& limits) {
   const std::uint64_t reserve = kOwn + kPerWorker * workers;
-  if (descriptors <= reserve) {
+  if (std::min(descriptors, kMostDescriptors) <= reserve) {
     return absl::InvalidArgumentError(absl::StrCat("RLIMIT_NOFILE lets this process open ",
                                                    descriptors, " descriptors: want ", reserve + 1,
                                                    " or more"));
   }
-  const auto left = static_cast<double>(descriptors - reserve);
+  const auto left = static_cast<double>(std::min(descriptors, kMostDescriptors) - reserve);
   if (limits.connections <= left) return absl::OkStatus();
   Log(LogLevel::kWarning, "connections_lowered",
       {{"limit", absl::StrCat(limits.connections)},

@@ -19,8 +19,6 @@
 namespace gridclock {
 namespace {
 
-constexpr std::size_t kMostDescriptors = 1 << 16;
-
 // By descriptor. gRPC reads a connection in one thread at a time.
 std::array<std::atomic<HeaderBlocks*>, kMostDescriptors> watched;
 

@@ -5,17 +5,21 @@
 #define GRIDCLOCK_SERVER_RPC_WATCHED_READS_H_
 
 #include <cstddef>
+#include <cstdint>
 
 #include "absl/status/status.h"
 
 namespace gridclock {
+
+inline constexpr std::uint64_t kMostDescriptors = 1 << 16;
 
 // FAILED_PRECONDITION if gRPC reads past this program's functions.
 absl::Status ReadsAreWatched();
 
 // Reads of this connection, whose bytes are frames, fail from now on once a block of its headers is
 // too long (HeaderBlocks); gRPC then closes it. Call before gRPC gets the descriptor.
-// RESOURCE_EXHAUSTED for a descriptor beyond those that there is room for.
+// RESOURCE_EXHAUSTED for a descriptor of kMostDescriptors or more. Holds until the next call for
+// the same descriptor: what is no connection must not be read by recvmsg() in this process.
 absl::Status WatchReads(int fd);
 
 // Of a connection with TLS, whose bytes look like anything: what a server of this process decrypts

@@ -428,6 +428,19 @@ TEST_F(SchedulerLanesTest, AWornGuestIsReplacedBetweenTwoJobs) {
   EXPECT_THAT(GuestReady(101)->orders(), ElementsAre(second.id));
 }
 
+// What it holds of the device's memory would be lacking for the catalogue.
+TEST_F(SchedulerLanesTest, AWornGuestThatNobodyWaitsForEndsTooOnceItsJobHas) {
+  Ready();
+  const auto guest = GuestReady();
+  const Call only = SubmitReady(Submitted());
+  guest->WearOut();
+  scheduler_.Tick();
+  EXPECT_THAT(guest->kills(), IsEmpty());
+  EXPECT_TRUE(GuestDone(only.id));
+  EXPECT_THAT(guest->kills(), ElementsAre("retired"));
+  EXPECT_THAT(only.listener->status(), IsOk());
+}
+
 // One client's faults make no other wait for all that it sent.
 TEST_F(SchedulerLanesTest, WhatWaitedBehindAFaultQueuesAgainInItsTurn) {
   Ready();

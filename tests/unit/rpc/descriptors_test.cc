@@ -22,6 +22,13 @@ TEST(FitConnections, LeavesWhatTheServerAndItsWorkersNeed) {
   }
 }
 
+TEST(FitConnections, PromisesNoneWhoseReadsCannotBeWatched) {
+  Limits limits;
+  limits.connections = 100'000;
+  EXPECT_THAT(FitConnections(1'048'576, 1, limits), IsOk());
+  EXPECT_EQ(limits.connections, 65'536 - 80);
+}
+
 TEST(FitConnections, RefusesWhereNoneIsLeft) {
   Limits limits;
   EXPECT_THAT(FitConnections(80, 1, limits), StatusIs(absl::StatusCode::kInvalidArgument,
