@@ -61,6 +61,14 @@ class Report(unittest.TestCase):
         self.assertNotIn("Not measured", report.PAGE.read_text())
         self.assertEqual(self.run_report("--check")[0], 0)
 
+    def test_the_page_tells_the_gpu_and_its_peer(self):
+        data = {**result(["gpu_exact"]), "device": "NVIDIA H200, driver 580"}
+        for told, shown in ((data, "\nNVIDIA H200, driver 580.\n"),
+                            ({**data, "pytorch": "2.11.0"}, "\nNVIDIA H200, driver 580; PyTorch 2.11.0.\n")):
+            (self.folder / "a.json").write_text(json.dumps(told))
+            self.run_report()
+            self.assertIn(shown, report.PAGE.read_text())
+
     def test_the_page_tells_the_flags(self):
         data = result(["small"])
         data["lines"][0]["flags"] = ["THROTTLED"]
