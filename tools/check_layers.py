@@ -51,9 +51,10 @@ TABLE = {
     "proto/types": TYPES,
     "proto/codec": CODEC,
     "kernels/api": KERNEL,
-    "kernels/catalog": KERNEL + ["kernels/catalog", "simd", "tbb", "posix", "cuda"],
+    "kernels/api/cuda_error.h": KERNEL + ["cuda"],  # What its errors mean.
+    "kernels/catalog": KERNEL + ["kernels/api/cuda_error.h", "kernels/catalog", "simd", "tbb", "posix", "cuda"],
     "kernels/device": KERNEL + ["kernels/device", "simd", "tbb", "posix"],
-    "kernels/device/cuda": KERNEL + ["kernels/device", "kernels/device/cuda",
+    "kernels/device/cuda": KERNEL + ["kernels/api/cuda_error.h", "kernels/device", "kernels/device/cuda",
                                      "kernels/device/cuda/cuda_device.h", "posix", "cuda"],
     "kernels/device/cuda/cuda_device.h": KERNEL + ["kernels/device"],  # Shows nothing of CUDA.
     "kernels/timing": KERNEL + ["kernels/device", "kernels/timing"],

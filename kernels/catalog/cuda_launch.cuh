@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "kernels/api/cuda_error.h"
 #include "kernels/api/kernel.h"
 
 namespace gridclock::cuda {
@@ -58,29 +59,10 @@ inline absl::Status ToStatus(cudaError_t error, absl::string_view what) {
   if (error == cudaSuccess) return absl::OkStatus();
   cudaGetLastError();  // The runtime keeps an error until it is asked; the next call must not find
                        // it.
-  const std::string text =
-      absl::StrCat(what, ": ", cudaGetErrorName(error), ": ", cudaGetErrorString(error));
-  switch (error) {
-    case cudaErrorMemoryAllocation:
-      return absl::ResourceExhaustedError(text);
-    case cudaErrorNoKernelImageForDevice:
-    case cudaErrorInvalidDeviceFunction:
-    case cudaErrorUnsupportedPtxVersion:
-      return absl::FailedPreconditionError(absl::StrCat(
-          text, "; this build has no code for this GPU (GRIDCLOCK_CUDA_ARCHITECTURES)"));
-    case cudaErrorIllegalAddress:
-    case cudaErrorMisalignedAddress:
-    case cudaErrorAssert:
-    case cudaErrorIllegalInstruction:
-    case cudaErrorInvalidAddressSpace:
-    case cudaErrorInvalidPc:
-    case cudaErrorHardwareStackError:
-    case cudaErrorLaunchTimeout:
-    case cudaErrorLaunchFailure:
-      return WithReason(absl::FailedPreconditionError(text), "KERNEL_FAULT");
-    default:
-      return absl::InternalError(text);
-  }
+  return CudaStatus(error, what,
+                    LacksImage(error) ? "; this build has no code for this GPU "
+                                        "(GRIDCLOCK_CUDA_ARCHITECTURES)"
+                                      : "");
 }
 
 // Lets `kernel` have so much dynamic shared memory, of which 48 KiB need no leave, and has its SMs

@@ -5,11 +5,13 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/status_matchers.h"
+#include "tests/unit/device/launch_status.h"
 
 namespace gridclock {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 TEST(CudaStatus, SaysWhatWasTriedAndWhatTheRuntimeCallsIt) {
   EXPECT_THAT(CudaStatus(cudaSuccess, "copy in"), IsOk());
@@ -27,6 +29,22 @@ TEST(CudaStatus, G2_AShapeThatTheDeviceDoesNotTakeIsOurError) {
     EXPECT_THAT(status, StatusIs(absl::StatusCode::kInternal, HasSubstr("launch")));
     EXPECT_THAT(status, ReasonIs("LAUNCH_SHAPE"));
   }
+}
+
+TEST(CudaStatus, OfALaunchIsThatOfAnythingElse) {
+  for (int i = 0; i < 1000; ++i) {
+    const auto error = static_cast<cudaError_t>(i);
+    const absl::Status launched = LaunchStatus(error), other = CudaStatus(error, "copy in");
+    EXPECT_EQ(launched.code(), other.code()) << i;
+    EXPECT_EQ(DetailsOf(launched).reason, DetailsOf(other).reason) << i;
+  }
+  EXPECT_THAT(LaunchStatus(cudaErrorECCUncorrectable), ReasonIs("DEVICE_FAULT"));
+  EXPECT_THAT(LaunchStatus(cudaErrorTensorMemoryLeak), ReasonIs("KERNEL_FAULT"));
+  EXPECT_THAT(LaunchStatus(cudaErrorNoKernelImageForDevice),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       HasSubstr("this build has no code for this GPU")));
+  EXPECT_THAT(LaunchStatus(cudaErrorIllegalAddress).message(),
+              Not(HasSubstr("this build has no code")));
 }
 
 TEST(CudaStatus, G10_G13_ADriverThatIsNotReadyMayBeLater) {
