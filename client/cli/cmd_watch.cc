@@ -1,5 +1,4 @@
 // watch: compiles, checks and times a kernel of a file again whenever the file is saved.
-#include <filesystem>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -102,15 +101,13 @@ absl::StatusOr<int> Round(const Session& session, const Client& client, const Wa
   return code;
 }
 
-// The file, and those that it includes and that are sent with it.
+// The file, and those that it includes and that are sent with it. Where one of them cannot be read
+// its correction is waited for, and so is that of the others.
 std::vector<std::string> FilesOf(const std::string& file) {
-  std::vector<std::string> files = {file};
+  if (!absl::EndsWith(file, ".cu")) return {file};
   v1::CompileRequest request;
-  if (absl::EndsWith(file, ".cu") && ReadSource(file, &request).ok()) {
-    for (const v1::SourceFile& header : request.headers()) {
-      files.push_back((std::filesystem::path(file).parent_path() / header.name()).string());
-    }
-  }
+  std::vector<std::string> files;
+  ReadSource(file, &request, &files).IgnoreError();
   return files;
 }
 

@@ -156,6 +156,7 @@ class SourceReader {
         out_(*out) {}
 
   absl::Status Read(const fs::path& path) {
+    files_.push_back(path.string());
     out_.mutable_source()->set_name(NameToSend(path.filename().string()));
     GC_ASSIGN_OR_RETURN(*out_.mutable_source()->mutable_text(), ReadSmallFile(path.string()));
     unread_.emplace_back(folder_, out_.source().text());
@@ -168,6 +169,8 @@ class SourceReader {
     }
     return absl::OkStatus();
   }
+  // That were read, the source among them.
+  const std::vector<std::string>& files() const { return files_; }
 
  private:
   static fs::path Real(const fs::path& path) {
@@ -213,6 +216,7 @@ class SourceReader {
     const auto [known, is_new] = taken_.emplace(name, real);
     if (!is_new) return CheckIsSame(name, known->second, real);
     GC_RETURN_IF_ERROR(CheckIsSent(name, real));
+    files_.push_back(found.string());
     v1::SourceFile* header = out_.add_headers();
     header->set_name(name);
     GC_ASSIGN_OR_RETURN(*header->mutable_text(), ReadSmallFile(found.string()));
@@ -234,7 +238,8 @@ class SourceReader {
   const fs::path folder_, inside_, checkout_;
   v1::CompileRequest& out_;
   std::deque<std::pair<fs::path, std::string>> unread_;  // Of each file: its folder, and its text.
-  std::map<std::string, fs::path> taken_;                // By the names that sources say.
+  std::vector<std::string> files_;
+  std::map<std::string, fs::path> taken_;  // By the names that sources say.
 };
 
 }  // namespace
@@ -351,9 +356,12 @@ absl::Status CheckIsCode(const std::string& path) {
   return UsageError(absl::StrCat("want FILE.cu, FILE.ptx or FILE.cubin, got '", path, "'"));
 }
 
-absl::Status ReadSource(const std::string& path, v1::CompileRequest* out) {
+absl::Status ReadSource(const std::string& path, v1::CompileRequest* out,
+                        std::vector<std::string>* files) {
   SourceReader reader(fs::path(path).parent_path(), out);
-  return reader.Read(path);
+  const absl::Status read = reader.Read(path);
+  if (files != nullptr) *files = reader.files();
+  return read;
 }
 
 }  // namespace gridclock::cli

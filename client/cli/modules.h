@@ -34,8 +34,10 @@ absl::Status CheckIsCode(const std::string& path);
 
 // The source at `path`, and the files that it and they include by #include "NAME": from the folder
 // of the file that includes them, else from the source's. Names are as the sources say them; in
-// that of the source itself what the server takes in no name is a "_".
-absl::Status ReadSource(const std::string& path, v1::CompileRequest* out);
+// that of the source itself what the server takes in no name is a "_". `files` are told those that
+// were read, up to one that cannot be.
+absl::Status ReadSource(const std::string& path, v1::CompileRequest* out,
+                        std::vector<std::string>* files = nullptr);
 
 }  // namespace gridclock::cli
 

@@ -308,6 +308,28 @@ class SourcesTest(unittest.TestCase):
         self.assertEqual(ids[0], others)
         self.assertEqual(ids[1], made(3))
 
+    def test_watch_sees_what_a_header_elsewhere_includes(self):
+        common = self.folder / "common"
+        (common / "parts").mkdir(parents=True)
+        (self.folder / ".git").mkdir()
+        (self.folder / "chapter").mkdir()
+        (common / "all.h").write_text('#include "parts/one.h"\n')
+        (common / "parts/one.h").write_text("#define ONE 1\n")
+        source = self.folder / "chapter/f.cu"
+        source.write_text('// gridclock: f x: f32[N] -> y: f32[N] grid (1) block (1) params x, y\n#include "../common/all.h"\n'
+                          "__global__ void f(const float* x, float* y) { *y = ONE; }\n")
+        watch = subprocess.Popen([BIN / "gridclock", "watch", f"{source}:f", "x=ones:f32[1]", "--times", "2"],
+                                 env=dict(os.environ, GRIDCLOCK_SERVER=self.server.grpc),
+                                 stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        try:
+            while "waiting for a change" not in (line := watch.stderr.readline()):
+                self.assertTrue(line, "watch ended")
+            (common / "parts/one.h").write_text("#define ONE wrong\n")
+            self.assertIn('identifier "wrong"', watch.communicate(timeout=60)[1])
+        finally:
+            watch.kill()
+            watch.communicate()
+
     def test_wrong_ones_are_refused_with_the_place(self):
         for stem, said in REFUSED.items():
             with self.subTest(stem):
