@@ -1,0 +1,155 @@
+// When the guest of a device starts, whose jobs it runs, and when it ends.
+#include "tests/unit/core/lanes_fixture.h"
+
+namespace gridclock {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+TEST_F(SchedulerLanesTest, AGuestIsStartedOnceTheCatalogueIsThere) {
+  EXPECT_EQ(guests_.starts(), 0);
+  Ready();
+  EXPECT_EQ(guests_.starts(), 1);
+  SubmitReady(Submitted());
+  scheduler_.Tick();
+  EXPECT_EQ(guests_.starts(), 1);
+}
+
+TEST_F(SchedulerLanesTest, OneThatDidNotStartIsAskedForAgainNotBeforeItsTime) {
+  Ready();
+  scheduler_.OnGuestNotReady(kLane, clock_.Now() + absl::Seconds(1));
+  SubmitReady(Submitted());
+  scheduler_.Tick();
+  EXPECT_EQ(guests_.starts(), 1);
+  clock_.Advance(absl::Seconds(1));
+  scheduler_.Tick();
+  EXPECT_EQ(guests_.starts(), 2);
+}
+
+TEST_F(SchedulerLanesTest, NoGuestStartsBesideAMeasurementAndNoneIsMeasuredBesideAStart) {
+  const auto worker = Ready();
+  const Call measured = SubmitReady(Measured(MakeJob()));
+  EXPECT_THAT(worker->orders(), IsEmpty());  // The first guest starts.
+  scheduler_.OnGuestNotReady(kLane, clock_.Now() + absl::Seconds(1));
+  EXPECT_THAT(worker->orders(), ElementsAre(measured.id));
+
+  clock_.Advance(absl::Seconds(1));
+  SubmitReady(Submitted());
+  scheduler_.Tick();
+  EXPECT_EQ(guests_.starts(), 1);
+  const Call next = SubmitReady(Measured(MakeJob()));
+  EXPECT_THAT(worker->orders(), SizeIs(1));  // It would keep the guest from starting.
+  EXPECT_TRUE(Done(measured.id));
+  EXPECT_EQ(guests_.starts(), 2);
+  EXPECT_THAT(worker->orders(), SizeIs(1));
+  const auto guest = GuestReady();
+  EXPECT_EQ(guest->orders().size() + worker->orders().size(), 2U);
+}
+
+TEST_F(SchedulerLanesTest, WhatIsNotMeasuredRunsBesideAStart) {
+  const auto worker = Ready();
+  EXPECT_EQ(guests_.starts(), 1);
+  SubmitReady(MakeJob());
+  SubmitReady(Large(MakeJob()));
+  EXPECT_THAT(worker->orders(), SizeIs(2));
+}
+
+TEST_F(SchedulerLanesTest, AnotherPrincipalsJobWaitsForAnotherGuest) {
+  Ready();
+  const auto guest = GuestReady();
+  const Call ann = SubmitReady(Submitted("ann"));
+  const Call bob = SubmitReady(Submitted("bob"));
+  EXPECT_THAT(guest->orders(), ElementsAre(ann.id));
+  EXPECT_THAT(guest->kills(), IsEmpty());
+  EXPECT_TRUE(GuestDone(ann.id));
+  EXPECT_THAT(guest->kills(), ElementsAre("retired"));
+  EXPECT_THAT(guest->orders(), SizeIs(1));
+  LoseGuest(Retired());
+  EXPECT_EQ(guests_.starts(), 2);
+  EXPECT_THAT(guests_.blamed(), IsEmpty());
+  EXPECT_EQ(observer_.count("lost"), 0);
+  EXPECT_EQ(observer_.count("guest lost retired"), 1);
+  EXPECT_THAT(GuestReady(101)->orders(), ElementsAre(bob.id));
+}
+
+TEST_F(SchedulerLanesTest, AGuestStaysASecondWithWhoHasMore) {
+  Ready();
+  const auto guest = GuestReady();
+  std::vector<Call> ann;
+  for (int i = 0; i < 4; ++i) ann.push_back(SubmitReady(Large(Submitted("ann"))));
+  SubmitReady(Large(Submitted("bob")));
+  EXPECT_TRUE(GuestDone(ann[0].id));
+  EXPECT_THAT(guest->orders(), SizeIs(3));
+  clock_.Advance(Scheduler::kStay);
+  EXPECT_TRUE(GuestDone(ann[1].id));
+  EXPECT_THAT(guest->orders(), SizeIs(3));
+  EXPECT_THAT(guest->kills(), IsEmpty());
+  EXPECT_TRUE(GuestDone(ann[2].id));
+  EXPECT_THAT(guest->kills(), ElementsAre("retired"));
+}
+
+TEST_F(SchedulerLanesTest, NoGuestIsEndedBesideAMeasurement) {
+  const auto worker = Ready();
+  const auto guest = GuestReady();
+  const Call ann = SubmitReady(Submitted("ann"));
+  EXPECT_TRUE(GuestDone(ann.id));
+  const Call measured = SubmitReady(Measured(MakeJob()));
+  SubmitReady(Submitted("bob"));
+  EXPECT_THAT(worker->orders(), ElementsAre(measured.id));
+  EXPECT_THAT(guest->kills(), IsEmpty());
+  const Call next = SubmitReady(Measured(MakeJob()));
+  EXPECT_TRUE(Done(measured.id));
+  EXPECT_THAT(guest->kills(), ElementsAre("retired"));
+  EXPECT_THAT(worker->orders(), SizeIs(1));
+}
+
+TEST_F(SchedulerLanesTest, AnIdleGuestEndsAndIsNotStartedWithoutNeed) {
+  Ready();
+  const auto guest = GuestReady();
+  const Call ann = SubmitReady(Submitted());
+  EXPECT_TRUE(GuestDone(ann.id));
+  clock_.Advance(absl::Seconds(59));
+  scheduler_.Tick();
+  EXPECT_THAT(guest->kills(), IsEmpty());
+  clock_.Advance(absl::Seconds(1));
+  scheduler_.Tick();
+  EXPECT_THAT(guest->kills(), ElementsAre("retired"));
+  LoseGuest(Retired());
+  scheduler_.Tick();
+  EXPECT_EQ(guests_.starts(), 1);
+  SubmitReady(Submitted());
+  EXPECT_EQ(guests_.starts(), 2);
+}
+
+// ---- Faults. ----
+
+TEST_F(SchedulerLanesTest, AWornGuestIsReplacedBetweenTwoJobs) {
+  Ready();
+  const auto guest = GuestReady();
+  const Call first = SubmitReady(Submitted());
+  guest->WearOut();
+  const Call second = SubmitReady(Large(Submitted()));
+  EXPECT_THAT(guest->orders(), ElementsAre(first.id));
+  EXPECT_TRUE(GuestDone(first.id));
+  EXPECT_THAT(guest->kills(), ElementsAre("retired"));
+  LoseGuest(Retired());
+  EXPECT_THAT(GuestReady(101)->orders(), ElementsAre(second.id));
+}
+
+// What it holds of the device's memory would be lacking for the catalogue.
+TEST_F(SchedulerLanesTest, AWornGuestThatNobodyWaitsForEndsTooOnceItsJobHas) {
+  Ready();
+  const auto guest = GuestReady();
+  const Call only = SubmitReady(Submitted());
+  guest->WearOut();
+  scheduler_.Tick();
+  EXPECT_THAT(guest->kills(), IsEmpty());
+  EXPECT_TRUE(GuestDone(only.id));
+  EXPECT_THAT(guest->kills(), ElementsAre("retired"));
+  EXPECT_THAT(only.listener->status(), IsOk());
+}
+
+}  // namespace
+}  // namespace gridclock
