@@ -51,6 +51,8 @@ class JobObserver {
   virtual void OnWorkerLost(absl::string_view device, absl::string_view reason) = 0;
   // The same of a worker that ran submitted code; also "retired": it was of no more use.
   virtual void OnGuestLost(absl::string_view /*device*/, absl::string_view /*reason*/) {}
+  // A worker spoke of an order that it does not hold.
+  virtual void OnStrayAnswer(absl::string_view /*device*/) {}
 };
 
 }  // namespace gridclock

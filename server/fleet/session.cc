@@ -144,6 +144,7 @@ void Session::BecomeReady() {
 
 absl::Status Session::Stranger(JobId id) {
   Log(LogLevel::kWarning, "worker_unknown_id", {{"device", device_}, {"id", absl::StrCat(id)}});
+  context_.observer.OnStrayAnswer(device_);
   if (++strangers_ <= kForgivenStrangers) return absl::OkStatus();
   culprit_ = id;  // None that it holds is to blame.
   return absl::InvalidArgumentError(

@@ -138,6 +138,12 @@ constexpr std::array<MetricSpec, kMetricCount> kTable = {{
      "1 while an operator keeps new calls from the device.", "0.2.0"},
     {Metric::kWorkerRestarts, "gridclock_worker_restarts_total", kCounter, "workers", kDeviceReason,
      "Workers that were lost and had to be replaced, by reason.", "0.1.0"},
+    {Metric::kWorkerStrayAnswers, "gridclock_worker_stray_answers_total", kCounter, "answers",
+     kDevice,
+     "Messages of the device's workers about an order that they did not hold. One is forgiven, at "
+     "the "
+     "second the worker is replaced.",
+     "0.2.0"},
     {Metric::kGuestEnds, "gridclock_guest_ends_total", kCounter, "workers", kDeviceReason,
      "Processes for submitted code that ended, by reason.", "0.1.0"},
     {Metric::kDeviceInfo, "gridclock_device_info", kGauge, "info", kDeviceFacts,

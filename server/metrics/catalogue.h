@@ -40,6 +40,7 @@ enum class Metric {
   kWorkerState,
   kDeviceDrained,
   kWorkerRestarts,
+  kWorkerStrayAnswers,
   kGuestEnds,
   kDeviceInfo,
   kDeviceMemory,

@@ -113,11 +113,16 @@ void JobMetrics::OnWorkerUp(absl::string_view device) {
        {"exit", "signal", "hang", "protocol", "time_limit", "deadline", "cancelled", "restart"}) {
     registry_.TallyOf(Metric::kWorkerRestarts, {std::string(device), reason});
   }
+  registry_.TallyOf(Metric::kWorkerStrayAnswers, {std::string(device)});
 }
 
 void JobMetrics::OnWorkerLost(absl::string_view device, absl::string_view reason) {
   registry_.TallyOf(Metric::kWorkerRestarts, {std::string(device), std::string(LossWord(reason))})
       .Add(1);
+}
+
+void JobMetrics::OnStrayAnswer(absl::string_view device) {
+  registry_.TallyOf(Metric::kWorkerStrayAnswers, {std::string(device)}).Add(1);
 }
 
 void JobMetrics::OnGuestLost(absl::string_view device, absl::string_view reason) {

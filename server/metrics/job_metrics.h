@@ -35,6 +35,7 @@ class JobMetrics final : public JobObserver {
   void OnFinished(const Job& job, const JobResult& result) override;
   void OnWorkerUp(absl::string_view device) override;
   void OnWorkerLost(absl::string_view device, absl::string_view reason) override;
+  void OnStrayAnswer(absl::string_view device) override;
   void OnGuestLost(absl::string_view device, absl::string_view reason) override;
 
   // What changes while jobs run: `now` as Sources::queue_usage, asked after Ended().

@@ -104,23 +104,27 @@ TEST(FleetFaults, E1_TheNextWorkerDoesNotMeasureAgain) {
   EXPECT_THAT(harness.CheckSquare(), IsOk());
 }
 
-// The best of many kills: a machine that is busy with other things may take longer for most.
+// The shortest is what the server takes; a machine that is busy with other things may take longer
+// for most, but a gap that is usually long is ours.
 TEST(FleetFaults, E1_TheGapIsShorterThan50Milliseconds) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "a sanitizer makes the start of a process slow";
 #endif
-  constexpr absl::Duration kBound = absl::Milliseconds(50);
+  constexpr int kKills = 20;
   FleetHarness harness({});
   ASSERT_TRUE(harness.WaitReady());
-  absl::Duration best = absl::InfiniteDuration();
-  for (int kills = 1; kills <= 100 && best >= kBound; ++kills) {
+  std::vector<absl::Duration> gaps;
+  for (int kills = 1; kills <= kKills; ++kills) {
     const absl::Time killed = absl::Now();
     ASSERT_TRUE(harness.Signal(SIGKILL));
     ASSERT_TRUE(harness.WaitReady(kills + 1));
     ASSERT_THAT(harness.CheckSquare(), IsOk());
-    best = std::min(best, absl::Now() - killed);
+    gaps.push_back(absl::Now() - killed);
   }
-  EXPECT_LT(best, kBound);
+  std::sort(gaps.begin(), gaps.end());
+  RecordProperty("median_ms", absl::StrCat(absl::ToDoubleMilliseconds(gaps[kKills / 2])));
+  EXPECT_LT(gaps.front(), absl::Milliseconds(50));
+  EXPECT_LT(gaps[kKills / 2], absl::Milliseconds(250));
 }
 
 TEST(FleetFaults, E2_E3_KilledWhileRunningCostsTheRunningCallAlone) {
@@ -232,6 +236,7 @@ TEST(FleetFaults, E9_AnUnknownIdIsForgivenOnce) {
     EXPECT_THAT(harness.CheckSquare(), IsOk());
   }
   EXPECT_TRUE(Eventually([&] { return harness.observer().count("lost protocol") == 1; }));
+  EXPECT_GE(harness.observer().count("stray answer"), 2);  // The next worker has the fault too.
   EXPECT_TRUE(harness.WaitReady(2));
 }
 
@@ -280,6 +285,7 @@ TEST(FleetFaults, E12_WhatThisMachineCannotRunIsSaidAtTheStart) {
     EXPECT_THAT(CheckRunnable("a worker program", path),
                 StatusIs(Code::kFailedPrecondition, AllOf(HasSubstr(path), HasSubstr(why))));
   }
+  EXPECT_EQ(unlink(path.c_str()), 0);
   EXPECT_THAT(CheckRunnable("a worker program", "/proc/self/exe"), IsOk());
 }
 
@@ -312,6 +318,7 @@ TEST(FleetFaults, E12_AProgramThatIsNoneOpensTheBreaker) {
   supervisor.first_wait = absl::Milliseconds(1);
   FleetHarness harness({.worker = path, .supervisor = supervisor});
   EXPECT_TRUE(Eventually([&] { return harness.state() == WorkerState::kQuarantined; }));
+  EXPECT_EQ(unlink(path.c_str()), 0);
 }
 
 TEST(FleetFaults, E13_ACrashLoopOpensTheBreakerAndCallsFailAtOnce) {

@@ -205,6 +205,7 @@ class FakeObserver final : public JobObserver {
   void OnGuestLost(absl::string_view, absl::string_view reason) override {
     Count("guest lost " + std::string(reason));
   }
+  void OnStrayAnswer(absl::string_view) override { Count("stray answer"); }
   int count(const std::string& event) const {
     MutexLock lock(mutex_);
     const auto found = counts_.find(event);

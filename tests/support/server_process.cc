@@ -14,6 +14,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "base/mutex.h"
 #include "tests/support/http_client.h"
 
 extern char** environ;
@@ -66,6 +67,23 @@ absl::StatusOr<pid_t> Spawn(std::vector<std::string> arguments,
   return pid;
 }
 
+// Removes all folders when the program ends.
+class Folders {
+ public:
+  ~Folders() {
+    std::error_code ignored;  // What another user's process left there stays.
+    for (const std::string& path : paths_) std::filesystem::remove_all(path, ignored);
+  }
+  void Add(const std::string& path) {
+    MutexLock lock(mutex_);
+    paths_.push_back(path);
+  }
+
+ private:
+  Mutex mutex_;
+  std::vector<std::string> paths_ ABSL_GUARDED_BY(mutex_);
+};
+
 }  // namespace
 
 std::string BinaryPath(const std::string& name) {
@@ -74,8 +92,11 @@ std::string BinaryPath(const std::string& name) {
 }
 
 std::string NewFolder() {
+  static Folders folders;
   std::string pattern = (std::filesystem::temp_directory_path() / "gridclock-test-XXXXXX").string();
-  return mkdtemp(pattern.data()) != nullptr ? pattern : "";
+  if (mkdtemp(pattern.data()) == nullptr) return "";
+  folders.Add(pattern);
+  return pattern;
 }
 
 absl::StatusOr<std::unique_ptr<ServerProcess>> ServerProcess::Start(Options options) {

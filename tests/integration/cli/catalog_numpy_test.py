@@ -1,6 +1,7 @@
 """Kernels of the catalogue against the same formulas in numpy: catalog_numpy_test.py BIN_FOLDER. A kernel
 is added by its rows in CASES."""
 
+import math
 import os
 import pathlib
 import subprocess
@@ -33,6 +34,10 @@ def rmsnorm(x, weight):
 
 def gelu(x):
     return x / 2 * (1 + numpy.tanh(numpy.sqrt(2 / numpy.pi) * (x + 0.044715 * x ** 3)))
+
+
+def exact_gelu(x):
+    return x / 2 * (1 + numpy.vectorize(math.erf)(x / numpy.sqrt(2)))
 
 
 def transposed_if(x, turned):
@@ -72,6 +77,8 @@ def rows():
 # Kernel, the shapes of its inputs by name, attributes, the same in numpy.
 CASES = [
     *rows(),
+    *(("gelu", {"x": (3, 5, 257)}, {"approximate": word}, formula)
+      for word, formula in (("tanh", gelu), ("none", exact_gelu))),
     *((kernel, {"x": (9, 70, 11)}, {"axis": axis}, lambda x, axis=axis, op=op: op(x, axis))
       for axis in (0, 1, 2, -1)
       for kernel, op in (("sum", numpy.sum), ("mean", numpy.mean), ("max", numpy.max), ("argmax", numpy.argmax),

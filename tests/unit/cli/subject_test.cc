@@ -84,9 +84,13 @@ class Submitted final : public v1::ModuleService::Service, public v1::KernelServ
 
 class SubjectTest : public ::testing::Test {
  protected:
+  ~SubjectTest() override {
+    for (const std::string& path : files_) unlink(path.c_str());
+  }
   std::string File(const std::string& name, const std::string& text) {
     const std::string path = absl::StrCat(::testing::TempDir(), "/", getpid(), "_", name);
     std::ofstream(path) << text;
+    files_.push_back(path);
     return path;
   }
   int Call(std::vector<std::string> args) {
@@ -101,6 +105,7 @@ class SubjectTest : public ::testing::Test {
 
   Submitted server_;
   std::string out_, err_;
+  std::vector<std::string> files_;  // Removed when the test ends.
 };
 
 TEST_F(SubjectTest, AFileIsCompiledAndRunByTheWordsOfItsComments) {

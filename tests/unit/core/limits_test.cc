@@ -2,6 +2,8 @@
 
 #include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -30,6 +32,54 @@ TEST(Limits, EachHasAnOwnNameAMemberAndWordsForPeople) {
   }
   EXPECT_EQ(names.size(), 38u);
   EXPECT_EQ(members.size(), 38u);
+}
+
+// What clients have been told, and what other limits were chosen by. 0: of the machine.
+TEST(Limits, ADefaultIsNotMovedByTheWay) {
+  std::vector<std::pair<std::string, double>> defaults;
+  const Limits limits;
+  for (const LimitSpec& spec : LimitSpecs()) {
+    defaults.emplace_back(spec.name, limits.*spec.member);
+  }
+  const std::vector<std::pair<std::string, double>> want = {{"message_bytes", 4'259'840},
+                                                            {"control_bytes", 262'144},
+                                                            {"header_bytes", 4'194'304},
+                                                            {"chunk_bytes", 1'048'576},
+                                                            {"inline_bytes", 1'048'576},
+                                                            {"rpc_bytes", 0},
+                                                            {"arena_bytes", 0},
+                                                            {"client_arena_bytes", 0},
+                                                            {"queue", 256},
+                                                            {"client_queue", 128},
+                                                            {"streams", 128},
+                                                            {"connections", 1024},
+                                                            {"peer_connections", 64},
+                                                            {"queue_seconds", 60},
+                                                            {"kernel_seconds", 30},
+                                                            {"max_kernel_seconds", 600},
+                                                            {"submitted_kernel_seconds", 30},
+                                                            {"stream_stall_seconds", 30},
+                                                            {"stream_bytes_per_second", 65'536},
+                                                            {"stream_memory_bytes", 268'435'456},
+                                                            {"window_bytes", 1'048'576},
+                                                            {"request_ids", 1024},
+                                                            {"request_id_bytes", 67'108'864},
+                                                            {"request_id_seconds", 60},
+                                                            {"metadata_bytes", 8192},
+                                                            {"source_bytes", 262'144},
+                                                            {"code_bytes", 4'194'304},
+                                                            {"compile_log_bytes", 16'384},
+                                                            {"compile_seconds", 5},
+                                                            {"compile_memory_bytes", 2'147'483'648},
+                                                            {"compiles", 2},
+                                                            {"compile_queue", 64},
+                                                            {"client_modules", 1024},
+                                                            {"module_memory_bytes", 1'073'741'824},
+                                                            {"module_cache_bytes", 1'073'741'824},
+                                                            {"guest_bytes", 0},
+                                                            {"guest_idle_seconds", 60},
+                                                            {"printed_bytes", 16'384}};
+  EXPECT_EQ(defaults, want);
 }
 
 double LeastOf(absl::string_view name) {

@@ -89,7 +89,9 @@ class ListDevicesTest : public ::testing::Test {
         std::filesystem::path(testing::TempDir()) / absl::StrCat("list_devices_", getpid());
     std::ofstream(path) << "#!/bin/sh\n" << script;
     std::filesystem::permissions(path, std::filesystem::perms::owner_all);
-    return ListDevices(path, {}, limit);
+    auto list = ListDevices(path, {}, limit);
+    std::filesystem::remove(path);
+    return list;
   }
 };
 

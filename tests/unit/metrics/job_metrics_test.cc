@@ -384,5 +384,12 @@ TEST_F(JobMetricsTest, CountsLostWorkers) {
               HasSubstr(R"(gridclock_worker_restarts_total{device="cpu",reason="other"} 1)"));
 }
 
+TEST_F(JobMetricsTest, CountsStrayAnswers) {
+  metrics_.OnWorkerUp("cpu");
+  EXPECT_THAT(Text(), HasSubstr("gridclock_worker_stray_answers_total{device=\"cpu\"} 0\n"));
+  metrics_.OnStrayAnswer("cpu");
+  EXPECT_THAT(Text(), HasSubstr("gridclock_worker_stray_answers_total{device=\"cpu\"} 1\n"));
+}
+
 }  // namespace
 }  // namespace gridclock
