@@ -4,7 +4,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <iostream>
 #include <random>
 #include <thread>
@@ -35,6 +34,7 @@
 #include "server/heap.h"
 #include "server/metrics/metrics.h"
 #include "server/options.h"
+#include "server/ready_file.h"
 #include "server/rpc/calls_in_flight.h"
 #include "server/rpc/descriptors.h"
 #include "server/rpc/pem.h"
@@ -116,6 +116,7 @@ DeviceList DevicesHere(const ServerOptions& options) {
 
 std::vector<std::string> NamesOf(const std::vector<ListedDevice>& devices) {
   std::vector<std::string> names;
+  names.reserve(devices.size());
   for (const ListedDevice& device : devices) names.push_back(device.name);
   return names;
 }
@@ -136,6 +137,19 @@ std::string WhyNoGpu(const DeviceList& list) {
   const bool any = std::any_of(list.devices.begin(), list.devices.end(),
                                [](const ListedDevice& device) { return device.kind == "cuda"; });
   return any ? "" : list.remarks;
+}
+
+// In one piece, behind what the log still holds.
+void Complain(const absl::Status& status) {
+  FlushLog();
+  std::cerr << absl::StrCat("gridclock-server: ", status.message(), "\n");
+}
+
+// At once: threads of parts that did start know nothing of the failure.
+void EndIf(const absl::Status& status) {
+  if (status.ok()) return;
+  Complain(status);
+  _exit(1);
 }
 
 // The parts of the process in the order in which they are made; destroyed in reverse.
@@ -160,6 +174,7 @@ class Process {
         stream_ends_(options_.limits.rpc_bytes * kEndsOfOne, options_.limits) {}
 
   absl::Status Start() {
+    if (!options_.ready_file.empty()) GC_RETURN_IF_ERROR(CheckReadyFile(options_.ready_file));
     if (options_.allow_submit) GC_RETURN_IF_ERROR(CloseMemory());
     GC_RETURN_IF_ERROR(StartMetrics());
     auto acceptor = Acceptor::Create(AcceptorOptions(), clock_, rpc_observer());
@@ -402,15 +417,17 @@ class Process {
     return sources;
   }
 
-  // Health, the ready file, calls whose client is silent, and memory that is idle.
+  // Health, the first workers, calls whose client is silent, and memory that is idle.
   void Tick() {
     absl::Time next_stall_check = clock_.Now();
-    bool announced = options_.ready_file.empty();
+    FirstWorkers first(devices_);
+    bool announced = false;
     IdlePages pages(HeapOfMalloc());
     while (!stop_ticking_) {
       const auto devices = table_.Devices();
       rpc_->health().Update(devices, draining_, acceptor_->alive());
-      if (!announced && AnyDeviceUp(devices)) announced = WriteReadyFile();
+      if (!announced && AnyDeviceUp(devices)) announced = Announce();
+      if (options_.exit_on_error) EndIf(Annotate(first.Look(devices), "--exit-on-error"));
       if (const absl::Time now = clock_.Now(); now >= next_stall_check) {
         stalls_.Tick(now);
         next_stall_check = now + absl::Milliseconds(500);
@@ -420,17 +437,12 @@ class Process {
     }
   }
 
-  // Written beside and renamed, so that who sees it sees all of it.
-  bool WriteReadyFile() {
-    const std::string temporary = absl::StrCat(options_.ready_file, ".", getpid());
-    {
-      std::ofstream file(temporary);
-      file << "grpc=" << acceptor_->address() << "\n";
-      if (metrics_ != nullptr) file << "metrics=" << MetricsAddress() << "\n";
-      file << "pid=" << getpid() << "\n";
-    }
-    if (std::rename(temporary.c_str(), options_.ready_file.c_str()) != 0) {
-      Log(LogLevel::kError, "ready_file", {{"path", options_.ready_file}});
+  bool Announce() const {
+    if (!options_.ready_file.empty()) {
+      std::string text = absl::StrCat("grpc=", acceptor_->address(), "\n");
+      if (metrics_ != nullptr) absl::StrAppend(&text, "metrics=", MetricsAddress(), "\n");
+      absl::StrAppend(&text, "pid=", getpid(), "\n");
+      EndIf(WriteReadyFile(options_.ready_file, text));
     }
     Log(LogLevel::kInfo, "ready", {{"grpc", acceptor_->address()}});
     return true;
@@ -532,12 +544,6 @@ class Process {
   std::thread ticker_;
 };
 
-// In one piece, behind what the log still holds.
-void Complain(const absl::Status& status) {
-  FlushLog();
-  std::cerr << absl::StrCat("gridclock-server: ", status.message(), "\n");
-}
-
 int Main(int argc, char** argv) {
   ServerOptions options = ParseOptions(argc, argv);
   if (const absl::Status limits = CheckLimits(options.limits); !limits.ok()) {
@@ -564,11 +570,7 @@ int Main(int argc, char** argv) {
     return 2;
   }
   Process process(std::move(options), *std::move(security), *std::move(devices), WhyNoGpu(here));
-  if (const absl::Status status = process.Start(); !status.ok()) {
-    Complain(status);
-    // Threads of parts that did start know nothing of the failure.
-    _exit(1);
-  }
+  EndIf(process.Start());
   process.Serve();
   return 0;
 }

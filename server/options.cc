@@ -138,6 +138,9 @@ void AddFlags(CLI::App& app, ServerOptions& o) {
       app, "--cuda-home", o.cuda_home,
       "folder of the CUDA toolkit that compiles; default: CUDA_HOME, CUDA_PATH or /usr/local/cuda");
   Flag(app, "--ready-file", o.ready_file, "written when calls can be served");
+  Switch(
+      app, "--exit-on-error", o.exit_on_error,
+      "end where a device's first workers cannot start, rather than serve the others and try on");
   Flag(app, "--token-file", o.token_file, "who may call: lines NAME ROLES HASH");
   Flag(app, "--tls-cert", o.tls_cert, "certificate chain, PEM");
   Flag(app, "--tls-key", o.tls_key, "its private key, PEM");

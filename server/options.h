@@ -29,6 +29,7 @@ struct ServerOptions {
 #endif
   std::string devices = "auto";
   std::string ready_file;
+  bool exit_on_error = false;
   std::string token_file;
   std::string tls_cert, tls_key, tls_client_ca;
   bool insecure_public = false;

@@ -18,8 +18,8 @@ ASKS = ("--help", "--version", "--hash-token")  # They end at once: nobody sets 
 # What must be there for a wrong value to be seen, and the value, where these differ from one flag to the next.
 BESIDE = {"--compiler": {"GRIDCLOCK_ALLOW_SUBMIT": "1"}, "--module-cache": {"GRIDCLOCK_ALLOW_SUBMIT": "1"}}
 WRONG = {"--module-cache": "/dev/null/folder"}
-# A toolkit that is not there makes compiles fail, not the start; what is written once it serves is tested by itself.
-SEEN_LATER = ("--cuda-home", "--ready-file")
+# A toolkit that is not there makes compiles fail, not the start.
+SEEN_LATER = ("--cuda-home",)
 QUIET = {"GRIDCLOCK_LISTEN": "127.0.0.1:0", "GRIDCLOCK_METRICS_LISTEN": "none", "GRIDCLOCK_DEVICES": "cpu"}
 
 
