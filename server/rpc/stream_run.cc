@@ -59,7 +59,11 @@ class StreamCall final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>,
   // ---- The client's messages. ----
   void OnReadDone(bool ok) override {
     gate_->Leave(principal_);
-    Moved(&reading_, ok ? incoming_.Length() : 0);
+    {
+      const MutexLock lock(mutex_);
+      hearing_ = ok ? Hearing::kTaking : Hearing::kNothing;
+      Moved(ok ? incoming_.Length() : 0);
+    }
     const absl::Status status = ok ? TakeMessage() : TakeEnd();
     if (!status.ok()) return Fail(status);
     if (!ok) Pump();  // The status may have waited for this.
@@ -68,7 +72,7 @@ class StreamCall final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>,
     // Under the lock, because gRPC's side of a stream that has ended is gone.
     const MutexLock lock(mutex_);
     if (finished_) return false;
-    reading_ = true;
+    hearing_ = Hearing::kReading;
     NoteWait();
     StartRead(&incoming_);
     return true;
@@ -109,7 +113,11 @@ class StreamCall final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>,
 
   // ---- Our messages. ----
   void OnWriteDone(bool ok) override {
-    Moved(&writing_, outgoing_.Length());
+    {
+      const MutexLock lock(mutex_);
+      writing_ = false;
+      Moved(outgoing_.Length());
+    }
     if (ok) return Pump();
     Fail(CancelReason(context_));
   }
@@ -144,6 +152,9 @@ class StreamCall final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>,
   }
 
  private:
+  // Taking: a message is looked at; the next is read behind it, or it is one too many.
+  enum class Hearing : std::uint8_t { kNothing, kTaking, kReading };
+
   // What comes until all inputs are here takes turns with other requests of the client. Then only
   // the end should come, which may be long in coming and hold up nothing: not the client's other
   // requests, and not this call, which is answered unheard where there is no place for it.
@@ -156,22 +167,31 @@ class StreamCall final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>,
         if (!TakeTurn()) gate_->Leave(principal_);
         return;
       case ReadGate::Entry::kLater:
-        return;
+        return HearNothing();
       case ReadGate::Entry::kFull:
-        if (!started_) Fail(gate_->Full());
+        if (!started_) return Fail(gate_->Full());
+        HearNothing();
     }
   }
 
-  void Moved(bool* outstanding, std::size_t bytes) ABSL_LOCKS_EXCLUDED(mutex_) {
-    const MutexLock lock(mutex_);
-    *outstanding = false;
+  // Until its turn comes, which may be here already.
+  void HearNothing() ABSL_LOCKS_EXCLUDED(mutex_) {
+    {
+      const MutexLock lock(mutex_);
+      if (hearing_ == Hearing::kTaking) hearing_ = Hearing::kNothing;
+    }
+    Pump();  // The status may have waited for more.
+  }
+
+  void Moved(std::size_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     wait_.Moved(bytes, backend_.clock.Now());
     NoteWait();
   }
 
   // Until all inputs are here it is the client that is waited for, and while it is to read.
   void NoteWait() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    wait_.Set((reading_ && !received_all_) || writing_, backend_.clock.Now());
+    const bool reading = hearing_ == Hearing::kReading;
+    wait_.Set((reading && !received_all_) || writing_, backend_.clock.Now());
   }
 
   absl::Status TakeMessage() {
@@ -364,7 +384,7 @@ class StreamCall final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>,
   // it hears OK when it has ended its side, or has been silent for a while.
   bool MayHearMore() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     constexpr absl::Duration kSilence = absl::Seconds(1);
-    return end_->ok() && reading_ && !backend_.draining() &&
+    return end_->ok() && hearing_ != Hearing::kNothing && !backend_.draining() &&
            backend_.clock.Now() - over_since_ < kSilence;
   }
 
@@ -410,7 +430,8 @@ class StreamCall final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>,
   std::shared_ptr<const ActiveJob> active_ ABSL_GUARDED_BY(mutex_);  // Shared with the scheduler.
   bool job_over_ ABSL_GUARDED_BY(mutex_) = false;
   std::optional<absl::Status> end_ ABSL_GUARDED_BY(mutex_);
-  bool reading_ = false, writing_ = false;  // Guarded by mutex_; handed to Moved() by address.
+  Hearing hearing_ ABSL_GUARDED_BY(mutex_) = Hearing::kNothing;
+  bool writing_ ABSL_GUARDED_BY(mutex_) = false;
   bool received_all_ ABSL_GUARDED_BY(mutex_) = false;
   bool finished_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Time over_since_ ABSL_GUARDED_BY(mutex_);

@@ -5,6 +5,7 @@
 #include <grpcpp/create_channel.h>
 #include <gtest/gtest.h>
 
+#include "absl/time/clock.h"
 #include "base/status.h"
 #include "gridclock/v1/system.pb.h"
 #include "tests/support/credentials.h"
@@ -66,6 +67,35 @@ double Usage(const std::shared_ptr<grpc::Channel>& channel, absl::string_view na
 
 double ArenaUsage(const std::shared_ptr<grpc::Channel>& channel) {
   return Usage(channel, "arena_bytes");
+}
+
+// A square of 4 numbers, `pause`, and a chunk too many.
+absl::Status SendTooMuch(const std::shared_ptr<grpc::Channel>& channel, absl::Duration pause) {
+  v1::StreamRunRequest more;
+  more.mutable_chunk()->set_name("x");
+  more.mutable_chunk()->set_offset(16);
+  more.mutable_chunk()->set_data(std::string(4, '\0'));
+  grpc::ClientContext context;
+  RawStream stream(channel, kStreamRunMethod, context);
+  for (const std::string& message : WithChunks(Header("square", 4), Floats(4))) {
+    EXPECT_TRUE(stream.Write(message));
+  }
+  for (const absl::Time end = absl::Now() + pause; absl::Now() < end;) {  // No sleep is so short.
+  }
+  if (stream.Write(more.SerializeAsString())) stream.WritesDone();
+  for (std::string message; stream.Read(&message);) {
+  }
+  return stream.Finish();
+}
+
+// Also where it comes in the moment in which the job is done.
+TEST(StreamRun, B9_AChunkTooManyIsRefusedWheneverItComes) {
+  ASSERT_OK_AND_ASSIGN(const auto server, ServerProcess::Start());
+  const auto channel = Connect(server->address());
+  for (int i = 0; i < 2000; ++i) {
+    const absl::Duration pause = absl::Microseconds(i % 200 * 5);
+    ASSERT_THAT(SendTooMuch(channel, pause), ReasonIs("BAD_CHUNK")) << i << ", " << pause;
+  }
 }
 
 TEST(StreamRun, BytesComeBackInOrderBetweenAcceptedAndSummary) {
