@@ -210,7 +210,10 @@ absl::StatusOr<worker::v1::CompilerResult> Unusable(const absl::Status& why, Mod
 // Code in which there is nothing to launch, and what was set aside of it.
 absl::StatusOr<worker::v1::CompilerResult> WithoutEntries(ModuleFacts facts,
                                                           const WorkLimits& limits) {
-  std::string log = "error: no __global__ function was found; a template needs a name expression\n";
+  std::string log =
+      facts.kind == ModuleKind::kPtx
+          ? "error: no .entry was found\n"
+          : "error: no __global__ function was found; a template needs a name expression\n";
   for (const SourceNote& note : facts.notes) {
     absl::StrAppend(&log, "lines ", note.first_line, "-", note.last_line, " set aside: ", note.text,
                     "\n");
@@ -321,6 +324,12 @@ absl::Status StrictSandbox(const Tools& tools, const WorkLimits& limits) {
   return EnterSandbox({.limits = limits.sandbox, .readable = {}, .executable = {}}, tools.landlock);
 }
 
+// ptxas makes a file of its own of what has none, in a folder that its sandbox does not have.
+bool FailedForWantOfEntries(const ToolOutput& ran, absl::string_view ptx) {
+  return ran.code != 0 && !absl::StrContains(ptx, ".entry") &&
+         absl::StrContains(ran.text, "Could not open output file");
+}
+
 absl::StatusOr<worker::v1::CompilerResult> LoadPtx(const ModuleSource& source, const Tools& tools,
                                                    const WorkLimits& limits) {
   GC_RETURN_IF_ERROR(CheckTool(tools.toolkit.ptxas, "ptxas", tools));
@@ -338,6 +347,9 @@ absl::StatusOr<worker::v1::CompilerResult> LoadPtx(const ModuleSource& source, c
   GC_RETURN_IF_ERROR(StrictSandbox(tools, limits));
   if (ran.signal != 0) {
     return absl::AbortedError(absl::StrCat("ptxas was ended by signal ", ran.signal));
+  }
+  if (FailedForWantOfEntries(ran, source.main.text)) {
+    return WithoutEntries(std::move(facts), limits);
   }
   const PtxasLog log = ReadPtxasLog(ran.text);
   SetLog(log.rest, tools, limits, &facts);

@@ -34,8 +34,8 @@ class DeviceModule {
     void* data = nullptr;
     std::uint64_t size = 0;
   };
-  // `name` as the source has it. NOT_FOUND if the module has no such variable, or the compiler left
-  // it out because nothing uses it.
+  // `name` as the source has it. NOT_FOUND, saying what such a module has none for, if there is no
+  // such variable, or the compiler left it out because nothing uses it.
   virtual absl::StatusOr<Global> FindGlobal(const std::string& name) = 0;
 };
 

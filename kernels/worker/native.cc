@@ -32,8 +32,8 @@ class NativeModule final : public DeviceModule {
     }
     return std::make_unique<NativeLaunch>(found->second, launch);
   }
-  absl::StatusOr<Global> FindGlobal(const std::string& name) override {
-    return absl::NotFoundError(absl::StrCat("native functions have no variable '", name, "'"));
+  absl::StatusOr<Global> FindGlobal(const std::string& /*name*/) override {
+    return absl::NotFoundError("native functions have none");
   }
 
  private:

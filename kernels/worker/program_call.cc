@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "kernels/worker/global_value.h"
+#include "proto/types/quote.h"
 #include "proto/types/tensor.h"
 
 namespace gridclock {
@@ -33,6 +34,12 @@ const OperandValue& ValueOf(const BoundParam& param, const Binding& binding,
 const OperandView& ViewOf(const BoundParam& param, const Call& call) {
   if (param.side == Side::kInput) return call.inputs[param.index];
   return param.side == Side::kOutput ? call.outputs[param.index] : call.scratch[param.index];
+}
+
+absl::Status NoVariable(const ProgramGlobal& global, const absl::Status& why) {
+  return UnknownName("program.globals",
+                     absl::StrCat("module ", Quote(global.module), " has no variable ",
+                                  Quote(global.name), ": ", why.message()));
 }
 
 }  // namespace
@@ -97,7 +104,9 @@ absl::Status ProgramCall::AddTables(const Binding& binding, Device& device) {
 absl::Status ProgramCall::AddGlobal(const ProgramGlobal& global, const Binding& binding,
                                     DeviceModule& module) {
   Global out;
-  GC_ASSIGN_OR_RETURN(out.place, module.FindGlobal(global.name));
+  auto place = module.FindGlobal(global.name);
+  if (absl::IsNotFound(place.status())) return NoVariable(global, place.status());
+  GC_ASSIGN_OR_RETURN(out.place, std::move(place));
   const std::vector<OperandSpec>& inputs = binding.spec->inputs;
   const auto named = [&](const OperandSpec& input) { return input.name == global.from; };
   out.input = std::find_if(inputs.begin(), inputs.end(), named) - inputs.begin();

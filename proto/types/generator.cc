@@ -272,10 +272,12 @@ absl::Status Validate(const Generator& generator, DType dtype) {
   if (generator.kind != Kind::kUniform && generator.kind != Kind::kRandint) {
     return absl::OkStatus();
   }
-  if (!(generator.a < generator.b) || !std::isfinite(generator.b - generator.a)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("want finite bounds a < b, got ", ToText(generator)));
-  }
+  const auto want = [&](absl::string_view what) {
+    return absl::InvalidArgumentError(absl::StrCat("want ", what, ", got ", ToText(generator)));
+  };
+  const bool finite = std::isfinite(generator.a) && std::isfinite(generator.b);
+  if (!finite || !(generator.a < generator.b)) return want("finite bounds a < b");
+  if (!std::isfinite(generator.b - generator.a)) return want("b - a of less than 1.8e308");
   return generator.kind == Kind::kRandint ? ValidateRandint(generator, dtype) : absl::OkStatus();
 }
 

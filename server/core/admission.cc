@@ -305,8 +305,8 @@ absl::StatusOr<absl::Duration> KernelTime(const JobRequest& request, const Limit
     return WithDetails(
         InvalidField(
             "kernel_time_limit_seconds",
-            absl::StrCat("want more than 0 and at most ", seconds, whose,
-                         ", or 0 for the server's default, got ", absl::ToDoubleSeconds(asked))),
+            absl::StrCat("want at most ", seconds, whose, ", or 0 for the server's default, got ",
+                         absl::ToDoubleSeconds(asked))),
         {.reason = "BAD_VALUE",
          .field = "kernel_time_limit_seconds",
          .retry_after = std::nullopt,

@@ -102,10 +102,7 @@ class CudaModule final : public DeviceModule {
       static_cast<void>(cudaGetLastError());
       if (found != cudaErrorSymbolNotFound) return CudaStatus(found, "find a variable");
     }
-    return WithField(
-        absl::NotFoundError(absl::StrCat("the module has no variable '", name,
-                                         "'; one that no kernel uses is left out by the compiler")),
-        "program.globals");
+    return absl::NotFoundError("one that no kernel uses is left out by the compiler");
   }
 
  private:

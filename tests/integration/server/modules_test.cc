@@ -243,6 +243,11 @@ TEST_F(Modules, PtxIsLoadedAndCubinsOnlyWhereTheyAreAllowed) {
       ".version 9.0\n.target sm_90a\n.address_size 64\n.visible .entry f() { bogus.u32 %r1; }\n");
   EXPECT_THAT(client_->Load(load), StatusIs(absl::StatusCode::kInvalidArgument,
                                             HasSubstr("input.ptx(4): error: Not a name")));
+  load.set_ptx(".version 9.0\n.target sm_90a\n.address_size 64\n.visible .func f() { ret; }\n");
+  const absl::Status no_entry = client_->Load(load).status();
+  EXPECT_THAT(no_entry, ReasonIs("COMPILE_FAILED"));
+  EXPECT_THAT(no_entry.message(), HasSubstr("error: no .entry was found"));
+  EXPECT_THAT(no_entry.message(), Not(HasSubstr("tmp"))) << "no file of the server";
   load.set_cubin(module.cubin());
   EXPECT_THAT(client_->Load(load),
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("--allow-cubin")));

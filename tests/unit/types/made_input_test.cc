@@ -34,6 +34,9 @@ TEST(MadeInputTest, SaysWhatWasWanted) {
   refused("rand:f32[2]", "randint:A:B, got 'rand'");
   refused(":f32[2]", "randint:A:B, got ''");
   refused("uniform:1:0:f32[2]", "want finite bounds a < b, got uniform:1:0");
+  refused("uniform:0:inf:f64[2]", "want finite bounds a < b, got uniform:0:inf");
+  refused("uniform:-1.7e308:1.7e308:f64[2]",
+          "want b - a of less than 1.8e308, got uniform:-1.7e+308:1.7e+308");
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/status.h"
 #include "kernels/device/cpu/cpu_device.h"
 #include "kernels/worker/global_value.h"
 #include "tests/support/status_matchers.h"
@@ -56,6 +57,26 @@ TEST(ProgramCall, GivesListsAsTablesSizesAndPointers) {
   EXPECT_THAT(c0, ::testing::ElementsAre(2, 4));
   EXPECT_THAT(c1, ::testing::ElementsAre(6, 8, 10));
   EXPECT_GE(call->table_bytes(), 3 * 2 * sizeof(void*));
+}
+
+TEST(ProgramCall, AVariableThatThereIsNotIsToldByItsNameAsItCanBeRead) {
+  ASSERT_OK_AND_ASSIGN(const auto device, CpuDevice::Create({.threads = 1, .calibrate = false}));
+  const Natives natives = {{"none", [](const NativeCall&) {}}};
+  ModuleStore modules(*device, natives, {});
+  const WorkerProgram program{
+      .program = *CompleteProgram(
+          {.words = *ParseKernelSpec("none a: f32[N] -> c: f32[N]; k: i64 = 1 grid (1) "
+                                     "block (1) params N: int"),
+           .launches = {{.module = "m", .entry = "none", .clauses = {}}},
+           .globals = {{.module = "m", .name = "g\n2", .from = "k"}}}),
+      .modules = {{.id = "m", .kind = ModuleKind::kTestNative, .code = {}}}};
+  const OperandValue value{.is_list = false, .tensors = {{.dtype = DType::kF32, .shape = {2}}}};
+  ASSERT_OK_AND_ASSIGN(const Binding binding, Bind(program.program.words, {{"a", value}}, {}));
+  const absl::Status status = ProgramCall::Make(program, binding, *device, modules).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kNotFound) << status;
+  EXPECT_THAT(status, ReasonIs("UNKNOWN_NAME"));
+  EXPECT_EQ(DetailsOf(status).field, "program.globals");
+  EXPECT_THAT(status.message(), HasSubstr("module 'm' has no variable 'g\\n2'"));
 }
 
 const ProgramGlobal kGlobal = {.module = "m", .name = "scale", .from = "k"};
