@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <cstring>
+#include <semaphore>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -14,6 +15,7 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -128,6 +130,7 @@ class Server final : public MetricsServer {
  public:
   Server(const Options& options, Pages pages)
       : pages_(std::move(pages)),
+        makers_(options.makers),
         answer_limit_(options.answer_timeout),
         host_(HostIn(options.address)),
         on_loopback_(LeadsToLoopback(host_)) {}
@@ -145,9 +148,11 @@ class Server final : public MetricsServer {
   Answer AnswerRequest(const mg_connection* connection) const;
   bool IsMeant(const char* host) const;
   Answer AnswerTo(absl::string_view path, absl::string_view accept) const;
+  std::optional<Page> MakePage(absl::string_view path, absl::string_view accept) const;
   std::string complaint() ABSL_LOCKS_EXCLUDED(mutex_);
 
   const Pages pages_;
+  mutable std::counting_semaphore<> makers_;
   const absl::Duration answer_limit_;
   const std::string host_;
   const bool on_loopback_;
@@ -157,6 +162,14 @@ class Server final : public MetricsServer {
   Context context_;  // Last: its threads use all of the above until it is gone.
 };
 
+// Readers wait for one another, so that many of them leave the processors to the calls.
+std::optional<Server::Page> Server::MakePage(absl::string_view path,
+                                             absl::string_view accept) const {
+  makers_.acquire();
+  const absl::Cleanup made = [this] { makers_.release(); };
+  return pages_.page(path, accept);
+}
+
 Answer Server::AnswerTo(absl::string_view path, absl::string_view accept) const {
   if (path == "/healthz") return Text(200, "OK", "ok\n");
   if (path == "/readyz" && pages_.ready()) return Text(200, "OK", "ready\n");
@@ -164,7 +177,7 @@ Answer Server::AnswerTo(absl::string_view path, absl::string_view accept) const 
     return Text(503, "Service Unavailable",
                 "not ready: no device is ready, or the server drains\n");
   }
-  if (std::optional<Page> page = pages_.page(path, accept)) return {.page = *std::move(page)};
+  if (std::optional<Page> page = MakePage(path, accept)) return {.page = *std::move(page)};
   return Text(404, "Not Found",
               "no such page; there are / /runs /runs/ID /status.json /metrics /healthz /readyz\n");
 }

@@ -190,6 +190,27 @@ TEST(MetricsServerTest, AHungScraperHoldsNobodyUp) {
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));
 }
 
+TEST(MetricsServerTest, ManyReadersHavePagesMadeByFewThreads) {
+  std::atomic<int> making = 0, most = 0;
+  ASSERT_OK_AND_ASSIGN(const auto server, Serve(Serving([&] {
+                         const int now = ++making;
+                         for (int seen = most;
+                              seen < now && !most.compare_exchange_weak(seen, now);) {
+                         }
+                         std::this_thread::sleep_for(std::chrono::milliseconds(2));
+                         --making;
+                         return std::string("a 1\n");
+                       })));
+  std::atomic<int> answered = 0;
+  std::vector<std::thread> readers;
+  for (int i = 0; i < 100; ++i) {
+    readers.emplace_back([&] { answered += BodyOf(Fetch(server->port(), "/metrics")) == "a 1\n"; });
+  }
+  for (std::thread& reader : readers) reader.join();
+  EXPECT_EQ(answered, 100);
+  EXPECT_EQ(most, 2);
+}
+
 TEST(MetricsServerTest, ThePageIsToldWhatTheClientTakes) {
   MetricsServer::Pages pages = Small();
   pages.page = [](absl::string_view, absl::string_view accept) {
