@@ -27,6 +27,9 @@
 #include "gridclock/v1/kernels.pb.h"
 #include "gridclock/v1/modules.pb.h"
 #include "gridclock/v1/system.pb.h"
+#include "grpc/health/v1/health.pb.h"
+#include "grpc/reflection/v1alpha/reflection.pb.h"
+#include "server/core/rpc_observer.h"
 #include "tests/support/raw_call.h"
 #include "tests/support/server_process.h"
 #include "tests/support/status_matchers.h"
@@ -155,22 +158,27 @@ struct MethodOfWire {
   std::string path, request;
 };
 
-// Every method of the contract: one that is added is among them.
+// Every method that the server can count, and so all that it serves: one that is added is among
+// them.
 std::vector<MethodOfWire> AllMethods() {
-  std::vector<MethodOfWire> methods = {
-      {"/grpc.health.v1.Health/Check", "grpc.health.v1.HealthCheckRequest"},
-      {"/grpc.health.v1.Health/Watch", "grpc.health.v1.HealthCheckRequest"}};
+  // What is linked is known by its files.
   for (const google::protobuf::Descriptor* message :
        {v1::RunRequest::descriptor(), v1::CompileRequest::descriptor(),
-        v1::ListJobsRequest::descriptor(), v1::ListDevicesRequest::descriptor()}) {
-    const google::protobuf::FileDescriptor* file = message->file();
-    for (int s = 0; s < file->service_count(); ++s) {
-      const google::protobuf::ServiceDescriptor* service = file->service(s);
-      for (int m = 0; m < service->method_count(); ++m) {
-        methods.push_back({absl::StrCat("/", service->full_name(), "/", service->method(m)->name()),
-                           service->method(m)->input_type()->full_name()});
-      }
+        v1::ListJobsRequest::descriptor(), v1::ListDevicesRequest::descriptor(),
+        grpc::health::v1::HealthCheckRequest::descriptor(),
+        grpc::reflection::v1alpha::ServerReflectionRequest::descriptor()}) {
+    EXPECT_NE(message, nullptr);
+  }
+  std::vector<MethodOfWire> methods;
+  for (std::size_t i = 0; i < kRpcMethodCount; ++i) {
+    const auto [service, name] = NameOf(static_cast<RpcMethod>(i));
+    const auto* method = google::protobuf::DescriptorPool::generated_pool()->FindMethodByName(
+        absl::StrCat(service, ".", name));
+    if (method == nullptr) {
+      ADD_FAILURE() << "no .proto here has " << service << "/" << name;
+      continue;
     }
+    methods.push_back({absl::StrCat("/", service, "/", name), method->input_type()->full_name()});
   }
   return methods;
 }
@@ -180,7 +188,7 @@ TEST(BadInputs, B1_EveryMethodRefusesBytesThatAreNoMessage) {
                        ServerProcess::Start({.flags = {"--allow-submit", "--allow-admin"}}));
   const auto channel = Connect(server->address());
   const std::vector<MethodOfWire> methods = AllMethods();
-  EXPECT_GE(methods.size(), 19u);
+  EXPECT_EQ(methods.size(), kRpcMethodCount);
   for (const MethodOfWire& method : methods) {
     const absl::Status status = RawCall(channel, method.path, {"\xff\xff\xff\xff"}).status;
     EXPECT_THAT(status, StatusIs(absl::StatusCode::kInvalidArgument,
