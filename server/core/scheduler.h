@@ -1,5 +1,5 @@
-// Who runs when: bounded queues, one per device, fair between principals; deadlines; leases; what
-// happens to the jobs of a worker that died. Pure decisions: the fleet acts, the clock is given.
+// Who runs when: bounded queues, one per device, fair between principals; deadlines; who holds
+// which job; the jobs of a worker that died. Pure decisions: the fleet acts, the clock is given.
 #ifndef GRIDCLOCK_SERVER_CORE_SCHEDULER_H_
 #define GRIDCLOCK_SERVER_CORE_SCHEDULER_H_
 
