@@ -36,7 +36,7 @@ void Put(T value, std::size_t at, std::string* out) {
 
 // The symbols may say less than what the loader takes.
 TEST(Cubin, VariablesAreAsLargeAsTheirSection) {
-  const std::string names("\0.nv.global", 12);
+  const std::string zero(1, '\0'), names = zero + ".nv.global" + zero;
   constexpr std::size_t kHeader = 64, kRow = 64;
   std::string elf(kHeader, '\0');
   elf.replace(0, 7, "\177ELF\2\1\1");

@@ -198,6 +198,7 @@ TEST_F(SchedulerLanesTest, AReferenceOfWhoIsChargedWaitsForOthers) {
   EXPECT_TRUE(GuestDone(checked.id));
   LoseGuest({.reason = "signal", .signal = SIGSEGV, .running = bad.id, .detail = "signal 11"});
   std::vector<Call> others;
+  others.reserve(3);
   for (int i = 0; i < 3; ++i) others.push_back(SubmitReady(Large(Submitted("bob"))));
   EXPECT_THAT(GuestReady(101)->orders(), ElementsAre(others[0].id, others[1].id));
   clock_.Advance(Scheduler::kStay);

@@ -78,6 +78,7 @@ TEST_F(SchedulerLanesTest, AGuestStaysASecondWithWhoHasMore) {
   Ready();
   const auto guest = GuestReady();
   std::vector<Call> ann;
+  ann.reserve(4);
   for (int i = 0; i < 4; ++i) ann.push_back(SubmitReady(Large(Submitted("ann"))));
   SubmitReady(Large(Submitted("bob")));
   EXPECT_TRUE(GuestDone(ann[0].id));

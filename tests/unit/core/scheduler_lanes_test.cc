@@ -71,6 +71,7 @@ TEST_F(SchedulerLanesTest, SmallOnesGoForTenMilliseconds) {
   const Call first = SubmitReady(Submitted());
   clock_.Advance(absl::Milliseconds(10));
   std::vector<Call> squares;
+  squares.reserve(40);
   for (int i = 0; i < 40; ++i) squares.push_back(SubmitReady(MakeJob()));
   for (int i = 0; i < 3; ++i) SubmitReady(Submitted());
   EXPECT_THAT(guest->orders(), SizeIs(1));

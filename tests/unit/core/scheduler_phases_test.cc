@@ -38,6 +38,7 @@ TEST_F(SchedulerLanesTest, AGuestWorksOnOneOrderAfterTheOther) {
   Ready();
   GuestReady();
   std::vector<Call> calls;
+  calls.reserve(3);
   for (int i = 0; i < 3; ++i) calls.push_back(SubmitReady(Submitted()));
   clock_.Advance(absl::Nanoseconds(1000));
   const Phase claims[] = {
