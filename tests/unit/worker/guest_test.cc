@@ -219,6 +219,8 @@ TEST_F(Guest, DiesOfWhatCrashes) {
 }
 
 // What a guest's sandbox answers, in the order of the probe.
+// Nothing here ends a fork bomb with KERNEL_FAULT, because none begins: each fork is refused, and
+// what the call makes of that is its own.
 TEST_F(Guest, E15_CanNeitherConnectNorExecNorForkNorReadNorWriteNorSignalNorSlowOthers) {
   if (LandlockVersion() < 3) GTEST_SKIP() << "Landlock here is " << LandlockVersion();
   char path[64] = "/tmp/gridclock-guest-probe-XXXXXX";
