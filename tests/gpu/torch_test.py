@@ -48,6 +48,11 @@ def along_axes(kernel, function):
     return [(kernel, {"x": (9, 70, 11)}, {"axis": axis}, lambda x, axis=axis: function(x, axis)) for axis in (0, 1, -1)]
 
 
+def along_many_long_rows(kernel, function):
+    """So many that a GPU does not cut them, and so long that it gives them more threads."""
+    return [(kernel, {"x": (1025, 32771)}, {"axis": -1}, lambda x: function(x, -1))]
+
+
 def products():
     for ta, tb in ((False, False), (True, False), (False, True), (True, True)):
         shapes = {"a": (3, 70, 37) if ta else (3, 37, 70), "b": (3, 33, 70) if tb else (3, 70, 33)}
@@ -83,6 +88,8 @@ def cases():
         *of_rows("rmsnorm", ("weight",), lambda x, w: F.rms_norm(x, w.shape, w, 1e-6)),
         *along_axes("sum", torch.sum), *along_axes("mean", torch.mean), *along_axes("max", torch.amax),
         *along_axes("argmax", torch.argmax), *along_axes("cumsum", torch.cumsum),
+        *along_many_long_rows("sum", torch.sum), *along_many_long_rows("mean", torch.mean),
+        *along_many_long_rows("max", torch.amax), *along_many_long_rows("argmax", torch.argmax),
         *(("transpose", {"x": (5, 33, 66)}, {"i": i, "j": j}, lambda x, i=i, j=j: x.transpose(i, j))
           for i, j in ((0, 1), (-1, 1), (0, 2))),
         *products(), *distances(),
