@@ -4,6 +4,8 @@
 #define GRIDCLOCK_KERNELS_CATALOG_CUDA_LAUNCH_CUH_
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <cstdint>
 
 #include <cuda_runtime.h>
@@ -25,7 +27,18 @@ struct Geometry {
   Extent grid = {}, block = {};
   std::int64_t shared_bytes = 0;  // Dynamic.
   std::int64_t cluster = 1;       // Blocks along x that share their memory; compute capability 9.0.
+  // May start while the kernel before it ends, of which it reads nothing until WaitForKernelBefore.
+  // Code for GPUs before compute capability 9.0 starts after that one, like any other.
+  bool early = false;
 };
+
+// Until the kernel before has ended and its writes are seen. Every thread of a kernel that is
+// launched `early` must come here before it reads or writes what that one may write or read.
+__device__ inline void WaitForKernelBefore() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
 
 // As many blocks as `items` items need. More than the hardware takes in one launch are left to the
 // kernel's own loop over the grid.
@@ -78,8 +91,9 @@ absl::Status AllowShared(void (*kernel)(Params...), std::int64_t bytes) {
                   "shared memory");
 }
 
-// The geometry in the words of the runtime, which keeps to `cluster` by its address.
-inline cudaLaunchConfig_t ConfigOf(const Geometry& g, cudaLaunchAttribute* cluster) {
+// The geometry in the words of the runtime, which keeps to `attributes` by their address.
+using Attributes = std::array<cudaLaunchAttribute, 2>;
+inline cudaLaunchConfig_t ConfigOf(const Geometry& g, Attributes& attributes) {
   const auto to_dim = [](const Extent& e) {
     return dim3(static_cast<unsigned>(e.x), static_cast<unsigned>(e.y), static_cast<unsigned>(e.z));
   };
@@ -87,10 +101,17 @@ inline cudaLaunchConfig_t ConfigOf(const Geometry& g, cudaLaunchAttribute* clust
   config.gridDim = to_dim(g.grid);
   config.blockDim = to_dim(g.block);
   config.dynamicSmemBytes = static_cast<std::size_t>(g.shared_bytes);
-  cluster->id = cudaLaunchAttributeClusterDimension;
-  cluster->val.clusterDim = {static_cast<unsigned>(g.cluster), 1, 1};
-  config.attrs = cluster;
-  config.numAttrs = g.cluster > 1 ? 1 : 0;
+  config.attrs = attributes.data();
+  if (g.cluster > 1) {
+    cudaLaunchAttribute& cluster = attributes[config.numAttrs++];
+    cluster.id = cudaLaunchAttributeClusterDimension;
+    cluster.val.clusterDim = {static_cast<unsigned>(g.cluster), 1, 1};
+  }
+  if (g.early) {
+    cudaLaunchAttribute& early = attributes[config.numAttrs++];
+    early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    early.val.programmaticStreamSerializationAllowed = 1;
+  }
   return config;
 }
 
@@ -106,8 +127,8 @@ template <typename... Params>
 absl::StatusOr<std::int64_t> ClustersAtOnce(void (*kernel)(Params...), Geometry g) {
   int count = 0, device = 0, multiprocessors = 0;
   g.grid.x = g.cluster;
-  cudaLaunchAttribute cluster = {};
-  const cudaLaunchConfig_t config = ConfigOf(g, &cluster);
+  Attributes attributes = {};
+  const cudaLaunchConfig_t config = ConfigOf(g, attributes);
   if (g.cluster > 1) {
     GC_RETURN_IF_ERROR(
         ToStatus(cudaOccupancyMaxActiveClusters(&count, kernel, &config), "occupancy"));
@@ -124,12 +145,24 @@ absl::StatusOr<std::int64_t> ClustersAtOnce(void (*kernel)(Params...), Geometry 
   return std::int64_t{count} * multiprocessors;
 }
 
+// Whether WaitForKernelBefore waits in the code of `kernel` that this GPU runs: code for older
+// GPUs, which the driver translates for newer ones, has no wait in it.
+template <typename... Params>
+absl::StatusOr<bool> WaitsForKernelBefore(void (*kernel)(Params...)) {
+  cudaFuncAttributes attributes = {};
+  GC_RETURN_IF_ERROR(ToStatus(cudaFuncGetAttributes(&attributes, kernel), "code of a kernel"));
+  return attributes.ptxVersion >= 90;
+}
+
 // Launches `kernel` on the stream of `call`.
 template <typename... Params, typename... Args>
-absl::Status Launch(const Call& call, void (*kernel)(Params...), const Geometry& g, Args... args) {
+absl::Status Launch(const Call& call, void (*kernel)(Params...), Geometry g, Args... args) {
   GC_RETURN_IF_ERROR(Check(g));
-  cudaLaunchAttribute cluster = {};
-  cudaLaunchConfig_t config = ConfigOf(g, &cluster);
+  if (g.early) {
+    GC_ASSIGN_OR_RETURN(g.early, WaitsForKernelBefore(kernel));
+  }
+  Attributes attributes = {};
+  cudaLaunchConfig_t config = ConfigOf(g, attributes);
   config.stream = static_cast<cudaStream_t>(call.stream);
   if (call.launches != nullptr) ++*call.launches;
   return ToStatus(cudaLaunchKernelEx(&config, kernel, static_cast<Params>(args)...), "launch");

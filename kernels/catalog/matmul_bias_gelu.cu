@@ -87,6 +87,7 @@ __global__ void FinishPacksKernel(const cuda::Wide<T>* sums, const T* bias, T* c
   const std::int64_t column = cuda::GridThread() * kLanes;
   if (column >= columns) return;
   const cuda::Pack<T> of_column = cuda::LoadPack(bias + column);
+  cuda::WaitForKernelBefore();
   for (std::int64_t row = blockIdx.y; row < rows; row += gridDim.y) {
     const std::int64_t at = row * columns + column;
     cuda::Pack<W> in[kLanes / kOfSums];
@@ -107,10 +108,11 @@ absl::Status FinishPacks(const Call& call, const Sizes& s, const cuda::Wide<T>* 
   constexpr std::int64_t kMostRows = 65535;
   const std::int64_t packs = s.n / cuda::Pack<T>::kCount, rows = s.batch * s.m;
   const std::int64_t threads = std::min(kThreads, (packs + 31) / 32 * 32);
-  return cuda::Launch(
-      call, FinishPacksKernel<T, Form>,
-      {.grid = {cuda::Blocks(packs, threads), std::min(rows, kMostRows)}, .block = {threads}}, sums,
-      call.In<T>(2), call.Out<T>(0), rows, s.n);
+  return cuda::Launch(call, FinishPacksKernel<T, Form>,
+                      {.grid = {cuda::Blocks(packs, threads), std::min(rows, kMostRows)},
+                       .block = {threads},
+                       .early = true},
+                      sums, call.In<T>(2), call.Out<T>(0), rows, s.n);
 }
 
 template <typename T>
