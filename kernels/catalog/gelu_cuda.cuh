@@ -33,15 +33,21 @@ struct Exact {
   }
 };
 
-// (1 + tanh(u)) / 2 = 1 / (1 + exp(-2u)), exactly. In f32 the exponential and the quotient are
+// (1 + tanh(u)) / 2 = 1 / (1 + exp(-2u)), exactly. In f32 the power of two and the reciprocal are
 // those of the hardware: their errors are a few roundings of x, which is what a tanh costs too.
+// What they make 0 of, 1 + exp does not see, or is below 1e-36; __expf and __fdividef, which keep
+// it, take twice as many instructions.
 struct FastTanh {
   __device__ double operator()(double x) const { return NaiveTanh()(x); }
   __device__ float operator()(float x) const {
     x = AtSurelyZero()(x);
-    constexpr float kFirst = static_cast<float>(-2 * kSqrt2OverPi);
-    constexpr float kThird = static_cast<float>(-2 * kSqrt2OverPi * kCubic);
-    return __fdividef(x, 1 + __expf(x * (kFirst + kThird * (x * x))));
+    constexpr double kLog2E = 1.44269504088896340736;
+    constexpr float kFirst = static_cast<float>(-2 * kLog2E * kSqrt2OverPi);
+    constexpr float kThird = static_cast<float>(-2 * kLog2E * kSqrt2OverPi * kCubic);
+    float power, share;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(x * (kFirst + kThird * (x * x))));
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(share) : "f"(1 + power));
+    return x * share;
   }
 };
 
