@@ -6,6 +6,7 @@
 #if __has_include(<cublasLt.h>)
 #define GRIDCLOCK_HAS_CUBLASLT
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <map>
@@ -26,13 +27,15 @@
 
 namespace gridclock::cublaslt {
 
-// c = op(a) op(b), row-major and dense, for each matrix of a batch; nothing of it empty.
+// c = op(a) op(b), or with input 2 of the call added to each row, row-major and dense, for each
+// matrix of a batch; nothing of it empty.
 struct Product {
   std::int64_t batch = 1, m = 0, n = 0, k = 0;
   bool transpose_a = false, transpose_b = false;
   DType dtype = DType::kF32;
   bool tf32 = false;    // The factors are rounded to tf32; of f32 alone.
   bool wide_c = false;  // c is f32, as wide as what 16 bits are summed in.
+  bool bias = false;    // Added in what the sums are in; of n numbers as wide as c.
   friend auto operator<=>(const Product&, const Product&) = default;
 };
 
@@ -157,12 +160,14 @@ class Multiplier {
   }
 
   absl::Status Launch(const Call& call, const Product& p, void* c) {
-    const Alignment alignment{AlignmentOf(call.In<char>(0)), AlignmentOf(call.In<char>(1)),
-                              AlignmentOf(c)};
+    Alignment alignment{AlignmentOf(call.In<char>(0)), AlignmentOf(call.In<char>(1)),
+                        AlignmentOf(c)};
+    const void* const bias = p.bias ? call.In<char>(2) : nullptr;
+    if (p.bias) alignment.c = std::min(alignment.c, AlignmentOf(bias));
     const auto workspace = static_cast<std::size_t>(Bytes(call.scratch[0].value->tensors[0]));
     auto found = plans_.find({p, alignment, workspace});
     if (found == plans_.end()) {
-      GC_ASSIGN_OR_RETURN(Plan plan, MakePlan(p, alignment, workspace));
+      GC_ASSIGN_OR_RETURN(Plan plan, MakePlan(p, bias, alignment, workspace));
       if (plans_.size() >= kMostPlans) plans_.clear();
       found = plans_.emplace(Key{p, alignment, workspace}, std::move(plan)).first;
     }
@@ -172,6 +177,9 @@ class Multiplier {
     const bool is64 = p.dtype == DType::kF64;
     const void* one = is64 ? static_cast<const void*>(&one64) : &one32;
     const void* zero = is64 ? static_cast<const void*>(&zero64) : &zero32;
+    if (p.bias) {
+      GC_RETURN_IF_ERROR(Set(plan.product.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias));
+    }
     if (call.launches != nullptr) ++*call.launches;
     // Column-major, what is row-major is transposed: c^T = op(b)^T op(a)^T.
     return f_.ToStatus(
@@ -188,7 +196,15 @@ class Multiplier {
 
   Multiplier(const Functions& f, cublasLtHandle_t handle) : f_(f), handle_(handle) {}
 
-  absl::StatusOr<Owned<cublasLtMatmulDesc_t>> MakeProduct(const Product& p) const {
+  template <typename Value>
+  absl::Status Set(cublasLtMatmulDesc_t product, cublasLtMatmulDescAttributes_t attribute,
+                   const Value& value) const {
+    return f_.ToStatus(f_.cublasLtMatmulDescSetAttribute(product, attribute, &value, sizeof(value)),
+                       "attribute of a product");
+  }
+
+  absl::StatusOr<Owned<cublasLtMatmulDesc_t>> MakeProduct(const Product& p,
+                                                          const void* bias) const {
     const bool is64 = p.dtype == DType::kF64;
     cublasLtMatmulDesc_t raw = nullptr;
     // 32F multiplies f32 in full; 32F_FAST_TF32 where the variant's name says so, and nowhere else.
@@ -198,13 +214,13 @@ class Multiplier {
     GC_RETURN_IF_ERROR(f_.ToStatus(
         f_.cublasLtMatmulDescCreate(&raw, in, is64 ? CUDA_R_64F : CUDA_R_32F), "description"));
     Owned<cublasLtMatmulDesc_t> product(raw, f_.cublasLtMatmulDescDestroy);
-    const auto set = [&](cublasLtMatmulDescAttributes_t attribute, bool transposed) {
-      const cublasOperation_t op = transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
-      return f_.ToStatus(f_.cublasLtMatmulDescSetAttribute(raw, attribute, &op, sizeof(op)),
-                         "transposition");
-    };
-    GC_RETURN_IF_ERROR(set(CUBLASLT_MATMUL_DESC_TRANSA, p.transpose_b));
-    GC_RETURN_IF_ERROR(set(CUBLASLT_MATMUL_DESC_TRANSB, p.transpose_a));
+    const auto op = [](bool transposed) { return transposed ? CUBLAS_OP_T : CUBLAS_OP_N; };
+    GC_RETURN_IF_ERROR(Set(raw, CUBLASLT_MATMUL_DESC_TRANSA, op(p.transpose_b)));
+    GC_RETURN_IF_ERROR(Set(raw, CUBLASLT_MATMUL_DESC_TRANSB, op(p.transpose_a)));
+    if (p.bias) {
+      GC_RETURN_IF_ERROR(Set(raw, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS));
+      GC_RETURN_IF_ERROR(Set(raw, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias));
+    }
     return product;
   }
 
@@ -231,10 +247,10 @@ class Multiplier {
     return layout;
   }
 
-  absl::StatusOr<Plan> MakePlan(const Product& p, const Alignment& alignment,
+  absl::StatusOr<Plan> MakePlan(const Product& p, const void* bias, const Alignment& alignment,
                                 std::size_t workspace) const {
     const cudaDataType type = TypeOf(p.dtype);
-    GC_ASSIGN_OR_RETURN(auto product, MakeProduct(p));
+    GC_ASSIGN_OR_RETURN(auto product, MakeProduct(p, bias));
     GC_ASSIGN_OR_RETURN(auto a,
                         MakeLayout(p, type, p.transpose_a ? p.k : p.m, p.transpose_a ? p.m : p.k));
     GC_ASSIGN_OR_RETURN(auto b,

@@ -12,9 +12,10 @@
 //   tiled            bias and gelu while the sums are in registers: c is written once
 //   register_tiled   the same in the faster product, of f32 and f64
 //   cublaslt         two launches: NVIDIA's product, as wide as it is summed, then bias and gelu.
-//                    The library's own end (CUBLASLT_EPILOGUE_GELU_BIAS) saves the second, but is
-//                    not this function: of 16 bits, where sizes are odd, it is off by up to 17 of
-//                    our tolerances and NaN where x^3 overflows f16; of -inf it makes NaN.
+//                    Of f32 the product adds the bias: with one the library has faster kernels. Its
+//                    whole end (CUBLASLT_EPILOGUE_GELU_BIAS) saves the second launch, but is not
+//                    this function: of 16 bits, where sizes are odd, it is off by up to 17 of our
+//                    tolerances and NaN where x^3 overflows f16; of -inf it makes NaN.
 
 #include "kernels/api/kernel.h"
 #include "kernels/catalog/matmul_sizes.h"
@@ -22,6 +23,7 @@
 #ifdef __CUDACC__
 #include "absl/strings/str_cat.h"
 #include "kernels/catalog/cublaslt.cuh"
+#include "kernels/catalog/cuda_map.cuh"
 #include "kernels/catalog/gelu_cuda.cuh"
 #include "kernels/catalog/matmul_cuda.cuh"
 
@@ -129,6 +131,13 @@ absl::Status Finish(const Call& call, const Sizes& s, const cuda::Wide<T>* sums)
                       call.Out<T>(0), rows, s.n, parts, finish);
 }
 
+// In place, of sums that have their bias.
+template <typename T>
+absl::Status Gelu(const Call& call, T* c, std::int64_t n) {
+  return BiasGelu<T>::Make(call).tanh ? cuda::MapPacks(call, gelu::FastTanh(), c, n, c)
+                                      : cuda::MapPacks(call, gelu::Exact(), c, n, c);
+}
+
 absl::Status Unfused(const Call& call) {
   const Sizes s = SizesOf(*call.binding);
   if (s.batch * s.m * s.n == 0) return absl::OkStatus();
@@ -169,6 +178,8 @@ absl::Status CublasLt(const Call& call) {
   return cuda::WithFloat(call.InType(0), [&](auto element) {
     using T = decltype(element);
     constexpr bool kNarrow = sizeof(T) < sizeof(cuda::Wide<T>);
+    // PyTorch too lets the library add it to one matrix of several rows and columns alone.
+    const bool bias = std::is_same_v<T, float> && s.batch == 1 && s.m > 1 && s.n > 1 && s.k > 1;
     void* sums = kNarrow ? call.scratch[1].data[0] : call.Out<T>(0);
     GC_RETURN_IF_ERROR(cublaslt::Multiply(call,
                                           {.batch = s.batch,
@@ -178,8 +189,10 @@ absl::Status CublasLt(const Call& call) {
                                            .transpose_a = call.binding->Bool("ta"),
                                            .transpose_b = call.binding->Bool("tb"),
                                            .dtype = call.InType(0),
-                                           .wide_c = kNarrow},
+                                           .wide_c = kNarrow,
+                                           .bias = bias},
                                           sums));
+    if (bias) return Gelu(call, call.Out<T>(0), s.m * s.n);
     return Finish<T>(call, s, static_cast<const cuda::Wide<T>*>(sums));
   });
 }
