@@ -133,7 +133,7 @@ absl::Status Simd(const Call& call) {
 GC_KERNEL(argmax) {
   return {
       .words =
-          "x: T[*A, N @ axis, *B] -> y: i64[*A, *B]; axis: i64 = -1 "
+          "x: T[*A, N @ axis, *B] -> y: i64[*A, *B]; axis: i64 = -1 in [-8, 7] "
           "where T in {f64, f32, f16, bf16}, N >= 1",
       .summary = "The place of the largest element over one dimension",
       .formula = "y[a, b] = the least k with x[a, k, b] = max over j of x[a, j, b]",

@@ -567,7 +567,7 @@ absl::Status Simd(const Call& call) {
 GC_KERNEL(cumsum) {
   return {
       .words =
-          "x: T[*A, N @ axis, *B] -> y: T[*A, N, *B] over x; axis: i64 = -1 "
+          "x: T[*A, N @ axis, *B] -> y: T[*A, N, *B] over x; axis: i64 = -1 in [-8, 7] "
           "where T in {f64, f32, f16, bf16} flops numel(x)",
       .summary = "The sums of all elements up to each, over one dimension",
       .formula = "y[a, k, b] = sum over j <= k of x[a, j, b]",

@@ -111,7 +111,7 @@ absl::Status Simd(const Call& call) {
 GC_KERNEL(foreach_add) {
   return {
       .words =
-          "a: T[*]..., b: T[*]... -> c: T[*]... over a; alpha: f64 = 1, "
+          "a: T[*]..., b: T[*]... -> c: T[*]... over a; alpha: f64 = 1 in (-inf, inf), "
           "arg_bytes: i64 = 4096 in {4096, 32764} "
           "where T in {f64, f32, f16, bf16} flops 2*numel(c)",
       .summary = "The sums of two lists of tensors, pair by pair",

@@ -132,7 +132,7 @@ absl::Status Simd(const Call& call) {
 GC_KERNEL(max) {
   return {
       .words =
-          "x: T[*A, N @ axis, *B] -> y: T[*A, *B]; axis: i64 = -1 "
+          "x: T[*A, N @ axis, *B] -> y: T[*A, *B]; axis: i64 = -1 in [-8, 7] "
           "where T in {f64, f32, f16, bf16}, N >= 1",
       .summary = "The largest element over one dimension",
       .formula = "y[a, b] = max over k of x[a, k, b]",

@@ -93,7 +93,7 @@ absl::Status Simd(const Call& call) {
 GC_KERNEL(mean) {
   return {
       .words =
-          "x: T[*A, N @ axis, *B] -> y: T[*A, *B]; axis: i64 = -1 "
+          "x: T[*A, N @ axis, *B] -> y: T[*A, *B]; axis: i64 = -1 in [-8, 7] "
           "where T in {f64, f32, f16, bf16} flops numel(x)",
       .summary = "The mean over one dimension",
       .formula = "y[a, b] = (sum over k of x[a, k, b]) / N",

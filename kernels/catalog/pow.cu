@@ -218,7 +218,7 @@ absl::Status Simd(const Call& call) {
 GC_KERNEL(pow) {
   return {
       .words =
-          "x: T[*] -> y: T[*] over x; exponent: f64 = 2 "
+          "x: T[*] -> y: T[*] over x; exponent: f64 = 2 in (-inf, inf) "
           "where T in {f64, f32, f16, bf16} flops numel(x)",
       .summary = "Each element to a power",
       .formula = "y = x^exponent",

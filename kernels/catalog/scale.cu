@@ -94,7 +94,8 @@ absl::Status Simd(const Call& call) {
 GC_KERNEL(scale) {
   return {
       .words =
-          "x: T[*] -> y: T[*] over x; factor: f64 where T in {f64, f32, f16, bf16} flops numel(x)",
+          "x: T[*] -> y: T[*] over x; factor: f64 in (-inf, inf) "
+          "where T in {f64, f32, f16, bf16} flops numel(x)",
       .summary = "Each element times a number",
       .formula = "y = factor x",
       .notes =

@@ -431,7 +431,9 @@ absl::Status Blocked(const Call& call) {
 
 GC_KERNEL(transpose) {
   return {
-      .words = "x: T[*A] -> y: T[*swap(A, i, j)]; i: i64 = -2, j: i64 = -1 flops 0",
+      .words =
+          "x: T[*A] -> y: T[*swap(A, i, j)]; i: i64 = -2 in [-8, 7], j: i64 = -1 in [-8, 7] "
+          "flops 0",
       .summary = "Two dimensions change places",
       .formula = "y[.., q, .., p, ..] = x[.., p, .., q, ..], p at dimension i and q at j",
       .notes = "The bytes of each element, whatever they mean; of every dtype.",

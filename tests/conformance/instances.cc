@@ -86,10 +86,11 @@ std::vector<AttributeValue> ValuesOf(const AttributeSpec& spec) {
 std::optional<AttributeValue> OtherValue(const AttributeSpec& spec, std::size_t i) {
   using Type = AttributeSpec::Type;
   if (!spec.default_value || !spec.allowed.empty()) return std::nullopt;
-  if (spec.type == Type::kI64 && spec.range) return std::int64_t{3};
+  const bool of_any_sign = !spec.range || spec.range->low < 0;  // In i64 the place of a dimension.
+  if (spec.type == Type::kI64 && !of_any_sign) return std::int64_t{3};
   if (spec.type != Type::kF64) return std::nullopt;
   // No larger than 1, so that what is large stays a number.
-  if (i == 1 && !spec.range) return -1.0;
+  if (i == 1 && of_any_sign) return -1.0;
   return 0.3;  // Which f32 does not hold.
 }
 

@@ -55,6 +55,18 @@ TEST(KernelsPageTest, TheCommittedPageHasVariantsForGpus) {
   EXPECT_THAT(Committed(), HasSubstr("\n| `cublaslt` | cuda | "));
 }
 
+TEST(KernelsPageTest, EveryNumberAmongTheAttributesHasARange) {
+  using Type = AttributeSpec::Type;
+  ASSERT_OK_AND_ASSIGN(const Registry registry, Registry::Create(BuiltInKernels()));
+  for (const auto& [name, kernel] : registry.kernels()) {
+    for (const AttributeSpec& attribute : kernel.spec.attributes) {
+      const bool number = attribute.type == Type::kI64 || attribute.type == Type::kF64;
+      EXPECT_TRUE(!number || attribute.range || !attribute.allowed.empty())
+          << name << ": " << attribute.name << " wants `in`";
+    }
+  }
+}
+
 TEST(KernelsPageTest, EveryKernelHasAFormulaAndSaysHowExactItIs) {
   for (const auto& [name, def] : BuiltInKernels()) {
     EXPECT_THAT(def.summary, Not(IsEmpty())) << name;

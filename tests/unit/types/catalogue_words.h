@@ -16,11 +16,13 @@ namespace gridclock {
 inline constexpr const char* kVectorAdd =
     "vector_add a: T[*], b: T[*] -> c: T[*] over a" FLOATS " flops numel(c)";
 inline constexpr const char* kSquare = "square x: T[*] -> y: T[*] over x" FLOATS;
-inline constexpr const char* kPow = "pow x: T[*] -> y: T[*] over x; exponent: f64 = 2" FLOATS;
+inline constexpr const char* kPow =
+    "pow x: T[*] -> y: T[*] over x; exponent: f64 = 2 in (-inf, inf)" FLOATS;
 inline constexpr const char* kGelu =
     "gelu x: T[*] -> y: T[*] over x; approximate: {tanh, none} = tanh" FLOATS
     " flops numel(y)*(approximate == tanh ? 9 : 5)";
-inline constexpr const char* kScale = "scale x: T[*] -> y: T[*] over x; factor: f64" FLOATS;
+inline constexpr const char* kScale =
+    "scale x: T[*] -> y: T[*] over x; factor: f64 in (-inf, inf)" FLOATS;
 inline constexpr const char* kCast = "cast x: T[*] -> y: to[*]; to: dtype = f32";
 inline constexpr const char* kSoftmax = "softmax x: T[*, N] -> y: T[*, N] over x" FLOATS;
 inline constexpr const char* kLayernorm =
@@ -29,15 +31,16 @@ inline constexpr const char* kLayernorm =
 inline constexpr const char* kRmsnorm =
     "rmsnorm x: T[*, N], weight: T[N] -> y: T[*, N]; eps: f64 = 1e-6 in (0, 1]" FLOATS;
 inline constexpr const char* kSum =
-    "sum x: T[*A, N @ axis, *B] -> y: T[*A, *B]; axis: i64 = -1" FLOATS;
+    "sum x: T[*A, N @ axis, *B] -> y: T[*A, *B]; axis: i64 = -1 in [-8, 7]" FLOATS;
 inline constexpr const char* kMax =
-    "max x: T[*A, N @ axis, *B] -> y: T[*A, *B]; axis: i64 = -1" FLOATS ", N >= 1";
+    "max x: T[*A, N @ axis, *B] -> y: T[*A, *B]; axis: i64 = -1 in [-8, 7]" FLOATS ", N >= 1";
 inline constexpr const char* kArgmax =
-    "argmax x: T[*A, N @ axis, *B] -> y: i64[*A, *B]; axis: i64 = -1" FLOATS ", N >= 1";
+    "argmax x: T[*A, N @ axis, *B] -> y: i64[*A, *B]; axis: i64 = -1 in [-8, 7]" FLOATS ", N >= 1";
 inline constexpr const char* kCumsum =
-    "cumsum x: T[*A, N @ axis, *B] -> y: T[*A, N, *B] over x; axis: i64 = -1" FLOATS;
+    "cumsum x: T[*A, N @ axis, *B] -> y: T[*A, N, *B] over x; axis: i64 = -1 in [-8, 7]" FLOATS;
 inline constexpr const char* kTranspose =
-    "transpose x: T[*A] -> y: T[*swap(A, i, j)]; i: i64 = -2, j: i64 = -1 flops 0";
+    "transpose x: T[*A] -> y: T[*swap(A, i, j)]; i: i64 = -2 in [-8, 7], j: i64 = -1 in [-8, 7] "
+    "flops 0";
 inline constexpr const char* kMatmul =
     "matmul " MATMUL_IN " -> c: T[*, M, N]; ta: bool = false, tb: bool = false" FLOATS
     " flops 2*numel(c)*K";
@@ -49,7 +52,7 @@ inline constexpr const char* kCdist =
     "cdist a: T[*, M, D], b: T[*, N, D] -> d: T[*, M, N]; p: f64 = 2 in {1, 2} "
     "where T in {f64, f32} flops 3*numel(d)*D";
 inline constexpr const char* kForeachAdd =
-    "foreach_add a: T[*]..., b: T[*]... -> c: T[*]... over a; alpha: f64 = 1, "
+    "foreach_add a: T[*]..., b: T[*]... -> c: T[*]... over a; alpha: f64 = 1 in (-inf, inf), "
     "arg_bytes: i64 = 4096 in {4096, 32764}" FLOATS " flops numel(c)";
 inline constexpr const char* kForeachMul =
     "foreach_mul a: T[*]..., b: T[*]... -> c: T[*]... over a" FLOATS " flops numel(c)";
