@@ -15,8 +15,10 @@ inline constexpr double kAgreeWithinShare = 0.03;  // Of the device's own time.
 // nothing hides behind very many: the larger of both.
 inline constexpr double kMostGapsNs = 5'000;
 inline constexpr double kMostGapsShare = 0.1;  // Of the device's own time.
-// The same of copies, which wait for the bus: of one from the host 1 to 9 us were seen on an H200.
+// The same of copies, which wait for the bus, and what one may wait: 1 to 9 us were seen of copies
+// from the host on an H200, another from one second to the next, so that no calibration tells it.
 inline constexpr double kMostCopiesNs = 10'000;
+inline constexpr double kCopyWaitsNs = 9'000;
 
 // By how much a method's time is beyond the device's own record for sure, and may be beside that:
 // what lies between two kernels is another for each method, and large kernels hide it.
@@ -45,9 +47,10 @@ inline Offset IsolatedOffset(const DeviceInfo& info, const Further& further, dou
   const double most_copies = std::max(kMostCopiesNs, kMostGapsShare * device_ns);
   const double kernels = further.kernels * info.kernel_offset_ns;
   const double copies = further.copies * info.copy_offset_ns;
+  const double waits = further.copies * std::max(info.copy_offset_ns, kCopyWaitsNs);
   return {.launch_ns = info.launch_offset_ns,
           .below_ns = std::clamp(-kernels, 0.0, most) + std::clamp(-copies, 0.0, most_copies),
-          .above_ns = std::clamp(kernels, 0.0, most) + std::clamp(copies, 0.0, most_copies)};
+          .above_ns = std::clamp(kernels, 0.0, most) + std::min(waits, most_copies)};
 }
 
 // A slope over launches that follow each other may hold what a launch costs, or hide it behind the
@@ -56,7 +59,7 @@ inline Offset IsolatedOffset(const DeviceInfo& info, const Further& further, dou
 inline Offset SlopeOffset(const DeviceInfo& info, const Further& further, double device_ns) {
   const double most = std::max(kMostGapsNs, kMostGapsShare * device_ns);
   const double launch = info.launch_offset_ns;
-  const double copies = further.copies * std::max(launch, info.copy_offset_ns);
+  const double copies = further.copies * std::max({launch, info.copy_offset_ns, kCopyWaitsNs});
   return {
       .below_ns = std::min(most, further.kernels * launch),
       .above_ns = launch + std::min(std::max(kMostCopiesNs, kMostGapsShare * device_ns), copies)};

@@ -154,8 +154,8 @@ TEST(Agreement, LeavesWhatEachFurtherKernelAndCopyAddsInOrOut) {
   EXPECT_TRUE(IsolatedAgrees(10'000, 10'000, info, Ran(16)));
   EXPECT_FALSE(IsolatedAgrees(9'999, 10'000, info, Ran(16)));
   EXPECT_FALSE(IsolatedAgrees(12'501, 10'000, info, Ran(16)));
-  EXPECT_TRUE(IsolatedAgrees(15'500, 10'000, info, Ran(1, 1)));
-  EXPECT_FALSE(IsolatedAgrees(15'501, 10'000, info, Ran(1, 1)));
+  EXPECT_TRUE(IsolatedAgrees(21'500, 10'000, info, Ran(1, 1)));
+  EXPECT_FALSE(IsolatedAgrees(21'501, 10'000, info, Ran(1, 1)));
   EXPECT_FALSE(IsolatedAgrees(11'499, 10'000, info, Ran(1, 1)));
 }
 
@@ -166,7 +166,7 @@ TEST(Agreement, ACopyIsWhatWasRecordedAsOneWhateverItsName) {
     const std::vector<Launch> two = {{.name = name, .count = 1}, {.name = "k", .count = 1}};
     EXPECT_FALSE(IsolatedAgrees(12'501, 10'000, info, FurtherOf(two, 0))) << name;
     EXPECT_TRUE(IsolatedAgrees(11'400, 10'000, info, FurtherOf(two, 0))) << name;
-    EXPECT_TRUE(IsolatedAgrees(15'500, 10'000, info, FurtherOf(two, 1))) << name;
+    EXPECT_TRUE(IsolatedAgrees(21'500, 10'000, info, FurtherOf(two, 1))) << name;
   }
 }
 
@@ -181,7 +181,9 @@ TEST(Agreement, BoundsWhatVeryManyLaunchesMayAdd) {
   EXPECT_EQ(IsolatedOffset(WithOffsets(2'000, 0, 3'000), Ran(1, 1001), 20'000).above_ns, 10'000);
   EXPECT_EQ(IsolatedOffset(WithOffsets(2'000, 0, -3'000), Ran(1, 1001), 20'000).below_ns, 10'000);
   EXPECT_EQ(SlopeOffset(WithOffsets(2'000), Ran(1, 1001), 20'000).above_ns, 12'000);
-  EXPECT_EQ(SlopeOffset(WithOffsets(2'000, 0, 6'000), Ran(1, 1), 20'000).above_ns, 8'000);
+  EXPECT_EQ(kCopyWaitsNs, 9'000);
+  EXPECT_EQ(SlopeOffset(WithOffsets(2'000, 0, 6'000), Ran(1, 1), 20'000).above_ns, 11'000);
+  EXPECT_EQ(SlopeOffset(WithOffsets(2'000, 0, 9'500), Ran(1, 1), 20'000).above_ns, 11'500);
 }
 
 TEST(Agreement, OfASlopeLeavesFurtherLaunchesInOrOut) {
@@ -192,8 +194,8 @@ TEST(Agreement, OfASlopeLeavesFurtherLaunchesInOrOut) {
   EXPECT_FALSE(agrees(92'999, Ran(3)));
   EXPECT_TRUE(agrees(105'000, Ran(3)));
   EXPECT_FALSE(agrees(105'001, Ran(3)));
-  EXPECT_TRUE(agrees(107'000, Ran(1, 1)));
-  EXPECT_FALSE(agrees(107'001, Ran(1, 1)));
+  EXPECT_TRUE(agrees(114'000, Ran(1, 1)));
+  EXPECT_FALSE(agrees(114'001, Ran(1, 1)));
   EXPECT_FALSE(agrees(96'999, Ran(1, 1)));
 }
 
