@@ -133,6 +133,24 @@ class Scanner {
     return std::move(out_);
   }
 
+  // As IncludedInBodies(); `within`: all of this text stands in a body.
+  void AddIncludedInBodies(bool within, std::set<std::string>* names) const {
+    std::vector<bool> open = {!within};  // Whether it is a namespace, of each brace and the like.
+    for (std::size_t i = 0; i < tokens_.size(); ++i) {
+      if (const std::size_t inside = BehindOpening(i); inside != i) {
+        open.push_back(true);
+        i = inside - 1;
+      } else if (Is(i, "{") || Is(i, "(") || Is(i, "[")) {
+        open.push_back(false);
+      } else if (Is(i, "}") || Is(i, ")") || Is(i, "]")) {
+        if (open.size() > 1) open.pop_back();
+      } else if (tokens_[i].kind == Kind::kDirective &&
+                 std::find(open.begin(), open.end(), false) != open.end()) {
+        if (const auto file = Included(Text(i))) names->insert(LastPart(*file));
+      }
+    }
+  }
+
  private:
   absl::string_view Text(std::size_t i) const {
     return source_.substr(tokens_[i].begin, tokens_[i].end - tokens_[i].begin);
@@ -379,9 +397,10 @@ class Scanner {
     if (host.empty() || HasDeviceWord(found)) return "";
     return absl::StrCat(found.type ? "type" : "declaration", " that uses ", host);
   }
-  // `MACRO(...);`: nobody here knows what it stands for.
+  // `MACRO(...);`, or a few without the semicolon: nobody here knows what they stand for.
   bool IsMacroCall(const Declaration& found) const {
-    return !found.body && found.name == found.begin && IsShouted(Text(found.begin));
+    return !found.body && IsWord(found.begin) && Is(found.begin + 1, "(") &&
+           !TakesArguments(Text(found.begin));
   }
 
   // All but directives, which hold the rest of the file together.
@@ -412,10 +431,33 @@ DeviceSource SetHostCodeAside(absl::string_view source, const SourceContext& con
   return Scanner(source, context).Scan();
 }
 
+// A macro that says another is found in the round after, wherever the two stand.
 std::set<std::string> DeviceMacrosIn(std::span<const std::string> texts) {
+  constexpr int kMostRounds = 8;
   DeviceMacros macros;
-  for (const std::string& text : texts) macros.TakeAll(text);
+  for (int round = 0; round < kMostRounds; ++round) {
+    const std::size_t before = macros.names().size();
+    for (const std::string& text : texts) macros.TakeAll(text);
+    if (macros.names().size() == before) break;
+  }
   return macros.names();
+}
+
+std::string LastPart(absl::string_view path) {
+  return std::string(path.substr(path.rfind('/') + 1));
+}
+
+// What such a file includes is found in the round after.
+std::set<std::string> IncludedInBodies(std::span<const SourceText> files) {
+  std::set<std::string> names;
+  for (std::size_t round = 0; round <= files.size(); ++round) {
+    const std::size_t before = names.size();
+    for (const SourceText& file : files) {
+      Scanner(file.text, {}).AddIncludedInBodies(names.contains(LastPart(file.name)), &names);
+    }
+    if (names.size() == before) break;
+  }
+  return names;
 }
 
 // A type that is made of such a type is found in the round after.

@@ -38,6 +38,14 @@ DeviceSource SetHostCodeAside(absl::string_view source, const SourceContext& con
 
 std::set<std::string> DeviceMacrosIn(std::span<const std::string> texts);
 
+// The last part of a path.
+std::string LastPart(absl::string_view path);
+
+// The files, by the last part of their paths, that any of these includes within a function, an
+// initialiser or a type, and what those include: they hold statements, values or members, not
+// declarations, so that nothing of them may be set aside.
+std::set<std::string> IncludedInBodies(std::span<const SourceText> files);
+
 // The types that are set aside in any of these texts and left in none.
 std::set<std::string> HostTypesIn(std::span<const absl::string_view> texts, SourceContext context);
 

@@ -178,9 +178,9 @@ absl::StatusOr<worker::v1::CompilerResult> ResultOf(const ModuleFacts& facts, st
   return out;
 }
 
-// What else may say what a word means: definitions, and the client's headers.
-std::vector<std::string> TextsBeside(const ModuleSource& source) {
-  std::vector<std::string> texts;
+// What may say what a word means: the source, the client's headers, and definitions by options.
+std::vector<std::string> TextsThatDefine(const ModuleSource& source) {
+  std::vector<std::string> texts = {source.main.text};
   for (const auto& [name, value] : source.options.defines) {
     texts.push_back(absl::StrCat("#define ", name, " ", value, "\n"));
   }
@@ -243,14 +243,18 @@ NvrtcProgram ProgramOf(const ModuleSource& source, const Tools& tools, ModuleFac
                        .headers = HeadersFor(source),
                        .options = OptionsFor(source.options, tools),
                        .name_expressions = source.name_expressions};
-  SourceContext context{.device_macros = DeviceMacrosIn(TextsBeside(source))};
+  SourceContext context{.device_macros = DeviceMacrosIn(TextsThatDefine(source))};
   for (const SourceText& header : program.headers) context.known.insert(header.name);
   context.host_types = HostTypesIn(TextsOf(source), context);
   DeviceSource device = SetHostCodeAside(source.main.text, context);
   facts->notes = std::move(device.notes);
   program.source += device.text;
+  std::vector<SourceText> files = source.headers;
+  files.push_back(source.main);
+  const std::set<std::string> in_bodies = IncludedInBodies(files);
   // The client's own come first.
   for (SourceText& header : std::span(program.headers).first(source.headers.size())) {
+    if (in_bodies.contains(LastPart(header.name))) continue;
     DeviceSource cut = SetHostCodeAside(header.text, context);
     header.text = std::move(cut.text);
     NoteHeader(source.main.text, header.name, cut.notes, facts);

@@ -11,6 +11,7 @@ namespace gridclock {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using ::testing::Not;
 using worker::v1::CompilerAnswer;
 
@@ -98,6 +99,27 @@ TEST_F(Compiles, HeadersOfTheClientAndOfCudaAreFound) {
   if (TheTools().landlock == 0) GTEST_SKIP() << "no Landlock: CUDA's headers cannot be read safely";
   const Compiled got = Finish(order);
   EXPECT_FALSE(got.result.failed()) << got.log();
+}
+
+// A file that is included within a kernel holds statements: a call and a loop are no declarations
+// of functions of the host. And what a header calls a function of the device is said by the source.
+TEST_F(Compiles, AFileThatIsIncludedWithinAKernelIsLeftWhole) {
+  worker::v1::CompilerOrder order = SourceOrder(
+      "#define DEV __device__ __forceinline__\n#include \"ops.h\"\n"
+      "__global__ void f(float* x) {\n#include \"body.inc\"\n}\n");
+  v1::SourceFile* body = order.mutable_compile()->add_headers();
+  body->set_name("body.inc");
+  body->set_text(
+      "atomicAdd(&x[0], squared(x[1])); __syncthreads();\nfor (int i = 0; i < 3; ++i) { "
+      "x[i] += 1; }\n");
+  v1::SourceFile* ops = order.mutable_compile()->add_headers();
+  ops->set_name("ops.h");
+  ops->set_text("DEV float squared(float v) { return v * v; }\n");
+  const Compiled got = Finish(order);
+  EXPECT_FALSE(got.result.failed()) << got.log();
+  EXPECT_THAT(got.result.ptx(), HasSubstr("bar.sync"));
+  EXPECT_THAT(got.result.ptx(), HasSubstr(".global.add.f32"));
+  EXPECT_THAT(got.result.module().notes(), IsEmpty());
 }
 
 // As a course has it: one header for all files, with checks and timers of the host.

@@ -236,5 +236,33 @@ TEST(HostCode, WhatIsOfCudasLibrariesForHostsGoes) {
             "cublas_is_no_type, nccl_t;");
 }
 
+// Statements of a kernel look like declarations of functions.
+TEST(HostCode, WhatIsIncludedWithinBracesIsKnownByItsName) {
+  const std::vector<SourceText> files = {
+      {.name = "main.cu",
+       .text = "#include \"top.h\"\nnamespace a {\nextern \"C\" {\n#include \"deep.h\"\n}\n}\n"
+               "__global__ void f(float* x) {\n#include \"parts/body.inc\"\n}\n"
+               "__constant__ float t[] = {\n#include \"table.inc\"\n};\n"
+               "struct S {\n#include \"members.inc\"\n};\n#include \"last.h\"\n"},
+      {.name = "inner.inc", .text = "#include \"innermost.inc\"\n"},
+      {.name = "parts/body.inc", .text = "#include \"inner.inc\"\n__syncthreads();\n"},
+      {.name = "top.h", .text = "#include \"other.h\"\n"}};
+  EXPECT_THAT(IncludedInBodies(files),
+              ElementsAre("body.inc", "inner.inc", "innermost.inc", "members.inc", "table.inc"));
+}
+
+TEST(HostCode, ACallWithoutATypeIsAMacros) {
+  for (const char* source : {"X(add) X(mul)", "X(add)\nX(mul)\n", "op(add);"}) {
+    EXPECT_THAT(Notes(source), IsEmpty()) << source;
+    EXPECT_EQ(SetHostCodeAside(source, {}).text, source);
+  }
+}
+
+TEST(HostCode, AMacroSaysDeviceWhereverItIsDefined) {
+  const std::vector<std::string> texts = {"#define INLINE DEV inline\n",
+                                          "#define DEV __device__ __forceinline__\n"};
+  EXPECT_THAT(DeviceMacrosIn(texts), ElementsAre("DEV", "INLINE"));
+}
+
 }  // namespace
 }  // namespace gridclock
