@@ -189,6 +189,23 @@ absl::Status TooSlow(absl::Duration limit) {
                     "STREAM_STALLED");
 }
 
+absl::Status CheckMetadata(const grpc::CallbackServerContext& context, const Limits& limits) {
+  constexpr std::size_t kBesideEach = 32;  // As HTTP/2 counts (RFC 9113, section 6.5.2).
+  std::size_t bytes = 0;
+  for (const auto& [name, value] : context.client_metadata()) {
+    bytes += name.size() + value.size() + kBesideEach;
+  }
+  const auto most = static_cast<std::size_t>(limits.metadata_bytes);
+  if (bytes <= most) return absl::OkStatus();
+  return WithDetails(
+      absl::ResourceExhaustedError(absl::StrCat("the call's metadata counts ", bytes,
+                                                " bytes; the limit metadata_bytes is ", most)),
+      {.reason = "TOO_LARGE",
+       .field = "",
+       .retry_after = std::nullopt,
+       .metadata = {{"limit", "metadata_bytes"}, {"value", absl::StrCat(most)}}});
+}
+
 absl::Status CancelReason(const grpc::CallbackServerContext& context) {
   if (context.deadline() <= SystemClock::now()) {
     return absl::DeadlineExceededError("the call's deadline passed");

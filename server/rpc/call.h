@@ -55,6 +55,10 @@ absl::Status Stamp(grpc::CallbackServerContext& context, const Backend& backend,
 // What calls of a server without --allow-submit hear.
 absl::Status SubmitOffStatus();
 
+// RESOURCE_EXHAUSTED (TOO_LARGE) where the call has more metadata than metadata_bytes. gRPC holds a
+// client to it from the client's word on that it has heard of the limit, which it need not say.
+absl::Status CheckMetadata(const grpc::CallbackServerContext& context, const Limits& limits);
+
 // OK unless the request has a program that this server or this caller must not run.
 absl::Status CheckSubmit(const grpc::CallbackServerContext& context, const Backend& backend,
                          const JobRequest& request);

@@ -104,6 +104,9 @@ class ReflectionCall final : public Reactor,
 
   void Begin() {
     self_ = shared_from_this();
+    if (absl::Status status = CheckMetadata(context_, backend_.limits); !status.ok()) {
+      return End(status);
+    }
     auto principal = backend_.authenticator.Authorize(context_, Role::kRead);
     if (!principal.ok()) return End(principal.status());
     principal_ = *std::move(principal);

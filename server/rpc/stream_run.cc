@@ -49,6 +49,9 @@ class StreamCall final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>,
 
   void Begin() {
     self_ = shared_from_this();
+    if (absl::Status status = CheckMetadata(context_, backend_.limits); !status.ok()) {
+      return Fail(status);
+    }
     auto principal = backend_.authenticator.Authorize(context_, Role::kRun);
     if (!principal.ok()) return Fail(principal.status());
     principal_ = *std::move(principal);

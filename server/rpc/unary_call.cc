@@ -31,6 +31,9 @@ UnaryCall::UnaryCall(Backend& backend, RpcMethod method, grpc::CallbackServerCon
 
 void UnaryCall::Begin() {
   self_ = shared_from_this();
+  if (absl::Status status = CheckMetadata(context_, backend_.limits); !status.ok()) {
+    return End(status);
+  }
   auto principal = Authorize();
   if (!principal.ok()) return End(principal.status());
   principal_ = *std::move(principal);

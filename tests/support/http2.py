@@ -50,8 +50,8 @@ class Connection:
         self._reader = threading.Thread(target=self._read_to_the_end, daemon=True)
         self._reader.start()
 
-    def begin(self, path, token=None):
-        """The number of a new call, its headers sent."""
+    def begin(self, path, token=None, more=()):
+        """The number of a new call, its headers sent, `more` pairs of a name and a value too."""
         headers = {":method": "POST", ":scheme": "http", ":path": path, ":authority": "x", "te": "trailers",
                    "content-type": "application/grpc"}
         if token is not None:
@@ -59,7 +59,7 @@ class Connection:
         with self._moved:
             call, self._next = self._next, self._next + 2
             self._windows[call] = self._of_new
-        self._write(frame(HEADERS, END_HEADERS, call, b"".join(literal(*header) for header in headers.items())))
+        self._write(frame(HEADERS, END_HEADERS, call, b"".join(literal(*header) for header in (*headers.items(), *more))))
         return call
 
     def send(self, call, payload, patience=1):

@@ -22,6 +22,7 @@ from server import Server  # noqa: E402
 RUN = "/gridclock.v1.KernelService/Run"
 STREAM_RUN = "/gridclock.v1.KernelService/StreamRun"
 HEALTH = "/grpc.health.v1.Health/"
+REFLECTION = "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo"
 LARGE = [RUN, STREAM_RUN, "/gridclock.v1.ModuleService/Compile", "/gridclock.v1.ModuleService/Load"]
 SECONDS = 12
 MIB = 1 << 20
@@ -137,6 +138,18 @@ class UnfinishedTest(unittest.TestCase):
             # What is a few bytes comes with its headers, or hardly at all.
             self.assertEqual(set(connection.ended_calls()[-len(LARGE):]), {calls[large] for large in LARGE})
             self.assertEqual(set(in_flight(server).values()), {0})
+
+    def test_b14_metadata_is_bounded_also_before_the_client_says_that_it_heard_of_the_bound(self):
+        more = [(f"x-{i}", "a" * 100) for i in range(90)]
+        with Server(BIN) as server:
+            for method in (RUN, STREAM_RUN, HEALTH + "Check", REFLECTION):
+                for _ in range(10):
+                    with Connection(port_of(server)) as connection:
+                        call = connection.begin(method, more=more)
+                        connection.send(call, message(b""))
+                        connection.end(call)
+                        code, text = connection.status(call, seconds=60)
+                        self.assertEqual(code, RESOURCE_EXHAUSTED, text)
 
     def test_a_call_without_a_request_is_none(self):
         with Server(BIN) as server, Connection(port_of(server)) as connection:
