@@ -232,8 +232,8 @@ TEST(Lifecycle, D8_ConnectionsLeaveTheDescriptorsThatAWorkerNeeds) {
   EXPECT_THAT(GoodCall(channel), IsOk());
   int port = 0;
   ASSERT_TRUE(absl::SimpleAtoi(server->address().substr(server->address().rfind(':') + 1), &port));
-  std::vector<UniqueFd> held;
-  for (int i = 0; i < 400; ++i) held.push_back(Connect(port));
+  std::vector<UniqueFd> held(400);
+  for (UniqueFd& one : held) one = Connect(port);
   ASSERT_TRUE(Eventually([&] {
     return absl::StrContains(server->Metrics(), "result=\"rejected_total\"} 225\n");
   })) << server->Metrics();

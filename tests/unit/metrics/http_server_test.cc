@@ -202,9 +202,9 @@ TEST(MetricsServerTest, ManyReadersHavePagesMadeByFewThreads) {
                          return std::string("a 1\n");
                        })));
   std::atomic<int> answered = 0;
-  std::vector<std::thread> readers;
-  for (int i = 0; i < 100; ++i) {
-    readers.emplace_back([&] { answered += BodyOf(Fetch(server->port(), "/metrics")) == "a 1\n"; });
+  std::vector<std::thread> readers(100);
+  for (std::thread& reader : readers) {
+    reader = std::thread([&] { answered += BodyOf(Fetch(server->port(), "/metrics")) == "a 1\n"; });
   }
   for (std::thread& reader : readers) reader.join();
   EXPECT_EQ(answered, 100);
@@ -231,7 +231,7 @@ TEST(MetricsServerTest, GiantHeadersAreRefused) {
   for (const std::string& head :
        {"GET /" + std::string(1 << 20, 'a') + " HTTP/1.1\r\n\r\n",
         "GET /metrics HTTP/1.1\r\nX: " + std::string(1 << 20, 'b') + "\r\n\r\n",
-        std::string("\x16\x03\x01\x02\x00 no HTTP at all\r\n\r\n", 25)}) {
+        std::string("\x16\x03\x01\x02\x00 no HTTP at all\r\n\r\n", 24)}) {
     const UniqueFd client = Connect(server->port());
     SendText(client, head);  // It may hang up before it has read all of that.
     EXPECT_THAT(ReadAll(client), Not(HasSubstr(" 200 OK")));
