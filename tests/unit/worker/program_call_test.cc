@@ -16,7 +16,6 @@ namespace gridclock {
 namespace {
 
 using ::testing::HasSubstr;
-using ::testing::SizeIs;
 constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
 
 // params table(a), table(c), sizes(a), pointers(a), n: int
