@@ -65,7 +65,7 @@ TEST(ProgramCall, AVariableThatThereIsNotIsToldByItsNameAsItCanBeRead) {
   const WorkerProgram program{
       .program = *CompleteProgram(
           {.words = *ParseKernelSpec("none a: f32[N] -> c: f32[N]; k: i64 = 1 grid (1) "
-                                     "block (1) params N: int"),
+                                     "block (1) params n: int = N"),
            .launches = {{.module = "m", .entry = "none", .clauses = {}}},
            .globals = {{.module = "m", .name = "g\n2", .from = "k"}}}),
       .modules = {{.id = "m", .kind = ModuleKind::kTestNative, .code = {}}}};
