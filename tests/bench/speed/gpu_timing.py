@@ -94,7 +94,7 @@ def usual_ways(config, server):
             for n in USUAL:
                 device = median_ns(config, server, "square", *words(n))
                 told = {"torch.events": "events", "torch.do_bench": "do_bench", "torch.device": "device"}
-                times = {name: torch.ns("square", [n], how) for name, how in told.items()} if not torch.missing else {}
+                times = {name: torch.ns("square", [n], how=how) for name, how in told.items()} if not torch.missing else {}
                 for method in ("isolated", "event_pair", "host_sync"):
                     times[method] = median_ns(config, server, "square", *words(n), method=method)
                 for name, ns in times.items():
