@@ -195,11 +195,22 @@ class SourceReader {
     return kEndings.contains(file.extension().string());
   }
 
+  // A part of its path below `folder` begins with a dot, as keys and settings do.
+  static bool IsHidden(const fs::path& folder, const fs::path& file) {
+    const auto below = std::mismatch(folder.begin(), folder.end(), file.begin(), file.end()).second;
+    return std::any_of(below, file.end(),
+                       [](const fs::path& part) { return absl::StartsWith(part.string(), "."); });
+  }
+
   absl::Status CheckIsSent(const std::string& name, const fs::path& real) const {
     const bool relative = fs::path(name).is_relative();
-    if (relative && IsBelow(inside_, real)) return absl::OkStatus();
-    const bool same = !checkout_.empty() && IsBelow(checkout_, real);
-    if (relative && same && IsCode(real)) return absl::OkStatus();
+    if (relative && IsBelow(inside_, real)) {
+      if (!IsHidden(inside_, real)) return absl::OkStatus();
+      return absl::InvalidArgumentError(absl::StrCat(
+          "#include \"", Escape(name), "\" names a hidden file: such files are not sent"));
+    }
+    const bool same = !checkout_.empty() && CheckoutOf(real.parent_path()) == checkout_;
+    if (relative && same && IsCode(real) && !IsHidden(checkout_, real)) return absl::OkStatus();
     return absl::InvalidArgumentError(
         absl::StrCat("#include \"", Escape(name), "\" names a file outside ",
                      Escape(folder_.empty() ? "the folder of the source" : folder_.string()),
@@ -229,7 +240,8 @@ class SourceReader {
     if (first == second) return absl::OkStatus();
     GC_ASSIGN_OR_RETURN(const std::string one, ReadSmallFile(first.string()));
     GC_ASSIGN_OR_RETURN(const std::string other, ReadSmallFile(second.string()));
-    if (one == other) return absl::OkStatus();
+    // What they include in turn may be two files all the same.
+    if (one == other && QuotedIncludes(one).empty()) return absl::OkStatus();
     return absl::InvalidArgumentError(
         absl::StrCat("#include \"", Escape(name), "\" is ", Escape(first.string()), " here and ",
                      Escape(second.string()), " there: name them apart"));

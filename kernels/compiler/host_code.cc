@@ -372,6 +372,7 @@ class Scanner {
     for (; i < end; ++i) {
       if (Is(i, "{")) return name;
       if (Is(i, "=")) return "";
+      if (!name.empty() && !over && Is(i, "<")) return "";  // Of another's template, for one type.
       if (Is(i, "(")) {
         i = BehindClosing(i).value_or(end) - 1;
       } else if (Is(i, ":") || Is(i, "<")) {

@@ -237,29 +237,51 @@ void NoteHeader(absl::string_view source, const std::string& name,
   }
 }
 
+SourceContext ContextOf(const ModuleSource& source, std::span<const SourceText> headers) {
+  SourceContext context{.device_macros = DeviceMacrosIn(TextsThatDefine(source))};
+  for (const SourceText& header : headers) context.known.insert(header.name);
+  context.host_types = HostTypesIn(TextsOf(source), context);
+  return context;
+}
+
 NvrtcProgram ProgramOf(const ModuleSource& source, const Tools& tools, ModuleFacts* facts) {
   NvrtcProgram program{.name = source.main.name,
                        .source = Prelude(source.main.name),
                        .headers = HeadersFor(source),
                        .options = OptionsFor(source.options, tools),
                        .name_expressions = source.name_expressions};
-  SourceContext context{.device_macros = DeviceMacrosIn(TextsThatDefine(source))};
-  for (const SourceText& header : program.headers) context.known.insert(header.name);
-  context.host_types = HostTypesIn(TextsOf(source), context);
-  DeviceSource device = SetHostCodeAside(source.main.text, context);
+  DeviceSource device = SetHostCodeAside(source.main.text, ContextOf(source, program.headers));
   facts->notes = std::move(device.notes);
   program.source += device.text;
+  return program;
+}
+
+// True if any of the client's headers has host code, which then is gone.
+bool CutHeaders(const ModuleSource& source, NvrtcProgram* program, ModuleFacts* facts) {
+  const SourceContext context = ContextOf(source, program->headers);
   std::vector<SourceText> files = source.headers;
   files.push_back(source.main);
   const std::set<std::string> in_bodies = IncludedInBodies(files);
+  bool any = false;
   // The client's own come first.
-  for (SourceText& header : std::span(program.headers).first(source.headers.size())) {
+  for (SourceText& header : std::span(program->headers).first(source.headers.size())) {
     if (in_bodies.contains(LastPart(header.name))) continue;
     DeviceSource cut = SetHostCodeAside(header.text, context);
+    any = any || cut.text != header.text;
     header.text = std::move(cut.text);
     NoteHeader(source.main.text, header.name, cut.notes, facts);
   }
-  return program;
+  return any;
+}
+
+// Headers are cut only where they do not compile as they are: where a text is included, and so what
+// it means, is for the preprocessor to say.
+NvrtcOutput CompileProgram(const ModuleSource& source, const Tools& tools, NvrtcProgram program,
+                           ModuleFacts* facts) {
+  NvrtcOutput output = tools.nvrtc->Compile(program);
+  const bool wrong = !output.ok && !output.out_of_memory && output.fault.empty();
+  if (wrong && CutHeaders(source, &program, facts)) return tools.nvrtc->Compile(program);
+  return output;
 }
 
 // ptxas works within NVRTC and says how long: that is a stage of its own.
@@ -284,9 +306,9 @@ absl::StatusOr<worker::v1::CompilerResult> CompileCuda(const ModuleSource& sourc
   for (const SourceText& header : source.headers) facts.source_bytes += header.text.size();
   facts.toolchain = absl::StrCat("NVRTC ", tools.nvrtc->version());
   Stages stages(facts);
-  const NvrtcProgram program = ProgramOf(source, tools, &facts);
+  NvrtcProgram program = ProgramOf(source, tools, &facts);
   stages.End("scan");
-  NvrtcOutput output = tools.nvrtc->Compile(program);
+  NvrtcOutput output = CompileProgram(source, tools, std::move(program), &facts);
   stages.End("nvrtc");
   const PtxasLog log = ReadPtxasLog(output.log);
   SplitStage(log.milliseconds, &facts);

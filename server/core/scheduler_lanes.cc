@@ -136,6 +136,12 @@ bool Scheduler::IsSettled(const Device& lane) {
   return lane.worker != nullptr ? !lane.killing : lane.down.has_value();
 }
 
+// It ends as soon as that disturbs nobody: what it still holds is lacking for others.
+bool Scheduler::IsSpent(const Device& lane) {
+  return lane.guests != nullptr && lane.worker != nullptr && lane.sent.empty() &&
+         (lane.guests->spent || lane.worker->worn());
+}
+
 bool Scheduler::TurnIsOver(const Device& lane, const Job& next, absl::Time now) {
   return lane.turn_sent > 0 && (now - lane.turn_since >= kTurn || !IsSmall(next));
 }
@@ -143,7 +149,8 @@ bool Scheduler::TurnIsOver(const Device& lane, const Job& next, absl::Time now) 
 bool Scheduler::MaySend(const Device& lane, const Job& job, absl::Time now) const {
   const Device& other = *lane.other;
   if (!lane.turn || !other.sent.empty()) return false;
-  if (job.measure && (!IsSettled(other) || now - other.last_arrival < kCopying)) return false;
+  if (job.measure && (!IsSettled(other) || IsSpent(other))) return false;
+  if (job.measure && now - other.last_arrival < kCopying) return false;
   return !Waits(other, now) || !TurnIsOver(lane, job, now);
 }
 
@@ -179,8 +186,7 @@ void Scheduler::ArrangeGuest(Device& lane, absl::Time now, Outbox& out) {
     const bool idle =
         lane.queue.size() + lane.arriving.all() == 0 && limits_.guest_idle_seconds > 0 &&
         now - std::max(guests.since, lane.last_done) >= absl::Seconds(limits_.guest_idle_seconds);
-    // A worn one may hold memory of the device, or be full of code, whoever comes next.
-    const bool done = idle || guests.spent || lane.worker->worn() || NeedsGuest(lane, now);
+    const bool done = idle || IsSpent(lane) || NeedsGuest(lane, now);
     if (lane.sent.empty() && done) Kill(lane, "retired", out);
     return;
   }

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <cstdint>
 #include <cstring>
-#include <semaphore>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -152,7 +152,10 @@ class Server final : public MetricsServer {
   std::string complaint() ABSL_LOCKS_EXCLUDED(mutex_);
 
   const Pages pages_;
-  mutable std::counting_semaphore<> makers_;
+  // The semaphore of libstdc++ 12 can lose a wake-up.
+  mutable Mutex makers_mutex_;
+  mutable std::condition_variable_any made_;
+  mutable int makers_ ABSL_GUARDED_BY(makers_mutex_);  // That are free.
   const absl::Duration answer_limit_;
   const std::string host_;
   const bool on_loopback_;
@@ -165,8 +168,16 @@ class Server final : public MetricsServer {
 // Readers wait for one another, so that many of them leave the processors to the calls.
 std::optional<Server::Page> Server::MakePage(absl::string_view path,
                                              absl::string_view accept) const {
-  makers_.acquire();
-  const absl::Cleanup made = [this] { makers_.release(); };
+  {
+    const MutexLock lock(makers_mutex_);
+    while (makers_ == 0) made_.wait(makers_mutex_);
+    --makers_;
+  }
+  const absl::Cleanup made = [this] {
+    const MutexLock lock(makers_mutex_);
+    ++makers_;
+    made_.notify_one();
+  };
   return pages_.page(path, accept);
 }
 

@@ -49,9 +49,9 @@ RpcMetrics::RpcMetrics(Registry& registry) : registry_(registry) {
     series.sent = &registry.TallyOf(Metric::kRpcBytes, {series.name, "out"});
     series.duration = &registry.HistogramOf(Metric::kRpcDuration, {series.name});
   }
-  for (const auto event : {ConnectionEvent::kAccepted, ConnectionEvent::kRejectedTotal,
-                           ConnectionEvent::kRejectedPeer, ConnectionEvent::kRejectedDescriptors,
-                           ConnectionEvent::kCutOffHeaders}) {
+  for (const auto event :
+       {ConnectionEvent::kAccepted, ConnectionEvent::kRejectedTotal, ConnectionEvent::kRejectedPeer,
+        ConnectionEvent::kRejectedDescriptors, ConnectionEvent::kCutOffHeaders}) {
     registry.TallyOf(Metric::kConnections, {std::string(ResultWord(event))});
   }
 }

@@ -6,7 +6,6 @@
 #include <grpcpp/server_builder.h>
 
 #include "base/log.h"
-#include "base/log.h"
 #include "server/rpc/admin.h"
 #include "server/rpc/grpc_log.h"
 #include "server/rpc/health_service.h"

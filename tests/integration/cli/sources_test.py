@@ -172,8 +172,13 @@ class SourcesTest(unittest.TestCase):
         (checkout / ".git/config").write_text("#define A 1\n")
         (self.folder / "mine.h").write_text("#define A 1\n")
         (checkout / "src/linked.h").symlink_to(self.folder / "mine.h")
+        (checkout / "other/.git").mkdir(parents=True)
+        (checkout / "other/theirs.h").write_text("#define A 1\n")
+        (checkout / "src/.keys").mkdir()
+        (checkout / "src/.keys/key.h").write_text("#define A 1\n")
         source = checkout / "src/f.cu"
-        for name, told in (("../.git/config", "is not named as code"), ("../../mine.h", "and its checkout"),
+        for name, told in (("../other/theirs.h", "and its checkout"), (".keys/key.h", "names a hidden file"),
+                           ("../.git/config", "is not named as code"), ("../../mine.h", "and its checkout"),
                            ("linked.h", "and its checkout"), (self.folder / "mine.h", "names a file outside")):
             with self.subTest(str(name)):
                 source.write_text(f'#include "{name}"\n__global__ void f(float* x) {{ x[0] = A; }}\n')
@@ -190,6 +195,10 @@ class SourcesTest(unittest.TestCase):
         self.assertIn('#include "size.h" is', self.refused(source))
         (self.folder / "part/size.h").write_text("#define SIZE 1\n")
         self.compiled(source)
+        for folder, value in ((self.folder, 1), (self.folder / "part", 2)):
+            (folder / "size.h").write_text('#include "value.h"\n#define SIZE VALUE\n')
+            (folder / "value.h").write_text(f"#define VALUE {value}\n")
+        self.assertIn('#include "size.h" is', self.refused(source))
 
     def test_without_a_gpu_a_run_is_refused_in_clear_words(self):
         for stem, (_, inputs) in FILES.items():

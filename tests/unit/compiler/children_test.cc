@@ -11,7 +11,6 @@ namespace gridclock {
 namespace {
 
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 using ::testing::Not;
 using worker::v1::CompilerAnswer;
 
@@ -115,11 +114,14 @@ TEST_F(Compiles, AFileThatIsIncludedWithinAKernelIsLeftWhole) {
   v1::SourceFile* ops = order.mutable_compile()->add_headers();
   ops->set_name("ops.h");
   ops->set_text("DEV float squared(float v) { return v * v; }\n");
-  const Compiled got = Finish(order);
-  EXPECT_FALSE(got.result.failed()) << got.log();
-  EXPECT_THAT(got.result.ptx(), HasSubstr("bar.sync"));
-  EXPECT_THAT(got.result.ptx(), HasSubstr(".global.add.f32"));
-  EXPECT_THAT(got.result.module().notes(), IsEmpty());
+  for (const bool host_code : {false, true}) {  // Headers are cut where they do not compile uncut.
+    if (host_code) ops->mutable_text()->append("#include <iostream>\nstd::ostream& log();\n");
+    const Compiled got = Finish(order);
+    EXPECT_FALSE(got.result.failed()) << got.log();
+    EXPECT_THAT(got.result.ptx(), HasSubstr("bar.sync"));
+    EXPECT_THAT(got.result.ptx(), HasSubstr(".global.add.f32"));
+    EXPECT_EQ(got.result.module().notes().empty(), !host_code);
+  }
 }
 
 // As a course has it: one header for all files, with checks and timers of the host.

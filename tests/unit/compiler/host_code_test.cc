@@ -236,6 +236,16 @@ TEST(HostCode, WhatIsOfCudasLibrariesForHostsGoes) {
             "cublas_is_no_type, nccl_t;");
 }
 
+TEST(HostCode, ASpecialisationDefinesNoTypeOfItsName) {
+  const std::string source =
+      "#include <string>\nstruct Config { std::string name; };\n"
+      "namespace std { template <> struct hash<Config> { size_t operator()(const Config&); }; }\n"
+      "struct Entry { unsigned hash; int value; };\n"
+      "__global__ void f(Entry* e) { e->value = 1; }\n";
+  const absl::string_view texts[] = {source};
+  EXPECT_THAT(HostTypesIn(texts, {}), ElementsAre("Config"));
+}
+
 // Statements of a kernel look like declarations of functions.
 TEST(HostCode, WhatIsIncludedWithinBracesIsKnownByItsName) {
   const std::vector<SourceText> files = {

@@ -152,5 +152,19 @@ TEST_F(SchedulerLanesTest, AWornGuestThatNobodyWaitsForEndsTooOnceItsJobHas) {
   EXPECT_THAT(only.listener->status(), IsOk());
 }
 
+TEST_F(SchedulerLanesTest, MeasurementsWaitUntilAWornGuestIsGone) {
+  const auto worker = Ready();
+  const auto guest = GuestReady();
+  const Call mine = SubmitReady(Submitted());
+  guest->WearOut();
+  const Call first = SubmitReady(Measured(MakeJob()));
+  const Call second = SubmitReady(Measured(MakeJob()));
+  EXPECT_TRUE(GuestDone(mine.id));
+  EXPECT_THAT(guest->kills(), ElementsAre("retired"));
+  EXPECT_THAT(worker->orders(), IsEmpty());
+  LoseGuest(Retired());
+  EXPECT_THAT(worker->orders(), ElementsAre(first.id, second.id));
+}
+
 }  // namespace
 }  // namespace gridclock

@@ -192,15 +192,19 @@ TEST(MetricsServerTest, AHungScraperHoldsNobodyUp) {
 
 TEST(MetricsServerTest, ManyReadersHavePagesMadeByFewThreads) {
   std::atomic<int> making = 0, most = 0;
-  ASSERT_OK_AND_ASSIGN(const auto server, Serve(Serving([&] {
-                         const int now = ++making;
-                         for (int seen = most;
-                              seen < now && !most.compare_exchange_weak(seen, now);) {
-                         }
-                         std::this_thread::sleep_for(std::chrono::milliseconds(2));
-                         --making;
-                         return std::string("a 1\n");
-                       })));
+  const auto page = [&] {
+    const int now = ++making;
+    for (int seen = most; seen < now && !most.compare_exchange_weak(seen, now);) {
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    --making;
+    return std::string("a 1\n");
+  };
+  ASSERT_OK_AND_ASSIGN(const auto server,
+                       MetricsServer::Create({.address = "127.0.0.1:0",
+                                              .timeout = absl::Seconds(60),
+                                              .answer_timeout = absl::Seconds(60)},
+                                             Serving(page)));
   std::atomic<int> answered = 0;
   std::vector<std::thread> readers(100);
   for (std::thread& reader : readers) {
