@@ -177,6 +177,7 @@ TEST(Generator, FillsDisjointPartsFromSeveralThreads) {
   std::vector<float> whole(40'000), parts(40'000);
   Generate(generator, DType::kF32, 0, std::as_writable_bytes(std::span(whole)));
   std::vector<std::jthread> threads;
+  threads.reserve(4);
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&, t] {
       Generate(generator, DType::kF32, t * 10'000,
