@@ -37,6 +37,13 @@ class Variants(unittest.TestCase):
             line, = self.lines(times, "registers", flags={doubted: ["SUSPECT"]})
             self.assertEqual(line.verdict, verdict, doubted)
 
+    def test_a_doubt_about_any_that_is_faster_than_the_default_is_one_about_it(self):
+        times = {"online": 1970, "shared": 1980, "registers": 2000}
+        line, = self.lines(times, "registers")
+        self.assertEqual(line.verdict, "PASS")
+        line, = self.lines(times, "registers", flags={"shared": ["SUSPECT"], "online": ["SUSPECT"]})
+        self.assertEqual((line.verdict, line.flags), ("FAIL", ["SUSPECT"]))
+
     def test_what_does_not_take_the_call_is_left_out(self):
         refused = "variant 'registers' of kernel 'softmax' takes only calls where N <= 1024"
         line, = self.lines({"registers": refused, "online": 3000, "shared": 2000}, "shared")

@@ -41,12 +41,34 @@ class Ran:
     seconds: float
 
 
+def parsed(lines, whose):
+    """Lines of JSON. ValueError says whose one is that is none."""
+    for line in lines:
+        try:
+            yield json.loads(line)
+        except ValueError as error:
+            raise ValueError(f"{whose}: want a line of JSON, got {line[:60]!r}") from error
+
+
+def ask(program, flag):
+    """The lines that the program prints. ValueError where it cannot be run, or fails."""
+    try:
+        ran = subprocess.run([str(program), flag], capture_output=True, text=True, errors="replace")
+    except OSError as error:
+        raise ValueError(f"{program.name} {flag}: {error.strerror}") from error
+    if ran.returncode != 0:
+        said = (ran.stdout + ran.stderr).strip().splitlines()
+        raise ValueError(f"{program.name} {flag}: exit code {ran.returncode}: {said[-1] if said else 'it says nothing'}")
+    return ran.stdout.splitlines()
+
+
 def cases_of(program):
     """All tests that the program has here, so that none is left out unseen: those of a kernel, and the others by their
-    suite, with no kind. ValueError where a test has a parameter that is no kernel's."""
-    listed = subprocess.run([str(program), "--gtest_list_tests"], capture_output=True, text=True, errors="replace")
+    suite, with no kind. ValueError where the program does not list them to its end, or a test has a parameter that is no
+    kernel's."""
+    listed = ask(program, "--gtest_list_tests")
     suite, cases = "", []
-    for line in listed.stdout.splitlines():
+    for line in listed:
         name = line.partition("#")[0].strip()
         if not line.startswith("  "):
             suite = name if name.endswith(".") else ""
@@ -101,15 +123,21 @@ class Runner:
 
 
 def gpus_of(folder):
-    """The models of the GPUs that a worker finds here, and their driver."""
-    try:
-        listed = subprocess.run([str(folder / "gridclock-test-worker"), "--list-devices"], capture_output=True, text=True)
-        devices = [json.loads(line) for line in listed.stdout.splitlines()]
-    except (OSError, ValueError):
-        devices = []
+    """The models of the GPUs that a worker finds here, and their driver. ValueError where it cannot say."""
+    worker = folder / "gridclock-test-worker"
+    devices = list(parsed(ask(worker, "--list-devices"), f"{worker.name} --list-devices"))
     driver = pathlib.Path("/proc/driver/nvidia/version")
     return [*(device["model"] for device in devices if device["kind"] == "cuda"),
             driver.read_text() if driver.exists() else "no driver"]
+
+
+def rows_of(path):
+    """Of a file of rows. Half a row at its end, of a run that was cut off, is taken out of the file."""
+    text = path.read_bytes() if path.exists() else b""
+    whole = text[:text.rfind(b"\n") + 1]
+    if whole != text:
+        os.truncate(path, len(whole))
+    return parsed(whole.splitlines(), path)
 
 
 class Kept:
@@ -122,9 +150,7 @@ class Kept:
         if not self.path:
             return
         self.what = [hashlib.sha256(program.read_bytes()).hexdigest(), *gpus_of(program.parent)]
-        if self.path.exists():
-            rows = (json.loads(line) for line in self.path.read_text().splitlines())
-            self.rows = {row["key"]: row["result"] for row in rows if row.get("key") and row["good"]}
+        self.rows = {row["key"]: row["result"] for row in rows_of(self.path) if row.get("key") and row["good"]}
 
     def key(self, group):
         return hashlib.sha256(json.dumps([self.what, group.under, [case.filter for case in group.cases]]).encode()).hexdigest()

@@ -260,9 +260,9 @@ def sanitize(table, tools, cases, runner, kept):
 def run_suite(table, options, wanted):
     """What is made of the conformance suite."""
     program = options.bin / CONFORMANCE
-    kept = Kept(options.keep, program)
     try:
         cases = cases_of(program)
+        kept = Kept(options.keep, program)
     except ValueError as error:
         table.row("conformance", "its cases", str(error), False, 0)
         return

@@ -35,6 +35,10 @@ class GpuTable(unittest.TestCase):
         self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
         self.enterContext(mock.patch.dict(os.environ, {"PATH": f"{self.folder}:{os.environ['PATH']}"}))
         self.table = gpu_test.Table()
+        self.worker()
+
+    def worker(self, model="H200", before=""):
+        self.program("gridclock-test-worker", f'{{"kind": "cuda", "model": "{model}"}}\n{{"kind": "cpu", "model": "x"}}\n', before)
 
     def program(self, name, prints, before=""):
         (self.folder / f"{name} says").write_text(prints)
@@ -56,7 +60,7 @@ class GpuTable(unittest.TestCase):
         listed = "".join(f"  {kind}/{kernel}_naive_f32  # GetParam() = cuda/{kernel}/naive/f32\n" for kind, kernel in cases)
         (self.folder / "listed").write_text("Running main() from gmock_main.cc\nCatalogue.\n  CanBeTestedHere\n"
                                             "  EveryListedExceptionFitsATest\nAll/Conformance.\n" + listed + others)
-        lists = f'case "$1" in --gtest_list_tests) cat {self.folder}/listed; exit;; esac'
+        lists = f'case "$1" in --gtest_list_tests) cat {self.folder}/listed; {self.ending};; esac'
         self.program("conformance_cuda_test", self.passed, f'{lists}\necho "$1" >>{self.folder}/asked\n{self.before}')
         words = ["test.py", "--bin", str(self.folder), "--only", only, "--shards", shards, *options]
         out = io.StringIO()
@@ -64,7 +68,7 @@ class GpuTable(unittest.TestCase):
             self.code = gpu_test.main()
         return out.getvalue()
 
-    passed, before = PASSED, ""
+    passed, before, ending = PASSED, "", "exit"
 
     def asked(self):
         return (self.folder / "asked").read_text().splitlines()
@@ -182,9 +186,45 @@ class GpuTable(unittest.TestCase):
         kept = "--keep", str(self.folder / "kept")
         self.passed = "[  PASSED  ] 2 tests.\n"
         for model, times in (("H100", 3), ("H200", 6), ("H200", 6)):
-            self.program("gridclock-test-worker", f'{{"kind": "cuda", "model": "{model}"}}\n{{"kind": "cpu", "model": "x"}}\n')
+            self.worker(model)
             self.suite("conformance", *kept)
             self.assertEqual(len(self.asked()), times)
+
+    def test_where_nobody_knows_which_gpu_is_here_nothing_is_kept(self):
+        kept = "--keep", str(self.folder / "kept")
+        self.worker(before="echo no such library >&2; exit 127")
+        shown = self.suite("conformance", *kept)
+        self.assertEqual(self.code, 1)
+        self.assertIn("gridclock-test-worker --list-devices: exit code 127: no such library", shown)
+        self.program("gridclock-test-worker", "GPUs: 1\n")
+        self.assertIn("gridclock-test-worker --list-devices: want a line of JSON, got 'GPUs: 1'", self.suite("conformance", *kept))
+        (self.folder / "gridclock-test-worker").unlink()
+        self.assertIn("gridclock-test-worker --list-devices: No such file", self.suite("conformance", *kept))
+        self.assertEqual(self.code, 1)
+        self.assertFalse((self.folder / "kept").exists())
+
+    def test_a_row_that_a_cut_off_run_left_half_written_is_run_again(self):
+        kept = self.folder / "kept"
+        self.passed = "[  PASSED  ] 2 tests.\n"
+        self.suite("conformance", "--keep", str(kept))
+        rows = kept.read_text().splitlines(keepends=True)
+        kept.write_text("".join(rows[:-1]) + rows[-1][:-9])
+        for times in (4, 4):
+            self.suite("conformance", "--keep", str(kept))
+            self.assertEqual(self.code, 0)
+            self.assertEqual(len(self.asked()), times)
+        kept.write_text("no row\n")
+        self.assertIn("kept: want a line of JSON, got b'no row'", self.suite("conformance", "--keep", str(kept)))
+        self.assertEqual(self.code, 1)
+
+    def test_a_program_that_ends_while_it_lists_its_tests_fails(self):
+        self.passed = "[  PASSED  ] 2 tests.\n"
+        self.suite("conformance")
+        self.assertEqual(self.code, 0)
+        self.ending = "echo CUDA error >&2; exit 3"
+        shown = self.suite("conformance")
+        self.assertEqual(self.code, 1)
+        self.assertIn("conformance_cuda_test --gtest_list_tests: exit code 3: CUDA error", shown)
 
     def test_other_cases_of_the_same_name_and_other_tools_are_run(self):
         kept = gpu_test.Kept(self.folder / "kept", self.program("conformance_cuda_test", ""))

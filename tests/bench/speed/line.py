@@ -42,7 +42,7 @@ class Line:
 
     def add(self, sample, flags=(), **extra):
         self.samples.append(sample)
-        self.flags += [flag for flag in flags if flag not in self.flags]
+        self.flags += [flag for flag in dict.fromkeys(flags) if flag not in self.flags]
         for key, value in extra.items():
             self.extra.setdefault(key, []).append(value)
 
