@@ -7,7 +7,7 @@ from unittest import mock
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import bench  # noqa: E402: beside this file.
-from speed import gpu_faults, gpu_truth  # noqa: E402
+from speed import gpu, gpu_faults, gpu_timing, gpu_truth  # noqa: E402
 
 SPAN = "{:12.0f} {:14.3f} {:10.0f} {:10.0f}         12.100         32         10.600        -46       12.700 {}\n"
 FAULT = "{:<16} {:3d} rounds  answer {:6.3f} s (goal 1)  next kernel {:6.3f} s (goal 2)  {:d} wrong\n"
@@ -70,6 +70,29 @@ class Rows(unittest.TestCase):
             "illegal_address.others", "illegal_address.late", "assert.others", "assert.late", "endless.others", "endless.late",
             "trap.others", "trap.late")], ["FAIL", "PASS", "PASS", "FAIL", "PASS", "PASS", "FAIL", "FAIL"])
 
+    def fresh(self, told):
+        """Of workers that each tell their next time of a size by a way."""
+        def median_ns(_, __, ___, *words, **way):
+            return told[words[1], *way.values()].pop()
+
+        self.enterContext(mock.patch.multiple(gpu_timing, WORKERS=3, gpu_server=mock.MagicMock(), median_ns=median_ns))
+        lines = gpu_timing.measure(bench.Config(self.folder, rows="gpu.fresh*"))
+        return {line.name.removeprefix("gpu.fresh."): line for line in lines}
+
+    def test_the_farthest_of_fresh_workers_counts_and_the_ways_beside_it_cannot_fail(self):
+        small, large = "*=16000000", "*=268435456"
+        suspect = gpu.Nanoseconds(1000)
+        suspect.flags = ("SUSPECT",)
+        told = {(small,): [1000, 1000, 1030], (small, "isolated"): [1000, 1000, 1001], (small, "cold_clean"): [1000, 1000, 1040],
+                (small, "cold_dirty"): [900, 1000, 1000], (large,): [1000, 1004]}
+        told = {case: [gpu.Nanoseconds(ns) for ns in times] for case, times in told.items()}
+        told[large,].append(suspect)
+        lines = self.fresh(told)
+        self.assertEqual([(name, line.verdict, round(line.measured, 3)) for name, line in lines.items()], [
+            ("16000000", "FAIL", 3), ("16000000.isolated", "info", 0.1), ("16000000.cold_clean", "info", 4),
+            ("16000000.cold_dirty", "info", 10), ("268435456", "FAIL", 0.4)])
+        self.assertEqual(lines["268435456"].flags, ["SUSPECT"])
+        self.assertEqual(lines["16000000"].extra, {"medians_us": [[1.03, 1, 1]]})
 
 
 if __name__ == "__main__":

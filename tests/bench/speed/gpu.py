@@ -40,10 +40,10 @@ def run_test(config, program, only, **environment):
 WAITED = "was not queued within"
 
 
-def bench(config, server, kernel, *words, method="device_time", budget="300ms"):
+def bench(config, server, kernel, *words, method="device_time", budget="300ms", l2="hot"):
     """One measurement by the command line."""
     command = [config.binaries / "gridclock", "--server", server.address, "bench", kernel, *words,
-               "--device", DEVICE, "--method", method, "--budget", budget, "--json"]
+               "--device", DEVICE, "--method", method, "--budget", budget, "--l2", l2, "--json"]
     try:
         told = run_json(*command)
     except RuntimeError as error:

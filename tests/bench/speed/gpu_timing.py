@@ -1,5 +1,7 @@
 """Whether a time can be trusted: that methods agree, that fresh workers agree, and how far off the
 usual ways of timing are."""
+import fnmatch
+
 from speed import gpu
 from speed.gpu import Torch, gpu_server, median_ns
 from speed.gpu_catalog import TENSORS
@@ -68,22 +70,30 @@ def slope(config, server):
     return line
 
 
-def fresh_workers(config):
+# In fresh workers: sizes, and ways to time beside the goal's. What spreads by device_time alone lies with its records,
+# with a hot cache alone with what the cache kept, and by all of them with where the memory lies.
+FRESH = ((16_000_000, ""), (16_000_000, "isolated"), (16_000_000, "cold_clean"), (16_000_000, "cold_dirty"), (268_435_456, ""))
+WAYS = {"": {}, "isolated": {"method": "isolated"}, "cold_clean": {"l2": "cold_clean"}, "cold_dirty": {"l2": "cold_dirty"}}
+
+
+def fresh_line(n, way, times):
     """The worst distance of a worker's median from the median of all."""
-    sizes = (16_000_000, 268_435_456)
-    medians = {n: [] for n in sizes}
+    middle = sorted(times)[len(times) // 2]
+    line = Line(".".join(filter(None, ("gpu.fresh", str(n), way))),
+                f"square of {n} f32 in {len(times)} fresh workers{way and ', '}{way}: the farthest median from the middle",
+                "<=", 0.5, " %", informative=bool(way))
+    line.add(100 * max(abs(t - middle) for t in times) / middle, [flag for t in times for flag in t.flags],
+             medians_us=[t / 1e3 for t in times])
+    return line
+
+
+def fresh_workers(config):
+    medians = {case: [] for case in FRESH}
     for _ in range(WORKERS):
         with gpu_server(config) as server:
-            for n in sizes:
-                medians[n].append(median_ns(config, server, "square", *words(n)))
-    lines = []
-    for n, times in medians.items():
-        middle = sorted(times)[len(times) // 2]
-        line = Line(f"gpu.fresh.{n}", f"square of {n} f32 in {WORKERS} fresh workers: the farthest median from the middle",
-                    "<=", 0.5, " %")
-        line.add(100 * max(abs(t - middle) for t in times) / middle, medians_us=[t / 1e3 for t in times])
-        lines.append(line)
-    return lines
+            for (n, way), times in medians.items():
+                times.append(median_ns(config, server, "square", *words(n), **WAYS[way]))
+    return [fresh_line(n, way, times) for (n, way), times in medians.items()]
 
 
 def usual_ways(config, server):
@@ -106,8 +116,12 @@ def usual_ways(config, server):
 
 
 def measure(config):
+    """Each part whose name `--rows` names."""
+    def is_asked(part):
+        return any(fnmatch.fnmatch(part, pattern) for pattern in config.rows.split(","))
+
     with gpu_server(config) as server:
-        yield from agreement(config, server)
-        yield slope(config, server)
-        yield from usual_ways(config, server)
-    yield from fresh_workers(config)
+        yield from agreement(config, server) if is_asked("gpu.suspect") else ()
+        yield from [slope(config, server)] if is_asked("gpu.slope") else ()
+        yield from usual_ways(config, server) if is_asked("gpu.usual") else ()
+    yield from fresh_workers(config) if is_asked("gpu.fresh") else ()
