@@ -1,6 +1,8 @@
 #include "kernels/worker/call_cache.h"
 
 #include <algorithm>
+#include <bit>
+#include <cstdint>
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
@@ -10,10 +12,19 @@ namespace {
 
 constexpr std::size_t kKept = 16;
 
+// 0.0 == -0.0, but a kernel may tell one from the other.
+bool IsSameAttribute(const AttributeValue& a, const AttributeValue& b) {
+  const double* x = std::get_if<double>(&a);
+  const double* y = std::get_if<double>(&b);
+  if (x == nullptr || y == nullptr) return a == b;
+  return std::bit_cast<std::uint64_t>(*x) == std::bit_cast<std::uint64_t>(*y);
+}
+
 bool IsSame(const BoundCall& call, const WorkerOrder& order) {
   if (call.kernel_name != order.kernel || call.variant_name != order.variant ||
       call.given_inputs.size() != order.inputs.size() ||
-      call.given_attributes != order.attributes ||
+      !std::equal(call.given_attributes.begin(), call.given_attributes.end(),
+                  order.attributes.begin(), order.attributes.end(), IsSameAttribute) ||
       call.given_program.has_value() != order.program.has_value()) {
     return false;
   }

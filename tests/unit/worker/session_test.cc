@@ -1,6 +1,7 @@
 #include "kernels/worker/session.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -71,6 +72,28 @@ KernelDef Doubling() {
   return def;
 }
 
+absl::Status Fill(const Call& call) {
+  std::fill_n(call.Out<double>(0), 1, call.binding->F64("value"));
+  return absl::OkStatus();
+}
+
+KernelDef Filling() {
+  KernelDef def;
+  def.words = "-> y: f64[1]; value: f64";
+  def.summary = "fills";
+  def.formula = "y = value";
+  def.reference = {
+      .units = [](const Binding&) -> std::int64_t { return 1; },
+      .unit_elements = [](const Binding&) -> std::int64_t { return 1; },
+      .compute = [](const Binding& binding, absl::FunctionRef<double(std::size_t, std::int64_t)>,
+                    std::int64_t, std::size_t,
+                    std::span<double> result) { result[0] = binding.F64("value"); },
+      .accumulation = [](const Binding&) -> std::int64_t { return 1; },
+  };
+  def.cpu = {{.name = "plain", .summary = "", .launch = Fill}};
+  return def;
+}
+
 class Silent final : public SessionHost {
  public:
   bool Cancelled(const WorkerOrder&) override { return false; }
@@ -85,7 +108,7 @@ class SessionTest : public ::testing::Test {
  protected:
   SessionTest()
       : device_(*CpuDevice::Create({.threads = 1, .calibrate = false})),
-        registry_(*Registry::Create({{"double", Doubling()}})),
+        registry_(*Registry::Create({{"double", Doubling()}, {"fill", Filling()}})),
         arena_(*device_->Allocate(2 * kBytes)),
         session_(
             *Session::Create(*device_, registry_, clock_,
@@ -189,6 +212,26 @@ TEST_F(SessionTest, LaunchesNoMoreThanMeasuredWhereNoValueDependsOnASeed) {
     ASSERT_THAT(report.status, IsOk());
     EXPECT_EQ(report.outcome.launches[0].count, 7);
   }
+}
+
+TEST_F(SessionTest, GivesTheSignOfTheZeroThatWasAskedFor) {
+  const auto filled_with = [&](double zero) {
+    WorkerOrder order;
+    order.id = 1;
+    order.kernel = "fill";
+    order.attributes = {zero};
+    WorkerOperand& y = order.outputs.emplace_back();
+    y.value = {.is_list = false, .tensors = {{.dtype = DType::kF64, .shape = {1}}}};
+    y.memory = {.offset = 0, .size = kBytes};
+    EXPECT_THAT(Run(order).status, IsOk());
+    double got = 1;
+    std::memcpy(&got, arena_->data(), sizeof(got));
+    return got;
+  };
+
+  EXPECT_FALSE(std::signbit(filled_with(0.0)));
+  EXPECT_TRUE(std::signbit(filled_with(-0.0)));
+  EXPECT_FALSE(std::signbit(filled_with(0.0)));
 }
 
 }  // namespace
