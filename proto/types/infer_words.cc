@@ -9,8 +9,8 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/strip.h"
 #include "base/status.h"
+#include "proto/types/cpp_type.h"
 #include "proto/types/dtype.h"
 #include "proto/types/lexer.h"
 #include "proto/types/quote.h"
@@ -18,41 +18,6 @@
 
 namespace gridclock {
 namespace {
-
-struct ElementType {
-  absl::string_view cpp;
-  DType dtype;
-};
-constexpr ElementType kElements[] = {{"double", DType::kF64},
-                                     {"float", DType::kF32},
-                                     {"__half", DType::kF16},
-                                     {"__nv_bfloat16", DType::kBF16},
-                                     {"__nv_fp8_e4m3", DType::kF8E4M3},
-                                     {"__nv_fp8_e5m2", DType::kF8E5M2},
-                                     {"long", DType::kI64},
-                                     {"long long", DType::kI64},
-                                     {"int", DType::kI32},
-                                     {"short", DType::kI16},
-                                     {"signed char", DType::kI8},
-                                     {"unsigned long", DType::kU64},
-                                     {"unsigned long long", DType::kU64},
-                                     {"unsigned int", DType::kU32},
-                                     {"unsigned short", DType::kU16},
-                                     {"unsigned char", DType::kU8},
-                                     {"bool", DType::kBool}};
-
-struct NumberType {
-  absl::string_view cpp, ctype, attribute;
-};
-constexpr NumberType kNumbers[] = {{"int", "int", "i64"},
-                                   {"unsigned int", "unsigned", "i64"},
-                                   {"long", "int64", "i64"},
-                                   {"long long", "int64", "i64"},
-                                   {"unsigned long", "uint64", "i64"},
-                                   {"unsigned long long", "uint64", "i64"},
-                                   {"float", "float", "f64"},
-                                   {"double", "double", "f64"},
-                                   {"bool", "bool", "bool"}};
 
 // What people call the number of elements, by WordsName.
 constexpr absl::string_view kCounts[] = {"count",    "numel_",       "total",
@@ -68,8 +33,8 @@ struct Parameter {
   Kind kind = Kind::kUnknown;
   std::string name;  // As words have it; made up where the source's is not known.
   bool named = false;
-  std::optional<DType> dtype;          // Of what a pointer points to.
-  const NumberType* number = nullptr;  // Of kNumber.
+  std::optional<DType> dtype;         // Of what a pointer points to.
+  const CppNumber* number = nullptr;  // Of kNumber.
   const NamedOperand* input = nullptr;
   bool attribute = false;
   std::string value;  // Of a number: the expression.
@@ -77,25 +42,12 @@ struct Parameter {
   bool IsPointer() const { return kind == Kind::kReads || kind == Kind::kWrites; }
 };
 
-std::optional<DType> DTypeOf(absl::string_view cpp) {
-  for (const ElementType& element : kElements) {
-    if (element.cpp == cpp) return element.dtype;
-  }
-  return std::nullopt;
-}
-
 void ReadType(absl::string_view type, Parameter* out) {
-  if (absl::ConsumeSuffix(&type, "*")) {
-    const bool reads = absl::ConsumeSuffix(&type, " const");
-    out->dtype = DTypeOf(type);
-    if (out->dtype.has_value()) out->kind = reads ? Kind::kReads : Kind::kWrites;
-    return;
-  }
-  for (const NumberType& number : kNumbers) {
-    if (number.cpp != type) continue;
-    out->kind = Kind::kNumber;
-    out->number = &number;
-  }
+  const CppType read = ReadCppType(type);
+  out->dtype = read.element;
+  out->number = read.number;
+  if (read.number != nullptr) out->kind = Kind::kNumber;
+  if (read.element.has_value()) out->kind = read.to_const ? Kind::kReads : Kind::kWrites;
 }
 
 std::vector<Parameter> ReadParameters(const ModuleEntry& entry) {

@@ -184,6 +184,7 @@ absl::Status BindOperand(const Program& program, const Binding& binding,
                          BoundParam* out) {
   const OperandValue& value = FindOperand(program, binding, scratch, param, out);
   if (param.kind == ParamSpec::Kind::kPointers) out->size = 8 * value.tensors.size();
+  if (param.kind == ParamSpec::Kind::kOperand) out->dtype = value.tensors.at(0).dtype;
   if (param.promise == 0 || kTensorAlignment % param.promise == 0) return absl::OkStatus();
   return Wrong(absl::StrCat("'", param.name, "' is promised to be aligned to ", param.promise,
                             " bytes; tensors are to ", kTensorAlignment,

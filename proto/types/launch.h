@@ -6,6 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -37,6 +38,7 @@ struct BoundParam {
   std::size_t index = 0;
   std::uint64_t size = 8;               // Bytes that it takes among the parameters.
   std::array<std::byte, 8> value = {};  // Of kValue, as the device has it. The first `size`.
+  std::optional<DType> dtype = {};      // Of kOperand: of its elements.
 };
 
 struct BoundLaunch {
@@ -61,9 +63,9 @@ struct BoundProgram {
 absl::StatusOr<BoundProgram> BindProgram(const Program& program, const Binding& binding,
                                          const DeviceTraits& device);
 
-// Whether this entry can be launched like that: number and sizes of its parameters, threads of a
-// block, shared memory. INVALID_ARGUMENT says what the entry takes and what the words give.
-// `params` are those of the launch's clauses, for their names.
+// Whether this entry can be launched like that: number, sizes and, as far as they are known, types
+// of its parameters, threads of a block, shared memory. INVALID_ARGUMENT says what the entry takes
+// and what the words give. `params` are those of the launch's clauses, for their names.
 absl::Status CheckEntry(const ModuleEntry& entry, const std::vector<ParamSpec>& params,
                         const BoundLaunch& launch, const LaunchLimits& limits);
 

@@ -1,10 +1,12 @@
 // A launch against the entry that it is of.
 #include <algorithm>
+#include <iterator>
 #include <string>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status.h"
+#include "proto/types/cpp_type.h"
 #include "proto/types/launch.h"
 
 namespace gridclock {
@@ -51,14 +53,70 @@ bool Fits(const EntryParameter& takes, const BoundParam& gives) {
                                                   : gives.size == takes.size;
 }
 
+// An address may be handled as a number of this type.
+bool HoldsAnAddress(const CppNumber& number) {
+  return number.ctype == "uint64";
+}
+
+// Bytes of any type may be looked at as these.
+bool IsView(DType dtype) {
+  static constexpr DType kViews[] = {DType::kU64, DType::kU32, DType::kU16, DType::kU8,
+                                     DType::kBool};
+  return std::find(std::begin(kViews), std::end(kViews), dtype) != std::end(kViews);
+}
+
+// Whether what lies at the address can be what the entry's pointer points to.
+bool PointsTo(const CppType& takes, const BoundParam& gives) {
+  const bool words = takes.element == DType::kI64 || takes.element == DType::kU64;
+  const bool known = takes.to_pointer || takes.element.has_value();
+  if (!known || gives.kind == ParamSpec::Kind::kNull) return true;
+  if (gives.kind == ParamSpec::Kind::kTable) return takes.to_pointer || words;
+  if (gives.kind == ParamSpec::Kind::kSizes) return words;
+  return IsView(*gives.dtype) ||
+         (takes.element && (IsView(*takes.element) || *takes.element == *gives.dtype));
+}
+
+bool IsReal(absl::string_view ctype) {
+  return ctype == "float" || ctype == "double";
+}
+
+bool IsOfType(const CppType& takes, const ParamSpec& param, const BoundParam& gives) {
+  if (!takes.pointer && takes.number == nullptr) return true;  // The type is not known.
+  if (param.kind == ParamSpec::Kind::kPointers) return false;
+  if (param.kind == ParamSpec::Kind::kValue) {
+    return takes.number != nullptr && IsReal(takes.number->ctype) == IsReal(param.ctype);
+  }
+  return takes.pointer ? PointsTo(takes, gives) : HoldsAnAddress(*takes.number);
+}
+
+std::string WantedText(const CppType& takes) {
+  if (takes.number != nullptr) return absl::StrCat("'NAME: ", takes.number->ctype, " = VALUE'");
+  if (takes.to_pointer) return "'table(NAME)' of a list, or an operand of u64";
+  if (!takes.element) return "an operand";
+  return absl::StrCat("an operand of ", Name(*takes.element),
+                      ", or of an unsigned type to see bytes as they are");
+}
+
+absl::Status WrongType(std::size_t index, const EntryParameter& takes, const ParamSpec& param,
+                       const BoundParam& gives) {
+  return Wrong(absl::StrCat("its parameter ", index, " is '", takes.type, "', the words give '",
+                            NameOf(param), "'",
+                            gives.dtype ? absl::StrCat(" of ", Name(*gives.dtype)) : "", "; want ",
+                            WantedText(ReadCppType(takes.type))));
+}
+
 absl::Status CheckParameters(const ModuleEntry& entry, const std::vector<ParamSpec>& params,
                              const BoundLaunch& launch) {
   GC_RETURN_IF_ERROR(CheckCount(entry, params));
   for (std::size_t i = 0; i < params.size(); ++i) {
-    if (Fits(entry.parameters[i], launch.params[i])) continue;
-    return Wrong(absl::StrCat("its parameter ", i, " takes ", entry.parameters[i].size,
-                              " bytes, the words give '", NameOf(params[i]), "' of ",
-                              launch.params[i].size));
+    const EntryParameter& takes = entry.parameters[i];
+    if (!Fits(takes, launch.params[i])) {
+      return Wrong(absl::StrCat("its parameter ", i, " takes ", takes.size,
+                                " bytes, the words give '", NameOf(params[i]), "' of ",
+                                launch.params[i].size));
+    }
+    if (IsOfType(ReadCppType(takes.type), params[i], launch.params[i])) continue;
+    return WrongType(i, takes, params[i], launch.params[i]);
   }
   return absl::OkStatus();
 }

@@ -394,6 +394,73 @@ TEST(CheckEntry, WordsGiveWhatTheEntryTakes) {
                                            "int' of 4")));
 }
 
+// What the words give for an entry's only parameter, of that type.
+absl::Status CheckType(const char* type, const char* param) {
+  const Program program = *CompleteProgram(
+      ProgramOf(absl::StrCat("p x: f32[N], i: i32[N], u: u8[N], l: f32[*]... -> y: f32[N] "
+                             "grid (1) block (1) params ",
+                             param)
+                    .c_str()));
+  const auto bound =
+      BindCall(program, {{"x", "f32[8]"}, {"i", "i32[8]"}, {"u", "u8[8]"}, {"l", "f32[1]"}});
+  ModuleEntry entry = EntryOf({static_cast<std::uint32_t>(bound->launches[0].params[0].size)});
+  entry.parameters[0].type = type;
+  return CheckEntry(entry, program.launches[0].clauses.params, bound->launches[0],
+                    LaunchLimitsOf(kH100));
+}
+
+TEST(CheckEntry, NumbersAreOfTheEntrysTypes) {
+  for (const auto& [type, param] : {std::pair{"float", "a: float = 2"},
+                                    {"int", "n: int = N"},
+                                    {"unsigned int", "n: int = N"},
+                                    {"long long", "n: uint64 = N"},
+                                    {"double", "a: double = 2"},
+                                    {"Scale", "a: float = 2"},
+                                    {"", "a: float = 2"}}) {
+    EXPECT_THAT(CheckType(type, param), IsOk()) << type << " " << param;
+  }
+  EXPECT_THAT(CheckType("float", "a: int = 2"),
+              StatusIs(kInvalid, HasSubstr("its parameter 0 is 'float', the words give 'a: int'; "
+                                           "want 'NAME: float = VALUE'")));
+  EXPECT_THAT(CheckType("int", "n: float = 3"), StatusIs(kInvalid, HasSubstr("is 'int'")));
+  EXPECT_THAT(CheckType("double", "n: int64 = 3"), StatusIs(kInvalid, HasSubstr("is 'double'")));
+  EXPECT_THAT(CheckType("long long", "x"), StatusIs(kInvalid, HasSubstr("want 'NAME: int64")));
+  EXPECT_THAT(CheckType("double", "pointers(l)"), StatusIs(kInvalid, HasSubstr("is 'double'")));
+}
+
+TEST(CheckEntry, PointersAreToTheEntrysTypes) {
+  for (const auto& [type, param] : {std::pair{"float const*", "x"},
+                                    {"float*", "null"},
+                                    {"float*", "u"},
+                                    {"unsigned int*", "x"},
+                                    {"float4*", "x"},
+                                    {"void*", "x"},
+                                    {"unsigned long", "x"},
+                                    {"float const* const*", "table(l)"},
+                                    {"unsigned long long*", "table(l)"},
+                                    {"long const*", "sizes(l)"},
+                                    {"Pointers", "pointers(l)"}}) {
+    EXPECT_THAT(CheckType(type, param), IsOk()) << type << " " << param;
+  }
+  EXPECT_THAT(CheckType("double const*", "x"),
+              StatusIs(kInvalid, HasSubstr("its parameter 0 is 'double const*', the words give 'x' "
+                                           "of f32; want an operand of f64, or of an unsigned "
+                                           "type")));
+  for (const auto& [type, param] : {std::pair{"__half*", "x"},
+                                    {"float*", "i"},
+                                    {"long*", "i"},
+                                    {"float**", "x"},
+                                    {"float*", "table(l)"},
+                                    {"int*", "sizes(l)"},
+                                    {"float**", "sizes(l)"},
+                                    {"float*", "pointers(l)"},
+                                    {"float*", "n: int64 = 0"},
+                                    {"void*", "n: uint64 = 0"}}) {
+    EXPECT_THAT(CheckType(type, param), StatusIs(kInvalid, HasSubstr("the words give")))
+        << type << " " << param;
+  }
+}
+
 TEST(CheckEntry, BlocksAreWhatTheEntryTakes) {
   ModuleEntry entry = EntryOf({8, 8, 4, 4, 1, 8});
   entry.max_threads = 128;
