@@ -9,14 +9,18 @@ Needs a GPU and NVRTC (CUDA_HOME, or /usr/local/cuda). "no GPU here" and exit co
 import argparse
 import array
 import ast
+import concurrent.futures
 import importlib.util
 import json
 import math
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 import unittest
 
 TESTS = pathlib.Path(__file__).resolve().parents[1]
@@ -59,6 +63,24 @@ def bf16(value):
     return (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16
 
 
+# x -> y, one element for each thread.
+EACH = """\
+// gridclock: f x: f32[N] -> y: f32[N] grid(ceil_div(N, 256)) block(256) params x, y, n: int = N
+__global__ void f(const float* x, float* y, int n) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) y[i] = %s;
+}
+"""
+# For so many nanoseconds.
+SPIN = """\
+// gridclock: spin -> y: i32[1]; ns: i64 = 1 grid(1) block(1) params y, ns: int64 = ns
+__global__ void spin(int* y, long long ns) {
+  unsigned long long start, now;
+  asm volatile("mov.u64 %0, %globaltimer;" : "=l"(start));
+  do asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now)); while (now < start + ns);
+  *y = 1;
+}
+"""
 # On one block, what it does for each element i; `square` would be right.
 CHEAT = """\
 // gridclock: f x: f32[N] -> y: f32[N] grid(1) block(256) params x, y, n: int = N, t
@@ -120,6 +142,16 @@ FATAL_CHEATS = {
     "endless": ("KERNEL_TIME_LIMIT", "while (i == 7) __nanosleep(1000); y[i] = square;"),
     "crash": ("KERNEL_FAULT", "if (i == 7) *reinterpret_cast<volatile int*>(16) = 1; y[i] = square;"),
 }
+
+
+def children(pid):
+    return [int(child) for task in pathlib.Path(f"/proc/{pid}/task").iterdir()
+            for child in (task / "children").read_text().split()]
+
+
+def facts(path):
+    """What /proc says of a process or a thread: {"Seccomp": "2", ...}."""
+    return dict(map(str.strip, line.split(":", 1)) for line in (path / "status").read_text().splitlines())
 
 
 def has_triton():
@@ -254,7 +286,7 @@ class SubmitTest(unittest.TestCase):
         self.test_square_matrix()
         self.assertIn("[9, 9]", self.gridclock("run", "square", "x=full:3:f32[2]").stdout)
 
-    @unittest.skipUnless(has_triton(), "no Triton here: pip install triton")
+    @unittest.skipUnless(has_triton(), "no Triton language here: pip install triton")
     def test_kernels_that_triton_compiled(self):
         compiler = TESTS.parent / "examples/triton/compile.py"
         subprocess.run([sys.executable, "-B", compiler, self.folder], check=True, timeout=120)
@@ -270,6 +302,56 @@ class SubmitTest(unittest.TestCase):
         self.gridclock("check", SOURCES / "gelu_tanh.cu", "--against", "gelu", "N=10007", "--with", "approximate=tanh")
         done = self.gridclock("check", SOURCES / "gelu_tanh.cu", "--against", "square", "N=1007", code=4)
         self.assertIn("DIFFERS", done.stdout)
+
+    def test_watch_checks_and_times_each_save(self):
+        source = self.folder / "f.cu"
+        source.write_text(EACH % "x[i] * x[i]")
+        with subprocess.Popen([BIN / "gridclock", "watch", source, "--against", "square", "N=100000", "--times", "3"],
+                              env=dict(os.environ, GRIDCLOCK_SERVER=self.server.grpc), stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, text=True) as watch:
+            self.addCleanup(watch.kill)
+            for body in ("x[i] * x[i] + 0.0f", "x[i]"):
+                while "waiting for a change" not in (line := watch.stderr.readline()):
+                    self.assertTrue(line, "watch ended")
+                (self.folder / "saved").write_text(EACH % body)
+                (self.folder / "saved").rename(source)
+            shown, said = watch.communicate(timeout=60)
+        self.assertEqual(watch.returncode, 4, shown + said)
+        verdicts = re.findall(r"y: (same as|DIFFERS from) square", shown)
+        self.assertEqual(verdicts, ["same as", "same as", "DIFFERS from"], shown)
+        self.assertEqual(len(re.findall(r"f: .+ \(median of \d+ on cuda:\d+\)", shown)), 3, shown)
+        self.assertEqual(len(re.findall(r", [+-]\d+\.\d % against ", shown)), 2, shown)
+
+    def test_every_thread_of_a_guest_is_held(self):
+        (self.folder / "spin.cu").write_text(SPIN)
+        self.gridclock("run", "spin.cu")  # The guest is there.
+        guests = [pathlib.Path(f"/proc/{pid}") for pid in children(self.server.pid)
+                  if b"guest" in pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")]
+        self.assertEqual(len(guests), 1)
+        with subprocess.Popen([BIN / "gridclock", "run", self.folder / "spin.cu", f"ns={3 * 10**9}"],
+                              env=dict(os.environ, GRIDCLOCK_SERVER=self.server.grpc), stdout=subprocess.DEVNULL) as client:
+            time.sleep(1)
+            threads = [facts(task) for task in (guests[0] / "task").iterdir()]
+            self.assertIsNone(client.poll(), "the kernel had ended")
+            self.assertEqual(client.wait(60), 0)
+        self.assertGreater(len(threads), 1, "no thread of the driver")
+        for thread in threads:
+            held = {name: int(thread[name], 16) for name in ("Seccomp", "NoNewPrivs", "CapEff")}
+            self.assertEqual(held, {"Seccomp": 2, "NoNewPrivs": 1, "CapEff": 0}, f"{thread['Name']} of {len(threads)}")
+
+    def test_what_the_compiler_made_can_be_seen(self):
+        source = SOURCES / "square_matrix.cu"
+        shown = self.gridclock("compile", source, "--sass").stdout
+        self.assertRegex(shown, r"\.text\.\w*square_matrix_kernel")
+        for opcode in ("LDG", "STG", "EXIT"):
+            self.assertRegex(shown, rf"\b{opcode}\b")
+        lines = {line["line"]: line for line in json.loads(self.gridclock("compile", source, "--inspect", "--json").stdout)["lines"]}
+        store = next(number for number, text in enumerate(source.read_text().splitlines(), 1) if "result[idx] =" in text)
+        self.assertGreater(lines[store]["ptx"], 0)
+        self.assertGreater(lines[store]["sass"], 0)
+        self.gridclock("compile", source, "--keep", self.folder / "kept")
+        for ending, holds in ((".ptx", b".entry"), (".cubin", b"\x7fELF"), (".sass", b"STG"), (".resources.json", b"registers")):
+            self.assertIn(holds, (self.folder / f"kept/square_matrix{ending}").read_bytes(), ending)
 
     def test_a_device_says_what_holds_code_and_whether_it_reaches_host_memory(self):
         self.gridclock("run", SOURCES / "square_matrix.cu", "x=arange:f32[2,3]")  # A guest has been there.
@@ -298,14 +380,9 @@ class SubmitTest(unittest.TestCase):
         self.assertGreater(found["mismatches"], 0)
 
     def test_against_another_file(self):
-        def source(name, body):
-            (self.folder / name).write_text(
-                "// gridclock: f x: f32[N] -> y: f32[N] grid(ceil_div(N, 256)) block(256) params x, y, n: int = N\n"
-                "__global__ void f(const float* x, float* y, int n) {\n"
-                f"  const int i = blockIdx.x * blockDim.x + threadIdx.x;\n  if (i < n) y[i] = {body};\n}}\n")
-        source("cube.cu", "x[i] * x[i] * x[i]")
-        source("other.cu", "x[i] * (x[i] * x[i])")
-        source("wrong.cu", "x[i] * x[i]")
+        (self.folder / "cube.cu").write_text(EACH % "x[i] * x[i] * x[i]")
+        (self.folder / "other.cu").write_text(EACH % "x[i] * (x[i] * x[i])")
+        (self.folder / "wrong.cu").write_text(EACH % "x[i] * x[i]")
         found = self.verified("cube.cu", "N=10000", "--verify=other.cu:f")
         self.assertEqual((found["mismatches"], found["launches"], found["fresh_launches"]), (0, 13, 12))
         self.assertGreater(self.verified("cube.cu", "N=10000", "--verify=wrong.cu", code=4)["mismatches"], 0)
@@ -354,7 +431,8 @@ class SubmitTest(unittest.TestCase):
         self.assertIn("IMPOSSIBLE", json.loads(done.stdout)["results"][0]["flags"])
 
     def test_lines_that_are_to_stay_in_the_cache_win_nothing(self):
-        # With cold caches, loads that ask the L2 to keep their lines are no faster than others.
+        # With cold caches, loads that ask the L2 to keep their lines are no faster than others; where nothing empties the
+        # cache, they are.
         source = ("// gridclock: f x: f32[N] -> y: f32[N] grid(ceil_div(N, 256)) block(256) params x, y, n: int = N\n"
                   "__global__ void f(const float* x, float* y, int n) {\n"
                   "  const int i = blockIdx.x * 256 + threadIdx.x;\n  float v;\n  if (i >= n) return;\n  %s\n"
@@ -362,12 +440,14 @@ class SubmitTest(unittest.TestCase):
         loads = {"plain": "v = x[i];",
                  "keeping": 'unsigned long long keep; asm("createpolicy.fractional.L2::evict_last.b64 %0, 1.0;" : "=l"(keep));'
                             ' asm volatile("ld.global.L2::cache_hint.f32 %0, [%1], %2;" : "=f"(v) : "l"(x + i), "l"(keep));'}
-        median = {}
-        for name, load in loads.items():
-            (self.folder / f"{name}.cu").write_text(source.replace("%s", load))
-            done = self.gridclock("bench", f"{name}.cu", f"N={1 << 21}", "--l2", "cold_clean", "--samples", 200, "--json")
-            median[name] = json.loads(done.stdout)["results"][0]["timing"]["statistics"]["median_ns"]
-        self.assertGreater(median["keeping"], 0.9 * median["plain"], median)
+
+        def median(name, l2):
+            (self.folder / f"{name}.cu").write_text(source.replace("%s", loads[name]))
+            done = self.gridclock("bench", f"{name}.cu", f"N={1 << 21}", "--l2", l2, "--samples", 200, "--json")
+            return json.loads(done.stdout)["results"][0]["timing"]["statistics"]["median_ns"]
+        plain, keeping, kept = median("plain", "cold_clean"), median("keeping", "cold_clean"), median("keeping", "hot")
+        self.assertGreater(keeping, 0.9 * plain, f"in the cache it takes {kept}")
+        self.assertLess(kept, 0.9 * plain, "what the cache keeps is no faster: nothing is shown here")
 
     def test_containers_and_too_many_parameters_do_not_compile(self):
         done = self.gridclock("run", SOURCES / "wrong_vector.cu", "a=ones:f32[4]", code=1)
@@ -390,8 +470,8 @@ class SubmitTest(unittest.TestCase):
             self.gridclock("bench", "sq.cu", f"N={elements}", "--samples", 3, "--min-samples", 3)
 
 
-class StaleMemoryTest(unittest.TestCase):
-    """Of two clients, each with a token."""
+class TwoClientsTest(unittest.TestCase):
+    """Each has a token."""
 
     CANARY = 0x5EC2E755
     SOURCE = """\
@@ -407,6 +487,13 @@ __global__ void hunt(const unsigned* s, unsigned* y, long long n) {
   unsigned found = 0;
   for (long long i = blockIdx.x; i < n; i += gridDim.x) found += s[i] == %(canary)du;
   y[blockIdx.x] = found;
+}
+"""
+    # Over all that is mapped on both sides of its output, until it meets what is not.
+    WILD = """\
+// gridclock: wild -> y: u32[256] grid(1) block(1) params y
+__global__ void wild(unsigned* y) {
+  for (long long i = 0; i < (1LL << 28); i += 256) y[i] = y[-i] = ~0u;
 }
 """
 
@@ -426,13 +513,23 @@ __global__ void hunt(const unsigned* s, unsigned* y, long long n) {
             Server(BIN, "--allow-submit", "--limit-compile-seconds=60", "--devices=cuda",
                    f"--worker={BIN / 'gridclock-worker'}", f"--token-file={self.folder / 'tokens'}"))
 
+    def start(self, name, *args):
+        environment = dict(os.environ, GRIDCLOCK_SERVER=self.server.grpc)
+        process = subprocess.Popen([BIN / "gridclock", "--token-file", self.folder / name, *args], env=environment,
+                                   cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(process.communicate)
+        self.addCleanup(process.kill)
+        return process
+
+    def end(self, process, code=0):
+        """What it shows."""
+        shown, said = process.communicate(timeout=120)
+        self.assertEqual(process.returncode, code, shown + said)
+        return shown
+
     def found(self, name, entry, elements):
         """How many canaries the scratch memory began with, to the end of its last 2 MiB."""
-        environment = dict(os.environ, GRIDCLOCK_SERVER=self.server.grpc)
-        done = subprocess.run([BIN / "gridclock", "--token-file", self.folder / name, "run", f"k.cu:{entry}",
-                               f"x=zeros:u8[{elements}]", "-o", "y=y.npy"], env=environment, cwd=self.folder,
-                              capture_output=True, text=True, timeout=120)
-        self.assertEqual(done.returncode, 0, f"{done.stdout}{done.stderr}")
+        self.end(self.start(name, "run", f"k.cu:{entry}", f"x=zeros:u8[{elements}]", "-o", "y=y.npy"))
         data = array.array("I")
         data.frombytes((self.folder / "y.npy").read_bytes()[-1024:])
         return sum(data)
@@ -445,6 +542,31 @@ __global__ void hunt(const unsigned* s, unsigned* y, long long n) {
         self.assertEqual(self.found("bob", "hunt", elements), 0)
         self.found("bob", "mark", elements)
         self.assertEqual(self.found("ann", "hunt", elements), 0)
+
+    def test_g8_code_that_writes_over_all_it_reaches_changes_no_bit_of_anothers_job(self):
+        values = some(1 << 22)
+        save(self.folder / "x.npy", values, (len(values),))
+        want, done = [value * value for value in values], threading.Event()
+
+        def bobs():
+            times = 0
+            while not done.is_set():
+                self.end(self.start("bob", "run", "square", "x=x.npy", "--verify", "-o", "y=bobs.npy"))
+                self.assertTrue(load(self.folder / "bobs.npy")[1] == want, "another's code changed the result")
+                times += 1
+            return times
+
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            his = pool.submit(bobs)
+            try:
+                for i in range(5):  # Each is a module of its own: one that ends three guests is run no more.
+                    (self.folder / "wild.cu").write_text(f"{self.WILD}// {i}\n")
+                    error = json.loads(self.end(self.start("ann", "run", "wild.cu", "--json"), code=1))["error"]
+                    self.assertEqual(error["reason"], "KERNEL_FAULT", error)
+            finally:
+                done.set()
+            self.assertGreater(his.result(), 1, "the other had no jobs meanwhile")
+        self.found("ann", "mark", 1 << 20)
 
 
 def has_gpu():

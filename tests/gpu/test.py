@@ -43,14 +43,15 @@ MOST_CASES, MOST_UNDER_TOOL = 48, 24  # Of one group.
 # What may be skipped on a machine with a GPU, by how its reason begins. The conformance suite has a list of its own,
 # tests/conformance/skips.cc, which its tests hold.
 SKIPS = {"device": ("pids are hidden here",), "module": ("no clusters on this GPU",), "sandbox": ("Landlock here is",),
-         "server": ("one GPU alone", "too little memory", "the driver shows no process ids here")}
+         "server": ("one GPU alone", "too little memory", "the driver shows no process ids here"), "submit": (),
+         "torch": ()}
 PASSED = re.compile(r"\[  PASSED  \] (\d+) tests?")
 FAILED = re.compile(r"\[  FAILED  \] (\d+) tests?")
 SKIPPED = re.compile(r"\[  SKIPPED \] (\d+) tests?")
 REASON = re.compile(r"Skipped\n(.+)")
 SANITIZED = re.compile(r"ERROR SUMMARY: (\d+) error|RACECHECK SUMMARY: (\d+) hazard")
 UNITS_RUN = re.compile(r"Ran (\d+) tests?")
-UNITS_SKIPPED = re.compile(r"skipped=(\d+)")
+UNIT_SKIPPED = re.compile(r"""\.\.\. skipped (['"])(.+)\1$""", re.MULTILINE)
 SNIPPETS_RUN = re.compile(r"snippets: (\d+) blocks run")
 LAUNCHED = re.compile(r"launched ([\w.]+) (\d+)")
 
@@ -147,13 +148,17 @@ def run_conformance(table, name, cases, runner, kept):
 def tell(table, name, output, code, seconds):
     passed, failed, skipped = (count(p, output) for p in (PASSED, FAILED, SKIPPED))
     reasons = collections.Counter(REASON.findall(output))
-    not_allowed = sum(times for reason, times in reasons.items() if not may_skip(name, reason))
     seen = f"{passed} passed, {failed} failed, {skipped} skipped"
+    tell_skips(table, name, seen, reasons, code, code == 0 and passed > 0, seconds)
+
+
+def tell_skips(table, name, seen, reasons, code, good, seconds):
+    not_allowed = sum(times for reason, times in reasons.items() if not may_skip(name, reason))
     if not_allowed:
         seen += f", {not_allowed} that must not"
     if code not in (0, 1):
         seen += f", exit code {code}"
-    table.row(name, "none fails, skips are listed", seen, code == 0 and passed > 0 and not not_allowed, seconds)
+    table.row(name, "none fails, skips are listed", seen, good and not not_allowed, seconds)
     for reason, times in reasons.items():
         print(f"      skipped {times}{'' if may_skip(name, reason) else ' and must not be'}: {reason}", flush=True)
 
@@ -174,9 +179,10 @@ def run_units(table, name, command, seconds):
     """Tests by Python's unittest: submitted code, the files of tests/sources; values beside PyTorch's."""
     start = time.monotonic()
     output, code = run(["timeout", "-k", "5", seconds, sys.executable, *command], seconds + 10, echo=False)
-    ran, skipped = count(UNITS_RUN, output), count(UNITS_SKIPPED, output)
-    table.row(name, "all its tests succeed", f"{ran} tests, {skipped} skipped, exit code {code}",
-              code == 0 and ran > skipped, time.monotonic() - start)
+    ran = count(UNITS_RUN, output)
+    reasons = collections.Counter(reason for _, reason in UNIT_SKIPPED.findall(output))
+    tell_skips(table, name, f"{ran} tests, {reasons.total()} skipped", reasons, code,
+               code == 0 and ran > reasons.total(), time.monotonic() - start)
     if code != 0:
         print(output[-6000:], flush=True)
 
@@ -303,9 +309,9 @@ def main():
         if name in wanted:
             run_program(table, name, options.bin / program, options.seconds)
     if "submit" in wanted:
-        run_units(table, "submitted code", [SUBMIT, "--bin", options.bin], options.seconds)
+        run_units(table, "submit", [SUBMIT, "--bin", options.bin], options.seconds)
     if "torch" in wanted:
-        run_units(table, "values of PyTorch", [TORCH, options.bin, "cuda:0"], options.seconds)
+        run_units(table, "torch", [TORCH, options.bin, "cuda:0", "-v"], options.seconds)
     if "docs" in wanted:
         run_pages(table, options.seconds)
     if set(SUITE) & set(wanted):

@@ -93,6 +93,32 @@ class GpuTable(unittest.TestCase):
         self.run_program("device", skipped("pids are hidden here"))
         self.assertTrue(self.table.failed)
 
+    def run_units(self, name, *ended):
+        """Of unit tests that ended like that."""
+        lines = [f"test_{i} (t.T.test_{i}) ... {end}\n" for i, end in enumerate(ended)]
+        said = "".join(lines) + f"Ran {len(ended)} tests in 0.1s\n\nOK\n"
+        (self.folder / "t.py").write_text(f"print({said!r})")
+        return self.shown(gpu_test.run_units, name, [self.folder / "t.py"], 10)
+
+    def test_unit_tests_that_all_run_pass(self):
+        shown = self.run_units("submit", "ok", "ok")
+        self.assertFalse(self.table.failed, shown)
+        self.assertIn("2 tests, 0 skipped", shown)
+
+    def test_a_unit_test_that_is_skipped_is_told_and_fails(self):
+        shown = self.run_units("submit", "ok", "skipped 'no Triton language here: pip install triton'", 'skipped "it\'s not here"')
+        self.assertTrue(self.table.failed)
+        self.assertIn("3 tests, 2 skipped, 2 that must not", shown)
+        self.assertIn("skipped 1 and must not be: no Triton language here", shown)
+        self.assertIn("skipped 1 and must not be: it's not here", shown)
+
+    def test_unit_tests_that_are_skipped_alone_fail_though_they_are_listed(self):
+        with mock.patch.dict(gpu_test.SKIPS, {"submit": ("no such thing",)}):
+            self.run_units("submit", "ok", "skipped 'no such thing'")
+            self.assertFalse(self.table.failed)
+            self.run_units("submit", "skipped 'no such thing'")
+            self.assertTrue(self.table.failed)
+
     def test_a_variant_without_a_launch_fails(self):
         shown = self.sanitize("memcheck", {"square.naive": 4, "square.vec4": 0})
         self.assertEqual(self.code, 1)
