@@ -165,13 +165,8 @@ class Multiplier {
     const void* const bias = p.bias ? call.In<char>(2) : nullptr;
     if (p.bias) alignment.c = std::min(alignment.c, AlignmentOf(bias));
     const auto workspace = static_cast<std::size_t>(Bytes(call.scratch[0].value->tensors[0]));
-    auto found = plans_.find({p, alignment, workspace});
-    if (found == plans_.end()) {
-      GC_ASSIGN_OR_RETURN(Plan plan, MakePlan(p, bias, alignment, workspace));
-      if (plans_.size() >= kMostPlans) plans_.clear();
-      found = plans_.emplace(Key{p, alignment, workspace}, std::move(plan)).first;
-    }
-    const Plan& plan = found->second;
+    GC_ASSIGN_OR_RETURN(const Plan* found, PlanOf(p, bias, alignment, workspace));
+    const Plan& plan = *found;
     const double one64 = 1, zero64 = 0;
     const float one32 = 1, zero32 = 0;
     const bool is64 = p.dtype == DType::kF64;
@@ -180,14 +175,15 @@ class Multiplier {
     if (p.bias) {
       GC_RETURN_IF_ERROR(Set(plan.product.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias));
     }
-    if (call.launches != nullptr) ++*call.launches;
     // Column-major, what is row-major is transposed: c^T = op(b)^T op(a)^T.
-    return f_.ToStatus(
+    GC_RETURN_IF_ERROR(f_.ToStatus(
         f_.cublasLtMatmul(handle_, plan.product.get(), one, call.In<char>(1), plan.b.get(),
                           call.In<char>(0), plan.a.get(), zero, c, plan.c.get(), c, plan.c.get(),
                           &plan.algorithm, call.scratch[0].data[0], workspace,
                           static_cast<cudaStream_t>(call.stream)),
-        "matmul");
+        "matmul"));
+    if (call.launches != nullptr) ++*call.launches;
+    return absl::OkStatus();
   }
 
  private:
@@ -247,6 +243,21 @@ class Multiplier {
     return layout;
   }
 
+  // What the library has no algorithm for is asked once; what it had no memory for, again.
+  absl::StatusOr<const Plan*> PlanOf(const Product& p, const void* bias, const Alignment& alignment,
+                                     std::size_t workspace) {
+    const Key key{p, alignment, workspace};
+    auto found = plans_.find(key);
+    if (found == plans_.end()) {
+      absl::StatusOr<Plan> plan = MakePlan(p, bias, alignment, workspace);
+      if (!plan.ok() && !absl::IsUnimplemented(plan.status())) return plan.status();
+      if (plans_.size() >= kMostPlans) plans_.clear();
+      found = plans_.emplace(key, std::move(plan)).first;
+    }
+    GC_RETURN_IF_ERROR(found->second.status());
+    return &*found->second;
+  }
+
   absl::StatusOr<Plan> MakePlan(const Product& p, const void* bias, const Alignment& alignment,
                                 std::size_t workspace) const {
     const cudaDataType type = TypeOf(p.dtype);
@@ -257,11 +268,11 @@ class Multiplier {
                         MakeLayout(p, type, p.transpose_b ? p.n : p.k, p.transpose_b ? p.k : p.n));
     GC_ASSIGN_OR_RETURN(auto c, MakeLayout(p, p.wide_c ? CUDA_R_32F : type, p.m, p.n));
     Plan plan{std::move(product), std::move(a), std::move(b), std::move(c), {}};
-    GC_RETURN_IF_ERROR(ChooseAlgorithm(alignment, workspace, plan));
+    GC_RETURN_IF_ERROR(ChooseAlgorithm(p, alignment, workspace, plan));
     return plan;
   }
 
-  absl::Status ChooseAlgorithm(const Alignment& alignment, std::size_t workspace,
+  absl::Status ChooseAlgorithm(const Product& p, const Alignment& alignment, std::size_t workspace,
                                Plan& plan) const {
     cublasLtMatmulPreference_t raw = nullptr;
     GC_RETURN_IF_ERROR(f_.ToStatus(f_.cublasLtMatmulPreferenceCreate(&raw), "preference"));
@@ -271,9 +282,11 @@ class Multiplier {
           f_.cublasLtMatmulPreferenceSetAttribute(raw, attribute, &value, sizeof(value)),
           "preference");
     };
-    // Parts of a sum may be joined in what it is computed in, never in the 16 bits of the result.
-    const std::uint32_t joined = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
-    GC_RETURN_IF_ERROR(prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, joined));
+    // Parts of a sum may be joined in what it is computed in, never in the 16 bits of a result.
+    if (!p.wide_c && SizeOf(p.dtype) < SizeOf(DType::kF32)) {
+      const std::uint32_t joined = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
+      GC_RETURN_IF_ERROR(prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, joined));
+    }
     GC_RETURN_IF_ERROR(prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, std::uint64_t{workspace}));
     GC_RETURN_IF_ERROR(prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, alignment.b));
     GC_RETURN_IF_ERROR(prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, alignment.a));
@@ -292,7 +305,7 @@ class Multiplier {
 
   Functions f_;
   cublasLtHandle_t handle_;
-  std::map<Key, Plan> plans_;
+  std::map<Key, absl::StatusOr<Plan>> plans_;
 };
 
 // What the library takes, in the words of its callers, and the memory that it may use, which is
@@ -301,7 +314,7 @@ inline constexpr const char* kTakes =
     "max(M, N, K) <= 2147483647 && numel(c) / max(1, M * N) <= 2147483647";
 inline constexpr const char* kScratch = " scratch workspace: u8[33554432]";
 
-// Of inputs 0 and 1 of the call, into `c`.
+// Of inputs 0 and 1 of the call, into `c`. UNIMPLEMENTED where the library has no algorithm for it.
 inline absl::Status Multiply(const Call& call, const Product& product, void* c) {
   static Mutex mutex;
   static std::unique_ptr<Multiplier> multiplier;  // Where there was no memory for it, there may be.
@@ -310,6 +323,18 @@ inline absl::Status Multiply(const Call& call, const Product& product, void* c) 
     GC_ASSIGN_OR_RETURN(multiplier, Multiplier::Create());
   }
   return multiplier->Launch(call, product, c);
+}
+
+// The same, without the bias where the library multiplies but cannot add it. Whether it added one.
+inline absl::StatusOr<bool> MultiplyAndAdd(const Call& call, Product product, void* c) {
+  const absl::Status status = Multiply(call, product, c);
+  if (!product.bias || !absl::IsUnimplemented(status)) {
+    GC_RETURN_IF_ERROR(status);
+    return product.bias;
+  }
+  product.bias = false;
+  GC_RETURN_IF_ERROR(Multiply(call, product, c));
+  return false;
 }
 
 }  // namespace gridclock::cublaslt

@@ -8,7 +8,8 @@
 //   param_struct    fused, pointers and sizes in the launch's arguments: as many launches as they
 //                   have room for
 //   pointer_table   fused, one launch; pointers and sizes in a table that is copied there first
-//   auto            param_struct where one launch will do, else pointer_table
+//   auto            param_struct where one launch will do, of the most bytes of arguments that the
+//                   GPU takes, else pointer_table
 //
 // A GPU takes about a thousand launches before its host must wait. More of them cannot be timed by
 // the methods that hold the device back until all are queued: event_pair and back_to_back time the
@@ -151,7 +152,7 @@ template <class Op, int kArgBytes>
 __global__ void __launch_bounds__(kListThreads)
     ParamKernel(const __grid_constant__ Arguments<Op, kArgBytes> list) {
   const int block = static_cast<int>(blockIdx.x);
-  const int i = LastNotAbove(list.first, list.count, block);
+  const int i = LastNotAboveInArguments(list.first, list.count, block);
   ApplyChunk(list.op, list.at[i], list.size[i], block - list.first[i]);
 }
 
@@ -327,13 +328,11 @@ absl::Status RunParamStruct(const Call& call, const Recipe<Op>& recipe) {
   return absl::OkStatus();
 }
 
-inline constexpr int kFewArgBytes = 4096, kManyArgBytes = 32764;
-
 template <class Op>
-absl::Status RunParamStruct(const Call& call, const Recipe<Op>& recipe) {
-  return call.binding->I64("arg_bytes") == kFewArgBytes
-             ? RunParamStruct<kFewArgBytes>(call, recipe)
-             : RunParamStruct<kManyArgBytes>(call, recipe);
+absl::Status RunParamStruct(const Call& call, const Recipe<Op>& recipe, std::int64_t arg_bytes) {
+  using gridclock::list::kFewArgBytes, gridclock::list::kManyArgBytes;
+  return arg_bytes == kFewArgBytes ? RunParamStruct<kFewArgBytes>(call, recipe)
+                                   : RunParamStruct<kManyArgBytes>(call, recipe);
 }
 
 template <class Op>
@@ -348,6 +347,26 @@ absl::Status RunPointerTable(const Call& call, const Recipe<Op>& recipe) {
                 recipe.op, table);
 }
 
+// Bytes of arguments that a launch may have here.
+inline absl::StatusOr<std::int64_t> MostArgBytesHere() {
+  int driver = 0, device = 0, major = 0;
+  GC_RETURN_IF_ERROR(ToStatus(cudaDriverGetVersion(&driver), "version of the driver"));
+  GC_RETURN_IF_ERROR(ToStatus(cudaGetDevice(&device), "device"));
+  GC_RETURN_IF_ERROR(
+      ToStatus(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device),
+               "compute capability"));
+  return gridclock::list::MostArgBytes(driver, major);
+}
+
+template <class Op>
+absl::Status RunAuto(const Call& call, const Recipe<Op>& recipe) {
+  using gridclock::list::ArgBytesOfOneLaunch, gridclock::list::MostArgBytesOfAuto;
+  GC_ASSIGN_OR_RETURN(const std::int64_t here, MostArgBytesHere());
+  const std::int64_t most = std::min(here, MostArgBytesOfAuto(call.binding->spec->name));
+  const std::int64_t bytes = ArgBytesOfOneLaunch(Op::kOperands, recipe.count(), most);
+  return bytes > 0 ? RunParamStruct(call, recipe, bytes) : RunPointerTable(call, recipe);
+}
+
 template <class Op>
 absl::Status Run(const Call& call, Rung rung, const Recipe<Op>& recipe) {
   switch (rung) {
@@ -358,13 +377,11 @@ absl::Status Run(const Call& call, Rung rung, const Recipe<Op>& recipe) {
     case Rung::kPerTensor:
       return RunPerTensor(call, recipe);
     case Rung::kParamStruct:
-      return RunParamStruct(call, recipe);
+      return RunParamStruct(call, recipe, call.binding->I64("arg_bytes"));
     case Rung::kPointerTable:
       return RunPointerTable(call, recipe);
     default:
-      const std::int64_t room =
-          gridclock::list::TensorsOfALaunch(Op::kOperands, call.binding->I64("arg_bytes"));
-      return recipe.count() <= room ? RunParamStruct(call, recipe) : RunPointerTable(call, recipe);
+      return RunAuto(call, recipe);
   }
 }
 

@@ -4,8 +4,20 @@
 #define GRIDCLOCK_KERNELS_CATALOG_LIST_SIZES_H_
 
 #include <cstdint>
+#include <initializer_list>
+#include <utility>
+
+#include "absl/strings/string_view.h"
 
 namespace gridclock::list {
+
+// Bytes that a launch's arguments may have: on every GPU, and from CUDA 12.1 and compute capability
+// 7.0 on.
+inline constexpr std::int64_t kFewArgBytes = 4096, kManyArgBytes = 32764;
+
+constexpr std::int64_t MostArgBytes(int driver_version, int capability_major) {
+  return driver_version >= 12010 && capability_major >= 7 ? kManyArgBytes : kFewArgBytes;
+}
 
 // Of the bytes that a launch's arguments may have, those that do not tell of tensors.
 inline constexpr std::int64_t kOtherArgumentBytes = 128;
@@ -19,6 +31,28 @@ constexpr std::int64_t EntryBytes(std::int64_t operands) {
 // Tensors of a list that the arguments of one launch have room for.
 constexpr std::int64_t TensorsOfALaunch(std::int64_t operands, std::int64_t arg_bytes) {
   return (arg_bytes - kOtherArgumentBytes) / EntryBytes(operands);
+}
+
+// The most bytes of arguments that `auto` takes rather than copy a table to the GPU.
+inline constexpr std::pair<absl::string_view, std::int64_t> kMostArgBytesOfAuto[] = {
+    {"foreach_add", kManyArgBytes}, {"foreach_mul", kManyArgBytes}, {"sgd", kManyArgBytes},
+    {"adam", kManyArgBytes},        {"adamw", kManyArgBytes},
+};
+constexpr std::int64_t MostArgBytesOfAuto(absl::string_view kernel) {
+  for (const auto& [name, most] : kMostArgBytesOfAuto) {
+    if (name == kernel) return most;
+  }
+  return 0;
+}
+
+// The bytes of arguments of the one launch that takes so many tensors; 0 where none of at most
+// `most` does.
+constexpr std::int64_t ArgBytesOfOneLaunch(std::int64_t operands, std::int64_t count,
+                                           std::int64_t most) {
+  for (const std::int64_t bytes : {kFewArgBytes, kManyArgBytes}) {
+    if (bytes <= most && count <= TensorsOfALaunch(operands, bytes)) return bytes;
+  }
+  return 0;
 }
 
 }  // namespace gridclock::list

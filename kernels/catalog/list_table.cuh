@@ -46,6 +46,19 @@ __device__ inline int LastNotAbove(const int* first, int count, int block) {
   return low;
 }
 
+// The same of numbers in a launch's arguments: constant memory is read an address at a time, so all
+// threads look at one number, and halve what is left.
+__device__ inline int LastNotAboveInArguments(const int* first, int count, int block) {
+  int low = 0;
+  while (count > 1) {
+    const int half = count / 2;
+    const bool above = first[low + half] > block;
+    low += above ? 0 : half;
+    count = above ? half : count - half;
+  }
+  return low;
+}
+
 // Page-locked memory from which tables are copied to the GPU. A copy from other memory would wait
 // for the stream. One for the process, whose launches come from one thread.
 class TableStaging {

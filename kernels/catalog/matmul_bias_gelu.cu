@@ -12,10 +12,11 @@
 //   tiled            bias and gelu while the sums are in registers: c is written once
 //   register_tiled   the same in the faster product, of f32 and f64
 //   cublaslt         two launches: NVIDIA's product, as wide as it is summed, then bias and gelu.
-//                    Of f32 the product adds the bias: with one the library has faster kernels. Its
-//                    whole end (CUBLASLT_EPILOGUE_GELU_BIAS) saves the second launch, but is not
-//                    this function: of 16 bits, where sizes are odd, it is off by up to 17 of our
-//                    tolerances and NaN where x^3 overflows f16; of -inf it makes NaN.
+//                    Of f32 the product adds the bias, where the library can: with one it has
+//                    faster kernels. Its whole end (CUBLASLT_EPILOGUE_GELU_BIAS) saves the second
+//                    launch, but is not this function: of 16 bits, where sizes are odd, it is off
+//                    by up to 17 of our tolerances and NaN where x^3 overflows f16; of -inf it
+//                    makes NaN.
 
 #include "kernels/api/kernel.h"
 #include "kernels/catalog/matmul_sizes.h"
@@ -179,20 +180,19 @@ absl::Status CublasLt(const Call& call) {
     using T = decltype(element);
     constexpr bool kNarrow = sizeof(T) < sizeof(cuda::Wide<T>);
     // PyTorch too lets the library add it to one matrix of several rows and columns alone.
-    const bool bias = std::is_same_v<T, float> && s.batch == 1 && s.m > 1 && s.n > 1 && s.k > 1;
+    const bool may_add = std::is_same_v<T, float> && s.batch == 1 && s.m > 1 && s.n > 1 && s.k > 1;
     void* sums = kNarrow ? call.scratch[1].data[0] : call.Out<T>(0);
-    GC_RETURN_IF_ERROR(cublaslt::Multiply(call,
-                                          {.batch = s.batch,
-                                           .m = s.m,
-                                           .n = s.n,
-                                           .k = s.k,
-                                           .transpose_a = call.binding->Bool("ta"),
-                                           .transpose_b = call.binding->Bool("tb"),
-                                           .dtype = call.InType(0),
-                                           .wide_c = kNarrow,
-                                           .bias = bias},
-                                          sums));
-    if (bias) return Gelu(call, call.Out<T>(0), s.m * s.n);
+    const cublaslt::Product product{.batch = s.batch,
+                                    .m = s.m,
+                                    .n = s.n,
+                                    .k = s.k,
+                                    .transpose_a = call.binding->Bool("ta"),
+                                    .transpose_b = call.binding->Bool("tb"),
+                                    .dtype = call.InType(0),
+                                    .wide_c = kNarrow,
+                                    .bias = may_add};
+    GC_ASSIGN_OR_RETURN(const bool added, cublaslt::MultiplyAndAdd(call, product, sums));
+    if (added) return Gelu(call, call.Out<T>(0), s.m * s.n);
     return Finish<T>(call, s, static_cast<const cuda::Wide<T>*>(sums));
   });
 }

@@ -6,10 +6,13 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/catalog/list_sizes.h"
 #include "tests/gpu/server_gpu_fixture.h"
 
 namespace gridclock {
 namespace {
+
+using ::testing::HasSubstr;
 
 class LaunchesTest : public OwnServerGpuTest {
  protected:
@@ -85,6 +88,17 @@ TEST_F(LaunchesTest, EachRungOfALadderLaunchesAsOftenAsItSays) {
     EXPECT_EQ(Launches(summary), rung.launches);
     // Four lists, and what the variant takes beside them.
     EXPECT_GE(summary.peak_device_bytes(), static_cast<std::uint64_t>(rung.tensors * 4 * 7 * 4));
+  }
+}
+
+TEST_F(LaunchesTest, AutoCopiesNoTableWhereTheArgumentsHaveRoom) {
+  const std::int64_t most = list::MostArgBytesOfAuto("adamw");
+  for (const int tensors : {90, 91, 741, 742}) {
+    const bool fits = list::ArgBytesOfOneLaunch(/*operands=*/4, tensors, most) > 0;
+    const v1::RunSummary summary = Run(AdamW("auto", tensors, 4096));
+    ASSERT_EQ(Launches(summary), 1);
+    EXPECT_THAT(summary.device_kernels(0).name(), HasSubstr(fits ? "ParamKernel" : "TableKernel"))
+        << tensors << " tensors";
   }
 }
 
