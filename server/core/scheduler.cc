@@ -169,6 +169,9 @@ std::shared_ptr<Scheduler::Entry> Scheduler::TakeAnswer(std::uint64_t generation
   const absl::Duration took = now - std::max(entry->sent_at, device.last_done);
   device.run_time += (took - device.run_time) * kNewest;
   device.last_done = now;
+  if (answer.spoiled && device.guests != nullptr) {
+    device.queue.Charge(entry->job().principal, kCharge);
+  }
   if (GaveBack(*entry, answer.result)) {
     Requeue(*entry, now);
     return entry;

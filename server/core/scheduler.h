@@ -243,6 +243,7 @@ class Scheduler {
   struct WorkerAnswer {
     JobId id = 0;
     JobResult result;
+    bool spoiled = false;  // The worker is of no more use, and ends.
   };
   // What a worker answered at once; the orders that take their places go out together. Returns the
   // ids of jobs that it does not hold: unknown, answered before or stale.

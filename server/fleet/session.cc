@@ -161,10 +161,10 @@ absl::Status Session::Break(JobId id, const absl::Status& why) {
   return why;
 }
 
-void Session::Answer(JobId id, JobResult result) {
+void Session::Answer(JobId id, JobResult result, bool spoiled) {
   ++answers_;
   worker_->Forget(id);
-  kept_.push_back({.id = id, .result = std::move(result)});
+  kept_.push_back({.id = id, .result = std::move(result), .spoiled = spoiled});
 }
 
 absl::Status Session::Deliver() {
@@ -282,13 +282,17 @@ absl::Status Session::OnFailed(const worker::v1::Failed& failed) {
   if (!failure.ok()) return Break(failed.id(), failure.status());
   if (failure->partial) CutPrinted(*failure->partial);
   spoiled_ = spoiled_ || failure->sticky;
-  if (failure->sticky && is_guest()) Strike(context_, *job.program, failure->status.message());
+  // What the device did is not the code's doing.
+  if (failure->sticky && is_guest() && DetailsOf(failure->status).reason != "DEVICE_FAULT") {
+    Strike(context_, *job.program, failure->status.message());
+  }
   if (&job != &active->job()) {
     failure->status = Annotate(failure->status, "the reference program");
     failure->partial.reset();
   }
   Answer(failed.id(),
-         {.status = std::move(failure->status), .outcome = std::move(failure->partial)});
+         {.status = std::move(failure->status), .outcome = std::move(failure->partial)},
+         failure->sticky);
   return absl::OkStatus();
 }
 

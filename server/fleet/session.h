@@ -57,7 +57,7 @@ class Session {
   // A job that the worker does not hold: forgiven once.
   absl::Status Stranger(JobId id);
   absl::Status Break(JobId id, const absl::Status& why);
-  void Answer(JobId id, JobResult result);
+  void Answer(JobId id, JobResult result, bool spoiled = false);
   std::vector<double> TakeSamples(JobId id);
 
   bool is_guest() const { return worker_->role() == WorkerRole::kGuest; }

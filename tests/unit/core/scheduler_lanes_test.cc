@@ -327,14 +327,42 @@ TEST_F(SchedulerLanesTest, NothingRunsBesideAGuestThatCannotBeEnded) {
   EXPECT_THAT(worker->orders(), SizeIs(1));
 }
 
-TEST_F(SchedulerLanesTest, WhoEndedAGuestLetsOthersGoFirst) {
+class SchedulerChargeTest : public SchedulerLanesTest {
+ protected:
+  // Of jobs that wait beside one another bob's first go, though it were ann's turn after one.
+  void ExpectThatAnnWaits() {
+    const Call first = SubmitReady(Submitted("bob"));
+    EXPECT_THAT(GuestReady(101)->orders(), ElementsAre(first.id));
+    clock_.Advance(Scheduler::kStay);
+    SubmitReady(Submitted("ann"));
+    const Call second = SubmitReady(Submitted("bob"));
+    EXPECT_TRUE(GuestDone(first.id, 101));
+    LoseGuest(Retired(), 101);
+    EXPECT_THAT(GuestReady(102)->orders(), ElementsAre(second.id));
+  }
+};
+
+TEST_F(SchedulerChargeTest, WhoEndedAGuestLetsOthersGoFirst) {
   Ready();
   GuestReady();
   const Call bad = SubmitReady(Submitted("ann"));
   LoseGuest({.reason = "signal", .signal = SIGSEGV, .running = bad.id, .detail = ""});
-  SubmitReady(Submitted("ann"));
-  const Call bob = SubmitReady(Submitted("bob"));
-  EXPECT_THAT(GuestReady(101)->orders(), ElementsAre(bob.id));
+  ExpectThatAnnWaits();
+}
+
+// As a fault of a GPU does, which its guest lives to report.
+TEST_F(SchedulerChargeTest, SoDoesWhoseAnswerSpoiledIt) {
+  Ready();
+  GuestReady();
+  const Call bad = SubmitReady(Submitted("ann"));
+  Scheduler::WorkerAnswer fault{
+      .id = bad.id,
+      .result = {.status = absl::FailedPreconditionError("illegal address"),
+                 .outcome = std::nullopt},
+      .spoiled = true};
+  EXPECT_THAT(scheduler_.OnDone(100, {&fault, 1}), IsEmpty());
+  LoseGuest({.reason = "exit", .running = bad.id, .detail = "", .spoiled = true});
+  ExpectThatAnnWaits();
 }
 
 // ---- Inputs that arrive. ----

@@ -17,6 +17,7 @@ namespace gridclock {
 namespace {
 
 using ::testing::Each;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using Code = absl::StatusCode;
 
@@ -172,6 +173,18 @@ class GuestSessionTest : public GuestWorkerTest {
     scheduler_.Start(*id);
     return *id;
   }
+  // A job of its own ends so, and the guest with it.
+  void Spoil(Code code, const std::string& reason, const std::string& message) {
+    worker::v1::ToServer frame;
+    frame.mutable_failed()->set_id(Submit(JobOf(64)));
+    frame.mutable_failed()->set_generation(kGeneration);
+    frame.mutable_failed()->set_code(static_cast<int>(code));
+    frame.mutable_failed()->set_reason(reason);
+    frame.mutable_failed()->set_message(message);
+    frame.mutable_failed()->set_sticky(true);
+    EXPECT_THAT(Hear(frame), IsOk());
+    listener_ = std::make_shared<FakeListener>();
+  }
   static worker::v1::ToServer DoneOfOne(JobId id) {
     worker::v1::ToServer frame = DoneOf(id);
     frame.mutable_done()->clear_variant();
@@ -238,17 +251,43 @@ TEST_F(GuestSessionTest, WhatItPrintsIsCutToTheLimit) {
 TEST_F(GuestSessionTest, AFaultThatSpoilsTheDevicesContextCountsAgainstTheModule) {
   for (int i = 0; i < ModuleStrikes::kMost; ++i) {
     EXPECT_THAT(strikes_.Check("m1"), IsOk());
-    worker::v1::ToServer frame;
-    frame.mutable_failed()->set_id(Submit(JobOf(64)));
-    frame.mutable_failed()->set_generation(kGeneration);
-    frame.mutable_failed()->set_code(static_cast<int>(Code::kFailedPrecondition));
-    frame.mutable_failed()->set_message("illegal address");
-    frame.mutable_failed()->set_sticky(true);
-    EXPECT_THAT(Hear(frame), IsOk());
-    listener_ = std::make_shared<FakeListener>();
+    Spoil(Code::kFailedPrecondition, "KERNEL_FAULT", "illegal address");
   }
   EXPECT_THAT(strikes_.Check("m1"),
               StatusIs(Code::kFailedPrecondition, HasSubstr("illegal address")));
+}
+
+TEST_F(GuestSessionTest, AFaultOfTheDeviceItselfDoesNot) {
+  for (int i = 0; i < ModuleStrikes::kMost; ++i) {
+    Spoil(Code::kUnavailable, "DEVICE_FAULT", "uncorrectable ECC error");
+  }
+  EXPECT_THAT(strikes_.Check("m1"), IsOk());
+}
+
+TEST_F(GuestSessionTest, WhoseCodeSpoiledItWaitsBehindOthers) {
+  const auto submit = [this](const char* principal) {
+    Job job = JobOf(64);
+    job.principal = principal;
+    return Submit(std::move(job));
+  };
+  const auto next = [this](std::uint64_t generation, const WorkerLoss& loss) {
+    scheduler_.OnWorkerLost(GuestLane("cpu"), generation, loss);
+    auto guest = std::make_shared<FakeWorker>(WorkerRole::kGuest);
+    scheduler_.OnWorkerReady(GuestLane("cpu"), guest, generation + 1);
+    return guest;
+  };
+  Spoil(Code::kFailedPrecondition, "KERNEL_FAULT", "illegal address");
+  const auto second =
+      next(kGeneration, {.reason = "exit", .running = 1, .detail = "", .spoiled = true});
+  const JobId first = submit("bob");
+  EXPECT_THAT(second->orders(), ElementsAre(first));
+  clock_.Advance(Scheduler::kStay);
+  submit("ann");
+  const JobId other = submit("bob");
+  EXPECT_TRUE(scheduler_.OnDone(first, kGeneration + 1,
+                                {.status = absl::OkStatus(), .outcome = std::nullopt}));
+  const auto third = next(kGeneration + 1, {.reason = "retired", .detail = "", .planned = true});
+  EXPECT_THAT(third->orders(), ElementsAre(other));  // Though it were ann's turn.
 }
 
 TEST_F(GuestSessionTest, AnAnswerToAnOrderThatItWasNotGivenYetBreaksTheProtocol) {
