@@ -338,10 +338,12 @@ void Scheduler::TickRunning(Entry& entry, const WorkerPort::Running& running, ab
                             Outbox& out) {
   const Job& job = entry.job();
   if (!entry.seen_running) entry.seen_running = now;
-  // A worker that says something else neither wins nor loses time.
+  // A worker that says something else wins no time: a launch that is yet to come began at once.
   const absl::Time began = std::max(entry.sent_at, std::min(running.since, *entry.seen_running));
-  const absl::Time launched = std::max(running.launched, began);
-  if (running.launched != absl::InfiniteFuture()) {
+  const bool launches = running.launched != absl::InfiniteFuture();
+  const absl::Time launched =
+      launches && running.launched > now ? began : std::max(running.launched, began);
+  if (launches) {
     if (entry.launched_at < entry.sent_at) {
       entry.launched_at = launched;
       entry.launched_before = entry.launched_for;

@@ -299,6 +299,36 @@ TEST_F(SchedulerLanesTest, AGuestThatNamesOneOrderAfterTheOtherWinsNoTime) {
   EXPECT_THAT(guest->kills(), ElementsAre("hang"));
 }
 
+// Code that writes its guest's status page.
+TEST_F(SchedulerLanesTest, OneThatSaysThatItsLaunchIsYetToComeWinsNoTime) {
+  Ready();
+  const auto guest = GuestReady();
+  Job job = Submitted();
+  job.host_memory = false;  // The work around its launches has time too.
+  const Call call = SubmitReady(job);
+  guest->Run(call.id, clock_.Now(), clock_.Now() + absl::Hours(1));
+  scheduler_.Tick();
+  clock_.Advance(job.kernel_time_limit + Scheduler::kGrace);
+  scheduler_.Tick();
+  ASSERT_EQ(call.listener->ends(), 1);
+  EXPECT_THAT(call.listener->status(), ReasonIs("KERNEL_TIME_LIMIT"));
+  EXPECT_EQ(call.listener->end()->launched_for, job.kernel_time_limit + Scheduler::kGrace);
+}
+
+TEST_F(SchedulerLanesTest, NorDoesItsModuleStayWithoutAStrike) {
+  Ready();
+  const auto guest = GuestReady();
+  Job job = Submitted();
+  job.deadline = clock_.Now() + Scheduler::kOverlong;
+  const Call call = SubmitReady(job);
+  guest->Run(call.id, clock_.Now(), clock_.Now() + absl::Hours(1));
+  scheduler_.Tick();
+  clock_.Advance(Scheduler::kOverlong + Scheduler::kGrace);
+  scheduler_.Tick();
+  LoseGuest({.reason = "deadline", .running = call.id, .detail = "killed: deadline"});
+  EXPECT_THAT(guests_.blamed(), ElementsAre(call.id));
+}
+
 // One client's faults make no other wait for all that it sent.
 TEST_F(SchedulerLanesTest, WhatWaitedBehindAFaultQueuesAgainInItsTurn) {
   Ready();
