@@ -1,6 +1,7 @@
 #include "tests/conformance/instances.h"
 
 #include <algorithm>
+#include <bit>
 #include <map>
 #include <random>
 
@@ -198,6 +199,13 @@ std::int64_t StreamedElements(DType dtype) {
   return (size >= 4 ? (std::int64_t{17} << 20) / size : kNotStreamed) + 13;
 }
 
+// Element by element; of 16 bits so many that threads of a GPU have two packs of 16 bytes each, as
+// they have of f32 and f64 before these are streamed.
+std::vector<LargeSizes> LargeRuns(DType dtype) {
+  const std::int64_t size = SizeOf(dtype) == 2 ? 1'050'001 : StreamedElements(dtype);
+  return {{{}, {{size}}}, {{}, {{size + 1}}}};
+}
+
 // Matrices that no tile divides, or that all do; dimensions before, between and behind.
 std::vector<LargeSizes> LargeMatrices() {
   return {
@@ -213,19 +221,22 @@ std::vector<LargeSizes> HugeMatrices() {
 // thread; cumsum has parts of 32768 and, of columns, of 1024 rows. On a GPU softmax keeps rows of
 // 64 KiB in a block and of 768 KiB in a cluster of up to 8, and reads 16 bytes at a time where the
 // length of a row allows it; norms have 8192 elements of a row in a block, and 4 rows and more for
-// each block or cluster where there are many.
-std::vector<LargeSizes> LargeSizesFor(std::size_t dims, DType dtype) {
+// each block or cluster where there are many; reductions have blocks of 512 threads for 1024 rows
+// of 32768 and more, which bf16 alone has here, as they take long.
+std::vector<LargeSizes> LargeSizesFor(std::size_t dims, std::size_t runs, DType dtype) {
   const std::int64_t streamed = StreamedElements(dtype);
-  if (dims == 0) return {{{}, {{streamed}}}, {{}, {{streamed + 1}}}};
+  if (dims == 0) return LargeRuns(dtype);
   if (dims == 1) {
-    return {{{2049}, {{3}, {}}},     {{40961}, {{2}, {}}},
-            {{40961}, {{5}, {}}},    {{70001}, {{}, {3}}},
-            {{1500}, {{2}, {1025}}}, {{1100}, {{}, {2049}}},
-            {{33}, {{5}, {2049}}},   {{33}, {{}, {40961}}},
-            {{2100}, {{}, {600}}},   {{2056}, {{streamed / 2056 + 1}, {}}},
-            {{8192}, {{5}, {}}},     {{32768}, {{3}, {}}},
-            {{131072}, {{3}, {}}},   {{1024}, {{600}, {}}},
-            {{70008}, {{70}, {}}},   {{streamed}, {{}, {}}}};
+    std::vector<LargeSizes> sizes = {{{2049}, {{3}, {}}},     {{40961}, {{2}, {}}},
+                                     {{40961}, {{5}, {}}},    {{70001}, {{}, {3}}},
+                                     {{1500}, {{2}, {1025}}}, {{1100}, {{}, {2049}}},
+                                     {{33}, {{5}, {2049}}},   {{33}, {{}, {40961}}},
+                                     {{2100}, {{}, {600}}},   {{2056}, {{streamed / 2056 + 1}, {}}},
+                                     {{8192}, {{5}, {}}},     {{32768}, {{3}, {}}},
+                                     {{131072}, {{3}, {}}},   {{1024}, {{600}, {}}},
+                                     {{70008}, {{70}, {}}},   {{streamed}, {{}, {}}}};
+    if (runs == 2 && dtype == DType::kBF16) sizes.push_back({{32771}, {{1025}, {}}});
+    return sizes;
   }
   return {{{300, 1600, 1100}, {{}}},
           {{5, 1600, 1100}, {{4}}},
@@ -266,6 +277,7 @@ std::int64_t TensorsOfALaunch(const KernelSpec& spec, std::int64_t arg_bytes) {
   return list::TensorsOfALaunch(std::ssize(spec.inputs) + std::ssize(spec.outputs), arg_bytes);
 }
 
+// Every other of them with as many bytes of arguments as `few` have: HasTurn.
 std::vector<std::vector<Shape>> SmallLists(const KernelSpec& spec) {
   const std::int64_t few = TensorsOfALaunch(spec, 4096), many = TensorsOfALaunch(spec, 32764);
   return {{{}},
@@ -275,8 +287,8 @@ std::vector<std::vector<Shape>> SmallLists(const KernelSpec& spec) {
           {{2047}, {2048}, {2049}, {4096}, {4097}, {8191}, {8192}, {8193}},
           {{70001}, {3}},
           Many(few),
-          Many(few + 1),
           Many(many),
+          Many(few + 1),
           Many(many + 1)};
 }
 
@@ -318,9 +330,9 @@ std::vector<Names> ChoicesOf(Size size, const std::vector<std::string>& dims,
                              const std::vector<std::string>& runs, DType dtype, bool swaps) {
   if (size == Size::kSmall || (dims.empty() && runs.empty())) return SmallNames(dims, runs);
   if (swaps) return NamesFor(size == Size::kLarge ? LargeMatrices() : HugeMatrices(), dims, runs);
-  return NamesFor(
-      size == Size::kLarge ? LargeSizesFor(dims.size(), dtype) : HugeSizesFor(dims.size()), dims,
-      runs);
+  return NamesFor(size == Size::kLarge ? LargeSizesFor(dims.size(), runs.size(), dtype)
+                                       : HugeSizesFor(dims.size()),
+                  dims, runs);
 }
 
 std::optional<Instance> Make(const KernelSpec& spec, DType dtype, Names names) {
@@ -344,9 +356,13 @@ std::optional<Instance> Make(const KernelSpec& spec, DType dtype, Names names) {
 // Whether the i-th choice of sizes meets the c-th combination of attributes. Small calls meet all,
 // but of a cast, which has two hundred pairs of dtypes, each pair has some of the sizes. Large ones
 // are dear: another combination for each size and dtype, so that they meet all, but not each time.
+// Lists meet 4096 and 32764 bytes of arguments, the last attribute, by turns. Of three attributes
+// of two values each, every two meet each size with all of their values.
 bool HasTurn(const KernelSpec& spec, Size size, DType dtype, std::size_t i, std::size_t c,
              std::size_t combinations) {
   if (size != Size::kSmall) return (i + static_cast<std::size_t>(dtype)) % combinations == c;
+  if (TakesLists(spec)) return i % 2 == c % 2;
+  if (spec.attributes.size() == 3 && combinations == 8) return (i + std::popcount(c)) % 2 == 0;
   const bool casts =
       std::any_of(spec.attributes.begin(), spec.attributes.end(),
                   [](const AttributeSpec& a) { return a.type == AttributeSpec::Type::kDType; });

@@ -1,5 +1,10 @@
 // What the suite is made of, beside whole kernels: where operands lie, and which calls are made.
 #include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <tuple>
+#include <utility>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -69,6 +74,51 @@ TEST(OfShortLists, LeavesOutTheListsThatTakeALaunchForEachOfHundredsOfTensors) {
   const auto is_long = [&](const Instance& call) { return LongestList({call}) > room; };
   EXPECT_EQ(some.size() + static_cast<std::size_t>(std::count_if(all.begin(), all.end(), is_long)),
             all.size());
+}
+
+// Of all kernels over lists, whatever else the call has.
+TEST(InstancesOf, ListsAreAsLongAsArgumentsHaveRoomAndLonger) {
+  const auto registry = Registry::Create(BuiltInKernels());
+  ASSERT_THAT(registry, IsOk());
+  int kernels = 0;
+  for (const auto& [name, kernel] : registry->kernels()) {
+    const auto& attributes = kernel.spec.attributes;
+    if (attributes.empty() || attributes.back().name != "arg_bytes") continue;
+    ++kernels;
+    std::map<std::int64_t, std::set<std::int64_t>> lengths;  // By bytes.
+    for (const Instance& call : InstancesOf(kernel.spec, DType::kF32)) {
+      const auto bytes = std::get<std::int64_t>(call.attributes.back().value);
+      lengths[bytes].insert(std::ssize(call.inputs[0].value.tensors));
+    }
+    const std::int64_t operands = std::ssize(kernel.spec.inputs) + std::ssize(kernel.spec.outputs);
+    for (const std::int64_t bytes : {list::kFewArgBytes, list::kManyArgBytes}) {
+      const std::int64_t room = list::TensorsOfALaunch(operands, bytes);
+      EXPECT_THAT(lengths[bytes], testing::IsSupersetOf({std::int64_t{1}, room, room + 1}))
+          << name << ", " << bytes << " bytes";
+    }
+  }
+  EXPECT_EQ(kernels, 5);
+}
+
+TEST(InstancesOf, EverySizeOfAProductMeetsAllTranspositionsAndThoseBothFormsOfItsEnd) {
+  const auto registry = Registry::Create(BuiltInKernels());
+  ASSERT_THAT(registry, IsOk());
+  const KernelSpec& spec = registry->Find("matmul_bias_gelu")->spec;
+  std::map<Shape, std::set<std::pair<bool, bool>>> by_sizes;
+  std::set<std::tuple<bool, bool, std::string>> all;
+  for (const Instance& call : InstancesOf(spec, DType::kF32)) {
+    ASSERT_OK_AND_ASSIGN(const Binding binding, Bind(spec, call.inputs, call.attributes));
+    const bool ta = binding.Bool("ta"), tb = binding.Bool("tb");
+    Shape sizes = binding.outputs[0].tensors[0].shape;
+    sizes.push_back(binding.Dim("K"));
+    by_sizes[sizes].insert({ta, tb});
+    all.insert({ta, tb, binding.Word("approximate")});
+  }
+  EXPECT_GT(by_sizes.size(), 10U);
+  for (const auto& [sizes, transpositions] : by_sizes) {
+    EXPECT_EQ(transpositions.size(), 4U) << testing::PrintToString(sizes);
+  }
+  EXPECT_EQ(all.size(), 8U);
 }
 
 TEST(OfShortLists, LeavesOtherCallsAsTheyAre) {

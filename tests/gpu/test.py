@@ -37,6 +37,8 @@ SNIPPETS = pathlib.Path(__file__).resolve().parents[1] / "docs/run_snippets.py"
 HUGE = "MoreThanTwoToThe31Elements"  # One takes most of a GPU's memory.
 # What a kernel touches, and in which order, depends on sizes and on how tensors lie, not on the kind of their numbers.
 SMALL = ("PlainNumbers", "TensorsThatAreAlignedToTheirElementsAlone")
+# What begins beyond the sizes of small cases: threads with two packs of 16 bits, reductions by blocks of 512.
+LARGE, LARGE_ONES = "LargeTensors", (("vec4", "bf16"), ("two_pass", "bf16"))
 TOOLS = ("memcheck", "initcheck", "synccheck", "racecheck")
 SUITE = ("conformance", "huge", "sanitizer")
 MOST_CASES, MOST_UNDER_TOOL = 48, 24  # Of one group.
@@ -209,6 +211,9 @@ LISTS = kernels_with(REPO, r'list_cuda\.cuh"')
 
 
 def is_for(tool, case):
+    if case.kind == LARGE:
+        return (case.variant, case.dtype) in LARGE_ONES and (
+            tool == "memcheck" or tool == "racecheck" and case.kernel in SHARED)
     if tool == "racecheck":
         return case.kind == SMALL[0] and case.dtype == "f32" and case.kernel in SHARED
     return case.kind in SMALL

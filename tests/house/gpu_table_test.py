@@ -277,6 +277,16 @@ class GpuTable(unittest.TestCase):
             (self.folder / "kernels/catalog" / path).write_text(text)
         self.assertEqual(gpu_test.kernels_with(self.folder, r"__shared__|cub::"), ["by_helper", "own"])
 
+    def test_of_large_cases_tools_take_those_whose_way_no_small_one_goes(self):
+        def tools(kernel, variant, dtype):
+            case = groups.Case("x", kernel, "LargeTensors", dtype, variant)
+            return [tool for tool in gpu_test.TOOLS if gpu_test.is_for(tool, case)]
+
+        self.assertEqual(tools("relu", "vec4", "bf16"), ["memcheck"])
+        self.assertEqual(tools("sum", "two_pass", "bf16"), ["memcheck", "racecheck"])
+        self.assertEqual(tools("sum", "two_pass", "f32"), [])
+        self.assertEqual(tools("relu", "naive", "bf16"), [])
+
     def test_racecheck_takes_those_of_the_catalogue(self):
         self.assertGreater(len(gpu_test.SHARED), 10)
         self.assertIn("matmul_bias_gelu", gpu_test.SHARED)
