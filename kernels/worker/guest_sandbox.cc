@@ -104,6 +104,10 @@ constexpr int kDenied[] = {
 
 }  // namespace
 
+absl::Status DropGuestRights() {
+  return DropCapabilities();
+}
+
 absl::StatusOr<std::string> RestrictGuestFiles(bool weak) {
   // Where memory runs out a guest goes first.
   std::ofstream score("/proc/self/oom_score_adj");
@@ -116,7 +120,6 @@ absl::StatusOr<std::string> RestrictGuestFiles(bool weak) {
                      " (Linux 6.2) or later, and here is ", version,
                      "; run a newer kernel, or allow a weaker sandbox"));
   }
-  GC_RETURN_IF_ERROR(DropCapabilities());
   if (version == 0) return "no landlock";
   GC_RETURN_IF_ERROR(RestrictFiles(
       {.readable = ReadableFiles(), .executable = {}, .devices = DeviceFiles()}, version));

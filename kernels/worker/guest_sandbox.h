@@ -10,6 +10,9 @@
 
 namespace gridclock {
 
+// Capabilities, before the device is made: its threads keep those of the thread that starts them.
+absl::Status DropGuestRights();
+
 // Of the calling thread and of those that it starts, so before the device is made where it can be
 // made behind this. From then on files of the system, and libraries, can be read, and written are
 // the GPU's device files alone. Says what holds: "landlock 7". FAILED_PRECONDITION where Landlock

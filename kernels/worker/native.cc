@@ -26,13 +26,15 @@ class NativeModule final : public DeviceModule {
 
   absl::StatusOr<std::unique_ptr<EntryLaunch>> Prepare(const std::string& entry,
                                                        const BoundLaunch& launch) override {
-    const auto found = natives_.find(entry);
-    if (found == natives_.end()) {
+    const auto found = natives_.functions.find(entry);
+    if (found == natives_.functions.end()) {
       return absl::NotFoundError(absl::StrCat("this worker has no native function '", entry, "'"));
     }
     return std::make_unique<NativeLaunch>(found->second, launch);
   }
-  absl::StatusOr<Global> FindGlobal(const std::string& /*name*/) override {
+  absl::StatusOr<Global> FindGlobal(const std::string& name) override {
+    const auto found = natives_.variables.find(name);
+    if (found != natives_.variables.end()) return found->second;
     return absl::NotFoundError("native functions have none");
   }
 

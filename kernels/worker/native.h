@@ -29,9 +29,13 @@ struct NativeCall {
   }
 };
 using NativeFn = void (*)(const NativeCall& call);
-using Natives = std::map<std::string, NativeFn, std::less<>>;
+using NativeFns = std::map<std::string, NativeFn, std::less<>>;
+struct Natives {
+  NativeFns functions = {};
+  std::map<std::string, DeviceModule::Global, std::less<>> variables = {};
+};
 
-// All of them as one module: its entries are their names.
+// All of them as one module: its entries are the functions' names.
 std::unique_ptr<DeviceModule> MakeNativeModule(const Natives& natives);  // Borrowed.
 
 }  // namespace gridclock

@@ -152,6 +152,10 @@ absl::Status ProgramCall::Point(const Call& call, Device& device) {
           Point(param, ViewOf(param.bound, call), launch.bytes.data() + param.offset, device));
     }
   }
+  return absl::OkStatus();
+}
+
+absl::Status ProgramCall::SetGlobals(const Call& call, Device& device) {
   for (const Global& global : globals_) {
     GC_RETURN_IF_ERROR(
         global.value.empty()

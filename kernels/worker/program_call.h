@@ -29,8 +29,10 @@ class ProgramCall {
   // Of arrays of pointers and sizes that launches read on the device.
   std::uint64_t table_bytes() const;
 
-  // Points parameters and globals at the operands of a call, which have their places and values.
+  // Points parameters at the operands of a call, which have their places.
   absl::Status Point(const Call& call, Device& device);
+  // To what a launch shall find in them, by the operands' values. Asynchronous.
+  absl::Status SetGlobals(const Call& call, Device& device);
   // All launches, in order. Asynchronous.
   absl::Status Launch();
 

@@ -68,14 +68,15 @@ class Session::Running {
   // The server checks launches of this order.
   bool IsChecked() const { return order_.checked_launches > 0; }
   bool CanCheck() const { return call_->kernel != nullptr && CanVerify(call_->kernel->def); }
-  // Launches back to back find in place what the one before left: what is returned is of a launch
-  // of its own.
+  // Launches back to back find in place and in variables what the one before left: what is returned
+  // is of a launch of its own.
   bool Accumulates() const {
     const auto in_place = [](const WorkerOperand& output) {
       return output.in_place_of.has_value();
     };
     return order_.measure && order_.measure->method == Method::kBackToBack &&
-           std::any_of(order_.outputs.begin(), order_.outputs.end(), in_place);
+           (std::any_of(order_.outputs.begin(), order_.outputs.end(), in_place) ||
+            (order_.program && !order_.program->program.globals.empty()));
   }
   // Whether the timed launches work on values of another seed, so that those of the submitted one
   // are fresh when the last launch, the one that is returned, meets them.
@@ -239,7 +240,9 @@ absl::Status Session::Running::TakeValues(CheckStep values) {
   GC_RETURN_IF_ERROR(host_.Step(order_, checked_, values));
   GC_RETURN_IF_ERROR(operands_->TakeAll());
   if (!session_.keeps_scratch_) GC_RETURN_IF_ERROR(operands_->PoisonScratch());
-  return PointProgram();
+  GC_RETURN_IF_ERROR(PointProgram());
+  GC_RETURN_IF_ERROR(call_->program->SetGlobals(launch_, device_));
+  return device_.Synchronize();
 }
 
 absl::Status Session::Running::GiveOutputs() {
@@ -262,6 +265,7 @@ void Session::Running::CountLaunches() {
 
 absl::Status Session::Running::Prepare() {
   GC_RETURN_IF_ERROR(operands_->Restore());
+  if (call_->program != nullptr) GC_RETURN_IF_ERROR(call_->program->SetGlobals(launch_, device_));
   // Poison costs a pass over the outputs and warms the cache with them, so it is laid only where
   // the outputs will be held against the reference.
   if (order_.verify) GC_RETURN_IF_ERROR(operands_->Poison());

@@ -323,7 +323,7 @@ void ForgeSamples(const NativeCall& call) {
 
 }  // namespace
 
-Natives TestCheats() {
+NativeFns TestCheats() {
   return {{"cheat_memoise", Memoise},
           {"cheat_memoise_by_address", MemoiseByAddress},
           {"cheat_memoise_in_scratch", MemoiseInScratch},

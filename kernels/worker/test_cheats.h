@@ -10,7 +10,7 @@
 namespace gridclock {
 
 // Each is called "cheat_" and its name there.
-Natives TestCheats();
+NativeFns TestCheats();
 
 }  // namespace gridclock
 

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <fstream>
 #include <string>
+#include <utility>
 
 #include <fcntl.h>
 #include <sched.h>
@@ -56,6 +57,12 @@ void PrintPast(const NativeCall& call) {
 }
 
 void Leave(const NativeCall&) {}
+
+float counter = 0;
+
+void Count(const NativeCall& call) {
+  *call.Pointer<float>(0) = counter++;
+}
 
 constexpr float kMark = 1e9F;
 
@@ -152,27 +159,29 @@ void Probe(const NativeCall& call) {
 }  // namespace
 
 Natives TestNatives() {
-  Natives natives = TestCheats();
-  natives.merge(Natives{{"square", Square},
-                        {"add", Add},
-                        {"print", Print},
-                        {"print_past", PrintPast},
-                        {"leave", Leave},
-                        {"spin", Spin},
-                        {"endless", Endless},
-                        {"scribble", Scribble},
-                        {"crash", Crash},
-                        {"pid", Pid},
-                        {"hunt", Hunt},
-                        {"scribble_shared", ScribbleShared},
-                        {"break_protocol", BreakProtocol},
-                        {"probe", Probe}});
+  NativeFns functions = TestCheats();
+  functions.merge(NativeFns{{"square", Square},
+                            {"add", Add},
+                            {"print", Print},
+                            {"print_past", PrintPast},
+                            {"leave", Leave},
+                            {"count", Count},
+                            {"spin", Spin},
+                            {"endless", Endless},
+                            {"scribble", Scribble},
+                            {"crash", Crash},
+                            {"pid", Pid},
+                            {"hunt", Hunt},
+                            {"scribble_shared", ScribbleShared},
+                            {"break_protocol", BreakProtocol},
+                            {"probe", Probe}});
   // Modules of their own: one that ends three guests is run no more.
   for (int i = 0; i < 50; ++i) {
-    natives.emplace(absl::StrCat("crash_", i), Crash);
-    natives.emplace(absl::StrCat("endless_", i), Endless);
+    functions.emplace(absl::StrCat("crash_", i), Crash);
+    functions.emplace(absl::StrCat("endless_", i), Endless);
   }
-  return natives;
+  return {.functions = std::move(functions),
+          .variables = {{"counter", {.data = &counter, .size = sizeof(counter)}}}};
 }
 
 }  // namespace gridclock

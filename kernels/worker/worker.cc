@@ -144,7 +144,7 @@ WorkerHello MakeGuestHello(const MadeDevice& made, const Natives& natives,
                     .kernels = {},
                     .calibration = made.calibration,
                     .sandbox = sandbox};
-  for (const auto& [name, function] : natives) hello.test_natives.push_back(name);
+  for (const auto& [name, function] : natives.functions) hello.test_natives.push_back(name);
   return hello;
 }
 
@@ -224,6 +224,7 @@ struct SandboxedDevice {
 // let): there the context comes first, and the driver's own threads have the filter of calls alone.
 absl::StatusOr<SandboxedDevice> MakeSandboxedDevice(const Flags& flags, const std::string& level) {
   const bool files_first = flags.device.empty() || IsCpu(flags.device);
+  GC_RETURN_IF_ERROR(DropGuestRights());
   std::string files;
   if (files_first) {
     GC_ASSIGN_OR_RETURN(files, RestrictGuestFiles(flags.weak_sandbox));

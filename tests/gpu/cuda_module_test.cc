@@ -227,6 +227,20 @@ TEST(CudaModule, SetsVariables) {
               StatusIs(kInvalid, HasSubstr("the input has 16 bytes, the variable 4")));
 }
 
+TEST(CudaModule, SetsVariablesBeforeEachLaunch) {
+  SKIP_WITHOUT_GPU();
+  for (const Method method : {Method::kIsolated, Method::kBackToBack}) {
+    WorkerOrder order = OrderOf("counted x: f32[1] -> y: f32[1] grid (1) block (1) params y",
+                                {{"counted"}}, {Floats(1)}, {Floats(1)}, {{"m", "counter", "x"}});
+    order.measure = {.method = method, .min_samples = 5, .max_samples = 5, .schedule = {}};
+    TheGuest().Put(0, {7});
+    const SessionReport report = TheGuest().Run(order);
+    ASSERT_THAT(report.status, IsOk());
+    EXPECT_GT(report.outcome.launches[0].count, 5);
+    EXPECT_EQ(TheGuest().At(1)[0], 7) << static_cast<int>(method);
+  }
+}
+
 TEST(CudaModule, BringsBackWhatIsPrinted) {
   SKIP_WITHOUT_GPU();
   const auto run = [](std::int64_t n) {

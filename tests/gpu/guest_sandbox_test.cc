@@ -83,6 +83,7 @@ absl::Status UseEverything(CudaDevice& device) {
 }
 
 [[noreturn]] void BeAGuest() {
+  TELL(DropGuestRights());
   auto device = CudaDevice::Create({});
   if (DetailsOf(device.status()).reason == "NO_DEVICE") _exit(kNoGpu);
   TELL(device.status());

@@ -151,6 +151,23 @@ TEST_F(Guest, RunsInPlaceAgainAndAgainOnWhatWasSent) {
   EXPECT_THAT(Get(0, 2), ElementsAre(11, 22));
 }
 
+TEST_F(Guest, SetsVariablesBeforeEachLaunch) {
+  Job job = NativeJob(1, "count x: f32[1] -> y: f32[1] grid (1) block (1) params y",
+                      {{"count", ""}}, {Floats(1)}, Floats(1));
+  auto program = std::make_shared<JobProgram>(*job.program);
+  program->program.globals = {{.module = "m", .name = "counter", .from = "x"}};
+  job.program = program;
+  job.measure.emplace();
+  job.measure->max_samples = 5;
+  job.measure->min_samples = 5;
+  Put(0, {7});
+  guest_.Order(job);
+  worker::v1::ToServer reply = guest_.Next();
+  while (reply.has_samples()) reply = guest_.Next();
+  ASSERT_TRUE(reply.has_done()) << reply.DebugString();
+  EXPECT_THAT(Get(1, 1), ElementsAre(7));
+}
+
 TEST_F(Guest, BringsBackWhatWasPrinted) {
   const Job job = NativeJob(1, "say x: f32[N] -> y: f32[N] grid (1) block (1) params x, n: int = N",
                             {{"print", ""}}, {Floats(2)}, Floats(2));

@@ -32,7 +32,7 @@ void DoubleAll(const NativeCall& call) {
 
 TEST(ProgramCall, GivesListsAsTablesSizesAndPointers) {
   ASSERT_OK_AND_ASSIGN(const auto device, CpuDevice::Create({.threads = 1, .calibrate = false}));
-  const Natives natives = {{"double_all", DoubleAll}};
+  const Natives natives = {.functions = {{"double_all", DoubleAll}}, .variables = {}};
   ModuleStore modules(*device, natives, {});
   WorkerProgram program{
       .program = *CompleteProgram(
@@ -60,7 +60,7 @@ TEST(ProgramCall, GivesListsAsTablesSizesAndPointers) {
 
 TEST(ProgramCall, AVariableThatThereIsNotIsToldByItsNameAsItCanBeRead) {
   ASSERT_OK_AND_ASSIGN(const auto device, CpuDevice::Create({.threads = 1, .calibrate = false}));
-  const Natives natives = {{"none", [](const NativeCall&) {}}};
+  const Natives natives = {.functions = {{"none", [](const NativeCall&) {}}}, .variables = {}};
   ModuleStore modules(*device, natives, {});
   const WorkerProgram program{
       .program = *CompleteProgram(
