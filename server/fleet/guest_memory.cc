@@ -67,9 +67,7 @@ std::uint64_t GuestMemory::AddCode(Job& job) const {
 
 absl::StatusOr<ArenaAllocator::Block> GuestMemory::Reserve(std::uint64_t bytes) {
   auto block = allocator_.Reserve(bytes, "");
-  if (block.ok()) return block;
-  MutexLock lock(mutex_);
-  if (!placed_.empty()) return block.status();
+  if (block.ok() || !empty()) return block;
   return WithDetails(
       absl::ResourceExhaustedError(absl::StrCat(
           "this call with its code needs ", bytes, " bytes beside its code's process; ",
@@ -167,6 +165,11 @@ absl::StatusOr<std::vector<OutputResult>> GuestMemory::TakeOutputs(const Job& jo
     if (IsReturned(output) && from.size > 0) Copy(arena_, from, to, output.memory);
   }
   return results;
+}
+
+bool GuestMemory::empty() const {
+  MutexLock lock(mutex_);
+  return placed_.empty();
 }
 
 bool GuestMemory::Holds(JobId id) const {

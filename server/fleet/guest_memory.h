@@ -55,6 +55,8 @@ class GuestMemory {
   // The guest, which forgets no module, holds more of them than it should, or of the device's
   // memory for their variables.
   bool worn() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // No job has room here.
+  bool empty() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Gives back the job's room.
   void Forget(JobId id) ABSL_LOCKS_EXCLUDED(mutex_);
 

@@ -165,12 +165,13 @@ void Worker::Kill(absl::string_view reason) {
 }
 
 void Worker::Forget(JobId id) {
-  if (parts_.guest_memory != nullptr) {
-    parts_.guest_memory->Forget(id);
-    if (SomethingWaits()) parts_.wake();
+  {
+    MutexLock lock(mutex_);
+    if (!long_orders_.empty()) long_orders_.erase(id);
   }
-  MutexLock lock(mutex_);
-  if (!long_orders_.empty()) long_orders_.erase(id);
+  if (parts_.guest_memory == nullptr) return;
+  parts_.guest_memory->Forget(id);
+  if (SomethingWaits()) parts_.wake();
 }
 
 std::string Worker::kill_reason() const {

@@ -54,6 +54,8 @@ bool Worker::GiveToGuest(const Job& job, std::uint64_t generation) {
   absl::StatusOr<std::string> frame = Frame(*placed, generation);
   if (!frame.ok()) {
     parts_.guest_memory->Forget(job.id);
+    const bool full = DetailsOf(frame.status()).reason == "MEMORY_FULL";
+    if (full && !parts_.guest_memory->empty()) return false;
     parts_.on_unsendable(job.id, Annotate(frame.status(), "the way to the worker"));
     return true;
   }

@@ -146,6 +146,33 @@ TEST_F(GuestWorkerTest, OneForWhichThereIsNoRoomWaitsUntilThereIs) {
   EXPECT_EQ(unsendable_, 0U);
 }
 
+// Its order is longer than a frame, and lies beside its tensors.
+Job WithLongOrder(Job job) {
+  job.kernel.assign(kFrameLimit, 'k');
+  return job;
+}
+
+TEST_F(GuestWorkerTest, OneForWhoseOrderThereIsNoRoomWaitsToo) {
+  EXPECT_TRUE(worker_->Send(WithId(1, kGuestBytes / 4), kGeneration));
+  EXPECT_TRUE(worker_->Send(WithLongOrder(WithId(2, kGuestBytes / 4)), kGeneration));
+  worker_->FeedGuest();
+  EXPECT_EQ(Next()->order().id(), 1U);
+  EXPECT_FALSE(Next().has_value());
+  EXPECT_FALSE(worker_->WasGiven(2));
+  EXPECT_EQ(unsendable_, 0U);
+  worker_->Forget(1);
+  worker_->FeedGuest();
+  EXPECT_TRUE(Next()->has_long_message());
+  EXPECT_TRUE(worker_->WasGiven(2));
+}
+
+TEST_F(GuestWorkerTest, OneWhoseOrderNeverHasRoomIsRefused) {
+  EXPECT_TRUE(worker_->Send(WithLongOrder(WithId(1, kGuestBytes / 2)), kGeneration));
+  worker_->FeedGuest();
+  EXPECT_FALSE(Next().has_value());
+  EXPECT_EQ(unsendable_, 1U);
+}
+
 // ---- What it answers. ----
 
 class GuestSessionTest : public GuestWorkerTest {
