@@ -107,7 +107,7 @@ absl::StatusOr<Job> GuestMemory::Place(const Job& job, const Arena& from) {
     for (JobInput& input : placed.inputs) input.memory.offset += shift;
     for (JobOutput& output : placed.outputs) output.memory.offset += shift;
   }
-  Placed note{.block = std::move(block), .shift = shift, .modules = {}, .code_bytes = code_bytes};
+  Placed note{.block = std::move(block), .shift = shift, .modules = {}};
   for (std::size_t i = 0; i < placed.module_code.size(); ++i) {
     if (placed.module_code[i].size == 0) continue;
     placed.module_code[i].offset += placed.memory.offset + tensors;
@@ -116,7 +116,7 @@ absl::StatusOr<Job> GuestMemory::Place(const Job& job, const Arena& from) {
   CopyIn(job, placed, from);
   if (job.check) note.checked = std::make_shared<Placed::Checked>(Placed::Checked{placed});
   MutexLock lock(mutex_);
-  NoteVariables(job);
+  NoteHeld(job);
   placed_.insert_or_assign(job.id, std::move(note));
   return placed;
 }
@@ -182,20 +182,19 @@ void GuestMemory::NoteRan(JobId id) {
   const auto found = placed_.find(id);
   if (found == placed_.end()) return;
   modules_.insert(found->second.modules.begin(), found->second.modules.end());
-  code_bytes_ += found->second.code_bytes;
 }
 
-void GuestMemory::NoteVariables(const Job& job) {
+void GuestMemory::NoteHeld(const Job& job) {
   for (const ProgramModule& module : job.program->modules) {
-    const std::uint64_t bytes = module.code == nullptr ? 0 : module.code->facts.global_bytes;
-    if (bytes == 0 || !with_variables_.insert(module.id).second) continue;
-    variable_bytes_ += std::min(bytes, ~variable_bytes_);
+    if (module.code == nullptr || !given_.insert(module.id).second) continue;
+    code_bytes_ += module.code->cubin.size();
+    variable_bytes_ += std::min(module.code->facts.global_bytes, ~variable_bytes_);
   }
 }
 
 bool GuestMemory::worn() const {
   MutexLock lock(mutex_);
-  return modules_.size() >= kMostModules || code_bytes_ >= kMostCodeBytes ||
+  return given_.size() >= kMostModules || code_bytes_ >= kMostCodeBytes ||
          variable_bytes_ >= kMostVariableBytes;
 }
 

@@ -63,9 +63,8 @@ class GuestMemory {
  private:
   struct Placed {
     ArenaAllocator::Block block;
-    std::uint64_t shift = 0;  // From the arena's offsets to those here, modulo 2^64.
-    std::vector<std::string> modules;
-    std::uint64_t code_bytes = 0;
+    std::uint64_t shift = 0;           // From the arena's offsets to those here, modulo 2^64.
+    std::vector<std::string> modules;  // Whose code goes with it.
     // Of a job with a check; Forget may come while a step is made, so it is shared.
     struct Checked {
       Job placed;
@@ -81,7 +80,7 @@ class GuestMemory {
   // The modules whose code must go with the job; their place counts from the end of its tensors.
   std::uint64_t AddCode(Job& job) const ABSL_LOCKS_EXCLUDED(mutex_);
   // Whether the job runs well or not, its guest may have loaded its modules.
-  void NoteVariables(const Job& job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void NoteHeld(const Job& job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<ArenaAllocator::Block> Reserve(std::uint64_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
   void CopyIn(const Job& job, const Job& placed, const Arena& from) const;
 
@@ -90,10 +89,10 @@ class GuestMemory {
   const CheckDefences defences_;
   mutable Mutex mutex_;
   std::map<JobId, Placed> placed_ ABSL_GUARDED_BY(mutex_);
-  std::set<std::string> modules_ ABSL_GUARDED_BY(mutex_);         // That the guest has.
-  std::uint64_t code_bytes_ ABSL_GUARDED_BY(mutex_) = 0;          // Of those.
-  std::set<std::string> with_variables_ ABSL_GUARDED_BY(mutex_);  // That it was given.
-  std::uint64_t variable_bytes_ ABSL_GUARDED_BY(mutex_) = 0;      // Of those.
+  std::set<std::string> modules_ ABSL_GUARDED_BY(mutex_);     // That the guest has.
+  std::set<std::string> given_ ABSL_GUARDED_BY(mutex_);       // That it may have.
+  std::uint64_t code_bytes_ ABSL_GUARDED_BY(mutex_) = 0;      // Of those.
+  std::uint64_t variable_bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // Of those.
 };
 
 }  // namespace gridclock

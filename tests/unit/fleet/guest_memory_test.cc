@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 #include <xxhash.h>
 
+#include "absl/strings/str_cat.h"
 #include "tests/support/status_matchers.h"
 
 namespace gridclock {
@@ -114,6 +115,19 @@ Job WithVariables(Job job, const std::string& module, std::uint64_t bytes) {
   program->modules = {{.id = module, .kind = ModuleKind::kCubin, .code = code}};
   job.program = program;
   return job;
+}
+
+// A guest loads code before a launch of it fails, and keeps it.
+TEST_F(GuestMemoryTest, AGuestIsWornByCodeThatItWasGivenThoughNoneOfItRan) {
+  const auto give = [this](JobId id, const std::string& module) {
+    EXPECT_THAT(guest_->Place(WithVariables(JobAt(id, 0, 64), module, 0), arena_), IsOk());
+    guest_->Forget(id);
+  };
+  for (JobId id = 1; id < GuestMemory::kMostModules; ++id) give(id, absl::StrCat("m", id));
+  give(1000, "m1");  // Again.
+  EXPECT_FALSE(guest_->worn());
+  give(1001, "another");
+  EXPECT_TRUE(guest_->worn());
 }
 
 // Of a module that did not run too: its guest may have loaded it.
