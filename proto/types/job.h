@@ -133,6 +133,7 @@ struct Job {
   bool host_memory =
       true;  // Its device works in the arena; else operands are copied there and back.
   std::uint64_t operand_bytes = 0;  // Of all tensors, wherever they lie.
+  std::uint64_t local_bytes = 0;    // Of its device, for what its program's threads have each.
   // Of submitted code; null: a kernel of the catalogue.
   std::shared_ptr<const JobProgram> program = nullptr;
   // Where the worker finds the code of each of the program's modules; empty: it was given it

@@ -14,7 +14,6 @@
 #include "base/status.h"
 #include "proto/types/bind_errors.h"
 #include "proto/types/job.h"
-#include "proto/types/occupancy.h"
 
 namespace gridclock {
 namespace {
@@ -286,11 +285,14 @@ absl::Status CheckWhen(const KernelSpec& words, const Binding& binding,
 
 }  // namespace
 
-LaunchLimits LaunchLimitsOf(const DeviceTraits& device) {
+const SmLimits& SmLimitsOf(const DeviceTraits& device) {
   const SmLimits* sm = device.sm == 0 ? nullptr : SmLimitsOf(absl::StrCat("sm_", device.sm));
-  if (sm == nullptr) sm = SmLimitsOf("sm_90");
+  return sm != nullptr ? *sm : *SmLimitsOf("sm_90");
+}
+
+LaunchLimits LaunchLimitsOf(const DeviceTraits& device) {
   LaunchLimits limits;
-  limits.shared_bytes = sm->block_shared_bytes;
+  limits.shared_bytes = SmLimitsOf(device).block_shared_bytes;
   if (device.sm == 0 || device.sm >= 90) limits.cluster_blocks = 8;
   if (device.sm == 0 || device.sm >= 70) limits.parameter_bytes = kMostParameterBytes;
   return limits;

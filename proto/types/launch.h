@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "proto/types/binding.h"
 #include "proto/types/module.h"
+#include "proto/types/occupancy.h"
 #include "proto/types/program.h"
 
 namespace gridclock {
@@ -28,6 +29,8 @@ struct LaunchLimits {
 };
 // A device that is no GPU, and a GPU that is in no table, have those of sm_90.
 LaunchLimits LaunchLimitsOf(const DeviceTraits& device);
+// Likewise, of one multiprocessor.
+const SmLimits& SmLimitsOf(const DeviceTraits& device);
 
 // One parameter of a kernel.
 struct BoundParam {

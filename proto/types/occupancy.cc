@@ -92,4 +92,12 @@ Occupancy TheoreticalOccupancy(const SmLimits& sm, const BlockNeeds& block) {
   return out;
 }
 
+std::uint64_t LocalMemoryBytes(const SmLimits& sm, std::int64_t sms, std::uint64_t thread_bytes) {
+  constexpr std::uint64_t kOfTheSystem = 512, kPiece = 256;
+  constexpr std::uint64_t kMost = std::uint64_t{1} << 32;  // A cubin can state no more.
+  if (thread_bytes == 0) return 0;
+  const std::uint64_t each = RoundUp(std::min(thread_bytes, kMost) + kOfTheSystem, kPiece);
+  return each * sm.warps * kWarp * static_cast<std::uint64_t>(sms);
+}
+
 }  // namespace gridclock

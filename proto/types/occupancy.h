@@ -46,6 +46,13 @@ struct BlockNeeds {
 // The limit named is the first of warps, blocks, registers, shared memory that allows no more.
 Occupancy TheoreticalOccupancy(const SmLimits& sm, const BlockNeeds& block);
 
+// What the driver takes of a GPU's memory, for as long as a process lives, once a kernel is there
+// whose threads have so many bytes of local memory (stack, spilled registers): for all threads that
+// fit the GPU at once, however few are launched. No kernel has 0. NVIDIA states the rule in its
+// forum: (bytes + 512 for calls of the system, rounded up to 128 or 256) * threads of a
+// multiprocessor * multiprocessors (forums.developer.nvidia.com/t/39558, /t/289339).
+std::uint64_t LocalMemoryBytes(const SmLimits& sm, std::int64_t sms, std::uint64_t thread_bytes);
+
 }  // namespace gridclock
 
 #endif  // GRIDCLOCK_PROTO_TYPES_OCCUPANCY_H_

@@ -167,7 +167,8 @@ absl::StatusOr<DeviceChoices> KernelTable::Choices(absl::string_view wanted) con
                        .met = device.met,
                        .drained = device.drained,
                        .host_memory = device.info.host_memory,
-                       .memory_bytes = device.info.memory_bytes});
+                       .memory_bytes = device.info.memory_bytes,
+                       .units = device.info.units});
     }
   }
   if (found.empty()) return NoSuchDevice(wanted);

@@ -50,6 +50,7 @@ struct DeviceChoice {
   bool drained = false;
   bool host_memory = true;
   std::uint64_t memory_bytes = 0;
+  std::int64_t units = 0;
 };
 using DeviceChoices = absl::InlinedVector<DeviceChoice, 2>;
 

@@ -68,9 +68,22 @@ std::optional<std::uint64_t> OperandsBytes(const Job& job) {
   return total;
 }
 
-// Of the variables that a program's modules declare; nullopt likewise.
-std::optional<std::uint64_t> VariableBytes(const JobProgram* program) {
-  std::uint64_t total = 0;
+// Of the kernel whose threads have most: a process has one local memory for all.
+std::uint64_t LocalBytes(const JobProgram* program, const DeviceChoice& device) {
+  std::uint64_t most = 0;
+  if (program == nullptr || device.host_memory) return most;
+  for (const ProgramModule& module : program->modules) {
+    if (module.code == nullptr) continue;
+    for (const ModuleEntry& entry : module.code->facts.entries) {
+      most = std::max(most, entry.local_bytes);
+    }
+  }
+  return LocalMemoryBytes(SmLimitsOf(device.traits), device.units, most);
+}
+
+// Of the variables that a program's modules declare, and local memory; nullopt likewise.
+std::optional<std::uint64_t> ProgramBytes(const JobProgram* program, const DeviceChoice& device) {
+  std::uint64_t total = LocalBytes(program, device);
   if (program == nullptr) return total;
   for (const ProgramModule& module : program->modules) {
     const std::uint64_t bytes = module.code == nullptr ? 0 : module.code->facts.global_bytes;
@@ -79,15 +92,16 @@ std::optional<std::uint64_t> VariableBytes(const JobProgram* program) {
   return total;
 }
 
-// What the device must hold at once: operands, scratch, variables of the program, and where
+// What the device must hold at once: operands, scratch, what the program's code takes, and where
 // launches repeat the submitted values of inputs that they overwrite.
 absl::StatusOr<std::optional<std::uint64_t>> DeviceBytes(const Job& job, const JobProgram* program,
+                                                         const DeviceChoice& device,
                                                          const Clauses& clauses,
                                                          const Binding& binding) {
   std::optional<std::uint64_t> total = OperandsBytes(job);
-  const std::optional<std::uint64_t> variables = VariableBytes(program);
-  if (!total || !variables) return std::nullopt;
-  *total += *variables;
+  const std::optional<std::uint64_t> of_code = ProgramBytes(program, device);
+  if (!total || !of_code) return std::nullopt;
+  *total += *of_code;
   GC_ASSIGN_OR_RETURN(const auto scratch, BindScratch(clauses, binding));
   for (const OperandValue& value : scratch) Add(value, &total);
   if (job.check && total) *total += 2 * kCheckMargin * (job.inputs.size() + job.outputs.size());
@@ -115,15 +129,24 @@ absl::Status CheckMethod(const Job& job, const DeviceChoice& device, const Kerne
   return InvalidField("measure.method", message);
 }
 
+// Who reads of gigabytes and sent a megabyte should learn why.
+std::string LocalWords(const JobProgram* program, const DeviceChoice& device) {
+  const std::uint64_t bytes = LocalBytes(program, device);
+  if (bytes == 0) return "";
+  return absl::StrCat(", with ", bytes, " bytes of local memory for all threads that fit its ",
+                      device.units, " multiprocessors at once,");
+}
+
 absl::Status CheckDeviceMemory(const Job& job, const JobProgram* program,
                                const DeviceChoice& device, const Clauses& clauses,
                                const Binding& binding) {
   if (device.host_memory || device.memory_bytes == 0) return absl::OkStatus();
-  GC_ASSIGN_OR_RETURN(const auto bytes, DeviceBytes(job, program, clauses, binding));
+  GC_ASSIGN_OR_RETURN(const auto bytes, DeviceBytes(job, program, device, clauses, binding));
   if (bytes && *bytes <= device.memory_bytes) return absl::OkStatus();
-  return TooLarge(absl::StrCat("this call on device '", device.name, "'"),
-                  bytes ? absl::StrCat(*bytes) : "more than 2^63", "device_memory",
-                  static_cast<double>(device.memory_bytes));
+  return TooLarge(
+      absl::StrCat("this call on device '", device.name, "'", LocalWords(program, device)),
+      bytes ? absl::StrCat(*bytes) : "more than 2^63", "device_memory",
+      static_cast<double>(device.memory_bytes));
 }
 
 absl::Status NotStarted(const DeviceChoice& device) {
@@ -344,7 +367,10 @@ absl::StatusOr<Placement> Place(const Job& job, absl::string_view wanted, absl::
                           .gpu = choice.traits.kind == "cuda",
                           .depth = choices.size() == 1 ? 0 : depth(choice.name),
                           .drained = choice.drained});
-    places.push_back({choice.name, *std::move(fits), choice.host_memory});
+    places.push_back({.device = choice.name,
+                      .variant = *std::move(fits),
+                      .host_memory = choice.host_memory,
+                      .local_bytes = LocalBytes(job.program.get(), choice)});
   }
   const std::optional<std::size_t> best = ChooseDevice(candidates);
   if (!best) return WithReasonIfNone(first_error, "SIGNATURE_MISMATCH");

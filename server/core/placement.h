@@ -31,6 +31,7 @@ std::optional<std::size_t> ChooseDevice(std::span<const Candidate> candidates);
 struct Placement {
   std::string device, variant;
   bool host_memory = true;
+  std::uint64_t local_bytes = 0;  // As Job::local_bytes.
 };
 // The device that gets `job`, whose kernel, operands and options are settled, among those that
 // `wanted` means. If none can take it, why the first cannot: no such variant, no such method, more

@@ -190,12 +190,13 @@ void GuestMemory::NoteHeld(const Job& job) {
     code_bytes_ += module.code->cubin.size();
     variable_bytes_ += std::min(module.code->facts.global_bytes, ~variable_bytes_);
   }
+  local_bytes_ = std::max(local_bytes_, job.local_bytes);
 }
 
 bool GuestMemory::worn() const {
   MutexLock lock(mutex_);
   return given_.size() >= kMostModules || code_bytes_ >= kMostCodeBytes ||
-         variable_bytes_ >= kMostVariableBytes;
+         variable_bytes_ >= kMostHeldBytes || local_bytes_ >= kMostHeldBytes - variable_bytes_;
 }
 
 void GuestMemory::Forget(JobId id) {

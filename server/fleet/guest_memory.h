@@ -25,7 +25,7 @@ class GuestMemory {
  public:
   static constexpr std::size_t kMostModules = 128;
   static constexpr std::uint64_t kMostCodeBytes = 256ULL * 1024 * 1024;
-  static constexpr std::uint64_t kMostVariableBytes = 4ULL * 1024 * 1024 * 1024;
+  static constexpr std::uint64_t kMostHeldBytes = 4ULL * 1024 * 1024 * 1024;
 
   static absl::StatusOr<std::unique_ptr<GuestMemory>> Create(std::uint64_t bytes,
                                                              const CheckDefences& defences = {});
@@ -53,7 +53,7 @@ class GuestMemory {
   // The job ended well: the guest has its modules.
   void NoteRan(JobId id) ABSL_LOCKS_EXCLUDED(mutex_);
   // The guest, which forgets no module, holds more of them than it should, or of the device's
-  // memory for their variables.
+  // memory for their variables and for what their threads have each.
   bool worn() const ABSL_LOCKS_EXCLUDED(mutex_);
   // No job has room here.
   bool empty() const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -93,6 +93,7 @@ class GuestMemory {
   std::set<std::string> given_ ABSL_GUARDED_BY(mutex_);       // That it may have.
   std::uint64_t code_bytes_ ABSL_GUARDED_BY(mutex_) = 0;      // Of those.
   std::uint64_t variable_bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // Of those.
+  std::uint64_t local_bytes_ ABSL_GUARDED_BY(mutex_) = 0;     // Of the job that takes most.
 };
 
 }  // namespace gridclock

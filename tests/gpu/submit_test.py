@@ -27,6 +27,7 @@ TESTS = pathlib.Path(__file__).resolve().parents[1]
 SOURCES = TESTS / "sources"
 sys.path.insert(0, str(TESTS / "support"))
 
+from local_memory import LocalMemoryTests  # noqa: E402
 from server import Server  # noqa: E402
 
 BIN = pathlib.Path()
@@ -158,7 +159,7 @@ def has_triton():
     return importlib.util.find_spec("triton") is not None
 
 
-class SubmitTest(unittest.TestCase):
+class SubmitTest(LocalMemoryTests, unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.server = cls.enterClassContext(

@@ -65,9 +65,10 @@ class ProgramsTest : public ::testing::Test {
     Add("ann", "native", native);
   }
   void Learn(const std::string& device, const std::string& kind, std::int64_t sm,
-             std::uint64_t memory_bytes = 0) {
+             std::uint64_t memory_bytes = 0, std::int64_t units = 0) {
     DeviceInfo info;
     info.memory_bytes = memory_bytes;
+    info.units = units;
     info.name = device;
     info.traits = {.kind = kind, .sm = sm};
     info.host_memory = kind == "cpu";
@@ -94,6 +95,21 @@ class ProgramsTest : public ::testing::Test {
         .words = words,
         .launches = {{.module = "m1", .entry = "square", .words = "", .cooperative = false}},
         .globals = {}};
+    return request;
+  }
+  // Of a module that takes so much memory: `local` for each thread of an entry that is not
+  // launched.
+  JobRequest RequestOf(std::uint64_t variables, std::uint64_t local) {
+    auto code = std::make_shared<ModuleCode>();
+    code->facts.kind = ModuleKind::kCuda;
+    code->facts.arch = "sm_90a";
+    code->facts.entries = {EntryOf("square", "square", {8, 8, 4}), EntryOf("deep", "deep", {8})};
+    code->facts.entries[1].local_bytes = local;
+    code->facts.global_bytes = variables;
+    code->cubin = "ELF";
+    Add("ann", "large", code);
+    JobRequest request = Request();
+    request.program->launches[0].module = "large";
     return request;
   }
   static JobRequest Native() {
@@ -538,15 +554,7 @@ TEST_F(ProgramsTest, ExpectedValuesAreNoInputsOfTheProgram) {
 // The limit is of the GPU's memory: 8,000 bytes of tensors and what the module declares.
 TEST_F(ProgramsTest, VariablesOfAModuleTakeMemoryOfTheGpu) {
   constexpr std::uint64_t kVariables = 1'000'000;
-  auto code = std::make_shared<ModuleCode>();
-  code->facts.kind = ModuleKind::kCuda;
-  code->facts.arch = "sm_90a";
-  code->facts.entries = {EntryOf("square", "square", {8, 8, 4})};
-  code->facts.global_bytes = kVariables;
-  code->cubin = "ELF";
-  Add("ann", "large", code);
-  JobRequest request = Request();
-  request.program->launches[0].module = "large";
+  const JobRequest request = RequestOf(/*variables=*/kVariables, /*local=*/0);
   Learn("cuda:0", "cuda", 90, kVariables + 8000 + 64);
   EXPECT_THAT(Try(request), IsOk());
   Learn("cuda:0", "cuda", 90, kVariables + 8000 - 64);
@@ -555,16 +563,25 @@ TEST_F(ProgramsTest, VariablesOfAModuleTakeMemoryOfTheGpu) {
   EXPECT_THAT(Try(Request()), IsOk());
 }
 
+// As the driver takes it: for all 2,048 threads of each multiprocessor, though 1,000 are launched.
+TEST_F(ProgramsTest, LocalMemoryOfThreadsTakesMemoryOfTheGpu) {
+  constexpr std::uint64_t kThread = 64 * 1024, kAll = (kThread + 512) * 2048 * 132;
+  const JobRequest request = RequestOf(/*variables=*/0, /*local=*/kThread);
+  Learn("cuda:0", "cuda", 90, kAll + 8000 + 64, 132);
+  ASSERT_OK_AND_ASSIGN(const Job job, Try(request));
+  EXPECT_EQ(job.local_bytes, kAll);
+  Learn("cuda:0", "cuda", 90, kAll + 8000 - 64, 132);
+  EXPECT_THAT(Try(request), ReasonIs("TOO_LARGE"));
+  EXPECT_THAT(Try(request),
+              StatusIs(Code::kResourceExhausted,
+                       HasSubstr("with 17855152128 bytes of local memory for all threads that fit "
+                                 "its 132 multiprocessors at once, needs 17855160192 bytes")));
+  ASSERT_OK_AND_ASSIGN(const Job without, Try(Request()));
+  EXPECT_EQ(without.local_bytes, 0U);
+}
+
 TEST_F(ProgramsTest, VariablesBeyondAllMemoryAreRefused) {
-  auto code = std::make_shared<ModuleCode>();
-  code->facts.kind = ModuleKind::kCuda;
-  code->facts.arch = "sm_90a";
-  code->facts.entries = {EntryOf("square", "square", {8, 8, 4})};
-  code->facts.global_bytes = ~std::uint64_t{0};
-  code->cubin = "ELF";
-  Add("ann", "huge", code);
-  JobRequest request = Request();
-  request.program->launches[0].module = "huge";
+  const JobRequest request = RequestOf(/*variables=*/~std::uint64_t{0}, /*local=*/0);
   Learn("cuda:0", "cuda", 90, std::uint64_t{141} << 30);
   EXPECT_THAT(Try(request), StatusIs(Code::kResourceExhausted, HasSubstr("more than 2^63")));
 }

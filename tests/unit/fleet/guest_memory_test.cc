@@ -132,13 +132,33 @@ TEST_F(GuestMemoryTest, AGuestIsWornByCodeThatItWasGivenThoughNoneOfItRan) {
 
 // Of a module that did not run too: its guest may have loaded it.
 TEST_F(GuestMemoryTest, AGuestWhoseModulesHaveLargeVariablesIsWorn) {
-  constexpr std::uint64_t kHalf = GuestMemory::kMostVariableBytes / 2;
+  constexpr std::uint64_t kHalf = GuestMemory::kMostHeldBytes / 2;
   for (JobId id = 1; id <= 3; ++id) {
     ASSERT_THAT(guest_->Place(WithVariables(JobAt(id, 0, 64), "m1", kHalf), arena_), IsOk());
     guest_->Forget(id);
   }
   EXPECT_FALSE(guest_->worn());
   ASSERT_THAT(guest_->Place(WithVariables(JobAt(4, 0, 64), "m2", kHalf), arena_), IsOk());
+  EXPECT_TRUE(guest_->worn());
+}
+
+// One local memory serves all kernels of a process, and it is never given back.
+TEST_F(GuestMemoryTest, AGuestWhoseThreadsHaveMuchLocalMemoryIsWorn) {
+  constexpr std::uint64_t kHalf = GuestMemory::kMostHeldBytes / 2;
+  Job job = JobAt(1, 0, 64);
+  for (job.id = 1; job.id <= 3; ++job.id) {
+    job.local_bytes = kHalf;
+    ASSERT_THAT(guest_->Place(job, arena_), IsOk());
+  }
+  EXPECT_FALSE(guest_->worn());
+  ASSERT_THAT(guest_->Place(WithVariables(JobAt(4, 0, 64), "m2", kHalf), arena_), IsOk());
+  EXPECT_TRUE(guest_->worn());
+}
+
+TEST_F(GuestMemoryTest, MoreLocalMemoryThanAGuestShouldHoldWearsItAtOnce) {
+  Job job = JobAt(1, 0, 64);
+  job.local_bytes = GuestMemory::kMostHeldBytes;
+  ASSERT_THAT(guest_->Place(job, arena_), IsOk());
   EXPECT_TRUE(guest_->worn());
 }
 

@@ -40,6 +40,20 @@ TEST(Occupancy, EachLimitBinds) {
   EXPECT_EQ(got("sm_75", {.threads = 1024, .registers = 32}), std::make_tuple(1u, 32u, kThreads));
 }
 
+// 132 multiprocessors of 2,048 threads; 512 bytes for the system, in pieces of 256.
+TEST(Occupancy, LocalMemoryIsTakenForAllThreadsThatFitAtOnce) {
+  const SmLimits& hopper = *SmLimitsOf("sm_90");
+  constexpr std::uint64_t kThreads = 132 * 2048;
+  EXPECT_EQ(LocalMemoryBytes(hopper, 132, 0), 0U);
+  EXPECT_EQ(LocalMemoryBytes(hopper, 132, 1), kThreads * 768);
+  EXPECT_EQ(LocalMemoryBytes(hopper, 132, 256), kThreads * 768);
+  EXPECT_EQ(LocalMemoryBytes(hopper, 132, 512 * 1024), kThreads * (512 * 1024 + 512));
+  EXPECT_EQ(LocalMemoryBytes(*SmLimitsOf("sm_89"), 128, 256), std::uint64_t{128} * 1536 * 768);
+  // As a compiler's answer that is not true may say: no sum wraps around.
+  EXPECT_EQ(LocalMemoryBytes(hopper, 132, ~std::uint64_t{0}),
+            kThreads * ((std::uint64_t{1} << 32) + 512));
+}
+
 TEST(Occupancy, ABlockThatCannotBeLaunchedHasNone) {
   for (const BlockNeeds& block :
        {BlockNeeds{.threads = 1025}, BlockNeeds{.threads = 0},
