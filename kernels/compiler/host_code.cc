@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <map>
 #include <optional>
 #include <utility>
 
@@ -133,22 +134,33 @@ class Scanner {
     return std::move(out_);
   }
 
-  // As IncludedInBodies(); `within`: all of this text stands in a body.
-  void AddIncludedInBodies(bool within, std::set<std::string>* names) const {
-    std::vector<bool> open = {!within};  // Whether it is a namespace, of each brace and the like.
+  // The last parts of what is included, in a body and anywhere.
+  struct Includes {
+    std::vector<std::string> in_bodies, all;
+  };
+  Includes FindIncludes() const {
+    Includes found;
+    std::vector<bool> open;  // Whether it is a body, not a namespace, of each brace and the like.
+    std::size_t bodies = 0;  // Of those.
+    const auto enter = [&](bool body) {
+      open.push_back(body);
+      bodies += body ? 1 : 0;
+    };
     for (std::size_t i = 0; i < tokens_.size(); ++i) {
       if (const std::size_t inside = BehindOpening(i); inside != i) {
-        open.push_back(true);
+        enter(/*body=*/false);
         i = inside - 1;
       } else if (Is(i, "{") || Is(i, "(") || Is(i, "[")) {
-        open.push_back(false);
-      } else if (Is(i, "}") || Is(i, ")") || Is(i, "]")) {
-        if (open.size() > 1) open.pop_back();
-      } else if (tokens_[i].kind == Kind::kDirective &&
-                 std::find(open.begin(), open.end(), false) != open.end()) {
-        if (const auto file = Included(Text(i))) names->insert(LastPart(*file));
+        enter(/*body=*/true);
+      } else if ((Is(i, "}") || Is(i, ")") || Is(i, "]")) && !open.empty()) {
+        bodies -= open.back() ? 1 : 0;
+        open.pop_back();
+      } else if (const auto file = IncludedAt(i)) {
+        found.all.push_back(LastPart(*file));
+        if (bodies > 0) found.in_bodies.push_back(found.all.back());
       }
     }
+    return found;
   }
 
  private:
@@ -162,6 +174,10 @@ class Scanner {
   std::uint32_t LineOf(std::size_t at) const {
     const auto line = std::lower_bound(lines_.begin(), lines_.end(), at);
     return static_cast<std::uint32_t>(line - lines_.begin()) + 1;
+  }
+
+  std::optional<std::string> IncludedAt(std::size_t i) const {
+    return tokens_[i].kind == Kind::kDirective ? Included(Text(i)) : std::nullopt;
   }
 
   void Note(std::size_t begin, std::size_t end, std::string text) {
@@ -252,7 +268,7 @@ class Scanner {
     std::size_t j = i;
     if (Is(j, "inline")) ++j;
     if (Is(j, "namespace")) {
-      for (++j; j < tokens_.size() && !Is(j, ";") && !Is(j, "="); ++j) {
+      for (++j; j < tokens_.size() && !Is(j, ";") && !Is(j, "=") && !Is(j, "namespace"); ++j) {
         if (Is(j, "{")) return j + 1;
       }
       return i;
@@ -404,15 +420,20 @@ class Scanner {
            !TakesArguments(Text(found.begin));
   }
 
-  // All but directives, which hold the rest of the file together.
+  // All but directives, which hold the rest of the file together; what a body includes is of it.
   void Blank(std::size_t begin, std::size_t end) {
     std::size_t at = begin;
-    auto token = std::lower_bound(tokens_.begin(), tokens_.end(), begin,
-                                  [](const SourceToken& t, std::size_t b) { return t.begin < b; });
-    for (; token != tokens_.end() && token->begin < end; ++token) {
-      if (token->kind != Kind::kDirective) continue;
-      Clear(at, token->begin);
-      at = token->end;
+    const auto first = std::lower_bound(
+        tokens_.begin(), tokens_.end(), begin,
+        [](const SourceToken& token, std::size_t place) { return token.begin < place; });
+    int depth = 0;
+    for (auto i = static_cast<std::size_t>(first - tokens_.begin());
+         i < tokens_.size() && tokens_[i].begin < end; ++i) {
+      if (Is(i, "{")) ++depth;
+      if (Is(i, "}")) --depth;
+      if (tokens_[i].kind != Kind::kDirective || (depth > 0 && IncludedAt(i))) continue;
+      Clear(at, tokens_[i].begin);
+      at = tokens_[i].end;
     }
     Clear(at, end);
   }
@@ -448,17 +469,36 @@ std::string LastPart(absl::string_view path) {
   return std::string(path.substr(path.rfind('/') + 1));
 }
 
-// What such a file includes is found in the round after.
 std::set<std::string> IncludedInBodies(std::span<const SourceText> files) {
+  std::map<std::string, std::vector<std::string>> includes;  // Of files of a name, all.
+  std::vector<std::string> found;
+  for (const SourceText& file : files) {
+    const Scanner::Includes of_file = Scanner(file.text, {}).FindIncludes();
+    found.insert(found.end(), of_file.in_bodies.begin(), of_file.in_bodies.end());
+    std::vector<std::string>& all = includes[LastPart(file.name)];
+    all.insert(all.end(), of_file.all.begin(), of_file.all.end());
+  }
   std::set<std::string> names;
-  for (std::size_t round = 0; round <= files.size(); ++round) {
-    const std::size_t before = names.size();
-    for (const SourceText& file : files) {
-      Scanner(file.text, {}).AddIncludedInBodies(names.contains(LastPart(file.name)), &names);
-    }
-    if (names.size() == before) break;
+  while (!found.empty()) {
+    const std::string name = std::move(found.back());
+    found.pop_back();
+    if (!names.insert(name).second) continue;
+    const std::vector<std::string>& within = includes[name];
+    found.insert(found.end(), within.begin(), within.end());
   }
   return names;
+}
+
+bool NamesUlong(absl::string_view source) {
+  const std::vector<SourceToken> tokens = CutSource(source);
+  const auto is = [&](std::size_t i, absl::string_view text) {
+    return i < tokens.size() &&
+           source.substr(tokens[i].begin, tokens[i].end - tokens[i].begin) == text;
+  };
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    if (is(i, "ulong") && (is(i + 1, ";") || is(i - 1, "using"))) return true;
+  }
+  return false;
 }
 
 // A type that is made of such a type is found in the round after.

@@ -31,7 +31,8 @@ struct SourceContext {
 // Set aside are: includes of headers that only hosts have, unless they are known; functions without
 // __global__, __device__ or constexpr, with their declarations; types and variables made of what
 // only hosts have, and of such types; everything where such a function launches kernels. Directives
-// of the preprocessor stay wherever they are. What a macro says of itself (#define DEVICE
+// of the preprocessor stay wherever they are, but for includes within what is set aside. What a
+// macro says of itself (#define DEVICE
 // __device__) is understood. Where braces do not balance only includes are set aside, and a note
 // says so. Pure; any bytes do.
 DeviceSource SetHostCodeAside(absl::string_view source, const SourceContext& context);
@@ -45,6 +46,9 @@ std::string LastPart(absl::string_view path);
 // initialiser or a type, and what those include: they hold statements, values or members, not
 // declarations, so that nothing of them may be set aside.
 std::set<std::string> IncludedInBodies(std::span<const SourceText> files);
+
+// Whether it gives the name `ulong` to a type of its own.
+bool NamesUlong(absl::string_view source);
 
 // The types that are set aside in any of these texts and left in none.
 std::set<std::string> HostTypesIn(std::span<const absl::string_view> texts, SourceContext context);

@@ -23,7 +23,9 @@ using intptr_t = int64_t;
 using uintptr_t = uint64_t;
 using ushort = unsigned short;
 using uint = unsigned int;
+#ifndef GRIDCLOCK_OWN_ULONG
 using ulong = unsigned long;
+#endif
 #define INT8_MIN   SCHAR_MIN
 #define INT16_MIN  SHRT_MIN
 #define INT32_MIN  INT_MIN
@@ -151,8 +153,9 @@ const std::vector<SourceText>& BuiltInHeaders() {
   return *headers;
 }
 
-std::string Prelude(const std::string& name) {
-  return absl::StrCat("#include <", kPreludeName, ">\n#line 1 \"", name, "\"\n");
+std::string Prelude(const std::string& name, bool own_ulong) {
+  return absl::StrCat(own_ulong ? "#define GRIDCLOCK_OWN_ULONG\n" : "", "#include <", kPreludeName,
+                      ">\n#line 1 \"", name, "\"\n");
 }
 
 }  // namespace gridclock

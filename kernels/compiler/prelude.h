@@ -14,8 +14,10 @@ namespace gridclock {
 // includes.
 const std::vector<SourceText>& BuiltInHeaders();
 
-// The line that goes before a source; what follows is line 1 of the file `name` again.
-std::string Prelude(const std::string& name);
+// What goes before a source; what follows is line 1 of the file `name` again. `own_ulong`: it has a
+// `ulong` of its own. On hosts `typedef uint64_t ulong` names the type that it names there already;
+// here uint64_t is another one.
+std::string Prelude(const std::string& name, bool own_ulong);
 
 }  // namespace gridclock
 

@@ -245,8 +245,10 @@ SourceContext ContextOf(const ModuleSource& source, std::span<const SourceText> 
 }
 
 NvrtcProgram ProgramOf(const ModuleSource& source, const Tools& tools, ModuleFacts* facts) {
+  const std::vector<absl::string_view> texts = TextsOf(source);
+  const bool own_ulong = std::any_of(texts.begin(), texts.end(), NamesUlong);
   NvrtcProgram program{.name = source.main.name,
-                       .source = Prelude(source.main.name),
+                       .source = Prelude(source.main.name, own_ulong),
                        .headers = HeadersFor(source),
                        .options = OptionsFor(source.options, tools),
                        .name_expressions = source.name_expressions};

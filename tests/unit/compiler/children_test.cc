@@ -157,6 +157,16 @@ TEST_F(Compiles, WhatHeadersOfHostLibrariesBringForDeviceCodeIsThere) {
   EXPECT_FALSE(got.result.failed()) << got.log();
 }
 
+// <sys/types.h> of hosts has it as unsigned long, which is their uint64_t: nvcc takes both.
+TEST_F(Compiles, ASourceMayHaveAUlongOfItsOwn) {
+  const std::string kernel = "__global__ void f(ulong* x) { x[0] += 1; }\n";
+  for (const char* own : {"", "#include <stdint.h>\ntypedef uint64_t ulong;\n",
+                          "using ulong = unsigned long long;\n"}) {
+    const Compiled got = Finish(SourceOrder(own + kernel));
+    EXPECT_FALSE(got.result.failed()) << own << got.log();
+  }
+}
+
 TEST_F(Compiles, OptionsReachTheCompiler) {
   worker::v1::CompilerOrder order =
       SourceOrder("__global__ void f(float* x) { x[0] = x[1] * x[2] + x[3]; }\n");

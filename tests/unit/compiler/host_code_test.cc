@@ -261,6 +261,42 @@ TEST(HostCode, WhatIsIncludedWithinBracesIsKnownByItsName) {
               ElementsAre("body.inc", "inner.inc", "innermost.inc", "members.inc", "table.inc"));
 }
 
+TEST(HostCode, FilesThatIncludeEachOtherInBodiesAreFoundOnce) {
+  const std::vector<SourceText> files = {
+      {.name = "main.cu", .text = "int t[] = {\n#include \"a.inc\"\n};\n"},
+      {.name = "a.inc", .text = "#include \"b.inc\"\n"},
+      {.name = "b.inc", .text = "#include \"a.inc\"\n"}};
+  EXPECT_THAT(IncludedInBodies(files), ElementsAre("a.inc", "b.inc"));
+}
+
+// Each was looked through to the end, for each file anew: 26,000 took seconds.
+TEST(HostCode, NamespacesThatNeverOpenTakeNoLongTime) {
+  std::string source;
+  for (int i = 0; i < 26'000; ++i) source += "namespace ";
+  std::vector<SourceText> files = {{.name = "main.cu", .text = source}};
+  for (int i = 0; i < 100; ++i) {
+    files.push_back({.name = absl::StrCat(i, ".h"),
+                     .text = absl::StrCat("{\n#include \"", i + 1, ".h\"\n", "}\n")});
+  }
+  const absl::Time start = absl::Now();
+  EXPECT_EQ(IncludedInBodies(files).size(), 100U);
+  EXPECT_LT(absl::Now() - start, absl::Seconds(1));
+}
+
+TEST(HostCode, WhatASetAsideBodyIncludesGoesWithIt) {
+  EXPECT_EQ(Left("void host() {\n#include \"steps.inc\"\n#define N 4\n}\n"
+                 "SOME_MACRO\n#include \"kernels.cuh\"\nint main() { return 0; }\n"
+                 "__global__ void k() {\n#include \"body.inc\"\n}\n"),
+            "#define N 4 #include \"kernels.cuh\" __global__ void k() { #include \"body.inc\" }");
+}
+
+TEST(HostCode, ATypeUlongOfTheSourceIsKnown) {
+  EXPECT_TRUE(NamesUlong("typedef uint64_t ulong;\n"));
+  EXPECT_TRUE(NamesUlong("using ulong = uint64_t;\n"));
+  EXPECT_FALSE(
+      NamesUlong("// typedef uint64_t ulong;\n__global__ void k(ulong n) { f((ulong)n); }\n"));
+}
+
 TEST(HostCode, ACallWithoutATypeIsAMacros) {
   for (const char* source : {"X(add) X(mul)", "X(add)\nX(mul)\n", "op(add);"}) {
     EXPECT_THAT(Notes(source), IsEmpty()) << source;
