@@ -23,6 +23,14 @@ absl::StatusOr<GuestMemory::Step> StepOf(const worker::v1::CheckStep& step) {
   }
 }
 
+// The values of a checked job are made on its way too, those of a generator among them.
+std::uint64_t CopiedBytes(const Job& job) {
+  if (job.check) return GuestBytes(job);
+  std::uint64_t bytes = 0;
+  for (const JobInput& input : job.inputs) bytes += input.memory.size;
+  return bytes;
+}
+
 }  // namespace
 
 // While tensors are copied it is the job's time that passes, and the guest does not hang.
@@ -66,9 +74,7 @@ bool Worker::GiveToGuest(const Job& job, std::uint64_t generation) {
 bool Worker::SendToGuest(std::span<const Job* const> jobs, std::uint64_t generation) {
   for (const Job* sent : jobs) {
     const Job& job = GivenNow(*sent);
-    // The values of a checked job are made here too, those of a generator among them.
-    const std::uint64_t bytes = job.check ? GuestBytes(job) : job.memory.size;
-    const bool at_once = bytes <= kCopiedAtOnce && !SomethingWaits();
+    const bool at_once = CopiedBytes(job) <= kCopiedAtOnce && !SomethingWaits();
     if (at_once && GiveToGuest(job, generation)) continue;
     {
       MutexLock lock(mutex_);

@@ -21,7 +21,8 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using Code = absl::StatusCode;
 
-constexpr std::uint64_t kGuestBytes = 8 * 1024 * 1024;
+constexpr std::uint64_t kLarge = Worker::kCopiedAtOnce + 4096;
+constexpr std::uint64_t kGuestBytes = 4 * kLarge;
 
 class GuestWorkerTest : public ::testing::Test {
  protected:
@@ -91,7 +92,6 @@ class GuestWorkerTest : public ::testing::Test {
     return memory_->arena().At({.offset = range.offset(), .size = range.size()});
   }
 
-  static constexpr std::uint64_t kLarge = 2 * 1024 * 1024;
   FakeClock clock_;
   FakeObserver observer_;
   FakeGuests guests_;
@@ -116,6 +116,14 @@ TEST_F(GuestWorkerTest, ASmallJobIsCopiedAndSentAtOnce) {
   EXPECT_TRUE(frame->order().has_program());
   EXPECT_THAT(Theirs(frame->order().inputs(0).memory()), Each(std::byte{7}));
   EXPECT_EQ(worker_->running().id, 0U);
+}
+
+// Its outputs are copied only when it is done.
+TEST_F(GuestWorkerTest, OneWithALargeOutputIsSentAtOnceToo) {
+  Job job = WithId(1, kLarge);
+  job.inputs[0].memory.size = 64;
+  EXPECT_TRUE(worker_->Send(job, kGeneration));
+  EXPECT_EQ(Next()->order().id(), 1U);
 }
 
 TEST_F(GuestWorkerTest, ALargeOneWaitsForTheReadingThreadAndAllElseBehindIt) {
