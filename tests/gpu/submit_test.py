@@ -328,14 +328,14 @@ class SubmitTest(LocalMemoryTests, unittest.TestCase):
         self.gridclock("run", "spin.cu")  # The guest is there.
         guests = [pathlib.Path(f"/proc/{pid}") for pid in children(self.server.pid)
                   if b"guest" in pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")]
-        self.assertEqual(len(guests), 1)
+        self.assertTrue(guests)
         with subprocess.Popen([BIN / "gridclock", "run", self.folder / "spin.cu", f"ns={3 * 10**9}"],
                               env=dict(os.environ, GRIDCLOCK_SERVER=self.server.grpc), stdout=subprocess.DEVNULL) as client:
             time.sleep(1)
-            threads = [facts(task) for task in (guests[0] / "task").iterdir()]
+            threads = [facts(task) for guest in guests for task in (guest / "task").iterdir()]
             self.assertIsNone(client.poll(), "the kernel had ended")
             self.assertEqual(client.wait(60), 0)
-        self.assertGreater(len(threads), 1, "no thread of the driver")
+        self.assertGreater(len(threads), len(guests), "no thread of the driver")
         for thread in threads:
             held = {name: int(thread[name], 16) for name in ("Seccomp", "NoNewPrivs", "CapEff")}
             self.assertEqual(held, {"Seccomp": 2, "NoNewPrivs": 1, "CapEff": 0}, f"{thread['Name']} of {len(threads)}")
