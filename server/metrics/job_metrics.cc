@@ -90,7 +90,7 @@ void JobMetrics::OnDispatched(const Job& job, absl::Duration waited) {
 }
 
 void JobMetrics::OnFinished(const Job& job, const JobResult& result) {
-  const PairSeries series = SeriesOf(job);
+  const JobSeries series = SeriesOf(job);
   const absl::string_view outcome = OutcomeWord(result);
   CountOutcome(series, outcome);
   // Before the launches are observed: see LatencyWindow::Touch.
@@ -100,7 +100,7 @@ void JobMetrics::OnFinished(const Job& job, const JobResult& result) {
   series.bytes_in->Add(BytesIn(job));
   if (result.status.ok()) series.bytes_out->Add(BytesOut(job));
   CountPhases(*result.outcome, series);
-  CountVariant(job);
+  if (series.variant_jobs != nullptr) series.variant_jobs->Add(1);
   const std::optional<Timing>& timing = result.outcome->timing;
   if (!timing) return;
   // What a guest says of its times calls no operator.
@@ -135,23 +135,23 @@ bool JobMetrics::Knows(absl::string_view kernel) const {
   return knows_kernel_ && knows_kernel_(kernel);
 }
 
-std::string JobMetrics::KernelWord(const Job& job) const {
-  if (job.program != nullptr) return kUser;
-  return Knows(job.kernel) ? job.kernel : kOther;
-}
-
-JobMetrics::PairSeries JobMetrics::SeriesOf(const Job& job) {
+JobMetrics::JobSeries JobMetrics::SeriesOf(const Job& job) {
   // A program may be called like a kernel of the catalogue.
-  const absl::string_view name = job.program != nullptr ? absl::string_view(kUser) : job.kernel;
-  if (const PairSeries* found = pairs_.Find(name, job.device)) return *found;
-  const std::string kernel = KernelWord(job);
-  if (const PairSeries* found = pairs_.Find(kernel, job.device)) return *found;
-  const PairSeries made = Resolve(kernel, job.device);
-  pairs_.Insert(kernel, job.device, made);
+  const bool submitted = job.program != nullptr;
+  const SeriesKey named =
+      submitted ? SeriesKey{kUser, "", job.device} : SeriesKey{job.kernel, job.variant, job.device};
+  if (const JobSeries* found = series_.Find(named)) return *found;
+  // Names that nobody lists are without number: they would fill the cache.
+  const bool known = submitted || Knows(job.kernel);
+  const SeriesKey key = known ? named : SeriesKey{kOther, kOther, job.device};
+  if (const JobSeries* found = series_.Find(key)) return *found;
+  const JobSeries made = Resolve(key, submitted);
+  series_.Insert(key, made);
   return made;
 }
 
-JobMetrics::PairSeries JobMetrics::Resolve(const std::string& kernel, const std::string& device) {
+JobMetrics::JobSeries JobMetrics::Resolve(const SeriesKey& key, bool submitted) {
+  const std::string kernel(key.kernel), variant(key.variant), device(key.device);
   Histogram& duration = registry_.HistogramOf(Metric::kKernelDuration, {kernel, device});
   // Where there were too many it is of many kernels: no latency of this one.
   const Histogram* own = registry_.FindHistogram(Metric::kKernelDuration, {kernel, device});
@@ -164,6 +164,9 @@ JobMetrics::PairSeries JobMetrics::Resolve(const std::string& kernel, const std:
       .trail = &runs_.TrailOf(kernel, device, own),
       .duration = &duration,
       .ok = &registry_.TallyOf(Metric::kKernelRuns, {kernel, device, "ok"}),
+      .variant_jobs =
+          submitted ? nullptr
+                    : &registry_.TallyOf(Metric::kKernelVariantJobs, {kernel, variant, device}),
       .queue_wait = &registry_.HistogramOf(Metric::kQueueWait, {device}),
       .busy_ns = &busy_.Of(device),
       .bytes_in = &registry_.TallyOf(Metric::kTransferBytes, {"in", device}),
@@ -176,27 +179,15 @@ JobMetrics::PairSeries JobMetrics::Resolve(const std::string& kernel, const std:
   };
 }
 
-void JobMetrics::CountOutcome(const PairSeries& series, absl::string_view outcome) {
+void JobMetrics::CountOutcome(const JobSeries& series, absl::string_view outcome) {
   if (outcome == "ok") return series.ok->Add(1);
   // Rare enough for a lookup; series that never happened are not made for every kernel.
   const RunLog::Trail& trail = *series.trail;
   registry_.TallyOf(Metric::kKernelRuns, {trail.kernel, trail.device, std::string(outcome)}).Add(1);
 }
 
-void JobMetrics::CountVariant(const Job& job) {
-  if (job.program != nullptr) return;  // It has none.
-  const std::string key = absl::StrCat(job.kernel, ".", job.variant);
-  if (Tally* const* found = variants_.Find(key, job.device)) return (*found)->Add(1);
-  const std::string kernel = Knows(job.kernel) ? job.kernel : kOther;
-  const std::string variant = kernel == kOther ? kOther : job.variant;
-  Tally& made = registry_.TallyOf(Metric::kKernelVariantJobs, {kernel, variant, job.device});
-  made.Add(1);
-  // Names that nobody lists are without number: they would fill the cache.
-  if (kernel != kOther) variants_.Insert(key, job.device, &made);
-}
-
 // A device that works in place has neither copy, or an empty one.
-void JobMetrics::CountPhases(const Outcome& outcome, const PairSeries& series) {
+void JobMetrics::CountPhases(const Outcome& outcome, const JobSeries& series) {
   for (const Phase& phase : outcome.phases) {
     if (phase.end_ns <= phase.start_ns) continue;
     const double seconds = static_cast<double>(phase.end_ns - phase.start_ns) * kSecondsPerNano;
@@ -216,7 +207,7 @@ void JobMetrics::CountMeasurement(const Outcome& outcome) {
   }
 }
 
-void JobMetrics::CountLaunches(const Job& job, const Timing& timing, const PairSeries& series) {
+void JobMetrics::CountLaunches(const Job& job, const Timing& timing, const JobSeries& series) {
   const std::vector<double>& samples = timing.samples_ns;
   series.duration->ObserveAll(samples, kSecondsPerNano);
   const auto launches = static_cast<double>(samples.size());

@@ -53,10 +53,11 @@ class JobMetrics final : public JobObserver {
 
  private:
   // All that a job may touch, resolved once.
-  struct PairSeries {
+  struct JobSeries {
     RunLog::Trail* trail = nullptr;
     Histogram* duration = nullptr;
     Tally* ok = nullptr;
+    Tally* variant_jobs = nullptr;  // Null of submitted code, which has no variants.
     Histogram* queue_wait = nullptr;
     Tally* busy_ns = nullptr;
     Tally* bytes_in = nullptr;
@@ -67,16 +68,13 @@ class JobMetrics final : public JobObserver {
     Tally* kernel_bytes = nullptr;
     Tally* roofline_ns = nullptr;
   };
-  // Of label `kernel`.
-  std::string KernelWord(const Job& job) const ABSL_LOCKS_EXCLUDED(mutex_);
-  PairSeries SeriesOf(const Job& job) ABSL_LOCKS_EXCLUDED(mutex_);
-  PairSeries Resolve(const std::string& kernel, const std::string& device);
+  JobSeries SeriesOf(const Job& job) ABSL_LOCKS_EXCLUDED(mutex_);
+  JobSeries Resolve(const SeriesKey& key, bool submitted);
   bool Knows(absl::string_view kernel) const ABSL_LOCKS_EXCLUDED(mutex_);
-  void CountOutcome(const PairSeries& series, absl::string_view outcome);
-  void CountVariant(const Job& job);
-  static void CountPhases(const Outcome& outcome, const PairSeries& series);
+  void CountOutcome(const JobSeries& series, absl::string_view outcome);
+  static void CountPhases(const Outcome& outcome, const JobSeries& series);
   void CountMeasurement(const Outcome& outcome);
-  static void CountLaunches(const Job& job, const Timing& timing, const PairSeries& series);
+  static void CountLaunches(const Job& job, const Timing& timing, const JobSeries& series);
 
   Registry& registry_;
   RunLog runs_;
@@ -84,8 +82,7 @@ class JobMetrics final : public JobObserver {
   Tally& measurements_;
   Tally& doubtful_;
   std::array<Tally*, kFlagCount> flags_{};
-  SeriesCache<PairSeries> pairs_;
-  SeriesCache<Tally*> variants_;  // By "kernel.variant" and device.
+  SeriesCache<JobSeries> series_;
   mutable Mutex mutex_;
   std::function<bool(absl::string_view)> knows_kernel_ ABSL_GUARDED_BY(mutex_);
 };

@@ -1,4 +1,5 @@
-// From (kernel, device) to the series of that pair, without a lock once the pair was seen.
+// From (kernel, variant, device) to the series of these, without a lock once they were seen
+// together.
 #ifndef GRIDCLOCK_SERVER_METRICS_SERIES_CACHE_H_
 #define GRIDCLOCK_SERVER_METRICS_SERIES_CACHE_H_
 
@@ -14,30 +15,33 @@
 
 namespace gridclock {
 
+struct SeriesKey {
+  absl::string_view kernel, variant, device;
+};
+
 // Entries are only ever added, so that a reader needs one atomic load for each slot it looks at.
-// Bounded: once three quarters full it takes no more, and such pairs are made anew each time.
+// Bounded: once three quarters full it takes no more, and such keys are made anew each time.
 template <typename Value>
 class SeriesCache {
  public:
-  // Null if the pair is not there.
-  const Value* Find(absl::string_view kernel, absl::string_view device) const {
-    for (std::size_t slot = SlotOf(kernel, device);; slot = (slot + 1) % kSlots) {
+  // Null if the key is not there.
+  const Value* Find(const SeriesKey& key) const {
+    for (std::size_t slot = SlotOf(key);; slot = (slot + 1) % kSlots) {
       const Entry* entry = slots_[slot].load(std::memory_order_acquire);
       if (entry == nullptr) return nullptr;
-      if (entry->kernel == kernel && entry->device == device) return &entry->value;
+      if (entry->Is(key)) return &entry->value;
     }
   }
 
-  // False if it is full. A pair that is there keeps its value.
-  bool Insert(absl::string_view kernel, absl::string_view device, Value value)
-      ABSL_LOCKS_EXCLUDED(mutex_) {
+  // False if it is full. A key that is there keeps its value.
+  bool Insert(const SeriesKey& key, Value value) ABSL_LOCKS_EXCLUDED(mutex_) {
     MutexLock lock(mutex_);
-    if (Find(kernel, device) != nullptr) return true;
+    if (Find(key) != nullptr) return true;
     if (entries_.size() >= kSlots / 4 * 3) return false;
-    std::size_t slot = SlotOf(kernel, device);
+    std::size_t slot = SlotOf(key);
     while (slots_[slot].load(std::memory_order_relaxed) != nullptr) slot = (slot + 1) % kSlots;
-    entries_.push_back(
-        std::make_unique<Entry>(Entry{std::string(kernel), std::string(device), value}));
+    entries_.push_back(std::make_unique<Entry>(
+        Entry{std::string(key.kernel), std::string(key.variant), std::string(key.device), value}));
     slots_[slot].store(entries_.back().get(), std::memory_order_release);
     return true;
   }
@@ -45,11 +49,14 @@ class SeriesCache {
  private:
   static constexpr std::size_t kSlots = 4096;
   struct Entry {
-    std::string kernel, device;
+    std::string kernel, variant, device;
     Value value;
+    bool Is(const SeriesKey& key) const {
+      return kernel == key.kernel && variant == key.variant && device == key.device;
+    }
   };
-  static std::size_t SlotOf(absl::string_view kernel, absl::string_view device) {
-    return absl::HashOf(kernel, device) % kSlots;
+  static std::size_t SlotOf(const SeriesKey& key) {
+    return absl::HashOf(key.kernel, key.variant, key.device) % kSlots;
   }
 
   std::array<std::atomic<const Entry*>, kSlots> slots_{};

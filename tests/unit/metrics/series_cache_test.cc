@@ -11,27 +11,28 @@ namespace {
 
 TEST(SeriesCacheTest, FindsWhatWasInsertedAndNothingElse) {
   SeriesCache<int> cache;
-  ASSERT_TRUE(cache.Insert("square", "cpu", 7));
-  ASSERT_NE(cache.Find("square", "cpu"), nullptr);
-  EXPECT_EQ(*cache.Find("square", "cpu"), 7);
-  EXPECT_EQ(cache.Find("square", "cuda:0"), nullptr);
-  EXPECT_EQ(cache.Find("gelu", "cpu"), nullptr);
+  ASSERT_TRUE(cache.Insert({"square", "simd", "cpu"}, 7));
+  ASSERT_NE(cache.Find({"square", "simd", "cpu"}), nullptr);
+  EXPECT_EQ(*cache.Find({"square", "simd", "cpu"}), 7);
+  EXPECT_EQ(cache.Find({"square", "simd", "cuda:0"}), nullptr);
+  EXPECT_EQ(cache.Find({"square", "naive", "cpu"}), nullptr);
+  EXPECT_EQ(cache.Find({"gelu", "simd", "cpu"}), nullptr);
 }
 
-TEST(SeriesCacheTest, KeepsTheFirstValueOfAPair) {
+TEST(SeriesCacheTest, KeepsTheFirstValueOfAKey) {
   SeriesCache<int> cache;
-  cache.Insert("square", "cpu", 7);
-  EXPECT_TRUE(cache.Insert("square", "cpu", 8));
-  EXPECT_EQ(*cache.Find("square", "cpu"), 7);
+  cache.Insert({"square", "simd", "cpu"}, 7);
+  EXPECT_TRUE(cache.Insert({"square", "simd", "cpu"}, 8));
+  EXPECT_EQ(*cache.Find({"square", "simd", "cpu"}), 7);
 }
 
 TEST(SeriesCacheTest, SaysWhenItIsFullAndStillFinds) {
   SeriesCache<int> cache;
   int held = 0;
-  while (cache.Insert(absl::StrCat("k", held), "cpu", held)) ++held;
+  while (cache.Insert({absl::StrCat("k", held), "simd", "cpu"}, held)) ++held;
   EXPECT_EQ(held, 3072);
-  EXPECT_EQ(*cache.Find("k3071", "cpu"), 3071);
-  EXPECT_EQ(cache.Find("k3072", "cpu"), nullptr);
+  EXPECT_EQ(*cache.Find({"k3071", "simd", "cpu"}), 3071);
+  EXPECT_EQ(cache.Find({"k3072", "simd", "cpu"}), nullptr);
 }
 
 TEST(SeriesCacheTest, ReadersAndWritersMayMeet) {
@@ -40,8 +41,8 @@ TEST(SeriesCacheTest, ReadersAndWritersMayMeet) {
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&cache] {
       for (int i = 0; i < 500; ++i) {
-        cache.Insert(absl::StrCat("k", i), "cpu", i);
-        EXPECT_EQ(*cache.Find(absl::StrCat("k", i), "cpu"), i);
+        cache.Insert({absl::StrCat("k", i), "simd", "cpu"}, i);
+        EXPECT_EQ(*cache.Find({absl::StrCat("k", i), "simd", "cpu"}), i);
       }
     });
   }
