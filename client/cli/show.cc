@@ -48,6 +48,14 @@ std::string TimingText(const v1::RunSummary& summary) {
                       NameOf(timing.method()), ", ", NameOf(timing.l2()), interval, ")");
 }
 
+constexpr char kTimeInDoubt[] =
+    "\n  its time may be that of a result which the code kept since an earlier call (UNVERIFIED): "
+    "inputs from a generator are new in each launch";
+
+bool IsUnverified(const v1::RunSummary& summary) {
+  return std::count(summary.flags().begin(), summary.flags().end(), v1::UNVERIFIED) != 0;
+}
+
 constexpr std::int64_t kEdge = 3;     // Elements shown at each end of a long dimension.
 constexpr std::int64_t kAllUpTo = 8;  // Dimensions up to here are shown whole.
 
@@ -129,6 +137,12 @@ std::string WhyUnverified(const v1::Verification& v) {
   return "";
 }
 
+bool IsTimeAloneInDoubt(const v1::RunSummary& summary) {
+  const v1::Verification& v = summary.verification();
+  return IsUnverified(summary) && summary.timing().stop() == v1::Timing::SINGLE_LAUNCH &&
+         v.launches() > 0 && v.fresh_launches() == 0 && v.checked() > 0 && v.undecided() == 0;
+}
+
 std::string VerificationText(const v1::RunSummary& summary, const Terminal& terminal) {
   const v1::Verification& v = summary.verification();
   if (v.violations() != 0) {
@@ -142,11 +156,12 @@ std::string VerificationText(const v1::RunSummary& summary, const Terminal& term
            absl::StrFormat("\n  max abs %.3g, max rel %.3g, max ULP %.3g, NaN on one side alone %d",
                            v.max_abs(), v.max_rel(), v.max_ulp(), v.nan_mismatches());
   }
-  const auto& flags = summary.flags();
-  if (std::count(flags.begin(), flags.end(), v1::UNVERIFIED) != 0) {
+  const bool time_alone = IsTimeAloneInDoubt(summary);
+  if (IsUnverified(summary) && !time_alone) {
     return Paint(terminal, Ink::kYellow, "not verified") + WhyUnverified(v);
   }
-  const std::string error = absl::StrFormat(", largest error %.2g of the tolerance", v.max_error());
+  const std::string error = absl::StrFormat(", largest error %.2g of the tolerance%s",
+                                            v.max_error(), time_alone ? kTimeInDoubt : "");
   if (v.checked() < v.total()) {
     return Paint(terminal, Ink::kYellow, "partly verified") +
            absl::StrFormat(" (%d of %d values)", v.checked(), v.total()) + LaunchesText(v) + error;

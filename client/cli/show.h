@@ -15,6 +15,9 @@ namespace gridclock::cli {
 
 // "NOISY, SUSPECT" in warning colours, or "".
 std::string FlagsText(const v1::RunSummary& summary, const Terminal& terminal);
+// Each value of one launch was verified, and its inputs were sent: the result of an earlier call
+// may have been kept.
+bool IsTimeAloneInDoubt(const v1::RunSummary& summary);
 // "verified 1024 of 1024 values, largest error 0.1 of the tolerance", how far it was checked if not
 // throughout, or what differs.
 std::string VerificationText(const v1::RunSummary& summary, const Terminal& terminal);

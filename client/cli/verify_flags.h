@@ -31,7 +31,7 @@ absl::StatusOr<Inputs> AddVerification(const Session& session, const Client& cli
                                        RunCall* call);
 
 // What the exit code of a command says of a result. Where --verify was asked for and tells nothing,
-// the command has failed, and standard error says so.
+// or nothing of a measurement, the command has failed, and standard error says so.
 int VerifiedCode(const Session& session, const VerifyFlags& flags, const v1::RunSummary& summary);
 
 }  // namespace gridclock::cli

@@ -276,10 +276,10 @@ void Scheduler::MergeComparison(Entry& entry, JobResult& result) {
   Verification& verification = *outcome.verification;
   verification.violations = done.violations;
   verification.first_violation = done.first_violation;
-  // Of the same inputs in each launch a kernel may have kept its first result: then the time is
-  // that of something else.
+  // Of inputs that it had before a kernel may have kept the result, from an earlier launch or an
+  // earlier call: then the time is that of something else.
   const bool batches = entry.job().measure && entry.job().measure->method == Method::kBackToBack;
-  const bool may_remember = entry.job().measure && verification.fresh_launches == 0;
+  const bool may_remember = verification.fresh_launches == 0;
   const std::vector<Flag>& said = compared->flags;
   const bool undecided = verification.mismatches == 0 &&
                          (verification.checked == 0 ||

@@ -197,6 +197,9 @@ TEST(BenchTest, WhatCouldNotBeVerifiedFails) {
   EXPECT_EQ(none.code, kFailed);
   EXPECT_THAT(none.err, HasSubstr("square.good was run and could not be verified"));
   EXPECT_EQ(BenchOf(server, {"--variant", "good"}).code, kOk);  // Nobody asked.
+  server.summary.mutable_timing()->set_stop(v1::Timing::SINGLE_LAUNCH);
+  server.summary.mutable_verification()->set_launches(1);
+  EXPECT_EQ(BenchOf(server, good).code, kOk);  // Its values are right.
   server.summary.mutable_verification()->set_mismatches(1);
   EXPECT_EQ(BenchOf(server, good).code, kMismatch);
 }

@@ -82,6 +82,25 @@ TEST(SummaryTest, VerifiedMeansAllOfIt) {
   EXPECT_THAT(VerificationText(summary, {}), HasSubstr("all 12 launches had the same inputs"));
 }
 
+TEST(SummaryTest, ValuesOfOneLaunchAreVerifiedThoughItsTimeIsNot) {
+  v1::RunSummary summary;
+  summary.add_flags(v1::UNVERIFIED);
+  summary.mutable_timing()->set_stop(v1::Timing::SINGLE_LAUNCH);
+  v1::Verification& v = *summary.mutable_verification();
+  v.set_checked(10);
+  v.set_total(10);
+  v.set_launches(1);
+  EXPECT_TRUE(IsTimeAloneInDoubt(summary));
+  EXPECT_THAT(VerificationText(summary, {}), StartsWith("verified 10 of 10 values of 1 launches"));
+  EXPECT_THAT(VerificationText(summary, {}), HasSubstr("its time may be that of a result"));
+  v.set_undecided(1);
+  EXPECT_FALSE(IsTimeAloneInDoubt(summary));
+  v.set_undecided(0);
+  summary.mutable_timing()->clear_stop();
+  EXPECT_FALSE(IsTimeAloneInDoubt(summary)) << "a measurement is of its time";
+  EXPECT_THAT(VerificationText(summary, {}), StartsWith("not verified"));
+}
+
 TEST(SummaryTest, AMismatchStandsOutAndIsEscaped) {
   v1::RunSummary summary;
   v1::Verification& v = *summary.mutable_verification();

@@ -1,5 +1,6 @@
 // Launches that are checked: a guest runs them, another one may run what they are held against, and
 // the catalogue's worker compares.
+#include <algorithm>
 #include <csignal>
 #include <memory>
 #include <string>
@@ -45,6 +46,26 @@ TEST_F(SchedulerLanesTest, TheCataloguesWorkerComparesWhatAGuestGave) {
   EXPECT_EQ(outcome.verification->mismatches, 1);
   EXPECT_EQ(outcome.verification->violations, 2);
   EXPECT_EQ(outcome.verification->first_violation, "input 'x' was changed");
+}
+
+TEST_F(SchedulerLanesTest, TheTimeOfOneLaunchOnInputsThatWereSentIsNotVouchedForEither) {
+  Ready();
+  GuestReady();
+  for (const bool measures : {false, true}) {
+    for (const int fresh : {0, 1}) {
+      const Call call = SubmitReady(Checked(measures ? Measured(Submitted()) : Submitted()));
+      EXPECT_TRUE(GuestDone(call.id));
+      Outcome compared;
+      compared.verification.emplace();
+      compared.verification->checked = 10;
+      compared.verification->fresh_launches = fresh;
+      EXPECT_TRUE(scheduler_.OnDone(call.id, 1, {.status = absl::OkStatus(), .outcome = compared}));
+      ASSERT_THAT(call.listener->status(), IsOk());
+      const std::vector<Flag> flags = call.listener->end()->outcome->flags;
+      EXPECT_EQ(std::count(flags.begin(), flags.end(), Flag::kUnverified), fresh == 0 ? 1 : 0)
+          << measures;
+    }
+  }
 }
 
 TEST_F(SchedulerLanesTest, WhatACheckedJobLaunchedIsKnownUntilItEnds) {
