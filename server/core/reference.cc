@@ -91,6 +91,8 @@ absl::Status TakeProgram(const JobRequest& request, const Binding& program,
   GC_ASSIGN_OR_RETURN(const Binding binding,
                       BindWords(spec, request, program, "reference.program"));
   check.attributes = binding.attributes;
+  check.bytes = binding.bytes;
+  check.flops = binding.flops;
   check.outputs_of = OutputsOf(spec, binding);
   check.terms = std::max<std::int64_t>(1, request.reference->terms);
   check.program = std::move(reference);
@@ -115,6 +117,10 @@ absl::Status TakeExpected(const JobRequest& request, const Job& job, JobCheck& c
       return InvalidField(absl::StrCat("inputs[", found - request.inputs.begin(), "].spec"),
                           absl::StrCat("'", name, "': want ", ListText({output.value}), ", got ",
                                        ListText({found->operand.value})));
+    }
+    // What is given back in its place may be right as it was.
+    if (!output.in_place_of) {
+      check.bytes += static_cast<std::int64_t>(WireBytes(output.value));
     }
     check.expected.push_back({.value = found->operand.value,
                               .source = found->source,

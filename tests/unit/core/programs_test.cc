@@ -10,6 +10,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "absl/strings/str_cat.h"
 #include "server/core/admission.h"
 #include "tests/support/status_matchers.h"
 
@@ -384,10 +385,11 @@ JobRequest WithReference(JobRequest request, const std::string& kernel) {
   return request;
 }
 
-JobRequest WithExpected(JobRequest request, std::int64_t elements) {
+JobRequest WithExpected(JobRequest request, std::int64_t elements,
+                        const std::string& name = "expected.y") {
   request = WithReference(std::move(request), "");
   InputRequest expected = request.inputs[0];
-  expected.operand = {"expected.y", {.is_list = false, .tensors = {{DType::kF32, {elements}}}}};
+  expected.operand = {name, {.is_list = false, .tensors = {{DType::kF32, {elements}}}}};
   expected.inline_bytes = static_cast<std::uint64_t>(4 * elements);
   request.inputs.push_back(expected);
   return request;
@@ -531,6 +533,28 @@ TEST_F(ProgramsTest, AReferenceProgramStandsAloneAndIsForPrograms) {
   EXPECT_THAT(Admit(
                   of_catalogue, table_, limits_, [](absl::string_view) { return 0; }, nullptr),
               StatusIs(Code::kInvalidArgument, HasSubstr("reference: want none")));
+}
+
+// Words of the code that is timed may say that it moves nothing.
+TEST_F(ProgramsTest, WhatAProgramIsHeldAgainstSaysTheLeastThatItMoves) {
+  const JobRequest claims_little = Request(absl::StrCat(kWords, " bytes 1 flops 0"));
+  JobRequest by_program = WithReferenceProgram(claims_little);
+  by_program.reference->program->words = absl::StrCat(kWords, " flops 3000");
+  ASSERT_OK_AND_ASSIGN(const Job job, TryWithReference(by_program));
+  EXPECT_EQ(job.bytes, 1);
+  EXPECT_EQ(job.check->bytes, 8000);
+  EXPECT_EQ(job.check->flops, 3000);
+
+  ASSERT_OK_AND_ASSIGN(const Job by_values, Try(WithExpected(claims_little, 1000)));
+  EXPECT_EQ(by_values.check->bytes, 4000) << "y at least was written";
+}
+
+// A value that is right may be the one that was there before.
+TEST_F(ProgramsTest, ValuesOfWhatIsGivenBackInItsPlaceNeedNotBeWritten) {
+  const JobRequest request = Request(
+      "mine inout x: f32[N] grid (ceil_div(N, 256)) block (256) params x, x, n: int = N bytes 1");
+  ASSERT_OK_AND_ASSIGN(const Job job, Try(WithExpected(request, 1000, "expected.x")));
+  EXPECT_EQ(job.check->bytes, 0);
 }
 
 TEST_F(ProgramsTest, ExpectedValuesAreNoInputsOfTheProgram) {
