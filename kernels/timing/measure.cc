@@ -395,7 +395,7 @@ absl::StatusOr<Measurement> Run::Go() {
   // Sampling had ended by its rule: time that runs out over a second opinion costs that alone.
   if (sampled && absl::IsDeadlineExceeded(out_.interruption)) {
     out_.interruption = absl::OkStatus();
-    out_.timing.second.reset();
+    if (!out_.timing.second) Raise(Flag::kSuspect);
   }
   const Conditions conditions = device_.Observe();
   if (conditions.throttled) Raise(Flag::kThrottled);

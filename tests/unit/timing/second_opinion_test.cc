@@ -51,6 +51,39 @@ TEST_F(MeasureTest, ALostRecordCostsTheSecondOpinionNotTheMeasurement) {
               StatusIs(absl::StatusCode::kUnavailable, "lost 2 records"));
 }
 
+// Warm-up and the one sample leave no time for a launch by the other method.
+TEST_F(MeasureTest, ASecondOpinionThatNoTimeWasLeftForIsMissed) {
+  device_.known = {Method::kIsolated, Method::kDeviceTime};
+  device_.duration_ns = [](std::int64_t, Method) { return 15e9; };
+  kernel_time_limit_ = absl::Seconds(30);
+
+  ASSERT_OK_AND_ASSIGN(const Measurement m, Go({.schedule = {}}));
+
+  EXPECT_THAT(m.interruption, IsOk());
+  EXPECT_EQ(m.timing.stop, StopReason::kBudget);
+  EXPECT_EQ(m.timing.second, std::nullopt);
+  EXPECT_THAT(m.flags, Contains(Flag::kSuspect));
+}
+
+TEST_F(MeasureTest, LaunchesThatTheTimeWasEnoughForAreASecondOpinion) {
+  device_.known = {Method::kIsolated, Method::kDeviceTime};
+  kernel_time_limit_ = absl::Seconds(30);
+  for (const double by_record : {6e9, 8e9}) {
+    device_.duration_ns = [&](std::int64_t, Method method) {
+      return method == Method::kIsolated ? 6e9 : by_record;
+    };
+    live_.clear();
+    live_warmups_.clear();
+
+    ASSERT_OK_AND_ASSIGN(const Measurement m, Go({.schedule = {}}));
+
+    EXPECT_THAT(m.interruption, IsOk());
+    EXPECT_EQ(m.timing.second,
+              (SecondOpinion{.method = Method::kDeviceTime, .median_ns = by_record}));
+    EXPECT_EQ(std::count(m.flags.begin(), m.flags.end(), Flag::kSuspect), by_record > 6e9 ? 1 : 0);
+  }
+}
+
 TEST_F(MeasureTest, WhereThereIsNothingToMoveNoRecordIsAsItShouldBe) {
   work_ = {};
   device_.known = {Method::kIsolated, Method::kDeviceTime};
