@@ -174,17 +174,22 @@ class LoadedCupti final : public Cupti {
         static_cast<void>(Disable());
         return enabled;
       }
+      on_.push_back(kind);
     }
     return absl::OkStatus();
   }
 
   absl::Status Disable() override {
-    absl::Status first;
-    if (!enabled_) return first;
-    for (const CUpti_ActivityKind kind : Kinds(*enabled_)) {
-      first.Update(ToStatus(f_.disable(kind), absl::StrCat("disable kind ", kind)));
-    }
     enabled_ = std::nullopt;
+    absl::Status first;
+    on_.erase(std::remove_if(on_.begin(), on_.end(),
+                             [&](CUpti_ActivityKind kind) {
+                               const absl::Status off =
+                                   ToStatus(f_.disable(kind), absl::StrCat("disable kind ", kind));
+                               first.Update(off);
+                               return off.ok();
+                             }),
+              on_.end());
     return first;
   }
 
@@ -271,6 +276,7 @@ class LoadedCupti final : public Cupti {
 
   const Functions f_;
   std::optional<KernelRecords> enabled_;
+  std::vector<CUpti_ActivityKind> on_;
   std::uint64_t last_id_ = 0;
 };
 

@@ -44,6 +44,7 @@ class Cupti {
 
   // Recording adds to what everything on the device takes, so it is on only while it is needed.
   virtual absl::Status Enable(KernelRecords kernels) = 0;
+  // Where it fails something is still recorded, and the next call tries again.
   virtual absl::Status Disable() = 0;
   virtual std::optional<KernelRecords> enabled() const = 0;
 

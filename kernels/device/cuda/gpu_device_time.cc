@@ -118,7 +118,7 @@ absl::StatusOr<double> GpuDevice::DeviceTime(absl::FunctionRef<absl::Status()> l
 }
 
 absl::Status GpuDevice::SetRecording(std::optional<KernelRecords> wanted) {
-  if (cupti_ == nullptr || cupti_->enabled() == wanted) return absl::OkStatus();
+  if (cupti_ == nullptr || (wanted && cupti_->enabled() == wanted)) return absl::OkStatus();
   GC_RETURN_IF_ERROR(cupti_->Disable());
   return wanted ? cupti_->Enable(*wanted) : absl::OkStatus();
 }

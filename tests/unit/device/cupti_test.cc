@@ -174,6 +174,19 @@ TEST_F(CuptiTest, IsOnOnlyWhileItIsWanted) {
   EXPECT_EQ(cupti_->enabled(), std::nullopt);
 }
 
+TEST_F(CuptiTest, WhatCouldNotBeSwitchedOffIsNotForgotten) {
+  fake_->kept = CUPTI_ACTIVITY_KIND_MEMSET;
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_THAT(cupti_->Disable(),
+                StatusIs(absl::StatusCode::kUnavailable, HasSubstr("disable kind")))
+        << i;
+    EXPECT_EQ(cupti_->enabled(), std::nullopt) << "what is left does not record all";
+  }
+  fake_->kept = CUPTI_ACTIVITY_KIND_INVALID;
+  EXPECT_THAT(cupti_->Disable(), IsOk());
+  EXPECT_THAT(fake_->enabled, IsEmpty());
+}
+
 TEST_F(CuptiTest, OfAnotherCudaIsNotTrusted) {
   fake_->version = 28;
   EXPECT_THAT(Cupti::Load(),

@@ -54,6 +54,7 @@ CUptiResult cuptiActivityEnable(CUpti_ActivityKind kind) {
 }
 
 CUptiResult cuptiActivityDisable(CUpti_ActivityKind kind) {
+  if (kind == Fake().kept) return CUPTI_ERROR_UNKNOWN;
   Fake().enabled.erase(kind);
   return CUPTI_SUCCESS;
 }

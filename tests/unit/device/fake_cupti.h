@@ -16,6 +16,7 @@ struct FakeCupti {
   std::size_t dropped = 0;
   std::set<CUpti_ActivityKind> enabled;
   CUpti_ActivityKind refused = CUPTI_ACTIVITY_KIND_INVALID;  // Cannot be enabled.
+  CUpti_ActivityKind kept = CUPTI_ACTIVITY_KIND_INVALID;     // Cannot be disabled.
   std::uint64_t id = 0;                                      // That calls are marked with now.
   std::uint32_t last_correlation = 0;
 
