@@ -72,7 +72,9 @@ constexpr std::array<MetricSpec, kMetricCount> kTable = {{
      "Connections that are open.",
      "0.1.0"},
     {Metric::kKernelDuration, "gridclock_kernel_duration_seconds", kHistogram, "seconds",
-     kKernelDevice, "Time of one launch on the device; warm-ups and teaching methods are left out.",
+     kKernelDevice,
+     "Time of one launch by the method isolated, which single launches are timed by; "
+     "warm-ups and results with IMPOSSIBLE are left out.",
      "0.1.0", kKernelBounds},
     {Metric::kKernelRuns, "gridclock_kernel_runs_total", kCounter, "jobs", kKernelDeviceOutcome,
      "Admitted jobs that ended, by how; one job may launch its kernel many times.", "0.1.0"},

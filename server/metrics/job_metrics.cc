@@ -101,11 +101,10 @@ void JobMetrics::OnFinished(const Job& job, const JobResult& result) {
   if (result.status.ok()) series.bytes_out->Add(BytesOut(job));
   CountPhases(*result.outcome, series);
   if (series.variant_jobs != nullptr) series.variant_jobs->Add(1);
-  const std::optional<Timing>& timing = result.outcome->timing;
-  if (!timing) return;
+  if (!result.outcome->timing) return;
   // What a guest says of its times calls no operator.
   if (job.measure && job.program == nullptr) CountMeasurement(*result.outcome);
-  if (!IsTeaching(timing->method)) CountLaunches(job, *timing, series);
+  if (HasLatencies(*result.outcome)) CountLaunches(job, *result.outcome->timing, series);
 }
 
 void JobMetrics::OnWorkerUp(absl::string_view device) {

@@ -136,7 +136,7 @@ void RunLog::Add(Trail& trail, const Job& job, const JobResult& result, absl::st
   const double median = record.statistics.median;
   LatencySlot& now_slot = SlotOf(trail, slot);
   ++now_slot.ended;
-  if (median > 0 && !IsTeaching(record.method)) AddLatency(now_slot, median);
+  if (median > 0 && HasLatencies(*result.outcome)) AddLatency(now_slot, median);
   const bool measured = record.ran && result.outcome->timing && result.outcome->timing->after;
   if (measured && job.program == nullptr) {
     readings_[trail.device] = {*result.outcome->timing->after, now};

@@ -89,6 +89,11 @@ bool IsTeaching(Method method) {
          method == Method::kEventPair;
 }
 
+bool HasLatencies(const Outcome& outcome) {
+  return outcome.timing && outcome.timing->method == Method::kIsolated &&
+         std::ranges::count(outcome.flags, Flag::kImpossible) == 0;
+}
+
 std::span<const absl::string_view> ClockReasonWords() {
   return kClockReasons;
 }

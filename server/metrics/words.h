@@ -22,6 +22,9 @@ absl::string_view MethodWord(Method method);
 absl::string_view PhaseLabel(PhaseKind kind);  // "input_copied".
 // Its times show what people do; they are not those of the kernel.
 bool IsTeaching(Method method);
+// Its times are what one launch takes, by the method of single launches, and may be true. Those of
+// other methods are other quantities.
+bool HasLatencies(const Outcome& outcome);
 // Why a GPU's clock is not higher: all words of which there are series.
 std::span<const absl::string_view> ClockReasonWords();
 absl::string_view StateWord(WorkerState state);  // "ready".

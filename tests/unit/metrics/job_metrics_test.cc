@@ -240,13 +240,21 @@ TEST_F(JobMetricsTest, JobsAreCountedByVariantOfKnownKernelsAlone) {
   EXPECT_THAT(Text(), Not(HasSubstr("of a client")));
 }
 
-TEST_F(JobMetricsTest, TimesOfTeachingMethodsAreNoKernelTimes) {
-  Outcome outcome = OneLaunch(1500);
-  outcome.timing->method = Method::kHostSync;
-  metrics_.OnFinished(SquareJob(), Done(outcome));
-  EXPECT_THAT(
-      Text(),
-      HasSubstr(R"(gridclock_kernel_duration_seconds_count{kernel="square",device="cpu"} 0)"));
+TEST_F(JobMetricsTest, KernelTimesAreOfIsolatedLaunchesThatMayBeTrue) {
+  for (const Method other : {Method::kHostSync, Method::kBackToBack, Method::kDeviceTime}) {
+    Outcome outcome = OneLaunch(1500);
+    outcome.timing->method = other;
+    metrics_.OnFinished(SquareJob(), Done(outcome));
+  }
+  Outcome impossible = OneLaunch(1500);
+  impossible.flags = {Flag::kSuspect, Flag::kImpossible};
+  metrics_.OnFinished(SquareJob(), Done(impossible));
+  const std::string count =
+      R"(gridclock_kernel_duration_seconds_count{kernel="square",device="cpu"} )";
+  EXPECT_THAT(Text(), HasSubstr(count + "0\n"));
+
+  metrics_.OnFinished(SquareJob(), Done(OneLaunch(1500)));
+  EXPECT_THAT(Text(), HasSubstr(count + "1\n"));
 }
 
 TEST_F(JobMetricsTest, AFlagThatNobodyKnowsIsPassedOver) {

@@ -107,14 +107,17 @@ TEST(RunLogTest, RunsWithoutATimeOfTheKernelCountForTheRateAlone) {
   JobResult taught = OneLaunch(9e9);
   taught.outcome->timing->method = Method::kHostSync;
   log.Add(trail, JobOf(1), taught, "ok", kStart);
+  JobResult impossible = OneLaunch(1);
+  impossible.outcome->flags = {Flag::kImpossible};
+  log.Add(trail, JobOf(4), impossible, "ok", kStart);
   log.Add(trail, JobOf(2), {.status = absl::CancelledError(""), .outcome = {}}, "cancelled",
           kStart);
   log.Add(trail, JobOf(3), OneLaunch(100), "ok", kStart);
   const KernelActivity kernel = log.Read(kStart + absl::Seconds(2)).kernels[0];
-  EXPECT_EQ(kernel.slots[58].ended, 3);
+  EXPECT_EQ(kernel.slots[58].ended, 4);
   EXPECT_EQ(kernel.slots[58].runs, 1);
   EXPECT_EQ(kernel.slots[58].most, 100);
-  EXPECT_DOUBLE_EQ(kernel.runs_per_second, 0.3);
+  EXPECT_DOUBLE_EQ(kernel.runs_per_second, 0.4);
 }
 
 TEST(RunLogTest, QuantilesAreThoseOfTheLastTwoMinutes) {
