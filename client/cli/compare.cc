@@ -24,11 +24,12 @@ std::uint64_t BitsAt(const std::byte* at, std::size_t size) {
   return bits;
 }
 
-// Values of a float in their order: its bits are a sign and a magnitude.
-std::int64_t Rank(std::uint64_t bits, std::size_t size) {
+// Steps from one value of a float to another: its bits are a sign and a magnitude.
+std::uint64_t Steps(std::uint64_t a, std::uint64_t b, std::size_t size) {
   const std::uint64_t sign = std::uint64_t{1} << (8 * size - 1);
-  const auto magnitude = static_cast<std::int64_t>(bits & (sign - 1));
-  return (bits & sign) != 0 ? -magnitude : magnitude;
+  const std::uint64_t from = a & (sign - 1), to = b & (sign - 1);
+  if (((a ^ b) & sign) != 0) return from + to;
+  return std::max(from, to) - std::min(from, to);
 }
 
 std::string PlaceText(const Shape& shape, std::int64_t index) {
@@ -98,8 +99,7 @@ class Comparison {
     out_.max_abs = std::max(out_.max_abs, apart);
     if (want != 0) out_.max_rel = std::max(out_.max_rel, apart / std::abs(want));
     if (!IsFloat(spec_.dtype)) return false;
-    const std::int64_t ranks = Rank(got_bits, size_) - Rank(want_bits, size_);
-    out_.max_ulp = std::max(out_.max_ulp, static_cast<std::uint64_t>(std::abs(ranks)));
+    out_.max_ulp = std::max(out_.max_ulp, Steps(got_bits, want_bits, size_));
     return apart <= tolerance_ * std::max(std::abs(want), scale_);
   }
 

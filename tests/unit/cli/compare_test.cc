@@ -51,6 +51,12 @@ TEST(Compare, NeighboursAcrossZeroAreNear) {
   EXPECT_EQ(Of<float>(DType::kF32, {-0.0F}, {0.0F}, 0).mismatches, 0);
 }
 
+TEST(Compare, StepsBetweenSignsOfAnF64) {
+  EXPECT_EQ(Of<double>(DType::kF64, {2}, {-2}, 1).max_ulp, std::uint64_t{1} << 63);
+  EXPECT_GT(Of<double>(DType::kF64, {1e300}, {-1e300}, 1).max_ulp,
+            Of<double>(DType::kF64, {1.5}, {-1.5}, 1).max_ulp);
+}
+
 TEST(Compare, NanAndInfinityAreEqualToThemselvesAlone) {
   const double nan = std::nan(""), inf = std::numeric_limits<double>::infinity();
   const Difference found =
