@@ -3,7 +3,6 @@
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
 #include <iostream>
 #include <random>
 #include <thread>
@@ -23,6 +22,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/status.h"
+#include "server/children.h"
 #include "server/core/device_states.h"
 #include "server/core/idle_pages.h"
 #include "server/core/read_gate.h"
@@ -71,49 +71,6 @@ sigset_t OurSignals() {
   return signals;
 }
 
-// Of a program that lies beside this one.
-std::string PathBeside(absl::string_view name) {
-  char self[4096] = "";
-  const ssize_t size = readlink("/proc/self/exe", self, sizeof(self) - 1);
-  const std::string path(self, size > 0 ? static_cast<std::size_t>(size) : 0);
-  return absl::StrCat(path.substr(0, path.rfind('/') + 1), name);
-}
-
-std::string WorkerPath(const ServerOptions& options) {
-  return options.worker.empty() ? PathBeside("gridclock-worker") : options.worker;
-}
-
-CompilerOptions CompilerOptionsOf(const ServerOptions& options) {
-  // It starts in "/", so its path must not depend on where this process stands.
-  std::error_code error;
-  const std::string path =
-      options.compiler.empty() ? PathBeside("gridclock-compiler") : options.compiler;
-  CompilerOptions out;
-  out.path = std::filesystem::absolute(path, error).string();
-  out.cuda_home = options.cuda_home;
-  out.environment = WorkerEnvironment();
-  for (const char* name : {"CUDA_HOME", "CUDA_PATH"}) {
-    const char* value = std::getenv(name);
-    if (value != nullptr) out.environment.push_back(absl::StrCat(name, "=", value));
-  }
-  out.seed = std::random_device()();
-  return out;
-}
-
-// What the worker program lists. A list that cannot be had is one of the CPU alone.
-DeviceList DevicesHere(const ServerOptions& options) {
-  if (options.devices == "cpu") return {};
-  constexpr absl::Duration kLimit = absl::Seconds(30);  // A driver may be slow to wake.
-  auto list = ListDevices(WorkerPath(options), WorkerEnvironment(), kLimit);
-  if (list.ok()) {
-    if (!list->remarks.empty()) Log(LogLevel::kInfo, "devices", {{"remark", list->remarks}});
-    return *std::move(list);
-  }
-  const std::string why(list.status().message());
-  Log(LogLevel::kWarning, "devices_unknown", {{"error", why}, {"serving", "the CPU alone"}});
-  return {.devices = {{"cpu", "cpu", "", ""}}, .remarks = why};
-}
-
 std::vector<std::string> NamesOf(const std::vector<ListedDevice>& devices) {
   std::vector<std::string> names;
   names.reserve(devices.size());
@@ -130,13 +87,6 @@ Versions VersionsOf(const std::string& no_gpu) {
           {"protobuf", google::protobuf::internal::VersionString(GOOGLE_PROTOBUF_VERSION)}}};
   if (!no_gpu.empty()) versions.libraries["cuda driver"] = absl::StrCat("missing: ", no_gpu);
   return versions;
-}
-
-// What the worker program said where it lists no GPU.
-std::string WhyNoGpu(const DeviceList& list) {
-  const bool any = std::any_of(list.devices.begin(), list.devices.end(),
-                               [](const ListedDevice& device) { return device.kind == "cuda"; });
-  return any ? "" : list.remarks;
 }
 
 // In one piece, behind what the log still holds.
@@ -190,8 +140,9 @@ class Process {
     return absl::OkStatus();
   }
 
-  // Until a signal that ends it; then drains. A second one ends the process at once.
-  void Serve() {
+  // Until a signal that ends it, or a start that failed; then drains. A second signal ends the
+  // process at once. Returns why the start failed.
+  absl::Status Serve() {
     int signal = SIGHUP;
     const sigset_t signals = OurSignals();
     for (sigwait(&signals, &signal); signal == SIGHUP; sigwait(&signals, &signal)) Reload();
@@ -205,6 +156,7 @@ class Process {
       _exit(128 + second);
     }).detach();
     Drain();
+    return failure_;
   }
 
  private:
@@ -349,7 +301,7 @@ class Process {
                              .stream_memory = stream_memory_,
                              .memory = [this](const MemoryRange& r) { return arena_->At(r); },
                              .limit_usage = [this] { return LimitUsage(); },
-                             .draining = [this] { return draining_.load(); },
+                             .draining = [this] { return state_ == ServerState::kDraining; },
                              .admin = *admin_,
                              .reload = [this] { return Reload(); },
                              .versions = VersionsOf(no_gpu_),
@@ -398,7 +350,9 @@ class Process {
 
   Sources MetricSources() {
     Sources sources;
-    sources.ready = [this] { return !draining_ && AnyDeviceUp(table_.Devices()); };
+    sources.ready = [this] {
+      return state_ == ServerState::kServing && AnyDeviceUp(table_.Devices());
+    };
     sources.knows_kernel = [this](absl::string_view kernel) { return table_.Find(kernel).ok(); };
     sources.devices = [this] { return DevicesNow(table_, *scheduler_); };
     sources.queue_usage = [this] { return scheduler_->usage(); };
@@ -420,14 +374,15 @@ class Process {
   // Health, the first workers, calls whose client is silent, and memory that is idle.
   void Tick() {
     absl::Time next_stall_check = clock_.Now();
-    FirstWorkers first(devices_);
-    bool announced = false;
+    FirstWorkers first(devices_, clock_.Now() + FleetOptions().longest_start);
     IdlePages pages(HeapOfMalloc());
     while (!stop_ticking_) {
       const auto devices = table_.Devices();
-      rpc_->health().Update(devices, draining_, acceptor_->alive());
-      if (!announced && AnyDeviceUp(devices)) announced = Announce();
-      if (options_.exit_on_error) EndIf(Annotate(first.Look(devices), "--exit-on-error"));
+      auto starting = ServerState::kStarting;
+      const bool served = state_ == starting && CanServe(first, devices) &&
+                          state_.compare_exchange_strong(starting, ServerState::kServing);
+      rpc_->health().Update(devices, state_, acceptor_->alive());
+      if (served) Announce();
       if (const absl::Time now = clock_.Now(); now >= next_stall_check) {
         stalls_.Tick(now);
         next_stall_check = now + absl::Milliseconds(500);
@@ -437,15 +392,31 @@ class Process {
     }
   }
 
-  bool Announce() const {
+  bool CanServe(FirstWorkers& first, const std::vector<DeviceStatus>& devices) {
+    if (!options_.exit_on_error) return AnyDeviceUp(devices);
+    const auto all_were_ready = first.Look(devices, clock_.Now());
+    if (!all_were_ready.ok()) Fail(Annotate(all_were_ready.status(), "--exit-on-error"));
+    return all_were_ready.value_or(false) && AnyDeviceUp(devices);
+  }
+
+  void Announce() {
     if (!options_.ready_file.empty()) {
       std::string text = absl::StrCat("grpc=", acceptor_->address(), "\n");
       if (metrics_ != nullptr) absl::StrAppend(&text, "metrics=", MetricsAddress(), "\n");
       absl::StrAppend(&text, "pid=", getpid(), "\n");
-      EndIf(WriteReadyFile(options_.ready_file, text));
+      if (const auto status = WriteReadyFile(options_.ready_file, text); !status.ok()) {
+        return Fail(status);
+      }
     }
     Log(LogLevel::kInfo, "ready", {{"grpc", acceptor_->address()}});
-    return true;
+  }
+
+  // Has Serve() drain: calls may be running already.
+  void Fail(const absl::Status& why) {
+    Log(LogLevel::kError, "start_failed", {{"error", std::string(why.message())}});
+    failure_ = why;
+    state_ = ServerState::kDraining;
+    pthread_kill(serving_, SIGTERM);  // That thread's alone: it is no second signal.
   }
 
   std::string MetricsAddress() const {
@@ -473,7 +444,7 @@ class Process {
   }
 
   void Drain() {
-    draining_ = true;  // The ticker tells health.
+    state_ = ServerState::kDraining;  // The ticker tells health.
     const double delay =
         options_.drain_delay >= 0 ? options_.drain_delay : (security_.loopback ? 0 : 5);
     std::this_thread::sleep_for(absl::ToChronoMilliseconds(absl::Seconds(delay)));
@@ -540,7 +511,10 @@ class Process {
   std::unique_ptr<Fleet> fleet_;
   std::unique_ptr<Compiler> compiler_;  // Null without --allow-submit.
   std::unique_ptr<RpcServer> rpc_;
-  std::atomic<bool> draining_{false}, stop_ticking_{false};
+  const pthread_t serving_ = pthread_self();
+  absl::Status failure_;  // Of the start; the ticker's.
+  std::atomic<ServerState> state_{ServerState::kStarting};
+  std::atomic<bool> stop_ticking_{false};
   std::thread ticker_;
 };
 
@@ -571,8 +545,9 @@ int Main(int argc, char** argv) {
   }
   Process process(std::move(options), *std::move(security), *std::move(devices), WhyNoGpu(here));
   EndIf(process.Start());
-  process.Serve();
-  return 0;
+  const absl::Status end = process.Serve();
+  if (!end.ok()) Complain(end);
+  return end.ok() ? 0 : 1;
 }
 
 }  // namespace

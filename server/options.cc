@@ -140,7 +140,8 @@ void AddFlags(CLI::App& app, ServerOptions& o) {
   Flag(app, "--ready-file", o.ready_file, "written when calls can be served");
   Switch(
       app, "--exit-on-error", o.exit_on_error,
-      "end where a device's first workers cannot start, rather than serve the others and try on");
+      "be ready once each device was, and end with code 1 where one's first workers cannot start; "
+      "without it: be ready with the first, and try on");
   Flag(app, "--token-file", o.token_file, "who may call: lines NAME ROLES HASH");
   Flag(app, "--tls-cert", o.tls_cert, "certificate chain, PEM");
   Flag(app, "--tls-key", o.tls_key, "its private key, PEM");

@@ -15,16 +15,23 @@ std::vector<DeviceStatus> DevicesNow(const KernelTable& table, const Scheduler& 
   return devices;
 }
 
-absl::Status FirstWorkers::Look(const std::vector<DeviceStatus>& devices) {
+absl::StatusOr<bool> FirstWorkers::Look(const std::vector<DeviceStatus>& devices, absl::Time now) {
   for (const DeviceStatus& device : devices) {
     const std::string& name = device.info.name;
-    if (device.state == WorkerState::kQuarantined && awaited_.contains(name)) {
-      return absl::UnavailableError(
-          absl::StrCat("device '", name, "': its workers end before they are ready"));
-    }
     if (device.state == WorkerState::kReady) awaited_.erase(name);
+    if (!awaited_.contains(name)) continue;
+    if (device.state == WorkerState::kQuarantined) {
+      return absl::UnavailableError(
+          absl::StrCat("device '", name,
+                       "': its workers end, or hang, before they are ready; the log says how"));
+    }
+    if (now >= give_up_) {
+      return absl::UnavailableError(
+          absl::StrCat("device '", name,
+                       "': it took too long for a worker to be ready; the log says what came"));
+    }
   }
-  return absl::OkStatus();
+  return awaited_.empty();
 }
 
 }  // namespace gridclock

@@ -6,7 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "server/core/kernel_table.h"
 #include "server/core/scheduler.h"
 
@@ -18,13 +19,16 @@ std::vector<DeviceStatus> DevicesNow(const KernelTable& table, const Scheduler& 
 // Sees to it that each device is served once. Not thread-safe.
 class FirstWorkers {
  public:
-  explicit FirstWorkers(const std::vector<std::string>& devices)
-      : awaited_(devices.begin(), devices.end()) {}
-  // UNAVAILABLE, naming the device, of one that is quarantined and was never ready.
-  absl::Status Look(const std::vector<DeviceStatus>& devices);
+  // From `give_up` on a device that was never ready is taken for one that cannot be.
+  FirstWorkers(const std::vector<std::string>& devices, absl::Time give_up)
+      : awaited_(devices.begin(), devices.end()), give_up_(give_up) {}
+  // Whether each was ready once. UNAVAILABLE, naming the device, of one that was not and is
+  // quarantined, or has had its time.
+  absl::StatusOr<bool> Look(const std::vector<DeviceStatus>& devices, absl::Time now);
 
  private:
   std::set<std::string> awaited_;
+  const absl::Time give_up_;
 };
 
 }  // namespace gridclock

@@ -112,7 +112,7 @@ void DeviceRunner::RunOne() {
   }
   if (stopping_) return;
   // A worker that ends by itself may have been misled by what it was told.
-  if (end == Supervisor::End::kItself) SetCalibration("");
+  if (end == Supervisor::End::kItself || end == Supervisor::End::kHungStart) SetCalibration("");
   const absl::Time next = supervisor_.OnEnd(end, context_.clock.Now());
   if (supervisor_.quarantined())
     OnQuarantine();
@@ -379,6 +379,7 @@ Supervisor::End DeviceRunner::Bury(Life& life) {
   }
   // What ran in a guest may have ended it in any way: no client can have it taken for broken.
   if (role_ == WorkerRole::kGuest && session.ready()) return Supervisor::End::kJob;
+  if (!session.ready() && kill_reason == "hang") return Supervisor::End::kHungStart;
   // The order that it was killed for may have ended just before.
   if (loss.running != 0 || session.spoiled() || IsForOneOrder(kill_reason)) {
     return Supervisor::End::kJob;
@@ -389,8 +390,8 @@ Supervisor::End DeviceRunner::Bury(Life& life) {
 
 void DeviceRunner::OnQuarantine() {
   Log(LogLevel::kError, "device_quarantined", {{"device", lane_}});
-  context_.scheduler.OnDeviceDown(lane_,
-                                  WhyDown("ends again and again; another is tried now and then"));
+  context_.scheduler.OnDeviceDown(
+      lane_, WhyDown("ends again and again, or does not start; another is tried now and then"));
   // Last: who sees the state may count on the rest.
   SetState(WorkerState::kQuarantined);
 }

@@ -9,6 +9,7 @@ Supervisor::Supervisor(const Options& options, std::uint64_t seed)
 
 void Supervisor::OnReady(absl::Time now) {
   ready_since_ = now;
+  failed_starts_ = 0;
   if (quarantined_) ends_.clear();
   quarantined_ = false;
 }
@@ -22,7 +23,10 @@ absl::Time Supervisor::OnEnd(End end, absl::Time now) {
 
   ends_.push_back(now);
   while (now - ends_.front() > options_.breaker_window) ends_.pop_front();
-  if (quarantined_ || static_cast<int>(ends_.size()) >= options_.breaker_ends) {
+  if (!was_ready) ++failed_starts_;
+  const bool too_many =
+      std::max(static_cast<int>(ends_.size()), failed_starts_) >= options_.breaker_ends;
+  if (quarantined_ || too_many || end == End::kHungStart) {
     quarantined_ = true;
     return now + options_.probe_every;
   }

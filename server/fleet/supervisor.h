@@ -15,9 +15,10 @@ namespace gridclock {
 // One per device; not thread-safe.
 //
 // An end that a job explains, or a kill from outside after the worker was ready, is answered by a
-// new worker at once. Any other end waits: 100 ms, doubled each time. Too many of those in a short
-// time open the breaker: the device is quarantined, and a single worker is tried now and then. What
-// the system lacks says nothing of a worker: it never opens the breaker, and the next is tried
+// new worker at once. Any other end waits: 100 ms, doubled each time. Too many of those, in a short
+// time or without a worker that was ready between them, open the breaker, and so does one that
+// hangs before it is ready: the device is quarantined, and a single worker is tried now and then.
+// What the system lacks says nothing of a worker: it never opens the breaker, and the next is tried
 // soon.
 class Supervisor {
  public:
@@ -36,10 +37,11 @@ class Supervisor {
   void OnReady(absl::Time now);
   // Why a worker ended, as far as it matters here.
   enum class End {
-    kJob,      // The job that ran explains it, or it was killed for that job's time.
-    kOutside,  // Somebody else's signal.
-    kItself,   // Anything else: it could not start, left, hung, broke the protocol.
-    kStarved,  // It could not be spawned for want of descriptors, memory or processes.
+    kJob,        // The job that ran explains it, or it was killed for that job's time.
+    kOutside,    // Somebody else's signal.
+    kItself,     // Anything else: it could not start, left, hung, broke the protocol.
+    kHungStart,  // It hung before it was ready.
+    kStarved,    // It could not be spawned for want of descriptors, memory or processes.
   };
   // Of a spawn that failed of `why`.
   static End EndOfSpawn(const absl::Status& why);
@@ -56,6 +58,7 @@ class Supervisor {
   std::optional<absl::Time> ready_since_;
   absl::Duration wait_;
   std::deque<absl::Time> ends_;  // Those that count, within the window.
+  int failed_starts_ = 0;        // Since one was ready.
   bool quarantined_ = false;
 };
 

@@ -11,8 +11,9 @@ bool AnyDeviceUp(const std::vector<DeviceStatus>& devices) {
   return std::any_of(devices.begin(), devices.end(), TakesCalls);
 }
 
-void Health::Update(const std::vector<DeviceStatus>& devices, bool draining, bool alive) {
-  const bool ready = !draining && AnyDeviceUp(devices);
+void Health::Update(const std::vector<DeviceStatus>& devices, ServerState state, bool alive) {
+  const bool draining = state == ServerState::kDraining;
+  const bool ready = state == ServerState::kServing && AnyDeviceUp(devices);
   std::map<std::string, bool> now = {{"", ready},
                                      {"gridclock.v1.KernelService", ready},
                                      {"gridclock.v1.SystemService", !draining},

@@ -13,6 +13,12 @@
 
 namespace gridclock {
 
+enum class ServerState {
+  kStarting,  // Nobody has been told yet that it serves.
+  kServing,
+  kDraining,
+};
+
 // By name, whether it serves: "" and gridclock.v1.KernelService while a device can take work,
 // gridclock.v1.SystemService and `liveness` while the server itself answers, device/NAME for each
 // device. Thread-safe; one thread updates.
@@ -26,7 +32,7 @@ class Health {
   };
 
   // Watchers hear of what changed at once. `alive`: connections are accepted.
-  void Update(const std::vector<DeviceStatus>& devices, bool draining, bool alive)
+  void Update(const std::vector<DeviceStatus>& devices, ServerState state, bool alive)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
   // nullopt: there is no such name.

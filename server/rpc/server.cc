@@ -68,7 +68,7 @@ class RpcServerImpl final : public RpcServer {
     doors_ = builder.experimental().AddExternalConnectionAcceptor(
         grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
         CredentialsOf(options.tls));
-    health_.Update({}, /*draining=*/false, /*alive=*/true);
+    health_.Update({}, ServerState::kStarting, /*alive=*/true);
     builder.RegisterService(&health_service_);
     builder.RegisterService(&kernels_);
     builder.RegisterService(&system_);

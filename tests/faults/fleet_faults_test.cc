@@ -184,6 +184,7 @@ TEST(FleetFaults, AWorkerThatStopsWhileItStartsIsAHang) {
   ASSERT_TRUE(Eventually([&] { return harness.WorkerPid() != 0; }));
   ASSERT_TRUE(harness.Signal(SIGSTOP));
   EXPECT_TRUE(Eventually([&] { return harness.observer().count("lost hang") >= 1; }));
+  EXPECT_TRUE(Eventually([&] { return harness.state() == WorkerState::kQuarantined; }));
 }
 
 TEST(FleetFaults, E6_AnEndlessKernelEndsAtItsLimit) {

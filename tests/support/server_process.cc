@@ -3,11 +3,13 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <regex>
 #include <sstream>
 
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -99,6 +101,12 @@ std::string NewFolder() {
   return pattern;
 }
 
+std::string NewScript(const std::string& lines) {
+  const std::string path = NewFolder() + "/script";
+  std::ofstream(path) << "#!/bin/sh\n" << lines;
+  return chmod(path.c_str(), 0755) == 0 ? path : "";
+}
+
 absl::StatusOr<std::unique_ptr<ServerProcess>> ServerProcess::Start(Options options) {
   const std::string folder = NewFolder();
   if (folder.empty()) return absl::ErrnoToStatus(errno, "a folder for the server");
@@ -153,6 +161,17 @@ ServerProcess::~ServerProcess() {
 
 bool Lives(pid_t pid) {
   return IsAlive(StatWords(pid));
+}
+
+std::string ServerProcess::ListensOn() const {
+  static const std::regex kListen(R"re(listen="?([0-9.]+:[0-9]+))re");
+  std::smatch found;
+  std::string log;
+  const bool known = Eventually([&] {
+    log = Log();
+    return std::regex_search(log, found, kListen);
+  });
+  return known ? found[1].str() : "";
 }
 
 std::vector<pid_t> ServerProcess::Workers() const {

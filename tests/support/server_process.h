@@ -36,6 +36,8 @@ class ServerProcess {
 
   const std::string& address() const { return address_; }  // "127.0.0.1:41873"
   const std::string& metrics_address() const { return metrics_address_; }
+  // That of one that may never be ready, by its log.
+  std::string ListensOn() const;
   pid_t pid() const { return pid_; }
   // Children of the server that live now.
   std::vector<pid_t> Workers() const;
@@ -67,6 +69,8 @@ bool Lives(pid_t pid);
 // folder for a test's own files: "" if none can be made.
 std::string BinaryPath(const std::string& name);
 std::string NewFolder();
+// A program of lines for /bin/sh.
+std::string NewScript(const std::string& lines);
 
 // True as soon as `condition` is; false if it is not within `limit`.
 template <typename Condition>

@@ -5,7 +5,6 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
-#include <regex>
 #include <sstream>
 #include <thread>
 
@@ -152,28 +151,13 @@ TEST(Health, AnAddressWatchesWithFourStreamsForEachConnectionThatItMayHave) {
   EXPECT_TRUE(Eventually([&] { return Watcher(channel).watches(); }));
 }
 
-// Where it listens, by its log: it is never ready, so that no ready file says it.
-std::string ListensOn(const ServerProcess& server) {
-  static const std::regex kListen(R"re(listen="?([0-9.]+:[0-9]+))re");
-  std::smatch found;
-  std::string log;
-  const bool known = Eventually([&] {
-    log = server.Log();
-    return std::regex_search(log, found, kListen);
-  });
-  return known ? found[1].str() : "";
-}
-
 TEST(Health, E12_E13_ADeviceWhoseWorkersNeverStartIsNotServing) {
-  ASSERT_OK_AND_ASSIGN(
-      const auto server,
-      ServerProcess::Start({.flags = {"--devices=cpu"},
-                            .environment = {"GRIDCLOCK_FAULT=die_before_hello:1:1"},
-                            .wait_until_ready = false}));
-  const auto channel = Connect(ListensOn(*server));
-  // Each of its workers measures its device first.
+  ASSERT_OK_AND_ASSIGN(const auto server,
+                       ServerProcess::Start({.flags = {"--worker=" + NewScript("exit 3\n")},
+                                             .wait_until_ready = false}));
+  const auto channel = Connect(server->ListensOn());
   ASSERT_TRUE(Eventually([&] { return DeviceState(channel) == v1::Device::QUARANTINED; },
-                         absl::Seconds(120)));
+                         absl::Seconds(60)));
   for (const char* service : {"", "gridclock.v1.KernelService", "device/cpu"}) {
     EXPECT_EQ(Check(channel, service), kNotServing) << service;
   }

@@ -70,6 +70,21 @@ TEST_F(SupervisorTest, E13_FiveEndsInAMinuteOpenTheBreakerAndAProbeClosesIt) {
   EXPECT_FALSE(supervisor_.quarantined());
 }
 
+// Each takes its time to measure the device, so that five take longer than the window.
+TEST_F(SupervisorTest, E13_FiveStartsInARowThatFailOpenTheBreakerHoweverLongTheyTake) {
+  for (int i = 0; i < 5; ++i) {
+    EXPECT_FALSE(supervisor_.quarantined());
+    clock_.Advance(absl::Seconds(40));
+    WaitAfter(End::kItself);
+  }
+  EXPECT_TRUE(supervisor_.quarantined());
+}
+
+TEST_F(SupervisorTest, AHungStartOpensTheBreaker) {
+  EXPECT_EQ(WaitAfter(End::kHungStart), absl::Seconds(30));
+  EXPECT_TRUE(supervisor_.quarantined());
+}
+
 TEST_F(SupervisorTest, WhatTheSystemLacksNeverOpensTheBreaker) {
   for (int i = 0; i < 100; ++i) {
     EXPECT_EQ(WaitAfter(End::kStarved), absl::Seconds(1));
@@ -93,6 +108,7 @@ TEST_F(SupervisorTest, RareEndsNeverOpenTheBreaker) {
     Ready();
     clock_.Advance(absl::Seconds(61));
     WaitAfter(End::kItself);
+    WaitAfter(End::kOutside);  // While it starts.
     EXPECT_FALSE(supervisor_.quarantined());
   }
 }
