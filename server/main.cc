@@ -434,6 +434,7 @@ class Process {
          {"tls", security_.tls == nullptr ? "off" : "on"},
          {"tokens", options_.token_file.empty() ? "off" : "on"},
          {"devices", absl::StrJoin(devices_, ",")}});
+    LogGuestMemory();
     if (security_.loopback) return;
     const std::string& address = acceptor_->address();
     if (security_.tls == nullptr) Log(LogLevel::kWarning, "insecure_public", {{"listen", address}});
@@ -441,6 +442,18 @@ class Process {
       Log(LogLevel::kWarning, "open_to_all",
           {{"listen", address}, {"hint", "--token-file or --tls-client-ca says who may call"}});
     }
+  }
+
+  void LogGuestMemory() const {
+    const Limits& limits = options_.limits;
+    if (!options_.allow_submit || limits.guest_bytes >= limits.client_arena_bytes) return;
+    const auto whole = [](double bytes) { return absl::StrCat(static_cast<std::uint64_t>(bytes)); };
+    Log(LogLevel::kWarning, "guest_memory_small",
+        {{"guest_bytes", whole(limits.guest_bytes)},
+         {"client_arena_bytes", whole(limits.client_arena_bytes)},
+         {"hint",
+          "a call of submitted code has less room than one of the catalogue: "
+          "--limit-guest-bytes gives it more"}});
   }
 
   void Drain() {

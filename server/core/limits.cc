@@ -98,8 +98,8 @@ constexpr LimitSpec kSpecs[] = {
      &Limits::module_cache_bytes},
     {"guest_bytes", "bytes",
      "Memory that a process for submitted code shares with the server, for tensors and code; 0: "
-     "client_arena_bytes and 256 MiB more, less where those of several devices would together have "
-     "more than a quarter of the memory.",
+     "client_arena_bytes and 256 MiB more, and of several devices together as much as that or, "
+     "where it is more, a quarter of the memory.",
      &Limits::guest_bytes},
     {"guest_idle_seconds", "seconds",
      "How long a process for submitted code stays without a call; 0: for ever.",

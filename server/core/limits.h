@@ -70,8 +70,8 @@ std::span<const LimitSpec> LimitSpecs();
 absl::Status CheckLimits(const Limits& limits);
 
 // Fills what is 0 from the machine: the smaller of physical memory and the cgroup's limit.
-// `guests`: processes for submitted code, one for each device, which have a quarter of it together
-// where they have no more otherwise.
+// `guests`: processes for submitted code, one for each device. Where guest_bytes is 0 they have
+// together no more than one alone would have or, where that is more, a quarter of the memory.
 void ResolveDefaults(Limits& limits, std::uint64_t memory_bytes, std::size_t guests = 1);
 
 }  // namespace gridclock

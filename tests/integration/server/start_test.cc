@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "gridclock/v1/system.pb.h"
 #include "tests/support/raw_call.h"
@@ -80,6 +81,20 @@ TEST(Start, AServerThatIsToldToEndsIsNotReadyBeforeAllDevicesAndLetsCallsEnd) {
   EXPECT_THAT(running, IsOk());
   EXPECT_FALSE(std::filesystem::exists(ready));
   EXPECT_THAT(server->Log(), HasSubstr("gridclock-server: --exit-on-error: device 'cuda:0'"));
+}
+
+TEST(Start, TheLogSaysWhereSubmittedCodeHasLessRoomThanOtherCalls) {
+  for (const auto& [bytes, small] : {std::pair("64M", true), {"128M", false}}) {
+    ASSERT_OK_AND_ASSIGN(
+        const auto server,
+        ServerProcess::Start({.flags = {"--allow-submit", "--limit-client-arena-bytes=128M",
+                                        absl::StrCat("--limit-guest-bytes=", bytes)}}));
+    EXPECT_EQ(absl::StrContains(server->Log(),
+                                " W guest_memory_small guest_bytes=\"67108864\" "
+                                "client_arena_bytes=\"134217728\""),
+              small)
+        << server->Log();
+  }
 }
 
 // Who waits for the file would wait for ever.

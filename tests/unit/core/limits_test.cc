@@ -138,6 +138,12 @@ TEST(Limits, GuestsOfManyDevicesArePromisedNoMoreThanThereIs) {
   EXPECT_EQ(asked.guest_bytes, 4.0 * kGiB);
 }
 
+TEST(Limits, GuestsOfManyDevicesArePromisedAsMuchAsOneAloneThoughItIsMoreThanAQuarter) {
+  Limits limits;
+  ResolveDefaults(limits, 8 * kGiB, 2);  // A client may have 2 of them: with code 2.25.
+  EXPECT_EQ(limits.guest_bytes, 1.125 * kGiB);
+}
+
 TEST(Limits, AMessageMustHoldTheLongestChunk) {
   Limits limits;
   EXPECT_THAT(CheckLimits(limits), IsOk());
