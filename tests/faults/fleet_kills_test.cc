@@ -65,6 +65,7 @@ class Load {
     const absl::Status status = one.call->Wait();
     if (!status.ok()) {
       EXPECT_THAT(status, ReasonIs("WORKER_CRASHED"));
+      EXPECT_EQ(DetailsOf(status).metadata["execution_state"], "UNKNOWN");
       EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
       ++lost_;
       return true;

@@ -154,6 +154,7 @@ TEST(Kills, E2_E3_EachCostsOneCallAtMostAndTheOthersAreRight) {
   for (const absl::Status& status : lost()) {
     EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
     EXPECT_THAT(status, ReasonIs("WORKER_CRASHED"));
+    EXPECT_EQ(DetailsOf(status).metadata["execution_state"], "UNKNOWN");
   }
   EXPECT_GE(lost().size(), kLeastHits) << "too few of " << kKills << " met a running call";
   RecordProperty("hits", static_cast<int>(lost().size()));
