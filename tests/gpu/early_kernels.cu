@@ -11,12 +11,16 @@ __device__ std::uint64_t Now() {
 }
 
 #ifndef GRIDCLOCK_OLDER_CODE
-__global__ void LateWriteKernel(volatile Early* early, std::uint64_t ns) {
+__global__ void LateWriteKernel(volatile Early* early, std::uint64_t most_ns) {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.launch_dependents;");
 #endif
   const std::uint64_t start = Now();
-  while (Now() - start < ns) {
+  while (early->started_ns == 0 && Now() - start < most_ns) {
+  }
+  constexpr std::uint64_t kLate = 100'000;  // A reader that does not wait has read by then.
+  const std::uint64_t started = Now();
+  while (Now() - started < kLate) {
   }
   early->written = 1;
   early->ended_ns = Now();
@@ -36,8 +40,8 @@ absl::Status LaunchEarlyReadOfOlderCode(const Call& call, Early* early) {
   return cuda::Launch(call, EarlyReadKernel, {.early = true}, early);
 }
 #else
-absl::Status LaunchLateWrite(const Call& call, Early* early, std::uint64_t ns) {
-  return cuda::Launch(call, LateWriteKernel, {}, early, ns);
+absl::Status LaunchLateWrite(const Call& call, Early* early, std::uint64_t most_ns) {
+  return cuda::Launch(call, LateWriteKernel, {}, early, most_ns);
 }
 
 absl::Status LaunchEarlyRead(const Call& call, Early* early) {

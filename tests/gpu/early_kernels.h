@@ -16,8 +16,9 @@ struct Early {
   int written = 0, read = 0;
 };
 
-// Lets the next kernel start, and writes 1 after `ns`.
-absl::Status LaunchLateWrite(const Call& call, Early* early, std::uint64_t ns);
+// Lets the next kernel start, waits until it has, for `most_ns` at most, and writes 1 a while
+// later.
+absl::Status LaunchLateWrite(const Call& call, Early* early, std::uint64_t most_ns);
 // Early: reads what was written.
 absl::Status LaunchEarlyRead(const Call& call, Early* early);
 // The same in code for GPUs that start no kernel early.
