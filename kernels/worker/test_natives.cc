@@ -101,7 +101,8 @@ void Hunt(const NativeCall& call) {
   *call.Pointer<std::int32_t>(0) = marks;
 }
 
-void ScribbleShared(const NativeCall&) {
+void ScribbleShared(const NativeCall& call) {
+  std::int64_t written = 0;
   std::ifstream maps("/proc/self/maps");
   for (std::string line; std::getline(maps, line);) {
     unsigned long begin = 0, end = 0;
@@ -110,9 +111,11 @@ void ScribbleShared(const NativeCall&) {
     if (!shared || std::sscanf(line.c_str(), "%lx-%lx r%c", &begin, &end, &writable) != 3) continue;
     // So much of it as may hold anything: all of it would be faulted in.
     constexpr unsigned long kMost = 64UL << 20;
-    if (writable == 'w')
-      std::memset(reinterpret_cast<void*>(begin), 0xFF, std::min(end - begin, kMost));
+    if (writable != 'w') continue;
+    std::memset(reinterpret_cast<void*>(begin), 0xFF, std::min(end - begin, kMost));
+    written += static_cast<std::int64_t>(std::min(end - begin, kMost));
   }
+  *call.Pointer<std::int64_t>(0) = written;
 }
 
 void BreakProtocol(const NativeCall&) {

@@ -23,6 +23,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::Each;
 using ::testing::ElementsAre;
+using ::testing::Gt;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -212,8 +213,11 @@ TEST_F(Submitted, G8_AGuestThatWritesAllItsMemoryChangesNoBitOfAnothersJob) {
   std::string message;
   ASSERT_TRUE(bobs.Read(&message));  // Accepted: it has its memory.
 
-  // It may end its own process by this.
-  (void)Run(kAnn, Request(kAnn, "scribble_shared", "scribble grid (1) block (1)", {}));
+  const Answer scribbled = Run(
+      kAnn,
+      Request(kAnn, "scribble_shared", "scribble -> y: i64[1] grid (1) block (1) params y", {}));
+  ASSERT_THAT(scribbled.status, IsOk());
+  EXPECT_THAT(scribbled.Output<std::int64_t>(), ElementsAre(Gt(std::int64_t{1} << 20)));
 
   ASSERT_TRUE(bobs.Write(part(1 << 20, 1 << 20)));
   ASSERT_TRUE(bobs.Write(part(2 << 20, 1 << 20)));
