@@ -70,9 +70,18 @@ absl::StatusOr<RunCall> ReferenceCall(const RunCall& call, const KernelSpec& spe
 }
 
 absl::Status CheckReference(const v1::RunSummary& summary, const std::string& against) {
-  if (summary.verification().mismatches() == 0) return absl::OkStatus();
-  return absl::InternalError(absl::StrCat("'", against, "' itself differs from its reference: ",
-                                          Escape(summary.verification().first_mismatch())));
+  if (summary.verification().mismatches() != 0) {
+    return absl::InternalError(absl::StrCat("'", against, "' itself differs from its reference: ",
+                                            Escape(summary.verification().first_mismatch())));
+  }
+  const auto& flags = summary.flags();
+  if (std::count(flags.begin(), flags.end(), v1::UNVERIFIED) != 0) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("'", against,
+                     "' itself could not be verified on these inputs, so they tell "
+                     "nothing: want values of ordinary size"));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status CompareOutputs(const RunResult& got, const RunResult& want, const CheckFlags& flags,
@@ -147,6 +156,13 @@ absl::StatusOr<CheckResult> Check(const Session& session, const Client& client,
     constexpr std::uint64_t kSeedsOfRound = 1000;
     round.seed = result.seed + kSeedsOfRound * static_cast<std::uint64_t>(i);
     GC_RETURN_IF_ERROR(Round(session, client, subject, reference, round, flags, &result));
+  }
+  const bool empty =
+      std::all_of(result.outputs.begin(), result.outputs.end(),
+                  [](const CheckedOutput& output) { return output.difference.values == 0; });
+  if (empty) {
+    return absl::FailedPreconditionError(
+        "the outputs are empty, so nothing was compared: want a larger shape");
   }
   return result;
 }

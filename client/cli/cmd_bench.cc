@@ -148,18 +148,9 @@ Row MeasureOne(const Client& client, const Session& session, const std::string& 
   return row;
 }
 
-std::string OptionalNs(bool there, double ns) {
-  return there ? FormatNs(ns) : "-";
-}
-
 std::vector<std::string> Cells(const Row& row, const Terminal& terminal) {
   const v1::Timing& t = row.summary.timing();
   const v1::Statistics& s = t.statistics();
-  const std::string interval =
-      s.has_ci_low_ns() || s.has_ci_high_ns()
-          ? absl::StrCat(OptionalNs(s.has_ci_low_ns(), s.ci_low_ns()), " .. ",
-                         OptionalNs(s.has_ci_high_ns(), s.ci_high_ns()))
-          : "-";
   return {Escape(row.variant),
           row.method,
           absl::StrCat(t.samples_ns_size()),
@@ -167,7 +158,7 @@ std::vector<std::string> Cells(const Row& row, const Terminal& terminal) {
           FormatNs(s.min_ns()),
           FormatNs(s.q1_ns()),
           FormatNs(s.q3_ns()),
-          interval,
+          IntervalText(s),
           FormatRate(t.bytes_per_second(), "B/s"),
           FormatRate(t.flops_per_second(), "FLOP/s"),
           FormatPercent(t.roofline_fraction()),

@@ -1,4 +1,5 @@
 // watch: compiles, checks and times a kernel of a file again whenever the file is saved.
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -7,16 +8,15 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "base/status.h"
 #include "client/cli/check.h"
 #include "client/cli/command.h"
-#include "client/cli/format.h"
 #include "client/cli/measure_flags.h"
 #include "client/cli/modules.h"
 #include "client/cli/progress.h"
+#include "client/cli/show.h"
 #include "client/cli/subject.h"
 #include "client/cli/watch_files.h"
 
@@ -31,7 +31,7 @@ struct WatchOptions {
   int times = 0;  // 0: until it is interrupted.
 };
 
-// What the last save that could be measured took.
+// What the last save took, if it could be measured and the time is to be trusted.
 using LastNs = std::optional<double>;
 
 // What the rounds before left.
@@ -40,16 +40,14 @@ struct Before {
   std::string compiled;  // The module that was made for them; empty if others may have it too.
 };
 
-std::string TimeText(const v1::RunSummary& summary, const LastNs& last) {
-  const double median = summary.timing().statistics().median_ns();
-  std::string out =
-      absl::StrCat(FormatNs(median), "  (median of ", summary.timing().samples_ns_size(), " on ",
-                   Escape(summary.device()), ")");
-  if (last.has_value() && *last > 0) {
-    absl::StrAppend(&out, absl::StrFormat(", %+.1f %% against ", (median / *last - 1) * 100),
-                    FormatNs(*last));
-  }
-  return out;
+// Nothing is held against a time that may be wrong.
+LastNs LastOf(const v1::RunSummary& summary) {
+  const auto& flags = summary.flags();
+  const bool wrong = std::any_of(flags.begin(), flags.end(), [](int flag) {
+    return flag == v1::IMPOSSIBLE || flag == v1::SUSPECT;
+  });
+  if (wrong) return std::nullopt;
+  return summary.timing().statistics().median_ns();
 }
 
 absl::StatusOr<v1::RunSummary> Measure(const Session& session, const Client& client,
@@ -96,8 +94,9 @@ absl::StatusOr<int> Round(const Session& session, const Client& client, const Wa
     if (!checked.ok()) code = kMismatch;
   }
   GC_ASSIGN_OR_RETURN(const v1::RunSummary summary, Measure(session, client, subject, options));
-  session.console.out << subject.spec.name << ": " << TimeText(summary, before->ns) << std::endl;
-  before->ns = summary.timing().statistics().median_ns();
+  session.console.out << subject.spec.name << ": "
+                      << TimeText(summary, before->ns, session.console.terminal) << std::endl;
+  before->ns = LastOf(summary);
   return code;
 }
 

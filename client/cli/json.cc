@@ -1,6 +1,8 @@
 #include "client/cli/json.h"
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 #include <string>
 
 #include "absl/strings/str_format.h"
@@ -71,13 +73,20 @@ Json ToJson(const v1::Timing& t, bool with_samples) {
 }
 
 Json ToJson(const v1::Verification& v) {
-  return {{"checked", v.checked()},       {"total", v.total()},
-          {"mismatches", v.mismatches()}, {"undecided", v.undecided()},
-          {"max_error", v.max_error()},   {"first_mismatch", v.first_mismatch()},
-          {"max_abs", v.max_abs()},       {"max_rel", v.max_rel()},
-          {"max_ulp", v.max_ulp()},       {"nan_mismatches", v.nan_mismatches()},
-          {"launches", v.launches()},     {"fresh_launches", v.fresh_launches()},
-          {"violations", v.violations()}, {"first_violation", v.first_violation()}};
+  return {{"checked", v.checked()},
+          {"total", v.total()},
+          {"mismatches", v.mismatches()},
+          {"undecided", v.undecided()},
+          {"max_error", std::min(v.max_error(), std::numeric_limits<double>::max())},
+          {"first_mismatch", v.first_mismatch()},
+          {"max_abs", v.max_abs()},
+          {"max_rel", v.max_rel()},
+          {"max_ulp", v.max_ulp()},
+          {"nan_mismatches", v.nan_mismatches()},
+          {"launches", v.launches()},
+          {"fresh_launches", v.fresh_launches()},
+          {"violations", v.violations()},
+          {"first_violation", v.first_violation()}};
 }
 
 Json Phases(const v1::RunSummary& summary) {

@@ -6,6 +6,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "client/cli/format.h"
 #include "client/cli/names.h"
 #include "proto/types/convert.h"
@@ -102,12 +103,39 @@ void AppendValues(const TensorSpec& spec, std::size_t dim, const std::byte*& at,
 }  // namespace
 
 std::string FlagsText(const v1::RunSummary& summary, const Terminal& terminal) {
-  std::string out;
+  std::vector<std::string> words;
   for (const int flag : summary.flags()) {
     const bool bad = flag == v1::IMPOSSIBLE || flag == v1::SUSPECT;
-    absl::StrAppend(
-        &out, out.empty() ? "" : ", ",
+    words.push_back(
         Paint(terminal, bad ? Ink::kRed : Ink::kYellow, NameOf(static_cast<v1::Flag>(flag))));
+  }
+  const v1::Timing& timing = summary.timing();
+  if (timing.sharing_unknown() && timing.stop() != v1::Timing::SINGLE_LAUNCH) {
+    words.push_back(Paint(terminal, Ink::kYellow, "SHARING_UNKNOWN"));
+  }
+  return absl::StrJoin(words, ", ");
+}
+
+std::string IntervalText(const v1::Statistics& s) {
+  if (!s.has_ci_low_ns() && !s.has_ci_high_ns()) return "-";
+  const auto end = [](bool there, double ns) { return there ? FormatNs(ns) : "-"; };
+  return absl::StrCat(end(s.has_ci_low_ns(), s.ci_low_ns()), " .. ",
+                      end(s.has_ci_high_ns(), s.ci_high_ns()));
+}
+
+std::string TimeText(const v1::RunSummary& summary, std::optional<double> before_ns,
+                     const Terminal& terminal) {
+  const v1::Statistics& statistics = summary.timing().statistics();
+  const double median = statistics.median_ns();
+  std::string out =
+      absl::StrCat(FormatNs(median), "  (median of ", summary.timing().samples_ns_size(), " on ",
+                   Escape(summary.device()), ", interval ", IntervalText(statistics), ")");
+  if (before_ns.has_value() && *before_ns > 0) {
+    absl::StrAppend(&out, absl::StrFormat(", %+.1f %% against ", (median / *before_ns - 1) * 100),
+                    FormatNs(*before_ns));
+  }
+  if (const std::string flags = FlagsText(summary, terminal); !flags.empty()) {
+    absl::StrAppend(&out, "  ", flags);
   }
   return out;
 }

@@ -3,6 +3,7 @@
 #define GRIDCLOCK_CLIENT_CLI_SHOW_H_
 
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -13,7 +14,8 @@
 
 namespace gridclock::cli {
 
-// "NOISY, SUSPECT" in warning colours, or "".
+// "NOISY, SUSPECT" in warning colours, or "". SHARING_UNKNOWN stands among them where a measurement
+// cannot tell whether the device was shared.
 std::string FlagsText(const v1::RunSummary& summary, const Terminal& terminal);
 // Each value of one launch was verified, and its inputs were sent: the result of an earlier call
 // may have been kept.
@@ -23,6 +25,11 @@ bool IsTimeAloneInDoubt(const v1::RunSummary& summary);
 std::string VerificationText(const v1::RunSummary& summary, const Terminal& terminal);
 // The phases of a call as bars over its time.
 std::string PhasesText(const v1::RunSummary& summary, const Terminal& terminal);
+// The interval of the median, "1.2 µs .. 1.3 µs"; "-" for an end that is not known.
+std::string IntervalText(const v1::Statistics& statistics);
+// The median, its interval and its flags, and how far it is from `before_ns`.
+std::string TimeText(const v1::RunSummary& summary, std::optional<double> before_ns,
+                     const Terminal& terminal);
 // The few lines after `run`.
 std::string SummaryText(const v1::RunSummary& summary, const Terminal& terminal);
 

@@ -167,6 +167,9 @@ def main(known=GROUPS, least_rounds=LEAST_ROUNDS):
     missed = [line.name for line in lines if line.verdict == "FAIL"]
     print(f"{len(lines) - len(missed)} of {len(lines)} met; samples in {args.out}" +
           (f"; missed: {', '.join(missed)}" if missed else ""))
+    if args.check and not lines:
+        print(f"this check does not count: nothing was measured; no row of {args.only} fits {args.rows}")
+        return 1
     if args.check and args.rounds < least_rounds:
         print(f"this check does not count: want at least {least_rounds} rounds, got {args.rounds}")
         return 1

@@ -95,5 +95,33 @@ class Rows(unittest.TestCase):
         self.assertEqual(lines["16000000"].extra, {"medians_us": [[1.03, 1, 1]]})
 
 
+class Gates(unittest.TestCase):
+    """What a check must not let pass."""
+
+    def test_slopes_of_times_that_cannot_be_meet_no_goal(self):
+        def median_ns(*_, **__):
+            ns = gpu.Nanoseconds(1000)
+            ns.flags = flags
+            return ns
+
+        with mock.patch.object(gpu_timing, "median_ns", median_ns):
+            for flags, verdict in (((), "PASS"), (("IMPOSSIBLE",), "FAIL")):
+                self.assertEqual(gpu_timing.slope(bench.Config(pathlib.Path(), rounds=1), None).verdict, verdict)
+
+    def test_every_result_that_nobody_may_trust_counts(self):
+        for flag in ("SUSPECT", "IMPOSSIBLE", "INTERRUPTED"):
+            result = {"flags": [flag], "timing": {"statistics": {"median_ns": 1}}}
+            with mock.patch.object(gpu, "bench", lambda *_, result=result, **__: result):
+                line = gpu_timing.suspects(None, None, "", "one", [("square", (), "isolated")])
+            self.assertEqual((line.measured, line.verdict), (1, "FAIL"))
+
+    def test_a_check_of_rows_that_there_are_not_fails(self):
+        with tempfile.TemporaryDirectory() as folder, mock.patch.object(gpu_timing, "gpu_server"), \
+                mock.patch.object(sys, "argv", ["bench.py", "--bin", folder, "--only", "gpu_timing", "--rows", "gpu.freesh", "--check",
+                                                "--out", f"{folder}/out.json"]), mock.patch("builtins.print") as said:
+            self.assertEqual(bench.main(("gpu_timing",), 3), 1)
+        self.assertIn("nothing was measured", said.call_args.args[0])
+
+
 if __name__ == "__main__":
     unittest.main()

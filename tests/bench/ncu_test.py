@@ -7,7 +7,7 @@ from unittest import mock
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import bench  # noqa: E402: beside this file.
-from speed import gpu_ncu  # noqa: E402
+from speed import gpu, gpu_ncu  # noqa: E402
 
 HEAD = '"ID","Process ID","Host Name","Kernel Name","Section Name","Metric Name","Metric Unit","Metric Value"'
 ROW = '"{}","7","here","MapPacks","Command line profiler metrics","gpu__time_duration.sum","{}","{}"'
@@ -34,7 +34,7 @@ class Ncu(unittest.TestCase):
         self.enterContext(mock.patch.object(gpu_ncu, "find_ncu", lambda: program))
 
     def measure(self, ours=2000):
-        with mock.patch.object(gpu_ncu, "device_ns", lambda *_: ours):
+        with mock.patch.object(gpu_ncu, "device_ns", lambda *_: gpu.Nanoseconds(ours)):
             return gpu_ncu.measure(self.config)
 
     def test_the_median_is_held_against_ours(self):

@@ -84,7 +84,7 @@ def measure(config):
                 for name, line in lines.items():
                     theirs = ncu_ns(config, ncu, *TARGETS[name])
                     ours = device_ns(config, server, *TARGETS[name])
-                    line.add(abs(ours - theirs) / max(1500, 0.01 * theirs), device_us=ours / 1e3, ncu_us=theirs / 1e3)
+                    line.add(abs(ours - theirs) / max(1500, 0.01 * theirs), ours.flags, device_us=ours / 1e3, ncu_us=theirs / 1e3)
     except Unavailable as why:
         for line in lines.values():
             # What was measured before does not count.

@@ -5,7 +5,7 @@ import fnmatch
 from speed import gpu
 from speed.gpu import Torch, gpu_server, median_ns
 from speed.gpu_catalog import TENSORS
-from speed.line import Line
+from speed.line import DISTRUSTED, Line
 
 SIZES = (1_000, 10_000, 100_000, 1_000_000, 16_000_000, 268_435_456, 1_500_000_000, 5_300_000_000)
 RUNS = 100
@@ -34,12 +34,12 @@ HONEST = {
 
 
 def suspects(config, server, name, what, runs):
-    """How many of the runs, each a kernel with its words and a method, have results that are SUSPECT."""
-    line = Line(f"gpu.suspect{name}", f"SUSPECT results in {len(runs)} runs of {what}, idle GPU", "<=", 0)
+    """How many of the runs, each a kernel with its words and a method, have results that nobody may trust."""
+    line = Line(f"gpu.suspect{name}", f"SUSPECT, IMPOSSIBLE or INTERRUPTED results in {len(runs)} runs of {what}, idle GPU", "<=", 0)
     found = []
     for kernel, of_kernel, method in runs:
         result = gpu.bench(config, server, kernel, *of_kernel, budget="50ms", method=method)
-        if "SUSPECT" in result["flags"]:
+        if set(DISTRUSTED) & set(result["flags"]):
             found.append({"kernel": kernel, "words": " ".join(of_kernel)[:60], "median_ns": gpu.median_of(result)})
     line.add(len(found), suspects=found)
     return line
@@ -60,13 +60,14 @@ def agreement(config, server):
 def slope(config, server):
     line = Line("gpu.slope", "graph slope against device time over max(0.5 us, 3 %), worst of all sizes", "<=", 1)
     for _ in range(config.rounds):
-        worst = 0
+        worst, doubts = 0, []
         for n in SIZES:
             device = median_ns(config, server, "square", *words(n))
             back = median_ns(config, server, "square", *words(n), "--samples", str(SLOPES), "--min-samples", str(SLOPES),
                              method="back_to_back")
             worst = max(worst, abs(back - device) / max(500, 0.03 * device))
-        line.add(worst)
+            doubts += [*device.flags, *back.flags]
+        line.add(worst, doubts)
     return line
 
 

@@ -272,6 +272,10 @@ class CliTest(unittest.TestCase):
         self.assertTrue(result["ok"])
         self.assertEqual((result["rounds"], result["seed"], result["outputs"][0]["values"]), (3, 7, 3 * 4 * 33))
         self.assertIn("same as softmax", self.gridclock("check", "softmax", "--against", "softmax", "N=8").stdout)
+        unknown = self.gridclock("check", "transpose.naive", "--against", "transpose", "x=full:9223372036854775807:i64[4,4]", code=1)
+        self.assertIn("could not be verified", unknown.stderr)
+        nothing = self.gridclock("check", "transpose.naive", "--against", "transpose", "x=ones:i64[0,4]", code=1)
+        self.assertIn("nothing was compared", nothing.stderr)
         differs = self.gridclock("check", "gelu", "--against", "square", "N=100", code=4).stdout
         self.assertIn("DIFFERS from square", differs)
         self.assertIn("want as many inputs", self.gridclock("check", "square", "--against", "vector_add", "N=8",

@@ -69,9 +69,17 @@ class TwoVariants final : public v1::KernelService::Service {
     Encode(spec, response);
     return grpc::Status::OK;
   }
-  grpc::Status Run(grpc::ServerContext*, const v1::RunRequest* request, v1::RunResponse*) override {
+  // One value, whatever it is of.
+  grpc::Status Run(grpc::ServerContext*, const v1::RunRequest* request,
+                   v1::RunResponse* response) override {
     seeds.push_back(request->inputs(0).generate().seed());
-    if (request->variant() != "bad") return grpc::Status::OK;
+    if (request->variant() != "bad") {
+      v1::Output& y = *response->add_outputs();
+      y.set_name("y");
+      Encode(TensorSpec{.dtype = DType::kF32, .shape = {1}}, y.mutable_spec());
+      y.set_data(std::string(4, '\0'));
+      return grpc::Status::OK;
+    }
     return {static_cast<grpc::StatusCode>(failure_.code()), std::string(failure_.message()),
             EncodeError(failure_, nullptr)};
   }

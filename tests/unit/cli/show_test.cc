@@ -1,10 +1,12 @@
 #include "client/cli/show.h"
 
+#include <limits>
 #include <numeric>
 #include <vector>
 
 #include <gmock/gmock.h>
 
+#include "client/cli/json.h"
 #include "client/cpp/run.h"
 
 namespace gridclock::cli {
@@ -59,6 +61,43 @@ TEST(SummaryTest, ACallOfSeveralLaunchesSaysHowMany) {
   summary.add_device_kernels()->set_count(2);
   summary.add_device_kernels()->set_count(1);
   EXPECT_THAT(SummaryText(summary, {}), HasSubstr("(one call of 3 launches, isolated)"));
+}
+
+v1::RunSummary Measured(double median_ns) {
+  v1::RunSummary summary;
+  summary.set_device("cuda:0");
+  v1::Timing& timing = *summary.mutable_timing();
+  timing.set_stop(v1::Timing::INTERVAL);
+  timing.mutable_statistics()->set_median_ns(median_ns);
+  timing.mutable_statistics()->set_ci_low_ns(median_ns - 10);
+  return summary;
+}
+
+TEST(SummaryTest, AMeasurementThatCannotTellWhoElseWasThereSaysSo) {
+  v1::RunSummary summary = Measured(1500);
+  EXPECT_EQ(FlagsText(summary, {}), "");
+  summary.mutable_timing()->set_sharing_unknown(true);
+  summary.add_flags(v1::NOISY);
+  EXPECT_EQ(FlagsText(summary, {}), "NOISY, SHARING_UNKNOWN");
+  summary.mutable_timing()->set_stop(v1::Timing::SINGLE_LAUNCH);
+  EXPECT_EQ(FlagsText(summary, {}), "NOISY");
+}
+
+TEST(SummaryTest, ATimeComesWithItsDoubts) {
+  v1::RunSummary summary = Measured(1500);
+  EXPECT_EQ(TimeText(summary, std::nullopt, {}),
+            "1.50 µs  (median of 0 on cuda:0, interval 1.49 µs .. -)");
+  summary.add_flags(v1::IMPOSSIBLE);
+  EXPECT_EQ(TimeText(summary, 3000, {}),
+            "1.50 µs  (median of 0 on cuda:0, interval 1.49 µs .. -), -50.0 % against 3.00 µs  "
+            "IMPOSSIBLE");
+}
+
+TEST(JsonTest, AnErrorWithoutEndIsANumberThatFailsEveryBound) {
+  v1::RunSummary summary;
+  summary.mutable_verification()->set_max_error(std::numeric_limits<double>::infinity());
+  const Json told = Json::parse(Dump(ToJson(summary, /*with_samples=*/false)));
+  EXPECT_GT(told["verification"]["max_error"].get<double>(), 1e300);
 }
 
 TEST(SummaryTest, VerifiedMeansAllOfIt) {
