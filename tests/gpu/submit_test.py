@@ -434,17 +434,19 @@ class SubmitTest(LocalMemoryTests, unittest.TestCase):
     def test_lines_that_are_to_stay_in_the_cache_win_nothing(self):
         # With cold caches, loads that ask the L2 to keep their lines are no faster than others; where nothing empties the
         # cache, they are.
-        source = ("// gridclock: f x: f32[N] -> y: f32[N] grid(ceil_div(N, 256)) block(256) params x, y, n: int = N\n"
+        source = ("// gridclock: f x: f32[N] -> y: f32[ceil_div(N, 2048)] grid(ceil_div(N, 2048)) block(256) params x, y, n: int = N\n"
                   "__global__ void f(const float* x, float* y, int n) {\n"
-                  "  const int i = blockIdx.x * 256 + threadIdx.x;\n  float v;\n  if (i >= n) return;\n  %s\n"
-                  "  y[i] = v * v;\n}\n")
-        loads = {"plain": "v = x[i];",
+                  "  float most = 0;\n"
+                  "  for (int i = blockIdx.x * 2048 + threadIdx.x; i < n && i < (blockIdx.x + 1) * 2048; i += 256) {\n"
+                  "    float v;\n    %s\n    most = fmaxf(most, v);\n  }\n"
+                  "  if (most > 1e30f) y[blockIdx.x] = most;\n}\n")
+        loads = {"plain": 'asm volatile("ld.global.f32 %0, [%1];" : "=f"(v) : "l"(x + i));',
                  "keeping": 'unsigned long long keep; asm("createpolicy.fractional.L2::evict_last.b64 %0, 1.0;" : "=l"(keep));'
                             ' asm volatile("ld.global.L2::cache_hint.f32 %0, [%1], %2;" : "=f"(v) : "l"(x + i), "l"(keep));'}
 
         def median(name, l2):
             (self.folder / f"{name}.cu").write_text(source.replace("%s", loads[name]))
-            done = self.gridclock("bench", f"{name}.cu", f"N={1 << 21}", "--l2", l2, "--samples", 200, "--json")
+            done = self.gridclock("bench", f"{name}.cu", f"N={1 << 22}", "--l2", l2, "--samples", 200, "--json")
             return json.loads(done.stdout)["results"][0]["timing"]["statistics"]["median_ns"]
         plain, keeping, kept = median("plain", "cold_clean"), median("keeping", "cold_clean"), median("keeping", "hot")
         self.assertGreater(keeping, 0.9 * plain, f"in the cache it takes {kept}")

@@ -76,7 +76,7 @@ class TwoVariants final : public v1::KernelService::Service {
     if (request->variant() != "bad") {
       v1::Output& y = *response->add_outputs();
       y.set_name("y");
-      Encode(TensorSpec{.dtype = DType::kF32, .shape = {1}}, y.mutable_spec());
+      Encode(OperandValue{.is_list = false, .tensors = {{DType::kF32, {1}}}}, y.mutable_spec());
       y.set_data(std::string(4, '\0'));
       return grpc::Status::OK;
     }
