@@ -416,7 +416,8 @@ class Process {
     Log(LogLevel::kError, "start_failed", {{"error", std::string(why.message())}});
     failure_ = why;
     state_ = ServerState::kDraining;
-    pthread_kill(serving_, SIGTERM);  // That thread's alone: it is no second signal.
+    // That thread's alone: it is no second signal. All block it, and Serve() waits for it.
+    pthread_kill(serving_, SIGTERM);  // NOLINT(bugprone-bad-signal-to-kill-thread)
   }
 
   std::string MetricsAddress() const {
