@@ -324,7 +324,9 @@ class Scheduler {
   static bool Waits(const Device& lane, absl::Time now);
   static bool Measures(const Device& lane);
   static bool IsSettled(const Device& lane);
+  static bool CannotMeasure(const Device& lane, const Job& job);
   static bool IsSpent(const Device& lane);
+  bool IsToTry(const Device& lane, absl::Time now) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   static bool TurnIsOver(const Device& lane, const Job& next, absl::Time now);
   bool MaySend(const Device& lane, const Job& job, absl::Time now) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

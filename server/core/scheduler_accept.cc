@@ -57,6 +57,7 @@ absl::Status Scheduler::Refusal(const Device& device, const Job& job) const {
   if (device.drained) return DeviceDrainedStatus(job.device);
   if (device.down) return *device.down;
   if (device.other != nullptr && device.other->unkillable) return *device.other->unkillable;
+  if (CannotMeasure(device, job)) return *device.other->down;
   const int waiting = device.waiting();
   // One client's are counted only where it could have so many.
   if (waiting < std::min(limits_.queue, limits_.client_queue)) return absl::OkStatus();

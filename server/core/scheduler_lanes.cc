@@ -133,7 +133,20 @@ bool Scheduler::Measures(const Device& lane) {
 // No process of this lane starts or ends.
 bool Scheduler::IsSettled(const Device& lane) {
   if (lane.guests != nullptr && lane.worker == nullptr) return !lane.guests->starting;
-  return lane.worker != nullptr ? !lane.killing : lane.down.has_value();
+  return lane.worker != nullptr && !lane.killing;
+}
+
+// Workers of the catalogue that are tried time and again measure the device themselves.
+bool Scheduler::CannotMeasure(const Device& lane, const Job& job) {
+  return lane.guests != nullptr && job.measure.has_value() && lane.other->down.has_value();
+}
+
+// One is to start as soon as that disturbs nobody, though no job waits for it: to learn what it can
+// do, or whether guests live again.
+bool Scheduler::IsToTry(const Device& lane, absl::Time now) const {
+  if (lane.guests == nullptr || lane.worker != nullptr || draining_) return false;
+  const Guests& guests = *lane.guests;
+  return (guests.wanted || lane.down) && !guests.starting && now >= guests.retry;
 }
 
 // It ends as soon as that disturbs nobody: what it still holds is lacking for others.
@@ -149,7 +162,7 @@ bool Scheduler::TurnIsOver(const Device& lane, const Job& next, absl::Time now) 
 bool Scheduler::MaySend(const Device& lane, const Job& job, absl::Time now) const {
   const Device& other = *lane.other;
   if (!lane.turn || !other.sent.empty()) return false;
-  if (job.measure && (!IsSettled(other) || IsSpent(other))) return false;
+  if (job.measure && (!IsSettled(other) || IsSpent(other) || IsToTry(other, now))) return false;
   if (job.measure && now - other.last_arrival < kCopying) return false;
   return !Waits(other, now) || !TurnIsOver(lane, job, now);
 }
@@ -191,9 +204,7 @@ void Scheduler::ArrangeGuest(Device& lane, absl::Time now, Outbox& out) {
     return;
   }
   // The worker of the catalogue measures the device when it starts.
-  const bool may_start = !guests.starting && now >= guests.retry && !lane.down;
-  const bool first = guests.wanted && !draining_ && may_start;
-  if (lane.other->worker == nullptr || !(first || NeedsGuest(lane, now))) return;
+  if (lane.other->worker == nullptr || !(IsToTry(lane, now) || NeedsGuest(lane, now))) return;
   guests.starting = true;
   out.starts.push_back(guests.port);
 }

@@ -262,7 +262,11 @@ void Scheduler::OnDeviceDown(absl::string_view name, const absl::Status& why) {
     MutexLock lock(mutex_);
     Device& device = DeviceOf(name);
     device.down = why;
-    EndAllWaiting(device, why, out);
+    EndWaitingIf(
+        [&](const Entry& entry) {
+          return entry.device == &device || CannotMeasure(*entry.device, entry.job());
+        },
+        why, out);
   }
   Flush(out);
 }

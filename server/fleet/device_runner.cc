@@ -86,8 +86,7 @@ void DeviceRunner::Blame(const Job& job, absl::string_view why) {
 
 void DeviceRunner::Run() {
   while (!stopping_) {
-    // One that is quarantined is tried now and then, though nobody may ask for it.
-    if (role_ == WorkerRole::kGuest && !supervisor_.quarantined()) WaitUntilWanted();
+    if (role_ == WorkerRole::kGuest) WaitUntilWanted();
     if (!stopping_) RunOne();
   }
   SetState(WorkerState::kDead);

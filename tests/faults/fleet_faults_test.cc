@@ -4,6 +4,7 @@
 #include <csignal>
 #include <cstddef>
 #include <fstream>
+#include <iterator>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -338,6 +339,37 @@ TEST(FleetFaults, E13_ACrashLoopOpensTheBreakerAndCallsFailAtOnce) {
   const absl::Status status =
       harness.scheduler().Submit(std::move(job), std::make_shared<FakeListener>(), true).status();
   EXPECT_THAT(status, StatusIs(Code::kUnavailable, HasSubstr("again and again")));
+}
+
+// Each guest adds a line to `starts` and ends.
+std::string WorkerWithoutGuests(const std::string& starts) {
+  const std::string path = absl::StrCat(testing::TempDir(), "/no-guests-", getpid());
+  std::ofstream(path) << "#!/bin/sh\ncase \"$*\" in *'--role guest'*) echo >> " << starts
+                      << "; exit 1;; esac\nexec " << GRIDCLOCK_TEST_WORKER << " \"$@\"\n";
+  return chmod(path.c_str(), 0755) == 0 ? path : "";
+}
+
+TEST(FleetFaults, AGuestThatNeverStartsIsNotTriedBesideAMeasurement) {
+  const std::string starts = absl::StrCat(testing::TempDir(), "/guest-starts-", getpid());
+  const auto count = [&starts] {
+    std::ifstream file(starts);
+    return std::count(std::istreambuf_iterator<char>(file), {}, '\n');
+  };
+  Supervisor::Options supervisor;
+  supervisor.first_wait = absl::Milliseconds(1);
+  supervisor.probe_every = absl::Milliseconds(20);
+  const std::string worker = WorkerWithoutGuests(starts);
+  FleetHarness harness({.worker = worker, .supervisor = supervisor, .guest_bytes = 1 << 20});
+  ASSERT_TRUE(Eventually([&] { return count() > supervisor.breaker_ends; }));
+
+  const auto measured = harness.MeasuredSpins(absl::Milliseconds(20), 100);
+  ASSERT_TRUE(Eventually([&] { return harness.observer().count("dispatched") == 1; }));
+  const auto before = count();
+  EXPECT_FALSE(Eventually([&] { return count() > before; }, absl::Milliseconds(500)));
+  EXPECT_FALSE(measured->finished());
+  EXPECT_THAT(measured->Wait(), IsOk());
+  EXPECT_TRUE(Eventually([&] { return count() > before; }));
+  EXPECT_EQ(unlink(starts.c_str()) + unlink(worker.c_str()), 0);
 }
 
 TEST(FleetFaults, E16_AClosedLinkIsTheEndOfAWorkerThatLivesOn) {

@@ -127,6 +127,7 @@ FleetHarness::FleetHarness(const Options& options)
   fleet.start_limit = options.start_limit;
   fleet.longest_start = options.longest_start;
   fleet.kill_limit = options.kill_limit;
+  fleet.guest_bytes = options.guest_bytes;
   fleet_ = *Fleet::Create(fleet, {.table = table_,
                                   .scheduler = scheduler_,
                                   .clock = clock_,
@@ -182,6 +183,14 @@ std::shared_ptr<RunningCall> FleetHarness::Square(std::vector<float> x, bool in_
 std::shared_ptr<RunningCall> FleetHarness::Spin(absl::Duration time) {
   JobRequest request = RequestOf("spin");
   request.attributes = {{"ns", absl::ToInt64Nanoseconds(time)}};
+  return Submit(std::move(request), {});
+}
+
+std::shared_ptr<RunningCall> FleetHarness::MeasuredSpins(absl::Duration time, int launches) {
+  JobRequest request = RequestOf("spin");
+  request.attributes = {{"ns", absl::ToInt64Nanoseconds(time)}};
+  request.measure = MeasureOptions();
+  request.measure->schedule = Schedule{.active = launches};
   return Submit(std::move(request), {});
 }
 

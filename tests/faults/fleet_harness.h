@@ -57,6 +57,7 @@ class FleetHarness {
     absl::Duration silence_limit = absl::Milliseconds(3500);
     absl::Duration start_limit = absl::Seconds(60), longest_start = absl::Minutes(5);
     absl::Duration kill_limit = absl::Seconds(5);
+    std::uint64_t guest_bytes = 0;
   };
   explicit FleetHarness(const Options& options);
   ~FleetHarness();
@@ -71,6 +72,8 @@ class FleetHarness {
 
   std::shared_ptr<RunningCall> Square(std::vector<float> x, bool in_place = false);
   std::shared_ptr<RunningCall> Spin(absl::Duration time);
+  // Launches that spin for so long, one after the other, are timed.
+  std::shared_ptr<RunningCall> MeasuredSpins(absl::Duration time, int launches);
   std::shared_ptr<RunningCall> Fault(const std::string& kind,
                                      absl::Duration limit = absl::ZeroDuration());
   // An order of `empty` with attributes that it does not have, as admission would never make it.

@@ -7,6 +7,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
+using Code = absl::StatusCode;
 
 TEST_F(SchedulerLanesTest, AGuestIsStartedOnceTheCatalogueIsThere) {
   EXPECT_EQ(guests_.starts(), 0);
@@ -125,6 +126,54 @@ TEST_F(SchedulerLanesTest, AnIdleGuestEndsAndIsNotStartedWithoutNeed) {
 }
 
 // ---- Faults. ----
+
+TEST_F(SchedulerLanesTest, AGuestInQuarantineIsTriedBetweenMeasurementsOnly) {
+  const auto worker = Ready();
+  scheduler_.OnDeviceDown(kLane, absl::UnavailableError("ends again and again"));
+  scheduler_.OnGuestNotReady(kLane, clock_.Now() + absl::Seconds(30));
+  const Call first = SubmitReady(Measured(MakeJob()));
+  EXPECT_THAT(worker->orders(), ElementsAre(first.id));
+
+  clock_.Advance(absl::Seconds(30));
+  const Call second = SubmitReady(Measured(MakeJob()));
+  scheduler_.Tick();
+  EXPECT_EQ(guests_.starts(), 1);
+  EXPECT_THAT(worker->orders(), SizeIs(1));  // Without end they would keep it from being tried.
+  EXPECT_TRUE(Done(first.id));
+  EXPECT_EQ(guests_.starts(), 2);
+  EXPECT_THAT(worker->orders(), SizeIs(1));
+  scheduler_.OnGuestNotReady(kLane, clock_.Now() + absl::Seconds(30));
+  EXPECT_THAT(worker->orders(), ElementsAre(first.id, second.id));
+}
+
+TEST_F(SchedulerLanesTest, NoProgramIsMeasuredBesideTheTrialsOfACatalogueInQuarantine) {
+  Ready();
+  const auto guest = GuestReady();
+  scheduler_.OnWorkerLost("cpu", 1, {.reason = "exit", .detail = "exit code 1"});
+  const Call waits = SubmitReady(Measured(Submitted()));
+  EXPECT_THAT(guest->orders(), IsEmpty());
+  scheduler_.OnDeviceDown("cpu", absl::UnavailableError("ends again and again"));
+
+  EXPECT_THAT(waits.listener->status(), StatusIs(Code::kUnavailable, "ends again and again"));
+  EXPECT_THAT(scheduler_.Submit(Measured(Submitted()), std::make_shared<FakeListener>(), false),
+              StatusIs(Code::kUnavailable, "ends again and again"));
+  const Call plain = SubmitReady(Submitted());
+  EXPECT_THAT(guest->orders(), ElementsAre(plain.id));
+}
+
+TEST_F(SchedulerLanesTest, AnotherGuestComesOnceOneThatCouldNotBeEndedIsGone) {
+  Ready();
+  GuestReady();
+  const Call call = SubmitReady(Submitted());
+  const WorkerLoss loss = {.reason = "time_limit", .running = call.id, .detail = "still there"};
+  scheduler_.OnKillFailed(kLane, loss, absl::UnavailableError("cannot be ended"));
+  scheduler_.Tick();
+  EXPECT_EQ(guests_.starts(), 1);
+  LoseGuest(loss);
+  EXPECT_EQ(guests_.starts(), 2);
+  const auto next = GuestReady(101);
+  EXPECT_THAT(next->orders(), ElementsAre(SubmitReady(Submitted()).id));
+}
 
 TEST_F(SchedulerLanesTest, AWornGuestIsReplacedBetweenTwoJobs) {
   Ready();
