@@ -320,7 +320,7 @@ class SubmitTest(LocalMemoryTests, unittest.TestCase):
         self.assertEqual(watch.returncode, 4, shown + said)
         verdicts = re.findall(r"y: (same as|DIFFERS from) square", shown)
         self.assertEqual(verdicts, ["same as", "same as", "DIFFERS from"], shown)
-        self.assertEqual(len(re.findall(r"f: .+ \(median of \d+ on cuda:\d+\)", shown)), 3, shown)
+        self.assertEqual(len(re.findall(r"f: .+ \(median of \d+ on cuda:\d+, interval .+\)", shown)), 3, shown)
         self.assertEqual(len(re.findall(r", [+-]\d+\.\d % against ", shown)), 2, shown)
 
     def test_every_thread_of_a_guest_is_held(self):
