@@ -1,6 +1,7 @@
 // compile: a file of device code becomes a module on the server; what it needs is shown.
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <span>
 #include <utility>
 
@@ -38,26 +39,28 @@ v1::ModuleView ViewOf(const CompileFlags& flags) {
   return view;
 }
 
-absl::Status Write(const std::string& path, absl::string_view text) {
-  const std::span<const std::byte> bytes(reinterpret_cast<const std::byte*>(text.data()),
-                                         text.size());
-  return WriteFile(path, {&bytes, 1});
-}
-
-absl::Status Keep(const CompileFlags& flags, const v1::Module& module) {
+absl::Status KeepFile(const CompileFlags& flags, absl::string_view ending, absl::string_view text) {
   std::error_code error;
   std::filesystem::create_directories(flags.keep, error);
   const std::string stem = std::filesystem::path(flags.file).stem().string();
+  const std::span<const std::byte> bytes(reinterpret_cast<const std::byte*>(text.data()),
+                                         text.size());
+  return WriteFile(absl::StrCat(flags.keep, "/", stem, ending), {&bytes, 1});
+}
+
+absl::Status KeepLog(const CompileFlags& flags, const v1::Module& module) {
+  return KeepFile(flags, ".log", LogText(module, flags.file, /*terminal=*/{}));
+}
+
+absl::Status Keep(const CompileFlags& flags, const v1::Module& module) {
   const std::pair<const char*, std::string> files[] = {{".ptx", module.ptx()},
                                                        {".cubin", module.cubin()},
                                                        {".sass", module.sass()},
-                                                       {".log", module.log()},
                                                        {".resources.json", Dump(ToJson(module))}};
   for (const auto& [ending, text] : files) {
-    if (text.empty()) continue;
-    GC_RETURN_IF_ERROR(Write(absl::StrCat(flags.keep, "/", stem, ending), text));
+    if (!text.empty()) GC_RETURN_IF_ERROR(KeepFile(flags, ending, text));
   }
-  return absl::OkStatus();
+  return KeepLog(flags, module);
 }
 
 absl::Status Show(const Session& session, const CompileFlags& flags, const v1::Module& module) {
@@ -104,7 +107,13 @@ absl::StatusOr<int> Compile(const Session& session, const CompileFlags& flags) {
   if (flags.inspect && !absl::EndsWith(flags.file, ".cu")) {
     return UsageError(absl::StrCat("--inspect: want a source (.cu), got ", flags.file));
   }
-  GC_ASSIGN_OR_RETURN(const v1::Module module, Make(session, *client, flags, std::move(target)));
+  const absl::StatusOr<v1::Module> made = Make(session, *client, flags, std::move(target));
+  if (!made.ok()) {
+    const auto failed = flags.keep.empty() ? std::nullopt : FailedModule(*client, made.status());
+    if (failed) GC_RETURN_IF_ERROR(KeepLog(flags, *failed));
+    return made.status();
+  }
+  const v1::Module& module = *made;
   if (!flags.keep.empty()) GC_RETURN_IF_ERROR(Keep(flags, module));
   GC_RETURN_IF_ERROR(Show(session, flags, module));
   return kOk;

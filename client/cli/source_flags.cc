@@ -67,20 +67,18 @@ absl::StatusOr<v1::Module> CompileFile(const Client& client, const SourceFlags& 
   return client.Compile(request);
 }
 
-// What the error left out: the whole log, and what was set aside.
-void ShowFailure(const Session& session, const Client& client, const std::string& file,
-                 const absl::Status& error) {
+}  // namespace
+
+std::optional<v1::Module> FailedModule(const Client& client, const absl::Status& error) {
   const ErrorDetails details = DetailsOf(error);
   const auto id = details.metadata.find("module");
-  if (details.reason != "COMPILE_FAILED" || id == details.metadata.end()) return;
+  if (details.reason != "COMPILE_FAILED" || id == details.metadata.end()) return std::nullopt;
   v1::GetModuleRequest request;
   request.set_id(id->second);
-  const auto module = client.GetModule(request);
-  if (!module.ok()) return;  // The error itself has the beginning of the log.
-  session.console.err << LogText(*module, file, session.console.terminal);
+  auto module = client.GetModule(request);
+  if (!module.ok()) return std::nullopt;  // The error itself has the beginning of the log.
+  return *std::move(module);
 }
-
-}  // namespace
 
 void AddSourceFlags(CLI::App& app, SourceFlags* flags) {
   app.add_option("--arch", flags->arch);
@@ -96,7 +94,10 @@ absl::StatusOr<v1::Module> MakeModule(const Session& session, const Client& clie
                                       const SourceFlags& flags, const SourceTarget& target) {
   const bool made = absl::EndsWith(target.file, ".ptx") || absl::EndsWith(target.file, ".cubin");
   auto module = made ? LoadFile(client, flags, target) : CompileFile(client, flags, target);
-  if (!module.ok()) ShowFailure(session, client, target.file, module.status());
+  if (module.ok()) return module;
+  if (const auto failed = FailedModule(client, module.status())) {
+    session.console.err << LogText(*failed, target.file, session.console.terminal);
+  }
   return module;
 }
 

@@ -3,6 +3,7 @@
 #define GRIDCLOCK_CLIENT_CLI_SOURCE_FLAGS_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,9 @@ struct SourceTarget {
   std::vector<std::string> instances;  // Name expressions.
   v1::ModuleView view = {};
 };
+
+// Of a source that does not compile: the whole log, and what was set aside. None of other errors.
+std::optional<v1::Module> FailedModule(const Client& client, const absl::Status& error);
 
 // What the compiler said of a source that does not compile is shown on standard error first.
 absl::StatusOr<v1::Module> MakeModule(const Session& session, const Client& client,

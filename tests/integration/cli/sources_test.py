@@ -117,9 +117,20 @@ class SourcesTest(unittest.TestCase):
     def test_what_is_kept_is_all_that_was_made(self):
         done = self.call("compile", SOURCES / "square_matrix.cu", "--keep", self.folder)
         self.assertEqual(done.returncode, 0, done.stderr)
-        kept = {path.name for path in self.folder.iterdir()} - {"square_matrix.log"}
-        made = {".ptx", ".cubin", ".resources.json"} | (set() if self.no_sass else {".sass"})
+        kept = {path.name for path in self.folder.iterdir()}
+        made = {".ptx", ".cubin", ".log", ".resources.json"} | (set() if self.no_sass else {".sass"})
         self.assertEqual(kept, {f"square_matrix{ending}" for ending in made})
+        log = (self.folder / "square_matrix.log").read_text()
+        self.assertIn("set aside: host function main", log)
+        self.assertIn(log, done.stderr)
+
+    def test_what_does_not_compile_leaves_its_log(self):
+        done = self.call("compile", SOURCES / "wrong_vector.cu", "--keep", self.folder)
+        self.assertEqual(done.returncode, 1)
+        self.assertEqual([path.name for path in self.folder.iterdir()], ["wrong_vector.log"])
+        log = (self.folder / "wrong_vector.log").read_text()
+        self.assertIn("wrong_vector.cu:8: error", log)
+        self.assertIn(log, done.stderr)
 
     def test_infinity_and_nan_are_there_beside_cub_and_libcudacxx(self):
         headers = ["cub/block/block_reduce.cuh", "cuda/std/limits", "cuda/std/cmath", "cmath", "math.h"]
