@@ -24,6 +24,7 @@ namespace gridclock {
 namespace {
 
 using ::testing::ContainsRegex;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -34,6 +35,16 @@ constexpr char kSquare[] =
     "  if (i < n) y[i] = x[i] * x[i];\n"
     "}\n"
     "int main() { square<<<1, 1>>>(nullptr, nullptr, 0); }\n";
+
+// The names of its stages, all of which took some time.
+std::vector<std::string> StagesOf(const v1::Module& module) {
+  std::vector<std::string> names;
+  for (const v1::CompileStage& stage : module.stages()) {
+    EXPECT_GT(stage.milliseconds(), 0) << stage.name();
+    names.push_back(stage.name());
+  }
+  return names;
+}
 
 v1::CompileRequest Source(const std::string& text) {
   v1::CompileRequest request;
@@ -99,6 +110,7 @@ TEST_F(Modules, AFileAsPeopleHaveItIsCompiled) {
   EXPECT_GT(module.cubin_bytes(), 0u);
   ASSERT_EQ(module.notes_size(), 2);
   EXPECT_EQ(module.notes(1).text(), "host function main");
+  EXPECT_THAT(StagesOf(module), ElementsAre("scan", "nvrtc", "ptxas", "inspect"));
 
   ASSERT_OK_AND_ASSIGN(const v1::Module again, client_->Compile(request));
   EXPECT_EQ(again.id(), module.id());
@@ -121,12 +133,44 @@ TEST_F(Modules, AFileAsPeopleHaveItIsCompiled) {
 TEST_F(Modules, CudasOwnHeadersCompile) {
   StartServer({"--limit-compile-seconds=60"});
   if (IsSkipped() || HasFatalFailure()) return;
-  for (const char* header : {"cuda_fp16.h", "cuda_bf16.h", "cuda_fp8.h", "mma.h",
-                             "cooperative_groups.h", "cub/block/block_reduce.cuh"}) {
-    const auto made = client_->Compile(
-        Source(absl::StrCat("#include <", header, ">\n__global__ void f(float* x) { *x = 1; }\n")));
+  const std::pair<const char*, const char*> uses[] = {
+      {"cuda_fp16.h", "*x = __half2float(__hadd(__float2half(*x), __float2half(1)));"},
+      {"cuda_bf16.h", "*x = __bfloat162float(__float2bfloat16(*x));"},
+      {"cuda_fp8.h", "*x = float(__nv_fp8_e4m3(*x));"},
+      {"mma.h",
+       "nvcuda::wmma::fragment<nvcuda::wmma::accumulator, 16, 16, 16, float> c; "
+       "nvcuda::wmma::fill_fragment(c, *x); "
+       "nvcuda::wmma::store_matrix_sync(x, c, 16, nvcuda::wmma::mem_row_major);"},
+      {"cooperative_groups.h", "cooperative_groups::this_thread_block().sync();"},
+      {"cuda/std/array", "*x = cuda::std::array<float, 2>{1, *x}[1];"},
+      {"cub/block/block_reduce.cuh",
+       "__shared__ cub::BlockReduce<float, 32>::TempStorage t; "
+       "*x = cub::BlockReduce<float, 32>(t).Sum(*x);"}};
+  for (const auto& [header, use] : uses) {
+    const auto made = client_->Compile(Source(
+        absl::StrCat("#include <", header, ">\n__global__ void f(float* x) { ", use, " }\n")));
     EXPECT_THAT(made, IsOk()) << header;
   }
+  // As docs/compile.md says.
+  const auto all_of_cub =
+      client_->Compile(Source("#include <cub/cub.cuh>\n__global__ void f(float* x) { *x = 1; }\n"));
+  EXPECT_THAT(all_of_cub, ReasonIs("COMPILE_FAILED"));
+  EXPECT_THAT(DetailsOf(all_of_cub.status()).metadata["log"],
+              HasSubstr("A function explicitly marked as a __host__ function is not allowed in JIT "
+                        "mode"));
+}
+
+TEST_F(Modules, WhatTakesTooLongIsToldAsThat) {
+  StartServer({"--limit-compile-seconds=1"});
+  if (IsSkipped() || HasFatalFailure()) return;
+  const auto bomb = client_->Compile(
+      Source("template <int N, int M> struct A {\n"
+             "  static const int v = A<N - 1, M * 2>::v + A<N - 1, M * 2 + 1>::v;\n};\n"
+             "template <int M> struct A<0, M> { static const int v = 1; };\n"
+             "__device__ int x = A<26, 0>::v;\n"));
+  EXPECT_THAT(bomb, StatusIs(absl::StatusCode::kDeadlineExceeded,
+                             HasSubstr("longer than 1 s (limit compile_seconds)")));
+  EXPECT_THAT(bomb, ReasonIs("COMPILE_TIME"));
 }
 
 TEST_F(Modules, F1_WhatDoesNotCompileHasALogUnderItsId) {
@@ -237,6 +281,7 @@ TEST_F(Modules, PtxIsLoadedAndCubinsOnlyWhereTheyAreAllowed) {
   EXPECT_EQ(loaded.kind(), v1::Module::PTX);
   EXPECT_NE(loaded.id(), module.id());
   EXPECT_EQ(loaded.entries(0).registers(), module.entries(0).registers());
+  EXPECT_THAT(StagesOf(loaded), ElementsAre("ptxas", "inspect"));
   load.set_ptx("no ptx at all");
   EXPECT_THAT(client_->Load(load), ReasonIs("COMPILE_FAILED"));
   load.set_ptx(
