@@ -235,6 +235,7 @@ class Process {
         if (defence == "margins") fleet.defences.margins = false;
         if (defence == "inputs") fleet.defences.inputs = false;
         if (defence == "timed") fleet.defences.timed = false;
+        if (defence == "roofline") fleet.defences.roofline = false;
         if (defence == "scratch") fleet.environment.emplace_back("GRIDCLOCK_KEEP_SCRATCH=1");
       }
 #endif

@@ -126,7 +126,7 @@ void AddFlags(CLI::App& app, ServerOptions& o) {
       "compile code of clients that have the role submit; without --token-file, of local clients");
   Switch(app, "--allow-cubin", o.allow_cubin, "with --allow-submit: take cubins too");
 #ifdef GRIDCLOCK_TEST_BUILD
-  app.add_option("--without-defence", o.without_defences);
+  app.add_option("--without-defence", o.without_defences)->delimiter(',');
 #endif
   Switch(app, "--weak-sandbox", o.weak_sandbox,
          "with --allow-submit: run submitted code where the system has no Landlock, or an old one, "

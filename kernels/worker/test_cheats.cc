@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <cstdio>
 #include <limits>
 #include <string>
 #include <vector>
@@ -155,6 +156,9 @@ void WriteIfZero(const NativeCall& call) {
   WriteWhere(Args(call), [](float y) { return y == 0; });
 }
 
+// What an earlier job of the same client left there, or what is left of it, shall do.
+void WriteNothing(const NativeCall&) {}
+
 // ---- Memory of others. ----
 
 void WriteBehind(const NativeCall& call) {
@@ -278,6 +282,25 @@ void LeaveToLater(const NativeCall& call) {
   });
 }
 
+// ---- Honest ones that do what cheats do too. ----
+
+void ByScratch(const NativeCall& call) {
+  const Args a(call);
+  for (int i = 0; i < a.n; ++i) a.t[i] = a.x[i];
+  for (int i = 0; i < a.n; ++i) a.y[i] = a.t[i] * a.t[i];
+}
+void Printing(const NativeCall& call) {
+  const Args a(call);
+  a.Square(0, a.n);
+  std::printf("%d squares\n", a.n);
+}
+void CountingLaunches(const NativeCall& call) {
+  const Args a(call);
+  Memory& memory = Remember(a);
+  a.Square(0, a.n);
+  memory.before.assign(1, static_cast<float>(memory.launches));
+}
+
 // ---- Others. ----
 
 void EndlessWhenTimed(const NativeCall& call) {
@@ -337,6 +360,11 @@ NativeFns TestCheats() {
           {"cheat_write_if_bytes", WriteIfBytes},
           {"cheat_write_if_nan", WriteIfNan},
           {"cheat_write_if_zero", WriteIfZero},
+          {"cheat_read_earlier_job", WriteNothing},
+          {"cheat_impossible", WriteNothing},
+          {"honest_by_scratch", ByScratch},
+          {"honest_printing", Printing},
+          {"honest_counting", CountingLaunches},
           {"cheat_write_behind", WriteBehind},
           {"cheat_write_one_too_many", WriteOneTooMany},
           {"cheat_write_before", WriteBefore},

@@ -103,6 +103,7 @@ absl::StatusOr<Job> GuestMemory::Place(const Job& job, const Arena& from) {
   placed.memory.offset += shift;
   if (job.check) {
     PlaceWithMargins(placed);
+    if (!defences_.roofline) placed.check->bytes = placed.check->flops = 0;
   } else {
     for (JobInput& input : placed.inputs) input.memory.offset += shift;
     for (JobOutput& output : placed.outputs) output.memory.offset += shift;

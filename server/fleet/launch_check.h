@@ -21,11 +21,12 @@ namespace gridclock {
 
 // What meets code that was written to deceive. All are on but in tests of what each is good for.
 struct CheckDefences {
-  bool fresh = true;    // Inputs that can have new values have new ones in each timed launch.
-  bool poison = true;   // Outputs are random bytes before each launch.
-  bool margins = true;  // Writes beside operands are found.
-  bool inputs = true;   // Writes to inputs are found.
-  bool timed = true;    // Each timed launch is compared, not only the last.
+  bool fresh = true;     // Inputs that can have new values have new ones in each timed launch.
+  bool poison = true;    // Outputs are random bytes before each launch.
+  bool margins = true;   // Writes beside operands are found.
+  bool inputs = true;    // Writes to inputs are found.
+  bool timed = true;     // Each timed launch is compared, not only the last.
+  bool roofline = true;  // A time is held against the work of the kernel that is the reference.
 };
 
 // Of one job with a check, in the memory of one guest. For one thread at a time.

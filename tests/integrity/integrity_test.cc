@@ -6,13 +6,16 @@
 #include <map>
 #include <memory>
 #include <ostream>
+#include <set>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "gridclock/v1/modules.pb.h"
 #include "proto/types/generator.h"
 #include "tests/support/raw_call.h"
@@ -26,10 +29,18 @@ constexpr char kLoadMethod[] = "/gridclock.v1.ModuleService/Load";
 constexpr char kWords[] =
     "mine x: f32[N] -> y: f32[N]; known: f64 = 0 scratch t: f32[N + 1] grid (1) block (32) "
     "params x, y, n: int = N, known: float = known, t";
+constexpr char kWordsInPlace[] =
+    "mine x: f32[N] -> y: f32[N] over x; known: f64 = 0 grid (1) block (32) "
+    "params x, y, n: int = N";
+// They say that there is nothing to do.
+constexpr char kIdleWords[] =
+    "mine x: f32[N] -> y: f32[N]; known: f64 = 0 scratch t: f32[N + 1] bytes 0 flops 0 grid (1) "
+    "block (32) params x, y, n: int = N, known: float = known, t";
+constexpr int kLarge = 1 << 18;
 constexpr std::uint64_t kSeed = 41;
 
 // What a check says of a run.
-enum class Verdict { kPasses, kDiffers, kForbidden, kFault, kTimeLimit };
+enum class Verdict { kPasses, kDiffers, kForbidden, kImpossible, kFault, kTimeLimit };
 enum class Values { kMade, kSent };
 
 // NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): in the order in which they are read.
@@ -40,6 +51,8 @@ struct Cheat {
   // The member of CheckDefences that meets it, or "scratch"; "": what cannot be switched off.
   const char* defence;
   Values values = Values::kMade;
+  bool after_honest = false;  // An honest call on the same values came just before.
+  const char* without = "";   // A defence that met it earlier, so that it comes to this one.
 };
 
 std::ostream& operator<<(std::ostream& out, const Cheat& cheat) {
@@ -61,6 +74,11 @@ const Cheat kCheats[] = {
      Values::kSent},
     {"write_if_nan", "works where it sees NaN", Verdict::kDiffers, "poison", Values::kSent},
     {"write_if_zero", "works where it sees zeros", Verdict::kDiffers, "poison", Values::kSent},
+    {"read_earlier_job", "gives what an earlier call left in memory", Verdict::kDiffers, "poison",
+     Values::kSent, true},
+    // A time that no work fits in meets the work of the reference, whatever the words say.
+    {"impossible", "is done before it began", Verdict::kImpossible, "roofline", Values::kSent, true,
+     "poison"},
     // Writes beside operands meet margins.
     {"write_behind", "overwrites its neighbour", Verdict::kForbidden, "margins"},
     {"write_one_too_many", "forgets the end of its last block", Verdict::kForbidden, "margins"},
@@ -95,6 +113,11 @@ const Cheat kCheats[] = {
     {"forge_samples", "says how fast it was", Verdict::kFault, ""},
 };
 
+bool HasFlag(const v1::RunResponse& response, v1::Flag flag) {
+  const auto& flags = response.summary().flags();
+  return std::count(flags.begin(), flags.end(), flag) != 0;
+}
+
 Verdict VerdictOf(const absl::Status& status, const v1::RunResponse& response) {
   if (status.code() == absl::StatusCode::kDeadlineExceeded) return Verdict::kTimeLimit;
   if (!status.ok()) return Verdict::kFault;
@@ -102,17 +125,20 @@ Verdict VerdictOf(const absl::Status& status, const v1::RunResponse& response) {
   EXPECT_GT(found.checked(), 0);
   EXPECT_EQ(found.checked(), found.total());
   if (found.violations() > 0) return Verdict::kForbidden;
-  return found.mismatches() > 0 ? Verdict::kDiffers : Verdict::kPasses;
+  if (found.mismatches() > 0) return Verdict::kDiffers;
+  return HasFlag(response, v1::IMPOSSIBLE) ? Verdict::kImpossible : Verdict::kPasses;
 }
 
-// A server without one of its defences, started when it is first wanted.
+// A server without some of its defences, started when it is first wanted.
 class Servers {
  public:
-  std::shared_ptr<grpc::Channel> Without(const std::string& defence) {
-    auto& server = servers_[defence];
+  std::shared_ptr<grpc::Channel> Without(const std::set<std::string>& defences) {
+    auto& server = servers_[defences];
     if (server == nullptr) {
       std::vector<std::string> flags = {"--allow-submit"};
-      if (!defence.empty()) flags.push_back("--without-defence=" + defence);
+      if (!defences.empty()) {
+        flags.push_back(absl::StrCat("--without-defence=", absl::StrJoin(defences, ",")));
+      }
       auto started = ServerProcess::Start({.flags = flags, .program = "gridclock-test-server"});
       EXPECT_THAT(started.status(), IsOk());
       if (!started.ok()) return nullptr;
@@ -122,10 +148,11 @@ class Servers {
   }
 
  private:
-  std::map<std::string, std::unique_ptr<ServerProcess>> servers_;
+  std::map<std::set<std::string>, std::unique_ptr<ServerProcess>> servers_;
 };
 
-class Integrity : public ::testing::TestWithParam<Cheat> {
+// Of x^2 by native functions, measured and held against the catalogue's square.
+class Measured : public ::testing::Test {
  protected:
   static void SetUpTestSuite() { servers_ = new Servers; }
   static void TearDownTestSuite() {
@@ -133,35 +160,35 @@ class Integrity : public ::testing::TestWithParam<Cheat> {
     servers_ = nullptr;
   }
 
-  // x^2 by a native function, measured and held against the catalogue's square.
-  Verdict Measure(const std::string& native, const std::string& without = "") {
-    const auto channel = servers_->Without(without);
-    if (channel == nullptr) return Verdict::kFault;
-    const RawResult result =
-        RawCall(channel, kRunMethod, {Request(channel, native).SerializeAsString()});
+  // Sizes are of one call each: what a cheat remembers of another does not count.
+  static int NewSize() {
+    static int n = 256;
+    return ++n;
+  }
+
+  Verdict Send(const std::shared_ptr<grpc::Channel>& channel, const v1::RunRequest& request) {
+    const RawResult result = RawCall(channel, kRunMethod, {request.SerializeAsString()});
     v1::RunResponse response;
     if (result.status.ok()) response.ParseFromString(result.messages.at(0));
     last_ = response.summary().verification();
-    const auto& flags = response.summary().flags();
-    unverified_ = std::count(flags.begin(), flags.end(), v1::UNVERIFIED) != 0;
+    unverified_ = HasFlag(response, v1::UNVERIFIED);
     return VerdictOf(result.status, response);
   }
 
-  v1::RunRequest Request(const std::shared_ptr<grpc::Channel>& channel,
-                         const std::string& native) const {
-    // Sizes are of one call each: what a cheat remembers of another does not count.
-    static int n = 256;
-    std::vector<float> x(++n);
+  static v1::RunRequest Request(const std::shared_ptr<grpc::Channel>& channel,
+                                const std::string& native, Values values, int n,
+                                const char* words = kWords) {
+    std::vector<float> x(n);
     const Generator randn = {.kind = GeneratorKind::kRandn, .seed = kSeed};
     Generate(randn, DType::kF32, 0, std::as_writable_bytes(std::span(x)));
     v1::RunRequest request = InlineRequest("", x);
-    if (GetParam().values == Values::kMade) {
+    if (values == Values::kMade) {
       request.mutable_inputs(0)->clear_data();
       request.mutable_inputs(0)->mutable_generate()->set_kind(v1::Generator::RANDN);
       request.mutable_inputs(0)->mutable_generate()->set_seed(kSeed);
     }
     (*request.mutable_attributes())["known"].set_f64(x[0]);
-    request.mutable_program()->set_words(kWords);
+    request.mutable_program()->set_words(words);
     v1::Program::Launch* launch = request.mutable_program()->add_launches();
     launch->set_module(Load(channel, native));
     launch->set_entry(native);
@@ -196,7 +223,40 @@ class Integrity : public ::testing::TestWithParam<Cheat> {
   static Servers* servers_;
 };
 
-Servers* Integrity::servers_ = nullptr;
+Servers* Measured::servers_ = nullptr;
+
+// What honest kernels do too is no cheat.
+using HonestCase = std::tuple<const char*, Values>;
+class Honest : public Measured, public ::testing::WithParamInterface<HonestCase> {};
+
+TEST_P(Honest, Passes) {
+  const auto& [name, values] = GetParam();
+  const auto channel = servers_->Without({});
+  ASSERT_NE(channel, nullptr);
+  const bool in_place = std::string(name) == "in_place";
+  v1::RunRequest request = Request(channel, in_place ? "square" : absl::StrCat("honest_", name),
+                                   values, NewSize(), in_place ? kWordsInPlace : kWords);
+  if (in_place) request.add_in_place("y");
+  EXPECT_EQ(Send(channel, request), Verdict::kPasses) << last_.DebugString();
+  EXPECT_EQ(last_.launches(), values == Values::kMade ? 13 : 12);
+}
+
+class Integrity : public Measured, public ::testing::WithParamInterface<Cheat> {
+ protected:
+  Verdict Measure(const std::string& native, std::set<std::string> without = {}) {
+    const Cheat& cheat = GetParam();
+    if (*cheat.without != '\0') without.insert(cheat.without);
+    const auto channel = servers_->Without(without);
+    if (channel == nullptr) return Verdict::kFault;
+    // It takes longer than nothing does only where it is large.
+    const int n = cheat.verdict == Verdict::kImpossible ? kLarge : NewSize();
+    const char* words = cheat.verdict == Verdict::kImpossible ? kIdleWords : kWords;
+    if (cheat.after_honest) {
+      EXPECT_EQ(Send(channel, Request(channel, "square", cheat.values, n)), Verdict::kPasses);
+    }
+    return Send(channel, Request(channel, native, cheat.values, n, words));
+  }
+};
 
 TEST_P(Integrity, IsFoundAndItsHonestTwinPasses) {
   EXPECT_EQ(Measure(absl::StrCat("cheat_", GetParam().name)), GetParam().verdict)
@@ -225,7 +285,8 @@ TEST_P(Remembered, IsUnverifiedWhereInputsAreSentAsIsItsHonestTwin) {
 class Undefended : public Integrity {};
 
 TEST_P(Undefended, SucceedsWithoutTheDefenceThatMeetsIt) {
-  EXPECT_EQ(Measure(absl::StrCat("cheat_", GetParam().name), GetParam().defence), Verdict::kPasses)
+  EXPECT_EQ(Measure(absl::StrCat("cheat_", GetParam().name), {GetParam().defence}),
+            Verdict::kPasses)
       << GetParam().name << " without " << GetParam().defence << ":\n"
       << last_.DebugString();
 }
@@ -253,6 +314,16 @@ std::vector<Cheat> Remembering() {
   return out;
 }
 
+std::string HonestName(const ::testing::TestParamInfo<HonestCase>& honest) {
+  const auto& [name, values] = honest.param;
+  return absl::StrCat(name, values == Values::kMade ? "_made" : "_sent");
+}
+
+INSTANTIATE_TEST_SUITE_P(Kernels, Honest,
+                         ::testing::Combine(::testing::Values("by_scratch", "in_place", "printing",
+                                                              "counting"),
+                                            ::testing::Values(Values::kMade, Values::kSent)),
+                         HonestName);
 INSTANTIATE_TEST_SUITE_P(Cheats, Remembered, ::testing::ValuesIn(Remembering()), NameOf);
 INSTANTIATE_TEST_SUITE_P(Cheats, Integrity, ::testing::ValuesIn(kCheats), NameOf);
 INSTANTIATE_TEST_SUITE_P(Cheats, Undefended, ::testing::ValuesIn(WithDefences()), NameOf);
