@@ -1,5 +1,5 @@
 // Submissions by the thousand through one server: every answer is right, and nothing is kept. What
-// it took is printed, for people: nothing here fails by time. Nightly, as it takes minutes.
+// it took is printed, for people; what is to end has its time. Nightly, as it takes minutes.
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
@@ -15,7 +15,6 @@
 namespace gridclock {
 namespace {
 
-using ::testing::AnyOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -36,14 +35,35 @@ double PssOf(pid_t pid) {
   return 0;
 }
 
+// Of /proc/PID/status, in bytes.
+double StatusOf(pid_t pid, const std::string& name) {
+  std::ifstream file(absl::StrCat("/proc/", pid, "/status"));
+  for (std::string line; std::getline(file, line);) {
+    const std::vector<std::string> words =
+        absl::StrSplit(line, absl::ByAnyChar(" \t"), absl::SkipEmpty());
+    double kib = 0;
+    if (words.size() == 3 && words[0] == name + ":" && absl::SimpleAtod(words[1], &kib)) {
+      return kib * 1024;
+    }
+  }
+  return 0;
+}
+
+v1::CompileRequest SourceOf(const std::string& text) {
+  v1::CompileRequest request;
+  request.mutable_source()->set_name("kernel.cu");
+  request.mutable_source()->set_text(text);
+  request.mutable_options()->set_arch("sm_90a");
+  return request;
+}
+
 class Submissions : public Submitted {
  protected:
-  absl::Status Compile(const std::string& token, const std::string& text) {
-    v1::CompileRequest request;
-    request.mutable_source()->set_name("kernel.cu");
-    request.mutable_source()->set_text(text);
-    request.mutable_options()->set_arch("sm_90a");
+  absl::Status Compile(const std::string& token, const v1::CompileRequest& request) {
     return Call(token, kCompileMethod, {request.SerializeAsString()}).status;
+  }
+  absl::Status Compile(const std::string& token, const std::string& text) {
+    return Compile(token, SourceOf(text));
   }
   // Whether anything can be compiled here; waits until the compiler is there.
   bool Compiles() {
@@ -189,7 +209,14 @@ std::string Doubling(const std::string& body, int depth) {
                       depth, ", 0>::v;\n");
 }
 
-std::vector<std::string> Bombs() {
+std::vector<v1::CompileRequest> Requests(const std::vector<std::string>& sources) {
+  std::vector<v1::CompileRequest> out;
+  out.reserve(sources.size());
+  for (const std::string& source : sources) out.push_back(SourceOf(source));
+  return out;
+}
+
+std::vector<v1::CompileRequest> Bombs() {
   std::vector<std::string> out;
   for (const int depth : {24, 26, 28}) {
     out.push_back(
@@ -225,11 +252,11 @@ std::vector<std::string> Bombs() {
   out.push_back("#include \"kernel.cu\"\n__global__ void f() { wrong; }\n");
   out.push_back(
       absl::StrCat("__global__ void f(int* x) { *x = ", std::string(100'000, '('), "1; }\n"));
-  return out;
+  return Requests(out);
 }
 
-// What reads or writes by source. None may find a byte of a file, and none may make one.
-std::vector<std::string> Intrusions(const std::string& secret, const std::string& made) {
+// By source and by options. None may find a byte of a file, and none may make one.
+std::vector<v1::CompileRequest> Intrusions(const std::string& secret, const std::string& made) {
   std::vector<std::string> out;
   for (const std::string& path :
        {secret, std::string("/etc/passwd"), std::string("/etc/shadow"),
@@ -247,7 +274,19 @@ std::vector<std::string> Intrusions(const std::string& secret, const std::string
   out.push_back(
       absl::StrCat("#pragma GCC pch_preprocess \"", made, "\"\n__global__ void f() { wrong; }\n"));
   out.push_back(absl::StrCat("#embed \"", secret, "\"\n__global__ void f() {}\n"));
-  return out;
+  std::vector<v1::CompileRequest> requests = Requests(out);
+  const std::string include = absl::StrCat("\n#include \"", secret, "\"\n");
+  v1::CompileRequest* request = &requests.emplace_back(SourceOf("int a = X;\n"));
+  (*request->mutable_options()->mutable_defines())["X"] = "1" + include;
+  request = &requests.emplace_back(SourceOf("int a = X;\n"));
+  (*request->mutable_options()->mutable_defines())["X"] = absl::StrCat("1 --pre-include=", secret);
+  request = &requests.emplace_back(SourceOf("__global__ void f() {}\n"));
+  request->mutable_options()->set_arch(absl::StrCat("sm_90 --pre-include=", secret));
+  request = &requests.emplace_back(SourceOf("#include __FILE__\n__global__ void f() { wrong; }\n"));
+  request->mutable_source()->set_name(secret);
+  request = &requests.emplace_back(SourceOf("template <int N> __global__ void f() {}\n"));
+  request->add_name_expressions("f<1>);" + include);
+  return requests;
 }
 
 class Attacks : public Submissions {
@@ -271,36 +310,74 @@ class Attacks : public Submissions {
     said.push_back(module.DebugString());
     return said;
   }
-  // Each is an error; says how long the longest took and what the server has more than before.
-  void AllAreRefused(const char* what, const std::vector<std::string>& sources) {
-    ASSERT_EQ(sources.size(), 20U);
-    const double before = PssOf(server_->pid());
-    absl::Duration longest = absl::ZeroDuration();
-    for (std::size_t i = 0; i < sources.size(); ++i) {
+  // The answer, within a second behind the limit of 5; what a busy machine kept waiting may try
+  // again.
+  absl::Status CompileInTime(const std::string& token, const v1::CompileRequest& request) {
+    for (int tries = 2;; --tries) {
       const absl::Time start = absl::Now();
-      const absl::Status status = Compile(i % 2 == 0 ? kAnn : kBob, sources[i]);
-      longest = std::max(longest, absl::Now() - start);
-      EXPECT_THAT(status, Not(IsOk())) << what << " " << i << "\n" << sources[i].substr(0, 300);
-      for (const std::string& said : AllSaid(i % 2 == 0 ? kAnn : kBob, status)) {
+      const absl::Status status = Compile(token, request);
+      const absl::Duration took = absl::Now() - start;
+      if (took >= absl::Seconds(6) && tries > 1) continue;
+      EXPECT_LT(took, absl::Seconds(6)) << request.source().text().substr(0, 300);
+      longest_ = std::max(longest_, took);
+      return status;
+    }
+  }
+  // Open files and processes, of the server and of all that it started.
+  std::size_t Held() const {
+    std::vector<pid_t> all = server_->Workers();
+    all.push_back(server_->pid());
+    std::size_t held = 0;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      std::error_code error;
+      const std::string folder = absl::StrCat("/proc/", all[i]);
+      // One that ends meanwhile is an error, and has none.
+      std::filesystem::directory_iterator file(folder + "/fd", error);
+      for (; !error && file != end(file); file.increment(error)) ++held;
+      std::ifstream children(absl::StrCat(folder, "/task/", all[i], "/children"));
+      for (pid_t child = 0; children >> child;) {
+        if (std::find(all.begin(), all.end(), child) == all.end()) all.push_back(child);
+      }
+    }
+    return held + all.size();
+  }
+  // Each is an error; says how long the longest took and what the server had more than before, at
+  // its most.
+  void AllAreRefused(const char* what, const std::vector<v1::CompileRequest>& requests) {
+    ASSERT_GE(requests.size(), 20U);
+    const std::size_t held = Held();
+    const double others = Pss(), before = StatusOf(server_->pid(), "VmRSS");
+    std::ofstream(absl::StrCat("/proc/", server_->pid(), "/clear_refs")) << 5;  // Its peak is now.
+    for (std::size_t i = 0; i < requests.size(); ++i) {
+      const std::string token = i % 2 == 0 ? kAnn : kBob;
+      const absl::Status status = CompileInTime(token, requests[i]);
+      EXPECT_THAT(status, Not(IsOk())) << what << " " << i << "\n"
+                                       << requests[i].source().text().substr(0, 300);
+      for (const std::string& said : AllSaid(token, status)) {
         EXPECT_THAT(said, Not(HasSubstr(kSecret))) << i;
         EXPECT_THAT(said, Not(HasSubstr("root:"))) << i;
       }
     }
-    const double more = PssOf(server_->pid()) - before;
-    std::printf("20 %s: the longest took %.2f s; the server has %.2f MiB more\n", what,
-                absl::ToDoubleSeconds(longest), more / kMiB);
+    const double peak = StatusOf(server_->pid(), "VmHWM") - before, more = Pss() - others;
+    std::printf(
+        "%zu %s: the longest took %.2f s; the server had %.2f MiB more at its most, all "
+        "have %.2f MiB more\n",
+        requests.size(), what, absl::ToDoubleSeconds(longest_), peak / kMiB, more / kMiB);
+    EXPECT_TRUE(Eventually([&] { return Held() <= held; })) << Held() << ", before " << held;
     EXPECT_THAT(Compile(kAnn, "__global__ void again() {}\n"), IsOk());
-    if (before == 0) GTEST_SKIP() << "who is not root cannot measure this process";
+    if (others == 0) GTEST_SKIP() << "who is not root cannot measure these processes";
+    EXPECT_LT(peak, 10 * kMiB);
     EXPECT_LT(more, 10 * kMiB);
   }
+  absl::Duration longest_;
   static constexpr char kSecret[] = "canary-7f3a9c";
 };
 
-TEST_F(Attacks, TwentyBombsAreErrors) {
+TEST_F(Attacks, BombsAreErrors) {
   AllAreRefused("compile bombs", Bombs());
 }
 
-TEST_F(Attacks, TwentyIntrusionsAreErrorsAndSeeNothing) {
+TEST_F(Attacks, IntrusionsAreErrorsAndSeeNothing) {
   const std::string folder = NewFolder(), made = folder + "/made";
   const std::string secret = folder + "/secret";
   std::ofstream(secret) << kSecret << "\n";
