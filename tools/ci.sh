@@ -35,7 +35,7 @@ stage test run_tests
 stage lint env GRIDCLOCK_TIDY_SECONDS=300 ./dev lint
 stage tsan ./dev tsan
 stage asan ./dev asan rooms
-stage fuzz tools/fuzz.sh 60 1
+stage fuzz tools/fuzz.sh 30 1
 
 say "stages, $SECONDS s in all"
 printf '   %s\n' "${times[@]}"
