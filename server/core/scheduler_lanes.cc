@@ -217,6 +217,7 @@ void Scheduler::OnGuestNotReady(absl::string_view name, absl::Time retry) {
     Device& lane = DeviceOf(name);
     lane.guests->starting = false;
     lane.guests->retry = retry;
+    lane.unkillable.reset();
     Dispatch(lane, now, out);
   }
   Flush(out);

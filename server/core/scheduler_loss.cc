@@ -175,6 +175,7 @@ void Scheduler::OnWorkerReady(absl::string_view name, std::shared_ptr<WorkerPort
     device.worker = std::move(worker);
     device.generation = generation;
     device.down.reset();
+    device.unkillable.reset();
     device.killing = device.restarting = false;
     device.stuck_since.reset();
     if (guest) {

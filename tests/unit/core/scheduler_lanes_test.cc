@@ -357,6 +357,29 @@ TEST_F(SchedulerLanesTest, NothingRunsBesideAGuestThatCannotBeEnded) {
   EXPECT_THAT(worker->orders(), SizeIs(1));
 }
 
+TEST_F(SchedulerLanesTest, OneThatCouldNotBeEndedBeforeItWasReadyIsForgottenOnceItIsGone) {
+  const auto worker = Ready();
+  SubmitReady(Submitted());  // For which one starts.
+  scheduler_.OnKillFailed(kLane, {.reason = "hang", .detail = "still there"},
+                          absl::UnavailableError("cannot be ended"));
+  EXPECT_THAT(scheduler_.Submit(MakeJob(), std::make_shared<FakeListener>(), false),
+              StatusIs(Code::kUnavailable, "cannot be ended"));
+  scheduler_.OnGuestNotReady(kLane, clock_.Now() + absl::Seconds(30));
+  const Call square = SubmitReady(MakeJob());
+  EXPECT_THAT(worker->orders(), ElementsAre(square.id));
+}
+
+TEST_F(SchedulerLanesTest, GuestsAreServedOnceAWorkerThatCouldNotBeEndedHasASuccessor) {
+  scheduler_.OnKillFailed("cpu", {.reason = "hang", .detail = "still there"},
+                          absl::UnavailableError("cannot be ended"));
+  EXPECT_THAT(scheduler_.Submit(Submitted(), std::make_shared<FakeListener>(), false),
+              StatusIs(Code::kUnavailable, "cannot be ended"));
+  Ready();
+  const auto guest = GuestReady();
+  const Call call = SubmitReady(Submitted());
+  EXPECT_THAT(guest->orders(), ElementsAre(call.id));
+}
+
 class SchedulerChargeTest : public SchedulerLanesTest {
  protected:
   // Of jobs that wait beside one another bob's first go, though it were ann's turn after one.
