@@ -17,20 +17,28 @@
 namespace gridclock::cli {
 namespace {
 
-// What stands behind the file: "bf16", or of an archive "name" or "name:bf16".
-void ParseBehindFile(absl::string_view text, Source* source) {
-  const std::size_t colon = text.rfind(':');
-  const absl::string_view last = colon == absl::string_view::npos ? text : text.substr(colon + 1);
-  source->as = ParseDType(last);
-  if (!source->as.has_value()) {
-    source->member = std::string(text);
-  } else if (colon != absl::string_view::npos) {
-    source->member = std::string(text.substr(0, colon));
-  }
+// What stands behind an archive: "bf16", "name" or "name:bf16".
+absl::Status ParseBehindArchive(absl::string_view text, Source* source) {
+  source->as = ParseDType(text.substr(text.rfind(':') + 1));  // Without a colon npos + 1 is 0.
+  const std::size_t colon = source->as.has_value() ? text.rfind(':') : text.size();
+  if (colon == absl::string_view::npos) return absl::OkStatus();
+  source->member = std::string(text.substr(0, colon));
+  if (!source->member.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("'", source->path, ":", text,
+                                                 "': which array? Say ", source->path, ":NAME, or ",
+                                                 source->path, " for all"));
 }
 
-// Splits "a.npy:bf16" behind the file's ending.
-std::optional<Source> ParseFile(absl::string_view text) {
+absl::Status ParseBehindFile(absl::string_view text, Source* source) {
+  if (absl::EndsWith(source->path, ".npz")) return ParseBehindArchive(text, source);
+  source->as = ParseDType(text);
+  if (source->as.has_value()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("'", source->path, ":", text, "': ", NoSuchDType(text)));
+}
+
+// Splits "a.npy:bf16" behind the file's ending. Nullopt for what names no such file.
+absl::StatusOr<std::optional<Source>> ParseFile(absl::string_view text) {
   for (const absl::string_view ending : {".npy", ".npz"}) {
     const std::size_t at = text.rfind(ending);
     if (at == absl::string_view::npos) continue;
@@ -38,7 +46,7 @@ std::optional<Source> ParseFile(absl::string_view text) {
     if (!rest.empty() && rest[0] != ':') continue;
     Source source;
     source.path = std::string(text.substr(0, at + ending.size()));
-    if (!rest.empty()) ParseBehindFile(rest.substr(1), &source);
+    if (!rest.empty()) GC_RETURN_IF_ERROR(ParseBehindFile(rest.substr(1), &source));
     return source;
   }
   return std::nullopt;
@@ -197,8 +205,13 @@ std::string WhyNoSource(absl::string_view text) {
 
 }  // namespace
 
+bool NamesFile(absl::string_view text) {
+  return absl::StrContains(text, ".npy") || absl::StrContains(text, ".npz");
+}
+
 absl::StatusOr<Source> ParseSource(absl::string_view text) {
-  if (auto file = ParseFile(text)) return *std::move(file);
+  GC_ASSIGN_OR_RETURN(std::optional<Source> file, ParseFile(text));
+  if (file.has_value()) return *std::move(file);
   Source source;
   const std::size_t bracket = text.find('[');
   absl::string_view generator = text;

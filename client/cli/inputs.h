@@ -25,6 +25,7 @@ struct Source {
   std::optional<Generator> generator;
   std::optional<TensorSpec> spec;  // Of a generator; may be missing where shapes come from --shape.
 };
+bool NamesFile(absl::string_view text);
 // "a.npy", "a.npy:bf16", "w.npz:name", "w.npz:name:bf16", "randn:f32[1024,1024]",
 // "uniform:-1:1:f32[8]", "ones"; "f32[8]" is made by the default of its dtype.
 absl::StatusOr<Source> ParseSource(absl::string_view text);

@@ -129,8 +129,11 @@ absl::StatusOr<UnwordedCall> CallOf(const std::vector<std::string>& words) {
     const std::size_t at = word.find('=');
     if (at == std::string::npos)
       return UsageError(absl::StrCat("want NAME=VALUE, got '", word, "'"));
-    const std::string name = WordsName(word.substr(0, at));
-    auto source = ParseSource(word.substr(at + 1));
+    const std::string name = WordsName(word.substr(0, at)), value = word.substr(at + 1);
+    auto source = ParseSource(value);
+    if (!source.ok() && NamesFile(value)) {
+      return UsageError(absl::StrCat(name, ": ", source.status().message()));
+    }
     const bool tensor = source.ok() && (!source->path.empty() || source->spec.has_value());
     if (!tensor) {
       out.attributes.push_back(name);

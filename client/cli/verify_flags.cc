@@ -6,7 +6,6 @@
 
 #include <CLI/CLI.hpp>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "client/cli/show.h"
@@ -86,10 +85,8 @@ absl::StatusOr<Inputs> AddVerification(const Session& session, const Client& cli
         "--verify=expected.npy");
   }
   const bool code = ParseCodeTarget(flags.verify).has_value();
-  const bool file =
-      absl::StrContains(flags.verify, ".npy") || absl::StrContains(flags.verify, ".npz");
   call->reference.emplace();
-  if (!file) {
+  if (!NamesFile(flags.verify)) {
     GC_RETURN_IF_ERROR(code ? TakeProgram(session, client, flags, &*call->reference)
                             : TakeKernel(client, flags, &*call->reference));
     return Inputs{};

@@ -232,6 +232,13 @@ class CliTest(unittest.TestCase):
         with numpy.load(self.folder / "y.npz") as y:
             self.assertEqual(y["y"].view("u2").tolist(), [0x3F80, 0x4080, 0x4110])  # 1 4 9
 
+    def test_a_misspelt_dtype_of_a_file_is_refused(self):
+        numpy.save(self.folder / "x.npy", numpy.array([0x3F80, 0x4000], "u2"))
+        refused = self.gridclock("run", "cast", "x=x.npy:bf61", "to=f32", code=2).stderr
+        self.assertIn("x: 'x.npy:bf61': no dtype 'bf61'; there are f64", refused)
+        lists = ["a=x.npy:bf16", "a=x.npy:bf61", "b=x.npy:bf16", "b=x.npy:bf16"]
+        self.assertIn("no dtype 'bf61'", self.gridclock("run", "foreach_add", *lists, code=2).stderr)
+
     def test_one_array_of_an_archive_with_foreign_ones(self):
         numpy.savez(self.folder / "w.npz", text=numpy.array(["a"]), z=numpy.array([1j]),
                     x=numpy.array([0x3F80, 0x4000], "u2").view("V2"), y=numpy.array([3], "f4"))

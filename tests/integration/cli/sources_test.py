@@ -230,6 +230,7 @@ class SourcesTest(unittest.TestCase):
             "--verify=sum": (1, "'sum' gives f32[2] of these inputs; the program gives f32[2,3]"),
             f"--verify=z={self.folder}/right.npy": (2, "the output is called 'y', got 'z'"),
             f"--verify={self.folder}/short.npy": (1, "'expected.y': want f32[2,3], got f32[3]"),
+            f"--verify={self.folder}/right.npy:f33": (1, "right.npy:f33': no dtype 'f33'; there are f64"),
             # These fit: what is missing is the GPU.
             "--verify=square": (1, "FAILED_PRECONDITION"),
             f"--verify={self.folder}/right.npy": (1, "FAILED_PRECONDITION"),
@@ -243,6 +244,13 @@ class SourcesTest(unittest.TestCase):
                 self.assertEqual(done.returncode, code, done.stderr)
         done = self.call("run", "square", "x=ones:f32[4]", "--verify=square")
         self.assertIn("one of the catalogue has its own", done.stderr)
+
+    def test_a_misspelt_dtype_of_a_file_is_no_attribute_of_a_kernel_without_words(self):
+        source = self.folder / "plain.cu"
+        source.write_text("__global__ void plain(const float* x, float* y, int n) { y[n] = x[n]; }\n")
+        done = self.call("run", source, "x=x.npy:f33", "n=3")
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertIn("x: 'x.npy:f33': no dtype 'f33'; there are f64", done.stderr)
 
     @unittest.skipIf(os.geteuid() == 0, "root may look into every process")
     def test_its_own_user_cannot_look_into_a_server_that_takes_code(self):

@@ -12,6 +12,7 @@ namespace gridclock::cli {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 KernelSpec Spec(const char* words) {
   return *ParseKernelSpec(words);
@@ -33,6 +34,25 @@ TEST(SourceTest, AMemberMayNameItsDType) {
   EXPECT_EQ(source.member, "layer0");
   EXPECT_EQ(source.as, DType::kF8E4M3);
   EXPECT_EQ(ParseSource("w.npz:model:layer0")->member, "model:layer0");
+}
+
+TEST(SourceTest, BehindANpyStandsADTypeAlone) {
+  const auto why = [](const std::string& text) {
+    return std::string(ParseSource(text).status().message());
+  };
+  EXPECT_THAT(why("a.npy:bf61"), StartsWith("'a.npy:bf61': no dtype 'bf61'; there are f64,"));
+  EXPECT_THAT(why("a.npy:float64"), HasSubstr("no dtype 'float64'; f64? There are"));
+  EXPECT_THAT(why("a.npy:name:bf16"), HasSubstr("no dtype 'name:bf16'"));
+  EXPECT_THAT(why("a.npy:"), HasSubstr("no dtype ''"));
+}
+
+TEST(SourceTest, AnArrayOfAnArchiveHasAName) {
+  for (const char* text : {"w.npz:", "w.npz::bf16"}) {
+    EXPECT_THAT(ParseSource(text),
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         HasSubstr("which array? Say w.npz:NAME, or w.npz for all")))
+        << text;
+  }
 }
 
 TEST(SourceTest, GeneratorsMayNameASpec) {
@@ -58,10 +78,10 @@ TEST(SourceTest, TheProblemIsNamedOnce) {
   };
   EXPECT_THAT(why("a.np"), HasSubstr("'a.np' is no .npy or .npz file"));
   EXPECT_THAT(why("/"), HasSubstr("'/' is a folder"));
-  EXPECT_THAT(why("rand:f32[4]"), testing::StartsWith("no generator 'rand:f32'; want FILE.npy"));
+  EXPECT_THAT(why("rand:f32[4]"), StartsWith("no generator 'rand:f32'; want FILE.npy"));
   EXPECT_EQ(why("randn:f32"), "'randn:f32': which shape? Say it as in randn:f32[1024]");
-  EXPECT_THAT(why("randn:float32[4]"), testing::StartsWith("no dtype 'float32'; f32? There are"));
-  EXPECT_THAT(why("randn:f33[4]"), testing::StartsWith("no dtype 'f33'; there are"));
+  EXPECT_THAT(why("randn:float32[4]"), StartsWith("no dtype 'float32'; f32? There are"));
+  EXPECT_THAT(why("randn:f33[4]"), StartsWith("no dtype 'f33'; there are"));
 }
 
 TEST(WordsTest, AFileWithoutANameIsGivenOne) {
