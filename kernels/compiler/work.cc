@@ -449,7 +449,11 @@ void Describe(const Tools& tools, worker::v1::CompilerHello* out) {
   out->set_no_sass(SafeWhy(tools.toolkit.nvdisasm, "nvdisasm", tools));
   std::vector<std::string> files = {"/proc/self/exe", tools.toolkit.ptxas};
   for (const std::string& folder : tools.toolkit.includes) {
-    for (const char* header : {"/cuda.h", "/cuda_runtime.h"}) files.push_back(folder + header);
+    // Of what a source may include each part that is released by itself.
+    for (const char* header : {"/cuda.h", "/cuda_runtime.h", "/cuda_fp16.hpp", "/cub/version.cuh",
+                               "/cuda/std/__cccl/version.h"}) {
+      files.push_back(folder + header);
+    }
   }
   if (tools.nvrtc == nullptr) {
     out->set_no_cuda(absl::StrCat("NVRTC is missing: ", tools.no_nvrtc));

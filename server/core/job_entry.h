@@ -20,9 +20,6 @@ namespace gridclock {
 struct AcceptedEvent {
   AcceptedInfo info;
 };
-struct DispatchedEvent {
-  absl::Duration waited;
-};
 struct SamplesEvent {
   std::int64_t first = 0;
   std::vector<double> samples_ns;
@@ -53,11 +50,11 @@ struct Scheduler::Entry {
   absl::Duration launched_for, launched_before;
   bool overlong = false;  // One had run for kOverlong when the call ended.
   int sends = 0;
-  bool dispatched = false;  // At least once: its wait is counted.
-  bool arrives = false;     // Its memory or inputs are still to come: it has no place in the queue.
-  bool early = false;       // A worker was told of inputs that arrived.
-  bool recalled = false;    // The worker was told to give it back if it has not begun it.
-  bool answered = false;    // The listener had its end; the worker has not said so yet.
+  std::optional<absl::Duration> waited;  // Until the order was first sent.
+  bool arrives = false;   // Its memory or inputs are still to come: it has no place in the queue.
+  bool early = false;     // A worker was told of inputs that arrived.
+  bool recalled = false;  // The worker was told to give it back if it has not begun it.
+  bool answered = false;  // The listener had its end; the worker has not said so yet.
   std::optional<absl::Status> cancelled;  // Why it was told to stop.
   absl::Time told_to_stop;                // When.
   std::optional<Outcome> run;  // Of a job whose outputs are being compared: what its guest said.

@@ -22,6 +22,8 @@ struct JobResult {
   absl::Status status;
   // Set when ok; on a failure after the launch, what was measured until then.
   std::optional<Outcome> outcome;
+  // From all inputs in memory to the order first sent to a worker; unset if none was.
+  std::optional<absl::Duration> waited = std::nullopt;
   // What was seen of its launches while it ran: all that is known of one whose worker said nothing.
   absl::Duration launched_for = absl::ZeroDuration();
 };
@@ -43,7 +45,6 @@ class JobObserver {
   virtual ~JobObserver() = default;
   // `device` may be what the client asked for: any text.
   virtual void OnRejected(absl::string_view device, const absl::Status& status) = 0;
-  virtual void OnDispatched(const Job& job, absl::Duration waited) = 0;
   virtual void OnFinished(const Job& job, const JobResult& result) = 0;
   virtual void OnWorkerUp(absl::string_view device) = 0;
   // reason: "exit", "signal", "hang", "protocol", "time_limit", "deadline", "cancelled" (of guests

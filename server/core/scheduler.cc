@@ -133,8 +133,7 @@ void Scheduler::Send(const std::shared_ptr<Entry>& entry, absl::Time now, Outbox
   ++entry->sends;
   device.sent.push_back(entry);
   Tell(*entry, Word::kOrder, out);
-  if (std::exchange(entry->dispatched, true)) return;
-  Post(*entry, DispatchedEvent{now - entry->ready_at}, out);
+  if (!entry->waited) entry->waited = now - entry->ready_at;
 }
 
 void Scheduler::OnSamples(JobId id, std::uint64_t generation, std::int64_t first,
@@ -264,6 +263,7 @@ void Scheduler::Answer(Entry& entry, JobResult result, Outbox& out) {
   // A run that was compared has its own: the comparison waited too.
   if (result.outcome && entry.active != nullptr && !entry.run) AddWaits(entry, *result.outcome);
   entry.answered = true;
+  result.waited = entry.waited;
   result.launched_for = entry.launched_for;
   Post(entry, std::move(result), out);
 }
@@ -426,8 +426,6 @@ void Scheduler::Deliver(Outbox& out) {
 void Scheduler::Hand(Entry& entry, JobEvent& event) {
   if (const auto* accepted = std::get_if<AcceptedEvent>(&event)) {
     entry.listener->OnAccepted(entry.job(), accepted->info);
-  } else if (const auto* dispatched = std::get_if<DispatchedEvent>(&event)) {
-    observer_.OnDispatched(entry.job(), dispatched->waited);
   } else if (const auto* samples = std::get_if<SamplesEvent>(&event)) {
     entry.listener->OnSamples(samples->first, samples->samples_ns, samples->warmup);
   } else {

@@ -135,9 +135,8 @@ class ActiveJob {
 };
 
 struct AcceptedEvent;
-struct DispatchedEvent;
 struct SamplesEvent;
-using JobEvent = std::variant<AcceptedEvent, DispatchedEvent, SamplesEvent, JobResult>;
+using JobEvent = std::variant<AcceptedEvent, SamplesEvent, JobResult>;
 
 // Thread-safe. Listener, observer and ports are called without the lock held.
 //

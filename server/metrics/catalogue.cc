@@ -74,7 +74,7 @@ constexpr std::array<MetricSpec, kMetricCount> kTable = {{
     {Metric::kKernelDuration, "gridclock_kernel_duration_seconds", kHistogram, "seconds",
      kKernelDevice,
      "Time of one launch by the method isolated, which single launches are timed by; "
-     "warm-ups and results with IMPOSSIBLE are left out.",
+     "of all states of the cache; warm-ups and results with IMPOSSIBLE are left out.",
      "0.1.0", kKernelBounds},
     {Metric::kKernelRuns, "gridclock_kernel_runs_total", kCounter, "jobs", kKernelDeviceOutcome,
      "Admitted jobs that ended, by how; one job may launch its kernel many times.", "0.1.0"},
@@ -88,7 +88,8 @@ constexpr std::array<MetricSpec, kMetricCount> kTable = {{
      kKernelDevice,
      "Least time that memory and arithmetic of the device allow for the same launches.", "0.2.0"},
     {Metric::kQueueWait, "gridclock_queue_wait_seconds", kHistogram, "seconds", kDevice,
-     "From all inputs in memory to the order first sent to a worker.", "0.1.0", kRequestBounds},
+     "From all inputs in memory to the order first sent to a worker; of jobs that ended.", "0.1.0",
+     kRequestBounds},
     {Metric::kQueueDepth, "gridclock_queue_depth", kGauge, "jobs", kDevice,
      "Jobs that wait for the device, at its worker too; their inputs are there.", "0.1.0"},
     {Metric::kQueueCapacity, "gridclock_queue_capacity", kGauge, "jobs", kDevice,

@@ -44,11 +44,19 @@ std::string BoundText(double bound) {
 }
 
 std::string Escaped(absl::string_view text) {
+  if (text.find_first_of("\\\n\"") == text.npos) return std::string(text);
   return absl::StrReplaceAll(text, {{"\\", "\\\\"}, {"\n", "\\n"}, {"\"", "\\\""}});
 }
 
 double BoundOf(const MetricSpec& spec, std::size_t bucket) {
   return bucket < spec.bounds.size() ? spec.bounds[bucket] : kEndless;
+}
+
+std::vector<std::string> BoundTexts(const MetricSpec& spec) {
+  std::vector<std::string> out;
+  for (const double bound : spec.bounds) out.push_back(BoundText(bound));
+  out.push_back(BoundText(kEndless));
+  return out;
 }
 
 std::optional<Exemplar> ExemplarOf(const MetricSpec& spec, const Histogram::Snapshot& histogram,
@@ -74,9 +82,10 @@ class TextWriter {
     }
     absl::StrAppend(&out_, "# HELP ", name, " ", help, "\n# TYPE ", name, " ", TypeName(spec.type),
                     "\n");
+    const std::vector<std::string> bounds = BoundTexts(spec);
     for (const SeriesValue& series : family.series) {
       if (series.histogram) {
-        AddHistogram(spec, series);
+        AddHistogram(spec, series, bounds);
       } else {
         AddSample(spec.name, Labels(spec, series), NumberText(series.value));
         out_ += '\n';
@@ -104,17 +113,16 @@ class TextWriter {
     absl::StrAppend(&out_, " ", value);
   }
 
-  void AddHistogram(const MetricSpec& spec, const SeriesValue& series) {
+  void AddHistogram(const MetricSpec& spec, const SeriesValue& series,
+                    const std::vector<std::string>& bounds) {
     const Histogram::Snapshot& histogram = *series.histogram;
     const std::string labels = Labels(spec, series);
-    const std::string name = absl::StrCat(spec.name, "_bucket");
+    const std::string before =
+        absl::StrCat(spec.name, "_bucket{", labels, labels.empty() ? "" : ",", "le=\"");
     std::uint64_t below = 0;
     for (std::size_t i = 0; i < histogram.counts.size(); ++i) {
       below += histogram.counts[i];
-      AddSample(name,
-                absl::StrCat(labels, labels.empty() ? "" : ",", "le=\"",
-                             BoundText(BoundOf(spec, i)), "\""),
-                absl::StrCat(below));
+      absl::StrAppend(&out_, before, bounds[i], "\"} ", below);
       if (open_metrics_) AddExemplar(ExemplarOf(spec, histogram, i, finder_));
       out_ += '\n';
     }

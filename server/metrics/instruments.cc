@@ -29,10 +29,9 @@ constexpr int kBoundsBelow[] = {0, 2, 3, 4, 5, 6, 7, 8};
 
 }  // namespace
 
-unsigned ThreadShard() {
+unsigned NextShard() {
   static std::atomic<unsigned> next{0};
-  thread_local const unsigned shard = next.fetch_add(1, std::memory_order_relaxed) % kMetricShards;
-  return shard;
+  return next.fetch_add(1, std::memory_order_relaxed) % kMetricShards;
 }
 
 std::int64_t Tally::Value() const {
@@ -58,9 +57,16 @@ std::size_t NativeBucketOf(double value) {
 }
 
 double NativeUpperBound(std::size_t bucket) {
-  const int index = kNativeFirst + static_cast<int>(bucket);
-  const int octave = index >> kNativeSchema;
-  return std::ldexp(kMantissaBounds[index - octave * kNativePerOctave], octave + 1);
+  static const auto bounds = [] {
+    std::array<double, kNativeBuckets> out;
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      const int index = kNativeFirst + static_cast<int>(i);
+      const int octave = index >> kNativeSchema;
+      out[i] = std::ldexp(kMantissaBounds[index - octave * kNativePerOctave], octave + 1);
+    }
+    return out;
+  }();
+  return bounds[bucket];
 }
 
 Histogram::Histogram(std::span<const double> bounds)
@@ -73,21 +79,23 @@ Histogram::Histogram(std::span<const double> bounds)
   }
 }
 
-void Histogram::Observe(double value) {
+void Histogram::Observe(double value, std::uint64_t run) {
   if (!std::isfinite(value)) return;  // One of them would spoil the sum for good.
+  const std::size_t native = NativeBucketOf(value), bucket = BucketOf(value, native);
   Shard& shard = (*shards_)[ThreadShard()];
-  shard.counts[CellOf(value)].fetch_add(1, std::memory_order_relaxed);
+  shard.counts[CellOf(bucket, native)].fetch_add(1, std::memory_order_relaxed);
   shard.sum.fetch_add(value, std::memory_order_relaxed);
+  if (run != 0) runs_[bucket].store(run, std::memory_order_relaxed);
 }
 
 void Histogram::ObserveAll(std::span<const double> values, double scale) {
-  if (values.size() == 1) return Observe(values[0] * scale);
   std::array<std::uint32_t, kMaxCells> counts{};
   double sum = 0;
   for (const double raw : values) {
     const double value = raw * scale;
     if (!std::isfinite(value)) continue;
-    ++counts[CellOf(value)];
+    const std::size_t native = NativeBucketOf(value);
+    ++counts[CellOf(BucketOf(value, native), native)];
     sum += value;
   }
   Shard& shard = (*shards_)[ThreadShard()];
@@ -115,7 +123,7 @@ Histogram::Snapshot Histogram::Read() const {
   while (bucket < result.counts.size() && native < kNativeBuckets) {
     std::uint64_t count = 0;
     for (const Shard& shard : *shards_) {
-      count += shard.counts[bucket + native].load(std::memory_order_relaxed);
+      count += shard.counts[CellOf(bucket, native)].load(std::memory_order_relaxed);
     }
     result.counts[bucket] += count;
     result.native[native] += count;

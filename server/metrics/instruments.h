@@ -14,8 +14,14 @@
 namespace gridclock {
 
 inline constexpr unsigned kMetricShards = 8;
+unsigned NextShard();
 // The same for a thread's whole life.
-unsigned ThreadShard();
+inline unsigned ThreadShard() {
+  constexpr unsigned kNone = kMetricShards;
+  constinit thread_local unsigned shard = kNone;
+  if (shard == kNone) shard = NextShard();
+  return shard;
+}
 
 // A counter (only ever raised) or a gauge. Thread-safe; a reader sees each change at some time, not
 // all at one time.
@@ -51,8 +57,10 @@ class Histogram {
   // Ascending upper bounds, inclusive; borrowed for ever (they are of the catalogue).
   explicit Histogram(std::span<const double> bounds);
 
-  void Observe(double value);
-  // Every value times `scale`: cheaper than one by one.
+  void Observe(double value) { Observe(value, 0); }
+  // As Observe and Mark.
+  void Observe(double value, std::uint64_t run);
+  // Every value times `scale`: cheaper than one by one where they are many.
   void ObserveAll(std::span<const double> values, double scale);
   // `run` observed this value: the bucket's exemplar, until another comes.
   void Mark(double value, std::uint64_t run);
@@ -80,10 +88,7 @@ class Histogram {
     return bucket;
   }
   // Both numbers only ever grow with the value, so that no other pair has the same sum.
-  std::size_t CellOf(double value) const {
-    const std::size_t native = NativeBucketOf(value);
-    return BucketOf(value, native) + native;
-  }
+  static std::size_t CellOf(std::size_t bucket, std::size_t native) { return bucket + native; }
 
   const std::span<const double> bounds_;
   // Of each native bucket, the least bucket that its values can lie in: looking on from there is

@@ -85,14 +85,12 @@ void JobMetrics::OnRejected(absl::string_view, const absl::Status& status) {
   registry_.TallyOf(Metric::kAdmissionRejected, {RejectionWord(status)}).Add(1);
 }
 
-void JobMetrics::OnDispatched(const Job& job, absl::Duration waited) {
-  SeriesOf(job).queue_wait->Observe(absl::ToDoubleSeconds(waited));
-}
-
 void JobMetrics::OnFinished(const Job& job, const JobResult& result) {
-  const JobSeries series = SeriesOf(job);
+  JobSeries made;
+  const JobSeries& series = SeriesOf(job, made);
   const absl::string_view outcome = OutcomeWord(result);
   CountOutcome(series, outcome);
+  if (result.waited) series.queue_wait->Observe(absl::ToDoubleSeconds(*result.waited));
   // Before the launches are observed: see LatencyWindow::Touch.
   runs_.Add(*series.trail, job, result, outcome, absl::Now());
   series.busy_ns->Add(BusyNs(result));
@@ -134,7 +132,7 @@ bool JobMetrics::Knows(absl::string_view kernel) const {
   return knows_kernel_ && knows_kernel_(kernel);
 }
 
-JobMetrics::JobSeries JobMetrics::SeriesOf(const Job& job) {
+const JobMetrics::JobSeries& JobMetrics::SeriesOf(const Job& job, JobSeries& made) {
   // A program may be called like a kernel of the catalogue.
   const bool submitted = job.program != nullptr;
   const SeriesKey named =
@@ -144,7 +142,7 @@ JobMetrics::JobSeries JobMetrics::SeriesOf(const Job& job) {
   const bool known = submitted || Knows(job.kernel);
   const SeriesKey key = known ? named : SeriesKey{kOther, kOther, job.device};
   if (const JobSeries* found = series_.Find(key)) return *found;
-  const JobSeries made = Resolve(key, submitted);
+  made = Resolve(key, submitted);
   series_.Insert(key, made);
   return made;
 }
@@ -208,11 +206,11 @@ void JobMetrics::CountMeasurement(const Outcome& outcome) {
 
 void JobMetrics::CountLaunches(const Job& job, const Timing& timing, const JobSeries& series) {
   const std::vector<double>& samples = timing.samples_ns;
-  series.duration->ObserveAll(samples, kSecondsPerNano);
   const auto launches = static_cast<double>(samples.size());
   series.kernel_bytes->Add(Whole(launches * static_cast<double>(job.bytes)));
   series.roofline_ns->Add(Whole(launches * timing.roofline_ns));
-  if (samples.size() == 1) return series.duration->Mark(samples[0] * kSecondsPerNano, job.id);
+  if (samples.size() == 1) return series.duration->Observe(samples[0] * kSecondsPerNano, job.id);
+  series.duration->ObserveAll(samples, kSecondsPerNano);
   // The usual launch, and the slowest: who looks at a tail looks for that one.
   for (const double ns : {timing.statistics.median, timing.statistics.max}) {
     if (ns > 0) series.duration->Mark(ns * kSecondsPerNano, job.id);

@@ -31,7 +31,6 @@ class JobMetrics final : public JobObserver {
       ABSL_LOCKS_EXCLUDED(mutex_);
 
   void OnRejected(absl::string_view device, const absl::Status& status) override;
-  void OnDispatched(const Job& job, absl::Duration waited) override;
   void OnFinished(const Job& job, const JobResult& result) override;
   void OnWorkerUp(absl::string_view device) override;
   void OnWorkerLost(absl::string_view device, absl::string_view reason) override;
@@ -68,7 +67,8 @@ class JobMetrics final : public JobObserver {
     Tally* kernel_bytes = nullptr;
     Tally* roofline_ns = nullptr;
   };
-  JobSeries SeriesOf(const Job& job) ABSL_LOCKS_EXCLUDED(mutex_);
+  // `made`: room for one that the cache does not hold.
+  const JobSeries& SeriesOf(const Job& job, JobSeries& made) ABSL_LOCKS_EXCLUDED(mutex_);
   JobSeries Resolve(const SeriesKey& key, bool submitted);
   bool Knows(absl::string_view kernel) const ABSL_LOCKS_EXCLUDED(mutex_);
   void CountOutcome(const JobSeries& series, absl::string_view outcome);

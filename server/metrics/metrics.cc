@@ -187,7 +187,6 @@ void ServerMetrics::Stop() {
 class DeafJobs final : public JobObserver {
  public:
   void OnRejected(absl::string_view, const absl::Status&) override {}
-  void OnDispatched(const Job&, absl::Duration) override {}
   void OnFinished(const Job&, const JobResult&) override {}
   void OnWorkerUp(absl::string_view) override {}
   void OnWorkerLost(absl::string_view, absl::string_view) override {}

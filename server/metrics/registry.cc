@@ -93,6 +93,15 @@ void Registry::SetCollector(std::function<void(ScrapeValues&)> collector) {
   collector_ = std::move(collector);
 }
 
+Registry::Listing Registry::List() const {
+  Listing out;
+  MutexLock lock(mutex_);
+  for (std::size_t i = 0; i < families_.size(); ++i) {
+    for (const Family::value_type& entry : families_[i]) out[i].push_back(&entry);
+  }
+  return out;
+}
+
 std::vector<FamilyValues> Registry::Collect() const {
   std::vector<FamilyValues> families;
   for (const MetricSpec& spec : MetricSpecs()) families.push_back({spec.id, {}});
@@ -102,9 +111,11 @@ std::vector<FamilyValues> Registry::Collect() const {
     Scrape scrape(families);
     if (collector_) collector_(scrape);
   }
-  MutexLock lock(mutex_);
+  // Histograms take long to read: without the lock.
+  const Listing listing = List();
   for (FamilyValues& family : families) {
-    for (const auto& [labels, series] : families_[static_cast<int>(family.metric)]) {
+    for (const Family::value_type* entry : listing[static_cast<int>(family.metric)]) {
+      const auto& [labels, series] = *entry;
       SeriesValue& out = family.series.emplace_back();
       out.labels = Printable(labels);
       if (series.histogram) out.histogram = series.histogram->Read();

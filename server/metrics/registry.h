@@ -77,9 +77,12 @@ class Registry final {
     double scale = 1;
   };
   using Family = std::map<LabelValues, Series>;
+  using Listing = std::array<std::vector<const Family::value_type*>, kMetricCount>;
 
   Series& Find(Metric metric, LabelValues labels) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CountOverflow(Metric metric) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // All series that there are; they change no more.
+  Listing List() const ABSL_LOCKS_EXCLUDED(mutex_);
 
   const Caps caps_;
   mutable Mutex mutex_;

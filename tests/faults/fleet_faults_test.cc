@@ -48,8 +48,9 @@ long Ticks(pid_t pid) {
 // Waits until the call, which spins, runs in the worker: nothing else there takes so long.
 bool Runs(FleetHarness& harness, pid_t worker) {
   const long before = Ticks(worker);
-  return Eventually(
-      [&] { return harness.observer().count("dispatched") > 0 && Ticks(worker) >= before + 3; });
+  return Eventually([&] {
+    return harness.scheduler().usage()["cpu"].running > 0 && Ticks(worker) >= before + 3;
+  });
 }
 
 bool AllIsFree(FleetHarness& harness) {
@@ -363,7 +364,7 @@ TEST(FleetFaults, AGuestThatNeverStartsIsNotTriedBesideAMeasurement) {
   ASSERT_TRUE(Eventually([&] { return count() > supervisor.breaker_ends; }));
 
   const auto measured = harness.MeasuredSpins(absl::Milliseconds(20), 100);
-  ASSERT_TRUE(Eventually([&] { return harness.observer().count("dispatched") == 1; }));
+  ASSERT_TRUE(Eventually([&] { return harness.scheduler().usage()["cpu"].running == 1; }));
   const auto before = count();
   EXPECT_FALSE(Eventually([&] { return count() > before; }, absl::Milliseconds(500)));
   EXPECT_FALSE(measured->finished());

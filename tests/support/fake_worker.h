@@ -195,7 +195,6 @@ class FakeListener final : public JobListener {
 class FakeObserver final : public JobObserver {
  public:
   void OnRejected(absl::string_view, const absl::Status&) override { Count("rejected"); }
-  void OnDispatched(const Job&, absl::Duration) override { Count("dispatched"); }
   void OnFinished(const Job&, const JobResult&) override { Count("finished"); }
   void OnWorkerUp(absl::string_view) override { Count("up"); }
   void OnWorkerLost(absl::string_view, absl::string_view reason) override {

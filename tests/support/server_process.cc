@@ -122,8 +122,8 @@ absl::StatusOr<std::unique_ptr<ServerProcess>> ServerProcess::Start(Options opti
   for (const std::string& flag : options.flags) {
     const std::string name = flag.substr(0, flag.find('='));
     std::erase_if(arguments, [&](const std::string& a) { return a.rfind(name + "=", 0) == 0; });
-    arguments.push_back(flag);
   }
+  arguments.insert(arguments.end(), options.flags.begin(), options.flags.end());
   if (options.descriptors != 0) {
     const std::string script = absl::StrCat("ulimit -n ", options.descriptors, R"( && exec "$@")");
     arguments.insert(arguments.begin(), {"/bin/sh", "-c", script, "sh"});

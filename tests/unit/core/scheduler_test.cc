@@ -57,7 +57,7 @@ TEST_F(SchedulerTest, RunsAJobFromItsAcceptanceToItsEnd) {
   EXPECT_EQ(phases[1], (Phase{PhaseKind::kQueued, 3000, 3000}));
   EXPECT_TRUE(scheduler_.idle());
   EXPECT_EQ(arena_.used(), 0u);
-  EXPECT_EQ(observer_.count("dispatched"), 1);
+  EXPECT_EQ(call.listener->end()->waited, absl::ZeroDuration());
   EXPECT_EQ(observer_.count("finished"), 1);
 }
 

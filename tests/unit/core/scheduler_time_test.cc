@@ -344,12 +344,21 @@ TEST_F(SchedulerTimeTest, WhatComesBackAfterAMinuteMayWaitInTheQueueAgain) {
   EXPECT_THAT(Ready(2)->orders(), ElementsAre(behind.id));
 }
 
-TEST_F(SchedulerTimeTest, TheWaitOfACallIsCountedOnce) {
+TEST_F(SchedulerTimeTest, TheWaitOfACallIsUntilItWasFirstSent) {
   Ready();
   const Call running = Submit(), behind = Submit();
+  clock_.Advance(absl::Seconds(1));
   Lose(running.id);
   EXPECT_THAT(Ready(2)->orders(), ElementsAre(behind.id));
-  EXPECT_EQ(observer_.count("dispatched"), 2);
+  EXPECT_TRUE(Done(behind.id, 2));
+  EXPECT_EQ(behind.listener->end()->waited, absl::ZeroDuration());
+}
+
+TEST_F(SchedulerTimeTest, ACallThatWasNeverSentHasNoWait) {
+  const Call call = Submit();
+  scheduler_.Cancel(call.id, absl::CancelledError(""));
+  ASSERT_EQ(call.listener->ends(), 1);
+  EXPECT_EQ(call.listener->end()->waited, std::nullopt);
 }
 
 }  // namespace

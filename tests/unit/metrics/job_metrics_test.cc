@@ -69,8 +69,9 @@ Outcome OneLaunch(double ns) {
 
 TEST_F(JobMetricsTest, CountsARunItsTimeAndItsBytes) {
   const Job job = SquareJob();
-  metrics_.OnDispatched(job, absl::Milliseconds(3));
-  metrics_.OnFinished(job, Done(OneLaunch(1500)));
+  JobResult result = Done(OneLaunch(1500));
+  result.waited = absl::Milliseconds(3);
+  metrics_.OnFinished(job, result);
 
   const std::string text = Text();
   EXPECT_THAT(
@@ -318,8 +319,9 @@ TEST_F(JobMetricsTest, SaysHowAJobEnded) {
   EXPECT_THAT(text, HasSubstr("device=\"cpu\",outcome=\"ok\"} 0\n"));
 }
 
-TEST_F(JobMetricsTest, AJobThatNeverRanMovedNothing) {
+TEST_F(JobMetricsTest, AJobThatNeverRanMovedNothingAndWaitedForNone) {
   metrics_.OnFinished(SquareJob(), Failed(absl::CancelledError("")));
+  EXPECT_THAT(Text(), HasSubstr(R"(gridclock_queue_wait_seconds_count{device="cpu"} 0)"));
   EXPECT_THAT(Text(),
               HasSubstr(R"(gridclock_transfer_bytes_total{direction="in",device="cpu"} 0)"));
 }
@@ -327,7 +329,6 @@ TEST_F(JobMetricsTest, AJobThatNeverRanMovedNothing) {
 TEST_F(JobMetricsTest, AKernelThatNobodyKnowsIsOther) {
   Job job = SquareJob();
   job.kernel = "a client's text";
-  metrics_.OnDispatched(job, absl::ZeroDuration());
   metrics_.OnFinished(job, Done(OneLaunch(1500)));
   metrics_.OnFinished(job, Failed(absl::CancelledError("")));
   EXPECT_THAT(Text(), Not(HasSubstr("a client's text")));
@@ -343,7 +344,6 @@ TEST_F(JobMetricsTest, AHundredThousandNamesOfClientsAreTwoSeries) {
   for (int i = 0; i < kNames; ++i) {
     job.kernel = absl::StrCat("name_of_a_client_", i);
     job.program = i % 2 == 0 ? program : nullptr;
-    metrics_.OnDispatched(job, absl::ZeroDuration());
     metrics_.OnFinished(job, Done(OneLaunch(1500)));
   }
   const std::string text = Text();

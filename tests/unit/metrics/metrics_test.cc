@@ -101,7 +101,6 @@ void RunSomeJobs(Metrics& metrics) {
   metrics.rpc_observer().OnRpcStarted(RpcMethod::kRun);
   metrics.job_observer().OnWorkerUp("cpu");
   metrics.job_observer().OnGuestLost("cpu", "retired");
-  metrics.job_observer().OnDispatched(job, absl::Microseconds(5));
   metrics.job_observer().OnFinished(job, result);
   metrics.rpc_observer().OnRpcFinished(RpcMethod::kRun, absl::OkStatus(), absl::Microseconds(90));
 }
