@@ -186,11 +186,13 @@ std::shared_ptr<RunningCall> FleetHarness::Spin(absl::Duration time) {
   return Submit(std::move(request), {});
 }
 
-std::shared_ptr<RunningCall> FleetHarness::MeasuredSpins(absl::Duration time, int launches) {
+std::shared_ptr<RunningCall> FleetHarness::MeasuredSpins() {
+  constexpr absl::Duration kEach = absl::Milliseconds(20), kAll = absl::Minutes(5);
   JobRequest request = RequestOf("spin");
-  request.attributes = {{"ns", absl::ToInt64Nanoseconds(time)}};
+  request.attributes = {{"ns", absl::ToInt64Nanoseconds(kEach)}};
   request.measure = MeasureOptions();
-  request.measure->schedule = Schedule{.active = launches};
+  request.measure->schedule = Schedule{.active = kAll / kEach};
+  request.kernel_time_limit = 2 * kAll;
   return Submit(std::move(request), {});
 }
 

@@ -72,8 +72,8 @@ class FleetHarness {
 
   std::shared_ptr<RunningCall> Square(std::vector<float> x, bool in_place = false);
   std::shared_ptr<RunningCall> Spin(absl::Duration time);
-  // Launches that spin for so long, one after the other, are timed.
-  std::shared_ptr<RunningCall> MeasuredSpins(absl::Duration time, int launches);
+  // Launches that spin, one after the other, are timed until the call is cancelled.
+  std::shared_ptr<RunningCall> MeasuredSpins();
   std::shared_ptr<RunningCall> Fault(const std::string& kind,
                                      absl::Duration limit = absl::ZeroDuration());
   // An order of `empty` with attributes that it does not have, as admission would never make it.
