@@ -55,6 +55,17 @@ class WorkerProcess {
   const StatusPage& page() const { return *page_; }
   pid_t pid() const { return pid_; }
   void CloseSocket() { socket_.reset(); }
+  // It stands still from when this returns, and reads what comes meanwhile once it is let go.
+  void Hold() {
+    kill(pid_, SIGSTOP);
+    EXPECT_EQ(waitpid(pid_, nullptr, WUNTRACED), pid_);
+  }
+  void LetGo() const { kill(pid_, SIGCONT); }
+  // Until a kernel runs.
+  void AwaitLaunch() const {
+    for (int ms = 0; ms < 60'000 && page_->kernel_since_ns == 0; ++ms) usleep(1000);
+    EXPECT_NE(page_->kernel_since_ns, 0);
+  }
 
   void Send(const worker::v1::FromServer& message) { SendBytes(message.SerializeAsString()); }
   void SendBytes(const std::string& bytes) {

@@ -212,22 +212,16 @@ TEST(Worker, CancelInTheMiddleKeepsTheSamplesSoFar) {
 TEST(Worker, CancelOfAWaitingOrder) {
   WorkerProcess worker;
   const WorkerHello hello = worker.Hello();
-  Job first = Fitted(Spin(1, 10'000'000), hello);  // It lasts a second in all.
-  first.measure = MeasureOptions{.min_samples = 100,
-                                 .max_samples = 100,
-                                 .budget = absl::Seconds(30),
-                                 .warmup_limit = absl::Milliseconds(100),
-                                 .schedule = {}};
-  worker.Order(first);
+  worker.Hold();  // Else it may have run both before it hears of the cancel.
+  worker.Order(Fitted(Spin(1, 1000), hello));
   worker.Order(Square(2, 4));
   worker::v1::FromServer cancel;
   cancel.mutable_cancel()->set_id(2);
   worker.Send(cancel);
+  worker.LetGo();
 
-  worker::v1::ToServer frame = worker.Next();
-  while (frame.has_samples()) frame = worker.Next();
-  EXPECT_EQ(frame.done().id(), 1u);
-  frame = worker.Next();
+  EXPECT_EQ(worker.Next().done().id(), 1u);
+  const worker::v1::ToServer frame = worker.Next();
   EXPECT_EQ(frame.failed().id(), 2u);
   EXPECT_EQ(frame.failed().code(), 1);
 }
@@ -365,6 +359,7 @@ TEST(Worker, EndsWithItsServerAlsoWhileAKernelNeverReturns) {
   WorkerProcess worker;
   const WorkerHello hello = worker.Hello();
   worker.Order(Fitted(Fault(1, "endless"), hello));
+  worker.AwaitLaunch();
 
   worker.CloseSocket();
 
