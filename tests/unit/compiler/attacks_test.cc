@@ -18,7 +18,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using worker::v1::CompilerAnswer;
 
-// Their limit is 5 s; what a busy machine adds is no attack.
+// The limit of orders is 5 s; what a busy machine adds is no attack.
 constexpr absl::Duration kAnswered = absl::Seconds(25);
 constexpr char kCanary[] = "canary-7f3a9c";
 
@@ -82,9 +82,14 @@ TEST_F(Attacks, F4_F5_OptionsAreNoStrings) {
   EXPECT_EQ(Finish(order).answer.end(), CompilerAnswer::INTERNAL);
 }
 
+// At the limits of orders.
+Compiled AttackBy(const std::string& source) {
+  return Finish(SourceOrder(source), TheTools(), Children::Limits());
+}
+
 // Either the compiler gives up by itself, or it is ended: at its limit of time, memory or output.
 void ExpectEnded(const char* name, const std::string& source) {
-  const Compiled got = CompileText(source);
+  const Compiled got = AttackBy(source);
   EXPECT_LT(got.took, kAnswered) << name;
   const bool refused =
       got.answer.end() != CompilerAnswer::DONE || got.result.failed() || got.result.out_of_memory();
@@ -126,7 +131,7 @@ TEST_F(Attacks, F10_F11_CodeThatTakesLongEnds) {
     absl::StrAppend(&branches, "else if(x[", i, "]==x[", i * 7, "])x[x[", i, "]]=x[x[x[", i,
                     "]]];\n");
   }
-  const Compiled got = CompileText(branches + "}\n");
+  const Compiled got = AttackBy(branches + "}\n");
   EXPECT_LT(got.took, kAnswered);
   std::string loops = "template <int N> __device__ float g(float v) {\n";
   for (int i = 0; i < 12; ++i) absl::StrAppend(&loops, "  v = v * g<N - 1>(v + ", i, ".f);\n");
@@ -139,7 +144,7 @@ TEST_F(Attacks, F10_F11_CodeThatTakesLongEnds) {
 TEST_F(Attacks, F12_NestingEnds) {
   const std::string open(120'000, '('), close(120'000, ')');
   const Compiled got =
-      CompileText(absl::StrCat("__global__ void f(int* x) { *x = ", open, "1", close, "; }\n"));
+      AttackBy(absl::StrCat("__global__ void f(int* x) { *x = ", open, "1", close, "; }\n"));
   EXPECT_LT(got.took, kAnswered);
 }
 

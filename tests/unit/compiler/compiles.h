@@ -37,9 +37,18 @@ struct Compiled {
   const std::string& log() const { return result.module().log(); }
 };
 
-inline Compiled Finish(const worker::v1::CompilerOrder& order, const Tools& tools = TheTools()) {
+// Of what shall compile, however slow or busy the machine.
+inline Children::Limits AmpleTime() {
+  Children::Limits limits;
+  limits.wall = absl::Minutes(1);
+  limits.work.sandbox.cpu_seconds = 60;
+  return limits;
+}
+
+inline Compiled Finish(const worker::v1::CompilerOrder& order, const Tools& tools = TheTools(),
+                       const Children::Limits& limits = AmpleTime()) {
   const MonotonicClock clock;
-  Children children(tools, {}, clock);
+  Children children(tools, limits, clock);
   const absl::Time start = clock.Now();
   children.Start(order);
   Compiled out;
