@@ -98,7 +98,7 @@ class GpuTable(unittest.TestCase):
         lines = [f"test_{i} (t.T.test_{i}) ... {end}\n" for i, end in enumerate(ended)]
         said = "".join(lines) + f"Ran {len(ended)} tests in 0.1s\n\nOK\n"
         (self.folder / "t.py").write_text(f"print({said!r})")
-        return self.shown(gpu_test.run_units, name, [self.folder / "t.py"], 10)
+        return self.shown(gpu_test.run_units, name, [self.folder / "t.py"], 60)
 
     def test_unit_tests_that_all_run_pass(self):
         shown = self.run_units("submit", "ok", "ok")
@@ -189,7 +189,7 @@ class GpuTable(unittest.TestCase):
         self.passed = "[  PASSED  ] 2 tests.\n"
         (self.folder / "slow").touch()
         self.before = f'[ ! -e {self.folder}/slow ] || case "$1" in *sum*) exec sleep 60;; esac'
-        shown = self.suite("conformance", "--group-seconds", "1", *kept)
+        shown = self.suite("conformance", "--group-seconds", "10", *kept)
         self.assertEqual(self.code, 1)
         self.assertRegex(shown, "FAIL  conformance sum .*exit code 124")
         self.assertRegex(shown, "PASS  conformance square ")

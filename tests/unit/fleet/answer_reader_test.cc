@@ -61,7 +61,7 @@ TEST_F(AnswerReaderTest, ImpatienceLeavesTheAnswerToTheRunner) {
   EXPECT_FALSE(listener_->end().has_value());
   EXPECT_FALSE(Readable());
   Say(DoneOf(id));
-  ASSERT_TRUE(Readable(/*timeout_ms=*/10'000));
+  ASSERT_TRUE(Readable(/*timeout_ms=*/60'000));
   reader_->Read(/*to_the_end=*/false);
   EXPECT_TRUE(listener_->end().has_value());
 }
