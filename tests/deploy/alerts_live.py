@@ -4,7 +4,6 @@ import http.server
 import json
 import pathlib
 import re
-import socket
 import subprocess
 import tempfile
 import threading
@@ -17,12 +16,7 @@ from server import Server
 
 FOLDER = dashboards.REPO / "deploy/prometheus"
 KILLS = 6  # The rule asks for more than three.
-
-
-def free_port():
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
+LONG = 60  # Seconds: longer than any machine takes.
 
 
 @contextlib.contextmanager
@@ -53,20 +47,26 @@ def alertmanager(receiver):
     """With the file that is shipped, but for the receiver's address."""
     text = (FOLDER / "alertmanager.yml").read_text()
     assert text.count("127.0.0.1:9099") == 1, text
-    address = f"127.0.0.1:{free_port()}"
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         (folder / "alertmanager.yml").write_text(text.replace("127.0.0.1:9099", receiver))
         with open(folder / "log", "w") as log:
             process = subprocess.Popen(
                 ["prometheus-alertmanager", f"--config.file={folder / 'alertmanager.yml'}", "--cluster.listen-address=",
-                 f"--storage.path={folder / 'data'}", f"--web.listen-address={address}"], stdout=log, stderr=log)
+                 f"--storage.path={folder / 'data'}", "--web.listen-address=127.0.0.1:0"], stdout=log, stderr=log)
         try:
-            wait_until(lambda: is_ready(address), 20, "Alertmanager is ready")
+            address = wait_until(lambda: address_in(folder / "log"), LONG, "Alertmanager listens")
+            wait_until(lambda: is_ready(address), LONG, "Alertmanager is ready")
             yield address
         finally:
             process.terminate()
-            process.wait(20)
+            process.wait(LONG)
+
+
+# Only its log tells which port it got.
+def address_in(log):
+    found = re.search(r'msg="Listening on" address=(127\.0\.0\.1:\d+)', log.read_text())
+    return found and found[1]
 
 
 def is_ready(address):
@@ -95,14 +95,14 @@ def run(binaries):
     client = str(pathlib.Path(binaries) / "gridclock")
     with Server(binaries) as server, webhook() as (receiver, came), alertmanager(receiver) as manager:
         with Prometheus(hurried(config_for(server.metrics, manager))) as prometheus:
-            wait_until(lambda: prometheus.query('up{job="gridclock"}') == 1, 20, "the server is scraped")
-            for _ in range(KILLS):
-                subprocess.run([client, "--server", server.grpc, "wait", "--timeout", "20"], check=True, timeout=30,
+            wait_until(lambda: prometheus.query('up{job="gridclock"}') == 1, LONG, "the server is scraped")
+            for kills in range(1, KILLS + 1):
+                subprocess.run([client, "--server", server.grpc, "wait", "--timeout", str(LONG)], check=True,
                                stdout=subprocess.DEVNULL)
                 kill_worker(server.pid)
-                # A scrape sees the counter rise.
-                time.sleep(1.2)
+                wait_until(lambda kills=kills: (prometheus.query("gridclock_worker_restarts_total") or 0) >= kills, LONG,
+                           "a scrape sees the counter rise")
             start = time.monotonic()
-            wait_until(lambda: came, 60, "an alert reaches the webhook")
+            wait_until(lambda: came, LONG, "an alert reaches the webhook")
             names = {alert["labels"]["alertname"] for message in came for alert in message["alerts"]}
             return time.monotonic() - start, names

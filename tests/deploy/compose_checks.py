@@ -8,8 +8,7 @@ import time
 import urllib.parse
 
 import dashboards
-from alerts_live import free_port
-from containers import DEBIAN, REPO
+from containers import DEBIAN, REPO, free_port
 from image_checks import client
 from prometheus import fetch, wait_until
 

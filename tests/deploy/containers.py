@@ -3,6 +3,7 @@ import contextlib
 import json
 import os
 import pathlib
+import socket
 import subprocess
 import tarfile
 import tempfile
@@ -29,6 +30,12 @@ events_logger = "file"
 [network]
 network_backend = "netavark"
 """
+
+
+def free_port():
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
 
 
 class Engine:

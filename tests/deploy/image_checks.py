@@ -5,8 +5,7 @@ import re
 import subprocess
 import time
 
-from alerts_live import free_port
-from containers import DEBIAN, DOCKERFILE, HARDENED, REPO
+from containers import DEBIAN, DOCKERFILE, HARDENED, REPO, free_port
 from load import children, kill_worker
 from prometheus import fetch, wait_until
 
