@@ -16,7 +16,6 @@ using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::Ge;
 using ::testing::HasSubstr;
-using ::testing::Not;
 using ::testing::SizeIs;
 
 constexpr std::uint64_t kOut = 1 << 20;  // Where outputs lie; inputs lie at 0.
@@ -414,8 +413,8 @@ TEST(WorkerFault, UnknownIdAndDuplicate) {
 
   worker.Order(Square(1, 4));
 
-  std::vector<std::uint64_t> ids;
-  for (int i = 0; i < 3; ++i) ids.push_back(worker.Next().done().id());
+  std::vector<std::uint64_t> ids(3);
+  for (std::uint64_t& id : ids) id = worker.Next().done().id();
   EXPECT_THAT(ids, ElementsAre(1u, 1'000'001u, 1u));
 }
 
