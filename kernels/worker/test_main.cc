@@ -1,7 +1,8 @@
 // gridclock-test-worker: a worker that breaks on purpose. GRIDCLOCK_FAULT holds fail points
 // "point:probability:seed", separated by commas. Each is rolled once per report of an order, but
-// die_before_hello once at the hello:
+// the two of the hello once at that:
 //   die_before_hello   exits with code 3 before it says hello
+//   wait_before_hello  never says hello, and waits for its end
 //   garbage_frame      sends random bytes in place of the report
 //   oversized_frame    sends 80 KiB in one frame
 //   truncated_frame    sends the first half of the report
@@ -11,6 +12,7 @@
 //   close_socket       closes the link and sleeps on
 //   output_too_large   reports more outputs than were ordered
 //   hang               stops itself, heartbeats too (SIGSTOP)
+// SIGUSR1 ends a call of the kernel `hold`.
 // With GRIDCLOCK_KEEP_SCRATCH a guest does not overwrite scratch memory between checked launches.
 #include <cstdio>
 #include <cstdlib>
@@ -21,6 +23,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
 #include "gridclock/worker/v1/worker.pb.h"
@@ -65,6 +68,18 @@ std::uint64_t ReportedId(const worker::v1::ToServer& message) {
   return message.has_done() ? message.done().id() : message.failed().id();
 }
 
+[[noreturn]] void WaitForEnd() {
+  for (;;) pause();
+}
+
+// Before any thread is made, so that all block it: it waits for `hold`.
+void BlockLetGo() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGUSR1);
+  sigprocmask(SIG_BLOCK, &signals, nullptr);
+}
+
 class FaultyLink final : public Link {
  public:
   FaultyLink(std::unique_ptr<Link> link, std::vector<FailPoint> points)
@@ -89,7 +104,8 @@ class FaultyLink final : public Link {
     std::string first = frame;
     std::vector<std::string> more;
     for (FailPoint& point : points_) {
-      const bool concerned = point.name == "die_before_hello" ? message.has_hello() : report;
+      const bool of_hello = absl::EndsWith(point.name, "_before_hello");
+      const bool concerned = of_hello ? message.has_hello() : report;
       if (concerned && point.Strikes()) Break(point, message, &first, &more);
     }
     out->push_back(std::move(first));
@@ -102,9 +118,10 @@ class FaultyLink final : public Link {
     if (name == "die_before_hello") _exit(3);
     if (name == "exit_zero") _exit(0);
     if (name == "hang") raise(SIGSTOP);
+    if (name == "wait_before_hello") WaitForEnd();
     if (name == "close_socket") {
       close(kLinkFd);
-      for (;;) pause();
+      WaitForEnd();
     }
     if (name == "garbage_frame") {
       for (char& byte : *frame) byte = static_cast<char>(point.random());
@@ -131,6 +148,7 @@ class FaultyLink final : public Link {
 
 int main(int argc, char** argv) {
   using namespace gridclock;  // NOLINT(google-build-using-namespace): a program's own namespace.
+  BlockLetGo();
   return RunWorker(argc, argv,
                    {.kernels = BuiltInKernels(),
                     .level = BuiltInLevel(),

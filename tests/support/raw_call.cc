@@ -73,6 +73,13 @@ std::shared_ptr<grpc::Channel> Connect(const std::string& address) {
   return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
 }
 
+std::shared_ptr<grpc::Channel> ConnectNarrowly(const std::string& address) {
+  grpc::ChannelArguments narrow;
+  narrow.SetInt(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, 16 * 1024);
+  narrow.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
+  return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), narrow);
+}
+
 RawResult RawCall(std::shared_ptr<grpc::Channel> channel, const std::string& method,
                   const std::vector<std::string>& messages, grpc::ClientContext& context) {
   RawStream stream(std::move(channel), method, context);
@@ -88,7 +95,7 @@ RawResult RawCall(std::shared_ptr<grpc::Channel> channel, const std::string& met
 RawResult RawCall(std::shared_ptr<grpc::Channel> channel, const std::string& method,
                   const std::vector<std::string>& messages) {
   grpc::ClientContext context;
-  context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(30));
+  context.set_deadline(std::chrono::system_clock::now() + std::chrono::minutes(2));
   return RawCall(channel, method, messages, context);
 }
 
@@ -101,6 +108,13 @@ v1::RunRequest InlineRequest(const std::string& kernel, const std::vector<float>
   input->mutable_spec()->add_dims(static_cast<std::int64_t>(x.size()));
   input->mutable_inline_();
   input->set_data(std::string(reinterpret_cast<const char*>(x.data()), x.size() * sizeof(float)));
+  return request;
+}
+
+v1::RunRequest HoldRequest() {
+  v1::RunRequest request;
+  request.set_kernel("hold");
+  request.set_kernel_time_limit_seconds(300);
   return request;
 }
 

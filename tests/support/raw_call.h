@@ -42,6 +42,8 @@ inline constexpr char kRunMethod[] = "/gridclock.v1.KernelService/Run";
 inline constexpr char kStreamRunMethod[] = "/gridclock.v1.KernelService/StreamRun";
 
 std::shared_ptr<grpc::Channel> Connect(const std::string& address);
+// Of what the client has not read yet little is on its way.
+std::shared_ptr<grpc::Channel> ConnectNarrowly(const std::string& address);
 
 // Sends `messages` and the end, and reads all that comes. A unary method is a stream of one.
 RawResult RawCall(std::shared_ptr<grpc::Channel> channel, const std::string& method,
@@ -54,6 +56,9 @@ absl::Status GoodCall(std::shared_ptr<grpc::Channel> channel);
 
 // A request for `kernel` with one f32 input of one dimension, inline.
 v1::RunRequest InlineRequest(const std::string& kernel, const std::vector<float>& x);
+
+// A request for a kernel that runs until ServerProcess::LetGo().
+v1::RunRequest HoldRequest();
 
 }  // namespace gridclock
 

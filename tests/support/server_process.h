@@ -48,8 +48,10 @@ class ServerProcess {
   std::optional<double> Metric(const std::string& series) const;
 
   void Signal(int signal) const;
+  // Ends the call of the kernel `hold` that runs, or the next one.
+  void LetGo() const;
   // The exit code, or 128 + the signal that ended it; -1 if it still lives after `limit`.
-  int Wait(absl::Duration limit = absl::Seconds(30));
+  int Wait(absl::Duration limit = absl::Seconds(60));
 
  private:
   ServerProcess(std::string folder, pid_t pid) : folder_(std::move(folder)), pid_(pid) {}
@@ -74,7 +76,7 @@ std::string NewScript(const std::string& lines);
 
 // True as soon as `condition` is; false if it is not within `limit`.
 template <typename Condition>
-bool Eventually(const Condition& condition, absl::Duration limit = absl::Seconds(20));
+bool Eventually(const Condition& condition, absl::Duration limit = absl::Seconds(60));
 
 }  // namespace gridclock
 
