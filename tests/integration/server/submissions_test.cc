@@ -22,17 +22,20 @@ constexpr char kCompileMethod[] = "/gridclock.v1.ModuleService/Compile";
 constexpr char kGetMethod[] = "/gridclock.v1.ModuleService/Get";
 constexpr double kMiB = 1024.0 * 1024.0;
 
-// Of /proc/PID/smaps_rollup; 0 of a process that is gone.
+// Of /proc/PID/smaps_rollup; 0 of a process that is gone. Without pages of files: those of programs
+// count less while another server runs.
 double PssOf(pid_t pid) {
   std::ifstream file(absl::StrCat("/proc/", pid, "/smaps_rollup"));
+  double sum = 0;
   for (std::string line; std::getline(file, line);) {
     const std::vector<std::string> words = absl::StrSplit(line, ' ', absl::SkipEmpty());
     double kib = 0;
-    if (words.size() == 3 && words[0] == "Pss:" && absl::SimpleAtod(words[1], &kib)) {
-      return kib * 1024;
+    if (words.size() == 3 && (words[0] == "Pss_Anon:" || words[0] == "Pss_Shmem:") &&
+        absl::SimpleAtod(words[1], &kib)) {
+      sum += kib * 1024;
     }
   }
-  return 0;
+  return sum;
 }
 
 // Of /proc/PID/status, in bytes.

@@ -187,7 +187,7 @@ TEST_F(Submitted, G7_G8_WhatOneLeavesInMemoryTheNextDoesNotSee) {
 }
 
 TEST_F(Submitted, G8_AGuestThatWritesAllItsMemoryChangesNoBitOfAnothersJob) {
-  ASSERT_NO_FATAL_FAILURE(StartServer());
+  ASSERT_NO_FATAL_FAILURE(StartServer({"--limit-stream-stall-seconds=600"}));
   std::vector<float> x(600'000);
   std::iota(x.begin(), x.end(), 0.5F);
   const std::string bytes(reinterpret_cast<const char*>(x.data()), x.size() * sizeof(float));
