@@ -40,7 +40,7 @@ def header_in(block, name):
 
 class Connection:
     def __init__(self, port):
-        self._socket = socket.create_connection(("127.0.0.1", port), timeout=10)
+        self._socket = socket.create_connection(("127.0.0.1", port), timeout=60)
         self._windows, self._of_new = {0: WINDOW}, WINDOW
         self._moved, self._writing = threading.Condition(), threading.Lock()
         self._next, self.ended = 1, False

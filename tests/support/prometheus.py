@@ -17,7 +17,7 @@ import urllib.request
 def fetch(address, path):
     """Status and body of a page."""
     try:
-        with urllib.request.urlopen(f"http://{address}{path}", timeout=10) as answer:
+        with urllib.request.urlopen(f"http://{address}{path}", timeout=60) as answer:
             return answer.status, answer.read().decode()
     except urllib.error.HTTPError as error:
         return error.code, error.read().decode()
@@ -50,8 +50,8 @@ class Prometheus:
                 ["prometheus", f"--config.file={folder / 'config.yml'}", f"--storage.tsdb.path={folder / 'data'}",
                  "--web.listen-address=127.0.0.1:0", *self._flags], stdout=log, stderr=log)
         try:
-            self.address = wait_until(self._find_address, 30, "Prometheus listens")
-            wait_until(lambda: fetch(self.address, "/-/ready")[0] == 200, 30, "Prometheus is ready")
+            self.address = wait_until(self._find_address, 60, "Prometheus listens")
+            wait_until(lambda: fetch(self.address, "/-/ready")[0] == 200, 60, "Prometheus is ready")
         except BaseException as error:
             text = self._log.read_text()
             self.__exit__()
@@ -60,7 +60,7 @@ class Prometheus:
 
     def __exit__(self, *_):
         self._process.terminate()
-        self._process.wait(20)
+        self._process.wait(60)
         self._temporary.cleanup()
 
     # Only its log tells which port it got.

@@ -28,7 +28,7 @@ def measure(bin_folder, server):
 
 def errors(prometheus, samples, parts=(0.5, 0.99)):
     """part -> how far Prometheus is off, relative to the exact quantile."""
-    wait_until(lambda: prometheus.query(f"histogram_count({SERIES})") == len(samples), 20, SERIES)
+    wait_until(lambda: prometheus.query(f"histogram_count({SERIES})") == len(samples), 60, SERIES)
     exact = {part: samples[math.ceil(part * len(samples)) - 1] for part in parts}
     return {part: abs(prometheus.query(f"histogram_quantile({part}, {SERIES})") / exact[part] - 1) for part in parts}
 

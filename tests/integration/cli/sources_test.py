@@ -352,7 +352,8 @@ class SourcesTest(unittest.TestCase):
         try:
             while "waiting for a change" not in (line := watch.stderr.readline()):
                 self.assertTrue(line, "watch ended")
-            (common / "parts/one.h").write_text("#define ONE wrong\n")
+            (common / "parts/changed").write_text("#define ONE wrong\n")  # Never seen half written.
+            (common / "parts/changed").rename(common / "parts/one.h")
             self.assertIn('identifier "wrong"', watch.communicate(timeout=60)[1])
         finally:
             watch.kill()

@@ -47,7 +47,7 @@ class PrometheusTest(unittest.TestCase):
     def expect(self, query, value):
         wait_until(
             lambda: self.prometheus.query(query) == value,
-            20,
+            60,
             f"{query} is {value}, was {self.prometheus.query(query)}\n"
             f"{[t['lastError'] for t in self.prometheus.targets()]}",
         )
@@ -58,7 +58,7 @@ class PrometheusTest(unittest.TestCase):
         return int(found[1]) if found else 0
 
     def test_runs_are_counted_where_prometheus_sees_them(self):
-        wait_until(lambda: self.prometheus.query("up") == 1, 20, "the target is up")
+        wait_until(lambda: self.prometheus.query("up") == 1, 60, "the target is up")
         runs = 'gridclock_kernel_runs_total{kernel="square",device="cpu",outcome="ok"}'
         launches = 'gridclock_kernel_duration_seconds_count{kernel="square",device="cpu"}'
         calls = 'gridclock_rpc_requests_total{method="gridclock.v1.KernelService/Run",code="OK"}'
@@ -71,7 +71,7 @@ class PrometheusTest(unittest.TestCase):
         self.expect(calls, called + 12)
         self.expect("gridclock_rpc_in_flight", 0)
         self.expect("gridclock_worker_up", 1)
-        wait_until(lambda: [t["lastError"] for t in self.prometheus.targets()] == [""], 20, "a scrape without error")
+        wait_until(lambda: [t["lastError"] for t in self.prometheus.targets()] == [""], 60, "a scrape without error")
 
     def test_native_histograms_give_quantiles_within_a_bucket_and_exemplars_name_runs(self):
         with Prometheus(config_for(self.server.metrics), quantiles.FLAGS) as prometheus:
@@ -91,7 +91,7 @@ class PrometheusTest(unittest.TestCase):
     def test_the_median_of_a_kernel_is_a_time(self):
         self.run_square(3)
         median = "histogram_quantile(0.5, sum by (le) (gridclock_kernel_duration_seconds_bucket))"
-        value = wait_until(lambda: self.prometheus.query(median), 20, median)
+        value = wait_until(lambda: self.prometheus.query(median), 60, median)
         self.assertGreater(value, 1e-8)
         self.assertLess(value, 1)
 
