@@ -28,6 +28,7 @@ SECONDS = 12
 MIB = 1 << 20
 INVALID_ARGUMENT, DEADLINE_EXCEEDED, RESOURCE_EXHAUSTED, UNIMPLEMENTED, UNAUTHENTICATED = 3, 4, 8, 12, 16
 NEVER_STALLED = "--limit-stream-stall-seconds=3600"  # Where what is held must not depend on how long a test takes.
+NOTHING_WARMED = "--arena-warm-bytes=0"  # Where memory is measured: the server warms its arena behind its start.
 UNDER_64_MIB = "--limit-rpc-bytes=64M"  # Of one client 3 requests are read then, and 16 wait.
 READ, WAIT = 3, 16
 
@@ -160,7 +161,7 @@ class UnfinishedTest(unittest.TestCase):
                              (UNIMPLEMENTED, "want one request, got the end of the stream"))
 
     def test_who_has_no_token_hears_so_before_the_request_and_holds_nothing(self):
-        with tokens("ann") as folder, Server(BIN, f"--token-file={folder / 'tokens'}") as server:
+        with tokens("ann") as folder, Server(BIN, NOTHING_WARMED, f"--token-file={folder / 'tokens'}") as server:
             before = resident_mib(server)
             for _ in range(4):
                 with Connection(port_of(server)) as connection:
@@ -208,7 +209,7 @@ class UnfinishedTest(unittest.TestCase):
 
     @unittest.skipIf(b"libasan" in (BIN / "gridclock-server").read_bytes(), "AddressSanitizer keeps what is free")
     def test_memory_of_a_wave_is_given_back(self):
-        with Server(BIN, "--limit-rpc-bytes=4G", NEVER_STALLED) as server:
+        with Server(BIN, NOTHING_WARMED, "--limit-rpc-bytes=4G", NEVER_STALLED) as server:
             before = resident_mib(server)
             with Connection(port_of(server)) as connection:
                 for call in [connection.begin(RUN) for _ in range(80)]:
@@ -286,7 +287,7 @@ class HeadersTest(unittest.TestCase):
         self.assertIn("connections_cut_off", server.log())
 
     def test_headers_without_an_end_close_their_connection(self):
-        with tokens("honest") as folder, Server(BIN, f"--token-file={folder / 'tokens'}") as server:
+        with tokens("honest") as folder, Server(BIN, NOTHING_WARMED, f"--token-file={folder / 'tokens'}") as server:
             self.hold(server, lambda: socket.create_connection(("127.0.0.1", port_of(server)), timeout=60),
                       lambda: run_square(server, f"--token-file={folder / 'honest'}"))
 
@@ -299,7 +300,7 @@ class HeadersTest(unittest.TestCase):
             subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost",
                             "-addext", "subjectAltName=DNS:localhost", "-keyout", key, "-out", certificate],
                            check=True, capture_output=True)
-            with Server(BIN, f"--tls-cert={certificate}", f"--tls-key={key}") as server:
+            with Server(BIN, NOTHING_WARMED, f"--tls-cert={certificate}", f"--tls-key={key}") as server:
                 trust = f"--tls-ca={certificate}", "--tls-name=localhost"
 
                 def connect():
