@@ -77,6 +77,24 @@ class RulesTest(unittest.TestCase):
         self.assertEqual(used, recorded)
 
 
+class RoutingTest(unittest.TestCase):
+    TEXT = (FOLDER / "alertmanager.yml").read_text()
+
+    def test_alerts_of_one_server_are_one_message(self):
+        self.assertEqual(re.findall(r"group_by: (.*)", self.TEXT), ["[instance]"])
+
+    def test_one_cause_is_one_page(self):
+        rules = re.findall(r"source_matchers: \[alertname = (\w+)\]\n +target_matchers: \[(.*)\]\n +equal: \[(.*)\]",
+                           self.TEXT)
+        self.assertEqual(rules, [
+            ("GridclockDown", 'alertname =~ "Gridclock.+", alertname != GridclockDown', "instance"),
+            ("GridclockDeviceQuarantined", "alertname = GridclockWorkerDown", "instance, device")])
+        for source, _, labels in rules:
+            self.assertIn(source, alerts())
+            for label in labels.split(", "):
+                self.assertRegex(CASES, rf"alertname: {source}\n +exp_alerts:\n +- exp_labels: .*\b{label}: ")
+
+
 class ComposeTest(unittest.TestCase):
     def test_every_port_is_published_on_loopback_alone(self):
         text = (REPO / "deploy/compose/compose.yaml").read_text()
