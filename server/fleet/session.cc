@@ -1,5 +1,6 @@
 #include "server/fleet/session.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <utility>
@@ -22,6 +23,9 @@ constexpr char kCanaryKernel[] = "square";
 constexpr std::array<float, 4> kCanaryInput = {1, -2, 3, 0.5};
 constexpr std::array<float, 4> kCanaryOutput = {1, 4, 9, 0.25};
 constexpr int kForgivenStrangers = 1;
+// What a guest may say of its device; it would be the service's failure.
+constexpr std::array<absl::string_view, 3> kDeviceReasons = {"DEVICE_FAULT", "DEVICE_UNAVAILABLE",
+                                                             "RECORD_LOST"};
 
 JobRequest CanaryRequest(const std::string& device, absl::Time now) {
   JobRequest request;
@@ -33,6 +37,32 @@ JobRequest CanaryRequest(const std::string& device, absl::Time now) {
   input.inline_bytes = sizeof(kCanaryInput);
   request.inputs.push_back(std::move(input));
   return request;
+}
+
+bool IsOfTheService(absl::StatusCode code) {
+  return code == absl::StatusCode::kUnknown || code == absl::StatusCode::kInternal ||
+         code == absl::StatusCode::kUnavailable || code == absl::StatusCode::kDataLoss;
+}
+
+// Submitted code may have its process say anything, and by some of that an operator would be
+// called: what is not the device's is the code's.
+absl::Status FromGuest(const absl::Status& said, const Job& job) {
+  if (!IsOfTheService(said.code())) return said;
+  const std::string reason = DetailsOf(said).reason;
+  Log(LogLevel::kWarning, "guest_failed",
+      {{"device", job.device},
+       {"status", said.ToString(absl::StatusToStringMode::kWithNoExtraData)},
+       {"reason", reason},
+       {"job", absl::StrCat(job.id)},
+       {"client", job.principal},
+       {"request_id", job.request_id},
+       {"trace_id", TraceId(job.trace)}});
+  const bool by_device = std::ranges::count(kDeviceReasons, reason) != 0;
+  if (by_device && absl::IsUnavailable(said)) return said;
+  return WithReason(absl::FailedPreconditionError(
+                        absl::StrCat("the process of the submitted code failed: ",
+                                     absl::StatusCodeToString(said.code()), ": ", said.message())),
+                    "KERNEL_FAULT");
 }
 
 }  // namespace
@@ -281,6 +311,7 @@ absl::Status Session::OnFailed(const worker::v1::Failed& failed) {
   absl::StatusOr<WorkerFailure> failure = Decode(failed, job, TakeSamples(failed.id()));
   if (!failure.ok()) return Break(failed.id(), failure.status());
   if (failure->partial) CutPrinted(*failure->partial);
+  if (is_guest()) failure->status = FromGuest(failure->status, job);
   spoiled_ = spoiled_ || failure->sticky;
   // What the device did is not the code's doing.
   if (failure->sticky && is_guest() && DetailsOf(failure->status).reason != "DEVICE_FAULT") {

@@ -16,6 +16,7 @@
 namespace gridclock {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -208,14 +209,25 @@ class GuestSessionTest : public GuestWorkerTest {
     scheduler_.Start(*id);
     return *id;
   }
-  // A job of its own ends so, and the guest with it.
-  void Spoil(Code code, const std::string& reason, const std::string& message) {
+  static worker::v1::ToServer FailedWith(JobId id, Code code, const std::string& reason,
+                                         const std::string& message) {
     worker::v1::ToServer frame;
-    frame.mutable_failed()->set_id(Submit(JobOf(64)));
+    frame.mutable_failed()->set_id(id);
     frame.mutable_failed()->set_generation(kGeneration);
     frame.mutable_failed()->set_code(static_cast<int>(code));
     frame.mutable_failed()->set_reason(reason);
     frame.mutable_failed()->set_message(message);
+    return frame;
+  }
+  // A job of its own ends so.
+  absl::Status EndOfOne(Code code, const std::string& reason) {
+    listener_ = std::make_shared<FakeListener>();
+    EXPECT_THAT(Hear(FailedWith(Submit(JobOf(64)), code, reason, "copy in: odd")), IsOk());
+    return listener_->status();
+  }
+  // The same, and the guest with it.
+  void Spoil(Code code, const std::string& reason, const std::string& message) {
+    worker::v1::ToServer frame = FailedWith(Submit(JobOf(64)), code, reason, message);
     frame.mutable_failed()->set_sticky(true);
     EXPECT_THAT(Hear(frame), IsOk());
     listener_ = std::make_shared<FakeListener>();
@@ -274,13 +286,34 @@ TEST_F(GuestSessionTest, WhatItPrintsIsCutToTheLimit) {
   EXPECT_EQ(end->outcome->printed.size(), 200U);
   EXPECT_TRUE(end->outcome->printed_truncated);
   listener_ = std::make_shared<FakeListener>();
-  worker::v1::ToServer failed;
-  failed.mutable_failed()->set_id(Submit(JobOf(64)));
-  failed.mutable_failed()->set_generation(kGeneration);
-  failed.mutable_failed()->set_code(static_cast<int>(Code::kInternal));
+  worker::v1::ToServer failed = FailedWith(Submit(JobOf(64)), Code::kInternal, "", "");
   *failed.mutable_failed()->mutable_partial() = done.done();
   EXPECT_THAT(Hear(failed), IsOk());
   EXPECT_EQ(listener_->end()->outcome->printed.size(), 200U);
+}
+
+// By these codes an operator is called, and by these reasons one is not.
+TEST_F(GuestSessionTest, WhatTheServiceAnswersForIsNotItsToSay) {
+  for (const Code code : {Code::kUnknown, Code::kInternal, Code::kUnavailable, Code::kDataLoss}) {
+    for (const char* reason : {"", "LAUNCH_SHAPE", "DRAINING", "WORKER_CRASHED"}) {
+      const absl::Status end = EndOfOne(code, reason);
+      EXPECT_THAT(end, AllOf(StatusIs(Code::kFailedPrecondition, HasSubstr("copy in: odd")),
+                             ReasonIs("KERNEL_FAULT")))
+          << absl::StatusCodeToString(code) << " " << reason;
+      EXPECT_THAT(end.message(), HasSubstr(absl::StatusCodeToString(code)));
+    }
+  }
+  EXPECT_THAT(EndOfOne(Code::kInternal, "DEVICE_FAULT"), ReasonIs("KERNEL_FAULT"));
+}
+
+TEST_F(GuestSessionTest, WhatTheDeviceDidAndWhatTheCodeDidIs) {
+  for (const char* reason : {"DEVICE_FAULT", "DEVICE_UNAVAILABLE", "RECORD_LOST"}) {
+    EXPECT_THAT(EndOfOne(Code::kUnavailable, reason),
+                AllOf(StatusIs(Code::kUnavailable, "copy in: odd"), ReasonIs(reason)));
+  }
+  EXPECT_THAT(EndOfOne(Code::kInvalidArgument, "LAUNCH_SHAPE"),
+              AllOf(StatusIs(Code::kInvalidArgument, "copy in: odd"), ReasonIs("LAUNCH_SHAPE")));
+  EXPECT_THAT(EndOfOne(Code::kCancelled, ""), StatusIs(Code::kCancelled, "copy in: odd"));
 }
 
 TEST_F(GuestSessionTest, AFaultThatSpoilsTheDevicesContextCountsAgainstTheModule) {
