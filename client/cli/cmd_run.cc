@@ -70,12 +70,20 @@ absl::Status WriteOutput(const OutputFile& file, const RunResult& result) {
   }
   if (absl::EndsWith(file.path, ".npz")) return WriteNpz(file.path, parts);
   if (parts.size() == 1) return WriteNpy(file.path, parts[0].spec, parts[0].bytes);
-  return absl::InvalidArgumentError(
-      absl::StrCat("'", file.name, "' is a list; write it to a .npz file"));
+  return absl::InternalError(
+      absl::StrCat("'", file.name, "': want one tensor of the server, got ", parts.size()));
 }
 
-// Before the kernel runs: there must be such outputs (an archive without a name takes all of them)
-// and a place for their files.
+bool IsList(const KernelSpec& spec, const std::string& output) {
+  const auto named = [&](const OperandSpec& operand) {
+    return operand.name == output && operand.is_list;
+  };
+  return std::any_of(spec.outputs.begin(), spec.outputs.end(), named) ||
+         std::any_of(spec.inputs.begin(), spec.inputs.end(), named);
+}
+
+// Before the kernel runs: there must be such outputs (an archive without a name takes all of them),
+// their files must take them, and there must be a place for those.
 absl::Status CheckOutputs(const KernelSpec& spec, const std::vector<OutputFile>& files) {
   const std::vector<std::string> names = OutputNames(spec);
   for (const OutputFile& file : files) {
@@ -83,6 +91,10 @@ absl::Status CheckOutputs(const KernelSpec& spec, const std::vector<OutputFile>&
     if (!file.name.empty() && std::find(names.begin(), names.end(), file.name) == names.end()) {
       return UsageError(absl::StrCat("-o: '", spec.name, "' has no output '", file.name,
                                      "'; it has ", absl::StrJoin(names, ", ")));
+    }
+    if (IsList(spec, file.name) && !absl::EndsWith(file.path, ".npz")) {
+      return UsageError(absl::StrCat(
+          "-o: '", file.name, "' is a list, which a .npz file takes; got '", file.path, "'"));
     }
     const absl::Status writable = CheckWritable(file.path);
     if (writable.ok()) continue;

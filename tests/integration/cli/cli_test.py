@@ -256,6 +256,11 @@ class CliTest(unittest.TestCase):
         with numpy.load(self.folder / "c.npz") as archive:
             self.assertEqual([archive[name].tolist() for name in archive.files], [[1, 4], [[9], [16], [25]]])
 
+    def test_a_list_for_a_npy_file_is_refused_before_the_kernel_runs(self):
+        lists = ["a=ones:f32[2]", "a=ones:f32[3]", "b=ones:f32[2]", "b=ones:f32[3]"]
+        refused = self.gridclock("run", "foreach_add", *lists, "-o", "c=c.npy", code=2).stderr
+        self.assertIn("-o: 'c' is a list, which a .npz file takes; got 'c.npy'", refused)
+
     def test_a_device_may_be_named(self):
         self.assertIn("square.simd on cpu", self.gridclock("run", "square", "x=ones:f32[3]", "--device", "cpu").stdout)
         absent = self.gridclock("run", "square", "x=ones:f32[3]", "--device", "cuda:99", code=1).stderr
