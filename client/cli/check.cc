@@ -84,31 +84,18 @@ absl::Status CheckReference(const v1::RunSummary& summary, const std::string& ag
   return absl::OkStatus();
 }
 
-absl::Status CompareOutputs(const RunResult& got, const RunResult& want, const CheckFlags& flags,
-                            CheckResult* result) {
-  if (got.outputs.size() != want.outputs.size()) {
-    return UsageError(absl::StrCat("it gives ", got.outputs.size(), " outputs, '", flags.against,
-                                   "' gives ", want.outputs.size()));
+// The reference's outputs beside `mine`: by name if it has all of the names, else in order.
+std::vector<const CallOutput*> PairedWith(const std::vector<CallOutput>& mine,
+                                          const std::vector<CallOutput>& theirs) {
+  std::vector<const CallOutput*> by_name, in_order;
+  for (std::size_t i = 0; i < mine.size(); ++i) {
+    in_order.push_back(&theirs[i]);
+    const auto same = std::find_if(theirs.begin(), theirs.end(), [&](const CallOutput& output) {
+      return output.name == mine[i].name;
+    });
+    if (same != theirs.end()) by_name.push_back(&*same);
   }
-  result->outputs.resize(got.outputs.size());
-  for (std::size_t i = 0; i < got.outputs.size(); ++i) {
-    const CallOutput &mine = got.outputs[i], &theirs = want.outputs[i];
-    if (!(mine.value == theirs.value)) {
-      return UsageError(absl::StrCat("output '", mine.name, "' and '", theirs.name, "' of '",
-                                     flags.against, "' have other shapes or dtypes"));
-    }
-    CheckedOutput& out = result->outputs[i];
-    out.name = mine.name;
-    std::size_t at = 0;
-    for (const TensorSpec& tensor : mine.value.tensors) {
-      out.tolerance = flags.tolerance.value_or(ToleranceOf(tensor.dtype));
-      const auto size = static_cast<std::size_t>(Bytes(tensor));
-      out.difference.Add(Compare(tensor, mine.bytes.subspan(at, size),
-                                 theirs.bytes.subspan(at, size), out.tolerance));
-      at += size;
-    }
-  }
-  return absl::OkStatus();
+  return by_name.size() == mine.size() ? by_name : in_order;
 }
 
 absl::Status Round(const Session& session, const Client& client, const Subject& subject,
@@ -128,6 +115,34 @@ absl::Status Round(const Session& session, const Client& client, const Subject& 
 }
 
 }  // namespace
+
+absl::Status CompareOutputs(const RunResult& got, const RunResult& want, const CheckFlags& flags,
+                            CheckResult* result) {
+  if (got.outputs.size() != want.outputs.size()) {
+    return UsageError(absl::StrCat("it gives ", got.outputs.size(), " outputs, '", flags.against,
+                                   "' gives ", want.outputs.size()));
+  }
+  const std::vector<const CallOutput*> paired = PairedWith(got.outputs, want.outputs);
+  result->outputs.resize(got.outputs.size());
+  for (std::size_t i = 0; i < got.outputs.size(); ++i) {
+    const CallOutput &mine = got.outputs[i], &theirs = *paired[i];
+    if (!(mine.value == theirs.value)) {
+      return UsageError(absl::StrCat("output '", mine.name, "' and '", theirs.name, "' of '",
+                                     flags.against, "' have other shapes or dtypes"));
+    }
+    CheckedOutput& out = result->outputs[i];
+    out.name = mine.name;
+    std::size_t at = 0;
+    for (const TensorSpec& tensor : mine.value.tensors) {
+      out.tolerance = flags.tolerance.value_or(ToleranceOf(tensor.dtype));
+      const auto size = static_cast<std::size_t>(Bytes(tensor));
+      out.difference.Add(Compare(tensor, mine.bytes.subspan(at, size),
+                                 theirs.bytes.subspan(at, size), out.tolerance));
+      at += size;
+    }
+  }
+  return absl::OkStatus();
+}
 
 void AddCheckFlags(CLI::App& app, CheckFlags* flags) {
   app.add_option("--with", flags->with)->allow_extra_args(false);

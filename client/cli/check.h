@@ -13,6 +13,7 @@
 #include "client/cli/json.h"
 #include "client/cli/measure_flags.h"
 #include "client/cli/subject.h"
+#include "client/cpp/run.h"
 
 namespace CLI {
 class App;
@@ -44,8 +45,12 @@ struct CheckResult {
   bool ok() const;
 };
 
-// Runs both on the same inputs, round by round, and compares their outputs in order. The reference
-// is itself verified by the server.
+// Adds one round: outputs belong together by name if both have the same names, else in order.
+absl::Status CompareOutputs(const RunResult& got, const RunResult& want, const CheckFlags& flags,
+                            CheckResult* result);
+
+// Runs both on the same inputs, round by round, and compares their outputs. The reference is itself
+// verified by the server.
 absl::StatusOr<CheckResult> Check(const Session& session, const Client& client,
                                   const Subject& subject, const CallFlags& call,
                                   const CheckFlags& flags);
