@@ -415,13 +415,6 @@ class CliTest(unittest.TestCase):
                          "--budget", "50ms")
         self.assertEqual([i["tensors"] for i in rows["inputs"]], [["f32[3,4]"], ["f32[4,8]"]])
 
-    def test_load_reports_rate_and_latency(self):
-        result = self.json("load", "square", "--shape", "N=16", "--rate", 100, "--seconds", 1)  # Fewer than may wait, however late they come.
-        self.assertEqual(result["requests"], 100)
-        self.assertEqual(result["ok"], 100, result)
-        self.assertGreater(result["latency_ns"]["p90"], 0)
-        self.assertIsNone(result["latency_ns"]["p99"])  # 100 do not tell it.
-
     def test_top_shows_once_in_a_pipe_what_the_page_shows(self):
         self.gridclock("run", "square", "x=ones:f32[9]")
         where = "--metrics", self.server.metrics
@@ -549,28 +542,6 @@ class WaitTest(unittest.TestCase):
             start = time.monotonic()
             self.assertEqual(wait.wait(60), 0)
             self.assertLess(time.monotonic() - start, 15)
-
-
-class FullQueueTest(unittest.TestCase):
-    def test_load_counts_refusals_and_run_tries_again(self):
-        with Server(BIN, "--limit-queue=2") as server:
-            environment = dict(os.environ, GRIDCLOCK_SERVER=server.grpc)
-
-            def start(*args):
-                return subprocess.Popen([BIN / "gridclock", *map(str, args), "--json"], env=environment,
-                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-
-            # 8 s of work a second, and places for two beside those that the worker holds.
-            load = start("load", "spin", "ns=20000000", "--rate", 400, "--seconds", 2)
-            answers = []
-            while load.poll() is None:
-                run = start("run", "spin", "ns=1000")
-                out, err = run.communicate(timeout=120)
-                self.assertEqual(run.returncode, 0, out + err)
-                answers.append(json.loads(out))
-            result = json.loads(load.communicate()[0])
-            self.assertGreater(result["errors"].get("RESOURCE_EXHAUSTED QUEUE_FULL", 0), 0, result)
-            self.assertGreater(max(answer["attempts"] for answer in answers), 1)
 
 
 if __name__ == "__main__":
