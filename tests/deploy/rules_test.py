@@ -132,6 +132,16 @@ class ComposeTest(unittest.TestCase):
         self.assertIn(f"../grafana/dashboards:{folder}:ro", compose)
 
 
+class DeployPageTest(unittest.TestCase):
+    def test_each_server_is_bounded_and_has_time_to_end(self):
+        page = (REPO / "docs/deploy.md").read_text().replace("\\\n", "")
+        servers = re.findall(r"^docker run -d .*", page, re.M)
+        self.assertEqual(len(servers), 3)
+        for server in servers:
+            for flag in ("--read-only", "--cap-drop ALL", "--security-opt no-new-privileges", "--stop-timeout 35"):
+                self.assertIn(f" {flag} ", server)
+
+
 class DockerfileTest(unittest.TestCase):
     TEXT = (REPO / "deploy/docker/Dockerfile").read_text()
 
