@@ -325,7 +325,7 @@ class Process {
   std::map<std::string, double> LimitUsage() const {
     int queued = 0, queued_of_one = 0;
     for (const auto& [device, usage] : scheduler_->usage()) {
-      queued = std::max(queued, usage.queued);
+      queued = std::max(queued, usage.fuller_queue);
       queued_of_one = std::max(queued_of_one, usage.queued_of_one);
     }
     const Acceptor::Usage connections = acceptor_->usage();

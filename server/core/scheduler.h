@@ -266,7 +266,8 @@ class Scheduler {
   // Its worker holds orders.
   bool busy(absl::string_view device) const ABSL_LOCKS_EXCLUDED(mutex_);
   struct Usage {
-    int queued = 0;  // At its worker too, behind the one that runs.
+    int queued = 0;        // At its worker too, behind the one that runs.
+    int fuller_queue = 0;  // Of its two lanes each has a queue, and each all of the limit.
     int running = 0;
     int queued_of_one = 0;  // Of the principal that has most.
     // How long the jobs that did not end have launched by now; a result tells it of one that did.

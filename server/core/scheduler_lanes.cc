@@ -329,6 +329,7 @@ std::map<std::string, Scheduler::Usage> Scheduler::usage() const {
   for (const auto& lane : devices_) {
     Usage& usage = all[lane->device_name()];
     usage.queued += lane->waiting();
+    usage.fuller_queue = std::max(usage.fuller_queue, lane->waiting());
     usage.running += lane->sent.empty() ? 0 : 1;
   }
   std::map<std::pair<const Device*, absl::string_view>, int> waiting;

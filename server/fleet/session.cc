@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <numeric>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -63,6 +64,18 @@ absl::Status FromGuest(const absl::Status& said, const Job& job) {
                         absl::StrCat("the process of the submitted code failed: ",
                                      absl::StatusCodeToString(said.code()), ": ", said.message())),
                     "KERNEL_FAULT");
+}
+
+// No launch that a guest timed was before its call came, or is yet to be.
+absl::Status CheckSamples(const Outcome& outcome, absl::Duration since_arrival) {
+  if (!outcome.timing) return absl::OkStatus();
+  const std::vector<double>& samples = outcome.timing->samples_ns;
+  const double total_ns = std::accumulate(samples.begin(), samples.end(), 0.0);
+  // Twice: a device has a clock of its own.
+  if (total_ns <= 2 * absl::ToDoubleNanoseconds(since_arrival)) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("its samples are ", total_ns,
+                                                 " ns in all, of a call that came ",
+                                                 absl::FormatDuration(since_arrival), " ago"));
 }
 
 }  // namespace
@@ -271,6 +284,7 @@ void Session::CutPrinted(Outcome& outcome) const {
 
 absl::Status Session::TakeResults(const Job& job, Outcome& outcome) {
   const absl::Duration since_arrival = context_.clock.Now() - job.arrived;
+  GC_RETURN_IF_ERROR(CheckSamples(outcome, since_arrival));
   for (const Phase& phase : outcome.phases) {
     if (absl::Nanoseconds(phase.end_ns) > since_arrival) {
       return absl::InvalidArgumentError(
@@ -311,7 +325,14 @@ absl::Status Session::OnFailed(const worker::v1::Failed& failed) {
   absl::StatusOr<WorkerFailure> failure = Decode(failed, job, TakeSamples(failed.id()));
   if (!failure.ok()) return Break(failed.id(), failure.status());
   if (failure->partial) CutPrinted(*failure->partial);
-  if (is_guest()) failure->status = FromGuest(failure->status, job);
+  if (is_guest()) {
+    failure->status = FromGuest(failure->status, job);
+    if (failure->partial) {
+      const absl::Status holds =
+          CheckSamples(*failure->partial, context_.clock.Now() - job.arrived);
+      if (!holds.ok()) return Break(failed.id(), holds);
+    }
+  }
   spoiled_ = spoiled_ || failure->sticky;
   // What the device did is not the code's doing.
   if (failure->sticky && is_guest() && DetailsOf(failure->status).reason != "DEVICE_FAULT") {

@@ -91,9 +91,13 @@ constexpr std::array<MetricSpec, kMetricCount> kTable = {{
      "From all inputs in memory to the order first sent to a worker; of jobs that ended.", "0.1.0",
      kRequestBounds},
     {Metric::kQueueDepth, "gridclock_queue_depth", kGauge, "jobs", kDevice,
-     "Jobs that wait for the device, at its worker too; their inputs are there.", "0.1.0"},
+     "Jobs that wait for the device, at its worker too; their inputs are there. Submitted code has "
+     "a "
+     "queue of its own: of the fuller of the two.",
+     "0.1.0"},
     {Metric::kQueueCapacity, "gridclock_queue_capacity", kGauge, "jobs", kDevice,
-     "Jobs that may wait for the device; the next one is rejected if its client has others.",
+     "Jobs that may wait in one queue of the device; the next one is rejected if its client has "
+     "others.",
      "0.1.0"},
     {Metric::kJobsRunning, "gridclock_jobs_running", kGauge, "jobs", kDevice,
      "Jobs that run on the device: 0 or 1.", "0.1.0"},

@@ -157,13 +157,17 @@ JobMetrics::JobSeries JobMetrics::Resolve(const SeriesKey& key, bool submitted) 
     const std::string phase(PhaseLabel(static_cast<PhaseKind>(i + 1)));
     phases[i] = &registry_.HistogramOf(Metric::kPhaseDuration, {phase, device});
   }
+  Tally *variant_jobs = nullptr, *kernel_bytes = nullptr, *roofline_ns = nullptr;
+  if (!submitted) {
+    variant_jobs = &registry_.TallyOf(Metric::kKernelVariantJobs, {kernel, variant, device});
+    kernel_bytes = &registry_.TallyOf(Metric::kKernelBytes, {kernel, device});
+    roofline_ns = &registry_.TallyOf(Metric::kKernelRoofline, {kernel, device}, kSecondsPerNano);
+  }
   return {
       .trail = &runs_.TrailOf(kernel, device, own),
       .duration = &duration,
       .ok = &registry_.TallyOf(Metric::kKernelRuns, {kernel, device, "ok"}),
-      .variant_jobs =
-          submitted ? nullptr
-                    : &registry_.TallyOf(Metric::kKernelVariantJobs, {kernel, variant, device}),
+      .variant_jobs = variant_jobs,
       .queue_wait = &registry_.HistogramOf(Metric::kQueueWait, {device}),
       .busy_ns = &busy_.Of(device),
       .bytes_in = &registry_.TallyOf(Metric::kTransferBytes, {"in", device}),
@@ -171,8 +175,8 @@ JobMetrics::JobSeries JobMetrics::Resolve(const SeriesKey& key, bool submitted) 
       .copy_in = &registry_.HistogramOf(Metric::kTransferDuration, {"in", device}),
       .copy_out = &registry_.HistogramOf(Metric::kTransferDuration, {"out", device}),
       .phases = phases,
-      .kernel_bytes = &registry_.TallyOf(Metric::kKernelBytes, {kernel, device}),
-      .roofline_ns = &registry_.TallyOf(Metric::kKernelRoofline, {kernel, device}, kSecondsPerNano),
+      .kernel_bytes = kernel_bytes,
+      .roofline_ns = roofline_ns,
   };
 }
 
@@ -207,8 +211,10 @@ void JobMetrics::CountMeasurement(const Outcome& outcome) {
 void JobMetrics::CountLaunches(const Job& job, const Timing& timing, const JobSeries& series) {
   const std::vector<double>& samples = timing.samples_ns;
   const auto launches = static_cast<double>(samples.size());
-  series.kernel_bytes->Add(Whole(launches * static_cast<double>(job.bytes)));
-  series.roofline_ns->Add(Whole(launches * timing.roofline_ns));
+  if (series.kernel_bytes != nullptr) {
+    series.kernel_bytes->Add(Whole(launches * static_cast<double>(job.bytes)));
+    series.roofline_ns->Add(Whole(launches * timing.roofline_ns));
+  }
   if (samples.size() == 1) return series.duration->Observe(samples[0] * kSecondsPerNano, job.id);
   series.duration->ObserveAll(samples, kSecondsPerNano);
   // The usual launch, and the slowest: who looks at a tail looks for that one.

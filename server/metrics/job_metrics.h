@@ -64,7 +64,7 @@ class JobMetrics final : public JobObserver {
     Histogram* copy_in = nullptr;
     Histogram* copy_out = nullptr;
     std::array<Histogram*, kPhaseCount> phases{};  // Of the device, in the order of PhaseKind.
-    Tally* kernel_bytes = nullptr;
+    Tally* kernel_bytes = nullptr;  // Null of submitted code, as the next: its client's words.
     Tally* roofline_ns = nullptr;
   };
   // `made`: room for one that the cache does not hold.

@@ -107,7 +107,7 @@ void CollectDevices(const Sources& sources, const std::map<std::string, DeviceRe
 
 void CollectQueues(const std::map<std::string, Scheduler::Usage>& queues, ScrapeValues& values) {
   for (const auto& [device, usage] : queues) {
-    values.Set(Metric::kQueueDepth, {device}, usage.queued);
+    values.Set(Metric::kQueueDepth, {device}, usage.fuller_queue);
     values.Set(Metric::kJobsRunning, {device}, usage.running);
   }
 }

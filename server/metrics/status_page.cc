@@ -136,8 +136,8 @@ Html DeviceCard(const StatusView& view, const DeviceStatus& device) {
   out.Add("</header>");
   out.Add(R"(<p class="model">$0</p><dl class="facts">)",
           info.model.empty() ? "its worker has not said yet what it is" : info.model);
-  out.Add("<div><dt>queue</dt><dd>$0 of $1</dd>", usage.queued, view.limits.queue)
-      .Add(Meter(usage.queued, view.limits.queue))
+  out.Add("<div><dt>queue</dt><dd>$0 of $1</dd>", usage.fuller_queue, view.limits.queue)
+      .Add(Meter(usage.fuller_queue, view.limits.queue))
       .Add("</div><div><dt>running</dt><dd>$0</dd></div>", usage.running);
   AddMemory(view, device, &out);
   if (info.memory_bandwidth > 0) {

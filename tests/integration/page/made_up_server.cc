@@ -64,8 +64,9 @@ Sources MadeUpSources() {
   sources.knows_kernel = [](absl::string_view) { return true; };
   sources.devices = &Devices;
   sources.queue_usage = [] {
-    return std::map<std::string, Scheduler::Usage>{{"cuda:0", {.queued = 241, .running = 2}},
-                                                   {"cuda:1", {.queued = 3, .running = 1}}};
+    return std::map<std::string, Scheduler::Usage>{
+        {"cuda:0", {.queued = 241, .fuller_queue = 241, .running = 2}},
+        {"cuda:1", {.queued = 3, .fuller_queue = 3, .running = 1}}};
   };
   sources.limit_usage = [] {
     return std::map<std::string, double>{{"arena_bytes", 57 * kGiB}, {"connections", 312}};

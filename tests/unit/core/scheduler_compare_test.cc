@@ -175,6 +175,16 @@ TEST_F(SchedulerFewCallsTest, WhatIsComparedCountsWhereItCameFrom) {
   EXPECT_EQ(DetailsOf(Refusal(MakeJob("bob"))).metadata.at("limit"), "queue");
 }
 
+TEST_F(SchedulerFewCallsTest, EachLaneHasAQueueAndTheFullerOneIsToldOf) {
+  Ready();
+  GuestReady();
+  for (int i = 0; i < 4; ++i) SubmitReady(Submitted("ann"));
+  for (int i = 0; i < 3; ++i) SubmitReady(MakeJob("ann"));
+  const Scheduler::Usage usage = scheduler_.usage()["cpu"];
+  EXPECT_EQ(usage.fuller_queue, 3);
+  EXPECT_EQ(usage.queued, 6);
+}
+
 TEST_F(SchedulerFewCallsTest, WhatWasComparedCountsNoMore) {
   Ready();
   GuestReady();

@@ -459,6 +459,35 @@ TEST_F(GuestSessionTest, AnAnswerToAJobOfTheCatalogueBreaksTheProtocolTheSecondT
   EXPECT_EQ(listener_->ends(), 0);
 }
 
+// One launch, that took so long.
+void TimeIt(double ns, worker::v1::Done& done) {
+  v1::Timing& timing = *done.mutable_timing();
+  timing.set_method(v1::ISOLATED);
+  timing.set_l2(v1::HOT);
+  timing.set_stop(v1::Timing::SINGLE_LAUNCH);
+  timing.add_samples_ns(ns);
+}
+
+TEST_F(GuestSessionTest, ALaunchThatTookLongerThanItsCallBreaksTheProtocol) {
+  const JobId good = Submit(JobOf(64)), bad = Submit(JobOf(64));
+  clock_.Advance(absl::Seconds(1));
+  worker::v1::ToServer frame = DoneOfOne(good);
+  TimeIt(1e9, *frame.mutable_done());
+  EXPECT_THAT(Hear(frame), IsOk());
+  frame = DoneOfOne(bad);
+  TimeIt(1e300, *frame.mutable_done());
+  EXPECT_THAT(Hear(frame), StatusIs(Code::kInvalidArgument, HasSubstr("its samples are 1e+300")));
+}
+
+TEST_F(GuestSessionTest, SoDoesOneBeforeAFailure) {
+  const JobId id = Submit(JobOf(64));
+  clock_.Advance(absl::Seconds(1));
+  worker::v1::ToServer frame = FailedWith(id, Code::kCancelled, "", "");
+  frame.mutable_failed()->mutable_partial()->add_checksums(0);
+  TimeIt(3e9, *frame.mutable_failed()->mutable_partial());
+  EXPECT_THAT(Hear(frame), StatusIs(Code::kInvalidArgument, HasSubstr("its samples are 3e+09")));
+}
+
 TEST_F(GuestSessionTest, ATimeThatIsYetToComeBreaksTheProtocol) {
   const JobId id = Submit(JobOf(4096));
   worker::v1::ToServer frame = DoneOfOne(id);

@@ -228,6 +228,19 @@ TEST_F(JobMetricsTest, BytesAndRooflineAreThoseOfEveryLaunch) {
   EXPECT_THAT(Text(), HasSubstr("gridclock_kernel_roofline_seconds_total" + labels + "0.0015\n"));
 }
 
+// Its client says how many bytes, its process which roofline: a counter could run over.
+TEST_F(JobMetricsTest, BytesAndRooflineOfSubmittedCodeAreNotCounted) {
+  Job job = SquareJob();
+  job.program = std::make_shared<JobProgram>();
+  job.bytes = 1'000'000'000'000'000'000;
+  Outcome outcome = OneLaunch(1500);
+  outcome.timing->roofline_ns = 1e18;
+  metrics_.OnFinished(job, Done(outcome));
+  EXPECT_THAT(Text(), HasSubstr(R"(gridclock_kernel_duration_seconds_count{kernel="user")"));
+  EXPECT_THAT(Text(), Not(HasSubstr("gridclock_kernel_bytes_total{")));
+  EXPECT_THAT(Text(), Not(HasSubstr("gridclock_kernel_roofline_seconds_total{")));
+}
+
 TEST_F(JobMetricsTest, JobsAreCountedByVariantOfKnownKernelsAlone) {
   Job job = SquareJob();
   job.variant = "simd";
