@@ -233,6 +233,13 @@ absl::StatusOr<Authenticator> MakeAuthenticator(const ServerOptions& options, bo
     GC_ASSIGN_OR_RETURN(TokenFile tokens, ReadTokens(options));
     return Authenticator(std::move(tokens));
   }
+  if ((options.allow_submit || options.allow_admin) &&
+      (!loopback || !options.tls_client_ca.empty())) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        options.allow_submit ? "--allow-submit" : "--allow-admin",
+        " without --token-file is for local callers: want a --token-file that says who "
+        "has the role, or an address on loopback and no --tls-client-ca"));
+  }
   if (!options.tls_client_ca.empty()) return Authenticator(Authenticator::Peers::kCertificate);
   Roles local = 0;
   if (options.allow_submit) local |= static_cast<Roles>(Role::kSubmit);

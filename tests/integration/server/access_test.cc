@@ -103,6 +103,18 @@ TEST(Access, H9_AnOpenAddressWithoutTlsIsRefused) {
   ExpectRefusal({"--listen=0.0.0.0:0"}, "--insecure-public");
 }
 
+// It would give the role to nobody.
+TEST(Access, ARoleOfLocalCallersIsRefusedWhereNobodyIsOne) {
+  const std::string sentence = " without --token-file is for local callers";
+  for (const std::string flag : {"--allow-submit", "--allow-admin"}) {
+    ExpectRefusal({"--listen=0.0.0.0:0", "--insecure-public", flag}, flag + sentence);
+  }
+  const Certificates files(NewFolder());
+  ExpectRefusal({"--tls-cert=" + files.Path("server.pem"), "--tls-key=" + files.Path("server.key"),
+                 "--tls-client-ca=" + files.Path("ca.pem"), "--allow-admin"},
+                "--allow-admin" + sentence);
+}
+
 TEST(Access, AMisspeltLimitOfTheEnvironmentIsRefused) {
   ExpectRefusal({},
                 "the environment has 'GRIDCLOCK_LIMIT_QEUE', which is no limit: the nearest are "
