@@ -17,6 +17,7 @@
 #include "kernels/catalog/cuda_element.cuh"
 #include "kernels/catalog/cuda_launch.cuh"
 #include "kernels/catalog/matmul_sizes.h"
+#include "kernels/catalog/matmul_tiles.h"
 
 namespace gridclock::matmul {
 
@@ -43,30 +44,8 @@ struct AsItIs {
   }
 };
 
-// The tiles of all matrices of a batch.
-struct Grid {
-  std::int64_t matrices, rows, columns;
-  __host__ __device__ std::int64_t tiles() const { return matrices * rows * columns; }
-};
-
 inline Grid GridOf(const Sizes& s, std::int64_t tile) {
   return {s.batch, (s.m + tile - 1) / tile, (s.n + tile - 1) / tile};
-}
-
-// Where tile `index` lies. Blocks that run at the same time work on kBand rows of tiles, so that
-// their strips of a and b are in the L2 cache for each other. The tiles of one matrix are fewer
-// than 2^32, and a division of 64 bits is a hundred instructions.
-struct Place {
-  std::int64_t matrix, row, column;
-};
-inline __device__ Place PlaceOf(const Grid& grid, std::int64_t index) {
-  constexpr unsigned kBand = 16;
-  const std::int64_t matrix = grid.matrices == 1 ? 0 : index / (grid.rows * grid.columns);
-  const auto t = static_cast<unsigned>(index - matrix * (grid.rows * grid.columns));
-  const auto columns = static_cast<unsigned>(grid.columns);
-  const unsigned band = t / (kBand * columns), in_band = t - band * (kBand * columns);
-  const unsigned rows = min(static_cast<unsigned>(grid.rows) - band * kBand, kBand);
-  return {matrix, band * kBand + in_band % rows, in_band / rows};
 }
 
 // --- tiled ---
