@@ -195,6 +195,7 @@ GC_KERNEL(adam) {
           "lost, "
           "so that with an eps near that p takes a far larger step. arg_bytes: how many bytes of "
           "arguments a launch of param_struct has on a GPU; nothing else depends on it.",
+      .validate = CheckAdam,
       .reference = EachListElement(Expected, RoundingsOfStep, Magnitude, Reach),
       .cpu = {{"naive", "A loop over the tensors, one thread", Naive},
               {"simd", "The list as one run of elements, in vectors, on every core", Simd}},

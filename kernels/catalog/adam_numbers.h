@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/catalog/attributes.h"
 #include "proto/types/binding.h"
 
 namespace gridclock {
@@ -40,6 +41,21 @@ inline AdamNumbers AdamNumbersOf(const Binding& binding) {
           .step = static_cast<float>(lr / (1 - std::pow(beta1, t))),
           .root_scale = static_cast<float>(1 / std::sqrt(1 - std::pow(beta2, t))),
           .eps = static_cast<float>(AdamEpsOf(binding))};
+}
+
+// That each of these numbers is one: INVALID_ARGUMENT.
+inline absl::Status CheckAdam(const Binding& binding) {
+  GC_RETURN_IF_ERROR(CheckFitsF32(binding, "lr"));
+  GC_RETURN_IF_ERROR(CheckFitsF32(binding, "weight_decay"));
+  const AdamNumbers n = AdamNumbersOf(binding);
+  if (std::isfinite(n.step) && std::isfinite(n.kept) && std::isfinite(n.root_scale)) {
+    return absl::OkStatus();
+  }
+  return WithField(absl::InvalidArgumentError(absl::StrCat(
+                       "attribute 'lr': want lr / (1 - beta1^step) and lr weight_decay of at most "
+                       "3.4e38 either side of 0, got lr ",
+                       binding.F64("lr"))),
+                   "attributes.lr");
 }
 
 }  // namespace gridclock

@@ -8,8 +8,7 @@
 //   param_struct    fused, pointers and sizes in the launch's arguments: as many launches as they
 //                   have room for
 //   pointer_table   fused, one launch; pointers and sizes in a table that is copied there first
-//   auto            param_struct where one launch will do, of the most bytes of arguments that the
-//                   GPU takes, else pointer_table
+//   auto            param_struct where 4,096 bytes of arguments take the list, else pointer_table
 //
 // A GPU takes about a thousand launches before its host must wait. More of them cannot be timed by
 // the methods that hold the device back until all are queued: event_pair and back_to_back time the
@@ -424,7 +423,7 @@ std::vector<Variant> Ladder(const LadderWords& words) {
       {"pointer_table", "One launch; a table of pointers is copied to the device before it",
        [](const Call& call) { return kRun(call, Rung::kPointerTable); },
        TableWords(words, words.operands)},
-      {"auto", "param_struct where one launch will do, else pointer_table",
+      {"auto", "param_struct where 4,096 bytes of arguments take the list, else pointer_table",
        [](const Call& call) { return kRun(call, Rung::kAuto); }, TableWords(words, words.operands)},
   };
 }

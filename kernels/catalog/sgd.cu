@@ -67,6 +67,7 @@ GC_CUDA_VARIANTS(sgd) {
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/catalog/attributes.h"
 #include "kernels/catalog/list_cpu.h"
 #include "kernels/catalog/reference.h"
 
@@ -98,6 +99,11 @@ double Reach(const Binding& binding, ReferenceInput in, std::int64_t unit, std::
 // Two products, a sum and the difference.
 std::int64_t RoundingsOfStep(const Binding&) {
   return 4;
+}
+
+absl::Status Validate(const Binding& binding) {
+  GC_RETURN_IF_ERROR(CheckFitsF32(binding, "lr"));
+  return CheckFitsF32(binding, "weight_decay");
 }
 
 absl::Status Naive(const Call& call) {
@@ -138,6 +144,7 @@ GC_KERNEL(sgd) {
           "Computed in f32; where a step on the way overflows, so may the parameter, or it is NaN. "
           "arg_bytes: how many bytes of arguments a launch of param_struct has on a GPU; nothing "
           "else depends on it.",
+      .validate = Validate,
       .reference = EachListElement(Expected, RoundingsOfStep, Magnitude, Reach),
       .cpu = {{"naive", "A loop over the tensors, one thread", Naive},
               {"simd", "The list as one run of elements, in vectors, on every core", Simd}},

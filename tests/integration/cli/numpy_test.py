@@ -100,17 +100,25 @@ class NumpyTest(unittest.TestCase):
         got, = self.lists("sgd", ("lr=0.1", "weight_decay=0.2"), {"p": p, "g": g}, ["p"])
         self.assert_lists_equal(got, [x - 0.1 * (y.astype("f8") + 0.2 * x) for x, y in zip(p, g)])
 
-    def test_adamw(self):
+    def assert_adam(self, kernel, decayed_g, kept):
+        """Of p, g, m and v with the gradient that decay makes of g and p; `kept`: what decay leaves of p."""
         p, g, m = LISTS
         v = [np.abs(x) + np.float32(0.1) for x in p]
-        got = self.lists("adamw", ("lr=0.1", "weight_decay=0.2", "step=3"), {"p": p, "g": g, "m": m, "v": v},
+        got = self.lists(kernel, ("lr=0.1", "weight_decay=0.2", "step=3"), {"p": p, "g": g, "m": m, "v": v},
                          ["p", "m", "v"])
-        want_m = [0.9 * x.astype("f8") + 0.1 * y for x, y in zip(m, g)]
-        want_v = [0.999 * x.astype("f8") + 0.001 * y.astype("f8") ** 2 for x, y in zip(v, g)]
-        want_p = [x * (1 - 0.1 * 0.2) - 0.1 * (a / (1 - 0.9**3)) / (np.sqrt(b / (1 - 0.999**3)) + 1e-8)
+        gradients = [decayed_g(x.astype("f8"), y.astype("f8")) for x, y in zip(p, g)]
+        want_m = [0.9 * x + 0.1 * y for x, y in zip(m, gradients)]
+        want_v = [0.999 * x + 0.001 * y**2 for x, y in zip(v, gradients)]
+        want_p = [x * kept - 0.1 * (a / (1 - 0.9**3)) / (np.sqrt(b / (1 - 0.999**3)) + 1e-8)
                   for x, a, b in zip(p, want_m, want_v)]
         for one, other in zip(got, (want_p, want_m, want_v)):
             self.assert_lists_equal(one, other)
+
+    def test_adam(self):
+        self.assert_adam("adam", lambda p, g: g + 0.2 * p, 1)
+
+    def test_adamw(self):
+        self.assert_adam("adamw", lambda p, g: g, 1 - 0.1 * 0.2)
 
 
 if __name__ == "__main__":

@@ -381,5 +381,35 @@ TEST(Properties, FactorsThatF32DoesNotHoldAreRefusedWhereItIsWhatIsComputedIn) {
   EXPECT_THAT(told("foreach_add", "alpha", DType::kF64, true), IsOk());
 }
 
+// By an infinite rate an element without a gradient would be NaN.
+TEST(Properties, RatesThatF32DoesNotHoldAreRefused) {
+  const auto told = [](const char* name, const std::vector<NamedAttribute>& attributes) {
+    const RegisteredKernel& kernel = *Kernels().Find(name);
+    std::vector<NamedOperand> inputs;
+    for (const OperandSpec& input : kernel.spec.inputs) {
+      inputs.push_back({input.name, {.is_list = true, .tensors = {{DType::kF32, {3}}}}});
+    }
+    const auto binding = Bind(kernel.spec, inputs, attributes);
+    EXPECT_THAT(binding, IsOk());
+    return kernel.def.validate(*binding);
+  };
+  for (const char* name : {"sgd", "adam", "adamw"}) {
+    for (const char* attribute : {"lr", "weight_decay"}) {
+      EXPECT_THAT(std::string(told(name, {{attribute, 1e39}}).message()),
+                  HasSubstr(absl::StrCat("attribute '", attribute, "': want at most 3.4e38")))
+          << name;
+    }
+    EXPECT_THAT(told(name, {{"lr", 3e35}}), IsOk()) << name;
+  }
+  EXPECT_THAT(told("sgd", {{"lr", 3e38}}), IsOk());
+  for (const char* name : {"adam", "adamw"}) {
+    EXPECT_THAT(std::string(told(name, {{"lr", 1e38}, {"beta1", 0.999}}).message()),
+                HasSubstr("lr / (1 - beta1^step)"));
+    EXPECT_THAT(told(name, {{"lr", 1e38}, {"beta1", 0.0}}), IsOk());
+    EXPECT_EQ(told(name, {{"lr", 1e30}, {"weight_decay", 1e30}}).code(),
+              absl::StatusCode::kInvalidArgument);
+  }
+}
+
 }  // namespace
 }  // namespace gridclock
