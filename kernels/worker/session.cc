@@ -300,8 +300,8 @@ absl::Status Session::Running::LaunchOrMeasure() {
   const bool batches = order_.measure && order_.measure->method == Method::kBackToBack;
   auto measured = Time({.launch = launch,
                         .prepare = prepare,
-                        .work = {.bytes = std::max(call_->binding.bytes, order_.least_bytes),
-                                 .flops = std::max(call_->binding.flops, order_.least_flops),
+                        .work = {.bytes = IsChecked() ? order_.bytes : call_->binding.bytes,
+                                 .flops = IsChecked() ? order_.flops : call_->binding.flops,
                                  .written = BytesOf(call_->binding.outputs),
                                  .dtype = ComputesIn(*call_)},
                         .watch = &watch_,

@@ -276,8 +276,8 @@ void Encode(const Job& job, std::uint64_t generation, worker::v1::Order* out) {
   out->set_verify(job.verify && !job.check);
   if (job.check) {
     out->set_checked_launches(static_cast<std::uint32_t>(job.check->most_launches));
-    out->set_least_bytes(job.check->bytes);
-    out->set_least_flops(job.check->flops);
+    out->set_bytes(job.check->bytes);
+    out->set_flops(job.check->flops);
   }
   out->set_stream_samples(job.streamed);
   if (job.kernel_time_limit < absl::InfiniteDuration()) {
@@ -446,8 +446,8 @@ absl::Status Decode(const worker::v1::Order& order, std::uint64_t arena_bytes, W
   }
   out->verify = order.verify();
   out->checked_launches = order.checked_launches();
-  out->least_bytes = order.least_bytes();
-  out->least_flops = order.least_flops();
+  out->bytes = order.bytes();
+  out->flops = order.flops();
   out->stream_samples = order.stream_samples();
   out->kernel_time_limit = order.kernel_time_limit_ns() <= 0
                                ? absl::InfiniteDuration()

@@ -85,7 +85,7 @@ struct WorkerOrder {
   std::string program_message;           // That it was decoded from: a call is often repeated.
   // The most launches that the server checks; 0: none. Operands then have margins of kCheckMargin.
   std::uint32_t checked_launches = 0;
-  std::int64_t least_bytes = 0, least_flops = 0;  // As JobCheck has them.
+  std::int64_t bytes = 0, flops = 0;  // Of launches that are checked: as JobCheck has them.
 };
 // Every range lies inside an arena of `arena_bytes`, is aligned and holds its operand, or is empty:
 // the operand has its place on the device alone. `out` is overwritten; its buffers are used again.

@@ -95,8 +95,10 @@ struct JobCheck {
   std::string kernel;  // Of the catalogue; empty: `program` or `expected`.
   std::shared_ptr<const JobProgram> program = nullptr;
   std::vector<AttributeValue> attributes = {};  // In the order of the words of either.
-  std::int64_t bytes = 0, flops = 0;            // The least, by what it is held against.
-  std::vector<JobInput> expected = {};          // By output; named ExpectedName.
+  // Of a launch, by what it is held against; beside expected values by the words, but no less than
+  // the outputs.
+  std::int64_t bytes = 0, flops = 0;
+  std::vector<JobInput> expected = {};  // By output; named ExpectedName.
   std::int64_t terms = 1;
   std::int64_t most_launches = 0;
   // Some inputs are made from a seed and may have other values: then the last launch is one more,

@@ -22,16 +22,15 @@ std::string ListText(const std::vector<OperandValue>& values) {
   return out;
 }
 
-// Those of the request, then the program's own of the same names.
-std::vector<NamedAttribute> AttributesFor(const KernelSpec& spec, const JobRequest& request,
-                                          const Binding& program) {
+// Those that were given for it, then those given for the program of the same names. The program's
+// defaults are its author's, who must not say what it is held against.
+std::vector<NamedAttribute> AttributesFor(const KernelSpec& spec, const JobRequest& request) {
   std::vector<NamedAttribute> out = request.reference->attributes;
-  const std::vector<AttributeSpec>& own = program.spec->attributes;
   for (const AttributeSpec& attribute : spec.attributes) {
     const auto named = [&](const auto& other) { return other.name == attribute.name; };
     if (std::any_of(out.begin(), out.end(), named)) continue;
-    const auto found = std::find_if(own.begin(), own.end(), named);
-    if (found != own.end()) out.push_back({found->name, program.attributes[found - own.begin()]});
+    const auto given = std::find_if(request.attributes.begin(), request.attributes.end(), named);
+    if (given != request.attributes.end()) out.push_back(*given);
   }
   return out;
 }
@@ -47,7 +46,7 @@ absl::StatusOr<Binding> BindWords(const KernelSpec& spec, const JobRequest& requ
   for (std::size_t i = 0; i < spec.inputs.size(); ++i) {
     operands.push_back({spec.inputs[i].name, program.inputs[i]});
   }
-  auto binding = Bind(spec, operands, AttributesFor(spec, request, program));
+  auto binding = Bind(spec, operands, AttributesFor(spec, request));
   if (!binding.ok()) {
     const auto status = Annotate(binding.status(), absl::StrCat("reference '", spec.name, "'"));
     return WithField(WithReasonIfNone(status, "SIGNATURE_MISMATCH"), "reference");
@@ -104,6 +103,7 @@ absl::Status TakeExpected(const JobRequest& request, const Job& job, JobCheck& c
     return InvalidField("reference.attributes", "want none beside expected values");
   }
   check.terms = std::max<std::int64_t>(1, request.reference->terms);
+  std::int64_t written = 0;
   for (const JobOutput& output : job.outputs) {
     const std::string name = ExpectedName(output);
     const auto named = [&](const InputRequest& input) { return input.operand.name == name; };
@@ -120,7 +120,7 @@ absl::Status TakeExpected(const JobRequest& request, const Job& job, JobCheck& c
     }
     // What is given back in its place may be right as it was.
     if (!output.in_place_of) {
-      check.bytes += static_cast<std::int64_t>(WireBytes(output.value));
+      written += static_cast<std::int64_t>(WireBytes(output.value));
     }
     check.expected.push_back({.value = found->operand.value,
                               .source = found->source,
@@ -130,6 +130,8 @@ absl::Status TakeExpected(const JobRequest& request, const Job& job, JobCheck& c
     return InvalidField(absl::StrCat("inputs[", found - request.inputs.begin(), "].source"),
                         "want expected values sent, inline or as a stream");
   }
+  check.bytes = std::max(job.bytes, written);
+  check.flops = job.flops;
   return absl::OkStatus();
 }
 
@@ -243,6 +245,8 @@ absl::Status TakeReference(const JobRequest& request, const Binding& binding,
                      : of_kernel ? TakeKernel(request, binding, table, check)
                                  : TakeExpected(request, job, check));
   GC_RETURN_IF_ERROR(CheckNames(request, job, check));
+  job.bytes = check.bytes;
+  job.flops = check.flops;
   // Expected values are those of the submitted inputs.
   check.fresh = (of_kernel || check.program != nullptr) && SomeAreFresh(job);
   GC_RETURN_IF_ERROR(CheckSizes(job));

@@ -99,6 +99,56 @@ TEST_F(Submitted, NoWordsHideThatALaunchWasFasterThanTheDevice) {
       << answer.response.summary().DebugString();
 }
 
+// What a sum of many numbers comes to is known before, within its tolerance.
+TEST_F(Submitted, AResultThatAnotherLaunchCouldHaveHadIsUnverified) {
+  ASSERT_NO_FATAL_FAILURE(StartServer());
+  const auto run = [&](std::int64_t elements) {
+    v1::RunRequest request = Verified(Request(kAnn, "scribble",
+                                              "mine x: f32[N] -> y: f32[] grid (1) block (1) "
+                                              "params y, first: int64 = 0, many: int64 = 1",
+                                              {1}));
+    v1::Input& x = *request.mutable_inputs(0);
+    x.mutable_spec()->set_dims(0, elements);
+    x.mutable_generate()->set_kind(v1::Generator::UNIFORM);
+    x.mutable_generate()->set_b(2e9 / static_cast<double>(elements));
+    request.mutable_reference()->set_kernel("sum");
+    const Answer answer = Run(kAnn, request);
+    EXPECT_THAT(answer.status, IsOk());
+    return answer.response.summary();
+  };
+  const auto is_unverified = [](const v1::RunSummary& summary) {
+    const auto& flags = summary.flags();
+    return std::count(flags.begin(), flags.end(), v1::UNVERIFIED) == 1;
+  };
+  const v1::RunSummary long_sum = run(1 << 24);
+  EXPECT_EQ(long_sum.verification().mismatches(), 0) << long_sum.DebugString();
+  EXPECT_TRUE(is_unverified(long_sum)) << long_sum.DebugString();
+  EXPECT_GT(run(1000).verification().mismatches(), 0);
+
+  v1::RunRequest honest = Verified(Square(kAnn, std::vector<float>(1000)));
+  EXPECT_FALSE(is_unverified(Run(kAnn, honest).response.summary()));
+}
+
+// The defaults of its words are its author's: x to the power of 1 is x.
+TEST_F(Submitted, AProgramDoesNotSayWhatItIsHeldAgainst) {
+  ASSERT_NO_FATAL_FAILURE(StartServer());
+  v1::RunRequest request =
+      Verified(Request(kAnn, "scribble",
+                       "mine x: f32[N] -> y: f32[N] over x; exponent: f64 = 1 grid (1) block (1) "
+                       "params y, first: int64 = 0, many: int64 = 0",
+                       std::vector<float>(1000)));
+  request.add_in_place("y");
+  request.mutable_reference()->set_kernel("pow");
+  const auto mismatches = [&] {
+    const Answer answer = Run(kAnn, request);
+    EXPECT_THAT(answer.status, IsOk());
+    return answer.response.summary().verification().mismatches();
+  };
+  EXPECT_GT(mismatches(), 1000);
+  (*request.mutable_attributes())["exponent"].set_f64(1);
+  EXPECT_EQ(mismatches(), 0) << "its caller may say so";
+}
+
 TEST_F(Submitted, AVerifiedProgramThatIsWrongSaysHowWrong) {
   ASSERT_NO_FATAL_FAILURE(StartServer());
   v1::RunRequest request = Verified(Request(
