@@ -12,6 +12,7 @@
 #include "server/rpc/modules.h"
 #include "server/rpc/reflection.h"
 #include "server/rpc/services.h"
+#include "server/rpc/unknown_methods.h"
 #include "server/rpc/watched_reads.h"
 
 namespace gridclock {
@@ -75,6 +76,7 @@ class RpcServerImpl final : public RpcServer {
     builder.RegisterService(&modules_);
     builder.RegisterService(&admin_);
     if (options.reflection) builder.RegisterService(&reflection_.emplace(backend_));
+    builder.RegisterCallbackGenericService(&unknown_methods_);
     server_ = builder.BuildAndStart();
     if (server_ == nullptr) {
       return absl::InvalidArgumentError(
@@ -111,6 +113,7 @@ class RpcServerImpl final : public RpcServer {
   ModuleService modules_;
   AdminService admin_;
   std::optional<ReflectionService> reflection_;
+  UnknownMethods unknown_methods_;
   Acceptor& acceptor_;
   std::unique_ptr<ExternalConnectionAcceptor> doors_;
   std::unique_ptr<grpc::Server> server_;

@@ -311,7 +311,8 @@ TEST(Admin, A_BadNamesAreAnsweredAndLeaveOneLineEach) {
                 StatusIs(Code::kInvalidArgument, HasSubstr("cannot parse")));
   }
   EXPECT_THAT(RawCall(channel, "/gridclock.v1.AdminService/Stop", {""}).status,
-              StatusIs(Code::kUnimplemented, HasSubstr("")));
+              StatusIs(Code::kUnimplemented,
+                       HasSubstr("no method '/gridclock.v1.AdminService/Stop' here")));
   EXPECT_THAT(GoodCall(channel), IsOk());
   // Each method was called once more, with what is no message.
   for (const char* event : {"admin_drain_device", "admin_undrain_device", "admin_restart_worker"}) {
