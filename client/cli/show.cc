@@ -162,6 +162,12 @@ std::string WhyUnverified(const v1::Verification& v) {
     return absl::StrFormat(": %d of %d values cannot be told from others", v.undecided(),
                            v.checked());
   }
+  if (v.fresh_launches() > 0) {
+    return absl::StrFormat(
+        ": %d of %d values are right, but those of another launch would pass in their place, so "
+        "that a result that was kept would too (want fewer terms, or other inputs)",
+        v.checked(), v.total());
+  }
   return "";
 }
 

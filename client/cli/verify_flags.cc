@@ -98,15 +98,19 @@ absl::StatusOr<Inputs> AddVerification(const Session& session, const Client& cli
 
 int VerifiedCode(const Session& session, const VerifyFlags& flags, const v1::RunSummary& summary) {
   if (!Passed(summary.verification())) return kMismatch;
-  const auto& all = summary.flags();
-  if (flags.verify.empty() || std::count(all.begin(), all.end(), v1::UNVERIFIED) == 0 ||
-      IsTimeAloneInDoubt(summary)) {
-    return kOk;
+  const auto has = [&](v1::Flag flag) {
+    return std::count(summary.flags().begin(), summary.flags().end(), flag) != 0;
+  };
+  absl::string_view doubt;
+  if (has(v1::UNVERIFIED) && !IsTimeAloneInDoubt(summary)) {
+    doubt = "was run and could not be verified (UNVERIFIED): its values, or its time, may be wrong";
+  } else if (has(v1::IMPOSSIBLE) && !has(v1::TEACHING_METHOD)) {
+    doubt = "was faster than its device can be (IMPOSSIBLE): its time is not that of its work";
   }
-  session.console.err
-      << "gridclock: --verify: " << Escape(summary.kernel())
-      << (summary.variant().empty() ? "" : ".") << Escape(summary.variant())
-      << " was run and could not be verified (UNVERIFIED): its values, or its time, may be wrong\n";
+  if (flags.verify.empty() || doubt.empty()) return kOk;
+  session.console.err << "gridclock: --verify: " << Escape(summary.kernel())
+                      << (summary.variant().empty() ? "" : ".") << Escape(summary.variant()) << " "
+                      << doubt << "\n";
   return kFailed;
 }
 

@@ -212,6 +212,19 @@ TEST(BenchTest, WhatCouldNotBeVerifiedFails) {
   EXPECT_EQ(BenchOf(server, good).code, kMismatch);
 }
 
+// But of a method that is there to show how a time can be wrong.
+TEST(BenchTest, AVerifiedTimeThatCannotBeFails) {
+  TwoVariants server(absl::OkStatus());
+  const std::vector<std::string> good = {"--variant", "good", "--verify"};
+  server.summary.add_flags(v1::IMPOSSIBLE);
+  const Answer answer = BenchOf(server, good);
+  EXPECT_EQ(answer.code, kFailed);
+  EXPECT_THAT(answer.err, HasSubstr("square.good was faster than its device can be (IMPOSSIBLE)"));
+  EXPECT_EQ(BenchOf(server, {"--variant", "good"}).code, kOk);
+  server.summary.add_flags(v1::TEACHING_METHOD);
+  EXPECT_EQ(BenchOf(server, good).code, kOk);
+}
+
 TEST(BenchTest, WhatIsNotKnownIsNoZero) {
   const TwoVariants server(absl::FailedPreconditionError("it faulted"));
   EXPECT_THAT(BenchOf(server, {"--variant", "good", "--csv"}).out, HasSubstr(",,,,,,\n"));

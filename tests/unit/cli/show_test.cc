@@ -119,6 +119,8 @@ TEST(SummaryTest, VerifiedMeansAllOfIt) {
   EXPECT_EQ(VerificationText(summary, {}), "not verified");
   v.set_launches(12);
   EXPECT_THAT(VerificationText(summary, {}), HasSubstr("all 12 launches had the same inputs"));
+  v.set_fresh_launches(11);
+  EXPECT_THAT(VerificationText(summary, {}), HasSubstr("those of another launch would pass"));
 }
 
 TEST(SummaryTest, ValuesOfOneLaunchAreVerifiedThoughItsTimeIsNot) {
