@@ -97,6 +97,7 @@ absl::Status SampleBuffer::Add(const worker::v1::Samples& frame, const Job& job)
     return Broken(job, "a sample is not a time");
   }
   if (frame.warmup()) {
+    if (!job.streamed) return Broken(job, "warm-ups, which nobody asked to see");
     warmups_ += frame.samples_ns_size();
     return absl::OkStatus();
   }

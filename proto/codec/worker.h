@@ -144,9 +144,10 @@ void EncodeFailed(std::uint64_t id, std::uint64_t generation, const absl::Status
 class SampleBuffer {
  public:
   // INVALID_ARGUMENT if a frame does not continue where the last one ended, holds a number that is
-  // no time, or brings none or more samples than `job` may have. Warm-up samples are checked, not
-  // kept.
+  // no time, or brings none or more samples than `job` may have. Warm-up samples, which a job that
+  // is streamed has alone, are checked, not kept.
   absl::Status Add(const worker::v1::Samples& frame, const Job& job);
+  std::int64_t warmups() const { return warmups_; }
   std::vector<double> Take() { return std::move(samples_); }
 
  private:

@@ -78,6 +78,16 @@ absl::Status CheckSamples(const Outcome& outcome, absl::Duration since_arrival) 
                                                  absl::FormatDuration(since_arrival), " ago"));
 }
 
+// A warm-up sample stands for a window of launches. More of them than there was time for would keep
+// the scheduler from everybody else.
+constexpr absl::Duration kLeastWindow = absl::Milliseconds(10);
+
+absl::Status CheckWarmUps(std::int64_t warmups, absl::Duration since_arrival) {
+  if (warmups <= 1 + since_arrival / kLeastWindow) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(warmups, " warm-up samples of a call that came ",
+                                                 absl::FormatDuration(since_arrival), " ago"));
+}
+
 }  // namespace
 
 Session::Session(const FleetContext& context, std::string device, std::shared_ptr<Worker> worker,
@@ -247,9 +257,12 @@ absl::Status Session::OnSamples(const worker::v1::Samples& samples) {
   if (active == nullptr) return Stranger(samples.id());
   GC_RETURN_IF_ERROR(CheckGiven(samples.id()));
   const Job& job = GivenNow(active->job());
-  if (auto kept = samples_[samples.id()].Add(samples, job); !kept.ok()) {
-    return Break(samples.id(), kept);
+  SampleBuffer& buffer = samples_[samples.id()];
+  absl::Status kept = buffer.Add(samples, job);
+  if (kept.ok() && is_guest()) {
+    kept = CheckWarmUps(buffer.warmups(), context_.clock.Now() - job.arrived);
   }
+  if (!kept.ok()) return Break(samples.id(), kept);
   // The client asked for those of its program, not for its reference's.
   if (&job != &active->job()) return absl::OkStatus();
   context_.scheduler.OnSamples(

@@ -89,6 +89,14 @@ class NumpyTest(unittest.TestCase):
                 self.assertEqual(got.dtype, np.dtype(numpy_name))
                 np.testing.assert_array_equal(got, x.astype(numpy_name))
 
+    def test_numbers_beyond_a_type_are_cast_to_its_ends(self):
+        x = np.array([np.nan, np.inf, -np.inf, 1e10, -1e10, 300.7, -129.2, 0.99, -0.99])
+        for numpy_name, name in (("i1", "i8"), ("u1", "u8"), ("i4", "i32"), ("u2", "u16")):
+            with self.subTest(name):
+                ends = np.iinfo(numpy_name)
+                want = np.clip(np.trunc(np.nan_to_num(x, nan=0, posinf=1e300, neginf=-1e300)), ends.min, ends.max)
+                np.testing.assert_array_equal(self.result("cast", (f"to={name}",), {"x": x}), want.astype(numpy_name))
+
     def test_lists(self):
         a, b, _ = LISTS
         for kernel, attributes, want in (("foreach_add", ("alpha=0.5",), [x + np.float32(0.5) * y for x, y in zip(a, b)]),

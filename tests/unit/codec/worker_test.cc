@@ -455,6 +455,8 @@ TEST(SampleBuffer, PutsFramesTogether) {
   EncodeSamples(42, 0, std::vector<double>{1, 2}, false, &frame);
   ASSERT_THAT(buffer.Add(frame.samples(), job), IsOk());
   EncodeSamples(42, 0, std::vector<double>{9, 9, 9}, true, &frame);
+  EXPECT_THAT(buffer.Add(frame.samples(), job), StatusIs(kInvalid, HasSubstr("nobody asked")));
+  job.streamed = true;
   ASSERT_THAT(buffer.Add(frame.samples(), job), IsOk());
   EncodeSamples(42, 2, std::vector<double>{3}, false, &frame);
   ASSERT_THAT(buffer.Add(frame.samples(), job), IsOk());

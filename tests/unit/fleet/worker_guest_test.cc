@@ -488,6 +488,29 @@ TEST_F(GuestSessionTest, SoDoesOneBeforeAFailure) {
   EXPECT_THAT(Hear(frame), StatusIs(Code::kInvalidArgument, HasSubstr("its samples are 3e+09")));
 }
 
+// A worker has one for each 20 ms of warming up.
+TEST_F(GuestSessionTest, MoreWarmUpsThanThereWasTimeForBreakTheProtocol) {
+  Job job = JobOf(64);
+  job.measure.emplace();
+  job.streamed = true;
+  const JobId id = Submit(std::move(job));
+  worker::v1::ToServer frame;
+  frame.mutable_samples()->set_id(id);
+  frame.mutable_samples()->set_warmup(true);
+  frame.mutable_samples()->add_samples_ns(1000);
+  for (int i = 0; i < 10; ++i) {
+    clock_.Advance(absl::Milliseconds(20));
+    frame.mutable_samples()->set_first(i);
+    ASSERT_THAT(Hear(frame), IsOk());
+  }
+  for (int i = 10; i < 21; ++i) {
+    frame.mutable_samples()->set_first(i);
+    ASSERT_THAT(Hear(frame), IsOk());
+  }
+  frame.mutable_samples()->set_first(21);
+  EXPECT_THAT(Hear(frame), StatusIs(Code::kInvalidArgument, HasSubstr("22 warm-up samples")));
+}
+
 TEST_F(GuestSessionTest, ATimeThatIsYetToComeBreaksTheProtocol) {
   const JobId id = Submit(JobOf(4096));
   worker::v1::ToServer frame = DoneOfOne(id);
