@@ -70,6 +70,7 @@ GC_CUDA_VARIANTS(argmax) {
 
 #include "kernels/catalog/element.h"
 #include "kernels/catalog/extreme_simd.h"
+#include "kernels/catalog/reduce_reference.h"
 #include "kernels/catalog/reference.h"
 
 namespace gridclock {
@@ -85,11 +86,11 @@ std::int64_t Terms(const Binding& binding) {
 
 void Expected(const Binding& binding, ReferenceInput in, std::int64_t unit, std::size_t,
               std::span<double> result) {
-  const Sizes s = SizesOf(binding);
+  const Line terms = reduce::TermsOf(binding, unit);
   std::int64_t place = 0;
-  double largest = in(0, FirstTerm(s, unit));
-  for (std::int64_t k = 1; k < s.n && !std::isnan(largest); ++k) {
-    const double x = in(0, FirstTerm(s, unit) + k * s.inner);
+  double largest = in(0, terms.first);
+  for (std::int64_t k = 1; k < terms.length && !std::isnan(largest); ++k) {
+    const double x = in(0, terms.at(k));
     if (!std::isnan(x) && x <= largest) continue;
     largest = x;
     place = k;

@@ -25,6 +25,7 @@
 #include <cmath>
 
 #include "kernels/api/kernel.h"
+#include "kernels/catalog/matmul_reference.h"
 #include "kernels/catalog/matmul_sizes.h"
 
 namespace gridclock {
@@ -38,6 +39,11 @@ Sizes SizesOfCall(const Binding& binding) {
   return SizesOf(binding, /*transpose_a=*/false, /*transpose_b=*/true, "D");
 }
 
+template <typename Term>
+double SumPairs(const Binding& binding, ReferenceInput in, std::int64_t unit, Term term) {
+  return matmul::SumTerms(binding, /*transpose_a=*/false, /*transpose_b=*/true, in, unit, term);
+}
+
 bool IsEuclidean(const Binding& binding) {
   return binding.F64("p") == 2;
 }
@@ -48,7 +54,7 @@ std::int64_t Terms(const Binding& binding) {
 }
 
 double SumOf(const Binding& binding, ReferenceInput in, std::int64_t unit) {
-  return matmul::SumTerms(SizesOfCall(binding), in, unit, [&](double a, double b) {
+  return SumPairs(binding, in, unit, [&](double a, double b) {
     return IsEuclidean(binding) ? (a - b) * (a - b) : std::fabs(a - b);
   });
 }
@@ -78,9 +84,8 @@ double OfRoot(double error, double root) {
 // of verify.h, whose tolerance is that of its scale times 4 (4 + sqrt(c)) roundings.
 void MagnitudeOfProduct(const Binding& binding, ReferenceInput in, std::int64_t unit, std::size_t,
                         std::span<double> result) {
-  const double all = matmul::SumTerms(SizesOfCall(binding), in, unit, [](double a, double b) {
-    return a * a + b * b + 2 * std::fabs(a * b);
-  });
+  const double all = SumPairs(
+      binding, in, unit, [](double a, double b) { return a * a + b * b + 2 * std::fabs(a * b); });
   const double tolerance = ToleranceOf(binding);
   const double error = all * tolerance + LostSquares(binding);
   result[0] = OfRoot(error, std::sqrt(SumOf(binding, in, unit))) / tolerance;
@@ -273,7 +278,7 @@ void Magnitude(const Binding& binding, ReferenceInput in, std::int64_t unit, std
 
 // Of both forms: the sum of (|a| + |b|)^2, or of |a| + |b|.
 double Reach(const Binding& binding, ReferenceInput in, std::int64_t unit, std::size_t) {
-  return matmul::SumTerms(SizesOfCall(binding), in, unit, [&](double a, double b) {
+  return SumPairs(binding, in, unit, [&](double a, double b) {
     const double most = std::fabs(a) + std::fabs(b);
     return IsEuclidean(binding) ? most * most : most;
   });

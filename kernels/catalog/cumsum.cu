@@ -337,12 +337,13 @@ std::int64_t MatrixElements(const Binding& binding) {
 
 template <typename Term>
 void Prefixes(const Binding& binding, std::int64_t unit, std::span<double> result, Term term) {
-  const Sizes s = SizesOf(binding);
-  for (std::int64_t b = 0; b < s.inner; ++b) {
+  const std::int64_t columns = Elements(binding.Run("B")), first = unit * MatrixElements(binding);
+  for (std::int64_t b = 0; b < columns; ++b) {
+    const Line terms = reduce::TermsOf(binding, unit * columns + b);
     double sum = 0;
-    for (std::int64_t k = 0; k < s.n; ++k) {
-      sum += term(unit * s.n * s.inner + k * s.inner + b);
-      result[static_cast<std::size_t>(k * s.inner + b)] = sum;
+    for (std::int64_t k = 0; k < terms.length; ++k) {
+      sum += term(terms.at(k));
+      result[static_cast<std::size_t>(terms.at(k) - first)] = sum;
     }
   }
 }

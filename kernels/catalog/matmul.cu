@@ -18,6 +18,7 @@
 //   cublaslt         2.74 ms: NVIDIA's library, where it is installed; f32 in full
 
 #include "kernels/api/kernel.h"
+#include "kernels/catalog/matmul_reference.h"
 #include "kernels/catalog/matmul_sizes.h"
 
 #ifdef __CUDACC__
@@ -118,8 +119,8 @@ absl::Status CublasLtTf32(const Call& call) {
 // 2^-9: in the measure of verify.h, where the tolerance counts 4 (4 + sqrt(c)) roundings of f32.
 void MagnitudeOfTf32(const Binding& binding, ReferenceInput in, std::int64_t unit, std::size_t,
                      std::span<double> result) {
-  const double magnitude = matmul::SumTerms(SizesOf(binding), in, unit,
-                                            [](double a, double b) { return std::fabs(a * b); });
+  const double magnitude =
+      matmul::SumTerms(binding, in, unit, [](double a, double b) { return std::fabs(a * b); });
   const double terms =
       std::sqrt(static_cast<double>(std::clamp<std::int64_t>(binding.Dim("K"), 1, 4096)));
   result[0] = magnitude * (1 + 0x1p-9 / (4 * (4 + terms) * 0x1p-24));
@@ -171,13 +172,11 @@ std::int64_t Terms(const Binding& binding) {
 
 void Expected(const Binding& binding, ReferenceInput in, std::int64_t unit, std::size_t,
               std::span<double> result) {
-  result[0] =
-      matmul::SumTerms(SizesOf(binding), in, unit, [](double a, double b) { return a * b; });
+  result[0] = matmul::SumTerms(binding, in, unit, [](double a, double b) { return a * b; });
 }
 
 double SumOfMagnitudes(const Binding& binding, ReferenceInput in, std::int64_t unit, std::size_t) {
-  return matmul::SumTerms(SizesOf(binding), in, unit,
-                          [](double a, double b) { return std::fabs(a * b); });
+  return matmul::SumTerms(binding, in, unit, [](double a, double b) { return std::fabs(a * b); });
 }
 
 void Magnitude(const Binding& binding, ReferenceInput in, std::int64_t unit, std::size_t output,

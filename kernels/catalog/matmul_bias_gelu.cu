@@ -225,6 +225,7 @@ GC_CUDA_VARIANTS(matmul_bias_gelu) {
 #include "kernels/catalog/element.h"
 #include "kernels/catalog/gelu_simd.h"
 #include "kernels/catalog/matmul_packed.h"
+#include "kernels/catalog/matmul_reference.h"
 #include "kernels/catalog/reference.h"
 
 namespace gridclock {
@@ -242,9 +243,8 @@ std::int64_t Terms(const Binding& binding) {
 }
 
 double Before(const Binding& binding, ReferenceInput in, std::int64_t unit) {
-  const Sizes s = SizesOf(binding);
-  return matmul::SumTerms(s, in, unit, [](double a, double b) { return a * b; }) +
-         in(2, unit % s.n);
+  return matmul::SumTerms(binding, in, unit, [](double a, double b) { return a * b; }) +
+         in(2, unit % binding.Dim("N"));
 }
 
 void Expected(const Binding& binding, ReferenceInput in, std::int64_t unit, std::size_t,
@@ -256,9 +256,8 @@ void Expected(const Binding& binding, ReferenceInput in, std::int64_t unit, std:
 }
 
 double SumOfMagnitudes(const Binding& binding, ReferenceInput in, std::int64_t unit, std::size_t) {
-  const Sizes s = SizesOf(binding);
-  return matmul::SumTerms(s, in, unit, [](double a, double b) { return std::fabs(a * b); }) +
-         std::fabs(in(2, unit % s.n));
+  return matmul::SumTerms(binding, in, unit, [](double a, double b) { return std::fabs(a * b); }) +
+         std::fabs(in(2, unit % binding.Dim("N")));
 }
 
 // The error of the sum, which the steepest slope of gelu makes larger by 1.13, and that of gelu

@@ -1,12 +1,10 @@
-// The sizes of a matrix product and how its operands lie, for CPUs and GPUs alike, and the sums of
-// its references.
+// The sizes of a matrix product and how its operands lie, for CPUs and GPUs alike.
 #ifndef GRIDCLOCK_KERNELS_CATALOG_MATMUL_SIZES_H_
 #define GRIDCLOCK_KERNELS_CATALOG_MATMUL_SIZES_H_
 
 #include <cstdint>
 
 #include "kernels/api/kernel.h"
-#include "kernels/catalog/reference.h"
 
 namespace gridclock::matmul {
 
@@ -38,18 +36,6 @@ inline Sizes SizesOf(const Binding& binding, bool transpose_a, bool transpose_b,
 // By the attributes of the same names.
 inline Sizes SizesOf(const Binding& binding) {
   return SizesOf(binding, binding.Bool("ta"), binding.Bool("tb"));
-}
-
-// Sums term(a, b) over the terms of element `unit` of c.
-template <typename Term>
-double SumTerms(const Sizes& s, ReferenceInput in, std::int64_t unit, Term term) {
-  const std::int64_t i = unit / s.n % s.m, j = unit % s.n, batch = unit / (s.m * s.n);
-  double sum = 0;
-  for (std::int64_t k = 0; k < s.k; ++k) {
-    sum += term(in(0, batch * s.m * s.k + i * s.a.row + k * s.a.column),
-                in(1, batch * s.k * s.n + k * s.b.row + j * s.b.column));
-  }
-  return sum;
 }
 
 }  // namespace gridclock::matmul

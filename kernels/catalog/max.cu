@@ -74,6 +74,7 @@ GC_CUDA_VARIANTS(max) {
 
 #include "kernels/catalog/element.h"
 #include "kernels/catalog/extreme_simd.h"
+#include "kernels/catalog/reduce_reference.h"
 #include "kernels/catalog/reference.h"
 
 namespace gridclock {
@@ -89,10 +90,10 @@ std::int64_t Terms(const Binding& binding) {
 
 void Expected(const Binding& binding, ReferenceInput in, std::int64_t unit, std::size_t,
               std::span<double> result) {
-  const Sizes s = SizesOf(binding);
-  double largest = in(0, FirstTerm(s, unit));
-  for (std::int64_t k = 1; k < s.n; ++k) {
-    const double x = in(0, FirstTerm(s, unit) + k * s.inner);
+  const Line terms = reduce::TermsOf(binding, unit);
+  double largest = in(0, terms.first);
+  for (std::int64_t k = 1; k < terms.length; ++k) {
+    const double x = in(0, terms.at(k));
     if (std::isnan(x) || x > largest) largest = x;
   }
   result[0] = largest;

@@ -58,10 +58,10 @@ using reduce::Terms;
 
 void Expected(const Binding& binding, ReferenceInput in, std::int64_t unit, std::size_t,
               std::span<double> result) {
-  const Sizes s = SizesOf(binding);
+  const Line terms = reduce::TermsOf(binding, unit);
   double sum = 0;
-  for (std::int64_t k = 0; k < s.n; ++k) sum += in(0, FirstTerm(s, unit) + k * s.inner);
-  result[0] = s.n == 0 ? std::nan("") : sum / static_cast<double>(s.n);
+  for (std::int64_t k = 0; k < terms.length; ++k) sum += in(0, terms.at(k));
+  result[0] = terms.length == 0 ? std::nan("") : sum / static_cast<double>(terms.length);
 }
 
 void Magnitude(const Binding& binding, ReferenceInput in, std::int64_t unit, std::size_t output,

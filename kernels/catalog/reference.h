@@ -13,6 +13,28 @@ namespace gridclock {
 // in(i, k): element k of input i.
 using ReferenceInput = absl::FunctionRef<double(std::size_t input, std::int64_t element)>;
 
+// The elements along one dimension of a tensor that lies row by row.
+struct Line {
+  std::int64_t first = 0, step = 0, length = 0;
+  std::int64_t at(std::int64_t k) const { return first + k * step; }
+};
+
+// The line along dimension `axis` of `shape` at place `unit` of its other dimensions, row by row.
+inline Line LineOf(const Shape& shape, std::size_t axis, std::int64_t unit) {
+  Line line;
+  std::int64_t stride = 1;
+  for (std::size_t d = shape.size(); d-- > 0; stride *= shape[d]) {
+    if (d == axis) {
+      line.step = stride;
+      line.length = shape[d];
+    } else {
+      line.first += unit % shape[d] * stride;
+      unit /= shape[d];
+    }
+  }
+  return line;
+}
+
 inline std::int64_t OutputElements(const Binding& binding) {
   return Elements(binding.outputs[0].tensors[0].shape);
 }

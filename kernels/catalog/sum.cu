@@ -109,9 +109,9 @@ using reduce::Terms;
 
 void Expected(const Binding& binding, ReferenceInput in, std::int64_t unit, std::size_t,
               std::span<double> result) {
-  const Sizes s = SizesOf(binding);
+  const Line terms = reduce::TermsOf(binding, unit);
   result[0] = 0;
-  for (std::int64_t k = 0; k < s.n; ++k) result[0] += in(0, FirstTerm(s, unit) + k * s.inner);
+  for (std::int64_t k = 0; k < terms.length; ++k) result[0] += in(0, terms.at(k));
 }
 
 void Magnitude(const Binding& binding, ReferenceInput in, std::int64_t unit, std::size_t output,
