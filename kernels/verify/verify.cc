@@ -74,6 +74,11 @@ bool TellsNothing(DType dtype, std::int64_t undecided, std::int64_t checked) {
   return undecided > (exact ? 0 : checked / 2);
 }
 
+// Of an output: so few elements are far from what is wanted that they could be a chance.
+bool IsAlike(std::int64_t apart, std::int64_t checked) {
+  return 2 * apart < checked;
+}
+
 // A reference that rounds to fewer digits than a double's rounds once.
 OperandElements::Integers IntegersFor(DType output) {
   switch (output) {
@@ -88,6 +93,10 @@ OperandElements::Integers IntegersFor(DType output) {
   }
 }
 
+// In tolerances. Of a right result each element is within one of what was wanted, so that what is
+// farther than two from another launch's is wanted by one of both alone.
+constexpr double kApart = 2;
+
 // What one thread found; the mismatch kept is the one of the lowest element.
 struct Tally {
   Verification found;
@@ -98,6 +107,7 @@ struct Tally {
              const Comparison& comparison) {
     ++found.checked;
     found.max_error = std::max(found.max_error, comparison.error);
+    if (comparison.error > kApart) ++found.apart;
     CountDistance(got, want, dtype);
     if (comparison.ok()) {
       if (comparison.undecided) ++found.undecided;
@@ -112,6 +122,7 @@ struct Tally {
                   std::uint64_t want_bits) {
     ++found.checked;
     if (got_bits == want_bits) return;
+    ++found.apart;
     const T got = std::bit_cast<T>(got_bits), want = std::bit_cast<T>(want_bits);
     const double distance = std::abs(static_cast<double>(static_cast<__int128>(got) - want));
     found.max_error = std::numeric_limits<double>::infinity();
@@ -441,6 +452,7 @@ absl::StatusOr<Verification> Verify(const KernelDef& def, const Binding& binding
                         checker.Check(checker.Select(options), threads, options));
     found.undecided_output |=
         TellsNothing(outputs[output].value->tensors[0].dtype, found.undecided, found.checked);
+    found.alike_output = IsAlike(found.apart, found.checked);
     all.Add(found);
   }
   return all;
@@ -457,7 +469,7 @@ absl::StatusOr<Verification> VerifyExpected(const ExpectedOutputs& outputs,
     if (elements == 0) continue;
     const DType dtype = outputs.got[i].value->tensors[0].dtype;
     const Tolerance tolerance = ToleranceFor(dtype, outputs.terms);
-    const std::int64_t checked = tally.found.checked, undecided = tally.found.undecided;
+    const Verification before = tally.found;
     bool missing = false;
     const auto count = [&](std::int64_t k) {
       const std::string& name = outputs.names[i];
@@ -474,7 +486,8 @@ absl::StatusOr<Verification> VerifyExpected(const ExpectedOutputs& outputs,
     }
     tally.found.total += elements;
     tally.found.undecided_output |=
-        TellsNothing(dtype, tally.found.undecided - undecided, tally.found.checked - checked);
+        TellsNothing(dtype, tally.found.undecided - before.undecided, elements);
+    tally.found.alike_output |= IsAlike(tally.found.apart - before.apart, elements);
   }
   return tally.found;
 }

@@ -22,6 +22,8 @@ void Verification::Add(const Verification& other) {
   mismatches += other.mismatches;
   undecided += other.undecided;
   undecided_output = undecided_output || other.undecided_output;
+  apart += other.apart;
+  alike_output = alike_output || other.alike_output;
   nan_mismatches += other.nan_mismatches;
   launches += other.launches;
   fresh_launches += other.fresh_launches;

@@ -139,6 +139,8 @@ struct Verification {
   // the order of the terms decides whether their sum overflows.
   std::int64_t undecided = 0;
   bool undecided_output = false;  // They are most of one output, however many others there are.
+  std::int64_t apart = 0;         // Elements farther than twice the tolerance from what is wanted.
+  bool alike_output = false;      // They are fewer than half of one output.
   double max_error = 0;           // Largest |got - want| / tolerance of the element; <= 1 passes.
   std::string first_mismatch;     // "y[3]: want 0.25, got 0.5, tolerance 1e-7"; "" if none.
   double max_abs = 0, max_rel = 0, max_ulp = 0;  // Where both are finite.
