@@ -76,7 +76,8 @@ std::shared_ptr<grpc::Channel> MakeChannel(const ClientOptions& options, int win
   args.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   args.SetInt(GRPC_ARG_SERVICE_CONFIG_DISABLE_RESOLUTION, 1);
   args.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
-  args.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 1000);
+  // The least that a connection may take, in spite of its name: some round trips, far from here.
+  args.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 10'000);
   args.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
   // A peer that went away without a word is noticed, and lets go of borrowed memory.
   args.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 30'000);
