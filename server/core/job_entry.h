@@ -129,7 +129,8 @@ struct Scheduler::Device {
   bool turn = true;                // It may send; one of two lanes may.
   int turn_sent = 0;               // Since it has the turn.
   absl::Time turn_since;
-  absl::Time last_arrival = absl::InfinitePast();  // When its worker was last told of an input.
+  bool copying = false;  // Its worker may be at inputs that it was told of.
+  absl::Time last_arrival = absl::InfinitePast();  // When it was last told of one, or to stop.
   std::optional<absl::Status> unkillable;          // Its worker was killed and is still there.
 };
 
@@ -189,6 +190,7 @@ absl::Duration WallTimeLimit(const Job& job);
 absl::Status KernelTimeStatus(const Job& job);
 absl::Status WorkTimeStatus(const Job& job);
 absl::Status CallDeadlineStatus(absl::string_view where);
+absl::Status QueueEndStatus(const Job& job, absl::Time now, double queue_seconds);
 bool IsOwnFault(const WorkerLoss& loss);
 // True if a second run would read inputs that the first one may have overwritten.
 bool OverwritesInputs(const Job& job);

@@ -52,7 +52,7 @@ constexpr LimitSpec kSpecs[] = {
     {"peer_connections", "connections",
      "Connections from one address; of IPv6, from one network of 64 bits.",
      &Limits::peer_connections, 1},
-    {"queue_seconds", "seconds", "Longest wait in the queue of a call without a deadline.",
+    {"queue_seconds", "seconds", "Longest wait for a worker of a call without a deadline.",
      &Limits::queue_seconds},
     {"kernel_seconds", "seconds", "Kernel time of a call that sets no limit of its own.",
      &Limits::kernel_seconds, kLeastSeconds},

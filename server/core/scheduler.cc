@@ -115,11 +115,15 @@ void Scheduler::SendReady(Device& device, absl::Time now, Outbox& out) {
     if (!next) return;
     const std::shared_ptr<Entry> entry = jobs_.find(*next)->second;
     if (now >= entry->wait_until) {
-      EndWaiting(*entry, CallDeadlineStatus("in the queue"), out);
+      EndWaiting(*entry, QueueEndStatus(entry->job(), now, limits_.queue_seconds), out);
       continue;
     }
     if (!HasRoomFor(device, entry->job())) return;
-    if (device.other != nullptr && !MaySend(device, entry->job(), now)) return;
+    if (device.other != nullptr) {
+      const bool only_copies = device.turn && device.other->sent.empty();
+      if (entry->job().measure && only_copies) StopCopying(*device.other, now, out);
+      if (!MaySend(device, entry->job(), now)) return;
+    }
     Send(entry, now, out);
   }
 }

@@ -397,6 +397,8 @@ class Scheduler {
   // True if what has arrived for this job is worth a word to its worker.
   bool MayCopyEarly(const Entry& entry, absl::Time now) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool HasEarlyPlace(const Entry& entry) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Something is to be measured beside this lane.
+  void StopCopying(Device& lane, absl::Time now, Outbox& out) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Tell(Entry& entry, Word word, Outbox& out, const InputArrival& arrival = {})
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   template <typename Event>

@@ -1,4 +1,6 @@
 // Inputs that a device copies while the rest of them arrives.
+#include <utility>
+
 #include "server/core/job_entry.h"
 #include "server/core/scheduler.h"
 
@@ -12,6 +14,7 @@ void Scheduler::Arrived(JobId id, const InputArrival& arrival) {
     Entry* entry = Find(id);
     if (entry == nullptr || !MayCopyEarly(*entry, now)) return;
     entry->early = true;
+    entry->device->copying = true;
     entry->device->last_arrival = now;
     Tell(*entry, Word::kArrived, out, arrival);
   }
@@ -28,6 +31,16 @@ bool Scheduler::MayCopyEarly(const Entry& entry, absl::Time now) const {
   return entry.state == Entry::State::kWaitsForInputs && !entry.job().host_memory &&
          device.worker != nullptr && !device.killing && device.sent.empty() &&
          (entry.early || HasEarlyPlace(entry));
+}
+
+// Its worker may have been told of gigabytes. Of these only the piece under way is still copied.
+void Scheduler::StopCopying(Device& lane, absl::Time now, Outbox& out) {
+  if (!std::exchange(lane.copying, false)) return;
+  for (const auto& [id, entry] : jobs_) {
+    if (entry->device != &lane || !std::exchange(entry->early, false)) continue;
+    Tell(*entry, Word::kCancel, out);
+  }
+  lane.last_arrival = now;
 }
 
 bool Scheduler::HasEarlyPlace(const Entry& entry) const {

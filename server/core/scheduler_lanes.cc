@@ -10,7 +10,7 @@
 namespace gridclock {
 namespace {
 
-// A worker that was told of an input copies it in pieces and may still be at it.
+// A worker that was told of an input, or to leave off, may still be at a piece of it.
 constexpr absl::Duration kCopying = absl::Milliseconds(10);
 
 }  // namespace

@@ -44,6 +44,19 @@ absl::Status CallDeadlineStatus(absl::string_view where) {
   return absl::DeadlineExceededError(absl::StrCat("the call's time ran out ", where));
 }
 
+absl::Status QueueEndStatus(const Job& job, absl::Time now, double queue_seconds) {
+  if (now >= job.deadline) return CallDeadlineStatus("in the queue");
+  return WithDetails(
+      absl::DeadlineExceededError(absl::StrCat(
+          "the call waited ", queue_seconds, " s in the queue, the most for memory, or for one ",
+          "that has no deadline of its own; give it one that is longer, or call again when '",
+          job.device, "' is less busy")),
+      {.reason = "QUEUE_WAIT",
+       .field = "",
+       .retry_after = std::nullopt,
+       .metadata = {{"limit", "queue_seconds"}, {"value", absl::StrCat(queue_seconds)}}});
+}
+
 absl::Status KernelTimeStatus(const Job& job) {
   return WithDetails(
       absl::DeadlineExceededError(absl::StrCat("kernel '", job.kernel,
@@ -335,7 +348,9 @@ void Scheduler::TickWaiting(absl::Time now, Outbox& out) {
   for (const auto& [id, entry] : jobs_) {
     if (entry->state != Entry::State::kSent && now >= entry->wait_until) late.push_back(entry);
   }
-  for (const auto& entry : late) EndWaiting(*entry, CallDeadlineStatus("in the queue"), out);
+  for (const auto& entry : late) {
+    EndWaiting(*entry, QueueEndStatus(entry->job(), now, limits_.queue_seconds), out);
+  }
   if (!wait_for_memory_.empty()) RetryMemory(out);
 }
 

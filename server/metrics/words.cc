@@ -39,7 +39,8 @@ constexpr absl::string_view kReasons[] = {
     "WORKER_STARTING", "WORKER_CRASHED",     "COMPILER_LOST",      "DRAINING",
     "DEVICE_DRAINED",  "DEVICE_FAULT",       "DEVICE_UNAVAILABLE", "KERNEL_TIME_LIMIT",
     "NO_RECORD",       "RECORD_LOST",        "COMPILE_TIME",       "VERIFY_TIME_LIMIT",
-    "WORK_TIME_LIMIT", "STREAM_STALLED",     "BY_OPERATOR",        "ROLE_MISSING"};
+    "WORK_TIME_LIMIT", "STREAM_STALLED",     "BY_OPERATOR",        "ROLE_MISSING",
+    "QUEUE_WAIT"};
 
 constexpr absl::string_view kCompileOutcomes[kCompileOutcomeCount] = {
     "ok", "failed", "time", "memory", "crashed", "output", "cancelled", "lost"};

@@ -429,9 +429,11 @@ TEST_F(SchedulerLanesTest, NothingIsCopiedEarlyBesideAGuest) {
   const Call upload = Submit(large);
   scheduler_.Arrived(upload.id, {.input = 0, .bytes = 1});
   EXPECT_THAT(worker->arrivals(), SizeIs(1));
-  // What it was told of last may still be on its way.
+  clock_.Advance(absl::Seconds(1));
+  // A piece of what it was told of may still be on its way, the rest never is.
   const Call measured = SubmitReady(Measured(Submitted()));
   EXPECT_THAT(guest->orders(), IsEmpty());
+  EXPECT_THAT(worker->cancels(), ElementsAre(upload.id));
   scheduler_.Arrived(upload.id, {.input = 0, .bytes = 2});
   EXPECT_THAT(worker->arrivals(), SizeIs(1));
   clock_.Advance(absl::Milliseconds(10));
@@ -439,6 +441,10 @@ TEST_F(SchedulerLanesTest, NothingIsCopiedEarlyBesideAGuest) {
   EXPECT_THAT(guest->orders(), ElementsAre(measured.id));
   scheduler_.Arrived(upload.id, {.input = 0, .bytes = 3});
   EXPECT_THAT(worker->arrivals(), SizeIs(1));
+  EXPECT_TRUE(GuestDone(measured.id));
+  scheduler_.Arrived(upload.id, {.input = 0, .bytes = 4});
+  EXPECT_THAT(worker->arrivals(), SizeIs(2));
+  EXPECT_THAT(worker->cancels(), SizeIs(1));
 }
 
 // ---- All at random. ----

@@ -213,6 +213,7 @@ TEST_F(SchedulerTest, D16_ExpiredInTheQueueNeverReachesTheWorker) {
   clock_.Advance(absl::Seconds(1));
   scheduler_.Tick();
   EXPECT_THAT(call.listener->status(), StatusIs(Code::kDeadlineExceeded, HasSubstr("queue")));
+  EXPECT_EQ(DetailsOf(call.listener->status()).reason, "") << "it is the caller's own";
   EXPECT_THAT(Ready()->orders(), IsEmpty());
   EXPECT_EQ(arena_.used(), 0u);
 }
@@ -224,7 +225,10 @@ TEST_F(SchedulerTest, D17_WithoutADeadlineTheQueueEndsAfterQueueSeconds) {
   EXPECT_EQ(call.listener->ends(), 0);
   clock_.Advance(absl::Seconds(1));
   scheduler_.Tick();
-  EXPECT_THAT(call.listener->status(), StatusIs(Code::kDeadlineExceeded, _));
+  const absl::Status status = call.listener->status();
+  EXPECT_THAT(status, StatusIs(Code::kDeadlineExceeded, HasSubstr("waited 60 s in the queue")));
+  EXPECT_EQ(DetailsOf(status).reason, "QUEUE_WAIT");
+  EXPECT_EQ(DetailsOf(status).metadata.at("limit"), "queue_seconds");
 }
 
 TEST_F(SchedulerTest, D18_CancelledInTheQueueEndsAtOnce) {
