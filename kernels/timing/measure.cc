@@ -281,8 +281,8 @@ absl::Status Run::WithoutSecond() {
 absl::StatusOr<bool> Run::LaunchSeen(Method method, std::vector<double>* times) {
   const auto time = Launch(method);
   no_record_ = absl::IsNotFound(time.status());
-  const bool unseen = no_record_ || absl::IsUnavailable(time.status()) ||
-                      DetailsOf(time.status()).reason == "LAUNCH_WAITED";
+  const bool unseen =
+      no_record_ || absl::IsUnavailable(time.status()) || absl::IsAborted(time.status());
   if (unseen && !device_.poisoned()) return false;
   GC_RETURN_IF_ERROR(time.status());
   times->push_back(*time);

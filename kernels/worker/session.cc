@@ -43,6 +43,13 @@ void Raise(Flag flag, std::vector<Flag>* flags) {
   if (place == flags->end() || *place != flag) flags->insert(place, flag);
 }
 
+absl::Status TookTooLong(absl::Duration took, absl::Duration limit) {
+  return WithReason(
+      absl::DeadlineExceededError(absl::StrCat("the launch took ", absl::FormatDuration(took),
+                                               "; the limit is ", absl::FormatDuration(limit))),
+      "KERNEL_TIME_LIMIT");
+}
+
 }  // namespace
 
 // One order on its way.
@@ -316,7 +323,12 @@ absl::Status Session::Running::LaunchOrMeasure() {
 absl::StatusOr<Measurement> Session::Running::Time(const Target& target) {
   if (!order_.measure) {
     auto measured = LaunchOnce(device_, target);
-    if (measured.ok()) call_->last_ns = measured->timing.samples_ns[0];
+    if (!measured.ok()) return measured;
+    call_->last_ns = measured->timing.samples_ns[0];
+    const absl::Duration took = absl::Nanoseconds(call_->last_ns);
+    if (took > order_.kernel_time_limit) {
+      measured->interruption = TookTooLong(took, order_.kernel_time_limit);
+    }
     return measured;
   }
   return Measure(

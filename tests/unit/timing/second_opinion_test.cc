@@ -123,11 +123,15 @@ TEST_F(MeasureTest, ARecordLostWhileInDoubtLeavesTheDoubt) {
   };
   device_.refuses_after = 60 + 10 + 11;
   work_ = {};  // Nothing to move: without a disagreement no record would be as it should be.
-  for (const Method lost : {Method::kIsolated, Method::kDeviceTime}) {
+  const std::pair<Method, absl::Status> refusals[] = {
+      {Method::kIsolated, absl::UnavailableError("lost 2 records")},
+      {Method::kDeviceTime, absl::UnavailableError("lost 2 records")},
+      {Method::kIsolated, absl::AbortedError("the device is disturbed")}};
+  for (const auto& refusal : refusals) {
     device_.launches.clear();
     live_.clear();
     live_warmups_.clear();
-    device_.refusals = {{lost, absl::UnavailableError("lost 2 records")}};
+    device_.refusals = {refusal};
 
     ASSERT_OK_AND_ASSIGN(const Measurement m, Go({}));
 

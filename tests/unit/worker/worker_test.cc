@@ -208,6 +208,19 @@ TEST(Worker, CancelInTheMiddleKeepsTheSamplesSoFar) {
   EXPECT_THAT(failure.partial->flags, Contains(Flag::kInterrupted));
 }
 
+TEST(Worker, ALaunchThatTookLongerThanItsLimitFails) {
+  WorkerProcess worker;
+  Job job = Fitted(Spin(5, 20'000'000), worker.Hello());
+  job.kernel_time_limit = absl::Milliseconds(5);
+  worker.Order(job);
+  const worker::v1::ToServer frame = worker.Next();
+  ASSERT_TRUE(frame.has_failed()) << frame.DebugString();
+  ASSERT_OK_AND_ASSIGN(const WorkerFailure failure, Decode(frame.failed(), job, {}));
+  EXPECT_THAT(failure.status,
+              StatusIs(absl::StatusCode::kDeadlineExceeded, HasSubstr("the limit is 5ms")));
+  EXPECT_EQ(DetailsOf(failure.status).reason, "KERNEL_TIME_LIMIT");
+}
+
 TEST(Worker, CancelOfAWaitingOrder) {
   WorkerProcess worker;
   const WorkerHello hello = worker.Hello();
