@@ -13,6 +13,7 @@
 #include "base/status.h"
 #include "client/cli/inputs.h"
 #include "client/cli/progress.h"
+#include "client/cli/show.h"
 #include "client/cli/terminal.h"
 
 namespace gridclock::cli {
@@ -74,8 +75,7 @@ absl::Status CheckReference(const v1::RunSummary& summary, const std::string& ag
     return absl::InternalError(absl::StrCat("'", against, "' itself differs from its reference: ",
                                             Escape(summary.verification().first_mismatch())));
   }
-  const auto& flags = summary.flags();
-  if (std::count(flags.begin(), flags.end(), v1::UNVERIFIED) != 0) {
+  if (Has(summary, v1::UNVERIFIED)) {
     return absl::FailedPreconditionError(
         absl::StrCat("'", against,
                      "' itself could not be verified on these inputs, so they tell "

@@ -54,7 +54,7 @@ constexpr char kTimeInDoubt[] =
     "inputs from a generator are new in each launch";
 
 bool IsUnverified(const v1::RunSummary& summary) {
-  return std::count(summary.flags().begin(), summary.flags().end(), v1::UNVERIFIED) != 0;
+  return Has(summary, v1::UNVERIFIED);
 }
 
 constexpr std::int64_t kEdge = 3;     // Elements shown at each end of a long dimension.
@@ -102,6 +102,10 @@ void AppendValues(const TensorSpec& spec, std::size_t dim, const std::byte*& at,
 
 }  // namespace
 
+bool Has(const v1::RunSummary& summary, v1::Flag flag) {
+  return std::count(summary.flags().begin(), summary.flags().end(), flag) != 0;
+}
+
 std::string FlagsText(const v1::RunSummary& summary, const Terminal& terminal) {
   std::vector<std::string> words;
   for (const int flag : summary.flags()) {
@@ -110,8 +114,13 @@ std::string FlagsText(const v1::RunSummary& summary, const Terminal& terminal) {
         Paint(terminal, bad ? Ink::kRed : Ink::kYellow, NameOf(static_cast<v1::Flag>(flag))));
   }
   const v1::Timing& timing = summary.timing();
-  if (timing.sharing_unknown() && timing.stop() != v1::Timing::SINGLE_LAUNCH) {
+  const bool measured = summary.has_timing() && timing.stop() != v1::Timing::SINGLE_LAUNCH;
+  if (measured && timing.sharing_unknown()) {
     words.push_back(Paint(terminal, Ink::kYellow, "SHARING_UNKNOWN"));
+  }
+  if (measured && !timing.warmup_flat() && timing.stop() != v1::Timing::SCHEDULE &&
+      !Has(summary, v1::TEACHING_METHOD)) {
+    words.push_back(Paint(terminal, Ink::kYellow, "WARMUP_NOT_FLAT"));
   }
   return absl::StrJoin(words, ", ");
 }

@@ -98,13 +98,10 @@ absl::StatusOr<Inputs> AddVerification(const Session& session, const Client& cli
 
 int VerifiedCode(const Session& session, const VerifyFlags& flags, const v1::RunSummary& summary) {
   if (!Passed(summary.verification())) return kMismatch;
-  const auto has = [&](v1::Flag flag) {
-    return std::count(summary.flags().begin(), summary.flags().end(), flag) != 0;
-  };
   absl::string_view doubt;
-  if (has(v1::UNVERIFIED) && !IsTimeAloneInDoubt(summary)) {
+  if (Has(summary, v1::UNVERIFIED) && !IsTimeAloneInDoubt(summary)) {
     doubt = "was run and could not be verified (UNVERIFIED): its values, or its time, may be wrong";
-  } else if (has(v1::IMPOSSIBLE) && !has(v1::TEACHING_METHOD)) {
+  } else if (Has(summary, v1::IMPOSSIBLE) && !Has(summary, v1::TEACHING_METHOD)) {
     doubt = "was faster than its device can be (IMPOSSIBLE): its time is not that of its work";
   }
   if (flags.verify.empty() || doubt.empty()) return kOk;

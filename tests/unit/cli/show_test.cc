@@ -68,6 +68,7 @@ v1::RunSummary Measured(double median_ns) {
   summary.set_device("cuda:0");
   v1::Timing& timing = *summary.mutable_timing();
   timing.set_stop(v1::Timing::INTERVAL);
+  timing.set_warmup_flat(true);
   timing.mutable_statistics()->set_median_ns(median_ns);
   timing.mutable_statistics()->set_ci_low_ns(median_ns - 10);
   return summary;
@@ -81,6 +82,20 @@ TEST(SummaryTest, AMeasurementThatCannotTellWhoElseWasThereSaysSo) {
   EXPECT_EQ(FlagsText(summary, {}), "NOISY, SHARING_UNKNOWN");
   summary.mutable_timing()->set_stop(v1::Timing::SINGLE_LAUNCH);
   EXPECT_EQ(FlagsText(summary, {}), "NOISY");
+}
+
+TEST(SummaryTest, AMeasurementThatBeganBeforeTimesWereSteadySaysSo) {
+  v1::RunSummary summary = Measured(1500);
+  v1::Timing& timing = *summary.mutable_timing();
+  timing.set_warmup_flat(false);
+  EXPECT_EQ(FlagsText(summary, {}), "WARMUP_NOT_FLAT");
+  for (const v1::Timing::Stop asked : {v1::Timing::SCHEDULE, v1::Timing::SINGLE_LAUNCH}) {
+    timing.set_stop(asked);
+    EXPECT_EQ(FlagsText(summary, {}), "");
+  }
+  timing.set_stop(v1::Timing::INTERVAL);
+  summary.add_flags(v1::TEACHING_METHOD);
+  EXPECT_EQ(FlagsText(summary, {}), "TEACHING_METHOD") << "it has no warm-up, or a short one";
 }
 
 TEST(SummaryTest, ATimeComesWithItsDoubts) {
