@@ -60,7 +60,9 @@ class AdminCall final : public UnaryCall {
     auto who = backend_.authenticator.Authorize(context_, Role::kAdmin);
     if (!who.ok()) {
       // Anybody can have these, so they may be left out.
-      LogAction(Log, "admin_refused", context_, meter_, "", std::string(event_), who.status());
+      const auto known = backend_.authenticator.Identify(context_);
+      LogAction(Log, "admin_refused", context_, meter_, known.ok() ? known->name : "",
+                std::string(event_), who.status());
     }
     return who;
   }

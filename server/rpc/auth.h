@@ -69,9 +69,10 @@ class Authenticator {
   // the role that is missing.
   absl::StatusOr<std::string> Authorize(const grpc::CallbackServerContext& context,
                                         Role role) const;
+  // Whose call it is, whatever they may do. UNAUTHENTICATED as above.
+  absl::StatusOr<Principal> Identify(const grpc::CallbackServerContext& context) const;
 
  private:
-  absl::StatusOr<Principal> Identify(const grpc::CallbackServerContext& context) const;
   absl::StatusOr<Principal> ByToken(const grpc::CallbackServerContext& context) const;
 
   struct Tokens {

@@ -217,6 +217,12 @@ void ServerProcess::LetGo() const {
   }
 }
 
+std::string ServerProcess::FinalLog() {
+  Signal(SIGTERM);
+  Wait();
+  return Log();
+}
+
 int ServerProcess::Wait(absl::Duration limit) {
   int status = 0;
   const auto reaped = [&] { return ended_ || waitpid(pid_, &status, WNOHANG) == pid_; };

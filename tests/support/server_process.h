@@ -42,6 +42,8 @@ class ServerProcess {
   // Children of the server that live now.
   std::vector<pid_t> Workers() const;
   std::string Log() const;
+  // All of it: lines are written behind what they tell of. Ends the server.
+  std::string FinalLog();
   // The page of /metrics.
   std::string Metrics() const;
   // The value of the first series there that begins with these words, as `name{device="cpu"`.

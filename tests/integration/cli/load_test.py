@@ -10,6 +10,7 @@ import unittest
 BIN = pathlib.Path(sys.argv.pop(1)).resolve()
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "support"))
 
+from prometheus import fetch, wait_until  # noqa: E402
 from server import Server  # noqa: E402
 
 
@@ -51,31 +52,36 @@ class FullQueueTest(unittest.TestCase):
 
             # 8 s of work a second, and places for two beside those that the worker holds.
             load = start("load", "spin", "ns=20000000", "--rate", 400, "--seconds", 2)
-            answers = []
-            while load.poll() is None:
-                run = start("run", "spin", "ns=1000")
-                out, err = run.communicate(timeout=120)
-                self.assertEqual(run.returncode, 0, out + err)
-                answers.append(json.loads(out))
-            result = json.loads(load.communicate()[0])
+            result = json.loads(load.communicate(timeout=120)[0])
             self.assertGreater(result["errors"].get("RESOURCE_EXHAUSTED QUEUE_FULL", 0), 0, result)
-            self.assertGreater(max(answer["attempts"] for answer in answers), 1)
+
+            # One runs, two wait: large ones, of which a worker holds one.
+            others = [start("run", "spin", "ns=3000000000") for _ in range(3)]
+            wait_until(lambda: 'gridclock_usage{name="queue"} 2' in fetch(server.metrics, "/metrics")[1], 60,
+                       "the queue is full")
+            run = start("run", "spin", "ns=1000")
+            out, err = run.communicate(timeout=120)
+            self.assertEqual(run.returncode, 0, out + err)
+            self.assertGreater(json.loads(out)["attempts"], 1)
+            for other in others:
+                self.assertEqual(other.wait(120), 0)
+                other.communicate()
 
     def test_load_does_not_take_refusals_for_a_server_that_falls_behind(self):
         behind = "these latencies grow with --seconds"
-        load = [BIN / "gridclock", "load", "spin", "ns=5000000", "--rate", "400", "--seconds", "3"]  # 2 s of work a second.
 
-        def said(limit):
+        def said(limit, seconds):
+            load = [BIN / "gridclock", "load", "spin", "ns=5000000", "--rate", "400", "--seconds", str(seconds)]  # 2 s of work a second.
             with Server(BIN, f"--limit-queue={limit}", f"--limit-client-queue={limit}") as server:
                 environment = dict(os.environ, GRIDCLOCK_SERVER=server.grpc)
                 done = subprocess.run(load, env=environment, capture_output=True, text=True, timeout=120)
                 self.assertEqual(done.returncode, 0, done.stderr)
                 return done.stdout
 
-        refused = said(limit=2)
+        refused = said(limit=2, seconds=15)
         self.assertIn("RESOURCE_EXHAUSTED QUEUE_FULL", refused)
         self.assertNotIn(behind, refused)
-        self.assertIn(behind, said(limit=10000))
+        self.assertIn(behind, said(limit=10000, seconds=3))
 
 
 if __name__ == "__main__":

@@ -221,7 +221,8 @@ TEST_F(Modules, F2_F8_AttacksAreAnsweredAndHurtNobody) {
   EXPECT_LT(absl::Now() - start, absl::Seconds(25));
   EXPECT_THAT(DetailsOf(bomb.status()).reason,
               ::testing::AnyOf("COMPILE_CRASHED", "COMPILE_MEMORY", "COMPILE_TIME"));
-  EXPECT_THAT(client_->Compile(Source(kSquare)), IsOk());
+  // It has 5 s too, on a machine that may still be clearing gigabytes away.
+  EXPECT_TRUE(Eventually([&] { return client_->Compile(Source(kSquare)).ok(); }));
   EXPECT_THAT(server_->Metrics(), HasSubstr("gridclock_compiler_restarts_total 0\n"));
 }
 
@@ -524,7 +525,7 @@ TEST_F(Modules, SourceThatIsRefusedIsNotInTheLog) {
   StartServer();
   if (IsSkipped() || HasFatalFailure()) return;
   EXPECT_THAT(client_->Compile(Source("#error marked_source\n")), ReasonIs("COMPILE_FAILED"));
-  EXPECT_THAT(server_->Log(), Not(HasSubstr("marked_source")));
+  EXPECT_THAT(server_->FinalLog(), Not(HasSubstr("marked_source")));
 }
 
 TEST_F(Modules, ACompilerThatIsKilledIsReplaced) {

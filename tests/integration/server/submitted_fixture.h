@@ -74,7 +74,7 @@ class Submitted : public ::testing::Test {
   RawResult Call(const std::string& token, const std::string& method,
                  const std::vector<std::string>& messages) {
     grpc::ClientContext context;
-    context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(60));
+    context.set_deadline(std::chrono::system_clock::now() + std::chrono::minutes(5));
     context.AddMetadata("authorization", "Bearer " + token);
     return RawCall(channel_, method, messages, context);
   }

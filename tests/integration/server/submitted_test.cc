@@ -115,7 +115,7 @@ TEST_F(Submitted, ScratchHoldsNothingOfAnEarlierCall) {
                                          {}));
   ASSERT_THAT(found.status, IsOk());
   constexpr std::uint32_t kPoison = 0x7B7B7B7B;
-  EXPECT_THAT(found.Output(), Each(2 * std::bit_cast<float>(kPoison)));
+  EXPECT_THAT(found.Output(), AllOf(SizeIs(4), Each(2 * std::bit_cast<float>(kPoison))));
 }
 
 TEST_F(Submitted, WhatItPrintsComesBack) {

@@ -146,8 +146,8 @@ TEST_P(Summary, ALaunchIsCountedAndItsMemoryAndWorkAreTold) {
   EXPECT_EQ(summary.device_kernels(0).count(), 1);
   EXPECT_EQ(summary.peak_device_bytes(), 128u);
   EXPECT_EQ(summary.bytes(), 128);
-  // Each process has the date by a clock of its own.
-  constexpr absl::Duration kApart = absl::Milliseconds(1);
+  // Each process has the date by a clock of its own, which somebody may set meanwhile.
+  constexpr absl::Duration kApart = absl::Seconds(1);
   EXPECT_GE(absl::FromUnixNanos(summary.unix_time_ns()), answer.sent - kApart);
   EXPECT_LE(absl::FromUnixNanos(summary.unix_time_ns()), answer.received + kApart);
 }

@@ -73,6 +73,9 @@ TEST_F(RequestIdsTest, AFailedCallFreesItsId) {
 TEST_F(RequestIdsTest, PrincipalsDoNotMeet) {
   EXPECT_TRUE(IsFresh("bc", "a"));
   EXPECT_TRUE(IsFresh("c", "ab"));
+  EXPECT_TRUE(IsFresh("same", "ann"));
+  ids_.Finish("ann", "same", Text("ann's"));
+  EXPECT_TRUE(IsFresh("same", "bob"));
 }
 
 TEST_F(RequestIdsTest, OldAnswersAreForgotten) {
