@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "base/status.h"
 #include "client/cli/command.h"
@@ -49,6 +50,11 @@ bool IsExpected(const Row& row, const BenchOptions& options) {
 void TellFailures(const Session& session, const BenchOptions& options,
                   const std::vector<Row>& rows) {
   for (const Row& row : rows) {
+    if (options.csv && !Passed(row.summary.verification())) {
+      session.console.err << "gridclock: " << Escape(row.variant)
+                          << (row.variant.empty() ? "" : " ") << row.method << ": "
+                          << VerificationText(row.summary, Terminal{}) << "\n";
+    }
     // Of a file of lines it is told why one of them is missing, whatever the reason.
     if (row.status.ok() || (IsExpected(row, options) && !options.csv)) continue;
     session.console.err << "gridclock: no line for " << Escape(row.variant)
@@ -235,13 +241,12 @@ void ShowJson(const Session& session, const std::string& kernel, const RunCall& 
 void ShowCsv(const Session& session, const std::vector<Row>& rows) {
   std::ostream& out = session.console.out;
   out << "kernel,variant,device,method,l2,stop,samples,median_ns,min_ns,max_ns,q1_ns,q3_ns,"
-         "ci_low_ns,ci_high_ns,bytes_per_second,flops_per_second,roofline_fraction,flags\n";
+         "ci_low_ns,ci_high_ns,bytes_per_second,flops_per_second,roofline_fraction,flags,"
+         "verified\n";
   for (const Row& row : rows) {
     if (!row.status.ok()) continue;
     const v1::Timing& t = row.summary.timing();
     const v1::Statistics& s = t.statistics();
-    std::string flags = FlagsText(row.summary, Terminal{});
-    std::replace(flags.begin(), flags.end(), ',', ' ');
     out << row.summary.kernel() << "," << row.variant << "," << row.summary.device() << ","
         << row.method << "," << NameOf(t.l2()) << "," << NameOf(t.stop()) << ","
         << t.samples_ns_size();
@@ -253,7 +258,8 @@ void ShowCsv(const Session& session, const std::vector<Row>& rows) {
     for (const double value : {t.bytes_per_second(), t.flops_per_second(), t.roofline_fraction()}) {
       out << "," << (value > 0 ? absl::StrFormat("%.17g", value) : "");  // Empty: not known.
     }
-    out << "," << flags << "\n";
+    out << "," << absl::StrReplaceAll(FlagsText(row.summary, Terminal{}), {{", ", " "}}) << ","
+        << VerifiedWord(row.summary) << "\n";
   }
 }
 

@@ -213,6 +213,15 @@ std::string VerificationText(const v1::RunSummary& summary, const Terminal& term
          absl::StrFormat(" %d of %d values", v.checked(), v.total()) + LaunchesText(v) + error;
 }
 
+std::string VerifiedWord(const v1::RunSummary& summary) {
+  const v1::Verification& v = summary.verification();
+  if (v.violations() != 0) return "forbidden";
+  if (v.mismatches() != 0) return "differs";
+  if (IsUnverified(summary) && !IsTimeAloneInDoubt(summary)) return "no";
+  if (!summary.has_verification()) return "";
+  return v.checked() < v.total() ? "partly" : "yes";
+}
+
 std::string PhasesText(const v1::RunSummary& summary, const Terminal& terminal) {
   std::int64_t total = 1;
   for (const v1::Phase& phase : summary.phases()) total = std::max(total, phase.end_ns());

@@ -25,6 +25,8 @@ bool IsTimeAloneInDoubt(const v1::RunSummary& summary);
 // "verified 1024 of 1024 values, largest error 0.1 of the tolerance", how far it was checked if not
 // throughout, or what differs.
 std::string VerificationText(const v1::RunSummary& summary, const Terminal& terminal);
+// The same as a word: yes, partly, no, differs, forbidden; "" if nobody asked.
+std::string VerifiedWord(const v1::RunSummary& summary);
 // The phases of a call as bars over its time.
 std::string PhasesText(const v1::RunSummary& summary, const Terminal& terminal);
 // The interval of the median, "1.2 µs .. 1.3 µs"; "-" for an end that is not known.

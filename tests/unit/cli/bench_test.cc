@@ -19,7 +19,9 @@
 namespace gridclock::cli {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -210,6 +212,31 @@ TEST(BenchTest, WhatCouldNotBeVerifiedFails) {
   EXPECT_EQ(BenchOf(server, good).code, kOk);  // Its values are right.
   server.summary.mutable_verification()->set_mismatches(1);
   EXPECT_EQ(BenchOf(server, good).code, kMismatch);
+}
+
+TEST(BenchTest, ALineOfCsvSaysWhetherItsValuesAreRight) {
+  TwoVariants server(absl::OkStatus());
+  const auto csv = [&server] {
+    return BenchOf(server, {"--variant", "good", "--verify", "--csv"});
+  };
+  EXPECT_THAT(csv().out, AllOf(HasSubstr(",flags,verified\n"), EndsWith(",,\n")));
+  server.summary.mutable_verification()->set_checked(10);
+  server.summary.mutable_verification()->set_total(10);
+  EXPECT_THAT(csv().out, EndsWith(",,yes\n"));
+  server.summary.mutable_verification()->set_total(1000);
+  EXPECT_THAT(csv().out, EndsWith(",,partly\n"));
+  server.summary.add_flags(v1::UNVERIFIED);
+  server.summary.add_flags(v1::NOISY);
+  EXPECT_THAT(csv().out, EndsWith(",UNVERIFIED NOISY,no\n"));
+  server.summary.mutable_verification()->set_mismatches(1);
+  server.summary.mutable_verification()->set_first_mismatch("y[3]: want 1, got 2");
+  const Answer differs = csv();
+  EXPECT_EQ(differs.code, kMismatch);
+  EXPECT_THAT(differs.out, EndsWith(",differs\n"));
+  EXPECT_THAT(differs.err, HasSubstr("gridclock: good isolated: DIFFERS in 1 of 10 values: "
+                                     "y[3]: want 1, got 2\n"));
+  server.summary.mutable_verification()->set_violations(1);
+  EXPECT_THAT(csv().out, EndsWith(",forbidden\n"));
 }
 
 // But of a method that is there to show how a time can be wrong.
