@@ -304,6 +304,7 @@ int CodeOf(const Session& session, const std::vector<Row>& rows, const BenchOpti
 absl::StatusOr<int> Bench(const Session& session, const BenchOptions& options) {
   if (options.csv && session.options.json) return UsageError("--csv and --json: want one of them");
   GC_RETURN_IF_ERROR(CheckOneVariant(options.call.kernel, options.variant));
+  GC_RETURN_IF_ERROR(CheckVerifyFlags(options.verify));
   GC_ASSIGN_OR_RETURN(const auto client, session.Connect());
   GC_ASSIGN_OR_RETURN(const Subject subject, FindSubject(session, *client, options.call.kernel,
                                                          options.code, TensorWords(options.call)));

@@ -152,6 +152,7 @@ absl::StatusOr<RunResult> Launch(const Session& session, const Client& client, c
 
 absl::StatusOr<int> Run(const Session& session, const RunOptions& options) {
   GC_RETURN_IF_ERROR(CheckOneVariant(options.kernel, options.variant));
+  GC_RETURN_IF_ERROR(CheckVerifyFlags(options.verify));
   GC_ASSIGN_OR_RETURN(const auto client, session.Connect());
   GC_ASSIGN_OR_RETURN(const Subject subject,
                       FindSubject(session, *client, options.kernel, options.code, options.words));

@@ -224,6 +224,29 @@ absl::StatusOr<Subject> Submit(const Session& session, const Client& client,
   return Assemble(module, facts, description, std::move(text));
 }
 
+// A flag that is given and says something of a kernel of a file; "" if none is.
+std::string FlagForFiles(const CodeFlags& flags) {
+  const SourceFlags& source = flags.source;
+  const std::pair<const char*, bool> given[] = {{"--words", !flags.words.empty()},
+                                                {"--grid", !flags.grid.empty()},
+                                                {"--block", !flags.block.empty()},
+                                                {"--cluster", !flags.cluster.empty()},
+                                                {"--shared", !flags.shared.empty()},
+                                                {"--params", !flags.params.empty()},
+                                                {"--global", !flags.globals.empty()},
+                                                {"--cooperative", flags.cooperative},
+                                                {"--arch", !source.arch.empty()},
+                                                {"--std", !source.standard.empty()},
+                                                {"-D", !source.defines.empty()},
+                                                {"--fast-math", source.fast_math},
+                                                {"--no-fmad", source.no_fmad},
+                                                {"--line-info", source.line_info},
+                                                {"--max-registers", source.max_registers != 0}};
+  const auto* const found =
+      std::find_if(std::begin(given), std::end(given), [](const auto& one) { return one.second; });
+  return found == std::end(given) ? "" : found->first;
+}
+
 }  // namespace
 
 void AddCodeFlags(CLI::App& app, CodeFlags* flags) {
@@ -289,6 +312,10 @@ absl::StatusOr<Subject> FindSubject(const Session& session, const Client& client
                                     const std::vector<std::string>& words, UsedModule* used) {
   if (const auto target = ParseCodeTarget(kernel)) {
     return Submit(session, client, *target, flags, words, used);
+  }
+  if (const std::string flag = FlagForFiles(flags); !flag.empty()) {
+    return UsageError(absl::StrCat(flag, ": for kernels of a file, as in k.cu:ENTRY; '", kernel,
+                                   "' is one of the catalogue"));
   }
   const KernelName name = ParseKernelName(kernel);
   GC_ASSIGN_OR_RETURN(KernelSpec spec, client.GetKernel(name.kernel));

@@ -68,6 +68,13 @@ void AddVerifyFlags(CLI::App& app, VerifyFlags* flags) {
   app.add_option("--verify-with", flags->with)->allow_extra_args(false);
 }
 
+absl::Status CheckVerifyFlags(const VerifyFlags& flags) {
+  const std::string& other = flags.verify;
+  const bool has_attributes = !other.empty() && other != VerifyFlags::kOwn && !NamesFile(other);
+  if (flags.with.empty() || has_attributes) return absl::OkStatus();
+  return UsageError("--verify-with: want --verify=REFERENCE too, the kernel whose attribute it is");
+}
+
 absl::StatusOr<Inputs> AddVerification(const Session& session, const Client& client,
                                        const Subject& subject, const VerifyFlags& flags,
                                        RunCall* call) {

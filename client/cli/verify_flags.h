@@ -24,6 +24,9 @@ struct VerifyFlags {
 };
 void AddVerifyFlags(CLI::App& app, VerifyFlags* flags);
 
+// What can be said of them before anything is sent.
+absl::Status CheckVerifyFlags(const VerifyFlags& flags);
+
 // Sets what `call`, which is of `subject`, is compared with. The result keeps bytes that the call
 // then borrows.
 absl::StatusOr<Inputs> AddVerification(const Session& session, const Client& client,

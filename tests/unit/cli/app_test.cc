@@ -144,6 +144,41 @@ TEST(AppTest, WhatWouldBeTakenForSomethingElseIsRefused) {
   EXPECT_EQ(Call({"ping", "--server", "127.0.0.1:8470/foo"}).code, kFailed);
 }
 
+TEST(AppTest, AFlagThatWouldDoNothingIsRefused) {
+  using Flags = std::vector<std::string>;
+  for (const Flags& flag : {Flags{"--words", "w"},
+                            {"--grid", "1"},
+                            {"--block", "1"},
+                            {"--cluster", "1"},
+                            {"--shared", "1"},
+                            {"--params", "x"},
+                            {"--global", "a=b"},
+                            {"--cooperative"},
+                            {"--arch", "sm_80"},
+                            {"--std", "c++20"},
+                            {"-D", "A"},
+                            {"--fast-math"},
+                            {"--no-fmad"},
+                            {"--line-info"},
+                            {"--max-registers", "32"}}) {
+    for (const Flags& command : {Flags{"run"}, {"bench"}, {"check", "--against", "square"}}) {
+      Flags args = command;
+      args.insert(args.end(), {"square", "x=ones:f32[1]"});
+      args.insert(args.end(), flag.begin(), flag.end());
+      const Answer answer = Call(args);
+      EXPECT_EQ(answer.code, kUsage) << command[0];
+      EXPECT_THAT(answer.err, HasSubstr(flag[0] + ": for kernels of a file")) << command[0];
+    }
+  }
+  for (const char* verify : {"--seed=1", "--verify", "--verify=a.npy"}) {
+    for (const char* command : {"run", "bench"}) {
+      const Answer answer = Call({command, "k.cu:k", "--verify-with", "axis=1", verify});
+      EXPECT_EQ(answer.code, kUsage) << verify;
+      EXPECT_THAT(answer.err, HasSubstr("want --verify=REFERENCE too")) << verify;
+    }
+  }
+}
+
 // A stream that takes nothing, as a full disk.
 class FullDisk final : public std::streambuf {};
 
