@@ -147,7 +147,7 @@ absl::Status CompareOutputs(const RunResult& got, const RunResult& want, const C
 void AddCheckFlags(CLI::App& app, CheckFlags* flags) {
   app.add_option("--with", flags->with)->allow_extra_args(false);
   app.add_option("--rounds", flags->rounds)->check(CLI::Range(1, 1000));
-  app.add_option("--tolerance", flags->tolerance)->check(CLI::Range(0.0, 1.0));
+  app.add_option("--tolerance", flags->tolerance)->check(Between(0.0, 1.0));
 }
 
 bool CheckResult::ok() const {

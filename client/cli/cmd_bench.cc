@@ -90,13 +90,18 @@ absl::StatusOr<MeasureOptions> Measure(const BenchOptions& options) {
   if (options.interval > 0) out.relative_interval = options.interval;
   if (options.confidence > 0) out.confidence = options.confidence;
   if (!options.budget.empty()) {
-    GC_ASSIGN_OR_RETURN(out.budget, ParseSeconds(options.budget));
+    const auto budget = ParseSeconds(options.budget);
+    if (!budget.ok()) return Annotate(budget.status(), "--budget");
+    out.budget = *budget;
   }
   if (!options.schedule.empty()) {
     GC_ASSIGN_OR_RETURN(out.schedule, ParseSchedule(options.schedule));
   }
-  GC_RETURN_IF_ERROR(Validate(out));
-  return out;
+  const absl::Status valid = Validate(out);
+  if (valid.ok()) return out;
+  return absl::InvalidArgumentError(absl::StrReplaceAll(
+      valid.message(),
+      {{"measure.budget_seconds", "--budget"}, {"measure.schedule.", "--schedule: "}}));
 }
 
 absl::StatusOr<std::vector<Method>> Methods(const BenchOptions& options) {
@@ -348,10 +353,8 @@ CommandEntry AddBench(CLI::App& program) {
   app->add_option("--min-samples", options->min_samples)
       ->check(CLI::Range(1, 1'000'000))
       ->excludes(schedule);
-  app->add_option("--interval", options->interval)
-      ->check(CLI::Range(1e-6, 1.0))
-      ->excludes(schedule);
-  app->add_option("--confidence", options->confidence)->check(CLI::Range(0.5, 0.999));
+  app->add_option("--interval", options->interval)->check(Between(1e-6, 1.0))->excludes(schedule);
+  app->add_option("--confidence", options->confidence)->check(Between(0.5, 0.999));
   AddVerifyFlags(*app, &options->verify);
   app->add_flag("--csv", options->csv);
   AddCodeFlags(*app, &options->code);

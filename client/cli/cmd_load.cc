@@ -30,6 +30,8 @@ struct LoadOptions {
   CallFlags call;
   double rate = 100, seconds = 5;
   int concurrency = 1000;
+
+  std::int64_t requests() const { return std::llround(rate * seconds); }
 };
 
 // Counts the requests under way. Shared by the loop and by gRPC's threads.
@@ -73,7 +75,7 @@ absl::Duration Send(const Session& session, const Client& client, const RunCall&
                     const LoadOptions& options, Load* load) {
   ProgressLine line(session.console);
   const absl::Time start = absl::Now();
-  const std::int64_t count = std::llround(options.rate * options.seconds);
+  const std::int64_t count = options.requests();
   for (std::int64_t i = 0; i < count; ++i) {
     const absl::Time due = start + absl::Seconds(static_cast<double>(i) / options.rate);
     const absl::Duration ahead = due - absl::Now();
@@ -133,6 +135,10 @@ absl::StatusOr<int> RunLoad(const Session& session, const LoadOptions& options) 
     return UsageError(absl::StrCat("--rate times --seconds: want at most ", kMostRequests,
                                    " requests, got ", options.rate * options.seconds));
   }
+  if (options.requests() == 0) {
+    return UsageError(absl::StrCat("--rate times --seconds: want at least 1 request, got ",
+                                   options.rate * options.seconds));
+  }
   GC_ASSIGN_OR_RETURN(const auto client, ConnectWithoutRetries(session));
   GC_ASSIGN_OR_RETURN(const KernelSpec spec,
                       client->GetKernel(ParseKernelName(options.call.kernel).kernel));
@@ -153,8 +159,8 @@ CommandEntry AddLoad(CLI::App& program) {
   const auto options = std::make_shared<LoadOptions>();
   options->call.generate = "client";
   AddCallFlags(*app, &options->call);
-  app->add_option("--rate", options->rate)->check(CLI::Range(0.001, 1e6));
-  app->add_option("--seconds", options->seconds)->check(CLI::Range(0.001, 1e6));
+  app->add_option("--rate", options->rate)->check(Between(0.001, 1e6));
+  app->add_option("--seconds", options->seconds)->check(Between(0.001, 1e6));
   app->add_option("--concurrency", options->concurrency)->check(CLI::Range(1, 100'000));
   return {app, [options](const Session& session) { return RunLoad(session, *options); }};
 }

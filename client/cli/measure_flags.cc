@@ -115,6 +115,15 @@ void DiscardOutputs(const KernelSpec& spec, RunCall* call) {
   }
 }
 
+CLI::Validator Between(double low, double high) {
+  const auto check = [low, high](const std::string& text) -> std::string {
+    double value = 0;
+    if (absl::SimpleAtod(text, &value) && value >= low && value <= high) return "";
+    return absl::StrCat("want ", low, " to ", high, ", got ", text);
+  };
+  return {check, ""};
+}
+
 void AddSeedFlag(CLI::App& app, std::optional<std::uint64_t>* seed) {
   // CLI11 by itself takes -1 and what is too large for the largest number.
   const auto check = [](const std::string& text) -> std::string {

@@ -16,7 +16,8 @@
 
 namespace CLI {
 class App;
-}
+class Validator;
+}  // namespace CLI
 
 namespace gridclock::cli {
 
@@ -27,6 +28,8 @@ struct CallFlags {
   std::optional<std::uint64_t> seed;  // None: 0, and of a check another each time.
 };
 void AddCallFlags(CLI::App& app, CallFlags* flags);
+// A number of `low` to `high`. CLI::Range lets NaN through.
+CLI::Validator Between(double low, double high);
 // --seed alone.
 void AddSeedFlag(CLI::App& app, std::optional<std::uint64_t>* seed);
 // "gelu.naive" and --variant must not contradict each other.

@@ -368,7 +368,7 @@ class CliTest(unittest.TestCase):
                         confidence)["statistics"]["ci_low_ns"]
             self.assertEqual(low is not None, there)
         for wrong, why in [("1:2:3", "want WAIT:WARMUP:ACTIVE:REPEAT"), ("1:2:x:4", "want WAIT:WARMUP:ACTIVE:REPEAT"),
-                           ("0:0:0:1", "schedule.active: want 1 to 1000000, got 0")]:
+                           ("0:0:0:1", "--schedule: active: want 1 to 1000000, got 0")]:
             self.assertIn(why, self.gridclock("bench", "square", "--shape", "N=8", "--schedule", wrong, code=2).stderr)
         self.assertIn("--min-samples: want at most --samples, 5, got 20",
                       self.gridclock("bench", "square", "--shape", "N=8", "--samples", 5, "--min-samples", 20, code=2).stderr)

@@ -115,6 +115,25 @@ TEST(AppTest, NumbersThatMakeNoSenseAreRefused) {
   const Answer answer = Call({"load", "square", "--rate", "1000000", "--seconds", "1000000"});
   EXPECT_EQ(answer.code, kUsage);
   EXPECT_THAT(answer.err, HasSubstr("at most 1e+07 requests"));
+  const Answer none = Call({"load", "square", "--rate", "0.1", "--seconds", "1"});
+  EXPECT_EQ(none.code, kUsage);
+  EXPECT_THAT(none.err, HasSubstr("want at least 1 request, got 0.1"));
+}
+
+TEST(AppTest, WhatIsNoNumberIsRefused) {
+  using Flags = std::vector<std::string>;
+  for (const Flags& args : {Flags{"bench", "square", "--interval"},
+                            {"bench", "square", "--confidence"},
+                            {"load", "square", "--rate"},
+                            {"load", "square", "--seconds"},
+                            {"check", "square", "--against", "square", "--tolerance"}}) {
+    Flags call = args;
+    call.emplace_back("nan");
+    const Answer answer = Call(call);
+    EXPECT_EQ(answer.code, kUsage) << args.back();
+    EXPECT_THAT(answer.err, HasSubstr(args.back() + ": want ")) << args.back();
+    EXPECT_THAT(answer.err, HasSubstr(", got nan")) << args.back();
+  }
 }
 
 TEST(AppTest, WhatWouldBeTakenForSomethingElseIsRefused) {

@@ -138,6 +138,18 @@ Answer Bench(const TwoVariants& server, std::vector<std::string> flags) {
   return BenchOf(server, flags);
 }
 
+TEST(BenchTest, AWrongNumberIsCalledByItsFlag) {
+  const TwoVariants server(absl::OkStatus());
+  const auto why = [&server](const char* flag, const char* value) {
+    const Answer answer = BenchOf(server, {flag, value});
+    EXPECT_EQ(answer.code, kUsage) << value;
+    return answer.err;
+  };
+  EXPECT_THAT(why("--budget", "1h"), HasSubstr("--budget: want 1e-06 to 600, got 3600"));
+  EXPECT_THAT(why("--budget", "nan"), HasSubstr("--budget: want a time of 0 or more, got 'nan'"));
+  EXPECT_THAT(why("--schedule", "0:0:0:1"), HasSubstr("--schedule: active: want 1 to 1000000"));
+}
+
 TEST(BenchTest, AVariantThatFailsIsToldAndEndsWithOne) {
   const TwoVariants server(absl::FailedPreconditionError("it faulted"));
   const Answer csv = Bench(server, {"--csv"});
