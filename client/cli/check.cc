@@ -114,6 +114,12 @@ absl::Status Round(const Session& session, const Client& client, const Subject& 
   return CompareOutputs(got, want, flags, result);
 }
 
+std::string TextOf(const OperandValue& value) {
+  return absl::StrJoin(value.tensors, " ", [](std::string* out, const TensorSpec& tensor) {
+    absl::StrAppend(out, ToText(tensor));
+  });
+}
+
 }  // namespace
 
 absl::Status CompareOutputs(const RunResult& got, const RunResult& want, const CheckFlags& flags,
@@ -128,7 +134,8 @@ absl::Status CompareOutputs(const RunResult& got, const RunResult& want, const C
     const CallOutput &mine = got.outputs[i], &theirs = *paired[i];
     if (!(mine.value == theirs.value)) {
       return UsageError(absl::StrCat("output '", mine.name, "' and '", theirs.name, "' of '",
-                                     flags.against, "' have other shapes or dtypes"));
+                                     flags.against, "' have other shapes or dtypes: want ",
+                                     TextOf(theirs.value), ", got ", TextOf(mine.value)));
     }
     CheckedOutput& out = result->outputs[i];
     out.name = mine.name;

@@ -6,6 +6,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "client/cli/format.h"
@@ -132,6 +133,13 @@ absl::StatusOr<int> Reload(const Client& client, const Session& session, const A
   return all ? kOk : kFailed;
 }
 
+// What CLI11 says of a word that is no number names its type alone.
+std::string IsNoJob(const std::string& text) {
+  std::uint64_t id = 0;
+  if (absl::SimpleAtoi(text, &id)) return "";
+  return absl::StrCat("want a number as gridclock admin jobs shows, got ", text);
+}
+
 using Act = absl::StatusOr<int> (*)(const Client&, const Session&, const AdminOptions&);
 
 }  // namespace
@@ -139,7 +147,7 @@ using Act = absl::StatusOr<int> (*)(const Client&, const Session&, const AdminOp
 CommandEntry AddAdmin(CLI::App& program) {
   auto* app = program.add_subcommand("admin");
   const auto options = std::make_shared<AdminOptions>();
-  app->require_subcommand(1);
+  app->require_subcommand(0, 1);
   std::vector<std::pair<CLI::App*, Act>> actions;
   const auto add = [&](const std::string& name, Act act) {
     auto* action = app->add_subcommand(name);
@@ -153,17 +161,21 @@ CommandEntry AddAdmin(CLI::App& program) {
     return action;
   };
   add("jobs", Jobs);
-  add("cancel", Cancel)->add_option("JOB", options->job)->required();
+  add("cancel", Cancel)
+      ->add_option("JOB", options->job)
+      ->required()
+      ->check(CLI::Validator(IsNoJob, ""));
   add_device(add("drain", Drain))->add_flag("--last", options->last);
   add_device(add("undrain", Undrain));
   add_device(add("restart", Restart))->add_flag("--now", options->now);
   add("reload", Reload);
   return {app, [options, actions](const Session& session) -> absl::StatusOr<int> {
-            GC_ASSIGN_OR_RETURN(const auto client, session.Connect());
             for (const auto& [action, act] : actions) {
-              if (action->parsed()) return act(*client, session, *options);
+              if (!action->parsed()) continue;
+              GC_ASSIGN_OR_RETURN(const auto client, session.Connect());
+              return act(*client, session, *options);
             }
-            return kUsage;
+            return UsageError("admin: want jobs, cancel, drain, undrain, restart or reload");
           }};
 }
 

@@ -60,6 +60,19 @@ absl::StatusOr<std::string> ReadToken(const std::string& path) {
   return std::string(absl::StripAsciiWhitespace(text));
 }
 
+// Where the token is from that is sent; "" if there is none.
+std::string TokenSource(const GlobalOptions& options) {
+  if (!options.token_file.empty()) return options.token_file;
+  const char* token = std::getenv("GRIDCLOCK_TOKEN");
+  return token == nullptr || *token == '\0' ? "" : "GRIDCLOCK_TOKEN";
+}
+
+std::string TokenAdvice(const GlobalOptions& options) {
+  const std::string from = TokenSource(options);
+  return from.empty() ? "give a token with --token-file FILE or GRIDCLOCK_TOKEN"
+                      : absl::StrCat("the server does not know the token of ", from);
+}
+
 // Why no connection stands, as far as gRPC's words tell.
 std::string ConnectionAdvice(absl::string_view said, const std::string& server) {
   const std::string lower = absl::AsciiStrToLower(said);
@@ -81,7 +94,10 @@ std::string ConnectionAdvice(absl::string_view said, const std::string& server) 
   return absl::StrCat("no server answers at ", server,
                       "; start one with gridclock-server or ./dev up, or name it with --server "
                       "HOST:PORT",
-                      has("socket closed") ? "; or it speaks TLS: --tls-ca FILE" : "");
+                      has("socket closed") ? "; or it speaks TLS: --tls-ca FILE" : "",
+                      has("socket closed") || has("connection reset")
+                          ? "; or the server takes no more connections from this address"
+                          : "");
 }
 
 // gRPC's own words when no connection stands; with a reason it is the server that speaks.
@@ -160,8 +176,8 @@ absl::StatusOr<absl::Duration> ParseKernelLimit(const std::string& text) {
   return limit;
 }
 
-std::string Advice(const absl::Status& error, const std::string& server) {
-  if (IsUnreachable(error)) return ConnectionAdvice(error.message(), server);
+std::string Advice(const absl::Status& error, const GlobalOptions& options) {
+  if (IsUnreachable(error)) return ConnectionAdvice(error.message(), options.server);
   const ErrorDetails details = DetailsOf(error);
   const auto limit = details.metadata.find("limit");
   const std::string limit_name = limit == details.metadata.end() ? "" : limit->second;
@@ -170,14 +186,22 @@ std::string Advice(const absl::Status& error, const std::string& server) {
     return absl::StrCat("--kernel-limit TIME sets it, up to the server's --limit-",
                         submitted ? "submitted" : "max", "-kernel-seconds");
   }
+  if (details.reason == "COMPILE_FAILED" &&
+      absl::StrContains(error.message(), "a template needs a name expression")) {
+    return "name an instance: compile --instance 'NAME<float, 256>', or to run it "
+           "FILE.cu:'NAME<float, 256>'";
+  }
   if (limit_name == "client_modules" || limit_name == "module_memory_bytes") {
     return "gridclock modules lists yours, gridclock modules delete ID... deletes some";
   }
   switch (error.code()) {
     case absl::StatusCode::kUnauthenticated:
-      return "give a token with --token-file FILE or GRIDCLOCK_TOKEN";
+      return TokenAdvice(options);
     case absl::StatusCode::kPermissionDenied:
-      return "ask for a token with the role that it names";
+      // A server that knows no tokens says which flag it wants.
+      return absl::StrContains(error.message(), "--allow-")
+                 ? ""
+                 : "ask for a token with the role that it names";
     case absl::StatusCode::kResourceExhausted:
       return details.retry_after.has_value() ? "try again later" : SizeAdvice(error);
     case absl::StatusCode::kUnavailable:
@@ -202,7 +226,7 @@ int Report(const Session& session, const absl::Status& error) {
     line = absl::StrCat("gridclock: not done within ", session.options.timeout,
                         " (--timeout): ", Escape(error.message()));
   }
-  const std::string advice = Advice(error, session.options.server);
+  const std::string advice = Advice(error, session.options);
   if (unreachable) {
     line = absl::StrCat("gridclock: ", Escape(advice), " (", Escape(error.message()), ")");
   } else if (!advice.empty()) {

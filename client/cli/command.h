@@ -45,7 +45,7 @@ struct Session {
 absl::StatusOr<absl::Duration> ParseKernelLimit(const std::string& text);
 
 // One sentence on what to do, or "".
-std::string Advice(const absl::Status& error, const std::string& server);
+std::string Advice(const absl::Status& error, const GlobalOptions& options);
 // What a failed command says, on standard error or as JSON; and its exit code.
 int Report(const Session& session, const absl::Status& error);
 

@@ -56,7 +56,8 @@ absl::Status CheckOptions(const ClientOptions& options) {
       !StaysOnThisHost(options.server)) {
     return absl::InvalidArgumentError(
         absl::StrCat("token: not sent in plain text to '", options.server,
-                     "'; use TLS, or say that the network ", "is trusted"));
+                     "'; use TLS, or say that the network is trusted: allow_plaintext_token, "
+                     "on a command line --insecure-token"));
   }
   if (options.tls.has_value() && options.tls->cert_pem.empty() != options.tls->key_pem.empty()) {
     return absl::InvalidArgumentError("tls: a certificate and its key go together");

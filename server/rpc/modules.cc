@@ -58,8 +58,9 @@ std::string FirstError(absl::string_view log) {
   for (const absl::string_view line : absl::StrSplit(log, '\n')) {
     // "error_count" in a warning is none.
     // ptxas writes "Error: ".
-    if (absl::StrContains(line, ": error") || absl::StrContains(line, ": Error") ||
-        absl::StrContains(line, "catastrophic error") || absl::StrContains(line, "fatal")) {
+    if (absl::StartsWith(line, "error: ") || absl::StrContains(line, ": error") ||
+        absl::StrContains(line, ": Error") || absl::StrContains(line, "catastrophic error") ||
+        absl::StrContains(line, "fatal")) {
       return Beginning(line, kFirstErrorInText);
     }
   }

@@ -161,6 +161,17 @@ class SourcesTest(unittest.TestCase):
         self.assertEqual(done.returncode, 1, done.stdout)
         return done.stderr
 
+    def test_what_has_no_kernel_is_told_in_a_line_and_a_template_what_it_lacks(self):
+        source = self.folder / "main.cu"
+        source.write_text("int main() { return 0; }\n")
+        message = "gridclock: INVALID_ARGUMENT: it does not compile: error: no __global__ function was found"
+        last = self.refused(source).splitlines()[-1]
+        self.assertTrue(last.startswith(message), last)
+        self.assertNotIn("set aside", last)
+        source.write_text("template <typename T> __global__ void fill(T* y) { y[0] = 1; }\n")
+        self.assertIn("compile --instance 'NAME<float, 256>'", self.refused(source))
+        self.assertEqual(self.call("compile", source, "--instance", "fill<float>").returncode, 0)
+
     def test_a_course_with_its_headers_in_a_folder_above(self):
         checkout = self.folder / "course"
         (checkout / "common").mkdir(parents=True)

@@ -158,6 +158,10 @@ TEST(AppTest, WhatWouldBeTakenForSomethingElseIsRefused) {
     EXPECT_THAT(why({command, "--timeout", "soon"}), HasSubstr("--timeout: want a time"))
         << command;
   }
+  EXPECT_THAT(why({"admin", "foo"}), HasSubstr("foo; see gridclock admin --help"));
+  EXPECT_THAT(why({"admin"}), HasSubstr("want jobs, cancel, drain"));
+  EXPECT_THAT(why({"admin", "cancel", "abc"}),
+              HasSubstr("JOB: want a number as gridclock admin jobs shows, got abc"));
   EXPECT_THAT(why({"watch", "k.cu:f", "--json"}), HasSubstr("watch is for people"));
   EXPECT_THAT(why({"compile", "a.npy"}), HasSubstr("want FILE.cu, FILE.ptx or FILE.cubin"));
   EXPECT_EQ(Call({"ping", "--server", "127.0.0.1:8470/foo"}).code, kFailed);
@@ -216,7 +220,7 @@ TEST(AdviceTest, WhatCanNeverFitIsNotToBeTriedAgain) {
     const absl::Status full = absl::ResourceExhaustedError("full");
     const ErrorDetails details{
         .reason = "A_REASON", .field = "", .retry_after = retry_after, .metadata = metadata};
-    return Advice(WithDetails(full, details), "127.0.0.1:1");
+    return Advice(WithDetails(full, details), {});
   };
   EXPECT_EQ(advice(absl::Seconds(1), {}), "try again later");
   EXPECT_EQ(advice(std::nullopt, {}), "");
@@ -236,7 +240,7 @@ TEST(AdviceTest, TheLimitOfSubmittedCodeIsItsOwn) {
                                .field = reason.empty() ? "kernel_time_limit_seconds" : "",
                                .retry_after = std::nullopt,
                                .metadata = {{"limit", limit}}}),
-                  "");
+                  {});
   };
   EXPECT_THAT(advice("KERNEL_TIME_LIMIT", "kernel_seconds"), HasSubstr("--limit-max-kernel"));
   EXPECT_THAT(advice("KERNEL_TIME_LIMIT", "submitted_kernel_seconds"),
@@ -247,13 +251,51 @@ TEST(AdviceTest, TheLimitOfSubmittedCodeIsItsOwn) {
   EXPECT_THAT(advice("MODULE_QUOTA", "client_modules"), HasSubstr("gridclock modules delete"));
 }
 
+TEST(AdviceTest, ATokenThatWasSentIsNotAskedFor) {
+  const absl::Status unknown = absl::UnauthenticatedError("want a token");
+  GlobalOptions options;
+  unsetenv("GRIDCLOCK_TOKEN");
+  EXPECT_THAT(Advice(unknown, options), HasSubstr("give a token with --token-file FILE"));
+  setenv("GRIDCLOCK_TOKEN", "", 1);
+  EXPECT_THAT(Advice(unknown, options), HasSubstr("give a token with --token-file FILE"));
+  setenv("GRIDCLOCK_TOKEN", "a-token", 1);
+  EXPECT_EQ(Advice(unknown, options), "the server does not know the token of GRIDCLOCK_TOKEN");
+  unsetenv("GRIDCLOCK_TOKEN");
+  options.token_file = "ann.token";
+  EXPECT_EQ(Advice(unknown, options), "the server does not know the token of ann.token");
+}
+
+TEST(AdviceTest, AServerWithoutTokensHasNoneToAskFor) {
+  const auto advice = [](const char* said) {
+    return Advice(WithReason(absl::PermissionDeniedError(said), "ROLE_MISSING"), {});
+  };
+  EXPECT_EQ(advice("this call needs the role 'admin', which this token lacks"),
+            "ask for a token with the role that it names");
+  EXPECT_EQ(advice("this call needs the role 'admin', and only under --allow-admin"), "");
+}
+
+TEST(AdviceTest, ATemplateIsGivenItsArguments) {
+  const auto advice = [](const char* said) {
+    return Advice(WithReason(absl::InvalidArgumentError(said), "COMPILE_FAILED"), {});
+  };
+  EXPECT_THAT(advice("error: no __global__ function was found; a template needs a name expression"),
+              HasSubstr("--instance 'NAME<float, 256>'"));
+  EXPECT_EQ(advice("k.cu(1): error: expected a ';'"), "");
+}
+
 TEST(AdviceTest, WhyNoConnectionStands) {
   const auto advice = [](const char* said) {
-    return Advice(absl::UnavailableError(said), "127.0.0.1:1");
+    GlobalOptions options;
+    options.server = "127.0.0.1:1";
+    return Advice(absl::UnavailableError(said), options);
   };
   EXPECT_THAT(advice("Connection refused"), HasSubstr("gridclock-server or ./dev up"));
   EXPECT_THAT(advice("Connection refused"), Not(HasSubstr("TLS")));
   EXPECT_THAT(advice("Socket closed"), HasSubstr("or it speaks TLS: --tls-ca FILE"));
+  EXPECT_THAT(advice("Connection refused"), Not(HasSubstr("no more connections")));
+  for (const char* said : {"Socket closed", "recvmsg:Connection reset by peer"}) {
+    EXPECT_THAT(advice(said), HasSubstr("takes no more connections from this address"));
+  }
   EXPECT_THAT(advice("error:0A000086:SSL routines::certificate verify failed"),
               HasSubstr("name its authority with --tls-ca FILE"));
   EXPECT_THAT(advice("Peer name node7 is not in peer certificate"), HasSubstr("--tls-name NAME"));
@@ -266,6 +308,9 @@ TEST(AppTest, AFileThatIsNotWhatTheFlagWantsIsNamed) {
   std::ofstream(file) << "ann read,run sha256:ab:cd\n";
   EXPECT_THAT(Call({"list", "--token-file", file}).err,
               HasSubstr("the server's file of hashes; want the token itself"));
+  std::ofstream(file) << "a-token\n";
+  EXPECT_THAT(Call({"list", "--server", "203.0.113.1:1", "--token-file", file}).err,
+              HasSubstr("on a command line --insecure-token"));
   std::ofstream(file) << "-----BEGIN "
                       << "PRIVATE KEY-----\n";
   EXPECT_THAT(Call({"list", "--tls-ca", file}).err,

@@ -55,7 +55,8 @@ TEST(CheckTest, OutputsThatBelongTogetherHaveTheSameShape) {
   EXPECT_THAT(CompareOutputs(Two(Output("m", kThree), Output("p", kTwo)),
                              Two(Output("p", kThree), Output("m", kOne)), kAdam, &result),
               StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("output 'm' and 'm' of 'adam' have other shapes or dtypes")));
+                       HasSubstr("output 'm' and 'm' of 'adam' have other shapes or dtypes: "
+                                 "want f32[1], got f32[3]")));
 }
 
 }  // namespace
