@@ -192,11 +192,16 @@ absl::Status CheckLimitNames(const CLI::App& app) {
 }
 
 [[noreturn]] void PrintTokenHash() {
+  constexpr std::size_t kShortToken = 16;
   std::string token;
   std::getline(std::cin, token);
   if (token.empty()) {
     std::cerr << "--hash-token: want the token on standard input\n";
     std::exit(2);
+  }
+  if (token.size() < kShortToken) {
+    std::cerr << "--hash-token: a token of " << token.size()
+              << " characters can be guessed: want 32 random bytes, as of openssl rand -hex 32\n";
   }
   std::cout << HashToken(token, NewSalt()) << "\n";
   std::exit(0);

@@ -178,6 +178,12 @@ std::string MemoryColumn(const LineCode& code) {
   });
 }
 
+// Without nvdisasm there is none, which is no count of 0.
+bool HasSass(const CodeOfLines& lines) {
+  return std::any_of(lines.begin(), lines.end(),
+                     [](const auto& one) { return one.second.sass > 0; });
+}
+
 }  // namespace
 
 CodeOfLines InspectLines(absl::string_view ptx, absl::string_view sass, absl::string_view file) {
@@ -189,23 +195,27 @@ CodeOfLines InspectLines(absl::string_view ptx, absl::string_view sass, absl::st
 
 std::string InspectText(const CodeOfLines& lines, absl::string_view source) {
   const Parts texts = absl::StrSplit(source, '\n');
+  const bool has_sass = HasSass(lines);
   Table table({"line", "PTX", "SASS", "memory", "source"});
   for (const auto& [line, code] : lines) {
     const bool known = line > 0 && static_cast<std::size_t>(line) <= texts.size();
     const std::string text = known ? CodeText(absl::StripTrailingAsciiWhitespace(
                                          texts[static_cast<std::size_t>(line) - 1]))
                                    : "(elsewhere: headers, the compiler's own)";
-    table.Add({absl::StrCat(line), absl::StrCat(code.ptx), absl::StrCat(code.sass),
+    table.Add({absl::StrCat(line), absl::StrCat(code.ptx), has_sass ? absl::StrCat(code.sass) : "-",
                MemoryColumn(code), text});
   }
   return table.ToText();
 }
 
 Json ToJson(const CodeOfLines& lines) {
+  const bool has_sass = HasSass(lines);
   Json out = Json::array();
   for (const auto& [line, code] : lines) {
-    out.push_back(
-        {{"line", line}, {"ptx", code.ptx}, {"sass", code.sass}, {"memory", code.memory}});
+    out.push_back({{"line", line},
+                   {"ptx", code.ptx},
+                   {"sass", has_sass ? Json(code.sass) : Json()},
+                   {"memory", code.memory}});
   }
   return out;
 }

@@ -61,13 +61,13 @@ Json ToJson(const v1::Timing& t, bool with_samples) {
               {"roofline_basis", t.roofline_basis()},
               {"roofline_fraction", OrNull(t.roofline_fraction())},
               {"bytes_per_second", OrNull(t.bytes_per_second())},
-              {"flops_per_second", OrNull(t.flops_per_second())}};
+              {"flops_per_second", OrNull(t.flops_per_second())},
+              {"sharing_unknown", t.sharing_unknown()}};
   if (t.second_method() != v1::METHOD_UNSPECIFIED) {
     out["second"] = {{"method", NameOf(t.second_method())}, {"median_ns", t.second_median_ns()}};
   }
   if (t.has_before()) out["before"] = ToJson(t.before());
   if (t.has_after()) out["after"] = ToJson(t.after());
-  if (t.sharing_unknown()) out["sharing_unknown"] = true;
   if (with_samples) out["samples_ns"] = t.samples_ns();
   return out;
 }

@@ -530,6 +530,17 @@ class TlsTest(unittest.TestCase):
         says("is no gRPC port", server.metrics)
 
 
+class TokenHashTest(unittest.TestCase):
+    def test_a_short_token_is_warned_of(self):
+        def said(token):
+            return subprocess.run([BIN / "gridclock-server", "--hash-token"], input=token, capture_output=True, text=True,
+                                  check=True, timeout=60)
+
+        self.assertIn("a token of 5 characters can be guessed", said("short\n").stderr)
+        self.assertRegex(said("short\n").stdout, r"^sha256:\w+:\w+\n$")
+        self.assertEqual(said("0123456789abcdef\n").stderr, "")
+
+
 class WaitTest(unittest.TestCase):
     def test_a_server_that_comes_late_is_seen_soon(self):
         address = free_address()

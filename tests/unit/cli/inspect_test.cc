@@ -5,6 +5,7 @@
 namespace gridclock::cli {
 namespace {
 
+using ::testing::ContainsRegex;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Pair;
@@ -46,6 +47,8 @@ TEST(Inspect, PtxAloneTellsMemoryToo) {
               ElementsAre(Pair("atomic global 4 B", 1), Pair("load global 16 B", 1),
                           Pair("store shared 8 B", 1)));
   EXPECT_EQ(lines.at(0).ptx, 1) << "another file's line 3 is none of ours";
+  EXPECT_THAT(InspectText(lines, "\nauto v = x[i];\n"), ContainsRegex("2 +2 +- +auto v"));
+  EXPECT_TRUE(ToJson(lines)[1]["sass"].is_null()) << "nobody counted";
 }
 
 TEST(Inspect, TheMachinesInstructionsAreThoseThatMoveBytes) {
@@ -58,6 +61,7 @@ TEST(Inspect, TheMachinesInstructionsAreThoseThatMoveBytes) {
   EXPECT_THAT(text, HasSubstr("load global 16 B      auto v = x[i];"));
   EXPECT_THAT(text, HasSubstr("2 x store shared 1 B  s[i] = v;"));
   EXPECT_EQ(ToJson(lines)[1]["line"], 2);
+  EXPECT_EQ(ToJson(lines)[1]["sass"], 2);
 }
 
 TEST(Inspect, AnyTextIsTaken) {

@@ -77,7 +77,9 @@ v1::RunSummary Measured(double median_ns) {
 TEST(SummaryTest, AMeasurementThatCannotTellWhoElseWasThereSaysSo) {
   v1::RunSummary summary = Measured(1500);
   EXPECT_EQ(FlagsText(summary, {}), "");
+  EXPECT_EQ(ToJson(summary, false)["timing"]["sharing_unknown"], false);
   summary.mutable_timing()->set_sharing_unknown(true);
+  EXPECT_EQ(ToJson(summary, false)["timing"]["sharing_unknown"], true);
   summary.add_flags(v1::NOISY);
   EXPECT_EQ(FlagsText(summary, {}), "NOISY, SHARING_UNKNOWN");
   summary.mutable_timing()->set_stop(v1::Timing::SINGLE_LAUNCH);
