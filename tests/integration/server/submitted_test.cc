@@ -26,6 +26,7 @@ using ::testing::ElementsAre;
 using ::testing::Gt;
 using ::testing::HasSubstr;
 using ::testing::Not;
+using ::testing::SizeIs;
 
 TEST_F(Submitted, AProgramRunsAsAKernelOfItsWords) {
   ASSERT_NO_FATAL_FAILURE(StartServer());
