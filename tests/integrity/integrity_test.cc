@@ -199,7 +199,7 @@ class Measured : public ::testing::Test {
     request.mutable_measure()->set_budget_seconds(30);
     request.mutable_measure()->set_warmup_limit_seconds(0.01);
     // Of the comparison too, which a busy machine must have time for.
-    request.set_kernel_time_limit_seconds(native == "cheat_endless" ? 2 : 60);
+    request.set_kernel_time_limit_seconds(native == "cheat_endless" ? 2 : 30);
     return request;
   }
 

@@ -275,7 +275,7 @@ class HeldAgainstAProgram : public Submitted {
     request.mutable_measure()->set_min_samples(12);
     request.mutable_measure()->set_budget_seconds(30);
     request.mutable_measure()->set_warmup_limit_seconds(0.01);
-    request.set_kernel_time_limit_seconds(reference == "endless" ? 2 : 60);
+    request.set_kernel_time_limit_seconds(reference == "endless" ? 2 : 30);
     return Run(kAnn, request);
   }
   static constexpr char kTwice[] =
