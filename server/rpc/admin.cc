@@ -72,9 +72,10 @@ class AdminCall final : public UnaryCall {
     auto response = ServeMessage<Request, Response>(
         backend_, request,
         [&](const Request& in, Response* out) { return serve_(in, out, &what); });
-    LogAction(LogAudit, event_, context_, meter_, principal_, what, response.status());
-    if (response.ok()) Reply(*std::move(response));
-    return response.status();
+    const absl::Status status = response.status();
+    LogAction(LogAudit, event_, context_, meter_, principal_, what, status);
+    if (status.ok()) Reply(*std::move(response));
+    return status;
   }
 
   const absl::string_view event_;

@@ -251,7 +251,7 @@ class ModuleCall final : public AnswerCall {
     const std::string& name = source.main.text;
     GC_RETURN_IF_ERROR(CheckNative(name, backend_.table));
     ModuleTable& table = backend_.modules->table;
-    answer_.id = ModuleId(principal_, /*fingerprint=*/"", source);
+    answer_.id = ModuleId(principal_, /*toolchain=*/"", source);
     answer_.module = table.Find(principal_, answer_.id);
     if (answer_.module == nullptr) {
       answer_.module = NativeModule(name);

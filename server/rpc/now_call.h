@@ -36,8 +36,9 @@ class NowCall final : public UnaryCall {
   }
   absl::Status Accept(const grpc::ByteBuffer& request) override {
     auto response = ServeMessage<Request, Response>(backend_, request, serve_);
-    if (response.ok()) Reply(*std::move(response));
-    return response.status();
+    GC_RETURN_IF_ERROR(response.status());
+    Reply(*std::move(response));
+    return absl::OkStatus();
   }
 
   const Serve& serve_;
