@@ -110,6 +110,7 @@ TEST_F(SchedulerTest, FullQueuesRefuseAtOnceAndSayWhenToComeBack) {
 TEST_F(SchedulerTest, WhatWaitsAtTheWorkerIsInTheQueueToo) {
   const auto worker = Ready();
   std::vector<Call> calls;
+  calls.reserve(4);
   for (int i = 0; i < 4; ++i) calls.push_back(SubmitReady(MakeJob("ann")));
   EXPECT_EQ(worker->orders().size(), 4u);
   EXPECT_THAT(TrySubmit(MakeJob("ann")),

@@ -75,7 +75,7 @@ class OneConnection : public ::testing::Test {
     acceptor_->Start([this](UniqueFd fd) { taken_.set_value(std::move(fd)); });
   }
 
-  const MonotonicClock clock_;
+  const MonotonicClock clock_ = {};
   QuietRpcs observer_;
   std::promise<UniqueFd> taken_;
   std::unique_ptr<Acceptor> acceptor_;
