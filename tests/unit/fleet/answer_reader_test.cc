@@ -9,8 +9,6 @@
 namespace gridclock {
 namespace {
 
-using ::testing::HasSubstr;
-
 class AnswerReaderTest : public SpokenWorkerTest {
  protected:
   AnswerReaderTest() {
