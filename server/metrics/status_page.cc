@@ -27,7 +27,8 @@ bool IsUp(const DeviceStatus& device) {
 
 std::string RateText(double per_second) {
   if (per_second <= 0) return "0";
-  return absl::StrFormat(per_second < 9.95 ? "%.1f" : "%.0f", per_second);
+  return per_second < 9.95 ? absl::StrFormat("%.1f", per_second)
+                           : absl::StrFormat("%.0f", per_second);
 }
 
 // "3 d 4 h", "12 min", "8 s": the two largest units at most.
