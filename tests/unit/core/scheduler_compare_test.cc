@@ -148,6 +148,7 @@ TEST_F(SchedulerFewCallsTest, WhatWaitsForItsReferenceCountsAgainstItsClient) {
   Ready();
   GuestReady();
   std::vector<Call> calls;
+  calls.reserve(4);
   for (int i = 0; i < 4; ++i) calls.push_back(SubmitReady(AgainstAProgram("ann")));
   for (const Call& call : calls) EXPECT_TRUE(GuestDone(call.id));
   EXPECT_EQ(scheduler_.usage()["cpu"].queued_of_one, 4);

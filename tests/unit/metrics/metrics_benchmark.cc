@@ -36,7 +36,7 @@ Fixture& Shared() {
 
 void Request(benchmark::State& state) {
   Fixture& f = Shared();
-  for (auto _ : state) {
+  while (state.KeepRunning()) {
     f.rpcs.OnRpcStarted(RpcMethod::kRun);
     f.jobs.OnFinished(f.job, f.result);
     f.rpcs.OnRpcBytes(RpcMethod::kRun, 120, 200);
@@ -46,7 +46,7 @@ void Request(benchmark::State& state) {
 BENCHMARK(Request)->Threads(1)->Threads(2);
 
 void Scrape(benchmark::State& state) {
-  for (auto _ : state) benchmark::DoNotOptimize(Shared().registry.Collect());
+  while (state.KeepRunning()) benchmark::DoNotOptimize(Shared().registry.Collect());
 }
 BENCHMARK(Scrape);
 
