@@ -205,17 +205,35 @@ TEST_F(RunCall, CancellingLeavesTheServerWell) {
   EXPECT_THAT(GoodCall(channel_), IsOk());
 }
 
-// More often than the breaker would allow of workers that fail.
-TEST_F(RunCall, WhoLeavesALongLaunchDoesNotKeepTheDeviceFromOthers) {
-  const std::string tokens = NewFolder() + "/tokens";
-  Write(tokens, absl::StrCat("ann read,run ", HashedToken("ann-secret"), "\nbob read,run ",
-                             HashedToken("bob-secret")));
-  ASSERT_NO_FATAL_FAILURE(StartServer({.flags = {"--token-file=" + tokens}}));
-  const auto call_as = [&](const char* token, const std::string& request,
-                           grpc::ClientContext& context) {
+class RunCallOfTwo : public RunCall {
+ protected:
+  void StartServerForTwo() {
+    const std::string tokens = NewFolder() + "/tokens";
+    Write(tokens, absl::StrCat("ann read,run ", HashedToken("ann-secret"), "\nbob read,run ",
+                               HashedToken("bob-secret")));
+    StartServer({.flags = {"--token-file=" + tokens}});
+  }
+  absl::Status CallAs(const char* token, const std::string& request, grpc::ClientContext& context) {
     context.AddMetadata("authorization", absl::StrCat("Bearer ", token));
     return RawCall(channel_, kRunMethod, {request}, context).status;
-  };
+  }
+};
+
+TEST_F(RunCallOfTwo, D19_TheSameIdOfAnotherClientIsAnotherCall) {
+  ASSERT_NO_FATAL_FAILURE(StartServerForTwo());
+  for (const char* token : {"ann-secret", "bob-secret", "bob-secret"}) {
+    grpc::ClientContext context;
+    EXPECT_THAT(CallAs(token, Square({1, 2}, "a"), context), IsOk());
+  }
+  // bob's second is answered by his first.
+  EXPECT_EQ(server_->Metric(
+                "gridclock_kernel_runs_total{kernel=\"square\",device=\"cpu\",outcome=\"ok\"}"),
+            2);
+}
+
+// More often than the breaker would allow of workers that fail.
+TEST_F(RunCallOfTwo, WhoLeavesALongLaunchDoesNotKeepTheDeviceFromOthers) {
+  ASSERT_NO_FATAL_FAILURE(StartServerForTwo());
   const auto replaced = [&] {
     static const std::regex kReplaced(
         R"re(gridclock_worker_restarts_total\{device="cpu",reason="cancelled"\} (\d+)\n)re");
@@ -230,7 +248,7 @@ TEST_F(RunCall, WhoLeavesALongLaunchDoesNotKeepTheDeviceFromOthers) {
   for (int i = 0; i < kTimes; ++i) {
     grpc::ClientContext long_one, other;
     absl::Status left;
-    std::thread ann([&] { left = call_as("ann-secret", Spin(absl::Seconds(30)), long_one); });
+    std::thread ann([&] { left = CallAs("ann-secret", Spin(absl::Seconds(30)), long_one); });
     EXPECT_TRUE(Eventually([&] { return Running() == 1; }));
     // No worker is lost where the cancel is there before the launch.
     const pid_t worker = server_->Workers().at(0);
@@ -240,7 +258,7 @@ TEST_F(RunCall, WhoLeavesALongLaunchDoesNotKeepTheDeviceFromOthers) {
     ann.join();
     EXPECT_EQ(left.code(), absl::StatusCode::kCancelled);
     const absl::Time start = absl::Now();
-    EXPECT_THAT(call_as("bob-secret", Square({1, 2}, ""), other), IsOk());
+    EXPECT_THAT(CallAs("bob-secret", Square({1, 2}, ""), other), IsOk());
     EXPECT_LT(absl::Now() - start, absl::Seconds(20));
   }
   EXPECT_EQ(replaced(), kTimes);
