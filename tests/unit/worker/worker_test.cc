@@ -179,6 +179,24 @@ TEST(Worker, SamplesGoAheadOfTheEnd) {
   EXPECT_EQ(outcome.timing->stop, StopReason::kSchedule);
 }
 
+// What is done around a launch is not in its time: the check, the emptying of caches.
+TEST(Worker, SamplesAreOfTheKernelAlone) {
+  WorkerProcess worker;
+  Job job = Fitted(Spin(5, 2'000'000), worker.Hello());
+  job.measure = MeasureOptions{.l2 = L2State::kColdDirty,
+                               .schedule = Schedule{.wait = 0, .warmup = 1, .active = 20}};
+  worker.Order(job);
+  SampleBuffer samples;
+  worker::v1::ToServer frame = worker.Next();
+  for (; frame.has_samples(); frame = worker.Next()) {
+    ASSERT_THAT(samples.Add(frame.samples(), job), IsOk());
+  }
+  const std::vector<double> taken = samples.Take();
+  ASSERT_THAT(taken, SizeIs(20));
+  EXPECT_GE(*std::min_element(taken.begin(), taken.end()), 2e6);
+  EXPECT_LT(*std::min_element(taken.begin(), taken.end()), 2.5e6);
+}
+
 TEST(Worker, CancelInTheMiddleKeepsTheSamplesSoFar) {
   WorkerProcess worker;
   const WorkerHello hello = worker.Hello();
