@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <cstdlib>
-#include <limits>
 #include <memory>
 
 #include <cxxabi.h>
@@ -26,17 +25,19 @@ bool Alike(const DeviceActivity& a, const DeviceActivity& b) {
          std::equal(a.block, a.block + 3, b.block);
 }
 
-// Serial records, 1.2 us longer than others, are then at most 2 % off. Blocks that take longer hide
-// what their stamps cost; those of a device that is still on its way up look longer.
-constexpr double kManyBlocks = 1 << 16, kShortNs = 200, kPerhapsShortNs = 2 * kShortNs;
+// Of fewer the stamps cost less than serial records add.
+constexpr double kManyBlocks = 1 << 16;
 
-// How long a multiprocessor has for each block of a launch of one kernel; endless if they are few.
-double NsOfManyBlocks(std::span<const DeviceActivity> activities, int multiprocessors) {
-  if (activities.size() != 1) return std::numeric_limits<double>::infinity();
+bool IsOneOfManyBlocks(std::span<const DeviceActivity> activities) {
+  if (activities.size() != 1) return false;
   const DeviceActivity& kernel = activities[0];
-  const double blocks = 1.0 * kernel.grid[0] * kernel.grid[1] * kernel.grid[2];
-  if (blocks < kManyBlocks) return std::numeric_limits<double>::infinity();
-  return SpanNs(activities) * multiprocessors / blocks;
+  return 1.0 * kernel.grid[0] * kernel.grid[1] * kernel.grid[2] >= kManyBlocks;
+}
+
+double MiddleOf(std::vector<double> times) {
+  const auto middle = times.begin() + std::ssize(times) / 2;
+  std::nth_element(times.begin(), middle, times.end());
+  return *middle;
 }
 
 }  // namespace
@@ -51,16 +52,15 @@ double SpanNs(std::span<const DeviceActivity> activities) {
 }
 
 bool RecordsChoice::Take(std::span<const DeviceActivity> record) {
-  constexpr int kLooks = 3;
+  constexpr std::size_t kLooks = 3;  // Of each kind: the device may still be on its way up.
+  may_change_ = may_change_ && IsOneOfManyBlocks(record);
   if (!may_change_) return true;
-  const double block_ns = NsOfManyBlocks(record, multiprocessors_);
-  if (block_ns < kShortNs) {
-    records_ = KernelRecords::kSerial;
-    may_change_ = false;
-    return false;
-  }
-  may_change_ = block_ns < kPerhapsShortNs && ++looks_ < kLooks;
-  return !may_change_;
+  const bool was_serial = records_ == KernelRecords::kSerial;
+  (was_serial ? serial_ : concurrent_).push_back(SpanNs(record));
+  may_change_ = serial_.size() < kLooks;
+  const bool serial = may_change_ ? !was_serial : MiddleOf(serial_) < MiddleOf(concurrent_);
+  records_ = serial ? KernelRecords::kSerial : KernelRecords::kConcurrent;
+  return false;
 }
 
 std::vector<Launch> SummariseActivities(std::span<const DeviceActivity> activities) {

@@ -29,8 +29,8 @@ struct DeviceActivity {
 
 // How kernels are recorded.
 //   kConcurrent   by stamps that the kernel itself is made to leave: half a microsecond too much,
-//                 and more for each of its blocks where these are short and many, for the stamps
-//                 are those of blocks (H200, 2^18 blocks in 204 us: 223)
+//                 and more where its blocks are many, for the stamps are those of blocks (H200,
+//                 2^18 blocks: 223 us for 204, and 1003 for 977)
 //   kSerial       by the device's front, which waits for each kernel before it goes on: 1.8 us too
 //                 much, whatever the kernel
 enum class KernelRecords { kConcurrent, kSerial };
@@ -61,21 +61,21 @@ class Cupti {
 double SpanNs(std::span<const DeviceActivity> activities);
 // Whether two launches ran the same kernels and copies equally often, in whatever order.
 bool SameLaunches(std::span<const Launch> a, std::span<const Launch> b);
-// By which records a launch is timed: concurrent ones, unless it is one kernel of so many blocks,
-// and such short ones, that serial records are off by less. The first records tell, taken before
-// the device may have come to speed; then it stays as it is, so that no series has both.
+// By which records a launch is timed: both kinds add to the time, so those that are shorter are
+// nearer to it. Of a launch of one kernel of 2^16 blocks and more the first records are of either
+// kind by turns, and tell; all others have concurrent ones. Then it stays as it is, so that no
+// series has both.
 class RecordsChoice {
  public:
-  RecordsChoice(int multiprocessors, bool serial_works)
-      : multiprocessors_(multiprocessors), may_change_(serial_works) {}
+  explicit RecordsChoice(bool serial_works) : may_change_(serial_works) {}
+  // Of the next one.
   KernelRecords records() const { return records_; }
   // True if all records from this one on are of its kind; false: it tells no time.
   bool Take(std::span<const DeviceActivity> record);
 
  private:
-  int multiprocessors_;
   bool may_change_;
-  int looks_ = 0;
+  std::vector<double> concurrent_, serial_;  // Times.
   KernelRecords records_ = KernelRecords::kConcurrent;
 };
 // One entry for each kind, name and shape, with readable names, in the order of first starts.

@@ -34,7 +34,7 @@ void GpuDevice::NewLaunch() {
 }
 
 RecordsChoice GpuDevice::NewChoice() const {
-  return {static_cast<int>(facts_.units), no_serial_.empty()};
+  return RecordsChoice(no_serial_.empty());
 }
 
 absl::StatusOr<TimedLaunch> GpuDevice::Time(Method method,

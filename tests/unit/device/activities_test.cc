@@ -16,58 +16,53 @@ TEST(Activities, SpanFromTheFirstStartToTheLastEnd) {
   EXPECT_EQ(SpanNs(activities), 4000);
 }
 
-// Of an H200, with its 132 multiprocessors.
-constexpr int kUnits = 132;
-
-std::vector<DeviceActivity> KernelOf(std::uint64_t us, std::uint32_t x, std::uint32_t y = 1) {
-  DeviceActivity one = Kernel(1000, 1000 + 1000 * us, "a");
+std::vector<DeviceActivity> KernelOf(double us, std::uint32_t x, std::uint32_t y = 1) {
+  DeviceActivity one = Kernel(1000, 1000 + static_cast<std::uint64_t>(1000 * us), "a");
   one.grid[0] = x;
   one.grid[1] = y;
   return {one};
 }
 
-TEST(RecordsChoice, IsSerialForManyBlocksThatAGpuCanHardlyStartInTime) {
-  for (const auto& record : {KernelOf(247, 1 << 18), KernelOf(247, 1 << 10, 1 << 8)}) {
-    RecordsChoice choice(kUnits, /*serial_works=*/true);
-    EXPECT_EQ(choice.records(), KernelRecords::kConcurrent) << "until it is known";
-    EXPECT_FALSE(choice.Take(record)) << "concurrent, and the next ones are not";
-    EXPECT_EQ(choice.records(), KernelRecords::kSerial);
-    EXPECT_TRUE(choice.Take(KernelOf(205, 1 << 18)));
-  }
-}
-
-TEST(RecordsChoice, IsConcurrentAtOnceWhereSerialRecordsWouldBeFurtherOff) {
-  std::vector two = KernelOf(247, 1 << 18);
-  two.push_back(two[0]);
-  for (const auto& record : {KernelOf(30, 1 << 15), KernelOf(2000, 1 << 18), two}) {
-    RecordsChoice choice(kUnits, /*serial_works=*/true);
-    EXPECT_TRUE(choice.Take(record));
+// Takes the first six records, of `concurrent` and `serial` microseconds by turns.
+RecordsChoice ChoiceOf(std::vector<double> concurrent, std::vector<double> serial) {
+  RecordsChoice choice(/*serial_works=*/true);
+  for (std::size_t i = 0; i < serial.size(); ++i) {
     EXPECT_EQ(choice.records(), KernelRecords::kConcurrent);
+    EXPECT_FALSE(choice.Take(KernelOf(concurrent[i], 1 << 18)));
+    EXPECT_EQ(choice.records(), KernelRecords::kSerial);
+    EXPECT_FALSE(choice.Take(KernelOf(serial[i], 1 << 10, 1 << 8)));
   }
+  return choice;
 }
 
-TEST(RecordsChoice, LooksThriceWhereTheDeviceMayHaveBeenSlow) {
-  RecordsChoice choice(kUnits, /*serial_works=*/true);
-  EXPECT_FALSE(choice.Take(KernelOf(127, 1 << 16))) << "16 bytes a thread";
-  EXPECT_FALSE(choice.Take(KernelOf(127, 1 << 16)));
-  EXPECT_TRUE(choice.Take(KernelOf(127, 1 << 16)));
-  EXPECT_EQ(choice.records(), KernelRecords::kConcurrent);
-  RecordsChoice faster(kUnits, /*serial_works=*/true);
-  EXPECT_FALSE(faster.Take(KernelOf(420, 1 << 18)));
-  EXPECT_FALSE(faster.Take(KernelOf(247, 1 << 18)));
-  EXPECT_EQ(faster.records(), KernelRecords::kSerial);
-  EXPECT_TRUE(faster.Take(KernelOf(205, 1 << 18)));
+TEST(RecordsChoice, IsOfTheShorterOnesWhereBlocksAreMany) {
+  RecordsChoice compute = ChoiceOf({1020, 1003, 1003}, {979, 979, 1100});
+  EXPECT_EQ(compute.records(), KernelRecords::kSerial);
+  EXPECT_TRUE(compute.Take(KernelOf(979, 1 << 18)));
+  RecordsChoice memory = ChoiceOf({520, 497, 497}, {498.4, 498.4, 498.4});
+  EXPECT_EQ(memory.records(), KernelRecords::kConcurrent);
+  EXPECT_TRUE(memory.Take(KernelOf(497, 1 << 18)));
 }
 
 TEST(RecordsChoice, OnceMadeIsNotChangedWithinASeries) {
-  RecordsChoice choice(kUnits, /*serial_works=*/true);
-  EXPECT_TRUE(choice.Take(KernelOf(2000, 1 << 18)));
-  EXPECT_TRUE(choice.Take(KernelOf(247, 1 << 18)));
-  EXPECT_EQ(choice.records(), KernelRecords::kConcurrent);
+  RecordsChoice choice = ChoiceOf({223, 223, 223}, {205, 205, 205});
+  EXPECT_TRUE(choice.Take(KernelOf(400, 1 << 18)));
+  EXPECT_EQ(choice.records(), KernelRecords::kSerial);
+}
+
+TEST(RecordsChoice, IsConcurrentAtOnceForFewBlocksAndSeveralKernels) {
+  std::vector two = KernelOf(247, 1 << 18);
+  two.push_back(two[0]);
+  for (const auto& record : {KernelOf(30, 1 << 15), two}) {
+    RecordsChoice choice(/*serial_works=*/true);
+    EXPECT_TRUE(choice.Take(record));
+    EXPECT_EQ(choice.records(), KernelRecords::kConcurrent);
+    EXPECT_TRUE(choice.Take(record));
+  }
 }
 
 TEST(RecordsChoice, IsConcurrentWhereSerialRecordsDoNotWork) {
-  RecordsChoice choice(kUnits, /*serial_works=*/false);
+  RecordsChoice choice(/*serial_works=*/false);
   EXPECT_TRUE(choice.Take(KernelOf(247, 1 << 18)));
   EXPECT_EQ(choice.records(), KernelRecords::kConcurrent);
 }
