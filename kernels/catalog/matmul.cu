@@ -114,17 +114,6 @@ absl::Status CublasLt(const Call& call) {
 absl::Status CublasLtTf32(const Call& call) {
   return ByLibrary(call, /*tf32=*/true);
 }
-
-// A factor that is cut to 10 bits behind the point is off by up to 2^-10 of itself, so a term by
-// 2^-9: in the measure of verify.h, where the tolerance counts 4 (4 + sqrt(c)) roundings of f32.
-void MagnitudeOfTf32(const Binding& binding, ReferenceInput in, std::int64_t unit, std::size_t,
-                     std::span<double> result) {
-  const double magnitude =
-      matmul::SumTerms(binding, in, unit, [](double a, double b) { return std::fabs(a * b); });
-  const double terms =
-      std::sqrt(static_cast<double>(std::clamp<std::int64_t>(binding.Dim("K"), 1, 4096)));
-  result[0] = magnitude * (1 + 0x1p-9 / (4 * (4 + terms) * 0x1p-24));
-}
 #endif
 
 }  // namespace
@@ -143,7 +132,7 @@ GC_CUDA_VARIANTS(matmul) {
         {"cublaslt_tf32",
          "NVIDIA's library; f32 whose factors are rounded to tf32, and verified as such",
          CublasLtTf32, absl::StrCat("when T == f32 && ", cublaslt::kTakes, cublaslt::kScratch),
-         MagnitudeOfTf32,
+         matmul::MagnitudeOfTf32,
          DType::kF16});  // Tensor cores do half as many in tf32, which is no dtype.
     variants.push_back({"cublaslt", "NVIDIA's library; f32 in full f32, never tf32", CublasLt,
                         absl::StrCat("when ", cublaslt::kTakes, cublaslt::kScratch)});

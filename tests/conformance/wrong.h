@@ -58,11 +58,12 @@ inline std::string FirstProblemOf(const char* name, LaunchFn launch, DType dtype
 }
 
 // The same over large calls alone, of those at most a few seconds each.
-inline std::string LargeProblemsOf(const char* name, LaunchFn launch, bool misaligned = false) {
+inline std::string LargeProblemsOf(const char* name, LaunchFn launch, bool misaligned = false,
+                                   decltype(Variant::magnitude) magnitude = nullptr) {
   const WrongWorld world;
   if (!world.Error().empty()) return world.Error();
   const RegisteredKernel& kernel = *world.registry->Find(name);
-  const Variant wrong{.name = "wrong", .summary = "", .launch = launch};
+  const Variant wrong{.name = "wrong", .summary = "", .launch = launch, .magnitude = magnitude};
   std::vector<std::string> problems;
   for (const Instance& instance : InstancesOf(kernel.spec, DType::kF32, Size::kLarge)) {
     for (auto& problem : CheckCall(**world.device, kernel, wrong, instance,

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "kernels/catalog/element.h"
+#include "kernels/catalog/matmul_reference.h"
 #include "kernels/catalog/matmul_sizes.h"
 #include "tests/conformance/wrong.h"
 
@@ -20,6 +21,7 @@ using testing::HasSubstr;
 enum class Mistake : std::uint8_t {
   kNone,
   kTf32,          // Factors are cut to 10 bits behind the point.
+  kBf16,          // To 7.
   kNarrowSum,     // Sums are rounded to 16 bits as they grow.
   kMissingTail,   // What is left of K after strips of 8.
   kFirstMatrix,   // b of the first matrix for all of a batch.
@@ -59,6 +61,10 @@ Wide<T> SumOf(const Call& call, const Sizes& s, std::int64_t unit) {
     if (kMistake == Mistake::kTf32) {
       left = CutToTf32(left);
       right = CutToTf32(right);
+    }
+    if (kMistake == Mistake::kBf16) {
+      left = Widen(Narrow<BF16>(left));
+      right = Widen(Narrow<BF16>(right));
     }
     sum += left * right;
     if (kMistake == Mistake::kNarrowSum) sum = Widen(Narrow<T>(sum));
@@ -137,6 +143,16 @@ TEST(Products, CatchesFactorsOfTf32) {
   EXPECT_THAT(FirstProblemOf("matmul", Product<Mistake::kTf32>), HasSubstr("differ"));
   EXPECT_THAT(FirstProblemOf("matmul_bias_gelu", ProductBiasGelu<Mistake::kTf32>),
               HasSubstr("differ"));
+}
+
+TEST(Products, OfTf32AreRightAsSuchAndNothingElseIs) {
+  constexpr auto kMagnitude = matmul::MagnitudeOfTf32;
+  const auto large = [&](LaunchFn launch) {
+    return LargeProblemsOf("matmul", launch, /*misaligned=*/false, kMagnitude);
+  };
+  EXPECT_EQ(large(Product<Mistake::kTf32>), "");
+  EXPECT_THAT(large(Product<Mistake::kBf16>), HasSubstr("differ"));
+  EXPECT_THAT(large(Product<Mistake::kMissingTail>), HasSubstr("differ"));
 }
 
 TEST(Products, CatchesSumsThatAreKeptInSixteenBits) {
