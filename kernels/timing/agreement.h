@@ -53,16 +53,16 @@ inline Offset IsolatedOffset(const DeviceInfo& info, const Further& further, dou
           .above_ns = std::clamp(kernels, 0.0, most) + std::min(waits, most_copies)};
 }
 
-// A slope over launches that follow each other may hold what a launch costs, or hide it behind the
-// launch before; in a graph each further kernel hides it too, and a copy holds it once more, or
-// what a copy may wait for the bus.
+// A slope over launches that follow each other hides what a launch costs behind the launch before;
+// of several kernels and copies it may hold it once. In a graph each further kernel hides it too,
+// and a copy holds it once more, or what a copy may wait for the bus.
 inline Offset SlopeOffset(const DeviceInfo& info, const Further& further, double device_ns) {
   const double most = std::max(kMostGapsNs, kMostGapsShare * device_ns);
   const double launch = info.launch_offset_ns;
   const double copies = further.copies * std::max({launch, info.copy_offset_ns, kCopyWaitsNs});
-  return {
-      .below_ns = std::min(most, further.kernels * launch),
-      .above_ns = launch + std::min(std::max(kMostCopiesNs, kMostGapsShare * device_ns), copies)};
+  const double once = further.kernels + further.copies > 0 ? launch : 0;
+  return {.below_ns = std::min(most, further.kernels * launch),
+          .above_ns = once + std::min(std::max(kMostCopiesNs, kMostGapsShare * device_ns), copies)};
 }
 
 // The offset is taken off before the two are compared, and for nothing else.

@@ -34,7 +34,7 @@ class Ncu(unittest.TestCase):
         self.enterContext(mock.patch.object(gpu_ncu, "find_ncu", lambda: program))
 
     def measure(self, ours=2000):
-        with mock.patch.object(gpu_ncu, "device_ns", lambda *_: gpu.Nanoseconds(ours)):
+        with mock.patch.object(gpu, "median_ns", lambda *_: gpu.Nanoseconds(ours)):
             return gpu_ncu.measure(self.config)
 
     def test_the_median_is_held_against_ours(self):

@@ -128,22 +128,34 @@ TEST(CudaTiming, DeviceTimeIsThatOfTheGpusOwnTimer) {
   }
 }
 
-// What records cost shows where blocks are many and short.
-TEST(CudaTiming, MethodsAgreeOnAKernelOfManyShortBlocks) {
+// What records cost shows where blocks are many: short ones, ones that compute, and so few that
+// what a serial record adds would show as well.
+TEST(CudaTiming, MethodsAgreeOnKernelsOfManyBlocks) {
   SKIP_WITHOUT_CUPTI();
   Device& device = TheGpu();
-  ASSERT_OK_AND_ASSIGN(const auto buffer, device.Allocate(kManyBlocksElements * sizeof(float)));
-  const auto many = [&]() -> absl::Status {
-    return CudaStatus(LaunchManyBlocks(reinterpret_cast<float*>(buffer->data()), StreamOf(device)),
-                      "many blocks");
+  struct Kernel {
+    int blocks, rounds;
   };
-  const double device_time = MedianBy(device, Method::kDeviceTime, many, 31);
-  const double isolated = MedianBy(device, Method::kIsolated, many, 31);
-  const double slope = MedianBy(device, Method::kBackToBack, many, 5);
-  std::printf("2^18 blocks: device time %.1f, isolated %.1f, slope %.1f us\n", device_time / 1e3,
-              isolated / 1e3, slope / 1e3);
-  EXPECT_LE(std::abs(isolated - device.info().launch_offset_ns - device_time),
-            std::max(500.0, 0.03 * device_time));
+  for (const auto [blocks, rounds] :
+       {Kernel{1 << 18, 1}, Kernel{1 << 18, 16}, Kernel{1 << 16, 1}, Kernel{1 << 16, 16}}) {
+    SCOPED_TRACE(testing::Message() << blocks << " blocks of " << rounds << " rounds");
+    const std::uint64_t bytes = sizeof(float) * kManyBlocksThreads * blocks;
+    ASSERT_OK_AND_ASSIGN(const auto buffer, device.Allocate(bytes));
+    ASSERT_THAT(device.Fill(buffer->data(), std::byte{0}, bytes), IsOk());
+    const auto many = [&]() -> absl::Status {
+      return CudaStatus(LaunchManyBlocks(reinterpret_cast<float*>(buffer->data()), blocks, rounds,
+                                         StreamOf(device)),
+                        "many blocks");
+    };
+    const double device_time = MedianBy(device, Method::kDeviceTime, many, 31);
+    const double isolated = MedianBy(device, Method::kIsolated, many, 31);
+    const double slope = MedianBy(device, Method::kBackToBack, many, 5);
+    std::printf("%d blocks, %d rounds: device time %.1f, isolated %.1f, slope %.1f us\n", blocks,
+                rounds, device_time / 1e3, isolated / 1e3, slope / 1e3);
+    const double agree = std::max(500.0, 0.03 * device_time);
+    EXPECT_LE(std::abs(isolated - device.info().launch_offset_ns - device_time), agree);
+    EXPECT_LE(std::abs(slope - device_time), agree);
+  }
 }
 
 TEST(CudaTiming, TheHostsClockTeachesWhatItMisses) {

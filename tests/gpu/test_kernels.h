@@ -12,9 +12,9 @@ namespace gridclock {
 cudaError_t LaunchSpin(std::uint64_t ns, cudaStream_t stream);
 // Reads each of `bytes` once.
 cudaError_t LaunchRead(const void* data, std::uint64_t bytes, cudaStream_t stream);
-// 2^18 short blocks, one element of `data` for each thread.
-cudaError_t LaunchManyBlocks(float* data, cudaStream_t stream);
-inline constexpr std::int64_t kManyBlocksElements = std::int64_t{1} << 26;
+// So many blocks of so many threads, each of `rounds` error functions of an element of its own.
+inline constexpr int kManyBlocksThreads = 256;
+cudaError_t LaunchManyBlocks(float* data, int blocks, int rounds, cudaStream_t stream);
 // Writes where no memory is.
 cudaError_t LaunchIllegalWrite(cudaStream_t stream);
 cudaError_t LaunchFailedAssert(cudaStream_t stream);

@@ -51,12 +51,16 @@ double SpanNs(std::span<const DeviceActivity> activities) {
   return static_cast<double>(end - start);
 }
 
+double RecordsChoice::TimeOf(std::span<const DeviceActivity> record) const {
+  return SpanNs(record) - (records_ == KernelRecords::kSerial ? serial_beyond_ns_ : 0);
+}
+
 bool RecordsChoice::Take(std::span<const DeviceActivity> record) {
   constexpr std::size_t kLooks = 3;  // Of each kind: the device may still be on its way up.
   may_change_ = may_change_ && IsOneOfManyBlocks(record);
   if (!may_change_) return true;
   const bool was_serial = records_ == KernelRecords::kSerial;
-  (was_serial ? serial_ : concurrent_).push_back(SpanNs(record));
+  (was_serial ? serial_ : concurrent_).push_back(TimeOf(record));
   may_change_ = serial_.size() < kLooks;
   const bool serial = may_change_ ? !was_serial : MiddleOf(serial_) < MiddleOf(concurrent_);
   records_ = serial ? KernelRecords::kSerial : KernelRecords::kConcurrent;

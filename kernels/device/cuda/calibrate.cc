@@ -36,8 +36,9 @@ double NowSeconds() {
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
-// Work until the clock stands still, at most half a second; 0.1 s where the clock cannot be known.
-absl::Status SpinUp(Device& device, void* memory, std::uint64_t bytes, int sms) {
+// Works until the clock stands still, and says whether it did within half a second; 0.1 s where the
+// clock cannot be known.
+absl::StatusOr<bool> SpinUp(Device& device, void* memory, std::uint64_t bytes, int sms) {
   constexpr double kWindow = 0.02, kLimit = 0.5;
   const double start = NowSeconds();
   std::vector<double> clocks;
@@ -50,9 +51,9 @@ absl::Status SpinUp(Device& device, void* memory, std::uint64_t bytes, int sms) 
     }
     clocks.push_back(device.ClockHz());
     const std::size_t n = clocks.size();
-    if (n >= 5 && clocks[n - 1] == clocks[n - 2] && clocks[n - 2] == clocks[n - 3]) break;
+    if (n >= 5 && clocks[n - 1] == clocks[n - 2] && clocks[n - 2] == clocks[n - 3]) return true;
   }
-  return absl::OkStatus();
+  return false;
 }
 
 // 0 where the device has no such method.
@@ -74,7 +75,6 @@ absl::StatusOr<double> MedianBy(Device& device, Method method,
 }
 
 absl::Status MeasureEmpty(Device& device, GpuCalibration* calibration) {
-  const auto empty = [&] { return CudaStatus(LaunchEmpty(StreamOf(device)), "launch"); };
   const std::pair<Method, double*> floors[] = {{Method::kIsolated, &calibration->isolated_ns},
                                                {Method::kBackToBack, &calibration->back_to_back_ns},
                                                {Method::kHostNoSync, &calibration->host_no_sync_ns},
@@ -82,7 +82,7 @@ absl::Status MeasureEmpty(Device& device, GpuCalibration* calibration) {
                                                {Method::kEventPair, &calibration->event_pair_ns},
                                                {Method::kDeviceTime, &calibration->device_time_ns}};
   for (const auto& [method, floor] : floors) {
-    GC_ASSIGN_OR_RETURN(*floor, MedianBy(device, method, empty));
+    GC_ASSIGN_OR_RETURN(*floor, TimeEmpty(device, method));
   }
   return absl::OkStatus();
 }
@@ -231,6 +231,11 @@ absl::Status MeasureL2(Device& device, GpuTimer& timer, const DeviceBuffer& buff
 
 }  // namespace
 
+absl::StatusOr<double> TimeEmpty(Device& device, Method method) {
+  return MedianBy(device, method,
+                  [&] { return CudaStatus(LaunchEmpty(StreamOf(device)), "launch"); });
+}
+
 absl::Status MeasureBandwidths(Device& device, GpuTimer& timer, GpuCalibration* calibration) {
   GC_ASSIGN_OR_RETURN(const auto buffer, LargeBuffer(device));
   GC_RETURN_IF_ERROR(device.Fill(buffer->data(), std::byte{1}, buffer->size()));
@@ -244,8 +249,8 @@ absl::StatusOr<GpuCalibration> CalibrateGpu(Device& device, GpuTimer& timer) {
   GpuCalibration result;
   {
     GC_ASSIGN_OR_RETURN(const auto buffer, LargeBuffer(device));
-    GC_RETURN_IF_ERROR(
-        SpinUp(device, buffer->data(), buffer->size(), static_cast<int>(device.info().units)));
+    GC_ASSIGN_OR_RETURN(result.steady, SpinUp(device, buffer->data(), buffer->size(),
+                                              static_cast<int>(device.info().units)));
   }
   GC_RETURN_IF_ERROR(MeasureBandwidths(device, timer, &result));
   GC_RETURN_IF_ERROR(MeasureTimerStep(device, &result));

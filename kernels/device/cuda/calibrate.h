@@ -11,6 +11,9 @@ namespace gridclock {
 // In about a second. The device offers its methods and can allocate; `timer` is of its stream.
 absl::StatusOr<GpuCalibration> CalibrateGpu(Device& device, GpuTimer& timer);
 
+// The median of an empty kernel. 0 where the device has no such method.
+absl::StatusOr<double> TimeEmpty(Device& device, Method method);
+
 // Memory and L2 alone, in some 50 ms; memory only where there is room to sweep past the L2, else it
 // stays as it was.
 absl::Status MeasureBandwidths(Device& device, GpuTimer& timer, GpuCalibration* calibration);

@@ -32,7 +32,8 @@ struct DeviceActivity {
 //                 and more where its blocks are many, for the stamps are those of blocks (H200,
 //                 2^18 blocks: 223 us for 204, and 1003 for 977)
 //   kSerial       by the device's front, which waits for each kernel before it goes on: 1.8 us too
-//                 much, whatever the kernel
+//                 much, whatever the kernel. What that is beyond a concurrent record of an empty
+//                 kernel is calibrated and taken off, so that all device times have one zero.
 enum class KernelRecords { kConcurrent, kSerial };
 
 class Cupti {
@@ -67,14 +68,21 @@ bool SameLaunches(std::span<const Launch> a, std::span<const Launch> b);
 // series has both.
 class RecordsChoice {
  public:
-  explicit RecordsChoice(bool serial_works) : may_change_(serial_works) {}
+  // All records are of this kind.
+  explicit RecordsChoice(KernelRecords records) : records_(records) {}
+  // Serial ones, which work, are `serial_beyond_ns` longer than they ought to be.
+  explicit RecordsChoice(double serial_beyond_ns)
+      : may_change_(true), serial_beyond_ns_(serial_beyond_ns) {}
   // Of the next one.
   KernelRecords records() const { return records_; }
+  // The time of a record, which MUST be of kind records().
+  double TimeOf(std::span<const DeviceActivity> record) const;
   // True if all records from this one on are of its kind; false: it tells no time.
   bool Take(std::span<const DeviceActivity> record);
 
  private:
-  bool may_change_;
+  bool may_change_ = false;
+  double serial_beyond_ns_ = 0;
   std::vector<double> concurrent_, serial_;  // Times.
   KernelRecords records_ = KernelRecords::kConcurrent;
 };

@@ -27,6 +27,7 @@ constexpr Field kFields[] = {
     {"host_no_sync", &GpuCalibration::host_no_sync_ns},
     {"host_sync", &GpuCalibration::host_sync_ns},
     {"event_pair", &GpuCalibration::event_pair_ns},
+    {"serial_beyond", &GpuCalibration::serial_beyond_ns},
     {"isolated_kernels", &GpuCalibration::isolated_kernels_ns},
     {"device_time_kernels", &GpuCalibration::device_time_kernels_ns},
     {"isolated_copy", &GpuCalibration::isolated_copy_ns},

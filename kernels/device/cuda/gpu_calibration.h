@@ -24,6 +24,8 @@ struct GpuCalibration {
   // An empty kernel by each method.
   double isolated_ns = 0, device_time_ns = 0, back_to_back_ns = 0, host_no_sync_ns = 0,
          host_sync_ns = 0, event_pair_ns = 0;
+  // A serial record of one beyond a concurrent one (cupti.h).
+  double serial_beyond_ns = 0;
   // A launch of kFewKernels empty kernels, and one of a copy from the host with an empty kernel
   // behind it: what records add between several shows in them. Of copies SecondFarthest().
   double isolated_kernels_ns = 0, device_time_kernels_ns = 0, isolated_copy_ns = 0,
@@ -33,6 +35,7 @@ struct GpuCalibration {
   double copy_bandwidth = 0;        // Of memory, from device to device.
   double read_bandwidth = 0;        // Of memory, by a kernel that only reads.
   double l2_bandwidth = 0;          // Of the L2 cache, by a kernel that reads or one that copies.
+  bool steady = true;               // The clock stood still before it was measured.
 
   // What the isolated method reads of an empty kernel beyond the device's own record of it. The two
   // are not of the very same launches, because recording a kernel adds to what events see of it.
@@ -63,8 +66,8 @@ struct CopyTimes {
 // farthest may be one that met a busy bus, and would widen what is let pass for the worker's life.
 CopyTimes SecondFarthest(std::vector<CopyTimes> series);
 
-// In one line, so that the next process on this device need not measure again. It belongs to the
-// device with this UUID.
+// In one line, without `steady`, so that the next process on this device need not measure again. It
+// belongs to the device with this UUID.
 std::string ToText(const GpuCalibration& calibration, absl::string_view uuid);
 // INVALID_ARGUMENT if ToText could not have written it, NOT_FOUND if it is of another device.
 absl::StatusOr<GpuCalibration> GpuCalibrationFromText(absl::string_view text,

@@ -148,6 +148,7 @@ void GpuDevice::OpenCupti() {
     return;
   }
   no_serial_ = std::string(ProveCupti(KernelRecords::kSerial).message());
+  if (!no_serial_.empty()) only_records_ = KernelRecords::kConcurrent;
 }
 
 void GpuDevice::DropCupti(const absl::Status& why) {
@@ -175,6 +176,16 @@ absl::Status GpuDevice::ProveCupti(KernelRecords records) {
                                              first.grid[1], " blocks first: not trusted"));
 }
 
+absl::StatusOr<GpuCalibration> GpuDevice::Calibrate() {
+  GC_ASSIGN_OR_RETURN(GpuCalibration result, CalibrateGpu(*this, *timer_));
+  if (cupti_ == nullptr || only_records_) return result;
+  only_records_ = KernelRecords::kSerial;
+  const absl::Cleanup any = [this] { only_records_.reset(); };
+  GC_ASSIGN_OR_RETURN(const double serial, TimeEmpty(*this, Method::kDeviceTime));
+  result.serial_beyond_ns = std::max(0.0, serial - result.device_time_ns);
+  return result;
+}
+
 absl::Status GpuDevice::Settle(const std::string& calibration) {
   if (options_.bare) return absl::OkStatus();
   absl::StatusOr<GpuCalibration> known = absl::NotFoundError("none was given");
@@ -183,6 +194,9 @@ absl::Status GpuDevice::Settle(const std::string& calibration) {
   if (known.ok() && cupti_ != nullptr && known->device_time_ns == 0) {
     known = absl::NotFoundError("without device time");
   }
+  if (known.ok() && cupti_ != nullptr && !only_records_ && known->serial_beyond_ns == 0) {
+    known = absl::NotFoundError("without serial records");
+  }
   // From one that started on a crowded GPU.
   if (known.ok() && known->read_bandwidth == 0) {
     known = absl::NotFoundError("without the bandwidth of memory");
@@ -190,16 +204,16 @@ absl::Status GpuDevice::Settle(const std::string& calibration) {
   // Of another GPU, which had this name before: no use, and no reason to fail.
   if (absl::IsNotFound(known.status())) {
     Observe();  // The next one tells of the time from here on.
-    known = CalibrateGpu(*this, *timer_);
+    known = Calibrate();
     if (!Note(known.status()).ok() && !poisoned() && cupti_ != nullptr) {
       // A device without its own record of time is better than none.
       DropCupti(known.status());
       Describe();
-      known = CalibrateGpu(*this, *timer_);
+      known = Calibrate();
     }
     GC_RETURN_IF_ERROR(SetRecording(std::nullopt));
     const Conditions conditions = Observe();
-    doubtful_ = conditions.shared || conditions.throttled;
+    doubtful_ = conditions.shared || conditions.throttled || (known.ok() && !known->steady);
   }
   GC_ASSIGN_OR_RETURN(calibration_, std::move(known));
   memory_.Trim();  // Measuring took much, and it may be long before a job does.

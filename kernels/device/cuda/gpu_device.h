@@ -73,6 +73,7 @@ class GpuDevice final : public CudaDevice {
   absl::Status ProveCupti(KernelRecords records);
   RecordsChoice NewChoice() const;
   void DropCupti(const absl::Status& why);
+  absl::StatusOr<GpuCalibration> Calibrate();
   absl::Status Settle(const std::string& calibration);
   void Describe();
 
@@ -105,11 +106,12 @@ class GpuDevice final : public CudaDevice {
   std::unique_ptr<DeviceBuffer> flush_;  // Made when a cold cache is first asked for.
   std::vector<Launch> ran_;              // By the launch that is timed now; empty: not known yet.
   std::string no_serial_;                // Why no serial records are taken; empty: they are.
-  RecordsChoice choice_;                 // For the next record of that launch.
+  std::optional<KernelRecords> only_records_;  // All are to be of this kind; else choice_ tells.
   NvmlReading last_reading_;
   std::int64_t last_reading_ns_ = 0;
   GpuCalibration calibration_;
-  bool doubtful_ = false;  // It was measured beside somebody else, or throttled.
+  bool doubtful_ = false;  // It was measured beside somebody else, throttled, or on a moving clock.
+  RecordsChoice choice_;   // For the next record of the launch that is timed now.
   std::vector<Method> methods_;
   DeviceInfo info_;
   absl::Status fault_;

@@ -34,7 +34,8 @@ void GpuDevice::NewLaunch() {
 }
 
 RecordsChoice GpuDevice::NewChoice() const {
-  return RecordsChoice(no_serial_.empty());
+  return only_records_ ? RecordsChoice(*only_records_)
+                       : RecordsChoice(calibration_.serial_beyond_ns);
 }
 
 absl::StatusOr<TimedLaunch> GpuDevice::Time(Method method,
@@ -113,8 +114,9 @@ absl::StatusOr<double> GpuDevice::DeviceTime(absl::FunctionRef<absl::Status()> l
                       "RECORD_LOST");
   }
   ran_ = timed->kernels;
+  const double ns = choice_.TimeOf(ran);
   timed->provisional = !choice_.Take(ran);
-  return SpanNs(ran);
+  return ns;
 }
 
 absl::Status GpuDevice::SetRecording(std::optional<KernelRecords> wanted) {

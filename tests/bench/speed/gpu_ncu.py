@@ -8,9 +8,12 @@ from speed import gpu
 from speed.gpu import describe, gpu_server
 from speed.line import Line
 
-# Kernel and input of each line; the last two are of very many short blocks, which are recorded serially.
-TARGETS = {**{str(n): ("square", f"x=randn:f32[{n}]") for n in (1_000, 100_000, 1_000_000, 16_000_000, 268_435_456)},
-           "square.naive": ("square.naive", "x=randn:f32[268435456]"), "relu.naive": ("relu.naive", "x=randn:bf16[268435456]")}
+# Kernel and words of each line; those of names are of very many blocks, short ones and ones that compute.
+TARGETS = {**{str(n): ("square", (f"x=randn:f32[{n}]",)) for n in (1_000, 100_000, 1_000_000, 16_000_000, 268_435_456)},
+           "square.naive": ("square.naive", ("x=randn:f32[268435456]",)),
+           "relu.naive": ("relu.naive", ("x=randn:bf16[268435456]",)),
+           "sigmoid": ("sigmoid", ("x=randn:f32[268435456]",)),
+           **{f"pow.{n}": ("pow", (f"x=uniform:0:2:f32[{n}]", "exponent=0.3")) for n in (67_108_864, 268_435_456)}}
 METRIC = "gpu__time_duration.sum"
 WARM_UP, LAUNCHES = 10, 30
 # As Gridclock finds them: the clock left alone, the cache as the launch before left it. The metric is
@@ -51,11 +54,11 @@ def times_in(output):
     return times
 
 
-def ncu_ns(config, ncu, kernel, x):
+def ncu_ns(config, ncu, kernel, words):
     """The median over the launches behind the warm-up."""
     name, _, variant = kernel.partition(".")
     worker = [config.binaries / "gridclock-worker", "--bare", "--device", gpu.DEVICE, "--repeat", str(WARM_UP + LAUNCHES),
-              *(("--variant", variant) if variant else ()), name, x]
+              *(("--variant", variant) if variant else ()), name, *words]
     ran = subprocess.run([ncu, *NCU, *map(str, worker)], capture_output=True, text=True, timeout=300, errors="replace")
     if ran.returncode != 0:
         raise Unavailable(why_not(ran.stdout + ran.stderr))
@@ -65,13 +68,9 @@ def ncu_ns(config, ncu, kernel, x):
     return statistics.median(times)
 
 
-def device_ns(config, server, kernel, x):
-    return gpu.median_ns(config, server, kernel, x)
-
-
 def make_lines():
-    return {name: Line(f"gpu.ncu.{name}", f"{kernel} of {x.split(':')[1]}: device time against ncu's over max(1.5 us, 1 %)", "<=", 1)
-            for name, (kernel, x) in TARGETS.items()}
+    return {name: Line(f"gpu.ncu.{name}", f"{kernel} {' '.join(words)}: device time against ncu's over max(1.5 us, 1 %)", "<=", 1)
+            for name, (kernel, words) in TARGETS.items()}
 
 
 def measure(config):
@@ -82,8 +81,9 @@ def measure(config):
             describe(config, server)
             for _ in range(config.rounds):
                 for name, line in lines.items():
-                    theirs = ncu_ns(config, ncu, *TARGETS[name])
-                    ours = device_ns(config, server, *TARGETS[name])
+                    kernel, words = TARGETS[name]
+                    theirs = ncu_ns(config, ncu, kernel, words)
+                    ours = gpu.median_ns(config, server, kernel, *words)
                     line.add(abs(ours - theirs) / max(1500, 0.01 * theirs), ours.flags, device_us=ours / 1e3, ncu_us=theirs / 1e3)
     except Unavailable as why:
         for line in lines.values():

@@ -18,8 +18,11 @@ def words(n):
     return ("--shape", f"*={n}", "--dtype", "T=f32")
 
 
-# Of several kernels, of a copy and a kernel, of many short blocks, of arithmetic alone.
+# Of several kernels, of a copy and a kernel, of many blocks that are short or compute, of arithmetic alone.
 HONEST = {
+    "square.naive": ("--shape", "*=16777216"),
+    "pow": ("--shape", "*=67108864", "exponent=0.3"),
+    "sigmoid": ("--shape", "*=268435456"),
     "vector_add": ("--shape", "*=1000000"),
     "gelu": ("--shape", "*=16000000", "--dtype", "bf16"),
     "cast": ("--shape", "*=16000000", "to=f8e4m3"),
@@ -51,24 +54,35 @@ def agreement(config, server):
         runs = [("square", words(SIZES[i % len(SIZES)]), method) for i in range(RUNS)]
         yield suspects(config, server, "" if method == "device_time" else f".{method}",
                        f"square by {method}, 1,000 to 5.3e9 elements", runs)
-    for method in ("device_time", "isolated"):
+    for method in ("device_time", "isolated", "back_to_back"):
         runs = list(HONEST.items()) * (RUNS // len(HONEST))
-        yield suspects(config, server, f".kernels.{method}", f"ten kernels by {method}",
+        yield suspects(config, server, f".kernels.{method}", f"{len(HONEST)} kernels by {method}",
                        [(kernel, of_kernel, method) for kernel, of_kernel in runs])
 
 
+# Of many blocks: what records add to them, a slope has not got.
+BLOCKS = {name: HONEST[name] for name in ("square.naive", "pow", "sigmoid")}
+BLOCKS["pow.large"] = ("--shape", "*=268435456", "exponent=0.3")
+
+
+def slope_over_bound(config, server, kernel, of_kernel):
+    """How far the two are apart over what they may be, and the flags of both."""
+    device = median_ns(config, server, kernel, *of_kernel)
+    back = median_ns(config, server, kernel, *of_kernel, "--samples", str(SLOPES), "--min-samples", str(SLOPES),
+                     method="back_to_back")
+    return abs(back - device) / max(500, 0.03 * device), [*device.flags, *back.flags]
+
+
 def slope(config, server):
-    line = Line("gpu.slope", "graph slope against device time over max(0.5 us, 3 %), worst of all sizes", "<=", 1)
-    for _ in range(config.rounds):
-        worst, doubts = 0, []
-        for n in SIZES:
-            device = median_ns(config, server, "square", *words(n))
-            back = median_ns(config, server, "square", *words(n), "--samples", str(SLOPES), "--min-samples", str(SLOPES),
-                             method="back_to_back")
-            worst = max(worst, abs(back - device) / max(500, 0.03 * device))
-            doubts += [*device.flags, *back.flags]
-        line.add(worst, doubts)
-    return line
+    cases = {"": [("square", words(n)) for n in SIZES],
+             ".blocks": [(name.removesuffix(".large"), of_kernel) for name, of_kernel in BLOCKS.items()]}
+    for name, kernels in cases.items():
+        line = Line(f"gpu.slope{name}", f"graph slope against device time over max(0.5 us, 3 %), worst of "
+                    f"{'kernels of many blocks' if name else 'all sizes of square'}", "<=", 1)
+        for _ in range(config.rounds):
+            found = [slope_over_bound(config, server, *kernel) for kernel in kernels]
+            line.add(max(over for over, _ in found), [flag for _, flags in found for flag in flags])
+        yield line
 
 
 # In fresh workers: sizes, and ways to time beside the goal's. What spreads by device_time alone lies with its records,
@@ -123,6 +137,6 @@ def measure(config):
 
     with gpu_server(config) as server:
         yield from agreement(config, server) if is_asked("gpu.suspect") else ()
-        yield from [slope(config, server)] if is_asked("gpu.slope") else ()
+        yield from slope(config, server) if is_asked("gpu.slope") else ()
         yield from usual_ways(config, server) if is_asked("gpu.usual") else ()
     yield from fresh_workers(config) if is_asked("gpu.fresh") else ()

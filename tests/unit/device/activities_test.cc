@@ -23,9 +23,11 @@ std::vector<DeviceActivity> KernelOf(double us, std::uint32_t x, std::uint32_t y
   return {one};
 }
 
+constexpr double kSerialBeyond = 1'300;
+
 // Takes the first six records, of `concurrent` and `serial` microseconds by turns.
 RecordsChoice ChoiceOf(std::vector<double> concurrent, std::vector<double> serial) {
-  RecordsChoice choice(/*serial_works=*/true);
+  RecordsChoice choice(kSerialBeyond);
   for (std::size_t i = 0; i < serial.size(); ++i) {
     EXPECT_EQ(choice.records(), KernelRecords::kConcurrent);
     EXPECT_FALSE(choice.Take(KernelOf(concurrent[i], 1 << 18)));
@@ -40,6 +42,8 @@ TEST(RecordsChoice, IsOfTheShorterOnesWhereBlocksAreMany) {
   EXPECT_EQ(compute.records(), KernelRecords::kSerial);
   EXPECT_TRUE(compute.Take(KernelOf(979, 1 << 18)));
   RecordsChoice memory = ChoiceOf({520, 497, 497}, {498.4, 498.4, 498.4});
+  EXPECT_EQ(compute.TimeOf(KernelOf(979, 1 << 18)), 977'700) << "its zero is that of the others";
+  EXPECT_EQ(memory.TimeOf(KernelOf(497, 1 << 18)), 497'000);
   EXPECT_EQ(memory.records(), KernelRecords::kConcurrent);
   EXPECT_TRUE(memory.Take(KernelOf(497, 1 << 18)));
 }
@@ -54,7 +58,7 @@ TEST(RecordsChoice, IsConcurrentAtOnceForFewBlocksAndSeveralKernels) {
   std::vector two = KernelOf(247, 1 << 18);
   two.push_back(two[0]);
   for (const auto& record : {KernelOf(30, 1 << 15), two}) {
-    RecordsChoice choice(/*serial_works=*/true);
+    RecordsChoice choice(kSerialBeyond);
     EXPECT_TRUE(choice.Take(record));
     EXPECT_EQ(choice.records(), KernelRecords::kConcurrent);
     EXPECT_TRUE(choice.Take(record));
@@ -62,7 +66,7 @@ TEST(RecordsChoice, IsConcurrentAtOnceForFewBlocksAndSeveralKernels) {
 }
 
 TEST(RecordsChoice, IsConcurrentWhereSerialRecordsDoNotWork) {
-  RecordsChoice choice(/*serial_works=*/false);
+  RecordsChoice choice(KernelRecords::kConcurrent);
   EXPECT_TRUE(choice.Take(KernelOf(247, 1 << 18)));
   EXPECT_EQ(choice.records(), KernelRecords::kConcurrent);
 }

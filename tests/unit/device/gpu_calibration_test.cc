@@ -21,6 +21,7 @@ GpuCalibration Some() {
           .host_no_sync_ns = 2100,
           .host_sync_ns = 10100,
           .event_pair_ns = 4900,
+          .serial_beyond_ns = 1'300,
           .isolated_kernels_ns = 14'200,
           .device_time_kernels_ns = 34'550,
           .isolated_copy_ns = 8'150,
