@@ -27,36 +27,31 @@ struct Wanted {
   double value = 0, scale = 0;
 };
 
-// How the scale of layernorm grows with the length of a row: by the roundings of the variance, a
-// part of what stands beside the bias (Magnitude in layernorm.cu).
-double OfVariance(double terms) {
-  const double root = std::sqrt(terms);
-  return (root - 1) / (4 + std::min(root, 64.0));
+// What the last element of a call's one row is in place of the pattern's: so much that a kernel
+// which leaves it out is wrong by more than the tolerance, and so little that it is not all of the
+// result.
+struct Decider {
+  absl::string_view kernel;
+  double value;
+};
+constexpr Decider kDeciders[] = {{"sum", 6e4},     {"mean", 6e4},     {"max", 100},
+                                 {"argmax", 100},  {"softmax", 22},   {"log_softmax", 22},
+                                 {"rmsnorm", 6e4}, {"layernorm", 6e4}};
+
+bool IsFloat(DType dtype) {
+  return dtype <= DType::kBF16;
 }
 
-// What becomes of an element of a row that is repeated `times` times, all as one row.
-Wanted OfRepetitions(const std::string& kernel, const Wanted& of_one, double bias, double times) {
-  const auto [value, scale] = of_one;
-  if (kernel == "softmax") return {value / times, scale / times};
-  if (kernel == "log_softmax") {
-    const double lower = value - std::log(times);
-    return {lower, 1 + std::fabs(lower)};
-  }
-  if (kernel != "layernorm") return of_one;  // The mean of squares stays what it is.
-  const double grown = OfVariance(times * kPattern) - OfVariance(kPattern);
-  return {value, scale + grown * std::fabs(value - bias)};
-}
+// Means over a row; those of exponentials are of exp(x - largest).
+struct Moments {
+  double largest = 0, exponential = 0, mean = 0, magnitude = 0, square = 0;
+};
 
 class HugeChecker {
  public:
   HugeChecker(Device& device, const RegisteredKernel& kernel, const Variant& variant,
               const Binding& binding, std::uint64_t seed)
       : device_(device), kernel_(kernel), variant_(variant), binding_(binding), seed_(seed) {}
-
-  static bool KnowsLongUnitsOf(const std::string& kernel) {
-    return kernel == "softmax" || kernel == "log_softmax" || kernel == "layernorm" ||
-           kernel == "rmsnorm" || kernel == "cumsum";
-  }
 
   absl::Status Run(HugeResult* result) {
     GC_ASSIGN_OR_RETURN(scratch_values_, ScratchOf(kernel_, variant_, binding_));
@@ -79,15 +74,15 @@ class HugeChecker {
     for (const OperandValue& value : binding_.inputs) {
       const DType dtype = value.tensors[0].dtype;
       std::vector<std::byte> pattern(static_cast<std::size_t>(kPattern * SizeOf(dtype)));
-      const bool is_float = dtype <= DType::kBF16;
-      Generate(is_float ? Generator{GeneratorKind::kRandn, 0, 0, seed_ + patterns_.size()}
-                        : Generator{GeneratorKind::kRandint, 0, 2, seed_ + patterns_.size()},
+      Generate(IsFloat(dtype) ? Generator{GeneratorKind::kRandn, 0, 0, seed_ + patterns_.size()}
+                              : Generator{GeneratorKind::kRandint, 0, 2, seed_ + patterns_.size()},
                dtype, 0, pattern);
       GC_ASSIGN_OR_RETURN(Operand operand, Operand::Create(device_, value, false));
       GC_RETURN_IF_ERROR(operand.PutRepeated(pattern));
       inputs_.push_back(std::move(operand));
       patterns_.push_back(std::move(pattern));
     }
+    GC_RETURN_IF_ERROR(PutDecider());
     for (const OperandValue& value : binding_.outputs) {
       GC_ASSIGN_OR_RETURN(Operand operand, Operand::Create(device_, value, false));
       outputs_.push_back(std::move(operand));
@@ -120,8 +115,28 @@ class HugeChecker {
   std::int64_t UnitElements() const { return kernel_.def.reference.unit_elements(binding_); }
 
   double Given(std::size_t input, std::int64_t element) const {
-    return LoadAsDouble(binding_.inputs[input].tensors[0].dtype, patterns_[input].data(),
-                        element % kPattern);
+    const DType dtype = binding_.inputs[input].tensors[0].dtype;
+    if (input == 0 && !last_.empty() && element == LastElement()) {
+      return LoadAsDouble(dtype, last_.data(), 0);
+    }
+    return LoadAsDouble(dtype, patterns_[input].data(), element % kPattern);
+  }
+
+  std::int64_t LastElement() const { return Elements(binding_.inputs[0].tensors[0].shape) - 1; }
+
+  absl::Status PutDecider() {
+    const auto* const decider =
+        std::find_if(std::begin(kDeciders), std::end(kDeciders),
+                     [this](const Decider& one) { return one.kernel == kernel_.spec.name; });
+    const bool is_one_row = IsLong() || Elements(binding_.outputs[0].tensors[0].shape) == 1;
+    if (decider == std::end(kDeciders) || !is_one_row) return absl::OkStatus();
+    const DType dtype = binding_.inputs[0].tensors[0].dtype;
+    last_.resize(static_cast<std::size_t>(SizeOf(dtype)));
+    const double value = IsFloat(dtype) ? decider->value : std::min(decider->value, 100.0);
+    Generate(Generator{GeneratorKind::kFull, value, 0, 0}, dtype, 0, last_);
+    auto* const x = static_cast<std::byte*>(inputs_[0].view().data[0]);
+    GC_RETURN_IF_ERROR(device_.CopyIn(x + LastElement() * SizeOf(dtype), last_));
+    return device_.Synchronize();
   }
 
   // Then the unit is all of the output, and its elements are looked at one by
@@ -129,39 +144,58 @@ class HugeChecker {
   bool IsLong() const { return CanVerify(kernel_.def) && UnitElements() > kMostElements; }
   std::int64_t PartElements() const { return IsLong() ? 1 : UnitElements(); }
 
-  // One row, repeated; of cumsum the sums of the repetitions are carried on.
+  // One row, repeated, with another last element; of cumsum the sums of the repetitions are carried
+  // on.
   absl::Status PrepareLong() {
-    if (!KnowsLongUnitsOf(kernel_.spec.name) || kernel_.def.reference.units(binding_) != 1) {
+    const std::string& name = kernel_.spec.name;
+    if ((last_.empty() && name != "cumsum") || kernel_.def.reference.units(binding_) != 1) {
       return absl::UnimplementedError(
-          absl::StrCat("say in huge.cc what ", kernel_.spec.name, " makes of a long unit"));
+          absl::StrCat("say in huge.cc what ", name, " makes of a long unit"));
     }
-    if (kernel_.spec.name == "cumsum") return absl::OkStatus();
-    std::vector<NamedOperand> inputs;
-    for (std::size_t i = 0; i < binding_.inputs.size(); ++i) {
-      inputs.push_back({kernel_.spec.inputs[i].name, binding_.inputs[i]});
-      inputs.back().value.tensors[0].shape = {kPattern};
-    }
-    std::vector<NamedAttribute> attributes;
-    for (std::size_t i = 0; i < kernel_.spec.attributes.size(); ++i) {
-      attributes.push_back({kernel_.spec.attributes[i].name, binding_.attributes[i]});
-    }
-    GC_ASSIGN_OR_RETURN(const Binding one, Bind(kernel_.spec, inputs, attributes));
-    const auto in = [this](std::size_t input, std::int64_t element) {
-      return Given(input, element);
-    };
-    std::vector<double> values(kPattern), scales(kPattern);
-    kernel_.def.reference.compute(one, in, 0, 0, values);
-    kernel_.def.reference.magnitude(one, in, 0, 0, scales);
-    const double times = static_cast<double>(UnitElements()) / kPattern;
-    for (std::int64_t i = 0; i < kPattern; ++i) {
-      const double bias = inputs.size() > 2 ? Given(2, i) : 0;
-      repeated_.push_back(OfRepetitions(kernel_.spec.name, {values[i], scales[i]}, bias, times));
-    }
+    if (name == "cumsum") return absl::OkStatus();
+    const double last = Given(0, LastElement());
+    row_.largest = last;
+    for (std::int64_t i = 0; i < kPattern; ++i) row_.largest = std::max(row_.largest, Given(0, i));
+    const double n = static_cast<double>(UnitElements());
+    const double times = n / kPattern;
+    for (std::int64_t i = 0; i < kPattern; ++i) Count(Given(0, i), times / n);
+    Count(Given(0, kPattern - 1), -1 / n);
+    Count(last, 1 / n);
     return absl::OkStatus();
   }
 
+  void Count(double x, double weight) {
+    row_.exponential += weight * std::exp(x - row_.largest);
+    row_.mean += weight * x;
+    row_.magnitude += weight * std::fabs(x);
+    row_.square += weight * x * x;
+  }
+
+  // The scales are those of the kernels' references.
   Wanted WantedOfLong(std::int64_t element) const {
-    return kernel_.spec.name == "cumsum" ? PrefixOf(element) : repeated_[element % kPattern];
+    const std::string& name = kernel_.spec.name;
+    if (name == "cumsum") return PrefixOf(element);
+    const double n = static_cast<double>(UnitElements()), x = Given(0, element);
+    const double distance = x - row_.largest, sum = n * row_.exponential;
+    if (name == "softmax") {
+      const double value = std::exp(distance) / sum;
+      return {value, value * (1 + std::fabs(distance))};
+    }
+    if (name == "log_softmax") {
+      const double value = distance - std::log(sum);
+      return {value, 1 + std::fabs(value)};
+    }
+    const double eps = binding_.F64("eps"), weight = Given(1, element);
+    if (name == "rmsnorm") {
+      const double value = x / std::sqrt(row_.square + eps) * weight;
+      return {value, std::fabs(value)};
+    }
+    const double deviation = std::sqrt(row_.square - row_.mean * row_.mean + eps);
+    const double of_variance = (std::sqrt(n) - 1) / (4 + 64);  // For roots of more than 64.
+    const double off = std::fabs(x) + row_.magnitude + of_variance * std::fabs(x - row_.mean);
+    const double bias = Given(2, element);
+    return {(x - row_.mean) / deviation * weight + bias,
+            off / deviation * std::fabs(weight) + std::fabs(bias)};
   }
 
   // A column too meets all of the pattern before it meets any of it again, as
@@ -286,7 +320,8 @@ class HugeChecker {
   std::vector<OperandValue> scratch_values_;
   std::vector<Operand> inputs_, outputs_, scratch_;
   std::vector<std::vector<std::byte>> patterns_;
-  std::vector<Wanted> repeated_;  // Of a long row: its elements in one repetition.
+  std::vector<std::byte> last_;  // The last element of input 0; empty: the pattern's.
+  Moments row_;                  // Of a long row.
 };
 
 }  // namespace

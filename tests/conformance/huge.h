@@ -21,7 +21,8 @@ struct HugeResult {
 // Checks the first and the last units, those about 2^31 and 2^32 elements, and some that `seed`
 // chooses, against the reference; where each element depends on those at its place alone, all of
 // them; that a second run gives the same bits; and the guards. Of a unit of so many elements that
-// the host cannot compute it, elements are compared, chosen in the same way.
+// the host cannot compute it, elements are compared, chosen in the same way. Of one row of all
+// elements the last one decides what is right: a kernel that stops before it is wrong.
 HugeResult CheckHugeCall(Device& device, const RegisteredKernel& kernel, const Variant& variant,
                          const Instance& instance, std::uint64_t seed);
 
