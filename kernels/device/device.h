@@ -35,7 +35,8 @@ class DeviceBuffer {
 // One timed launch. Host times are CLOCK_MONOTONIC nanoseconds.
 struct TimedLaunch {
   double duration_ns = 0;  // By the method asked for.
-  std::int64_t host_start_ns = 0, host_end_ns = 0;
+  // Of a graph, which is launched many times, the last return is its end.
+  std::int64_t host_start_ns = 0, host_returned_ns = 0, host_end_ns = 0;
   std::int64_t launches = 1;  // How often it was launched for this: a slope takes many.
   // The device learns from it how the launch is to be timed: no time to be kept.
   bool provisional = false;

@@ -123,6 +123,7 @@ absl::StatusOr<TimedLaunch> Run::LaunchNow(Method method,
   }
   if (out_.launches == 0) out_.first_start_ns = timed.host_start_ns;
   out_.launches += timed.launches;
+  out_.last_return_ns = timed.host_returned_ns;
   out_.last_end_ns = timed.host_end_ns;
   kernel_time_ += absl::Nanoseconds(timed.host_end_ns - timed.host_start_ns);
   return timed;
@@ -414,7 +415,7 @@ absl::StatusOr<TimedLaunch> TimeOnce(Device& device, const Target& target, Metho
   by_host.host_start_ns = absl::ToUnixNanos(clock.Now());
   auto timed = TimeWatched(device, *method, target);
   if (timed.ok() || DetailsOf(timed.status()).reason != "LAUNCH_WAITED") return timed;
-  by_host.host_end_ns = absl::ToUnixNanos(clock.Now());
+  by_host.host_end_ns = by_host.host_returned_ns = absl::ToUnixNanos(clock.Now());
   by_host.duration_ns = static_cast<double>(by_host.host_end_ns - by_host.host_start_ns);
   *method = Method::kHostSync;
   return by_host;
@@ -432,6 +433,7 @@ absl::StatusOr<Measurement> LaunchOnce(Device& device, const Target& target) {
   out.timing.sharing_unknown = true;  // Looking would take longer than the launch.
   out.launches = 1;
   out.first_start_ns = timed.host_start_ns;
+  out.last_return_ns = timed.host_returned_ns;
   out.last_end_ns = timed.host_end_ns;
   const double ns = timed.duration_ns;
   out.timing.samples_ns = {ns};

@@ -61,7 +61,8 @@ struct Measurement {
   std::int64_t launches = 0;
   std::vector<Launch> kernels;  // What one launch ran on the device, where a method told it.
   std::int64_t copies = 0;      // How many of those were copies.
-  std::int64_t first_start_ns = 0, last_end_ns = 0;  // Of all launches, CLOCK_MONOTONIC.
+  // Of all launches, CLOCK_MONOTONIC.
+  std::int64_t first_start_ns = 0, last_return_ns = 0, last_end_ns = 0;
   // Why it was interrupted: CANCELLED, or DEADLINE_EXCEEDED (reason KERNEL_TIME_LIMIT or
   // WORK_TIME_LIMIT where it was that). OK otherwise. The timing holds what was measured until
   // then.

@@ -343,7 +343,7 @@ absl::StatusOr<Measurement> Session::Running::Time(const Target& target) {
 
 void Session::Running::Keep(Measurement measurement) {
   report_.launched = true;
-  AddPhase(PhaseKind::kLaunched, measurement.first_start_ns, measurement.last_end_ns);
+  AddPhase(PhaseKind::kLaunched, measurement.first_start_ns, measurement.last_return_ns);
   AddPhase(PhaseKind::kFinished, measurement.first_start_ns, measurement.last_end_ns);
   one_launch_ = std::move(measurement.kernels);
   if (one_launch_.empty()) {

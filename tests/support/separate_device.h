@@ -129,6 +129,7 @@ class SeparateDevice final : public Device {
     ++launches_;
     return TimedLaunch{.duration_ns = 1000,
                        .host_start_ns = launches_ * 1000,
+                       .host_returned_ns = launches_ * 1000 + 10,
                        .host_end_ns = launches_ * 1000 + 1000,
                        .launches = launches};
   }

@@ -169,7 +169,7 @@ absl::StatusOr<TimedLaunch> CpuDevice::Time(Method method,
   TimedLaunch timed;
   timed.host_start_ns = NowNs();
   const absl::Status status = launch();
-  timed.host_end_ns = NowNs();
+  timed.host_end_ns = timed.host_returned_ns = NowNs();
   GC_RETURN_IF_ERROR(status);
   timed.duration_ns = static_cast<double>(timed.host_end_ns - timed.host_start_ns);
   return timed;

@@ -53,11 +53,13 @@ absl::StatusOr<TimedLaunch> GpuDevice::Time(Method method,
   // error that of the next one.
   const auto checked = [&]() -> absl::Status {
     const absl::Status launched = launch();
+    timed.host_returned_ns = NowNs();
     const cudaError_t left = cudaGetLastError();
     return launched.ok() || IsSticky(left) ? CudaStatus(left, "launch") : launched;
   };
   const auto ns = TimeBy(method, checked, &timed);
   timed.host_end_ns = NowNs();
+  if (method == Method::kBackToBack) timed.host_returned_ns = timed.host_end_ns;
   if (!ns.ok()) return Note(ns.status());
   timed.duration_ns = *ns;
   return timed;

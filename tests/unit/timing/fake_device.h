@@ -65,6 +65,7 @@ class FakeDevice final : public Device {
     if (refusals.count(method) != 0 && std::ssize(launches) > refuses_after) {
       return refusals[method];
     }
+    timed.host_returned_ns = absl::ToUnixNanos(clock_.Now());
     clock_.Advance(absl::Nanoseconds(ns));
     timed.host_end_ns = absl::ToUnixNanos(clock_.Now());
     timed.duration_ns = ns;

@@ -292,6 +292,13 @@ TEST_F(MeasureTest, ADeviceThatLoadsLazilyIsFirstLaunchedByPlainEvents) {
   EXPECT_EQ(device_.new_launches, 1);
 }
 
+TEST_F(MeasureTest, ALaunchReturnsBeforeItsWorkHasEnded) {
+  ASSERT_OK_AND_ASSIGN(const Measurement m,
+                       Go({.max_samples = 3, .schedule = Schedule{.active = 3}}));
+  EXPECT_EQ(m.last_end_ns - m.last_return_ns, 1'000'000);
+  EXPECT_GT(m.last_return_ns, m.first_start_ns);
+}
+
 TEST_F(MeasureTest, BackToBackCannotFindAColdCache) {
   device_.known = {Method::kBackToBack};
   EXPECT_THAT(Go({.method = Method::kBackToBack, .l2 = L2State::kColdDirty, .schedule = {}}),

@@ -141,6 +141,18 @@ TEST_F(SessionDeviceTest, CopiesInputsThereAndOutputsBack) {
   EXPECT_EQ(device_.used(), 0U);
 }
 
+TEST_F(SessionDeviceTest, SaysWhenTheLaunchWasBackAndWhenItsWorkEnded) {
+  const SessionReport report = Run(Sent(1000));
+  const auto took = [&](PhaseKind kind) {
+    for (const Phase& phase : report.outcome.phases) {
+      if (phase.kind == kind) return phase.end_ns - phase.start_ns;
+    }
+    return std::int64_t{-1};
+  };
+  EXPECT_EQ(took(PhaseKind::kLaunched), 10);
+  EXPECT_EQ(took(PhaseKind::kFinished), 1000);
+}
+
 TEST_F(SessionDeviceTest, WhatDoesNotTravelNeedsNoArena) {
   WorkerOrder order = Made(kMany);
   order.outputs[0].checksum = true;

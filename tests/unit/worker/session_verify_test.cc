@@ -68,7 +68,8 @@ class SmallDevice final : public Device {
   absl::StatusOr<TimedLaunch> Time(Method, absl::FunctionRef<absl::Status()> launch) override {
     const absl::Status status = launch();
     if (!status.ok()) return status;
-    return TimedLaunch{.duration_ns = 1000, .host_start_ns = 1, .host_end_ns = 1001};
+    return TimedLaunch{
+        .duration_ns = 1000, .host_start_ns = 1, .host_returned_ns = 2, .host_end_ns = 1001};
   }
   absl::Status PrepareCache(L2State) override { return absl::OkStatus(); }
   Conditions Observe() override { return {}; }
