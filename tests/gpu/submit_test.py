@@ -280,6 +280,31 @@ class SubmitTest(LocalMemoryTests, unittest.TestCase):
                                           "__global__ void p(float* y) { printf(\"thread %d\\n\", threadIdx.x); *y = 1; }\n")
         self.assertIn("thread 1", self.gridclock("run", "p.cu").stdout)
 
+    def test_g11_a_flood_of_print_is_cut_and_said_so(self):
+        (self.folder / "flood.cu").write_text(
+            "// gridclock: flood -> y: f32[1] grid(4096) block(256) params y\n"
+            "__global__ void flood(float* y) {\n"
+            "  for (int i = 0; i < 16; ++i) printf(\"block %d, thread %d, line %d\\n\", blockIdx.x, threadIdx.x, i);\n"
+            "  *y = 1;\n}\n")
+        told = json.loads(self.gridclock("run", "flood.cu", "--json").stdout)
+        self.assertTrue(told["printed_truncated"])
+        self.assertTrue(15 << 10 < len(told["printed"]) <= 16 << 10, len(told["printed"]))
+        self.test_square_matrix()
+
+    def test_g11_a_flood_of_malloc_ends_with_the_heap(self):
+        (self.folder / "hoard.cu").write_text(
+            "// gridclock: hoard -> y: f32[1] grid(1) block(1) params y\n"
+            "__global__ void hoard(float* y) {\n"
+            "  for (*y = 0; *y < 1 << 20; *y += 1) if (malloc(1 << 20) == nullptr) return;\n}\n")
+        mebibytes = self.run_hoard()
+        self.assertTrue(0 < mebibytes <= 64, mebibytes)
+        self.assertEqual(self.run_hoard(), 0, "what the process of this principal took it has until it ends")
+        self.test_square_matrix()
+
+    def run_hoard(self):
+        self.gridclock("run", "hoard.cu", "-o", "y=hoard.npy")
+        return load(self.folder / "hoard.npy")[1][0]
+
     def test_pointers_of_a_host_are_a_fault_and_the_next_job_is_right(self):
         done = self.gridclock("run", SOURCES / "wrong_host_pointers.cu", "addresses=full:4096:u64[4]", "--json", code=1)
         error = json.loads(done.stdout)["error"]
