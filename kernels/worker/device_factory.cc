@@ -35,7 +35,8 @@ absl::StatusOr<MadeDevice> MakeCuda(const DeviceRequest& request, int ordinal) {
                                                        .threads = request.threads,
                                                        .clear_memory = request.guest,
                                                        .calibration = request.calibration,
-                                                       .bare = request.bare}));
+                                                       .bare = request.bare,
+                                                       .exact_memory = request.bare}));
   std::string calibration = static_cast<const CudaDevice&>(*device).CalibrationText();
   return MadeDevice{.device = std::move(device), .calibration = std::move(calibration)};
 }

@@ -27,6 +27,9 @@ struct CudaOptions {
   // For use under a profiler or a checker: nothing is launched but what is asked for, so there is
   // no calibration, no blocking kernel and no CUPTI.
   bool bare = false;
+  // Each buffer is memory of just its size, taken from the driver and given back: else a checker of
+  // memory sees nothing of what is read beyond one.
+  bool exact_memory = false;
 };
 
 class CudaDevice : public Device {

@@ -12,11 +12,6 @@ namespace {
 constexpr std::uint64_t kSmallStep = 512;
 constexpr std::uint64_t kLargeStep = std::uint64_t{2} << 20;
 
-std::uint64_t CapacityOf(std::uint64_t bytes) {
-  const std::uint64_t step = bytes >= kLargeStep ? kLargeStep : kSmallStep;
-  return (std::max<std::uint64_t>(bytes, 1) + step - 1) / step * step;
-}
-
 }  // namespace
 
 class DevicePool::Buffer final : public DeviceBuffer {
@@ -27,6 +22,7 @@ class DevicePool::Buffer final : public DeviceBuffer {
     pool_.used_ -= capacity_;
     pool_.kept_ += capacity_;
     pool_.free_.emplace(capacity_, data_);
+    if (pool_.options_.exact) pool_.Trim();
   }
   void* data() const override { return data_; }
   std::uint64_t size() const override { return size_; }
@@ -39,6 +35,11 @@ class DevicePool::Buffer final : public DeviceBuffer {
 
 DevicePool::~DevicePool() {
   Trim();
+}
+
+std::uint64_t DevicePool::CapacityOf(std::uint64_t bytes) const {
+  const std::uint64_t step = options_.exact ? 1 : bytes >= kLargeStep ? kLargeStep : kSmallStep;
+  return (std::max<std::uint64_t>(bytes, 1) + step - 1) / step * step;
 }
 
 // Compared before it is rounded up: the sum must not wrap around.
@@ -63,7 +64,8 @@ absl::StatusOr<std::unique_ptr<DeviceBuffer>> DevicePool::Allocate(std::uint64_t
 
 // From the driver; null if the budget or the driver has not got so much.
 void* DevicePool::TakeNew(std::uint64_t bytes) {
-  limit_ = options_.limit(used_ + kept_);
+  // Of each buffer of thousands it would take longer than all else.
+  if (!options_.exact || !Fits(bytes)) limit_ = options_.limit(used_ + kept_);
   if (!Fits(bytes)) return nullptr;
   const std::uint64_t capacity = CapacityOf(bytes);
   if (used_ + kept_ + capacity > limit_) Trim();

@@ -17,11 +17,14 @@ class DevicePool {
  public:
   struct Options {
     // Bytes that may be in use together, of which the pool holds so many now. Asked each time
-    // before the driver is: others take of the same memory and give back.
+    // before the driver is: others take of the same memory and give back. Where it is exact, once
+    // what it said is used up.
     std::function<std::uint64_t(std::uint64_t held)> limit;
     // The driver's: null where it has no memory left.
     std::function<void*(std::uint64_t bytes)> take;
     std::function<void(void* data)> give_back;
+    // Each buffer is a block of just its size, which the driver has back with it.
+    bool exact = false;
   };
   explicit DevicePool(Options options)
       : options_(std::move(options)), limit_(options_.limit(/*held=*/0)) {}
@@ -42,6 +45,7 @@ class DevicePool {
 
  private:
   class Buffer;
+  std::uint64_t CapacityOf(std::uint64_t bytes) const;
   bool Fits(std::uint64_t bytes) const;
   void* Reuse(std::uint64_t capacity, std::uint64_t* taken);
   void* TakeNew(std::uint64_t bytes);

@@ -74,7 +74,8 @@ DevicePool::Options GpuDevice::PoolOptions() {
                 return MemoryLimit(options_.memory_limit, held).value_or(held);
               },
           .take = [this](std::uint64_t bytes) { return TakeMemory(bytes); },
-          .give_back = [](void* data) { static_cast<void>(cudaFree(data)); }};
+          .give_back = [](void* data) { static_cast<void>(cudaFree(data)); },
+          .exact = options_.exact_memory};
 }
 
 // Null where there is no such memory.

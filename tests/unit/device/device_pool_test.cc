@@ -1,5 +1,6 @@
 #include "kernels/device/cuda/device_pool.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <vector>
 
@@ -114,6 +115,35 @@ TEST(DevicePool, TheBudgetIsWhatOthersLeaveNow) {
   EXPECT_THAT(pool.Allocate(6 * kMiB), StatusIs(absl::StatusCode::kResourceExhausted,
                                                 HasSubstr("4194304 of 25165824 are free")));
   EXPECT_THAT(pool.Allocate(4 * kMiB), IsOk());
+}
+
+// Under a checker of memory, which knows where blocks end, and what was freed.
+TEST(DevicePool, WhereItIsExactABufferIsABlockOfItsSizeAndEndsWithIt) {
+  FakeDriver driver;
+  std::vector<std::uint64_t> sizes;
+  DevicePool::Options options = driver.Options(64 * kMiB);
+  options.exact = true;
+  int asked = 0;
+  options.limit = [&](std::uint64_t) { return ++asked == 1 ? 64 * kMiB : 65 * kMiB; };
+  options.take = [&, take = options.take](std::uint64_t bytes) {
+    sizes.push_back(bytes);
+    return take(bytes);
+  };
+  DevicePool pool(options);
+  for (const std::uint64_t size :
+       {std::uint64_t{0}, std::uint64_t{5}, 3 * kMiB + 1, 3 * kMiB + 1}) {
+    ASSERT_OK_AND_ASSIGN(const auto buffer, pool.Allocate(size));
+    EXPECT_EQ(buffer->size(), size);
+    EXPECT_EQ(pool.used(), std::max<std::uint64_t>(size, 1));
+  }
+
+  EXPECT_THAT(sizes, testing::ElementsAre(1, 5, 3 * kMiB + 1, 3 * kMiB + 1));
+  EXPECT_EQ(driver.freed.size(), 4U);
+  EXPECT_EQ(pool.used(), 0U);
+  EXPECT_EQ(pool.kept(), 0U);
+  EXPECT_EQ(asked, 1);
+  EXPECT_THAT(pool.Allocate(65 * kMiB), IsOk());
+  EXPECT_FALSE(pool.Allocate(65 * kMiB + 1).ok());
 }
 
 TEST(DevicePool, GivesBackTheLargestFirst) {
