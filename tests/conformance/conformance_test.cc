@@ -1,9 +1,9 @@
 // Every kernel, variant and dtype of the catalogue linked here, on the device of world.h, with
 // calls made from the kernel's words. GRIDCLOCK_TEST_SEED repeats a run; GRIDCLOCK_TEST_TOOL says
-// that a tool looks on, under which each launch takes a millisecond.
+// that a tool looks on, under which each launch takes a millisecond, and which of memory sees
+// blocks and what was written: each tensor is then a block.
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 #include <memory>
 
 #include <gtest/gtest.h>
@@ -133,6 +133,13 @@ class Conformance : public testing::TestWithParam<Case> {
     EXPECT_FALSE(verdict) << *verdict << "\nGRIDCLOCK_TEST_SEED=" << seed;
   }
 
+  static Memory MemoryFor(const char* tag) {
+    const std::string tool = TestTool();
+    if (tool.empty()) return Memory::kGuarded;
+    const bool unseen = ReasonFor(KnownExceptions().unseen, NameOf(tag)).has_value();
+    return tool == "initcheck" && !unseen ? Memory::kUnwritten : Memory::kExact;
+  }
+
   void CheckAll(const char* tag, const CheckOptions& options, Size size = Size::kSmall) {
     const Case& c = GetParam();
     if (const auto reason = ReasonFor(KnownExceptions().skipped, NameOf(tag))) {
@@ -143,12 +150,13 @@ class Conformance : public testing::TestWithParam<Case> {
     std::vector<std::string> problems;
     auto calls = CallsFor(c, size);
     if (size != Size::kSmall && IsPlain(c)) calls = ForPlainLoops(c.kernel->spec, calls);
-    if (std::getenv("GRIDCLOCK_TEST_TOOL") != nullptr && LaunchesByTensor(c)) {
+    if (!TestTool().empty() && LaunchesByTensor(c)) {
       calls = OfShortLists(c.kernel->spec, calls);
     }
     if (size == Size::kSmall) AddRandomCalls(c, options.seed, &calls);
     for (std::size_t i = 0; i < calls.size(); ++i) {
       CheckOptions own = options;
+      own.memory = MemoryFor(tag);
       // Large calls are too dear to run aligned and misaligned: they take turns.
       if (size == Size::kLarge) own.misaligned = (i + static_cast<std::size_t>(c.dtype)) % 2 == 1;
       for (const auto& problem :
@@ -267,7 +275,8 @@ TEST(Catalogue, EveryListedExceptionFitsATest) {
       names.push_back(absl::StrCat(c.Name(), "/", tag));
     }
   }
-  for (const auto* list : {&KnownExceptions().skipped, &KnownExceptions().expected}) {
+  const auto& [skipped, expected, unseen] = KnownExceptions();
+  for (const auto* list : {&skipped, &expected, &unseen}) {
     for (const Exception& exception : *list) {
       if (exception.pattern.rfind(TestDeviceKind(), 0) != 0) continue;
       if (NeedsMissingLibrary(exception)) continue;

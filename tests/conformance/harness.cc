@@ -173,9 +173,11 @@ class Checker {
   void Complain(std::string problem) { problems_.push_back(std::move(problem)); }
 
   absl::Status Prepare() {
+    const Layout layout{.misaligned = options_.misaligned,
+                        .exact = options_.memory != Memory::kGuarded};
     for (std::size_t i = 0; i < binding_.inputs.size(); ++i) {
       const OperandValue& value = binding_.inputs[i];
-      GC_ASSIGN_OR_RETURN(Operand operand, Operand::Create(device_, value, options_.misaligned));
+      GC_ASSIGN_OR_RETURN(Operand operand, Operand::Create(device_, value, layout));
       HostTensors tensors;
       for (const TensorSpec& tensor : value.tensors) {
         const std::uint64_t seed = options_.seed + 1000 * i + tensors.size();
@@ -189,11 +191,12 @@ class Checker {
       given_.push_back(std::move(tensors));
     }
     for (const OperandValue& value : binding_.outputs) {
-      GC_ASSIGN_OR_RETURN(Operand operand, Operand::Create(device_, value, options_.misaligned));
+      GC_ASSIGN_OR_RETURN(Operand operand, Operand::Create(device_, value, layout));
       outputs_.push_back(std::move(operand));
     }
     for (const OperandValue& value : scratch_values_) {
-      GC_ASSIGN_OR_RETURN(Operand operand, Operand::Create(device_, value, false));
+      GC_ASSIGN_OR_RETURN(Operand operand,
+                          Operand::Create(device_, value, {.exact = layout.exact}));
       scratch_.push_back(std::move(operand));
     }
     return absl::OkStatus();
@@ -202,8 +205,10 @@ class Checker {
   // Poisons the outputs, calls the variant, and returns the outputs. What is `inout` is worked on
   // where the outputs are, from the values given.
   absl::StatusOr<std::vector<HostTensors>> Launch(std::byte poison) {
-    for (Operand& output : outputs_) GC_RETURN_IF_ERROR(output.Fill(poison));
-    for (Operand& scratch : scratch_) GC_RETURN_IF_ERROR(scratch.Fill(poison));
+    if (options_.memory != Memory::kUnwritten) {
+      for (Operand& output : outputs_) GC_RETURN_IF_ERROR(output.Fill(poison));
+      for (Operand& scratch : scratch_) GC_RETURN_IF_ERROR(scratch.Fill(poison));
+    }
     std::vector<OperandView> inputs = Views(inputs_);
     GC_RETURN_IF_ERROR(PutInouts(&inputs).status());
     return Call(inputs);
@@ -347,6 +352,11 @@ std::int64_t& LaunchesOf(const RegisteredKernel& kernel, const Variant& variant)
 
 const std::map<std::string, std::int64_t>& AllLaunches() {
   return Launches();
+}
+
+std::string TestTool() {
+  const char* text = std::getenv("GRIDCLOCK_TEST_TOOL");
+  return text == nullptr ? "" : text;
 }
 
 std::uint64_t TestSeed() {

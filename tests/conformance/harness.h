@@ -25,10 +25,18 @@ enum class Data : std::uint8_t {
   kSpikes,   // Normal numbers, a few of them far larger than all others.
 };
 
+// Where the tensors of a call lie, and what those that it writes held before.
+enum class Memory : std::uint8_t {
+  kGuarded,    // Between guards, poisoned.
+  kExact,      // Each in memory of its own of just its size, poisoned: a tool looks on.
+  kUnwritten,  // The same, but never written before: the tool sees what is read all the same.
+};
+
 struct CheckOptions {
   std::uint64_t seed = 1;
   Data data = Data::kPlain;
   bool misaligned = false;  // Tensors begin one element past the alignment of the device.
+  Memory memory = Memory::kGuarded;
   // More than this, and a random subset is compared with the reference.
   std::int64_t most_terms = std::int64_t{1} << 36;
 };
@@ -43,6 +51,9 @@ std::vector<std::string> CheckCall(Device& device, const RegisteredKernel& kerne
 // How often CheckCall launched "kernel.variant".
 std::int64_t& LaunchesOf(const RegisteredKernel& kernel, const Variant& variant);
 const std::map<std::string, std::int64_t>& AllLaunches();
+
+// The tool of compute-sanitizer that looks on, GRIDCLOCK_TEST_TOOL; empty: none does.
+std::string TestTool();
 
 // GRIDCLOCK_TEST_SEED, or one from the clock.
 std::uint64_t TestSeed();

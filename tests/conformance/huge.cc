@@ -77,18 +77,18 @@ class HugeChecker {
       Generate(IsFloat(dtype) ? Generator{GeneratorKind::kRandn, 0, 0, seed_ + patterns_.size()}
                               : Generator{GeneratorKind::kRandint, 0, 2, seed_ + patterns_.size()},
                dtype, 0, pattern);
-      GC_ASSIGN_OR_RETURN(Operand operand, Operand::Create(device_, value, false));
+      GC_ASSIGN_OR_RETURN(Operand operand, Operand::Create(device_, value, {}));
       GC_RETURN_IF_ERROR(operand.PutRepeated(pattern));
       inputs_.push_back(std::move(operand));
       patterns_.push_back(std::move(pattern));
     }
     GC_RETURN_IF_ERROR(PutDecider());
     for (const OperandValue& value : binding_.outputs) {
-      GC_ASSIGN_OR_RETURN(Operand operand, Operand::Create(device_, value, false));
+      GC_ASSIGN_OR_RETURN(Operand operand, Operand::Create(device_, value, {}));
       outputs_.push_back(std::move(operand));
     }
     for (const OperandValue& value : scratch_values_) {
-      GC_ASSIGN_OR_RETURN(Operand operand, Operand::Create(device_, value, false));
+      GC_ASSIGN_OR_RETURN(Operand operand, Operand::Create(device_, value, {}));
       scratch_.push_back(std::move(operand));
     }
     return absl::OkStatus();
@@ -213,7 +213,8 @@ class HugeChecker {
       for (std::int64_t i = 0; i < kPattern; ++i) add(i, &all);
     }
     for (std::int64_t k = 0; k < terms % kPattern; ++k) add(column + k * s.inner, &rest);
-    const auto times = static_cast<double>(terms / kPattern);
+    const std::int64_t whole = terms / kPattern;
+    const auto times = static_cast<double>(whole);
     return {times * all.value + rest.value, times * all.scale + rest.scale};
   }
 

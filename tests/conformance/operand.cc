@@ -12,22 +12,41 @@ bool AreGuards(std::span<const std::byte> bytes) {
   return std::all_of(bytes.begin(), bytes.end(), [](std::byte b) { return b == kGuardByte; });
 }
 
+std::size_t Shift(const TensorSpec& tensor, bool misaligned) {
+  return misaligned ? static_cast<std::size_t>(SizeOf(tensor.dtype)) : 0;
+}
+
 }  // namespace
 
-absl::StatusOr<Operand> Operand::Create(Device& device, const OperandValue& value,
-                                        bool misaligned) {
+absl::StatusOr<Operand> Operand::Create(Device& device, const OperandValue& value, Layout layout) {
   Operand operand(device, value);
-  std::size_t size = 0;
-  for (const TensorSpec& tensor : value.tensors) {
-    const std::size_t shift = misaligned ? static_cast<std::size_t>(SizeOf(tensor.dtype)) : 0;
-    const std::size_t begin = (size + 2 * kGuard - 1) / kGuard * kGuard + shift;
-    operand.places_.push_back({begin, static_cast<std::size_t>(Bytes(tensor))});
-    size = operand.places_.back().end();
-  }
-  GC_ASSIGN_OR_RETURN(operand.buffer_, device.Allocate(size + kGuard));
-  GC_RETURN_IF_ERROR(device.Fill(operand.At(0), kGuardByte, operand.buffer_->size()));
-  for (const Place& place : operand.places_) operand.view_.data.push_back(operand.At(place.begin));
+  GC_RETURN_IF_ERROR(layout.exact ? operand.PlaceEach(layout.misaligned)
+                                  : operand.PlaceBetweenGuards(layout.misaligned));
   return operand;
+}
+
+absl::Status Operand::PlaceBetweenGuards(bool misaligned) {
+  std::size_t size = 0;
+  for (const TensorSpec& tensor : value_->tensors) {
+    const std::size_t begin = (size + 2 * kGuard - 1) / kGuard * kGuard + Shift(tensor, misaligned);
+    places_.push_back({begin, static_cast<std::size_t>(Bytes(tensor))});
+    size = places_.back().end();
+  }
+  GC_ASSIGN_OR_RETURN(guarded_, device_->Allocate(size + kGuard));
+  GC_RETURN_IF_ERROR(device_->Fill(At(0), kGuardByte, guarded_->size()));
+  for (const Place& place : places_) view_.data.push_back(At(place.begin));
+  return absl::OkStatus();
+}
+
+absl::Status Operand::PlaceEach(bool misaligned) {
+  for (const TensorSpec& tensor : value_->tensors) {
+    const Place& place = places_.emplace_back(
+        Place{Shift(tensor, misaligned), static_cast<std::size_t>(Bytes(tensor))});
+    GC_ASSIGN_OR_RETURN(auto buffer, device_->Allocate(place.end()));
+    view_.data.push_back(static_cast<std::byte*>(buffer->data()) + place.begin);
+    each_.push_back(std::move(buffer));
+  }
+  return absl::OkStatus();
 }
 
 OperandView Operand::view() const {
@@ -37,8 +56,8 @@ OperandView Operand::view() const {
 }
 
 absl::Status Operand::Fill(std::byte value) {
-  for (const Place& place : places_) {
-    GC_RETURN_IF_ERROR(device_->Fill(At(place.begin), value, place.bytes));
+  for (std::size_t i = 0; i < count(); ++i) {
+    GC_RETURN_IF_ERROR(device_->Fill(view_.data[i], value, bytes(i)));
   }
   return absl::OkStatus();
 }
@@ -51,12 +70,13 @@ absl::Status Operand::Put(const std::vector<std::vector<std::byte>>& tensors) {
 }
 
 absl::Status Operand::PutRepeated(std::span<const std::byte> pattern) {
-  for (const Place& place : places_) {
-    std::size_t filled = std::min(pattern.size(), place.bytes);
-    GC_RETURN_IF_ERROR(device_->CopyIn(At(place.begin), pattern.first(filled)));
-    while (filled < place.bytes) {
-      const std::size_t more = std::min(filled, place.bytes - filled);
-      GC_RETURN_IF_ERROR(device_->Copy(At(place.begin + filled), At(place.begin), more));
+  for (std::size_t i = 0; i < count(); ++i) {
+    auto* const begin = static_cast<std::byte*>(view_.data[i]);
+    std::size_t filled = std::min(pattern.size(), bytes(i));
+    GC_RETURN_IF_ERROR(device_->CopyIn(begin, pattern.first(filled)));
+    while (filled < bytes(i)) {
+      const std::size_t more = std::min(filled, bytes(i) - filled);
+      GC_RETURN_IF_ERROR(device_->Copy(begin + filled, begin, more));
       filled += more;
     }
   }
@@ -64,7 +84,7 @@ absl::Status Operand::PutRepeated(std::span<const std::byte> pattern) {
 }
 
 absl::StatusOr<std::vector<std::byte>> Operand::All() const {
-  std::vector<std::byte> all(buffer_->size());
+  std::vector<std::byte> all(guarded_->size());
   GC_RETURN_IF_ERROR(device_->CopyOut(all, At(0)));
   GC_RETURN_IF_ERROR(device_->Synchronize());
   return all;
@@ -80,9 +100,9 @@ absl::StatusOr<std::vector<std::vector<std::byte>>> Operand::Get() const {
     }
     return tensors;
   }
-  for (const Place& place : places_) {
-    tensors.emplace_back(place.bytes);
-    GC_RETURN_IF_ERROR(device_->CopyOut(tensors.back(), At(place.begin)));
+  for (std::size_t i = 0; i < count(); ++i) {
+    tensors.emplace_back(bytes(i));
+    GC_RETURN_IF_ERROR(device_->CopyOut(tensors.back(), view_.data[i]));
   }
   GC_RETURN_IF_ERROR(device_->Synchronize());
   return tensors;
@@ -90,12 +110,13 @@ absl::StatusOr<std::vector<std::vector<std::byte>>> Operand::Get() const {
 
 absl::StatusOr<std::vector<std::byte>> Operand::GetPart(std::size_t begin, std::size_t size) const {
   std::vector<std::byte> part(size);
-  GC_RETURN_IF_ERROR(device_->CopyOut(part, At(places_[0].begin + begin)));
+  GC_RETURN_IF_ERROR(device_->CopyOut(part, static_cast<const std::byte*>(view_.data[0]) + begin));
   GC_RETURN_IF_ERROR(device_->Synchronize());
   return part;
 }
 
 bool Operand::GuardsHold() const {
+  if (guarded_ == nullptr) return true;
   const auto all = IsMostlyGuards() ? All() : std::vector<std::byte>();
   if (!all.ok()) return false;
   std::size_t guard = 0;  // Where the one at hand begins.
@@ -107,7 +128,7 @@ bool Operand::GuardsHold() const {
     if (!holds(place.begin)) return false;
     guard = place.end();
   }
-  return holds(buffer_->size());
+  return holds(guarded_->size());
 }
 
 bool Operand::IsGuard(std::size_t begin, std::size_t end) const {

@@ -25,12 +25,13 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from groups import NOT_BEGUN, Kept, Runner, by_kernel, cases_of  # noqa: E402: beside this file.
+from groups import NOT_BEGUN, Case, Group, Kept, Runner, by_kernel, cases_of  # noqa: E402: beside this file.
 
 PROGRAMS = {"device": "cuda_device_test", "module": "cuda_module_test", "sandbox": "guest_sandbox_gpu_test",
             "server": "server_gpu_test"}
 REPO = pathlib.Path(__file__).resolve().parents[2]
 CONFORMANCE = "conformance_cuda_test"
+MISREAD = "conformance_misread"  # The same program over wrong variants whose values are right.
 TORCH = pathlib.Path(__file__).resolve().parent / "torch_test.py"
 SUBMIT = pathlib.Path(__file__).resolve().parent / "submit_test.py"
 SNIPPETS = pathlib.Path(__file__).resolve().parents[1] / "docs/run_snippets.py"
@@ -40,6 +41,9 @@ SMALL = ("PlainNumbers", "TensorsThatAreAlignedToTheirElementsAlone")
 # What begins beyond the sizes of small cases: threads with two packs of 16 bits, reductions by blocks of 512.
 LARGE, LARGE_ONES = "LargeTensors", (("vec4", "bf16"), ("two_pass", "bf16"))
 TOOLS = ("memcheck", "initcheck", "synccheck", "racecheck")
+# Of a tool: the wrong variant that it must find, and what it calls that.
+MUST_FIND = {"memcheck": ("past_the_end", "Invalid __global__ read"),
+             "initcheck": ("before_written", "Uninitialized __global__ memory read")}
 SUITE = ("conformance", "huge", "sanitizer")
 MOST_CASES, MOST_UNDER_TOOL = 48, 24  # Of one group.
 # What may be skipped on a machine with a GPU, by how its reason begins. The conformance suite has a list of its own,
@@ -224,11 +228,21 @@ def is_slow(case):
     return case.kernel in LISTS and case.variant == "naive"
 
 
+def under(tool):
+    """The command of a tool. Without padding what lies behind one tensor may be the next one."""
+    return ("compute-sanitizer", *(("--padding", "512") if tool == "memcheck" else ()), "--tool", tool)
+
+
+def errors_of(output):
+    """What the tool counted; -1 where it has not said."""
+    return count(SANITIZED, output) if len(SANITIZED.findall(output)) == 1 else -1
+
+
 def judge_tool(ran):
     launches = collections.Counter()
     for name, n in LAUNCHED.findall(ran.output):
         launches[name] += int(n)
-    errors = count(SANITIZED, ran.output) if len(SANITIZED.findall(ran.output)) == 1 else -1
+    errors = errors_of(ran.output)
     result = {"errors": errors, "launches": launches,
               "seen": f"{errors} errors, {sum(launches.values())} launches" if errors >= 0 else "no summary of the tool"}
     return result, ran.code == 0 and errors == 0 and sum(launches.values()) > 0 and count(PASSED, ran.output) > 0
@@ -252,12 +266,25 @@ def conclude(table, tool, results, bad, seconds):
     print("      launched: " + ", ".join(f"{name} {n}" for name, n in sorted(launches.items()) if n > 0), flush=True)
 
 
+def find_misread(table, tool, runner):
+    """What finds nothing wrong with the suite must find what is: a test of the tool, and of how it is used."""
+    variant, name = MUST_FIND[tool]
+    case = Case(f"All/Conformance.{SMALL[0]}/misread_{variant}_f32", "misread")
+    ran = runner.run_one(Group(f"{tool} misread.{variant}", (case,), under(tool)))
+    errors, found = errors_of(ran.output), name in ran.output
+    seen = f"{errors} errors" if errors >= 0 else "no summary of the tool"
+    good = errors > 0 and found
+    table.row(f"{tool} of misread.{variant}", "at least 1 error", seen + ("" if found else f", no '{name}'"), good, ran.seconds)
+    if not good:
+        print(failures(ran.output), end="", flush=True)
+
+
 def sanitize(table, tools, cases, runner, kept):
     """The conformance suite on small shapes under each tool, all tools at the same time."""
     start = time.monotonic()
     groups = [group for tool in tools
               for group in by_kernel([case for case in cases if is_for(tool, case)], tool, MOST_UNDER_TOOL,
-                                     ("compute-sanitizer", "--tool", tool), is_slow)]
+                                     under(tool), is_slow)]
     groups.sort(key=lambda group: not is_slow(group.cases[0]))  # First, or the others wait for them at the end.
     results, bad = collections.defaultdict(list), collections.defaultdict(list)
     for group, result, good in run_groups(table, groups, runner, kept, judge_tool):
@@ -290,8 +317,13 @@ def run_suite(table, options, wanted):
         if shutil.which("compute-sanitizer") is None:
             table.row("compute-sanitizer", "0 errors", "not on PATH: it is part of the CUDA toolkit", False, 0)
         else:
+            tools = options.tools.split(",")
+            runner = Runner(options.bin / MISREAD, 1, options.group_seconds, options.whole)
+            for tool in tools:
+                if tool in MUST_FIND:
+                    find_misread(table, tool, runner)
             runner = Runner(program, options.shards, options.group_seconds, options.whole)
-            sanitize(table, options.tools.split(","), cases, runner, kept)
+            sanitize(table, tools, cases, runner, kept)
 
 
 def main():

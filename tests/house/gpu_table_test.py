@@ -13,6 +13,8 @@ REPO = pathlib.Path(__file__).resolve().parents[2]
 PASSED = "[  PASSED  ] 3 tests.\n"
 CASES = [(kind, kernel) for kernel in ("square", "sum") for kind in ("PlainNumbers", "NaNAndInfinities")]
 CLEAN = "========= ERROR SUMMARY: 0 errors\n"
+FOUND = ("========= Invalid __global__ read of size 4 bytes\n========= Uninitialized __global__ memory read of size 4 bytes\n"
+         "========= ERROR SUMMARY: 2 errors\n")
 
 
 def load(path):
@@ -73,9 +75,14 @@ class GpuTable(unittest.TestCase):
     def asked(self):
         return (self.folder / "asked").read_text().splitlines()
 
-    def sanitize(self, tool, launched, summary=CLEAN):
+    def compute_sanitizer(self, prints, before="", of_misread=FOUND):
+        (self.folder / "of_misread").write_text(of_misread)
+        self.program("compute-sanitizer", prints, f'case "$*" in *conformance_misread*) echo "$*" >>{self.folder}/misread;'
+                                                  f" cat {self.folder}/of_misread; exit 1;; esac\n{before}")
+
+    def sanitize(self, tool, launched, summary=CLEAN, of_misread=FOUND):
         lines = "".join(f"launched {name} {n}\n" for name, n in launched.items())
-        self.program("compute-sanitizer", lines + PASSED + summary)
+        self.compute_sanitizer(lines + PASSED + summary, of_misread=of_misread)
         return self.suite("sanitizer", "--tools", tool)
 
     def test_a_skip_that_is_listed_passes(self):
@@ -135,6 +142,25 @@ class GpuTable(unittest.TestCase):
             self.sanitize("memcheck", {"square.naive": 4}, summary)
             self.assertEqual(self.code, 1)
 
+    def test_a_tool_that_does_not_find_what_it_must_fails(self):
+        for tool, name in (("memcheck", "Invalid __global__ read"), ("initcheck", "Uninitialized __global__ memory read")):
+            shown = self.sanitize(tool, {"square.naive": 4})
+            self.assertEqual(self.code, 0, shown)
+            self.assertRegex(shown, rf"PASS  {tool} of misread\.\w+ +at least 1 error +2 errors ")
+            for says in (CLEAN, name + CLEAN, "Invalid __global__ write\n========= ERROR SUMMARY: 1 error\n", name, ""):
+                shown = self.sanitize(tool, {"square.naive": 4}, of_misread=says)
+                self.assertEqual(self.code, 1, says)
+                self.assertRegex(shown, f"FAIL  {tool} of misread")
+                self.assertRegex(shown, f"PASS  compute-sanitizer {tool}")
+
+    def test_each_tool_looks_at_the_wrong_variant_that_it_must_find(self):
+        self.sanitize("memcheck,initcheck,synccheck", {"square.naive": 4})
+        self.assertEqual((self.folder / "misread").read_text().splitlines(), [
+            f"--padding 512 --tool memcheck {self.folder}/conformance_misread"
+            " --gtest_filter=All/Conformance.PlainNumbers/misread_past_the_end_f32",
+            f"--tool initcheck {self.folder}/conformance_misread"
+            " --gtest_filter=All/Conformance.PlainNumbers/misread_before_written_f32"])
+
     def test_racecheck_wants_those_with_shared_memory_alone(self):
         shown = self.sanitize("racecheck", {"square.vec4": 0, "sum.two_pass": 4})
         self.assertEqual(self.code, 0, shown)
@@ -162,8 +188,8 @@ class GpuTable(unittest.TestCase):
         self.assertIn("'All/Conformance.NewKind/some_case': want a parameter as device/kernel/variant/dtype", shown)
 
     def test_under_a_tool_plain_steps_over_lists_are_alone_come_first_and_know_of_it(self):
-        self.program("compute-sanitizer", "launched adamw.naive 3\nlaunched sum.naive 1\n" + PASSED + CLEAN,
-                     f'echo "$GRIDCLOCK_TEST_TOOL $*" >>{self.folder}/under')
+        self.compute_sanitizer("launched adamw.naive 3\nlaunched sum.naive 1\n" + PASSED + CLEAN,
+                               f'echo "$GRIDCLOCK_TEST_TOOL $*" >>{self.folder}/under')
         kinds = "PlainNumbers", "TensorsThatAreAlignedToTheirElementsAlone"
         shown = self.suite("sanitizer", "--tools", "memcheck,synccheck",
                            cases=[(kind, kernel) for kernel in ("sum", "adamw") for kind in kinds], shards="1")

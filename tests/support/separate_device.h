@@ -35,6 +35,8 @@ class SeparateDevice final : public Device {
   bool poisoned() const override { return poisoned_; }
   std::uint64_t used() const { return used_; }
   std::uint64_t most_used() const { return most_used_; }
+  // The sizes of all buffers that were wanted of it.
+  const std::vector<std::uint64_t>& asked() const { return asked_; }
   std::size_t pinned_bytes() const { return pinned_bytes_; }
   // That copies from the host brought, or will bring.
   std::uint64_t copied_in() const { return copied_in_; }
@@ -70,7 +72,8 @@ class SeparateDevice final : public Device {
     return absl::OkStatus();
   }
   absl::StatusOr<std::unique_ptr<DeviceBuffer>> Allocate(std::uint64_t bytes) override {
-    const std::uint64_t size = (bytes + 255) / 256 * 256;
+    asked_.push_back(bytes);
+    const std::uint64_t size = (std::max<std::uint64_t>(bytes, 1) + 255) / 256 * 256;
     std::uint64_t at = 0;
     for (const auto& [begin, end] : taken_) {
       if (begin - at >= size) break;
@@ -196,6 +199,7 @@ class SeparateDevice final : public Device {
   std::map<std::uint64_t, std::uint64_t> taken_;  // Begin to end.
   std::vector<std::function<void()>> queue_;
   std::uint64_t used_ = 0, most_used_ = 0;
+  std::vector<std::uint64_t> asked_;
   std::size_t pinned_bytes_ = 0;
   std::uint64_t copied_in_ = 0, copied_out_ = 0;
   std::int64_t launches_ = 0;
