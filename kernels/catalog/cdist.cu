@@ -100,8 +100,9 @@ void MagnitudeOfProduct(const Binding& binding, ReferenceInput in, std::int64_t 
 namespace gridclock {
 namespace {
 
-// In f32 by the hardware's reciprocal root and one step of Newton, off by a rounding or so: an exact
-// root is twenty instructions, for each of 64 sums of a thread. The step makes NaN of 0 and infinity.
+// In f32 by the hardware's reciprocal root and one step of Newton, off by a rounding or so: an
+// exact root is twenty instructions, for each of 64 sums of a thread. The step makes NaN of 0 and
+// infinity.
 __device__ inline double RootOf(double x) {
   return sqrt(x);
 }
@@ -115,6 +116,7 @@ __device__ inline float RootOf(float x) {
 // --- naive ---
 
 struct SquareTerm {
+  static constexpr bool kFolded = true;
   template <typename W>
   static __device__ W Add(W sum, W a, W b) {
     const W difference = a - b;
@@ -122,6 +124,7 @@ struct SquareTerm {
   }
 };
 struct MagnitudeTerm {
+  static constexpr bool kFolded = true;
   template <typename W>
   static __device__ W Add(W sum, W a, W b) {
     return sum + fabs(a - b);

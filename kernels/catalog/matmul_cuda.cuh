@@ -22,6 +22,7 @@
 namespace gridclock::matmul {
 
 struct ProductTerm {
+  static constexpr bool kFolded = false;  // AddFoldedStrips.
   template <typename W>
   static __device__ W Add(W sum, W a, W b) {
     return sum + a * b;
@@ -280,6 +281,39 @@ __device__ void AddStrips(const typename Registers<T>::Strip& left,
   }
 }
 
+// The same, each strip by itself before it is added: a chain of as many sums as there are strips is
+// off by less than one of all terms. A quarter of the sums at a time, for want of registers.
+template <class Term, typename T>
+__device__ void AddFoldedStrips(const typename Registers<T>::Strip& left,
+                                const typename Registers<T>::Strip& right, int row, int column,
+                                T (&sums)[Registers<T>::kEach][Registers<T>::kEach]) {
+  using R = Registers<T>;
+#pragma unroll
+  for (int quarter = 0; quarter < 4; ++quarter) {
+    const int below = quarter / 2, beside = quarter % 2;
+    T strip[R::kLanes][R::kLanes] = {};
+#pragma unroll
+    for (int k = 0; k < R::kDepth; ++k) {
+      const cuda::Pack<T> a = cuda::LoadPack(&left.at[k][row + below * 4 * R::kLanes]);
+      const cuda::Pack<T> b = cuda::LoadPack(&right.at[k][column + beside * 8 * R::kLanes]);
+#pragma unroll
+      for (int i = 0; i < R::kLanes; ++i) {
+#pragma unroll
+        for (int j = 0; j < R::kLanes; ++j) {
+          strip[i][j] = Term::Add(strip[i][j], a.lane[i], b.lane[j]);
+        }
+      }
+    }
+#pragma unroll
+    for (int i = 0; i < R::kLanes; ++i) {
+#pragma unroll
+      for (int j = 0; j < R::kLanes; ++j) {
+        sums[below * R::kLanes + i][beside * R::kLanes + j] += strip[i][j];
+      }
+    }
+  }
+}
+
 // Writes the sums of a thread, finished. `packs`: 16 bytes at a time.
 template <typename T, class Finish>
 __device__ void StoreSums(T* c, const Sizes& s, const Finish& finish, std::int64_t matrix,
@@ -349,7 +383,12 @@ __global__ void __launch_bounds__(kThreads, 2)
       WaitForCopies<R::kStages - 2>();
       __syncthreads();  // All threads' copies are here, and the strip before is no longer read.
       bring(step + R::kStages - 1);
-      AddStrips<Term>(left[step % R::kStages], right[step % R::kStages], row, column, sums);
+      const auto &of_a = left[step % R::kStages], &of_b = right[step % R::kStages];
+      if constexpr (Term::kFolded) {
+        AddFoldedStrips<Term>(of_a, of_b, row, column, sums);
+      } else {
+        AddStrips<Term>(of_a, of_b, row, column, sums);
+      }
     }
     StoreSums(c, s, finish, matrix, i0 + row, j0 + column, packs_c, sums);
     __syncthreads();
