@@ -18,8 +18,10 @@
 //   naive    35.1 ms: one thread for each element of d
 //   matmul   0.50 ms, three launches: the squared lengths of the rows of a, of those of b, and the
 //            product, which ends in their sum and the root
-//   direct   0.73 ms: 8x8 sums in the registers of each thread: two instructions for each term
-//            where a product has one, and nothing read twice from memory
+//   direct   0.72 ms: 8x8 sums in the registers of each thread: two instructions for each term
+//            where a product has one, and nothing read twice from memory. Of 32 terms each, which
+//            are summed then: of one chain of 128 the largest error is 3.6 times that of PyTorch's
+//            direct form, so it is 1.5 times. One block on an SM, not two, takes no longer.
 
 #include <algorithm>
 #include <cmath>

@@ -5,14 +5,14 @@
 //   tiled            strips of a and b in shared memory, 4x4 sums in the registers of each thread:
 //                    each number that is read from shared memory is used four times
 //   register_tiled   8x8 sums (f32) in each thread, read 16 bytes at a time: a 16th of a load for
-//   each
-//                    multiplication, so that shared memory no longer sets the pace. Strips arrive
-//                    by asynchronous copies, three ahead of the one that is summed.
+//                    each multiplication, so that shared memory no longer sets the pace. Strips
+//                    arrive by asynchronous copies, three ahead of the one that is summed.
 #ifndef GRIDCLOCK_KERNELS_CATALOG_MATMUL_CUDA_CUH_
 #define GRIDCLOCK_KERNELS_CATALOG_MATMUL_CUDA_CUH_
 
 #include <cstdint>
 #include <type_traits>
+#include <utility>
 
 #include "kernels/catalog/cuda_element.cuh"
 #include "kernels/catalog/cuda_launch.cuh"
@@ -22,7 +22,7 @@
 namespace gridclock::matmul {
 
 struct ProductTerm {
-  static constexpr bool kFolded = false;  // AddFoldedStrips.
+  static constexpr bool kFolded = false;
   template <typename W>
   static __device__ W Add(W sum, W a, W b) {
     return sum + a * b;
@@ -142,6 +142,7 @@ struct Registers {
   static constexpr int kTile = 32 * kLanes;  // 16 x 16 threads, two packs each way.
   static constexpr int kEach = 2 * kLanes;
   static constexpr int kDepth = 8;
+  static constexpr int kFoldedStrips = 4;
   static constexpr int kStages = 4;  // In shared memory: one is summed, three are on their way.
   // [k][i], so that a thread reads packs along i; a pack more than is used, so that threads that
   // write along k meet other banks.
@@ -281,39 +282,6 @@ __device__ void AddStrips(const typename Registers<T>::Strip& left,
   }
 }
 
-// The same, each strip by itself before it is added: a chain of as many sums as there are strips is
-// off by less than one of all terms. A quarter of the sums at a time, for want of registers.
-template <class Term, typename T>
-__device__ void AddFoldedStrips(const typename Registers<T>::Strip& left,
-                                const typename Registers<T>::Strip& right, int row, int column,
-                                T (&sums)[Registers<T>::kEach][Registers<T>::kEach]) {
-  using R = Registers<T>;
-#pragma unroll
-  for (int quarter = 0; quarter < 4; ++quarter) {
-    const int below = quarter / 2, beside = quarter % 2;
-    T strip[R::kLanes][R::kLanes] = {};
-#pragma unroll
-    for (int k = 0; k < R::kDepth; ++k) {
-      const cuda::Pack<T> a = cuda::LoadPack(&left.at[k][row + below * 4 * R::kLanes]);
-      const cuda::Pack<T> b = cuda::LoadPack(&right.at[k][column + beside * 8 * R::kLanes]);
-#pragma unroll
-      for (int i = 0; i < R::kLanes; ++i) {
-#pragma unroll
-        for (int j = 0; j < R::kLanes; ++j) {
-          strip[i][j] = Term::Add(strip[i][j], a.lane[i], b.lane[j]);
-        }
-      }
-    }
-#pragma unroll
-    for (int i = 0; i < R::kLanes; ++i) {
-#pragma unroll
-      for (int j = 0; j < R::kLanes; ++j) {
-        sums[below * R::kLanes + i][beside * R::kLanes + j] += strip[i][j];
-      }
-    }
-  }
-}
-
 // Writes the sums of a thread, finished. `packs`: 16 bytes at a time.
 template <typename T, class Finish>
 __device__ void StoreSums(T* c, const Sizes& s, const Finish& finish, std::int64_t matrix,
@@ -353,9 +321,21 @@ __device__ void StoreSums(T* c, const Sizes& s, const Finish& finish, std::int64
   }
 }
 
-// Two blocks on an SM: while one waits for its strips, the other computes.
+// Adds `folded` to the sums, and begins it anew.
+template <typename T, int kEach>
+__device__ void Fold(T (&folded)[kEach][kEach], T (&sums)[kEach][kEach]) {
+#pragma unroll
+  for (int i = 0; i < kEach; ++i) {
+#pragma unroll
+    for (int j = 0; j < kEach; ++j) sums[i][j] += std::exchange(folded[i][j], T{0});
+  }
+}
+
+// Two blocks on an SM: while one waits for its strips, the other computes. Terms that are folded
+// are summed by kFoldedStrips strips, and those sums then: a chain of so many roundings is off by
+// less. That takes twice the registers, and leaves room for one block.
 template <class Term, typename T, class Finish, Order kOrderA, Order kOrderB>
-__global__ void __launch_bounds__(kThreads, 2)
+__global__ void __launch_bounds__(kThreads, Term::kFolded ? 1 : 2)
     RegisterTiledKernel(const T* a, const T* b, T* c, Sizes s, Finish finish, Grid grid,
                         bool packs_c) {
   using R = Registers<T>;
@@ -377,19 +357,17 @@ __global__ void __launch_bounds__(kThreads, 2)
     };
 #pragma unroll
     for (int step = 0; step < R::kStages - 1; ++step) bring(step);
-    T sums[R::kEach][R::kEach] = {};
+    T sums[R::kEach][R::kEach] = {}, folded[R::kEach][R::kEach] = {};
 #pragma unroll 1
     for (int step = 0; step < steps; ++step) {
       WaitForCopies<R::kStages - 2>();
       __syncthreads();  // All threads' copies are here, and the strip before is no longer read.
       bring(step + R::kStages - 1);
-      const auto &of_a = left[step % R::kStages], &of_b = right[step % R::kStages];
-      if constexpr (Term::kFolded) {
-        AddFoldedStrips<Term>(of_a, of_b, row, column, sums);
-      } else {
-        AddStrips<Term>(of_a, of_b, row, column, sums);
-      }
+      AddStrips<Term>(left[step % R::kStages], right[step % R::kStages], row, column,
+                      Term::kFolded ? folded : sums);
+      if (Term::kFolded && step % R::kFoldedStrips == 0) Fold(folded, sums);
     }
+    if constexpr (Term::kFolded) Fold(folded, sums);
     StoreSums(c, s, finish, matrix, i0 + row, j0 + column, packs_c, sums);
     __syncthreads();
   }

@@ -282,9 +282,9 @@ class SubmitTest(LocalMemoryTests, unittest.TestCase):
 
     def test_g11_a_flood_of_print_is_cut_and_said_so(self):
         (self.folder / "flood.cu").write_text(
-            "// gridclock: flood -> y: f32[1] grid(4096) block(256) params y\n"
+            "// gridclock: flood -> y: f32[1] grid(64) block(256) params y\n"
             "__global__ void flood(float* y) {\n"
-            "  for (int i = 0; i < 16; ++i) printf(\"block %d, thread %d, line %d\\n\", blockIdx.x, threadIdx.x, i);\n"
+            "  for (int i = 0; i < 8; ++i) printf(\"block %d, thread %d, line %d\\n\", blockIdx.x, threadIdx.x, i);\n"
             "  *y = 1;\n}\n")
         told = json.loads(self.gridclock("run", "flood.cu", "--json").stdout)
         self.assertTrue(told["printed_truncated"])
