@@ -178,6 +178,9 @@ def run(binaries, seconds, files):
             check = Check(prometheus, files)
             with Load(binaries, server):
                 time.sleep(seconds)
+                # A worker is back within a tenth of a second: most scrapes see none that is gone.
+                wait_until(lambda: prometheus.query(f'min_over_time(gridclock_worker_up{{job="gridclock"}}[{seconds}s])') == 0,
+                           300, "a scrape sees a device without a worker")
                 end = time.time()
                 skipped = set() if compiles_here(prometheus) else NEEDS_NVRTC
                 loaded = check.ask(end, seconds)
