@@ -71,7 +71,7 @@ Sources FullSources() {
   sources.devices = [] { return std::vector{Cpu(WorkerState::kBusy), Gpu()}; };
   sources.queue_usage = [] {
     return std::map<std::string, Scheduler::Usage>{
-        {"cpu", {.queued = 3, .fuller_queue = 3, .running = 2}}};
+        {"cpu", {.queued = 5, .fuller_queue = 3, .running = 2}}};
   };
   sources.limit_usage = [] { return std::map<std::string, double>{{"queue", 3}}; };
   sources.compiler_up = [] { return true; };
