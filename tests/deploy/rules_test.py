@@ -125,6 +125,12 @@ class ComposeTest(unittest.TestCase):
         for path in mounted:
             self.assertTrue((folder / path).exists(), path)
 
+    def test_with_tokens_the_server_is_told_the_same_but_for_who_may_call(self):
+        plain, tls = ({flag for flag in re.findall(r"^      - (--\S+)$", text.split("\n  prometheus:")[0], re.M)} for text in (
+            (REPO / f"deploy/compose/{name}").read_text() for name in ("compose.yaml", "compose.tls.yaml")))
+        self.assertEqual(plain - tls, {"--insecure-public"})
+        self.assertEqual({flag.partition("=")[0] for flag in tls - plain}, {"--tls-cert", "--tls-key", "--token-file"})
+
     def test_dashboards_lie_where_grafana_is_told(self):
         compose = (REPO / "deploy/compose/compose.yaml").read_text()
         provider = (REPO / "deploy/grafana/provisioning/dashboards/gridclock.yaml").read_text()
