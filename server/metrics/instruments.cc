@@ -6,6 +6,8 @@
 #include <limits>
 #include <numeric>
 
+#include "absl/base/attributes.h"
+
 namespace gridclock {
 namespace {
 
@@ -27,6 +29,29 @@ constexpr double kMantissaBounds[] = {
 // How many of them lie below each eighth of [0.5, 1): no eighth holds more than two.
 constexpr int kBoundsBelow[] = {0, 2, 3, 4, 5, 6, 7, 8};
 
+// By its bits, and in place, as every launch that is counted comes by here.
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline std::size_t BucketByBits(double value) {
+  if (!(value > 0)) return 0;
+  constexpr int kMantissaBits = 52, kHalf = 1022;
+  const auto bits = std::bit_cast<std::uint64_t>(value);
+  const int exponent = static_cast<int>(bits >> kMantissaBits) - kHalf;
+  const std::uint64_t fraction = bits & ((std::uint64_t{1} << kMantissaBits) - 1);
+  const auto mantissa =
+      std::bit_cast<double>(fraction | static_cast<std::uint64_t>(kHalf) << kMantissaBits);
+  const int below = kBoundsBelow[fraction >> (kMantissaBits - kNativeSchema)];
+  const int within = below + (mantissa > kMantissaBounds[below] ? 1 : 0) +
+                     (mantissa > kMantissaBounds[below + 1] ? 1 : 0);
+  const int index = (exponent - 1) * kNativePerOctave + within;
+  return static_cast<std::size_t>(std::clamp(index, kNativeFirst, kNativeLast) - kNativeFirst);
+}
+
+// fetch_add of a double is a function of the library, and not a short one.
+void AddTo(std::atomic<double>& sum, double value) {
+  double before = sum.load(std::memory_order_relaxed);
+  while (!sum.compare_exchange_weak(before, before + value, std::memory_order_relaxed)) {
+  }
+}
+
 }  // namespace
 
 unsigned NextShard() {
@@ -41,19 +66,7 @@ std::int64_t Tally::Value() const {
 }
 
 std::size_t NativeBucketOf(double value) {
-  if (!(value > 0)) return 0;
-  // By its bits, as every launch that is counted comes by here.
-  constexpr int kMantissaBits = 52, kHalf = 1022;
-  const auto bits = std::bit_cast<std::uint64_t>(value);
-  const int exponent = static_cast<int>(bits >> kMantissaBits) - kHalf;
-  const std::uint64_t fraction = bits & ((std::uint64_t{1} << kMantissaBits) - 1);
-  const auto mantissa =
-      std::bit_cast<double>(fraction | static_cast<std::uint64_t>(kHalf) << kMantissaBits);
-  const int below = kBoundsBelow[fraction >> (kMantissaBits - kNativeSchema)];
-  const int within = below + (mantissa > kMantissaBounds[below] ? 1 : 0) +
-                     (mantissa > kMantissaBounds[below + 1] ? 1 : 0);
-  const int index = (exponent - 1) * kNativePerOctave + within;
-  return static_cast<std::size_t>(std::clamp(index, kNativeFirst, kNativeLast) - kNativeFirst);
+  return BucketByBits(value);
 }
 
 double NativeUpperBound(std::size_t bucket) {
@@ -81,10 +94,10 @@ Histogram::Histogram(std::span<const double> bounds)
 
 void Histogram::Observe(double value, std::uint64_t run) {
   if (!std::isfinite(value)) return;  // One of them would spoil the sum for good.
-  const std::size_t native = NativeBucketOf(value), bucket = BucketOf(value, native);
   Shard& shard = (*shards_)[ThreadShard()];
+  const std::size_t native = BucketByBits(value), bucket = BucketOf(value, native);
   shard.counts[CellOf(bucket, native)].fetch_add(1, std::memory_order_relaxed);
-  shard.sum.fetch_add(value, std::memory_order_relaxed);
+  AddTo(shard.sum, value);
   if (run != 0) runs_[bucket].store(run, std::memory_order_relaxed);
 }
 
@@ -102,7 +115,7 @@ void Histogram::ObserveAll(std::span<const double> values, double scale) {
   for (std::size_t i = 0; i < counts.size(); ++i) {
     if (counts[i] != 0) shard.counts[i].fetch_add(counts[i], std::memory_order_relaxed);
   }
-  shard.sum.fetch_add(sum, std::memory_order_relaxed);
+  AddTo(shard.sum, sum);
 }
 
 void Histogram::Mark(double value, std::uint64_t run) {

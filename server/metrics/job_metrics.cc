@@ -86,7 +86,7 @@ void JobMetrics::OnRejected(absl::string_view, const absl::Status& status) {
 }
 
 void JobMetrics::OnFinished(const Job& job, const JobResult& result) {
-  JobSeries made;
+  std::optional<JobSeries> made;
   const JobSeries& series = SeriesOf(job, made);
   const absl::string_view outcome = OutcomeWord(result);
   CountOutcome(series, outcome);
@@ -132,7 +132,7 @@ bool JobMetrics::Knows(absl::string_view kernel) const {
   return knows_kernel_ && knows_kernel_(kernel);
 }
 
-const JobMetrics::JobSeries& JobMetrics::SeriesOf(const Job& job, JobSeries& made) {
+const JobMetrics::JobSeries& JobMetrics::SeriesOf(const Job& job, std::optional<JobSeries>& made) {
   // A program may be called like a kernel of the catalogue.
   const bool submitted = job.program != nullptr;
   const SeriesKey named =
@@ -143,8 +143,8 @@ const JobMetrics::JobSeries& JobMetrics::SeriesOf(const Job& job, JobSeries& mad
   const SeriesKey key = known ? named : SeriesKey{kOther, kOther, job.device};
   if (const JobSeries* found = series_.Find(key)) return *found;
   made = Resolve(key, submitted);
-  series_.Insert(key, made);
-  return made;
+  series_.Insert(key, *made);
+  return *made;
 }
 
 JobMetrics::JobSeries JobMetrics::Resolve(const SeriesKey& key, bool submitted) {

@@ -68,7 +68,8 @@ class JobMetrics final : public JobObserver {
     Tally* roofline_ns = nullptr;
   };
   // `made`: room for one that the cache does not hold.
-  const JobSeries& SeriesOf(const Job& job, JobSeries& made) ABSL_LOCKS_EXCLUDED(mutex_);
+  const JobSeries& SeriesOf(const Job& job, std::optional<JobSeries>& made)
+      ABSL_LOCKS_EXCLUDED(mutex_);
   JobSeries Resolve(const SeriesKey& key, bool submitted);
   bool Knows(absl::string_view kernel) const ABSL_LOCKS_EXCLUDED(mutex_);
   void CountOutcome(const JobSeries& series, absl::string_view outcome);

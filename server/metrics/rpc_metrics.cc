@@ -25,7 +25,7 @@ constexpr absl::string_view ResultWord(ConnectionEvent event) {
 // Refused, or ended in the queue, because an operator takes the device or the server out of
 // service.
 bool IsDrain(const absl::Status& status) {
-  if (!absl::IsUnavailable(status)) return false;
+  if (status.ok() || !absl::IsUnavailable(status)) return false;
   const std::string reason = DetailsOf(status).reason;
   return reason == "DRAINING" || reason == "DEVICE_DRAINED";
 }

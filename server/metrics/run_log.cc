@@ -21,7 +21,6 @@ void FillTiming(const Timing& timing, RunRecord* record) {
   record->stop = timing.stop;
   record->samples = static_cast<std::int64_t>(timing.samples_ns.size());
   record->warmups = timing.warmups;
-  record->statistics = timing.statistics;
   record->roofline_ns = timing.roofline_ns;
   // A worker takes no statistics of a single launch.
   double& median = record->statistics.median;
@@ -32,7 +31,8 @@ void FillTiming(const Timing& timing, RunRecord* record) {
 void Fill(const Job& job, const JobResult& result, RunRecord* record) {
   record->ran = result.outcome.has_value();
   record->measured = job.measure.has_value();
-  record->statistics = Statistics();
+  const bool timed = record->ran && result.outcome->timing.has_value();
+  record->statistics = timed ? result.outcome->timing->statistics : Statistics();
   record->verification.reset();
   record->roofline_ns = 0;
   record->samples = record->warmups = 0;
@@ -52,7 +52,7 @@ void Fill(const Job& job, const JobResult& result, RunRecord* record) {
   record->launches = outcome.launches;
   // A program's are called what its client called them.
   if (job.program != nullptr) record->launches.clear();
-  if (outcome.timing) FillTiming(*outcome.timing, record);
+  if (timed) FillTiming(*outcome.timing, record);
   if (outcome.verification) {
     record->verification = outcome.verification;
     record->verification->first_mismatch.clear();  // It shows values of the client.

@@ -55,8 +55,10 @@ class SeriesCache {
       return kernel == key.kernel && variant == key.variant && device == key.device;
     }
   };
+  // Two variants of a kernel may share one, and are then beside each other.
   static std::size_t SlotOf(const SeriesKey& key) {
-    return absl::HashOf(key.kernel, key.variant, key.device) % kSlots;
+    const char device = key.device.empty() ? '\0' : key.device.back();
+    return absl::HashOf(key.kernel, key.variant.size(), device) % kSlots;
   }
 
   std::array<std::atomic<const Entry*>, kSlots> slots_{};

@@ -1,6 +1,7 @@
 #include "server/metrics/series_cache.h"
 
 #include <thread>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -17,6 +18,15 @@ TEST(SeriesCacheTest, FindsWhatWasInsertedAndNothingElse) {
   EXPECT_EQ(cache.Find({"square", "simd", "cuda:0"}), nullptr);
   EXPECT_EQ(cache.Find({"square", "naive", "cpu"}), nullptr);
   EXPECT_EQ(cache.Find({"gelu", "simd", "cpu"}), nullptr);
+}
+
+TEST(SeriesCacheTest, VariantsThatShareAPlaceAreApart) {
+  SeriesCache<int> cache;
+  EXPECT_TRUE(cache.Insert({"square", "simd", "cpu"}, 7));
+  EXPECT_EQ(cache.Find({"square", "tile", "cpu"}), nullptr);
+  EXPECT_TRUE(cache.Insert({"square", "tile", "cpu"}, 8));
+  EXPECT_EQ(*cache.Find({"square", "simd", "cpu"}), 7);
+  EXPECT_EQ(*cache.Find({"square", "tile", "cpu"}), 8);
 }
 
 TEST(SeriesCacheTest, KeepsTheFirstValueOfAKey) {
@@ -38,6 +48,7 @@ TEST(SeriesCacheTest, SaysWhenItIsFullAndStillFinds) {
 TEST(SeriesCacheTest, ReadersAndWritersMayMeet) {
   SeriesCache<int> cache;
   std::vector<std::jthread> threads;
+  threads.reserve(4);
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&cache] {
       for (int i = 0; i < 500; ++i) {
