@@ -139,7 +139,7 @@ absl::StatusOr<std::vector<Operand>> Operands(Device& device,
                                               Filled filled) {
   std::vector<Operand> operands;
   for (const OperandValue& value : values) {
-    GC_ASSIGN_OR_RETURN(Operand operand, Operand::Create(device, value, false));
+    GC_ASSIGN_OR_RETURN(Operand operand, Operand::Create(device, value, {}));
     if (filled == Filled::kNo) {
       operands.push_back(std::move(operand));
       continue;
