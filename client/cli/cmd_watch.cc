@@ -13,6 +13,7 @@
 #include "base/status.h"
 #include "client/cli/check.h"
 #include "client/cli/command.h"
+#include "client/cli/format.h"
 #include "client/cli/measure_flags.h"
 #include "client/cli/modules.h"
 #include "client/cli/progress.h"
