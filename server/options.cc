@@ -226,11 +226,24 @@ absl::StatusOr<std::string> ReadFile(absl::string_view flag, const std::string& 
   return text.str();
 }
 
-absl::StatusOr<std::string> ReadPem(absl::string_view flag, const std::string& path,
-                                    bool (*is_wanted)(const std::string&), absl::string_view want) {
+absl::Status NoPem(absl::string_view flag, const std::string& path, absl::string_view what) {
+  return absl::InvalidArgumentError(absl::StrCat(flag, ": '", path, "' holds no ", what));
+}
+
+absl::StatusOr<std::string> ReadCertificates(absl::string_view flag, const std::string& path,
+                                             CertificateUse use) {
   GC_ASSIGN_OR_RETURN(std::string pem, ReadFile(flag, path));
-  if (is_wanted(pem)) return pem;
-  return absl::InvalidArgumentError(absl::StrCat(flag, ": '", path, "' holds no ", want));
+  if (!IsCertificate(pem)) return NoPem(flag, path, "certificate as PEM");
+  if (const absl::Status usable = CheckUsable(pem, use); !usable.ok()) {
+    return Annotate(usable, absl::StrCat(flag, ": '", path, "'"));
+  }
+  return pem;
+}
+
+absl::StatusOr<std::string> ReadKey(const std::string& path) {
+  GC_ASSIGN_OR_RETURN(std::string pem, ReadFile("--tls-key", path));
+  if (!IsPrivateKey(pem)) return NoPem("--tls-key", path, "private key as PEM without a password");
+  return pem;
 }
 
 absl::StatusOr<Authenticator> MakeAuthenticator(const ServerOptions& options, bool loopback) {
@@ -278,7 +291,6 @@ ServerOptions ParseOptions(int argc, char** argv) {
 }
 
 absl::StatusOr<Tls> ReadTls(const ServerOptions& options) {
-  constexpr absl::string_view kCertificate = "certificate as PEM";
   Tls tls;
   if (options.tls_cert.empty() != options.tls_key.empty()) {
     return absl::InvalidArgumentError("--tls-cert and --tls-key go together");
@@ -288,15 +300,15 @@ absl::StatusOr<Tls> ReadTls(const ServerOptions& options) {
     return absl::InvalidArgumentError("--tls-client-ca needs --tls-cert and --tls-key");
   }
   GC_ASSIGN_OR_RETURN(tls.certificate,
-                      ReadPem("--tls-cert", options.tls_cert, &IsCertificate, kCertificate));
-  GC_ASSIGN_OR_RETURN(tls.key, ReadPem("--tls-key", options.tls_key, &IsPrivateKey,
-                                       "private key as PEM without a password"));
+                      ReadCertificates("--tls-cert", options.tls_cert, CertificateUse::kServe));
+  GC_ASSIGN_OR_RETURN(tls.key, ReadKey(options.tls_key));
   if (!KeyBelongsTo(tls.key, tls.certificate)) {
     return absl::InvalidArgumentError("--tls-key does not belong to --tls-cert");
   }
   if (!options.tls_client_ca.empty()) {
-    GC_ASSIGN_OR_RETURN(tls.client_authority, ReadPem("--tls-client-ca", options.tls_client_ca,
-                                                      &IsCertificate, kCertificate));
+    GC_ASSIGN_OR_RETURN(
+        tls.client_authority,
+        ReadCertificates("--tls-client-ca", options.tls_client_ca, CertificateUse::kAskClients));
   }
   return tls;
 }

@@ -6,9 +6,11 @@
 #include <openssl/bio.h>
 #include <openssl/err.h>
 #include <openssl/pem.h>
+#include <openssl/ssl.h>
 #include <openssl/x509.h>
 
 #include "absl/cleanup/cleanup.h"
+#include "absl/strings/str_cat.h"
 
 namespace gridclock {
 namespace {
@@ -22,6 +24,7 @@ struct Freer {
 };
 using Bio = std::unique_ptr<BIO, Freer<BIO_free>>;
 using Certificate = std::unique_ptr<X509, Freer<X509_free>>;
+using Context = std::unique_ptr<SSL_CTX, Freer<SSL_CTX_free>>;
 using Key = std::unique_ptr<EVP_PKEY, Freer<EVP_PKEY_free>>;
 
 Bio Text(const std::string& text) {
@@ -33,8 +36,12 @@ int NoPassword(char*, int, int, void*) {
   return -1;
 }
 
+Certificate NextCertificate(const Bio& text) {
+  return Certificate(PEM_read_bio_X509(text.get(), nullptr, &NoPassword, nullptr));
+}
+
 Certificate ReadCertificate(const std::string& pem) {
-  return Certificate(PEM_read_bio_X509(Text(pem).get(), nullptr, &NoPassword, nullptr));
+  return NextCertificate(Text(pem));
 }
 
 Key ReadKey(const std::string& pem) {
@@ -69,6 +76,23 @@ bool KeyBelongsTo(const std::string& key, const std::string& chain) {
   const Key own = ReadKey(key);
   return certificate != nullptr && own != nullptr &&
          X509_check_private_key(certificate.get(), own.get()) == 1;
+}
+
+absl::Status CheckUsable(const std::string& pem, CertificateUse use) {
+  const absl::Cleanup forget = [] { ERR_clear_error(); };
+  const Context context(SSL_CTX_new(TLS_server_method()));
+  const Bio text = Text(pem);
+  for (int number = 1; const Certificate certificate = NextCertificate(text); ++number) {
+    const bool own = use == CertificateUse::kServe && number == 1;
+    ERR_clear_error();
+    const long taken = own ? SSL_CTX_use_certificate(context.get(), certificate.get())
+                           : SSL_CTX_add1_chain_cert(context.get(), certificate.get());
+    if (taken == 1) continue;
+    const char* why = ERR_reason_error_string(ERR_peek_last_error());
+    return absl::InvalidArgumentError(absl::StrCat("OpenSSL takes no such certificate (number ",
+                                                   number, "): ", why == nullptr ? "" : why));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace gridclock

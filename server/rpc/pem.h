@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/time/time.h"
 
 namespace gridclock {
@@ -17,6 +18,12 @@ absl::Time ExpiryOf(const std::string& chain);
 bool IsPrivateKey(const std::string& pem);
 // Whether `key` belongs to the first certificate of `chain`.
 bool KeyBelongsTo(const std::string& key, const std::string& chain);
+
+enum class CertificateUse { kServe, kAskClients };
+// What OpenSSL would say at each handshake, to nobody, against one of the certificates in `pem`,
+// such as a key too small for its security level: INVALID_ARGUMENT. To serve, the first is the
+// server's own; all others are authorities.
+absl::Status CheckUsable(const std::string& pem, CertificateUse use);
 
 }  // namespace gridclock
 

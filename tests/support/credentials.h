@@ -72,6 +72,14 @@ struct Certificates {
   const std::string folder;
 };
 
+// weak.key and weak.pem in `folder`: OpenSSL reads them, and makes no connection with them.
+inline void MakeWeakPair(const std::string& folder) {
+  const std::string said =
+      Output(absl::StrCat("cd ", folder, " && openssl req -x509 -newkey rsa:512 -nodes -days 700 ",
+                          "-subj /CN=weak -keyout weak.key -out weak.pem 2>&1"));
+  EXPECT_NE(Read(folder + "/weak.pem"), "") << said;
+}
+
 }  // namespace gridclock
 
 #endif  // GRIDCLOCK_TESTS_SUPPORT_CREDENTIALS_H_

@@ -152,6 +152,20 @@ TEST(Access, APemThatCannotBeReadIsRefusedByItsFlag) {
   ExpectRefusal({"--token-file=nosuch"}, "--token-file: cannot read 'nosuch': No such file");
 }
 
+// gRPC would take it, and no client could connect.
+TEST(Access, ACertificateThatOpenSslDoesNotServeIsRefused) {
+  const Certificates files(NewFolder());
+  MakeWeakPair(files.folder);
+  const std::string weak = files.Path("weak.pem");
+  ExpectRefusal({"--tls-cert=" + weak, "--tls-key=" + files.Path("weak.key")},
+                absl::StrCat("--tls-cert: '", weak,
+                             "': OpenSSL takes no such certificate (number "
+                             "1): ee key too small"));
+  ExpectRefusal({"--tls-cert=" + files.Path("server.pem"), "--tls-key=" + files.Path("server.key"),
+                 "--tls-client-ca=" + weak},
+                absl::StrCat("--tls-client-ca: '", weak, "': OpenSSL takes no such certificate"));
+}
+
 TEST(Access, ATokenFileThatCannotBeReadIsRefusedByLine) {
   const std::string path = NewFolder() + "/tokens";
   Write(path, "# fine\nalice everything sha256:00:11\n");

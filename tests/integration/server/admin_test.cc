@@ -439,6 +439,16 @@ TEST(Reload, NewConnectionsGetTheNewCertificate) {
   EXPECT_THAT(GoodCall(before.Connect(server->address(), false)), IsOk());
   EXPECT_EQ(ShownExpiry(*server), expiry);
 
+  // What OpenSSL reads and does not serve: gRPC would keep the old one, and nobody would know.
+  MakeWeakPair(folder);
+  install(Read(folder + "/weak.key"), Read(folder + "/weak.pem"));
+  server->Signal(SIGHUP);
+  EXPECT_THAT(LinesOf(*server, "reload_failed", 2)[1]["error"].dump(),
+              HasSubstr("ee key too small"));
+  EXPECT_THAT(server->Metrics(), HasSubstr("gridclock_reload_success{part=\"certificates\"} 0\n"));
+  EXPECT_THAT(GoodCall(before.Connect(server->address(), false)), IsOk());
+  EXPECT_EQ(ShownExpiry(*server), expiry);
+
   install(ReadOf(after, "server.key"), ReadOf(after, "server.pem"));
   server->Signal(SIGHUP);
   LinesOf(*server, "reload", 1);

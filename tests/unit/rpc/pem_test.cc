@@ -3,9 +3,13 @@
 #include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
+#include "tests/support/status_matchers.h"
 
 namespace gridclock {
 namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
 
 // Until 2030-01-02 03:04:05 UTC, a year of two digits.
 constexpr char kOf2030[] = R"(-----BEGIN CERTIFICATE-----
@@ -28,6 +32,19 @@ AiEApBQbKluX7A0kjC2Hb9josKf7WCLhnEjvc/QUfbYDBTICIQDj6NuS4FejcuwO
 -----END CERTIFICATE-----
 )";
 
+// Of RSA with 512 bits: no security level of OpenSSL but 0 takes it.
+constexpr char kWeak[] = R"(-----BEGIN CERTIFICATE-----
+MIIBdzCCASGgAwIBAgIUU6nY4vJKZNm9eYlACC1cvBPBNQ4wDQYJKoZIhvcNAQEL
+BQAwDzENMAsGA1UEAwwEd2VhazAgFw0yNjExMjQwMzExMTRaGA8yMDU0MDQxMTAz
+MTExNFowDzENMAsGA1UEAwwEd2VhazBcMA0GCSqGSIb3DQEBAQUAA0sAMEgCQQCh
+xYB641j5zFULZkvU1yzDAw5JjVLJ4/DSonGw9K2fvoQf4925TIVLv9LD+fCUeODi
+tFit/ubmucXZ5f9qnkITAgMBAAGjUzBRMB0GA1UdDgQWBBTDIevtlhPA+zat4qPZ
+de02sctdMTAfBgNVHSMEGDAWgBTDIevtlhPA+zat4qPZde02sctdMTAPBgNVHRMB
+Af8EBTADAQH/MA0GCSqGSIb3DQEBCwUAA0EAb2UCiKvLXe3FOgN2+/9twNd4Vup2
+/OZQcNil274WlKN/gdcjnXOVrknqVta9Jn0vcYQSRfdYO5imKX6y61s79A==
+-----END CERTIFICATE-----
+)";
+
 absl::Time Utc(int year) {
   return absl::FromCivil(absl::CivilSecond(year, 1, 2, 3, 4, 5), absl::UTCTimeZone());
 }
@@ -45,6 +62,19 @@ TEST(Pem, WhatIsNoCertificateIsNotValid) {
   EXPECT_EQ(ExpiryOf(""), absl::InfinitePast());
   EXPECT_EQ(ExpiryOf("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"),
             absl::InfinitePast());
+}
+
+TEST(Pem, WhatOpenSslWouldRefuseAtEachHandshakeIsNotUsable) {
+  const auto refused = [](int number) {
+    return StatusIs(absl::StatusCode::kInvalidArgument,
+                    AllOf(HasSubstr(absl::StrCat("number ", number)), HasSubstr("key too small")));
+  };
+  EXPECT_THAT(CheckUsable(kWeak, CertificateUse::kServe), refused(1));
+  EXPECT_THAT(CheckUsable(absl::StrCat(kOf2060, kWeak), CertificateUse::kServe), refused(2));
+  EXPECT_THAT(CheckUsable(kWeak, CertificateUse::kAskClients), refused(1));
+  for (const auto use : {CertificateUse::kServe, CertificateUse::kAskClients}) {
+    EXPECT_THAT(CheckUsable(absl::StrCat(kOf2060, kOf2030), use), IsOk());
+  }
 }
 
 }  // namespace
