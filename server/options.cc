@@ -8,7 +8,6 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
-#include <sstream>
 #include <utility>
 
 #include <unistd.h>
@@ -207,8 +206,9 @@ absl::Status CheckLimitNames(const CLI::App& app) {
   std::exit(0);
 }
 
-// What the file that `flag` names holds.
+// What the file that `flag` names holds. A wrong one, a log that grows, shall not take the memory.
 absl::StatusOr<std::string> ReadFile(absl::string_view flag, const std::string& path) {
+  constexpr std::size_t kMaxFile = std::size_t{4} << 20;
   const auto wrong = [&](absl::string_view what) {
     return absl::InvalidArgumentError(absl::StrCat(flag, ": ", what));
   };
@@ -220,10 +220,14 @@ absl::StatusOr<std::string> ReadFile(absl::string_view flag, const std::string& 
   errno = 0;
   std::ifstream file(path, std::ios::binary);
   if (!file) return wrong(absl::StrCat("cannot read '", path, "': ", std::strerror(errno)));
-  std::stringstream text;
-  text << file.rdbuf();
-  if (text.str().empty()) return wrong(absl::StrCat("'", path, "' is empty"));
-  return text.str();
+  std::string text(kMaxFile + 1, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<std::size_t>(file.gcount()));
+  text.shrink_to_fit();
+  if (text.empty()) return wrong(absl::StrCat("'", path, "' is empty"));
+  if (text.size() > kMaxFile)
+    return wrong(absl::StrCat("want at most 4 MiB, '", path, "' is larger"));
+  return text;
 }
 
 absl::Status NoPem(absl::string_view flag, const std::string& path, absl::string_view what) {

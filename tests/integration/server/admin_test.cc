@@ -1,7 +1,9 @@
 // What operators do to a real server: by AdminService and by SIGHUP; and what its log says of it.
 #include <csignal>
 #include <cstdio>
+#include <filesystem>
 #include <future>
+#include <string>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -374,6 +376,28 @@ TEST(Reload, TokensHoldFromTheNextCallOnAndABrokenFileChangesNothing) {
   EXPECT_THAT(ann->ListDevices().status(), StatusIs(Code::kUnauthenticated, HasSubstr("")));
   EXPECT_THAT(bob->ListDevices().status(), IsOk());
   EXPECT_THAT(server->Metrics(), HasSubstr("gridclock_reload_success{part=\"tokens\"} 1\n"));
+}
+
+double PeakKib(const ServerProcess& server) {
+  return std::stod(
+      Output(absl::StrCat("awk '/VmHWM/ {print $2}' /proc/", server.pid(), "/status")));
+}
+
+// A log at the wrong path: read whole, it took the server's memory and ended it.
+TEST(Reload, OfAHugeFileNoMoreIsReadThanATokenFileMayHave) {
+  const std::string path = NewFolder() + "/tokens";
+  Write(path, Tokens({{"root", "admin"}}));
+  ASSERT_OK_AND_ASSIGN(const auto server, ServerProcess::Start({.flags = {"--token-file=" + path},
+                                                                .environment = kJsonLog}));
+  const auto root = Operator(*server, "root-secret");
+  const double before = PeakKib(*server);
+  std::filesystem::resize_file(path, 1 << 30);
+  ASSERT_OK_AND_ASSIGN(const v1::ReloadResponse huge, root->Reload());
+  EXPECT_EQ(huge.parts(0).error(),
+            absl::StrCat("--token-file: want at most 4 MiB, '", path, "' is larger"));
+  EXPECT_LT(PeakKib(*server) - before, 64 << 10);
+  EXPECT_THAT(server->Metrics(), HasSubstr("gridclock_reload_success{part=\"tokens\"} 0\n"));
+  EXPECT_THAT(root->ListJobs().status(), IsOk());
 }
 
 TEST(Reload, ASighupReadsTheFilesAndEndsNothing) {
