@@ -62,7 +62,10 @@ Html Facts(const RunRecord& run) {
                          run.verification->mismatches, " wrong"),
             &out);
     if (run.verification->violations > 0) {
-      AddFact("forbidden", run.verification->first_violation, &out);
+      AddFact("forbidden",
+              absl::StrCat("memory beside operands written, or inputs changed: ",
+                           run.verification->violations, " found"),
+              &out);
     }
   }
   out.Add("</dl>");

@@ -74,14 +74,19 @@ TEST(RunLogTest, OneThatNeverRanLeavesNothingOfTheRunBeforeInItsPlace) {
   EXPECT_EQ(log.Read(kStart).kernels[0].failed, 1);
 }
 
-// It would show a value of the client's tensor.
-TEST(RunLogTest, TheTextOfAMismatchIsNotKept) {
+// They would show a value of the client's tensor, and a name that the client chose.
+TEST(RunLogTest, TheTextsOfAMismatchAndOfAViolationAreNotKept) {
   RunLog log;
   JobResult result = OneLaunch(1);
-  result.outcome->verification = Verification{.mismatches = 1, .first_mismatch = "y[0]: want 42"};
+  result.outcome->verification = Verification{.mismatches = 1,
+                                              .first_mismatch = "y[0]: want 42",
+                                              .violations = 2,
+                                              .first_violation = "input 'salary' was changed"};
   log.Add(log.TrailOf("square", "cpu"), JobOf(1), result, "mismatch", kStart);
   EXPECT_EQ(log.Find(1)->verification->first_mismatch, "");
   EXPECT_EQ(log.Find(1)->verification->mismatches, 1);
+  EXPECT_EQ(log.Find(1)->verification->first_violation, "");
+  EXPECT_EQ(log.Find(1)->verification->violations, 2);
 }
 
 TEST(RunLogTest, LatenciesLieInStretchesOfTwoSeconds) {
