@@ -198,6 +198,11 @@ absl::Status CheckLimitNames(const CLI::App& app) {
     std::cerr << "--hash-token: want the token on standard input\n";
     std::exit(2);
   }
+  if (token.size() > kMaxToken) {
+    std::cerr << "--hash-token: want a token of at most " << kMaxToken << " bytes, got "
+              << token.size() << "\n";
+    std::exit(2);
+  }
   if (token.size() < kShortToken) {
     std::cerr << "--hash-token: a token of " << token.size()
               << " characters can be guessed: want 32 random bytes, as of openssl rand -hex 32\n";

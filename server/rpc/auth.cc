@@ -21,7 +21,6 @@ namespace gridclock {
 namespace {
 
 constexpr absl::string_view kScheme = "Bearer ";
-constexpr std::size_t kMaxToken = 4096;
 constexpr Roles kUsual = static_cast<Roles>(Role::kRead) | static_cast<Roles>(Role::kRun);
 
 struct RoleName {
@@ -121,6 +120,7 @@ absl::StatusOr<TokenFile> TokenFile::Parse(absl::string_view text) {
 }
 
 const TokenFile::Entry* TokenFile::Find(absl::string_view token) const {
+  if (token.size() > kMaxToken) return nullptr;
   const Entry* found = nullptr;
   for (const Entry& entry : entries_) {
     const TokenHash hash = Sha256(entry.salt, token);
@@ -133,9 +133,7 @@ absl::StatusOr<Principal> Authenticator::ByToken(const grpc::CallbackServerConte
   const auto [begin, end] = context.client_metadata().equal_range("authorization");
   if (begin == end || std::next(begin) != end) return Unauthenticated();
   absl::string_view token(begin->second.data(), begin->second.size());
-  if (!absl::ConsumePrefix(&token, kScheme) || token.empty() || token.size() > kMaxToken) {
-    return Unauthenticated();
-  }
+  if (!absl::ConsumePrefix(&token, kScheme) || token.empty()) return Unauthenticated();
   const std::shared_ptr<const TokenFile> file = [this] {
     MutexLock lock(tokens_->mutex);
     return tokens_->file;

@@ -3,6 +3,7 @@
 #define GRIDCLOCK_SERVER_RPC_AUTH_H_
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -19,6 +20,7 @@ namespace gridclock {
 enum class Role : std::uint8_t { kRead = 1, kRun = 2, kSubmit = 4, kAdmin = 8 };
 using Roles = std::uint8_t;  // Of Role, added up.
 
+constexpr std::size_t kMaxToken = 256;  // Bytes.
 using TokenHash = std::array<unsigned char, 32>;
 
 // The words that stand for a token in the token file: "sha256:SALT:DIGEST", the SHA-256 of the salt
@@ -39,7 +41,8 @@ class TokenFile {
     std::string salt;
     TokenHash hash{};
   };
-  // Null if nobody has this token. Takes as long whether it is found first, last or not at all.
+  // Null if nobody has this token, and for one of more than kMaxToken bytes: each costs a hash of
+  // it for every line. Takes as long whether it is found first, last or not at all.
   const Entry* Find(absl::string_view token) const;
 
  private:

@@ -27,6 +27,7 @@ namespace reflection = grpc::reflection::v1alpha;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
+using ::testing::StartsWith;
 
 // alice may read and run, bob may only read.
 std::string TokenFile(const std::string& folder) {
@@ -164,6 +165,15 @@ TEST(Access, ACertificateThatOpenSslDoesNotServeIsRefused) {
   ExpectRefusal({"--tls-cert=" + files.Path("server.pem"), "--tls-key=" + files.Path("server.key"),
                  "--tls-client-ca=" + weak},
                 absl::StrCat("--tls-client-ca: '", weak, "': OpenSSL takes no such certificate"));
+}
+
+TEST(Access, ATokenThatTheServerWouldNotTakeIsNotHashed) {
+  const auto hash = [](int size) {
+    return Output(absl::StrCat("printf %0", size, "d 0 | ", BinaryPath("gridclock-server"),
+                               " --hash-token 2>&1"));
+  };
+  EXPECT_THAT(hash(256), StartsWith("sha256:"));
+  EXPECT_EQ(hash(257), "--hash-token: want a token of at most 256 bytes, got 257\n");
 }
 
 TEST(Access, ATokenFileThatCannotBeReadIsRefusedByLine) {

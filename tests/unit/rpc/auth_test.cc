@@ -24,6 +24,16 @@ TEST(TokenFile, FindsWhoHasAToken) {
   EXPECT_EQ(file.Find(""), nullptr);
 }
 
+TEST(TokenFile, ALongTokenIsNobodysAndCostsNoHash) {
+  const std::string longest(256, 'x'), longer(257, 'x');
+  ASSERT_OK_AND_ASSIGN(const TokenFile file,
+                       TokenFile::Parse(absl::StrCat("alice read ", HashToken(longest, "00"),
+                                                     "\nbob read ", HashToken(longer, "00"))));
+  ASSERT_NE(file.Find(longest), nullptr);
+  EXPECT_EQ(file.Find(longest)->name, "alice");
+  EXPECT_EQ(file.Find(longer), nullptr);
+}
+
 // The digest of "00ff" + "s3cret" by sha256sum.
 TEST(TokenFile, TheHashIsThatOfSha256sum) {
   EXPECT_EQ(HashToken("s3cret", "00ff"),
