@@ -59,10 +59,11 @@ class AdminCall final : public UnaryCall {
   absl::StatusOr<std::string> Authorize() override {
     auto who = backend_.authenticator.Authorize(context_, Role::kAdmin);
     if (!who.ok()) {
-      // Anybody can have these, so they may be left out.
+      // These may be left out. Anybody can have the second: it is another event, so that a flood of
+      // it hides none of the first.
       const auto known = backend_.authenticator.Identify(context_);
-      LogAction(Log, "admin_refused", context_, meter_, known.ok() ? known->name : "",
-                std::string(event_), who.status());
+      LogAction(Log, known.ok() ? "admin_refused" : "admin_unknown", context_, meter_,
+                known.ok() ? known->name : "", std::string(event_), who.status());
     }
     return who;
   }

@@ -264,19 +264,20 @@ TEST(Admin, ATokenNeedsTheRole) {
   drain.set_allow_last(true);
   v1::RestartWorkerRequest restart;
   restart.set_device("cpu");
+  const auto stranger = Operator(*server);
+  for (int i = 0; i < 100; ++i) {
+    EXPECT_THAT(stranger->ListJobs().status(), StatusIs(Code::kUnauthenticated, HasSubstr("")));
+  }
   for (const absl::Status& status :
        {ann->ListJobs().status(), ann->CancelJob(1).status(), ann->DrainDevice(drain).status(),
         ann->UndrainDevice("cpu").status(), ann->RestartWorker(restart).status(),
         ann->Reload().status()}) {
     EXPECT_THAT(status, StatusIs(Code::kPermissionDenied, HasSubstr("'admin', which this token")));
   }
-  EXPECT_THAT(Operator(*server)->ListJobs().status(),
-              StatusIs(Code::kUnauthenticated, HasSubstr("")));
   EXPECT_THAT(Operator(*server, "root-secret")->ListJobs().status(), IsOk());
-  const std::vector<json> refused = LinesOf(*server, "admin_refused", 7);
-  EXPECT_EQ(std::count_if(refused.begin(), refused.end(),
-                          [](const json& line) { return line["who"] == "ann"; }),
-            6);
+  // A flood of strangers has hidden none of them.
+  for (const json& line : LinesOf(*server, "admin_refused", 6)) EXPECT_EQ(line["who"], "ann");
+  EXPECT_GE(LinesNow(*server, "admin_unknown").size(), 50U);
   EXPECT_EQ(LinesOf(*server, "admin_list_jobs", 1)[0]["who"], "root");
   EXPECT_THAT(server->Log(), Not(HasSubstr("secret")));
 }
