@@ -245,7 +245,7 @@ Json ToJson(const absl::Status& error) {
 }
 
 std::string Dump(const Json& json) {
-  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return json.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
 }
 
 }  // namespace gridclock::cli

@@ -22,7 +22,7 @@ Json ToJson(const v1::ServerInfo& info);
 Json ToJson(const KernelSpec& spec);
 Json ToJson(const absl::Status& error);
 
-// One line. Text that is no UTF-8 is replaced.
+// One line of ASCII, so that no text of a server steers a terminal. What is no UTF-8 is replaced.
 std::string Dump(const Json& json);
 
 }  // namespace gridclock::cli

@@ -170,7 +170,7 @@ std::string Bars(const std::vector<double>& values) {
   std::string out;
   for (const double value : values) {
     const bool there = value > 0 && std::isfinite(value) && std::isfinite(most);
-    absl::StrAppend(&out, there ? kBars[std::lround(7 * value / most)] : " ");
+    absl::StrAppend(&out, there ? kBars[std::lround(7 * (value / most))] : " ");
   }
   return out;
 }

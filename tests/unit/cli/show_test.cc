@@ -1,5 +1,6 @@
 #include "client/cli/show.h"
 
+#include <algorithm>
 #include <limits>
 #include <numeric>
 #include <vector>
@@ -115,6 +116,14 @@ TEST(JsonTest, AnErrorWithoutEndIsANumberThatFailsEveryBound) {
   summary.mutable_verification()->set_max_error(std::numeric_limits<double>::infinity());
   const Json told = Json::parse(Dump(ToJson(summary, /*with_samples=*/false)));
   EXPECT_GT(told["verification"]["max_error"].get<double>(), 1e300);
+}
+
+// U+009B begins a sequence on terminals of eight bits, U+202E turns what follows round.
+TEST(JsonTest, NoTextSteersATerminal) {
+  const std::string hostile = "\u009b31m \u202e \u2066 \x1b";
+  const std::string line = Dump({{"name", hostile}});
+  EXPECT_TRUE(std::all_of(line.begin(), line.end(), [](char c) { return c >= ' ' && c <= '~'; }));
+  EXPECT_EQ(Json::parse(line)["name"], hostile);
 }
 
 TEST(SummaryTest, VerifiedMeansAllOfIt) {

@@ -95,6 +95,7 @@ TEST(TopTest, BarsGrowWithTheirValues) {
   EXPECT_EQ(Bars({}), "");
   EXPECT_EQ(Bars({0, 0}), "  ");
   EXPECT_EQ(Bars({1, 7, 0, 3.5}), "▂█ ▅");
+  EXPECT_EQ(Bars({1.7e308, 0.85e308}), "█▅");
 }
 
 }  // namespace
