@@ -17,7 +17,7 @@ This page is made from the table in `server/metrics/catalogue.cc`: `gridclock-me
 curl -s "http://${GRIDCLOCK_METRICS:-127.0.0.1:8471}/metrics" | grep gridclock_worker_up
 ```
 
-A client has a second to send its request and three to read the answer, however it trickles; the write that is under way then may take one more, so that it holds one of 128 threads for five seconds at most: others are answered at once while fewer than 128 hang, and else as soon as one is cut off. The page is answered in full, or is shorter than its `Content-Length` says.
+A client has a second to send its request and three to read the answer, however it trickles; the write that is under way then may take one more, so that it holds one of 128 threads for five seconds at most: others are answered at once while fewer than 128 hang, and else as soon as one is cut off. Who opens more than 128 connections a second that say nothing makes scrapes and probes late, and in the end lost: bind it where only those who scrape can reach it. The page is answered in full, or is shorter than its `Content-Length` says.
 `--metrics-listen none` turns it all off.
 
 Prometheus takes it with:
