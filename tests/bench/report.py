@@ -64,6 +64,8 @@ those of one machine on one day and are shown only to explain the ratios.
   6 to 7 GB/s, and a thread that sleeps is woken late: a call of the bare echo takes 170 us though the hop takes 6.
   `unary.*.p50` is missed there, with three such wake-ups more than the echo has, and so is `compile.small`: NVRTC takes 40 to
   60 ms in the child that each compile has, 10 in a process of one's own; by the stages that is all of it.
+- What `gpu.fresh.16000000` misses lies with CUPTI's records: two workers of twenty read 0.9 us more than the others for all of a
+  series, as Nsight Compute does of each launch, and these two read no more than the others by `isolated` and with cold caches.
 - What limits `gpu.module.square`: a guest's memory is its own, so 4 MB are copied to it and 4 MB back, 0.65 ms each on that
   machine, with the call's thread waiting. By several threads at once the ratio was 1.12 instead of 1.18: left out.
 """
