@@ -136,8 +136,9 @@ TEST(CudaTiming, MethodsAgreeOnKernelsOfManyBlocks) {
   struct Kernel {
     int blocks, rounds;
   };
-  for (const auto [blocks, rounds] :
+  for (const Kernel& kernel :
        {Kernel{1 << 18, 1}, Kernel{1 << 18, 16}, Kernel{1 << 16, 1}, Kernel{1 << 16, 16}}) {
+    const int blocks = kernel.blocks, rounds = kernel.rounds;
     SCOPED_TRACE(testing::Message() << blocks << " blocks of " << rounds << " rounds");
     const std::uint64_t bytes = sizeof(float) * kManyBlocksThreads * blocks;
     ASSERT_OK_AND_ASSIGN(const auto buffer, device.Allocate(bytes));

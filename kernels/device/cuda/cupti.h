@@ -20,11 +20,11 @@ enum class ActivityKind : std::uint8_t { kKernel, kCopy, kFill };
 
 // By the device's clock.
 struct DeviceActivity {
-  ActivityKind kind = ActivityKind::kKernel;
   std::uint64_t start_ns = 0, end_ns = 0;
-  std::uint32_t correlation = 0;  // Of the call that put it on the device.
   std::string name;               // Mangled; "memcpy" of copies, "memset" of fills.
+  std::uint32_t correlation = 0;  // Of the call that put it on the device.
   std::uint32_t grid[3] = {1, 1, 1}, block[3] = {1, 1, 1};
+  ActivityKind kind = ActivityKind::kKernel;
 };
 
 // How kernels are recorded.
