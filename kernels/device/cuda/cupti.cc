@@ -88,8 +88,8 @@ DeviceActivity FromKernel(const CUpti_ActivityKernel10& kernel) {
   DeviceActivity activity{.start_ns = kernel.start,
                           // Only this holds what the kernel itself launched; 0: not known.
                           .end_ns = std::max(kernel.end, kernel.completed),
-                          .correlation = kernel.correlationId,
-                          .name = kernel.name == nullptr ? "" : kernel.name};
+                          .name = kernel.name == nullptr ? "" : kernel.name,
+                          .correlation = kernel.correlationId};
   const std::int32_t grid[] = {kernel.gridX, kernel.gridY, kernel.gridZ};
   const std::int32_t block[] = {kernel.blockX, kernel.blockY, kernel.blockZ};
   for (int i = 0; i < 3; ++i) {
@@ -101,11 +101,12 @@ DeviceActivity FromKernel(const CUpti_ActivityKernel10& kernel) {
 
 template <typename Record>
 DeviceActivity FromTransfer(const Record& record, ActivityKind kind, const char* name) {
-  return {.kind = kind,
-          .start_ns = record.start,
-          .end_ns = record.end,
-          .correlation = record.correlationId,
-          .name = name};
+  DeviceActivity activity{.start_ns = record.start,
+                          .end_ns = record.end,
+                          .name = name,
+                          .correlation = record.correlationId};
+  activity.kind = kind;
+  return activity;
 }
 
 void Keep(Sink& sink, const CUpti_Activity* record) ABSL_EXCLUSIVE_LOCKS_REQUIRED(sink.mutex) {
