@@ -35,6 +35,17 @@ class RulesTest(unittest.TestCase):
         ran = promtool("test", "rules", "tests/rules_test.yml")
         self.assertEqual(ran.returncode, 0, ran.stdout + ran.stderr)
 
+    def test_dashboards_count_the_errors_that_alerts_count(self):
+        def calls(text):
+            return sorted(set(re.findall(r'(?:method|code)[!=]~"[^"]+"', text)))
+
+        want = calls(RECORDING.split("gridclock_rpc_errors:ratio_rate5m", 1)[1])
+        self.assertEqual(len(want), 3)
+        for name in ("overview", "fleet"):
+            text = (REPO / f"deploy/grafana/dashboards/{name}.json").read_text().replace('\\"', '"')
+            line = next(line for line in text.splitlines() if "gridclock_rpc_drained_total" in line)
+            self.assertEqual(calls(line), want, name)
+
     def test_each_alert_has_a_firing_and_a_silent_case(self):
         self.assertGreater(len(alerts()), 15)
         self.assertEqual(ALERTS.count("- alert:"), len(alerts()), "an alert has no comment")

@@ -25,6 +25,9 @@ bool Alike(const DeviceActivity& a, const DeviceActivity& b) {
          std::equal(a.block, a.block + 3, b.block);
 }
 
+// Of a launch that takes so long what a serial record adds is nothing, and looks would take long.
+constexpr double kLongNs = 1e6;
+
 // Of fewer the stamps cost less than serial records add.
 constexpr double kManyBlocks = 1 << 16;
 
@@ -60,9 +63,12 @@ bool RecordsChoice::Take(std::span<const DeviceActivity> record) {
   may_change_ = may_change_ && IsOneOfManyBlocks(record);
   if (!may_change_) return true;
   const bool was_serial = records_ == KernelRecords::kSerial;
-  (was_serial ? serial_ : concurrent_).push_back(TimeOf(record));
-  may_change_ = serial_.size() < kLooks;
-  const bool serial = may_change_ ? !was_serial : MiddleOf(serial_) < MiddleOf(concurrent_);
+  const double ns = TimeOf(record);
+  (was_serial ? serial_ : concurrent_).push_back(ns);
+  const bool is_long = ns >= kLongNs;
+  may_change_ = serial_.size() < kLooks && !is_long;
+  const bool serial =
+      may_change_ ? !was_serial : is_long || MiddleOf(serial_) < MiddleOf(concurrent_);
   records_ = serial ? KernelRecords::kSerial : KernelRecords::kConcurrent;
   return false;
 }

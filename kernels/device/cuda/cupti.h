@@ -64,8 +64,8 @@ double SpanNs(std::span<const DeviceActivity> activities);
 bool SameLaunches(std::span<const Launch> a, std::span<const Launch> b);
 // By which records a launch is timed: both kinds add to the time, so those that are shorter are
 // nearer to it. Of a launch of one kernel of 2^16 blocks and more the first records are of either
-// kind by turns, and tell; all others have concurrent ones. Then it stays as it is, so that no
-// series has both.
+// kind by turns, and tell; all others have concurrent ones. One that takes a millisecond has serial
+// ones behind its first. Then it stays as it is, so that no series has both.
 class RecordsChoice {
  public:
   // All records are of this kind.

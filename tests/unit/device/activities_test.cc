@@ -38,14 +38,22 @@ RecordsChoice ChoiceOf(std::vector<double> concurrent, std::vector<double> seria
 }
 
 TEST(RecordsChoice, IsOfTheShorterOnesWhereBlocksAreMany) {
-  RecordsChoice compute = ChoiceOf({1020, 1003, 1003}, {979, 979, 1100});
+  RecordsChoice compute = ChoiceOf({260, 255, 255}, {247, 247, 280});
   EXPECT_EQ(compute.records(), KernelRecords::kSerial);
-  EXPECT_TRUE(compute.Take(KernelOf(979, 1 << 18)));
+  EXPECT_TRUE(compute.Take(KernelOf(247, 1 << 18)));
   RecordsChoice memory = ChoiceOf({520, 497, 497}, {498.4, 498.4, 498.4});
   EXPECT_EQ(compute.TimeOf(KernelOf(979, 1 << 18)), 977'700) << "its zero is that of the others";
   EXPECT_EQ(memory.TimeOf(KernelOf(497, 1 << 18)), 497'000);
   EXPECT_EQ(memory.records(), KernelRecords::kConcurrent);
   EXPECT_TRUE(memory.Take(KernelOf(497, 1 << 18)));
+}
+
+TEST(RecordsChoice, OfALaunchOfAMillisecondIsSerialAfterOneLook) {
+  RecordsChoice choice(kSerialBeyond);
+  EXPECT_FALSE(choice.Take(KernelOf(1003, 1 << 18)));
+  EXPECT_EQ(choice.records(), KernelRecords::kSerial);
+  EXPECT_TRUE(choice.Take(KernelOf(1500, 1 << 18)));
+  EXPECT_EQ(choice.records(), KernelRecords::kSerial);
 }
 
 TEST(RecordsChoice, OnceMadeIsNotChangedWithinASeries) {

@@ -65,6 +65,21 @@ TEST_F(MeasureTest, ASecondOpinionThatNoTimeWasLeftForIsMissed) {
   EXPECT_THAT(m.flags, Contains(Flag::kSuspect));
 }
 
+// A device that learns by many launches how to time one would else make them all.
+TEST_F(MeasureTest, ALongLaunchIsNotMadeAgainAndAgainForTheDeviceToLearn) {
+  device_.known = {Method::kIsolated, Method::kDeviceTime};
+  device_.duration_ns = [](std::int64_t, Method) { return 7e9; };
+  device_.provisional = [](Method method) { return method == Method::kDeviceTime; };
+  kernel_time_limit_ = absl::Seconds(30);
+
+  ASSERT_OK_AND_ASSIGN(const Measurement m, Go({.schedule = Schedule{.active = 3, .repeat = 1}}));
+
+  EXPECT_EQ(m.launches, 3 + 2) << "the second of them passes the limit";
+  EXPECT_THAT(m.interruption, IsOk());
+  EXPECT_THAT(m.timing.samples_ns, SizeIs(3));
+  EXPECT_EQ(m.timing.second, (SecondOpinion{.method = Method::kDeviceTime, .median_ns = 7e9}));
+}
+
 TEST_F(MeasureTest, LaunchesThatTheTimeWasEnoughForAreASecondOpinion) {
   device_.known = {Method::kIsolated, Method::kDeviceTime};
   kernel_time_limit_ = absl::Seconds(30);
