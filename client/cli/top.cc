@@ -41,7 +41,7 @@ std::string Whole(const Json& json, const char* name) {
 }
 
 std::string Rate(double rate) {
-  return absl::StrFormat(rate < 9.95 ? "%.1f" : "%.0f", rate);
+  return rate < 9.95 ? absl::StrFormat("%.1f", rate) : absl::StrFormat("%.0f", rate);
 }
 
 std::string Temperature(const Json& device) {
