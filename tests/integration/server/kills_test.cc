@@ -124,6 +124,7 @@ TEST(Kills, E2_E3_EachCostsOneCallAtMostAndTheOthersAreRight) {
   ASSERT_OK_AND_ASSIGN(const auto server, ServerProcess::Start());
   std::mt19937_64 random(kSeed);
   std::vector<std::unique_ptr<Client>> clients;
+  clients.reserve(kClients);
   for (int i = 0; i < kClients; ++i) {
     clients.push_back(std::make_unique<Client>(server->address(), random()));
   }
@@ -136,6 +137,7 @@ TEST(Kills, E2_E3_EachCostsOneCallAtMostAndTheOthersAreRight) {
   };
   const auto ended = [&] {
     std::vector<int> each;
+    each.reserve(clients.size());
     for (const auto& client : clients) each.push_back(client->ended());
     return each;
   };
