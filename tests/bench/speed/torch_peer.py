@@ -13,6 +13,7 @@ power that the clock falls: a short series would have the clock of a cold chip.
 """
 import concurrent.futures
 import ctypes
+import importlib
 import json
 import statistics
 import sys
@@ -51,20 +52,45 @@ COMPILED = {
     "gelu_compiled": gelu_written_out,
     "softmax_compiled": lambda t: torch.softmax(t, -1),
 }
+# torch.compile calls what it did not compile as it is, and says nothing. All functions without a file of their own, as
+# the expressions are, count as one, of which 8 compilations are the most unless these say another number.
+LIMITS = ("recompile_limit", "accumulated_recompile_limit", "cache_size_limit", "accumulated_cache_size_limit")
+MOST_COMPILATIONS = 4096
 compiled = {}
 
 
-def compiled_once(op, tensors, function):
-    key = op, tensors[0].shape, tensors[0].dtype
+def compiler():
+    """PyTorch's, told to fail where it would give up. It takes a second to load: only where it is asked for."""
+    dynamo = importlib.import_module("torch._dynamo")
+    for name in LIMITS:  # By version.
+        if hasattr(dynamo.config, name):
+            setattr(dynamo.config, name, MOST_COMPILATIONS)
+    dynamo.config.fail_on_recompile_limit_hit = True
+    return dynamo
+
+
+def compiled_once(key, function, *arguments, **options):
+    """What torch.compile makes of it for such arguments, with which it is called once. RuntimeError where nothing was
+    compiled by that: its time would be eager PyTorch's."""
     if key not in compiled:
-        compiled[key] = torch.compile(function, dynamic=False)
+        told = compiler().utils.counters["stats"]
+        before, made = told["unique_graphs"], torch.compile(function, **options)
+        made(*arguments)
+        if told["unique_graphs"] == before:
+            raise RuntimeError(f"want a compiled graph of {key}, torch.compile made none: its time would be eager PyTorch's")
+        compiled[key] = made
     return compiled[key]
+
+
+def compiled_call(op, function, *tensors):
+    """With fullgraph a break in the graph is an error."""
+    made = compiled_once((op, tensors[0].shape, tensors[0].dtype), function, *tensors, dynamic=False, fullgraph=True)
+    return lambda: made(*tensors)
 
 
 def call_of(op, tensors, compile_it):
     if op in COMPILED:
-        function = compiled_once(op, tensors, COMPILED[op])
-        return lambda: function(tensors[0])
+        return compiled_call(op, COMPILED[op], tensors[0])
     if op in OPS:
         return lambda: OPS[op](tensors)
     x, out, y = tensors
@@ -72,7 +98,7 @@ def call_of(op, tensors, compile_it):
     # The expressions are those of the benchmarks' own tables.
     function = eval(f"lambda x, y, out, w, b: {op}", {"torch": torch, "F": torch.nn.functional})  # noqa: S307
     if compile_it:
-        function = compiled_once(op, tensors, function)
+        return compiled_call(op, function, x, y, out, w, b)
     return lambda: function(x, y, out, w, b)
 
 
@@ -87,10 +113,7 @@ def optimizer(kind, **options):
 def compiled_step(kind, **options):
     """Compiled once for each number of tensors, which takes a minute: it keeps the first lists."""
     def call_of_lists(*lists):
-        key = kind, len(lists[0])
-        if key not in compiled:
-            compiled[key] = torch.compile(optimizer(kind, **options)(*lists))
-        return compiled[key]
+        return compiled_once((kind, len(lists[0])), optimizer(kind, **options)(*lists))
     return call_of_lists
 
 
