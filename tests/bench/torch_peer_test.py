@@ -1,5 +1,5 @@
-"""Which GPU's clock the peer tells, and that its calls run while it is read: with a PyTorch and an NVML that are made up.
-And that what it calls compiled is: with PyTorch itself, where there is one."""
+"""Which GPU's clock the peer tells, and that its calls run while it is read: with a PyTorch and an NVML that are made
+up. And that what it calls compiled is: with PyTorch itself, where there is one."""
 import ctypes
 import functools
 import importlib.util
@@ -77,7 +77,8 @@ class Compiled(unittest.TestCase):
         self.torch = self.peer.torch
         self.peer.compiler().reset()
         self.tensors = [self.torch.ones(8) for _ in range(3)]
-        self.enterContext(mock.patch.object(self.torch, "compile", functools.partial(self.torch.compile, backend="eager")))
+        traced = functools.partial(self.torch.compile, backend="eager")
+        self.enterContext(mock.patch.object(self.torch, "compile", traced))
 
     def graphs(self):
         return self.peer.compiler().utils.counters["stats"]["unique_graphs"]

@@ -72,6 +72,11 @@ class Variants(unittest.TestCase):
 HEAD = ('"ID","Process ID","Kernel Name","Section Name","Metric Name","Metric Unit","Metric Value","Rule Name","Rule Type",'
         '"Rule Description"\n')
 RULE = '"{}","7","Rows(float)","WarpStateStats","","","","CPIStall","WRN","Warps wait for {}. More\nis said."\n'
+COMPLAINT = ('"{}","7","Rows(float)","WarpStateStats","","","","CPIStall","WRN","The optional metric '
+             'smsp__pcsamp_sample_count could not be found. Collecting it as an additional metric could enable the rule '
+             'to provide more guidance."\n')
+WAIT = ('"{}","7","Rows(float)","Command line profiler metrics",'
+        '"smsp__average_warps_issue_stalled_{}_per_issue_active.ratio","inst","{}","","",""\n')
 
 
 def launch(number, kernel="Rows(float)", dram="91.5", ns="2,000"):
@@ -106,6 +111,21 @@ class Limits(unittest.TestCase):
         self.assertIn("Rows, the part that goes farthest: dram; Warps wait for memory", line.what)
         self.assertEqual((line.extra["ns"], line.extra["sm_percent"]), ([2000], [30]))
 
+    def test_what_ncu_misses_is_no_stall(self):
+        line, = self.measure(HEAD + launch(0) + launch(1) + COMPLAINT.format(1) + RULE.format(1, "memory"))
+        self.assertTrue(line.what.endswith("farthest: dram; Warps wait for memory"), line.what)
+
+    def test_where_the_rule_finds_nothing_the_metrics_tell_the_stall(self):
+        waits = (("math_pipe_throttle", "2.50"), ("wait", "1.25"), ("long_scoreboard", "1,000.0"), ("gmma", "n/a"))
+        said = HEAD + launch(0) + launch(1) + COMPLAINT.format(1)
+        line, = self.measure(said + "".join(WAIT.format(1, *wait) for wait in waits[:2] + waits[3:]))
+        self.assertTrue(line.what.endswith("farthest: dram; warps wait most for math_pipe_throttle, "
+                                           "2.5 of 3.8 cycles of waiting an instruction"), line.what)
+        line, = self.measure(said + "".join(WAIT.format(1, *wait) for wait in waits))
+        self.assertIn("most for long_scoreboard", line.what)
+        line, = self.measure(said)
+        self.assertTrue(line.what.endswith("farthest: dram"), line.what)
+
     def test_of_the_second_call_the_longest_launch_counts(self):
         line, = self.measure(HEAD + launch(0, ns="9,000") + launch(1) + launch(2, "Parts(float)", ns="5,000") + launch(10))
         self.assertIn("Parts, the part", line.what)
@@ -113,6 +133,7 @@ class Limits(unittest.TestCase):
     def test_the_same_call_is_asked_of_the_worker(self):
         self.measure(HEAD + launch(0) + launch(1))
         asked = (self.folder / "asked").read_text()
+        self.assertIn("stalled_long_scoreboard_per_issue_active.ratio", asked)
         self.assertIn("--variant registers softmax x=randn:f32[65536,1024] n=randint:0:100:i32[2] n=randint:0:100:i32[3] "
                       "v=uniform:0:1:f32[2] axis=-1\n", asked)
 

@@ -3,6 +3,7 @@ missed a goal in this run, or in the one that it resumes; --rows names others.""
 import csv
 import functools
 import io
+import re
 import subprocess
 
 from speed import gpu
@@ -18,7 +19,14 @@ METRICS = {"DRAM Throughput": "dram_percent", "L2 Cache Throughput": "l2_percent
            "Compute (SM) Throughput": "sm_percent", "Achieved Occupancy": "occupancy_percent",
            "No Eligible": "no_warp_eligible_percent", "SM Frequency": "sm_hz", "Duration": "ns"}
 PARTS = ("dram_percent", "l2_percent", "l1_percent", "sm_percent")
-STALL = "CPIStall"  # The rule that says what warps wait for most.
+RULE = "CPIStall"  # It says what warps wait for most, where the schedulers leave much undone.
+NO_STALL = "The optional metric"  # What a rule misses, and not what it found.
+# Cycles of an instruction, waiting; asked for by name too, as the sections show them in charts alone.
+WAITS = "smsp__average_warps_issue_stalled_{}_per_issue_active.ratio"
+WAIT = re.compile(WAITS.replace(".", r"\.").replace("{}", r"(\w+)"))
+REASONS = ("barrier", "branch_resolving", "dispatch_stall", "drain", "gmma", "imc_miss", "lg_throttle",
+           "long_scoreboard", "math_pipe_throttle", "membar", "mio_throttle", "misc", "no_instruction", "not_selected",
+           "short_scoreboard", "sleeping", "tex_throttle", "wait")
 
 
 def cases(config):
@@ -44,18 +52,31 @@ def bare_words(told, words):
     return ["--variant", told["results"][0]["variant"], told["kernel"], *inputs, *attributes]
 
 
+def number(text):
+    """None where ncu has none: `n/a`, of what this GPU does not count."""
+    try:
+        return float(text.replace(",", ""))
+    except ValueError:
+        return None
+
+
+def add_row(launch, row):
+    name, wait, value = METRICS.get(row["Metric Name"]), WAIT.fullmatch(row["Metric Name"]), number(row["Metric Value"])
+    if name and value is not None:
+        launch.setdefault(name, value)
+    if wait and value is not None:
+        launch.setdefault("waits", {})[wait[1]] = value
+    said = row.get("Rule Description") or ""
+    if row.get("Rule Name") == RULE and not said.startswith(NO_STALL):
+        launch.setdefault("stall", said.split(". ")[0])
+
+
 def launches_in(output):
-    """Of each launch its metrics by name, and under STALL what ncu says of its warps."""
+    """Of each launch its metrics by name, under `waits` the cycles by reason, under `stall` what ncu says of them."""
     launches = {}
     for row in csv.DictReader(io.StringIO(output[max(0, output.find('"ID"')):])):
-        if not row["ID"].isdigit():
-            continue  # What others printed behind it.
-        launch = launches.setdefault(row["ID"], {"kernel": row["Kernel Name"].split("(")[0]})
-        name = METRICS.get(row["Metric Name"])
-        if name:
-            launch.setdefault(name, float(row["Metric Value"].replace(",", "")))
-        if row.get("Rule Name") == STALL:
-            launch.setdefault(STALL, row["Rule Description"].split(". ")[0])
+        if row["ID"].isdigit():  # Others print behind it.
+            add_row(launches.setdefault(row["ID"], {"kernel": row["Kernel Name"].split("(")[0]}), row)
     return [launches[key] for key in sorted(launches, key=int)]
 
 
@@ -74,17 +95,27 @@ def look(config, server, ncu, case):
               *bare_words(told, case.words)]
     sections = [word for section in SECTIONS for word in ("--section", section)]
     ran = subprocess.run([ncu, "--clock-control", "none", "--cache-control", "none", "--print-units", "base", "--csv",
-                          "--page", "details", *sections, *map(str, worker)], capture_output=True, text=True, timeout=300,
-                         errors="replace")
+                          "--page", "details", *sections, "--metrics", ",".join(map(WAITS.format, REASONS)),
+                          *map(str, worker)], capture_output=True, text=True, timeout=300, errors="replace")
     if ran.returncode != 0:
         raise Unavailable(why_not(ran.stdout + ran.stderr))
     return longest(launches_in(ran.stdout))
 
 
+def stall_of(launch):
+    """What warps wait for: in the rule's words, or else by the metrics."""
+    if "stall" in launch:
+        return f"; {launch['stall']}"
+    if "waits" not in launch:
+        return ""
+    reason, cycles = max(launch["waits"].items(), key=lambda wait: wait[1])
+    total = sum(launch["waits"].values())
+    return f"; warps wait most for {reason}, {cycles:.2g} of {total:.2g} cycles of waiting an instruction"
+
+
 def line_of(case, launch):
     """How far the part goes that goes farthest. No goal: it says what limits."""
-    most = max(PARTS, key=launch.get)
-    stall = f"; {launch[STALL]}" if STALL in launch else ""
+    most, stall = max(PARTS, key=launch.get), stall_of(launch)
     line = Line(name_of(case), f"{case.what}: {launch['kernel']}, the part that goes farthest: {most.split('_')[0]}{stall}",
                 ">=", 0, " %", informative=True)
     line.add(launch[most], **{key: value for key, value in launch.items() if key in METRICS.values()})

@@ -77,7 +77,8 @@ def compiled_once(key, function, *arguments, **options):
         before, made = told["unique_graphs"], torch.compile(function, **options)
         made(*arguments)
         if told["unique_graphs"] == before:
-            raise RuntimeError(f"want a compiled graph of {key}, torch.compile made none: its time would be eager PyTorch's")
+            raise RuntimeError(f"want a compiled graph of {key}, torch.compile made none: "
+                               "its time would be eager PyTorch's")
         compiled[key] = made
     return compiled[key]
 
