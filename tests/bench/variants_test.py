@@ -50,6 +50,10 @@ class Variants(unittest.TestCase):
         self.assertEqual(line.samples, [1.5, 1.5])
         self.assertEqual(self.lines({"registers": refused, "shared": 2000}, "shared"), [])
 
+    def test_a_call_that_leaves_no_choice_is_not_measured(self):
+        few, = elements("relu", "x", sizes=(1000,))
+        self.assertEqual(self.lines({"naive": "INTERNAL: asked", "vec4": "INTERNAL: asked"}, "vec4", case=few), [])
+
     def test_what_cannot_be_measured_is_missed(self):
         line, = self.lines({"online": "INTERNAL: broken", "shared": 2000}, "shared")
         self.assertEqual((line.verdict, line.skipped), ("FAIL", "INTERNAL: broken"))
@@ -60,6 +64,10 @@ class Variants(unittest.TestCase):
             self.assertEqual(gpu_variants.others_of(case, ["naive", "vec8", "vec4"], "vec4"), others)
         adam, = lists("adam", "x", 7)
         self.assertEqual(gpu_variants.others_of(adam, ["naive", "foreach", "auto"], "auto"), ["foreach"])
+
+    def test_what_takes_seconds_a_launch_is_left_to_the_lessons(self):
+        large, = elements("vector_add", "x", sizes=(1 << 26,))
+        self.assertEqual(gpu_variants.others_of(large, ["serial", "one_block", "naive", "vec4"], "vec4"), ["naive"])
 
     def test_what_is_less_exact_is_no_rival(self):
         self.assertEqual(gpu_variants.others_of(CASE, ["cublaslt_tf32", "tiled"], "cublaslt"), ["tiled"])

@@ -152,9 +152,9 @@ def lists(kernel, peer, floats, note="", informative=False, tensors=TENSORS):
 
 GELU = "F.gelu(x, approximate='tanh')"
 CASES = [
-    *elements("square", "torch.mul(x, x, out=out)", sizes=(1000, 1_000_000, LARGE), compiled="x * x"),
-    *elements("vector_add", "torch.add(x, y, out=out)", inputs=2, sizes=(1000, 1_024_000, LARGE)),
-    *elements("gelu", GELU, sizes=(1000, 1_000_000, LARGE), compiled=GELU),
+    *elements("square", "torch.mul(x, x, out=out)", compiled="x * x"),
+    *elements("vector_add", "torch.add(x, y, out=out)", inputs=2, sizes=(1000, 1_024_000, LARGE, MANY)),
+    *elements("gelu", GELU, compiled=GELU),
     *elements("gelu", GELU, dtype="bf16", sizes=(MANY,)),
     *elements("mul", "torch.mul(x, y, out=out)", inputs=2),
     *elements("scale", "torch.mul(x, 1.5, out=out)", "factor=1.5"),

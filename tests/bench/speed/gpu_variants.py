@@ -11,9 +11,10 @@ from speed.programs import run_json
 
 ALIKE = 0.98  # Of the default's time: the noise of a clock.
 # Steps of a lesson that are there to be slower: they are timed at the shapes of LESSONS alone, where that takes moments
-# (but for lists' naive, of more launches than a held device queues).
-PLAIN = ("serial", "one_block", "naive", "foreach", "per_tensor", "unfused", "unpadded")
-LESSONS = {(1 << 26,), (65536, 1024), (8192, 8192), (4096, 4096), (8192, 128), TENSORS}
+# (but for lists' naive, of more launches than a held device queues; gpu_lessons has it, and those of SLOW).
+PLAIN = ("naive", "foreach", "per_tensor", "unfused", "unpadded")
+SLOW = ("serial", "one_block")  # Of the shapes here they take seconds a launch.
+LESSONS = {(1 << 26,), (65536, 1024), (4096, 4096), (8192, 128), TENSORS}
 # What is less exact than the default is chosen by name alone.
 LESS_EXACT = ("cublaslt_tf32", "cdist.matmul")
 NOT_TAKEN = "takes only calls where"
@@ -34,6 +35,8 @@ def name_of(case):
 
 
 def is_quick(case, variant):
+    if variant in SLOW:
+        return False
     if variant not in PLAIN:
         return True
     if case.how == "kernels" and variant == "naive":
@@ -76,6 +79,8 @@ class Table:
                  **{variant: ns / 1e3 for variant, ns in times.items()})
 
     def lines_of(self, case, rounds):
+        if len(others_of(case, self.variants_of(case.kernel), default=None)) < 2:
+            return []
         line = Line(name_of(case), f"{case.what}: the time of the fastest other variant over the default's (times in us)",
                     ">=", ALIKE)
         try:
