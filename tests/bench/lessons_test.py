@@ -11,7 +11,7 @@ from unittest import mock
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import bench  # noqa: E402: beside this file.
 import lessons_page  # noqa: E402
-from speed import gpu_lessons  # noqa: E402
+from speed import gpu_catalog, gpu_lessons  # noqa: E402
 from speed.gpu_lessons import Ladder, variants  # noqa: E402
 
 TWICE = Ladder("twice", "double", "`double` of 1,000 f32", (), 8000, variants("naive", "vec4"))
@@ -39,6 +39,12 @@ class Ladders(unittest.TestCase):
     def test_a_time_of_nothing_is_no_time(self):
         with mock.patch.dict(TIMES, {"double.naive": 0}), self.assertRaisesRegex(RuntimeError, "a time of 0 ns"):
             measured()
+
+    def test_every_kernel_over_lists_has_its_steps(self):
+        steps = {"naive", "foreach", "per_tensor", "param_struct", "pointer_table"}
+        over_lists = {case.kernel for case in gpu_catalog.CASES if case.how == "kernels"}
+        complete = {ladder.kernel for ladder in gpu_lessons.LADDERS if steps <= {rung.variant for rung in ladder.rungs}}
+        self.assertEqual(complete, over_lists)
 
     def test_no_two_rungs_share_a_name(self):
         names = [ladder.line_name(rung) for ladder in gpu_lessons.LADDERS for rung in ladder.rungs]

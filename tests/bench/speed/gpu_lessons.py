@@ -37,6 +37,7 @@ class Ladder:
     moved: int    # Bytes that must be read and written.
     rungs: tuple
     flops: int = 0  # Where arithmetic is the bound.
+    budget: str = "300ms"  # Of a measurement.
 
     def line_name(self, rung):
         return f"gpu.lessons.{self.name}.{rung.name}"
@@ -48,6 +49,18 @@ def flat(n):
 
 def matrix(rows, columns):
     return "--shape", f"*={rows}", "--shape", f"N={columns}"
+
+
+def of_lists(name, kernel, floats, *rungs, **options):
+    """Steps of what goes over lists, of which each element moves so many floats."""
+    positive = ("v=uniform:0:1",) if kernel.startswith("adam") else ()  # The mean of squares has a root.
+    return Ladder(name, kernel, f"`{kernel}` over 1,000 tensors of 1 K to 64 K floats",
+                  ("--shape", "*=" + ",".join(map(str, TENSORS)), *positive), 4 * floats * sum(TENSORS),
+                  # More launches than a held device queues: by plain events, the host's pace and all.
+                  (Rung("naive by event_pair", "naive", method="event_pair"),
+                   # Records leave gaps between the kernels of one launch.
+                   *variants("foreach", "per_tensor", "param_struct", "pointer_table", *rungs, method="isolated")),
+                  **options)
 
 
 LADDERS = (
@@ -67,12 +80,9 @@ LADDERS = (
     Ladder("occupancy", "softmax", "`softmax` of 65536 x 1024 f32", matrix(65536, 1024), 8 << 26,
            variants("naive", "online", "shared", "registers")),
     Ladder("fusion", "gelu", "`gelu` of 2^28 f32", flat(MANY), 8 * MANY, variants("unfused", "naive", "vec4")),
-    Ladder("lists", "adamw", "`adamw` over 1,000 tensors of 1 K to 64 K floats",
-           ("--shape", "*=" + ",".join(map(str, TENSORS)), "v=uniform:0:1"), 28 * sum(TENSORS),
-           # More launches than a held device queues: by plain events, the host's pace and all.
-           (Rung("naive by event_pair", "naive", method="event_pair"),
-            # Records leave gaps between the kernels of one launch.
-            *variants("foreach", "per_tensor", "param_struct", "pointer_table", method="isolated"))),
+    of_lists("lists", "adamw", 7),
+    *(of_lists(f"lists.{kernel}", kernel, floats, "auto", budget="100ms")
+      for kernel, floats in (("foreach_add", 3), ("foreach_mul", 3), ("sgd", 3), ("adam", 7))),
     *(Ladder(f"clocks.{n}", "square", f"`square` of {n:,} f32", flat(n), 8 * n,
              tuple(Rung(method, "vec4", method=method) for method in METHODS)) for n in (1000, 16_000_000)),
 )
@@ -82,7 +92,7 @@ def measure_ladder(config, server, ladder, lines):
     first = None
     for rung in ladder.rungs:
         result = gpu.bench(config, server, f"{ladder.kernel}.{rung.variant}", *ladder.words, *rung.words,
-                           method=rung.method)
+                           method=rung.method, budget=ladder.budget)
         ns = gpu.median_of(result)
         if not math.isfinite(ns) or ns <= 0:
             raise RuntimeError(f"{ladder.line_name(rung)}: a time of {ns:g} ns")
