@@ -17,6 +17,7 @@ from bench import GPU_GROUPS, GPU_LEAST_ROUNDS, GROUPS, LEAST_ROUNDS  # noqa: E4
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs/benchmarks.md"
 RESULTS = ROOT / "tests/bench/results"
+GELU = "gpu.gelu.table."  # Rows of a table of their own.
 
 HEAD = """# Speed
 
@@ -41,6 +42,7 @@ those of one machine on one day and are shown only to explain the ratios.
   blocks are too long (docs/timing.md). `floor_us` is what the copy's rate, or the units' by the data sheet, would take.
 - Where a product may take all power, PyTorch's calls go on for half a second before they are timed, ours until
   their clock stands still; `ours_mhz` and `torch_mhz` are the clocks behind the last one.
+- *compiled*: what torch.compile made of the same expression takes, in the run of the row; `x.compiled` is its ratio.
 - `gpu.catalog.adamw.beside_compiled` is of 200 tensors: torch.compile takes a minute for these, and has not done with 1,000 after five.
 - `gpu.variants`: whether the default of a kernel is the fastest of its variants. `gpu.limits`: of rows that missed a goal, how
   much of each part of the GPU the kernel takes by ncu, and what its warps wait for.
@@ -64,8 +66,25 @@ those of one machine on one day and are shown only to explain the ratios.
   6 to 7 GB/s, and a thread that sleeps is woken late: a call of the bare echo takes 170 us though the hop takes 6.
   `unary.*.p50` is missed there, with three such wake-ups more than the echo has, and so is `compile.small`: NVRTC takes 40 to
   60 ms in the child that each compile has, 10 in a process of one's own; by the stages that is all of it.
-- What `gpu.fresh.16000000` misses lies with CUPTI's records: two workers of twenty read 0.9 us more than the others for all of a
-  series, as Nsight Compute does of each launch, and these two read no more than the others by `isolated` and with cold caches.
+- What limits `gpu.fresh.16000000`: CUPTI's records. One worker of twenty read 0.9 us more than the others for all of
+  a series, and no more than they by `isolated` and with cold caches.
+- What limits `gpu.catalog.pow.of_a_fraction`: arithmetic, and that it is exact. 0.3 is no f32, so the power is of two
+  parts; PyTorch's is of 0.3 rounded to f32. By ncu at 2^26 and 2^28 the SMs are at 87 % of what they can do and DRAM
+  at 43 to 45 %, so that no goal of a copy's rate can be met; of 1,000,000 elements neither part is full (SM 49 %,
+  DRAM 3 %).
+- What limits `gpu.catalog.matmul_bias_gelu.1024x1024`: the product. By ncu cuBLAS's kernel takes 57.5 of its 59.6 us,
+  as long as all of PyTorch's call. It has 128 tiles of four warps for 132 SMs: occupancy 6 %, SM 70 %, DRAM 0 %.
+- `gpu.catalog.matmul.cublaslt_tf32.8192x8192` is as fast as PyTorch's, the SMs at 93 %, and is missed for its flags:
+  the clock falls from 1980 to 1600 MHz under it, and two methods of timing disagree. `gpu.catalog.gain` has the flags
+  of its parts.
+- What limits `kernel.sum`: memory. A loop that only reads has 0.81 to 0.89 of a copy's bytes/s there, so that a goal
+  of 0.8 leaves little to lose; the sums have 0.89 to 1.04 of that loop's (`of_reader`, `reader`).
+- What limits `kernel.matmul.f32.*.all_threads` is not known: of 512 it was 1.6, 2.0 and 1.08 times OpenBLAS in three
+  runs, each alike in all its rounds; of 1024 it was 1.7 in the first, then 1.0 and 1.1.
+- What limits `unary.*.p50` on two CPUs: a call of the echo wakes a client and a server, one of ours a worker too, and
+  all share the two: rounds of one run spread from 0.5 to 7.7 hops.
+- `metrics.cost` was missed by time (0.976) in rounds that spread from 0.85 to 1.32: times tell no 2 % apart there.
+  The goal is `metrics.instructions` since, and the times stand beside it.
 - What limits `gpu.module.square`: a guest's memory is its own, so 4 MB are copied to it and 4 MB back, 0.65 ms each on that
   machine, with the call's thread waiting. By several threads at once the ratio was 1.12 instead of 1.18: left out.
 """
@@ -84,19 +103,32 @@ def span(samples):
     return f"{figure(quartiles[0])} .. {figure(quartiles[2])}"
 
 
+def median_us(line, *keys):
+    """Of the first of them that it has; None without."""
+    found = [statistics.median(line["extra"][key]) for key in keys if line["extra"].get(key)]
+    return float(found[0]) if found else None
+
+
 def times(line):
     """Ours, the peer's and what physics would allow, where a goal is of such times."""
-    medians = [statistics.median(line["extra"][key]) if line["extra"].get(key) else None
-               for key in ("ours_us", "torch_us", "floor_us")]
-    return "" if medians[0] is None else " / ".join("-" if us is None else figure(float(us)) for us in medians)
+    medians = [median_us(line, "ours_us"), median_us(line, "torch_us", "theirs_us"), median_us(line, "floor_us")]
+    return "" if medians[0] is None else " / ".join("-" if us is None else figure(us) for us in medians)
 
 
-def row(line):
+def compiled(line, lines):
+    """What torch.compile's takes, beside the row with PyTorch's own."""
+    base, is_peer, _ = line["name"].rpartition(".torch")
+    beside = lines.get(f"{base}.compiled") if is_peer else None
+    us = beside and median_us(beside, "compiled_us")
+    return "" if us is None else figure(us)
+
+
+def row(line, lines):
     wanted = "" if line["informative"] else f"{line['op']} {line['bound']:g}{line['unit']}"
     measured = line["skipped"] if line["measured"] is None else figure(float(line["measured"])) + line["unit"]
     verdict = " ".join([line["verdict"], *line.get("flags", [])])  # Older measurements did not keep them.
     return (f"| `{line['name']}` | {line['what']} | {wanted} | {measured} | {span(line['samples'])} | "
-            f"{times(line)} | {len(line['samples'])} | {verdict} |")
+            f"{times(line)} | {compiled(line, lines)} | {len(line['samples'])} | {verdict} |")
 
 
 def behind(line):
@@ -106,16 +138,30 @@ def behind(line):
     return f"- `{line['name']}`: {', '.join(medians)}" if medians else None
 
 
+def gelu_table(lines):
+    """A launch for each operation beside one for all."""
+    table = [line for line in lines if line["name"].startswith(GELU)]
+    if not table:
+        return []
+    rows = [f"| `{line['name'].removeprefix(GELU)}` | {median_us(line, 'launches'):g} | "
+            f"{figure(median_us(line, 'microseconds'))} | {figure(float(line['measured']))} |"
+            for line in table if line["samples"]]
+    return ["", "`gelu` of 2^28 f32, its variants and PyTorch's:", "",
+            "| variant | launches | us | time over the default's |", "| --- | --- | --- | --- |", *rows]
+
+
 def section(data):
     libraries = ", ".join(f"{name} {version}" for name, version in data["libraries"].items())
     machine = data.get("device") or f"{data['cpus']} CPUs; {libraries}"
     if "pytorch" in data:
         machine += f"; PyTorch {data['pytorch']}"
     lines = [f"## {data['date']}, commit {data['commit']}", "", f"{machine}.", "",
-             "| goal | what | wanted | median | quartiles | ours / PyTorch / floor, us | rounds | |",
-             "| --- | --- | --- | --- | --- | --- | --- | --- |"]
-    lines += [row(line) for line in data["lines"]]
-    lines += ["", "Behind them, medians:", ""] + [b for b in map(behind, data["lines"]) if b]
+             "| goal | what | wanted | median | quartiles | ours / peer / floor, us | compiled, us | rounds | |",
+             "| --- | --- | --- | --- | --- | --- | --- | --- | --- |"]
+    by_name = {line["name"]: line for line in data["lines"]}
+    goals = [line for line in data["lines"] if not line["name"].startswith(GELU)]
+    lines += [row(line, by_name) for line in goals] + gelu_table(data["lines"])
+    lines += ["", "Behind them, medians:", ""] + [b for b in map(behind, goals) if b]
     return "\n".join(lines) + "\n"
 
 

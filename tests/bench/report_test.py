@@ -84,8 +84,37 @@ class Report(unittest.TestCase):
         data["lines"].append(line.as_json())
         (self.folder / "a.json").write_text(json.dumps(data))
         self.run_report()
-        self.assertIn("| `gpu.catalog.x` | x | >= 0.98 | 1.5 | 1.5 .. 1.5 | 11 / 16.5 / 9 | 3 | PASS |", report.PAGE.read_text())
-        self.assertIn("| `small.round_trip` | a round trip | <= 3x | 2x | 2 .. 2 |  | 9 | PASS |", report.PAGE.read_text())
+        page = report.PAGE.read_text()
+        self.assertIn("| `gpu.catalog.x` | x | >= 0.98 | 1.5 | 1.5 .. 1.5 | 11 / 16.5 / 9 |  | 3 | PASS |", page)
+        self.assertIn("| `small.round_trip` | a round trip | <= 3x | 2x | 2 .. 2 |  |  | 9 | PASS |", page)
+
+    def page_of(self, *lines):
+        data = result(list(bench.GROUPS))
+        data["lines"] += [line.as_json() for line in lines]
+        (self.folder / "a.json").write_text(json.dumps(data))
+        self.run_report()
+        return report.PAGE.read_text()
+
+    def test_what_torch_compile_takes_stands_beside_eager(self):
+        eager = Line("gpu.catalog.x.torch", "x", ">=", 0.98)
+        made = Line("gpu.catalog.x.compiled", "x", ">=", 0, informative=True)
+        eager.add(1.5, ours_us=10.0, torch_us=15.0)
+        made.add(1.2, compiled_us=12.0)
+        self.assertIn("| 1.5 .. 1.5 | 10 / 15 / - | 12 | 1 | PASS |", self.page_of(eager, made))
+
+    def test_a_peer_on_the_cpu_is_a_peer(self):
+        line = Line("cpu.catalog.x.numpy.1", "x", ">=", 0.98)
+        line.add(1.5, ours_us=10.0, theirs_us=15.0)
+        self.assertIn("| 10 / 15 / - |  | 1 | PASS |", self.page_of(line))
+
+    def test_launches_of_gelu_are_one_table(self):
+        plain, lost = (Line(f"gpu.gelu.table.{name}", "gelu", "<=", 0, informative=True)
+                       for name in ("unfused", "lost"))
+        plain.add(11.5, microseconds=5724.0, launches=10)
+        page = self.page_of(plain, lost)
+        self.assertIn("\n| variant | launches | us | time over the default's |\n| --- | --- | --- | --- |\n"
+                      "| `unfused` | 10 | 5724 | 11.5 |\n\n", page)
+        self.assertNotIn("gpu.gelu.table", page)
 
     def test_too_few_rounds_are_refused(self):
         (self.folder / "a.json").write_text(json.dumps(result(list(bench.GROUPS), rounds=8)))
