@@ -5,8 +5,8 @@ usage: bench.py --bin FOLDER [--check] [--only small,bulk,...] [--rows PATTERN,.
 
 --out is written with every line, and --resume goes on with it: groups that it holds whole, and rows of the
 catalogue's groups that have a figure, are not measured again. All must be of the same commit, programs, GPU and rounds.
---rows: of the catalogue's groups (gpu_catalog, gpu_variants, gpu_limits) those rows alone whose name a pattern fits;
-such a group then does not count as measured.
+--rows: of the catalogue's groups (catalog_cpu, gpu_catalog, gpu_variants, gpu_limits) those rows alone whose name a
+pattern fits; such a group then does not count as measured.
 
 All ratios are taken within one run, from interleaved rounds; a goal is held against the median of
 its rounds. --check: the exit code is 1 where a goal is missed or could not be measured, and where

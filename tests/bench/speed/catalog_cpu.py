@@ -1,5 +1,7 @@
-"""The catalogue on the CPU, shape by shape, beside PyTorch with as many threads and, with one thread, beside numpy
-too. The cases are those of gpu_catalog and some of other groups."""
+"""The catalogue on the CPU, shape by shape, beside PyTorch with as many threads, and beside numpy with one thread and
+where it has threads. The cases are those of gpu_catalog and some of other groups."""
+import contextlib
+import functools
 import json
 import math
 import os
@@ -7,40 +9,61 @@ import pathlib
 import subprocess
 import sys
 
-from speed import gpu_catalog
-from speed.gpu_catalog import ALIKE, NAMES, TENSORS, elements
+from speed import gpu, gpu_catalog
+from speed.gpu_catalog import ALIKE, NAMES, elements
 from speed.line import Line
 from speed.programs import Server, run_json
 
 PEER = pathlib.Path(__file__).with_name("cpu_peer.py")
+# In Python, of x, y and out, and of w and b, of the last dimension of x; of lists where the kernel has lists.
 NUMPY = {
     "vector_add": "numpy.add(x, y, out=out)",
     "square": "numpy.multiply(x, x, out=out)",
     "matmul": "numpy.matmul(x, y, out=out)",
+    "matmul_bias_gelu": "0.5 * (z := x @ y + b) * (1 + numpy.tanh(0.7978845608028654 * (z + 0.044715 * z * z * z)))",
     "mul": "numpy.multiply(x, y, out=out)",
     "scale": "numpy.multiply(x, 1.5, out=out)",
     "relu": "numpy.maximum(x, 0, out=out)",
+    "gelu": "0.5 * x * (1 + numpy.tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)))",
     "sigmoid": "1 / (1 + numpy.exp(-x))",
+    "silu": "x / (1 + numpy.exp(-x))",
     "pow": "numpy.power(x, 2, out=out)",
+    "pow.of_a_fraction": "numpy.power(x, 0.3, out=out)",
+    "cast.to_f32": "x.astype('f4')",
+    "cast.to_i32": "x.astype('i4')",
+    "foreach_add": "[numpy.add(a, b, out=c) for a, b, c in zip(x, y, out)]",
+    "foreach_mul": "[numpy.multiply(a, b, out=c) for a, b, c in zip(x, y, out)]",
+    "sgd": "[numpy.subtract(p, 1e-3 * g, out=p) for p, g in zip(x, y)]",
     "softmax": "(e := numpy.exp(x - x.max(-1, keepdims=True))) / e.sum(-1, keepdims=True)",
+    "log_softmax": "(s := x - x.max(-1, keepdims=True)) - numpy.log(numpy.exp(s).sum(-1, keepdims=True))",
+    "layernorm": "(c := x - x.mean(-1, keepdims=True)) / numpy.sqrt((c * c).mean(-1, keepdims=True) + 1e-5) * w + b",
+    "rmsnorm": "x / numpy.sqrt((x * x).mean(-1, keepdims=True) + 1e-6) * w",
     "sum": "x.sum(-1)",
+    "sum.of_all": "x.sum()",
     "sum.columns": "x.sum(0)",
     "mean": "x.mean(-1)",
     "max": "x.max(-1)",
     "argmax": "x.argmax(-1)",
     "cumsum": "numpy.cumsum(x, -1, out=out)",
     "transpose": "numpy.ascontiguousarray(x.T)",
+    "cdist": "numpy.sqrt(numpy.maximum((x * x).sum(-1)[:, None] + (y * y).sum(-1) - 2 * (x @ y.T), 0))",
 }
+# What a peer frees it finds again, as ours has its memory: pages that it would have to be given anew with each call
+# cost as much as the operation.
+KEEP_MEMORY = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(1 << 40)}
+THREADED = ("matmul", "matmul_bias_gelu", "cdist")  # What its BLAS does.
+NUMPY_HAS = ("f32", "i32")
+# Products of 8192 take minutes for each call in bf16 and f16, and half a minute in f32: of all rows for the CPU these
+# alone are left out, beside single variants, which are a GPU's, and what torch.compile makes.
+MOST_FLOPS = 1 << 38
 
 
 def elements_of(case):
-    return sum(case.shape) if case.shape == TENSORS else math.prod(case.shape)
+    return sum(case.shape) if case.how == "kernels" else math.prod(case.shape)
 
 
 def is_for_cpus(case):
-    """Not one variant, which is a GPU's, nor what torch.compile takes a minute for. And no more of a CPU is said by 2^28 elements than by 2^26, which take a
-    gigabyte for each tensor, nor by a product that takes a minute."""
-    return "--variant" not in case.words and "compiled" not in case.peer and elements_of(case) <= 1 << 27 and case.flops <= 1 << 38
+    return "--variant" not in case.words and "compiled" not in case.peer and case.flops <= MOST_FLOPS
 
 
 CASES = tuple(filter(is_for_cpus, (
@@ -49,15 +72,19 @@ CASES = tuple(filter(is_for_cpus, (
 )))
 
 
-def numpy_op(case):
-    """None where numpy has no such operation, or none of this dtype."""
-    return NUMPY.get(".".join(filter(None, (case.kernel, case.note)))) if case.dtype == "f32" else None
+def numpy_op(case, threads):
+    """None where numpy has no such operation, none of this dtype, or not so many threads for it."""
+    if case.dtype not in NUMPY_HAS or (threads > 1 and case.kernel not in THREADED):
+        return None
+    return NUMPY.get(".".join(filter(None, (case.kernel, case.note))))
 
 
 def calls_of(case):
     """Warm-ups, and calls that count, on either side."""
+    if case.flops >= 1 << 36:
+        return 1, 1
     elements = elements_of(case)
-    return (20, 100) if elements <= 1 << 16 else (3, 15) if elements <= 1 << 22 else (1, 5)
+    return (20, 100) if elements <= 1 << 16 else (3, 15) if elements <= 1 << 22 else (1, 3)
 
 
 class Peer:
@@ -65,7 +92,7 @@ class Peer:
 
     def __init__(self, threads):
         self._process = subprocess.Popen([sys.executable, str(PEER), str(threads)], stdin=subprocess.PIPE,
-                                         stdout=subprocess.PIPE, text=True)
+                                         stdout=subprocess.PIPE, text=True, env={**os.environ, **KEEP_MEMORY})
         self.versions = json.loads(self._process.stdout.readline() or "{}")
 
     def ns(self, library, op, case):
@@ -73,8 +100,8 @@ class Peer:
         if not self.versions.get(library):
             return None
         warmups, calls = calls_of(case)
-        request = {"library": library, "op": op, "shape": case.shape, "dtype": NAMES[case.dtype], "warmups": warmups,
-                   "calls": calls}
+        request = {"library": library, "op": op, "shape": case.shape, "lists": case.how == "kernels",
+                   "dtype": NAMES[case.dtype], "warmups": warmups, "calls": calls}
         self._process.stdin.write(json.dumps(request) + "\n")
         self._process.stdin.flush()
         answer = json.loads(self._process.stdout.readline() or '{"error": "it ended"}')
@@ -86,7 +113,8 @@ class Peer:
         return self
 
     def __exit__(self, *_):
-        self._process.stdin.close()
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.close()
         self._process.wait(60)
         self._process.stdout.close()
 
@@ -95,35 +123,69 @@ def our_ns(config, server, case):
     warmups, calls = calls_of(case)
     told = run_json(config.binaries / "gridclock", "--server", server.address, "bench", case.kernel, *case.words,
                     *case.dtype_words, "--schedule", f"0:{warmups}:{calls}:1", "--json")
-    return told["results"][0]["timing"]["statistics"]["median_ns"]
+    return gpu.median_of(told["results"][0])
 
 
-def beside(lines, case, library, threads, ours, theirs):
-    name = f"{case.name.replace('gpu.catalog', 'cpu.catalog')}.{library}.{threads}"
-    words = f"{case.what}, {threads} threads: {library}'s time over ours"
-    if theirs is None:
-        lines.setdefault(name, Line(name, words, ">=", ALIKE, skipped=f"no {library}"))
+def name_of(case):
+    return case.name.replace("gpu.catalog", "cpu.catalog")
+
+
+def peers_of(case, threads):
+    """What each library is asked for, by the name of the line."""
+    ops = {"torch": case.peer, "numpy": numpy_op(case, threads)}
+    return {f"{name_of(case)}.{library}.{threads}": (library, op) for library, op in ops.items() if op}
+
+
+def lines_of(config, server, peer, threads, case):
+    """Ours and the peers' times taken turn by turn. What cannot be measured is no pass."""
+    peers = peers_of(case, threads)
+    lines = {name: Line(name, f"{case.what}, {threads} threads: {library}'s time over ours", ">=", ALIKE,
+                        informative=case.informative) for name, (library, _) in peers.items()}
+    for _ in range(max(1, config.rounds // 3)):  # Each of several calls.
+        try:
+            ours = our_ns(config, server, case)
+        except RuntimeError as error:
+            give_up(lines.values(), str(error))
+            break
+        for name, (library, op) in peers.items():
+            add(lines[name], ours, peer, library, op, case)
+    return list(lines.values())
+
+
+def add(line, ours, peer, library, op, case):
+    if line.skipped:
         return
-    lines.setdefault(name, Line(name, words, ">=", ALIKE)).add(theirs / ours, ours_us=ours / 1e3, theirs_us=theirs / 1e3)
+    try:
+        theirs = peer.ns(library, op, case)
+    except RuntimeError as error:
+        give_up([line], str(error))
+        return
+    if theirs is None:
+        line.skipped = f"no {library}"
+        return
+    line.add(theirs / ours, ours.flags, ours_us=ours / 1e3, theirs_us=theirs / 1e3)
 
 
-def measure_case(config, server, peer, threads, case, lines):
-    ours = our_ns(config, server, case)
-    beside(lines, case, "torch", threads, ours, peer.ns("torch", case.peer, case))
-    if threads == 1 and (op := numpy_op(case)):
-        beside(lines, case, "numpy", threads, ours, peer.ns("numpy", op, case))
+def give_up(lines, why):
+    for line in lines:
+        line.samples, line.extra, line.skipped = [], {}, why
+
+
+@contextlib.contextmanager
+def on_cpus(count):
+    """What is started within inherits it, and a worker has a thread for each CPU that it may use."""
+    everywhere = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, sorted(everywhere)[:count])
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, everywhere)
 
 
 def measure(config):
-    lines, everywhere = {}, os.sched_getaffinity(0)
-    for threads in sorted({1, len(everywhere)}):
-        # What is started from here inherits it, and a worker has a thread for each CPU that it may use.
-        os.sched_setaffinity(0, sorted(everywhere)[:threads])
-        try:
-            with Server(config.binaries, "--devices=cpu") as server, Peer(threads) as peer:
-                for _ in range(max(1, config.rounds // 3)):  # Each of several calls, and of minutes.
-                    for case in CASES:
-                        measure_case(config, server, peer, threads, case, lines)
-        finally:
-            os.sched_setaffinity(0, everywhere)
-    return list(lines.values())
+    """Line by line, as they are measured; those that an earlier run measured are told as they were."""
+    for threads in sorted({1, len(os.sched_getaffinity(0))}):
+        with on_cpus(threads), Server(config.binaries, "--devices=cpu") as server, Peer(threads) as peer:
+            for case in CASES:
+                yield from gpu.rows_of(config, name_of(case), list(peers_of(case, threads)),
+                                       functools.partial(lines_of, config, server, peer, threads, case))
