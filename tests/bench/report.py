@@ -42,9 +42,9 @@ those of one machine on one day and are shown only to explain the ratios.
   blocks are too long (docs/timing.md). `floor_us` is what the copy's rate, or the units' by the data sheet, would take.
 - Where a product may take all power, PyTorch's calls go on for half a second before they are timed, ours until
   their clock stands still; `ours_mhz` and `torch_mhz` are the clocks behind the last one.
-- `cpu.catalog`: times of launches on the CPU beside those of calls from Python, with as many threads; numpy with more than
-  one where its BLAS has them. What the peers free they find again, as ours has its memory. Products of f16 of 4096 and
-  8192 are left out: PyTorch takes two minutes a call, and more.
+- `cpu.catalog`: times of launches on the CPU beside those of calls from Python, with as many threads; numpy with more
+  than one where its BLAS has them. What the peers free they find again, as ours has its memory. Products of f16 of 4096
+  and 8192 are left out: PyTorch takes two seconds a call of 1024, and so minutes.
 - *compiled*: what torch.compile made of the same expression takes, in the run of the row; `x.compiled` is its ratio.
 - `gpu.catalog.adamw.beside_compiled` is of 200 tensors: torch.compile takes a minute for these, and has not done with 1,000 after five.
 - `gpu.variants`: whether the default of a kernel is the fastest of its variants. `gpu.limits`: of rows that missed a goal, how

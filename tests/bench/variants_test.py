@@ -81,8 +81,8 @@ HEAD = ('"ID","Process ID","Kernel Name","Section Name","Metric Name","Metric Un
         '"Rule Description"\n')
 RULE = '"{}","7","Rows(float)","WarpStateStats","","","","CPIStall","WRN","Warps wait for {}. More\nis said."\n'
 COMPLAINT = ('"{}","7","Rows(float)","WarpStateStats","","","","CPIStall","WRN","The optional metric '
-             'smsp__pcsamp_sample_count could not be found. Collecting it as an additional metric could enable the rule '
-             'to provide more guidance."\n')
+             'smsp__pcsamp_sample_count could not be found. Collecting it as an additional metric could enable the '
+             'rule to provide more guidance."\n')
 WAIT = ('"{}","7","Rows(float)","Command line profiler metrics",'
         '"smsp__average_warps_issue_stalled_{}_per_issue_active.ratio","inst","{}","","",""\n')
 
