@@ -11,11 +11,13 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "absl/strings/str_cat.h"
+#include "base/frames.h"
 #include "base/status.h"
 #include "base/text.h"
 
@@ -26,7 +28,9 @@ using worker::v1::CompilerAnswer;
 using worker::v1::CompilerOrder;
 
 constexpr int kOutOfMemory = 97;  // Exit code.
-constexpr int kPipe = 3;          // Of a child.
+constexpr int kLink = 3;          // Of a child.
+// Until another child stands by, where one ended without an order or there was none to be had.
+constexpr absl::Duration kPause = absl::Seconds(1);
 
 CompilerAnswer Answer(std::uint64_t id, CompilerAnswer::End end, std::string detail) {
   CompilerAnswer answer;
@@ -58,76 +62,174 @@ void WriteAll(int fd, absl::string_view bytes) {
   }
 }
 
+// Until whoever writes has no more.
+std::string ReadAll(int fd) {
+  std::string bytes;
+  std::array<char, 64 * 1024> buffer;
+  while (true) {
+    const ssize_t got = read(fd, buffer.data(), buffer.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return bytes;
+    bytes.append(buffer.data(), static_cast<std::size_t>(got));
+  }
+}
+
+void KillGroup(pid_t leader) {
+  kill(-leader, SIGKILL);
+  kill(leader, SIGKILL);
+}
+
+void EndNow(pid_t child) {
+  KillGroup(child);
+  waitpid(child, nullptr, 0);
+}
+
+// Also where its other end is closed.
+bool IsReadable(int fd) {
+  pollfd polled{.fd = fd, .events = POLLIN, .revents = 0};
+  return poll(&polled, 1, 0) > 0;
+}
+
+// The limit of CPU time is of the process: what was used before the order is no part of it.
+std::uint32_t CpuSecondsUsed() {
+  rusage used{};
+  getrusage(RUSAGE_SELF, &used);
+  const absl::Duration cpu =
+      absl::DurationFromTimeval(used.ru_utime) + absl::DurationFromTimeval(used.ru_stime);
+  return static_cast<std::uint32_t>(absl::ToInt64Seconds(cpu + absl::Milliseconds(500)));
+}
+
 // Where earlier reads had their buffers.
 [[gnu::noinline]] void WipeStack() {
   std::array<char, 256 * 1024> below;
   explicit_bzero(below.data(), below.size());
 }
 
-// Of all descriptors the child keeps its pipe; what its compiler prints goes nowhere.
-bool KeepOnly(int pipe) {
+// Of all descriptors the child keeps its link; what its compiler prints goes nowhere.
+bool KeepOnly(int link) {
   const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
   if (null < 0) return false;
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) dup2(null, fd);
-  if (pipe != kPipe && dup2(pipe, kPipe) < 0) return false;
-  fcntl(kPipe, F_SETFD, FD_CLOEXEC);
-  return syscall(SYS_close_range, kPipe + 1, UINT_MAX, 0) == 0;
+  if (link != kLink && dup2(link, kLink) < 0) return false;
+  fcntl(kLink, F_SETFD, FD_CLOEXEC);
+  return syscall(SYS_close_range, kLink + 1, UINT_MAX, 0) == 0;
 }
 
 }  // namespace
 
 Children::~Children() {
-  for (auto& [id, child] : children_) {
-    Kill(child, CompilerAnswer::CANCELLED);
-    waitpid(child.pid, nullptr, 0);
-  }
+  for (const auto& [id, child] : children_) EndNow(child.pid);
+  for (const Child& child : standbys_) EndNow(child.pid);
 }
 
-void Children::RunChild(const CompilerOrder& order, int pipe) {
-  setpgid(0, 0);
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (!KeepOnly(pipe)) _exit(1);
-  std::set_new_handler([] { _exit(kOutOfMemory); });
-  for (auto& [id, child] : children_) std::string().swap(child.written);
+void Children::ForgetOthers() {
+  for (auto& [id, child] : children_) {
+    std::string().swap(child.unsent);
+    std::string().swap(child.written);
+  }
   forget_others_();
   WipeStack();
-  const auto result = DoWork(order, tools_, limits_.work);
+}
+
+void Children::RunChild(int link) {
+  setpgid(0, 0);
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (!KeepOnly(link)) _exit(1);
+  std::set_new_handler([] { _exit(kOutOfMemory); });
+  ForgetOthers();
+  // An order that is there already would only wait for it. A failure is the next order's to tell.
+  if (!IsReadable(kLink)) WarmUp(tools_).IgnoreError();
+  CompilerOrder order;
+  if (!order.ParseFromString(ReadAll(kLink))) _exit(1);
+  WorkLimits limits = limits_.work;
+  limits.sandbox.cpu_seconds += CpuSecondsUsed();
+  const auto result = DoWork(order, tools_, limits);
   std::string bytes(1, static_cast<char>(EndOf(result.status())));
   if (result.ok()) {
     result->AppendToString(&bytes);
   } else {
     absl::StrAppend(&bytes, result.status().message());
   }
-  WriteAll(kPipe, bytes);
+  WriteAll(kLink, bytes);
   _exit(0);
 }
 
-void Children::Start(const CompilerOrder& order) {
+absl::StatusOr<Children::Child> Children::Fork(std::string order) {
   int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) {
-    unstarted_.push_back(Answer(order.id(), CompilerAnswer::INTERNAL, "no pipe for the compile"));
-    return;
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
+    return ErrnoToStatus(errno, "no link to a process for the compile");
   }
-  Child child;
-  child.pipe.reset(ends[0]);
-  const UniqueFd writer(ends[1]);
-  fcntl(child.pipe.get(), F_SETFL, O_NONBLOCK);
-  child.deadline = clock_.Now() + limits_.wall;
+  Child child{.link = UniqueFd(ends[0]), .unsent = std::move(order)};
+  const UniqueFd theirs(ends[1]);
+  fcntl(child.link.get(), F_SETFL, O_NONBLOCK);
+  if (!child.unsent.empty()) SendOrder(child);
   child.pid = fork();
-  if (child.pid == 0) RunChild(order, writer.get());
-  if (child.pid < 0) {
-    unstarted_.push_back(Answer(order.id(), CompilerAnswer::INTERNAL,
-                                absl::StrCat("no process for the compile: ", strerror(errno))));
+  if (child.pid == 0) RunChild(theirs.get());
+  if (child.pid < 0) return ErrnoToStatus(errno, "no process for the compile");
+  setpgid(child.pid, child.pid);  // Whoever comes first; its tools are of the group too.
+  return child;
+}
+
+// They take no CPU that compiles need: where these come without end, none stands by.
+std::size_t Children::StandbysWanted() const {
+  const std::size_t most = std::clamp<std::size_t>(limits_.cpus / 4, 1, 4);
+  return std::min(most, limits_.cpus - std::min(limits_.cpus, children_.size()));
+}
+
+void Children::DropDeadStandbys() {
+  const std::size_t dropped = std::erase_if(standbys_, [](const Child& child) {
+    if (!IsReadable(child.link.get())) return false;  // Without an order it has nothing to say.
+    EndNow(child.pid);
+    return true;
+  });
+  if (dropped > 0) next_standby_ = clock_.Now() + kPause;
+}
+
+void Children::Prepare() {
+  DropDeadStandbys();
+  if (clock_.Now() < next_standby_) return;
+  while (standbys_.size() < StandbysWanted()) {
+    absl::StatusOr<Child> child = Fork("");
+    if (!child.ok()) {
+      next_standby_ = clock_.Now() + kPause;
+      return;
+    }
+    standbys_.push_back(*std::move(child));
+  }
+}
+
+absl::StatusOr<Children::Child> Children::ChildFor(const CompilerOrder& order) {
+  DropDeadStandbys();
+  if (standbys_.empty()) return Fork(order.SerializeAsString());
+  Child child = std::move(standbys_.front());
+  standbys_.pop_front();
+  child.unsent = order.SerializeAsString();
+  SendOrder(child);
+  return child;
+}
+
+void Children::Start(const CompilerOrder& order) {
+  const absl::Time deadline = clock_.Now() + limits_.wall;
+  absl::StatusOr<Child> child = ChildFor(order);
+  if (!child.ok()) {
+    unstarted_.push_back(
+        Answer(order.id(), CompilerAnswer::INTERNAL, std::string(child.status().message())));
     return;
   }
-  setpgid(child.pid, child.pid);  // Whoever comes first; its tools are of the group too.
-  children_.emplace(order.id(), std::move(child));
+  child->deadline = deadline;
+  children_.emplace(order.id(), *std::move(child));
+}
+
+// One that is gone is answered for when its end is seen.
+void Children::SendOrder(Child& child) {
+  if (SendSome(child.link.get(), child.unsent) && !child.unsent.empty()) return;
+  std::string().swap(child.unsent);
+  shutdown(child.link.get(), SHUT_WR);
 }
 
 void Children::Kill(Child& child, End why) {
   if (child.killed_for == CompilerAnswer::END_UNSPECIFIED) child.killed_for = why;
-  kill(-child.pid, SIGKILL);
-  kill(child.pid, SIGKILL);
+  KillGroup(child.pid);
 }
 
 void Children::Cancel(std::uint64_t id) {
@@ -136,9 +238,12 @@ void Children::Cancel(std::uint64_t id) {
 }
 
 void Children::AddPolled(std::vector<pollfd>* out) const {
-  for (const auto& [id, child] : children_) {
-    if (!child.closed) out->push_back({.fd = child.pipe.get(), .events = POLLIN, .revents = 0});
-  }
+  const auto add = [&](const Child& child) {
+    const short events = child.unsent.empty() ? POLLIN : POLLIN | POLLOUT;
+    if (!child.closed) out->push_back({.fd = child.link.get(), .events = events, .revents = 0});
+  };
+  for (const auto& [id, child] : children_) add(child);
+  for (const Child& child : standbys_) add(child);
 }
 
 absl::Time Children::NextDeadline() const {
@@ -148,13 +253,14 @@ absl::Time Children::NextDeadline() const {
   for (const auto& [id, child] : children_) {
     next = std::min(next, child.closed ? clock_.Now() + kSoon : child.deadline);
   }
+  if (standbys_.size() < StandbysWanted()) next = std::min(next, next_standby_);
   return unstarted_.empty() ? next : clock_.Now();
 }
 
 void Children::Read(Child& child) const {
   std::array<char, 64 * 1024> buffer;
   while (!child.closed) {
-    const ssize_t got = read(child.pipe.get(), buffer.data(), buffer.size());
+    const ssize_t got = read(child.link.get(), buffer.data(), buffer.size());
     if (got < 0 && errno == EINTR) continue;
     if (got < 0 && errno == EAGAIN) return;
     child.closed = got <= 0;
@@ -208,6 +314,7 @@ std::vector<CompilerAnswer> Children::TakeAnswers() {
   const absl::Time now = clock_.Now();
   for (auto at = children_.begin(); at != children_.end();) {
     Child& child = at->second;
+    if (!child.unsent.empty()) SendOrder(child);
     Read(child);
     if (now >= child.deadline) Kill(child, CompilerAnswer::TIME);
     int status = 0;

@@ -1,8 +1,12 @@
-// The children that compile: forked warm, watched, ended at their limits.
+// The children that compile: forked warm, watched, ended at their limits. A few stand by: what a
+// child's first compile writes to is copied page by page, where page faults are slow for longer
+// than a small compile takes, so they have compiled a line before their order comes.
 #ifndef GRIDCLOCK_KERNELS_COMPILER_CHILDREN_H_
 #define GRIDCLOCK_KERNELS_COMPILER_CHILDREN_H_
 
+#include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <string>
@@ -13,6 +17,7 @@
 #include <sys/resource.h>
 #include <sys/types.h>
 
+#include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "base/clock.h"
 #include "base/unique_fd.h"
@@ -28,18 +33,23 @@ class Children {
     WorkLimits work;
     absl::Duration wall = absl::Seconds(5);
     std::size_t result_bytes = 40 * 1024 * 1024;
+    // A quarter of them, one to four, have a child that stands by, as long as no compile needs
+    // them. 0: none has.
+    std::size_t cpus = 0;
   };
-  // Borrows `tools`, which every child inherits. `forget_others` runs in each child, before its
-  // work: it frees what the process holds of other orders.
+  // Borrows `tools`, which every child inherits. `forget_others` runs in each child, before all
+  // else: it frees what the process holds of other orders.
   Children(
       const Tools& tools, const Limits& limits, const Clock& clock,
       std::function<void()> forget_others = [] {})
       : tools_(tools), limits_(limits), clock_(clock), forget_others_(std::move(forget_others)) {}
-  // Ends those that are left.
+  // Ends those that are left, and those that stand by.
   ~Children();
   Children(const Children&) = delete;
   Children& operator=(const Children&) = delete;
 
+  // Forks those that shall stand by and are missing: to be called before each wait.
+  void Prepare();
   // Each order is answered once, by TakeAnswers().
   void Start(const worker::v1::CompilerOrder& order);
   void Cancel(std::uint64_t id);
@@ -54,13 +64,21 @@ class Children {
   using End = worker::v1::CompilerAnswer::End;
   struct Child {
     pid_t pid = -1;
-    UniqueFd pipe;
-    absl::Time deadline;
-    std::string written;
+    UniqueFd link = UniqueFd();  // Its order goes there, and the result comes from there.
+    std::string unsent = {};     // Of its order.
+    absl::Time deadline = absl::InfiniteFuture();
+    std::string written = {};
     End killed_for = worker::v1::CompilerAnswer::END_UNSPECIFIED;
-    bool closed = false;  // Its end of the pipe.
+    bool closed = false;  // Its end of the link.
   };
-  [[noreturn]] void RunChild(const worker::v1::CompilerOrder& order, int pipe);
+  // It begins with what of the order its link takes, and warms up where there is none.
+  absl::StatusOr<Child> Fork(std::string order);
+  [[noreturn]] void RunChild(int link);
+  void ForgetOthers();
+  std::size_t StandbysWanted() const;
+  void DropDeadStandbys();
+  absl::StatusOr<Child> ChildFor(const worker::v1::CompilerOrder& order);
+  static void SendOrder(Child& child);
   void Read(Child& child) const;
   static void Kill(Child& child, End why);
   bool UsedItsTime(const rusage& used) const;
@@ -70,7 +88,9 @@ class Children {
   const Limits limits_;
   const Clock& clock_;
   const std::function<void()> forget_others_;
-  std::map<std::uint64_t, Child> children_;
+  std::map<std::uint64_t, Child> children_;  // By their orders.
+  std::deque<Child> standbys_;               // The oldest first: it is warm before the others.
+  absl::Time next_standby_ = absl::InfinitePast();
   std::vector<worker::v1::CompilerAnswer> unstarted_;
 };
 

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <new>
+#include <thread>
 
 #include <CLI/CLI.hpp>
 #include <fcntl.h>
@@ -88,6 +89,7 @@ class Loop {
   absl::Status Run() {
     while (true) {
       if (!SendSome(kLinkFd, unsent_)) return absl::OkStatus();
+      children_.Prepare();
       Wait();
       switch (ReadSome(kLinkFd, *reader_)) {
         case StreamRead::kEnd:
@@ -166,6 +168,7 @@ int Main(int argc, char** argv) {
   flags.limits.work.sandbox.cpu_seconds =
       static_cast<std::uint32_t>(std::max(1.0, std::ceil(flags.seconds)));
   flags.limits.wall = absl::Seconds(flags.seconds);
+  flags.limits.cpus = std::thread::hardware_concurrency();
   const absl::Status status = Serve(flags);
   if (status.ok() || absl::IsUnavailable(status)) return 0;
   Log(LogLevel::kError, "compiler_failed", {{"error", std::string(status.message())}});

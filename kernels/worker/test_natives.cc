@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstring>
 #include <fstream>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -101,20 +102,36 @@ void Hunt(const NativeCall& call) {
   *call.Pointer<std::int32_t>(0) = marks;
 }
 
-void ScribbleShared(const NativeCall& call) {
-  std::int64_t written = 0;
+// All that the process shares with the server, as far as it may hold anything: the whole would be
+// faulted in.
+template <typename Take>
+void ForEachShared(const Take& take) {
+  constexpr unsigned long kMost = 64UL << 20;
   std::ifstream maps("/proc/self/maps");
   for (std::string line; std::getline(maps, line);) {
     unsigned long begin = 0, end = 0;
     char writable = '-';
     const bool shared = line.find("memfd:gridclock") != std::string::npos;
     if (!shared || std::sscanf(line.c_str(), "%lx-%lx r%c", &begin, &end, &writable) != 3) continue;
-    // So much of it as may hold anything: all of it would be faulted in.
-    constexpr unsigned long kMost = 64UL << 20;
     if (writable != 'w') continue;
-    std::memset(reinterpret_cast<void*>(begin), 0xFF, std::min(end - begin, kMost));
-    written += static_cast<std::int64_t>(std::min(end - begin, kMost));
+    take(std::span(reinterpret_cast<float*>(begin), std::min(end - begin, kMost) / sizeof(float)));
   }
+}
+
+void HuntShared(const NativeCall& call) {
+  std::int32_t marks = 0;
+  ForEachShared([&](std::span<const float> floats) {
+    marks += static_cast<std::int32_t>(std::count(floats.begin(), floats.end(), kMark));
+  });
+  *call.Pointer<std::int32_t>(0) = marks;
+}
+
+void ScribbleShared(const NativeCall& call) {
+  std::int64_t written = 0;
+  ForEachShared([&](std::span<float> floats) {
+    std::memset(floats.data(), 0xFF, floats.size_bytes());
+    written += static_cast<std::int64_t>(floats.size_bytes());
+  });
   *call.Pointer<std::int64_t>(0) = written;
 }
 
@@ -175,6 +192,7 @@ Natives TestNatives() {
                             {"crash", Crash},
                             {"pid", Pid},
                             {"hunt", Hunt},
+                            {"hunt_shared", HuntShared},
                             {"scribble_shared", ScribbleShared},
                             {"break_protocol", BreakProtocol},
                             {"probe", Probe}});

@@ -11,6 +11,8 @@
 //   pid y                                  the id of its process, as i32[1]
 //   hunt y, first: int64, count: int64     how many of y[first] to y[first + count] of f32 are
 //                                          what scribble writes, wherever they lie, as i32[1]
+//   hunt_shared y                          how many of them lie in all that its process shares with
+//                                          the server, as i32[1]
 //   scribble_shared                        writes all that its process shares with the server
 //   break_protocol                         says to the server what is no message
 //   probe x, y, parent: int                what the sandbox says, as i32[6]: errno, 0 if it was

@@ -27,7 +27,7 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from speed.line import Line  # noqa: E402: beside this file.
 
-GROUPS = ("small", "metrics", "bulk", "memory", "kernels", "catalog_cpu", "modules", "build")
+GROUPS = ("small", "metrics", "bulk", "memory", "kernels", "catalog_cpu", "modules", "submissions", "build")
 GPU_GROUPS = ("gpu_kernels", "gpu_catalog", "gpu_variants", "gpu_exact", "gpu_timing", "gpu_truth", "gpu_ncu", "gpu_limits",
               "gpu_bulk", "gpu_faults", "gpu_lessons", "gpu_modules")
 LEAST_ROUNDS = 9  # Fewer do not count: their median is the noise of the machine.

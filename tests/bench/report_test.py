@@ -39,7 +39,7 @@ class Report(unittest.TestCase):
 
     def test_a_page_without_figures_says_so(self):
         self.assertEqual(self.run_report()[0], 0)
-        self.assertIn("no figures yet of these groups of goals: small, metrics, bulk, memory, kernels, catalog_cpu, modules, build, "
+        self.assertIn("no figures yet of these groups of goals: small, metrics, bulk, memory, kernels, catalog_cpu, modules, submissions, build, "
                       "gpu_kernels, gpu_catalog, gpu_variants, gpu_exact, gpu_timing, gpu_truth, gpu_ncu, gpu_limits, gpu_bulk, "
                       "gpu_faults, gpu_lessons, gpu_modules.",
                       report.PAGE.read_text())
@@ -52,7 +52,7 @@ class Report(unittest.TestCase):
     def test_a_missing_group_is_named(self):
         (self.folder / "a.json").write_text(json.dumps(result(["small", "bulk"])))
         self.run_report()
-        self.assertIn("goals: metrics, memory, kernels, catalog_cpu, modules, build, gpu_kernels, gpu_catalog, gpu_variants, gpu_exact, gpu_timing, "
+        self.assertIn("goals: metrics, memory, kernels, catalog_cpu, modules, submissions, build, gpu_kernels, gpu_catalog, gpu_variants, gpu_exact, gpu_timing, "
                       "gpu_truth, gpu_ncu, gpu_limits, gpu_bulk, gpu_faults, gpu_lessons, gpu_modules.", report.PAGE.read_text())
 
     def test_with_all_groups_nothing_is_called_missing(self):

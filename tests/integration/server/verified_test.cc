@@ -26,6 +26,16 @@ v1::RunRequest Verified(v1::RunRequest request) {
   return request;
 }
 
+// Held against values that the client sends.
+v1::RunRequest Expecting(v1::RunRequest request, const std::vector<float>& y) {
+  request.set_verify(true);
+  request.mutable_reference();
+  v1::Input& input = *request.add_inputs();
+  input = InlineRequest("", y).inputs(0);
+  input.set_name("expected.y");
+  return request;
+}
+
 // The reference computes from what was sent, not from what the code left in its place.
 TEST_F(Submitted, AResultInPlaceIsHeldAgainstTheInputAsItWasSent) {
   ASSERT_NO_FATAL_FAILURE(StartServer());
@@ -165,31 +175,42 @@ TEST_F(Submitted, AVerifiedProgramThatIsWrongSaysHowWrong) {
   EXPECT_THAT(found.first_mismatch(), HasSubstr("launch 1 of 2: y[0]: want "));
 }
 
-TEST_F(Submitted, ExpectedValuesGoToNoGuest) {
+TEST_F(Submitted, ExpectedValuesAreWhatAResultIsHeldAgainst) {
   ASSERT_NO_FATAL_FAILURE(StartServer());
-  v1::RunRequest request = Square(kAnn);
-  request.set_verify(true);
-  request.mutable_reference();
-  const auto expect = [&](const std::vector<float>& y) {
-    v1::RunRequest out = request;
-    v1::Input* input = out.add_inputs();
-    *input = InlineRequest("", y).inputs(0);
-    input->set_name("expected.y");
-    return Run(kAnn, out);
-  };
-  const Answer right = expect({1, 4, 9});
+  const v1::RunRequest request = Square(kAnn);
+  const Answer right = Run(kAnn, Expecting(request, {1, 4, 9}));
   ASSERT_THAT(right.status, IsOk());
   EXPECT_THAT(right.Output(), ElementsAre(1, 4, 9));
   EXPECT_EQ(right.response.summary().verification().mismatches(), 0);
   EXPECT_EQ(right.response.summary().verification().checked(), 3);
   EXPECT_EQ(right.response.summary().verification().fresh_launches(), 0);
-  const Answer wrong = expect({1, 4, 8});
+  const Answer wrong = Run(kAnn, Expecting(request, {1, 4, 8}));
   ASSERT_THAT(wrong.status, IsOk());
   EXPECT_EQ(wrong.response.summary().verification().mismatches(), 1);
   EXPECT_THAT(wrong.response.summary().verification().first_mismatch(),
               HasSubstr("y[2]: want 8, got 9"));
-  EXPECT_THAT(Run(kAnn, request).status,
+  v1::RunRequest without = request;
+  without.set_verify(true);
+  without.mutable_reference();
+  EXPECT_THAT(Run(kAnn, without).status,
               StatusIs(Code::kInvalidArgument, HasSubstr("'expected.y'")));
+}
+
+TEST_F(Submitted, ExpectedValuesGoToNoGuest) {
+  ASSERT_NO_FATAL_FAILURE(StartServer());
+  const std::vector<float> marks(1000, 1e9F), other(1000, 1);
+  // How many marks the code finds in all that it shares with the server. Of its output it writes
+  // one element; the rest stays what the server has laid there.
+  const auto found = [&](const std::vector<float>& x, const std::vector<float>& expected) {
+    const v1::RunRequest request =
+        Request(kAnn, "hunt_shared", "hunt x: f32[N] -> y: f32[N] grid (1) block (1) params y", x);
+    const Answer answer = Run(kAnn, Expecting(request, expected));
+    EXPECT_THAT(answer.status, IsOk());
+    EXPECT_GT(answer.response.summary().verification().mismatches(), 0);
+    return answer.Output<std::int32_t>().at(0);
+  };
+  EXPECT_EQ(found(other, marks), 0);
+  EXPECT_GE(found(marks, other), 1000) << "the hunt finds nothing at all";
 }
 
 TEST_F(Submitted, ExpectedValuesMayComeAsChunks) {
