@@ -195,8 +195,8 @@ TEST_F(Submitted, ExpectedValuesGoToNoGuest) {
               HasSubstr("y[2]: want 8, got 9"));
   EXPECT_THAT(wrong.response.summary().verification().more_mismatches(), IsEmpty());
   const Answer all = expect({2, 5, 8});
-  EXPECT_EQ(all.response.summary().verification().first_mismatch(),
-            "y[0]: want 2, got 1, tolerance 9.53674e-07");
+  EXPECT_THAT(all.response.summary().verification().first_mismatch(),
+              HasSubstr("y[0]: want 2, got 1"));
   EXPECT_THAT(all.response.summary().verification().more_mismatches(),
               ElementsAre(HasSubstr("y[1]: want 5, got 4"), HasSubstr("y[2]: want 8, got 9")));
   EXPECT_THAT(Run(kAnn, request).status,

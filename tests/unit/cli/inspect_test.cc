@@ -71,8 +71,8 @@ TEST(Inspect, TheMachinesInstructionsAreThoseThatMoveBytes) {
 TEST(Inspect, TheCodeOfALineStandsUnderIt) {
   const CodeOfLines lines = InspectLines(kPtx, kSass, "k.cu");
   EXPECT_EQ(InspectText(lines, kSource, {.ptx = true, .sass = true}, {}),
-            "line  PTX  SASS  memory              source\n"
-            "   0    1     1                      (elsewhere: headers, the compiler's own)\n"
+            "line  PTX  SASS  memory                source\n"
+            "   0    1     1                        (elsewhere: headers, the compiler's own)\n"
             "      PTX   ret;\n"
             "      SASS  0040 EXIT ;\n"
             "   2    2     2  load global 16 B      auto v = x[i];\n"
@@ -106,8 +106,8 @@ TEST(Inspect, ATerminalIsGivenColoursAndNothingElseThatSteersIt) {
 TEST(Inspect, JsonHasTheInstructionsThatWereAskedFor) {
   const CodeOfLines lines = InspectLines(kPtx, kSass, "k.cu");
   const Json both = ToJson(lines, {.ptx = true, .sass = true})[0];
-  EXPECT_EQ(both["ptx_code"], Json({"ret;"}));
-  EXPECT_EQ(both["sass_code"], Json({"0040 EXIT ;"}));
+  EXPECT_EQ(both["ptx_code"], Json::array({"ret;"}));
+  EXPECT_EQ(both["sass_code"], Json::array({"0040 EXIT ;"}));
   EXPECT_EQ(both["ptx"], 1);
   EXPECT_FALSE(ToJson(lines, {.ptx = false, .sass = true})[0].contains("ptx_code"));
   EXPECT_FALSE(ToJson(lines, {})[0].contains("sass_code"));

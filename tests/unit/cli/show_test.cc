@@ -192,7 +192,7 @@ TEST(SummaryTest, TheMismatchesBehindTheFirstHaveALineEach) {
                          "  then y[7]: want 0, got 9\n"
                          "  max abs "));
   EXPECT_EQ(ToJson(summary, false)["verification"]["more_mismatches"],
-            Json({"y[4]: \x1b[2J", "y[7]: want 0, got 9"}));
+            Json::array({"y[4]: \x1b[2J", "y[7]: want 0, got 9"}));
 }
 
 TEST(SummaryTest, OfSubmittedCodeItSaysWhatWasComparedAndWhatWasForbidden) {
