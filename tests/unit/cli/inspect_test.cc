@@ -98,7 +98,7 @@ TEST(Inspect, ATerminalIsGivenColoursAndNothingElseThatSteersIt) {
   const Terminal terminal{.colour = true};
   const std::string text =
       InspectText(lines, "\x1b]0;title\a\n", {.ptx = true, .sass = false}, terminal);
-  EXPECT_THAT(text, HasSubstr("\x1b[34mPTX \x1b[0m  mov \\x1b[2J\\xc2\\x9b;\n"));
+  EXPECT_THAT(text, HasSubstr("\x1b[36mPTX \x1b[0m  mov \\x1b[2J\\xc2\\x9b;\n"));
   EXPECT_THAT(text, HasSubstr("\\x1b]0;title\\x07\x1b[0m\n"));
   EXPECT_THAT(InspectText(lines, "", {.ptx = true, .sass = false}, {}), Not(HasSubstr("\x1b")));
 }
