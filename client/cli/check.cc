@@ -73,7 +73,7 @@ absl::StatusOr<RunCall> ReferenceCall(const RunCall& call, const KernelSpec& spe
 absl::Status CheckReference(const v1::RunSummary& summary, const std::string& against) {
   if (summary.verification().mismatches() != 0) {
     return absl::InternalError(absl::StrCat("'", against, "' itself differs from its reference: ",
-                                            Escape(summary.verification().first_mismatch())));
+                                            MismatchesText(summary.verification(), "; ")));
   }
   if (Has(summary, v1::UNVERIFIED)) {
     return absl::FailedPreconditionError(

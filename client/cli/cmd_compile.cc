@@ -66,18 +66,20 @@ absl::Status Keep(const CompileFlags& flags, const v1::Module& module) {
 absl::Status Show(const Session& session, const CompileFlags& flags, const v1::Module& module) {
   const CodeOfLines lines =
       flags.inspect ? InspectLines(module.ptx(), module.sass(), module.name()) : CodeOfLines{};
+  const CodeShown shown = {.ptx = flags.ptx, .sass = flags.sass};
   if (session.options.json) {
     Json out = ToJson(module);
-    if (flags.inspect) out["lines"] = ToJson(lines);
+    if (flags.inspect) out["lines"] = ToJson(lines, shown);
     session.console.out << Dump(out) << "\n";
     return absl::OkStatus();
   }
   session.console.err << LogText(module, flags.file, session.console.terminal);
-  if (flags.ptx) session.console.out << CodeText(module.ptx());
-  if (flags.sass) session.console.out << CodeText(module.sass());
   if (flags.inspect) {
     GC_ASSIGN_OR_RETURN(const std::string source, ReadSmallFile(flags.file));
-    session.console.out << InspectText(lines, source);
+    session.console.out << InspectText(lines, source, shown, session.console.terminal);
+  } else {
+    if (flags.ptx) session.console.out << CodeText(module.ptx());
+    if (flags.sass) session.console.out << CodeText(module.sass());
   }
   if (flags.resources || (!flags.ptx && !flags.sass && !flags.inspect)) {
     session.console.out << ResourcesText(module);

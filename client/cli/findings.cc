@@ -77,7 +77,9 @@ void AddGuests(const v1::ServerInfo& info, std::span<const v1::Device> devices,
     Finding guest = Part("guests on " + device.name(), sandbox, "submitted code does not run there",
                          sandbox.empty() ? "none has started yet" : "");
     if (device.pageable_access()) {
-      guest.text += "; kernels reach all host memory of their process, and could forge their times";
+      guest.text +=
+          "; kernels reach all host memory of their process, and could forge their times "
+          "(docs/security.md names the driver's setting that ends it, uvm_disable_hmm=1)";
     }
     out->push_back(std::move(guest));
   }

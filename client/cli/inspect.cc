@@ -14,6 +14,7 @@
 #include "absl/strings/strip.h"
 #include "client/cli/format.h"
 #include "client/cli/modules.h"
+#include "client/cli/opcodes.h"
 
 namespace gridclock::cli {
 namespace {
@@ -24,77 +25,9 @@ bool IsFile(absl::string_view path, absl::string_view file) {
   return path == file || absl::EndsWith(path, absl::StrCat("/", file));
 }
 
-// What an instruction does with memory: "load global 4 B", or "" for nothing.
-std::string MemoryText(absl::string_view what, absl::string_view space, int bytes) {
-  return absl::StrCat(what, " ", space, " ", bytes, " B");
-}
-
-// Bytes of "f32", "v4", "b128": the type times the vector.
-int WidthOfPtx(const Parts& parts) {
-  int bits = 32, many = 1;
-  for (const absl::string_view part : parts) {
-    int number = 0;
-    if (part.size() < 2 || !absl::SimpleAtoi(part.substr(1), &number)) continue;
-    if (part[0] == 'v') many = number;
-    if (absl::StrContains("bsuf", part.substr(0, 1))) bits = number;
-  }
-  return bits / 8 * many;
-}
-
-std::string MemoryOfPtx(absl::string_view opcode) {
-  const Parts parts = absl::StrSplit(opcode, '.');
-  static constexpr std::pair<absl::string_view, absl::string_view> kWhat[] = {
-      {"ld", "load"}, {"ldu", "load"}, {"st", "store"}, {"atom", "atomic"}, {"red", "atomic"}};
-  for (const auto& [word, what] : kWhat) {
-    if (parts[0] != word) continue;
-    for (const absl::string_view space : {"global", "shared", "local", "param", "const"}) {
-      const bool here = std::any_of(parts.begin(), parts.end(), [&](absl::string_view part) {
-        return absl::StartsWith(part, space);
-      });
-      if (space == "param" && here) return "";  // Parameters of the kernel are no traffic.
-      if (here) return MemoryText(what, space, WidthOfPtx(parts));
-    }
-    return MemoryText(what, "generic", WidthOfPtx(parts));
-  }
-  return "";
-}
-
-// Bytes of "LDG.E.128", "STS.U8"; 4 if it does not say.
-int WidthOfSass(const Parts& parts) {
-  for (const absl::string_view part : parts) {
-    if (part == "128") return 16;
-    if (part == "64") return 8;
-    if (part == "U8" || part == "S8") return 1;
-    if (part == "U16" || part == "S16") return 2;
-  }
-  return 4;
-}
-
-std::string MemoryOfSass(absl::string_view opcode) {
-  const Parts parts = absl::StrSplit(opcode, '.');
-  static constexpr struct {
-    absl::string_view opcode, what, space;
-  } kOpcodes[] = {{"LDG", "load", "global"},     {"STG", "store", "global"},
-                  {"LDS", "load", "shared"},     {"STS", "store", "shared"},
-                  {"LDL", "load", "local"},      {"STL", "store", "local"},
-                  {"LD", "load", "generic"},     {"ST", "store", "generic"},
-                  {"LDSM", "load", "shared"},    {"LDGSTS", "copy", "global to shared"},
-                  {"ATOMG", "atomic", "global"}, {"RED", "atomic", "global"},
-                  {"REDG", "atomic", "global"},  {"ATOMS", "atomic", "shared"},
-                  {"ATOM", "atomic", "generic"}};
-  for (const auto& one : kOpcodes) {
-    if (parts[0] == one.opcode) return MemoryText(one.what, one.space, WidthOfSass(parts));
-  }
-  return "";
-}
-
-// The opcode of an instruction, behind a predicate: "@%p1 bra", "@!P0 LDG.E".
-absl::string_view OpcodeOf(absl::string_view text) {
-  if (absl::StartsWith(text, "@")) {
-    text = absl::StripLeadingAsciiWhitespace(text.substr(std::min(text.find(' '), text.size())));
-  }
-  const std::size_t end = text.find_first_of(" \t;");
-  return text.substr(0, end);
+// A file of code sets it in columns; here one blank divides its words.
+std::string InOneLine(absl::string_view instruction) {
+  return absl::StrJoin(absl::StrSplit(instruction, absl::ByAnyChar(" \t"), absl::SkipEmpty()), " ");
 }
 
 // Of `.file 1 "dir/square.cu"` the number if the file is the source, else -1.
@@ -132,8 +65,8 @@ class PtxReader {
     if (!absl::EndsWith(line, ";") || absl::StartsWith(line, ".") || absl::StartsWith(line, "//"))
       return;
     LineCode& code = (*out_)[at_];
-    ++code.ptx;
-    const std::string memory = memory_ ? MemoryOfPtx(OpcodeOf(line)) : "";
+    code.ptx.push_back(InOneLine(line));
+    const std::string memory = memory_ ? MemoryOfPtx(line) : "";
     if (!memory.empty()) ++code.memory[memory];
   }
 
@@ -162,13 +95,14 @@ void ReadSass(absl::string_view sass, absl::string_view file, CodeOfLines* out) 
     if (!absl::ConsumePrefix(&line, "/*")) continue;
     const std::size_t end = line.find("*/");
     if (end == absl::string_view::npos) continue;
-    const absl::string_view opcode =
-        OpcodeOf(absl::StripLeadingAsciiWhitespace(line.substr(end + 2)));
+    const absl::string_view instruction = absl::StripLeadingAsciiWhitespace(line.substr(end + 2));
+    const absl::string_view opcode = OpcodeOf(instruction);
     // Padding behind the last instruction is no line's.
     if (opcode.empty() || opcode == "NOP") continue;
     LineCode& code = (*out)[at];
-    ++code.sass;
-    if (const std::string memory = MemoryOfSass(opcode); !memory.empty()) ++code.memory[memory];
+    code.sass.push_back(InOneLine(absl::StrCat(line.substr(0, end), " ", instruction)));
+    if (const std::string memory = MemoryOfSass(instruction); !memory.empty())
+      ++code.memory[memory];
   }
 }
 
@@ -181,7 +115,29 @@ std::string MemoryColumn(const LineCode& code) {
 // Without nvdisasm there is none, which is no count of 0.
 bool HasSass(const CodeOfLines& lines) {
   return std::any_of(lines.begin(), lines.end(),
-                     [](const auto& one) { return one.second.sass > 0; });
+                     [](const auto& one) { return !one.second.sass.empty(); });
+}
+
+void AppendCode(absl::string_view kind, const std::vector<std::string>& code,
+                const Terminal& terminal, std::string* out) {
+  for (const std::string& instruction : code) {
+    absl::StrAppend(out, "      ", Paint(terminal, Ink::kBlue, kind), "  ", CodeText(instruction),
+                    "\n");
+  }
+}
+
+// Under the row of each line what it became.
+std::string WithCode(absl::string_view table, const CodeOfLines& lines, CodeShown shown,
+                     const Terminal& terminal) {
+  const Parts rows = absl::StrSplit(table, '\n', absl::SkipEmpty());
+  std::string out = absl::StrCat(rows[0], "\n");
+  std::size_t row = 1;
+  for (const auto& [line, code] : lines) {
+    absl::StrAppend(&out, Paint(terminal, Ink::kBold, rows[row++]), "\n");
+    if (shown.ptx) AppendCode("PTX ", code.ptx, terminal, &out);
+    if (shown.sass) AppendCode("SASS", code.sass, terminal, &out);
+  }
+  return out;
 }
 
 }  // namespace
@@ -193,7 +149,8 @@ CodeOfLines InspectLines(absl::string_view ptx, absl::string_view sass, absl::st
   return out;
 }
 
-std::string InspectText(const CodeOfLines& lines, absl::string_view source) {
+std::string InspectText(const CodeOfLines& lines, absl::string_view source, CodeShown shown,
+                        const Terminal& terminal) {
   const Parts texts = absl::StrSplit(source, '\n');
   const bool has_sass = HasSass(lines);
   Table table({"line", "PTX", "SASS", "memory", "source"});
@@ -202,20 +159,24 @@ std::string InspectText(const CodeOfLines& lines, absl::string_view source) {
     const std::string text = known ? CodeText(absl::StripTrailingAsciiWhitespace(
                                          texts[static_cast<std::size_t>(line) - 1]))
                                    : "(elsewhere: headers, the compiler's own)";
-    table.Add({absl::StrCat(line), absl::StrCat(code.ptx), has_sass ? absl::StrCat(code.sass) : "-",
-               MemoryColumn(code), text});
+    table.Add({absl::StrCat(line), absl::StrCat(code.ptx.size()),
+               has_sass ? absl::StrCat(code.sass.size()) : "-", MemoryColumn(code), text});
   }
-  return table.ToText();
+  if (!shown.ptx && !shown.sass) return table.ToText();
+  return WithCode(table.ToText(), lines, shown, terminal);
 }
 
-Json ToJson(const CodeOfLines& lines) {
+Json ToJson(const CodeOfLines& lines, CodeShown shown) {
   const bool has_sass = HasSass(lines);
   Json out = Json::array();
   for (const auto& [line, code] : lines) {
-    out.push_back({{"line", line},
-                   {"ptx", code.ptx},
-                   {"sass", has_sass ? Json(code.sass) : Json()},
-                   {"memory", code.memory}});
+    Json one = {{"line", line},
+                {"ptx", code.ptx.size()},
+                {"sass", has_sass ? Json(code.sass.size()) : Json()},
+                {"memory", code.memory}};
+    if (shown.ptx) one["ptx_code"] = code.ptx;
+    if (shown.sass) one["sass_code"] = code.sass;
+    out.push_back(std::move(one));
   }
   return out;
 }

@@ -79,6 +79,7 @@ Json ToJson(const v1::Verification& v) {
           {"undecided", v.undecided()},
           {"max_error", std::min(v.max_error(), std::numeric_limits<double>::max())},
           {"first_mismatch", v.first_mismatch()},
+          {"more_mismatches", v.more_mismatches()},
           {"max_abs", v.max_abs()},
           {"max_rel", v.max_rel()},
           {"max_ulp", v.max_ulp()},

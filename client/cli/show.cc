@@ -186,6 +186,12 @@ bool IsTimeAloneInDoubt(const v1::RunSummary& summary) {
          v.launches() > 0 && v.fresh_launches() == 0 && v.checked() > 0 && v.undecided() == 0;
 }
 
+std::string MismatchesText(const v1::Verification& v, absl::string_view between) {
+  std::string out = Escape(v.first_mismatch());
+  for (const std::string& text : v.more_mismatches()) absl::StrAppend(&out, between, Escape(text));
+  return out;
+}
+
 std::string VerificationText(const v1::RunSummary& summary, const Terminal& terminal) {
   const v1::Verification& v = summary.verification();
   if (v.violations() != 0) {
@@ -195,7 +201,7 @@ std::string VerificationText(const v1::RunSummary& summary, const Terminal& term
   if (v.mismatches() != 0) {
     return Paint(terminal, Ink::kRed, "DIFFERS") +
            absl::StrFormat(" in %d of %d values", v.mismatches(), v.checked()) + LaunchesText(v) +
-           ": " + Escape(v.first_mismatch()) +
+           ": " + MismatchesText(v, "\n  then ") +
            absl::StrFormat("\n  max abs %.3g, max rel %.3g, max ULP %.3g, NaN on one side alone %d",
                            v.max_abs(), v.max_rel(), v.max_ulp(), v.nan_mismatches());
   }

@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 
+#include "absl/strings/string_view.h"
 #include "client/cli/terminal.h"
 #include "client/cpp/run.h"
 #include "gridclock/v1/kernels.pb.h"
@@ -22,6 +23,8 @@ std::string FlagsText(const v1::RunSummary& summary, const Terminal& terminal);
 // Each value of one launch was verified, and its inputs were sent: the result of an earlier call
 // may have been kept.
 bool IsTimeAloneInDoubt(const v1::RunSummary& summary);
+// The mismatches that are named, in their order.
+std::string MismatchesText(const v1::Verification& v, absl::string_view between);
 // "verified 1024 of 1024 values, largest error 0.1 of the tolerance", how far it was checked if not
 // throughout, or what differs.
 std::string VerificationText(const v1::RunSummary& summary, const Terminal& terminal);

@@ -97,10 +97,15 @@ OperandElements::Integers IntegersFor(DType output) {
 // farther than two from another launch's is wanted by one of both alone.
 constexpr double kApart = 2;
 
-// What one thread found; the mismatch kept is the one of the lowest element.
+struct Mismatch {
+  std::int64_t element = 0;
+  std::string text;
+};
+
+// What one thread found of one output.
 struct Tally {
-  Verification found;
-  std::int64_t first_element = 0;
+  Verification found;                 // But for its texts.
+  std::vector<Mismatch> lowest;       // Those of the lowest elements, in their order.
   std::vector<std::int64_t> missing;  // Units that need pages which are not here yet.
 
   void Count(const std::string& name, std::int64_t element, double got, double want, DType dtype,
@@ -134,10 +139,20 @@ struct Tally {
   }
   template <typename T>
   void Differ(const std::string& name, std::int64_t element, T want, T got, double tolerance) {
-    if (found.mismatches++ != 0 && element >= first_element) return;
-    first_element = element;
-    found.first_mismatch = absl::StrCat(name, "[", element, "]: want ", want, ", got ", got,
-                                        ", tolerance ", tolerance);
+    ++found.mismatches;
+    if (!IsAmongLowest(element)) return;
+    Keep({element, absl::StrCat(name, "[", element, "]: want ", want, ", got ", got, ", tolerance ",
+                                tolerance)});
+  }
+  bool IsAmongLowest(std::int64_t element) const {
+    return lowest.size() < kMostNamedMismatches || element < lowest.back().element;
+  }
+  void Keep(Mismatch mismatch) {
+    const auto place = std::upper_bound(
+        lowest.begin(), lowest.end(), mismatch.element,
+        [](std::int64_t element, const Mismatch& other) { return element < other.element; });
+    lowest.insert(place, std::move(mismatch));
+    if (lowest.size() > kMostNamedMismatches) lowest.pop_back();
   }
   void CountDistance(double got, double want, DType dtype) {
     if (got == want || !std::isfinite(got) || !std::isfinite(want)) return;
@@ -148,14 +163,14 @@ struct Tally {
   }
   void Merge(const Tally& other) {
     missing.insert(missing.end(), other.missing.begin(), other.missing.end());
-    if (other.found.mismatches != 0 &&
-        (found.mismatches == 0 || other.first_element < first_element)) {
-      first_element = other.first_element;
-      found.first_mismatch = other.found.first_mismatch;
+    for (const Mismatch& mismatch : other.lowest) {
+      if (IsAmongLowest(mismatch.element)) Keep(mismatch);
     }
-    Verification counts = other.found;
-    counts.first_mismatch.clear();
-    found.Add(counts);
+    found.Add(other.found);
+  }
+  Verification WithTexts() && {
+    for (Mismatch& mismatch : lowest) found.NameMismatch(std::move(mismatch.text));
+    return std::move(found);
   }
 };
 
@@ -248,7 +263,7 @@ class Checker {
       all.Merge(CheckRound(units, unit_at, threads));
     }
     all.found.total = elements_;
-    return all.found;
+    return std::move(all).WithTexts();
   }
 
  private:
@@ -395,6 +410,36 @@ class Checker {
   const Tolerance tolerance_;
 };
 
+absl::StatusOr<Verification> VerifyExpectedOutput(const ExpectedOutputs& outputs, std::size_t i,
+                                                  const std::function<absl::Status()>& poll) {
+  constexpr std::int64_t kPerPoll = 1 << 20;
+  const OperandElements got(outputs.got[i], /*paged=*/false, OperandElements::Bools::kBytes);
+  const OperandElements want(outputs.want[i], /*paged=*/false);
+  const std::int64_t elements = ElementsOf(*outputs.got[i].value);
+  if (elements == 0) return Verification();
+  const DType dtype = outputs.got[i].value->tensors[0].dtype;
+  const Tolerance tolerance = ToleranceFor(dtype, outputs.terms);
+  const std::string& name = outputs.names[i];
+  Tally tally;
+  bool missing = false;
+  const auto count = [&](std::int64_t k) {
+    if (dtype == DType::kI64)
+      return tally.CountWhole<std::int64_t>(name, k, got.LoadBits(k), want.LoadBits(k));
+    if (dtype == DType::kU64)
+      return tally.CountWhole<std::uint64_t>(name, k, got.LoadBits(k), want.LoadBits(k));
+    const double a = got.Load(k, &missing), b = want.Load(k, &missing);
+    tally.Count(name, k, a, b, dtype, Compare(a, b, b, dtype, tolerance));
+  };
+  for (std::int64_t k = 0; k < elements; ++k) {
+    if (k % kPerPoll == 0) GC_RETURN_IF_ERROR(poll());
+    count(k);
+  }
+  tally.found.total = elements;
+  tally.found.undecided_output = TellsNothing(dtype, tally.found.undecided, elements);
+  tally.found.alike_output = IsAlike(tally.found.apart, elements);
+  return std::move(tally).WithTexts();
+}
+
 }  // namespace
 
 bool CanVerify(const KernelDef& def) {
@@ -460,36 +505,12 @@ absl::StatusOr<Verification> Verify(const KernelDef& def, const Binding& binding
 
 absl::StatusOr<Verification> VerifyExpected(const ExpectedOutputs& outputs,
                                             const std::function<absl::Status()>& poll) {
-  constexpr std::int64_t kPerPoll = 1 << 20;
-  Tally tally;
+  Verification all;
   for (std::size_t i = 0; i < outputs.got.size(); ++i) {
-    const OperandElements got(outputs.got[i], /*paged=*/false, OperandElements::Bools::kBytes);
-    const OperandElements want(outputs.want[i], /*paged=*/false);
-    const std::int64_t elements = ElementsOf(*outputs.got[i].value);
-    if (elements == 0) continue;
-    const DType dtype = outputs.got[i].value->tensors[0].dtype;
-    const Tolerance tolerance = ToleranceFor(dtype, outputs.terms);
-    const Verification before = tally.found;
-    bool missing = false;
-    const auto count = [&](std::int64_t k) {
-      const std::string& name = outputs.names[i];
-      if (dtype == DType::kI64)
-        return tally.CountWhole<std::int64_t>(name, k, got.LoadBits(k), want.LoadBits(k));
-      if (dtype == DType::kU64)
-        return tally.CountWhole<std::uint64_t>(name, k, got.LoadBits(k), want.LoadBits(k));
-      const double a = got.Load(k, &missing), b = want.Load(k, &missing);
-      tally.Count(name, k, a, b, dtype, Compare(a, b, b, dtype, tolerance));
-    };
-    for (std::int64_t k = 0; k < elements; ++k) {
-      if (k % kPerPoll == 0) GC_RETURN_IF_ERROR(poll());
-      count(k);
-    }
-    tally.found.total += elements;
-    tally.found.undecided_output |=
-        TellsNothing(dtype, tally.found.undecided - before.undecided, elements);
-    tally.found.alike_output |= IsAlike(tally.found.apart - before.apart, elements);
+    GC_ASSIGN_OR_RETURN(const Verification found, VerifyExpectedOutput(outputs, i, poll));
+    all.Add(found);
   }
-  return tally.found;
+  return all;
 }
 
 }  // namespace gridclock

@@ -25,6 +25,12 @@ OperandView ViewAt(const OperandValue& value, std::byte* base) {
   return view;
 }
 
+void NameLaunch(absl::string_view prefix, Verification* found) {
+  if (found->first_mismatch.empty()) return;
+  found->first_mismatch = absl::StrCat(prefix, found->first_mismatch);
+  for (std::string& text : found->more_mismatches) text = absl::StrCat(prefix, text);
+}
+
 // The inputs of the launches, in the arena: there the job pays for them.
 class Inputs {
  public:
@@ -80,10 +86,7 @@ class Comparer {
               : AgainstKernel(i, inputs, change,
                               last ? VerifyOptions().most_terms
                                    : kTimedTerms / static_cast<std::int64_t>(launches)));
-      if (!found.first_mismatch.empty() && launches > 1) {
-        found.first_mismatch =
-            absl::StrCat("launch ", i + 1, " of ", launches, ": ", found.first_mismatch);
-      }
+      if (launches > 1) NameLaunch(absl::StrCat("launch ", i + 1, " of ", launches, ": "), &found);
       found.launches = 1;
       found.fresh_launches = change == 0 ? 0 : 1;
       all.Add(found);

@@ -64,6 +64,9 @@ void EncodeDone(std::uint64_t id, std::uint64_t generation, const Outcome& outco
   if (outcome.verification) {
     Encode(*outcome.verification, out->mutable_verification());
     out->mutable_verification()->set_first_mismatch(Clipped(outcome.verification->first_mismatch));
+    for (std::string& text : *out->mutable_verification()->mutable_more_mismatches()) {
+      text = Clipped(text);
+    }
   }
   for (const OutputResult& output : outcome.outputs) {
     out->add_checksums(output.checksum.value_or(0));
@@ -178,8 +181,17 @@ absl::StatusOr<Verification> DecodeVerification(const v1::Verification& wire, co
       wire.nan_mismatches() > wire.mismatches()) {
     return Broken(job, "an error of the verification is no amount");
   }
+  if (wire.more_mismatches_size() >= static_cast<int>(kMostNamedMismatches) ||
+      (wire.more_mismatches_size() > 0 && wire.more_mismatches_size() >= wire.mismatches())) {
+    return Broken(job,
+                  absl::StrCat(wire.more_mismatches_size(),
+                               " mismatches named behind the "
+                               "first, of ",
+                               wire.mismatches(), "; at most ", kMostNamedMismatches - 1, " are"));
+  }
   Verification out = Decode(wire);
-  out.first_mismatch = Clipped(out.first_mismatch);
+  out.first_mismatch = Clipped(CleanText(out.first_mismatch));
+  for (std::string& text : out.more_mismatches) text = Clipped(CleanText(text));
   return out;
 }
 

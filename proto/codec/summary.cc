@@ -131,6 +131,7 @@ void Encode(const Verification& verification, v1::Verification* out) {
   out->set_fresh_launches(verification.fresh_launches);
   out->set_violations(verification.violations);
   out->set_first_violation(verification.first_violation);
+  for (const std::string& text : verification.more_mismatches) out->add_more_mismatches(text);
 }
 
 Verification Decode(const v1::Verification& verification) {
@@ -147,7 +148,9 @@ Verification Decode(const v1::Verification& verification) {
                       .launches = verification.launches(),
                       .fresh_launches = verification.fresh_launches(),
                       .violations = verification.violations(),
-                      .first_violation = verification.first_violation()};
+                      .first_violation = verification.first_violation(),
+                      .more_mismatches = {verification.more_mismatches().begin(),
+                                          verification.more_mismatches().end()}};
 }
 
 v1::Flag Encode(Flag flag) {

@@ -1,6 +1,7 @@
 #include "proto/types/measure.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
@@ -32,8 +33,17 @@ void Verification::Add(const Verification& other) {
   max_abs = std::max(max_abs, other.max_abs);
   max_rel = std::max(max_rel, other.max_rel);
   max_ulp = std::max(max_ulp, other.max_ulp);
-  if (first_mismatch.empty()) first_mismatch = other.first_mismatch;
+  if (!other.first_mismatch.empty()) NameMismatch(other.first_mismatch);
+  for (const std::string& text : other.more_mismatches) NameMismatch(text);
   if (first_violation.empty()) first_violation = other.first_violation;
+}
+
+void Verification::NameMismatch(std::string text) {
+  if (first_mismatch.empty()) {
+    first_mismatch = std::move(text);
+  } else if (1 + more_mismatches.size() < kMostNamedMismatches) {
+    more_mismatches.push_back(std::move(text));
+  }
 }
 
 absl::Status CheckBudget(double seconds) {

@@ -2,6 +2,7 @@
 #ifndef GRIDCLOCK_PROTO_TYPES_MEASURE_H_
 #define GRIDCLOCK_PROTO_TYPES_MEASURE_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -132,6 +133,9 @@ struct Launch {
   std::int64_t count = 0;
 };
 
+// Of a verification: these are named one by one, first_mismatch and the rest behind it.
+inline constexpr std::size_t kMostNamedMismatches = 5;
+
 struct Verification {
   std::int64_t checked = 0, total = 0;  // Elements.
   std::int64_t mismatches = 0;
@@ -148,9 +152,12 @@ struct Verification {
   std::int64_t launches = 0, fresh_launches = 0;
   std::int64_t violations = 0;  // Of submitted code: writes where it may not write.
   std::string first_violation = {};
+  std::vector<std::string> more_mismatches = {};  // Behind the first, in order of position.
 
   // What is known of other launches too.
   void Add(const Verification& other);
+  // Behind those that are named already, if there is room.
+  void NameMismatch(std::string text);
 };
 
 }  // namespace gridclock

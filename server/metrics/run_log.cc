@@ -55,7 +55,8 @@ void Fill(const Job& job, const JobResult& result, RunRecord* record) {
   if (timed) FillTiming(*outcome.timing, record);
   if (outcome.verification) {
     record->verification = outcome.verification;
-    record->verification->first_mismatch.clear();   // It shows values of the client.
+    record->verification->first_mismatch.clear();  // It shows values of the client.
+    record->verification->more_mismatches.clear();
     record->verification->first_violation.clear();  // It has an operand's name by the client.
   }
 }

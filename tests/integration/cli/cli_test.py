@@ -282,6 +282,18 @@ class CliTest(unittest.TestCase):
         self.assertIn("-o y: cannot write there.npy: it is a folder", refused("y=there.npy"))
         self.assertIn("has no output 'z'; it has y", refused("z=z.npy"))
 
+    def test_a_verification_names_the_first_mismatches(self):
+        call = ["sum.naive", "x=full:0.1:f32[7,100K]", "axis=1", "--verify"]
+        named = [f"y[{i}]: want 10240, got " for i in range(5)]
+        done = self.gridclock("run", *call, code=4).stdout
+        self.assertRegex(done, r"DIFFERS in 7 of 7 values: y\[0\]: want 10240, got [\d.]+, tolerance .*\n"
+                               r"  then y\[1\]: .*\n  then y\[2\]: .*\n  then y\[3\]: .*\n  then y\[4\]: .*\n  max abs ")
+        for answer in (self.json("run", *call, code=4), self.json("bench", *call, "--samples", "10", code=4)["results"][0]):
+            found = answer["verification"]
+            self.assertEqual([text[:len(want)] for want, text in
+                              zip(named, [found["first_mismatch"], *found["more_mismatches"]], strict=True)], named)
+        self.assertIn("  then y[4]: ", self.gridclock("bench", *call, "--samples", "10", code=4).stdout)
+
     def test_check_compares_with_the_catalogue(self):
         result = self.json("check", "softmax.naive", "--against", "softmax", "*=4", "N=33", "--seed", "7")
         self.assertTrue(result["ok"])

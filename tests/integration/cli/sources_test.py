@@ -117,6 +117,29 @@ class SourcesTest(unittest.TestCase):
             self.assertGreater(lines[store]["sass"], 0)
         self.assertTrue(all(number == 0 or texts[number - 1].strip() for number in lines))
 
+    def test_the_code_of_each_line_stands_under_it(self):
+        source = SOURCES / "square_matrix.cu"
+        done = self.call("compile", source, "--inspect", "--ptx")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        rows = done.stdout.splitlines()
+        store = next(at for at, row in enumerate(rows) if "result[idx] =" in row)
+        code = []
+        for row in rows[store + 1:]:
+            if not row.startswith("      PTX   "):
+                break
+            code.append(row.split()[1])
+        for opcode in ("ld.global.", "st.global."):
+            self.assertTrue(any(one.startswith(opcode) for one in code), code)
+        self.assertNotIn(".visible .entry", done.stdout)
+        listed = json.loads(self.call("compile", source, "--inspect", "--ptx", "--json").stdout)["lines"]
+        self.assertEqual([len(line["ptx_code"]) for line in listed], [line["ptx"] for line in listed])
+        self.assertNotIn("sass_code", listed[0])
+        machine = self.call("compile", source, "--inspect", "--sass")
+        if self.no_sass:
+            self.assertIn("nvdisasm", machine.stderr)
+        else:
+            self.assertRegex(machine.stdout, r"result\[idx\] =.*\n(      SASS  .*\n)*      SASS  [0-9a-f]{4} .*STG")
+
     def test_what_is_kept_is_all_that_was_made(self):
         done = self.call("compile", SOURCES / "square_matrix.cu", "--keep", self.folder)
         self.assertEqual(done.returncode, 0, done.stderr)

@@ -14,6 +14,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
 // Held against square of the catalogue, on values that the server makes.
@@ -173,6 +174,10 @@ TEST_F(Submitted, AVerifiedProgramThatIsWrongSaysHowWrong) {
   EXPECT_GT(found.max_abs(), 0.1);
   EXPECT_GT(found.max_ulp(), 1e3);
   EXPECT_THAT(found.first_mismatch(), HasSubstr("launch 1 of 2: y[0]: want "));
+  EXPECT_THAT(
+      found.more_mismatches(),
+      ElementsAre(HasSubstr("launch 1 of 2: y[1]: want "), HasSubstr("launch 1 of 2: y[2]: "),
+                  HasSubstr("launch 1 of 2: y[3]: "), HasSubstr("launch 1 of 2: y[4]: ")));
 }
 
 TEST_F(Submitted, ExpectedValuesAreWhatAResultIsHeldAgainst) {
@@ -189,6 +194,12 @@ TEST_F(Submitted, ExpectedValuesAreWhatAResultIsHeldAgainst) {
   EXPECT_EQ(wrong.response.summary().verification().mismatches(), 1);
   EXPECT_THAT(wrong.response.summary().verification().first_mismatch(),
               HasSubstr("y[2]: want 8, got 9"));
+  EXPECT_THAT(wrong.response.summary().verification().more_mismatches(), IsEmpty());
+  const Answer all = Run(kAnn, Expecting(request, {2, 5, 8}));
+  EXPECT_THAT(all.response.summary().verification().first_mismatch(),
+              HasSubstr("y[0]: want 2, got 1"));
+  EXPECT_THAT(all.response.summary().verification().more_mismatches(),
+              ElementsAre(HasSubstr("y[1]: want 5, got 4"), HasSubstr("y[2]: want 8, got 9")));
   v1::RunRequest without = request;
   without.set_verify(true);
   without.mutable_reference();

@@ -87,7 +87,8 @@ TEST(FindingsTest, OfEachDeviceWhatHoldsSubmittedCodeThere) {
   EXPECT_THAT(PartsOf(info, devices),
               Contains(Finding{true, "guests on cuda:0",
                                "sandbox landlock 7, seccomp; kernels reach all host memory of "
-                               "their process, and could forge their times"}));
+                               "their process, and could forge their times (docs/security.md names "
+                               "the driver's setting that ends it, uvm_disable_hmm=1)"}));
   EXPECT_EQ(PartsOf({}, devices).size(), 5U);  // What is off needs no walls.
 }
 

@@ -178,6 +178,23 @@ TEST(SummaryTest, AMismatchStandsOutAndIsEscaped) {
   EXPECT_THAT(VerificationText(summary, {}), Not(HasSubstr("\x1b")));
 }
 
+TEST(SummaryTest, TheMismatchesBehindTheFirstHaveALineEach) {
+  v1::RunSummary summary;
+  v1::Verification& v = *summary.mutable_verification();
+  v.set_checked(10);
+  v.set_mismatches(3);
+  v.set_first_mismatch("y[3]: want 1, got 2");
+  v.add_more_mismatches("y[4]: \x1b[2J");
+  v.add_more_mismatches("y[7]: want 0, got 9");
+  EXPECT_THAT(VerificationText(summary, {}),
+              StartsWith("DIFFERS in 3 of 10 values: y[3]: want 1, got 2\n"
+                         "  then y[4]: \\x1b[2J\n"
+                         "  then y[7]: want 0, got 9\n"
+                         "  max abs "));
+  EXPECT_EQ(ToJson(summary, false)["verification"]["more_mismatches"],
+            Json::array({"y[4]: \x1b[2J", "y[7]: want 0, got 9"}));
+}
+
 TEST(SummaryTest, OfSubmittedCodeItSaysWhatWasComparedAndWhatWasForbidden) {
   v1::RunSummary summary;
   v1::Verification& v = *summary.mutable_verification();

@@ -142,6 +142,17 @@ TEST(Timings, GoThereAndBack) {
   EXPECT_EQ(Decode(without).samples_ns.size(), 0u);
 }
 
+TEST(Verifications, NameTheirMismatchesInOrder) {
+  v1::Verification wire;
+  Encode(
+      Verification{.mismatches = 3, .first_mismatch = "y[0]", .more_mismatches = {"y[1]", "y[7]"}},
+      &wire);
+  EXPECT_THAT(wire.more_mismatches(), ElementsAre("y[1]", "y[7]"));
+  const Verification back = Decode(wire);
+  EXPECT_EQ(back.first_mismatch, "y[0]");
+  EXPECT_THAT(back.more_mismatches, ElementsAre("y[1]", "y[7]"));
+}
+
 TEST(Summaries, HaveRatesOfTheMedian) {
   Job job;
   job.kernel = "square";

@@ -357,6 +357,34 @@ TEST(Reports, ThatContradictTheOrderAreRefused) {
       "too many device kernels");
 }
 
+TEST(Reports, MismatchesAreFewAndClean) {
+  Outcome outcome = SomeOutcome();
+  outcome.verification =
+      Verification{.checked = 9,
+                   .total = 9,
+                   .mismatches = 5,
+                   .first_mismatch = "y[0]: \x1b[2J",
+                   .more_mismatches = {"y[1]", "y[2]: \n\a", "y[3]", std::string(5000, 'y')}};
+  worker::v1::Done done = DoneOf(outcome);
+  EXPECT_LT(done.verification().more_mismatches(3).size(), 2100U);
+  ASSERT_OK_AND_ASSIGN(const Outcome back, Decode(done, SquareJob(), {}));
+  EXPECT_EQ(back.verification->first_mismatch, "y[0]: \\x1b[2J");
+  ASSERT_THAT(back.verification->more_mismatches, SizeIs(4));
+  EXPECT_EQ(back.verification->more_mismatches[0], "y[1]");
+  EXPECT_EQ(back.verification->more_mismatches[1], "y[2]: \n\\x07");
+
+  done.mutable_verification()->set_more_mismatches(3, std::string(5000, 'y'));
+  ASSERT_OK_AND_ASSIGN(const Outcome cut, Decode(done, SquareJob(), {}));
+  EXPECT_LT(cut.verification->more_mismatches[3].size(), 2100U);
+
+  done.mutable_verification()->add_more_mismatches("y[5]");
+  EXPECT_THAT(Decode(done, SquareJob(), {}), StatusIs(kInvalid, HasSubstr("5 mismatches named")));
+  done.mutable_verification()->mutable_more_mismatches()->DeleteSubrange(2, 3);
+  done.mutable_verification()->set_mismatches(2);
+  EXPECT_THAT(Decode(done, SquareJob(), {}),
+              StatusIs(kInvalid, HasSubstr("behind the first, of 2")));
+}
+
 TEST(Reports, OnlySubmittedCodePrints) {
   Outcome outcome = SomeOutcome();
   outcome.variant.clear();

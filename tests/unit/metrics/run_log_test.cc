@@ -81,9 +81,11 @@ TEST(RunLogTest, TheTextsOfAMismatchAndOfAViolationAreNotKept) {
   result.outcome->verification = Verification{.mismatches = 1,
                                               .first_mismatch = "y[0]: want 42",
                                               .violations = 2,
-                                              .first_violation = "input 'salary' was changed"};
+                                              .first_violation = "input 'salary' was changed",
+                                              .more_mismatches = {"y[1]: want 43"}};
   log.Add(log.TrailOf("square", "cpu"), JobOf(1), result, "mismatch", kStart);
   EXPECT_EQ(log.Find(1)->verification->first_mismatch, "");
+  EXPECT_TRUE(log.Find(1)->verification->more_mismatches.empty());
   EXPECT_EQ(log.Find(1)->verification->mismatches, 1);
   EXPECT_EQ(log.Find(1)->verification->first_violation, "");
   EXPECT_EQ(log.Find(1)->verification->violations, 2);

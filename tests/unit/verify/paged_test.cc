@@ -14,6 +14,7 @@ namespace gridclock {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 // Addresses of "the device" are those of its memory plus this: the host cannot read there.
@@ -93,6 +94,18 @@ TEST_F(PagedTest, TwoPagesOfRoomWillDo) {
   EXPECT_EQ(v.checked, kN);
   EXPECT_EQ(v.mismatches, 1);
   EXPECT_THAT(v.first_mismatch, HasSubstr("y[777777]: want"));
+}
+
+// Units are checked as their pages come.
+TEST_F(PagedTest, MismatchesAreNamedInTheirOrder) {
+  for (const int element : {3, 999'999, 500'000, 777'777, 250'000, 4, 888'888}) y_[element] = 0.5;
+
+  ASSERT_OK_AND_ASSIGN(const Verification v, Check(Doubling(), {.most_page_bytes = 2 * kPage}));
+
+  EXPECT_EQ(v.mismatches, 7);
+  EXPECT_THAT(v.first_mismatch, HasSubstr("y[3]: want"));
+  EXPECT_THAT(v.more_mismatches, ElementsAre(HasSubstr("y[4]: "), HasSubstr("y[250000]: "),
+                                             HasSubstr("y[500000]: "), HasSubstr("y[777777]: ")));
 }
 
 TEST_F(PagedTest, ASubsetIsOfRunsFromAllOver) {

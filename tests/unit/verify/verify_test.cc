@@ -1,5 +1,6 @@
 #include "kernels/verify/verify.h"
 
+#include <algorithm>
 #include <limits>
 #include <string>
 #include <vector>
@@ -13,7 +14,9 @@
 namespace gridclock {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 class VerifyTest : public DoublingTest {
  protected:
@@ -57,6 +60,71 @@ TEST_F(VerifyTest, NamesTheFirstMismatch) {
   EXPECT_EQ(v.mismatches, 2);
   EXPECT_GT(v.max_error, 1000);
   EXPECT_THAT(v.first_mismatch, HasSubstr("y[503]: want 6, got 0.5, tolerance"));
+}
+
+TEST_F(VerifyTest, NamesTheLowestFiveMismatchesInOrder) {
+  for (const int element : {900, 42, 700, 41, 650, 999, 43}) y_[element] = 0.5;
+
+  ASSERT_OK_AND_ASSIGN(const Verification v, Verify(Doubling()));
+
+  EXPECT_EQ(v.mismatches, 7);
+  EXPECT_THAT(v.first_mismatch, HasSubstr("y[41]: want -918, got 0.5"));
+  EXPECT_THAT(v.more_mismatches, ElementsAre(HasSubstr("y[42]: "), HasSubstr("y[43]: "),
+                                             HasSubstr("y[650]: "), HasSubstr("y[700]: ")));
+}
+
+TEST_F(VerifyTest, OneMismatchIsTheFirstAndHasNoneBehindIt) {
+  y_[41] = 0.5;
+  ASSERT_OK_AND_ASSIGN(const Verification v, Verify(Doubling()));
+  EXPECT_THAT(v.first_mismatch, HasSubstr("y[41]: "));
+  EXPECT_THAT(v.more_mismatches, IsEmpty());
+}
+
+// The last part first: those of threads end in any order.
+class BackwardThreads final : public Threads {
+ public:
+  int count() const override { return 8; }
+  void ParallelFor(std::int64_t n, std::int64_t grain,
+                   absl::FunctionRef<void(std::int64_t, std::int64_t)> body) override {
+    for (std::int64_t begin = (n - 1) / grain * grain; begin >= 0; begin -= grain) {
+      body(begin, std::min(n, begin + grain));
+    }
+  }
+};
+
+TEST_F(VerifyTest, ThePartsOfThreadsAreOneOrder) {
+  BackwardThreads threads;
+  KernelDef def = Doubling();
+  // So much work that each thread has a part.
+  def.reference.unit_terms = [](const Binding&) { return std::int64_t{1} << 13; };
+  std::vector<std::byte> memory(VerifyBytes(def, binding_, threads.count()));
+  for (const int element : {10, 130, 260, 390, 520, 650, 780, 910}) y_[element] = 0.5;
+
+  ASSERT_OK_AND_ASSIGN(const Verification v,
+                       gridclock::Verify(def, binding_, in_, out_, threads, memory));
+
+  EXPECT_EQ(v.mismatches, 8);
+  EXPECT_THAT(v.first_mismatch, HasSubstr("y[10]: "));
+  EXPECT_THAT(v.more_mismatches, ElementsAre(HasSubstr("y[130]: "), HasSubstr("y[260]: "),
+                                             HasSubstr("y[390]: "), HasSubstr("y[520]: ")));
+}
+
+TEST_F(VerifyTest, MismatchesOfAnEarlierOutputComeFirst) {
+  std::vector<float> want = y_;
+  const std::vector<OperandView> got = {out_[0], out_[0]};
+  const std::vector<OperandView> expected = {{&binding_.outputs[0], {want.data()}},
+                                             {&binding_.outputs[0], {x_.data()}}};
+  const std::vector<std::string> names = {"y", "z"};
+  want[17] += 1;
+  want[900] += 1;
+  ASSERT_OK_AND_ASSIGN(const Verification v,
+                       VerifyExpected({.got = got, .want = expected, .names = names, .terms = 1},
+                                      [] { return absl::OkStatus(); }));
+  EXPECT_EQ(v.mismatches, 2 + 999);
+  EXPECT_EQ(v.total, 2000);
+  EXPECT_THAT(v.first_mismatch, HasSubstr("y[17]: "));
+  EXPECT_THAT(v.more_mismatches, ElementsAre(HasSubstr("y[900]: "), HasSubstr("z[0]: "),
+                                             HasSubstr("z[1]: "), HasSubstr("z[2]: ")));
 }
 
 TEST_F(VerifyTest, TellsHowFarResultsAre) {

@@ -16,6 +16,9 @@
 namespace gridclock {
 namespace {
 
+using ::testing::ElementsAre;
+using ::testing::StartsWith;
+
 constexpr std::size_t kElements = 64;
 
 using Values = std::vector<float>;
@@ -24,7 +27,9 @@ using Values = std::vector<float>;
 // `off` tolerances away from.
 class CompareLaunchesTest : public testing::Test {
  protected:
-  Verification Compare(const std::vector<Values>& references, double off = 0) {
+  // `wrong`: so many elements of each launch's output are.
+  Verification Compare(const std::vector<Values>& references, double off = 0,
+                       std::size_t wrong = 0) {
     constexpr std::size_t kBytes = kElements * sizeof(float);
     std::vector<std::byte> arena(2 * references.size() * kBytes);
     WorkerComparison comparison;
@@ -41,6 +46,7 @@ class CompareLaunchesTest : public testing::Test {
     for (std::size_t i = 0; i < references.size(); ++i) {
       Values got = references[i];
       for (float& value : got) value *= static_cast<float>(1 + off * tolerance.relative);
+      std::fill_n(got.begin(), wrong, 0.0F);
       std::memcpy(arena.data() + i * kBytes, got.data(), kBytes);
       std::memcpy(arena.data() + (references.size() + i) * kBytes, references[i].data(), kBytes);
     }
@@ -50,7 +56,7 @@ class CompareLaunchesTest : public testing::Test {
                                               .clock = clock_,
                                               .cancelled = never_});
     EXPECT_THAT(found, IsOk());
-    EXPECT_EQ(found->mismatches, 0) << found->first_mismatch;
+    EXPECT_EQ(found->mismatches, wrong * references.size()) << found->first_mismatch;
     return *found;
   }
 
@@ -80,6 +86,17 @@ TEST_F(CompareLaunchesTest, NorDoAFewLaunches) {
   EXPECT_TRUE(Compare(launches).undecided_output);
   launches[3] = Launch(9, kElements);
   EXPECT_FALSE(Compare(launches).undecided_output);
+}
+
+TEST_F(CompareLaunchesTest, MismatchesAreNamedWithTheirLaunchInOrder) {
+  const Verification two = Compare({Launch(2, 0), Launch(3, 0), Launch(4, 0)}, 0, /*wrong=*/2);
+  EXPECT_THAT(two.first_mismatch, StartsWith("launch 1 of 3: y[0]: want 1, got 0"));
+  EXPECT_THAT(
+      two.more_mismatches,
+      ElementsAre(StartsWith("launch 1 of 3: y[1]: "), StartsWith("launch 2 of 3: y[0]: "),
+                  StartsWith("launch 2 of 3: y[1]: "), StartsWith("launch 3 of 3: y[0]: ")));
+  const Verification one = Compare({Launch(2, 0)}, 0, /*wrong=*/2);
+  EXPECT_THAT(one.more_mismatches, ElementsAre(StartsWith("y[1]: ")));
 }
 
 // A right value may be chosen at the edge of what is right, where it fails as another launch's.
