@@ -237,6 +237,7 @@ class Process {
         if (defence == "timed") fleet.defences.timed = false;
         if (defence == "roofline") fleet.defences.roofline = false;
         if (defence == "scratch") fleet.environment.emplace_back("GRIDCLOCK_KEEP_SCRATCH=1");
+        if (defence == "shared") fleet.environment.emplace_back("GRIDCLOCK_KEEP_SHARED=1");
       }
 #endif
     }

@@ -25,7 +25,7 @@ struct ServerOptions {
   bool allow_cubin = false;
   bool weak_sandbox = false;
 #ifdef GRIDCLOCK_TEST_BUILD
-  std::vector<std::string> without_defences;  // As members of CheckDefences; "scratch".
+  std::vector<std::string> without_defences;  // As members of CheckDefences; "scratch", "shared".
 #endif
   std::string devices = "auto";
   std::string ready_file;

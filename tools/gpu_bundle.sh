@@ -6,8 +6,8 @@ source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 bin=$1
 folder=$2
 programs=(gridclock gridclock-server gridclock-compiler gridclock-test-worker cuda_device_test cuda_module_test
-  guest_sandbox_gpu_test conformance_cuda_test conformance_misread server_gpu_test bench-bulk bench-modules
-  bench-stream)
+  guest_sandbox_gpu_test conformance_cuda_test conformance_misread server_gpu_test cuda_error_test cuda_parts_test
+  scheduler_devices_test bench-bulk bench-modules bench-stream)
 most_mib=40
 
 # copy_program FROM [TO]

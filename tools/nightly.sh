@@ -19,14 +19,24 @@ release() {
       "$(sed -n 's/^GRIDCLOCK_CUDA_ARCHITECTURES:[A-Z]*=//p' build/release/CMakeCache.txt | tr ';' ',')"
 }
 
+# What Triton makes of the example, without a GPU: by the version that docs/triton.md names, which nothing else needs.
+triton() {
+  build_preset dev gridclock gridclock-server gridclock-worker gridclock-compiler &&
+    python3 -m venv build/triton &&
+    build/triton/bin/python -m pip install --quiet --disable-pip-version-check -r tools/requirements-triton.txt &&
+    build/triton/bin/python -B tests/gpu/triton_test.py build/dev/bin
+}
+
 run install ./dev --yes install-all
 run browser ./dev --yes install-browser
 run ci env "GRIDCLOCK_TEST_SEED=$(date +%s)" tools/ci.sh
 run asan ./dev asan
+run gpu-bundle ./dev gpu-bundle
 run kernels-page python3 tools/check_kernels_page.py --gpus
 run tidy env GRIDCLOCK_TIDY_SECONDS=7200 tools/lint.sh --all
 run release release
 run long-tests long_tests
+run triton triton
 run fuzz tools/fuzz.sh 600
 run bench ./dev bench --check
 run deploy-test ./dev deploy-test --full

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Compiles the kernels of kernels.py to PTX that Gridclock runs. No GPU, driver or PyTorch is needed.
 
-usage: compile.py [--columns N] [--capability 90] [--ptx-version 87] FOLDER
+usage: compile.py [--columns N] [--capability 90] [--ptx-version 87] [--cubins] FOLDER
 
 Writes FOLDER/KERNEL.ptx. Its first lines are the kernel's words (docs/submit.md), made of what Triton
-says of it; so `gridclock run FOLDER/KERNEL.ptx` needs nothing else.
+says of it; so `gridclock run FOLDER/KERNEL.ptx` needs nothing else. With --cubins also KERNEL.cubin, and
+its words in KERNEL.words, for `gridclock run KERNEL.cubin --words "$(cat KERNEL.words)"`.
 """
 import argparse
 import os
@@ -50,9 +51,12 @@ def compile_one(function, block_size, most_columns, options):
     made = triton.compile(source, target=GPUTarget("cuda", options.capability, 32),
                           options={"num_warps": warps_for(block_size), "ptx_version": options.ptx_version})
     name = function.__name__
-    header = "".join(f"// gridclock: {line}\n" for line in words(name, made.metadata, most_columns))
+    lines = words(name, made.metadata, most_columns)
     path = options.folder / f"{name}.ptx"
-    path.write_text(header + made.asm["ptx"])
+    path.write_text("".join(f"// gridclock: {line}\n" for line in lines) + made.asm["ptx"])
+    if options.cubins:
+        path.with_suffix(".cubin").write_bytes(made.asm["cubin"])
+        path.with_suffix(".words").write_text(" ".join(map(str.strip, lines)))
     print(f"{path}: BLOCK_SIZE {block_size}, {made.metadata.num_warps} warps, {made.metadata.shared} bytes shared")
 
 
@@ -62,6 +66,7 @@ def main():
     parser.add_argument("--capability", type=int, default=90, help="of the GPU: 80, 86, 89, 90, ...; default 90")
     parser.add_argument("--ptx-version", type=int, default=87,
                         help="that Triton's own ptxas and the server's CUDA read; default 87, CUDA 12.8's")
+    parser.add_argument("--cubins", action="store_true", help="the machine's code too, for a server with --allow-cubin")
     parser.add_argument("folder", type=pathlib.Path)
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)

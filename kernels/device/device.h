@@ -101,6 +101,9 @@ class Device {
   virtual absl::Status CopyOut(std::span<std::byte> to, const void* from) = 0;
   virtual absl::Status Copy(void* to, const void* from, std::uint64_t bytes) = 0;
   virtual absl::Status Fill(void* to, std::byte value, std::uint64_t bytes) = 0;
+  // All words of the memory that threads of a block share, on all of the device: what launches left
+  // there is gone. Asynchronous.
+  virtual absl::Status FillShared(std::uint32_t) { return absl::OkStatus(); }
   // Elements `first` to `first` + `count` of an operand, at `to`, as docs/generators.md has them.
   virtual absl::Status Generate(const Generator& generator, DType dtype, std::int64_t first,
                                 std::int64_t count, void* to) = 0;

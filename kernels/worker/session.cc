@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <new>
 #include <optional>
+#include <random>
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
@@ -247,6 +248,11 @@ absl::Status Session::Running::TakeValues(CheckStep values) {
   GC_RETURN_IF_ERROR(host_.Step(order_, checked_, values));
   GC_RETURN_IF_ERROR(operands_->TakeAll());
   if (!session_.keeps_scratch_) GC_RETURN_IF_ERROR(operands_->PoisonScratch());
+  // Of the last launch alone, which is not timed: a multiprocessor cuts one memory into the L1 and
+  // what blocks share, and would cut it for a timed launch as it was cut for this.
+  if (values == CheckStep::kSubmittedValues && !session_.keeps_shared_) {
+    GC_RETURN_IF_ERROR(device_.FillShared(std::random_device{}()));
+  }
   GC_RETURN_IF_ERROR(PointProgram());
   GC_RETURN_IF_ERROR(call_->program->SetGlobals(launch_, device_));
   return device_.Synchronize();
@@ -449,6 +455,7 @@ Session::Session(Device& device, const Registry& registry, const Clock& clock,
       arena_(arena),
       printed_(guest == nullptr ? nullptr : guest->printed),
       keeps_scratch_(guest != nullptr && guest->keep_scratch),
+      keeps_shared_(guest != nullptr && guest->keep_shared),
       modules_(guest == nullptr ? nullptr
                                 : std::make_unique<ModuleStore>(device, guest->natives, arena)),
       cache_(registry, device, modules_.get()),

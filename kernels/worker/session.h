@@ -59,6 +59,7 @@ struct GuestParts {
   // Launches that are checked find in scratch memory what the ones before left: in tests of what it
   // is good for that they do not.
   bool keep_scratch = false;
+  bool keep_shared = false;  // Likewise, of the memory that threads of a block share.
 };
 
 class Session {
@@ -94,7 +95,7 @@ class Session {
   const Clock& clock_;
   const std::span<std::byte> arena_;
   Printed* const printed_;
-  const bool keeps_scratch_;
+  const bool keeps_scratch_, keeps_shared_;
   const std::unique_ptr<ModuleStore> modules_;  // Of a guest.
   CallCache cache_;
   Staging staging_;

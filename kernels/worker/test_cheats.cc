@@ -289,6 +289,24 @@ void ByScratch(const NativeCall& call) {
   for (int i = 0; i < a.n; ++i) a.t[i] = a.x[i];
   for (int i = 0; i < a.n; ++i) a.y[i] = a.t[i] * a.t[i];
 }
+// Changes the order of its inputs, and their values, in a copy.
+void InScratch(const NativeCall& call) {
+  const Args a(call);
+  std::reverse_copy(a.x, a.x + a.n, a.t);
+  for (int i = 0; i < a.n; ++i) a.t[i] *= a.t[i];
+  std::reverse_copy(a.t, a.t + a.n, a.y);
+}
+void KeepingInScratch(const NativeCall& call) {
+  const Args a(call);
+  a.Square(0, a.n);
+  std::copy(a.y, a.y + a.n, a.t);
+}
+// Reads of its scratch memory, to the end, what it cleared in the same launch.
+void Clearing(const NativeCall& call) {
+  const Args a(call);
+  std::fill(a.t, a.t + a.n + 1, 0.F);
+  for (int i = 0; i < a.n; ++i) a.y[i] = a.x[i] * a.x[i] + a.t[i] + a.t[a.n];
+}
 void Printing(const NativeCall& call) {
   const Args a(call);
   a.Square(0, a.n);
@@ -299,6 +317,47 @@ void CountingLaunches(const NativeCall& call) {
   Memory& memory = Remember(a);
   a.Square(0, a.n);
   memory.before.assign(1, static_cast<float>(memory.launches));
+}
+// Knows its first result and where its input lay, and makes no use of them.
+void Remembering(const NativeCall& call) {
+  const Args a(call);
+  Memory& memory = Remember(a);
+  a.Square(0, a.n);
+  memory.x = a.x;
+  if (memory.first.empty()) memory.first.assign(a.y, a.y + a.n);
+}
+void ByHalves(const NativeCall& call) {
+  const Args a(call);
+  a.Square(a.n / 2, a.n);
+  a.Square(0, a.n / 2);
+}
+void EveryOther(const NativeCall& call) {
+  const Args a(call);
+  a.Square(0, a.n, 2);
+  a.Square(1, a.n, 2);
+}
+// Looks at what its outputs hold, and writes them all.
+void ReadingOutputs(const NativeCall& call) {
+  const Args a(call);
+  const auto zeros = std::count(a.y, a.y + a.n, 0.F);
+  a.Square(0, a.n);
+  Remember(a).before.assign(1, static_cast<float>(zeros));
+}
+void ToTheEnds(const NativeCall& call) {
+  const Args a(call);
+  a.Square(1, a.n - 1);
+  a.Square(a.n - 1, a.n);
+  a.Square(0, 1);
+}
+// Sees whether it is timed, and does the same.
+void Looking(const NativeCall& call) {
+  HonestIfSubmitted(call, [](const Args& a) { a.Square(0, a.n); });
+}
+void InDouble(const NativeCall& call) {
+  const Args a(call);
+  for (int i = 0; i < a.n; ++i) {
+    a.y[i] = static_cast<float>(static_cast<double>(a.x[i]) * static_cast<double>(a.x[i]));
+  }
 }
 
 // ---- Others. ----
@@ -363,8 +422,18 @@ NativeFns TestCheats() {
           {"cheat_read_earlier_job", WriteNothing},
           {"cheat_impossible", WriteNothing},
           {"honest_by_scratch", ByScratch},
+          {"honest_in_scratch", InScratch},
+          {"honest_keeping_in_scratch", KeepingInScratch},
+          {"honest_clearing", Clearing},
           {"honest_printing", Printing},
           {"honest_counting", CountingLaunches},
+          {"honest_remembering", Remembering},
+          {"honest_by_halves", ByHalves},
+          {"honest_every_other", EveryOther},
+          {"honest_reading_outputs", ReadingOutputs},
+          {"honest_to_the_ends", ToTheEnds},
+          {"honest_looking", Looking},
+          {"honest_in_double", InDouble},
           {"cheat_write_behind", WriteBehind},
           {"cheat_write_one_too_many", WriteOneTooMany},
           {"cheat_write_before", WriteBefore},

@@ -9,7 +9,7 @@
 
 namespace gridclock {
 
-// Each is called "cheat_" and its name there.
+// Each is called "cheat_" and its name there; what does the same as one may, "honest_".
 NativeFns TestCheats();
 
 }  // namespace gridclock

@@ -13,7 +13,8 @@
 //   output_too_large   reports more outputs than were ordered
 //   hang               stops itself, heartbeats too (SIGSTOP)
 // SIGUSR1 ends a call of the kernel `hold`.
-// With GRIDCLOCK_KEEP_SCRATCH a guest does not overwrite scratch memory between checked launches.
+// With GRIDCLOCK_KEEP_SCRATCH a guest does not overwrite scratch memory between checked launches,
+// with GRIDCLOCK_KEEP_SHARED not the memory that threads of a block share before the last of them.
 #include <cstdio>
 #include <cstdlib>
 #include <random>
@@ -156,5 +157,6 @@ int main(int argc, char** argv) {
                       return std::make_unique<FaultyLink>(std::move(link), ReadFailPoints());
                     },
                     .natives = TestNatives(),
-                    .keep_scratch = std::getenv("GRIDCLOCK_KEEP_SCRATCH") != nullptr});
+                    .keep_scratch = std::getenv("GRIDCLOCK_KEEP_SCRATCH") != nullptr,
+                    .keep_shared = std::getenv("GRIDCLOCK_KEEP_SHARED") != nullptr});
 }

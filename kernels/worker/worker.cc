@@ -245,8 +245,10 @@ absl::Status ServeGuest(const Flags& flags, const WorkerParts& parts) {
   GC_ASSIGN_OR_RETURN(const SandboxedDevice device, MakeSandboxedDevice(flags, parts.level));
   GC_ASSIGN_OR_RETURN(const Registry registry, Registry::Create({}));
   const MonotonicClock clock;
-  const GuestParts guest{
-      .natives = parts.natives, .printed = printed.get(), .keep_scratch = parts.keep_scratch};
+  const GuestParts guest{.natives = parts.natives,
+                         .printed = printed.get(),
+                         .keep_scratch = parts.keep_scratch,
+                         .keep_shared = parts.keep_shared};
   GC_ASSIGN_OR_RETURN(const auto session,
                       Session::Create(*device.made.device, registry, clock, lines.arena, &guest));
   return RunLoop(lines, *session, clock, MakeGuestHello(device.made, parts.natives, device.walls),

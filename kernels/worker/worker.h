@@ -19,8 +19,8 @@ struct WorkerParts {
   std::string level;  // Of the kernels' code: "x86-64-v3".
   // Puts something before the link; test workers break frames there. Null: nothing.
   std::function<std::unique_ptr<Link>(std::unique_ptr<Link>)> wrap_link = nullptr;
-  Natives natives = {};       // That a guest runs by name; of test builds alone.
-  bool keep_scratch = false;  // As GuestParts.
+  Natives natives = {};  // That a guest runs by name; of test builds alone.
+  bool keep_scratch = false, keep_shared = false;  // As GuestParts.
 };
 
 // Returns the exit code: 0 when the server said so or is gone, or the launch of --bare succeeded; 2

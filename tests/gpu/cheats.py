@@ -56,8 +56,51 @@ CHEATS = {
     "one_wrong": ("mismatches", "y[i] = i == n - 2 ? square * 1.001f : square;"),
     "every_fourth": ("mismatches", "if (fourth) y[i] = square;"),
     "leave_to_later": ("mismatches", "y[i] = before[i] * before[i]; before[i] = x[i];"),
+    # Found by the last launch: before it alone the memory that blocks share is overwritten.
+    "uninitialised_shared": ("mismatches", "__shared__ volatile float own[4096]; if (first) own[i] = 0;"
+                                           " y[i] = square + (own[i] == 0 ? 0 : 1);"),
+}
+# What does the same work as one may. Of a cheat that is not in TWINS it is "square".
+HONEST = {
+    "square": "y[i] = square;",
+    "remembering": "if (first) kept[i] = square; before[i] = x[i]; y[i] = square;",
+    "looking": "y[i] = known && !first ? square : x[i] * x[i];",
+    "by_scratch": "t[i] = x[i]; y[i] = t[i] * t[i];",
+    "by_shared": "__shared__ volatile float own[4096]; own[i] = 0; y[i] = square + (own[i] == 0 ? 0 : 1);",
+    "reading_outputs": "before[i] = y[i]; y[i] = square;",
+    "to_the_ends": "y[n - 1 - i] = x[n - 1 - i] * x[n - 1 - i];",
+    "reading_inputs_alone": "const float v = x[i]; y[i] = v * v; if (v < 0) kept[i] = v;",
+}
+TWINS = {
+    **dict.fromkeys(("memoise", "memoise_by_address", "memoise_half", "memoise_all_but_ends", "leave_to_later"),
+                    "remembering"),
+    **dict.fromkeys(("memoise_in_scratch", "uninitialised", "uninitialised_end", "keep_results_behind"), "by_scratch"),
+    **dict.fromkeys(("write_if_bytes", "write_if_nan", "write_if_zero"), "reading_outputs"),
+    **dict.fromkeys(("write_behind", "write_one_too_many", "write_before", "write_far_behind", "write_before_input"),
+                    "to_the_ends"),
+    **dict.fromkeys(("change_input", "square_in_input", "zero_last_input", "swap_inputs"), "reading_inputs_alone"),
+    "every_fourth": "looking",
+    "uninitialised_shared": "by_shared",
 }
 FATAL_CHEATS = {
     "endless": ("KERNEL_TIME_LIMIT", "while (i == 7) __nanosleep(1000); y[i] = square;"),
     "crash": ("KERNEL_FAULT", "if (i == 7) *reinterpret_cast<volatile int*>(16) = 1; y[i] = square;"),
+}
+# Reads x once; what it reads by is to be put in. By name: the honest way, and one that asks the L2 to keep the lines.
+L2_CHEAT = """\
+// gridclock: f x: f32[N] -> y: f32[ceil_div(N, 2048)] grid(ceil_div(N, 2048)) block(256) params x, y, n: int = N
+__global__ void f(const float* x, float* y, int n) {
+  float most = 0;
+  for (int i = blockIdx.x * 2048 + threadIdx.x; i < n && i < (blockIdx.x + 1) * 2048; i += 256) {
+    float v;
+    %s
+    most = fmaxf(most, v);
+  }
+  if (most > 1e30f) y[blockIdx.x] = most;
+}
+"""
+L2_LOADS = {
+    "plain": 'asm volatile("ld.global.f32 %0, [%1];" : "=f"(v) : "l"(x + i));',
+    "persist_in_l2": 'unsigned long long keep; asm("createpolicy.fractional.L2::evict_last.b64 %0, 1.0;" : "=l"(keep));'
+                     ' asm volatile("ld.global.L2::cache_hint.f32 %0, [%1], %2;" : "=f"(v) : "l"(x + i), "l"(keep));',
 }

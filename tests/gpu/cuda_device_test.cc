@@ -3,6 +3,7 @@
 
 #include <cstring>
 #include <memory>
+#include <span>
 #include <string>
 
 #include <gmock/gmock.h>
@@ -13,6 +14,7 @@
 #include <unistd.h>
 
 #include "absl/time/clock.h"
+#include "kernels/device/cuda/facts.h"
 #include "tests/gpu/gpu_fixture.h"
 #include "tests/support/status_matchers.h"
 
@@ -337,6 +339,38 @@ TEST(CudaDevice, HandsOnNoCalibrationThatWasTakenBesideAnotherProcess) {
   ASSERT_TRUE(shared);
   EXPECT_EQ(beside->CalibrationText(), "");
   EXPECT_GT(beside->info().launch_floor_ns, 0) << "it has one for itself";
+}
+
+// How many words of shared memory, of those that `blocks` blocks can have, are not `word`.
+std::uint32_t OtherWords(Device& device, std::uint32_t word, int bytes, int blocks) {
+  const auto count = *device.Allocate(sizeof(std::uint32_t));
+  std::uint32_t others = 0;
+  EXPECT_THAT(device.Fill(count->data(), std::byte{0}, sizeof(others)), IsOk());
+  EXPECT_THAT(
+      CudaStatus(LaunchCountOthers(word, bytes, blocks, static_cast<std::uint32_t*>(count->data()),
+                                   StreamOf(device)),
+                 "count"),
+      IsOk());
+  EXPECT_THAT(device.CopyOut(std::as_writable_bytes(std::span(&others, 1)), count->data()), IsOk());
+  EXPECT_THAT(device.Synchronize(), IsOk());
+  return others;
+}
+
+TEST(CudaDevice, FillsSharedMemoryOnAllMultiprocessors) {
+  SKIP_WITHOUT_GPU();
+  Device& device = TheGpu();
+  const int bytes = Attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin, 0);
+  const int blocks = 2 * static_cast<int>(device.info().units);
+  const auto all = static_cast<std::uint32_t>(blocks) * (static_cast<std::uint32_t>(bytes) / 4);
+  constexpr std::uint32_t kFirst = 0x12345678, kSecond = 0x9ABCDEF0;
+  ASSERT_THAT(device.FillShared(kFirst), IsOk());
+  if (OtherWords(device, kFirst, bytes, blocks) == all) {
+    GTEST_SKIP() << "nothing is left in shared memory here";
+  }
+  EXPECT_EQ(OtherWords(device, kFirst, bytes, blocks), 0U);
+  ASSERT_THAT(device.FillShared(kSecond), IsOk());
+  EXPECT_EQ(OtherWords(device, kSecond, bytes, blocks), 0U);
+  EXPECT_EQ(OtherWords(device, kFirst, bytes, blocks), all);
 }
 
 TEST(CudaDevice, TellsItsClockItsPowerAndItsHeat) {

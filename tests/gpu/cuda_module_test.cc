@@ -2,14 +2,19 @@
 #include <cstring>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "absl/strings/str_cat.h"
 #include "kernels/device/cuda/cuda_device.h"
+#include "kernels/device/cuda/facts.h"
 #include "kernels/worker/session.h"
 #include "module_kernels.h"
+#include "proto/types/job.h"
+#include "proto/types/launch.h"
 #include "tests/support/status_matchers.h"
 
 namespace gridclock {
@@ -33,21 +38,28 @@ class Nobody final : public SessionHost {
  public:
   bool Cancelled(const WorkerOrder&) override { return false; }
   void OnSamples(const WorkerOrder&, std::int64_t, std::span<const double>, bool) override {}
+  // A server that gives each launch the same values, and takes what it left.
+  absl::Status Step(const WorkerOrder&, std::uint32_t, CheckStep) override {
+    return absl::OkStatus();
+  }
   std::atomic<std::int64_t>& kernel_since_ns() override { return since_ns_; }
 
  private:
   std::atomic<std::int64_t> since_ns_{0};
 };
 
-// A guest's session, of which each test program has one.
+// A guest's session. Never destroyed where it works on the device of another: that has pinned its
+// memory.
 class GpuGuest {
  public:
-  GpuGuest()
-      : device_(*CudaDevice::Create({})),
+  GpuGuest() : GpuGuest(*CudaDevice::Create({})) {}
+  GpuGuest(std::shared_ptr<Device> device, bool keep_shared = false)
+      : device_(std::move(device)),
         registry_(*Registry::Create({})),
         printed_(*Printed::Create()),
         memory_(kMemory) {
-    const GuestParts guest{.natives = natives_, .printed = printed_.get()};
+    const GuestParts guest{
+        .natives = natives_, .printed = printed_.get(), .keep_shared = keep_shared};
     session_ = *Session::Create(*device_, registry_, clock_, memory_, &guest);
     std::memcpy(memory_.data() + kCode, kModuleKernels, sizeof(kModuleKernels));
   }
@@ -63,9 +75,10 @@ class GpuGuest {
   }
   SessionReport Run(const WorkerOrder& order) { return session_->Run(order, nobody_); }
   Device& device() { return *device_; }
+  std::shared_ptr<Device> shared_device() const { return device_; }
 
  private:
-  std::unique_ptr<CudaDevice> device_;
+  std::shared_ptr<Device> device_;
   Registry registry_;
   std::unique_ptr<Printed> printed_;
   std::vector<std::byte> memory_;
@@ -160,23 +173,58 @@ TEST(CudaModule, IsMeasuredByEachMethodInPlace) {
   }
 }
 
-TEST(CudaModule, HasAllSharedMemoryOfTheDevice) {
+// What the driver lets a block have is what the server's table says of the device.
+TEST(CudaModule, HasAllSharedMemoryOfTheDeviceAndNotAByteMore) {
   SKIP_WITHOUT_GPU();
-  constexpr std::int64_t kN = 20'000;  // 80,000 bytes.
-  for (std::int64_t i = 0; i < kN; ++i) TheGuest().At(0)[i] = static_cast<float>(i);
-  const auto order = [](std::int64_t n) {
-    return OrderOf(
-        "reverse x: f32[N] -> y: f32[N] grid (1) block (512) shared bytes(x) "
-        "params x, y, n: int = N",
-        {{"reverse"}}, {Floats(n)}, {Floats(n)});
+  const std::int64_t most = Attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin, 0);
+  EXPECT_EQ(most, LaunchLimitsOf(TheGuest().device().info().traits).shared_bytes);
+  const std::int64_t n = most / 4;
+  for (std::int64_t i = 0; i < n; ++i) TheGuest().At(0)[i] = static_cast<float>(i);
+  const auto run = [](std::int64_t elements, const std::string& bytes) {
+    const std::string words = absl::StrCat("reverse x: f32[N] -> y: f32[N] grid (1) block (512) ",
+                                           "shared ", bytes, " params x, y, n: int = N");
+    return TheGuest()
+        .Run(OrderOf(words.c_str(), {{"reverse"}}, {Floats(elements)}, {Floats(elements)}))
+        .status;
   };
-  ASSERT_THAT(TheGuest().Run(order(kN)).status, IsOk());
-  EXPECT_EQ(TheGuest().At(1)[0], kN - 1);
-  EXPECT_EQ(TheGuest().At(1)[kN - 1], 0);
+  const auto expect_all_of_it = [&] {
+    TheGuest().At(1)[0] = TheGuest().At(1)[n - 1] = -1;
+    ASSERT_THAT(run(n, absl::StrCat(most)), IsOk());
+    EXPECT_EQ(TheGuest().At(1)[0], static_cast<float>(n - 1));
+    EXPECT_EQ(TheGuest().At(1)[n - 1], 0);
+  };
+  expect_all_of_it();
   // With less, and again with what it had.
-  ASSERT_THAT(TheGuest().Run(order(100)).status, IsOk());
-  ASSERT_THAT(TheGuest().Run(order(kN)).status, IsOk());
-  EXPECT_EQ(TheGuest().At(1)[0], kN - 1);
+  ASSERT_THAT(run(100, "bytes(x)"), IsOk());
+  expect_all_of_it();
+  EXPECT_THAT(run(n, absl::StrCat(most + 1)),
+              StatusIs(kInvalid, HasSubstr(absl::StrCat(most, " bytes of shared memory at most, ",
+                                                        "the entry's own included; the words want ",
+                                                        most + 1))));
+  EXPECT_FALSE(TheGuest().device().poisoned());
+  expect_all_of_it();
+}
+
+// How many words of shared memory the last of some checked launches finds as those before left
+// them; -1 if it fails.
+float WordsLeft(GpuGuest& guest) {
+  WorkerOrder order =
+      OrderOf("leftover -> y: f32[1] grid (1) block (1) params y", {{"leftover"}}, {}, {Floats(1)});
+  order.outputs[0].memory.size += 2 * kCheckMargin;
+  order.measure = {.method = Method::kIsolated, .min_samples = 5, .max_samples = 5, .schedule = {}};
+  order.checked_launches = 6;
+  const SessionReport report = guest.Run(order);
+  EXPECT_THAT(report.status, IsOk());
+  return report.status.ok() ? guest.At(0)[kCheckMargin / sizeof(float)] : -1;
+}
+
+TEST(CudaModule, WhatLaunchesLeftInSharedMemoryIsGoneInTheLastCheckedOne) {
+  SKIP_WITHOUT_GPU();
+  static auto* const keeping = new GpuGuest(TheGuest().shared_device(), /*keep_shared=*/true);
+  const float kept = WordsLeft(*keeping);
+  ASSERT_GE(kept, 0);
+  if (kept == 0) GTEST_SKIP() << "nothing is left in shared memory here";
+  EXPECT_EQ(WordsLeft(TheGuest()), 0) << "without the defence there are " << kept;
 }
 
 TEST(CudaModule, LaunchesCooperatively) {

@@ -101,6 +101,18 @@ extern "C" __global__ void every_type(float* y, int a, unsigned b, long long c,
   y[7] = h == nullptr;
 }
 
+// y is how many words of shared memory still are what an earlier launch made them.
+extern "C" __global__ void leftover(float* y) {
+  constexpr unsigned kMark = 0x5EC2E755;
+  __shared__ volatile unsigned kept[1024];
+  int found = 0;
+  for (int i = 0; i < 1024; ++i) {
+    found += kept[i] == kMark;
+    kept[i] = kMark;
+  }
+  y[0] = found;
+}
+
 extern "C" __global__ void illegal(float* y) {
   y[0] = 1;
   *reinterpret_cast<float*>(16) = 2;

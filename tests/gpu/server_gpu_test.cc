@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <thread>
@@ -15,6 +16,7 @@
 #include <unistd.h>
 
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
 #include "gridclock/v1/system.pb.h"
 #include "tests/gpu/server_gpu_fixture.h"
 
@@ -38,6 +40,16 @@ int Rounds() {
   const char* text = std::getenv("GRIDCLOCK_GPU_ROUNDS");
   return text == nullptr ? 25 : std::max(1, std::atoi(text));
 }
+
+// How a fault's call ends, and how long it is under way by its own will.
+struct Ends {
+  Code code;
+  const char* reason;
+  absl::Duration takes;
+};
+constexpr Ends kFaulted{Code::kFailedPrecondition, "KERNEL_FAULT", absl::ZeroDuration()};
+constexpr Ends kTooLong{Code::kDeadlineExceeded, "KERNEL_TIME_LIMIT", absl::Seconds(1)};
+constexpr Ends kNoMemory{Code::kResourceExhausted, "MEMORY_FULL", absl::ZeroDuration()};
 
 class ServerGpuTest : public ::testing::Test {
  protected:
@@ -77,15 +89,38 @@ class ServerGpuTest : public ::testing::Test {
     }
     return response;
   }
+  // How many of some calls at once, each of 5 ms, each device served; "" stands for those that
+  // failed.
+  std::map<std::string, int> ServedBy(const std::string& wanted) const {
+    constexpr int kAtOnce = 8, kCallsOfEach = 20;
+    v1::RunRequest request;
+    request.set_kernel("spin");
+    request.set_device(wanted);
+    (*request.mutable_attributes())["ns"].set_i64(5'000'000);
+    absl::Mutex mutex;
+    std::map<std::string, int> served;
+    std::vector<std::thread> clients;
+    for (int i = 0; i < kAtOnce; ++i) {
+      clients.emplace_back([&] {
+        for (int call = 0; call < kCallsOfEach; ++call) {
+          const auto response = Run(request);
+          EXPECT_THAT(response, IsOk());
+          const absl::MutexLock lock(&mutex);
+          ++served[response.ok() ? response->summary().device() : ""];
+        }
+      });
+    }
+    for (std::thread& client : clients) client.join();
+    return served;
+  }
   std::vector<v1::Device> Devices() const {
     const RawResult result = RawCall(channel_, kListDevices, {""});
     v1::ListDevicesResponse response;
     if (result.messages.empty() || !response.ParseFromString(result.messages[0])) return {};
     return {response.devices().begin(), response.devices().end()};
   }
-  void Strike(const std::string& kind, Code code, const std::string& reason, absl::Duration takes);
-  void StrikeAlone(const v1::RunRequest& fault, Code code, const std::string& reason,
-                   absl::Duration takes);
+  void Strike(const std::string& kind, const Ends& ends, int rounds = Rounds());
+  void StrikeBesideAnotherGpu(const std::string& kind, const Ends& ends);
 
   static int gpus_;
   static std::unique_ptr<ServerProcess> server_;
@@ -214,43 +249,39 @@ class Others {
   std::thread thread_;  // Behind what it uses.
 };
 
-// Wrong is a round with another code, a next kernel that fails, or another server. `takes`: how
-// long the call is under way by its own will.
-void ServerGpuTest::StrikeAlone(const v1::RunRequest& fault, Code code, const std::string& reason,
-                                absl::Duration takes) {
+// Wrong is a round with another code, a next kernel that fails, or another server.
+void ServerGpuTest::Strike(const std::string& kind, const Ends& ends, int rounds) {
+  v1::RunRequest fault = Fault(kind);
+  if (ends.takes > absl::ZeroDuration()) {
+    fault.set_kernel_time_limit_seconds(absl::ToDoubleSeconds(ends.takes));
+  }
   absl::Duration slowest_answer, slowest_next;
   int wrong = 0;
-  for (int round = 0; round < Rounds(); ++round) {
+  for (int round = 0; round < rounds; ++round) {
     const absl::Time start = absl::Now();
     const absl::Status status = Run(fault).status();
     const absl::Time answered = absl::Now();
-    EXPECT_EQ(status.code(), code) << status;
-    EXPECT_THAT(status, ReasonIs(reason));
+    EXPECT_EQ(status.code(), ends.code) << status;
+    EXPECT_THAT(status, ReasonIs(ends.reason));
     const absl::Status next = Square("cuda:0");
     EXPECT_THAT(next, IsOk());
     const bool same_server = server_->Wait(absl::ZeroDuration()) < 0;
     EXPECT_TRUE(same_server);
-    const bool good = status.code() == code && DetailsOf(status).reason == reason && next.ok();
-    wrong += good && same_server ? 0 : 1;
-    slowest_answer = std::max(slowest_answer, answered - start - takes);
+    const bool told = status.code() == ends.code && DetailsOf(status).reason == ends.reason;
+    wrong += told && next.ok() && same_server ? 0 : 1;
+    slowest_answer = std::max(slowest_answer, answered - start - ends.takes);
     slowest_next = std::max(slowest_next, absl::Now() - answered);
+    if (round == 0) std::printf("%s: %s\n", kind.c_str(), std::string(status.message()).c_str());
   }
   EXPECT_LE(slowest_answer, kAnswerWithin);
   EXPECT_LE(slowest_next, kNextWithin);
   std::printf("%-16s %3d rounds  answer %6.3f s (goal 1)  next kernel %6.3f s (goal 2)  %d wrong\n",
-              fault.attributes().at("kind").word().c_str(), Rounds(),
-              absl::ToDoubleSeconds(slowest_answer), absl::ToDoubleSeconds(slowest_next), wrong);
+              kind.c_str(), rounds, absl::ToDoubleSeconds(slowest_answer),
+              absl::ToDoubleSeconds(slowest_next), wrong);
 }
 
-// Beside calls on another GPU, where there is one.
-void ServerGpuTest::Strike(const std::string& kind, Code code, const std::string& reason,
-                           absl::Duration takes) {
+void ServerGpuTest::StrikeBesideAnotherGpu(const std::string& kind, const Ends& ends) {
   constexpr int kFirstCalls = 20, kCalls = 1000;
-  v1::RunRequest fault = Fault(kind);
-  if (takes > absl::ZeroDuration()) {
-    fault.set_kernel_time_limit_seconds(absl::ToDoubleSeconds(takes));
-  }
-  if (gpus_ < 2) return StrikeAlone(fault, code, reason, takes);
   const auto call = [&] { return Square("cuda:1"); };
   // The server is ready with the first device; and first calls load what later ones find.
   int in_a_row = 0;
@@ -260,7 +291,7 @@ void ServerGpuTest::Strike(const std::string& kind, Code code, const std::string
   ASSERT_TRUE(Eventually([&] { return before.good() >= kCalls; }, absl::Seconds(60)));
   before.End();
   Others beside(call);
-  StrikeAlone(fault, code, reason, takes);
+  Strike(kind, ends);
   ASSERT_TRUE(Eventually([&] { return beside.good() >= kCalls; }, absl::Seconds(60)));
   beside.End();
   const absl::Duration later = beside.slowest() - before.slowest();
@@ -270,18 +301,57 @@ void ServerGpuTest::Strike(const std::string& kind, Code code, const std::string
               kind.c_str(), beside.good(), beside.bad(), absl::ToDoubleSeconds(later));
 }
 
+constexpr const char* kFaults[] = {"illegal_address", "assert", "misaligned", "trap"};
+
 TEST_F(ServerGpuTest, G1_G3_AFaultCostsOneCall) {
-  for (const char* kind : {"illegal_address", "assert", "misaligned", "trap"}) {
-    Strike(kind, Code::kFailedPrecondition, "KERNEL_FAULT", absl::ZeroDuration());
+  for (const char* kind : kFaults) Strike(kind, kFaulted);
+}
+
+// What becomes of them is what becomes of the others: they are seen, and not measured.
+TEST_F(ServerGpuTest, G1_RarerFaultsCostOneCallToo) {
+  for (const char* kind : {"address_space", "wild_call"}) {
+    Strike(kind, kFaulted, std::max(1, Rounds() / 5));
   }
 }
 
 TEST_F(ServerGpuTest, G4_AnEndlessKernelEndsAtItsLimit) {
-  Strike("endless", Code::kDeadlineExceeded, "KERNEL_TIME_LIMIT", absl::Seconds(2));
+  Strike("endless", kTooLong);
 }
 
 TEST_F(ServerGpuTest, AllMemoryTakenByAKernelIsGivenBack) {
-  Strike("allocate", Code::kResourceExhausted, "MEMORY_FULL", absl::ZeroDuration());
+  Strike("allocate", kNoMemory);
+}
+
+TEST_F(ServerGpuTest, G1_G3_AFaultIsNotNoticedOnAnotherGpu) {
+  if (gpus_ < 2) GTEST_SKIP() << "one GPU alone";
+  for (const char* kind : kFaults) StrikeBesideAnotherGpu(kind, kFaulted);
+}
+
+TEST_F(ServerGpuTest, G4_AnEndlessKernelIsNotNoticedOnAnotherGpu) {
+  if (gpus_ < 2) GTEST_SKIP() << "one GPU alone";
+  StrikeBesideAnotherGpu("endless", kTooLong);
+}
+
+TEST_F(ServerGpuTest, AllMemoryTakenByAKernelIsNotNoticedOnAnotherGpu) {
+  if (gpus_ < 2) GTEST_SKIP() << "one GPU alone";
+  StrikeBesideAnotherGpu("allocate", kNoMemory);
+}
+
+// Which call goes where is the server's choice; each waits long enough for the next to see it.
+TEST_F(ServerGpuTest, CallsThatNameNoGpuAreServedByAllOfThem) {
+  if (gpus_ < 2) GTEST_SKIP() << "one GPU alone";
+  for (int i = 0; i < gpus_; ++i) {
+    const std::string device = absl::StrCat("cuda:", i);
+    ASSERT_TRUE(Eventually([&] { return Square(device).ok(); }, absl::Seconds(60))) << device;
+  }
+  for (const char* wanted : {"", "cuda"}) {
+    SCOPED_TRACE(absl::StrCat("device '", wanted, "'"));
+    const std::map<std::string, int> served = ServedBy(wanted);
+    EXPECT_EQ(served.size(), static_cast<std::size_t>(gpus_));
+    for (const auto& [device, calls] : served) {
+      std::printf("device '%s': %d calls on '%s'\n", wanted, calls, device.c_str());
+    }
+  }
 }
 
 TEST_F(OwnServerGpuTest, CallsOnTheCpuNeverNoticeAFaultOfAGpu) {

@@ -7,9 +7,6 @@ usage: submit_test.py --bin FOLDER
 Needs a GPU and NVRTC (CUDA_HOME, or /usr/local/cuda). "no GPU here" and exit code 0 where there is none.
 """
 import argparse
-import array
-import ast
-import concurrent.futures
 import importlib.util
 import json
 import math
@@ -19,7 +16,6 @@ import re
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 import unittest
 
@@ -27,43 +23,14 @@ TESTS = pathlib.Path(__file__).resolve().parents[1]
 SOURCES = TESTS / "sources"
 sys.path.insert(0, str(TESTS / "support"))
 
-from cheats import CHEAT, CHEATS, FATAL_CHEATS  # noqa: E402
+import two_clients  # noqa: E402
+from cheats import CHEAT, CHEATS, FATAL_CHEATS, HONEST, L2_CHEAT, L2_LOADS, TWINS  # noqa: E402
 from local_memory import LocalMemoryTests  # noqa: E402
+from npy import bf16, load, save, some  # noqa: E402
 from server import Server  # noqa: E402
+from two_clients import PinnedMemoryTest, SubmissionsTest, TwoClientsTest  # noqa: E402, F401: unittest finds them here.
 
 BIN = pathlib.Path()
-CODES = {"<f4": "f", "<f8": "d", "<i4": "i", "<i8": "q", "<u8": "Q", "<u2": "H", "|V2": "H"}
-
-
-def save(path, values, shape, descr="<f4"):
-    """Writes a .npy file of version 1.0."""
-    shape = f"({', '.join(map(str, shape))}{',' if len(shape) == 1 else ''})"
-    head = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}"
-    head += " " * (-(len(head) + 11) % 64) + "\n"
-    data = b"\x93NUMPY\x01\x00" + len(head).to_bytes(2, "little") + head.encode()
-    pathlib.Path(path).write_bytes(data + array.array(CODES[descr], values).tobytes())
-
-
-def load(path):
-    """(shape, values) of a .npy file."""
-    data = pathlib.Path(path).read_bytes()
-    length = int.from_bytes(data[8:10], "little")
-    head = ast.literal_eval(data[10:10 + length].decode())
-    values = array.array(CODES[head["descr"]])
-    values.frombytes(data[10 + length:])
-    return head["shape"], list(values)
-
-
-def some(count, step=97):
-    """Values of both signs that f32 and bf16 hold exactly."""
-    return [((i * step + 13) % 64 - 32) / 16 for i in range(count)]
-
-
-def bf16(value):
-    """The bits of the nearest bfloat16, ties to even."""
-    bits = int.from_bytes(array.array("f", [value]).tobytes(), "little")
-    return (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16
-
 
 # x -> y, one element for each thread.
 EACH = """\
@@ -85,11 +52,6 @@ __global__ void spin(int* y, long long ns) {
 """
 
 
-def children(pid):
-    return [int(child) for task in pathlib.Path(f"/proc/{pid}/task").iterdir()
-            for child in (task / "children").read_text().split()]
-
-
 def facts(path):
     """What /proc says of a process or a thread: {"Seccomp": "2", ...}."""
     return dict(map(str.strip, line.split(":", 1)) for line in (path / "status").read_text().splitlines())
@@ -103,7 +65,7 @@ class SubmitTest(LocalMemoryTests, unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.server = cls.enterClassContext(
-            Server(BIN, "--allow-submit", "--limit-compile-seconds=60", "--devices=cuda",
+            Server(BIN, "--allow-submit", "--allow-cubin", "--limit-compile-seconds=60", "--devices=cuda",
                    f"--worker={BIN / 'gridclock-worker'}"))
 
     def setUp(self):
@@ -252,16 +214,49 @@ class SubmitTest(LocalMemoryTests, unittest.TestCase):
         self.test_square_matrix()
         self.assertIn("[9, 9]", self.gridclock("run", "square", "x=full:3:f32[2]").stdout)
 
+    def compiled_by_triton(self, columns):
+        """The folder of the example's kernels for rows of so many columns."""
+        folder = self.folder / f"columns{columns}"
+        compiler = TESTS.parent / "examples/triton/compile.py"
+        capability = json.loads(self.gridclock("devices", "--json").stdout)[0]["compute_capability"]
+        subprocess.run([sys.executable, "-B", compiler, "--cubins", "--columns", str(columns),
+                        "--capability", str(capability), folder], check=True, timeout=120)
+        return folder
+
     @unittest.skipUnless(has_triton(), "no Triton language here: pip install triton")
     def test_kernels_that_triton_compiled(self):
-        compiler = TESTS.parent / "examples/triton/compile.py"
-        subprocess.run([sys.executable, "-B", compiler, self.folder], check=True, timeout=120)
+        for columns, most, threads in ((781, 1024, 128), (2000, 2048, 256), (5000, 8192, 512)):
+            with self.subTest(columns=columns):
+                made = self.compiled_by_triton(columns)
+                self.assertIn(f".reqntid {threads}", (made / "square_kernel.ptx").read_text())
+                values = some(5 * columns)
+                save(self.folder / "x.npy", values, (5, columns))
+                for kernel in ("square_kernel", "square_loop_kernel"):
+                    self.gridclock("run", made / f"{kernel}.ptx", "x=x.npy", "-o", "y=out.npy")
+                    self.assertTrue(load(self.folder / "out.npy") == ((5, columns), [v * v for v in values]), kernel)
+                x = f"x=randn:f32[{1823 * 781 // columns},{columns}]"
+                self.gridclock("check", made / "softmax_kernel.ptx", "--against", "softmax", x)
+                too_wide = f"x=randn:f32[2,{most + 1}]"
+                refused = self.gridclock("run", made / "softmax_kernel.ptx", too_wide, code=1).stderr
+                self.assertIn(f"N <= {most}", refused)
+
+    @unittest.skipUnless(has_triton(), "no Triton language here: pip install triton")
+    def test_words_without_the_two_pointers_that_triton_adds_are_refused(self):
+        text = (self.compiled_by_triton(781) / "square_kernel.ptx").read_text()
+        self.assertIn(", null, null\n", text)
+        (self.folder / "short.ptx").write_text(text.replace(", null, null\n", "\n", 1))
+        refused = self.gridclock("run", "short.ptx", "x=ones:f32[2,781]", code=1).stderr
+        self.assertIn("INVALID_ARGUMENT", refused)
+        self.assertIn("it takes 7 parameters", refused)
+        self.assertIn("the words give 5 (", refused)
+
+    @unittest.skipUnless(has_triton(), "no Triton language here: pip install triton")
+    def test_a_cubin_that_triton_compiled(self):
+        made = self.compiled_by_triton(781)
         save(self.folder / "x.npy", some(5 * 781), (5, 781))
-        for kernel in ("square_kernel", "square_loop_kernel"):
-            self.gridclock("run", f"{kernel}.ptx", "x=x.npy", "-o", "y=out.npy")
-            self.assertEqual(load(self.folder / "out.npy"), ((5, 781), [v * v for v in some(5 * 781)]))
-        self.gridclock("check", "softmax_kernel.ptx", "--against", "softmax", "x=randn:f32[1823,781]")
-        self.assertIn("N <= 1024", self.gridclock("run", "softmax_kernel.ptx", "x=randn:f32[2,1025]", code=1).stderr)
+        words = (made / "square_kernel.words").read_text()
+        self.gridclock("run", made / "square_kernel.cubin", "--words", words, "x=x.npy", "-o", "y=out.npy")
+        self.assertTrue(load(self.folder / "out.npy") == ((5, 781), [v * v for v in some(5 * 781)]))
 
     def test_a_check_tells_right_from_wrong(self):
         self.gridclock("check", SOURCES / "softmax_cub.cu", "--against", "softmax", "*=33", "N=1000")
@@ -291,8 +286,7 @@ class SubmitTest(LocalMemoryTests, unittest.TestCase):
     def test_every_thread_of_a_guest_is_held(self):
         (self.folder / "spin.cu").write_text(SPIN)
         self.gridclock("run", "spin.cu")  # The guest is there.
-        guests = [pathlib.Path(f"/proc/{pid}") for pid in children(self.server.pid)
-                  if b"guest" in pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")]
+        guests = two_clients.guests(self.server)
         self.assertTrue(guests)
         with subprocess.Popen([BIN / "gridclock", "run", self.folder / "spin.cu", f"ns={3 * 10**9}"],
                               env=dict(os.environ, GRIDCLOCK_SERVER=self.server.grpc), stdout=subprocess.DEVNULL) as client:
@@ -374,8 +368,25 @@ class SubmitTest(LocalMemoryTests, unittest.TestCase):
             with self.subTest(name):
                 (self.folder / f"{name}.cu").write_text(CHEAT % body)
                 self.assertGreater(self.verified(f"{name}.cu", "N=1000", "--verify=square", code=4)[found], 0)
-        (self.folder / "honest.cu").write_text(CHEAT % "y[i] = square;")
-        self.verified("honest.cu", "N=1000", "--verify=square")
+
+    def test_what_does_the_same_as_one_may_is_not(self):
+        self.assertLessEqual({*TWINS.values()}, HONEST.keys())
+        for name, body in HONEST.items():
+            with self.subTest(name):
+                (self.folder / f"{name}.cu").write_text(CHEAT % body)
+                self.verified(f"{name}.cu", "N=1000", "--verify=square")
+
+    def test_what_an_earlier_job_left_is_not_found(self):
+        # Memory that a call gives back is the next one's: without poison the result of the honest one would be there.
+        save(self.folder / "x.npy", some(1000), (1000,))
+        (self.folder / "honest.cu").write_text(CHEAT % HONEST["square"])
+        (self.folder / "read_earlier_job.cu").write_text(CHEAT % "")
+        for _ in range(3):
+            # Values that are sent are the same in each launch, so that nothing tells of its time: code 1.
+            found = self.verified("honest.cu", "x=x.npy", "--verify=square", code=1)
+            self.assertEqual((found["mismatches"], found["fresh_launches"]), (0, 0), found)
+            found = self.verified("read_earlier_job.cu", "x=x.npy", "--verify=square", code=4)
+            self.assertGreater(found["mismatches"], 0)
 
     def test_code_that_takes_its_process_along_gets_no_time(self):
         for name, (reason, body) in FATAL_CHEATS.items():
@@ -397,23 +408,14 @@ class SubmitTest(LocalMemoryTests, unittest.TestCase):
         self.assertIn("IMPOSSIBLE", json.loads(done.stdout)["results"][0]["flags"])
 
     def test_lines_that_are_to_stay_in_the_cache_win_nothing(self):
-        # With cold caches, loads that ask the L2 to keep their lines are no faster than others; where nothing empties the
-        # cache, they are.
-        source = ("// gridclock: f x: f32[N] -> y: f32[ceil_div(N, 2048)] grid(ceil_div(N, 2048)) block(256) params x, y, n: int = N\n"
-                  "__global__ void f(const float* x, float* y, int n) {\n"
-                  "  float most = 0;\n"
-                  "  for (int i = blockIdx.x * 2048 + threadIdx.x; i < n && i < (blockIdx.x + 1) * 2048; i += 256) {\n"
-                  "    float v;\n    %s\n    most = fmaxf(most, v);\n  }\n"
-                  "  if (most > 1e30f) y[blockIdx.x] = most;\n}\n")
-        loads = {"plain": 'asm volatile("ld.global.f32 %0, [%1];" : "=f"(v) : "l"(x + i));',
-                 "keeping": 'unsigned long long keep; asm("createpolicy.fractional.L2::evict_last.b64 %0, 1.0;" : "=l"(keep));'
-                            ' asm volatile("ld.global.L2::cache_hint.f32 %0, [%1], %2;" : "=f"(v) : "l"(x + i), "l"(keep));'}
-
+        # With cold caches, loads that ask the L2 to keep their lines (persist_in_l2) are no faster than their honest
+        # twin; where nothing empties the cache, they are.
         def median(name, l2):
-            (self.folder / f"{name}.cu").write_text(source.replace("%s", loads[name]))
+            (self.folder / f"{name}.cu").write_text(L2_CHEAT % L2_LOADS[name])
             done = self.gridclock("bench", f"{name}.cu", f"N={1 << 22}", "--l2", l2, "--samples", 200, "--json")
             return json.loads(done.stdout)["results"][0]["timing"]["statistics"]["median_ns"]
-        plain, keeping, kept = median("plain", "cold_clean"), median("keeping", "cold_clean"), median("keeping", "hot")
+        plain, keeping = median("plain", "cold_clean"), median("persist_in_l2", "cold_clean")
+        kept = median("persist_in_l2", "hot")
         self.assertGreater(keeping, 0.9 * plain, f"in the cache it takes {kept}")
         self.assertLess(kept, 0.9 * plain, "what the cache keeps is no faster: nothing is shown here")
 
@@ -438,105 +440,6 @@ class SubmitTest(LocalMemoryTests, unittest.TestCase):
             self.gridclock("bench", "sq.cu", f"N={elements}", "--samples", 3, "--min-samples", 3)
 
 
-class TwoClientsTest(unittest.TestCase):
-    """Each has a token."""
-
-    CANARY = 0x5EC2E755
-    SOURCE = """\
-// gridclock: mark x: u8[N] -> y: u32[256] grid(256) block(1) params s, y, n: int64 = ceil_div(N * 4, 2097152) * 524288
-// gridclock: scratch s: u32[N]
-__global__ void mark(unsigned* s, unsigned* y, long long n) {
-  for (long long i = blockIdx.x; i < n; i += gridDim.x) s[i] = %(canary)du;
-  y[blockIdx.x] = 0;
-}
-// gridclock: hunt x: u8[N] -> y: u32[256] grid(256) block(1) params s, y, n: int64 = ceil_div(N * 4, 2097152) * 524288
-// gridclock: scratch s: u32[N]
-__global__ void hunt(const unsigned* s, unsigned* y, long long n) {
-  unsigned found = 0;
-  for (long long i = blockIdx.x; i < n; i += gridDim.x) found += s[i] == %(canary)du;
-  y[blockIdx.x] = found;
-}
-"""
-    # Over all that is mapped on both sides of its output, until it meets what is not.
-    WILD = """\
-// gridclock: wild -> y: u32[256] grid(1) block(1) params y
-__global__ void wild(unsigned* y) {
-  for (long long i = 0; i < (1LL << 28); i += 256) y[i] = y[-i] = ~0u;
-}
-"""
-
-    def setUp(self):
-        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
-        lines = []
-        for name in ("ann", "bob"):
-            token = name * 16
-            (self.folder / name).write_text(token)
-            hashed = subprocess.run([BIN / "gridclock-server", "--hash-token"], input=token, capture_output=True,
-                                    text=True, check=True)
-            lines.append(f"{name} read,run,submit {hashed.stdout}")
-        (self.folder / "tokens").write_text("".join(lines))
-        (self.folder / "tokens").chmod(0o600)
-        (self.folder / "k.cu").write_text(self.SOURCE % {"canary": self.CANARY})
-        self.server = self.enterContext(
-            Server(BIN, "--allow-submit", "--limit-compile-seconds=60", "--devices=cuda",
-                   f"--worker={BIN / 'gridclock-worker'}", f"--token-file={self.folder / 'tokens'}"))
-
-    def start(self, name, *args):
-        environment = dict(os.environ, GRIDCLOCK_SERVER=self.server.grpc)
-        process = subprocess.Popen([BIN / "gridclock", "--token-file", self.folder / name, *args], env=environment,
-                                   cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        self.addCleanup(process.communicate)
-        self.addCleanup(process.kill)
-        return process
-
-    def end(self, process, code=0):
-        """What it shows."""
-        shown, said = process.communicate(timeout=120)
-        self.assertEqual(process.returncode, code, shown + said)
-        return shown
-
-    def found(self, name, entry, elements):
-        """How many canaries the scratch memory began with, to the end of its last 2 MiB."""
-        self.end(self.start(name, "run", f"k.cu:{entry}", f"x=zeros:u8[{elements}]", "-o", "y=y.npy"))
-        data = array.array("I")
-        data.frombytes((self.folder / "y.npy").read_bytes()[-1024:])
-        return sum(data)
-
-    def test_g7_what_one_leaves_on_the_gpu_the_next_does_not_see(self):
-        elements = (1 << 24) + 1
-        self.found("ann", "mark", elements)
-        # Scratch itself is filled for each call; what lies behind it, to the end of its 2 MiB, is left as it is.
-        self.assertGreater(self.found("ann", "hunt", elements), 0, "the hunt finds nothing at all")
-        self.assertEqual(self.found("bob", "hunt", elements), 0)
-        self.found("bob", "mark", elements)
-        self.assertEqual(self.found("ann", "hunt", elements), 0)
-
-    def test_g8_code_that_writes_over_all_it_reaches_changes_no_bit_of_anothers_job(self):
-        values = some(1 << 22)
-        save(self.folder / "x.npy", values, (len(values),))
-        want, done = [value * value for value in values], threading.Event()
-
-        def bobs():
-            times = 0
-            while not done.is_set():
-                self.end(self.start("bob", "run", "square", "x=x.npy", "--verify", "-o", "y=bobs.npy"))
-                self.assertTrue(load(self.folder / "bobs.npy")[1] == want, "another's code changed the result")
-                times += 1
-            return times
-
-        with concurrent.futures.ThreadPoolExecutor(1) as pool:
-            his = pool.submit(bobs)
-            try:
-                for i in range(5):  # Each is a module of its own: one that ends three guests is run no more.
-                    (self.folder / "wild.cu").write_text(f"{self.WILD}// {i}\n")
-                    error = json.loads(self.end(self.start("ann", "run", "wild.cu", "--json"), code=1))["error"]
-                    self.assertEqual(error["reason"], "KERNEL_FAULT", error)
-            finally:
-                done.set()
-            self.assertGreater(his.result(), 1, "the other had no jobs meanwhile")
-        self.found("ann", "mark", 1 << 20)
-
-
 def has_gpu():
     try:
         with Server(BIN, "--devices=cuda"):
@@ -550,7 +453,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bin", type=pathlib.Path, default=pathlib.Path("build/dev/bin"))
     options, rest = parser.parse_known_args()
-    BIN = options.bin.resolve()
+    BIN = two_clients.BIN = options.bin.resolve()
     if not has_gpu():
         print("no GPU here")
         return 0

@@ -2,7 +2,8 @@
 """Runs the tests that need a GPU, the commands of the pages that do, then compute-sanitizer over the
 conformance suite, and says of each what was asked and what was seen.
 
-usage: test.py --bin FOLDER [--only device,module,sandbox,conformance,huge,server,submit,torch,docs,sanitizer]
+usage: test.py --bin FOLDER [--only device,module,sandbox,server,errors,conditions,quarantine,conformance,huge,submit,
+                             torch,docs,sanitizer]
                [--tools memcheck,initcheck,synccheck,racecheck] [--seconds N] [--group-seconds N] [--whole N]
                [--shards N] [--huge-shards N] [--keep FILE]
 
@@ -27,8 +28,11 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from groups import NOT_BEGUN, Case, Group, Kept, Runner, by_kernel, cases_of  # noqa: E402: beside this file.
 
+# The last three need no GPU: what no sound one shows (one that fell off the bus, ECC errors, throttling, a driver that
+# was replaced, MPS) is tested by error codes and readings of a driver that is not there. One run tells of all faults.
 PROGRAMS = {"device": "cuda_device_test", "module": "cuda_module_test", "sandbox": "guest_sandbox_gpu_test",
-            "server": "server_gpu_test"}
+            "server": "server_gpu_test", "errors": "cuda_error_test", "conditions": "cuda_parts_test",
+            "quarantine": "scheduler_devices_test"}
 REPO = pathlib.Path(__file__).resolve().parents[2]
 CONFORMANCE = "conformance_cuda_test"
 MISREAD = "conformance_misread"  # The same program over wrong variants whose values are right.
@@ -48,9 +52,12 @@ SUITE = ("conformance", "huge", "sanitizer")
 MOST_CASES, MOST_UNDER_TOOL = 48, 24  # Of one group.
 # What may be skipped on a machine with a GPU, by how its reason begins. The conformance suite has a list of its own,
 # tests/conformance/skips.cc, which its tests hold.
-SKIPS = {"device": ("pids are hidden here",), "module": ("no clusters on this GPU",), "sandbox": ("Landlock here is",),
-         "server": ("one GPU alone", "too little memory", "the driver shows no process ids here"), "submit": ("no nvidia-smi",),
-         "torch": ()}
+SKIPS = {"device": ("pids are hidden here", "nothing is left in shared memory here"),
+         "module": ("no clusters on this GPU", "nothing is left in shared memory here"),
+         "sandbox": ("Landlock here is",),
+         "server": ("one GPU alone", "too little memory", "the driver shows no process ids here"), "errors": (),
+         "conditions": (), "quarantine": (),
+         "submit": ("no nvidia-smi", "this user may not see what a guest maps"), "torch": ()}
 PASSED = re.compile(r"\[  PASSED  \] (\d+) tests?")
 FAILED = re.compile(r"\[  FAILED  \] (\d+) tests?")
 SKIPPED = re.compile(r"\[  SKIPPED \] (\d+) tests?")

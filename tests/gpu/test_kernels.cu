@@ -31,6 +31,14 @@ __global__ void ErfKernel(float* data, int rounds) {
   data[i] = value;
 }
 
+__global__ void CountOthersKernel(std::uint32_t word, std::uint32_t words, std::uint32_t* others) {
+  extern __shared__ std::uint32_t left[];
+  const volatile std::uint32_t* const from = left;
+  std::uint32_t count = 0;
+  for (std::uint32_t i = threadIdx.x; i < words; i += blockDim.x) count += from[i] != word;
+  atomicAdd(others, count);
+}
+
 __global__ void IllegalWriteKernel(int* nowhere) {
   *nowhere = 1;
 }
@@ -53,6 +61,16 @@ cudaError_t LaunchRead(const void* data, std::uint64_t bytes, cudaStream_t strea
 
 cudaError_t LaunchManyBlocks(float* data, int blocks, int rounds, cudaStream_t stream) {
   ErfKernel<<<blocks, kManyBlocksThreads, 0, stream>>>(data, rounds);
+  return cudaGetLastError();
+}
+
+cudaError_t LaunchCountOthers(std::uint32_t word, int bytes, int blocks, std::uint32_t* others,
+                              cudaStream_t stream) {
+  const cudaError_t allowed =
+      cudaFuncSetAttribute(CountOthersKernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+  if (allowed != cudaSuccess) return allowed;
+  CountOthersKernel<<<blocks, 512, bytes, stream>>>(
+      word, static_cast<std::uint32_t>(bytes / sizeof(word)), others);
   return cudaGetLastError();
 }
 

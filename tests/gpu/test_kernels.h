@@ -15,6 +15,10 @@ cudaError_t LaunchRead(const void* data, std::uint64_t bytes, cudaStream_t strea
 // So many blocks of so many threads, each of `rounds` error functions of an element of its own.
 inline constexpr int kManyBlocksThreads = 256;
 cudaError_t LaunchManyBlocks(float* data, int blocks, int rounds, cudaStream_t stream);
+// Adds to `others` how many words of all `bytes` that a block can share are not `word`, as so many
+// blocks find them.
+cudaError_t LaunchCountOthers(std::uint32_t word, int bytes, int blocks, std::uint32_t* others,
+                              cudaStream_t stream);
 // Writes where no memory is.
 cudaError_t LaunchIllegalWrite(cudaStream_t stream);
 cudaError_t LaunchFailedAssert(cudaStream_t stream);

@@ -96,6 +96,14 @@ class GpuTable(unittest.TestCase):
         self.assertIn("1 that must not", shown)
         self.assertIn("skipped 1 and must not be: no CUPTI here", shown)
 
+    def test_what_may_be_skipped_is_said_of_each_program(self):
+        self.assertEqual(set(gpu_test.SKIPS), {*gpu_test.PROGRAMS, "submit", "torch"})
+
+    def test_each_program_is_in_the_bundle(self):
+        bundle = (REPO / "tools/gpu_bundle.sh").read_text()
+        programs = set(bundle[bundle.index("programs=("):].partition(")")[0].split())
+        self.assertLessEqual({*gpu_test.PROGRAMS.values(), gpu_test.CONFORMANCE, gpu_test.MISREAD}, programs)
+
     def test_a_program_that_only_skips_fails(self):
         self.run_program("device", skipped("pids are hidden here"))
         self.assertTrue(self.table.failed)

@@ -1,7 +1,8 @@
 // Code that was written to deceive: that it is right, or how fast it is. Each cheat must be found;
-// its honest twin must pass the same check; and without the one defence that meets it the cheat
-// must succeed, or this test would show nothing. Native functions of the test worker
-// (kernels/worker/test_cheats.h) stand in for device code.
+// its honest twin, which does the same work as one may, must pass the same check; and without the
+// one defence that meets it the cheat must succeed, or this test would show nothing. Native
+// functions of the test worker (kernels/worker/test_cheats.h) stand in for device code. What they
+// have not got, lines that persist in an L2 and memory that blocks share, is of tests/gpu.
 #include <algorithm>
 #include <map>
 #include <memory>
@@ -50,6 +51,7 @@ struct Cheat {
   Verdict verdict;
   // The member of CheckDefences that meets it, or "scratch"; "": what cannot be switched off.
   const char* defence;
+  const char* twin;  // The native that does what it does the honest way.
   Values values = Values::kMade;
   bool after_honest = false;  // An honest call on the same values came just before.
   const char* without = "";   // A defence that met it earlier, so that it comes to this one.
@@ -61,56 +63,76 @@ std::ostream& operator<<(std::ostream& out, const Cheat& cheat) {
 
 const Cheat kCheats[] = {
     // Results of earlier launches meet values that are new in each.
-    {"memoise", "gives its first result for ever", Verdict::kDiffers, "fresh"},
-    {"memoise_by_address", "knows a call by its pointers", Verdict::kDiffers, "fresh"},
-    {"memoise_half", "computes one half of it", Verdict::kDiffers, "fresh"},
-    {"memoise_all_but_ends", "is right where spot checks look", Verdict::kDiffers, "fresh"},
+    {"memoise", "gives its first result for ever", Verdict::kDiffers, "fresh",
+     "honest_remembering"},
+    {"memoise_by_address", "knows a call by its pointers", Verdict::kDiffers, "fresh",
+     "honest_remembering"},
+    {"memoise_half", "computes one half of it", Verdict::kDiffers, "fresh", "honest_by_halves"},
+    {"memoise_all_but_ends", "is right where spot checks look", Verdict::kDiffers, "fresh",
+     "honest_remembering"},
     // What is not written meets outputs that are random before each launch.
     {"write_once", "leaves the outputs of an earlier launch", Verdict::kDiffers, "poison",
+     "honest_every_other", Values::kSent},
+    {"write_half", "leaves one half of them", Verdict::kDiffers, "poison", "honest_by_halves",
      Values::kSent},
-    {"write_half", "leaves one half of them", Verdict::kDiffers, "poison", Values::kSent},
-    {"write_every_other", "leaves every other one", Verdict::kDiffers, "poison", Values::kSent},
+    {"write_every_other", "leaves every other one", Verdict::kDiffers, "poison",
+     "honest_every_other", Values::kSent},
     {"write_if_bytes", "works where it sees constant poison", Verdict::kDiffers, "poison",
-     Values::kSent},
-    {"write_if_nan", "works where it sees NaN", Verdict::kDiffers, "poison", Values::kSent},
-    {"write_if_zero", "works where it sees zeros", Verdict::kDiffers, "poison", Values::kSent},
+     "honest_reading_outputs", Values::kSent},
+    {"write_if_nan", "works where it sees NaN", Verdict::kDiffers, "poison",
+     "honest_reading_outputs", Values::kSent},
+    {"write_if_zero", "works where it sees zeros", Verdict::kDiffers, "poison",
+     "honest_reading_outputs", Values::kSent},
     {"read_earlier_job", "gives what an earlier call left in memory", Verdict::kDiffers, "poison",
-     Values::kSent, true},
+     "square", Values::kSent, true},
     // A time that no work fits in meets the work of the reference, whatever the words say.
-    {"impossible", "is done before it began", Verdict::kImpossible, "roofline", Values::kSent, true,
-     "poison"},
+    {"impossible", "is done before it began", Verdict::kImpossible, "roofline", "square",
+     Values::kSent, true, "poison"},
     // Writes beside operands meet margins.
-    {"write_behind", "overwrites its neighbour", Verdict::kForbidden, "margins"},
-    {"write_one_too_many", "forgets the end of its last block", Verdict::kForbidden, "margins"},
-    {"write_before", "overwrites the one before", Verdict::kForbidden, "margins"},
-    {"write_far_behind", "overwrites one farther away", Verdict::kForbidden, "margins"},
-    {"write_before_input", "overwrites what lies before an input", Verdict::kForbidden, "margins"},
-    {"keep_results_behind", "hides its results for later", Verdict::kForbidden, "margins"},
+    {"write_behind", "overwrites its neighbour", Verdict::kForbidden, "margins",
+     "honest_to_the_ends"},
+    {"write_one_too_many", "forgets the end of its last block", Verdict::kForbidden, "margins",
+     "honest_to_the_ends"},
+    {"write_before", "overwrites the one before", Verdict::kForbidden, "margins",
+     "honest_to_the_ends"},
+    {"write_far_behind", "overwrites one farther away", Verdict::kForbidden, "margins",
+     "honest_to_the_ends"},
+    {"write_before_input", "overwrites what lies before an input", Verdict::kForbidden, "margins",
+     "honest_to_the_ends"},
+    {"keep_results_behind", "hides its results for later", Verdict::kForbidden, "margins",
+     "honest_keeping_in_scratch"},
     // Writes to inputs meet sums of them.
-    {"change_input", "changes an input", Verdict::kForbidden, "inputs"},
-    {"square_in_input", "takes an input for scratch memory", Verdict::kForbidden, "inputs"},
-    {"zero_last_input", "makes work easier for later launches", Verdict::kForbidden, "inputs"},
-    {"swap_inputs", "changes their order", Verdict::kForbidden, "inputs"},
+    {"change_input", "changes an input", Verdict::kForbidden, "inputs", "honest_in_scratch"},
+    {"square_in_input", "takes an input for scratch memory", Verdict::kForbidden, "inputs",
+     "honest_in_scratch"},
+    {"zero_last_input", "makes work easier for later launches", Verdict::kForbidden, "inputs",
+     "honest_in_scratch"},
+    {"swap_inputs", "changes their order", Verdict::kForbidden, "inputs", "honest_in_scratch"},
     // Work that is left out where it is timed meets checks of the timed launches.
-    {"skip", "does nothing when timed", Verdict::kDiffers, "timed"},
-    {"half", "does half of it when timed", Verdict::kDiffers, "timed"},
-    {"zeros", "gives zeros when timed", Verdict::kDiffers, "timed"},
-    {"copy_input", "copies when timed", Verdict::kDiffers, "timed"},
-    {"nan", "gives a NaN when timed", Verdict::kDiffers, "timed"},
-    {"lower_precision", "is bf16 when timed", Verdict::kDiffers, "timed"},
-    {"one_wrong", "is a little wrong in one place when timed", Verdict::kDiffers, "timed"},
-    {"every_fourth", "works in every fourth timed launch", Verdict::kDiffers, "timed"},
-    {"leave_to_later", "leaves its work to the next launch", Verdict::kDiffers, "timed"},
+    {"skip", "does nothing when timed", Verdict::kDiffers, "timed", "honest_looking"},
+    {"half", "does half of it when timed", Verdict::kDiffers, "timed", "honest_by_halves"},
+    {"zeros", "gives zeros when timed", Verdict::kDiffers, "timed", "honest_looking"},
+    {"copy_input", "copies when timed", Verdict::kDiffers, "timed", "honest_by_scratch"},
+    {"nan", "gives a NaN when timed", Verdict::kDiffers, "timed", "honest_looking"},
+    {"lower_precision", "is bf16 when timed", Verdict::kDiffers, "timed", "honest_in_double"},
+    {"one_wrong", "is a little wrong in one place when timed", Verdict::kDiffers, "timed",
+     "honest_looking"},
+    {"every_fourth", "works in every fourth timed launch", Verdict::kDiffers, "timed",
+     "honest_counting"},
+    {"leave_to_later", "leaves its work to the next launch", Verdict::kDiffers, "timed",
+     "honest_counting"},
     // Scratch memory is overwritten between launches.
     {"memoise_in_scratch", "keeps its result in scratch memory", Verdict::kDiffers, "scratch",
-     Values::kSent},
-    {"uninitialised", "reads what it does not write", Verdict::kDiffers, "scratch"},
-    {"uninitialised_end", "reads one element that it does not write", Verdict::kDiffers, "scratch"},
+     "honest_keeping_in_scratch", Values::kSent},
+    {"uninitialised", "reads what it does not write", Verdict::kDiffers, "scratch",
+     "honest_clearing"},
+    {"uninitialised_end", "reads one element that it does not write", Verdict::kDiffers, "scratch",
+     "honest_clearing"},
     // What ends or takes over its process gets no time.
-    {"endless", "never ends when timed", Verdict::kTimeLimit, ""},
-    {"crash", "crashes when timed", Verdict::kFault, ""},
-    {"forge_steps", "says that launches were looked at", Verdict::kFault, ""},
-    {"forge_samples", "says how fast it was", Verdict::kFault, ""},
+    {"endless", "never ends when timed", Verdict::kTimeLimit, "", "honest_looking"},
+    {"crash", "crashes when timed", Verdict::kFault, "", "honest_looking"},
+    {"forge_steps", "says that launches were looked at", Verdict::kFault, "", "honest_printing"},
+    {"forge_samples", "says how fast it was", Verdict::kFault, "", "honest_printing"},
 };
 
 bool HasFlag(const v1::RunResponse& response, v1::Flag flag) {
@@ -263,7 +285,8 @@ TEST_P(Integrity, IsFoundAndItsHonestTwinPasses) {
   EXPECT_EQ(Measure(absl::StrCat("cheat_", GetParam().name)), GetParam().verdict)
       << GetParam().name << ", which " << GetParam().pretends << ":\n"
       << last_.DebugString();
-  EXPECT_EQ(Measure("square"), Verdict::kPasses) << last_.DebugString();
+  EXPECT_EQ(Measure(GetParam().twin), Verdict::kPasses) << GetParam().twin << ":\n"
+                                                        << last_.DebugString();
   EXPECT_EQ(last_.launches(), GetParam().values == Values::kMade ? 13 : 12);
   EXPECT_EQ(last_.fresh_launches(), GetParam().values == Values::kMade ? 12 : 0);
   EXPECT_EQ(unverified_, GetParam().values == Values::kSent);
@@ -275,7 +298,7 @@ class Remembered : public Integrity {};
 
 TEST_P(Remembered, IsUnverifiedWhereInputsAreSentAsIsItsHonestTwin) {
   for (const std::string& native :
-       {absl::StrCat("cheat_", GetParam().name), std::string("square")}) {
+       {absl::StrCat("cheat_", GetParam().name), std::string(GetParam().twin)}) {
     EXPECT_EQ(Measure(native), Verdict::kPasses) << native << ": " << last_.DebugString();
     EXPECT_EQ(last_.launches(), 12);
     EXPECT_EQ(last_.fresh_launches(), 0);

@@ -54,6 +54,12 @@ class SeparateDevice final : public Device {
     if (others_ != nullptr && --looks_ == 0) others_ = nullptr;
     return true;
   }
+  // Of the memory that threads of a block share: one word for all.
+  std::uint32_t shared = 0;
+  absl::Status FillShared(std::uint32_t word) override {
+    shared = word;
+    return absl::OkStatus();
+  }
   // Copies and fills that nobody has waited for yet.
   std::size_t under_way() const { return queue_.size(); }
 

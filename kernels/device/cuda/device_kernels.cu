@@ -1,3 +1,5 @@
+#include <cooperative_groups.h>
+
 #include "kernels/device/cuda/device_kernels.h"
 
 namespace gridclock {
@@ -78,6 +80,16 @@ __global__ void SweepCopy(uint4* data, std::uint64_t half, int passes) {
   }
 }
 
+// A multiprocessor has room for one such block, and none ends before all are there: so each has
+// one.
+__global__ void FillShared(std::uint32_t word, std::uint32_t words) {
+  extern __shared__ std::uint32_t shared[];
+  volatile std::uint32_t* const to =
+      shared;  // Nobody reads it here: it is to be written all the same.
+  for (std::uint32_t i = threadIdx.x; i < words; i += blockDim.x) to[i] = word;
+  cooperative_groups::this_grid().sync();
+}
+
 __global__ void TimerStep(std::uint64_t* step_ns) {
   constexpr int kChanges = 64;
   std::uint64_t least = ~std::uint64_t{0}, last = TimerNs();
@@ -128,6 +140,16 @@ cudaError_t LaunchSweepCopy(void* data, std::uint64_t bytes, int passes, int sms
   SweepCopy<<<sms * kBlocksPerSm, kThreads, 0, stream>>>(static_cast<uint4*>(data),
                                                          bytes / 2 / sizeof(uint4), passes);
   return cudaGetLastError();
+}
+
+cudaError_t LaunchFillShared(std::uint32_t word, int bytes, int sms, cudaStream_t stream) {
+  const cudaError_t allowed =
+      cudaFuncSetAttribute(FillShared, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+  if (allowed != cudaSuccess) return allowed;
+  auto words = static_cast<std::uint32_t>(bytes / sizeof(word));
+  void* arguments[] = {&word, &words};
+  return cudaLaunchCooperativeKernel(FillShared, dim3(sms), dim3(kThreads), arguments, bytes,
+                                     stream);
 }
 
 cudaError_t LaunchTimerStep(std::uint64_t* step_ns, cudaStream_t stream) {

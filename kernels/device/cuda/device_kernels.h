@@ -33,6 +33,9 @@ cudaError_t LaunchSweepWrite(void* data, std::uint64_t bytes, int sms, cudaStrea
 cudaError_t LaunchSweepCopy(void* data, std::uint64_t bytes, int passes, int sms,
                             cudaStream_t stream);
 
+// Each of `sms` blocks makes all `bytes` that a block can share, one word after the other, `word`.
+cudaError_t LaunchFillShared(std::uint32_t word, int bytes, int sms, cudaStream_t stream);
+
 // The smallest step that the timer of the device was seen to make, in nanoseconds.
 cudaError_t LaunchTimerStep(std::uint64_t* step_ns, cudaStream_t stream);
 

@@ -373,6 +373,13 @@ absl::Status GpuDevice::Fill(void* to, std::byte value, std::uint64_t bytes) {
               "fill device memory");
 }
 
+absl::Status GpuDevice::FillShared(std::uint32_t word) {
+  GC_RETURN_IF_ERROR(fault_);
+  return Note(LaunchFillShared(word, Attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin, ordinal_),
+                               static_cast<int>(facts_.units), stream_.get()),
+              "fill shared memory");
+}
+
 absl::Status GpuDevice::Generate(const Generator& generator, DType dtype, std::int64_t first,
                                  std::int64_t count, void* to) {
   GC_RETURN_IF_ERROR(fault_);

@@ -40,6 +40,7 @@ class GpuDevice final : public CudaDevice {
   absl::Status CopyOut(std::span<std::byte> to, const void* from) override;
   absl::Status Copy(void* to, const void* from, std::uint64_t bytes) override;
   absl::Status Fill(void* to, std::byte value, std::uint64_t bytes) override;
+  absl::Status FillShared(std::uint32_t word) override;
   absl::Status Generate(const Generator& generator, DType dtype, std::int64_t first,
                         std::int64_t count, void* to) override;
   absl::Status Synchronize() override;

@@ -10,6 +10,7 @@
 
 #include "kernels/worker/session.h"
 #include "proto/types/generator.h"
+#include "proto/types/job.h"
 #include "tests/support/fake_clock.h"
 #include "tests/support/separate_device.h"
 #include "tests/support/status_matchers.h"
@@ -19,6 +20,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::Each;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 SeparateDevice* device = nullptr;  // Of the running test, for its kernels.
@@ -296,6 +298,60 @@ TEST_F(SessionDeviceTest, AnInputThatIsNowhereIsRefused) {
 
 TEST_F(SessionDeviceTest, EmptyOperandsHaveAddressesToo) {
   EXPECT_THAT(Run(Made(0)).status, IsOk());
+}
+
+// Submitted code that says whether shared memory is as a launch before left it.
+void Leftover(const NativeCall& call) {
+  constexpr std::uint32_t kMark = 0x5EC2E755;
+  *device->Reach<float>(call.Pointer<float>(0)) = device->shared == kMark ? 1 : 0;
+  device->shared = kMark;
+}
+
+// A server that has the output of each checked launch taken.
+class Taking final : public SessionHost {
+ public:
+  explicit Taking(const float& output) : output_(output) {}
+  bool Cancelled(const WorkerOrder&) override { return false; }
+  void OnSamples(const WorkerOrder&, std::int64_t, std::span<const double>, bool) override {}
+  absl::Status Step(const WorkerOrder&, std::uint32_t, CheckStep step) override {
+    if (step == CheckStep::kTake) taken.push_back(output_);
+    return absl::OkStatus();
+  }
+  std::atomic<std::int64_t>& kernel_since_ns() override { return since_ns_; }
+
+  std::vector<float> taken;
+
+ private:
+  const float& output_;
+  std::atomic<std::int64_t> since_ns_{0};
+};
+
+class SharedMemoryTest : public SessionDeviceTest {
+ protected:
+  // Of each checked launch, the last of which is not timed.
+  std::vector<float> Found(bool keep_shared) {
+    const Natives natives = {.functions = {{"leftover", Leftover}}, .variables = {}};
+    const GuestParts guest{.natives = natives, .keep_shared = keep_shared};
+    const auto session = *Session::Create(device_, registry_, clock_, arena_, &guest);
+    WorkerOrder order = Sent(1);
+    order.inputs.clear();
+    order.outputs[0].memory = {.offset = 0, .size = 4 + 2 * kCheckMargin};
+    order.program = {.program = *CompleteProgram(
+                         {.words = *ParseKernelSpec("f -> y: f32[1] grid (1) block (1) params y"),
+                          .launches = {{.module = "m", .entry = "leftover", .clauses = {}}},
+                          .globals = {}}),
+                     .modules = {{.id = "m", .kind = ModuleKind::kTestNative, .code = {}}}};
+    order.measure = MeasureOptions{.schedule = Schedule{.wait = 0, .warmup = 2, .active = 3}};
+    order.checked_launches = 4;
+    Taking host(*ArenaFloats(kCheckMargin));
+    EXPECT_THAT(session->Run(order, host).status, IsOk());
+    return host.taken;
+  }
+};
+
+TEST_F(SharedMemoryTest, IsOverwrittenBeforeTheLastCheckedLaunchAlone) {
+  EXPECT_THAT(Found(/*keep_shared=*/false), ElementsAre(1, 1, 1, 0));
+  EXPECT_THAT(Found(/*keep_shared=*/true), ElementsAre(1, 1, 1, 1));
 }
 
 }  // namespace
