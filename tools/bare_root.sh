@@ -82,7 +82,7 @@ for command in "${commands[@]}"; do
   start=$SECONDS code=0
   log=$logs/$(tr -c 'a-z\n' '_' <<< "$command").log
   inside "$command" 2>&1 | tee "$log" || code=$?
-  results+=("$command: exit $code after $((SECONDS - start)) s" "$(tail -n 5 "$log" | sed 's/^/  | /')")
+  results+=("$command: exit $code after $((SECONDS - start)) s" "$(result_lines "$log" | sed 's/^/  | /')")
   [ "$code" = 0 ] || failed=1
 done
 say "bare root of Debian 12 at commit $commit"

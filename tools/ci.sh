@@ -31,6 +31,7 @@ run_tests() { ./dev test --output-on-failure 2>&1 | tee build/ci-test.log; }
 stage install ./dev --yes install-all
 stage build build
 stage test run_tests
+stage demo ./dev demo
 # clang-tidy of the whole tree, and AddressSanitizer beside gRPC, take longer than this may: they gate nightly.
 stage lint env GRIDCLOCK_TIDY_SECONDS=300 ./dev lint
 stage tsan ./dev tsan
@@ -40,6 +41,6 @@ stage fuzz tools/fuzz.sh 30 1
 say "stages, $SECONDS s in all"
 printf '   %s\n' "${times[@]}"
 say "summary of the test stage"
-grep -E '^[0-9]+% tests passed|^Total Test time|^The following tests|^[[:space:]]+[0-9]+ - ' build/ci-test.log || true
+result_lines build/ci-test.log
 [ -n "$nvcc" ] || say "NO .cu FILE WAS COMPILED: there is no nvcc here, so this run says nothing about code for GPUs"
 [ "${#failed[@]}" = 0 ] || die "ci failed: ${failed[*]}"

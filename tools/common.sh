@@ -40,6 +40,14 @@ build_preset() {
     cmake --build --preset "$preset" -j "$GRIDCLOCK_JOBS" ${1:+--target "$@"})
 }
 
+# result_lines LOG: what a log of ours says of the result, each line once; of one that says none its end.
+result_lines() {
+  local tests='^[0-9]+% tests passed|^Total Test time|^The following tests|^[[:space:]]+[0-9]+ - '
+  local stages='^== stages|^ +[a-z]+ +[0-9]+ s +(passed|FAILED)'
+  grep -E "$tests|$stages|^(demo|dev|clang-tidy): |^== lint: all" "$1" |
+    awk '!seen[$0]++' || tail -n 5 "$1"
+}
+
 # Sources that git tracks, by pattern; generated and fetched files never are. A file that was
 # deleted and not committed yet is left out.
 tracked() {

@@ -5,7 +5,7 @@ the configuration has changed since it was last clean.
 usage: tidy.py --build BUILD [--all] [--budget SECONDS] [--jobs N]
 
 Without --all: the files changed since the main branch (or the last commit). What is left when the budget
-is spent is for the nightly run, and is said.
+is spent is for the nightly run, and is said; with --all, which is that run, it fails.
 """
 import argparse
 import concurrent.futures
@@ -122,9 +122,10 @@ def main():
             counts[verdict] += 1
             if verdict == "dirty":
                 print(f"{path}: not tidy\n{text}", flush=True)
+    left = "not tidied: the budget is spent" if args.all else "left for the nightly run"
     print(f"clang-tidy: {counts['clean']} clean, {counts['known']} unchanged since they were, "
-          f"{counts['dirty']} not, {counts['late']} left for the nightly run, of {len(known)} sources")
-    return 1 if counts["dirty"] or not known else 0
+          f"{counts['dirty']} not, {counts['late']} {left}, of {len(known)} sources")
+    return 1 if counts["dirty"] or not known or (args.all and counts["late"]) else 0
 
 
 if __name__ == "__main__":

@@ -10,7 +10,8 @@ pattern fits; such a group then does not count as measured.
 
 All ratios are taken within one run, from interleaved rounds; a goal is held against the median of
 its rounds. --check: the exit code is 1 where a goal is missed or could not be measured, and where
-the rounds are fewer than 9, for then the medians do not count.
+the rounds are fewer than 9, for then the medians do not count. A group names its goals in `goals()`: one
+that was not measured fails the check too.
 """
 import argparse
 import dataclasses
@@ -130,6 +131,22 @@ class Results:
         new.replace(self.path)
 
 
+def goals_of(group):
+    """Lines without samples; none of a group whose rows a server alone knows, or that has no goals."""
+    return getattr(importlib.import_module(f"speed.{group}"), "goals", list)()
+
+
+def definition(goal):
+    """What a figure must be of to count. Of a goal whose words or bound have changed no older one does."""
+    return tuple(goal[key] for key in ("name", "what", "op", "bound", "unit"))
+
+
+def untold(groups, lines):
+    """Names of goals that their groups name and did not measure."""
+    told = {definition(dataclasses.asdict(line)) for line in lines}
+    return [goal.name for group in groups for goal in goals_of(group) if definition(dataclasses.asdict(goal)) not in told]
+
+
 def measure(groups, config, results):
     for group in groups:
         if group in results.groups:
@@ -169,6 +186,9 @@ def main(known=GROUPS, least_rounds=LEAST_ROUNDS):
           (f"; missed: {', '.join(missed)}" if missed else ""))
     if args.check and not lines:
         print(f"this check does not count: nothing was measured; no row of {args.only} fits {args.rows}")
+        return 1
+    if args.check and args.rows == "*" and (names := untold(results.groups, lines)):
+        print(f"this check does not count: no line is of these goals as their groups define them: {', '.join(names)}")
         return 1
     if args.check and args.rounds < least_rounds:
         print(f"this check does not count: want at least {least_rounds} rounds, got {args.rounds}")

@@ -8,6 +8,7 @@ from unittest import mock
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import bench  # noqa: E402: beside this file.
 from speed import gpu, gpu_faults, gpu_timing, gpu_truth  # noqa: E402
+from speed.line import Line  # noqa: E402
 
 SPAN = "{:12.0f} {:14.3f} {:10.0f} {:10.0f}         12.100         32         10.600        -46       12.700 {}\n"
 FAULT = "{:<16} {:3d} rounds  answer {:6.3f} s (goal 1)  next kernel {:6.3f} s (goal 2)  {:d} wrong\n"
@@ -113,7 +114,7 @@ class Gates(unittest.TestCase):
         for flag in ("SUSPECT", "IMPOSSIBLE", "INTERRUPTED"):
             result = {"flags": [flag], "timing": {"statistics": {"median_ns": 1}}}
             with mock.patch.object(gpu, "bench", lambda *_, result=result, **__: result):
-                line = gpu_timing.suspects(None, None, "", "one", [("square", (), "isolated")])
+                line = gpu_timing.suspects(None, None, Line("gpu.suspect", "", "<=", 0), [("square", (), "isolated")])
             self.assertEqual((line.measured, line.verdict), (1, "FAIL"))
 
     def test_a_check_of_rows_that_there_are_not_fails(self):

@@ -1,5 +1,6 @@
 """The page of figures cannot pass where there are none."""
 import contextlib
+import dataclasses
 import io
 import json
 import pathlib
@@ -16,10 +17,10 @@ from speed import callgrind, kernels  # noqa: E402
 from speed.line import Line  # noqa: E402
 
 
-def result(groups, rounds=9):
+def result(groups, rounds=9, lines=()):
     line = Line("small.round_trip", "a round trip", "<=", 3, "x", samples=[2.0] * rounds)
     return {"commit": "abc", "date": "2026-01-02", "cpus": 2, "load_at_start": 0.1, "rounds": rounds, "libraries": {},
-            "groups": groups, "lines": [line.as_json()]}
+            "groups": groups, "lines": [one.as_json() for one in (line, *lines)]}
 
 
 class Report(unittest.TestCase):
@@ -55,11 +56,37 @@ class Report(unittest.TestCase):
         self.assertIn("goals: metrics, memory, kernels, catalog_cpu, modules, submissions, build, gpu_kernels, gpu_catalog, gpu_variants, gpu_exact, gpu_timing, "
                       "gpu_truth, gpu_ncu, gpu_limits, gpu_bulk, gpu_faults, gpu_lessons, gpu_modules.", report.PAGE.read_text())
 
-    def test_with_all_groups_nothing_is_called_missing(self):
-        (self.folder / "a.json").write_text(json.dumps(result([*bench.GROUPS, *bench.GPU_GROUPS])))
-        self.run_report()
-        self.assertNotIn("Not measured", report.PAGE.read_text())
+    def every_goal(self, leave_out=""):
+        """Of all groups, with a figure each."""
+        goals = [goal for group in (*bench.GROUPS, *bench.GPU_GROUPS) for goal in bench.goals_of(group)
+                 if goal.name != leave_out]
+        return result([*bench.GROUPS, *bench.GPU_GROUPS], lines=[dataclasses.replace(g, samples=[g.bound] * 9) for g in goals])
+
+    def page_of_result(self, data):
+        (self.folder / "a.json").write_text(json.dumps(data))
+        self.assertEqual(self.run_report()[0], 0)
+        return report.PAGE.read_text()
+
+    def test_with_all_goals_nothing_is_called_missing(self):
+        self.assertNotIn("Not measured", self.page_of_result(self.every_goal()))
         self.assertEqual(self.run_report("--check")[0], 0)
+
+    def test_a_goal_of_a_measured_group_that_has_no_figure_is_named(self):
+        for group in ("small", "kernels", "gpu_catalog", "gpu_truth"):
+            name = bench.goals_of(group)[-1].name
+            self.assertIn(f"\n- {group}: `{name}`\n", self.page_of_result(self.every_goal(leave_out=name)))
+
+    def test_a_figure_of_another_goal_of_that_name_is_none(self):
+        for change in ({"bound": 4}, {"op": ">="}, {"unit": " s"}, {"what": "p50 until it is refused"}, {"samples": []}):
+            data = self.every_goal()
+            [line] = [line for line in data["lines"] if line["name"] == "queue.full.max"]
+            line.update(change)
+            self.assertIn("\n- small: `queue.full.max`\n", self.page_of_result(data), change)
+
+    def test_a_goal_may_have_its_figure_in_another_file(self):
+        data = self.every_goal()
+        (self.folder / "b.json").write_text(json.dumps({**data, "groups": ["small"]}))
+        self.assertNotIn("`queue.full.max`\n", self.page_of_result(self.every_goal(leave_out="queue.full.max")))
 
     def test_the_page_tells_the_gpu_and_its_peer(self):
         data = {**result(["gpu_exact"]), "device": "NVIDIA H200, driver 580"}
@@ -77,7 +104,7 @@ class Report(unittest.TestCase):
         self.assertIn("| PASS THROTTLED |", report.PAGE.read_text())
 
     def test_times_stand_in_the_row_beside_peer_and_floor(self):
-        data = result(list(bench.GROUPS))
+        data = result(["gpu_catalog"])
         line = Line("gpu.catalog.x", "x", ">=", 0.98)
         for us in (10.0, 12.0, 11.0):
             line.add(1.5, ours_us=us, torch_us=16.5, floor_us=9.0)
@@ -89,32 +116,44 @@ class Report(unittest.TestCase):
         self.assertIn("| `small.round_trip` | a round trip | <= 3x | 2x | 2 .. 2 |  |  | 9 | PASS |", page)
 
     def page_of(self, *lines):
-        data = result(list(bench.GROUPS))
-        data["lines"] += [line.as_json() for line in lines]
-        (self.folder / "a.json").write_text(json.dumps(data))
-        self.run_report()
-        return report.PAGE.read_text()
+        return self.page_of_result(result(["gpu_catalog"], lines=lines))
 
     def test_what_torch_compile_takes_stands_beside_eager(self):
         eager = Line("gpu.catalog.x.torch", "x", ">=", 0.98)
         made = Line("gpu.catalog.x.compiled", "x", ">=", 0, informative=True)
-        eager.add(1.5, ours_us=10.0, torch_us=15.0)
-        made.add(1.2, compiled_us=12.0)
-        self.assertIn("| 1.5 .. 1.5 | 10 / 15 / - | 12 | 1 | PASS |", self.page_of(eager, made))
+        for _ in range(3):
+            eager.add(1.5, ours_us=10.0, torch_us=15.0)
+            made.add(1.2, compiled_us=12.0)
+        self.assertIn("| 1.5 .. 1.5 | 10 / 15 / - | 12 | 3 | PASS |", self.page_of(eager, made))
 
     def test_a_peer_on_the_cpu_is_a_peer(self):
         line = Line("cpu.catalog.x.numpy.1", "x", ">=", 0.98)
-        line.add(1.5, ours_us=10.0, theirs_us=15.0)
-        self.assertIn("| 10 / 15 / - |  | 1 | PASS |", self.page_of(line))
+        for _ in range(3):
+            line.add(1.5, ours_us=10.0, theirs_us=15.0)
+        self.assertIn("| 10 / 15 / - |  | 3 | PASS |", self.page_of(line))
 
     def test_launches_of_gelu_are_one_table(self):
         plain, lost = (Line(f"gpu.gelu.table.{name}", "gelu", "<=", 0, informative=True)
                        for name in ("unfused", "lost"))
-        plain.add(11.5, microseconds=5724.0, launches=10)
+        for _ in range(3):
+            plain.add(11.5, microseconds=5724.0, launches=10)
         page = self.page_of(plain, lost)
         self.assertIn("\n| variant | launches | us | time over the default's |\n| --- | --- | --- | --- |\n"
                       "| `unfused` | 10 | 5724 | 11.5 |\n\n", page)
         self.assertNotIn("gpu.gelu.table", page)
+
+    def test_a_line_of_too_few_samples_is_refused(self):
+        for name, samples, wanted in (("small.x", 3, 9), ("memory.server", 2, 3), ("kernel.sum", 1, 9)):
+            few = Line(name, "x", "<=", 3, samples=[1.0] * samples)
+            (self.folder / "a.json").write_text(json.dumps(result(list(bench.GROUPS), lines=[few])))
+            code, told = self.run_report("--check")
+            self.assertEqual(code, 1)
+            self.assertIn(f"a.json: {name}: want at least {wanted} samples, it has {samples}: measure again", told)
+
+    def test_what_is_one_run_by_nature_is_not(self):
+        lines = [Line(name, "x", "<=", 3, samples=[1.0] * samples)
+                 for name, samples in (("memory.server", 3), ("build.clean", 1), ("gpu.fault.trap.next", 1), ("x", 0))]
+        self.assertIn("`build.clean`", self.page_of_result(result(list(bench.GROUPS), lines=lines)))
 
     def test_too_few_rounds_are_refused(self):
         (self.folder / "a.json").write_text(json.dumps(result(list(bench.GROUPS), rounds=8)))
@@ -141,6 +180,13 @@ class Check(unittest.TestCase):
         code, told = self.run_bench("--check", "--rounds", "8")
         self.assertEqual(code, 1)
         self.assertIn("does not count: want at least 9 rounds, got 8", told)
+
+    def test_a_goal_that_was_not_measured_does_not_pass(self):
+        other = Line("small.other", "another", "<=", 3, "x")
+        with mock.patch.object(bench, "goals_of", lambda _: [other]):
+            code, told = self.run_bench("--check")
+        self.assertEqual(code, 1)
+        self.assertIn("no line is of these goals as their groups define them: small.other", told)
 
     def test_enough_rounds_count(self):
         self.assertEqual(self.run_bench("--check")[0], 0)

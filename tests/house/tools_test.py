@@ -1,5 +1,8 @@
 """The checks in tools/ find what they are there to find."""
+import json
+import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -137,6 +140,63 @@ class Size(unittest.TestCase):
     def test_short(self):
         code, _ = Tree({"base/a.cc": "int F() { return 1; }\n"}).run("size.py", "--check")
         self.assertEqual(code, 0)
+
+
+class Tidy(unittest.TestCase):
+    def tidy(self, *args):
+        """Of one clean source that did not change, with a clang-tidy that finds nothing."""
+        tree = Tree({"a.cc": "int a;\n", ".clang-tidy": "", "bin/clang-tidy": "#!/bin/sh\n"})
+        (tree.root / "bin/clang-tidy").chmod(0o755)
+        (tree.root / "tools").mkdir()
+        shutil.copy(TOOLS / "tidy.py", tree.root / "tools")
+        build = tree.root / "build/dev"
+        build.mkdir(parents=True)
+        commands = [{"file": str(tree.root / "a.cc"), "command": "g++ a.cc"}]
+        (build / "compile_commands.json").write_text(json.dumps(commands))
+        ran = subprocess.run([sys.executable, tree.root / "tools/tidy.py", "--build", build, *args], cwd=tree.root,
+                             capture_output=True, text=True,
+                             env={**os.environ, "PATH": f"{tree.root / 'bin'}:{os.environ['PATH']}"})
+        return ran.returncode, ran.stdout + ran.stderr
+
+    def test_what_did_not_change_is_left_to_the_nightly_run(self):
+        code, out = self.tidy("--budget", "-1")
+        self.assertEqual(code, 0)
+        self.assertIn(" 0 left for the nightly run, of 1 sources\n", out)
+
+    def test_the_nightly_run_leaves_nothing(self):
+        self.assertEqual(self.tidy("--all")[0], 0)
+        code, out = self.tidy("--all", "--budget", "-1")
+        self.assertEqual(code, 1)
+        self.assertIn(" 1 not tidied: the budget is spent, of 1 sources\n", out)
+
+
+class ResultLines(unittest.TestCase):
+    def lines(self, log):
+        with tempfile.NamedTemporaryFile("w") as file:
+            file.write(log)
+            file.flush()
+            script = 'source "$1/common.sh"; result_lines "$2"'
+            return subprocess.run(["bash", "-c", script, "-", TOOLS, file.name], capture_output=True, text=True,
+                                  check=True).stdout
+
+    def test_of_tests_it_is_how_many_passed_and_which_failed(self):
+        result = ("50% tests passed, 1 tests failed out of 2\n", "Total Test time (real) =   3.00 sec\n",
+                  "The following tests FAILED:\n", "\t  2 - b_test (Failed)\n")
+        passed, took, following, failed = result
+        labels = "Label Time Summary:\ncore = 3 sec*proc\n"
+        log = f"2/2 Test #2: b_test ... Passed\n{passed}\n{labels}{took}\n{following}{failed}"
+        self.assertEqual(self.lines(log), "".join(result))
+
+    def test_of_ci_it_is_its_stages(self):
+        result = "== stages, 9 s in all\n   demo        3 s  passed\n   lint        6 s  FAILED\ndev: ci failed: lint\n"
+        self.assertEqual(self.lines(f"== stage demo\n   a note\n{result}"), result)
+
+    def test_of_demo_and_lint_it_is_their_last_line(self):
+        for result in ("demo: passed: all\n", "== lint: all checks passed\n"):
+            self.assertEqual(self.lines(f"== lint: tidy\n   more\n{result}"), result)
+
+    def test_what_says_no_result_is_known_by_its_end(self):
+        self.assertEqual(self.lines("1\n2\n3\n4\n5\n6\n"), "2\n3\n4\n5\n6\n")
 
 
 if __name__ == "__main__":

@@ -41,6 +41,14 @@ def make_lines():
     return lines
 
 
+def beside_line():
+    return Line("bulk.beside", "a small call beside a bulk stream of the same client: p50 over idle", "<=", 4)
+
+
+def goals():
+    return [*(line for line in make_lines().values() if not line.informative), beside_line()]
+
+
 def one_round(config, server, flight, lines, size):
     count = SIZES[size]
     tcp = run_json(config.binaries / "bench-tcp", count, 1)
@@ -65,7 +73,7 @@ def beside(config, server, line):
 
 def measure(config):
     lines = make_lines()
-    mixed = Line("bulk.beside", "a small call beside a bulk stream of the same client: p50 over idle", "<=", 4)
+    mixed = beside_line()
     with Server(config.binaries) as server, Flight() as flight:
         for size, count in SIZES.items():
             # The arena is faulted in as it is used and kept: its first use is not what is measured.

@@ -139,11 +139,20 @@ def peers_of(case, threads):
     return {f"{name_of(case)}.{library}.{threads}": (library, op) for library, op in ops.items() if op}
 
 
+def make_lines(case, threads):
+    alike = f"{threads} {'thread' if threads == 1 else 'threads'}"
+    return {name: Line(name, f"{case.what}, {alike}: {library}'s time over ours", ">=", ALIKE,
+                       informative=case.informative) for name, (library, _) in peers_of(case, threads).items()}
+
+
+def goals():
+    """Those of one thread: how many more there are is the machine's."""
+    return [line for case in CASES for line in make_lines(case, 1).values() if not line.informative]
+
+
 def lines_of(config, server, peer, threads, case):
     """Ours and the peers' times taken turn by turn. What cannot be measured is no pass."""
-    peers, alike = peers_of(case, threads), f"{threads} {'thread' if threads == 1 else 'threads'}"
-    lines = {name: Line(name, f"{case.what}, {alike}: {library}'s time over ours", ">=", ALIKE,
-                        informative=case.informative) for name, (library, _) in peers.items()}
+    peers, lines = peers_of(case, threads), make_lines(case, threads)
     for _ in range(max(1, config.rounds // 3)):  # Each of several calls.
         try:
             ours = our_ns(config, server, case)

@@ -207,6 +207,26 @@ NAMES = {"f64": "float64", "f32": "float32", "f16": "float16", "bf16": "bfloat16
 NO_GOAL = {"informative": True}
 
 
+def lines_of(case):
+    """By kind."""
+    return {kind: Line(f"{case.name}.{kind}", f"{case.what}: {what}", ">=", bound, **options)
+            for kind, what, bound, options in (
+                ("torch", "PyTorch's time over ours", case.alike, {"informative": case.informative}),
+                ("wall", "PyTorch's time over ours, its gaps counted", 0, NO_GOAL),
+                ("copy", "bytes per second over a copy's", case.part, {}),
+                ("compiled", "torch.compile's time over ours", 0, NO_GOAL))
+            if f"{case.name}.{kind}" in case.names}
+
+
+def gain_line():
+    return Line("gpu.catalog.gain", f"PyTorch's time over ours where it is below {SLOW:g} of the floor: geometric mean",
+                ">=", GAIN)
+
+
+def goals():
+    return [*(line for case in CASES for line in lines_of(case).values() if not line.informative), gain_line()]
+
+
 class Table:
     """`ask` is told a case and a method, and measures it by the server."""
 
@@ -225,13 +245,7 @@ class Table:
 
     def lines_of(self, case, rounds):
         """All lines of the case, ours and PyTorch's times taken turn by turn. What cannot be measured is no pass."""
-        lines = {kind: Line(f"{case.name}.{kind}", f"{case.what}: {what}", ">=", bound, **options)
-                 for kind, what, bound, options in (
-                     ("torch", "PyTorch's time over ours", case.alike, {"informative": case.informative}),
-                     ("wall", "PyTorch's time over ours, its gaps counted", 0, NO_GOAL),
-                     ("copy", "bytes per second over a copy's", case.part, {}),
-                     ("compiled", "torch.compile's time over ours", 0, NO_GOAL))
-                 if f"{case.name}.{kind}" in case.names}
+        lines = lines_of(case)
         why = self.torch.missing
         try:
             for turn in range(0 if why else rounds):
@@ -267,8 +281,7 @@ class Table:
 def gain(lines, rounds):
     """What is gained on peers that leave something: one mean for each kernel, then one over kernels. Of lines by name;
     none where one was not measured, which might have been the worst."""
-    total = Line("gpu.catalog.gain", f"PyTorch's time over ours where it is below {SLOW:g} of the floor: geometric mean",
-                 ">=", GAIN)
+    total = gain_line()
     wanted = [line for line in (lines[f"{case.name}.torch"] for case in CASES) if not line.informative]
     missing = sum(not line.samples for line in wanted)
     if missing:

@@ -20,15 +20,23 @@ def why_none(row):
     return f"{row[3]} of {ROUNDS} rounds went wrong" if row[3] != "0" else ""
 
 
+def answer_and_next(kind):
+    return [Line(f"gpu.fault.{kind}.answer", f"{kind}, {ROUNDS} times: the slowest answer after the fault or the limit", "<=",
+                 1, " s"),
+            Line(f"gpu.fault.{kind}.next", f"{kind}, {ROUNDS} times: the slowest next kernel on that GPU", "<=", 2, " s")]
+
+
+def goals():
+    """Those of one GPU."""
+    return [line for kind in FAULTS for line in answer_and_next(kind)]
+
+
 def of_fault(kind, row):
-    lines = []
-    for name, what, at in (("answer", "the slowest answer after the fault or the limit", 1),
-                           ("next", "the slowest next kernel on that GPU", 2)):
-        line = Line(f"gpu.fault.{kind}.{name}", f"{kind}, {ROUNDS} times: {what}", "<=", 2 if name == "next" else 1, " s")
+    lines = answer_and_next(kind)
+    for at, line in enumerate(lines, start=1):
         line.skipped = why_none(row)
         if not line.skipped:
             line.add(float(row[at]))
-        lines.append(line)
     return lines
 
 

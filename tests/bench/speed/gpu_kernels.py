@@ -16,19 +16,41 @@ def text(shape):
     return "x".join(map(str, shape))
 
 
-class Goals:
+def torch_line(name, what, **options):
+    return Line(f"{name}.torch", f"{what}: PyTorch's time over ours", ">=", ALIKE, **options)
+
+
+def copy_line(name, what, part, **options):
+    return Line(f"{name}.copy", f"{what}: bytes per second over a copy's", ">=", part, **options)
+
+
+def stream_words(kernel):
+    return f"gpu.{kernel}", f"{kernel} of 2^28 f32"
+
+
+def softmax_words(shape):
+    return f"gpu.softmax.{text(shape)}", f"softmax of {text(shape)} f32"
+
+
+def goals():
+    rows = [*((stream_words(kernel), part) for kernel, _, part in STREAMS),
+            *((softmax_words(shape), part) for shape, part in SOFTMAX)]
+    return [line for words, part in rows
+            for line in (*([copy_line(*words, part)] if part else []), torch_line(*words))]
+
+
+class Figures:
     def __init__(self, torch):
         self.lines, self.torch = {}, torch
 
-    def line(self, name, *arguments, **options):
-        if name not in self.lines:
-            self.lines[name] = Line(name, *arguments, **options)
-        return self.lines[name]
+    def line(self, line):
+        """The one of that name, from round to round."""
+        return self.lines.setdefault(line.name, line)
 
     def beside(self, name, what, ours, peer_op, shape, slope=None):
         """The peer's time over ours; where ours is known by graph slope too, the lesser of both ratios."""
         if self.torch.missing:
-            self.line(f"{name}.torch", f"{what}: PyTorch's time over ours", ">=", ALIKE, skipped=self.torch.missing)
+            self.line(torch_line(name, what, skipped=self.torch.missing))
             return
         theirs = self.torch.ns(peer_op, shape)
         ratio, flags, extra = theirs / ours, ours.flags, {"ours_us": ours / 1e3, "torch_us": theirs / 1e3}
@@ -36,70 +58,71 @@ class Goals:
             theirs = self.torch.ns(peer_op, shape, how="slope")
             ratio, flags = min(ratio, theirs / slope), (*flags, *slope.flags)
             extra |= {"ours_slope_us": slope / 1e3, "torch_slope_us": theirs / 1e3}
-        self.line(f"{name}.torch", f"{what}: PyTorch's time over ours", ">=", ALIKE).add(ratio, flags, **extra)
+        self.line(torch_line(name, what)).add(ratio, flags, **extra)
 
     def compiled(self, name, what, ours, peer_op, shape):
         if self.torch.missing:
             return
         theirs = self.torch.ns(peer_op, shape)
-        self.line(f"{name}.compiled", f"{what}: torch.compile's time over ours", ">=", 0, informative=True).add(
+        self.line(Line(f"{name}.compiled", f"{what}: torch.compile's time over ours", ">=", 0, informative=True)).add(
             theirs / ours, ours.flags, ours_us=ours / 1e3, compiled_us=theirs / 1e3)
 
     def of_copy(self, name, what, moved, ours, part):
         """Bytes per second over those of a copy that moves as many."""
-        words = f"{what}: bytes per second over a copy's", ">=", part
         if self.torch.missing:
-            self.line(f"{name}.copy", *words, skipped=self.torch.missing)
+            self.line(copy_line(name, what, part, skipped=self.torch.missing))
             return
         theirs = self.torch.ns("copy", [moved // 8])  # Of floats, each read and written.
-        self.line(f"{name}.copy", *words).add(theirs / ours, ours.flags, gigabytes_per_second=moved / ours,
-                                              copy_gigabytes_per_second=moved / theirs)
+        self.line(copy_line(name, what, part)).add(theirs / ours, ours.flags, gigabytes_per_second=moved / ours,
+                                                   copy_gigabytes_per_second=moved / theirs)
 
 
-def streams(config, server, goals):
+def streams(config, server, figures):
     for kernel, tensors, part in STREAMS:
         words = "--shape", f"*={MANY}", "--dtype", "T=f32"
         ours = median_ns(config, server, kernel, *words)
         slope = median_ns(config, server, kernel, *words, method="back_to_back")
-        what = f"{kernel} of 2^28 f32"
-        goals.of_copy(f"gpu.{kernel}", what, tensors * 4 * MANY, ours, part)
-        goals.beside(f"gpu.{kernel}", what, ours, kernel, [MANY], slope)
+        name, what = stream_words(kernel)
+        figures.of_copy(name, what, tensors * 4 * MANY, ours, part)
+        figures.beside(name, what, ours, kernel, [MANY], slope)
         if kernel in ("square", "gelu"):
-            goals.compiled(f"gpu.{kernel}", what, ours, f"{kernel}_compiled", [MANY])
+            figures.compiled(name, what, ours, f"{kernel}_compiled", [MANY])
 
 
-def softmax(config, server, goals):
+def softmax(config, server, figures):
     for shape, part in SOFTMAX:
-        name, what = f"gpu.softmax.{text(shape)}", f"softmax of {text(shape)} f32"
+        name, what = softmax_words(shape)
         ours = median_ns(config, server, "softmax", "--shape", f"*={shape[0]}", "--shape", f"N={shape[1]}",
                          "--dtype", "T=f32")
         if part:
-            goals.of_copy(name, what, 2 * 4 * shape[0] * shape[1], ours, part)
-        goals.beside(name, what, ours, "softmax", list(shape))
-        goals.compiled(name, what, ours, "softmax_compiled", list(shape))
+            figures.of_copy(name, what, 2 * 4 * shape[0] * shape[1], ours, part)
+        figures.beside(name, what, ours, "softmax", list(shape))
+        figures.compiled(name, what, ours, "softmax_compiled", list(shape))
 
 
-def gelu_table(config, server, goals):
+def gelu_table(config, server, figures):
     fused = median_ns(config, server, "gelu", "--shape", f"*={MANY}", "--dtype", "T=f32")
     for variant in GELU:
         ours = median_ns(config, server, f"gelu.{variant}", "--shape", f"*={MANY}", "--dtype", "T=f32")
         launches = gpu.launches_of_one(config, server, f"gelu.{variant}", "x=randn:f32[1000]")
-        goals.line(f"gpu.gelu.table.{variant}", f"gelu.{variant} of 2^28 f32: its time over the default's", "<=", 0,
-                   informative=True).add(ours / fused, (*ours.flags, *fused.flags), microseconds=ours / 1e3, launches=launches)
-    if not goals.torch.missing:
+        figures.line(Line(f"gpu.gelu.table.{variant}", f"gelu.{variant} of 2^28 f32: its time over the default's", "<=", 0,
+                        informative=True)).add(ours / fused, (*ours.flags, *fused.flags), microseconds=ours / 1e3,
+                                               launches=launches)
+    if not figures.torch.missing:
         for op in ("gelu_written_out", "gelu", "gelu_compiled"):
-            told = goals.torch.ask(op, [MANY])
-            goals.line(f"gpu.gelu.table.torch.{op}", f"PyTorch, {op} of 2^28 f32: its time over our default's", "<=", 0,
-                       informative=True).add(told["ns"] / fused, fused.flags, microseconds=told["ns"] / 1e3,
-                                             launches=told["launches"])
+            told = figures.torch.ask(op, [MANY])
+            line = Line(f"gpu.gelu.table.torch.{op}", f"PyTorch, {op} of 2^28 f32: its time over our default's", "<=", 0,
+                        informative=True)
+            figures.line(line).add(told["ns"] / fused, fused.flags, microseconds=told["ns"] / 1e3,
+                                   launches=told["launches"])
 
 
 def measure(config):
     with gpu_server(config) as server, Torch() as torch:
         gpu.describe(config, server, torch)
-        goals = Goals(torch)
+        figures = Figures(torch)
         for _ in range(config.rounds):
-            streams(config, server, goals)
-            softmax(config, server, goals)
-            gelu_table(config, server, goals)
-        return list(goals.lines.values())
+            streams(config, server, figures)
+            softmax(config, server, figures)
+            gelu_table(config, server, figures)
+        return list(figures.lines.values())

@@ -36,9 +36,23 @@ HONEST = {
 }
 
 
-def suspects(config, server, name, what, runs):
-    """How many of the runs, each a kernel with its words and a method, have results that nobody may trust."""
-    line = Line(f"gpu.suspect{name}", f"SUSPECT, IMPOSSIBLE or INTERRUPTED results in {len(runs)} runs of {what}, idle GPU", "<=", 0)
+def agreements():
+    """Line, and its runs, each a kernel with its words and a method."""
+    def line(name, what, runs):
+        return Line(f"gpu.suspect{name}", f"SUSPECT, IMPOSSIBLE or INTERRUPTED results in {len(runs)} runs of {what}, idle "
+                    "GPU", "<=", 0), runs
+
+    methods = ("device_time", "isolated", "back_to_back")
+    for method in methods:
+        yield line("" if method == "device_time" else f".{method}", f"square by {method}, 1,000 to 5.3e9 elements",
+                   [("square", words(SIZES[i % len(SIZES)]), method) for i in range(RUNS)])
+    for method in methods:
+        yield line(f".kernels.{method}", f"{len(HONEST)} kernels by {method}",
+                   [(kernel, of_kernel, method) for kernel, of_kernel in list(HONEST.items()) * (RUNS // len(HONEST))])
+
+
+def suspects(config, server, line, runs):
+    """How many of the runs have results that nobody may trust."""
     found = []
     for kernel, of_kernel, method in runs:
         result = gpu.bench(config, server, kernel, *of_kernel, budget="50ms", method=method)
@@ -50,14 +64,8 @@ def suspects(config, server, name, what, runs):
 
 def agreement(config, server):
     """No result on an idle GPU is SUSPECT, whatever its size."""
-    for method in ("device_time", "isolated", "back_to_back"):
-        runs = [("square", words(SIZES[i % len(SIZES)]), method) for i in range(RUNS)]
-        yield suspects(config, server, "" if method == "device_time" else f".{method}",
-                       f"square by {method}, 1,000 to 5.3e9 elements", runs)
-    for method in ("device_time", "isolated", "back_to_back"):
-        runs = list(HONEST.items()) * (RUNS // len(HONEST))
-        yield suspects(config, server, f".kernels.{method}", f"{len(HONEST)} kernels by {method}",
-                       [(kernel, of_kernel, method) for kernel, of_kernel in runs])
+    for line, runs in agreements():
+        yield suspects(config, server, line, runs)
 
 
 # Of many blocks: what records add to them, a slope has not got.
@@ -73,12 +81,16 @@ def slope_over_bound(config, server, kernel, of_kernel):
     return abs(back - device) / max(500, 0.03 * device), [*device.flags, *back.flags]
 
 
+def slopes():
+    """Line, and its kernels with their words."""
+    what = "graph slope against device time over max(0.5 us, 3 %), worst of"
+    return [(Line("gpu.slope", f"{what} all sizes of square", "<=", 1), [("square", words(n)) for n in SIZES]),
+            (Line("gpu.slope.blocks", f"{what} kernels of many blocks", "<=", 1),
+             [(name.removesuffix(".large"), of_kernel) for name, of_kernel in BLOCKS.items()])]
+
+
 def slope(config, server):
-    cases = {"": [("square", words(n)) for n in SIZES],
-             ".blocks": [(name.removesuffix(".large"), of_kernel) for name, of_kernel in BLOCKS.items()]}
-    for name, kernels in cases.items():
-        line = Line(f"gpu.slope{name}", f"graph slope against device time over max(0.5 us, 3 %), worst of "
-                    f"{'kernels of many blocks' if name else 'all sizes of square'}", "<=", 1)
+    for line, kernels in slopes():
         for _ in range(config.rounds):
             found = [slope_over_bound(config, server, *kernel) for kernel in kernels]
             line.add(max(over for over, _ in found), [flag for _, flags in found for flag in flags])
@@ -91,12 +103,16 @@ FRESH = ((16_000_000, ""), (16_000_000, "isolated"), (16_000_000, "cold_clean"),
 WAYS = {"": {}, "isolated": {"method": "isolated"}, "cold_clean": {"l2": "cold_clean"}, "cold_dirty": {"l2": "cold_dirty"}}
 
 
+def fresh_goal(n, way):
+    return Line(".".join(filter(None, ("gpu.fresh", str(n), way))),
+                f"square of {n} f32 in {WORKERS} fresh workers{way and ', '}{way}: the farthest median from the middle",
+                "<=", 0.5, " %", informative=bool(way))
+
+
 def fresh_line(n, way, times):
     """The worst distance of a worker's median from the median of all."""
     middle = sorted(times)[len(times) // 2]
-    line = Line(".".join(filter(None, ("gpu.fresh", str(n), way))),
-                f"square of {n} f32 in {len(times)} fresh workers{way and ', '}{way}: the farthest median from the middle",
-                "<=", 0.5, " %", informative=bool(way))
+    line = fresh_goal(n, way)
     line.add(100 * max(abs(t - middle) for t in times) / middle, [flag for t in times for flag in t.flags],
              medians_us=[t / 1e3 for t in times])
     return line
@@ -128,6 +144,11 @@ def usual_ways(config, server):
                                                             "<=", 0, informative=True))
                     line.add(ns / device, microseconds=ns / 1e3, device_us=device / 1e3)
     return list(lines.values())
+
+
+def goals():
+    return [*(line for line, _ in agreements()), *(line for line, _ in slopes()),
+            *(fresh_goal(n, way) for n, way in FRESH if not way)]
 
 
 def measure(config):

@@ -5,6 +5,18 @@ import subprocess
 
 from speed.line import Line
 
+# Of bytes per second, of time, beside OpenBLAS, as kernels_bench has them; where there is one CPU it has no last ones.
+RATES = ("square.f32.256MiB", "sum.f32.256MiB.flat", "sum.f32.256MiB.axis0", "sum.f32.256MiB.last_axis",
+         "vector_add.f32.256MiB")
+TIMES = ("gelu.tanh.f32.256MiB", "gelu.none.f32.256MiB", "softmax.f32.65536x1024")
+PRODUCTS = tuple(f"matmul.f32.{n}.{threads}" for n in (512, 1024, 2048) for threads in ("one_thread", "all_threads"))
+
+
+def goals():
+    return [*(Line(f"kernel.{name}", "of the best copy's bytes/s", ">=", 0.8) for name in RATES),
+            *(Line(f"kernel.{name}", "times the best copy", "<=", 1.5) for name in TIMES),
+            *(Line(f"kernel.{name}", "times OpenBLAS", "<=", 1.2) for name in PRODUCTS)]
+
 
 def measure(config):
     ran = subprocess.run([str(config.binaries / "kernels_bench"), "--rounds", str(config.rounds)],

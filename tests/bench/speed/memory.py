@@ -42,12 +42,25 @@ def one_run(config, line, client, *flags):
     client.add(told["client_extra_bytes"] / MIB)
 
 
+# Name, words, flags of the client.
+CASES = (("memory", "", ()),
+         ("memory.slow_reader", ", the client reading slower than the server sends", ("--read-delay-us", 2000)))
+
+
+def pair(name, what):
+    return [Line(f"{name}.server", f"1 GiB there and back{what}: peak of server and worker, idle memory included, over "
+                 "in + out", "<=", 64, " MiB"),
+            Line(f"{name}.client", f"1 GiB there and back{what}: peak of the client over its tensors", "<=", 16, " MiB")]
+
+
+def goals():
+    return [line for name, what, _ in CASES for line in pair(name, what)]
+
+
 def measure(config):
     lines = []
-    for name, what, flags in (("memory", "", ()), ("memory.slow_reader", ", the client reading slower than the server sends",
-                                                   ("--read-delay-us", 2000))):
-        server = Line(f"{name}.server", f"1 GiB there and back{what}: peak of server and worker, idle memory included, over in + out", "<=", 64, " MiB")
-        client = Line(f"{name}.client", f"1 GiB there and back{what}: peak of the client over its tensors", "<=", 16, " MiB")
+    for name, what, flags in CASES:
+        server, client = pair(name, what)
         for _ in range(config.rounds):
             one_run(config, server, client, *flags)
         lines += [server, client]

@@ -35,10 +35,15 @@ def pair(config, watched, plain):
     return [x + y for x, y in zip(first, fourth)], [x + y for x, y in zip(second, third)]
 
 
+def goals():
+    """Times tell no 2 % apart, counts of instructions do."""
+    return [Line("metrics.instructions", "the server's instructions per call (callgrind; Run of empty, 64 in flight) that "
+                 "metrics and a scrape each second add, over those without", "<=", 2, " %")]
+
+
 def counted(config):
-    """The goal: times tell no 2 % apart, counts of instructions do."""
-    line = Line("metrics.instructions", "the server's instructions per call (callgrind; Run of empty, 64 in flight) that "
-                "metrics and a scrape each second add, over those without", "<=", 2, " %", skipped=callgrind.missing())
+    [line] = goals()
+    line.skipped = callgrind.missing()
     for _ in range(0 if line.skipped else config.counted_rounds):
         with Server(config.binaries) as server:
             calls = config.calls * 8

@@ -1,4 +1,6 @@
-"""Small calls against an empty gRPC echo: latency with one in flight, rate with 64; and refusals."""
+"""Small calls against an empty gRPC echo: latency with one in flight, rate with 64; refusals; and the first call behind
+a worker that died."""
+from speed import respawn
 from speed.line import Line
 from speed.programs import Echo, Server, run_json
 
@@ -20,23 +22,36 @@ def one_round(binaries, targets, lines, calls):
                               gridclock_per_second=many[kernel])
 
 
-def measure(config):
+def unary_lines():
     lines = {}
     for kernel in KERNELS:
         lines[kernel, 1] = Line(f"unary.{kernel}.p50", f"Run of {kernel}, 1 in flight: p50 over the echo's, in hops "
                                 "(half a pipe round trip between two CPUs)", "<=", 3, " hops")
         lines[kernel, 64] = Line(f"unary.{kernel}.rate", f"Run of {kernel}, 64 in flight: calls per second over the echo's",
                                  ">=", 0.60)
+    return lines
+
+
+def longest_refusal():
+    return Line("queue.full.max", "Run while the queue is full: the longest of all rounds until it is refused", "<=", 5, " ms",
+                worst=True)
+
+
+def goals():
+    return [*unary_lines().values(), longest_refusal(), respawn.goal()]
+
+
+def measure(config):
+    lines = unary_lines()
     with Echo(config.binaries) as echo, Server(config.binaries) as server:
         targets = {"echo": echo.address, **{k: server.address for k in KERNELS}}
         for _ in range(config.rounds):
             one_round(config.binaries, targets, lines, config.calls)
-    return [*lines.values(), *refusals(config)]
+    return [*lines.values(), *refusals(config), respawn.measure(config)]
 
 
 def refusals(config):
-    longest = Line("queue.full.max", "Run while the queue is full: the longest of all rounds until it is refused", "<=", 5,
-                   " ms", worst=True)
+    longest = longest_refusal()
     usual = Line("queue.full.p50", "the same: p50", "<=", 5, " ms", informative=True)
     with Server(config.binaries, "--limit-queue=1") as server:
         for _ in range(config.rounds):

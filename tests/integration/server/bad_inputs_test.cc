@@ -19,6 +19,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "base/status.h"
@@ -110,6 +111,35 @@ void ExpectFieldIsNamed(const absl::Status& status) {
   EXPECT_TRUE(of_bytes || absl::StartsWith(status.message(), field)) << status;
 }
 
+// What is legal is computed, too: "output_hex" of each row that is answered has its bytes.
+void ExpectOutput(const json& row, const RawResult& result) {
+  v1::RunResponse response;
+  ASSERT_EQ(result.messages.size(), 1U);
+  ASSERT_TRUE(response.ParseFromString(result.messages[0]));
+  ASSERT_EQ(response.outputs_size(), 1);
+  EXPECT_EQ(absl::BytesToHexString(response.outputs(0).data()),
+            row.value("output_hex", "<the row has no output_hex>"));
+}
+
+// Calls that are under way and memory that they hold, by the server's own count; of a series that
+// is not there, "none".
+std::vector<std::string> WhatIsHeld(const ServerProcess& server) {
+  std::vector<std::string> held;
+  const std::string metrics = server.Metrics();
+  for (const char* series :
+       {"gridclock_usage{name=\"arena_bytes\"}", "gridclock_usage{name=\"stream_memory_bytes\"}",
+        "gridclock_rpc_in_flight{"}) {
+    bool found = false;
+    for (const absl::string_view line : absl::StrSplit(metrics, '\n')) {
+      if (!absl::StartsWith(line, series)) continue;
+      found = true;
+      if (!absl::EndsWith(line, " 0")) held.emplace_back(line);
+    }
+    if (!found) held.push_back(absl::StrCat(series, " none"));
+  }
+  return held;
+}
+
 // A refusal that any other refusal would pass for shows nothing.
 TEST(BadInputs, EachRefusalHasAReasonAndTellsWhatCame) {
   const std::set<std::string> silent = {"UNPARSABLE"};  // Bytes that are no field have no name.
@@ -146,9 +176,13 @@ TEST(BadInputs, EachRowIsAnsweredAndHurtsNobody) {
     EXPECT_TRUE(std::regex_search(std::string(result.status.message()),
                                   std::regex(row.value("pattern", ""))))
         << result.status;
+    if (row["code"] == "OK") ExpectOutput(row, result);
     EXPECT_TRUE(GoodCall(channel).ok()) << GoodCall(channel);
   }
   EXPECT_EQ(server->Workers(), workers) << "a worker died of a row and was replaced";
+  // A call's memory is given back behind its last word.
+  EXPECT_TRUE(Eventually([&] { return WhatIsHeld(*server).empty(); }, absl::Seconds(10)))
+      << "nothing runs, and is held: " << absl::StrJoin(WhatIsHeld(*server), ", ");
   // A fault of ours would be INTERNAL. What was counted shows that there was something to see.
   const std::string metrics = server->Metrics();
   EXPECT_GT(CountedCalls(metrics, "INVALID_ARGUMENT"), 0);
