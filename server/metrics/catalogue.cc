@@ -234,7 +234,8 @@ constexpr std::array<MetricSpec, kMetricCount> kTable = {{
      "How much of the limit of the same name is in use; where it is one for each client, device or "
      "peer, by the one that uses most. rpc_bytes and streams are kept by gRPC, which tells no use "
      "of "
-     "them: to count them beside it would cost each call.",
+     "them: to count them beside it would cost each call. guest_bytes bounds each process for "
+     "submitted code alone, and its use is not counted.",
      "0.1.0"},
     {Metric::kSeriesOverflow, "gridclock_metric_series_overflow_total", kCounter, "lookups",
      kMetric, "Times that a label set was counted as \"other\" because its metric has too many.",

@@ -94,6 +94,12 @@ def contents(engine, image):
     return wrong
 
 
+def libraries(engine, image, prefix):
+    """Paths of the files in an image whose name begins so."""
+    return [member.name for member in engine.files(image)
+            if member.isfile() and pathlib.PurePosixPath(member.name).name.startswith(prefix)]
+
+
 def compile_in(engine, image, folder):
     """Seconds that a compile took in a container without network, capabilities and a writable root."""
     source = folder / "sums.cu"
