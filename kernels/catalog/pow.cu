@@ -1,7 +1,9 @@
 // Powers: y = x^exponent, element by element.
 //
 //   naive   the C library's pow, one thread
-//   simd    whole exponents up to 8 by products, in vectors; others by the library, on every core
+//   simd    in vectors, on every core: whole exponents up to 8 by products, others as
+//           e^(exponent ln x), where f64 has digits enough to lose some and still round well to
+//           f32; for f64 itself there is nothing wider, and the library does it
 //
 // On a GPU:
 //   naive   one thread for each element, the library's pow
@@ -147,6 +149,7 @@ GC_CUDA_VARIANTS(pow) {
 #include "kernels/catalog/element.h"
 #include "kernels/catalog/reference.h"
 #include "kernels/catalog/simd.h"
+#include "kernels/catalog/simd_exp.h"
 
 namespace gridclock {
 namespace {
@@ -194,20 +197,96 @@ struct Products {
   }
 };
 
+// ln(m) = 2 (s + s^3/3 + s^5/5 + ...) for s = (m - 1) / (m + 1): this is what stands beside s, for
+// s2 = s^2, by Horner's rule, unrolled. For m within sqrt(1/2) and sqrt(2), s^2 is 0.03 at most.
+template <int kTerm = 0, class D, class V>
+HWY_INLINE V LogSeries(D d, V s2) {
+  namespace hn = simd::hn;
+  constexpr int kTerms = 6;  // The first term left out is 2^-39 of the result.
+  const V c = hn::Set(d, 2.0 / (2 * kTerm + 1));
+  if constexpr (kTerm == kTerms) {
+    return c;
+  } else {
+    return hn::MulAdd(LogSeries<kTerm + 1>(d, s2), s2, c);
+  }
+}
+
+// ln(x) for what an f32 may be without its sign: no subnormal number, as f64 has none of those.
+template <class D, class V>
+HWY_INLINE V Log(D d, V x) {
+  namespace hn = simd::hn;
+  const hn::RebindToUnsigned<D> du;
+  constexpr std::uint64_t kRootOfHalf = 0x3FE6A09E667F3BCD, kBias = 1023, kTwoTo52 = 0x433;
+  // x = 2^k m, and k + kBias become a number by being the last digits of 2^52.
+  const auto bits = hn::BitCast(du, x), above = hn::Sub(bits, hn::Set(du, kRootOfHalf));
+  const V m =
+      hn::BitCast(d, hn::Sub(bits, hn::And(above, hn::Set(du, std::uint64_t{0xFFF} << 52))));
+  const auto digits = hn::ShiftRight<52>(hn::Add(above, hn::Set(du, kBias << 52)));
+  const V k = hn::Sub(hn::BitCast(d, hn::Or(digits, hn::Set(du, kTwoTo52 << 52))),
+                      hn::Set(d, double{std::uint64_t{1} << 52} + kBias));
+  const V one = hn::Set(d, 1), s = hn::Div(hn::Sub(m, one), hn::Add(m, one));
+  const V ln = hn::MulAdd(k, hn::Set(d, M_LN2), hn::Mul(s, LogSeries(d, hn::Mul(s, s))));
+  const V infinity = hn::Set(d, INFINITY);
+  return hn::IfThenElse(hn::Eq(x, hn::Zero(d)), hn::Neg(infinity),
+                        hn::IfThenElse(hn::Lt(x, infinity), ln, x));
+}
+
+// Powers of f32 and of what is computed in it: f64 until all is rounded once.
+class PowerByLog {
+ public:
+  explicit PowerByLog(double exponent)
+      : exponent_(exponent),
+        whole_(exponent == std::trunc(exponent)),
+        odd_(std::fabs(std::fmod(exponent, 2)) == 1) {}
+
+  template <class D, class V>
+  HWY_INLINE V operator()(D d, V x) const {
+    namespace hn = simd::hn;
+    const hn::Half<D> half;
+    const V size = hn::Abs(x);
+    const V power = hn::Combine(d, OfSize(half, hn::UpperHalf(half, size)),
+                                OfSize(half, hn::LowerHalf(half, size)));
+    if (odd_) return hn::Or(power, hn::And(x, hn::SignBit(d)));
+    if (whole_) return power;
+    // Of 0 and infinity the sign does not count.
+    const auto has_none = hn::And(hn::Lt(x, hn::Zero(d)), hn::IsFinite(x));
+    return hn::IfThenElse(has_none, hn::NaN(d), power);
+  }
+
+ private:
+  template <class D, class V>
+  HWY_INLINE V OfSize(D d, V size) const {
+    namespace hn = simd::hn;
+    const hn::Rebind<double, D> wide;
+    constexpr double kBeyondF32 = 150;  // Its powers of e end at -104 and 89.
+    const auto ln = hn::Mul(hn::Set(wide, exponent_), Log(wide, hn::PromoteTo(wide, size)));
+    const auto bounded = simd::AtMost(wide, simd::AtLeast(wide, ln, -kBeyondF32), kBeyondF32);
+    constexpr int kTerms = 8;  // The first term left out is 2^-32 of the result.
+    return hn::DemoteTo(d, simd::ExpInRange<decltype(wide), kTerms>(wide, bounded));
+  }
+
+  double exponent_;
+  bool whole_, odd_;
+};
+
 absl::Status Simd(const Call& call) {
   const double exponent = call.binding->F64("exponent");
   const std::int64_t n = Elements(call.InShape(0));
   return WithFloat(call.InType(0), [&](auto element) {
     using T = decltype(element);
+    const auto map = [&](auto power) {
+      simd::Map<T>(*call.threads, power, call.Out<T>(0), n, call.In<T>(0));
+    };
     if (IsWhole(exponent)) {
-      simd::Map<T>(*call.threads, Products{static_cast<int>(exponent)}, call.Out<T>(0), n,
-                   call.In<T>(0));
-      return absl::OkStatus();
+      map(Products{static_cast<int>(exponent)});
+    } else if constexpr (std::is_same_v<T, double>) {
+      constexpr std::int64_t kGrain = 512;  // A pow takes 10 to 50 ns.
+      call.threads->ParallelFor(n, kGrain, [&](std::int64_t begin, std::int64_t end) {
+        ByLibrary<T>(call, exponent, begin, end);
+      });
+    } else {
+      map(PowerByLog(exponent));
     }
-    constexpr std::int64_t kGrain = 512;  // A pow takes 10 to 50 ns.
-    call.threads->ParallelFor(n, kGrain, [&](std::int64_t begin, std::int64_t end) {
-      ByLibrary<T>(call, exponent, begin, end);
-    });
     return absl::OkStatus();
   });
 }
@@ -225,12 +304,15 @@ GC_KERNEL(pow) {
       .notes =
           "As pow of C: x^0 = 1 for every x, NaN too; a negative x to a power that is no whole "
           "number is NaN. Computed in f32 (f64 for f64), to some units in its last place; for "
-          "exponents that f32 cannot hold in f64, or by vec4 with the exponent in two parts.",
+          "exponents that f32 cannot hold in f64, or by vec4 with the exponent in two parts. By "
+          "simd in f64 for all that are no whole numbers up to 8.",
       .reference = EachElement(Expected),
-      .cpu = {{"naive", "pow of the C library, one thread", Naive},
-              {"simd",
-               "Whole exponents up to 8 by products, in vectors; others by pow, on every core",
-               Simd}},
+      .cpu =
+          {{"naive", "pow of the C library, one thread", Naive},
+           {"simd",
+            "Whole exponents up to 8 by products, others by e^(exponent ln x) in f64, in vectors, "
+            "on every core; f64 by pow",
+            Simd}},
   };
 }
 

@@ -39,20 +39,20 @@ constexpr F InverseFactorial(int n) {
   return static_cast<F>(1 / product);
 }
 
-// 1 + r/1! + r^2/2! + ... by Horner's rule, unrolled.
-template <int kTerm, class D, class V>
+// 1 + r/1! + r^2/2! + ... + r^kTerms/kTerms! by Horner's rule, unrolled.
+template <int kTerms, int kTerm = 0, class D, class V>
 HWY_INLINE V ExpSeries(D d, V r) {
-  using F = hn::TFromD<D>;
-  const auto c = hn::Set(d, InverseFactorial<F>(kTerm));
-  if constexpr (kTerm == ExpFacts<F>::kTerms) {
+  const auto c = hn::Set(d, InverseFactorial<hn::TFromD<D>>(kTerm));
+  if constexpr (kTerm == kTerms) {
     return c;
   } else {
-    return hn::MulAdd(ExpSeries<kTerm + 1>(d, r), r, c);
+    return hn::MulAdd(ExpSeries<kTerms, kTerm + 1>(d, r), r, c);
   }
 }
 
-// e^x for x from kLow to kHigh, or NaN; within 3 ulp. NaN stays NaN.
-template <class D, class V>
+// e^x for x from kLow to kHigh, or NaN; within 3 ulp unless fewer terms are asked for. NaN stays
+// NaN.
+template <class D, int kTerms = ExpFacts<hn::TFromD<D>>::kTerms, class V>
 HWY_INLINE V ExpInRange(D d, V x) {
   using F = hn::TFromD<D>;
   using Facts = ExpFacts<F>;
@@ -65,7 +65,7 @@ HWY_INLINE V ExpInRange(D d, V x) {
   auto r = hn::NegMulAdd(n, hn::Set(d, Facts::kLn2High), x);
   r = hn::NegMulAdd(n, hn::Set(d, Facts::kLn2Low), r);
   const auto power = hn::ShiftLeft<Facts::kMantissaBits>(hn::BitCast(du, shifted));
-  return hn::Mul(ExpSeries<0>(d, r), hn::BitCast(d, power));
+  return hn::Mul(ExpSeries<kTerms>(d, r), hn::BitCast(d, power));
 }
 
 // The same for any x up to kHigh; 0 below the normal numbers.
