@@ -73,7 +73,9 @@ class Rows(unittest.TestCase):
 
     def fresh(self, told):
         """Of workers that each tell their next time of a size by a way."""
-        def median_ns(_, __, ___, *words, **way):
+        def median_ns(_, __, ___, *words, budget, **way):
+            self.assertIn("--min-samples", words)
+            self.assertEqual(budget, "1s")
             return told[words[1], *way.values()].pop()
 
         self.enterContext(mock.patch.multiple(gpu_timing, WORKERS=3, gpu_server=mock.MagicMock(), median_ns=median_ns))

@@ -86,8 +86,6 @@ those of one machine on one day and are shown only to explain the ratios.
   6 to 7 GB/s, and a thread that sleeps is woken late: a call of the bare echo takes 170 us though the hop takes 6.
   `unary.*.p50` is missed there, with three such wake-ups more than the echo has, and so is `compile.small`: NVRTC takes 40 to
   60 ms in the child that each compile has, 10 in a process of one's own; by the stages that is all of it.
-- What limits `gpu.fresh.16000000`: CUPTI's records. One worker of twenty read 0.9 us more than the others for all of
-  a series, and no more than they by `isolated` and with cold caches.
 - What limits `gpu.catalog.pow.of_a_fraction`: arithmetic, and that it is exact. 0.3 is no f32, so the power is of two
   parts; PyTorch's is of 0.3 rounded to f32. By ncu at 2^26 and 2^28 the SMs are at 87 % of what they can do and DRAM
   at 43 to 45 %, so that no goal of a copy's rate can be met; of 1,000,000 elements neither part is full (SM 49 %,

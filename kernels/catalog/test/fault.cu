@@ -61,16 +61,6 @@ __global__ void TrapKernel() {
   __trap();
 }
 
-// An atomic operation on what is a thread's own, which it takes on no GPU: by an address that the
-// compiler knows nothing of any more.
-__global__ void AddressSpaceKernel(int* seen) {
-  int own = 1;
-  int* address = &own;
-  asm volatile("" : "+l"(address) : : "memory");
-  const int before = atomicAdd(address, 1);
-  if (seen != nullptr) *seen = before + own;
-}
-
 // Goes on where no code is.
 __global__ void WildCallKernel(std::uintptr_t address) {
   reinterpret_cast<void (*)()>(address)();
@@ -102,7 +92,6 @@ absl::Status Die(const Call& call) {
   if (kind == "misaligned") return launch(MisalignedKernel, 1);
   if (kind == "assert") return launch(AssertKernel, false);
   if (kind == "trap") return launch(TrapKernel);
-  if (kind == "address_space") return launch(AddressSpaceKernel, static_cast<int*>(nullptr));
   if (kind == "wild_call") return launch(WildCallKernel, std::uintptr_t{1} << 46);
   return launch(NothingKernel);
 }
@@ -168,7 +157,6 @@ absl::Status Die(const Call& call) {
   if (kind == "misaligned") DieBy(SIGBUS);
   if (kind == "assert") FailAssert();
   if (kind == "trap") DieBy(SIGILL);
-  if (kind == "address_space") DieBy(SIGBUS);
   if (kind == "wild_call") DieBy(SIGSEGV);
   return absl::OkStatus();
 }
@@ -180,7 +168,7 @@ GC_KERNEL(fault) {
   return {
       .words =
           "; kind: {none, segfault, abort, endless, allocate, illegal_address, misaligned, "
-          "assert, trap, address_space, wild_call} = none",
+          "assert, trap, wild_call} = none",
       .summary = "Dies in the way that is asked for",
       .formula = "",
       .diagnostic = true,
