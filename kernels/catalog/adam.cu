@@ -9,7 +9,9 @@
 //   naive   a loop over the tensors and one over their elements, one thread
 //   simd    the list as one run of elements, cut evenly among the cores, in vectors
 //
-// On a GPU: the ladder of list_cuda.cuh, from fifteen launches for each tensor to one for all.
+// On a GPU: the ladder of list_cuda.cuh, from fifteen launches for each tensor to one for all. A
+// step over 1,000 tensors of 1 K to 64 K floats on an H200: param_struct 287 us, of as many
+// launches as its arguments need; pointer_table 241 us, of one.
 
 #include "kernels/api/kernel.h"
 #include "kernels/catalog/adam_numbers.h"

@@ -6,9 +6,10 @@
 //   simd       the largest of each piece of a row in vectors; only a piece whose largest beats all
 //              before is searched for the place. Columns carry their places beside them
 //
-// On a GPU:
-//   naive      one thread for each output
-//   two_pass   parts by blocks, then their best; equal ones are told apart by their places
+// On a GPU; times are of 65536 rows of 1024 f32 on an H200:
+//   naive      275 us: one thread for each output: neighbouring threads read a row's length apart
+//   two_pass   70 us: parts by blocks, then their best: neighbours read neighbours, 16 bytes each.
+//              Equal ones are told apart by their places; max, which has none to carry, takes 60 us
 
 #include "kernels/api/kernel.h"
 #include "kernels/catalog/reduce_sizes.h"

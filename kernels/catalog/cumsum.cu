@@ -9,10 +9,11 @@
 //   simd      a row by blocks: their sums in vectors, joined in double, then four prefixes side by
 //             side; columns beside each other in vectors; on every core
 //
-// On a GPU:
-//   naive     one thread for each row or column
-//   scan      a warp or a block for each row: prefixes of 16 bytes in a thread, of threads by
-//             shuffles, of warps through shared memory, and what is carried on to the next tile,
+// On a GPU; times are of 65536 rows of 1024 f32 on an H200:
+//   naive     1.46 ms: one thread for each row or column; of rows, neighbouring threads read and
+//             write a row's length apart
+//   scan      131 us: a warp or a block for each row: prefixes of 16 bytes in a thread, of threads
+//             by shuffles, of warps through shared memory, and what is carried on to the next tile,
 //             which is already on its way from memory. Few long rows, and columns, are cut into
 //             parts: their sums first (reduce_cuda.cuh), then each part from the sums before it.
 //             That reads everything twice, so rows that keep a GPU busy as they are stay whole:

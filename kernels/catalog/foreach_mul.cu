@@ -5,7 +5,9 @@
 //   simd    the list as one run of elements, cut evenly among the cores, in vectors
 //
 // On a GPU: the ladder of list_cuda.cuh, from a launch for each pair to one for all. There is one
-// elementary operation: to fuse operations gains nothing here, to fuse tensors gains all.
+// elementary operation: to fuse operations gains nothing here, to fuse tensors gains all. Of 1,000
+// tensors of 1 K to 64 K floats on an H200: param_struct 146 us, of as many launches as its
+// arguments need; pointer_table 106 us, of one.
 
 #include "kernels/api/kernel.h"
 

@@ -6,11 +6,15 @@
 //   online   two passes: when a larger maximum turns up, the sum so far is rescaled
 //   simd     online by blocks, in vectors, on every core; few long rows are cut between the cores
 //
-// On a GPU, by the same kernels as softmax (rows_cuda.cuh):
-//   naive       one thread for each row, three passes
-//   online      one block for each row, two passes
-//   shared      a row stays in the shared memory of a block, or of a cluster of them: read once
-//   registers   a row stays in the registers of a warp: read once
+// On a GPU, by the same kernels as softmax (rows_cuda.cuh); times are of 65536 rows of 1024 f32 on
+// an H200:
+//   naive       1.95 ms: one thread for each row, three passes; neighbouring threads read a row's
+//               length apart
+//   online      143 us: one block for each row, two passes; neighbours read neighbours
+//   shared      128 us: a row stays in the shared memory of a block, or of a cluster of them: read
+//               once. Of 1024 rows of 131,072 300 us, where online takes 391
+//   registers   129 us: a row stays in the registers of a warp: read once. No gain over shared, as
+//               what is left is memory's time
 
 #include "kernels/api/kernel.h"
 

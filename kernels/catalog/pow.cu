@@ -5,11 +5,12 @@
 //           e^(exponent ln x), where f64 has digits enough to lose some and still round well to
 //           f32; for f64 itself there is nothing wider, and the library does it
 //
-// On a GPU:
-//   naive   one thread for each element, the library's pow
-//   vec4    16 bytes at a time; whole exponents up to 8 by products: four of them, where pow takes
-//           a logarithm and an exponential. Exponents that f32 cannot hold (0.3) in two parts of
-//           f32, where naive takes pow of f64
+// On a GPU; times are of 2^26 f32 on an H200, of exponent 2 and of 0.3:
+//   naive   344 us, 594 us: one thread for each element, the library's pow
+//   vec4    126 us, 250 us: 16 bytes at a time; whole exponents up to 8 by products: four of them,
+//           where pow takes a logarithm and an exponential. Exponents that f32 cannot hold (0.3)
+//           in two parts of f32, where naive takes pow of f64; still twice as long as its bytes
+//           take, and PyTorch's pow takes 209 us
 
 #include <cstdint>
 

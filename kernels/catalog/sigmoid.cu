@@ -3,10 +3,11 @@
 //   naive   the formula with the C library's exp, one thread
 //   simd    a series for the exponential, in vectors on every core
 //
-// On a GPU:
-//   naive   one thread for each element, the formula with the library's exp
-//   vec4    16 bytes at a time; 16-bit types by the exponential and the quotient of the hardware,
-//           whose errors they do not see
+// On a GPU; times are of 2^26 f32 on an H200:
+//   naive   227 us: one thread for each element, the formula with the library's exp
+//   vec4    128 us: 16 bytes at a time, so that fewer instructions keep more bytes under way: the
+//           same arithmetic then hides behind memory. 16-bit types by the exponential and the
+//           quotient of the hardware, whose errors they do not see
 
 #include "kernels/api/kernel.h"
 

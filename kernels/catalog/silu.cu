@@ -7,10 +7,11 @@
 //   naive   that with the C library's exp, one thread
 //   simd    a series for the exponential, in vectors on every core
 //
-// On a GPU:
-//   naive   one thread for each element, with the library's exp
-//   vec4    16 bytes at a time, by the exponential and the reciprocal of the hardware and without
-//           a jump; f32 puts right what these lose, 16-bit types do not see it
+// On a GPU; times are of 2^26 f32 on an H200:
+//   naive   235 us: one thread for each element, with the library's exp
+//   vec4    126 us: 16 bytes at a time, by the exponential and the reciprocal of the hardware and
+//           without a jump, which takes no longer than `scale` does; f32 puts right what these
+//           lose, 16-bit types do not see it
 
 #include <type_traits>
 

@@ -7,11 +7,11 @@
 //   simd     online by blocks, in vectors, on every core; few long rows are cut between the cores
 //
 // On a GPU; times are of 65536 rows of 1024 f32 on an H200 (docs/optimizing.md):
-//   naive       1.95 ms: one thread for each row, three passes
-//   online      143 us: one block for each row, two passes
-//   shared      128 us: a row stays in the shared memory of a block, or of a cluster of them: read
+//   naive       1.97 ms: one thread for each row, three passes
+//   online      144 us: one block for each row, two passes
+//   shared      127 us: a row stays in the shared memory of a block, or of a cluster of them: read
 //               once
-//   registers   129 us: a row stays in the registers of a warp: read once, each exponential taken
+//   registers   128 us: a row stays in the registers of a warp: read once, each exponential taken
 //               once
 
 #include "kernels/api/kernel.h"

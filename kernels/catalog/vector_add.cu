@@ -7,7 +7,8 @@
 //   serial      11.5 ms: one thread does it all, <<<1, 1>>>: how every first course begins
 //   one_block   163 us: the threads of one block, on one multiprocessor of many
 //   naive       1.7 us: one thread for each element
-//   vec4        16 bytes at a time, so that fewer instructions keep more bytes under way
+//   vec4        16 bytes at a time, so that fewer instructions keep more bytes under way: 184 us of
+//               2^26, where naive takes 242
 
 #include "kernels/api/kernel.h"
 
