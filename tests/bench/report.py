@@ -86,6 +86,10 @@ those of one machine on one day and are shown only to explain the ratios.
   6 to 7 GB/s, and a thread that sleeps is woken late: a call of the bare echo takes 170 us though the hop takes 6.
   `unary.*.p50` is missed there, with three such wake-ups more than the echo has, and so is `compile.small`: NVRTC takes 40 to
   60 ms in the child that each compile has, 10 in a process of one's own; by the stages that is all of it.
+- `gpu.fault.*.late` is of the slowest of 14,000 to 86,000 calls on the other GPU, all answered right: beside two of six faults one
+  call came 0.18 s later. It is not known what held it up.
+- What limits `gpu.variants.rmsnorm.8192x1024`: registers are the faster choice of 65536 rows, by 8 %, and the slower one of 8192
+  by 3 %; words cannot tell the number of rows.
 - What limits `gpu.catalog.pow.of_a_fraction`: arithmetic, and that it is exact. 0.3 is no f32, so the power is of two
   parts; PyTorch's is of 0.3 rounded to f32. By ncu at 2^26 and 2^28 the SMs are at 87 % of what they can do and DRAM
   at 43 to 45 %, so that no goal of a copy's rate can be met; of 1,000,000 elements neither part is full (SM 49 %,

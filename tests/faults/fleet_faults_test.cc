@@ -190,8 +190,8 @@ TEST(FleetFaults, E2_E3_KilledWhileRunningCostsTheRunningCallAlone) {
 TEST(FleetFaults, E4_ACatalogueKernelThatCrashesIsOurBug) {
   FleetHarness harness({});
   ASSERT_TRUE(harness.WaitReady());
-  for (const char* kind : {"segfault", "abort", "misaligned", "trap", "illegal_address",
-                           "wild_call"}) {
+  for (const char* kind :
+       {"segfault", "abort", "misaligned", "trap", "illegal_address", "wild_call"}) {
     EXPECT_THAT(harness.Fault(kind)->Wait(), StatusIs(Code::kInternal, HasSubstr("signal")))
         << kind;
     EXPECT_THAT(harness.CheckSquare(), IsOk());

@@ -100,6 +100,7 @@ class ServerGpuTest : public ::testing::Test {
     absl::Mutex mutex;
     std::map<std::string, int> served;
     std::vector<std::thread> clients;
+    clients.reserve(kAtOnce);
     for (int i = 0; i < kAtOnce; ++i) {
       clients.emplace_back([&] {
         for (int call = 0; call < kCallsOfEach; ++call) {

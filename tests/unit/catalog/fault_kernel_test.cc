@@ -66,7 +66,7 @@ TEST(FaultKernel, HasTheKindsThatAreTestedHere) {
   ASSERT_EQ(fault->spec.attributes.size(), 1U);
   EXPECT_THAT(fault->spec.attributes[0].words,
               ElementsAre("none", "segfault", "abort", "endless", "allocate", "illegal_address",
-                          "misaligned", "assert", "trap"));
+                          "misaligned", "assert", "trap", "wild_call"));
 }
 
 TEST(FaultKernel, DoesNothingWhereNoneIsAskedFor) {
@@ -83,6 +83,7 @@ TEST(FaultKernelDeathTest, DiesByTheSignalOfItsKind) {
   EXPECT_EXIT(Die("illegal_address"), KilledBySignal(SIGSEGV), "");
   EXPECT_EXIT(Die("misaligned"), KilledBySignal(SIGBUS), "");
   EXPECT_EXIT(Die("trap"), KilledBySignal(SIGILL), "");
+  EXPECT_EXIT(Die("wild_call"), KilledBySignal(SIGSEGV), "");
 }
 
 TEST(FaultKernelDeathTest, SaysWhichAssertionFailed) {
