@@ -10,8 +10,10 @@
 //   simd    the list as one run of elements, cut evenly among the cores, in vectors
 //
 // On a GPU: the ladder of list_cuda.cuh, from fifteen launches for each tensor to one for all. A
-// step over 1,000 tensors of 1 K to 64 K floats on an H200: param_struct 287 us, of as many
-// launches as its arguments need; pointer_table 241 us, of one.
+// step over 1,000 tensors of 1 K to 64 K floats on an H200 (docs/optimizing.md): naive 83 ms by its
+// launches; foreach 2.40 ms, an operation over all tensors at a time, through memory; per_tensor
+// 3.63 ms, all operations at once, a thousand launches; param_struct 285 us, of as many launches as
+// its arguments need; pointer_table 242 us, of one.
 
 #include "kernels/api/kernel.h"
 #include "kernels/catalog/adam_numbers.h"

@@ -6,8 +6,9 @@
 //
 // On a GPU: the ladder of list_cuda.cuh, from a launch for each pair to one for all. There is one
 // elementary operation: to fuse operations gains nothing here, to fuse tensors gains all. Of 1,000
-// tensors of 1 K to 64 K floats on an H200: param_struct 146 us, of as many launches as its
-// arguments need; pointer_table 106 us, of one.
+// tensors of 1 K to 64 K floats on an H200 (docs/optimizing.md): naive 5.7 ms by its launches;
+// foreach 148 us; per_tensor 3.51 ms, a thousand launches; param_struct 147 us, of as many launches
+// as its arguments need; pointer_table 108 us, of one.
 
 #include "kernels/api/kernel.h"
 

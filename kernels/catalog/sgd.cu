@@ -5,8 +5,10 @@
 //   simd    the list as one run of elements, cut evenly among the cores, in vectors
 //
 // On a GPU: the ladder of list_cuda.cuh, from four launches for each tensor to one for all. A step
-// over 1,000 tensors of 1 K to 64 K floats on an H200: param_struct 142 us, of as many launches as
-// its arguments need; pointer_table 110 us, of one.
+// over 1,000 tensors of 1 K to 64 K floats on an H200 (docs/optimizing.md): naive 18 ms by its
+// launches; foreach 675 us, an operation over all tensors at a time, through memory; per_tensor
+// 3.60 ms, all operations at once, a thousand launches; param_struct 142 us, of as many launches as
+// its arguments need; pointer_table 119 us, of one.
 
 #include "kernels/api/kernel.h"
 
