@@ -53,7 +53,7 @@ class Nobody final : public SessionHost {
 class GpuGuest {
  public:
   GpuGuest() : GpuGuest(*CudaDevice::Create({})) {}
-  GpuGuest(std::shared_ptr<Device> device, bool keep_shared = false)
+  explicit GpuGuest(std::shared_ptr<Device> device, bool keep_shared = false)
       : device_(std::move(device)),
         registry_(*Registry::Create({})),
         printed_(*Printed::Create()),
