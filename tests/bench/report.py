@@ -85,7 +85,9 @@ those of one machine on one day and are shown only to explain the ratios.
 - The run with 16 CPUs is of a virtual machine in which a page fault takes 2 us, a copy between two shared mappings runs at
   6 to 7 GB/s, and a thread that sleeps is woken late: a call of the bare echo takes 170 us though the hop takes 6.
   `unary.*.p50` is missed there, with three such wake-ups more than the echo has, and so is `compile.small`: NVRTC takes 40 to
-  60 ms in the child that each compile has, 10 in a process of one's own; by the stages that is all of it.
+  60 ms in the child that each compile has, 10 in a process of one's own; by the stages that is all of it. With
+  children that stand by, warm, it is 1.65 where it was 2.16: whether they are
+  warm in time for compiles right behind each other is not known.
 - `gpu.fault.*.late` is of the slowest of 14,000 to 86,000 calls on the other GPU, all answered right: beside two of six faults one
   call came 0.18 s later. It is not known what held it up.
 - What limits `gpu.variants.rmsnorm.8192x1024`: registers are the faster choice of 65536 rows, by 8 %, and the slower one of 8192
