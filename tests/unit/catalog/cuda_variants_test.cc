@@ -195,26 +195,45 @@ TEST(CudaVariants, LongRowsOfSoftmaxStayInSharedMemoryAsFarAsTheGpuHasIt) {
   EXPECT_EQ(Chosen({.kernel = "softmax", .shape = {4, 1 << 20}}), "online");
 }
 
-TEST(CudaVariants, RowsOfNormsStreamAsFarAsClustersHoldTheirColumns) {
-  const auto chosen = [](const Shape& shape, DType dtype, std::int64_t sm) {
-    const KernelSpec& spec = Kernels().Find("rmsnorm")->spec;
-    const Shape weight = {shape.back()};
-    const auto tensor = [dtype](const char* name, const Shape& of) {
-      return NamedOperand{name, {.is_list = false, .tensors = {{dtype, of}}}};
-    };
-    const auto binding = Bind(spec, {tensor("x", shape), tensor("weight", weight)}, {});
-    return ChooseVariant(spec, *binding, {.kind = "cuda", .sm = sm}, "").value()->name;
+// Of normalisation over rows of x, with a weight and, in layernorm, a bias.
+std::string ChosenNorm(const std::string& kernel, const Shape& shape, DType dtype,
+                       std::int64_t sm) {
+  const KernelSpec& spec = Kernels().Find(kernel)->spec;
+  const auto tensor = [dtype](const char* name, const Shape& of) {
+    return NamedOperand{name, {.is_list = false, .tensors = {{dtype, of}}}};
   };
-  EXPECT_EQ(chosen({8192, 1024}, DType::kF32, 90), "registers");
-  EXPECT_EQ(chosen({8192, 2048}, DType::kF32, 90), "shared");
-  EXPECT_EQ(chosen({8192, 2049}, DType::kF32, 90), "streamed");
-  EXPECT_EQ(chosen({8192, 8192}, DType::kF32, 90), "streamed");
-  EXPECT_EQ(chosen({8192, 16384}, DType::kF32, 90), "shared");
-  EXPECT_EQ(chosen({1024, 131072}, DType::kF32, 90), "streamed");
-  EXPECT_EQ(chosen({1024, 131073}, DType::kF32, 90), "shared");
-  EXPECT_EQ(chosen({1024, 65537}, DType::kF64, 90), "shared");
-  EXPECT_EQ(chosen({8192, 8192}, DType::kF32, 80), "shared");
-  EXPECT_EQ(chosen({8192, 8192}, DType::kF32, 120), "shared");
+  const Shape columns = {shape.back()};
+  std::vector<NamedOperand> inputs = {tensor("x", shape), tensor("weight", columns)};
+  if (kernel == "layernorm") inputs.push_back(tensor("bias", columns));
+  const auto binding = Bind(spec, inputs, {});
+  return ChooseVariant(spec, *binding, {.kind = "cuda", .sm = sm}, "").value()->name;
+}
+
+TEST(CudaVariants, RowsOfNormsStreamAsFarAsClustersHoldTheirColumns) {
+  for (const char* norm : {"layernorm", "rmsnorm"}) {
+    SCOPED_TRACE(norm);
+    const auto chosen = [&](const Shape& shape, DType dtype, std::int64_t sm) {
+      return ChosenNorm(norm, shape, dtype, sm);
+    };
+    EXPECT_EQ(chosen({8192, 1024}, DType::kF32, 90), "registers");
+    EXPECT_EQ(chosen({8192, 2048}, DType::kF32, 90), "shared");
+    EXPECT_EQ(chosen({8192, 8192}, DType::kBF16, 90), "streamed");
+    EXPECT_EQ(chosen({8192, 16384}, DType::kF32, 90), "shared");
+    EXPECT_EQ(chosen({2048, 32768}, DType::kF32, 90), "streamed");
+    EXPECT_EQ(chosen({1024, 131072}, DType::kF32, 90), "streamed");
+    EXPECT_EQ(chosen({1024, 131073}, DType::kF32, 90), "shared");
+    EXPECT_EQ(chosen({1024, 65537}, DType::kF64, 90), "shared");
+    EXPECT_EQ(chosen({8192, 8192}, DType::kF32, 80), "shared");
+    EXPECT_EQ(chosen({8192, 8192}, DType::kF32, 120), "shared");
+  }
+}
+
+// rmsnorm has half of layernorm's columns and one reduction of its two.
+TEST(CudaVariants, MiddlingRowsStreamInLayernormAlone) {
+  for (const std::int64_t length : {2049, 8192}) {
+    EXPECT_EQ(ChosenNorm("layernorm", {8192, length}, DType::kF32, 90), "streamed") << length;
+    EXPECT_EQ(ChosenNorm("rmsnorm", {8192, length}, DType::kF32, 90), "shared") << length;
+  }
 }
 
 // N * sizeof(T) would overflow where the tensor holds nothing.
