@@ -1,5 +1,6 @@
 // Children that stand by: an order finds one warm, and nothing that happens to them costs an order.
 #include <algorithm>
+#include <deque>
 #include <fstream>
 #include <sstream>
 #include <string>
@@ -73,7 +74,7 @@ class Standbys : public WithNvrtc {
     limits_.cpus = 4;  // One child stands by.
   }
   // As the compiler process does it, for `limit` at most, by the machine's clock.
-  std::vector<CompilerAnswer> Turn(Children& children, absl::Duration limit) {
+  void Turn(Children& children, absl::Duration limit) {
     children.Prepare();
     std::vector<pollfd> polled;
     children.AddPolled(&polled);
@@ -81,13 +82,14 @@ class Standbys : public WithNvrtc {
         std::clamp(children.NextDeadline() - clock_.Now(), absl::ZeroDuration(), limit);
     poll(polled.data(), polled.size(), static_cast<int>(absl::ToInt64Milliseconds(left)) + 1);
     ++turns_;
-    return children.TakeAnswers();
+    for (CompilerAnswer& answer : children.TakeAnswers()) answers_.push_back(std::move(answer));
   }
+  // The next one: several orders may end in one turn.
   CompilerAnswer Answer(Children& children) {
-    while (true) {
-      auto answers = Turn(children, absl::Seconds(1));
-      if (!answers.empty()) return answers[0];
-    }
+    while (answers_.empty()) Turn(children, absl::Seconds(1));
+    CompilerAnswer answer = std::move(answers_.front());
+    answers_.pop_front();
+    return answer;
   }
   // Turns until it has what it needs and waits.
   void WaitUntilIdle(Children& children, pid_t child) {
@@ -102,6 +104,7 @@ class Standbys : public WithNvrtc {
 
   MonotonicClock clock_;
   Children::Limits limits_;
+  std::deque<CompilerAnswer> answers_;
   int turns_ = 0;
 };
 
