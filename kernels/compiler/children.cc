@@ -9,6 +9,7 @@
 #include <utility>
 
 #include <fcntl.h>
+#include <malloc.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -105,6 +106,13 @@ std::uint32_t CpuSecondsUsed() {
   explicit_bzero(below.data(), below.size());
 }
 
+// What is freed is given back to nobody: an order finds the pages that the warm-up had, where a
+// page fault each would cost it more than half of a small compile.
+void KeepPages() {
+  mallopt(M_TRIM_THRESHOLD, INT_MAX);
+  mallopt(M_MMAP_THRESHOLD, 32 << 20);  // The most that there is.
+}
+
 // Of all descriptors the child keeps its link; what its compiler prints goes nowhere.
 bool KeepOnly(int link) {
   const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -137,8 +145,9 @@ void Children::RunChild(int link) {
   if (!KeepOnly(link)) _exit(1);
   std::set_new_handler([] { _exit(kOutOfMemory); });
   ForgetOthers();
+  KeepPages();
   // An order that is there already would only wait for it. A failure is the next order's to tell.
-  if (!IsReadable(kLink)) WarmUp(tools_).IgnoreError();
+  if (!IsReadable(kLink)) WarmUp(tools_, last_arch_).IgnoreError();
   CompilerOrder order;
   if (!order.ParseFromString(ReadAll(kLink))) _exit(1);
   WorkLimits limits = limits_.work;
@@ -209,6 +218,7 @@ absl::StatusOr<Children::Child> Children::ChildFor(const CompilerOrder& order) {
 }
 
 void Children::Start(const CompilerOrder& order) {
+  if (order.has_compile()) last_arch_ = order.compile().options().arch();
   const absl::Time deadline = clock_.Now() + limits_.wall;
   absl::StatusOr<Child> child = ChildFor(order);
   if (!child.ok()) {

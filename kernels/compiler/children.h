@@ -90,6 +90,7 @@ class Children {
   const std::function<void()> forget_others_;
   std::map<std::uint64_t, Child> children_;  // By their orders.
   std::deque<Child> standbys_;               // The oldest first: it is warm before the others.
+  std::string last_arch_;                    // Asked for: who stands by is warm for it.
   absl::Time next_standby_ = absl::InfinitePast();
   std::vector<worker::v1::CompilerAnswer> unstarted_;
 };

@@ -70,7 +70,7 @@ absl::StatusOr<Tools> MakeTools(const Flags& flags) {
   } else {
     tools.no_nvrtc = std::string(nvrtc.status().message());
   }
-  GC_RETURN_IF_ERROR(WarmUp(tools));
+  GC_RETURN_IF_ERROR(WarmUp(tools, /*arch=*/""));
   return tools;
 }
 

@@ -467,11 +467,14 @@ void Describe(const Tools& tools, worker::v1::CompilerHello* out) {
       absl::StrCat(GRIDCLOCK_VERSION, "-", out->toolchain(), "-", Fingerprint(files)));
 }
 
-absl::Status WarmUp(const Tools& tools) {
+absl::Status WarmUp(const Tools& tools, const std::string& arch) {
   if (tools.nvrtc == nullptr) return absl::OkStatus();
   CompileOptions options;
-  options.arch =
-      tools.nvrtc->architectures().empty() ? "sm_90" : tools.nvrtc->architectures().back();
+  options.arch = arch;
+  if (arch.empty()) {
+    const auto& known = tools.nvrtc->architectures();
+    options.arch = known.empty() ? "sm_90" : known.back();
+  }
   ModuleSource line{.kind = ModuleKind::kCuda,
                     .main = {"warm.cu", "__global__ void warm() {}\n"},
                     .headers = {},

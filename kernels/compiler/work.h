@@ -30,8 +30,9 @@ struct Tools {
 
 // Says hello's facts.
 void Describe(const Tools& tools, worker::v1::CompilerHello* out);
-// Compiles a line in this process, so that no child pays for what the first compile loads.
-absl::Status WarmUp(const Tools& tools);
+// Compiles a line in this process, so that no child pays for what the first compile loads. Empty
+// `arch`: the newest that NVRTC knows. What NVRTC loads for one is of little use to another.
+absl::Status WarmUp(const Tools& tools, const std::string& arch);
 
 // Enters the sandbox, for good, and does the work. A source that does not compile is a result. An
 // error means that nothing was compiled; FAILED_PRECONDITION: a tool is missing;

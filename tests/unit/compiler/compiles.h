@@ -24,7 +24,7 @@ inline const Tools& TheTools() {
     auto nvrtc = Nvrtc::Open(made->toolkit.nvrtc);
     if (nvrtc.ok()) made->nvrtc = *std::move(nvrtc);
     if (!nvrtc.ok()) made->no_nvrtc = std::string(nvrtc.status().message());
-    EXPECT_EQ(WarmUp(*made), absl::OkStatus());
+    EXPECT_EQ(WarmUp(*made, ""), absl::OkStatus());
     return made;
   }();
   return *tools;

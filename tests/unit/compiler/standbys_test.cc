@@ -1,7 +1,9 @@
 // Children that stand by: an order finds one warm, and nothing that happens to them costs an order.
 #include <algorithm>
+#include <atomic>
 #include <deque>
 #include <fstream>
+#include <new>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -257,9 +259,10 @@ TEST_F(Standbys, TheyEndWhereTheCompilerIsKilled) {
 
 // What the process holds of others is forgotten before the child's first byte of an order is there.
 TEST_F(Standbys, OthersAreForgottenWhereverAChildBegins) {
-  auto* forgotten = static_cast<int*>(
-      mmap(nullptr, sizeof(int), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
-  ASSERT_NE(forgotten, MAP_FAILED);
+  void* const shared = mmap(nullptr, sizeof(std::atomic<int>), PROT_READ | PROT_WRITE,
+                            MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(shared, MAP_FAILED);
+  auto* forgotten = new (shared) std::atomic<int>(0);
   Children children(TheTools(), limits_, clock_, [&] { ++*forgotten; });
   children.Start(SourceOrder(kKernel));
   EXPECT_EQ(Answer(children).end(), CompilerAnswer::DONE);
@@ -269,7 +272,7 @@ TEST_F(Standbys, OthersAreForgottenWhereverAChildBegins) {
   ASSERT_THAT(before, SizeIs(1));
   WaitUntilIdle(children, before[0]);
   EXPECT_EQ(*forgotten, 2);
-  munmap(forgotten, sizeof(int));
+  munmap(shared, sizeof(std::atomic<int>));
 }
 
 }  // namespace
