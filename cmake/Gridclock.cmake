@@ -12,7 +12,7 @@ include(cmake/Precompiled.cmake)
 find_program(CCACHE ccache)
 if(CCACHE)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
-  if(GRIDCLOCK_PCH)
+  if(GRIDCLOCK_QUICK_BUILD)
     # ccache looks into precompiled headers only if told that their time does not count.
     set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${CCACHE})
   endif()
@@ -22,10 +22,10 @@ if(MOLD AND NOT GRIDCLOCK_FUZZ)
   add_link_options(-fuse-ld=mold)
 endif()
 
-# gridclock_library(NAME base HDRS a.h SRCS a.cc DEPS x y PRIVATE_DEPS z): target gridclock::NAME.
-# Headers are checked to compile alone (CMAKE_VERIFY_INTERFACE_HEADER_SETS).
+# gridclock_library(NAME base HDRS a.h SRCS a.cc DEPS x y PRIVATE_DEPS z PARTS 2): target gridclock::NAME.
+# Headers are checked to compile alone (CMAKE_VERIFY_INTERFACE_HEADER_SETS). PARTS: see gridclock_compile_together.
 function(gridclock_library)
-  cmake_parse_arguments(A "" "NAME" "HDRS;SRCS;DEPS;PRIVATE_DEPS" ${ARGN})
+  cmake_parse_arguments(A "" "NAME;PARTS" "HDRS;SRCS;DEPS;PRIVATE_DEPS" ${ARGN})
   if(A_SRCS)
     add_library(gridclock_${A_NAME} STATIC ${A_SRCS})
     set(scope PUBLIC)
@@ -43,6 +43,9 @@ function(gridclock_library)
   target_link_libraries(gridclock_${A_NAME} ${scope} ${A_DEPS})
   if(A_PRIVATE_DEPS)
     target_link_libraries(gridclock_${A_NAME} PRIVATE ${A_PRIVATE_DEPS})
+  endif()
+  if(A_PARTS)
+    gridclock_compile_together(gridclock_${A_NAME} ${A_PARTS})
   endif()
 endfunction()
 

@@ -1,48 +1,26 @@
-# Headers that many sources parse alike are parsed once: gRPC's in the rooms of the wire, CLI11's in the
-# command line, GoogleTest's in the tests. Only a matter of build time: every header still compiles alone, and every source
-# without this.
-option(GRIDCLOCK_PCH "Precompile headers that many sources parse, compile some sources together" OFF)
+# A room's sources are compiled a few at a time, so that what they include is parsed, and instantiated, once; tests share
+# GoogleTest precompiled. Only a matter of build time: every header still compiles alone, and every source without this
+# (release, tsan, fuzz).
+option(GRIDCLOCK_QUICK_BUILD "Compile the sources of a room together, precompile headers of tests" OFF)
 
-function(gridclock_precompile)
-  if(NOT GRIDCLOCK_PCH)
-    return()
-  endif()
-  if(TARGET gridclock_client_cpp)
-    target_precompile_headers(gridclock_client_cpp PRIVATE <grpcpp/grpcpp.h> <gridclock/v1/kernels.grpc.pb.h>)
-  endif()
-  # It has no stubs, and does not wait until they are made.
-  if(TARGET gridclock_rpc)
-    target_precompile_headers(gridclock_rpc PRIVATE <grpcpp/grpcpp.h> <gridclock/v1/kernels.pb.h>)
-  endif()
-  if(TARGET gridclock_cli)
-    target_precompile_headers(gridclock_cli PRIVATE <CLI/CLI.hpp> <gridclock/v1/kernels.pb.h>
-                                                    <nlohmann/json.hpp>)
-  endif()
-endfunction()
-
-# The sources of a library that include `header` are compiled a few at a time: what they instantiate of it
-# costs far more than they themselves.
-function(gridclock_compile_together target header parts)
-  if(NOT GRIDCLOCK_PCH)
+# In `parts` objects. Sources of one room then share their unnamed namespace.
+function(gridclock_compile_together target parts)
+  if(NOT GRIDCLOCK_QUICK_BUILD)
     return()
   endif()
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
   get_target_property(sources ${target} SOURCES)
+  list(FILTER sources INCLUDE REGEX "\\.cc$")
   set(part 0)
   foreach(source IN LISTS sources)
-    if(NOT IS_ABSOLUTE ${source} AND source MATCHES "\\.cc$")
-      file(STRINGS ${source} includes REGEX "^#include [<\"]${header}[>\"]")
-      if(includes)
-        set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${target}_${part})
-        math(EXPR part "(${part} + 1) % ${parts}")
-      endif()
-    endif()
+    set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${target}_${part})
+    math(EXPR part "(${part} + 1) % ${parts}")
   endforeach()
 endfunction()
 
 # Tests share one. Its owner is a program, as they are: code for libraries is compiled another way.
 function(gridclock_precompile_test name)
-  if(NOT GRIDCLOCK_PCH)
+  if(NOT GRIDCLOCK_QUICK_BUILD)
     return()
   endif()
   if(NOT TARGET gridclock_pch_tests)

@@ -49,7 +49,7 @@ absl::StatusOr<OutputFile> ParseOutput(const std::string& text) {
 }
 
 // The tensors of an output, each with the name that it has in an archive.
-std::vector<NamedBytes> Parts(const CallOutput& output) {
+std::vector<NamedBytes> PartsOf(const CallOutput& output) {
   std::vector<NamedBytes> out;
   std::size_t at = 0;
   for (std::size_t i = 0; i < output.value.tensors.size(); ++i) {
@@ -66,7 +66,7 @@ absl::Status WriteOutput(const OutputFile& file, const RunResult& result) {
   std::vector<NamedBytes> parts;
   for (const CallOutput& output : result.outputs) {
     if (!file.name.empty() && output.name != file.name) continue;
-    for (NamedBytes& part : Parts(output)) parts.push_back(std::move(part));
+    for (NamedBytes& part : PartsOf(output)) parts.push_back(std::move(part));
   }
   if (absl::EndsWith(file.path, ".npz")) return WriteNpz(file.path, parts);
   if (parts.size() == 1) return WriteNpy(file.path, parts[0].spec, parts[0].bytes);
@@ -106,7 +106,7 @@ absl::Status CheckOutputs(const KernelSpec& spec, const std::vector<OutputFile>&
 
 void ShowValues(const Session& session, const RunResult& result) {
   for (const CallOutput& output : result.outputs) {
-    for (const NamedBytes& part : Parts(output)) {
+    for (const NamedBytes& part : PartsOf(output)) {
       session.console.out << Escape(part.name) << " = " << ToText(part.spec) << "\n"
                           << ValuesText(part.spec, part.bytes) << "\n";
     }

@@ -52,7 +52,7 @@ absl::StatusOr<std::optional<Source>> ParseFile(absl::string_view text) {
   return std::nullopt;
 }
 
-std::string Names(const KernelSpec& spec) {
+std::string ListOfNames(const KernelSpec& spec) {
   std::vector<std::string> names;
   for (const OperandSpec& input : spec.inputs) names.push_back(input.name);
   for (const AttributeSpec& attribute : spec.attributes) names.push_back(attribute.name);
@@ -258,7 +258,7 @@ absl::StatusOr<Words> SortWords(const KernelSpec& spec, const std::vector<std::s
       out.attributes.push_back({name, *std::move(parsed)});
     } else {
       return absl::InvalidArgumentError(
-          absl::StrCat("'", spec.name, "' has no '", name, "'; ", Names(spec)));
+          absl::StrCat("'", spec.name, "' has no '", name, "'; ", ListOfNames(spec)));
     }
   }
   return out;

@@ -17,7 +17,7 @@ namespace {
 
 using Parts = std::vector<absl::string_view>;
 
-bool Has(const Parts& parts, absl::string_view part) {
+bool HasPart(const Parts& parts, absl::string_view part) {
   return std::find(parts.begin(), parts.end(), part) != parts.end();
 }
 
@@ -45,7 +45,7 @@ int BitsOfPtx(absl::string_view type) {
 // Of registers or matrices: the number of "v4", "x4", 1 if there is none.
 int CountOfPtx(const Parts& parts, char letter) {
   for (const int count : {2, 4, 8}) {
-    if (Has(parts, absl::StrCat(std::string(1, letter), count))) return count;
+    if (HasPart(parts, absl::StrCat(std::string(1, letter), count))) return count;
   }
   return 1;
 }
@@ -90,10 +90,10 @@ int SizeOfCopy(absl::string_view instruction) {
 // cp.async and its kin: the space that is written stands first.
 std::string CopyOfPtx(const Parts& parts, absl::string_view instruction) {
   const std::vector<absl::string_view> spaces = SpacesOfPtx(parts);
-  if (spaces.size() < 2 || Has(parts, "prefetch")) return "";  // Groups and barriers have none.
-  if (Has(parts, "reduce")) return absl::StrCat("bulk atomic ", spaces[0]);
+  if (spaces.size() < 2 || HasPart(parts, "prefetch")) return "";  // Groups and barriers have none.
+  if (HasPart(parts, "reduce")) return absl::StrCat("bulk atomic ", spaces[0]);
   const std::string way = absl::StrCat(spaces[1], " to ", spaces[0]);
-  if (Has(parts, "bulk")) return absl::StrCat("bulk copy ", way);
+  if (HasPart(parts, "bulk")) return absl::StrCat("bulk copy ", way);
   return MemoryText("copy", way, SizeOfCopy(instruction));
 }
 
@@ -156,7 +156,7 @@ std::string MemoryOfPtx(absl::string_view instruction) {
   if (found == std::end(kWhat)) return "";
   if (absl::EndsWith(parts[0], "matrix")) {
     return MemoryText(found->second, "shared",
-                      WidthOfMatrices(CountOfPtx(parts, 'x'), Has(parts, "m16n16")));
+                      WidthOfMatrices(CountOfPtx(parts, 'x'), HasPart(parts, "m16n16")));
   }
   const std::vector<absl::string_view> spaces = SpacesOfPtx(parts);
   const absl::string_view space = spaces.empty() ? "generic" : spaces[0];

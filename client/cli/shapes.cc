@@ -76,7 +76,7 @@ Names NamesOf(const KernelSpec& spec) {
   return names;
 }
 
-bool Has(const std::vector<std::string>& names, const std::string& name) {
+bool IsOneOf(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
@@ -86,8 +86,8 @@ std::string RunName(const std::string& name) {
 
 // True if a wish for `name`, made for a kernel with the names `all`, is one for `some` of them.
 bool Uses(const Names& all, const Names& some, const std::string& name) {
-  if (name[0] != '*' && Has(all.dims, name)) return Has(some.dims, name);
-  if (Has(all.runs, RunName(name))) return Has(some.runs, RunName(name));
+  if (name[0] != '*' && IsOneOf(all.dims, name)) return IsOneOf(some.dims, name);
+  if (IsOneOf(all.runs, RunName(name))) return IsOneOf(some.runs, RunName(name));
   if (name == "*") return !some.runs.empty();
   return all.dims.empty() && all.runs.size() == 1 && !some.runs.empty();
 }
@@ -185,14 +185,14 @@ class Solver final : public Scope {
       }
       length_ = shapes.size();
     }
-    if (name[0] != '*' && Has(names_.dims, name)) {
+    if (name[0] != '*' && IsOneOf(names_.dims, name)) {
       for (const Shape& shape : shapes) {
         if (shape.size() == 1) continue;
         return absl::InvalidArgumentError(
             absl::StrCat("--shape ", name, ": want one size, got ", ToText(shape)));
       }
       dims_[name] = shapes;
-    } else if (Has(names_.runs, run)) {
+    } else if (IsOneOf(names_.runs, run)) {
       if (!runs_.emplace(run, shapes).second) return Contradicts(name);
     } else if (name == "*" && !names_.runs.empty()) {
       all_leading_ = shapes;

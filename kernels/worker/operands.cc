@@ -16,7 +16,7 @@
 namespace gridclock {
 namespace {
 
-constexpr absl::Duration kLookEvery = absl::Milliseconds(10);
+constexpr absl::Duration kAskForMemoryEvery = absl::Milliseconds(10);
 
 // Large and finite in every floating type, so that neither zero nor NaN can pass for it, and no
 // bool. In f8e5m2 0x7B is what all that is too large becomes.
@@ -44,7 +44,7 @@ absl::StatusOr<std::unique_ptr<DeviceBuffer>> Operands::Allocate(std::uint64_t b
   const auto full = [&] { return absl::IsResourceExhausted(buffer.status()); };
   if (full() && parts_.early.Clear()) buffer = parts_.device.Allocate(want);
   for (; full() && looks_left_ > 0 && parts_.device.MayGetMemory(want); --looks_left_) {
-    absl::SleepFor(kLookEvery);
+    absl::SleepFor(kAskForMemoryEvery);
     buffer = parts_.device.Allocate(want);
   }
   if (buffer.ok()) {

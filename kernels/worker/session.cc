@@ -17,7 +17,7 @@ namespace {
 
 constexpr double kQuickNs = 10e3;
 // Of the timed launches so many terms are checked: enough for a result that is not of its inputs.
-constexpr std::int64_t kTimedTerms = std::int64_t{1} << 22;
+constexpr std::int64_t kTermsOfOneCheck = std::int64_t{1} << 22;
 
 bool HasSeed(const WorkerOperand& input) {
   return input.generate && MadeFromSeed(*input.generate);
@@ -390,7 +390,7 @@ absl::Status Session::Running::CheckOutputs() {
   Verification timed;
   if (Freshens()) {
     if (!Accumulates()) {
-      GC_ASSIGN_OR_RETURN(timed, Check(kTimedTerms));
+      GC_ASSIGN_OR_RETURN(timed, Check(kTermsOfOneCheck));
     }
     // A variant that keeps a result from an earlier launch has the wrong one now.
     GC_RETURN_IF_ERROR(operands_->Refresh());

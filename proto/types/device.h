@@ -63,6 +63,9 @@ struct DeviceInfo {
 };
 
 enum class WorkerState : std::uint8_t { kStarting = 1, kReady, kBusy, kDead, kQuarantined };
+inline bool IsUp(WorkerState state) {
+  return state == WorkerState::kReady || state == WorkerState::kBusy;
+}
 enum class WorkerRole : std::uint8_t { kTrusted = 1, kGuest };
 
 }  // namespace gridclock

@@ -37,8 +37,7 @@ struct DeviceStatus {
 
 // Whether it takes calls now.
 inline bool TakesCalls(const DeviceStatus& device) {
-  const bool alive = device.state == WorkerState::kReady || device.state == WorkerState::kBusy;
-  return alive && !device.drained;
+  return IsUp(device.state) && !device.drained;
 }
 
 // What admission needs of a device: a small part of its status, cheap to copy.

@@ -16,10 +16,6 @@
 namespace gridclock {
 namespace {
 
-bool IsUp(WorkerState state) {
-  return state == WorkerState::kReady || state == WorkerState::kBusy;
-}
-
 absl::Status TooLarge(absl::string_view what, absl::string_view bytes, absl::string_view limit,
                       double value) {
   const std::string bound = absl::StrCat(static_cast<std::uint64_t>(value));

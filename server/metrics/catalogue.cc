@@ -6,7 +6,7 @@ namespace gridclock {
 namespace {
 
 using enum MetricType;
-using Name = absl::string_view;
+using Label = absl::string_view;
 
 // 1-2.5-5 per decade: a quantile read from them is at most about 60 % off at 27 series each. Powers
 // of four would be half the series, but would be too coarse to see a kernel become slower without
@@ -20,32 +20,32 @@ constexpr double kRequestBounds[] = {10e-6, 25e-6, 50e-6, 100e-6, 250e-6, 500e-6
                                      5e-3,  10e-3, 25e-3, 50e-3,  0.1,    0.25,   0.5,  1,
                                      2.5,   5,     10,    25,     50,     100};
 
-constexpr Name kBuild[] = {"version", "revision", "cuda"};
-constexpr Name kMethod[] = {"method"};
-constexpr Name kMethodCode[] = {"method", "code"};
-constexpr Name kMethodDirection[] = {"method", "direction"};
-constexpr Name kResult[] = {"result"};
-constexpr Name kKernelDevice[] = {"kernel", "device"};
-constexpr Name kKernelVariantDevice[] = {"kernel", "variant", "device"};
-constexpr Name kKernelDeviceOutcome[] = {"kernel", "device", "outcome"};
-constexpr Name kDevice[] = {"device"};
-constexpr Name kReason[] = {"reason"};
-constexpr Name kDirectionDevice[] = {"direction", "device"};
-constexpr Name kPhaseDevice[] = {"phase", "device"};
-constexpr Name kFlag[] = {"flag"};
-constexpr Name kDeviceState[] = {"device", "state"};
-constexpr Name kDeviceClockName[] = {"device", "clock"};
-constexpr Name kDeviceReason[] = {"device", "reason"};
-constexpr Name kDeviceFacts[] = {"device", "uuid", "model", "arch", "driver", "partition"};
-constexpr Name kDeviceDType[] = {"device", "dtype"};
-constexpr Name kDeviceTiming[] = {"device", "timing"};
-constexpr Name kDeviceActivity[] = {"device", "activity"};
-constexpr Name kKindOutcome[] = {"kind", "outcome"};
-constexpr Name kKind[] = {"kind"};
-constexpr Name kOrigin[] = {"origin"};
-constexpr Name kName[] = {"name"};
-constexpr Name kMetric[] = {"metric"};
-constexpr Name kPart[] = {"part"};
+constexpr Label kBuild[] = {"version", "revision", "cuda"};
+constexpr Label kMethod[] = {"method"};
+constexpr Label kMethodCode[] = {"method", "code"};
+constexpr Label kMethodDirection[] = {"method", "direction"};
+constexpr Label kResult[] = {"result"};
+constexpr Label kKernelDevice[] = {"kernel", "device"};
+constexpr Label kKernelVariantDevice[] = {"kernel", "variant", "device"};
+constexpr Label kKernelDeviceOutcome[] = {"kernel", "device", "outcome"};
+constexpr Label kDevice[] = {"device"};
+constexpr Label kReason[] = {"reason"};
+constexpr Label kDirectionDevice[] = {"direction", "device"};
+constexpr Label kPhaseDevice[] = {"phase", "device"};
+constexpr Label kFlag[] = {"flag"};
+constexpr Label kDeviceState[] = {"device", "state"};
+constexpr Label kDeviceClockName[] = {"device", "clock"};
+constexpr Label kDeviceReason[] = {"device", "reason"};
+constexpr Label kDeviceFacts[] = {"device", "uuid", "model", "arch", "driver", "partition"};
+constexpr Label kDeviceDType[] = {"device", "dtype"};
+constexpr Label kDeviceTiming[] = {"device", "timing"};
+constexpr Label kDeviceActivity[] = {"device", "activity"};
+constexpr Label kKindOutcome[] = {"kind", "outcome"};
+constexpr Label kKind[] = {"kind"};
+constexpr Label kOrigin[] = {"origin"};
+constexpr Label kName[] = {"name"};
+constexpr Label kMetric[] = {"metric"};
+constexpr Label kPart[] = {"part"};
 
 constexpr std::array<MetricSpec, kMetricCount> kTable = {{
     {Metric::kBuildInfo, "gridclock_build_info", kGauge, "info", kBuild,

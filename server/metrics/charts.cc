@@ -11,8 +11,8 @@
 namespace gridclock {
 namespace {
 
-constexpr absl::string_view kPhases[] = {"received", "queued",   "input-copied", "launched",
-                                         "finished", "verified", "output-copied"};
+constexpr absl::string_view kPhaseClasses[] = {"received", "queued",   "input-copied", "launched",
+                                               "finished", "verified", "output-copied"};
 // Of all drawings, in units of their own: they are stretched to the width that there is.
 constexpr double kWidth = 240, kHeight = 48;
 constexpr std::size_t kMostBars = 32;
@@ -102,7 +102,7 @@ std::int64_t EndOf(const RunRecord& run) {
 
 absl::string_view PhaseWord(PhaseKind kind) {
   const auto index = static_cast<std::size_t>(kind) - 1;
-  return index < std::size(kPhases) ? kPhases[index] : "unknown";
+  return index < std::size(kPhaseClasses) ? kPhaseClasses[index] : "unknown";
 }
 
 Html Sparkline(const KernelActivity& kernel) {

@@ -21,7 +21,7 @@ namespace {
 
 namespace client = ::io::prometheus::client;
 
-constexpr double kEndless = std::numeric_limits<double>::infinity();
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // The shortest text that is this number again; with an exponent where Prometheus writes one too.
 std::string NumberText(double value) {
@@ -49,20 +49,20 @@ std::string Escaped(absl::string_view text) {
 }
 
 double BoundOf(const MetricSpec& spec, std::size_t bucket) {
-  return bucket < spec.bounds.size() ? spec.bounds[bucket] : kEndless;
+  return bucket < spec.bounds.size() ? spec.bounds[bucket] : kInfinity;
 }
 
 std::vector<std::string> BoundTexts(const MetricSpec& spec) {
   std::vector<std::string> out;
   for (const double bound : spec.bounds) out.push_back(BoundText(bound));
-  out.push_back(BoundText(kEndless));
+  out.push_back(BoundText(kInfinity));
   return out;
 }
 
 std::optional<Exemplar> ExemplarOf(const MetricSpec& spec, const Histogram::Snapshot& histogram,
                                    std::size_t bucket, const ExemplarFinder& finder) {
   if (!finder || histogram.runs[bucket] == 0) return std::nullopt;
-  return finder(histogram.runs[bucket], bucket == 0 ? -kEndless : spec.bounds[bucket - 1],
+  return finder(histogram.runs[bucket], bucket == 0 ? -kInfinity : spec.bounds[bucket - 1],
                 BoundOf(spec, bucket));
 }
 

@@ -9,10 +9,6 @@
 namespace gridclock {
 namespace {
 
-bool IsUp(const DeviceStatus& device) {
-  return device.state == WorkerState::kReady || device.state == WorkerState::kBusy;
-}
-
 // A number that is not known is left out: 0 would be taken for a measurement.
 void SetKnown(Metric metric, std::vector<std::string> labels, double value, ScrapeValues& values) {
   if (value > 0) values.Set(metric, std::move(labels), value);
@@ -92,7 +88,7 @@ void CollectDevices(const Sources& sources, const std::map<std::string, DeviceRe
   }
   for (const DeviceStatus& device : devices) {
     const std::string& name = device.info.name;
-    values.Set(Metric::kWorkerUp, {name}, IsUp(device) ? 1 : 0);
+    values.Set(Metric::kWorkerUp, {name}, IsUp(device.state) ? 1 : 0);
     values.Set(Metric::kDeviceDrained, {name}, device.drained ? 1 : 0);
     if (device.met) CollectFacts(device.info, values);
     if (device.vitals) CollectVitals(name, *device.vitals, values);

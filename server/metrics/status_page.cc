@@ -21,10 +21,6 @@ double ValueOr0(const std::map<std::string, double>& values, const std::string& 
   return found == values.end() ? 0 : found->second;
 }
 
-bool IsUp(const DeviceStatus& device) {
-  return device.state == WorkerState::kReady || device.state == WorkerState::kBusy;
-}
-
 std::string RateText(double per_second) {
   if (per_second <= 0) return "0";
   return per_second < 9.95 ? absl::StrFormat("%.1f", per_second)
@@ -64,7 +60,7 @@ Html Note(absl::string_view text) {
 }
 
 Html Tiles(const StatusView& view) {
-  const auto up = std::ranges::count_if(view.devices, IsUp);
+  const auto up = std::ranges::count_if(view.devices, IsUp, &DeviceStatus::state);
   double rate = 0;
   std::uint64_t runs = 0, failed = 0;
   for (const KernelActivity& kernel : view.activity.kernels) {

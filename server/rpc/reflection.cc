@@ -36,8 +36,8 @@ using grpc::reflection::v1alpha::ServerReflectionRequest;
 using grpc::reflection::v1alpha::ServerReflectionResponse;
 
 // Of rpc_bytes, of one client. A stream that says nothing holds its place in it.
-constexpr double kRequestsOfOne = 1.0 / 16;
-constexpr double kMostRequest = 4096;  // Names.
+constexpr double kQuestionsOfOne = 1.0 / 16;
+constexpr double kMostBytes = 4096;
 
 void SetError(absl::StatusCode code, const std::string& text, ServerReflectionResponse* response) {
   response->mutable_error_response()->set_error_code(static_cast<int>(code));
@@ -129,7 +129,7 @@ class ReflectionCall final : public Reactor,
     gate_.Leave(principal_);
     if (context_.IsCancelled()) return End(CancelReason(context_));
     if (!ok) return End(absl::OkStatus());
-    const auto request = ParseRequest<ServerReflectionRequest>(incoming_, {.bytes = kMostRequest});
+    const auto request = ParseRequest<ServerReflectionRequest>(incoming_, {.bytes = kMostBytes});
     if (!request.ok()) return End(request.status());
     outgoing_ = ToBuffer(files_.Answer(*request).SerializeAsString());
     const MutexLock lock(mutex_);
@@ -292,7 +292,7 @@ ServerReflectionResponse ServiceFiles::Answer(const ServerReflectionRequest& req
 }
 
 ReflectionService::ReflectionService(Backend& backend)
-    : requests_(backend.limits.rpc_bytes * kRequestsOfOne, backend.limits) {
+    : requests_(backend.limits.rpc_bytes * kQuestionsOfOne, backend.limits) {
   Add(RpcMethod::kReflect, [this, &backend](grpc::CallbackServerContext* context) {
     return BeginCall<ReflectionCall>(backend, *context, requests_, files_);
   });
