@@ -4,10 +4,12 @@ the configuration has changed since it was last clean.
 
 usage: tidy.py --build BUILD [--all] [--budget SECONDS] [--jobs N]
 
-Without --all: the files changed since the main branch (or the last commit). What is left when the budget
-is spent is for the nightly run, and is said; with --all, which is that run, it fails.
+Without --all: the sources that changed since the main branch (or the last commit), or of which a header
+did; first those that changed, then those of the header that the fewest include. What is left when the
+budget is spent is for the nightly run, and is said; with --all, which is that run, it fails.
 """
 import argparse
+import collections
 import concurrent.futures
 import hashlib
 import json
@@ -20,15 +22,21 @@ import time
 INCLUDE = re.compile(rb'^\s*#\s*include\s*"([^"]+)"', re.M)
 
 
-def git(*args):
-    return subprocess.run(["git", *args], capture_output=True, text=True).stdout.split()
+def git(root, *args):
+    ran = subprocess.run(["git", "-C", root, *args], capture_output=True, text=True)
+    if ran.returncode != 0:
+        sys.exit(f"tidy.py: git {' '.join(args)} failed: {ran.stderr.strip()}")
+    return ran.stdout.split()
 
 
-def changed_files():
-    base = git("merge-base", "HEAD", "origin/main")
-    if not base or base == git("rev-parse", "HEAD"):
-        base = ["HEAD~1"]
-    return set(git("diff", "--name-only", base[0])) | set(git("diff", "--name-only", "HEAD"))
+def changed_files(root):
+    """Since this work left the main branch, or since the commit before the last; also what is not committed."""
+    base = ["HEAD~1"]
+    if git(root, "for-each-ref", "refs/remotes/origin/main"):
+        left = git(root, "merge-base", "HEAD", "origin/main")
+        if left != git(root, "rev-parse", "HEAD"):
+            base = left
+    return {*git(root, "diff", "--name-only", *base), *git(root, "ls-files", "-o", "--exclude-standard")}
 
 
 def headers_of(path, root, seen):
@@ -98,10 +106,16 @@ def commands(root, build):
     return found
 
 
-def in_order(paths, everything):
-    changed = changed_files()
-    rest = [p for p in paths if p not in changed] if everything else []
-    return [p for p in paths if p in changed] + sorted(rest)
+def touched(sources, root):
+    """Those that changed, then those of which a header did."""
+    changed = changed_files(root)
+    met = {source: changed & headers_of(source, root, set()) for source in sources}
+    includers = collections.Counter(name for names in met.values() for name in names)
+
+    def place(source):
+        return source not in changed, min(includers[name] for name in met[source]), source
+
+    return sorted(filter(met.get, sources), key=place)
 
 
 def main():
@@ -114,7 +128,7 @@ def main():
     root = pathlib.Path(__file__).resolve().parent.parent
     build = args.build.resolve()
     known = commands(root, build)
-    wanted = in_order(known, args.all)
+    wanted = sorted(known) if args.all else touched(known, root)
     tidier = Tidier(root, build, time.monotonic() + args.budget)
     counts = {"clean": 0, "known": 0, "dirty": 0, "late": 0}
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:

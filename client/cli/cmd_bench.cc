@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
@@ -243,6 +244,13 @@ void ShowJson(const Session& session, const std::string& kernel, const RunCall& 
   session.console.out << Dump(out) << "\n";
 }
 
+// A server's word as a field of a line, in quotes where RFC 4180 wants them.
+std::string CsvText(absl::string_view text) {
+  std::string field = Escape(text);
+  if (!absl::StrContains(field, ',') && !absl::StrContains(field, '"')) return field;
+  return absl::StrCat("\"", absl::StrReplaceAll(field, {{"\"", "\"\""}}), "\"");
+}
+
 void ShowCsv(const Session& session, const std::vector<Row>& rows) {
   std::ostream& out = session.console.out;
   out << "kernel,variant,device,method,l2,stop,samples,median_ns,min_ns,max_ns,q1_ns,q3_ns,"
@@ -252,9 +260,9 @@ void ShowCsv(const Session& session, const std::vector<Row>& rows) {
     if (!row.status.ok()) continue;
     const v1::Timing& t = row.summary.timing();
     const v1::Statistics& s = t.statistics();
-    out << row.summary.kernel() << "," << row.variant << "," << row.summary.device() << ","
-        << row.method << "," << NameOf(t.l2()) << "," << NameOf(t.stop()) << ","
-        << t.samples_ns_size();
+    out << CsvText(row.summary.kernel()) << "," << CsvText(row.variant) << ","
+        << CsvText(row.summary.device()) << "," << row.method << "," << NameOf(t.l2()) << ","
+        << NameOf(t.stop()) << "," << t.samples_ns_size();
     for (const double value : {s.median_ns(), s.min_ns(), s.max_ns(), s.q1_ns(), s.q3_ns()}) {
       out << "," << absl::StrFormat("%.17g", value);
     }

@@ -8,15 +8,25 @@
 namespace gridclock {
 namespace {
 
+bool MayHaveEndedItsWorker(const ErrorDetails& details) {
+  const auto state = details.metadata.find("execution_state");
+  return details.reason == "DEVICE_FAULT" ||
+         (state != details.metadata.end() && state->second != "NOT_STARTED");
+}
+
 // How many tries a failure is worth.
 int AttemptsFor(const RetryOptions& options, const absl::Status& failure, int attempts) {
   const ErrorDetails details = DetailsOf(failure);
   switch (failure.code()) {
     case absl::StatusCode::kUnavailable:
       // Without a reason it is not Gridclock that speaks, but the connection.
-      return details.reason.empty()
-                 ? std::min(options.max_attempts, options.max_attempts_unreachable)
-                 : options.max_attempts;
+      if (details.reason.empty()) {
+        return std::min(options.max_attempts, options.max_attempts_unreachable);
+      }
+      if (MayHaveEndedItsWorker(details)) {
+        return std::min(options.max_attempts, options.max_attempts_lost);
+      }
+      return options.max_attempts;
     case absl::StatusCode::kResourceExhausted:
       return details.retry_after.has_value() ? options.max_attempts : 0;
     case absl::StatusCode::kAlreadyExists:

@@ -13,6 +13,8 @@ struct RetryOptions {
   int max_attempts = 8;  // 1: never try again.
   // When no connection could be made, or it broke: the server says nothing of a good time.
   int max_attempts_unreachable = 3;
+  // When the worker was lost that may have run the call: the next may be lost to it too.
+  int max_attempts_lost = 3;
   absl::Duration first_backoff = absl::Milliseconds(50);
   absl::Duration max_backoff = absl::Seconds(2);
   double multiplier = 2;

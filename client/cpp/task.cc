@@ -49,11 +49,11 @@ RunHandle::Task::Task(const CallSite& site, const RunCall& call, RunEvents event
 }
 
 void RunHandle::Task::Start() {
-  if (const absl::Status status = CheckInputs(call_); !status.ok()) {
-    done_(status);
-    return;
-  }
-  Attempt();
+  absl::Status status = CheckInputs(call_);
+  if (status.ok()) return Attempt();
+  // Not on this thread: its owner may hold a lock that `done` takes.
+  WaitThen(absl::ZeroDuration(),
+           [this, status = std::move(status)](bool /*wanted*/) { done_(status); });
 }
 
 void RunHandle::Task::Cancel() {
@@ -108,14 +108,18 @@ void RunHandle::Task::Ended(absl::StatusOr<RunResult> result) {
 }
 
 void RunHandle::Task::WaitThenTry(absl::Status failure, absl::Duration wait) {
+  WaitThen(wait, [this, failure = std::move(failure)](bool wanted) {
+    if (wanted) return Attempt();
+    done_(absl::CancelledError(
+        absl::StrCat("cancelled before another try; the last: ", failure.message())));
+  });
+}
+
+void RunHandle::Task::WaitThen(absl::Duration wait, std::function<void(bool wanted)> next) {
   MutexLock lock(mutex_);
   alarm_ = std::make_unique<grpc::Alarm>();
   alarm_->Set(absl::ToChronoTime(absl::Now() + (cancelled_ ? absl::ZeroDuration() : wait)),
-              [self = shared_from_this(), failure = std::move(failure)](bool) {
-                if (self->EndWait()) return self->Attempt();
-                self->done_(absl::CancelledError(
-                    absl::StrCat("cancelled before another try; the last: ", failure.message())));
-              });
+              [self = shared_from_this(), next = std::move(next)](bool) { next(self->EndWait()); });
 }
 
 bool RunHandle::Task::EndWait() {

@@ -47,7 +47,9 @@ class RunHandle::Task : public std::enable_shared_from_this<RunHandle::Task> {
   bool MayRetry(const absl::Status& failure, absl::Duration* wait);
   // Tries again after `wait`, or ends with CANCELLED as soon as Cancel is called.
   void WaitThenTry(absl::Status failure, absl::Duration wait);
-  // Whether another try is still wanted.
+  // `next` on a thread of gRPC, after `wait` or as soon as Cancel is called; whether the call is
+  // still wanted.
+  void WaitThen(absl::Duration wait, std::function<void(bool wanted)> next);
   bool EndWait();
   std::shared_ptr<grpc::ClientContext> NewRpc();
 
@@ -64,7 +66,7 @@ class RunHandle::Task : public std::enable_shared_from_this<RunHandle::Task> {
   absl::BitGen random_;
 
   Mutex mutex_;
-  std::unique_ptr<grpc::Alarm> alarm_ ABSL_GUARDED_BY(mutex_);  // While a retry is waited for.
+  std::unique_ptr<grpc::Alarm> alarm_ ABSL_GUARDED_BY(mutex_);  // While something is waited for.
   bool cancelled_ ABSL_GUARDED_BY(mutex_) = false;
   std::weak_ptr<grpc::ClientContext> rpc_ ABSL_GUARDED_BY(mutex_);  // Owned by the attempt.
 };

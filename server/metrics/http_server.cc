@@ -190,7 +190,8 @@ Answer Server::AnswerTo(absl::string_view path, absl::string_view accept) const 
   }
   if (std::optional<Page> page = MakePage(path, accept)) return {.page = *std::move(page)};
   return Text(404, "Not Found",
-              "no such page; there are / /runs /runs/ID /status.json /metrics /healthz /readyz\n");
+              "no such page; there are / /kernels /runs /runs/ID /status.json /metrics /healthz "
+              "/readyz\n");
 }
 
 // A page of somebody else's, whose name was made to lead here, could read what a server on loopback

@@ -2,6 +2,7 @@
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -143,31 +144,93 @@ class Size(unittest.TestCase):
 
 
 class Tidy(unittest.TestCase):
+    SOURCES = {"a.cc": '#include "few.h"\n', "b.cc": '#include "many.h"\n', "c.cc": "int c;\n",
+               "few.h": '#include "many.h"\n', "many.h": "int Many();\n"}
+
+    def setUp(self):
+        """Three sources, in two commits of which the last changed none, and a clang-tidy that finds nothing."""
+        self.tree = Tree({**self.SOURCES, ".clang-tidy": "", ".gitignore": "build/\ntools/\nbin/\n"})
+        self.root = self.tree.root
+        self.commit()
+        self.commit()
+        (self.root / "bin").mkdir()
+        self.finds("exit 0")
+        (self.root / "tools").mkdir()
+        shutil.copy(TOOLS / "tidy.py", self.root / "tools")
+        self.knows("a.cc", "b.cc", "c.cc")
+
+    def git(self, *args):
+        subprocess.run(["git", "-c", "user.name=t", "-c", "user.email=t@localhost", *args], cwd=self.root, check=True)
+
+    def commit(self):
+        self.git("commit", "-q", "--allow-empty", "-a", "-m", "x")
+
+    def finds(self, script):
+        (self.root / "bin/clang-tidy").write_text(f"#!/bin/sh\n[ \"$1\" = --version ] || {script}\n")
+        (self.root / "bin/clang-tidy").chmod(0o755)
+
+    def knows(self, *sources):
+        self.build = self.root / "build/dev"
+        self.build.mkdir(parents=True, exist_ok=True)
+        commands = [{"file": str(self.root / name), "command": f"g++ {name}"} for name in sources]
+        (self.build / "compile_commands.json").write_text(json.dumps(commands))
+
     def tidy(self, *args):
-        """Of one clean source that did not change, with a clang-tidy that finds nothing."""
-        tree = Tree({"a.cc": "int a;\n", ".clang-tidy": "", "bin/clang-tidy": "#!/bin/sh\n"})
-        (tree.root / "bin/clang-tidy").chmod(0o755)
-        (tree.root / "tools").mkdir()
-        shutil.copy(TOOLS / "tidy.py", tree.root / "tools")
-        build = tree.root / "build/dev"
-        build.mkdir(parents=True)
-        commands = [{"file": str(tree.root / "a.cc"), "command": "g++ a.cc"}]
-        (build / "compile_commands.json").write_text(json.dumps(commands))
-        ran = subprocess.run([sys.executable, tree.root / "tools/tidy.py", "--build", build, *args], cwd=tree.root,
+        ran = subprocess.run([sys.executable, self.root / "tools/tidy.py", "--build", self.build, *args], cwd=self.root,
                              capture_output=True, text=True,
-                             env={**os.environ, "PATH": f"{tree.root / 'bin'}:{os.environ['PATH']}"})
+                             env={**os.environ, "PATH": f"{self.root / 'bin'}:{os.environ['PATH']}"})
         return ran.returncode, ran.stdout + ran.stderr
+
+    def tidied(self):
+        """In which order."""
+        self.finds("exit 1")
+        return re.findall(r"(\S+): not tidy", self.tidy()[1])
 
     def test_what_did_not_change_is_left_to_the_nightly_run(self):
         code, out = self.tidy("--budget", "-1")
         self.assertEqual(code, 0)
-        self.assertIn(" 0 left for the nightly run, of 1 sources\n", out)
+        self.assertIn(" 0 left for the nightly run, of 3 sources\n", out)
+
+    def test_what_changed_is_first_then_what_includes_the_header_of_fewest(self):
+        for name in ("c.cc", "few.h", "many.h"):
+            with open(self.root / name, "a") as file:
+                file.write("// More.\n")
+        self.assertEqual(self.tidied(), ["c.cc", "a.cc", "b.cc"])
+
+    def test_what_the_budget_does_not_reach_is_said(self):
+        (self.root / "many.h").write_text("long Many();\n")
+        code, out = self.tidy("--budget", "-1")
+        self.assertEqual(code, 0)
+        self.assertIn(" 2 left for the nightly run, of 3 sources\n", out)
+
+    def test_a_new_file_that_git_does_not_know_yet(self):
+        (self.root / "new.cc").write_text("int d;\n")
+        self.knows("a.cc", "b.cc", "c.cc", "new.cc")
+        self.assertEqual(self.tidied(), ["new.cc"])
+
+    def test_since_the_main_branch_where_there_is_one(self):
+        self.git("update-ref", "refs/remotes/origin/main", "HEAD")
+        (self.root / "c.cc").write_text("long c;\n")
+        self.commit()
+        self.commit()
+        self.assertEqual(self.tidied(), ["c.cc"])
+        self.git("update-ref", "-d", "refs/remotes/origin/main")
+        self.assertEqual(self.tidied(), [])
+
+    def test_a_clone_without_the_commit_before_is_not_a_pass(self):
+        (self.root / ".git/shallow").write_text(subprocess.run(["git", "rev-parse", "HEAD"], cwd=self.root, check=True,
+                                                               capture_output=True, text=True).stdout)
+        code, out = self.tidy()
+        self.assertEqual(code, 1)
+        self.assertIn("tidy.py: git diff --name-only HEAD~1 failed: ", out)
+        self.assertEqual(self.tidy("--all")[0], 0)
 
     def test_the_nightly_run_leaves_nothing(self):
         self.assertEqual(self.tidy("--all")[0], 0)
+        (self.root / "c.cc").write_text("long c;\n")
         code, out = self.tidy("--all", "--budget", "-1")
         self.assertEqual(code, 1)
-        self.assertIn(" 1 not tidied: the budget is spent, of 1 sources\n", out)
+        self.assertIn(" 1 not tidied: the budget is spent, of 3 sources\n", out)
 
 
 class ResultLines(unittest.TestCase):

@@ -42,7 +42,7 @@ def make_lines():
 
 
 def beside_line():
-    return Line("bulk.beside", "a small call beside a bulk stream of the same client: p50 over idle", "<=", 4)
+    return Line("bulk.beside", "a small call that begins while bytes of the same client move: p50 over idle", "<=", 4)
 
 
 def goals():

@@ -22,6 +22,7 @@ BIN = pathlib.Path(sys.argv.pop(1)).resolve()
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "support"))
 
 import numpy  # noqa: E402
+from prometheus import wait_until  # noqa: E402
 from server import Server  # noqa: E402
 
 
@@ -123,9 +124,11 @@ class CliTest(unittest.TestCase):
                                 env=dict(os.environ, GRIDCLOCK_SERVER=self.server.grpc),
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         try:
-            while not (jobs := [job for job in self.json("admin", "jobs") if job["state"] == "running"]):
+            def running():
                 self.assertIsNone(spin.poll())
-            job = jobs[0]
+                return [job for job in self.json("admin", "jobs") if job["state"] == "running"]
+
+            job = wait_until(running, 60, "the call runs")[0]
             self.assertEqual((job["client"], job["kernel"], job["device"]), ("local", "spin", "cpu"))
             shown = self.gridclock("admin", "jobs").stdout
             self.assertRegex(shown, rf"{job['id']} +\w+.* local +spin")
@@ -157,8 +160,7 @@ class CliTest(unittest.TestCase):
         self.assertIn("[1]", self.gridclock("run", "square", "x=ones:f32[1]").stdout)
         before = self.json("devices")[0]["restarts"]
         self.assertIn("the worker of cpu is replaced", self.gridclock("admin", "restart", "cpu").stdout)
-        while self.json("devices")[0]["restarts"] == before:
-            pass
+        wait_until(lambda: self.json("devices")[0]["restarts"] != before, 60, "another worker runs")
         self.assertIn("[1]", self.gridclock("run", "square", "x=ones:f32[1]").stdout)
 
     def test_admin_reloads_and_says_what_it_wants(self):

@@ -252,6 +252,14 @@ TEST(BenchTest, ALineOfCsvSaysWhetherItsValuesAreRight) {
   EXPECT_THAT(csv().out, EndsWith(",forbidden\n"));
 }
 
+TEST(BenchTest, ALineOfCsvIsOneWhateverTheServerCallsItsDevice) {
+  TwoVariants server(absl::OkStatus());
+  server.summary.set_device("a,\"b\"\n\x1b[31m");
+  const Answer csv = BenchOf(server, {"--variant", "good", "--csv"});
+  EXPECT_THAT(csv.out, HasSubstr("\nsquare,good,\"a,\"\"b\"\"\\x0a\\x1b[31m\",isolated,"));
+  EXPECT_EQ(std::count(csv.out.begin(), csv.out.end(), '\n'), 2);
+}
+
 // But of a method that is there to show how a time can be wrong.
 TEST(BenchTest, AVerifiedTimeThatCannotBeFails) {
   TwoVariants server(absl::OkStatus());

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <future>
 #include <memory>
+#include <thread>
 
 #include "client/cpp/client.h"
 #include "tests/support/status_matchers.h"
@@ -194,6 +195,24 @@ TEST(ClientRunTest, WrongBytesAreNotSent) {
   call.inputs[0].bytes[0] = call.inputs[0].bytes[0].first(7);
   EXPECT_EQ(client->Run(call).status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_TRUE(server.runs().empty());
+}
+
+TEST(ClientRunTest, BytesThatDoNotFitAreToldOnAThreadOfTheLibrary) {
+  ASSERT_OK_AND_ASSIGN(const auto client, Client::Connect({.server = "127.0.0.1:1"}));
+  RunCall call = Square();
+  call.inputs[0].bytes[0] = call.inputs[0].bytes[0].first(7);
+  // Shared with the callback, which may still be returning when this test has ended.
+  struct Told {
+    std::thread::id thread;
+    std::promise<absl::Status> status;
+  };
+  const auto told = std::make_shared<Told>();
+  client->RunAsync(call, {}, [told](const absl::StatusOr<RunResult>& result) {
+    told->thread = std::this_thread::get_id();
+    told->status.set_value(result.status());
+  });
+  EXPECT_EQ(told->status.get_future().get().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_NE(told->thread, std::this_thread::get_id());
 }
 
 TEST(ClientRunTest, ManyAtOnceWithoutThreads) {

@@ -60,6 +60,24 @@ TEST(RetryTest, ALostConnectionIsTriedLessOften) {
   EXPECT_FALSE(NextTry({}, absl::UnavailableError("refused"), 3, kForEver, 0).has_value());
 }
 
+TEST(RetryTest, ACallThatMayHaveEndedItsWorkerIsTriedLessOften) {
+  const auto lost = [](const std::string& reason, const std::string& state) {
+    return WithDetails(absl::UnavailableError("x"), {.reason = reason,
+                                                     .field = "",
+                                                     .retry_after = absl::Milliseconds(50),
+                                                     .metadata = {{"execution_state", state}}});
+  };
+  const auto fault = WithReason(absl::UnavailableError("x"), "DEVICE_FAULT");
+  for (const auto& failure : {lost("WORKER_CRASHED", "UNKNOWN"), fault}) {
+    EXPECT_TRUE(NextTry({}, failure, 2, kForEver, 0).has_value()) << failure;
+    EXPECT_FALSE(NextTry({}, failure, 3, kForEver, 0).has_value()) << failure;
+    EXPECT_FALSE(NextTry({.max_attempts = 1}, failure, 1, kForEver, 0).has_value()) << failure;
+  }
+  const auto not_begun = lost("WORKER_CRASHED", "NOT_STARTED");
+  EXPECT_TRUE(NextTry({}, not_begun, 7, kForEver, 0).has_value());
+  EXPECT_FALSE(NextTry({}, not_begun, 8, kForEver, 0).has_value());
+}
+
 TEST(RetryTest, OneAttemptMeansNone) {
   EXPECT_EQ(NextTry({.max_attempts = 1}, Full(absl::Milliseconds(1)), 1, kForEver, 0),
             std::nullopt);

@@ -272,6 +272,16 @@ TEST_F(PagesTest, AnExemplarOfAnotherServerIsNoRunOfThisOne) {
   EXPECT_THAT(Fetch(metrics->port(), absl::StrCat("/runs/", run)), StartsWith("HTTP/1.1 404 "));
 }
 
+TEST_F(PagesTest, WhatIsNoPageNamesThoseThatAre) {
+  const std::string none = Fetch(metrics->port(), "/nothing");
+  EXPECT_THAT(none, StartsWith("HTTP/1.1 404 "));
+  for (const char* page :
+       {"/", "/kernels", "/runs", "/status.json", "/metrics", "/healthz", "/readyz"}) {
+    EXPECT_THAT(none, ContainsRegex(absl::StrCat(" ", page, "[ \n]")));
+    EXPECT_THAT(Fetch(metrics->port(), page), Not(StartsWith("HTTP/1.1 404 "))) << page;
+  }
+}
+
 int Count(absl::string_view text, absl::string_view part) {
   int count = 0;
   for (auto at = text.find(part); at != text.npos; at = text.find(part, at + 1)) ++count;
