@@ -209,6 +209,17 @@ TEST(FleetFaults, E5_AStoppedWorkerIsKilledAfterThreeMissedBeats) {
   EXPECT_THAT(harness.CheckSquare(), IsOk());
 }
 
+TEST(FleetFaults, AWorkerIsNotSilentForATimeInWhichTheServerStoodStillToo) {
+  FleetHarness harness({});
+  ASSERT_TRUE(harness.WaitReady());
+  const auto lost = [&] { return harness.observer().count("lost") > 0; };
+  for (int i = 0; i < 5; ++i) {
+    harness.StandStill(absl::Seconds(10));
+    EXPECT_FALSE(Eventually(lost, absl::Milliseconds(250))) << i;
+  }
+  EXPECT_EQ(harness.state(), WorkerState::kReady);
+}
+
 // It computes, as one that measures, for as long as the test wants.
 TEST(FleetFaults, AWorkerThatStillMeasuresIsNoHang) {
   const std::string measured = FileNamed("measured");
