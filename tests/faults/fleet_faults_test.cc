@@ -442,7 +442,7 @@ TEST(FleetFaults, AWorkerThatCannotBeEndedCostsItsDeviceUntilItIsGone) {
   ASSERT_TRUE(harness.WaitReady());
   HeldProcess held(harness.WorkerPid());
   if (!held.held()) GTEST_SKIP() << "nobody may trace here";
-  const auto endless = harness.Fault("endless", absl::Milliseconds(100));
+  const auto endless = harness.Fault("endless", absl::Seconds(2));
   const auto behind = harness.Square({3});
   EXPECT_THAT(endless->Wait(), ReasonIs("KERNEL_TIME_LIMIT"));
   const absl::Status status = behind->Wait();
