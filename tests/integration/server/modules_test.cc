@@ -195,23 +195,29 @@ TEST_F(Modules, WhatTakesTooLongIsToldAsThat) {
 
 // Its workers neither: all of them stand still with the server, and go on a little behind it.
 TEST_F(Modules, ACompilerIsNotHungForATimeInWhichTheServerStoodStillToo) {
-  StartServer({kMuchMemory}, 1);
-  if (IsSkipped() || HasFatalFailure()) return;
-  auto bomb = std::async(std::launch::async, [&] { return client_->Compile(Bomb()); });
-  Eventually([&] { return server_->Metric("gridclock_usage{name=\"compiles\"}") == 1; },
-             absl::Seconds(1));
-  const std::vector<pid_t> children = server_->Workers();
-  for (const pid_t child : children) kill(child, SIGSTOP);
-  server_->Signal(SIGSTOP);
-  absl::SleepFor(absl::Seconds(5));
-  server_->Signal(SIGCONT);
-  absl::SleepFor(absl::Milliseconds(500));
-  for (const pid_t child : children) kill(child, SIGCONT);
-  EXPECT_THAT(bomb.get(), ReasonIs("COMPILE_TIME"));
-  const std::string metrics = server_->Metrics();
-  EXPECT_THAT(metrics, HasSubstr("gridclock_compiler_restarts_total 0\n"));
-  EXPECT_THAT(metrics,
-              HasSubstr("gridclock_worker_restarts_total{device=\"cpu\",reason=\"hang\"} 0\n"));
+  for (int tries = 3;; --tries) {
+    StartServer({kMuchMemory}, 1);
+    if (IsSkipped() || HasFatalFailure()) return;
+    auto bomb = std::async(std::launch::async, [&] { return client_->Compile(Bomb()).status(); });
+    Eventually([&] { return server_->Metric("gridclock_usage{name=\"compiles\"}") == 1; },
+               absl::Seconds(1));
+    const std::vector<pid_t> children = server_->Workers();
+    server_->Signal(SIGSTOP);
+    for (const pid_t child : children) kill(child, SIGSTOP);
+    absl::SleepFor(absl::Seconds(5));
+    const absl::Time went_on = absl::Now();
+    server_->Signal(SIGCONT);
+    absl::SleepFor(absl::Milliseconds(500));
+    for (const pid_t child : children) kill(child, SIGCONT);
+    const bool late = absl::Now() - went_on > absl::Seconds(1);
+    const absl::Status status = bomb.get();
+    if (tries > 1 && late) continue;  // A busy machine kept us from letting them go on.
+    EXPECT_THAT(status, ReasonIs("COMPILE_TIME"));
+    const std::string metrics = server_->Metrics();
+    EXPECT_THAT(metrics, HasSubstr("gridclock_compiler_restarts_total 0\n"));
+    EXPECT_THAT(metrics, HasSubstr("restarts_total{device=\"cpu\",reason=\"hang\"} 0\n"));
+    return;
+  }
 }
 
 TEST_F(Modules, F1_WhatDoesNotCompileHasALogUnderItsId) {
