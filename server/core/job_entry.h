@@ -114,15 +114,15 @@ struct Scheduler::Device {
   std::shared_ptr<WorkerPort> worker;        // The fleet's too; null while there is none.
   std::uint64_t generation = 0;
   std::optional<absl::Status> down;
-  bool killing = false;                   // This incarnation was told to die.
-  bool restarting = false;                // It is to die once it has no more orders.
-  bool drained = false;                   // By an operator: no new jobs.
-  absl::Duration start_took;              // Of a worker; zero: not known yet.
-  bool speaking = false;                  // A thread is running commands.
-  std::vector<Command> commands;          // For it, or for the next one.
-  absl::Duration run_time;                // Moving average of a job's time at the worker.
-  absl::Time last_start, last_done;       // Of any job that became ready, that ended.
-  std::optional<absl::Time> stuck_since;  // The worker holds orders and runs none.
+  bool killing = false;              // This incarnation was told to die.
+  bool restarting = false;           // It is to die once it has no more orders.
+  bool drained = false;              // By an operator: no new jobs.
+  absl::Duration start_took;         // Of a worker; zero: not known yet.
+  bool speaking = false;             // A thread is running commands.
+  std::vector<Command> commands;     // For it, or for the next one.
+  absl::Duration run_time;           // Moving average of a job's time at the worker.
+  absl::Time last_start, last_done;  // Of any job that became ready, that ended.
+  absl::Duration stuck;              // For so long the worker holds orders and runs none.
 
   Device* other = nullptr;         // The lane beside it.
   std::unique_ptr<Guests> guests;  // Of the one for submitted code.

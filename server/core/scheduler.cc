@@ -168,7 +168,7 @@ std::shared_ptr<Scheduler::Entry> Scheduler::TakeAnswer(std::uint64_t generation
   Device& device = *entry->device;
   if (entry->state != Entry::State::kSent || device.generation != generation) return nullptr;
   std::erase(device.sent, entry);
-  device.stuck_since.reset();
+  device.stuck = absl::ZeroDuration();
   const absl::Duration took = now - std::max(entry->sent_at, device.last_done);
   device.run_time += (took - device.run_time) * kNewest;
   device.last_done = now;

@@ -421,6 +421,7 @@ class Scheduler {
   // Devices are never removed, so their addresses hold.
   std::vector<std::unique_ptr<Device>> devices_ ABSL_GUARDED_BY(mutex_);
   std::deque<JobId> wait_for_memory_ ABSL_GUARDED_BY(mutex_);
+  absl::Time ticked_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();  // When Tick looked last.
 };
 
 }  // namespace gridclock

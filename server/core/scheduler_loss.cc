@@ -14,6 +14,9 @@ namespace {
 
 // A worker that holds orders and runs none for so long is lost, though its heart may beat.
 constexpr absl::Duration kStuck = absl::Seconds(5);
+// Of it no more counts from one look to the next: what kept us from looking, as a machine that
+// stood still, may have kept the worker from its orders.
+constexpr absl::Duration kLook = absl::Seconds(1);
 // Generating, verifying and checking sums go at no less than this, in bytes per second.
 constexpr double kSlowestPass = 50e6;
 constexpr absl::Duration kCrashRetry = absl::Milliseconds(50);
@@ -190,7 +193,7 @@ void Scheduler::OnWorkerReady(absl::string_view name, std::shared_ptr<WorkerPort
     device.down.reset();
     device.unkillable.reset();
     device.killing = device.restarting = false;
-    device.stuck_since.reset();
+    device.stuck = absl::ZeroDuration();
     if (guest) {
       device.guests->starting = device.guests->wanted = false;
       device.guests->since = now;
@@ -421,13 +424,9 @@ void Scheduler::TickSent(Device& device, const WorkerPort::Running& running, abs
       Answer(*entry, {.status = *entry->cancelled, .outcome = std::nullopt}, out);
     }
   }
-  if (runs_one || device.sent.empty()) {
-    device.stuck_since.reset();
-  } else if (!device.stuck_since) {
-    device.stuck_since = now;
-  } else if (now - *device.stuck_since > kStuck) {
-    Kill(device, "hang", out);
-  }
+  device.stuck = runs_one || device.sent.empty() ? absl::ZeroDuration()
+                                                 : device.stuck + std::min(now - ticked_, kLook);
+  if (device.stuck > kStuck) Kill(device, "hang", out);
 }
 
 void Scheduler::Tick() {
@@ -458,6 +457,7 @@ void Scheduler::Tick() {
         RecallForOthers(*seen[i].device, now, out);
       }
     }
+    ticked_ = now;
     TickWaiting(now, out);
     for (const auto& device : devices_) Dispatch(*device, now, out);
   }

@@ -37,6 +37,8 @@ constexpr std::size_t kMostAnswer = 48 * 1024 * 1024;
 // The largest cubin that a compile gives (WorkLimits), and what is around it.
 constexpr std::size_t kMostOrder = 17 * 1024 * 1024;
 constexpr std::size_t kAroundOrder = 64;  // Its id and the message around it.
+// How often the thread looks when nothing else happens.
+constexpr absl::Duration kTurn = absl::Milliseconds(250);
 
 absl::Status OrderTooLarge(std::size_t bytes) {
   return WithReason(
@@ -56,6 +58,7 @@ struct Order {
   Compiler::Done done = {};
   Compiler::TextDone text_done = {};
   absl::Time sent = absl::InfiniteFuture();
+  absl::Duration missed = {};  // By the thread, until it was sent.
 
   void Fail(const absl::Status& status) {
     if (done) done(status);
@@ -170,6 +173,7 @@ class CompilerThread final : public Compiler {
       SendNext();
       NoteUsage();
       Wait();
+      NoteLook();
       if (process_) Watch();
     }
     EndProcess();
@@ -266,6 +270,7 @@ class CompilerThread final : public Compiler {
       if (!next) return;
       Order& order = orders_.at(*next);
       order.sent = clock_.Now();
+      order.missed = missed_;
       worker::v1::ToCompiler message;
       *message.mutable_order() = std::move(order.message);
       if (order.module != nullptr) message.mutable_order()->set_disassemble(order.module->cubin);
@@ -287,7 +292,6 @@ class CompilerThread final : public Compiler {
       polled.push_back({.fd = process_->process.pidfd(), .events = POLLIN, .revents = 0});
       polled.push_back({.fd = process_->process.output_fd(), .events = POLLIN, .revents = 0});
     }
-    constexpr absl::Duration kTurn = absl::Milliseconds(250);
     const absl::Duration left = process_ ? kTurn : next_spawn_ - clock_.Now();
     poll(polled.data(), polled.size(),
          static_cast<int>(
@@ -310,12 +314,20 @@ class CompilerThread final : public Compiler {
       Lose("it did not answer in time", Supervisor::End::kItself);
   }
 
+  // What kept this thread from looking, as a machine that stood still, may have kept the compiler
+  // from its answer: that time does not count.
+  void NoteLook() {
+    const absl::Time now = clock_.Now();
+    missed_ += std::max(now - std::exchange(looked_, now) - 2 * kTurn, absl::ZeroDuration());
+  }
+
   bool IsHung() const {
     const absl::Time now = clock_.Now();
     if (!process_->ready) return now - process_->spawned > options_.start_limit;
     const absl::Duration most = absl::Seconds(limits_.compile_seconds) + options_.answer_grace;
-    return std::any_of(orders_.begin(), orders_.end(),
-                       [&](const auto& order) { return now - order.second.sent > most; });
+    return std::any_of(orders_.begin(), orders_.end(), [&](const auto& order) {
+      return now - order.second.sent > most + missed_ - order.second.missed;
+    });
   }
 
   absl::Status TakeFrames() {
@@ -421,6 +433,8 @@ class CompilerThread final : public Compiler {
   std::map<Ticket, Order> orders_;  // Waiting and sent.
   std::optional<Incarnation> process_;
   absl::Time next_spawn_ = absl::InfinitePast();
+  absl::Time looked_ = absl::InfiniteFuture();
+  absl::Duration missed_;  // In which it should have looked, in all.
   WorkerOutput output_{"compiler"};
 
   mutable Mutex mutex_;

@@ -17,6 +17,9 @@ namespace {
 
 // How often times are checked when nothing else happens.
 constexpr int kPollMs = 100;
+// So much of a worker's silence counts from one look to the next, at most: what kept this thread
+// from looking, as a machine that stood still, may have kept the worker from its beat.
+constexpr absl::Duration kLook = absl::Milliseconds(2 * kPollMs);
 // After the end of its link a worker that dies is dead within this time: the system needs some of
 // it to take back gigabytes. Shorter than a heartbeat, at which an orphan ends itself.
 constexpr absl::Duration kDying = absl::Milliseconds(500);
@@ -279,8 +282,15 @@ void DeviceRunner::CheckTimes(Life& life, const AnswerReader::Progress& progress
   CheckKill(life, now);
   if (stopping_) return CheckStop(life, now);
   const bool slow_start = !progress.ready && TooSlow(life, now);
-  const bool silent = progress.ready && now - progress.heard > options_.silence_limit;
+  NoteSilence(life, progress.heard, now);
+  const bool silent = progress.ready && life.silence > options_.silence_limit;
   if (slow_start || silent) life.worker->Kill("hang");
+}
+
+void DeviceRunner::NoteSilence(Life& life, absl::Time heard, absl::Time now) {
+  if (std::exchange(life.heard, heard) != heard) life.silence = absl::ZeroDuration();
+  life.silence += std::min(now - std::max(heard, life.looked), kLook);
+  life.looked = now;
 }
 
 bool DeviceRunner::TooSlow(Life& life, absl::Time now) const {

@@ -69,6 +69,10 @@ class DeviceRunner final : public GuestPort {
     // Before it is ready: the CPU time that it was last seen to have, and when that was less.
     absl::Duration worked = absl::ZeroDuration();
     absl::Time works = absl::InfinitePast();
+    // When something came last and when this thread looked last; how long, while it looked, nothing
+    // has come.
+    absl::Time heard = absl::InfinitePast(), looked = absl::InfinitePast();
+    absl::Duration silence = absl::ZeroDuration();
     std::uint64_t answers = 0;
     bool told_ready = false, terminated = false, output_ended = false;
     bool kill_failed = false;
@@ -92,6 +96,7 @@ class DeviceRunner final : public GuestPort {
   // Waits for something to happen. False once the process is gone.
   bool Poll(Life& life);
   void CheckTimes(Life& life, const AnswerReader::Progress& progress);
+  static void NoteSilence(Life& life, absl::Time heard, absl::Time now);
   // Not ready, and will hardly be.
   bool TooSlow(Life& life, absl::Time now) const;
   void CheckStop(Life& life, absl::Time now);

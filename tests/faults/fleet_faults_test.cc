@@ -209,6 +209,17 @@ TEST(FleetFaults, E5_AStoppedWorkerIsKilledAfterThreeMissedBeats) {
   EXPECT_THAT(harness.CheckSquare(), IsOk());
 }
 
+TEST(FleetFaults, AWorkerIsNotSilentForATimeInWhichTheServerStoodStillToo) {
+  FleetHarness harness({});
+  ASSERT_TRUE(harness.WaitReady());
+  const auto lost = [&] { return harness.observer().count("lost") > 0; };
+  for (int i = 0; i < 5; ++i) {
+    harness.StandStill(absl::Seconds(10));
+    EXPECT_FALSE(Eventually(lost, absl::Milliseconds(250))) << i;
+  }
+  EXPECT_EQ(harness.state(), WorkerState::kReady);
+}
+
 // It computes, as one that measures, for as long as the test wants.
 TEST(FleetFaults, AWorkerThatStillMeasuresIsNoHang) {
   const std::string measured = FileNamed("measured");
@@ -431,7 +442,7 @@ TEST(FleetFaults, AWorkerThatCannotBeEndedCostsItsDeviceUntilItIsGone) {
   ASSERT_TRUE(harness.WaitReady());
   HeldProcess held(harness.WorkerPid());
   if (!held.held()) GTEST_SKIP() << "nobody may trace here";
-  const auto endless = harness.Fault("endless", absl::Milliseconds(100));
+  const auto endless = harness.Fault("endless", absl::Seconds(2));
   const auto behind = harness.Square({3});
   EXPECT_THAT(endless->Wait(), ReasonIs("KERNEL_TIME_LIMIT"));
   const absl::Status status = behind->Wait();

@@ -2,6 +2,8 @@
 #ifndef GRIDCLOCK_TESTS_FAULTS_FLEET_HARNESS_H_
 #define GRIDCLOCK_TESTS_FAULTS_FLEET_HARNESS_H_
 
+#include <atomic>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -48,6 +50,17 @@ class RunningCall final : public JobListener {
   JobId id_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
+// The time of a machine that can stand still, and everything on it.
+class LeapingClock final : public Clock {
+ public:
+  absl::Time Now() const override { return clock_.Now() + absl::Nanoseconds(ahead_ns_.load()); }
+  void Leap(absl::Duration by) { ahead_ns_ += absl::ToInt64Nanoseconds(by); }
+
+ private:
+  MonotonicClock clock_;
+  std::atomic<std::int64_t> ahead_ns_{0};
+};
+
 class FleetHarness {
  public:
   struct Options {
@@ -81,6 +94,10 @@ class FleetHarness {
   // A square that must come back right.
   absl::Status CheckSquare();
 
+  // To the server it is as if all had stood still for so long. The worker's own clock goes on as
+  // before: it runs no call after this that the server would believe.
+  void StandStill(absl::Duration time) { clock_.Leap(time); }
+
   DeviceInfo device_info() const { return table_.Devices()[0].info; }
   FakeObserver& observer() { return observer_; }
   Scheduler& scheduler() { return scheduler_; }
@@ -90,7 +107,7 @@ class FleetHarness {
  private:
   std::shared_ptr<RunningCall> Submit(JobRequest request, std::vector<float> input);
 
-  MonotonicClock clock_;
+  LeapingClock clock_;
   FakeObserver observer_;
   Arena arena_;
   ArenaAllocator allocator_;

@@ -45,8 +45,10 @@ inline std::string Fetch(int port, const std::string& path, const std::string& m
   return ReadAll(fd);
 }
 
+// "" if there was no answer, or not all of its head.
 inline std::string BodyOf(const std::string& answer) {
-  return answer.substr(answer.find("\r\n\r\n") + 4);
+  const auto end = answer.find("\r\n\r\n");
+  return end == std::string::npos ? "" : answer.substr(end + 4);
 }
 
 }  // namespace gridclock

@@ -30,7 +30,12 @@ def errors(prometheus, samples, parts=(0.5, 0.99)):
     """part -> how far Prometheus is off, relative to the exact quantile."""
     wait_until(lambda: prometheus.query(f"histogram_count({SERIES})") == len(samples), 60, SERIES)
     exact = {part: samples[math.ceil(part * len(samples)) - 1] for part in parts}
-    return {part: abs(prometheus.query(f"histogram_quantile({part}, {SERIES})") / exact[part] - 1) for part in parts}
+
+    def quantile(part):
+        query = f"histogram_quantile({part}, {SERIES})"
+        return wait_until(lambda: prometheus.query(query), 60, query)
+
+    return {part: abs(quantile(part) / exact[part] - 1) for part in parts}
 
 
 def exemplar_runs(prometheus):

@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -189,10 +190,16 @@ std::string ServerProcess::Log() const {
   return ReadAll(folder_ + "/log");
 }
 
+bool ServerProcess::WillLog(const std::string& words) const {
+  return Eventually([&] { return absl::StrContains(Log(), words); });
+}
+
 std::string ServerProcess::Metrics() const {
   int port = 0;
   if (!absl::SimpleAtoi(metrics_address_.substr(metrics_address_.rfind(':') + 1), &port)) return "";
-  return BodyOf(Fetch(port, "/metrics"));
+  const std::string page = BodyOf(Fetch(port, "/metrics"));
+  // A busy machine may make us too late for the listener's patience, once.
+  return page.empty() ? BodyOf(Fetch(port, "/metrics")) : page;
 }
 
 std::optional<double> ServerProcess::Metric(const std::string& series) const {

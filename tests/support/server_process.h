@@ -42,7 +42,9 @@ class ServerProcess {
   // Children of the server that live now.
   std::vector<pid_t> Workers() const;
   std::string Log() const;
-  // All of it: lines are written behind what they tell of. Ends the server.
+  // Waits for these words there: lines are written behind what they tell of.
+  bool WillLog(const std::string& words) const;
+  // All of it. Ends the server.
   std::string FinalLog();
   // The page of /metrics.
   std::string Metrics() const;

@@ -335,7 +335,12 @@ class SourcesTest(unittest.TestCase):
                                       capture_output=True, text=True, timeout=120)
             for name in ("one", "two"):
                 (self.folder / f"{name}.cu").write_text(f"__global__ void {name}() {{}}\n")
-            self.assertEqual(call("compile", self.folder / "one.cu").returncode, 0)
+            for _ in range(600):  # Until the compiler is there.
+                done = call("compile", self.folder / "one.cu")
+                if "UNAVAILABLE" not in done.stderr:
+                    break
+                time.sleep(0.1)
+            self.assertEqual(done.returncode, 0, done.stderr)
             self.assertIn("gridclock modules delete ID", call("compile", self.folder / "two.cu").stderr)
             self.assertEqual(call("modules", "delete", "--all").returncode, 0)
             self.assertEqual(call("compile", self.folder / "two.cu").returncode, 0)

@@ -18,8 +18,8 @@
 namespace gridclock {
 namespace {
 
-constexpr int kKills = 20;
-constexpr std::size_t kLeastHits = 15;  // Kills that met a call that ran.
+constexpr int kKills = 20, kMostKills = 60;  // More where a busy machine runs calls less often.
+constexpr std::size_t kLeastHits = 15;       // Kills that met a call that ran.
 constexpr int kClients = 8;
 constexpr std::uint64_t kSeed = 20240613;
 
@@ -141,7 +141,9 @@ TEST(Kills, E2_E3_EachCostsOneCallAtMostAndTheOthersAreRight) {
     for (const auto& client : clients) each.push_back(client->ended());
     return each;
   };
-  for (int kills = 1; kills <= kKills; ++kills) {
+  int kills = 0;
+  while (kills < kKills || (lost().size() < kLeastHits && kills < kMostKills)) {
+    ++kills;
     const auto before = lost().size();
     absl::SleepFor(absl::Microseconds(20'000 + random() % 30'000));
     const pid_t worker = server->Workers().at(0);
@@ -163,7 +165,7 @@ TEST(Kills, E2_E3_EachCostsOneCallAtMostAndTheOthersAreRight) {
     EXPECT_THAT(status, ReasonIs("WORKER_CRASHED"));
     EXPECT_EQ(DetailsOf(status).metadata["execution_state"], "UNKNOWN");
   }
-  EXPECT_GE(lost().size(), kLeastHits) << "too few of " << kKills << " met a running call";
+  EXPECT_GE(lost().size(), kLeastHits) << "too few of " << kills << " met a running call";
   RecordProperty("hits", static_cast<int>(lost().size()));
 }
 

@@ -1,11 +1,12 @@
 // The server as a process: health, signals, and what it leaves behind.
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <memory>
-#include <sstream>
 #include <thread>
+#include <utility>
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -51,14 +52,6 @@ std::string Spin(absl::Duration busy) {
   request.set_kernel("spin");
   (*request.mutable_attributes())["ns"].set_i64(absl::ToInt64Nanoseconds(busy));
   return request.SerializeAsString();
-}
-
-bool Lives(pid_t pid) {
-  std::stringstream text;
-  text << std::ifstream(absl::StrCat("/proc/", pid, "/stat")).rdbuf();
-  const std::string stat = text.str();
-  const auto end = stat.rfind(") ");
-  return end != std::string::npos && stat[end + 2] != 'Z';
 }
 
 v1::Device::State DeviceState(const std::shared_ptr<grpc::Channel>& channel) {
@@ -211,7 +204,7 @@ TEST(Lifecycle, D8_ConnectionsLeaveTheDescriptorsThatAWorkerNeeds) {
   ASSERT_OK_AND_ASSIGN(
       const auto server,
       ServerProcess::Start({.flags = {"--limit-peer-connections=1000"}, .descriptors = 256}));
-  EXPECT_THAT(server->Log(), HasSubstr("connections_lowered limit=\"1024\" to=\"176\""));
+  EXPECT_TRUE(server->WillLog("connections_lowered limit=\"1024\" to=\"176\""));
   EXPECT_THAT(server->Metrics(), HasSubstr("gridclock_limit{name=\"connections\"} 176\n"));
   const auto channel = Connect(server->address());
   EXPECT_THAT(GoodCall(channel), IsOk());
@@ -228,7 +221,7 @@ TEST(Lifecycle, D8_ConnectionsLeaveTheDescriptorsThatAWorkerNeeds) {
     ASSERT_TRUE(Eventually([&] { return !Lives(worker); }));
     EXPECT_THAT(GoodCall(channel), IsOk()) << i;
   }
-  EXPECT_THAT(server->Log(), Not(HasSubstr("worker_spawn_failed")));
+  EXPECT_THAT(server->FinalLog(), Not(HasSubstr("worker_spawn_failed")));
 }
 
 TEST(Lifecycle, D8_TheDescriptorsThatTheSystemAllowsAreTaken) {
@@ -246,15 +239,20 @@ TEST(Lifecycle, D8_TooFewDescriptorsEndTheServer) {
 }
 
 TEST(Lifecycle, E14_WorkersDieWithAServerThatIsKilled) {
-  ASSERT_OK_AND_ASSIGN(const auto server, ServerProcess::Start());
-  const auto workers = server->Workers();
-  ASSERT_EQ(workers.size(), 1u);
-  server->Signal(SIGKILL);
-  EXPECT_EQ(server->Wait(), 128 + SIGKILL);
-  EXPECT_TRUE(Eventually([&] { return !Lives(workers[0]); }));
-  const std::string same = "--listen=" + server->address();
-  ASSERT_OK_AND_ASSIGN(const auto next, ServerProcess::Start({.flags = {same}}));
-  EXPECT_THAT(GoodCall(Connect(server->address())), IsOk());
+  // Another program may be given its port before the next server takes it.
+  for (int tries = 3;; --tries) {
+    ASSERT_OK_AND_ASSIGN(const auto server, ServerProcess::Start());
+    const auto workers = server->Workers();
+    ASSERT_EQ(workers.size(), 1u);
+    server->Signal(SIGKILL);
+    EXPECT_EQ(server->Wait(), 128 + SIGKILL);
+    EXPECT_TRUE(Eventually([&] { return !Lives(workers[0]); }));
+    const auto next = ServerProcess::Start({.flags = {"--listen=" + server->address()}});
+    if (tries > 1 && absl::StrContains(next.status().message(), "Address already in use")) continue;
+    ASSERT_THAT(next, IsOk());
+    EXPECT_THAT(GoodCall(Connect(server->address())), IsOk());
+    return;
+  }
 }
 
 TEST(Lifecycle, HowAWorkerEndedIsKnownThoughWhoStartedUsIgnoresItsChildren) {
@@ -264,8 +262,7 @@ TEST(Lifecycle, HowAWorkerEndedIsKnownThoughWhoStartedUsIgnoresItsChildren) {
   ASSERT_THAT(server, IsOk());
   ASSERT_TRUE(Eventually([&] { return (*server)->Workers().size() == 1; }));
   ASSERT_EQ(kill((*server)->Workers()[0], SIGKILL), 0);
-  EXPECT_TRUE(
-      Eventually([&] { return absl::StrContains((*server)->Log(), "detail=\"signal 9\""); }));
+  EXPECT_TRUE((*server)->WillLog("detail=\"signal 9\""));
 }
 
 TEST(Lifecycle, WithoutMetricsTheServerServes) {
@@ -277,7 +274,7 @@ TEST(Lifecycle, WithoutMetricsTheServerServes) {
     ASSERT_OK_AND_ASSIGN(const auto server, ServerProcess::Start({.flags = flags}));
     EXPECT_THAT(GoodCall(Connect(server->address())), IsOk());
     EXPECT_EQ(server->metrics_address(), "");
-    EXPECT_THAT(server->Log(), HasSubstr("metrics=\"none\""));
+    EXPECT_TRUE(server->WillLog("metrics=\"none\""));
   }
 }
 
@@ -405,20 +402,30 @@ class SlowRead {
     stream_.WritesDone();
   }
 
-  // Until so many bytes of outputs are here, or the stream ends.
-  void ReadTo(std::size_t bytes, absl::Duration pause) {
-    std::string text;
-    while (read_ < bytes && stream_.Read(&text)) {
-      v1::StreamRunResponse message;
-      EXPECT_TRUE(message.ParseFromString(text));
-      read_ += message.chunk().data().size();
-      if (message.has_chunk()) absl::SleepFor(pause);
+  // Until so many bytes of outputs are here, or the stream ends. How long the longest step took.
+  absl::Duration ReadTo(std::size_t bytes, absl::Duration pause) {
+    absl::Duration longest;
+    absl::Time began = absl::Now();
+    while (read_ < bytes && Step(pause)) {
+      const absl::Time now = absl::Now();
+      longest = std::max(longest, now - std::exchange(began, now));
     }
+    return std::max(longest, absl::Now() - began);
   }
   std::size_t read() const { return read_; }
   absl::Status Finish() { return stream_.Finish(); }
 
  private:
+  bool Step(absl::Duration pause) {
+    std::string text;
+    if (!stream_.Read(&text)) return false;
+    v1::StreamRunResponse message;
+    EXPECT_TRUE(message.ParseFromString(text));
+    read_ += message.chunk().data().size();
+    if (message.has_chunk()) absl::SleepFor(pause);
+    return true;
+  }
+
   grpc::ClientContext context_;
   RawStream stream_;
   std::size_t read_ = 0;
@@ -438,19 +445,25 @@ TEST(Lifecycle, E17_ASignalLetsASlowReaderHaveAllOfItsOutputs) {
 }
 
 TEST(Lifecycle, E17_AReaderThatOutlastsTheGraceHearsWhy) {
-  // All of its chunks would take it half a minute.
-  ASSERT_OK_AND_ASSIGN(
-      const auto server,
-      ServerProcess::Start({.flags = {"--drain-grace=0.5", "--limit-chunk-bytes=64K"}}));
-  SlowRead slow(ConnectNarrowly(server->address()), 32);
-  slow.ReadTo(2 * kMiB, absl::ZeroDuration());
-  server->Signal(SIGTERM);
-  slow.ReadTo(33 * kMiB, absl::Milliseconds(60));
-  EXPECT_LT(slow.read(), 32 * kMiB);
-  const absl::Status status = slow.Finish();
-  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
-  EXPECT_THAT(status, ReasonIs("DRAINING"));
-  EXPECT_EQ(server->Wait(), 0);
+  for (int tries = 3;; --tries) {
+    // All of its chunks would take it half a minute.
+    ASSERT_OK_AND_ASSIGN(
+        const auto server,
+        ServerProcess::Start({.flags = {"--drain-grace=0.5", "--limit-chunk-bytes=64K"}}));
+    SlowRead slow(ConnectNarrowly(server->address()), 32);
+    slow.ReadTo(2 * kMiB, absl::ZeroDuration());
+    server->Signal(SIGTERM);
+    const absl::Duration longest_step = slow.ReadTo(33 * kMiB, absl::Milliseconds(60));
+    EXPECT_LT(slow.read(), 32 * kMiB);
+    const absl::Status status = slow.Finish();
+    EXPECT_EQ(server->Wait(), 0);
+    // The server waits 1 s for the reason to get out, which a busy machine may keep us from
+    // reading.
+    if (tries > 1 && longest_step > absl::Seconds(1)) continue;
+    EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
+    EXPECT_THAT(status, ReasonIs("DRAINING"));
+    return;
+  }
 }
 
 TEST(Lifecycle, E17_StreamsThatAskForNothingHoldNoDrainUp) {
@@ -536,15 +549,21 @@ TEST(Lifecycle, AnIdleServerEndsWithinSeconds) {
   ASSERT_OK_AND_ASSIGN(const auto server, ServerProcess::Start());
   EXPECT_THAT(GoodCall(Connect(server->address())), IsOk());
   server->Signal(SIGTERM);
-  EXPECT_EQ(server->Wait(absl::Seconds(10)), 0);
+  EXPECT_EQ(server->Wait(absl::Seconds(20)), 0);
 }
 
 TEST(Lifecycle, AWorkerThatEndsWithItsServerIsNotReportedAsLost) {
-  ASSERT_OK_AND_ASSIGN(const auto server, ServerProcess::Start());
-  server->Signal(SIGTERM);
-  EXPECT_EQ(server->Wait(), 0);
-  EXPECT_THAT(server->Log(), HasSubstr(" I worker_stopped device=\"cpu\""));
-  EXPECT_THAT(server->Log(), Not(HasSubstr("worker_lost")));
+  // One that a busy machine keeps from its end for a second is ended by a signal, and is lost.
+  for (int tries = 5;; --tries) {
+    ASSERT_OK_AND_ASSIGN(const auto server, ServerProcess::Start());
+    const absl::Time asked = absl::Now();
+    server->Signal(SIGTERM);
+    EXPECT_EQ(server->Wait(), 0);
+    if (tries > 1 && absl::Now() - asked > absl::Milliseconds(900)) continue;
+    EXPECT_THAT(server->Log(), HasSubstr(" I worker_stopped device=\"cpu\""));
+    EXPECT_THAT(server->Log(), Not(HasSubstr("worker_lost")));
+    return;
+  }
 }
 
 // It measures its device, or waits behind that.
@@ -553,7 +572,7 @@ TEST(Lifecycle, AWorkerThatIsNotReadyYetIsNotReportedAsLostEither) {
       const auto server,
       ServerProcess::Start(
           {.environment = {"GRIDCLOCK_FAULT=wait_before_hello:1:1"}, .wait_until_ready = false}));
-  ASSERT_TRUE(Eventually([&] { return absl::StrContains(server->Log(), "worker_spawned"); }));
+  ASSERT_TRUE(server->WillLog("worker_spawned"));
   server->Signal(SIGTERM);
   EXPECT_EQ(server->Wait(), 0);
   EXPECT_THAT(server->Log(), HasSubstr(" I worker_stopped device=\"cpu\""));
@@ -574,10 +593,7 @@ TEST(Lifecycle, E7_WhereMemoryRunsOutTheSystemEndsAWorkerAndNotTheServer) {
 TEST(Lifecycle, AWorkerThatDiesUnaskedIsReportedAsLost) {
   ASSERT_OK_AND_ASSIGN(const auto server, ServerProcess::Start());
   kill(server->Workers().at(0), SIGKILL);
-  EXPECT_TRUE(Eventually([&] {
-    return server->Log().find(" W worker_lost device=\"cpu\" reason=\"signal\"") !=
-           std::string::npos;
-  }));
+  EXPECT_TRUE(server->WillLog(" W worker_lost device=\"cpu\" reason=\"signal\""));
 }
 
 }  // namespace

@@ -87,11 +87,12 @@ TEST(Start, TheLogSaysWhereSubmittedCodeHasLessRoomThanOtherCalls) {
         const auto server,
         ServerProcess::Start({.flags = {"--allow-submit", "--limit-client-arena-bytes=128M",
                                         absl::StrCat("--limit-guest-bytes=", bytes)}}));
-    EXPECT_EQ(absl::StrContains(server->Log(),
+    const std::string log = server->FinalLog();
+    EXPECT_EQ(absl::StrContains(log,
                                 " W guest_memory_small guest_bytes=\"67108864\" "
                                 "client_arena_bytes=\"134217728\""),
               small)
-        << server->Log();
+        << log;
   }
 }
 

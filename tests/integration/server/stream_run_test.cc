@@ -214,7 +214,7 @@ TEST(StreamRun, SamplesComeWhileItMeasures) {
 
 TEST(StreamRun, AClientThatStopsSendingIsLetGo) {
   ASSERT_OK_AND_ASSIGN(const auto server,
-                       ServerProcess::Start({.flags = {"--limit-stream-stall-seconds=2"}}));
+                       ServerProcess::Start({.flags = {"--limit-stream-stall-seconds=10"}}));
   const auto channel = Connect(server->address());
   grpc::ClientContext context;
   const auto messages = WithChunks(Header("copy", 1 << 20), Floats(1 << 18));
@@ -345,7 +345,7 @@ TEST(StreamRun, AClientThatNeverEndsItsSideIsAnsweredAllTheSame) {
 // The answer lies in the arena until it is read.
 TEST(StreamRun, AnAnswerToRunThatNobodyReadsIsDropped) {
   ASSERT_OK_AND_ASSIGN(const auto server,
-                       ServerProcess::Start({.flags = {"--limit-stream-stall-seconds=4"}}));
+                       ServerProcess::Start({.flags = {"--limit-stream-stall-seconds=10"}}));
   const auto other = Connect(server->address());
   const std::string run = InlineRequest("copy", std::vector<float>(1 << 18, 1)).SerializeAsString();
   grpc::ClientContext context;
@@ -361,7 +361,7 @@ TEST(StreamRun, AnAnswerToRunThatNobodyReadsIsDropped) {
 
 TEST(StreamRun, AClientThatNeverReadsIsLetGo) {
   ASSERT_OK_AND_ASSIGN(const auto server,
-                       ServerProcess::Start({.flags = {"--limit-stream-stall-seconds=2"}}));
+                       ServerProcess::Start({.flags = {"--limit-stream-stall-seconds=10"}}));
   const auto channel = Connect(server->address());
   const auto other = Connect(server->address());
   grpc::ClientContext context;
@@ -375,20 +375,32 @@ TEST(StreamRun, AClientThatNeverReadsIsLetGo) {
 }
 
 // The header is not done until half of the call's time is over: the other half is still the call's.
-TEST(StreamRun, TheDeadlineIsTheCallsHoweverLongItsHeaderTakes) {
-  ASSERT_OK_AND_ASSIGN(const auto server, ServerProcess::Start());
+// How it ended.
+absl::Status RunWithASlowHeader(const std::string& address) {
   grpc::ClientContext context;
   context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(12));
-  RawStream stream(Connect(server->address()), kStreamRunMethod, context);
+  RawStream stream(Connect(address), kStreamRunMethod, context);
   v1::StreamRunRequest request;
   *request.mutable_header() = InlineRequest("square", {1, 2, 3});
-  ASSERT_TRUE(stream.Write(request.SerializeAsString()));
+  EXPECT_TRUE(stream.Write(request.SerializeAsString()));
   absl::SleepFor(absl::Milliseconds(6100));
   stream.WritesDone();
   std::string ignored;
   while (stream.Read(&ignored)) {
   }
-  EXPECT_THAT(stream.Finish(), IsOk());
+  return stream.Finish();
+}
+
+TEST(StreamRun, TheDeadlineIsTheCallsHoweverLongItsHeaderTakes) {
+  ASSERT_OK_AND_ASSIGN(const auto server, ServerProcess::Start());
+  for (int tries = 3;; --tries) {
+    const absl::Time begun = absl::Now();
+    const absl::Status status = RunWithASlowHeader(server->address());
+    // A busy machine may have kept the call from the rest of its time.
+    if (tries > 1 && absl::Now() - begun > absl::Seconds(11)) continue;
+    EXPECT_THAT(status, IsOk());
+    return;
+  }
 }
 
 TEST(StreamRun, ACancelledUploadFreesItsMemory) {

@@ -71,11 +71,20 @@ class Submissions : public Submitted {
   absl::Status Compile(const std::string& token, const std::string& text) {
     return Compile(token, SourceOf(text));
   }
+  // Again and again where a busy machine has no time for it.
+  absl::Status CompileAtLast(const std::string& text) {
+    absl::Status status;
+    Eventually([&] {
+      status = Compile(kAnn, text);
+      return DetailsOf(status).reason != "COMPILE_TIME";
+    });
+    return status;
+  }
   // Whether anything can be compiled here; waits until the compiler is there.
   bool Compiles() {
     absl::Status status;
     Eventually([&] {
-      status = Compile(kAnn, "__global__ void first() {}\n");
+      status = CompileAtLast("__global__ void first() {}\n");
       return status.code() != absl::StatusCode::kUnavailable;
     });
     return status.ok();
@@ -97,15 +106,15 @@ class Submissions : public Submitted {
     for (const pid_t pid : Processes()) sum += PssOf(pid);
     return sum;
   }
-  // Once it stands still: the compiler's children warm up behind an answer.
+  // Once it stands still for 2 s: the compiler's children warm up behind an answer.
   double SettledPss() const {
     double last = Pss();
-    int still = 0;
+    absl::Time moved = absl::Now();
     Eventually([&] {
       const double now = Pss();
-      still = std::abs(now - last) < 0.1 * kMiB ? still + 1 : 0;
+      if (std::abs(now - last) >= 0.1 * kMiB) moved = absl::Now();
       last = now;
-      return still == 50;
+      return absl::Now() - moved >= absl::Seconds(2);
     });
     return last;
   }
@@ -219,7 +228,7 @@ class Thousand : public Submissions {
 };
 
 TEST_F(Thousand, FromTwoPrincipalsAreAnsweredRightAndNothingIsKept) {
-  ASSERT_NO_FATAL_FAILURE(StartServer());
+  ASSERT_NO_FATAL_FAILURE(StartServer({"--limit-compile-seconds=60"}));
   compiles_ = Compiles();
   double before = 0;
   absl::Time start = absl::Now();
@@ -372,7 +381,7 @@ class Attacks : public Submissions {
   // The answer, within a second behind the limit of 5; what a busy machine kept waiting may try
   // again.
   absl::Status CompileInTime(const std::string& token, const v1::CompileRequest& request) {
-    for (int tries = 2;; --tries) {
+    for (int tries = 5;; --tries) {
       const absl::Time start = absl::Now();
       const absl::Status status = Compile(token, request);
       const absl::Duration took = absl::Now() - start;
@@ -419,7 +428,7 @@ class Attacks : public Submissions {
         "have %.2f MiB more\n",
         requests.size(), what, absl::ToDoubleSeconds(longest_), peak / kMiB, more / kMiB);
     EXPECT_TRUE(Eventually([&] { return Held() <= held; })) << Held() << ", before " << held;
-    EXPECT_THAT(Compile(kAnn, "__global__ void again() {}\n"), IsOk());
+    EXPECT_THAT(CompileAtLast("__global__ void again() {}\n"), IsOk());
     ExpectSameCompiler();
     RecordProperty("longest_seconds", absl::StrCat(absl::ToDoubleSeconds(longest_)));
     if (others == 0) GTEST_SKIP() << "who is not root cannot measure these processes";

@@ -293,9 +293,10 @@ TEST_F(SchedulerLanesTest, AGuestThatNamesOneOrderAfterTheOtherWinsNoTime) {
   const Call second = SubmitReady(Submitted());
   ASSERT_THAT(guest->orders(), SizeIs(2));
   guest->Run(second.id, clock_.Now(), clock_.Now());
-  scheduler_.Tick();
-  clock_.Advance(absl::Seconds(6));
-  scheduler_.Tick();
+  for (int i = 0; i < 6; ++i) {
+    clock_.Advance(absl::Seconds(1));
+    scheduler_.Tick();
+  }
   EXPECT_THAT(guest->kills(), ElementsAre("hang"));
 }
 

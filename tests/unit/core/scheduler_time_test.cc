@@ -256,8 +256,7 @@ TEST_F(SchedulerTimeTest, AWorkerThatRunsWhatItDoesNotHoldHangs) {
   const auto worker = Ready();
   Submit();
   worker->Run(4711, clock_.Now());
-  scheduler_.Tick();
-  TickAfter(absl::Seconds(6));
+  for (int i = 0; i < 6; ++i) TickAfter(absl::Seconds(1));
   EXPECT_THAT(worker->kills(), ElementsAre("hang"));
 }
 

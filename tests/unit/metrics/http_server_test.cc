@@ -323,7 +323,7 @@ class SlowClientsTest : public ::testing::Test {
   }
 
   // Whether somebody else is answered as soon as a scraper wants.
-  bool AnswersSoon() const { return Answers(*server_, "a", absl::Seconds(10)); }
+  bool AnswersSoon() const { return Answers(*server_, "a", absl::Seconds(20)); }
 
   std::unique_ptr<MetricsServer> server_;
 };
