@@ -100,6 +100,8 @@ def check_dashboards(table, options):
         kept = pathlib.Path(name) / "kept.json"
         code, said = script("dashboards_live.py", "--bin", options.bin, "--seconds", 60, "--keep", kept)
         table.add("dashboards: each query has data, another without load; planted bad ones are found", said, code == 0)
+        code, said = script("pictures_test.py")
+        table.add("dashboards: a panel whose line is off the scale, or whose table is empty, is found blank", said, code == 0)
         folder = options.pictures or name
         code, said = script("pictures.py", kept, folder)
         table.add("dashboards: no panel of a preview is blank", said, code == 0)
