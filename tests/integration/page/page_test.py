@@ -17,7 +17,7 @@ BIN = pathlib.Path(os.environ.get("GRIDCLOCK_BIN", "build/dev/bin")).resolve()
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "support"))
 
 import chromium  # noqa: E402
-from page_checks import BLANK, MadeUpServer, faults, runs_of  # noqa: E402
+from page_checks import BLANK, MadeUpServer, card_faults, drawn_of, faults, runs_of  # noqa: E402
 from server import Server  # noqa: E402
 
 SKIPPED = 77  # ctest knows it.
@@ -87,6 +87,23 @@ class PageTest(unittest.TestCase):
             for flag in ("suspect", "impossible", "throttled", "shared device", "noisy", "interrupted", "unverified",
                          "emulated", "teaching method"):
                 self.assertIn(flag, all_runs)
+
+    def test_the_check_sees_a_card_and_phases_that_show_nothing(self):
+        address = f"http://{self.server.metrics}"
+        wanted = drawn_of(address)
+        self.assertEqual(wanted, {(f"{kernel} on cpu", drawing) for kernel in ("square", "softmax") for drawing in ("sparkline", "bars")})
+        page = self.open("/kernels", 390)
+        self.assertEqual(list(card_faults(page, wanted)), [])
+        page.value("""{ const [first, second] = document.querySelectorAll(".card");
+            first.querySelector(".spark").innerHTML = "";
+            second.querySelectorAll(".bars rect").forEach(bar => bar.setAttribute("height", 0)); }""")
+        self.assertEqual({fault.partition(": ")[2] for fault in card_faults(page, wanted)}, {"no sparkline", "no bars"})
+        page.value("document.querySelector('.card').remove()")
+        self.assertIn("no card", {fault.partition(": ")[2] for fault in card_faults(page, wanted)})
+        page = self.open("/runs", 390)
+        self.assertEqual(page.value(BLANK), [])
+        page.value("document.querySelectorAll('.run .phases rect:not(.rest)').forEach(part => part.remove())")
+        self.assertEqual(page.value(BLANK), ["runs"])
 
     def test_the_page_of_a_server_that_did_nothing_is_not_blank(self):
         with Server(BIN) as idle:
