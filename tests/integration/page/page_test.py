@@ -59,6 +59,12 @@ class PageTest(unittest.TestCase):
     def open(self, path, width, dark=False):
         return self.browser.open(f"http://{self.server.metrics}{path}", width, 844, dark)
 
+    def until(self, page, condition):
+        page.value(f"""new Promise((done, fail) => {{
+            const look = () => {condition} ? done() : setTimeout(look, 50);
+            setTimeout(() => fail(new Error("never " + {json.dumps(condition)})), 20000);
+            look(); }})""")
+
     def test_no_panel_is_blank_and_nothing_scrolls_sideways_on_a_phone_nor_on_a_desk(self):
         panels = {"/": ["summary", "devices", "kernels", "runs"], "/kernels": ["kernels"], "/runs": ["runs"]}
         for path in self.paths():
@@ -132,11 +138,29 @@ class PageTest(unittest.TestCase):
         client(self.server, "run", "square", "x=ones:f32[10]")
         run = f"http://{self.server.metrics}/runs/{last_run(self.server)}"
         self.assertNotEqual(run, before)
-        page.value(f"""new Promise((done, fail) => {{
-            const look = () => document.querySelector('.run').href === {json.dumps(run)} ? done() : setTimeout(look, 50);
-            setTimeout(() => fail(new Error("the page did not change")), 20000);
-            look(); }})""")
+        self.until(page, f"document.querySelector('.run').href === {json.dumps(run)}")
         self.assertIn("square", self.browser.open(run, 390, 844).value("document.querySelector('.run-title').innerText"))
+
+    def test_the_page_stays_while_its_text_is_selected_says_so_and_goes_on_after_half_a_minute(self):
+        page = self.open("/", 390)
+        page.value("getSelection().selectAllChildren(document.querySelector('.model')); live.firstChild.old = true")
+        self.until(page, "stale.innerText === 'paused while text is selected'")
+        page.value("new Promise(done => setTimeout(done, 2500))")
+        self.assertTrue(page.value("live.firstChild.old"))
+        page.value("{ const now = Date.now; Date.now = () => now() + 31000; }")
+        self.until(page, "!live.firstChild.old && stale.hidden")
+
+    def test_text_that_is_selected_elsewhere_does_not_stop_it(self):
+        page = self.open("/", 390)
+        page.value("getSelection().selectAllChildren(document.querySelector('footer')); live.firstChild.old = true")
+        self.until(page, "!live.firstChild.old")
+        self.assertFalse(page.value("getSelection().isCollapsed"))
+
+    def test_the_link_that_has_the_keyboard_keeps_it(self):
+        page = self.open("/", 390)
+        href = page.value("(document.querySelectorAll('a.run')[1].focus(), live.firstChild.old = true, document.activeElement.href)")
+        self.until(page, "!live.firstChild.old")
+        self.assertEqual(page.value("document.activeElement.href"), href)
 
     def test_nothing_comes_from_elsewhere(self):
         for path in self.paths():
