@@ -65,7 +65,7 @@ Sources MadeUpSources() {
   sources.devices = &Devices;
   sources.queue_usage = [] {
     return std::map<std::string, Scheduler::Usage>{
-        {"cuda:0", {.queued = 241, .fuller_queue = 241, .running = 2}},
+        {"cuda:0", {.queued = 241, .fuller_queue = 241, .running = 1}},
         {"cuda:1", {.queued = 3, .fuller_queue = 3, .running = 1}}};
   };
   sources.limit_usage = [] {

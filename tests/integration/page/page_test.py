@@ -89,6 +89,10 @@ class PageTest(unittest.TestCase):
                           "241 of 256", "120 W", "1.98 GHz", "its worker has not said yet what it is"):
                 self.assertIn(words, devices)
             self.assertEqual(page.value("document.querySelectorAll('[data-panel=devices] .meter.full').length"), 2)
+            for width in (390, 1280):
+                page = self.browser.open(f"http://{server.metrics}/", width, 844)
+                self.assertEqual(page.value("""[...document.querySelectorAll('.whole, .facts small')]
+                    .filter(e => e.getClientRects().length > 1).map(e => e.innerText)"""), [], width)
             all_runs = self.browser.open(f"http://{server.metrics}/runs", 390, 844).value("document.body.innerText")
             for flag in ("suspect", "impossible", "throttled", "shared device", "noisy", "interrupted", "unverified",
                          "emulated", "teaching method"):
