@@ -197,16 +197,18 @@ def check_scrape(table, options):
                   ran.returncode == 0 and not ran.stderr)
         host, _, port = server.metrics.partition(":")
         with contextlib.ExitStack() as stack:
+            # None that does not read: a page of less than 1 MB goes into the kernel's buffers whole. Those that hold a
+            # thread so are in tests/unit/metrics/http_server_test.cc, with pages of 8 MiB.
             for i in range(96):
-                hung = socket.socket()
-                hung.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)  # So that the page does not fit.
-                stack.enter_context(hung).connect((host, int(port)))
-                hung.sendall(b"GET /metrics HTTP/1.1\r\nHost: x\r\n" if i % 2 else b"GET /metrics HTTP/1.0\r\n\r\n")
+                hung = stack.enter_context(socket.socket())
+                hung.connect((host, int(port)))
+                if i % 2:
+                    hung.sendall(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n")
             time.sleep(0.2)
             start = time.monotonic()
             status = fetch(server.metrics, "/metrics")[0]
             seconds = time.monotonic() - start
-        table.add("48 half-open clients and 48 that do not read: a scrape is answered in less than 1 s", f"{status} after {seconds:.2f} s",
+        table.add("48 clients that say nothing and 48 that stop within their headers: a scrape is answered in less than 1 s", f"{status} after {seconds:.2f} s",
                   status == 200 and seconds < 1)
 
 
