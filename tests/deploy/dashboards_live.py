@@ -271,6 +271,7 @@ def run(binaries, seconds, files):
                 # A worker is back within a tenth of a second: most scrapes see none that is gone.
                 wait_until(lambda: prometheus.query(f'min_over_time(gridclock_worker_up{{job="gridclock"}}[{seconds // 2}s])') == 0,
                            300, "a scrape sees a device without a worker")
+                time.sleep(3)  # Until it is back: pictures show what is last.
                 end = time.time()
                 skipped = set() if compiles_here(prometheus) else NEEDS_NVRTC
                 loaded = check.ask(end, seconds)

@@ -77,7 +77,7 @@ def script(name, *arguments):
     ran = subprocess.run([sys.executable, HERE / name, *map(str, arguments)], capture_output=True, text=True, check=False)
     if ran.returncode != 0:
         print(ran.stdout + ran.stderr, flush=True)
-    return ran.returncode, ((ran.stdout + ran.stderr).strip().splitlines() or [""])[-1]
+    return ran.returncode, ((ran.stdout.strip() or ran.stderr.strip()).splitlines() or [""])[-1]
 
 
 def check_rules(table, _options):
@@ -99,7 +99,7 @@ def check_dashboards(table, options):
     with tempfile.TemporaryDirectory() as name:
         kept = pathlib.Path(name) / "kept.json"
         code, said = script("dashboards_live.py", "--bin", options.bin, "--seconds", 60, "--keep", kept)
-        table.add("dashboards: each query has data, another without load; planted bad ones are found", said, code == 0)
+        table.add("dashboards: each query has data that changes when the load stops; planted bad ones are found", said, code == 0)
         code, said = script("pictures_test.py")
         table.add("dashboards: a panel whose line is off the scale, or whose table is empty, is found blank", said, code == 0)
         folder = options.pictures or name
