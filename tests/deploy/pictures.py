@@ -30,20 +30,20 @@ THOUSANDS = [(1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1, "")]
 UNITS = {"reqps": " req/s", "ops": "/s", "Bps": "B/s", "bytes": "B", "celsius": " °C", "watt": " W", "hertz": "Hz"}
 
 
-def digits(value):
-    return f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}"
+def digits(value, places):
+    return f"{value:.{places}g}" if abs(value) < 1000 else f"{value:.0f}"
 
 
-def text_of(value, unit):
+def text_of(value, unit, places=3):
     """1.23e-05, "s" -> "12.3 µs"."""
     if value == 0 or not math.isfinite(value):
         return "0" if unit in ("s", "short") else "0 " + {"percentunit": "%"}.get(unit, UNITS.get(unit, "").strip())
     if unit == "percentunit":
-        return f"{digits(100 * value)} %"
+        return f"{digits(100 * value, places)} %"
     scale, letter = next(((s, n) for s, n in (SECONDS if unit == "s" else THOUSANDS) if abs(value) >= 0.9995 * s),
                          SECONDS[-1] if unit == "s" else THOUSANDS[-1])
     separate = " " if letter and unit in ("s", "Bps", "bytes", "hertz") else ""
-    return f"{digits(value / scale)}{separate}{letter}{UNITS.get(unit, '')}"
+    return f"{digits(value / scale, places)}{separate}{letter}{UNITS.get(unit, '')}"
 
 
 def with_nodes(kept):
@@ -130,8 +130,14 @@ def draw_lines(axes, panel, series, end, span):
     elif "min" in defaults:
         axes.set_ylim(bottom=defaults["min"])
         axes.yaxis.set_major_locator(MaxNLocator(5))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: text_of(y, defaults["unit"])))
+    places = places_for(axes.get_yticks(), defaults["unit"])
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: text_of(y, defaults["unit"], places)))
     time_axis(axes, span)
+
+
+def places_for(ticks, unit):
+    """As many digits as tell them apart."""
+    return next((n for n in range(3, 9) if len({text_of(t, unit, n) for t in ticks}) == len(ticks)), 3)
 
 
 def draw_stack(axes, series, end, colours):

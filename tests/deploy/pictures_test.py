@@ -48,6 +48,10 @@ class PicturesTest(unittest.TestCase):
         hidden = {"transformations": [{"id": "organize", "options": {"excludeByName": {"Value": True}}}]}
         self.assertEqual(found({**panel("table"), **hidden}, [1.0] * 61, labels='{"device": ""}'), ["one"])
 
+    def test_ticks_have_as_many_digits_as_tell_them_apart(self):
+        self.assertEqual(pictures.places_for([0, 10, 20], "hertz"), 3)
+        self.assertEqual(pictures.places_for([1.931e9, 1.932e9, 1.933e9], "hertz"), 4)
+
     def test_no_data_is_missed(self):
         self.assertEqual(found(panel("timeseries", min=0), []), ["one"])
 
