@@ -22,7 +22,7 @@ namespace {
 
 using enum WorkerState;
 
-constexpr WorkerState kStates[] = {kBusy, kReady,    kReady, kQuarantined,
+constexpr WorkerState kStates[] = {kBusy, kBusy,     kReady, kQuarantined,
                                    kDead, kStarting, kReady, kReady};
 constexpr std::size_t kDrained = 2, kFull = 6;
 constexpr double kGiB = 1073741824;
