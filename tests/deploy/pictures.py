@@ -128,7 +128,8 @@ def draw_lines(axes, panel, series, end, span):
         axes.minorticks_off()
         axes.yaxis.set_major_locator(matplotlib.ticker.LogLocator(numticks=6))
     elif "min" in defaults:
-        axes.set_ylim(bottom=defaults["min"])
+        top = axes.get_ylim()[1]
+        axes.set_ylim(defaults["min"], top + 0.04 * abs(top - defaults["min"]))  # No line lies on the edge.
         axes.yaxis.set_major_locator(MaxNLocator(5))
     places = places_for(axes.get_yticks(), defaults["unit"])
     axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: text_of(y, defaults["unit"], places)))
