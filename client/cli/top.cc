@@ -56,6 +56,13 @@ std::string Memory(const Json& device) {
   return used > 0 ? absl::StrCat(FormatBytes(used), " of ", total) : total;
 }
 
+// "3 of 256", as on the page; servers before 0.2.0 do not tell.
+std::string Queue(const Json& device) {
+  return device.is_object() && device.contains("queue")
+             ? absl::StrCat(Whole(device, "queue"), " of ", Whole(device, "queue_limit"))
+             : "-";
+}
+
 // The heading, and each row in its ink; a blank line in front.
 void Append(const Table& table, const std::vector<Ink>& inks, Lines* lines) {
   lines->emplace_back(Ink::kPlain, "");
@@ -74,14 +81,14 @@ Ink InkOfState(absl::string_view state) {
 
 void AppendDevices(const Json& status, Lines* lines) {
   Table table(
-      {"device", "state", "queued", "running", "temperature", "memory", "restarts", "model"});
+      {"device", "state", "queue", "running", "temperature", "memory", "restarts", "model"});
   std::vector<Ink> inks;
   for (const Json& device : List(status, "devices")) {
     const bool drained = device.is_object() && device.value("drained", Json()) == Json(true);
     table.Add({Text(device, "name"),
-               absl::StrCat(Text(device, "state"), drained ? ", drained" : ""),
-               Whole(device, "queued"), Whole(device, "running"), Temperature(device),
-               Memory(device), Whole(device, "restarts"), Text(device, "model")});
+               absl::StrCat(Text(device, "state"), drained ? ", drained" : ""), Queue(device),
+               Whole(device, "running"), Temperature(device), Memory(device),
+               Whole(device, "restarts"), Text(device, "model")});
     inks.push_back(InkOfState(Text(device, "state")));
   }
   Append(table, inks, lines);

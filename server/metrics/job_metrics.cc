@@ -224,12 +224,14 @@ void JobMetrics::CountLaunches(const Job& job, const Timing& timing, const JobSe
 }
 
 std::optional<Exemplar> JobMetrics::ExemplarOf(JobId id, double above, double upto) const {
-  const std::optional<RunRecord> run = runs_.Find(id);
+  std::optional<RunRecord> run = runs_.Find(id);
   if (!run) return std::nullopt;
   for (const double ns : {run->statistics.median, run->statistics.max}) {
     const double seconds = ns * kSecondsPerNano;
-    if (seconds > above && seconds <= upto)
-      return Exemplar{absl::StrCat(id), seconds, run->finished};
+    if (seconds <= above || seconds > upto) continue;
+    const absl::Time finished = run->finished;
+    runs_.Keep(*std::move(run));
+    return Exemplar{absl::StrCat(id), seconds, finished};
   }
   return std::nullopt;
 }

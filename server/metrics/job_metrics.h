@@ -47,7 +47,7 @@ class JobMetrics final : public JobObserver {
   Activity Read(absl::Time now) const { return runs_.Read(now); }
   std::map<std::string, DeviceReading> readings() const { return runs_.readings(); }
   std::optional<RunRecord> Find(JobId id) const { return runs_.Find(id); }
-  // As ExemplarFinder, of the times of launches.
+  // As ExemplarFinder, of the times of launches. What it names can still be read much later.
   std::optional<Exemplar> ExemplarOf(JobId id, double above, double upto) const;
 
  private:

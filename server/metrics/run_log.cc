@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "proto/types/quantile.h"
 #include "server/metrics/words.h"
@@ -63,6 +64,10 @@ void Fill(const Job& job, const JobResult& result, RunRecord* record) {
 
 // The slot of now; those between the last one and it become empty.
 LatencySlot& SlotOf(RunLog::Trail& trail, std::int64_t now) {
+  if (now < trail.last_slot - kLatencySlots) {  // The clock was set back.
+    trail.slots = {};
+    trail.last_slot = now;
+  }
   const std::int64_t passed = std::min<std::int64_t>(now - trail.last_slot, kLatencySlots);
   for (std::int64_t i = 0; i < passed; ++i) trail.slots[(now - i) % kLatencySlots] = {};
   trail.last_slot = std::max(trail.last_slot, now);
@@ -158,11 +163,24 @@ RunRecord RunLog::Named(const Kept& kept) {
 }
 
 std::optional<RunRecord> RunLog::Find(JobId id) const {
+  {
+    MutexLock lock(handed_out_mutex_);
+    const auto kept = handed_out_.find(id);
+    if (kept != handed_out_.end()) return kept->second;
+  }
   MutexLock lock(mutex_);
   const auto found =
       std::ranges::find_if(ring_, [id](const Kept& kept) { return kept.run.id == id; });
   if (found == ring_.end()) return std::nullopt;
   return Named(*found);
+}
+
+void RunLog::Keep(RunRecord run) const {
+  const JobId id = run.id;
+  MutexLock lock(handed_out_mutex_);
+  handed_out_.try_emplace(id, std::move(run));
+  // Numbers grow: the first is the oldest.
+  if (handed_out_.size() > kHandedOut) handed_out_.erase(handed_out_.begin());
 }
 
 Activity RunLog::Read(absl::Time now) const {

@@ -23,6 +23,9 @@ namespace gridclock {
 class RunLog {
  public:
   static constexpr std::size_t kRuns = 200;
+  // About 1 kB each. A scrape names at most as many new ones as there are buckets: an hour of
+  // scrapes every 15 s has room for forty of each.
+  static constexpr std::size_t kHandedOut = 10'000;
 
   // What is kept of one kernel on one device. Belongs to the log, lives as long, and is changed by
   // it alone.
@@ -44,7 +47,10 @@ class RunLog {
   void Add(Trail& trail, const Job& job, const JobResult& result, absl::string_view outcome,
            absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  std::optional<RunRecord> Find(JobId id) const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Of the last kRuns, or of the last kHandedOut that were kept.
+  std::optional<RunRecord> Find(JobId id) const ABSL_LOCKS_EXCLUDED(mutex_, handed_out_mutex_);
+  // A scrape names it: who follows the link some time later shall find it. As Find gave it.
+  void Keep(RunRecord run) const ABSL_LOCKS_EXCLUDED(handed_out_mutex_);
   Activity Read(absl::Time now) const ABSL_LOCKS_EXCLUDED(mutex_);
   // Of each device that measured, the last; by its own worker: a guest may say anything.
   std::map<std::string, DeviceReading> readings() const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -66,6 +72,9 @@ class RunLog {
   std::map<std::pair<std::string, std::string>, std::unique_ptr<Trail>> trails_
       ABSL_GUARDED_BY(mutex_);
   std::map<std::string, DeviceReading> readings_ ABSL_GUARDED_BY(mutex_);
+  // Of its own, so that no run waits while a scrape looks for those that it named before.
+  mutable Mutex handed_out_mutex_;
+  mutable std::map<JobId, RunRecord> handed_out_ ABSL_GUARDED_BY(handed_out_mutex_);
 };
 
 }  // namespace gridclock

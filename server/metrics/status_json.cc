@@ -85,11 +85,13 @@ Json ToJson(const StatusView& view, const DeviceStatus& device) {
   const DeviceInfo& info = device.info;
   const auto queue = view.queues.find(info.name);
   const Scheduler::Usage usage = queue == view.queues.end() ? Scheduler::Usage() : queue->second;
-  Json out = {{"name", info.name},          {"model", info.model},
-              {"uuid", info.uuid},          {"state", Text(StateWord(device.state))},
-              {"drained", device.drained},  {"memory_bytes", info.memory_bytes},
-              {"queued", usage.queued},     {"running", usage.running},
-              {"restarts", device.restarts}};
+  Json out = {
+      {"name", info.name},           {"model", info.model},
+      {"uuid", info.uuid},           {"state", Text(StateWord(device.state))},
+      {"drained", device.drained},   {"memory_bytes", info.memory_bytes},
+      {"queue", usage.fuller_queue}, {"queue_limit", static_cast<std::int64_t>(view.limits.queue)},
+      {"queued", usage.queued},      {"running", usage.running},
+      {"restarts", device.restarts}};
   if (device.vitals && device.vitals->vitals.state.memory_used_bytes > 0) {
     out["memory_used_bytes"] = device.vitals->vitals.state.memory_used_bytes;
     out["memory_read_seconds_ago"] =

@@ -115,8 +115,10 @@ void AddMemory(const StatusView& view, const DeviceStatus& device, Html* out) {
     out->Add("<div><dt>memory</dt><dd>$0</dd></div>", FormatBytes(total));
     return;
   }
-  out->Add("<div><dt>memory</dt><dd>$0 of $1 <small>$2 ago</small></dd>", FormatBytes(used),
-           FormatBytes(total), AgeText(view.now - device.vitals->at))
+  out->Add(
+         R"(<div><dt>memory</dt><dd><span class="whole">$0</span> of <span class="whole">$1</span> )"
+         "<small>$2 ago</small></dd>",
+         FormatBytes(used), FormatBytes(total), AgeText(view.now - device.vitals->at))
       .Add(Meter(used, total))
       .Add("</div>");
 }

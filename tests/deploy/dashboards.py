@@ -70,6 +70,10 @@ def label_values(query):
     return re.fullmatch(r"label_values\((.*), (\w+)\)", query).groups()
 
 
+def variables_in(text):
+    return set(re.findall(r"\$\{?([A-Za-z_]\w*)", text))
+
+
 def misshapen(value, shape, where):
     """Types that are wrong, keys that are unknown or missing."""
     if isinstance(shape, dict):
@@ -142,14 +146,22 @@ def text_problems(dashboard):
 
 
 def repeat_problems(dashboard):
-    """A panel that is there once for each value of a variable says in its title for which."""
-    several = {variable["name"] for variable in dashboard["templating"]["list"] if variable.get("multi")}
+    """A panel that is there once for each value of a variable says in its title for which, and has data for each: if
+    its queries are of one node, the values are those of that node."""
+    variables = {variable["name"]: variable for variable in dashboard["templating"]["list"] if variable["type"] == "query"}
     for panel in panels(dashboard):
         name = panel.get("repeat")
-        if name and name not in several:
+        if not name:
+            continue
+        if not variables.get(name, {}).get("multi"):
             yield f"'{panel['title']}' is repeated by {name}, which is no variable of several values"
-        if name and f"${name}" not in panel["title"]:
+            continue
+        if f"${name}" not in panel["title"]:
             yield f"'{panel['title']}' is repeated by {name} and does not say so"
+        used = variables_in(" ".join(target["expr"] for target in panel["targets"]))
+        for one in used - variables_in(variables[name]["query"]["query"]):
+            if one in variables and not variables[one].get("multi"):
+                yield f"'{panel['title']}' is of one {one} and repeated by the values of all"
 
 
 def heatmap_problems(dashboard):
@@ -170,7 +182,7 @@ def query_problems(dashboard, names):
             yield f"'{title}' makes up data: {text}"
         if re.search(r"\[\d+[smhd]", text):
             yield f"'{title}' has a range of its own, want $__rate_interval: {text}"
-        for name in set(re.findall(r"\$\{?([A-Za-z_]\w*)", text)) - known:
+        for name in variables_in(text) - known:
             yield f"'{title}' uses ${name}, which is no variable"
         for name in metrics_in(text) - names:
             yield f"'{title}' uses {name}, which is no metric"

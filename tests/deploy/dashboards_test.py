@@ -42,9 +42,15 @@ class DashboardsTest(unittest.TestCase):
         self.assertIn("leaves the 24 columns", planted(lambda _, panel: panel["gridPos"].update(w=25)))
 
     def test_panels_that_are_repeated_wrongly_are_seen(self):
-        said = planted(lambda _, panel: panel.update(repeat="devices"))
-        self.assertIn("which is no variable of several values", said)
-        self.assertIn("does not say so", said)
+        self.assertIn("which is no variable of several values", planted(lambda _, panel: panel.update(repeat="devices")))
+        self.assertIn("does not say so", planted(lambda _, panel: panel.update(repeat="instance")))
+
+    def test_a_panel_of_one_node_that_is_repeated_by_the_devices_of_all_is_seen(self):
+        dashboard = dashboards.load(dashboards.FOLDER / "kernel.json")
+        for panel in dashboards.panels(dashboard):
+            if panel.get("repeat"):
+                panel.update(repeat="device", title="On $device of $node")
+        self.assertEqual(dashboards.problems(dashboard, NAMES), ["'On $device of $node' is of one node and repeated by the values of all"])
 
     def test_a_heatmap_of_several_nodes_is_seen(self):
         heatmap = {"cellGap": 1, "calculate": False, "yAxis": {"unit": "s"}, "legend": {"show": True},

@@ -78,6 +78,7 @@ class Load:
             while time.monotonic() < end:
                 self._call(["wait", "--timeout", "5"])
                 kill_worker(self._server.pid)
+                self._stop.wait(0.3)
 
 
 def children(pid):

@@ -30,20 +30,20 @@ THOUSANDS = [(1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1, "")]
 UNITS = {"reqps": " req/s", "ops": "/s", "Bps": "B/s", "bytes": "B", "celsius": " °C", "watt": " W", "hertz": "Hz"}
 
 
-def digits(value):
-    return f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}"
+def digits(value, places):
+    return f"{value:.{places}g}" if abs(value) < 1000 else f"{value:.0f}"
 
 
-def text_of(value, unit):
+def text_of(value, unit, places=3):
     """1.23e-05, "s" -> "12.3 µs"."""
     if value == 0 or not math.isfinite(value):
         return "0" if unit in ("s", "short") else "0 " + {"percentunit": "%"}.get(unit, UNITS.get(unit, "").strip())
     if unit == "percentunit":
-        return f"{digits(100 * value)} %"
+        return f"{digits(100 * value, places)} %"
     scale, letter = next(((s, n) for s, n in (SECONDS if unit == "s" else THOUSANDS) if abs(value) >= 0.9995 * s),
                          SECONDS[-1] if unit == "s" else THOUSANDS[-1])
     separate = " " if letter and unit in ("s", "Bps", "bytes", "hertz") else ""
-    return f"{digits(value / scale)}{separate}{letter}{UNITS.get(unit, '')}"
+    return f"{digits(value / scale, places)}{separate}{letter}{UNITS.get(unit, '')}"
 
 
 def with_nodes(kept):
@@ -128,10 +128,17 @@ def draw_lines(axes, panel, series, end, span):
         axes.minorticks_off()
         axes.yaxis.set_major_locator(matplotlib.ticker.LogLocator(numticks=6))
     elif "min" in defaults:
-        axes.set_ylim(bottom=defaults["min"])
+        top = axes.get_ylim()[1]
+        axes.set_ylim(defaults["min"], top + 0.04 * abs(top - defaults["min"]))  # No line lies on the edge.
         axes.yaxis.set_major_locator(MaxNLocator(5))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: text_of(y, defaults["unit"])))
+    places = places_for(axes.get_yticks(), defaults["unit"])
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: text_of(y, defaults["unit"], places)))
     time_axis(axes, span)
+
+
+def places_for(ticks, unit):
+    """As many digits as tell them apart."""
+    return next((n for n in range(3, 9) if len({text_of(t, unit, n) for t in ticks}) == len(ticks)), 3)
 
 
 def draw_stack(axes, series, end, colours):
@@ -257,19 +264,18 @@ def draw_exemplars(axes, points, end):
 
 
 def draw(dashboard, name, kept, exemplars, path):
+    """Titles of panels that show nothing, and colours that were lost."""
     height = TOP + ROW * max(p["gridPos"]["y"] + p["gridPos"]["h"] for p in dashboard["panels"]) + 8
     width = 24 * COLUMN + 16
     figure = plt.figure(figsize=(width / 100, height / 100), dpi=100, facecolor=PAGE)
     figure.text(16 / width, 1 - 32 / height, dashboard["title"], color=TEXT, fontsize=15, fontweight="bold", va="center")
     times = [t for (which, _, _), found in kept.items() if which == name for points in found.values() for t, _ in points]
     end, span = max(times), max(times) - min(times)
-    empty = []
+    drawn = []
     for panel in dashboard["panels"]:
-        grid = panel["gridPos"]
-        left, top = 8 + grid["x"] * COLUMN, TOP + grid["y"] * ROW
-        box = (left + 4, top + 4, grid["w"] * COLUMN - 8, grid["h"] * ROW - 8)
+        box = box_of(panel)
         if panel["type"] == "row":
-            figure.text(box[0] / width, 1 - (top + ROW / 2) / height, panel["title"], color=TEXT, fontsize=11, va="center")
+            figure.text(box[0] / width, 1 - (box[1] - 4 + ROW / 2) / height, panel["title"], color=TEXT, fontsize=11, va="center")
             continue
         figure.patches.append(plt.Rectangle((box[0] / width, 1 - (box[1] + box[3]) / height), box[2] / width,
                                             box[3] / height, transform=figure.transFigure, facecolor=CARD,
@@ -278,21 +284,24 @@ def draw(dashboard, name, kept, exemplars, path):
         figure.text((box[0] + 10) / width, 1 - (box[1] + 16) / height, title_of(panel, series, dashboard), color=TEXT, fontsize=9.5,
                     va="center", fontweight="bold")
         if not series:
-            empty.append(panel["title"])
             figure.text((box[0] + box[2] / 2) / width, 1 - (box[1] + box[3] / 2) / height, "No data", color=FAINT,
                         fontsize=11, ha="center", va="center")
             continue
         inner = inside(panel["type"], box)
         axes = figure.add_axes((inner[0] / width, 1 - (inner[1] + inner[3]) / height, inner[2] / width, inner[3] / height))
         DRAW[panel["type"]](axes, panel, series, end, span)
-        if points := exemplars.get((name, panel["title"])):
-            draw_exemplars(axes, points, end)
         if panel["type"] in LEGENDS:
             legend_under(axes, inner[2], series)
+        drawn.append((axes, exemplars.get((name, panel["title"]))))
+    figure.savefig(path, facecolor=PAGE)
+    empty = blank(path, dashboard)
+    # Only now: they are no line, and would hide that there is none.
+    for axes, points in drawn:
+        if points:
+            draw_exemplars(axes, points, end)
     figure.savefig(path, facecolor=PAGE)
     plt.close(figure)
-    bare_panels = empty + blank(path, dashboard, empty)
-    return bare_panels + shrink(path)
+    return empty + shrink(path)
 
 
 def shrink(path):
@@ -312,19 +321,29 @@ def shrink(path):
             if tuple(colour) in fixed and palette[near].tolist() != colour]
 
 
-def blank(path, dashboard, known):
-    """Titles of panels in whose part of the picture nothing was drawn, whatever the reason."""
+def blank(path, dashboard):
+    """Titles of panels in whose plot area no series is seen. What else is drawn there is grey, or the head of a table."""
     pixels = plt.imread(path)[:, :, :3]
-    card = matplotlib.colors.to_rgb(CARD)
     found = []
     for panel in dashboards.panels(dashboard):
-        grid = panel["gridPos"]
-        left, top = 12 + grid["x"] * COLUMN, TOP + 4 + grid["y"] * ROW
-        inner = pixels[top + 34:top + grid["h"] * ROW - 14, left + 4:left + grid["w"] * COLUMN - 14]
-        drawn = (abs(inner - card).max(axis=2) > 0.1).mean()
-        if drawn < 0.002 and panel["title"] not in known:
+        left, top, width, height = map(round, inside(panel["type"], box_of(panel)))
+        area = pixels[top:top + height, left:left + width]
+        if panel["type"] == "table":
+            seen = area.min(axis=2) > 0.55  # Text of the colour of cells.
+        else:
+            seen = area.max(axis=2) - area.min(axis=2) > 0.2
+        if seen.sum() < LEAST_SEEN:
             found.append(panel["title"])
     return found
+
+
+LEAST_SEEN = 12  # Pixels.
+
+
+def box_of(panel):
+    """Left, top, width and height of its card in the picture."""
+    grid = panel["gridPos"]
+    return 12 + grid["x"] * COLUMN, TOP + 4 + grid["y"] * ROW, grid["w"] * COLUMN - 8, grid["h"] * ROW - 8
 
 
 def inside(kind, box):

@@ -6,7 +6,7 @@ import pathlib
 import subprocess
 import time
 
-from prometheus import wait_until
+from prometheus import fetch, wait_until
 
 CONFIG = """global: {{scrape_interval: 1s, scrape_timeout: 900ms}}
 scrape_configs: [{{job_name: gridclock, static_configs: [{{targets: ['{target}']}}]}}]
@@ -43,3 +43,10 @@ def exemplar_runs(prometheus):
     now = time.time()
     found = prometheus.get("query_exemplars", query=SERIES, start=now - 600, end=now + 60)
     return [exemplar["labels"]["run_id"] for one in found for exemplar in one["exemplars"]]
+
+
+def run_many(bin_folder, server, seconds=15):
+    """More runs than a server shows, as under load; the number of the last."""
+    subprocess.run([pathlib.Path(bin_folder) / "gridclock", "--server", server.grpc, "load", "square", "--shape", "N=4K",
+                    "--rate", "100", "--seconds", str(seconds)], check=True, stdout=subprocess.DEVNULL)
+    return json.loads(fetch(server.metrics, "/runs.json")[1])[0]["id"]

@@ -22,7 +22,7 @@ namespace {
 
 using enum WorkerState;
 
-constexpr WorkerState kStates[] = {kBusy, kReady,    kReady, kQuarantined,
+constexpr WorkerState kStates[] = {kBusy, kBusy,     kReady, kQuarantined,
                                    kDead, kStarting, kReady, kReady};
 constexpr std::size_t kDrained = 2, kFull = 6;
 constexpr double kGiB = 1073741824;
@@ -65,7 +65,7 @@ Sources MadeUpSources() {
   sources.devices = &Devices;
   sources.queue_usage = [] {
     return std::map<std::string, Scheduler::Usage>{
-        {"cuda:0", {.queued = 241, .fuller_queue = 241, .running = 2}},
+        {"cuda:0", {.queued = 241, .fuller_queue = 241, .running = 1}},
         {"cuda:1", {.queued = 3, .fuller_queue = 3, .running = 1}}};
   };
   sources.limit_usage = [] {

@@ -17,7 +17,7 @@ BIN = pathlib.Path(os.environ.get("GRIDCLOCK_BIN", "build/dev/bin")).resolve()
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "support"))
 
 import chromium  # noqa: E402
-from page_checks import BLANK, MadeUpServer, faults, runs_of  # noqa: E402
+from page_checks import BLANK, MadeUpServer, card_faults, drawn_of, faults, runs_of  # noqa: E402
 from server import Server  # noqa: E402
 
 SKIPPED = 77  # ctest knows it.
@@ -59,6 +59,12 @@ class PageTest(unittest.TestCase):
     def open(self, path, width, dark=False):
         return self.browser.open(f"http://{self.server.metrics}{path}", width, 844, dark)
 
+    def until(self, page, condition):
+        page.value(f"""new Promise((done, fail) => {{
+            const look = () => {condition} ? done() : setTimeout(look, 50);
+            setTimeout(() => fail(new Error("never " + {json.dumps(condition)})), 20000);
+            look(); }})""")
+
     def test_no_panel_is_blank_and_nothing_scrolls_sideways_on_a_phone_nor_on_a_desk(self):
         panels = {"/": ["summary", "devices", "kernels", "runs"], "/kernels": ["kernels"], "/runs": ["runs"]}
         for path in self.paths():
@@ -83,10 +89,31 @@ class PageTest(unittest.TestCase):
                           "241 of 256", "120 W", "1.98 GHz", "its worker has not said yet what it is"):
                 self.assertIn(words, devices)
             self.assertEqual(page.value("document.querySelectorAll('[data-panel=devices] .meter.full').length"), 2)
+            for width in (390, 1280):
+                page = self.browser.open(f"http://{server.metrics}/", width, 844)
+                self.assertEqual(page.value("""[...document.querySelectorAll('.whole, .facts small')]
+                    .filter(e => e.getClientRects().length > 1).map(e => e.innerText)"""), [], width)
             all_runs = self.browser.open(f"http://{server.metrics}/runs", 390, 844).value("document.body.innerText")
             for flag in ("suspect", "impossible", "throttled", "shared device", "noisy", "interrupted", "unverified",
                          "emulated", "teaching method"):
                 self.assertIn(flag, all_runs)
+
+    def test_the_check_sees_a_card_and_phases_that_show_nothing(self):
+        address = f"http://{self.server.metrics}"
+        wanted = drawn_of(address)
+        self.assertEqual(wanted, {(f"{kernel} on cpu", drawing) for kernel in ("square", "softmax") for drawing in ("sparkline", "bars")})
+        page = self.open("/kernels", 390)
+        self.assertEqual(list(card_faults(page, wanted)), [])
+        page.value("""{ const [first, second] = document.querySelectorAll(".card");
+            first.querySelector(".spark").innerHTML = "";
+            second.querySelectorAll(".bars rect").forEach(bar => bar.setAttribute("height", 0)); }""")
+        self.assertEqual({fault.partition(": ")[2] for fault in card_faults(page, wanted)}, {"no sparkline", "no bars"})
+        page.value("document.querySelector('.card').remove()")
+        self.assertIn("no card", {fault.partition(": ")[2] for fault in card_faults(page, wanted)})
+        page = self.open("/runs", 390)
+        self.assertEqual(page.value(BLANK), [])
+        page.value("document.querySelectorAll('.run .phases rect:not(.rest)').forEach(part => part.remove())")
+        self.assertEqual(page.value(BLANK), ["runs"])
 
     def test_the_page_of_a_server_that_did_nothing_is_not_blank(self):
         with Server(BIN) as idle:
@@ -115,11 +142,29 @@ class PageTest(unittest.TestCase):
         client(self.server, "run", "square", "x=ones:f32[10]")
         run = f"http://{self.server.metrics}/runs/{last_run(self.server)}"
         self.assertNotEqual(run, before)
-        page.value(f"""new Promise((done, fail) => {{
-            const look = () => document.querySelector('.run').href === {json.dumps(run)} ? done() : setTimeout(look, 50);
-            setTimeout(() => fail(new Error("the page did not change")), 20000);
-            look(); }})""")
+        self.until(page, f"document.querySelector('.run').href === {json.dumps(run)}")
         self.assertIn("square", self.browser.open(run, 390, 844).value("document.querySelector('.run-title').innerText"))
+
+    def test_the_page_stays_while_its_text_is_selected_says_so_and_goes_on_after_half_a_minute(self):
+        page = self.open("/", 390)
+        page.value("getSelection().selectAllChildren(document.querySelector('.model')); live.firstChild.old = true")
+        self.until(page, "stale.innerText === 'paused while text is selected'")
+        page.value("new Promise(done => setTimeout(done, 2500))")
+        self.assertTrue(page.value("live.firstChild.old"))
+        page.value("{ const now = Date.now; Date.now = () => now() + 31000; }")
+        self.until(page, "!live.firstChild.old && stale.hidden")
+
+    def test_text_that_is_selected_elsewhere_does_not_stop_it(self):
+        page = self.open("/", 390)
+        page.value("getSelection().selectAllChildren(document.querySelector('footer')); live.firstChild.old = true")
+        self.until(page, "!live.firstChild.old")
+        self.assertFalse(page.value("getSelection().isCollapsed"))
+
+    def test_the_link_that_has_the_keyboard_keeps_it(self):
+        page = self.open("/", 390)
+        href = page.value("(document.querySelectorAll('a.run')[1].focus(), live.firstChild.old = true, document.activeElement.href)")
+        self.until(page, "!live.firstChild.old")
+        self.assertEqual(page.value("document.activeElement.href"), href)
 
     def test_nothing_comes_from_elsewhere(self):
         for path in self.paths():

@@ -82,6 +82,8 @@ class PrometheusTest(unittest.TestCase):
             self.assertIsNone(prometheus.query('gridclock_kernel_duration_seconds_bucket{kernel="gelu"}'))
             runs = quantiles.exemplar_runs(prometheus)
             self.assertTrue(runs)
+            # A person follows the link long after the last 200 runs are others.
+            self.assertGreater(quantiles.run_many(BIN, self.server), 1000)
             for number in runs:
                 status, run = fetch(self.server.metrics, f"/runs/{number}.json")
                 self.assertEqual(status, 200)

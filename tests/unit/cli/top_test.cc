@@ -19,7 +19,7 @@ const Json& Status() {
     "version": "0.2.0", "ready": true, "uptime_seconds": 75.5,
     "devices": [{"name": "cuda:0", "model": "NVIDIA H200", "state": "busy", "memory_bytes": 1073741824,
                  "memory_used_bytes": 734003200,
-                 "queued": 3, "running": 2, "restarts": 1, "temperature_celsius": 41.6}],
+                 "queue": 3, "queue_limit": 256, "queued": 5, "running": 1, "restarts": 1, "temperature_celsius": 41.6}],
     "kernels": [{"kernel": "softmax", "device": "cuda:0", "runs": 12, "failed": 1, "runs_per_second": 4.25,
                  "p50_ns": 4280.0, "p90_ns": 4820.0, "p99_ns": null,
                  "mean_of_runs_ns": [null, null, 100, 100, 400, null, 800, 800]}]})");
@@ -38,8 +38,9 @@ TEST(TopTest, ShowsDevicesKernelsAndRuns) {
   EXPECT_THAT(
       text,
       HasSubstr("Gridclock 0.2.0 at node:8471: serving, up for 1m15s, 4.2 runs per second\n"));
-  for (const char* word : {"NVIDIA H200", "42 °C", "700 MiB of 1.00 GiB", "4.28 µs", "4.82 µs",
-                           "4711", "softmax.online", "4.20 µs", "NOISY SHARED_DEVICE", " ▂▅█"}) {
+  for (const char* word :
+       {"NVIDIA H200", "42 °C", "3 of 256", "700 MiB of 1.00 GiB", "4.28 µs", "4.82 µs", "4711",
+        "softmax.online", "4.20 µs", "NOISY SHARED_DEVICE", " ▂▅█"}) {
     EXPECT_THAT(text, HasSubstr(word));
   }
 }

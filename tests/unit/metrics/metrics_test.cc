@@ -71,7 +71,7 @@ Sources FullSources() {
   sources.devices = [] { return std::vector{Cpu(WorkerState::kBusy), Gpu()}; };
   sources.queue_usage = [] {
     return std::map<std::string, Scheduler::Usage>{
-        {"cpu", {.queued = 5, .fuller_queue = 3, .running = 2}}};
+        {"cpu", {.queued = 5, .fuller_queue = 3, .running = 1}}};
   };
   sources.limit_usage = [] { return std::map<std::string, double>{{"queue", 3}}; };
   sources.compiler_up = [] { return true; };
@@ -121,7 +121,7 @@ TEST(MetricsTest, ShowsWhatTheServerSays) {
   EXPECT_THAT(text, HasSubstr("gridclock_tls_certificate_expiry_time_seconds 2000\n"));
   EXPECT_THAT(text, HasSubstr("gridclock_reload_time_seconds{part=\"tokens\"} 1000\n"));
   EXPECT_THAT(text, HasSubstr("gridclock_queue_capacity{device=\"cpu\"} 256\n"));
-  EXPECT_THAT(text, HasSubstr("gridclock_jobs_running{device=\"cpu\"} 2\n"));
+  EXPECT_THAT(text, HasSubstr("gridclock_jobs_running{device=\"cpu\"} 1\n"));
   EXPECT_THAT(text, HasSubstr("gridclock_limit{name=\"queue\"} 256\n"));
   EXPECT_THAT(text, HasSubstr("gridclock_usage{name=\"queue\"} 3\n"));
   EXPECT_THAT(text, HasSubstr("gridclock_connections_open 4\n"));
@@ -196,7 +196,8 @@ TEST_F(PagesTest, ShowDevicesKernelsAndRuns) {
   EXPECT_THAT(page, HasSubstr("<h3>cuda:0</h3><span class=\"chip s-ready\">ready</span>"));
   EXPECT_THAT(page, HasSubstr("NVIDIA H200"));
   EXPECT_THAT(page, HasSubstr("<dt>queue</dt><dd>3 of 256</dd>"));
-  EXPECT_THAT(page, ContainsRegex("<dt>memory</dt><dd>700 B of 1000 B <small>[0-9]+ s ago<"));
+  EXPECT_THAT(page, ContainsRegex("<dt>memory</dt><dd><span class=\"whole\">700 B</span> of "
+                                  "<span class=\"whole\">1000 B</span> <small>[0-9]+ s ago<"));
   EXPECT_THAT(page, HasSubstr("<h3>square</h3><span class=\"device\">cpu</span>"));
   EXPECT_THAT(page, HasSubstr("<span>2 min ago</span><span>1.50 µs</span><span>now</span>"));
   EXPECT_THAT(page, HasSubstr("<polyline class=\"line\""));
@@ -216,6 +217,7 @@ TEST_F(PagesTest, ARunHasAPageAndTheSameAsJson) {
   EXPECT_THAT(json, HasSubstr("\"flags\":[\"shared_device\"]"));
   const std::string status = BodyOf(Fetch(metrics->port(), "/status.json"));
   EXPECT_THAT(status, HasSubstr("\"kernel\":\"square\""));
+  EXPECT_THAT(status, HasSubstr("\"queue\":3,\"queue_limit\":256,\"queued\":5,\"running\":1"));
   EXPECT_THAT(status, HasSubstr("\"memory_used_bytes\":700,\"memory_read_seconds_ago\":"));
   for (const char* path : {"/runs/8", "/runs/", "/runs/-9", "/runs/+9", "/runs/%209", "/runs/9x",
                            "/runs/9/", "/runs/99999999999999999999", "/runs/../status.json/9"}) {

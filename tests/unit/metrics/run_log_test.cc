@@ -58,6 +58,33 @@ TEST(RunLogTest, KeepsTheLast200NewestFirst) {
   EXPECT_EQ(activity.kernels[0].runs, 450);
 }
 
+TEST(RunLogTest, ARunThatAScrapeNamedOutlivesTheLast200) {
+  RunLog log;
+  RunLog::Trail& trail = log.TrailOf("square", "cpu");
+  const auto add = [&](JobId id) { log.Add(trail, JobOf(id), OneLaunch(1), "ok", kStart); };
+  add(1);
+  add(2);
+  log.Keep(*log.Find(1));
+  for (JobId id = 3; id <= 300; ++id) add(id);
+  ASSERT_TRUE(log.Find(1).has_value());
+  EXPECT_EQ(log.Find(1)->kernel, "square");
+  EXPECT_THAT(log.Find(1)->phases, SizeIs(1));
+  EXPECT_FALSE(log.Find(2).has_value());
+  EXPECT_THAT(log.Read(kStart).runs, SizeIs(200)) << "no other page shows them";
+}
+
+TEST(RunLogTest, OfRunsThatScrapesNamedTheOldestAreDropped) {
+  RunLog log;
+  RunLog::Trail& trail = log.TrailOf("square", "cpu");
+  for (JobId id = 1; id <= RunLog::kHandedOut + 300; ++id) {
+    log.Add(trail, JobOf(id), OneLaunch(1), "ok", kStart);
+    log.Keep(*log.Find(id));
+    log.Keep(*log.Find(id));  // Each scrape names it again until another comes.
+  }
+  EXPECT_FALSE(log.Find(300).has_value());
+  EXPECT_TRUE(log.Find(301).has_value());
+}
+
 TEST(RunLogTest, OneThatNeverRanLeavesNothingOfTheRunBeforeInItsPlace) {
   RunLog log;
   RunLog::Trail& trail = log.TrailOf("square", "cpu");
@@ -186,9 +213,16 @@ TEST(RunLogTest, AClockThatGoesBackIsNoDisaster) {
   RunLog log;
   RunLog::Trail& trail = log.TrailOf("square", "cpu");
   log.Add(trail, JobOf(1), OneLaunch(100), "ok", kStart);
-  log.Add(trail, JobOf(2), OneLaunch(100), "ok", kStart - absl::Hours(5));
-  EXPECT_EQ(log.Read(kStart).kernels[0].slots.back().runs, 2);
-  EXPECT_THAT(log.Read(kStart - absl::Hours(5)).runs, SizeIs(2));
+  const absl::Time earlier = kStart - absl::Hours(5);
+  log.Add(trail, JobOf(2), OneLaunch(100), "ok", earlier);
+  log.Add(trail, JobOf(3), OneLaunch(300), "ok", earlier + absl::Seconds(2));
+  const Activity activity = log.Read(earlier + absl::Seconds(4));
+  EXPECT_THAT(activity.runs, SizeIs(3));
+  const KernelActivity& kernel = activity.kernels[0];
+  EXPECT_EQ(kernel.slots[57].most, 100);
+  EXPECT_EQ(kernel.slots[58].most, 300);
+  EXPECT_EQ(std::ranges::count(kernel.slots, 1, &LatencySlot::runs), 2);
+  EXPECT_DOUBLE_EQ(kernel.runs_per_second, 0.2);
 }
 
 TEST(RunLogTest, TheLastReadingOfADeviceIsKept) {
