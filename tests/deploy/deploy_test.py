@@ -112,7 +112,7 @@ def check_alerts(table, options):
               messages == alerts_live.ARRIVES)
     seconds, told, fired = alerts_live.run(options.bin)
     table.add("killed workers: the crash-loop alert reaches the webhook of warnings, and no other fires",
-              f"{', '.join(' '.join(one) for one in sorted(told))} after {seconds:.1f} s; fired: {', '.join(sorted(fired))}",
+              f"{', '.join(' '.join(one) for one in sorted(told))} {seconds:.1f} s after the first kill; fired: {', '.join(sorted(fired))}",
               told == {("today", "GridclockWorkerCrashLoop")} and fired == {"GridclockWorkerCrashLoop"})
 
 
