@@ -1,4 +1,5 @@
-"""Workers are killed until an operator hears of it: server, Prometheus with the rules, Alertmanager, a webhook."""
+"""Workers are killed until an operator hears of it: server, Prometheus with the rules, Alertmanager, a webhook. And what
+Alertmanager makes of alerts that come together."""
 import contextlib
 import http.server
 import json
@@ -8,6 +9,7 @@ import subprocess
 import tempfile
 import threading
 import time
+import urllib.request
 
 import dashboards
 from load import kill_worker
@@ -44,9 +46,11 @@ def webhook():
 
 @contextlib.contextmanager
 def alertmanager(receiver):
-    """With the file that is shipped, but for the receiver's address."""
+    """With the file that is shipped, but for the receivers' address, and hurried."""
     text = (FOLDER / "alertmanager.yml").read_text()
-    assert text.count("127.0.0.1:9099") == 1, text
+    assert text.count("127.0.0.1:9099") == 2, text
+    text, hurried_waits = re.subn(r"(group_wait|group_interval): \w+", r"\1: 1s", text)
+    assert hurried_waits == 4, text
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         (folder / "alertmanager.yml").write_text(text.replace("127.0.0.1:9099", receiver))
@@ -90,21 +94,63 @@ def hurried(config):
     return re.sub(r"_interval: 15s", "_interval: 1s", config).replace("scrape_timeout: 10s", "scrape_timeout: 900ms")
 
 
+# What fires together: alert, instance, device.
+TOGETHER = (("GridclockDeviceQuarantined", "a", "cuda:0"), ("GridclockWorkerDown", "a", "cuda:0"),
+            ("GridclockWorkerCrashLoop", "a", "cuda:0"), ("GridclockWorkerDown", "a", "cuda:1"),
+            ("GridclockWorkerCrashLoop", "a", "cuda:1"), ("GridclockWorkerCrashLoop", "a", "cpu"),
+            ("GridclockGpuXidOther", "a", "cuda:1"), ("GridclockDown", "b", ""), ("GridclockWorkerDown", "b", "cpu"))
+# What of it arrives, by receiver and message.
+ARRIVES = [("page", [("GridclockDeviceQuarantined", "a", "cuda:0"), ("GridclockWorkerDown", "a", "cuda:1")]),
+           ("page", [("GridclockDown", "b", "")]),
+           ("today", [("GridclockWorkerCrashLoop", "a", "cpu")])]
+
+
+def severity(name):
+    return re.search(rf"- alert: {name}\n(?: {{8}}.*\n)*? {{8}}labels: {{severity: (\w+)}}",
+                     (FOLDER / "rules/alerts.yml").read_text())[1]
+
+
+def post(manager, alerts):
+    body = [{"labels": {"alertname": name, "severity": severity(name), "job": "gridclock", "instance": instance,
+                        **({"device": device} if device else {})}} for name, instance, device in alerts]
+    asked = urllib.request.Request(f"http://{manager}/api/v2/alerts", json.dumps(body).encode(),
+                                   {"Content-Type": "application/json"})
+    with urllib.request.urlopen(asked, timeout=LONG):
+        pass
+
+
+def arrived(came):
+    """Receiver and alerts of each message."""
+    return sorted((message["receiver"], sorted((alert["labels"]["alertname"], alert["labels"]["instance"],
+                                                alert["labels"].get("device", "")) for alert in message["alerts"]))
+                  for message in came)
+
+
+def deliver():
+    """What arrives of alerts that fire together."""
+    with webhook() as (receiver, came), alertmanager(receiver) as manager:
+        post(manager, TOGETHER)
+        wait_until(lambda: len(came) >= len(ARRIVES), LONG, "alerts reach the webhook")
+        time.sleep(3)  # Whatever is held back would have come by now.
+        return arrived(came)
+
+
 def run(binaries):
-    """Seconds from the last kill to the message, the names of all alerts in it, and of all that fired by then."""
+    """Seconds from the first kill to the message, all alerts in it with their receivers, and the names of all that fired
+    by then."""
     client = str(pathlib.Path(binaries) / "gridclock")
     with Server(binaries) as server, webhook() as (receiver, came), alertmanager(receiver) as manager:
         with Prometheus(hurried(config_for(server.metrics, manager))) as prometheus:
             wait_until(lambda: prometheus.query('up{job="gridclock"}') == 1, LONG, "the server is scraped")
+            start = time.monotonic()
             for kills in range(1, KILLS + 1):
                 subprocess.run([client, "--server", server.grpc, "wait", "--timeout", str(LONG)], check=True,
                                stdout=subprocess.DEVNULL)
                 kill_worker(server.pid)
                 wait_until(lambda kills=kills: (prometheus.query("gridclock_worker_restarts_total") or 0) >= kills, LONG,
                            "a scrape sees the counter rise")
-            start = time.monotonic()
             wait_until(lambda: came, LONG, "an alert reaches the webhook")
             seconds = time.monotonic() - start
-            told = {alert["labels"]["alertname"] for message in came for alert in message["alerts"]}
+            told = {(message["receiver"], alert["labels"]["alertname"]) for message in came for alert in message["alerts"]}
             fired = prometheus.get("query", query='last_over_time(ALERTS{alertstate="firing"}[1h])')["result"]
             return seconds, told, {series["metric"]["alertname"] for series in fired}

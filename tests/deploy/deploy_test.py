@@ -108,10 +108,14 @@ def check_dashboards(table, options):
 
 
 def check_alerts(table, options):
+    messages = alerts_live.deliver()
+    table.add("alerts that fire together: critical ones are paged, warnings go elsewhere, info to nobody, one of each cause",
+              "; ".join(f"{receiver}: {', '.join(' '.join(alert).strip() for alert in alerts)}" for receiver, alerts in messages),
+              messages == alerts_live.ARRIVES)
     seconds, told, fired = alerts_live.run(options.bin)
-    table.add("killed workers: the crash-loop alert reaches a webhook, and no other fires",
-              f"{', '.join(sorted(told))} after {seconds:.1f} s; fired: {', '.join(sorted(fired))}",
-              told == fired == {"GridclockWorkerCrashLoop"})
+    table.add("killed workers: the crash-loop alert reaches the webhook of warnings, and no other fires",
+              f"{', '.join(' '.join(one) for one in sorted(told))} {seconds:.1f} s after the first kill; fired: {', '.join(sorted(fired))}",
+              told == {("today", "GridclockWorkerCrashLoop")} and fired == {"GridclockWorkerCrashLoop"})
 
 
 NAMES = 100_000

@@ -2,6 +2,7 @@
 which it fires, one in which it is silent, a reason for its threshold, and a runbook."""
 import pathlib
 import re
+import shutil
 import subprocess
 import unittest
 
@@ -32,7 +33,7 @@ class RulesTest(unittest.TestCase):
             self.assertEqual(ran.returncode, 0, ran.stdout + ran.stderr)
 
     def test_each_case_of_each_alert(self):
-        ran = promtool("test", "rules", "tests/rules_test.yml")
+        ran = promtool("test", "rules", "tests/rules_test.yml", "tests/order_test.yml")
         self.assertEqual(ran.returncode, 0, ran.stdout + ran.stderr)
 
     def test_dashboards_count_the_errors_that_alerts_count(self):
@@ -89,21 +90,47 @@ class RulesTest(unittest.TestCase):
 
 
 class RoutingTest(unittest.TestCase):
-    TEXT = (FOLDER / "alertmanager.yml").read_text()
+    """What arrives of alerts that fire together is tried with a real Alertmanager: alerts_live.py."""
+    FILE = FOLDER / "alertmanager.yml"
+    TEXT = FILE.read_text()
+    RECEIVERS = {"critical": "page", "warning": "today", "info": "nobody"}
 
-    def test_alerts_of_one_server_are_one_message(self):
-        self.assertEqual(re.findall(r"group_by: (.*)", self.TEXT), ["[instance]"])
+    def test_each_severity_has_a_receiver_of_its_own(self):
+        default = re.search(r"^route:\n {2}receiver: (\w+)$", self.TEXT, re.M)[1]
+        routes = dict(re.findall(r"^ {4}- matchers: \[severity = (\w+)\]\n {6}receiver: (\w+)$", self.TEXT, re.M))
+        self.assertEqual({"critical": default, **routes}, self.RECEIVERS)
+        receivers = dict(re.findall(r"^ {2}- name: (\w+)\n((?: {4}.*\n)*)", self.TEXT, re.M))
+        self.assertEqual({name: "_configs:" in part for name, part in receivers.items()},
+                         {"page": True, "today": True, "nobody": False})
 
-    def test_one_cause_is_one_page(self):
-        rules = re.findall(r"source_matchers: \[alertname = (\w+)\]\n +target_matchers: \[(.*)\]\n +equal: \[(.*)\]",
-                           self.TEXT)
-        self.assertEqual(rules, [
-            ("GridclockDown", 'alertname =~ "Gridclock.+", alertname != GridclockDown', "instance"),
-            ("GridclockDeviceQuarantined", "alertname = GridclockWorkerDown", "instance, device")])
-        for source, _, labels in rules:
-            self.assertIn(source, alerts())
-            for label in labels.split(", "):
-                self.assertRegex(CASES, rf"alertname: {source}\n +exp_alerts:\n +- exp_labels: .*\b{label}: ")
+    @unittest.skipUnless(shutil.which("amtool"), "no amtool here")
+    def test_amtool_sends_each_severity_to_its_receiver(self):
+        for label, receiver in (*self.RECEIVERS.items(), ("", "page"), ("unheard-of", "page")):
+            ran = subprocess.run(["amtool", "config", "routes", "test", f"--config.file={self.FILE}",
+                                  f"--verify.receivers={receiver}", "alertname=GridclockDown", f"severity={label}"],
+                                 capture_output=True, text=True, check=False)
+            self.assertEqual(ran.returncode, 0, f"{label}: {ran.stdout}{ran.stderr}")
+
+    def test_alerts_of_one_server_and_severity_are_one_message(self):
+        self.assertEqual(re.findall(r"group_by: (.*)", self.TEXT), ["[instance, severity]"])
+
+    def test_what_holds_others_back_fires_and_has_the_labels_that_are_compared(self):
+        rules = re.findall(r"source_matchers: \[alertname =~? \"?([\w|]+)\"?\]\n +target_matchers: .*\n +equal: \[(.*)\]", self.TEXT)
+        self.assertEqual(len(rules), self.TEXT.count("- source_matchers"))
+        for sources, labels in rules:
+            for source in sources.split("|"):
+                self.assertIn(source, alerts())
+                for label in labels.split(", "):
+                    self.assertRegex(CASES, rf"alertname: {source}\n +exp_alerts:\n +- exp_labels: .*\b{label}: ")
+
+    def test_a_warning_waits_for_the_critical_alert_that_explains_it(self):
+        def seconds(text):
+            return int(text[:-1]) * {"s": 1, "m": 60}[text[-1]]
+
+        later = max(seconds(re.search(r"for: (\w+)", alerts()[name])[1])
+                    for name in ("GridclockDeviceQuarantined", "GridclockWorkerDown"))
+        wait = re.search(r"receiver: today\n +group_wait: (\w+)", self.TEXT)[1]
+        self.assertGreaterEqual(seconds(wait), later + 60)  # A minute until the scrape, the rule and the message.
 
 
 class ComposeTest(unittest.TestCase):

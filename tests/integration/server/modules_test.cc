@@ -564,10 +564,15 @@ TEST_F(Modules, TheLogNamesWhoseCompileCrashed) {
   EXPECT_THAT(server_->Log(), Not(HasSubstr("Slow")));
 }
 
-TEST_F(Modules, SourceThatIsRefusedIsNotInTheLog) {
+TEST_F(Modules, SourceIsNotInTheLog) {
   StartServer();
   if (IsSkipped() || HasFatalFailure()) return;
   EXPECT_THAT(client_->Compile(Source("#error marked_source\n")), ReasonIs("COMPILE_FAILED"));
+  // What the compiler says of one that it takes is for its client.
+  const auto taken =
+      client_->Compile(Source("__global__ void f(int* y) { int marked_source; *y = 0; }\n"));
+  ASSERT_THAT(taken, IsOk());
+  EXPECT_THAT(taken->log(), HasSubstr("marked_source"));
   EXPECT_THAT(server_->FinalLog(), Not(HasSubstr("marked_source")));
 }
 

@@ -381,7 +381,7 @@ TEST_F(JobMetricsTest, AKernelIsKnownAsSoonAsTheTableKnowsIt) {
 
 TEST_F(JobMetricsTest, CountsRejectionsByReason) {
   EXPECT_THAT(Text(), HasSubstr(R"(gridclock_admission_rejected_total{reason="queue_full"} 0)"));
-  // The alerts on errors subtract these: without them they would have no value.
+  // What drains refuse is there before the first of them: rate() would miss it.
   for (const char* reason : {"draining", "device_drained"}) {
     EXPECT_THAT(Text(), HasSubstr(absl::StrCat("rejected_total{reason=\"", reason, "\"} 0")));
   }
