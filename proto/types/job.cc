@@ -58,6 +58,32 @@ void GenerateOperand(const Generator& generator, const OperandValue& value, std:
   }
 }
 
+std::uint64_t MostOrderBytes(const Job& job) {
+  constexpr std::uint64_t kAround = 4096;    // What every order has.
+  constexpr std::uint64_t kOfOperand = 512;  // Its name, ranges and generator.
+  constexpr std::uint64_t kOfTensor = 2, kOfNumber = 11;
+  std::uint64_t bytes = kAround + job.kernel.size() + job.variant.size();
+  const auto add_operand = [&bytes](const OperandValue& value) {
+    bytes += kOfOperand;
+    for (const TensorSpec& tensor : value.tensors) {
+      bytes += kOfTensor + kOfNumber * tensor.shape.size();
+    }
+  };
+  const auto add_attributes = [&bytes](const std::vector<AttributeValue>& values) {
+    for (const AttributeValue& value : values) {
+      const auto* word = std::get_if<std::string>(&value);
+      bytes += 3 * kOfNumber + (word != nullptr ? word->size() : 0);
+    }
+  };
+  for (const JobInput& input : job.inputs) add_operand(input.value);
+  for (const JobOutput& output : job.outputs) add_operand(output.value);
+  add_attributes(job.attributes);
+  if (!job.check) return bytes;
+  add_attributes(job.check->attributes);
+  const auto launches = static_cast<std::uint64_t>(job.check->most_launches);
+  return bytes + job.check->kernel.size() + kOfNumber * (launches + 1);
+}
+
 std::uint64_t GuestBytes(const Job& job) {
   if (!job.check) return job.memory.size;
   std::uint64_t bytes = 0;

@@ -136,6 +136,8 @@ struct Job {
       true;  // Its device works in the arena; else operands are copied there and back.
   std::uint64_t operand_bytes = 0;  // Of all tensors, wherever they lie.
   std::uint64_t local_bytes = 0;    // Of its device, for what its program's threads have each.
+  // Where its worker of the catalogue reads its order, in its block too; empty: a frame holds it.
+  MemoryRange order = {};
   // Of submitted code; null: a kernel of the catalogue.
   std::shared_ptr<const JobProgram> program = nullptr;
   // Where the worker finds the code of each of the program's modules; empty: it was given it
@@ -162,6 +164,9 @@ std::string ExpectedName(const JobOutput& output);
 bool MadeFromSeed(const Generator& generator);
 // The tensors of an operand, one run of elements, from `base` on where TensorOffset says.
 void GenerateOperand(const Generator& generator, const OperandValue& value, std::byte* base);
+// What a worker of the catalogue is told of this job, its order or what it is to compare, takes at
+// most so many bytes.
+std::uint64_t MostOrderBytes(const Job& job);
 // What a guest's memory must hold of this job, its code aside.
 std::uint64_t GuestBytes(const Job& job);
 // Of the first `count` outputs in a row, as they lie in JobCheck::launches.

@@ -6,8 +6,12 @@
 namespace gridclock {
 namespace {
 
-// Lines without jobs are kept up to this number, so that a lone client's calls allocate nothing.
+// Lines without jobs or a charge are kept up to this number, so that a lone client's calls allocate
+// nothing.
 constexpr std::size_t kIdleLines = 64;
+// Of one line. Who is charged has had a turn, and every turn pays for one of all others: so this
+// bounds the charged lines too, however many principals come and do not return.
+constexpr int kMostCharge = 64;
 
 }  // namespace
 
@@ -111,20 +115,27 @@ void FairQueue::Take(absl::string_view principal, JobId id) {
 void FairQueue::Charge(absl::string_view principal, int turns) {
   const auto line = LineOf(principal);
   if (line->second.charge == 0 && turns > 0) ++charged_;
-  line->second.charge += turns;
+  line->second.charge = std::min(line->second.charge + turns, kMostCharge);
 }
 
 void FairQueue::PayCharges(Lines::const_iterator taken) {
-  for (auto line = lines_.begin(); line != lines_.end(); ++line) {
+  for (auto next = lines_.begin(); next != lines_.end();) {
+    const auto line = next++;
     if (line == taken || line->second.charge == 0) continue;
-    if (--line->second.charge == 0) --charged_;
+    if (--line->second.charge > 0) continue;
+    --charged_;
+    EraseIfIdle(line);
   }
 }
 
 void FairQueue::Leave(Lines::iterator line) {
   --size_;
-  if (--line->second.size > 0 || lines_.size() <= kIdleLines) return;
-  if (line->second.charge > 0) --charged_;
+  --line->second.size;
+  EraseIfIdle(line);
+}
+
+void FairQueue::EraseIfIdle(Lines::iterator line) {
+  if (line->second.size > 0 || line->second.charge > 0 || lines_.size() <= kIdleLines) return;
   lines_.erase(line);
 }
 

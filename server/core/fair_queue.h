@@ -4,6 +4,7 @@
 #ifndef GRIDCLOCK_SERVER_CORE_FAIR_QUEUE_H_
 #define GRIDCLOCK_SERVER_CORE_FAIR_QUEUE_H_
 
+#include <cstddef>
 #include <deque>
 #include <map>
 #include <optional>
@@ -33,11 +34,14 @@ class FairQueue {
   bool HasOthers(absl::string_view principal) const;
   // Takes a job that is ready: that of Next() or NextOf().
   void Take(absl::string_view principal, JobId id);
-  // So many turns of others go before this principal's next, where others are ready.
+  // So many turns of others go before this principal's next, where others are ready. It had a
+  // turn before.
   void Charge(absl::string_view principal, int turns);
 
   int size() const { return size_; }
   int size(absl::string_view principal) const;
+  // Principals that are remembered, with jobs or without.
+  std::size_t lines() const { return lines_.size(); }
 
  private:
   struct Ready {
@@ -56,6 +60,7 @@ class FairQueue {
   // no other has any; end() if none has.
   Lines::const_iterator Turn() const;
   void Leave(Lines::iterator line);
+  void EraseIfIdle(Lines::iterator line);
   static const Ready* FirstBesideOthers(const Line& line);
   // A turn was taken by this line while others were charged.
   void PayCharges(Lines::const_iterator taken);

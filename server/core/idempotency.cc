@@ -58,7 +58,7 @@ absl::StatusOr<std::variant<RequestIds::Fresh, RequestIds::Answer>> RequestIds::
   }
   const auto known = holders_.find(principal);
   const std::size_t running = known == holders_.end() ? 0 : known->second.running();
-  if (running >= max_running_) return Full(running, max_entries_);
+  if (running >= max_running_) return Full(running, max_running_);
   if (entries_.size() >= max_entries_ && !EraseOldestOfLargest(&Holder::entries)) {
     return Full(entries_.size(), max_entries_);
   }

@@ -22,8 +22,10 @@ constexpr double kMostCode = 8 * 1024 * 1024;  // What compiler and links are ma
 constexpr double kLeastCompileMemory = 512.0 * 1024 * 1024;
 
 constexpr LimitSpec kSpecs[] = {
-    {"message_bytes", "bytes", "Longest message that is received.", &Limits::message_bytes,
-     kLeastMessage, kMostInt},
+    {"message_bytes", "bytes",
+     "Longest message that is taken; up to twice as long it is held until it is whole, and "
+     "refused.",
+     &Limits::message_bytes, kLeastMessage, kMostInt},
     {"control_bytes", "bytes", "Longest message without its tensor bytes.", &Limits::control_bytes,
      kLeastPart},
     {"header_bytes", "bytes", "Longest header of a StreamRun, over all its messages.",

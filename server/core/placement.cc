@@ -11,6 +11,7 @@
 #include "absl/strings/strip.h"
 #include "base/status.h"
 #include "proto/types/launch.h"
+#include "proto/types/status_page.h"
 #include "server/core/reference.h"
 
 namespace gridclock {
@@ -319,6 +320,16 @@ bool Travels(const Job& job, const JobOutput& output) {
   return summed || output.sink == SinkKind::kInline || output.sink == SinkKind::kStream;
 }
 
+// Reserved with the tensors: a call that has its memory never waits for more.
+absl::Status AppendOrder(const Limits& limits, Job& job) {
+  const bool has_order = job.program == nullptr || job.check;  // Guests have a memory of their own.
+  const std::uint64_t bytes = has_order ? MostOrderBytes(job) : 0;
+  if (bytes <= kFrameLimit) return absl::OkStatus();
+  const OperandValue order = {.is_list = false,
+                              .tensors = {{DType::kU8, {static_cast<std::int64_t>(bytes)}}}};
+  return Append(order, "order", limits, job, job.order);
+}
+
 absl::Status CheckArena(const Limits& limits, const Job& job) {
   const auto total = static_cast<double>(job.memory.size);
   const std::string bytes = absl::StrCat(job.memory.size);
@@ -390,6 +401,7 @@ absl::Status LayOut(const KernelSpec& spec, const Limits& limits, bool host_memo
     GC_RETURN_IF_ERROR(Append(output.value, output.name, limits, job, output.memory));
   }
   if (job.check) GC_RETURN_IF_ERROR(AppendCheck(limits, job));
+  GC_RETURN_IF_ERROR(AppendOrder(limits, job));
   job.host_memory = host_memory;
   job.operand_bytes = OperandsBytes(job).value_or(job.memory.size);
   return CheckArena(limits, job);

@@ -40,9 +40,10 @@ absl::StatusOr<Placement> Place(const Job& job, absl::string_view wanted, absl::
                                 const Binding& binding, const KernelTable& table,
                                 const std::function<int(absl::string_view device)>& depth);
 
-// Gives each tensor of `job` its range in the job's block of the arena. A device with memory of its
-// own works there: then only what travels to or from the client has a range, and those of the
-// others are empty. RESOURCE_EXHAUSTED (TOO_LARGE) beyond the limits.
+// Gives each tensor of `job`, and an order that no frame holds, its range in the job's block of the
+// arena. A device with memory of its own works there: then only tensors that travel to or from the
+// client have a range, and those of the others are empty. RESOURCE_EXHAUSTED (TOO_LARGE) beyond the
+// limits.
 absl::Status LayOut(const KernelSpec& spec, const Limits& limits, bool host_memory, Job& job);
 
 }  // namespace gridclock

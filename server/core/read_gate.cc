@@ -1,6 +1,8 @@
 #include "server/core/read_gate.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -15,8 +17,12 @@ std::size_t HowMany(double bytes, double of_each) {
 
 }  // namespace
 
+double MostCollected(const Limits& limits) {
+  return std::min(2 * limits.message_bytes, double{std::numeric_limits<std::int32_t>::max()});
+}
+
 ReadGate::ReadGate(double bytes, const Limits& limits)
-    : most_reading_(HowMany(bytes / 2, limits.message_bytes + limits.window_bytes)),
+    : most_reading_(HowMany(bytes / 2, MostCollected(limits) + limits.window_bytes)),
       most_waiting_(HowMany(bytes / 2, limits.window_bytes)) {}
 
 ReadGate::Entry ReadGate::Enter(const std::string& client, std::weak_ptr<Reader> reader,

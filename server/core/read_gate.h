@@ -14,6 +14,10 @@
 
 namespace gridclock {
 
+// The longest message that gRPC takes: those between message_bytes and this are refused by the
+// server itself, which can say why.
+double MostCollected(const Limits& limits);
+
 // gRPC collects a message until it is whole, but takes no more of it than the window before it is
 // asked to read. So a client that is allowed `bytes` may have so many messages read at once as
 // could make half of that, and as many more may wait for their turn as have windows for the other

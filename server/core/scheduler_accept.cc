@@ -25,6 +25,7 @@ absl::Status Refuse(absl::StatusCode code, absl::string_view message, absl::stri
 // From offsets in the job's block to offsets in the arena.
 void MoveTo(const MemoryRange& block, Job& job) {
   job.memory.offset += block.offset;
+  job.order.offset += block.offset;
   for (JobInput& input : job.inputs) input.memory.offset += block.offset;
   for (JobOutput& output : job.outputs) output.memory.offset += block.offset;
   if (!job.check) return;

@@ -186,7 +186,6 @@ absl::StatusOr<DeviceRunner::Life> DeviceRunner::Spawn() {
       .link = std::make_unique<PacketLink>(std::move(ends.first)),
       .status = std::move(status),
       .arena = context_.arena,
-      .allocator = context_.allocator,
       .on_unsendable =
           [&scheduler = context_.scheduler, generation = generation_](JobId id, absl::Status why) {
             scheduler.OnDone(id, generation, {.status = std::move(why), .outcome = std::nullopt});

@@ -57,18 +57,26 @@ void Worker::Flush() {
   if (!parts_.link->Flush()) deaf_ = true;
 }
 
-absl::StatusOr<std::string> Worker::LongFrame(JobId id, const std::string& order) {
-  GuestMemory* const guest = parts_.guest_memory.get();
-  ArenaAllocator& allocator = guest != nullptr ? guest->allocator() : parts_.allocator;
-  const Arena& arena = guest != nullptr ? guest->arena() : parts_.arena;
-  GC_ASSIGN_OR_RETURN(ArenaAllocator::Block block, allocator.Reserve(order.size(), ""));
-  const MemoryRange range{.offset = block.range().offset, .size = order.size()};
+absl::StatusOr<MemoryRange> Worker::OrderRange(const Job& job, std::uint64_t bytes) {
+  if (parts_.guest_memory != nullptr) {
+    GC_ASSIGN_OR_RETURN(auto block, parts_.guest_memory->allocator().Reserve(bytes, ""));
+    const MemoryRange range{.offset = block.range().offset, .size = bytes};
+    MutexLock lock(mutex_);
+    long_orders_.insert_or_assign(job.id, std::move(block));
+    return range;
+  }
+  if (bytes <= job.order.size) return MemoryRange{.offset = job.order.offset, .size = bytes};
+  return absl::InternalError(
+      absl::StrCat("an order of ", bytes, " bytes has room for ", job.order.size));
+}
+
+absl::StatusOr<std::string> Worker::LongFrame(const Job& job, const std::string& order) {
+  GC_ASSIGN_OR_RETURN(const MemoryRange range, OrderRange(job, order.size()));
+  const Arena& arena = parts_.guest_memory != nullptr ? parts_.guest_memory->arena() : parts_.arena;
   std::memcpy(arena.At(range).data(), order.data(), order.size());
   worker::v1::FromServer message;
   message.mutable_long_message()->set_offset(range.offset);
   message.mutable_long_message()->set_size(range.size);
-  MutexLock lock(mutex_);
-  long_orders_.insert_or_assign(id, std::move(block));
   return message.SerializeAsString();
 }
 
@@ -83,7 +91,7 @@ absl::StatusOr<std::string> Worker::Frame(const Job& job, std::uint64_t generati
     Encode(job, generation, message.mutable_order());
   std::string frame = message.SerializeAsString();
   if (frame.size() <= kFrameLimit) return frame;
-  return LongFrame(job.id, frame);
+  return LongFrame(job, frame);
 }
 
 bool Worker::Send(const Job& job, std::uint64_t generation) {
@@ -165,11 +173,11 @@ void Worker::Kill(absl::string_view reason) {
 }
 
 void Worker::Forget(JobId id) {
+  if (parts_.guest_memory == nullptr) return;
   {
     MutexLock lock(mutex_);
-    if (!long_orders_.empty()) long_orders_.erase(id);
+    long_orders_.erase(id);
   }
-  if (parts_.guest_memory == nullptr) return;
   parts_.guest_memory->Forget(id);
   if (SomethingWaits()) parts_.wake();
 }

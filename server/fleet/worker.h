@@ -47,8 +47,7 @@ class Worker final : public WorkerPort {
     WorkerProcess process;
     std::unique_ptr<Link> link;
     StatusMemory status;
-    const Arena& arena;  // Outlive the worker.
-    ArenaAllocator& allocator;
+    const Arena& arena;  // Outlives the worker.
     // An order that cannot be sent, though the worker lives.
     std::function<void(JobId id, absl::Status why)> on_unsendable;
     std::function<void()> wake;  // The reading thread: frames are waiting to be flushed.
@@ -95,10 +94,12 @@ class Worker final : public WorkerPort {
   WorkerProcess& process() { return parts_.process; }
 
  private:
-  // The order as a frame; a long one goes through the arena.
+  // The order as a frame; a long one goes through memory: of the job's block, or of the guest's.
   absl::StatusOr<std::string> Frame(const Job& job, std::uint64_t generation)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  absl::StatusOr<std::string> LongFrame(JobId id, const std::string& order)
+  absl::StatusOr<std::string> LongFrame(const Job& job, const std::string& order)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<MemoryRange> OrderRange(const Job& job, std::uint64_t bytes)
       ABSL_LOCKS_EXCLUDED(mutex_);
   bool SendFrames(std::span<const std::string> frames);
   bool SendToGuest(std::span<const Job* const> jobs, std::uint64_t generation)
@@ -120,7 +121,7 @@ class Worker final : public WorkerPort {
   mutable Mutex mutex_;
   std::weak_ptr<AnswerReader> reader_ ABSL_GUARDED_BY(mutex_);
   std::string kill_reason_ ABSL_GUARDED_BY(mutex_);
-  std::map<JobId, ArenaAllocator::Block> long_orders_ ABSL_GUARDED_BY(mutex_);
+  std::map<JobId, ArenaAllocator::Block> long_orders_ ABSL_GUARDED_BY(mutex_);  // Of a guest.
   std::deque<Waiting> waiting_ ABSL_GUARDED_BY(mutex_);
   std::atomic<JobId> copied_in_{0}, copied_out_{0};  // Whose tensors are being copied.
 };

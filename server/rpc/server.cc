@@ -6,6 +6,7 @@
 #include <grpcpp/server_builder.h>
 
 #include "base/log.h"
+#include "server/core/read_gate.h"
 #include "server/rpc/admin.h"
 #include "server/rpc/grpc_log.h"
 #include "server/rpc/health_service.h"
@@ -26,7 +27,7 @@ int Millis(absl::Duration duration) {
 
 void Configure(const RpcServer::Options& options, const Limits& limits,
                grpc::ServerBuilder* builder) {
-  builder->SetMaxReceiveMessageSize(static_cast<int>(limits.message_bytes));
+  builder->SetMaxReceiveMessageSize(static_cast<int>(MostCollected(limits)));
   builder->SetMaxSendMessageSize(-1);
   // Not what slows clients down, which is the window: a fuse, behind which gRPC ends calls.
   builder->SetResourceQuota(

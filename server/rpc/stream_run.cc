@@ -14,6 +14,7 @@
 #include "server/rpc/call.h"
 #include "server/rpc/client_wait.h"
 #include "server/rpc/outbox.h"
+#include "server/rpc/parse.h"
 #include "server/rpc/request_lease.h"
 #include "server/rpc/stall_watch.h"
 #include "server/rpc/status.h"
@@ -199,6 +200,7 @@ class StreamCall final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>,
 
   absl::Status TakeMessage() {
     received_bytes_ += incoming_.Length();
+    GC_RETURN_IF_ERROR(CheckMessageBytes(incoming_, backend_.limits));
     const MessageView message(incoming_);
     GC_ASSIGN_OR_RETURN(const auto part, decoder_.Decode(message.slices()));
     const auto* chunk = std::get_if<StreamChunk>(&part);

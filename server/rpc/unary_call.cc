@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "server/rpc/parse.h"
 #include "server/rpc/status.h"
 
 namespace gridclock {
@@ -69,7 +70,8 @@ void UnaryCall::OnReadDone(bool ok) {
   received_ = request_.Length();
   if (context_.IsCancelled()) return End(CancelReason(context_));
   if (!ok) return End(absl::UnimplementedError("want one request, got the end of the stream"));
-  const absl::Status status = Accept(request_);
+  absl::Status status = CheckMessageBytes(request_, backend_.limits);
+  if (status.ok()) status = Accept(request_);
   request_.Clear();
   if (!status.ok()) End(status);
 }

@@ -7,6 +7,7 @@
 #include <grpcpp/create_channel.h>
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/support/byte_buffer.h>
+#include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
 
@@ -27,32 +28,44 @@ std::string ToString(const grpc::ByteBuffer& buffer) {
 
 RawStream::RawStream(std::shared_ptr<grpc::Channel> channel, const std::string& method,
                      grpc::ClientContext& context)
-    : stub_(std::move(channel)), call_(stub_.PrepareCall(&context, method, &queue_)) {
+    : method_(method),
+      context_(context),
+      stub_(std::move(channel)),
+      call_(stub_.PrepareCall(&context, method, &queue_)) {
   call_->StartCall(nullptr);
-  Next();
+  Next("StartCall");
 }
 
-bool RawStream::Next() {
+bool RawStream::Next(const char* operation) {
+  constexpr std::chrono::minutes kLongest{5};
   void* tag = nullptr;
   bool ok = false;
-  return queue_.Next(&tag, &ok) && ok;
+  const auto end = std::chrono::system_clock::now() + kLongest;
+  if (queue_.AsyncNext(&tag, &ok, end) == grpc::CompletionQueue::TIMEOUT) {
+    ADD_FAILURE() << operation << " of " << method_ << " has not ended in " << kLongest.count()
+                  << " minutes";
+    context_.TryCancel();
+    queue_.Next(&tag, &ok);
+    return false;
+  }
+  return ok;
 }
 
 bool RawStream::Write(const std::string& message) {
   const grpc::Slice slice(message);
   call_->Write(grpc::ByteBuffer(&slice, 1), nullptr);
-  return Next();
+  return Next("Write");
 }
 
 void RawStream::WritesDone() {
   call_->WritesDone(nullptr);
-  Next();
+  Next("WritesDone");
 }
 
 bool RawStream::Read(std::string* message) {
   grpc::ByteBuffer buffer;
   call_->Read(&buffer, nullptr);
-  if (!Next()) return false;
+  if (!Next("Read")) return false;
   *message = ToString(buffer);
   return true;
 }
@@ -60,7 +73,7 @@ bool RawStream::Read(std::string* message) {
 absl::Status RawStream::Finish() {
   grpc::Status status;
   call_->Finish(&status, nullptr);
-  Next();
+  Next("Finish");
   return DecodeError(static_cast<absl::StatusCode>(status.error_code()), status.error_message(),
                      status.error_details())
       .status;

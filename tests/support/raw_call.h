@@ -21,7 +21,8 @@ struct RawResult {
   std::vector<std::string> messages;
 };
 
-// A call under way: one operation at a time, each waits until it is done.
+// A call under way: one operation at a time, each waits until it is done. One that takes longer
+// than any test may wait fails the test by name, and the call is cancelled.
 class RawStream {
  public:
   RawStream(std::shared_ptr<grpc::Channel> channel, const std::string& method,
@@ -32,7 +33,9 @@ class RawStream {
   absl::Status Finish();
 
  private:
-  bool Next();
+  bool Next(const char* operation);
+  const std::string method_;
+  grpc::ClientContext& context_;
   grpc::CompletionQueue queue_;
   grpc::GenericStub stub_;
   std::unique_ptr<grpc::GenericClientAsyncReaderWriter> call_;

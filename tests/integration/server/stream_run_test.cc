@@ -1,7 +1,9 @@
 // StreamRun: bytes of several MiB there and back, samples on the way, streams that stop.
+#include <atomic>
 #include <deque>
 #include <numeric>
 #include <optional>
+#include <thread>
 
 #include <gtest/gtest.h>
 
@@ -75,8 +77,8 @@ bool HasRun(const ServerProcess& server, const std::string& kernel) {
   return server.Metric(runs).value_or(0) > 0;
 }
 
-// A square of 4 numbers, `pause`, and a chunk too many. Nothing if the machine was elsewhere: the
-// server hears only so long whether more comes.
+// A square of 4 numbers, `pause`, and a chunk too many. Nothing if the machine was elsewhere until
+// that was written: the server hears only so long whether more comes.
 std::optional<absl::Status> SendTooMuch(const std::shared_ptr<grpc::Channel>& channel,
                                         absl::Duration pause) {
   v1::StreamRunRequest more;
@@ -91,12 +93,13 @@ std::optional<absl::Status> SendTooMuch(const std::shared_ptr<grpc::Channel>& ch
   }
   for (const absl::Time end = absl::Now() + pause; absl::Now() < end;) {  // No sleep is so short.
   }
-  if (stream.Write(more.SerializeAsString())) stream.WritesDone();
+  const bool written = stream.Write(more.SerializeAsString());
+  const bool in_time = absl::Now() - begun <= absl::Milliseconds(500);
+  if (written) stream.WritesDone();
   for (std::string message; stream.Read(&message);) {
   }
   const absl::Status status = stream.Finish();
-  if (absl::Now() - begun > absl::Milliseconds(500)) return std::nullopt;
-  return status;
+  return in_time ? std::optional(status) : std::nullopt;
 }
 
 // Also where it comes in the moment in which the job is done.
@@ -198,18 +201,42 @@ TEST(StreamRun, ClientsThatNeverSendTheirInputsKeepNobodyOut) {
 
 TEST(StreamRun, SamplesComeWhileItMeasures) {
   ASSERT_OK_AND_ASSIGN(const auto server, ServerProcess::Start());
-  const auto channel = Connect(server->address());
-  v1::StreamRunRequest request = Header("square", 1024);
-  request.mutable_header()->mutable_measure()->mutable_schedule()->set_active(7);
-  const RawResult result = RawCall(channel, kStreamRunMethod, WithChunks(request, Floats(1024)));
-  ASSERT_THAT(result.status, IsOk());
+  constexpr int kSamples = 100;
+  v1::StreamRunRequest request;
+  *request.mutable_header() = HoldRequest();
+  request.mutable_header()->mutable_measure()->mutable_schedule()->set_active(kSamples);
+  grpc::ClientContext context;
+  RawStream stream(Connect(server->address()), kStreamRunMethod, context);
+  ASSERT_TRUE(stream.Write(request.SerializeAsString()));
+  stream.WritesDone();
+
+  // Each launch is held until it is let go.
+  std::atomic<bool> lets_go{true}, ended{false};
+  std::thread other([&] {
+    EXPECT_TRUE(Eventually([&] {
+      if (lets_go) server->LetGo();
+      return ended.load();
+    }));
+  });
   int samples = 0;
-  const auto responses = Parse(result);
-  for (const auto& response : responses) {
-    if (!response.samples().warmup()) samples += response.samples().samples_ns_size();
+  v1::StreamRunResponse response;
+  for (std::string message; stream.Read(&message);) {
+    EXPECT_TRUE(response.ParseFromString(message));
+    if (response.samples().samples_ns_size() == 0 || response.samples().warmup()) continue;
+    if (samples == 0) {
+      lets_go = false;
+      EXPECT_LT(response.samples().samples_ns_size(), kSamples);
+      EXPECT_FALSE(HasRun(*server, "hold"));
+      lets_go = true;
+    }
+    samples += response.samples().samples_ns_size();
   }
-  EXPECT_EQ(samples, 7);
-  EXPECT_EQ(responses.back().summary().timing().samples_ns_size(), 7);
+  ended = true;
+  other.join();
+  EXPECT_THAT(stream.Finish(), IsOk());
+  EXPECT_EQ(samples, kSamples);
+  EXPECT_EQ(response.summary().timing().samples_ns_size(), kSamples);
+  EXPECT_TRUE(Eventually([&] { return HasRun(*server, "hold"); }));
 }
 
 TEST(StreamRun, AClientThatStopsSendingIsLetGo) {

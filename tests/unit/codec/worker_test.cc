@@ -225,6 +225,51 @@ TEST(Orders, ProgramsNameModulesThatCameWithThem) {
   EXPECT_THAT(Decode(wire, kArena, &order), StatusIs(kInvalid, HasSubstr("launches")));
 }
 
+// Lists of `count` tensors each, and all else as long as it can be.
+Job LongJob(int count) {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+  constexpr MemoryRange kFar = {.offset = ~0ULL - 1, .size = ~0ULL};
+  const TensorSpec tensor = {DType::kF32, Shape(8, kMost)};
+  const OperandValue value = {.is_list = true, .tensors = std::vector<TensorSpec>(count, tensor)};
+  Job job;
+  job.id = job.memory.offset = ~0ULL;
+  job.kernel = job.variant = std::string(128, 'k');
+  job.deadline = absl::FromUnixNanos(kMost);
+  job.kernel_time_limit = absl::Nanoseconds(kMost);
+  job.measure.emplace();
+  job.streamed = true;
+  for (int i = 0; i < 3; ++i) {
+    job.inputs.push_back({.value = value,
+                          .source = SourceKind::kGenerate,
+                          .generator = {GeneratorKind::kUniform, 1e300, 1e301, ~0ULL},
+                          .memory = kFar});
+    job.outputs.push_back(
+        {.name = std::string(128, 'y'), .value = value, .memory = kFar, .in_place_of = 1000});
+    job.attributes.emplace_back(kMost);
+    job.attributes.emplace_back(std::string(1000, 'w'));
+  }
+  return job;
+}
+
+TEST(Orders, TakeNoMoreBytesThanIsReservedForThem) {
+  for (const int count : {0, 1, 100, 10'000}) {
+    Job job = LongJob(count);
+    worker::v1::FromServer frame;
+    Encode(job, ~0ULL, frame.mutable_order());
+    EXPECT_LE(frame.ByteSizeLong(), MostOrderBytes(job)) << count;
+
+    job.check.emplace();
+    job.check->kernel = std::string(128, 'r');
+    job.check->attributes = job.attributes;
+    job.check->expected = job.inputs;
+    job.check->most_launches = 10'000;
+    job.check->launch_bytes = ~0ULL;
+    job.check->done->seed_changes.assign(10'000, ~0ULL);
+    EncodeComparison(job, ~0ULL, frame.mutable_comparison());
+    EXPECT_LE(frame.ByteSizeLong(), MostOrderBytes(job)) << count;
+  }
+}
+
 TEST(Arrivals, LieInsideTheArena) {
   const WorkerArrival good = {
       .id = 42, .generation = 3, .input = 1, .memory = {.offset = 1024, .size = 64}, .bytes = 10};

@@ -123,8 +123,35 @@ TEST(FairQueue, ForgetsPrincipalsThatCameAndWent) {
     queue.Take(principal, id);
   }
   EXPECT_EQ(queue.size(), 0);
+  EXPECT_LE(queue.lines(), 64u);
   AddReady(queue, "ann", 2000);
   EXPECT_THAT(TakeAll(queue, {{2000, "ann"}}), ElementsAre(2000));
+}
+
+TEST(FairQueue, ForgetsPrincipalsThatWereChargedAndDoNotReturn) {
+  FairQueue queue;
+  for (JobId id = 1; id <= 1000; ++id) {
+    const std::string principal = "p" + std::to_string(id);
+    AddReady(queue, principal, id);
+    queue.Take(principal, id);
+    queue.Charge(principal, id == 1 ? 1'000'000 : 4);
+    ASSERT_LE(queue.lines(), 64u + 6u) << id;
+  }
+  // Nobody else has had a turn since: the last one's charge counts, among ever so many lines.
+  AddReady(queue, "p1000", 1001);
+  AddReady(queue, "zoe", 1002);
+  const Owners owners = {{1001, "p1000"}, {1002, "zoe"}};
+  EXPECT_THAT(TakeAll(queue, owners), ElementsAre(1002, 1001));
+}
+
+TEST(FairQueue, AChargeIsKeptThoughItsPrincipalLeavesAmongManyOthers) {
+  FairQueue queue;
+  for (JobId id = 1; id <= 100; ++id) AddReady(queue, "p" + std::to_string(id), id);
+  AddReady(queue, "ann", 101);
+  queue.Charge("ann", 4);
+  queue.Remove("ann", 101);
+  AddReady(queue, "ann", 102);
+  EXPECT_EQ(queue.Next(), 1u);
 }
 
 }  // namespace

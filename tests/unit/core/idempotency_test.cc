@@ -105,7 +105,9 @@ TEST_F(RequestIdsTest, TheOldestGoesWhenBytesOrEntriesAreFull) {
 TEST_F(RequestIdsTest, OnePrincipalRunsHalfOfThemAtMost) {
   EXPECT_TRUE(IsFresh("a"));
   EXPECT_TRUE(IsFresh("b"));
-  EXPECT_THAT(ids_.Begin("ann", "c", 1), StatusIs(Code::kResourceExhausted, _));
+  const absl::Status refused = ids_.Begin("ann", "c", 1).status();
+  EXPECT_THAT(refused, StatusIs(Code::kResourceExhausted, _));
+  EXPECT_EQ(DetailsOf(refused).metadata["value"], "2");
   EXPECT_TRUE(IsFresh("c", "bob"));
   ids_.Forget("ann", "b");
   EXPECT_TRUE(IsFresh("c"));

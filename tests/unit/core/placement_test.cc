@@ -155,6 +155,30 @@ TEST_F(PlacementTest, WhatDoesNotTravelTakesNoArena) {
   EXPECT_EQ(half.outputs[0].memory, (MemoryRange{0, 4032}));
 }
 
+TEST_F(PlacementTest, AnOrderThatNoFrameHoldsTakesArenaBehindTheTensors) {
+  KernelSpec sums = *ParseKernelSpec("sums x: f32[*]... -> y: f32[1]");
+  sums.variants.push_back({.name = "naive", .device_kind = "cpu", .summary = "", .clauses = {}});
+  DeviceInfo cpu;
+  cpu.name = cpu.traits.kind = "cpu";
+  ASSERT_THAT(table_.Learn(cpu, {sums}), IsOk());
+  const auto of = [this](std::size_t tensors) {
+    JobRequest request = Made(16, "cpu");
+    request.kernel = "sums";
+    request.inputs[0].operand.value = {
+        .is_list = true, .tensors = std::vector<TensorSpec>(tensors, {DType::kF32, {16}})};
+    return Try(request);
+  };
+  ASSERT_OK_AND_ASSIGN(const Job shorter, of(100));
+  EXPECT_EQ(shorter.order.size, 0U);
+  EXPECT_EQ(shorter.memory.size, 101 * 64U);
+  ASSERT_OK_AND_ASSIGN(const Job longer, of(10'000));
+  EXPECT_EQ(longer.order.offset, 10'001 * 64U);
+  EXPECT_GE(longer.order.size, MostOrderBytes(longer));
+  EXPECT_EQ(longer.memory.size, longer.order.offset + longer.order.size);
+  limits_.client_arena_bytes = 10'001 * 64;
+  EXPECT_THAT(of(10'000), ReasonIs("TOO_LARGE"));
+}
+
 TEST_F(PlacementTest, MoreThanTheDeviceHasIsRefusedInNumbers) {
   const auto job = Try(Made(20'000'000'000, "cuda:0"));
   EXPECT_THAT(

@@ -37,7 +37,7 @@ class ReadGateTest : public ::testing::Test {
  protected:
   static Limits OfTest() {
     Limits limits;
-    limits.message_bytes = 30'000;
+    limits.message_bytes = 15'000;
     limits.window_bytes = 20'000;
     return limits;
   }

@@ -63,7 +63,6 @@ class SpokenWorkerTest : public ::testing::Test {
                       .link = std::make_unique<PacketLink>(std::move(ends.first)),
                       .status = *StatusMemory::Create(),
                       .arena = arena_,
-                      .allocator = allocator_,
                       .on_unsendable = [](JobId, absl::Status) {},
                       .wake = [] {}});
   }

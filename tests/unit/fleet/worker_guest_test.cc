@@ -39,7 +39,6 @@ class GuestWorkerTest : public ::testing::Test {
                       .link = std::make_unique<PacketLink>(std::move(ends.first)),
                       .status = *StatusMemory::Create(),
                       .arena = arena_,
-                      .allocator = allocator_,
                       .on_unsendable = [this](JobId id, const absl::Status&) { unsendable_ = id; },
                       .wake = [this] { ++wakes_; },
                       .guest_memory = std::move(memory)});

@@ -31,6 +31,28 @@ TEST_F(FleetWorkerTest, IsDeafIfItDoesNotRead) {
   EXPECT_GT(sent, PacketLink::kMostPending);
 }
 
+// The clients' part of the arena may be full by then.
+TEST_F(FleetWorkerTest, ALongOrderGoesThroughItsJobsOwnMemory) {
+  ASSERT_OK_AND_ASSIGN(const auto all, allocator_.Reserve(allocator_.capacity(), "ann"));
+  Job job = SomeJob();
+  job.inputs.resize(1);
+  job.inputs[0].value = {.is_list = true,
+                         .tensors = std::vector<TensorSpec>(40'000, {DType::kF32, {0}})};
+  job.memory = job.order = {.offset = ArenaAllocator::kPage, .size = MostOrderBytes(job)};
+  EXPECT_TRUE(worker_->Send(job, kGeneration));
+
+  PacketBatch batch(1, kFrameLimit);
+  ASSERT_THAT(worker_end_->ReceiveBatch(batch, Wait::kNo), IsOk());
+  worker::v1::FromServer frame;
+  ASSERT_TRUE(frame.ParseFromArray(batch[0].data(), static_cast<int>(batch[0].size())));
+  EXPECT_EQ(frame.long_message().offset(), ArenaAllocator::kPage);
+  const auto bytes = arena_.At({frame.long_message().offset(), frame.long_message().size()});
+  worker::v1::FromServer order;
+  ASSERT_TRUE(order.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())));
+  EXPECT_EQ(order.order().id(), job.id);
+  EXPECT_EQ(order.order().inputs(0).spec().ranks_size(), 40'000);
+}
+
 TEST_F(FleetWorkerTest, SaysWhatHasArrivedOfAnInput) {
   Job job = SomeJob();
   job.inputs.resize(2);
