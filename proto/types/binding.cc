@@ -95,6 +95,7 @@ class DeviceScope final : public Scope {
                                        std::int64_t index) const override {
     return binding_.Measure(function, name, index);
   }
+  absl::Status Spend(std::int64_t steps) const override { return binding_.Spend(steps); }
 
  private:
   const Binding& binding_;
@@ -164,7 +165,19 @@ const std::string& Binding::Word(absl::string_view attribute) const {
   return AttributeOrDie<std::string>(*this, attribute);
 }
 
+absl::Status Binding::Spend(std::int64_t steps) const {
+  if (steps <= steps_left) {
+    steps_left -= steps;
+    return absl::OkStatus();
+  }
+  steps_left = 0;
+  return absl::InvalidArgumentError(
+      absl::StrCat("the words take more than ", kMostSteps,
+                   " steps with these operands: want shorter expressions or shorter lists"));
+}
+
 absl::StatusOr<Value> Binding::Lookup(absl::string_view name) const {
+  GC_RETURN_IF_ERROR(Spend(std::ssize(dims) + std::ssize(attributes) + std::ssize(dtypes)));
   if (const auto* dim = FindBound(dims, name)) return Value(*dim);
   if (const auto* attribute = FindAttribute(*this, name)) return *attribute;
   if (const auto* dtype = FindBound(dtypes, name)) return Value(*dtype);
@@ -174,8 +187,10 @@ absl::StatusOr<Value> Binding::Lookup(absl::string_view name) const {
 
 absl::StatusOr<std::int64_t> Binding::Measure(absl::string_view function, absl::string_view name,
                                               std::int64_t index) const {
+  GC_RETURN_IF_ERROR(Spend(std::ssize(runs) + std::ssize(inputs) + std::ssize(outputs)));
   if (const Shape* run = FindBound(runs, name)) return MeasureShape(function, name, index, *run);
   const OperandValue* value = FindOperand(*this, name);
+  if (value != nullptr) GC_RETURN_IF_ERROR(Spend(std::ssize(value->tensors)));
   if (value != nullptr && !value->tensors.empty()) {
     return MeasureOperand(function, name, index, *value);
   }

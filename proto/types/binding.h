@@ -23,6 +23,11 @@ struct NamedAttribute {
   AttributeValue value;
 };
 
+// What evaluating the words of one call may take, in steps of some nanoseconds: one for each node
+// of an expression, name that is compared, and tensor of a list that is measured. Words and
+// operands come from clients, and a few kilobytes of them could keep a thread busy for minutes.
+inline constexpr std::int64_t kMostSteps = 10'000'000;
+
 // The result of Bind: every name of the words with its value. Small vectors, because a call has a
 // handful of names and they are searched by a few comparisons.
 class Binding final : public Scope {
@@ -51,7 +56,10 @@ class Binding final : public Scope {
   absl::StatusOr<std::int64_t> Measure(absl::string_view function, absl::string_view name,
                                        std::int64_t index) const override;
 
-  const KernelSpec* spec = nullptr;  // Borrowed; outlives the binding.
+  absl::Status Spend(std::int64_t steps) const override;
+
+  const KernelSpec* spec = nullptr;              // Borrowed; outlives the binding.
+  mutable std::int64_t steps_left = kMostSteps;  // Evaluating is for one thread.
 };
 
 // Binds a call to the words, by the rules of docs/signatures.md. The order of `inputs` is free.

@@ -23,7 +23,6 @@ const char* KindOf(const Value& value) {
 }
 
 absl::StatusOr<std::int64_t> EvalInt(const Expr& expr, const Scope& scope) {
-  if (expr.op == Op::kInt) return expr.value;
   GC_ASSIGN_OR_RETURN(const Value value, Eval(expr, scope));
   if (const auto* number = std::get_if<std::int64_t>(&value)) return *number;
   return Wrong(absl::StrCat("want a whole number, got ", KindOf(value)));
@@ -211,6 +210,7 @@ absl::StatusOr<Value> EvalChoose(const Expr& expr, const Scope& scope) {
 }
 
 absl::StatusOr<Value> Eval(const Expr& expr, const Scope& scope) {
+  GC_RETURN_IF_ERROR(scope.Spend(1));
   switch (expr.op) {
     case Op::kInt:
       return Value(expr.value);

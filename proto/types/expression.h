@@ -62,6 +62,8 @@ class Scope {
   // numel, bytes, rank, count of an operand or a run; dim(x, i); sizeof(T). `index` is dim's.
   virtual absl::StatusOr<std::int64_t> Measure(absl::string_view function, absl::string_view name,
                                                std::int64_t index) const = 0;
+  // Said of each step of an evaluation; an error ends it.
+  virtual absl::Status Spend(std::int64_t /*steps*/) const { return absl::OkStatus(); }
 };
 
 // Every step is checked: overflow of 64 bits, division by zero and operands of the wrong kind are

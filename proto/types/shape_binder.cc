@@ -39,6 +39,7 @@ bool BindsDimension(const Dim& dim) {
 }  // namespace
 
 absl::StatusOr<Value> ShapeBinder::Element::Lookup(absl::string_view name) const {
+  GC_RETURN_IF_ERROR(Spend(std::ssize(dims)));
   if (const std::int64_t* dim = FindBound(dims, name)) return Value(*dim);
   return binding_.Lookup(name);
 }
@@ -46,6 +47,7 @@ absl::StatusOr<Value> ShapeBinder::Element::Lookup(absl::string_view name) const
 absl::StatusOr<std::int64_t> ShapeBinder::Element::Measure(absl::string_view function,
                                                            absl::string_view name,
                                                            std::int64_t index) const {
+  GC_RETURN_IF_ERROR(Spend(std::ssize(runs)));
   const Shape* run = FindBound(runs, name);
   return run != nullptr ? MeasureShape(function, name, index, *run)
                         : binding_.Measure(function, name, index);
@@ -130,6 +132,9 @@ std::optional<std::size_t> ShapeBinder::WidthOf(const Dim& dim, const Names& nam
 absl::Status ShapeBinder::MatchPart(const Place& place, const FlatDims& all,
                                     std::span<const Dim* const> dims, Sizes sizes,
                                     const Shape& shape, const Names& names) {
+  // Each of them is looked for among the names.
+  GC_RETURN_IF_ERROR(
+      binding_.Spend(std::ssize(dims) * (1 + std::ssize(names.dims) + std::ssize(names.runs))));
   std::size_t known = 0, unknown = 0;
   for (const Dim* dim : dims) {
     const std::optional<std::size_t> width = WidthOf(*dim, names);

@@ -48,6 +48,7 @@ class ShapeBinder {
     absl::StatusOr<Value> Lookup(absl::string_view name) const override;
     absl::StatusOr<std::int64_t> Measure(absl::string_view function, absl::string_view name,
                                          std::int64_t index) const override;
+    absl::Status Spend(std::int64_t steps) const override { return binding_.Spend(steps); }
 
    private:
     const Binding& binding_;

@@ -1,6 +1,8 @@
 #include "server/core/reference.h"
 
 #include <algorithm>
+#include <set>
+#include <string>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -135,20 +137,21 @@ absl::Status TakeExpected(const JobRequest& request, const Job& job, JobCheck& c
   return absl::OkStatus();
 }
 
-// Every input that is called like an expected output must be one.
-absl::Status CheckNames(const JobRequest& request, const Job& job, const JobCheck& check) {
+// Every input that is called like an expected output must be one, and the only one. `sent`:
+// expected values are what the outputs are held against.
+absl::Status CheckNames(const JobRequest& request, const Job& job, bool sent) {
+  std::set<std::string> known;
+  for (const JobOutput& output : job.outputs) known.insert(ExpectedName(output));
+  std::set<absl::string_view> seen;
   for (std::size_t i = 0; i < request.inputs.size(); ++i) {
     const std::string& name = request.inputs[i].operand.name;
     if (!absl::StartsWith(name, kExpectedPrefix)) continue;
-    const bool sent = check.kernel.empty() && check.program == nullptr;
-    const bool known =
-        sent && std::any_of(job.outputs.begin(), job.outputs.end(),
-                            [&](const JobOutput& o) { return ExpectedName(o) == name; });
-    if (known) continue;
+    if (sent && known.contains(name) && seen.insert(name).second) continue;
     return InvalidField(absl::StrCat("inputs[", i, "].name"),
                         absl::StrCat("'", name, "': ",
-                                     sent ? "the program has no such output"
-                                          : "want no expected values beside a kernel or program"));
+                                     !sent ? "want no expected values beside a kernel or program"
+                                     : known.contains(name) ? "is given twice, want each once"
+                                                            : "the program has no such output"));
   }
   return absl::OkStatus();
 }
@@ -240,11 +243,11 @@ absl::Status TakeReference(const JobRequest& request, const Binding& binding,
   if (of_kernel && reference != nullptr) {
     return InvalidField("reference.kernel", "want none beside reference.program");
   }
+  GC_RETURN_IF_ERROR(CheckNames(request, job, !of_kernel && reference == nullptr));
   GC_RETURN_IF_ERROR(reference != nullptr
                          ? TakeProgram(request, binding, std::move(reference), check)
                      : of_kernel ? TakeKernel(request, binding, table, check)
                                  : TakeExpected(request, job, check));
-  GC_RETURN_IF_ERROR(CheckNames(request, job, check));
   job.bytes = check.bytes;
   job.flops = check.flops;
   // Expected values are those of the submitted inputs.

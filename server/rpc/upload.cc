@@ -18,7 +18,7 @@ absl::Status Wrong(absl::string_view field, absl::string_view text) {
 std::uint64_t Scatter(const ArenaMemory& memory, WireReader reader, std::uint64_t size,
                       OperandCursor* cursor) {
   MemoryRange range;
-  for (; size > 0; size -= range.size) {
+  for (; size > 0 && cursor->left() > 0; size -= range.size) {
     range = cursor->Next(size);
     const auto piece = memory(range);
     reader.Copy(piece.data(), piece.size());

@@ -202,10 +202,23 @@ TEST_F(ProgramsTest, ExpectedValuesAreNoInputsOfTheProgram) {
               StatusIs(Code::kInvalidArgument, HasSubstr("'expected.y'")));
   JobRequest other = WithExpected(Request(), 1000);
   other.inputs[1].operand.name = "expected.z";
-  EXPECT_THAT(Try(other), StatusIs(Code::kInvalidArgument, HasSubstr("'expected.y'")));
+  EXPECT_THAT(Try(other), StatusIs(Code::kInvalidArgument,
+                                   HasSubstr("'expected.z': the program has no such output")));
   JobRequest both = WithExpected(Request(), 1000);
   both.reference->kernel = "same";
   EXPECT_THAT(Try(both), StatusIs(Code::kInvalidArgument, HasSubstr("beside a kernel")));
+}
+
+// Of another size the second would have no room, of the same it would count alone.
+TEST_F(ProgramsTest, ExpectedValuesAreGivenOnce) {
+  for (const int elements : {1000, 1001}) {
+    JobRequest twice = WithExpected(Request(), 1000);
+    twice.inputs.push_back(twice.inputs[1]);
+    twice.inputs[2].operand.value.tensors[0].shape = {elements};
+    twice.inputs[2].inline_bytes = static_cast<std::uint64_t>(4 * elements);
+    EXPECT_THAT(Try(twice), StatusIs(Code::kInvalidArgument,
+                                     HasSubstr("'expected.y': is given twice, want each once")));
+  }
 }
 
 }  // namespace

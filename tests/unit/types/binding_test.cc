@@ -522,5 +522,28 @@ TEST(ParseAttributeValue, ReadsWhatPeopleWrite) {
   EXPECT_THAT(parse(4, "erf"), StatusIs(kInvalid, HasSubstr("want one of {tanh, none}")));
 }
 
+// A few kilobytes of words and of empty tensors, which took minutes.
+TEST(Binding, WordsThatTakeTooManyStepsAreRefused) {
+  const auto of = [](const Shape& shape) {
+    return OperandValue{.is_list = true,
+                        .tensors = std::vector<TensorSpec>(10'000, {DType::kF32, shape})};
+  };
+  const auto bind = [&](absl::string_view term, int terms) {
+    std::string expr = absl::StrCat("min(", term);
+    for (int i = 1; i < terms; ++i) absl::StrAppend(&expr, ",", term);
+    const auto spec =
+        ParseKernelSpec(absl::StrCat("f x: f32[*]..., z: f32[N, ", expr, ")]... -> y: f32[1]"));
+    if (!spec.ok()) return spec.status();
+    return Bind(*spec, {{"x", of({0})}, {"z", of({0, 0})}}, {}).status();
+  };
+  EXPECT_THAT(bind("N", 20), IsOk());
+  for (const char* term : {"numel(x)", "bytes(x)", "N", "0"}) {
+    EXPECT_THAT(bind(term, 1500), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("steps")))
+        << term;
+  }
+  EXPECT_THAT(bind("numel(x)", 1),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("steps")));
+}
+
 }  // namespace
 }  // namespace gridclock
