@@ -76,13 +76,18 @@ std::string ExpandBytes(std::string& text) {
   return "";
 }
 
+// "512 MiB", "1", "0.001".
+std::string LeastText(double least, absl::string_view unit) {
+  return absl::StartsWith(unit, "bytes") ? BytesText(least) : absl::StrCat(least);
+}
+
 CLI::Validator InRange(double least, double most, absl::string_view unit) {
   const auto check = [=](const std::string& text) -> std::string {
     double value = 0;
     if (absl::SimpleAtod(text, &value) && value >= least && value <= most) return "";
-    return absl::StrCat("want ", least, " to ", most, " ", unit, ", got ", text);
+    return absl::StrCat("want ", LeastText(least, unit), " to ", most, " ", unit, ", got ", text);
   };
-  return CLI::Validator(check, absl::StrCat("from ", least));
+  return CLI::Validator(check, "");
 }
 
 CLI::Validator Whole(double least, double most, absl::string_view unit) {
@@ -93,7 +98,7 @@ CLI::Validator Whole(double least, double most, absl::string_view unit) {
     }
     return InRange(least, most, unit)(text);
   };
-  return CLI::Validator(check, absl::StrCat("from ", least));
+  return CLI::Validator(check, "");
 }
 
 CLI::Option* Number(CLI::App& app, const std::string& name, double& value, CLI::Validator range,
@@ -101,6 +106,7 @@ CLI::Option* Number(CLI::App& app, const std::string& name, double& value, CLI::
   return app.add_option(name, value, help)
       ->envname(EnvironmentOf(name))
       ->check(std::move(range))
+      ->type_name("NUMBER")
       ->capture_default_str();
 }
 
@@ -110,6 +116,23 @@ CLI::Option* Bytes(CLI::App& app, const std::string& name, double& value, CLI::V
       ->transform(CLI::Validator(&ExpandBytes, ""))
       ->type_name("BYTES")
       ->default_str(BytesText(value));
+}
+
+void AddLimits(CLI::App& app, Limits& limits) {
+  for (const LimitSpec& spec : LimitSpecs()) {
+    const std::string name = absl::StrCat("--limit-", absl::StrReplaceAll(spec.name, {{"_", "-"}}));
+    const bool bytes = absl::StartsWith(spec.unit, "bytes");
+    const bool seconds = spec.unit == "seconds";
+    const auto range = bytes || seconds ? &InRange : &Whole;
+    const auto add = bytes ? &Bytes : &Number;
+    const std::string least =
+        spec.least > 0 ? absl::StrCat(" At least ", LeastText(spec.least, spec.unit), ".") : "";
+    CLI::Option* option =
+        add(app, name, limits.*spec.member, range(spec.least, spec.most, spec.unit),
+            absl::StrCat(spec.help, least));
+    if (seconds) option->type_name("SECONDS");
+    option->group("Limits (BYTES: a number, or one with K, M or G, which count in steps of 1024)");
+  }
 }
 
 void AddFlags(CLI::App& app, ServerOptions& o) {
@@ -156,20 +179,14 @@ void AddFlags(CLI::App& app, ServerOptions& o) {
       ->capture_default_str();
   constexpr double kDay = 86400;
   Number(app, "--drain-delay", o.drain_delay, InRange(-1, kDay, "seconds"),
-         "seconds between NOT_SERVING and refusing calls; below 0: 0 on loopback, 5 elsewhere");
+         "seconds between NOT_SERVING and refusing calls; below 0: 0 on loopback, 5 elsewhere")
+      ->type_name("SECONDS");
   Number(app, "--drain-grace", o.drain_grace, InRange(0, kDay, "seconds"),
-         "seconds that calls get to end after SIGTERM");
+         "seconds that calls get to end after SIGTERM")
+      ->type_name("SECONDS");
   Bytes(app, "--arena-warm-bytes", o.arena_warm_bytes, InRange(0, 1e15, "bytes"),
         "memory for tensors made ready at start");
-  for (const LimitSpec& spec : LimitSpecs()) {
-    const std::string name = absl::StrCat("--limit-", absl::StrReplaceAll(spec.name, {{"_", "-"}}));
-    const bool bytes = absl::StartsWith(spec.unit, "bytes");
-    const auto range = bytes || spec.unit == "seconds" ? &InRange : &Whole;
-    const auto add = bytes ? &Bytes : &Number;
-    add(app, name, o.limits.*spec.member, range(spec.least, spec.most, spec.unit),
-        std::string(spec.help))
-        ->group("Limits (BYTES: a number, or one with K, M or G, which count in steps of 1024)");
-  }
+  AddLimits(app, o.limits);
 }
 
 // A limit that is misspelt in the environment would not be the one that its operator counts on.

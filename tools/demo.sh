@@ -78,6 +78,9 @@ say "timed: how long, how sure, how far from what the memory allows"
 run gridclock bench square --shape N=1M
 run gridclock bench softmax --shape '*=64' N=1000
 run gridclock bench matmul --shape M=512 K=512 N=512
+note "run times one launch, on data that is in no cache; bench many, and so a shorter time of the same kernel"
+note "bytes and flops are rates; where data fits a cache the roofline is that of the cache, beyond what devices shows"
+note "SHARED_DEVICE: others computed here too; docs/timing.md has all flags"
 
 say "the metrics that this caused"
 "$python" - "$metrics_address" <<'PY'

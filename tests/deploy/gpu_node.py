@@ -26,6 +26,7 @@ gridclock_device_exclusive{{device="cuda:0"}} {idle}
 
 
 LESS, FAILING = 0.7, 0.4  # Of the real server's work, and of its calls that did not go well.
+TOTAL = 143771 * 2**20  # Bytes of an H200, in place of the real machine's.
 WORK = re.compile(r"^(gridclock_(?:\w+_(?:total|bucket|count|sum)|queue_depth|jobs_running))(\{[^}]*\})? (\S+)$", re.M)
 
 
@@ -75,6 +76,8 @@ class GpuNode:
         page, facts = re.subn(r'uuid="",model="[^"]*",arch="[^"]*",driver=""',
                               f'uuid="{self._uuid}",model="NVIDIA H200",arch="sm_90",driver="580.95.05"', page)
         assert facts <= 1 and (facts or "gridclock_device_info{" not in page), "its labels are others by now"
+        page, totals = re.subn(r'(gridclock_device_memory_bytes\{device="cuda:0",state="total"\}) \S+', rf"\1 {TOTAL}", page)
+        assert totals or "gridclock_device_memory_bytes{" not in page, "its labels are others by now"
         seconds = re.search(r'^gridclock_device_busy_seconds_total\{device="cuda:0"\} (\S+)', page, re.M)
         self._note(float(seconds[1]) if seconds else 0.0)
         idle = int(self._busy < 0.1)

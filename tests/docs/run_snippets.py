@@ -49,7 +49,7 @@ ELSEWHERE = {
         "it fetches Triton; submit_test runs the same where Triton is",
     ("docs/gpus.md", "./dev gpu-test"): "it is what runs this test",
     ("docs/deploy.md", "docker build -f deploy/docker/Dockerfile --target gpu-runtime -t gridclock:gpu ."): DOCKER,
-    ("docs/deploy.md", "docker compose -f deploy/compose/compose.yaml -f deploy/compose/compose.gpu.yaml up -d"): DOCKER,
+    ("docs/deploy.md", "docker compose -p gridclock-trial -f deploy/compose/compose.yaml -f deploy/compose/compose.gpu.yaml up -d"): DOCKER,
     ("deploy/README.md", "docker build -f deploy/docker/Dockerfile --target gpu-runtime -t gridclock:gpu ."): DOCKER,
     ("docs/gpus.md", "./dev gpu-bundle build/gpu-bundle"): "it makes the folder that this test is run from",
 }
