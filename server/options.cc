@@ -305,7 +305,9 @@ ServerOptions ParseOptions(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    std::exit(app.exit(error) == 0 ? 0 : 2);
+    if (error.get_exit_code() == 0) std::exit(app.exit(error));
+    std::cerr << "gridclock-server: " << error.what() << "; see gridclock-server --help\n";
+    std::exit(2);
   }
   if (hash_token) PrintTokenHash();
   if (const absl::Status names = CheckLimitNames(app); !names.ok()) {
@@ -341,7 +343,9 @@ absl::StatusOr<Tls> ReadTls(const ServerOptions& options) {
 
 absl::StatusOr<TokenFile> ReadTokens(const ServerOptions& options) {
   GC_ASSIGN_OR_RETURN(const std::string text, ReadFile("--token-file", options.token_file));
-  return TokenFile::Parse(text);
+  auto tokens = TokenFile::Parse(text);
+  if (tokens.ok()) return tokens;
+  return Annotate(tokens.status(), absl::StrCat("--token-file: '", options.token_file, "'"));
 }
 
 absl::StatusOr<Security> CheckSecurity(const ServerOptions& options) {

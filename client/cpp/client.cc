@@ -236,9 +236,12 @@ absl::Status Client::CheckHealth(const std::string& service, absl::Duration time
   Prepare(impl_->options, now + timeout, &rpc);
   GC_ASSIGN_OR_RETURN(const HealthState state, HealthCheck(*impl_->control_channel, service, &rpc));
   if (state == HealthState::kServing) return absl::OkStatus();
-  return WithReason(absl::UnavailableError(absl::StrCat(service.empty() ? "the server" : service,
-                                                        " is not ready yet")),
-                    "NOT_SERVING");
+  return WithReason(
+      absl::UnavailableError(service.empty()
+                                 ? "no device takes calls (each is drained, starting, dead or "
+                                   "quarantined), or the server ends"
+                                 : absl::StrCat(service, " takes no calls now")),
+      "NOT_SERVING");
 }
 
 RunHandle Client::RunAsync(const RunCall& call, RunEvents events,

@@ -42,6 +42,7 @@ struct LatencySlot {
   std::uint32_t ended = 0;
   std::uint32_t runs = 0;  // Those of them whose latency is known.
   double least = 0, most = 0, sum = 0;
+  double fastest = 0, slowest = 0;  // Of all their launches; 0: unknown.
 };
 inline constexpr int kLatencySlots = 60;
 
@@ -59,7 +60,8 @@ struct KernelActivity {
   // What follows is of the last two minutes, teaching methods left out.
   // Of launches; 0: there was none, it is not known, or they are too few to tell (quantile.h).
   double p50_ns = 0, p90_ns = 0, p99_ns = 0;
-  std::vector<LatencySlot> slots;      // Of runs' medians, oldest first, kLatencySlots of them.
+  double fastest_ns = 0, slowest_ns = 0;  // The quantiles lie between them.
+  std::vector<LatencySlot> slots;         // Of runs' medians, oldest first, kLatencySlots of them.
   std::vector<LatencyBucket> buckets;  // Of launches, from the first to the last that is not empty.
 };
 

@@ -11,7 +11,7 @@ constexpr char kIntro[] = R"md(# Metrics
 
 This page is made from the table in `server/metrics/catalogue.cc`: `gridclock-metrics-doc > docs/metrics.md`. A test holds the two together.
 
-`gridclock-server` serves them on a listener of its own (`--metrics-listen`, default `127.0.0.1:8471`): `/metrics` for Prometheus, `/healthz` (200 while the process lives), `/readyz` (200 while a device is ready and the server does not drain, else 503), and pages for people ([operating.md](operating.md)).
+`gridclock-server` serves them on a listener of its own (`--metrics-listen`, default `127.0.0.1:8471`): `/metrics` for Prometheus, `/healthz` (200 while the process lives), `/readyz` (200 while a device takes calls, ready or busy and not drained, and the server does not end, else 503), and pages for people ([operating.md](operating.md)).
 
 ```sh cpu
 curl -s "http://${GRIDCLOCK_METRICS:-127.0.0.1:8471}/metrics" | grep gridclock_worker_up

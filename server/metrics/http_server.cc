@@ -126,6 +126,13 @@ std::string HostIn(absl::string_view address) {
   return absl::AsciiStrToLower(address);
 }
 
+// "/runs/12", "/runs/5e1f09c3-12.json".
+bool NamesARun(absl::string_view path) {
+  if (!absl::ConsumePrefix(&path, "/runs/")) return false;
+  absl::ConsumeSuffix(&path, ".json");
+  return !path.empty() && path.find_first_not_of("0123456789abcdef-") == path.npos;
+}
+
 class Server final : public MetricsServer {
  public:
   Server(const Options& options, Pages pages)
@@ -186,12 +193,17 @@ Answer Server::AnswerTo(absl::string_view path, absl::string_view accept) const 
   if (path == "/readyz" && pages_.ready()) return Text(200, "OK", "ready\n");
   if (path == "/readyz") {
     return Text(503, "Service Unavailable",
-                "not ready: no device is ready, or the server drains\n");
+                "not ready: no device takes calls (each is drained, starting, dead or "
+                "quarantined), or the server ends\n");
   }
   if (std::optional<Page> page = MakePage(path, accept)) return {.page = *std::move(page)};
+  if (NamesARun(path)) {
+    return Text(404, "Not Found",
+                "no run of that ID: it is forgotten, or of another process; /runs has the last\n");
+  }
   return Text(404, "Not Found",
-              "no such page; there are / /kernels /runs /runs/ID /status.json /metrics /healthz "
-              "/readyz\n");
+              "no such page; there are / /kernels /runs /runs.json /runs/ID /runs/ID.json "
+              "/status.json /metrics /healthz /readyz\n");
 }
 
 // A page of somebody else's, whose name was made to lead here, could read what a server on loopback

@@ -47,7 +47,7 @@ inline constexpr int kNativeLast = 14 * kNativePerOctave;  // 4.5 hours; the las
 inline constexpr std::size_t kNativeBuckets = kNativeLast - kNativeFirst + 1;
 std::size_t NativeBucketOf(double value);
 double NativeUpperBound(std::size_t bucket);
-// Of counts by native bucket; 0 if there is no value.
+// Of counts by native bucket; 0 if there is no value. It may lie beside every value that there was.
 double QuantileOf(std::span<const std::uint64_t> native, double part);
 
 // Thread-safe as Tally. Counts in buckets of given bounds and in native ones at once: what is

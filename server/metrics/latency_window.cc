@@ -9,6 +9,10 @@ std::int64_t StretchAt(absl::Time time) {
 
 }  // namespace
 
+std::int64_t LatencyWindow::StartOf(absl::Time now) {
+  return (StretchAt(now) - kStretches + 1) * kStretchSeconds;
+}
+
 void LatencyWindow::Touch(absl::Time now) {
   const std::int64_t stretch = StretchAt(now);
   const auto is_new = [&](std::memory_order order) {
@@ -34,7 +38,7 @@ const LatencyWindow::Start* LatencyWindow::OldestFrom(std::int64_t first) const 
 std::vector<std::uint64_t> LatencyWindow::Read(absl::Time now) const {
   if (histogram_ == nullptr) return {};
   MutexLock lock(mutex_);
-  const Start* start = OldestFrom(StretchAt(now) - kStretches + 1);
+  const Start* start = OldestFrom(StartOf(now) / kStretchSeconds);
   if (start == nullptr) return {};
   std::vector<std::uint64_t> counts = histogram_->Read().native;
   for (std::size_t i = 0; i < counts.size(); ++i) counts[i] -= start->native[i];

@@ -27,6 +27,9 @@ class LatencyWindow {
   // Call before what ended at `now` is observed: one load, but for the first in each stretch.
   void Touch(absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // Since when Read counts, in seconds since the epoch.
+  static std::int64_t StartOf(absl::Time now);
+
   // Native buckets of the last two minutes, up to ten seconds less; empty if nothing came.
   std::vector<std::uint64_t> Read(absl::Time now) const ABSL_LOCKS_EXCLUDED(mutex_);
 

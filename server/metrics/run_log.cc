@@ -1,6 +1,7 @@
 #include "server/metrics/run_log.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <utility>
 
@@ -10,9 +11,11 @@
 namespace gridclock {
 namespace {
 
+constexpr double kNanos = 1e9;
 constexpr absl::Duration kRateTime = absl::Seconds(10);
 
 constexpr std::int64_t kSlotSeconds = 2;
+static_assert(LatencyWindow::kStretchSeconds % kSlotSeconds == 0);
 std::int64_t SlotAt(absl::Time time) {
   return absl::ToUnixSeconds(time) / kSlotSeconds;
 }
@@ -74,11 +77,46 @@ LatencySlot& SlotOf(RunLog::Trail& trail, std::int64_t now) {
   return trail.slots[trail.last_slot % kLatencySlots];
 }
 
-void AddLatency(LatencySlot& slot, double ns) {
+// The least and the most of launches; both 0: there was none.
+struct LaunchRange {
+  void Add(double least_ns, double most_ns) {
+    if (!(most_ns > 0)) return;
+    least = most == 0 ? least_ns : std::min(least, least_ns);
+    most = std::max(most, most_ns);
+  }
+  double least = 0, most = 0;
+};
+
+// Of those that a histogram takes.
+LaunchRange RangeOf(const std::vector<double>& samples_ns) {
+  LaunchRange range;
+  for (const double ns : samples_ns) {
+    if (std::isfinite(ns)) range.Add(ns, ns);
+  }
+  return range;
+}
+
+// Of the stretch of time that the trail's LatencyWindow counts.
+LaunchRange RangeOf(const RunLog::Trail& trail, absl::Time now) {
+  LaunchRange range;
+  const std::int64_t first =
+      std::max(LatencyWindow::StartOf(now) / kSlotSeconds, trail.last_slot - kLatencySlots + 1);
+  for (std::int64_t at = first; at <= trail.last_slot; ++at) {
+    const LatencySlot& slot = trail.slots[at % kLatencySlots];
+    range.Add(slot.fastest, slot.slowest);
+  }
+  return range;
+}
+
+void AddLatency(LatencySlot& slot, double ns, const LaunchRange& launches) {
   slot.least = slot.runs == 0 ? ns : std::min(slot.least, ns);
   slot.most = std::max(slot.most, ns);
   slot.sum += ns;
   ++slot.runs;
+  LaunchRange all{slot.fastest, slot.slowest};
+  all.Add(launches.least, launches.most);
+  slot.fastest = all.least;
+  slot.slowest = all.most;
 }
 
 KernelActivity ActivityOf(const RunLog::Trail& trail, std::int64_t now) {
@@ -100,18 +138,17 @@ KernelActivity ActivityOf(const RunLog::Trail& trail, std::int64_t now) {
   return out;
 }
 
-void FillLatencies(const std::vector<std::uint64_t>& counts, KernelActivity* kernel) {
-  constexpr double kNanos = 1e9;
-  kernel->p50_ns = QuantileOf(counts, 0.5) * kNanos;
-  const std::uint64_t launches = std::accumulate(counts.begin(), counts.end(), std::uint64_t{0});
-  if (launches >= kSamplesForP90) kernel->p90_ns = QuantileOf(counts, 0.9) * kNanos;
-  if (launches >= kSamplesForP99) kernel->p99_ns = QuantileOf(counts, 0.99) * kNanos;
+void FillBuckets(const std::vector<std::uint64_t>& counts, KernelActivity* kernel) {
   const auto is_full = [](std::uint64_t count) { return count > 0; };
   const auto first = std::find_if(counts.begin(), counts.end(), is_full);
   const auto last = std::find_if(counts.rbegin(), counts.rend(), is_full).base();
   for (auto at = first; at < last; ++at) {
     kernel->buckets.push_back({NativeUpperBound(at - counts.begin()) * kNanos, *at});
   }
+  // No launch took longer than the slowest.
+  if (kernel->buckets.empty() || kernel->slowest_ns == 0) return;
+  double& upper = kernel->buckets.back().upper_ns;
+  upper = std::min(upper, kernel->slowest_ns);
 }
 
 }  // namespace
@@ -127,6 +164,10 @@ RunLog::Trail& RunLog::TrailOf(const std::string& kernel, const std::string& dev
 void RunLog::Add(Trail& trail, const Job& job, const JobResult& result, absl::string_view outcome,
                  absl::Time now) {
   const std::int64_t slot = SlotAt(now);
+  LaunchRange launches;
+  if (result.outcome && HasLatencies(*result.outcome)) {
+    launches = RangeOf(result.outcome->timing->samples_ns);
+  }
   trail.launches.Touch(now);
   MutexLock lock(mutex_);
   if (ring_.size() < kRuns) ring_.emplace_back();
@@ -143,7 +184,7 @@ void RunLog::Add(Trail& trail, const Job& job, const JobResult& result, absl::st
   const double median = record.statistics.median;
   LatencySlot& now_slot = SlotOf(trail, slot);
   ++now_slot.ended;
-  if (median > 0 && HasLatencies(*result.outcome)) AddLatency(now_slot, median);
+  if (median > 0 && HasLatencies(*result.outcome)) AddLatency(now_slot, median, launches);
   const bool measured = record.ran && result.outcome->timing && result.outcome->timing->after;
   if (measured && job.program == nullptr) {
     readings_[trail.device] = {*result.outcome->timing->after, now};
@@ -184,12 +225,9 @@ void RunLog::Keep(RunRecord run) const {
 }
 
 Activity RunLog::Read(absl::Time now) const {
-  std::vector<const LatencyWindow*> launches;
-  Activity out = ReadKept(now, &launches);
-  // Without the lock: a histogram takes longer to read than a run may wait.
-  for (std::size_t i = 0; i < launches.size(); ++i) {
-    FillLatencies(launches[i]->Read(now), &out.kernels[i]);
-  }
+  std::vector<const Trail*> trails;
+  Activity out = ReadKept(now, &trails);
+  for (std::size_t i = 0; i < trails.size(); ++i) FillLatencies(*trails[i], now, &out.kernels[i]);
   std::ranges::stable_sort(out.kernels, [](const KernelActivity& a, const KernelActivity& b) {
     return a.runs_per_second != b.runs_per_second ? a.runs_per_second > b.runs_per_second
                                                   : a.runs > b.runs;
@@ -197,13 +235,36 @@ Activity RunLog::Read(absl::Time now) const {
   return out;
 }
 
-Activity RunLog::ReadKept(absl::Time now, std::vector<const LatencyWindow*>* launches) const {
+void RunLog::FillLatencies(const Trail& trail, absl::Time now, KernelActivity* kernel) const {
+  // Without the lock: a histogram takes longer to read than a run may wait.
+  const std::vector<std::uint64_t> counts = trail.launches.Read(now);
+  const std::uint64_t launches = std::accumulate(counts.begin(), counts.end(), std::uint64_t{0});
+  if (launches == 0) return;
+  // After the counts, as a run is added before its launches are observed: none lies outside.
+  const LaunchRange range = [&] {
+    MutexLock lock(mutex_);
+    return RangeOf(trail, now);
+  }();
+  kernel->fastest_ns = range.least;
+  kernel->slowest_ns = range.most;
+  // A quantile read from buckets may lie beside every launch that there was.
+  const auto quantile = [&](double part) {
+    const double ns = QuantileOf(counts, part) * kNanos;
+    return range.most == 0 ? ns : std::clamp(ns, range.least, range.most);
+  };
+  kernel->p50_ns = quantile(0.5);
+  if (launches >= kSamplesForP90) kernel->p90_ns = quantile(0.9);
+  if (launches >= kSamplesForP99) kernel->p99_ns = quantile(0.99);
+  FillBuckets(counts, kernel);
+}
+
+Activity RunLog::ReadKept(absl::Time now, std::vector<const Trail*>* trails) const {
   Activity out;
   const std::int64_t slot = SlotAt(now);
   MutexLock lock(mutex_);
   for (const auto& [names, trail] : trails_) {
     out.kernels.push_back(ActivityOf(*trail, slot));
-    launches->push_back(&trail->launches);
+    trails->push_back(trail.get());
   }
   out.readings = readings_;
   const std::size_t newest = next_ + ring_.size() - 1;

@@ -62,8 +62,10 @@ class RunLog {
     RunRecord run;
   };
   static RunRecord Named(const Kept& kept);
-  // All but latencies; `launches` as the kernels.
-  Activity ReadKept(absl::Time now, std::vector<const LatencyWindow*>* launches) const
+  // All but latencies of launches; `trails` as the kernels.
+  Activity ReadKept(absl::Time now, std::vector<const Trail*>* trails) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  void FillLatencies(const Trail& trail, absl::Time now, KernelActivity* kernel) const
       ABSL_LOCKS_EXCLUDED(mutex_);
 
   mutable Mutex mutex_;

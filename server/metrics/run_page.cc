@@ -132,7 +132,7 @@ std::string RunPage(const RunRecord& run, absl::Time now) {
   out.Add(Facts(run));
   out.Add(R"(<section data-panel="phases"><h2>Phases</h2>)");
   if (run.phases.empty()) {
-    out.Add(R"(<p class="none">It ended before a device had begun it.</p>)");
+    out.Add(R"(<p class="none">It has no phases: it ended before its worker answered.</p>)");
   } else {
     out.Add(PhaseTimeline(run));
   }

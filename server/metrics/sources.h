@@ -20,7 +20,7 @@
 namespace gridclock {
 
 struct Sources {
-  // 200 of /readyz. Not set: ready when a device is (ready or busy).
+  // 200 of /readyz. Not set: ready when a device takes calls.
   std::function<bool()> ready;
   // KernelTable::Find(name).ok(): the closed set of the label `kernel`.
   std::function<bool(absl::string_view kernel)> knows_kernel;

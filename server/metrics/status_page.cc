@@ -167,7 +167,7 @@ Html KernelCard(const KernelActivity& kernel) {
   out.Add(LatencyBars(kernel));
   if (!kernel.buckets.empty()) {
     out.Add(R"(<p class="axis"><span>$0</span><span>launches by time</span><span>$1</span></p>)",
-            FormatNs(kernel.buckets.front().upper_ns), FormatNs(kernel.buckets.back().upper_ns));
+            FormatNs(kernel.fastest_ns), FormatNs(kernel.slowest_ns));
   }
   out.Add(
       R"(<dl class="facts four"><div><dt>p90</dt><dd>$0</dd></div><div><dt>p99</dt><dd>$1</dd></div>)",

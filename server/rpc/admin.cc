@@ -110,7 +110,7 @@ AdminService::AdminService(Backend& backend) {
           said->set_name(part.name);
           said->set_error(std::string(part.last.message()));
           absl::StrAppend(what, what->empty() ? "" : ", ", part.name,
-                          part.last.ok() ? "" : " (as before)");
+                          part.last.ok() ? "" : " (failed, as before)");
         }
         return absl::OkStatus();
       });

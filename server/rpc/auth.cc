@@ -1,7 +1,6 @@
 #include "server/rpc/auth.h"
 
 #include <algorithm>
-#include <optional>
 #include <utility>
 
 #include <grpcpp/security/auth_context.h>
@@ -43,12 +42,22 @@ bool IsHex(absl::string_view text) {
   });
 }
 
-std::optional<Roles> ParseRoles(absl::string_view text) {
+// "'exec'", a word that is no role. Only one that is like a role is said: it may be a token or a
+// hash in the place of the roles.
+std::string QuotedRole(absl::string_view word) {
+  constexpr std::size_t kMostLetters = 12;
+  const bool is_like_one =
+      word.size() <= kMostLetters && std::all_of(word.begin(), word.end(), absl::ascii_isalpha);
+  return is_like_one ? absl::StrCat("'", word, "'") : "another word";
+}
+
+// Or the word that is none.
+absl::StatusOr<Roles> ParseRoles(absl::string_view text) {
   Roles roles = 0;
   for (const absl::string_view word : absl::StrSplit(text, ',')) {
     const auto* known = std::find_if(std::begin(kRoles), std::end(kRoles),
                                      [&](const RoleName& r) { return r.name == word; });
-    if (known == std::end(kRoles)) return std::nullopt;
+    if (known == std::end(kRoles)) return absl::InvalidArgumentError(QuotedRole(word));
     roles |= static_cast<Roles>(known->role);
   }
   return roles;
@@ -66,14 +75,17 @@ bool ParseHash(absl::string_view text, TokenFile::Entry* out) {
 
 absl::StatusOr<TokenFile::Entry> ParseLine(absl::string_view line, int number) {
   const auto wrong = [&](absl::string_view what) {
-    return absl::InvalidArgumentError(absl::StrCat("token file, line ", number, ": want ", what));
+    return absl::InvalidArgumentError(absl::StrCat("line ", number, ": want ", what));
   };
   const std::vector<std::string> words = absl::StrSplit(line, ' ', absl::SkipEmpty());
   if (words.size() != 3) return wrong("NAME ROLES HASH, separated by spaces");
   TokenFile::Entry entry;
   entry.name = words[0];
-  const std::optional<Roles> roles = ParseRoles(words[1]);
-  if (!roles) return wrong("roles out of read, run, submit, admin, separated by commas");
+  const absl::StatusOr<Roles> roles = ParseRoles(words[1]);
+  if (!roles.ok()) {
+    return wrong(absl::StrCat("roles out of read, run, submit, admin, separated by commas, got ",
+                              roles.status().message()));
+  }
   entry.roles = *roles;
   if (!ParseHash(words[2], &entry))
     return wrong("a hash as `gridclock-server --hash-token` prints");
@@ -115,7 +127,7 @@ absl::StatusOr<TokenFile> TokenFile::Parse(absl::string_view text) {
     GC_ASSIGN_OR_RETURN(Entry entry, ParseLine(line, number));
     file.entries_.push_back(std::move(entry));
   }
-  if (file.entries_.empty()) return absl::InvalidArgumentError("token file: it has no token");
+  if (file.entries_.empty()) return absl::InvalidArgumentError("it has no token");
   return file;
 }
 
@@ -178,12 +190,13 @@ absl::StatusOr<std::string> Authenticator::Authorize(const grpc::CallbackServerC
   if ((principal.roles & static_cast<Roles>(role)) != 0) return std::move(principal.name);
   const auto* wanted = std::find_if(std::begin(kRoles), std::end(kRoles),
                                     [&](const RoleName& r) { return r.role == role; });
-  const std::string lacks = tokens_ != nullptr
-                                ? "which this token lacks"
-                                : absl::StrCat(
-                                      "which without a token file local callers alone have, and "
-                                      "only under --allow-",
-                                      wanted->name);
+  const std::string lacks =
+      tokens_ != nullptr
+          ? "which this token lacks"
+          : absl::StrCat(
+                "which without a token file only a local caller can have: start the server with "
+                "--allow-",
+                wanted->name, ", or with --token-file and use a token of that role");
   return WithReason(absl::PermissionDeniedError(
                         absl::StrCat("this call needs the role '", wanted->name, "', ", lacks)),
                     "ROLE_MISSING");

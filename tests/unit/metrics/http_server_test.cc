@@ -74,7 +74,9 @@ TEST(MetricsServerTest, ServesThePages) {
   EXPECT_THAT(metrics, HasSubstr("text/plain; version=0.0.4"));
   EXPECT_EQ(BodyOf(metrics), "gridclock_limit 1\n");
   EXPECT_THAT(Fetch(server->port(), "/healthz"), StartsWith("HTTP/1.1 200 "));
-  EXPECT_THAT(Fetch(server->port(), "/readyz"), StartsWith("HTTP/1.1 503 "));
+  const std::string not_ready = Fetch(server->port(), "/readyz");
+  EXPECT_THAT(not_ready, StartsWith("HTTP/1.1 503 "));
+  EXPECT_THAT(BodyOf(not_ready), StartsWith("not ready: no device takes calls (each is drained,"));
   ready = true;
   EXPECT_THAT(Fetch(server->port(), "/readyz"), StartsWith("HTTP/1.1 200 "));
 }

@@ -277,11 +277,32 @@ TEST_F(PagesTest, AnExemplarOfAnotherServerIsNoRunOfThisOne) {
 TEST_F(PagesTest, WhatIsNoPageNamesThoseThatAre) {
   const std::string none = Fetch(metrics->port(), "/nothing");
   EXPECT_THAT(none, StartsWith("HTTP/1.1 404 "));
-  for (const char* page :
-       {"/", "/kernels", "/runs", "/status.json", "/metrics", "/healthz", "/readyz"}) {
+  for (const char* page : {"/", "/kernels", "/runs", "/runs.json", "/status.json", "/metrics",
+                           "/healthz", "/readyz"}) {
     EXPECT_THAT(none, ContainsRegex(absl::StrCat(" ", page, "[ \n]")));
     EXPECT_THAT(Fetch(metrics->port(), page), Not(StartsWith("HTTP/1.1 404 "))) << page;
   }
+}
+
+TEST_F(PagesTest, ARunThatIsNotThereIsNoPageThatIsNotThere) {
+  for (const char* path : {"/runs/99999", "/runs/99999.json", "/runs/5e1f09c3-9"}) {
+    const std::string none = Fetch(metrics->port(), path);
+    EXPECT_THAT(none, StartsWith("HTTP/1.1 404 ")) << path;
+    EXPECT_THAT(BodyOf(none), StartsWith("no run of that ID: it is forgotten, or of another"));
+  }
+  EXPECT_THAT(BodyOf(Fetch(metrics->port(), "/runs/9x")), StartsWith("no such page; there are /"));
+}
+
+// A kernel's time limit ends its worker: whether it ran is not known here.
+TEST_F(PagesTest, OfARunWithoutPhasesItIsNotSaidThatItNeverBegan) {
+  Job job;
+  job.id = 6;
+  job.kernel = "spin";
+  job.device = "cpu";
+  metrics->job_observer().OnFinished(
+      job, {.status = absl::DeadlineExceededError("time limit"), .outcome = {}});
+  const std::string page = BodyOf(Fetch(metrics->port(), "/runs/6"));
+  EXPECT_THAT(page, HasSubstr("It has no phases: it ended before its worker answered."));
 }
 
 int Count(absl::string_view text, absl::string_view part) {

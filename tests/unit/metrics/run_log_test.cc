@@ -177,6 +177,50 @@ TEST(RunLogTest, QuantilesAreThoseOfTheLastTwoMinutes) {
   EXPECT_EQ(idle.runs, 2);
 }
 
+// 3.000007312 s lies in a bucket from 2.83 to 3.08 s.
+TEST(RunLogTest, AQuantileLiesBetweenTheFastestLaunchAndTheSlowest) {
+  constexpr double kBounds[] = {1};
+  Histogram histogram(kBounds);
+  RunLog log;
+  RunLog::Trail& trail = log.TrailOf("spin", "cpu", &histogram);
+  const auto add = [&](JobId id, double ns, absl::Time now) {
+    log.Add(trail, JobOf(id), OneLaunch(ns), "ok", now);
+    histogram.Observe(ns * 1e-9);
+  };
+  add(1, 1e6, kStart);
+  add(2, 9e9, kStart);
+  const absl::Time later = kStart + absl::Seconds(120);
+  add(3, 3'000'007'312, later);
+  const KernelActivity one = log.Read(later).kernels[0];
+  EXPECT_EQ(one.p50_ns, 3'000'007'312) << "of this window's launches, not of those before";
+  EXPECT_EQ(one.fastest_ns, 3'000'007'312);
+  EXPECT_EQ(one.slowest_ns, 3'000'007'312);
+  ASSERT_THAT(one.buckets, SizeIs(1));
+  EXPECT_EQ(one.buckets[0].upper_ns, 3'000'007'312);
+
+  for (JobId id = 4; id <= 1000; ++id) add(id, 3'050'000'000, later);
+  const KernelActivity many = log.Read(later).kernels[0];
+  EXPECT_GE(many.p50_ns, 3'000'007'312);
+  EXPECT_LE(many.p50_ns, 3'050'000'000);
+  EXPECT_EQ(many.p99_ns, 3'050'000'000);
+  EXPECT_EQ(many.fastest_ns, 3'000'007'312);
+  EXPECT_EQ(many.slowest_ns, 3'050'000'000);
+}
+
+TEST(RunLogTest, TheFastestAndTheSlowestAreOfLaunchesNotOfRuns) {
+  constexpr double kBounds[] = {1};
+  Histogram histogram(kBounds);
+  RunLog log;
+  JobResult result = OneLaunch(1);
+  result.outcome->timing->samples_ns = {2e9, 3e9, 7e9};
+  result.outcome->timing->statistics.median = 3e9;
+  log.Add(log.TrailOf("spin", "cpu", &histogram), JobOf(1), result, "ok", kStart);
+  histogram.ObserveAll(result.outcome->timing->samples_ns, 1e-9);
+  const KernelActivity kernel = log.Read(kStart).kernels[0];
+  EXPECT_EQ(kernel.fastest_ns, 2e9);
+  EXPECT_EQ(kernel.slowest_ns, 7e9);
+}
+
 // As in a measurement's own statistics: 0.99 to the power of 458 is more than 1 %.
 TEST(RunLogTest, QuantilesFarOutWantEnoughLaunchesToTellThem) {
   constexpr double kBounds[] = {1};

@@ -52,6 +52,17 @@ TEST(TokenFile, SaysWhichLineIsWrongAndNotWhatIsInIt) {
   }
 }
 
+TEST(TokenFile, NamesAWordThatIsNoRoleAndNeverAHashInItsPlace) {
+  const std::string hash = HashToken("t", "00");
+  EXPECT_THAT(TokenFile::Parse(absl::StrCat("alice read,exec ", hash)),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(", got 'exec'")));
+  EXPECT_THAT(TokenFile::Parse(absl::StrCat("alice ", hash, " read")),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("got another word"), Not(HasSubstr("sha256")))));
+  EXPECT_THAT(TokenFile::Parse(absl::StrCat("alice s3cret ", hash)),
+              StatusIs(absl::StatusCode::kInvalidArgument, Not(HasSubstr("s3cret"))));
+}
+
 TEST(TokenFile, WithoutATokenIsRefused) {
   EXPECT_THAT(TokenFile::Parse("# nobody\n"),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("no token")));
