@@ -224,6 +224,10 @@ Answer Server::AnswerRequest(const mg_connection* connection) const {
     return Text(421, "Misdirected Request",
                 absl::StrCat("on loopback: want an address, localhost or ", host_, " as Host\n"));
   }
+  // civetweb's path ends there.
+  if (absl::StrContains(request->request_uri, "%00")) {
+    return Text(400, "Bad Request", "want a path without %00\n");
+  }
   const char* accept = mg_get_header(connection, "Accept");
   return AnswerTo(request->local_uri, accept == nullptr ? "" : accept);
 }

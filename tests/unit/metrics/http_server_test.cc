@@ -101,7 +101,8 @@ std::string AnswerTo(int port, const std::string& head) {
 TEST(MetricsServerTest, WhatIsNoPathIsAnsweredToo) {
   ASSERT_OK_AND_ASSIGN(const auto server, Serve(Small()));
   for (const char* line : {"GET *", "OPTIONS *", "GET http://127.0.0.1:1/metrics",
-                           "GET http://attacker.example/metrics", "GET metrics", "CONNECT a:1"}) {
+                           "GET http://attacker.example/metrics", "GET metrics", "CONNECT a:1",
+                           "GET /%00", "GET /metrics%00.json"}) {
     const std::string head = absl::StrCat(line, " HTTP/1.1\r\nHost: localhost\r\n\r\n");
     EXPECT_THAT(AnswerTo(server->port(), head), StartsWith("HTTP/1.1 400 Bad Request\r\n")) << line;
   }
