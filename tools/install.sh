@@ -95,7 +95,7 @@ doctor() {
   if [ -x "$venv/bin/python" ]; then
     "$venv/bin/python" -m pip --disable-pip-version-check freeze | sed 's/^/python /'
   else
-    printf 'python environment           MISSING: tests that need numpy or grpcio cannot run\n'
+    printf 'python environment           MISSING: numpy and grpcio for the tests; each verb that needs it makes it\n'
   fi
   [ "$absent" = 0 ] || note "$absent packages are missing; each verb installs those that it needs"
 }

@@ -41,6 +41,25 @@ not_started() {
   die "the server did not start"
 }
 
+# What a client needs besides the address: by the server's flags, or by their environment.
+tell_secrets() {
+  local cert=${GRIDCLOCK_TLS_CERT:-} tokens=${GRIDCLOCK_TOKEN_FILE:-}
+  while [ $# -gt 0 ]; do
+    case $1 in
+      --tls-cert=*) cert=${1#*=} ;;
+      --tls-cert) cert=${2:-} ;;
+      --token-file=*) tokens=${1#*=} ;;
+      --token-file) tokens=${2:-} ;;
+    esac
+    shift
+  done
+  if [ -n "$cert" ]; then
+    printf 'export GRIDCLOCK_TLS_CA=%q\n' "$(realpath "$cert")"
+    note "GRIDCLOCK_TLS_CA is the authority of the server's certificate; as above if it signed itself"
+  fi
+  [ -z "$tokens" ] || note "each call needs a token: put yours into a file and export GRIDCLOCK_TOKEN_FILE=FILE"
+}
+
 tell() {
   local address metrics
   address=$(fact grpc)
@@ -52,6 +71,7 @@ tell() {
   printf 'export PATH=%q:%q:"$PATH"\n' "$bin" "$venv/bin"
   printf 'export GRIDCLOCK_SERVER=%q\n' "$address"
   [ -z "$metrics" ] || printf 'export GRIDCLOCK_METRICS=%q\n' "$metrics"
+  tell_secrets "${@:2}"
   note "python3 is then the one of .venv, which has the numpy that the pages' examples use; without"
   note "that folder in PATH, gridclock works as well and python3 stays yours"
   note "then, for example:"
@@ -67,7 +87,7 @@ rm -f "$folder/ready"
 if [ -n "$detach" ]; then
   setsid "${command[@]}" "$@" > "$folder/server.log" 2>&1 < /dev/null &
   wait_ready $!
-  tell $!
+  tell $! "$@"
   exit 0
 fi
 # Ctrl-C goes to tee as well, which has the server's last lines still to write.
@@ -78,7 +98,7 @@ server=$!
 exec {log}>&-
 trap 'kill -TERM $server 2>/dev/null' INT TERM HUP
 wait_ready "$server"
-tell "$server"
+tell "$server" "$@"
 # A signal ends a wait; what the server ended with is kept for the last one.
 while kill -0 "$server" 2>/dev/null; do wait "$server" || true; done
 wait "$server" && code=0 || code=$?

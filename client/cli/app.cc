@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "client/cli/cmd_admin.h"
 #include "client/cli/cmd_modules.h"
@@ -55,6 +56,18 @@ std::string CommandIn(const std::vector<std::string>& args,
   return "";
 }
 
+// A first word that is no command; "" if there is none.
+std::string NoCommandIn(const std::vector<std::string>& args,
+                        const std::vector<CommandEntry>& commands) {
+  if (args.empty() || absl::StartsWith(args[0], "-")) return "";
+  std::string names;
+  for (const CommandEntry& command : commands) {
+    if (command.app->get_name() == args[0]) return "";
+    absl::StrAppend(&names, names.empty() ? "" : ", ", command.app->get_name());
+  }
+  return absl::StrCat("no command '", args[0], "'; there are ", names);
+}
+
 int RunCommand(const std::vector<CommandEntry>& commands, const Session& session) {
   for (const CommandEntry& command : commands) {
     if (!command.app->parsed()) continue;
@@ -88,6 +101,8 @@ int Dispatch(const std::vector<std::string>& args, Console& console) {
     program.parse(std::vector<std::string>(args.rbegin(), args.rend()));
   } catch (const CLI::ParseError& error) {  // The library's way to say so.
     const std::string command = CommandIn(args, commands);
+    const std::string unknown = NoCommandIn(args, commands);
+    if (!unknown.empty()) return Report(session, UsageError(unknown));
     return Report(session, UsageError(absl::StrCat(error.what(), "; see gridclock ", command,
                                                    command.empty() ? "" : " ", "--help")));
   }

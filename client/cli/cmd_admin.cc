@@ -108,9 +108,14 @@ absl::StatusOr<int> Restart(const Client& client, const Session& session,
   request.set_device(options.device);
   request.set_now(options.now);
   GC_ASSIGN_OR_RETURN(const v1::RestartWorkerResponse done, client.RestartWorker(request));
-  const std::string when = options.now ? absl::StrCat("is killed; it held ", done.jobs(), " jobs\n")
-                                       : absl::StrCat("is replaced when ", done.jobs(),
-                                                      " jobs that it holds are done\n");
+  std::string when = "is replaced at once; it holds no job\n";
+  if (options.now) {
+    when = absl::StrCat("is killed; it held ", done.jobs(), " jobs\n");
+  } else if (done.jobs() > 0) {
+    when = absl::StrCat(
+        "is replaced when ", done.jobs(),
+        done.jobs() == 1 ? " job that it holds is done\n" : " jobs that it holds are done\n");
+  }
   return Say(session, {{"device", done.device()}, {"jobs", done.jobs()}},
              absl::StrCat("the worker of ", Escape(done.device()), " ", when));
 }

@@ -139,6 +139,11 @@ Row MeasureOne(const Client& client, const Session& session, const std::string& 
   ProgressLine line(session.console);
   const bool live = session.console.terminal.live && !session.options.json;
   RunEvents events = live ? MeasureEvents(line, title) : RunEvents{};
+  if (!live) {
+    events.retry = [&line, &title](const absl::Status& failure, absl::Duration) {
+      line.Waits(title, failure);
+    };
+  }
   std::vector<double> samples;
   KeepSamples(&samples, &events);
   auto result = client.Run(call, events);

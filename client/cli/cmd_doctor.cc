@@ -7,6 +7,7 @@
 #include <google/protobuf/stubs/common.h>
 #include <grpcpp/grpcpp.h>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
@@ -89,7 +90,13 @@ class Doctor {
     }
     for (Finding& finding : PartsOf(*info, *devices)) findings_.push_back(std::move(finding));
     for (const v1::Device& device : *devices) {
-      Prove(client, device);
+      if (device.drained()) {
+        Add(false, "device " + device.name(),
+            absl::StrCat("drained by an operator: it takes no calls until gridclock admin undrain ",
+                         device.name()));
+      } else {
+        Prove(client, device);
+      }
       for (const v1::Device::MethodFacts& method : device.methods()) {
         if (method.missing().empty()) continue;
         Add(false, absl::StrCat("device ", device.name(), ": ", NameOf(method.method())),
@@ -115,7 +122,7 @@ class Doctor {
     const auto result = client.Run(call);
     if (!result.ok()) {
       Add(false, part,
-          absl::StrCat(NameOf(device.state()), ", missing: nothing can run there (",
+          absl::StrCat("its state is ", NameOf(device.state()), ", and nothing can run there (",
                        result.status().message(), ")"));
       return;
     }
@@ -138,10 +145,12 @@ class Doctor {
       good &= finding.good;
       out.push_back({{"part", finding.part}, {"ok", finding.good}, {"found", finding.text}});
       const Terminal& terminal = session_.console.terminal;
-      table.Add(
-          {Escape(finding.part),
-           finding.good ? Paint(terminal, Ink::kGreen, "ok") : Paint(terminal, Ink::kRed, "NO"),
-           Escape(finding.text)});
+      // What may be missing is neither.
+      const bool without = finding.good && absl::StartsWith(finding.text, "missing: ");
+      const std::string mark = without        ? "-"
+                               : finding.good ? Paint(terminal, Ink::kGreen, "ok")
+                                              : Paint(terminal, Ink::kRed, "NO");
+      table.Add({Escape(finding.part), mark, Escape(finding.text)});
     }
     session_.console.out << (session_.options.json ? Dump(out) + "\n" : table.ToText());
     if (unreachable_) return kUnreachable;

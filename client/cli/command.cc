@@ -6,15 +6,14 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/cord.h"
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
 #include "base/status.h"
 #include "client/cli/format.h"
 #include "client/cli/json.h"
 #include "client/cli/names.h"
+#include "client/cli/status_source.h"
 #include "client/cpp/file.h"
 
 namespace gridclock::cli {
@@ -105,24 +104,16 @@ bool IsUnreachable(const absl::Status& error) {
   return absl::IsUnavailable(error) && DetailsOf(error).reason.empty();
 }
 
-std::string InGiB(double bytes) {
-  return absl::StrFormat("%.3g GiB", bytes / 1073741824.0);
-}
-
-// Of a call that can never fit: the sizes for people, and what can be done.
+// Of a call that can never fit: what can be done. The server has said the sizes.
 std::string SizeAdvice(const absl::Status& error) {
-  std::map<std::string, std::string> said = DetailsOf(error).metadata;
-  double needed = 0, allowed = 0;
-  if (!absl::SimpleAtod(said["needed"], &needed) || !absl::SimpleAtod(said["value"], &allowed)) {
-    return "";
-  }
-  const std::string& limit = said["limit"];
-  const std::string more = limit == "device_memory"
+  const std::map<std::string, std::string> said = DetailsOf(error).metadata;
+  const auto limit = said.find("limit");
+  if (limit == said.end() || !said.contains("needed")) return "";
+  const std::string more = limit->second == "device_memory"
                                ? "choose a device with more memory"
                                : absl::StrCat("start the server with a larger --limit-",
-                                              absl::StrReplaceAll(limit, {{"_", "-"}}));
-  return absl::StrCat("it needs ", InGiB(needed), " and ", InGiB(allowed),
-                      " are allowed: use smaller tensors, or ", more);
+                                              absl::StrReplaceAll(limit->second, {{"_", "-"}}));
+  return absl::StrCat("use smaller tensors, or ", more);
 }
 
 }  // namespace
@@ -159,7 +150,12 @@ absl::StatusOr<ClientOptions> Session::MakeClientOptions() const {
 
 absl::StatusOr<std::unique_ptr<Client>> Session::Connect() const {
   GC_ASSIGN_OR_RETURN(const ClientOptions client_options, MakeClientOptions());
-  return Client::Connect(client_options);
+  auto client = Client::Connect(client_options);
+  // No address: nothing was sent.
+  if (!client.ok() && absl::StartsWith(client.status().message(), "server: ")) {
+    return UsageError(absl::StrCat("--", client.status().message()));
+  }
+  return client;
 }
 
 absl::StatusOr<absl::Duration> Session::Timeout() const {
@@ -217,6 +213,7 @@ std::string Advice(const absl::Status& error, const GlobalOptions& options) {
 
 int Report(const Session& session, const absl::Status& error) {
   const bool unreachable = IsUnreachable(error);
+  const bool no_page = DetailsOf(error).reason == kStatusUnreachable;
   if (session.options.json) session.console.out << Dump(ToJson(error)) << "\n";
   std::string line =
       absl::StrCat("gridclock: ", CodeName(error.code()), ": ", Escape(error.message()));
@@ -227,13 +224,15 @@ int Report(const Session& session, const absl::Status& error) {
                         " (--timeout): ", Escape(error.message()));
   }
   const std::string advice = Advice(error, session.options);
-  if (unreachable) {
+  if (no_page) {
+    line = absl::StrCat("gridclock: ", Escape(error.message()));  // It says what to do.
+  } else if (unreachable) {
     line = absl::StrCat("gridclock: ", Escape(advice), " (", Escape(error.message()), ")");
   } else if (!advice.empty()) {
     absl::StrAppend(&line, "; ", advice);
   }
   session.console.err << line << "\n";
-  if (unreachable) return kUnreachable;
+  if (unreachable || no_page) return kUnreachable;
   return IsUsageError(error) ? kUsage : kFailed;
 }
 

@@ -92,14 +92,15 @@ bool Means(const std::string& wanted, const v1::Device& device) {
 
 std::string DevicesText(std::span<const v1::Device> devices) {
   Table table({"device", "state", "model", "level", "units", "memory", "bandwidth", "empty launch",
-               "queue", "restarts"});
+               "calls", "may wait", "restarts"});
   for (const v1::Device& d : devices) {
     const std::string level = d.compute_capability() > 0 ? Capability(d) : d.level();
     const std::string state = absl::StrCat(NameOf(d.state()), d.drained() ? ", drained" : "");
     table.Add({Escape(d.name()), state, Escape(d.model()), Escape(level), absl::StrCat(d.units()),
                FormatBytes(static_cast<double>(d.memory_bytes())),
                FormatRate(d.memory_bytes_per_second(), "B/s"), FormatNs(d.launch_floor_ns()),
-               absl::StrCat(d.queue_depth(), "/", d.queue_capacity()), absl::StrCat(d.restarts())});
+               absl::StrCat(d.queue_depth()), absl::StrCat(d.queue_capacity()),
+               absl::StrCat(d.restarts())});
   }
   std::string out = table.ToText();
   for (const v1::Device& d : devices) {

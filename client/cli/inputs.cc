@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status.h"
+#include "client/cli/command.h"
 #include "client/cli/names.h"
 #include "client/cpp/npz.h"
 #include "proto/types/made_input.h"
@@ -130,22 +131,22 @@ absl::Status AddMade(const OperandSpec& operand, const std::vector<Source>& sour
   std::optional<Generator> generator;
   for (const Source& source : sources) {
     if (generator.has_value() && !(*generator == *source.generator)) {
-      return absl::InvalidArgumentError("the tensors of a list are made by one generator");
+      return UsageError("the tensors of a list are made by one generator");
     }
     generator = source.generator;
     if (source.spec.has_value()) value.tensors.push_back(*source.spec);
   }
   if (value.tensors.empty()) {
     if (solved == nullptr) {
-      return absl::InvalidArgumentError(
-          sources.empty() ? absl::StrCat("missing; say ", operand.name, "=FILE.npy or ",
-                                         operand.name, "=randn:f32[1024]")
-                          : std::string("which shape? Say it as in randn:f32[1024]"));
+      return UsageError(sources.empty()
+                            ? absl::StrCat("missing; say ", operand.name, "=FILE.npy or ",
+                                           operand.name, "=randn:f32[1024]")
+                            : std::string("which shape? Say it as in randn:f32[1024]"));
     }
     value = *solved;
   }
   if (value.tensors.size() < sources.size()) {
-    return absl::InvalidArgumentError("give a shape with each generator or with none");
+    return UsageError("give a shape with each generator or with none");
   }
   const Generator made = generator.value_or(DefaultGenerator(value.tensors[0].dtype));
   return AddGenerated(made, std::move(value), options, index, input, out);

@@ -47,6 +47,13 @@ void ProgressLine::Clear() {
   shown_ = false;
 }
 
+void ProgressLine::Waits(const std::string& title, const absl::Status& why) {
+  if (console_.terminal.live || said_why_) return;
+  said_why_ = true;
+  console_.err << "gridclock: " << title << " is tried again for a while: " << Escape(why.message())
+               << std::endl;
+}
+
 RunEvents MeasureEvents(ProgressLine& line, const std::string& title) {
   const auto seen = std::make_shared<Seen>();  // Owned by both functions.
   RunEvents events;
@@ -94,8 +101,9 @@ absl::StatusOr<RunResult> RunWithProgress(const Client& client, const RunCall& c
                                           const std::string& title, ProgressLine& line) {
   Running running;
   RunEvents events;
-  events.retry = [&running](const absl::Status& failure, absl::Duration) {
+  events.retry = [&running, &line, &title](const absl::Status& failure, absl::Duration) {
     const std::lock_guard<std::mutex> lock(running.mutex);
+    line.Waits(title, failure);
     running.note = absl::StrCat(", tried again: ", Escape(failure.message()));
   };
   const absl::Time start = absl::Now();

@@ -1,10 +1,11 @@
-// One line of a terminal that is drawn again and again. Nothing at all elsewhere.
+// One line of a terminal that is drawn again and again. Elsewhere only why a call waits.
 #ifndef GRIDCLOCK_CLIENT_CLI_PROGRESS_H_
 #define GRIDCLOCK_CLIENT_CLI_PROGRESS_H_
 
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "client/cli/terminal.h"
 #include "client/cpp/client.h"
@@ -21,11 +22,14 @@ class ProgressLine {
   // Draws at most 20 times a second.
   void Show(const std::string& text);
   void Clear();
+  // A call is tried again: says why, once, where there is no terminal. Elsewhere Show does.
+  void Waits(const std::string& title, const absl::Status& why);
 
  private:
   Console& console_;
   absl::Time last_ = absl::InfinitePast();
   bool shown_ = false;
+  bool said_why_ = false;
 };
 
 // Tells of a measurement while it runs. The line must outlive the call.

@@ -29,7 +29,7 @@ absl::Status Unreachable(const std::string& address, absl::string_view why) {
       absl::UnavailableError(absl::StrCat(
           "no status page at ", address, " (", why,
           "); name the server's metrics address with --metrics HOST:PORT or GRIDCLOCK_METRICS")),
-      "STATUS_UNREACHABLE");
+      kStatusUnreachable);
 }
 
 void Bound(int fd, absl::Duration left) {
@@ -76,6 +76,7 @@ absl::StatusOr<std::string> Exchange(const std::string& address, const std::stri
     const ssize_t got = recv(fd.get(), buffer, sizeof(buffer), 0);
     if (got == 0) return answer;
     if (got < 0 && errno == EINTR) continue;
+    if (got < 0 && errno != EAGAIN) return Unreachable(address, std::strerror(errno));
     if (got < 0) return Unreachable(address, "it does not answer in time");
     answer.append(buffer, static_cast<std::size_t>(got));
     if (absl::Now() >= end) return Unreachable(address, "it does not answer in time");
@@ -88,6 +89,9 @@ absl::StatusOr<std::string> Exchange(const std::string& address, const std::stri
 absl::StatusOr<Json> FetchJson(const std::string& address, const std::string& path,
                                absl::Duration timeout) {
   GC_ASSIGN_OR_RETURN(const std::string answer, Exchange(address, path, absl::Now() + timeout));
+  if (!absl::StartsWith(answer, "HTTP/1.")) {
+    return Unreachable(address, "it answers, but not as a web server: is it the gRPC port?");
+  }
   const std::size_t head = answer.find("\r\n\r\n");
   if (!absl::StartsWith(answer, "HTTP/1.1 200 ") || head == std::string::npos) {
     return Unreachable(address, "it answers, but not with that page");

@@ -10,7 +10,10 @@
 
 namespace gridclock::cli {
 
-// The page at `path` of "HOST:PORT". UNAVAILABLE (STATUS_UNREACHABLE) if nobody answers with JSON
+// Why FetchJson fails: its text says what to do.
+inline constexpr char kStatusUnreachable[] = "STATUS_UNREACHABLE";
+
+// The page at `path` of "HOST:PORT". UNAVAILABLE (kStatusUnreachable) if nobody answers with JSON
 // in time.
 absl::StatusOr<Json> FetchJson(const std::string& address, const std::string& path,
                                absl::Duration timeout);

@@ -462,9 +462,11 @@ class CliTest(unittest.TestCase):
 
     def test_top_says_what_it_could_not_read(self):
         for address in (self.server.grpc, "127.0.0.1:1", "nonsense", "[::1"):
-            error = self.gridclock("top", "--metrics", address, code=1).stderr
+            error = self.gridclock("top", "--metrics", address, code=3).stderr
             self.assertIn(f"no status page at {address} (", error)
             self.assertIn("--metrics HOST:PORT", error)
+            self.assertNotIn("try again", error)
+            self.assertEqual("gRPC port?" in error, address == self.server.grpc, error)
 
     def test_the_example_in_cpp(self):
         done = subprocess.run([BIN / "gridclock-example-square", self.server.grpc],
