@@ -85,7 +85,11 @@ CLI::Validator InRange(double least, double most, absl::string_view unit) {
   const auto check = [=](const std::string& text) -> std::string {
     double value = 0;
     if (absl::SimpleAtod(text, &value) && value >= least && value <= most) return "";
-    return absl::StrCat("want ", LeastText(least, unit), " to ", most, " ", unit, ", got ", text);
+    const bool exact = absl::StartsWith(unit, "bytes");
+    const auto bound = [&](double number) {
+      return exact ? absl::StrFormat("%.0f", number) : absl::StrCat(number);
+    };
+    return absl::StrCat("want ", bound(least), " to ", bound(most), " ", unit, ", got ", text);
   };
   return CLI::Validator(check, "");
 }

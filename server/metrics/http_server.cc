@@ -224,10 +224,6 @@ Answer Server::AnswerRequest(const mg_connection* connection) const {
     return Text(421, "Misdirected Request",
                 absl::StrCat("on loopback: want an address, localhost or ", host_, " as Host\n"));
   }
-  // civetweb's path ends there.
-  if (absl::StrContains(request->request_uri, "%00")) {
-    return Text(400, "Bad Request", "want a path without %00\n");
-  }
   const char* accept = mg_get_header(connection, "Accept");
   return AnswerTo(request->local_uri, accept == nullptr ? "" : accept);
 }
@@ -306,6 +302,8 @@ absl::Status Server::Listen(const Options& options) {
                             "request_timeout_ms",
                             timeout.c_str(),
                             "enable_keep_alive",
+                            "no",
+                            "decode_url",  // No path needs it, and %00 would cut one short.
                             "no",
                             nullptr};
   mg_callbacks callbacks{};

@@ -207,6 +207,8 @@ std::shared_ptr<RunningCall> FleetHarness::EmptyWithAttributes(int count) {
   JobRequest request = RequestOf("empty");
   absl::StatusOr<Job> job = Admit(request, table_, limits_, [](absl::string_view) { return 0; });
   job->attributes.assign(static_cast<std::size_t>(count), std::int64_t{1} << 40);
+  job->memory.size = MostOrderBytes(*job);  // It has no tensors.
+  job->order = job->memory;
   auto call = std::make_shared<RunningCall>(scheduler_, arena_, std::vector<float>{});
   const absl::Status status = scheduler_.Submit(*std::move(job), call, false).status();
   if (!status.ok()) call->OnFinished({.status = status, .outcome = std::nullopt});

@@ -339,7 +339,7 @@ TEST(Lifecycle, AFlagOutOfItsRangeEndsTheServer) {
         ServerProcess::Start(
             {.flags = {absl::StrCat("--arena-warm-bytes=", bytes)}, .wait_until_ready = false}));
     EXPECT_EQ(server->Wait(), 2);
-    EXPECT_THAT(server->Log(), HasSubstr("want 0 to 1e+15 bytes"));
+    EXPECT_THAT(server->Log(), HasSubstr("want 0 to 1000000000000000 bytes"));
   }
 }
 

@@ -29,8 +29,8 @@ MIB = 1 << 20
 INVALID_ARGUMENT, DEADLINE_EXCEEDED, RESOURCE_EXHAUSTED, UNIMPLEMENTED, UNAUTHENTICATED = 3, 4, 8, 12, 16
 NEVER_STALLED = "--limit-stream-stall-seconds=3600"  # Where what is held must not depend on how long a test takes.
 NOTHING_WARMED = "--arena-warm-bytes=0"  # Where memory is measured: the server warms its arena behind its start.
-UNDER_64_MIB = "--limit-rpc-bytes=64M"  # Of one client 3 requests are read then, and 16 wait.
-READ, WAIT = 3, 16
+UNDER_64_MIB = "--limit-rpc-bytes=64M"  # Of one client 1 request is read then, and 16 wait.
+READ, WAIT = 1, 16
 
 
 def message(payload):

@@ -86,6 +86,8 @@ TEST(MetricsServerTest, AnswersOnlyWhatIsThere) {
   EXPECT_THAT(Fetch(server->port(), "/"), StartsWith("HTTP/1.1 404 "));
   EXPECT_THAT(Fetch(server->port(), "/metrics/../../etc/passwd"), StartsWith("HTTP/1.1 4"));
   EXPECT_THAT(Fetch(server->port(), "/metrics?x=1"), StartsWith("HTTP/1.1 200 "));
+  EXPECT_THAT(Fetch(server->port(), "/metrics%00.json"), StartsWith("HTTP/1.1 404 "));
+  EXPECT_THAT(Fetch(server->port(), "/%6detrics"), StartsWith("HTTP/1.1 404 "));
   for (const char* method : {"POST", "PUT", "DELETE", "OPTIONS", "PATCH"}) {
     EXPECT_THAT(Fetch(server->port(), "/metrics", method), StartsWith("HTTP/1.1 405 ")) << method;
   }
@@ -101,8 +103,7 @@ std::string AnswerTo(int port, const std::string& head) {
 TEST(MetricsServerTest, WhatIsNoPathIsAnsweredToo) {
   ASSERT_OK_AND_ASSIGN(const auto server, Serve(Small()));
   for (const char* line : {"GET *", "OPTIONS *", "GET http://127.0.0.1:1/metrics",
-                           "GET http://attacker.example/metrics", "GET metrics", "CONNECT a:1",
-                           "GET /%00", "GET /metrics%00.json"}) {
+                           "GET http://attacker.example/metrics", "GET metrics", "CONNECT a:1"}) {
     const std::string head = absl::StrCat(line, " HTTP/1.1\r\nHost: localhost\r\n\r\n");
     EXPECT_THAT(AnswerTo(server->port(), head), StartsWith("HTTP/1.1 400 Bad Request\r\n")) << line;
   }
