@@ -106,8 +106,8 @@ std::uint32_t CpuSecondsUsed() {
   explicit_bzero(below.data(), below.size());
 }
 
-// What is freed is given back to nobody: an order finds the pages that the warm-up had, where a
-// page fault each would cost it more than half of a small compile.
+// What is freed is given back to nobody: an order finds the pages that the warm-up had, and has no
+// page fault for each.
 void KeepPages() {
   mallopt(M_TRIM_THRESHOLD, INT_MAX);
   mallopt(M_MMAP_THRESHOLD, 32 << 20);  // The most that there is.
@@ -147,7 +147,8 @@ void Children::RunChild(int link) {
   ForgetOthers();
   KeepPages();
   // An order that is there already would only wait for it. A failure is the next order's to tell.
-  if (!IsReadable(kLink)) WarmUp(tools_, last_arch_).IgnoreError();
+  // Whose architecture NVRTC does not know shall cost others nothing.
+  if (!IsReadable(kLink) && !WarmUp(tools_, last_arch_).ok()) WarmUp(tools_, "").IgnoreError();
   CompilerOrder order;
   if (!order.ParseFromString(ReadAll(kLink))) _exit(1);
   WorkLimits limits = limits_.work;
