@@ -122,6 +122,8 @@ std::string FlagsText(const v1::RunSummary& summary, const Terminal& terminal) {
       !Has(summary, v1::TEACHING_METHOD)) {
     words.push_back(Paint(terminal, Ink::kYellow, "WARMUP_NOT_FLAT"));
   }
+  if (timing.stop() == v1::Timing::YIELDED)
+    words.push_back(Paint(terminal, Ink::kYellow, "YIELDED"));
   return absl::StrJoin(words, ", ");
 }
 

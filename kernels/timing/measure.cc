@@ -76,6 +76,8 @@ class Run {
   bool RuleSaysStop(absl::Time started);
   bool NarrowEnough();
   bool Interrupted();
+  // No further launch is to be added to those that there are.
+  bool Ends() { return Interrupted() || around_.yields(); }
   void Report(bool all);
   std::optional<Method> SecondMethod() const;
   bool Agrees(double mine, double others) const;
@@ -184,7 +186,7 @@ absl::Status Run::WarmUp() {
   const bool by_events = !device_.info().host_memory && options_.method != Method::kBackToBack;
   const double step = by_events ? device_.info().clock_step_ns : 0;
   std::vector<double> medians, clocks;
-  while (around_.clock.Now() < limit && !Interrupted()) {
+  while (around_.clock.Now() < limit && !Ends()) {
     GC_ASSIGN_OR_RETURN(medians.emplace_back(), Window());
     clocks.push_back(device_.ClockHz());
     around_.on_samples(windows_++, std::span(&medians.back(), 1), true);
@@ -197,7 +199,7 @@ absl::Status Run::WarmUp() {
 }
 
 absl::Status Run::WarmUpTimes(std::int64_t times) {
-  for (std::int64_t i = 0; i < times && !Interrupted(); ++i) {
+  for (std::int64_t i = 0; i < times && !Ends(); ++i) {
     GC_RETURN_IF_ERROR(Launch(options_.method).status());
     ++out_.timing.warmups;
   }
@@ -233,6 +235,8 @@ bool Run::RuleSaysStop(absl::Time started) {
   }
   out_.timing.stop = StopReason::kMaxSamples;
   if (static_cast<std::int64_t>(n) >= options_.max_samples) return true;
+  out_.timing.stop = StopReason::kYielded;
+  if (around_.yields()) return true;
   out_.timing.stop = StopReason::kBudget;
   return around_.clock.Now() - started >= options_.budget;
 }
@@ -249,13 +253,15 @@ absl::Status Run::SampleUntilRule() {
 absl::Status Run::SampleBySchedule() {
   const Schedule& schedule = *options_.schedule;
   out_.timing.stop = StopReason::kSchedule;
-  for (std::int64_t round = 0; round < schedule.repeat && !Interrupted(); ++round) {
+  for (std::int64_t round = 0; round < schedule.repeat && !Ends(); ++round) {
     GC_RETURN_IF_ERROR(WarmUpTimes(schedule.wait));
     GC_RETURN_IF_ERROR(WarmUpTimes(schedule.warmup));
-    for (std::int64_t i = 0; i < schedule.active && !Interrupted(); ++i) {
+    for (std::int64_t i = 0; i < schedule.active && !Ends(); ++i) {
       GC_RETURN_IF_ERROR(TakeSample());
     }
   }
+  const auto taken = static_cast<std::int64_t>(out_.timing.samples_ns.size());
+  if (taken < schedule.repeat * schedule.active) out_.timing.stop = StopReason::kYielded;
   return out_.timing.samples_ns.empty() ? TakeSample() : absl::OkStatus();
 }
 
@@ -312,7 +318,8 @@ absl::Status Run::CheckAgreement() {
   if (!may_ask) return absl::OkStatus();
   const Method method = options_.method, second = *may_ask;
   std::vector<double> mine, others;
-  for (std::size_t i = 0; i < kAgreementLaunches && !Interrupted(); ++i) {
+  // Whoever waits does so for the one that tells whether the time can be believed, and no more.
+  for (std::size_t i = 0; i < kAgreementLaunches && !(i > 0 ? Ends() : Interrupted()); ++i) {
     GC_ASSIGN_OR_RETURN(const bool seen, LaunchSeen(second, &others));
     if (!seen) return WithoutSecond();
   }
@@ -321,7 +328,7 @@ absl::Status Run::CheckAgreement() {
   if (Agrees(Median(out_.timing.samples_ns), Median(others))) return absl::OkStatus();
   // Once more, turn by turn: what moved between the two series was not the method.
   others.clear();
-  for (int i = 0; i < kDoubtLaunches && !Interrupted(); ++i) {
+  for (int i = 0; i < kDoubtLaunches && !Ends(); ++i) {
     GC_ASSIGN_OR_RETURN(const bool seen, LaunchSeen(method, &mine));
     if (!seen) return Doubt();
     GC_ASSIGN_OR_RETURN(const bool seen_by_second, LaunchSeen(second, &others));

@@ -92,6 +92,9 @@ void Loop::Take(std::span<const std::byte> frame, bool may_be_long) {
       return TakeStep(incoming_.check_step_done());
     case worker::v1::FromServer::kCancel:
       return TakeCancel(incoming_.cancel().id());
+    case worker::v1::FromServer::kYield:
+      yields_ |= incoming_.yield().id() == running_;
+      return;
     case worker::v1::FromServer::kShutdown:
       stop_ = true;
       return;
@@ -201,7 +204,7 @@ absl::Status Loop::RunOrder(const WorkerOrder& order) {
 
 void Loop::BeginOrder(std::uint64_t id) {
   running_ = id;
-  cancelled_ = false;
+  cancelled_ = yields_ = false;
   awaited_.reset();
   parts_.page.since_ns.store(absl::ToUnixNanos(parts_.clock.Now()), std::memory_order_relaxed);
   parts_.page.running.store(id, std::memory_order_release);

@@ -48,6 +48,7 @@ class Loop final : public SessionHost {
 
  private:
   bool Cancelled(const WorkerOrder& order) override;
+  bool Yields() const override { return yields_; }
   void OnSamples(const WorkerOrder& order, std::int64_t first, std::span<const double> samples_ns,
                  bool warmup) override;
   absl::Status Step(const WorkerOrder& order, std::uint32_t index, CheckStep step) override;
@@ -90,6 +91,7 @@ class Loop final : public SessionHost {
   std::uint64_t generation_ = 0;
   std::uint64_t running_ = 0;
   bool cancelled_ = false;
+  bool yields_ = false;
   // The step of a checked launch that the running order waits for.
   std::optional<std::pair<std::uint32_t, CheckStep>> awaited_;
   bool stop_ = false;

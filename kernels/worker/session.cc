@@ -343,6 +343,7 @@ absl::StatusOr<Measurement> Session::Running::Time(const Target& target) {
        .deadline = order_.deadline,
        .kernel_time_limit = order_.kernel_time_limit,
        .cancelled = [this] { return host_.Cancelled(order_); },
+       .yields = [this] { return host_.Yields(); },
        .on_samples = [this](std::int64_t first, std::span<const double> samples,
                             bool warmup) { host_.OnSamples(order_, first, samples, warmup); }});
 }

@@ -32,6 +32,8 @@ class SessionHost {
   virtual ~SessionHost() = default;
   // Asked between launches.
   virtual bool Cancelled(const WorkerOrder& order) = 0;
+  // The running order is to end its measurement with what it has.
+  virtual bool Yields() const { return false; }
   virtual void OnSamples(const WorkerOrder& order, std::int64_t first,
                          std::span<const double> samples_ns, bool warmup) = 0;
   // Of an order with checked launches: returns when the server has done this step. CANCELLED if the

@@ -142,7 +142,7 @@ bool EnumsAreKnown(const v1::Timing& timing) {
          timing.second_method() >= v1::METHOD_UNSPECIFIED &&
          timing.second_method() <= v1::EVENT_PAIR && timing.l2() >= v1::HOT &&
          timing.l2() <= v1::COLD_DIRTY && timing.stop() >= v1::Timing::SINGLE_LAUNCH &&
-         timing.stop() <= v1::Timing::STOP_INTERRUPTED;
+         timing.stop() <= v1::Timing::YIELDED;
 }
 
 absl::StatusOr<Timing> DecodeTiming(const v1::Timing& wire, const Job& job,

@@ -29,7 +29,8 @@ enum class StopReason : std::uint8_t {
   kBudget,
   kMaxSamples,
   kSchedule,
-  kInterrupted
+  kInterrupted,
+  kYielded
 };
 enum class Flag : std::uint8_t {
   kSuspect = 1,

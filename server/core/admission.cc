@@ -313,7 +313,7 @@ absl::StatusOr<absl::Duration> KernelTime(const JobRequest& request, const Limit
          .metadata = {{"limit", own_bound ? "submitted_kernel_seconds" : "max_kernel_seconds"},
                       {"value", absl::StrCat(seconds)}}});
   }
-  if (request.program && request.measure && request.measure->budget > most) {
+  if (request.measure && request.measure->budget > most) {
     return InvalidField("measure.budget_seconds",
                         absl::StrCat("want at most ", seconds, whose, ", got ",
                                      absl::ToDoubleSeconds(request.measure->budget)));

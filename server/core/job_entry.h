@@ -53,6 +53,7 @@ struct Scheduler::Entry {
   std::optional<absl::Duration> waited;  // Until the order was first sent.
   bool arrives = false;   // Its memory or inputs are still to come: it has no place in the queue.
   bool early = false;     // A worker was told of inputs that arrived.
+  bool yields = false;    // The worker was told that its measurement is to make room.
   bool recalled = false;  // The worker was told to give it back if it has not begun it.
   bool answered = false;  // The listener had its end; the worker has not said so yet.
   std::optional<absl::Status> cancelled;  // Why it was told to stop.
@@ -66,7 +67,7 @@ struct Scheduler::Entry {
   std::vector<JobEvent> mailbox;
 };
 
-enum class Scheduler::Word { kOrder, kCancel, kArrived };
+enum class Scheduler::Word { kOrder, kCancel, kYield, kArrived };
 
 // What a lane for submitted code has beside.
 struct Scheduler::Guests {

@@ -241,7 +241,7 @@ void Scheduler::QueueReady(Entry& entry) {
 
 void Scheduler::BecomeReadyAgain(Entry& entry, absl::Time now) {
   entry.state = Entry::State::kReady;
-  entry.recalled = false;
+  entry.recalled = entry.yields = false;
   entry.seen_running.reset();
   entry.wait_until = WaitEnd(entry.job(), now);
 }
@@ -392,6 +392,8 @@ void Scheduler::Speak(Outbox& out) {
         send();
         if (command.word == Word::kCancel)
           speech.worker->Cancel(job.id);
+        else if (command.word == Word::kYield)
+          speech.worker->Yield(job.id);
         else
           speech.worker->Arrived(job, speech.generation, command.arrival);
       }

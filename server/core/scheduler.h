@@ -50,6 +50,8 @@ class WorkerPort {
   // The calling thread may take the worker's answers itself until this order's came or it has
   // taken longer than a small call does; so that no other thread must wake for it.
   virtual void Await(JobId) {}
+  // Others wait for the device: the measurement that runs is to end with what it has.
+  virtual void Yield(JobId id) = 0;
   // SIGKILL; its loss will be reported with this reason.
   virtual void Kill(absl::string_view reason) = 0;
   // The order that runs in the worker now and since when; id 0 if none. The worker says so, and may
@@ -339,6 +341,10 @@ class Scheduler {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // True if a job could run here, or in the other lane, once `running` is gone.
   static bool KeepsOthersWaiting(const Entry& running, absl::Time now);
+  // Another principal's job could run once `running` is gone.
+  bool OthersWait(const Entry& running, absl::Time now) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void YieldToOthers(Device& device, absl::Time now, Outbox& out)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void RecallForOthers(Device& device, absl::Time now, Outbox& out)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::shared_ptr<Entry> TakeAnswer(std::uint64_t generation, WorkerAnswer& answer, absl::Time now,

@@ -71,20 +71,39 @@ void Scheduler::RecallForOthers(Device& device, absl::Time now, Outbox& out) {
   if (device.sent.size() < 2) return;
   const Entry& first = *device.sent.front();
   if (now - std::max(first.sent_at, device.last_done) < kPatience) return;
-  const auto of_others = [&](const auto& entry) {
-    return entry->job().principal != first.job().principal;
-  };
   const bool lane_waits = device.other != nullptr && Waits(*device.other, now);
-  const std::optional<JobId> next = device.queue.Next();
-  const bool wanted = lane_waits || (next && of_others(Find(*next))) ||
-                      std::any_of(device.sent.begin(), device.sent.end(), of_others);
-  if (!wanted) return;
+  if (!lane_waits && !OthersWait(first, now)) return;
   for (const auto& entry : device.sent) {
-    if (entry.get() == &first || (of_others(entry) && !lane_waits)) continue;
+    const bool of_others = entry->job().principal != first.job().principal;
+    if (entry.get() == &first || (of_others && !lane_waits)) continue;
     if (entry->recalled || entry->cancelled || !IsSmall(entry->job())) continue;
     entry->recalled = true;
     Tell(*entry, Word::kCancel, out);
   }
+}
+
+bool Scheduler::OthersWait(const Entry& running, absl::Time now) const {
+  const Device& device = *running.device;
+  const auto of_others = [&](const auto& entry) {
+    return entry->job().principal != running.job().principal;
+  };
+  const auto next_is = [&](const Device& lane) {
+    const std::optional<JobId> next = lane.queue.Next();
+    return next && of_others(Find(*next));
+  };
+  return next_is(device) || std::any_of(device.sent.begin(), device.sent.end(), of_others) ||
+         (device.other != nullptr && Waits(*device.other, now) && next_is(*device.other));
+}
+
+// Principals take turns by calls, and a measurement may be asked to go on for minutes.
+void Scheduler::YieldToOthers(Device& device, absl::Time now, Outbox& out) {
+  if (device.sent.empty()) return;
+  Entry& running = *device.sent.front();
+  if (!running.job().measure || running.yields || !running.seen_running) return;
+  if (now - *running.seen_running < absl::Seconds(limits_.turn_seconds)) return;
+  if (!OthersWait(running, now)) return;
+  running.yields = true;
+  Tell(running, Word::kYield, out);
 }
 
 bool Scheduler::KeepsOthersWaiting(const Entry& running, absl::Time now) {

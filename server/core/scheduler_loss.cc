@@ -455,6 +455,7 @@ void Scheduler::Tick() {
       if (seen[i].device->generation == seen[i].generation) {
         TickSent(*seen[i].device, running[i], now, out);
         RecallForOthers(*seen[i].device, now, out);
+        YieldToOthers(*seen[i].device, now, out);
       }
     }
     ticked_ = now;

@@ -130,6 +130,13 @@ void Worker::SendCancel(JobId id) {
   SendFrames({&frame, 1});
 }
 
+void Worker::Yield(JobId id) {
+  worker::v1::FromServer message;
+  message.mutable_yield()->set_id(id);
+  const std::string frame = message.SerializeAsString();
+  SendFrames({&frame, 1});
+}
+
 // Left unsaid where other words wait: what is behind on those must not be kept by this.
 void Worker::Arrived(const Job& job, std::uint64_t generation, const InputArrival& arrival) {
   if (parts_.link->pending()) return;

@@ -64,6 +64,7 @@ class Worker final : public WorkerPort {
   bool SendAll(std::span<const Job* const> jobs, std::uint64_t generation) override
       ABSL_LOCKS_EXCLUDED(mutex_);
   void Cancel(JobId id) override;
+  void Yield(JobId id) override;
   void Arrived(const Job& job, std::uint64_t generation, const InputArrival& arrival) override;
   void Await(JobId id) override ABSL_LOCKS_EXCLUDED(mutex_);
   void Kill(absl::string_view reason) override ABSL_LOCKS_EXCLUDED(mutex_);

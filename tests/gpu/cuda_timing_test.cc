@@ -338,6 +338,7 @@ absl::StatusOr<Measurement> MeasureQuietly(Device& device, Method method,
                  {.launch = launch, .prepare = [] { return absl::OkStatus(); }},
                  {.clock = clock,
                   .cancelled = [] { return false; },
+                  .yields = [] { return false; },
                   .on_samples = [](std::int64_t, std::span<const double>, bool) {}});
 }
 

@@ -42,6 +42,10 @@ class FakeWorker final : public WorkerPort {
     MutexLock lock(mutex_);
     cancels_.push_back(id);
   }
+  void Yield(JobId id) override {
+    MutexLock lock(mutex_);
+    yields_.push_back(id);
+  }
   void Arrived(const Job& job, std::uint64_t, const InputArrival& arrival) override {
     MutexLock lock(mutex_);
     arrivals_.push_back({job.id, arrival.bytes});
@@ -74,6 +78,10 @@ class FakeWorker final : public WorkerPort {
     MutexLock lock(mutex_);
     return awaited_;
   }
+  std::vector<JobId> yields() const {
+    MutexLock lock(mutex_);
+    return yields_;
+  }
   std::vector<JobId> cancels() const {
     MutexLock lock(mutex_);
     return cancels_;
@@ -92,7 +100,8 @@ class FakeWorker final : public WorkerPort {
   const WorkerRole role_;
   mutable Mutex mutex_;
   Running running_ ABSL_GUARDED_BY(mutex_);
-  std::vector<JobId> orders_ ABSL_GUARDED_BY(mutex_), cancels_ ABSL_GUARDED_BY(mutex_);
+  std::vector<JobId> orders_ ABSL_GUARDED_BY(mutex_), cancels_ ABSL_GUARDED_BY(mutex_),
+      yields_ ABSL_GUARDED_BY(mutex_);
   std::vector<JobId> awaited_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::pair<JobId, std::uint64_t>> arrivals_ ABSL_GUARDED_BY(mutex_);
   std::size_t sends_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -229,11 +229,12 @@ TEST_F(RunCall, CancellingLeavesTheServerWell) {
 
 class RunCallOfTwo : public RunCall {
  protected:
-  void StartServerForTwo() {
+  void StartServerForTwo(std::vector<std::string> flags = {}) {
     const std::string tokens = NewFolder() + "/tokens";
     Write(tokens, absl::StrCat("ann read,run ", HashedToken("ann-secret"), "\nbob read,run ",
                                HashedToken("bob-secret")));
-    StartServer({.flags = {"--token-file=" + tokens}});
+    flags.push_back("--token-file=" + tokens);
+    StartServer({.flags = std::move(flags)});
   }
   absl::Status CallAs(const char* token, const std::string& request, grpc::ClientContext& context) {
     context.AddMetadata("authorization", absl::StrCat("Bearer ", token));
@@ -251,6 +252,31 @@ TEST_F(RunCallOfTwo, D19_TheSameIdOfAnotherClientIsAnotherCall) {
   EXPECT_EQ(server_->Metric(
                 "gridclock_kernel_runs_total{kernel=\"square\",device=\"cpu\",outcome=\"ok\"}"),
             2);
+}
+
+// Its budget is ten minutes, and its samples are never enough.
+TEST_F(RunCallOfTwo, WhoMeasuresForMinutesMakesRoomForOthers) {
+  ASSERT_NO_FATAL_FAILURE(StartServerForTwo({"--limit-turn-seconds=0.3"}));
+  v1::RunRequest request;
+  ASSERT_TRUE(request.ParseFromString(Spin(absl::Milliseconds(1))));
+  v1::MeasureOptions& measure = *request.mutable_measure();
+  measure.set_budget_seconds(600);
+  measure.set_max_samples(1'000'000);
+  measure.set_relative_interval(1e-6);
+  grpc::ClientContext long_one, other;
+  RawResult measured;
+  std::thread ann([&] {
+    long_one.AddMetadata("authorization", "Bearer ann-secret");
+    measured = RawCall(channel_, kRunMethod, {request.SerializeAsString()}, long_one);
+  });
+  EXPECT_TRUE(Spins());
+  EXPECT_THAT(CallAs("bob-secret", Square({1, 2}, ""), other), IsOk());
+  ann.join();
+  ASSERT_THAT(measured.status, IsOk());
+  v1::RunResponse answer;
+  ASSERT_TRUE(answer.ParseFromString(measured.messages.at(0)));
+  EXPECT_EQ(answer.summary().timing().stop(), v1::Timing::YIELDED) << answer.ShortDebugString();
+  EXPECT_GT(answer.summary().timing().samples_ns_size(), 100);
 }
 
 // More often than the breaker would allow of workers that fail.

@@ -30,8 +30,8 @@ TEST(Limits, EachHasAnOwnNameAMemberAndWordsForPeople) {
     EXPECT_LE(spec.least, limits.*spec.member) << spec.name;
     EXPECT_GE(spec.most, limits.*spec.member) << spec.name;
   }
-  EXPECT_EQ(names.size(), 38u);
-  EXPECT_EQ(members.size(), 38u);
+  EXPECT_EQ(names.size(), 39u);
+  EXPECT_EQ(members.size(), 39u);
 }
 
 // What clients have been told, and what other limits were chosen by. 0: of the machine.
@@ -57,6 +57,7 @@ TEST(Limits, ADefaultIsNotMovedByTheWay) {
                                                             {"queue_seconds", 60},
                                                             {"kernel_seconds", 30},
                                                             {"max_kernel_seconds", 600},
+                                                            {"turn_seconds", 10},
                                                             {"submitted_kernel_seconds", 30},
                                                             {"stream_stall_seconds", 30},
                                                             {"stream_bytes_per_second", 65'536},

@@ -41,8 +41,8 @@ class SchedulerTimeTest : public SchedulerFixture {
         "cuda:0", generation,
         {.reason = "cancelled", .running = running, .detail = "killed: cancelled"});
   }
-  Job Measured(const std::string& principal) {
-    Job job = MakeJob(principal, absl::Seconds(1));
+  Job Measured(const std::string& principal, absl::Duration limit = absl::Seconds(1)) {
+    Job job = MakeJob(principal, limit);
     job.measure.emplace();
     return job;
   }
@@ -51,6 +51,43 @@ class SchedulerTimeTest : public SchedulerFixture {
     scheduler_.Tick();
   }
 };
+
+// ---- Time that others wait for. ----
+
+TEST_F(SchedulerTimeTest, AMeasurementMakesRoomOnceAnotherPrincipalHasWaitedForItsTurn) {
+  const auto worker = Ready();
+  const Call long_one = Submit(Measured("ann", absl::Minutes(10)));
+  worker->Run(long_one.id, clock_.Now());
+  TickAfter(absl::Seconds(1));
+  const Call own = Submit("ann");
+  TickAfter(absl::Minutes(1));
+  EXPECT_THAT(worker->yields(), IsEmpty()) << "nobody else waits";
+  const Call other = Submit("bob");
+  TickAfter(absl::Milliseconds(5));
+  EXPECT_THAT(worker->yields(), ElementsAre(long_one.id));
+  TickAfter(absl::Seconds(1));
+  EXPECT_THAT(worker->yields(), ElementsAre(long_one.id)) << "said once";
+  EXPECT_TRUE(Done(long_one.id));
+  EXPECT_THAT(long_one.listener->status(), IsOk());
+}
+
+TEST_F(SchedulerTimeTest, AMeasurementHasItsTurnWhoeverWaits) {
+  const auto worker = Ready();
+  const Call measured = Submit(Measured("ann", absl::Minutes(10)));
+  const Call other = Submit(Measured("bob", absl::Minutes(10)));
+  TickAfter(absl::Seconds(60));
+  EXPECT_THAT(worker->yields(), IsEmpty()) << "it has not begun";
+  worker->Run(measured.id, clock_.Now());
+  scheduler_.Tick();
+  TickAfter(absl::Seconds(Limits().turn_seconds) - absl::Milliseconds(1));
+  EXPECT_THAT(worker->yields(), IsEmpty());
+  TickAfter(absl::Milliseconds(1));
+  EXPECT_THAT(worker->yields(), ElementsAre(measured.id));
+  EXPECT_TRUE(Done(measured.id));
+  worker->Run(other.id, clock_.Now());
+  TickAfter(absl::Seconds(60));
+  EXPECT_THAT(worker->yields(), ElementsAre(measured.id)) << "nobody waits behind it";
+}
 
 // ---- Time that is over. ----
 

@@ -30,6 +30,7 @@ class MeasureTest : public ::testing::Test {
                     .deadline = deadline_,
                     .kernel_time_limit = kernel_time_limit_,
                     .cancelled = [this] { return clock_.Now() >= cancelled_at_; },
+                    .yields = [this] { return clock_.Now() >= yields_at_; },
                     .on_samples =
                         [this](std::int64_t first, std::span<const double> samples, bool warmup) {
                           auto& list = warmup ? live_warmups_ : live_;
@@ -46,6 +47,7 @@ class MeasureTest : public ::testing::Test {
   absl::Status launch_;
   absl::Time deadline_ = absl::InfiniteFuture();
   absl::Time cancelled_at_ = absl::InfiniteFuture();
+  absl::Time yields_at_ = absl::InfiniteFuture();
   absl::Duration kernel_time_limit_ = absl::InfiniteDuration();
   absl::Duration prepare_time_;
   int prepares_ = 0, batches_ = 0;

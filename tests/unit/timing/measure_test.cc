@@ -73,6 +73,57 @@ TEST_F(MeasureTest, StopsAtTheSampleLimitAndIsNoisy) {
   EXPECT_THAT(m.flags, ElementsAre(Flag::kNoisy));
 }
 
+TEST_F(MeasureTest, EndsWithWhatItHasWhereOthersWait) {
+  device_.duration_ns = [](std::int64_t i, Method) { return i % 2 == 0 ? 1e6 : 2e6; };
+  const MeasureOptions long_one = {
+      .max_samples = 1000000, .budget = absl::Minutes(10), .schedule = {}};
+  yields_at_ = clock_.Now() + absl::Seconds(10);
+
+  ASSERT_OK_AND_ASSIGN(const Measurement m, Go(long_one));
+
+  EXPECT_THAT(m.interruption, IsOk());
+  EXPECT_EQ(m.timing.stop, StopReason::kYielded);
+  EXPECT_THAT(m.timing.samples_ns, Not(IsEmpty()));
+  EXPECT_LT(clock_.Now() - yields_at_, absl::Milliseconds(3));
+  EXPECT_THAT(m.flags, ElementsAre(Flag::kNoisy));
+}
+
+TEST_F(MeasureTest, WhoeverWaitsIsNotKeptByWarmUp) {
+  device_.duration_ns = [](std::int64_t, Method) { return 5e9; };
+  kernel_time_limit_ = absl::Minutes(10);
+  yields_at_ = clock_.Now();
+
+  ASSERT_OK_AND_ASSIGN(
+      const Measurement warm,
+      Go({.budget = absl::Minutes(10), .warmup_limit = absl::Minutes(10), .schedule = {}}));
+  EXPECT_EQ(warm.timing.stop, StopReason::kYielded);
+  EXPECT_EQ(warm.launches, 1);
+}
+
+TEST_F(MeasureTest, WhoeverWaitsIsNotKeptByASchedule) {
+  device_.duration_ns = [](std::int64_t, Method) { return 5e9; };
+  kernel_time_limit_ = absl::Minutes(10);
+  yields_at_ = clock_.Now();
+
+  ASSERT_OK_AND_ASSIGN(
+      const Measurement m,
+      Go({.schedule = Schedule{.wait = 9, .warmup = 9, .active = 9, .repeat = 9}}));
+
+  EXPECT_THAT(m.interruption, IsOk());
+  EXPECT_EQ(m.timing.stop, StopReason::kYielded);
+  EXPECT_THAT(m.timing.samples_ns, SizeIs(1));
+}
+
+TEST_F(MeasureTest, AScheduleThatIsThroughDidNotYield) {
+  device_.duration_ns = [](std::int64_t, Method) { return 1e9; };
+  yields_at_ = clock_.Now() + absl::Seconds(3);
+
+  ASSERT_OK_AND_ASSIGN(const Measurement m, Go({.schedule = Schedule{.active = 3, .repeat = 1}}));
+
+  EXPECT_EQ(m.timing.stop, StopReason::kSchedule);
+  EXPECT_THAT(m.timing.samples_ns, SizeIs(3));
+}
+
 TEST_F(MeasureTest, StopsAtTheBudget) {
   device_.duration_ns = [](std::int64_t i, Method) { return i % 2 == 0 ? 1e6 : 2e6; };
 
@@ -175,6 +226,7 @@ TEST_F(MeasureTest, EachLaunchSaysSinceWhenItRunsUntilItEnds) {
   EXPECT_THAT(Measure(device_, {.schedule = Schedule{.active = 3}}, target,
                       {.clock = clock_,
                        .cancelled = [] { return false; },
+                       .yields = [] { return false; },
                        .on_samples = [](std::int64_t, std::span<const double>, bool) {}}),
               IsOk());
   launch_ = absl::InternalError("broken");

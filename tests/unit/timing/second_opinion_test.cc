@@ -65,6 +65,23 @@ TEST_F(MeasureTest, ASecondOpinionThatNoTimeWasLeftForIsMissed) {
   EXPECT_THAT(m.flags, Contains(Flag::kSuspect));
 }
 
+// The one launch that tells whether the time can be believed is waited for.
+TEST_F(MeasureTest, OneLaunchIsTheSecondOpinionWhereOthersWait) {
+  device_.known = {Method::kIsolated, Method::kDeviceTime};
+  device_.duration_ns = [](std::int64_t, Method) { return 1e9; };
+  kernel_time_limit_ = absl::Minutes(10);
+  yields_at_ = clock_.Now() + absl::Seconds(20);
+
+  ASSERT_OK_AND_ASSIGN(const Measurement m,
+                       Go({.min_samples = 500, .budget = absl::Minutes(5), .schedule = {}}));
+
+  EXPECT_EQ(m.timing.stop, StopReason::kYielded);
+  ASSERT_TRUE(m.timing.second.has_value());
+  EXPECT_EQ(m.timing.second->method, Method::kDeviceTime);
+  EXPECT_EQ(clock_.Now() - yields_at_, absl::Seconds(1));
+  EXPECT_THAT(m.flags, Not(Contains(Flag::kSuspect)));
+}
+
 // A device that learns by many launches how to time one would else make them all.
 TEST_F(MeasureTest, ALongLaunchIsNotMadeAgainAndAgainForTheDeviceToLearn) {
   device_.known = {Method::kIsolated, Method::kDeviceTime};

@@ -226,6 +226,39 @@ TEST(Worker, CancelInTheMiddleKeepsTheSamplesSoFar) {
   EXPECT_THAT(failure.partial->flags, Contains(Flag::kInterrupted));
 }
 
+TEST(Worker, AMeasurementThatIsToMakeRoomIsWholeAsFarAsItGot) {
+  WorkerProcess worker;
+  const WorkerHello hello = worker.Hello();
+  const MeasureOptions endless = {.max_samples = 100'000,
+                                  .relative_interval = 1e-6,
+                                  .budget = absl::Seconds(60),
+                                  .warmup_limit = absl::Milliseconds(10),
+                                  .schedule = {}};
+  for (const JobId id : {5, 6}) {
+    Job job = Fitted(Spin(id, 2'000'000), hello);
+    job.measure = endless;
+    worker.Order(job);
+    SampleBuffer samples;
+    worker::v1::ToServer frame = worker.Next();
+    worker::v1::FromServer yield;
+    yield.mutable_yield()->set_id(9);  // Of no order: nothing ends.
+    worker.Send(yield);
+    ASSERT_THAT(samples.Add(frame.samples(), job), IsOk());
+    frame = worker.Next();
+    ASSERT_TRUE(frame.has_samples()) << frame.DebugString();
+    yield.mutable_yield()->set_id(id);
+    worker.Send(yield);
+    for (; frame.has_samples(); frame = worker.Next()) {
+      ASSERT_THAT(samples.Add(frame.samples(), job), IsOk());
+    }
+    ASSERT_TRUE(frame.has_done()) << frame.DebugString();
+    ASSERT_OK_AND_ASSIGN(const Outcome outcome, Decode(frame.done(), job, samples.Take()));
+    EXPECT_EQ(outcome.timing->stop, StopReason::kYielded);
+    EXPECT_THAT(outcome.timing->samples_ns, Each(Ge(2e6)));
+    EXPECT_THAT(outcome.flags, testing::Not(Contains(Flag::kInterrupted)));
+  }
+}
+
 TEST(Worker, ALaunchThatTookLongerThanItsLimitFails) {
   WorkerProcess worker;
   Job job = Fitted(Spin(5, 20'000'000), worker.Hello());
