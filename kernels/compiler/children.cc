@@ -113,10 +113,6 @@ void KeepPages() {
   mallopt(M_MMAP_THRESHOLD, 32 << 20);  // The most that there is.
 }
 
-// Of a child that stands by: the first grows the heap, and the second still does, as what the first
-// left lies in pieces.
-constexpr int kWarmUps = 3;
-
 // Of all descriptors the child keeps its link; what its compiler prints goes nowhere.
 bool KeepOnly(int link) {
   const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -152,12 +148,7 @@ void Children::RunChild(int link) {
   KeepPages();
   // An order that is there already would only wait for it. A failure is the next order's to tell.
   // Whose architecture NVRTC does not know shall cost others nothing.
-  std::string arch = last_arch_;
-  for (int i = 0; i < kWarmUps && !IsReadable(kLink); ++i) {
-    if (WarmUp(tools_, arch).ok()) continue;
-    arch.clear();
-    WarmUp(tools_, arch).IgnoreError();
-  }
+  if (!IsReadable(kLink) && !WarmUp(tools_, last_arch_).ok()) WarmUp(tools_, "").IgnoreError();
   CompilerOrder order;
   if (!order.ParseFromString(ReadAll(kLink))) _exit(1);
   WorkLimits limits = limits_.work;

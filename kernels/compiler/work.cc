@@ -27,21 +27,6 @@ namespace gridclock {
 namespace {
 
 constexpr std::size_t kMostNotes = 512;  // Of a source and its headers.
-// Some of what most kernels have, so that they find warm what they need.
-constexpr char kWarmSource[] = R"(
-template <typename T>
-__global__ void warm(const T* x, T* y, int n) {
-  __shared__ T sums[128];
-  T sum = 0;
-  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) {
-    sum += expf(x[i]) / (1 + x[i] * x[i]);
-  }
-  sums[threadIdx.x % 128] = sum;
-  __syncthreads();
-  if (threadIdx.x == 0) y[blockIdx.x] = sums[0];
-}
-template __global__ void warm(const float*, float*, int);
-)";
 constexpr std::uint64_t kToolFileBytes = std::uint64_t{32} << 20;
 
 // The times of stages, one behind the other.
@@ -491,7 +476,7 @@ absl::Status WarmUp(const Tools& tools, const std::string& arch) {
     options.arch = known.empty() ? "sm_90" : known.back();
   }
   ModuleSource line{.kind = ModuleKind::kCuda,
-                    .main = {"warm.cu", kWarmSource},
+                    .main = {"warm.cu", "__global__ void warm() {}\n"},
                     .headers = {},
                     .options = options,
                     .name_expressions = {}};
