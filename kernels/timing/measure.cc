@@ -20,6 +20,8 @@ constexpr std::int64_t kEventPairWarmups = 5;
 // Launches by the second method, where a device has two that must agree.
 constexpr std::size_t kAgreementLaunches = 11;
 constexpr int kDoubtLaunches = 33;
+// Of whoever waits for the device, with a second opinion.
+constexpr absl::Duration kPatience = absl::Milliseconds(200);
 
 bool IsTeaching(Method method) {
   return method == Method::kHostNoSync || method == Method::kHostSync ||
@@ -186,7 +188,8 @@ absl::Status Run::WarmUp() {
   const bool by_events = !device_.info().host_memory && options_.method != Method::kBackToBack;
   const double step = by_events ? device_.info().clock_step_ns : 0;
   std::vector<double> medians, clocks;
-  while (around_.clock.Now() < limit && !Ends()) {
+  // One window, whoever waits: a first launch alone would tell of cold caches and slow clocks.
+  while (around_.clock.Now() < limit && !(medians.empty() ? Interrupted() : Ends())) {
     GC_ASSIGN_OR_RETURN(medians.emplace_back(), Window());
     clocks.push_back(device_.ClockHz());
     around_.on_samples(windows_++, std::span(&medians.back(), 1), true);
@@ -235,10 +238,10 @@ bool Run::RuleSaysStop(absl::Time started) {
   }
   out_.timing.stop = StopReason::kMaxSamples;
   if (static_cast<std::int64_t>(n) >= options_.max_samples) return true;
-  out_.timing.stop = StopReason::kYielded;
-  if (around_.yields()) return true;
   out_.timing.stop = StopReason::kBudget;
-  return around_.clock.Now() - started >= options_.budget;
+  if (around_.clock.Now() - started >= options_.budget) return true;
+  out_.timing.stop = StopReason::kYielded;
+  return Ends();
 }
 
 absl::Status Run::SampleUntilRule() {
@@ -318,8 +321,12 @@ absl::Status Run::CheckAgreement() {
   if (!may_ask) return absl::OkStatus();
   const Method method = options_.method, second = *may_ask;
   std::vector<double> mine, others;
-  // Whoever waits does so for the one that tells whether the time can be believed, and no more.
-  for (std::size_t i = 0; i < kAgreementLaunches && !(i > 0 ? Ends() : Interrupted()); ++i) {
+  // Whoever waits does so for one launch, or for what takes no time to speak of.
+  const absl::Time patience = around_.clock.Now() + kPatience;
+  const auto ends = [&] {
+    return Interrupted() || (around_.yields() && around_.clock.Now() >= patience);
+  };
+  for (std::size_t i = 0; i < kAgreementLaunches && !(i > 0 ? ends() : Interrupted()); ++i) {
     GC_ASSIGN_OR_RETURN(const bool seen, LaunchSeen(second, &others));
     if (!seen) return WithoutSecond();
   }
@@ -328,7 +335,7 @@ absl::Status Run::CheckAgreement() {
   if (Agrees(Median(out_.timing.samples_ns), Median(others))) return absl::OkStatus();
   // Once more, turn by turn: what moved between the two series was not the method.
   others.clear();
-  for (int i = 0; i < kDoubtLaunches && !Ends(); ++i) {
+  for (int i = 0; i < kDoubtLaunches && !ends(); ++i) {
     GC_ASSIGN_OR_RETURN(const bool seen, LaunchSeen(method, &mine));
     if (!seen) return Doubt();
     GC_ASSIGN_OR_RETURN(const bool seen_by_second, LaunchSeen(second, &others));

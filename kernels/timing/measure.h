@@ -49,8 +49,8 @@ struct Surroundings {
   absl::Duration kernel_time_limit = absl::InfiniteDuration();  // Of all launches together.
   // Asked between launches: true ends the measurement. Must be cheap.
   absl::FunctionRef<bool()> cancelled;
-  // Asked behind `cancelled`: true ends sampling as its budget does, for others wait. Once true it
-  // stays so.
+  // Asked behind `cancelled`, which may be what hears of it: true ends sampling as its budget does,
+  // for others wait. Once true it stays so.
   absl::FunctionRef<bool()> yields;
   // Samples as they are taken, each once and in order, about every 50 ms; `first` is the index of
   // the first. While warming up: one per window, its median.

@@ -84,14 +84,19 @@ std::optional<JobId> FairQueue::NextOf(absl::string_view principal) const {
 }
 
 bool FairQueue::HasOthers(absl::string_view principal) const {
-  const auto is_other = [&](const auto& line) {
-    const auto& ready = line.second.ready;
-    if (line.first != principal) return !ready.empty();
-    return std::any_of(ready.begin(), ready.end(), [](const Ready& job) { return job.alone; });
-  };
+  if (HasReadyOfOthers(principal)) return true;
+  const auto line = lines_.find(principal);
+  if (line == lines_.end()) return false;
+  const std::deque<Ready>& ready = line->second.ready;
+  return std::any_of(ready.begin(), ready.end(), [](const Ready& job) { return job.alone; });
+}
+
+bool FairQueue::HasReadyOfOthers(absl::string_view principal) const {
   return std::any_of(put_back_.begin(), put_back_.end(),
                      [&](const auto& entry) { return entry.second != principal; }) ||
-         std::any_of(lines_.begin(), lines_.end(), is_other);
+         std::any_of(lines_.begin(), lines_.end(), [&](const auto& line) {
+           return line.first != principal && !line.second.ready.empty();
+         });
 }
 
 void FairQueue::Take(absl::string_view principal, JobId id) {

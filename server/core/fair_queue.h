@@ -32,6 +32,8 @@ class FairQueue {
   std::optional<JobId> NextOf(absl::string_view principal) const;
   // True if anyone else's job is ready, or one of this principal's that is to run alone.
   bool HasOthers(absl::string_view principal) const;
+  // True if anyone else's job is ready.
+  bool HasReadyOfOthers(absl::string_view principal) const;
   // Takes a job that is ready: that of Next() or NextOf().
   void Take(absl::string_view principal, JobId id);
   // So many turns of others go before this principal's next, where others are ready. It had a

@@ -61,8 +61,8 @@ constexpr LimitSpec kSpecs[] = {
     {"max_kernel_seconds", "seconds", "Longest kernel time that a call may ask for.",
      &Limits::max_kernel_seconds, kLeastSeconds},
     {"turn_seconds", "seconds",
-     "How long a call measures while another client's waits for its device; then it ends with what "
-     "it has.",
+     "How long a call measures while another principal's waits for its device; then it ends with "
+     "what it has.",
      &Limits::turn_seconds},
     {"submitted_kernel_seconds", "seconds",
      "Longest kernel time, and measurement, that a call of submitted code may ask for.",

@@ -91,6 +91,8 @@ bool Scheduler::MayAwait(const Entry& entry, absl::Time now) {
 
 bool Scheduler::HasRoomFor(const Device& device, const Job& job) const {
   if (device.sent.empty()) return true;
+  // A measurement has its turn, and whoever is sent behind one waits for it whoever else comes.
+  if (job.measure || Measures(device)) return false;
   const bool all_small =
       IsSmall(job) && std::all_of(device.sent.begin(), device.sent.end(),
                                   [](const auto& entry) { return IsSmall(entry->job()); });

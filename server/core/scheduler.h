@@ -144,8 +144,8 @@ using JobEvent = std::variant<AcceptedEvent, SamplesEvent, JobResult>;
 //
 // A worker runs its orders strictly in the order sent, so several small ones may wait at it: up to
 // kSmallWindow single launches of at most kSmallBytes, kQuickWindow where its orders are known to
-// take microseconds, or one measured or large order that runs and one more that waits. All but the
-// one that runs count as waiting, wherever they are.
+// take microseconds, or one large order that runs and one more that waits. A measured one is there
+// alone. All but the one that runs count as waiting, wherever they are.
 //
 // A device that takes submitted code has two lanes, each with a queue and a worker of its own. One
 // of them has the turn: it alone sends, and it passes the turn when its orders are done and the

@@ -84,23 +84,24 @@ void Scheduler::RecallForOthers(Device& device, absl::Time now, Outbox& out) {
 
 bool Scheduler::OthersWait(const Entry& running, absl::Time now) const {
   const Device& device = *running.device;
+  const std::string& principal = running.job().principal;
   const auto of_others = [&](const auto& entry) {
-    return entry->job().principal != running.job().principal;
+    return entry->job().principal != principal && !entry->cancelled;
   };
-  const auto next_is = [&](const Device& lane) {
-    const std::optional<JobId> next = lane.queue.Next();
-    return next && of_others(Find(*next));
-  };
-  return next_is(device) || std::any_of(device.sent.begin(), device.sent.end(), of_others) ||
-         (device.other != nullptr && Waits(*device.other, now) && next_is(*device.other));
+  return device.queue.HasReadyOfOthers(principal) ||
+         std::any_of(device.sent.begin(), device.sent.end(), of_others) ||
+         (device.other != nullptr && Waits(*device.other, now) &&
+          device.other->queue.HasReadyOfOthers(principal));
 }
 
-// Principals take turns by calls, and a measurement may be asked to go on for minutes.
+// Principals take turns by calls, and a measurement may be asked to go on for minutes. Its turn
+// begins with its first launch: what was done for its inputs is no time of the measurement.
 void Scheduler::YieldToOthers(Device& device, absl::Time now, Outbox& out) {
   if (device.sent.empty()) return;
   Entry& running = *device.sent.front();
-  if (!running.job().measure || running.yields || !running.seen_running) return;
-  if (now - *running.seen_running < absl::Seconds(limits_.turn_seconds)) return;
+  const bool launched = running.launched_at >= running.sent_at;
+  if (!running.job().measure || running.yields || !launched) return;
+  if (now - running.launched_at < absl::Seconds(limits_.turn_seconds)) return;
   if (!OthersWait(running, now)) return;
   running.yields = true;
   Tell(running, Word::kYield, out);

@@ -212,6 +212,8 @@ TEST_F(SchedulerLanesTest, MeasurementsWaitUntilAWornGuestIsGone) {
   EXPECT_THAT(guest->kills(), ElementsAre("retired"));
   EXPECT_THAT(worker->orders(), IsEmpty());
   LoseGuest(Retired());
+  EXPECT_THAT(worker->orders(), ElementsAre(first.id));
+  EXPECT_TRUE(Done(first.id));
   EXPECT_THAT(worker->orders(), ElementsAre(first.id, second.id));
 }
 

@@ -30,7 +30,7 @@ class SchedulerTest : public SchedulerFixture {
 
   Job MakeLarge(const std::string& principal = "ann") {
     Job job = MakeJob(principal);
-    job.measure.emplace();
+    job.operand_bytes = Scheduler::kSmallBytes + 1;
     return job;
   }
   absl::Status TrySubmit(Job job) {
@@ -288,7 +288,8 @@ TEST_F(SchedulerTest, E6_AnEndlessKernelIsKilledAQuarterSecondAfterItsLimit) {
 // A measured and verified order may take longer than one launch; none of its launches may.
 TEST_F(SchedulerTest, E6_AnEndlessLaunchOfAMeasurementIsKilledAtTheLimitOfALaunch) {
   const auto worker = Ready();
-  Job job = MakeLarge();
+  Job job = MakeJob();
+  job.measure.emplace();
   job.verify = true;
   job.kernel_time_limit = absl::Seconds(1);
   const Call call = SubmitReady(std::move(job));

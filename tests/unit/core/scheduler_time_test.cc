@@ -46,6 +46,11 @@ class SchedulerTimeTest : public SchedulerFixture {
     job.measure.emplace();
     return job;
   }
+  Job Large(const std::string& principal) {
+    Job job = MakeJob(principal, absl::Seconds(1));
+    job.operand_bytes = Scheduler::kSmallBytes + 1;
+    return job;
+  }
   void TickAfter(absl::Duration time) {
     clock_.Advance(time);
     scheduler_.Tick();
@@ -57,36 +62,50 @@ class SchedulerTimeTest : public SchedulerFixture {
 TEST_F(SchedulerTimeTest, AMeasurementMakesRoomOnceAnotherPrincipalHasWaitedForItsTurn) {
   const auto worker = Ready();
   const Call long_one = Submit(Measured("ann", absl::Minutes(10)));
-  worker->Run(long_one.id, clock_.Now());
+  worker->Run(long_one.id, clock_.Now(), clock_.Now());
   TickAfter(absl::Seconds(1));
   const Call own = Submit("ann");
   TickAfter(absl::Minutes(1));
   EXPECT_THAT(worker->yields(), IsEmpty()) << "nobody else waits";
   const Call other = Submit("bob");
   TickAfter(absl::Milliseconds(5));
-  EXPECT_THAT(worker->yields(), ElementsAre(long_one.id));
+  EXPECT_THAT(worker->yields(), ElementsAre(long_one.id)) << "though ann's own is next";
   TickAfter(absl::Seconds(1));
   EXPECT_THAT(worker->yields(), ElementsAre(long_one.id)) << "said once";
   EXPECT_TRUE(Done(long_one.id));
   EXPECT_THAT(long_one.listener->status(), IsOk());
 }
 
-TEST_F(SchedulerTimeTest, AMeasurementHasItsTurnWhoeverWaits) {
+TEST_F(SchedulerTimeTest, TheTurnOfAMeasurementBeginsWithItsFirstLaunch) {
   const auto worker = Ready();
   const Call measured = Submit(Measured("ann", absl::Minutes(10)));
   const Call other = Submit(Measured("bob", absl::Minutes(10)));
-  TickAfter(absl::Seconds(60));
-  EXPECT_THAT(worker->yields(), IsEmpty()) << "it has not begun";
+  EXPECT_THAT(worker->orders(), ElementsAre(measured.id)) << "none waits behind a measurement";
   worker->Run(measured.id, clock_.Now());
+  TickAfter(absl::Seconds(30));
+  EXPECT_THAT(worker->yields(), IsEmpty()) << "it is at its inputs";
+  worker->Run(measured.id, clock_.Now(), clock_.Now());
   scheduler_.Tick();
+  worker->Run(measured.id, clock_.Now());  // Between launches it says of none.
   TickAfter(absl::Seconds(Limits().turn_seconds) - absl::Milliseconds(1));
   EXPECT_THAT(worker->yields(), IsEmpty());
   TickAfter(absl::Milliseconds(1));
   EXPECT_THAT(worker->yields(), ElementsAre(measured.id));
   EXPECT_TRUE(Done(measured.id));
-  worker->Run(other.id, clock_.Now());
+  worker->Run(other.id, clock_.Now(), clock_.Now());
   TickAfter(absl::Seconds(60));
   EXPECT_THAT(worker->yields(), ElementsAre(measured.id)) << "nobody waits behind it";
+}
+
+TEST_F(SchedulerTimeTest, WhoHasLeftWaitsForNobody) {
+  const auto worker = Ready();
+  const Call measured = Submit(Measured("ann", absl::Minutes(10)));
+  const Call other = Submit("bob");
+  worker->Run(measured.id, clock_.Now(), clock_.Now());
+  scheduler_.Tick();
+  scheduler_.Cancel(other.id, absl::CancelledError("left"));
+  TickAfter(absl::Seconds(60));
+  EXPECT_THAT(worker->yields(), IsEmpty());
 }
 
 // ---- Time that is over. ----
@@ -271,8 +290,8 @@ TEST_F(SchedulerTimeTest, WhoCostAWorkerLetsFourTurnsOfOthersGoFirst) {
   const auto worker = Ready();
   const Call left = Submit("ann", absl::Minutes(10));
   std::vector<JobId> expected;
-  for (int i = 0; i < 2; ++i) Submit(Measured("ann"));
-  for (int i = 0; i <= Scheduler::kCharge; ++i) expected.push_back(Submit(Measured("bob")).id);
+  for (int i = 0; i < 2; ++i) Submit(Large("ann"));
+  for (int i = 0; i <= Scheduler::kCharge; ++i) expected.push_back(Submit(Large("bob")).id);
   worker->Run(left.id, clock_.Now(), clock_.Now());
   scheduler_.Cancel(left.id, absl::CancelledError("left"));
   TickAfter(Scheduler::kGrace);

@@ -97,7 +97,8 @@ TEST_F(MeasureTest, WhoeverWaitsIsNotKeptByWarmUp) {
       const Measurement warm,
       Go({.budget = absl::Minutes(10), .warmup_limit = absl::Minutes(10), .schedule = {}}));
   EXPECT_EQ(warm.timing.stop, StopReason::kYielded);
-  EXPECT_EQ(warm.launches, 1);
+  EXPECT_EQ(warm.timing.warmups, 1);
+  EXPECT_THAT(warm.timing.samples_ns, SizeIs(1));
 }
 
 TEST_F(MeasureTest, WhoeverWaitsIsNotKeptByASchedule) {
