@@ -121,6 +121,7 @@ struct JobCheck {
 struct Job {
   JobId id = 0;                         // Unique for the life of the server.
   std::string kernel, variant, device;  // All resolved; device is one device's name.
+  bool variant_named = false;           // By the client; else the server chose it.
   std::string request_id, principal;
   std::vector<JobInput> inputs;            // In the order of the spec.
   std::vector<JobOutput> outputs;          // In the order of Binding::outputs.

@@ -416,6 +416,7 @@ absl::StatusOr<Job> Admit(const JobRequest& request, const KernelTable& table, c
                       Place(job, request.device, request.variant, binding, table, depth));
   job.device = std::move(place.device);
   job.variant = std::move(place.variant);
+  job.variant_named = !request.variant.empty();
   job.local_bytes = place.local_bytes;
   GC_RETURN_IF_ERROR(LayOut(*spec, limits, place.host_memory, job));
   GC_RETURN_IF_ERROR(CheckGuestMemory(limits, job));

@@ -78,6 +78,10 @@ constexpr std::array<MetricSpec, kMetricCount> kTable = {{
      "0.1.0", kKernelBounds},
     {Metric::kKernelRuns, "gridclock_kernel_runs_total", kCounter, "jobs", kKernelDeviceOutcome,
      "Admitted jobs that ended, by how; one job may launch its kernel many times.", "0.1.0"},
+    {Metric::kWrongResults, "gridclock_wrong_results_total", kCounter, "jobs", kKernelDevice,
+     "Verified jobs of listed kernels whose values differ from the reference; those whose client "
+     "named the variant are left out.",
+     "0.2.0"},
     {Metric::kKernelVariantJobs, "gridclock_kernel_variant_jobs_total", kCounter, "jobs",
      kKernelVariantDevice, "Jobs that ran, by the variant of the kernel that ran.", "0.2.0"},
     {Metric::kKernelBytes, "gridclock_kernel_bytes_total", kCounter, "bytes", kKernelDevice,

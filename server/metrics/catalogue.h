@@ -21,6 +21,7 @@ enum class Metric {
   kConnectionsOpen,
   kKernelDuration,
   kKernelRuns,
+  kWrongResults,
   kKernelVariantJobs,
   kKernelBytes,
   kKernelRoofline,

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "base/log.h"
 
 namespace gridclock {
 namespace {
@@ -94,6 +95,7 @@ void JobMetrics::OnFinished(const Job& job, const JobResult& result) {
   // Before the launches are observed: see LatencyWindow::Touch.
   runs_.Add(*series.trail, job, result, outcome, absl::Now());
   series.busy_ns->Add(BusyNs(result));
+  if (outcome == "mismatch") CountWrong(job, *result.outcome, series);
   if (!result.outcome) return;  // It never ran, or its worker said nothing: no bytes counted.
   series.bytes_in->Add(BytesIn(job));
   if (result.status.ok()) series.bytes_out->Add(BytesOut(job));
@@ -157,16 +159,19 @@ JobMetrics::JobSeries JobMetrics::Resolve(const SeriesKey& key, bool submitted) 
     const std::string phase(PhaseLabel(static_cast<PhaseKind>(i + 1)));
     phases[i] = &registry_.HistogramOf(Metric::kPhaseDuration, {phase, device});
   }
-  Tally *variant_jobs = nullptr, *kernel_bytes = nullptr, *roofline_ns = nullptr;
+  Tally *variant_jobs = nullptr, *kernel_bytes = nullptr, *roofline_ns = nullptr, *wrong = nullptr;
   if (!submitted) {
     variant_jobs = &registry_.TallyOf(Metric::kKernelVariantJobs, {kernel, variant, device});
     kernel_bytes = &registry_.TallyOf(Metric::kKernelBytes, {kernel, device});
     roofline_ns = &registry_.TallyOf(Metric::kKernelRoofline, {kernel, device}, kSecondsPerNano);
+    // As 0 before the first, which increase() would miss.
+    if (kernel != kOther) wrong = &registry_.TallyOf(Metric::kWrongResults, {kernel, device});
   }
   return {
       .trail = &runs_.TrailOf(kernel, device, own),
       .duration = &duration,
       .ok = &registry_.TallyOf(Metric::kKernelRuns, {kernel, device, "ok"}),
+      .wrong = wrong,
       .variant_jobs = variant_jobs,
       .queue_wait = &registry_.HistogramOf(Metric::kQueueWait, {device}),
       .busy_ns = &busy_.Of(device),
@@ -185,6 +190,23 @@ void JobMetrics::CountOutcome(const JobSeries& series, absl::string_view outcome
   // Rare enough for a lookup; series that never happened are not made for every kernel.
   const RunLog::Trail& trail = *series.trail;
   registry_.TallyOf(Metric::kKernelRuns, {trail.kernel, trail.device, std::string(outcome)}).Add(1);
+}
+
+// Plain variants lose more than the reference lets pass, of terms that round the same way each
+// time: who names one chooses that.
+void JobMetrics::CountWrong(const Job& job, const Outcome& outcome, const JobSeries& series) {
+  if (series.wrong == nullptr || job.variant_named) return;
+  series.wrong->Add(1);
+  Log(LogLevel::kWarning, "wrong_result",
+      {{"device", job.device},
+       {"kernel", job.kernel},
+       {"variant", job.variant},
+       {"mismatches", absl::StrCat(outcome.verification->mismatches)},
+       {"checked", absl::StrCat(outcome.verification->checked)},
+       {"job", absl::StrCat(job.id)},
+       {"client", job.principal},
+       {"request_id", job.request_id},
+       {"trace_id", TraceId(job.trace)}});
 }
 
 // A device that works in place has neither copy, or an empty one.

@@ -56,6 +56,7 @@ class JobMetrics final : public JobObserver {
     RunLog::Trail* trail = nullptr;
     Histogram* duration = nullptr;
     Tally* ok = nullptr;
+    Tally* wrong = nullptr;         // Null of what is not of the catalogue.
     Tally* variant_jobs = nullptr;  // Null of submitted code, which has no variants.
     Histogram* queue_wait = nullptr;
     Tally* busy_ns = nullptr;
@@ -73,6 +74,7 @@ class JobMetrics final : public JobObserver {
   JobSeries Resolve(const SeriesKey& key, bool submitted);
   bool Knows(absl::string_view kernel) const ABSL_LOCKS_EXCLUDED(mutex_);
   void CountOutcome(const JobSeries& series, absl::string_view outcome);
+  static void CountWrong(const Job& job, const Outcome& outcome, const JobSeries& series);
   static void CountPhases(const Outcome& outcome, const JobSeries& series);
   void CountMeasurement(const Outcome& outcome);
   static void CountLaunches(const Job& job, const Timing& timing, const JobSeries& series);

@@ -130,11 +130,13 @@ def page_in(format_name, server):
         return answer.read()
 
 
+# What is refused never becomes a job. That names of jobs which ran make no more series either is shown by
+# JobMetricsTest.AHundredThousandNamesOfClientsAreTwoSeries.
 def check_names(table, server):
     codes = names.call(server.grpc, NAMES)
     pages = {name: page_in(name, server) for name in ACCEPTS}
     largest = max(map(len, pages.values()))
-    table.add(f"a scrape after calls for {NAMES} made-up kernels, half of them submitted programs: less than 1 MB",
+    table.add(f"a scrape after {NAMES} refused calls for made-up kernels, half of them submitted programs: less than 1 MB",
               ", ".join(f"{name} {len(page) / 1000:.0f} kB" for name, page in pages.items()),
               largest < 1_000_000 and sum(codes.values()) == NAMES)
     table.add("none of those names is on it; the calls were refused", ", ".join(f"{n} {code}" for code, n in codes.items()),

@@ -1,4 +1,4 @@
-"""Calls for kernels of names that clients make up, as many as they like."""
+"""Calls for kernels of names that clients make up, as many as they like. All are refused."""
 import collections
 
 import grpc

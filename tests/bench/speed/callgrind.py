@@ -12,6 +12,9 @@ from speed.small import small_call
 IN_FLIGHT = 64
 FEW, MANY = 500, 3000  # Calls; the difference is what counts, so a server's start is not in it.
 SCRAPES = 10
+# As Prometheus asks: OpenMetrics first.
+ACCEPT = ("application/openmetrics-text;version=1.0.0;q=0.6,application/openmetrics-text;version=0.0.1;q=0.5,"
+          "text/plain;version=1.0.0;q=0.4,text/plain;version=0.0.4;q=0.3,*/*;q=0.2")
 
 
 def missing():
@@ -19,9 +22,10 @@ def missing():
 
 
 def scrape(address):
-    with urllib.request.urlopen(f"http://{address}/metrics", timeout=60) as answer:
-        if b"gridclock_" not in answer.read():
-            raise RuntimeError("a scrape without metrics")
+    asked = urllib.request.Request(f"http://{address}/metrics", headers={"Accept": ACCEPT})
+    with urllib.request.urlopen(asked, timeout=60) as answer:
+        if not answer.read().endswith(b"\n# EOF\n"):
+            raise RuntimeError("a scrape that is not OpenMetrics, or not whole")
 
 
 def total(text):

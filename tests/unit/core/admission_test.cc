@@ -83,6 +83,7 @@ TEST_F(AdmissionTest, MakesAJobOfAGoodRequest) {
   ASSERT_OK_AND_ASSIGN(const Job job, Try(request));
   EXPECT_EQ(job.kernel, "square");
   EXPECT_EQ(job.variant, "simd");
+  EXPECT_FALSE(job.variant_named);
   EXPECT_EQ(job.device, "cpu");
   EXPECT_EQ(job.principal, "ann");
   ASSERT_EQ(job.inputs.size(), 1u);
@@ -225,6 +226,12 @@ TEST_F(AdmissionTest, AnyDeviceMeansTheLeastLoadedOneThatIsNotQuarantined) {
   EXPECT_EQ(Try(request)->device, "cpu2");
   table_.SetState("cpu2", WorkerState::kQuarantined);
   EXPECT_EQ(Try(request)->device, "cpu");
+}
+
+TEST_F(AdmissionTest, AJobSaysThatItsClientNamedTheVariant) {
+  JobRequest request = Square();
+  request.variant = "simd";
+  EXPECT_TRUE(Try(request)->variant_named);
 }
 
 TEST_F(AdmissionTest, AnUnknownVariantIsNotFound) {

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "base/log.h"
 #include "base/status.h"
 #include "server/metrics/exposition.h"
 
@@ -330,6 +331,52 @@ TEST_F(JobMetricsTest, SaysHowAJobEnded) {
     EXPECT_THAT(text, HasSubstr("device=\"cpu\",outcome=\"" + outcome + "\"} 1\n"));
   }
   EXPECT_THAT(text, HasSubstr("device=\"cpu\",outcome=\"ok\"} 0\n"));
+}
+
+Outcome WrongValues(std::int64_t mismatches) {
+  Outcome outcome = OneLaunch(1500);
+  outcome.verification.emplace();
+  outcome.verification->checked = 1000;
+  outcome.verification->mismatches = mismatches;
+  outcome.verification->first_mismatch = "y[0]: want 1234.5, got 6";
+  return outcome;
+}
+
+TEST_F(JobMetricsTest, AWrongResultOfTheCatalogueIsCountedAndLoggedWithoutItsValues) {
+  Job job = SquareJob();
+  job.variant = "simd";
+  job.request_id = "night-42";
+  metrics_.OnFinished(job, Done(WrongValues(0)));
+  const std::string wrong = R"(gridclock_wrong_results_total{kernel="square",device="cpu"} )";
+  EXPECT_THAT(Text(), HasSubstr(wrong + "0\n")) << "increase() would miss the first";
+
+  testing::internal::CaptureStderr();
+  metrics_.OnFinished(job, Done(WrongValues(7)));
+  FlushLog();
+  const std::string log = testing::internal::GetCapturedStderr();
+  EXPECT_THAT(Text(), HasSubstr(wrong + "1\n"));
+  for (const char* part : {"wrong_result", "square", "simd", "cpu", "night-42", "7", "1000"}) {
+    EXPECT_THAT(log, HasSubstr(part));
+  }
+  EXPECT_THAT(log, Not(HasSubstr("1234.5")));
+}
+
+// Any client could call an operator by what it sends.
+TEST_F(JobMetricsTest, WhatAClientChoseToBeWrongIsNoWrongResult) {
+  Job named = SquareJob();
+  named.variant_named = true;
+  Job submitted = SquareJob();
+  submitted.program = std::make_shared<JobProgram>();
+  Job unknown = SquareJob();
+  unknown.kernel = "of a client";
+  testing::internal::CaptureStderr();
+  for (const Job& job : {named, submitted, unknown}) metrics_.OnFinished(job, Done(WrongValues(7)));
+  FlushLog();
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), Not(HasSubstr("wrong_result")));
+  const std::string wrong = "gridclock_wrong_results_total{";
+  EXPECT_THAT(Text(), HasSubstr(wrong + R"(kernel="square",device="cpu"} 0)"));
+  EXPECT_THAT(Text(), Not(HasSubstr(wrong + R"(kernel="user")")));
+  EXPECT_THAT(Text(), Not(HasSubstr(wrong + R"(kernel="other")")));
 }
 
 TEST_F(JobMetricsTest, AJobThatNeverRanMovedNothingAndWaitedForNone) {
