@@ -88,7 +88,9 @@ those of one machine on one day and are shown only to explain the ratios.
   60 ms in the child that each compile has, 10 in a process of one's own; by the stages that is all of it. With
   children that stand by, warm, it was 1.65 instead of 2.16. An order met 1,307 page faults in such a child, of 3,868 in a
   cold one, counted in the child around its work. It meets 137 since the child warms up for the architecture that was last
-  asked for and keeps the pages that it frees: not measured there since.
+  asked for and keeps the pages that it frees: 1.49 and 1.46. What is left is NVRTC, 24 ms in the child; in a process of its own
+  without any limit one process takes 9 ms for each of its compiles and the next one 26, with nothing else changed, and the
+  heap of the slow ones grows to 17 MB, of the quick ones to 10. Compiling three times to warm up changed nothing.
 - `gpu.fault.*.late` is of the slowest of 14,000 to 86,000 calls on the other GPU, all answered right: beside two of six faults one
   call came 0.18 s later. It is not known what held it up.
 - What limits `gpu.variants.rmsnorm.8192x1024`: registers are the faster choice of 65536 rows, by 8 %, and the slower one of 8192
@@ -102,6 +104,10 @@ those of one machine on one day and are shown only to explain the ratios.
 - `gpu.catalog.matmul.cublaslt_tf32.8192x8192` is as fast as PyTorch's, the SMs at 93 %, and is missed for its flags:
   the clock falls from 1980 to 1600 MHz under it, and two methods of timing disagree. `gpu.catalog.gain` has the flags
   of its parts.
+- The CPU of 2026-11-26 has 480 MiB of last cache: what the goals of `kernel.sum` and `kernel.gelu` call memory is that
+  cache, for tensors of 256 MiB. Its copy is 1.9 times as fast as `gelu` computes there (1.03 on the CPUs before it; an estimate
+  of the reciprocal in place of the division took longer, 2.5), and the loop that only reads has 0.7 of a copy's bytes/s.
+- What limits `bulk.*.1G` is not known: with that CPU raw TCP is as fast as before, and our stream 0.54 to 0.58 of it, 0.73 before.
 - What limits `kernel.sum`: memory. A loop that only reads has 0.81 to 0.89 of a copy's bytes/s there, so that a goal
   of 0.8 leaves little to lose; the sums have 0.89 to 1.04 of that loop's (`of_reader`, `reader`).
 - What limits `kernel.matmul.f32.*.all_threads` is not known: of 512 it was 1.6, 2.0 and 1.08 times OpenBLAS in three
