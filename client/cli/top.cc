@@ -162,8 +162,8 @@ std::string Drawn(const Lines& lines, const Terminal& terminal) {
   }
   std::string out;
   for (std::size_t i = 0; i < count; ++i) {
-    absl::string_view line = lines[i].second;
-    if (terminal.out_width > 0) line = Fit(line, static_cast<std::size_t>(terminal.out_width));
+    std::string line = lines[i].second;
+    if (terminal.out_width > 0) line = FitCells(line, static_cast<std::size_t>(terminal.out_width));
     absl::StrAppend(&out, Paint(terminal, lines[i].first, line), "\n");
   }
   return out;

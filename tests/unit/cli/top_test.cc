@@ -5,7 +5,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 
 namespace gridclock::cli {
 namespace {
@@ -50,6 +54,32 @@ TEST(TopTest, NoLineIsWiderThanTheTerminal) {
     const std::string text = TopText("node:8471", Status(), Runs(), {.out_width = width});
     for (const absl::string_view line : absl::StrSplit(text, '\n')) {
       EXPECT_LE(Width(line), static_cast<std::size_t>(width)) << line;
+    }
+  }
+}
+
+// "4.28 µs" is no "4.28", and 4711 no 471.
+TEST(TopTest, ACutLineIsMarkedAndNoNumberInItIsCut) {
+  const std::vector<std::string> whole =
+      absl::StrSplit(TopText("node:8471", Status(), Runs(), {}), '\n');
+  for (int width = 1; width <= 110; ++width) {
+    const std::vector<std::string> lines =
+        absl::StrSplit(TopText("node:8471", Status(), Runs(), {.out_width = width}), '\n');
+    ASSERT_EQ(lines.size(), whole.size());
+    for (std::size_t i = 0; i < lines.size(); ++i) {
+      SCOPED_TRACE(absl::StrCat(width, ": ", lines[i]));
+      EXPECT_LE(Width(lines[i]), static_cast<std::size_t>(width));
+      absl::string_view kept = lines[i];
+      if (!absl::ConsumeSuffix(&kept, "…")) {
+        EXPECT_EQ(lines[i], whole[i]);
+        continue;
+      }
+      ASSERT_THAT(whole[i], StartsWith(std::string(kept)));
+      const absl::string_view rest = absl::string_view(whole[i]).substr(kept.size());
+      EXPECT_FALSE(!kept.empty() && absl::ascii_isdigit(kept.back()) && rest[0] != ' ');
+      const std::size_t gap = kept.rfind("  ");
+      const bool ends_with_number = gap != kept.npos && absl::ascii_isdigit(kept[gap + 2]);
+      EXPECT_TRUE(!ends_with_number || absl::StartsWith(rest, "  "));
     }
   }
 }
