@@ -14,6 +14,7 @@
 namespace gridclock::cli {
 namespace {
 
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
@@ -88,6 +89,37 @@ TEST(TopTest, TheFirstLinesStayWhereTheTerminalIsLow) {
   const std::string text = TopText("node:8471", Status(), Runs(), {.out_height = 5});
   EXPECT_THAT(text, StartsWith("Gridclock 0.2.0"));
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 4) << text;
+}
+
+// Eight GPUs and what ran on them, in a terminal of 24 lines.
+TEST(TopTest, EachTableHasAShareOfTheHeight) {
+  Json status = Status(), runs = Json::array();
+  for (int i = 1; i < 8; ++i) {
+    status["devices"].push_back(status["devices"][0]);
+    status["kernels"].push_back(status["kernels"][0]);
+  }
+  for (int i = 0; i < 200; ++i) runs.push_back(Runs()[0]);
+  const std::string text = TopText("a", status, runs, {.out_width = 80, .out_height = 24});
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 23) << text;
+  EXPECT_THAT(text, HasSubstr("\nand 4 more\n\nkernel"));
+  EXPECT_THAT(text, HasSubstr("\nand 4 more\n\n run"));
+  EXPECT_THAT(text, HasSubstr("\nand 195 more\n"));
+  EXPECT_THAT(text, HasSubstr("NOISY SHARED_DEVICE"));
+  EXPECT_THAT(TopText("a", status, runs, {}), Not(HasSubstr(" more\n")));
+}
+
+TEST(TopTest, TheBusiestKernelsStandInTheOrderOfTheirNames) {
+  Json status = Status();
+  const Json kernel = status["kernels"][0];
+  status["kernels"].clear();
+  for (const auto& [name, device] :
+       {std::pair("relu", "cuda:1"), {"relu", "cuda:0"}, {"gelu", "cuda:0"}}) {
+    status["kernels"].push_back(kernel);
+    status["kernels"].back()["kernel"] = name;
+    status["kernels"].back()["device"] = device;
+  }
+  EXPECT_THAT(TopText("a", status, Json::array(), {}),
+              ContainsRegex("gelu +cuda:0[^\n]+\nrelu +cuda:0[^\n]+\nrelu +cuda:1"));
 }
 
 TEST(TopTest, ColoursSayWhatToLookAt) {
