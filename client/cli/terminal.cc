@@ -7,6 +7,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -138,6 +139,27 @@ absl::string_view Fit(absl::string_view text, std::size_t columns) {
     if (begins && columns-- == 0) return text.substr(0, i);
   }
   return text;
+}
+
+std::string FitCells(absl::string_view line, std::size_t columns) {
+  if (Width(line) <= columns) return std::string(line);
+  if (columns == 0) return "";
+  absl::string_view kept = Fit(line, columns - 1);
+  if (line[kept.size()] != ' ') {
+    // A first word is cut, but not within a number of its own.
+    const auto blank = kept.rfind(' ');
+    const auto end = blank != kept.npos ? blank : kept.find_last_not_of("0123456789.") + 1;
+    kept = kept.substr(0, end);
+  }
+  kept = absl::StripTrailingAsciiWhitespace(kept);
+  if (line.substr(kept.size(), 2) != "  ") {
+    const auto gap = kept.rfind("  ");
+    const absl::string_view cell = gap == kept.npos ? kept : kept.substr(gap + 2);
+    const bool is_number = !cell.empty() && absl::ascii_isdigit(cell[0]);
+    if (is_number)
+      kept = absl::StripTrailingAsciiWhitespace(kept.substr(0, kept.size() - cell.size()));
+  }
+  return absl::StrCat(kept, "…");
 }
 
 }  // namespace gridclock::cli

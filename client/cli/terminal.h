@@ -39,6 +39,9 @@ std::string Escape(absl::string_view text, bool lines = false);
 std::size_t Width(absl::string_view text);
 // The beginning of a text without colours, at most `columns` whole characters.
 absl::string_view Fit(absl::string_view text, std::size_t columns);
+// A line of cells, two blanks or more between them, in at most `columns`: what is cut ends with "…"
+// behind a whole word, and a cell that begins with a digit is there whole, unit included, or not.
+std::string FitCells(absl::string_view line, std::size_t columns);
 
 }  // namespace gridclock::cli
 

@@ -1,7 +1,10 @@
 #include "client/cli/top.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -63,14 +66,46 @@ std::string Queue(const Json& device) {
              : "-";
 }
 
+// Lines of a table below its heading. Where they are fewer than rows, the last says how many rows
+// are left out.
+struct Room {
+  std::size_t Rows() const { return lines < wanted ? lines - 1 : wanted; }
+  std::size_t LeftOut() const { return lines < wanted ? all - Rows() : 0; }
+
+  std::size_t all = 0, wanted = 0, lines = 0;
+};
+
+Room RoomFor(std::size_t all, std::size_t most = SIZE_MAX) {
+  const std::size_t wanted = std::min(all, most);
+  return {.all = all, .wanted = wanted, .lines = wanted};
+}
+
+// Each table gets as many lines as the others, and what a short one leaves goes to the rest.
+void Share(int height, std::array<Room, 3>* rooms) {
+  constexpr std::size_t kAround =
+      8;  // The title, the last line, two lines above each table's rows.
+  constexpr std::size_t kLeast = 2;
+  std::array<Room*, 3> order = {&(*rooms)[0], &(*rooms)[1], &(*rooms)[2]};
+  std::ranges::stable_sort(order, {}, &Room::wanted);
+  std::size_t left = std::max(static_cast<std::size_t>(height), kAround) - kAround;
+  std::size_t tables = order.size();
+  for (Room* room : order) {
+    room->lines = std::min(room->wanted, std::max(left / tables--, kLeast));
+    left -= std::min(left, room->lines);
+  }
+}
+
 // The heading, and each row in its ink; a blank line in front.
-void Append(const Table& table, const std::vector<Ink>& inks, Lines* lines) {
+void Append(const Table& table, const std::vector<Ink>& inks, const Room& room, Lines* lines) {
   lines->emplace_back(Ink::kPlain, "");
   const std::string text = table.ToText();
   std::size_t row = 0;
   for (const absl::string_view line : absl::StrSplit(absl::StripSuffix(text, "\n"), '\n')) {
     lines->emplace_back(row == 0 ? Ink::kDim : inks[row - 1], line);
     ++row;
+  }
+  if (room.LeftOut() > 0) {
+    lines->emplace_back(Ink::kDim, absl::StrCat("and ", room.LeftOut(), " more"));
   }
 }
 
@@ -79,11 +114,12 @@ Ink InkOfState(absl::string_view state) {
   return state == "starting" ? Ink::kYellow : Ink::kRed;
 }
 
-void AppendDevices(const Json& status, Lines* lines) {
+void AppendDevices(const Json& devices, const Room& room, Lines* lines) {
   Table table(
       {"device", "state", "queue", "running", "temperature", "memory", "restarts", "model"});
   std::vector<Ink> inks;
-  for (const Json& device : List(status, "devices")) {
+  for (std::size_t i = 0; i < room.Rows(); ++i) {
+    const Json& device = devices[i];
     const bool drained = device.is_object() && device.value("drained", Json()) == Json(true);
     table.Add({Text(device, "name"),
                absl::StrCat(Text(device, "state"), drained ? ", drained" : ""), Queue(device),
@@ -91,7 +127,7 @@ void AppendDevices(const Json& status, Lines* lines) {
                Whole(device, "restarts"), Text(device, "model")});
     inks.push_back(InkOfState(Text(device, "state")));
   }
-  Append(table, inks, lines);
+  Append(table, inks, room, lines);
 }
 
 // Mean of what is there of each pair.
@@ -105,8 +141,12 @@ std::vector<double> Halved(const Json& slots) {
   return out;
 }
 
-void AppendKernels(const Json& status, Lines* lines) {
-  const Json kernels = List(status, "kernels");
+// The busiest, which a server names first, by name: else rows would jump at every look.
+void AppendKernels(const Json& all, const Room& room, Lines* lines) {
+  std::vector<Json> kernels(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(room.Rows()));
+  std::ranges::stable_sort(kernels, {}, [](const Json& kernel) {
+    return std::pair(Text(kernel, "kernel"), Text(kernel, "device"));
+  });
   if (kernels.empty()) {
     lines->insert(lines->end(), {{Ink::kPlain, ""}, {Ink::kDim, "no kernel has run yet"}});
     return;
@@ -120,7 +160,7 @@ void AppendKernels(const Json& status, Lines* lines) {
                Whole(kernel, "runs"), Whole(kernel, "failed"),
                Bars(Halved(List(kernel, "mean_of_runs_ns")))});
   }
-  Append(table, std::vector<Ink>(kernels.size(), Ink::kPlain), lines);
+  Append(table, std::vector<Ink>(kernels.size(), Ink::kPlain), room, lines);
 }
 
 std::string Flags(const Json& run) {
@@ -133,11 +173,11 @@ std::string Flags(const Json& run) {
   return absl::StrJoin(words, " ");
 }
 
-void AppendRuns(const Json& runs, Lines* lines) {
-  if (!runs.is_array() || runs.empty()) return;
+void AppendRuns(const Json& runs, const Room& room, Lines* lines) {
+  if (room.all == 0) return;
   Table table({"run", "kernel", "device", "outcome", "time", "flags"});
   std::vector<Ink> inks;
-  for (std::size_t i = 0; i < std::min(kRuns, runs.size()); ++i) {
+  for (std::size_t i = 0; i < room.Rows(); ++i) {
     const Json& run = runs[i];
     const std::string variant = Text(run, "variant");
     const auto statistics = run.find("statistics");
@@ -151,7 +191,7 @@ void AppendRuns(const Json& runs, Lines* lines) {
                    : Flags(run).empty()         ? Ink::kPlain
                                                 : Ink::kYellow);
   }
-  Append(table, inks, lines);
+  Append(table, inks, room, lines);
 }
 
 // A line behind the last would scroll the first away.
@@ -162,8 +202,8 @@ std::string Drawn(const Lines& lines, const Terminal& terminal) {
   }
   std::string out;
   for (std::size_t i = 0; i < count; ++i) {
-    absl::string_view line = lines[i].second;
-    if (terminal.out_width > 0) line = Fit(line, static_cast<std::size_t>(terminal.out_width));
+    std::string line = lines[i].second;
+    if (terminal.out_width > 0) line = FitCells(line, static_cast<std::size_t>(terminal.out_width));
     absl::StrAppend(&out, Paint(terminal, lines[i].first, line), "\n");
   }
   return out;
@@ -194,9 +234,13 @@ std::string TopText(const std::string& server, const Json& status, const Json& r
       absl::FormatDuration(absl::Seconds(std::floor(Number(status, "uptime_seconds")))), ", ",
       Rate(rate), " runs per second");
   Lines lines = {{Ink::kBold, title}};
-  AppendDevices(status, &lines);
-  AppendKernels(status, &lines);
-  AppendRuns(runs, &lines);
+  const Json devices = List(status, "devices"), kernels = List(status, "kernels");
+  std::array<Room, 3> rooms = {RoomFor(devices.size()), RoomFor(kernels.size()),
+                               RoomFor(runs.is_array() ? runs.size() : 0, kRuns)};
+  if (terminal.out_height > 1) Share(terminal.out_height, &rooms);
+  AppendDevices(devices, rooms[0], &lines);
+  AppendKernels(kernels, rooms[1], &lines);
+  AppendRuns(runs, rooms[2], &lines);
   return Drawn(lines, terminal);
 }
 

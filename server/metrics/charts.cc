@@ -159,6 +159,7 @@ Html PhaseBar(const RunRecord& run) {
   out.Add(R"(<svg class="phases" viewBox="0 0 240 10" preserveAspectRatio="none" role="img" )"
           R"(aria-label="phases"><rect class="rest" width="240" height="10"/>)");
   for (const Phase& phase : run.phases) {
+    if (phase.end_ns <= phase.start_ns) continue;
     const double width = static_cast<double>(phase.end_ns - phase.start_ns) * scale;
     out.Add(R"(<rect class="p-$0" x="$1" width="$2" height="10"><title>$3: $4</title></rect>)",
             PhaseWord(phase.kind), Coordinate(static_cast<double>(phase.start_ns) * scale),
@@ -179,11 +180,13 @@ Html PhaseTimeline(const RunRecord& run) {
     const double width = std::max(took * scale, 1.0);
     const double start = static_cast<double>(phase.start_ns) * scale;
     out.Add(R"(<li><span>$0</span><svg viewBox="0 0 240 10" preserveAspectRatio="none">)"
-            R"(<rect class="rest" width="240" height="10"/>)"
-            R"(<rect class="p-$1" x="$2" width="$3" height="10"/></svg><b>$4</b></li>)",
-            absl::StrReplaceAll(word, {{"-", " "}}), word,
-            Coordinate(std::min(start, kWidth - width)), Coordinate(width),
-            took > 0 ? FormatNs(took) : "0");
+            R"(<rect class="rest" width="240" height="10"/>)",
+            absl::StrReplaceAll(word, {{"-", " "}}));
+    if (took > 0) {
+      out.Add(R"(<rect class="p-$0" x="$1" width="$2" height="10"/>)", word,
+              Coordinate(std::min(start, kWidth - width)), Coordinate(width));
+    }
+    out.Add("</svg><b>$0</b></li>", took > 0 ? FormatNs(took) : "0");
   }
   out.Add("</ol>");
   return out;

@@ -45,6 +45,7 @@ Html Facts(const RunRecord& run) {
     AddFact("most", FormatNs(statistics.max), &out);
     AddFact("p99", FormatNs(statistics.p99.value_or(0)), &out);
     AddFact("samples", absl::StrCat(run.samples), &out);
+    if (run.samples > 0) AddFact("stop", StopWord(run.stop), &out);
     AddFact("warm-ups", absl::StrCat(run.warmups), &out);
   }
   if (median > 0) {

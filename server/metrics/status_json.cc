@@ -49,7 +49,10 @@ Json ToJson(const RunRecord& run) {
               {"phases", Json::array()},
               {"flags", Json::array()},
               {"launches", Json::array()}};
-  if (run.samples > 0) out["method"] = Text(MethodWord(run.method));
+  if (run.samples > 0) {
+    out["method"] = Text(MethodWord(run.method));
+    out["stop"] = Text(StopWord(run.stop));
+  }
   for (const Phase& phase : run.phases) {
     out["phases"].push_back({{"kind", Text(PhaseWord(phase.kind))},
                              {"start_ns", phase.start_ns},

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <tuple>
 
 #include "absl/strings/str_format.h"
 #include "base/units.h"
@@ -190,12 +191,18 @@ Html Devices(const StatusView& view) {
   return out;
 }
 
+// The busiest, in an order that stays: else cards would jump while one reads them.
 Html Kernels(const StatusView& view, std::size_t most) {
   const std::vector<KernelActivity>& kernels = view.activity.kernels;
+  const std::size_t shown = std::min(most, kernels.size());
+  std::vector<const KernelActivity*> cards;
+  for (std::size_t i = 0; i < shown; ++i) cards.push_back(&kernels[i]);
+  std::ranges::sort(cards, {}, [](const KernelActivity* kernel) {
+    return std::tie(kernel->kernel, kernel->device);
+  });
   Html out;
   out.Add(R"(<section data-panel="kernels"><h2>Kernels</h2><div class="cards">)");
-  const std::size_t shown = std::min(most, kernels.size());
-  for (std::size_t i = 0; i < shown; ++i) out.Add(KernelCard(kernels[i]));
+  for (const KernelActivity* kernel : cards) out.Add(KernelCard(*kernel));
   if (kernels.empty()) {
     out.Add(R"(<p class="none">No kernel has run yet. Try )"
             "<code>gridclock bench square --shape N=1000000</code>.</p>");

@@ -16,6 +16,9 @@ constexpr std::array<absl::string_view, kFlagCount> kFlags = {
     "interrupted", "unverified", "emulated",  "teaching_method"};
 constexpr absl::string_view kMethods[] = {"isolated",     "device_time", "back_to_back",
                                           "host_no_sync", "host_sync",   "event_pair"};
+constexpr absl::string_view kStops[] = {"single_launch", "interval", "budget",
+                                        "max_samples",   "schedule", "stop_interrupted",
+                                        "yielded"};
 constexpr std::array<absl::string_view, kPhaseCount> kPhases = {
     "received", "queued", "input_copied", "launched", "finished", "verified", "output_copied"};
 constexpr absl::string_view kStates[] = {"starting", "ready", "busy", "dead", "quarantined"};
@@ -79,6 +82,10 @@ absl::string_view FlagWord(Flag flag) {
 
 absl::string_view MethodWord(Method method) {
   return WordOf(kMethods, static_cast<std::size_t>(method));
+}
+
+absl::string_view StopWord(StopReason stop) {
+  return WordOf(kStops, static_cast<std::size_t>(stop));
 }
 
 absl::string_view PhaseLabel(PhaseKind kind) {

@@ -19,6 +19,7 @@ inline constexpr std::size_t kPhaseCount = static_cast<std::size_t>(PhaseKind::k
 
 absl::string_view FlagWord(Flag flag);  // "shared_device".
 absl::string_view MethodWord(Method method);
+absl::string_view StopWord(StopReason stop);   // "interval".
 absl::string_view PhaseLabel(PhaseKind kind);  // "input_copied".
 // Its times show what people do; they are not those of the kernel.
 bool IsTeaching(Method method);

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/log.h"
 #include "gridclock/v1/admin.pb.h"
+#include "proto/types/quote.h"
 #include "server/rpc/auth.h"
 #include "server/rpc/now_call.h"
 
@@ -44,8 +45,13 @@ void LogAction(LogFunction& log, absl::string_view event,
        {"trace_id", TraceId(meter.trace())}});
 }
 
-// `serve`, absl::Status(const Request&, Response*, std::string* what), fills the response and says
-// in `what` what it was asked for and did.
+// What a call was asked for and did, and how it ended where its answer alone says that.
+struct Act {
+  std::string what;
+  absl::Status result;
+};
+
+// `serve`, absl::Status(const Request&, Response*, Act*), fills the response and the act.
 template <typename Request, typename Response, typename Do>
 class AdminCall final : public UnaryCall {
  public:
@@ -69,12 +75,12 @@ class AdminCall final : public UnaryCall {
   }
 
   absl::Status Accept(const grpc::ByteBuffer& request) override {
-    std::string what;
+    Act act;
     auto response = ServeMessage<Request, Response>(
-        backend_, request,
-        [&](const Request& in, Response* out) { return serve_(in, out, &what); });
+        backend_, request, [&](const Request& in, Response* out) { return serve_(in, out, &act); });
     const absl::Status status = response.status();
-    LogAction(LogAudit, event_, context_, meter_, principal_, what, status);
+    LogAction(LogAudit, event_, context_, meter_, principal_, act.what,
+              status.ok() ? act.result : status);
     if (status.ok()) Reply(*std::move(response));
     return status;
   }
@@ -104,13 +110,14 @@ AdminService::AdminService(Backend& backend) {
   AddOfDevices(backend);
   AddServed<AdminCall, v1::ReloadRequest, v1::ReloadResponse>(
       backend, RpcMethod::kReload,
-      [&backend](const v1::ReloadRequest&, v1::ReloadResponse* out, std::string* what) {
+      [&backend](const v1::ReloadRequest&, v1::ReloadResponse* out, Act* act) {
         for (const Reloader::Part& part : backend.reload()) {
           v1::ReloadResponse::Part* said = out->add_parts();
           said->set_name(part.name);
           said->set_error(std::string(part.last.message()));
-          absl::StrAppend(what, what->empty() ? "" : ", ", part.name,
-                          part.last.ok() ? "" : " (failed, as before)");
+          absl::StrAppend(&act->what, act->what.empty() ? "" : ", ", part.name,
+                          part.last.ok() ? "" : " (failed, the old stay)");
+          act->result.Update(part.last);
         }
         return absl::OkStatus();
       });
@@ -119,18 +126,19 @@ AdminService::AdminService(Backend& backend) {
 void AdminService::AddOfJobs(Backend& backend) {
   AddServed<AdminCall, v1::ListJobsRequest, v1::ListJobsResponse>(
       backend, RpcMethod::kListJobs,
-      [&backend](const v1::ListJobsRequest&, v1::ListJobsResponse* out, std::string* what) {
+      [&backend](const v1::ListJobsRequest&, v1::ListJobsResponse* out, Act* act) {
         for (const JobView& job : backend.admin.Jobs()) Encode(job, out->add_jobs());
-        *what = absl::StrCat(out->jobs_size(), " jobs");
+        act->what = absl::StrCat(out->jobs_size(), " jobs");
         return absl::OkStatus();
       });
   AddServed<AdminCall, v1::CancelJobRequest, v1::CancelJobResponse>(
       backend, RpcMethod::kCancelJob,
       [&backend](const v1::CancelJobRequest& in, v1::CancelJobResponse* out,
-                 std::string* what) -> absl::Status {
-        *what = absl::StrCat("job ", in.id());
+                 Act* act) -> absl::Status {
+        act->what = absl::StrCat("job ", in.id());
         GC_ASSIGN_OR_RETURN(const JobView job, backend.admin.Cancel(in.id()));
-        absl::StrAppend(what, " of ", job.principal, ", kernel ", job.kernel, " on ", job.device);
+        absl::StrAppend(&act->what, " of ", job.principal, ", kernel ", job.kernel, " on ",
+                        job.device);
         Encode(job, out->mutable_job());
         return absl::OkStatus();
       });
@@ -140,8 +148,8 @@ void AdminService::AddOfDevices(Backend& backend) {
   AddServed<AdminCall, v1::DrainDeviceRequest, v1::DrainDeviceResponse>(
       backend, RpcMethod::kDrainDevice,
       [&backend](const v1::DrainDeviceRequest& in, v1::DrainDeviceResponse* out,
-                 std::string* what) -> absl::Status {
-        *what = absl::StrCat(in.device(), in.allow_last() ? ", though the last" : "");
+                 Act* act) -> absl::Status {
+        act->what = absl::StrCat(Quote(in.device()), in.allow_last() ? ", though the last" : "");
         GC_ASSIGN_OR_RETURN(const Admin::Drained done,
                             backend.admin.Drain(in.device(), in.allow_last()));
         out->set_device(done.device);
@@ -152,8 +160,8 @@ void AdminService::AddOfDevices(Backend& backend) {
   AddServed<AdminCall, v1::UndrainDeviceRequest, v1::UndrainDeviceResponse>(
       backend, RpcMethod::kUndrainDevice,
       [&backend](const v1::UndrainDeviceRequest& in, v1::UndrainDeviceResponse* out,
-                 std::string* what) -> absl::Status {
-        *what = in.device();
+                 Act* act) -> absl::Status {
+        act->what = Quote(in.device());
         GC_ASSIGN_OR_RETURN(const Admin::Drained done, backend.admin.Undrain(in.device()));
         out->set_device(done.device);
         out->set_changed(done.changed);
@@ -162,8 +170,8 @@ void AdminService::AddOfDevices(Backend& backend) {
   AddServed<AdminCall, v1::RestartWorkerRequest, v1::RestartWorkerResponse>(
       backend, RpcMethod::kRestartWorker,
       [&backend](const v1::RestartWorkerRequest& in, v1::RestartWorkerResponse* out,
-                 std::string* what) -> absl::Status {
-        *what = absl::StrCat(in.device(), in.now() ? ", now" : "");
+                 Act* act) -> absl::Status {
+        act->what = absl::StrCat(Quote(in.device()), in.now() ? ", now" : "");
         GC_ASSIGN_OR_RETURN(const Admin::Restarted done,
                             backend.admin.Restart(in.device(), in.now()));
         out->set_device(done.device);

@@ -79,6 +79,9 @@ absl::StatusOr<TokenFile::Entry> ParseLine(absl::string_view line, int number) {
   };
   const std::vector<std::string> words = absl::StrSplit(line, ' ', absl::SkipEmpty());
   if (words.size() != 3) return wrong("NAME ROLES HASH, separated by spaces");
+  if (!std::ranges::all_of(words[0], absl::ascii_isgraph)) {
+    return wrong("a name of printable ASCII characters, and it has another: type the name anew");
+  }
   TokenFile::Entry entry;
   entry.name = words[0];
   const absl::StatusOr<Roles> roles = ParseRoles(words[1]);
@@ -118,6 +121,7 @@ std::string NewSalt() {
 }
 
 absl::StatusOr<TokenFile> TokenFile::Parse(absl::string_view text) {
+  absl::ConsumePrefix(&text, "\xEF\xBB\xBF");  // Some editors put this in front of UTF-8.
   TokenFile file;
   int number = 0;
   for (absl::string_view line : absl::StrSplit(text, '\n')) {

@@ -29,7 +29,7 @@ std::string HashToken(absl::string_view token, absl::string_view salt);
 std::string NewSalt();
 
 // A parsed token file: lines "NAME ROLE[,ROLE...] sha256:SALT:DIGEST", empty ones, and comments
-// that begin with '#'. Immutable.
+// that begin with '#'. Names are of printable ASCII. Immutable.
 class TokenFile {
  public:
   // INVALID_ARGUMENT names the line, and never shows what stands in it.

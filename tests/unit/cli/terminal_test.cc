@@ -39,5 +39,19 @@ TEST(FitTest, CutsBetweenCharacters) {
   EXPECT_EQ(Fit("µ", 0), "");
 }
 
+TEST(TerminalTest, ALineOfCellsIsCutBehindAWholeWordAndNeverWithinANumber) {
+  const std::string line = "softmax  cuda:12  5.38 µs  17  NOISY SHARED";
+  EXPECT_EQ(FitCells(line, 43), line);
+  EXPECT_EQ(FitCells(line, 42), "softmax  cuda:12  5.38 µs  17  NOISY…");
+  EXPECT_EQ(FitCells(line, 31), "softmax  cuda:12  5.38 µs  17…");
+  EXPECT_EQ(FitCells(line, 29), "softmax  cuda:12  5.38 µs…");
+  EXPECT_EQ(FitCells(line, 25), "softmax  cuda:12…");
+  EXPECT_EQ(FitCells(line, 16), "softmax…");
+  EXPECT_EQ(FitCells("made_128", 8), "made_128");
+  EXPECT_EQ(FitCells("made_128", 7), "made_…");
+  EXPECT_EQ(FitCells("4711", 3), "…");
+  EXPECT_EQ(FitCells("4711", 0), "");
+}
+
 }  // namespace
 }  // namespace gridclock::cli

@@ -5,11 +5,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 
 namespace gridclock::cli {
 namespace {
 
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
@@ -54,10 +59,67 @@ TEST(TopTest, NoLineIsWiderThanTheTerminal) {
   }
 }
 
+// "4.28 µs" is no "4.28", and 4711 no 471.
+TEST(TopTest, ACutLineIsMarkedAndNoNumberInItIsCut) {
+  const std::vector<std::string> whole =
+      absl::StrSplit(TopText("node:8471", Status(), Runs(), {}), '\n');
+  for (int width = 1; width <= 110; ++width) {
+    const std::vector<std::string> lines =
+        absl::StrSplit(TopText("node:8471", Status(), Runs(), {.out_width = width}), '\n');
+    ASSERT_EQ(lines.size(), whole.size());
+    for (std::size_t i = 0; i < lines.size(); ++i) {
+      SCOPED_TRACE(absl::StrCat(width, ": ", lines[i]));
+      EXPECT_LE(Width(lines[i]), static_cast<std::size_t>(width));
+      absl::string_view kept = lines[i];
+      if (!absl::ConsumeSuffix(&kept, "…")) {
+        EXPECT_EQ(lines[i], whole[i]);
+        continue;
+      }
+      ASSERT_THAT(whole[i], StartsWith(std::string(kept)));
+      const absl::string_view rest = absl::string_view(whole[i]).substr(kept.size());
+      EXPECT_FALSE(!kept.empty() && absl::ascii_isdigit(kept.back()) && rest[0] != ' ');
+      const std::size_t gap = kept.rfind("  ");
+      const bool ends_with_number = gap != kept.npos && absl::ascii_isdigit(kept[gap + 2]);
+      EXPECT_TRUE(!ends_with_number || absl::StartsWith(rest, "  "));
+    }
+  }
+}
+
 TEST(TopTest, TheFirstLinesStayWhereTheTerminalIsLow) {
   const std::string text = TopText("node:8471", Status(), Runs(), {.out_height = 5});
   EXPECT_THAT(text, StartsWith("Gridclock 0.2.0"));
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 4) << text;
+}
+
+// Eight GPUs and what ran on them, in a terminal of 24 lines.
+TEST(TopTest, EachTableHasAShareOfTheHeight) {
+  Json status = Status(), runs = Json::array();
+  for (int i = 1; i < 8; ++i) {
+    status["devices"].push_back(status["devices"][0]);
+    status["kernels"].push_back(status["kernels"][0]);
+  }
+  for (int i = 0; i < 200; ++i) runs.push_back(Runs()[0]);
+  const std::string text = TopText("a", status, runs, {.out_width = 80, .out_height = 24});
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 23) << text;
+  EXPECT_THAT(text, HasSubstr("\nand 4 more\n\nkernel"));
+  EXPECT_THAT(text, HasSubstr("\nand 4 more\n\n run"));
+  EXPECT_THAT(text, HasSubstr("\nand 195 more\n"));
+  EXPECT_THAT(text, HasSubstr("NOISY SHARED_DEVICE"));
+  EXPECT_THAT(TopText("a", status, runs, {}), Not(HasSubstr(" more\n")));
+}
+
+TEST(TopTest, TheBusiestKernelsStandInTheOrderOfTheirNames) {
+  Json status = Status();
+  const Json kernel = status["kernels"][0];
+  status["kernels"].clear();
+  for (const auto& [name, device] :
+       {std::pair("relu", "cuda:1"), {"relu", "cuda:0"}, {"gelu", "cuda:0"}}) {
+    status["kernels"].push_back(kernel);
+    status["kernels"].back()["kernel"] = name;
+    status["kernels"].back()["device"] = device;
+  }
+  EXPECT_THAT(TopText("a", status, Json::array(), {}),
+              ContainsRegex("gelu +cuda:0[^\n]+\nrelu +cuda:0[^\n]+\nrelu +cuda:1"));
 }
 
 TEST(TopTest, ColoursSayWhatToLookAt) {

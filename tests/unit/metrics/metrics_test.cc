@@ -225,6 +225,27 @@ TEST_F(PagesTest, ARunHasAPageAndTheSameAsJson) {
   }
 }
 
+TEST_F(PagesTest, AMeasurementSaysWhyItStoppedAndAPhaseOfNoTimeIsNotDrawn) {
+  Job job;
+  job.id = 12;
+  job.kernel = "gelu";
+  job.device = "cpu";
+  job.measure.emplace();
+  JobResult result;
+  result.outcome.emplace();
+  result.outcome->timing.emplace();
+  result.outcome->timing->samples_ns = {1500, 1600};
+  result.outcome->timing->stop = StopReason::kYielded;
+  result.outcome->phases = {{PhaseKind::kQueued, 100, 100}, {PhaseKind::kLaunched, 100, 2000}};
+  metrics->job_observer().OnFinished(job, result);
+  const std::string page = BodyOf(Fetch(metrics->port(), "/runs/12"));
+  EXPECT_THAT(page, HasSubstr("<dt>stop</dt><dd>yielded</dd>"));
+  EXPECT_THAT(page, HasSubstr("<rect class=\"p-launched\""));
+  EXPECT_THAT(page, HasSubstr("<span>queued</span>"));
+  EXPECT_THAT(page, Not(HasSubstr("<rect class=\"p-queued\"")));
+  EXPECT_THAT(BodyOf(Fetch(metrics->port(), "/runs/12.json")), HasSubstr("\"stop\":\"yielded\""));
+}
+
 TEST_F(PagesTest, NothingFollowsFromTheTimeOfATeachingMethod) {
   Job job;
   job.kernel = "gelu";
@@ -333,6 +354,11 @@ TEST(MetricsTest, TheBusiestKernelsAreShownAndTheRestIsALinkAway) {
   EXPECT_EQ(cards("/"), std::pair(24, true));
   EXPECT_EQ(cards("/part"), std::pair(24, true));
   EXPECT_EQ(cards("/kernels"), std::pair(40, false));
+  // The busiest is shown, and every card in the order of names.
+  job.kernel = "made_39";
+  metrics->job_observer().OnFinished(job, result);
+  const std::string page = BodyOf(Fetch(metrics->port(), "/"));
+  EXPECT_THAT(page, ContainsRegex("<h3>made_0</h3>.*<h3>made_1</h3>.*<h3>made_10</h3>.*made_39"));
 }
 
 // What a worker says is shown, not believed: neither its text nor its numbers break a page.

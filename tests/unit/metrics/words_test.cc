@@ -34,6 +34,13 @@ TEST(WordsTest, StatesAreThoseOfTheContract) {
   }
 }
 
+TEST(WordsTest, StopsAreThoseOfTheContract) {
+  for (int i = 1; i < v1::Timing::Stop_ARRAYSIZE; ++i) {
+    EXPECT_EQ(StopWord(static_cast<StopReason>(i)),
+              absl::AsciiStrToLower(v1::Timing::Stop_Name(static_cast<v1::Timing::Stop>(i))));
+  }
+}
+
 TEST(WordsTest, ARejectionIsItsReasonElseItsCode) {
   EXPECT_EQ(RejectionWord(WithReason(absl::UnavailableError(""), "DRAINING")), "draining");
   EXPECT_EQ(RejectionWord(absl::NotFoundError("")), "not_found");

@@ -63,6 +63,27 @@ TEST(TokenFile, NamesAWordThatIsNoRoleAndNeverAHashInItsPlace) {
               StatusIs(absl::StatusCode::kInvalidArgument, Not(HasSubstr("s3cret"))));
 }
 
+// One would stand in logs and not be seen.
+TEST(TokenFile, ANameIsOfPrintableAscii) {
+  const std::string rest = absl::StrCat(" read ", HashToken("t", "00"));
+  for (const std::string name : {"\xEF\xBB\xBF"
+                                 "ann",
+                                 "an\tn", "ann\x1b[31m", "ann\x7f", "j\xc3\xbcrg"}) {
+    EXPECT_THAT(TokenFile::Parse(absl::StrCat("# one\n", name, rest)),
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         AllOf(HasSubstr("line 2: want a name of printable ASCII"),
+                               HasSubstr("type the name anew"), Not(HasSubstr("ann")))));
+  }
+}
+
+TEST(TokenFile, AByteOrderMarkInFrontIsNoPartOfAName) {
+  ASSERT_OK_AND_ASSIGN(const TokenFile file, TokenFile::Parse(absl::StrCat("\xEF\xBB\xBF"
+                                                                           "ann read ",
+                                                                           HashToken("t", "00"))));
+  ASSERT_NE(file.Find("t"), nullptr);
+  EXPECT_EQ(file.Find("t")->name, "ann");
+}
+
 TEST(TokenFile, WithoutATokenIsRefused) {
   EXPECT_THAT(TokenFile::Parse("# nobody\n"),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("no token")));
