@@ -10,7 +10,6 @@
 namespace gridclock {
 namespace {
 
-using ::testing::_;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using Code = absl::StatusCode;
