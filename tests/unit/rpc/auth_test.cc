@@ -66,9 +66,8 @@ TEST(TokenFile, NamesAWordThatIsNoRoleAndNeverAHashInItsPlace) {
 // One would stand in logs and not be seen.
 TEST(TokenFile, ANameIsOfPrintableAscii) {
   const std::string rest = absl::StrCat(" read ", HashToken("t", "00"));
-  for (const std::string name : {"\xEF\xBB\xBF"
-                                 "ann",
-                                 "an\tn", "ann\x1b[31m", "ann\x7f", "j\xc3\xbcrg"}) {
+  for (const std::string name :
+       {"\xEF\xBB\xBFzoe", "an\tn", "ann\x1b[31m", "ann\x7f", "j\xc3\xbcrg"}) {
     EXPECT_THAT(TokenFile::Parse(absl::StrCat("# one\n", name, rest)),
                 StatusIs(absl::StatusCode::kInvalidArgument,
                          AllOf(HasSubstr("line 2: want a name of printable ASCII"),
