@@ -16,7 +16,9 @@ BLANK = """[...document.querySelectorAll("[data-panel]")]
   .filter(p => p.innerText.trim().length < 10 || p.getBoundingClientRect().height < 20
             || [...p.querySelectorAll("svg.spark")].some(s => !s.querySelector("polyline"))
             || [...p.querySelectorAll("svg.bars")].some(s => !s.querySelector("rect"))
-            || [...p.querySelectorAll("svg.phases, .timeline svg")].some(s => !s.querySelector("rect:not(.rest)"))
+            || [...p.querySelectorAll("svg.phases, .timeline")].some(s => !s.querySelector("rect:not(.rest)"))
+            || [...p.querySelectorAll(".timeline li")].some(l => !l.querySelector("rect:not(.rest)")
+                                                              && l.querySelector("b").textContent !== "0")
             || [...p.querySelectorAll("svg")].some(s => s.getBoundingClientRect().height < 2))
   .map(p => p.dataset.panel)"""
 # What is drawn of each kernel.
