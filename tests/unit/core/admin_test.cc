@@ -34,6 +34,11 @@ class AdminTest : public SchedulerFixture {
     job.measure.emplace();
     return job;
   }
+  Job Large() const {
+    Job job = MakeJob();
+    job.operand_bytes = Scheduler::kSmallBytes + 1;
+    return job;
+  }
   absl::StatusOr<JobId> TrySubmit(const std::string& device) {
     Job job = MakeJob();
     job.device = device;
@@ -205,9 +210,9 @@ TEST_F(AdminTest, OneDeviceMustBeNamed) {
 
 TEST_F(AdminTest, AWorkerIsReplacedWhenTheJobsThatItHoldsAreDone) {
   const auto worker = Ready(1);
-  const Call running = SubmitReady(Measured());
-  const Call behind = SubmitReady(Measured());
-  const Call queued = SubmitReady(Measured());
+  const Call running = SubmitReady(Large());
+  const Call behind = SubmitReady(Large());
+  const Call queued = SubmitReady(Large());
   ASSERT_OK_AND_ASSIGN(const Admin::Restarted done, admin_.Restart("cuda:0", /*now=*/false));
   EXPECT_EQ(done.jobs, 2);
   EXPECT_TRUE(Done(running.id));
@@ -233,8 +238,8 @@ TEST_F(AdminTest, AnIdleWorkerIsReplacedAtOnce) {
 
 TEST_F(AdminTest, NowCostsTheJobThatRunsAndNoOther) {
   const auto worker = Ready(1);
-  const Call running = SubmitReady(Measured());
-  const Call behind = SubmitReady(Measured());
+  const Call running = SubmitReady(Large());
+  const Call behind = SubmitReady(Large());
   worker->Run(running.id, clock_.Now());
   ASSERT_OK_AND_ASSIGN(const Admin::Restarted done, admin_.Restart("cuda:0", /*now=*/true));
   EXPECT_EQ(done.jobs, 2);
