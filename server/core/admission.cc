@@ -317,14 +317,17 @@ absl::StatusOr<absl::Duration> KernelTime(const JobRequest& request, const Limit
     return InvalidField(
         "measure.budget_seconds",
         absl::StrCat("want at most ", seconds, whose, ", got ",
-                     absl::ToDoubleSeconds(request.measure->budget), "; the server's --limit-",
-                     own_bound ? "submitted" : "max", "-kernel-seconds sets it"));
+                     absl::ToDoubleSeconds(request.measure->budget), "; the server's ",
+                     own_bound ? "--limit-submitted-kernel-seconds" : "--limit-max-kernel-seconds",
+                     " sets it"));
   }
   if (asked > absl::ZeroDuration()) return asked;
-  const absl::Duration limit = std::min(absl::Seconds(limits.kernel_seconds), most);
-  if (!request.measure) return limit;
-  // Else the longest budget, behind its warm-up, would end at the limit.
-  return std::max(limit, request.measure->budget + request.measure->warmup_limit);
+  absl::Duration limit = absl::Seconds(limits.kernel_seconds);
+  if (request.measure) {
+    limit = std::max(limit, request.measure->budget + request.measure->warmup_limit);
+  }
+  // It bounds each launch too, which no warm-up may make longer than the server allows.
+  return std::min(limit, most);
 }
 
 absl::Status CheckVerify(const JobRequest& request, const Job& job) {

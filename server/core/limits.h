@@ -31,7 +31,7 @@ struct Limits {
   double queue_seconds = 60;             // A call without a deadline waits this long at most.
   double kernel_seconds = 30;            // A call that sets no kernel time limit.
   double max_kernel_seconds = 600;       // What a call may ask for.
-  double turn_seconds = 10;              // Of a measurement while another client waits.
+  double turn_seconds = 10;              // Of a measurement while another waits.
   double submitted_kernel_seconds = 30;  // The same of submitted code.
   double stream_stall_seconds = 30;
   double stream_bytes_per_second = 64 * 1024;

@@ -88,11 +88,16 @@ TEST_F(MeasureTest, EndsWithWhatItHasWhereOthersWait) {
   EXPECT_THAT(m.flags, ElementsAre(Flag::kNoisy));
 }
 
-TEST_F(MeasureTest, WhoeverWaitsIsNotKeptByWarmUp) {
-  device_.duration_ns = [](std::int64_t, Method) { return 5e9; };
-  kernel_time_limit_ = absl::Minutes(10);
-  yields_at_ = clock_.Now();
+class MeasureWhileOthersWaitTest : public MeasureTest {
+ protected:
+  MeasureWhileOthersWaitTest() {
+    device_.duration_ns = [](std::int64_t, Method) { return 5e9; };
+    kernel_time_limit_ = absl::Minutes(10);
+    yields_at_ = clock_.Now();
+  }
+};
 
+TEST_F(MeasureWhileOthersWaitTest, TheyAreNotKeptByWarmUp) {
   ASSERT_OK_AND_ASSIGN(
       const Measurement warm,
       Go({.budget = absl::Minutes(10), .warmup_limit = absl::Minutes(10), .schedule = {}}));
@@ -101,11 +106,7 @@ TEST_F(MeasureTest, WhoeverWaitsIsNotKeptByWarmUp) {
   EXPECT_THAT(warm.timing.samples_ns, SizeIs(1));
 }
 
-TEST_F(MeasureTest, WhoeverWaitsIsNotKeptByASchedule) {
-  device_.duration_ns = [](std::int64_t, Method) { return 5e9; };
-  kernel_time_limit_ = absl::Minutes(10);
-  yields_at_ = clock_.Now();
-
+TEST_F(MeasureWhileOthersWaitTest, TheyAreNotKeptByASchedule) {
   ASSERT_OK_AND_ASSIGN(
       const Measurement m,
       Go({.schedule = Schedule{.wait = 9, .warmup = 9, .active = 9, .repeat = 9}}));
