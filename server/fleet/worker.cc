@@ -53,6 +53,11 @@ bool Worker::SendFrames(std::span<const std::string> frames) {
   return !deaf_;
 }
 
+void Worker::SendMessage(const worker::v1::FromServer& message) {
+  const std::string frame = message.SerializeAsString();
+  SendFrames({&frame, 1});
+}
+
 void Worker::Flush() {
   if (!parts_.link->Flush()) deaf_ = true;
 }
@@ -126,15 +131,13 @@ void Worker::Cancel(JobId id) {
 void Worker::SendCancel(JobId id) {
   worker::v1::FromServer message;
   message.mutable_cancel()->set_id(id);
-  const std::string frame = message.SerializeAsString();
-  SendFrames({&frame, 1});
+  SendMessage(message);
 }
 
 void Worker::Yield(JobId id) {
   worker::v1::FromServer message;
   message.mutable_yield()->set_id(id);
-  const std::string frame = message.SerializeAsString();
-  SendFrames({&frame, 1});
+  SendMessage(message);
 }
 
 // Left unsaid where other words wait: what is behind on those must not be kept by this.
@@ -147,8 +150,7 @@ void Worker::Arrived(const Job& job, std::uint64_t generation, const InputArriva
                        .memory = job.inputs[arrival.input].memory,
                        .bytes = arrival.bytes},
          message.mutable_arrival());
-  const std::string frame = message.SerializeAsString();
-  SendFrames({&frame, 1});
+  SendMessage(message);
 }
 
 void Worker::Await(JobId id) {
@@ -167,8 +169,7 @@ void Worker::SetReader(const std::shared_ptr<AnswerReader>& reader) {
 void Worker::Shutdown() {
   worker::v1::FromServer message;
   message.mutable_shutdown();
-  const std::string frame = message.SerializeAsString();
-  SendFrames({&frame, 1});
+  SendMessage(message);
 }
 
 void Worker::Kill(absl::string_view reason) {

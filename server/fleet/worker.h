@@ -103,6 +103,7 @@ class Worker final : public WorkerPort {
   absl::StatusOr<MemoryRange> OrderRange(const Job& job, std::uint64_t bytes)
       ABSL_LOCKS_EXCLUDED(mutex_);
   bool SendFrames(std::span<const std::string> frames);
+  void SendMessage(const worker::v1::FromServer& message);
   bool SendToGuest(std::span<const Job* const> jobs, std::uint64_t generation)
       ABSL_LOCKS_EXCLUDED(mutex_);
   // False: there is no room for it in the guest's memory now.

@@ -115,8 +115,7 @@ absl::Status Worker::CheckLaunch(const Job& job, const worker::v1::CheckStep& st
   message.mutable_check_step_done()->set_id(job.id);
   message.mutable_check_step_done()->set_index(step.index());
   message.mutable_check_step_done()->set_step(step.step());
-  const std::string frame = message.SerializeAsString();
-  SendFrames({&frame, 1});
+  SendMessage(message);
   return absl::OkStatus();
 }
 
