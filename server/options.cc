@@ -22,6 +22,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
 #include "base/cgroup.h"
+#include "base/log.h"
 #include "base/status.h"
 #include "proto/types/quote.h"
 #include "server/core/near_names.h"
@@ -30,10 +31,12 @@
 namespace gridclock {
 namespace {
 
+constexpr absl::string_view kEnvironment = "GRIDCLOCK_";
+
 // "--drain-delay" -> "GRIDCLOCK_DRAIN_DELAY".
 std::string EnvironmentOf(absl::string_view flag) {
   return absl::AsciiStrToUpper(
-      absl::StrCat("GRIDCLOCK_", absl::StrReplaceAll(flag.substr(2), {{"-", "_"}})));
+      absl::StrCat(kEnvironment, absl::StrReplaceAll(flag.substr(2), {{"-", "_"}})));
 }
 
 template <typename T>
@@ -63,10 +66,10 @@ std::string BytesText(double bytes) {
   return absl::StrCat(bytes);
 }
 
-// "64K", "64KiB" and "64 KiB" become "65536"; what has no such end stays as it is.
+// "64K", "64KB", "64KiB" and "64 KiB" become "65536"; what has no such end stays as it is.
 std::string ExpandBytes(std::string& text) {
   absl::string_view digits = text;
-  absl::ConsumeSuffix(&digits, "iB");
+  if (!absl::ConsumeSuffix(&digits, "iB")) absl::ConsumeSuffix(&digits, "B");
   for (const ByteUnit& unit : kByteUnits) {
     double value = 0;
     if (!absl::ConsumeSuffix(&digits, std::string(1, unit.letter))) continue;
@@ -193,20 +196,25 @@ void AddFlags(CLI::App& app, ServerOptions& o) {
   AddLimits(app, o.limits);
 }
 
-// A limit that is misspelt in the environment would not be the one that its operator counts on.
-absl::Status CheckLimitNames(const CLI::App& app) {
-  constexpr absl::string_view kPrefix = "GRIDCLOCK_LIMIT_";
+// A flag that is misspelt in the environment would not be the one that its operator counts on. Other
+// names that begin so are no flags: Kubernetes gives GRIDCLOCK_PORT to what runs beside a service.
+absl::Status CheckEnvironment(const CLI::App& app) {
   std::vector<std::string> known;
   for (const CLI::Option* option : app.get_options()) {
-    if (absl::StartsWith(option->get_envname(), kPrefix)) known.push_back(option->get_envname());
+    absl::string_view name = option->get_envname();
+    if (absl::ConsumePrefix(&name, kEnvironment)) known.emplace_back(name);
   }
   for (char** entry = environ; *entry != nullptr; ++entry) {
-    const std::string name(*entry, std::strcspn(*entry, "="));
-    if (!absl::StartsWith(name, kPrefix) || absl::c_linear_search(known, name)) continue;
+    absl::string_view name(*entry, std::strcspn(*entry, "="));
+    if (!absl::ConsumePrefix(&name, kEnvironment) || absl::c_linear_search(known, name)) continue;
+    const bool limit = absl::StartsWith(name, "LIMIT_");
     const std::string near = NearestNames(name, {known.begin(), known.end()});
-    return absl::InvalidArgumentError(
-        absl::StrCat("the environment has ", Quote(name), ", which is no limit: ",
-                     near.empty() ? "--help lists them" : absl::StrCat("the nearest are ", near)));
+    if (!limit && near.empty()) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the environment has ", Quote(absl::StrCat(kEnvironment, name)), ", which is no ",
+        limit ? "limit" : "flag", ": ",
+        near.empty() ? "--help lists them"
+                     : absl::StrCat("behind ", kEnvironment, " the nearest are ", near)));
   }
   return absl::OkStatus();
 }
@@ -278,6 +286,10 @@ absl::StatusOr<std::string> ReadKey(const std::string& path) {
 
 absl::StatusOr<Authenticator> MakeAuthenticator(const ServerOptions& options, bool loopback) {
   if (!options.token_file.empty()) {
+    if (options.allow_admin) {
+      Log(LogLevel::kWarning, "allow_admin_has_no_effect",
+          {{"reason", "--token-file says who has the role admin"}});
+    }
     GC_ASSIGN_OR_RETURN(TokenFile tokens, ReadTokens(options));
     return Authenticator(std::move(tokens));
   }
@@ -314,7 +326,7 @@ ServerOptions ParseOptions(int argc, char** argv) {
     std::exit(2);
   }
   if (hash_token) PrintTokenHash();
-  if (const absl::Status names = CheckLimitNames(app); !names.ok()) {
+  if (const absl::Status names = CheckEnvironment(app); !names.ok()) {
     std::cerr << "gridclock-server: " << names.message() << "\n";
     std::exit(2);
   }

@@ -35,11 +35,12 @@ struct BenchOptions {
   bool csv = false;
 };
 
-// One line of the table: a result, or why there is none.
+// One line of the table: a result, or why there is none, or none but these samples.
 struct Row {
   std::string variant, method;
   absl::Status status;
   v1::RunSummary summary;
+  bool has_samples() const { return summary.timing().samples_ns_size() > 0; }
 };
 
 // Of all methods some are for other devices: that they are refused is no failure.
@@ -58,9 +59,11 @@ void TellFailures(const Session& session, const BenchOptions& options,
     }
     // Of a file of lines it is told why one of them is missing, whatever the reason.
     if (row.status.ok() || (IsExpected(row, options) && !options.csv)) continue;
-    session.console.err << "gridclock: no line for " << Escape(row.variant)
+    const bool has_line = row.has_samples() && !options.csv;
+    session.console.err << "gridclock: " << (has_line ? "" : "no line for ") << Escape(row.variant)
                         << (row.variant.empty() ? "" : " ") << row.method << ": "
-                        << Escape(row.status.message()) << "\n";
+                        << (has_line ? "ended too early: " : "") << Escape(row.status.message())
+                        << "\n";
   }
 }
 
@@ -158,10 +161,14 @@ Row MeasureOne(const Client& client, const Session& session, const std::string& 
   }
   if (result.ok()) {
     row.summary = std::move(result->summary);
-    auto& timed = *row.summary.mutable_timing()->mutable_samples_ns();
-    if (timed.empty()) timed.Add(samples.begin(), samples.end());
-    row.variant = row.summary.variant();
+  } else if (const auto before_error = PartialSummary(result.status()); before_error.has_value()) {
+    row.summary = *before_error;
+  } else {
+    return row;
   }
+  auto& timed = *row.summary.mutable_timing()->mutable_samples_ns();
+  if (timed.empty()) timed.Add(samples.begin(), samples.end());
+  row.variant = row.summary.variant();
   return row;
 }
 
@@ -210,7 +217,7 @@ void ShowTable(const Session& session, const std::string& kernel, const RunCall&
   const Terminal& terminal = session.console.terminal;
   std::ostream& out = session.console.out;
   const auto good =
-      std::find_if(rows.begin(), rows.end(), [](const Row& r) { return r.status.ok(); });
+      std::find_if(rows.begin(), rows.end(), [](const Row& r) { return r.has_samples(); });
   out << Paint(terminal, Ink::kBold, kernel) << "  " << InputsText(call);
   if (good != rows.end()) {
     out << "  on " << Escape(good->summary.device()) << ", cache "
@@ -220,7 +227,7 @@ void ShowTable(const Session& session, const std::string& kernel, const RunCall&
   Table table({"variant", "method", "samples", "median", "min", "quartile 1", "quartile 3",
                "interval of the median", "bytes", "flops", "roofline", "flags"});
   for (const Row& row : rows) {
-    if (row.status.ok()) table.Add(Cells(row, terminal));
+    if (row.has_samples()) table.Add(Cells(row, terminal));
   }
   if (terminal.out_width > 0 && WidestLine(table.ToText()) > terminal.out_width) {
     for (const char* heading : {"quartile 1", "quartile 3"}) table.Drop(heading);
@@ -242,8 +249,11 @@ void ShowJson(const Session& session, const std::string& kernel, const RunCall& 
     out["inputs"].push_back({{"name", input.name}, {"tensors", tensors}});
   }
   for (const Row& row : rows) {
-    Json one = row.status.ok() ? ToJson(row.summary, /*with_samples=*/true) : ToJson(row.status);
-    if (!row.status.ok()) one.update({{"variant", row.variant}, {"method", row.method}});
+    Json one = row.has_samples() ? ToJson(row.summary, /*with_samples=*/true) : Json::object();
+    if (!row.status.ok()) {
+      one.update(ToJson(row.status));
+      one.update({{"variant", row.variant}, {"method", row.method}});
+    }
     out["results"].push_back(std::move(one));
   }
   session.console.out << Dump(out) << "\n";
@@ -299,7 +309,7 @@ absl::StatusOr<std::vector<Row>> MeasureAll(const Session& session, const BenchO
       call->measure = *measure;
       call->measure->method = method;
       rows.push_back(MeasureOne(client, session, spec.name, *call));
-      any = any || rows.back().status.ok();
+      any = any || rows.back().has_samples();
       if (!EndsAll(rows.back().status)) continue;
       if (!any) return rows.back().status;
       return rows;  // What was measured before is not lost.

@@ -286,6 +286,17 @@ double Reach(const Binding& binding, ReferenceInput in, std::int64_t unit, std::
   return std::max(sum, squares);
 }
 
+// An element that equals the mean, but for the mean's roundings, times an infinite weight.
+bool Unsettled(const Binding& binding, ReferenceInput in, std::int64_t unit, std::size_t,
+               std::int64_t k) {
+  if (!std::isinf(in(1, k))) return false;
+  const std::int64_t n = rows::LengthOf(binding);
+  const Moments m = MomentsOf(binding, in, unit);
+  const double x = in(0, unit * n + k);
+  const double roundings = 4 * (4 + std::sqrt(static_cast<double>(n))) * rows::Epsilon(binding);
+  return std::fabs(x - m.mean) <= roundings * (std::fabs(x) + m.magnitude);
+}
+
 // The least normal number in place of a smaller eps: a row of equal elements is then still 0 times
 // a number.
 template <typename W>
@@ -420,7 +431,7 @@ GC_KERNEL(layernorm) {
           "number counts as that. Where the squares of a row come to more than 3.4e38 (f64: "
           "1.8e308; an element of 1.8e19 is enough, or 1.3e154), or its magnitudes do, it may be "
           "the bias or NaN as well, by the variant.",
-      .reference = rows::EachRow(Expected, Magnitude, Reach),
+      .reference = rows::EachRow(Expected, Magnitude, Reach, Unsettled),
       .cpu = {{"naive", "Three passes over each row, one thread", Naive},
               {"welford", "Two passes: mean and squares are carried along together", Welford},
               {"simd", "By parts, in vectors, on every core; joined in f64", Simd}},

@@ -39,16 +39,25 @@ inline double LeastNormal(const Binding& binding) {
              : double{std::numeric_limits<float>::min()};
 }
 
+// Of the type that is computed in: twice what one rounding is off by.
+inline double Epsilon(const Binding& binding) {
+  return binding.inputs[0].tensors[0].dtype == DType::kF64
+             ? std::numeric_limits<double>::epsilon()
+             : double{std::numeric_limits<float>::epsilon()};
+}
+
 // The reference of a kernel whose unit is a row.
 inline Reference EachRow(decltype(Reference::compute) compute,
                          decltype(Reference::magnitude) magnitude,
-                         decltype(Reference::reach) reach = nullptr) {
+                         decltype(Reference::reach) reach = nullptr,
+                         decltype(Reference::unsettled) unsettled = nullptr) {
   return {.units = CountOf,
           .unit_elements = LengthOf,
           .compute = compute,
           .accumulation = LengthOf,
           .magnitude = magnitude,
           .reach = reach,
+          .unsettled = unsettled,
           .unit_terms = LengthOf};
 }
 

@@ -137,8 +137,8 @@ void AdminService::AddOfJobs(Backend& backend) {
                  Act* act) -> absl::Status {
         act->what = absl::StrCat("job ", in.id());
         GC_ASSIGN_OR_RETURN(const JobView job, backend.admin.Cancel(in.id()));
-        absl::StrAppend(&act->what, " of ", job.principal, ", kernel ", job.kernel, " on ",
-                        job.device);
+        absl::StrAppend(&act->what, " of ", Quote(job.principal), ", kernel ", Quote(job.kernel),
+                        " on ", Quote(job.device));
         Encode(job, out->mutable_job());
         return absl::OkStatus();
       });

@@ -16,6 +16,8 @@
 #include <unistd.h>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "absl/synchronization/mutex.h"
 #include "gridclock/v1/system.pb.h"
 #include "tests/gpu/server_gpu_fixture.h"
@@ -281,9 +283,30 @@ void ServerGpuTest::Strike(const std::string& kind, const Ends& ends, int rounds
               absl::ToDoubleSeconds(slowest_next), wrong);
 }
 
+// "QUEUED 0.000..0.012, LAUNCHED 0.012..0.171": in seconds since the request arrived.
+std::string PhasesText(const v1::RunResponse& response) {
+  return absl::StrJoin(
+      response.summary().phases(), ", ", [](std::string* out, const v1::Phase& phase) {
+        absl::StrAppendFormat(out, "%s %.3f..%.3f", v1::Phase::Kind_Name(phase.kind()),
+                              1e-9 * static_cast<double>(phase.start_ns()),
+                              1e-9 * static_cast<double>(phase.end_ns()));
+      });
+}
+
 void ServerGpuTest::StrikeBesideAnotherGpu(const std::string& kind, const Ends& ends) {
   constexpr int kFirstCalls = 20, kCalls = 1000;
-  const auto call = [&] { return Square("cuda:1"); };
+  v1::RunRequest square = InlineRequest("square", {1, 2, 3});
+  square.set_device("cuda:1");
+  const auto call = [&] {
+    const absl::Time start = absl::Now();
+    const auto response = Run(square);
+    const absl::Duration took = absl::Now() - start;
+    if (response.ok() && took > kOthersWithin) {
+      std::printf("a call on cuda:1 beside %s took %.3f s: %s\n", kind.c_str(),
+                  absl::ToDoubleSeconds(took), PhasesText(*response).c_str());
+    }
+    return response.status();
+  };
   // The server is ready with the first device; and first calls load what later ones find.
   int in_a_row = 0;
   ASSERT_TRUE(Eventually([&] { return (in_a_row = call().ok() ? in_a_row + 1 : 0) >= kFirstCalls; },

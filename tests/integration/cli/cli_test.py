@@ -366,6 +366,19 @@ class CliTest(unittest.TestCase):
         self.assertEqual(result["results"][0]["verification"]["mismatches"], 0)
         self.assertGreater(timing["bytes_per_second"], 0)
 
+    def test_bench_keeps_what_came_before_an_error(self):
+        spin = ("bench", "spin", "ns=100000000", "--budget", "60s", "--samples", 100000, "--kernel-limit", "2s")
+        row, = json.loads(self.gridclock(*spin, "--json", code=1).stdout)["results"]
+        self.assertEqual(row["error"]["reason"], "KERNEL_TIME_LIMIT")
+        self.assertGreater(min(row["timing"]["samples_ns"]), 1e8)
+        self.assertIn("INTERRUPTED", row["flags"])
+        table = self.gridclock(*spin, code=1)
+        self.assertRegex(table.stdout, "(?m)^naive .* INTERRUPTED")
+        self.assertIn("gridclock: naive isolated: ended too early: ", table.stderr)
+        lines = self.gridclock(*spin, "--csv", code=1)
+        self.assertEqual(len(lines.stdout.splitlines()), 1)
+        self.assertIn("no line for naive isolated", lines.stderr)
+
     def test_bench_of_a_list_shows_its_first_tensors(self):
         shown = self.gridclock("bench", "foreach_mul", "--shape", "*=1,2x3,3,4,5", "--samples", 10).stdout
         self.assertIn("foreach_mul  a: f32[1], a: f32[2,3], a: f32[3] and 2 more, b: f32[1]", shown)

@@ -117,11 +117,15 @@ TEST(Access, ARoleOfLocalCallersIsRefusedWhereNobodyIsOne) {
                 "--allow-admin" + sentence);
 }
 
-TEST(Access, AMisspeltLimitOfTheEnvironmentIsRefused) {
+TEST(Access, AMisspeltFlagOfTheEnvironmentIsRefused) {
   ExpectRefusal({},
-                "the environment has 'GRIDCLOCK_LIMIT_QEUE', which is no limit: the nearest are "
-                "'GRIDCLOCK_LIMIT_QUEUE'",
+                "the environment has 'GRIDCLOCK_LIMIT_QEUE', which is no limit: behind GRIDCLOCK_ "
+                "the nearest are 'LIMIT_QUEUE'",
                 {"GRIDCLOCK_LIMIT_QEUE=1"});
+  ExpectRefusal({},
+                "the environment has 'GRIDCLOCK_LISTN', which is no flag: behind GRIDCLOCK_ the "
+                "nearest are 'LISTEN'",
+                {"GRIDCLOCK_PORT=tcp://10.0.0.7:50051", "GRIDCLOCK_LISTN=127.0.0.1:0"});
 }
 
 TEST(Access, AKeyWithoutItsCertificateIsRefused) {

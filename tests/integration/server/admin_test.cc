@@ -125,7 +125,7 @@ TEST(Admin, JobsAreListedAndCancelled) {
   const auto lines = LinesOf(*server, "admin_cancel_job", 2);
   EXPECT_EQ(lines[0]["who"], "local");
   EXPECT_THAT(lines[0]["result"].dump(), HasSubstr("NOT_FOUND"));
-  EXPECT_EQ(lines[1]["what"], absl::StrCat("job ", job.id(), " of local, kernel spin on cpu"));
+  EXPECT_EQ(lines[1]["what"], absl::StrCat("job ", job.id(), " of 'local', kernel 'spin' on 'cpu'"));
   EXPECT_EQ(lines[1]["result"], "OK");
   EXPECT_EQ(lines[1]["trace_id"].dump().size(), 34U);
 }
@@ -259,6 +259,7 @@ TEST(Admin, ATokenNeedsTheRole) {
   ASSERT_OK_AND_ASSIGN(const auto server,
                        ServerProcess::Start({.flags = {"--token-file=" + path, "--allow-admin"},
                                              .environment = kJsonLog}));
+  EXPECT_EQ(LinesOf(*server, "allow_admin_has_no_effect", 1)[0]["level"], "warning");
   const auto ann = Operator(*server, "ann-secret");
   v1::DrainDeviceRequest drain;
   drain.set_device("cpu");
@@ -343,7 +344,7 @@ TEST(Admin, EachCallIsALineHoweverManyThereAre) {
   ASSERT_THAT(client->CancelJob(job.id()).status(), IsOk());
 
   EXPECT_EQ(LinesOf(*server, "admin_cancel_job", 200)[199]["what"],
-            absl::StrCat("job ", job.id(), " of local, kernel spin on cpu"));
+            absl::StrCat("job ", job.id(), " of 'local', kernel 'spin' on 'cpu'"));
   v1::RestartWorkerRequest restart;
   restart.set_device("cpu");
   restart.set_now(true);

@@ -282,7 +282,7 @@ TEST(Lifecycle, BytesMayBeGivenInStepsOf1024) {
   ASSERT_OK_AND_ASSIGN(
       const auto server,
       ServerProcess::Start({.flags = {"--limit-chunk-bytes=64K", "--limit-header-bytes=1.5MiB",
-                                      "--limit-inline-bytes=64 KiB", "--limit-rpc-bytes=2G",
+                                      "--limit-inline-bytes=64 KiB", "--limit-rpc-bytes=2GB",
                                       "--limit-window-bytes=1e6"},
                             .environment = {"GRIDCLOCK_LIMIT_CONTROL_BYTES=512K"}}));
   for (const auto& [name, bytes] : {std::pair("chunk_bytes", 65536),
