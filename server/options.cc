@@ -201,7 +201,8 @@ void AddFlags(CLI::App& app, ServerOptions& o) {
 absl::Status CheckEnvironment(const CLI::App& app) {
   std::vector<std::string> known;
   for (const CLI::Option* option : app.get_options()) {
-    absl::string_view name = option->get_envname();
+    const std::string whole = option->get_envname();
+    absl::string_view name = whole;
     if (absl::ConsumePrefix(&name, kEnvironment)) known.emplace_back(name);
   }
   for (char** entry = environ; *entry != nullptr; ++entry) {

@@ -40,7 +40,7 @@ struct Row {
   std::string variant, method;
   absl::Status status;
   v1::RunSummary summary;
-  bool has_samples() const { return summary.timing().samples_ns_size() > 0; }
+  bool has_numbers() const { return status.ok() || summary.timing().samples_ns_size() > 0; }
 };
 
 // Of all methods some are for other devices: that they are refused is no failure.
@@ -59,7 +59,7 @@ void TellFailures(const Session& session, const BenchOptions& options,
     }
     // Of a file of lines it is told why one of them is missing, whatever the reason.
     if (row.status.ok() || (IsExpected(row, options) && !options.csv)) continue;
-    const bool has_line = row.has_samples() && !options.csv;
+    const bool has_line = row.has_numbers() && !options.csv;
     session.console.err << "gridclock: " << (has_line ? "" : "no line for ") << Escape(row.variant)
                         << (row.variant.empty() ? "" : " ") << row.method << ": "
                         << (has_line ? "ended too early: " : "") << Escape(row.status.message())
@@ -217,7 +217,7 @@ void ShowTable(const Session& session, const std::string& kernel, const RunCall&
   const Terminal& terminal = session.console.terminal;
   std::ostream& out = session.console.out;
   const auto good =
-      std::find_if(rows.begin(), rows.end(), [](const Row& r) { return r.has_samples(); });
+      std::find_if(rows.begin(), rows.end(), [](const Row& r) { return r.has_numbers(); });
   out << Paint(terminal, Ink::kBold, kernel) << "  " << InputsText(call);
   if (good != rows.end()) {
     out << "  on " << Escape(good->summary.device()) << ", cache "
@@ -227,7 +227,7 @@ void ShowTable(const Session& session, const std::string& kernel, const RunCall&
   Table table({"variant", "method", "samples", "median", "min", "quartile 1", "quartile 3",
                "interval of the median", "bytes", "flops", "roofline", "flags"});
   for (const Row& row : rows) {
-    if (row.has_samples()) table.Add(Cells(row, terminal));
+    if (row.has_numbers()) table.Add(Cells(row, terminal));
   }
   if (terminal.out_width > 0 && WidestLine(table.ToText()) > terminal.out_width) {
     for (const char* heading : {"quartile 1", "quartile 3"}) table.Drop(heading);
@@ -249,7 +249,7 @@ void ShowJson(const Session& session, const std::string& kernel, const RunCall& 
     out["inputs"].push_back({{"name", input.name}, {"tensors", tensors}});
   }
   for (const Row& row : rows) {
-    Json one = row.has_samples() ? ToJson(row.summary, /*with_samples=*/true) : Json::object();
+    Json one = row.has_numbers() ? ToJson(row.summary, /*with_samples=*/true) : Json::object();
     if (!row.status.ok()) {
       one.update(ToJson(row.status));
       one.update({{"variant", row.variant}, {"method", row.method}});
@@ -309,7 +309,7 @@ absl::StatusOr<std::vector<Row>> MeasureAll(const Session& session, const BenchO
       call->measure = *measure;
       call->measure->method = method;
       rows.push_back(MeasureOne(client, session, spec.name, *call));
-      any = any || rows.back().has_samples();
+      any = any || rows.back().has_numbers();
       if (!EndsAll(rows.back().status)) continue;
       if (!any) return rows.back().status;
       return rows;  // What was measured before is not lost.

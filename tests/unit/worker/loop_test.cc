@@ -2,11 +2,13 @@
 #include "kernels/worker/loop.h"
 
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <future>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -82,6 +84,8 @@ struct World {
   std::vector<std::size_t> under_way_at_launch;
   std::mutex in_use;
   bool in_use_at_launch = false;
+  std::atomic<bool> asked{false};  // By another thread, which holds in_use.
+  bool asked_at_launch = false;
 };
 World* world = nullptr;
 
@@ -126,6 +130,7 @@ KernelDef Nothing() {
   def.cuda = {{.name = "plain", .summary = "", .launch = [](const Call&) {
                  world->under_way_at_launch.push_back(world->device.under_way());
                  world->in_use_at_launch = IsHeld(world->in_use);
+                 world->asked_at_launch = world->asked_at_launch || world->asked;
                  return absl::OkStatus();
                }}};
   return def;
@@ -319,6 +324,33 @@ TEST_F(LoopTest, NobodyMayAskTheDeviceHowItIsWhileAnOrderRuns) {
   EXPECT_THAT(Succeeded(), ElementsAre(7));
   EXPECT_TRUE(world_.in_use_at_launch);
   EXPECT_FALSE(IsHeld(world_.in_use));
+}
+
+// The driver may answer late, and only times would show that it is asked.
+TEST_F(LoopTest, WhatIsMeasuredAloneWaitsForWhoAsksTheDeviceHowItIs) {
+  for (const bool measured : {false, true}) {
+    std::promise<void> asks, answer;
+    std::thread asker([&] {
+      const std::lock_guard lock(world_.in_use);
+      world_.asked = true;
+      asks.set_value();
+      answer.get_future().wait_for(std::chrono::milliseconds(measured ? 100 : 60'000));
+      world_.asked = false;
+    });
+    asks.get_future().wait();
+    Job job = Doubled(7, 64);
+    job.kernel = "nothing";
+    job.inputs.clear();
+    job.outputs.clear();
+    if (measured)
+      job.measure = MeasureOptions{.schedule = Schedule{.wait = 0, .warmup = 0, .active = 1}};
+    link_.Then(Order(job));
+    world_.asked_at_launch = false;
+    EXPECT_THAT(loop_->Run(), IsOk());
+    EXPECT_EQ(world_.asked_at_launch, !measured);
+    answer.set_value();
+    asker.join();
+  }
 }
 
 TEST_F(LoopTest, AnOrderThatCameMeanwhileRunsFirstAndMeetsNoCopyUnderWay) {
