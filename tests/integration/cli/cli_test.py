@@ -367,7 +367,7 @@ class CliTest(unittest.TestCase):
         self.assertGreater(timing["bytes_per_second"], 0)
 
     def test_bench_keeps_what_came_before_an_error(self):
-        spin = ("bench", "spin", "ns=100000000", "--budget", "60s", "--samples", 100000, "--interval", "1e-9", "--kernel-limit", "2s")
+        spin = ("bench", "spin", "ns=100000000", "--budget", "60s", "--samples", 100000, "--interval", "1e-6", "--kernel-limit", "2s")
         row, = json.loads(self.gridclock(*spin, "--json", code=1).stdout)["results"]
         self.assertEqual(row["error"]["reason"], "KERNEL_TIME_LIMIT")
         self.assertGreater(min(row["timing"]["samples_ns"]), 1e8)
