@@ -196,8 +196,9 @@ void AddFlags(CLI::App& app, ServerOptions& o) {
   AddLimits(app, o.limits);
 }
 
-// A flag that is misspelt in the environment would not be the one that its operator counts on. Other
-// names that begin so are no flags: Kubernetes gives GRIDCLOCK_PORT to what runs beside a service.
+// A flag that is misspelt in the environment would not be the one that its operator counts on.
+// Other names that begin so are no flags: Kubernetes gives GRIDCLOCK_PORT to what runs beside a
+// service.
 absl::Status CheckEnvironment(const CLI::App& app) {
   std::vector<std::string> known;
   for (const CLI::Option* option : app.get_options()) {
