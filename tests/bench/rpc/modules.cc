@@ -91,12 +91,14 @@ void Direct(const std::string& arch, int compiles) {
     std::printf("{\"missing\": \"NVRTC\"}\n");
     return;
   }
+  // Where there is a driver NVRTC finds what it compiled before, of a source that differs in
+  // comments too, in that one's cache, and compiles nothing.
   const auto compile = [&] {
     const NvrtcOutput output =
         (*nvrtc)->Compile({.name = "mine.cu",
                            .source = NewSource(),
                            .headers = {},
-                           .options = {"--gpu-architecture=" + arch, "--std=c++17"},
+                           .options = {"--gpu-architecture=" + arch, "--std=c++17", "--no-cache"},
                            .name_expressions = {}});
     if (!output.ok || output.cubin.empty()) Quit("NVRTC: " + output.log + output.fault);
   };
