@@ -125,6 +125,13 @@ class Rows(unittest.TestCase):
 class Gates(unittest.TestCase):
     """What a check must not let pass."""
 
+    def test_a_median_is_no_figure_of_a_goal_whose_worst_round_counts(self):
+        lines = gpu_ncu.goals()
+        self.assertEqual(bench.untold(("gpu_ncu",), lines), [])
+        for line in lines:
+            line.worst = False
+        self.assertEqual(bench.untold(("gpu_ncu",), lines), [line.name for line in lines])
+
     def test_slopes_of_times_that_cannot_be_meet_no_goal(self):
         def median_ns(*_, **__):
             ns = gpu.Nanoseconds(1000)
