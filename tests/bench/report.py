@@ -68,7 +68,7 @@ those of one machine on one day and are shown only to explain the ratios.
 - `gpu.variants`: whether the default of a kernel is the fastest of its variants. `gpu.limits`: of rows that missed a goal, how
   much of each part of the GPU the kernel takes by ncu, and what its warps wait for.
 - `gpu.usual.torch.do_bench`: `triton.testing.do_bench` flushes the L2 before each call; the device time beside it is of a hot cache.
-  It is thus the cache's state that they differ by, beside the method.
+  So the two differ by the state of the cache, beside the method.
 - *ncu*, of `gpu.ncu`: Nsight Compute's `gpu__time_duration` of a worker by itself (`--bare`), clocks and
   caches left alone.
 - Behind the verdict stand the flags of our own measurements (docs/timing.md): with SUSPECT, IMPOSSIBLE or
