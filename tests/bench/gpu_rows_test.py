@@ -48,7 +48,8 @@ class Rows(unittest.TestCase):
         return {line.name.removeprefix("gpu.truth."): line for line in gpu_truth.measure(self.config)}
 
     def test_stamps_are_held_against_what_is_allowed_on_their_side(self):
-        lines = self.stamped(STAMPED.format("blocks", 104, 100, 4000, -1000, 4000), STAMPED.format("three", 99, 100, -750, -500, 500))
+        lines = self.stamped(STAMPED.format("blocks", 104, 100, 4000, -1000, 4000),
+                             STAMPED.format("three", 99, 100, -750, -500, 500))
         self.assertEqual([(lines[name].samples, lines[name].verdict) for name in ("blocks", "three")],
                          [([1, 1], "PASS"), ([1.5, 1.5], "FAIL")])
         self.assertEqual(lines["three"].extra, {"device_us": [99, 99], "stamps_us": [100, 100], "off_ns": [-750, -750]})
@@ -109,7 +110,8 @@ class Rows(unittest.TestCase):
         small, large = "*=16000000", "*=268435456"
         suspect = gpu.Nanoseconds(1000)
         suspect.flags = ("SUSPECT",)
-        told = {(small,): [1000, 1000, 1030], (small, "sure"): [1000, 1000, 1002], (small, "isolated"): [1000, 1000, 1001], (small, "cold_clean"): [1000, 1000, 1040],
+        told = {(small,): [1000, 1000, 1030], (small, "sure"): [1000, 1000, 1002],
+                (small, "isolated"): [1000, 1000, 1001], (small, "cold_clean"): [1000, 1000, 1040],
                 (small, "cold_dirty"): [900, 1000, 1000], (large,): [1000, 1004], (large, "sure"): [1000, 1000, 1000]}
         told = {case: [gpu.Nanoseconds(ns) for ns in times] for case, times in told.items()}
         told[large,].append(suspect)

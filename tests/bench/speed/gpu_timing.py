@@ -112,7 +112,8 @@ FRESH = ((16_000_000, ""), (16_000_000, SURE_WAY), (16_000_000, "isolated"), (16
 # A hot launch takes one of two times, 2.6 % apart: of few samples the median is now of the one and now of the other. The
 # goal is of as many as there are by default.
 SURE = ("--min-samples", "500")
-WAYS = {SURE_WAY: {}, "isolated": {"method": "isolated"}, "cold_clean": {"l2": "cold_clean"}, "cold_dirty": {"l2": "cold_dirty"}}
+WAYS = {SURE_WAY: {}, "isolated": {"method": "isolated"}, "cold_clean": {"l2": "cold_clean"},
+        "cold_dirty": {"l2": "cold_dirty"}}
 
 
 def fresh_goal(n, way):

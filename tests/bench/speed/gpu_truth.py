@@ -16,8 +16,8 @@ STAMPED_ROW = re.compile(r"^(\w+): device time ([\d.]+) us, stamps ([\d.]+) us, 
 STAMPED = {
     "blocks": "131,072 blocks: device time less the span of their stamps, over what it may be: max(1 us and one step of the "
               "timer, 1 %), and 3 us more above, as launch and drain are in no stamp",
-    "three": "a launch of spins of 20, 50 and 30 us: device time less one constant, its distance from their stamps' span, which "
-             "is their sum and the gaps between, over max(0.3 us, 0.5 %, one step of the timer)",
+    "three": "a launch of spins of 20, 50 and 30 us: device time less one constant, its distance from their stamps' span, "
+             "which is their sum and the gaps between, over max(0.3 us, 0.5 %, one step of the timer)",
 }
 SPANS = (5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000)  # In us.
 
