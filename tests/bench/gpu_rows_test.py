@@ -156,7 +156,8 @@ class Gates(unittest.TestCase):
     def test_a_call_that_had_to_be_repeated_is_counted(self):
         told = {"results": [{"flags": ["THROTTLED"], "timing": {"statistics": {"median_ns": 1}}}]}
         line = Line("x", "", "<=", 1)
-        for answers in ([told], [RuntimeError("the launch was not queued within 250 ms"), told], [RuntimeError(gpu.WAITED), told]):
+        for answers in ([told], [RuntimeError("the launch was not queued within 250 ms"), told],
+                        [RuntimeError(gpu.WAITED), told]):
             with mock.patch.object(gpu, "run_json", side_effect=answers):
                 line.add(0.5, gpu.median_ns(mock.Mock(binaries=pathlib.Path()), mock.Mock(), "square").flags)
         self.assertEqual((line.extra, line.flags, line.verdict), ({"repeated": [2]}, ["THROTTLED"], "PASS"))
