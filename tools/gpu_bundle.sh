@@ -71,9 +71,9 @@ SCRIPT
 
 rm -rf "$folder"
 mkdir -p "$folder"/{bin,lib,docs,examples,kernels,tools,tests/{support,bench,docs}}
+copy_cupti
 copy_programs
 copy_libraries
-copy_cupti
 copy_scripts
 # Packed, for the way to the other machine; what is run there unpacks it once.
 tar -C "$folder" -czf "$folder/programs.tar.gz" bin lib

@@ -262,6 +262,15 @@ class ResultLines(unittest.TestCase):
         self.assertEqual(self.lines("1\n2\n3\n4\n5\n6\n"), "2\n3\n4\n5\n6\n")
 
 
+class GpuBundle(unittest.TestCase):
+    def test_without_cupti_is_none(self):
+        tree = Tree({"build/CMakeCache.txt": "CUDA_cupti_LIBRARY:FILEPATH=CUDA_cupti_LIBRARY-NOTFOUND\n", "build/bin/empty": ""})
+        ran = subprocess.run(["bash", TOOLS / "gpu_bundle.sh", tree.root / "build/bin", tree.root / "bundle"],
+                             capture_output=True, text=True)
+        self.assertEqual(ran.returncode, 1)
+        self.assertIn("no libcupti", ran.stderr)
+
+
 class Ci(unittest.TestCase):
     """With stages that do nothing, on a machine without a CUDA compiler."""
 
