@@ -37,10 +37,7 @@ copy_libraries() {
 copy_cupti() {
   local library name
   library=$(sed -n 's/^CUDA_cupti_LIBRARY:[A-Z]*=//p' "$bin/../CMakeCache.txt")
-  if [ ! -e "$library" ]; then
-    note "no libcupti beside the CUDA compiler here: device_time needs that of the other machine"
-    return
-  fi
+  [ -e "$library" ] || die "no libcupti beside the CUDA compiler here: without it the bundle could time nothing by device_time"
   name=$(readelf -d "$library" | sed -n 's/.*(SONAME).*\[\(.*\)\]/\1/p')
   strip -o "$folder/lib/$name" "$(readlink -f "$library")"
 }
@@ -74,9 +71,9 @@ SCRIPT
 
 rm -rf "$folder"
 mkdir -p "$folder"/{bin,lib,docs,examples,kernels,tools,tests/{support,bench,docs}}
+copy_cupti
 copy_programs
 copy_libraries
-copy_cupti
 copy_scripts
 # Packed, for the way to the other machine; what is run there unpacks it once.
 tar -C "$folder" -czf "$folder/programs.tar.gz" bin lib

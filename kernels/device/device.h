@@ -1,4 +1,4 @@
-// What a worker needs of a device. One implementation per kind: device/cpu, later device/cuda; the
+// What a worker needs of a device. One implementation per kind: device/cpu and device/cuda; the
 // timing and verification rooms are written against this alone.
 #ifndef GRIDCLOCK_KERNELS_DEVICE_DEVICE_H_
 #define GRIDCLOCK_KERNELS_DEVICE_DEVICE_H_

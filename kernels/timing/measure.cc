@@ -17,6 +17,9 @@ constexpr double kFlatWithin = 0.01;
 constexpr absl::Duration kReportEvery = absl::Milliseconds(50);
 constexpr std::size_t kReportAtMost = 4000;
 constexpr std::int64_t kEventPairWarmups = 5;
+// Where the request does not say. A launch on a GPU may take one of two times, by what its cache
+// kept: a few samples may all be of one of them.
+constexpr std::int64_t kMinSamples = 10, kMinSamplesOnGpu = 100;
 // Launches by the second method, where a device has two that must agree.
 constexpr std::size_t kAgreementLaunches = 11;
 constexpr int kDoubtLaunches = 33;
@@ -40,6 +43,11 @@ bool IsFlat(std::span<const double> windows, double step) {
   const auto last = windows.last(kFlatWindows);
   const auto [low, high] = std::minmax_element(last.begin(), last.end());
   return *high - *low <= std::max(kFlatWithin * *low, step);
+}
+
+std::int64_t MinSamples(const MeasureOptions& options, const DeviceInfo& info) {
+  if (options.min_samples != 0) return options.min_samples;
+  return std::min(info.host_memory ? kMinSamples : kMinSamplesOnGpu, options.max_samples);
 }
 
 absl::StatusOr<TimedLaunch> TimeWatched(Device& device, Method method, const Target& target) {
@@ -77,6 +85,8 @@ class Run {
   absl::Status SampleBySchedule();
   bool RuleSaysStop(absl::Time started);
   bool NarrowEnough();
+  // A schedule or a method to learn from says how often it warms up, whatever the times.
+  bool DoesNotWaitForFlat() const { return options_.schedule || IsTeaching(options_.method); }
   bool Interrupted();
   // No further launch is to be added to those that there are.
   bool Ends() { return Interrupted() || around_.yields(); }
@@ -229,7 +239,7 @@ bool Run::NarrowEnough() {
 
 bool Run::RuleSaysStop(absl::Time started) {
   const std::size_t n = out_.timing.samples_ns.size();
-  const bool enough = static_cast<std::int64_t>(n) >= options_.min_samples;
+  const bool enough = static_cast<std::int64_t>(n) >= MinSamples(options_, device_.info());
   if (enough && n >= next_check_) {
     // Sorting all samples after each would cost more than taking them.
     next_check_ = n + std::max<std::size_t>(1, n / 10);
@@ -281,9 +291,11 @@ void Run::Report(bool all) {
 }
 
 // The device has no record of the launch, or lost it, or could not time it. No record is as it
-// should be where there is nothing to do.
+// should be where there is nothing to do, which takes no longer than an empty launch.
 absl::Status Run::WithoutSecond() {
-  if (target_.work.bytes > 0 || !no_record_) Raise(Flag::kSuspect);
+  const double most_ns = 3 * device_.info().launch_floor_ns + 5'000;
+  const bool nothing = target_.work.bytes == 0 && Median(out_.timing.samples_ns) <= most_ns;
+  if (!nothing || !no_record_) Raise(Flag::kSuspect);
   return absl::OkStatus();
 }
 
@@ -342,10 +354,11 @@ absl::Status Run::CheckAgreement() {
     if (!seen_by_second) return Doubt();
   }
   if (mine.size() < kAgreementLaunches) return Doubt();
-  const double was = Median(out_.timing.samples_ns), is = Median(mine);
+  const double was = Median(out_.timing.samples_ns), is = Median(mine), theirs = Median(others);
   // Then the samples are of another time than both methods see now.
   const bool moved = !Agree(was, is, Offset());
-  if (moved || !Agrees(is, Median(others))) return Doubt();
+  if (moved || !Agrees(is, theirs) || !Agrees(was, theirs)) return Doubt();
+  out_.timing.second->median_ns = theirs;
   return absl::OkStatus();
 }
 
@@ -387,7 +400,7 @@ void Run::Finish() {
   timing.statistics = Summarise(timing.samples_ns, options_.confidence);
   WidenByStep(&timing.statistics);
   if (Describe(device_, target_, &timing)) Raise(Flag::kImpossible);
-  if (!NarrowEnough()) Raise(Flag::kNoisy);
+  if (!NarrowEnough() || !(timing.warmup_flat || DoesNotWaitForFlat())) Raise(Flag::kNoisy);
   if (!out_.interruption.ok()) {
     timing.stop = StopReason::kInterrupted;
     Raise(Flag::kInterrupted);

@@ -1,7 +1,5 @@
 #include "proto/codec/values.h"
 
-#include <algorithm>
-
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status.h"
@@ -148,9 +146,7 @@ absl::StatusOr<MeasureOptions> Decode(const v1::MeasureOptions& in) {
   GC_ASSIGN_OR_RETURN(
       out.l2, EnumOr(in.l2(), L2State::kHot, static_cast<int>(L2State::kColdDirty), "measure.l2"));
   if (in.max_samples() != 0) out.max_samples = in.max_samples();
-  // Who asks for at most 5 samples must not have to lower the minimum as well.
-  out.min_samples =
-      in.min_samples() != 0 ? in.min_samples() : std::min(out.min_samples, out.max_samples);
+  out.min_samples = in.min_samples();
   if (in.relative_interval() != 0) out.relative_interval = in.relative_interval();
   if (in.confidence() != 0) out.confidence = in.confidence();
   if (in.budget_seconds() != 0) {

@@ -57,8 +57,10 @@ absl::Status CheckWarmupLimit(double seconds) {
 absl::Status Validate(const MeasureOptions& options) {
   constexpr std::int64_t kMost = 1'000'000;
   GC_RETURN_IF_ERROR(Within<std::int64_t>("measure.max_samples", options.max_samples, 1, kMost));
-  GC_RETURN_IF_ERROR(
-      Within<std::int64_t>("measure.min_samples", options.min_samples, 1, options.max_samples));
+  if (options.min_samples != 0) {
+    GC_RETURN_IF_ERROR(
+        Within<std::int64_t>("measure.min_samples", options.min_samples, 1, options.max_samples));
+  }
   GC_RETURN_IF_ERROR(Within("measure.relative_interval", options.relative_interval, 1e-6, 1.0));
   GC_RETURN_IF_ERROR(Within("measure.confidence", options.confidence, 0.5, 0.999));
   GC_RETURN_IF_ERROR(CheckBudget(absl::ToDoubleSeconds(options.budget)));

@@ -55,7 +55,7 @@ struct Schedule {
 struct MeasureOptions {
   Method method = Method::kIsolated;
   L2State l2 = L2State::kHot;
-  std::int64_t min_samples = 10;
+  std::int64_t min_samples = 0;     // 0: as many as the device wants, at most max_samples.
   std::int64_t max_samples = 1000;  // 1 .. 1,000,000.
   double relative_interval = 0.01;  // Stop when the median's interval is this narrow.
   double confidence = 0.95;

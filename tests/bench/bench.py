@@ -137,8 +137,9 @@ def goals_of(group):
 
 
 def definition(goal):
-    """What a figure must be of to count. Of a goal whose words or bound have changed no older one does."""
-    return tuple(goal[key] for key in ("name", "what", "op", "bound", "unit"))
+    """What a figure must be of to count. Of a goal whose words or bound have changed no older one does, nor where the
+    worst round counts and it is a median."""
+    return tuple(goal[key] for key in ("name", "what", "op", "bound", "unit")), goal.get("worst", False)
 
 
 def untold(groups, lines):

@@ -7,10 +7,12 @@ from unittest import mock
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import bench  # noqa: E402: beside this file.
-from speed import gpu, gpu_faults, gpu_timing, gpu_truth  # noqa: E402
+from speed import gpu, gpu_faults, gpu_ncu, gpu_timing, gpu_truth  # noqa: E402
 from speed.line import Line  # noqa: E402
 
 SPAN = "{:12.0f} {:14.3f} {:10.0f} {:10.0f}         12.100         32         10.600        -46       12.700 {}\n"
+STAMPED = "{}: device time {:.3f} us, stamps {:.3f} us, off {:.0f} ns, allowed {:.0f} to {:.0f} ns PASS\n"
+STAMPS = STAMPED.format("blocks", 101, 100, 1000, -1032, 4032) + STAMPED.format("three", 102.5, 101.9, -250, -500, 500)
 FAULT = "{:<16} {:3d} rounds  answer {:6.3f} s (goal 1)  next kernel {:6.3f} s (goal 2)  {:d} wrong\n"
 OTHERS = "calls on cuda:1 beside {}: {:d} good, {:d} bad, the slowest {:.6f} s later than without\n"
 
@@ -32,16 +34,38 @@ class Rows(unittest.TestCase):
         spans = [5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000]
         self.program("cuda_device_test", "constant of device time 570 ns\n" +
                      "".join(SPAN.format(span, span + 0.57, 0, 300, "PASS") for span in spans) +
-                     SPAN.format(10000, 10010, -75000, 50000, "FAIL"))
+                     SPAN.format(10000, 10010, -75000, 50000, "FAIL") + STAMPS)
         lines = gpu_truth.measure(self.config)
-        self.assertEqual([line.verdict for line in lines], 10 * ["PASS"] + ["FAIL"])
-        self.assertEqual(lines[-1].samples, [1.5, 1.5])
+        self.assertEqual([line.verdict for line in lines], 10 * ["PASS"] + ["FAIL"] + 2 * ["PASS"])
+        self.assertEqual(lines[10].samples, [1.5, 1.5])
         self.assertEqual({key: values[0] for key, values in lines[0].extra.items()},
                          {"device_us": 5.57, "off_ns": 0, "isolated_off_ns": 32, "slope_off_ns": -46, "event_pair_us": 12.7})
 
-    def test_a_span_that_is_missing_is_no_figure(self):
-        self.program("cuda_device_test", SPAN.format(5, 5.6, 0, 300, "PASS"))
+    def stamped(self, *rows):
+        """Lines of `gpu.truth` by their last names, where all spins are right."""
+        self.program("cuda_device_test", "".join(SPAN.format(span, span + 0.57, 0, 300, "PASS") for span in gpu_truth.SPANS) +
+                     "".join(rows))
+        return {line.name.removeprefix("gpu.truth."): line for line in gpu_truth.measure(self.config)}
+
+    def test_stamps_are_held_against_what_is_allowed_on_their_side(self):
+        lines = self.stamped(STAMPED.format("blocks", 104, 100, 4000, -1000, 4000),
+                             STAMPED.format("three", 99, 100, -750, -500, 500))
+        self.assertEqual([(lines[name].samples, lines[name].verdict) for name in ("blocks", "three")],
+                         [([1, 1], "PASS"), ([1.5, 1.5], "FAIL")])
+        self.assertEqual(lines["three"].extra, {"device_us": [99, 99], "stamps_us": [100, 100], "off_ns": [-750, -750]})
+
+    def test_a_span_or_a_stamp_that_is_missing_is_no_figure(self):
+        self.program("cuda_device_test", SPAN.format(5, 5.6, 0, 300, "PASS") + STAMPS)
         self.assertEqual([line.verdict for line in gpu_truth.measure(self.config)], ["FAIL"])
+        lines = self.stamped(STAMPED.format("blocks", 101, 100, 1000, -1000, 4000))
+        self.assertEqual([(name, line.verdict) for name, line in lines.items()], [("gpu.truth", "FAIL")])
+
+    def test_the_worst_of_all_rounds_counts(self):
+        for line in (*gpu_truth.goals(), *gpu_ncu.goals(), *(line for line, _ in gpu_timing.slopes())):
+            line.add(1.2)
+            line.add(0.2)
+            line.add(0.2)
+            self.assertEqual(line.verdict, "FAIL", line.name)
 
     def faults(self, *rows, after=""):
         self.program("server_gpu_test", "".join(FAULT.format(*row) for row in rows) + after)
@@ -74,9 +98,9 @@ class Rows(unittest.TestCase):
     def fresh(self, told):
         """Of workers that each tell their next time of a size by a way."""
         def median_ns(_, __, ___, *words, budget, **way):
-            self.assertIn("--min-samples", words)
-            self.assertEqual(budget, "1s")
-            return told[words[1], *way.values()].pop()
+            sure = words[-2:] == ("--min-samples", "500")
+            self.assertEqual(budget, "1s" if sure else None)
+            return told[words[1], *way.values(), *(["sure"] if sure and not way else [])].pop()
 
         self.enterContext(mock.patch.multiple(gpu_timing, WORKERS=3, gpu_server=mock.MagicMock(), median_ns=median_ns))
         lines = gpu_timing.measure(bench.Config(self.folder, rows="gpu.fresh*"))
@@ -86,20 +110,29 @@ class Rows(unittest.TestCase):
         small, large = "*=16000000", "*=268435456"
         suspect = gpu.Nanoseconds(1000)
         suspect.flags = ("SUSPECT",)
-        told = {(small,): [1000, 1000, 1030], (small, "isolated"): [1000, 1000, 1001], (small, "cold_clean"): [1000, 1000, 1040],
-                (small, "cold_dirty"): [900, 1000, 1000], (large,): [1000, 1004]}
+        told = {(small,): [1000, 1000, 1030], (small, "sure"): [1000, 1000, 1002],
+                (small, "isolated"): [1000, 1000, 1001], (small, "cold_clean"): [1000, 1000, 1040],
+                (small, "cold_dirty"): [900, 1000, 1000], (large,): [1000, 1004], (large, "sure"): [1000, 1000, 1000]}
         told = {case: [gpu.Nanoseconds(ns) for ns in times] for case, times in told.items()}
         told[large,].append(suspect)
         lines = self.fresh(told)
         self.assertEqual([(name, line.verdict, round(line.measured, 3)) for name, line in lines.items()], [
-            ("16000000", "FAIL", 3), ("16000000.isolated", "info", 0.1), ("16000000.cold_clean", "info", 4),
-            ("16000000.cold_dirty", "info", 10), ("268435456", "FAIL", 0.4)])
+            ("16000000", "FAIL", 3), ("16000000.500_samples", "info", 0.2), ("16000000.isolated", "info", 0.1),
+            ("16000000.cold_clean", "info", 4), ("16000000.cold_dirty", "info", 10), ("268435456", "FAIL", 0.4),
+            ("268435456.500_samples", "info", 0)])
         self.assertEqual(lines["268435456"].flags, ["SUSPECT"])
         self.assertEqual(lines["16000000"].extra, {"medians_us": [[1.03, 1, 1]]})
 
 
 class Gates(unittest.TestCase):
     """What a check must not let pass."""
+
+    def test_a_median_is_no_figure_of_a_goal_whose_worst_round_counts(self):
+        lines = gpu_ncu.goals()
+        self.assertEqual(bench.untold(("gpu_ncu",), lines), [])
+        for line in lines:
+            line.worst = False
+        self.assertEqual(bench.untold(("gpu_ncu",), lines), [line.name for line in lines])
 
     def test_slopes_of_times_that_cannot_be_meet_no_goal(self):
         def median_ns(*_, **__):
@@ -114,10 +147,20 @@ class Gates(unittest.TestCase):
 
     def test_every_result_that_nobody_may_trust_counts(self):
         for flag in ("SUSPECT", "IMPOSSIBLE", "INTERRUPTED"):
-            result = {"flags": [flag], "timing": {"statistics": {"median_ns": 1}}}
+            result = {"flags": [flag], "repeated": True, "timing": {"statistics": {"median_ns": 1}}}
             with mock.patch.object(gpu, "bench", lambda *_, result=result, **__: result):
                 line = gpu_timing.suspects(None, None, Line("gpu.suspect", "", "<=", 0), [("square", (), "isolated")])
             self.assertEqual((line.measured, line.verdict), (1, "FAIL"))
+            self.assertEqual((line.extra["repeated"], line.flags), ([1], []))
+
+    def test_a_call_that_had_to_be_repeated_is_counted(self):
+        told = {"results": [{"flags": ["THROTTLED"], "timing": {"statistics": {"median_ns": 1}}}]}
+        line = Line("x", "", "<=", 1)
+        for answers in ([told], [RuntimeError("the launch was not queued within 250 ms"), told],
+                        [RuntimeError(gpu.WAITED), told]):
+            with mock.patch.object(gpu, "run_json", side_effect=answers):
+                line.add(0.5, gpu.median_ns(mock.Mock(binaries=pathlib.Path()), mock.Mock(), "square").flags)
+        self.assertEqual((line.extra, line.flags, line.verdict), ({"repeated": [2]}, ["THROTTLED"], "PASS"))
 
     def test_a_check_of_rows_that_there_are_not_fails(self):
         with tempfile.TemporaryDirectory() as folder, mock.patch.object(gpu_timing, "gpu_server"), \

@@ -41,7 +41,8 @@ HEAD = """# Speed
 <!-- Written by tests/bench/report.py from tests/bench/results; do not edit. -->
 
 `./dev bench` measures these goals and `./dev bench --check` fails where one is missed. Ratios are taken
-within one run, from interleaved rounds; the figure is the median of the rounds. Absolute figures are
+within one run, from interleaved rounds; the figure is the median of the rounds, of `gpu.truth`, `gpu.ncu` and
+`gpu.slope` the worst of them. Absolute figures are
 those of one machine on one day and are shown only to explain the ratios.
 
 - *echo*: an empty gRPC callback service in C++, 64 bytes, over TCP on loopback.
@@ -66,6 +67,8 @@ those of one machine on one day and are shown only to explain the ratios.
 - `gpu.catalog.adamw.beside_compiled` is of 200 tensors: torch.compile takes a minute for these, and has not done with 1,000 after five.
 - `gpu.variants`: whether the default of a kernel is the fastest of its variants. `gpu.limits`: of rows that missed a goal, how
   much of each part of the GPU the kernel takes by ncu, and what its warps wait for.
+- `gpu.usual.torch.do_bench`: `triton.testing.do_bench` flushes the L2 before each call; the device time beside it is of a hot cache.
+  So the two differ by the state of the cache, beside the method.
 - *ncu*, of `gpu.ncu`: Nsight Compute's `gpu__time_duration` of a worker by itself (`--bare`), clocks and
   caches left alone.
 - Behind the verdict stand the flags of our own measurements (docs/timing.md): with SUSPECT, IMPOSSIBLE or

@@ -1,10 +1,11 @@
-// Square, read where nothing is to be read. The values are right, and no data shows it:
-// compute-sanitizer must, or what else it does not report is worth nothing (tests/gpu/test.py). In
-// test builds alone.
+// Square, with a mistake that no value shows: compute-sanitizer must, or what else it does not
+// report is worth nothing (tests/gpu/test.py). In test builds alone.
 //
 // On a GPU:
 //   past_the_end     also reads the element behind the last one of x
 //   before_written   also reads its scratch, which nothing wrote
+//   raced            also reads what another warp writes to shared memory, without a barrier
+//   between diverged         has a barrier that a part of a warp comes to
 
 #include "kernels/api/kernel.h"
 
@@ -33,12 +34,39 @@ absl::Status BeforeWritten(const Call& call) {
   return Square(call, static_cast<const float*>(call.scratch[0].data[0]));
 }
 
+__global__ void RacedKernel(const float* x, float* y, std::int64_t n) {
+  __shared__ volatile float squares[256];
+  for (std::int64_t i = threadIdx.x; i < n; i += blockDim.x) y[i] = x[i] * x[i];
+  squares[threadIdx.x] = static_cast<float>(threadIdx.x);
+  static_cast<void>(squares[(threadIdx.x + 32) % blockDim.x]);
+}
+
+__global__ void DivergedKernel(const float* x, float* y, std::int64_t n) {
+  for (std::int64_t i = threadIdx.x; i < n; i += blockDim.x) y[i] = x[i] * x[i];
+  if (threadIdx.x < 16) __syncthreads();
+}
+
+absl::Status Run(const Call& call, void (*kernel)(const float*, float*, std::int64_t)) {
+  return cuda::Launch(call, kernel, {.grid = {1}, .block = {256}}, call.In<float>(0),
+                      call.Out<float>(0), Elements(call.InShape(0)));
+}
+
+absl::Status Raced(const Call& call) {
+  return Run(call, RacedKernel);
+}
+
+absl::Status Diverged(const Call& call) {
+  return Run(call, DivergedKernel);
+}
+
 }  // namespace
 }  // namespace gridclock
 
 GC_CUDA_VARIANTS(misread) {
   return {{"past_the_end", "Reads one element too many", PastTheEnd},
-          {"before_written", "Reads what nothing wrote", BeforeWritten, "scratch word: f32[1]"}};
+          {"before_written", "Reads what nothing wrote", BeforeWritten, "scratch word: f32[1]"},
+          {"raced", "Reads what another warp writes", Raced},
+          {"diverged", "Has a barrier for a part of a warp", Diverged}};
 }
 
 #else  // The CPU.

@@ -1,8 +1,10 @@
 // The ways to time a launch, held against kernels that take a known time by the GPU's own timer.
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <functional>
 #include <map>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -126,6 +128,80 @@ TEST(CudaTiming, DeviceTimeIsThatOfTheGpusOwnTimer) {
     EXPECT_LE(std::abs(row.slope - row.device), agree) << row.span;
     EXPECT_GE(row.pair, row.device) << "the plain way never reads less";
   }
+}
+
+struct Stamped {
+  double device_ns = 0, stamps_ns = 0;  // By the device's record; from the first stamp to the last.
+  double off() const { return device_ns - stamps_ns; }
+};
+
+// Of a launch whose kernels or blocks leave so many stamps: its median by how far the two are
+// apart, for a launch takes another time than the one before. Of times that the device learns from
+// nothing is claimed.
+template <typename Launch>
+absl::StatusOr<Stamped> MedianStamped(Device& device, std::size_t count, const Launch& launch) {
+  constexpr std::size_t kLaunches = 15, kMostToLearn = 15;
+  GC_ASSIGN_OR_RETURN(const auto buffer, device.Allocate(count * sizeof(Stamps)));
+  std::vector<Stamps> stamps(count);
+  std::vector<Stamped> found;
+  device.NewLaunch();
+  for (std::size_t i = 0; found.size() < kLaunches && i < kLaunches + kMostToLearn; ++i) {
+    GC_ASSIGN_OR_RETURN(const TimedLaunch timed, device.Time(Method::kDeviceTime, [&] {
+      return CudaStatus(launch(static_cast<Stamps*>(buffer->data())), "stamp");
+    }));
+    GC_RETURN_IF_ERROR(device.CopyOut(std::as_writable_bytes(std::span(stamps)), buffer->data()));
+    GC_RETURN_IF_ERROR(device.Synchronize());
+    if (timed.provisional) continue;
+    std::uint64_t first = stamps[0].start, last = stamps[0].end;
+    for (const Stamps& one : stamps) {
+      first = std::min(first, one.start);
+      last = std::max(last, one.end);
+    }
+    found.push_back({timed.duration_ns, static_cast<double>(last - first)});
+  }
+  if (found.size() < kLaunches) return absl::UnavailableError("the device goes on learning");
+  std::sort(found.begin(), found.end(),
+            [](const Stamped& a, const Stamped& b) { return a.off() < b.off(); });
+  return found[kLaunches / 2];
+}
+
+void ExpectWithin(const char* name, const Stamped& stamped, double off, double low, double high) {
+  const bool good = off >= low && off <= high;
+  std::printf("%s: device time %.3f us, stamps %.3f us, off %.0f ns, allowed %.0f to %.0f ns %s\n",
+              name, stamped.device_ns / 1e3, stamped.stamps_ns / 1e3, off, low, high,
+              good ? "PASS" : "FAIL");
+  EXPECT_TRUE(good) << name;
+}
+
+// The truth of launches that are not one block: many blocks, whose stamps lack what starting the
+// first and draining the last takes; and several kernels, with the gaps between them.
+TEST(CudaTiming, DeviceTimeIsThatOfTheGpusOwnTimerForBlocksAndSeveralKernels) {
+  SKIP_WITHOUT_CUPTI();
+  constexpr int kBlocks = 1 << 17;
+  constexpr double kLaunchAndDrainNs = 3'000;
+  constexpr std::uint64_t kSpans[] = {20'000, 50'000, 30'000};
+  Device& device = TheGpu();
+  const double step = device.info().device_timer_step_ns;
+
+  ASSERT_OK_AND_ASSIGN(const Stamped blocks, MedianStamped(device, kBlocks, [&](Stamps* stamps) {
+                         return LaunchStampedBlocks(stamps, kBlocks, StreamOf(device));
+                       }));
+  const double allowed = std::max(1'000 + step, 0.01 * blocks.stamps_ns);
+  ExpectWithin("blocks", blocks, blocks.off(), -allowed, allowed + kLaunchAndDrainNs);
+
+  ASSERT_OK_AND_ASSIGN(const Stamped one, MedianStamped(device, 1, [&](Stamps* stamps) {
+                         return LaunchStampedSpin(kSpans[0], stamps, StreamOf(device));
+                       }));
+  ASSERT_OK_AND_ASSIGN(const Stamped three, MedianStamped(device, 3, [&](Stamps* stamps) {
+                         cudaError_t error = cudaSuccess;
+                         for (std::size_t i = 0; i < 3 && error == cudaSuccess; ++i) {
+                           error = LaunchStampedSpin(kSpans[i], stamps + i, StreamOf(device));
+                         }
+                         return error;
+                       }));
+  EXPECT_GE(three.stamps_ns, 100'000) << "the three spans";
+  const double within = std::max({300.0, 0.005 * three.stamps_ns, step});
+  ExpectWithin("three", three, three.off() - one.off(), -within, within);
 }
 
 // What records cost shows where blocks are many: short ones, ones that compute, and so few that

@@ -47,7 +47,9 @@ LARGE, LARGE_ONES = "LargeTensors", (("vec4", "bf16"), ("two_pass", "bf16"))
 TOOLS = ("memcheck", "initcheck", "synccheck", "racecheck")
 # Of a tool: the wrong variant that it must find, and what it calls that.
 MUST_FIND = {"memcheck": ("past_the_end", "Invalid __global__ read"),
-             "initcheck": ("before_written", "Uninitialized __global__ memory read")}
+             "initcheck": ("before_written", "Uninitialized __global__ memory read"),
+             "synccheck": ("diverged", "Divergent thread(s)"),
+             "racecheck": ("raced", "Race reported between")}
 SUITE = ("conformance", "huge", "sanitizer")
 MOST_CASES, MOST_UNDER_TOOL = 48, 24  # Of one group.
 # What may be skipped on a machine with a GPU, by how its reason begins. The conformance suite has a list of its own,
@@ -327,8 +329,7 @@ def run_suite(table, options, wanted):
             tools = options.tools.split(",")
             runner = Runner(options.bin / MISREAD, 1, options.group_seconds, options.whole)
             for tool in tools:
-                if tool in MUST_FIND:
-                    find_misread(table, tool, runner)
+                find_misread(table, tool, runner)
             runner = Runner(program, options.shards, options.group_seconds, options.whole)
             sanitize(table, tools, cases, runner, kept)
 

@@ -6,12 +6,36 @@
 namespace gridclock {
 namespace {
 
-__global__ void SpinKernel(std::uint64_t ns) {
-  std::uint64_t start = 0, now = 0;
-  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(start));
+__device__ std::uint64_t GlobalTimer() {
+  std::uint64_t now = 0;
+  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+  return now;
+}
+
+__device__ Stamps SpinFor(std::uint64_t ns) {
+  Stamps stamps = {GlobalTimer(), 0};
   do {
-    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
-  } while (now - start < ns);
+    stamps.end = GlobalTimer();
+  } while (stamps.end - stamps.start < ns);
+  return stamps;
+}
+
+__global__ void SpinKernel(std::uint64_t ns) {
+  SpinFor(ns);
+}
+
+__global__ void StampedSpinKernel(std::uint64_t ns, Stamps* stamps) {
+  *stamps = SpinFor(ns);
+}
+
+// What is computed hangs on the first stamp and is had before the barrier: so it lies between both.
+__global__ void StampedBlocksKernel(Stamps* stamps) {
+  const std::uint64_t start = GlobalTimer();
+  float value = static_cast<float>(start & 0xff) / 256;
+  for (int round = 0; round < 16; ++round) value = erff(value);
+  if (value > 1) stamps[blockIdx.x].end = 0;  // Never; or it would not be computed.
+  __syncthreads();
+  if (threadIdx.x == 0) stamps[blockIdx.x] = {start, GlobalTimer()};
 }
 
 __global__ void ReadKernel(const float4* data, std::uint64_t n, float* sink) {
@@ -50,6 +74,16 @@ __global__ void FailedAssertKernel(int value) {
 
 cudaError_t LaunchSpin(std::uint64_t ns, cudaStream_t stream) {
   SpinKernel<<<1, 1, 0, stream>>>(ns);
+  return cudaGetLastError();
+}
+
+cudaError_t LaunchStampedSpin(std::uint64_t ns, Stamps* stamps, cudaStream_t stream) {
+  StampedSpinKernel<<<1, 1, 0, stream>>>(ns, stamps);
+  return cudaGetLastError();
+}
+
+cudaError_t LaunchStampedBlocks(Stamps* stamps, int blocks, cudaStream_t stream) {
+  StampedBlocksKernel<<<blocks, kStampedThreads, 0, stream>>>(stamps);
   return cudaGetLastError();
 }
 

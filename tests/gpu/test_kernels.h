@@ -10,6 +10,16 @@ namespace gridclock {
 
 // One thread that watches the device's timer until `ns` have passed.
 cudaError_t LaunchSpin(std::uint64_t ns, cudaStream_t stream);
+// When a kernel, or a block of one, began and ended by the device's timer.
+struct Stamps {
+  std::uint64_t start, end;
+};
+// The same, which says when it began and ended; `stamps` is the device's.
+cudaError_t LaunchStampedSpin(std::uint64_t ns, Stamps* stamps, cudaStream_t stream);
+// So many blocks of so many threads that compute a while; each has its own stamps. None of those is
+// shared: what waits for one address would go on behind the last stamp.
+inline constexpr int kStampedThreads = 128;
+cudaError_t LaunchStampedBlocks(Stamps* stamps, int blocks, cudaStream_t stream);
 // Reads each of `bytes` once.
 cudaError_t LaunchRead(const void* data, std::uint64_t bytes, cudaStream_t stream);
 // So many blocks of so many threads, each of `rounds` error functions of an element of its own.

@@ -14,6 +14,8 @@ PASSED = "[  PASSED  ] 3 tests.\n"
 CASES = [(kind, kernel) for kernel in ("square", "sum") for kind in ("PlainNumbers", "NaNAndInfinities")]
 CLEAN = "========= ERROR SUMMARY: 0 errors\n"
 FOUND = ("========= Invalid __global__ read of size 4 bytes\n========= Uninitialized __global__ memory read of size 4 bytes\n"
+         "========= Barrier error detected. Divergent thread(s) in warp\n"
+         "========= Error: Race reported between Write access at 0x10 and Read access at 0x20\n"
          "========= ERROR SUMMARY: 2 errors\n")
 
 
@@ -151,7 +153,8 @@ class GpuTable(unittest.TestCase):
             self.assertEqual(self.code, 1)
 
     def test_a_tool_that_does_not_find_what_it_must_fails(self):
-        for tool, name in (("memcheck", "Invalid __global__ read"), ("initcheck", "Uninitialized __global__ memory read")):
+        for tool, name in (("memcheck", "Invalid __global__ read"), ("initcheck", "Uninitialized __global__ memory read"),
+                           ("synccheck", "Divergent thread(s)"), ("racecheck", "Race reported between")):
             shown = self.sanitize(tool, {"square.naive": 4})
             self.assertEqual(self.code, 0, shown)
             self.assertRegex(shown, rf"PASS  {tool} of misread\.\w+ +at least 1 error +2 errors ")
@@ -162,12 +165,16 @@ class GpuTable(unittest.TestCase):
                 self.assertRegex(shown, f"PASS  compute-sanitizer {tool}")
 
     def test_each_tool_looks_at_the_wrong_variant_that_it_must_find(self):
-        self.sanitize("memcheck,initcheck,synccheck", {"square.naive": 4})
+        self.sanitize("memcheck,initcheck,synccheck,racecheck", {"square.naive": 4})
         self.assertEqual((self.folder / "misread").read_text().splitlines(), [
             f"--padding 512 --tool memcheck {self.folder}/conformance_misread"
             " --gtest_filter=All/Conformance.PlainNumbers/misread_past_the_end_f32",
             f"--tool initcheck {self.folder}/conformance_misread"
-            " --gtest_filter=All/Conformance.PlainNumbers/misread_before_written_f32"])
+            " --gtest_filter=All/Conformance.PlainNumbers/misread_before_written_f32",
+            f"--tool synccheck {self.folder}/conformance_misread"
+            " --gtest_filter=All/Conformance.PlainNumbers/misread_diverged_f32",
+            f"--tool racecheck {self.folder}/conformance_misread"
+            " --gtest_filter=All/Conformance.PlainNumbers/misread_raced_f32"])
 
     def test_racecheck_wants_those_with_shared_memory_alone(self):
         shown = self.sanitize("racecheck", {"square.vec4": 0, "sum.two_pass": 4})

@@ -262,5 +262,36 @@ class ResultLines(unittest.TestCase):
         self.assertEqual(self.lines("1\n2\n3\n4\n5\n6\n"), "2\n3\n4\n5\n6\n")
 
 
+class GpuBundle(unittest.TestCase):
+    def test_without_cupti_is_none(self):
+        tree = Tree({"build/CMakeCache.txt": "CUDA_cupti_LIBRARY:FILEPATH=CUDA_cupti_LIBRARY-NOTFOUND\n", "build/bin/empty": ""})
+        ran = subprocess.run(["bash", TOOLS / "gpu_bundle.sh", tree.root / "build/bin", tree.root / "bundle"],
+                             capture_output=True, text=True)
+        self.assertEqual(ran.returncode, 1)
+        self.assertIn("no libcupti", ran.stderr)
+
+
+class Ci(unittest.TestCase):
+    """With stages that do nothing, on a machine without a CUDA compiler."""
+
+    def run_ci(self, **environment):
+        files = {path: (TOOLS / pathlib.Path(path).name).read_text() for path in ("tools/ci.sh", "tools/common.sh")}
+        files["tools/ci.sh"] = files["tools/ci.sh"].replace("/usr/local/cuda/bin/nvcc", "no_such_nvcc")
+        tree = Tree({**files, "dev": "#!/bin/sh\n", "tools/fuzz.sh": "#!/bin/sh\n"})
+        for path in ("dev", "tools/fuzz.sh"):
+            (tree.root / path).chmod(0o755)
+        ran = subprocess.run(["bash", tree.root / "tools/ci.sh"], capture_output=True, text=True,
+                             env={**os.environ, "CUDACXX": "no_such_nvcc", "GRIDCLOCK_TEST_SEED": "1", **environment})
+        return ran.returncode, ran.stdout + ran.stderr
+
+    def test_fails_where_no_cuda_file_is_compiled_unless_that_is_wanted(self):
+        code, said = self.run_ci()
+        self.assertEqual(code, 1, said)
+        self.assertIn("ci failed: nvcc", said)
+        code, said = self.run_ci(GRIDCLOCK_CI_WITHOUT_CUDA="1")
+        self.assertEqual(code, 0, said)
+        self.assertIn("NO .cu FILE IS COMPILED", said)
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -8,12 +8,12 @@
 #include <optional>
 
 #include <sys/mman.h>
-#include <time.h>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
+#include "base/clock.h"
 #include "kernels/device/cpu/loops.h"
 
 namespace gridclock {
@@ -26,9 +26,7 @@ constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 constexpr std::uint64_t kPassBytes = 8 * kMiB;
 
 double Now() {
-  timespec now{};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+  return 1e-9 * static_cast<double>(MonotonicNs());
 }
 
 struct Free {

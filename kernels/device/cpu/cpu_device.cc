@@ -7,9 +7,9 @@
 #include <utility>
 
 #include <sched.h>
-#include <time.h>
 
 #include "absl/strings/str_cat.h"
+#include "base/clock.h"
 #include "base/status.h"
 
 namespace gridclock {
@@ -18,18 +18,12 @@ namespace {
 constexpr int kMaxThreads = 1024;
 constexpr std::int64_t kCopyGrain = 1 << 20;
 
-std::int64_t NowNs() {
-  timespec now{};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return now.tv_sec * std::int64_t{1'000'000'000} + now.tv_nsec;
-}
-
 double SmallestClockStep() {
   std::int64_t smallest = std::int64_t{1} << 30;
   for (int i = 0; i < 1000; ++i) {
-    const std::int64_t start = NowNs();
+    const std::int64_t start = MonotonicNs();
     std::int64_t next = start;
-    while (next == start) next = NowNs();
+    while (next == start) next = MonotonicNs();
     smallest = std::min(smallest, next - start);
   }
   return static_cast<double>(smallest);
@@ -167,9 +161,9 @@ absl::StatusOr<TimedLaunch> CpuDevice::Time(Method method,
         "GPU");
   }
   TimedLaunch timed;
-  timed.host_start_ns = NowNs();
+  timed.host_start_ns = MonotonicNs();
   const absl::Status status = launch();
-  timed.host_end_ns = timed.host_returned_ns = NowNs();
+  timed.host_end_ns = timed.host_returned_ns = MonotonicNs();
   GC_RETURN_IF_ERROR(status);
   timed.duration_ns = static_cast<double>(timed.host_end_ns - timed.host_start_ns);
   return timed;

@@ -4,6 +4,9 @@
 
 #include <cxxabi.h>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/status.h"
 #include "kernels/device/cuda/cupti.h"
 
 namespace gridclock {
@@ -41,6 +44,12 @@ double MiddleOf(std::vector<double> times) {
   const auto middle = times.begin() + std::ssize(times) / 2;
   std::nth_element(times.begin(), middle, times.end());
   return *middle;
+}
+
+std::string Words(std::span<const Launch> kernels) {
+  return absl::StrJoin(kernels, ", ", [](std::string* out, const Launch& kernel) {
+    absl::StrAppend(out, kernel.count, " x '", kernel.name, "'");
+  });
 }
 
 }  // namespace
@@ -106,6 +115,20 @@ bool SameLaunches(std::span<const Launch> a, std::span<const Launch> b) {
            std::equal(x.block, x.block + 3, y.block);
   };
   return std::is_permutation(a.begin(), a.end(), b.begin(), b.end(), same);
+}
+
+absl::StatusOr<bool> LaunchList::Take(const std::vector<Launch>& ran) {
+  constexpr int kMostOthers = 3;  // The first is one.
+  const bool same = SameLaunches(ran_, ran);
+  if (!same && (known_ || ++others_ > kMostOthers)) {
+    return WithReason(
+        absl::UnavailableError(absl::StrCat("CUPTI recorded ", Words(ran), " of this launch, ",
+                                            Words(ran_), " of the one before: not trusted")),
+        "RECORD_LOST");
+  }
+  known_ = same;
+  ran_ = ran;
+  return known_;
 }
 
 }  // namespace gridclock

@@ -6,8 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include <time.h>
-
+#include "base/clock.h"
 #include "base/status.h"
 #include "kernels/device/cuda/device_kernels.h"
 #include "kernels/device/cuda/handles.h"
@@ -30,21 +29,15 @@ double MedianOf(std::vector<double> values) {
   return *middle;
 }
 
-double NowSeconds() {
-  timespec now{};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
-
 // Works until the clock stands still, and says whether it did within half a second; 0.1 s where the
 // clock cannot be known.
 absl::StatusOr<bool> SpinUp(Device& device, void* memory, std::uint64_t bytes, int sms) {
-  constexpr double kWindow = 0.02, kLimit = 0.5;
-  const double start = NowSeconds();
+  constexpr std::int64_t kWindowNs = 20'000'000, kLimitNs = 500'000'000;
+  const std::int64_t end = MonotonicNs() + kLimitNs;
   std::vector<double> clocks;
-  while (NowSeconds() - start < kLimit) {
-    const double window_end = NowSeconds() + kWindow;
-    while (NowSeconds() < window_end) {
+  while (MonotonicNs() < end) {
+    const std::int64_t window_end = MonotonicNs() + kWindowNs;
+    while (MonotonicNs() < window_end) {
       GC_RETURN_IF_CUDA_ERROR(LaunchSweepWrite(memory, bytes, sms, StreamOf(device)),
                               "warm the device up");
       GC_RETURN_IF_ERROR(device.Synchronize());

@@ -62,6 +62,22 @@ class Cupti {
 double SpanNs(std::span<const DeviceActivity> activities);
 // Whether two launches ran the same kernels and copies equally often, in whatever order.
 bool SameLaunches(std::span<const Launch> a, std::span<const Launch> b);
+// What a launch runs, known once two records in a row tell the same: some may be missing in the
+// first.
+class LaunchList {
+ public:
+  // Of the next record: true if it is of what is known, false while that is not known.
+  // UNAVAILABLE (RECORD_LOST) if it is of something else, or no two in a row were the same so far.
+  absl::StatusOr<bool> Take(const std::vector<Launch>& ran);
+  // By the last record.
+  bool has_several() const { return ran_.size() > 1 || (!ran_.empty() && ran_[0].count > 1); }
+
+ private:
+  std::vector<Launch> ran_;
+  int others_ = 0;  // Records that were not as the one before.
+  bool known_ = false;
+};
+
 // By which records a launch is timed: both kinds add to the time, so those that are shorter are
 // nearer to it. Of a launch of one kernel of 2^16 blocks and more the first records are of either
 // kind by turns, and tell; all others have concurrent ones. One that takes a millisecond has serial

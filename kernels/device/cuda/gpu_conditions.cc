@@ -53,15 +53,22 @@ Sharing SharingOf(const NvmlReading& reading, std::span<const std::int64_t> own)
   return reading.part_of_gpu ? Sharing::kUnknown : Sharing::kAlone;
 }
 
-// The parent of a process by /proc/<pid>/stat, "pid (name) state ppid ..."; 0 if it is gone.
-std::int64_t ParentOf(const std::string& root, absl::string_view pid) {
+struct Origin {
+  std::string name;  // Of its program, cut off behind 15 characters; "": the process is gone.
+  std::int64_t parent = 0;
+  friend bool operator==(const Origin&, const Origin&) = default;
+};
+
+// By /proc/<pid>/stat, "pid (name) state ppid ...".
+Origin OriginOf(const std::string& root, std::int64_t pid) {
   const std::string text = ReadText(absl::StrCat(root, "/proc/", pid, "/stat")).value_or("");
-  const auto end_of_name = text.rfind(')');
-  if (end_of_name == std::string::npos) return 0;
+  const auto name = text.find('('), end_of_name = text.rfind(')');
+  if (name == std::string::npos || end_of_name == std::string::npos) return {};
   const std::vector<std::string> words =
       absl::StrSplit(text.substr(end_of_name + 1), ' ', absl::SkipEmpty());
   std::int64_t parent = 0;
-  return words.size() > 1 && absl::SimpleAtoi(words[1], &parent) ? parent : 0;
+  if (words.size() < 2 || !absl::SimpleAtoi(words[1], &parent)) return {};
+  return {.name = text.substr(name + 1, end_of_name - name - 1), .parent = parent};
 }
 
 }  // namespace
@@ -103,14 +110,16 @@ Conditions CompareReadings(const NvmlReading& before, const NvmlReading& after,
 }
 
 std::vector<std::int64_t> OwnPids(const std::string& root) {
-  const std::int64_t self = getpid(), parent = getppid();
+  const std::int64_t self = getpid();
+  const Origin worker = OriginOf(root, self);
   std::vector<std::int64_t> own = {self};
   DIR* folder = opendir((root + "/proc").c_str());
   if (folder == nullptr) return own;
   while (const dirent* entry = readdir(folder)) {
     std::int64_t pid = 0;
     if (!absl::SimpleAtoi(entry->d_name, &pid) || pid == self) continue;
-    if (ParentOf(root, entry->d_name) == parent) own.push_back(pid);
+    const Origin origin = OriginOf(root, pid);
+    if (!origin.name.empty() && origin == worker) own.push_back(pid);
   }
   closedir(folder);
   return own;

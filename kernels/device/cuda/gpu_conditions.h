@@ -30,7 +30,8 @@ DeviceState StateOf(const NvmlReading& reading);
 Conditions CompareReadings(const NvmlReading& before, const NvmlReading& after,
                            std::uint64_t elapsed_ns, std::span<const std::int64_t> own);
 
-// This process, and all that its parent started: the workers of one server.
+// This process, and those of the same program that its parent started: the workers of one server,
+// guests too. A server that is the first process of a container adopts the orphans of others.
 std::vector<std::int64_t> OwnPids(const std::string& root = "");
 
 }  // namespace gridclock

@@ -3,11 +3,10 @@
 #include <algorithm>
 #include <utility>
 
-#include <time.h>
-
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/clock.h"
 #include "base/status.h"
 #include "kernels/device/cpu/host.h"
 #include "kernels/device/cuda/calibrate.h"
@@ -24,12 +23,6 @@ namespace {
 constexpr std::uint64_t kGiB = std::uint64_t{1} << 30;
 constexpr Method kAllMethods[] = {Method::kIsolated,   Method::kDeviceTime, Method::kBackToBack,
                                   Method::kHostNoSync, Method::kHostSync,   Method::kEventPair};
-
-std::int64_t NowNs() {
-  timespec now{};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return now.tv_sec * std::int64_t{1'000'000'000} + now.tv_nsec;
-}
 
 bool IsFault(const absl::Status& status) {
   const std::string reason = DetailsOf(status).reason;
@@ -128,7 +121,7 @@ absl::Status GpuDevice::OpenTools() {
     nvml_ = *std::move(nvml);
     last_reading_ = nvml_->Read();
   }
-  last_reading_ns_ = NowNs();
+  last_reading_ns_ = MonotonicNs();
   GC_ASSIGN_OR_RETURN(timer_,
                       GpuTimer::Create({.stream = stream_.get(), .blocker = !options_.bare}));
   OpenCupti();
@@ -440,7 +433,7 @@ absl::Status GpuDevice::PrepareCache(L2State state) {
 Conditions GpuDevice::Observe() {
   if (nvml_ == nullptr) return {.sharing_unknown = true};
   const NvmlReading reading = nvml_->Read();
-  const std::int64_t now = NowNs();
+  const std::int64_t now = MonotonicNs();
   const Conditions conditions = CompareReadings(
       last_reading_, reading, static_cast<std::uint64_t>(now - last_reading_ns_), OwnPids());
   last_reading_ = reading;

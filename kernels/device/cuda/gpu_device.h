@@ -104,9 +104,9 @@ class GpuDevice final : public CudaDevice {
   std::unique_ptr<Nvml> nvml_;    // Null: clocks and sharing are unknown.
   std::unique_ptr<Cupti> cupti_;  // Null: no device time, because of no_cupti_.
   std::string no_cupti_;
-  std::unique_ptr<DeviceBuffer> flush_;  // Made when a cold cache is first asked for.
-  std::vector<Launch> ran_;              // By the launch that is timed now; empty: not known yet.
-  std::string no_serial_;                // Why no serial records are taken; empty: they are.
+  std::unique_ptr<DeviceBuffer> flush_;        // Made when a cold cache is first asked for.
+  LaunchList list_;                            // Of the launch that is timed now.
+  std::string no_serial_;                      // Why no serial records are taken; empty: they are.
   std::optional<KernelRecords> only_records_;  // All are to be of this kind; else choice_ tells.
   NvmlReading last_reading_;
   std::int64_t last_reading_ns_ = 0;

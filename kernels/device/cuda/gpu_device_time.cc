@@ -2,34 +2,17 @@
 #include <algorithm>
 #include <array>
 
-#include <time.h>
-
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
+#include "base/clock.h"
 #include "base/status.h"
 #include "kernels/device/cuda/cuda_error.h"
 #include "kernels/device/cuda/gpu_device.h"
 
 namespace gridclock {
-namespace {
-
-std::int64_t NowNs() {
-  timespec now{};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return now.tv_sec * std::int64_t{1'000'000'000} + now.tv_nsec;
-}
-
-std::string Words(std::span<const Launch> kernels) {
-  return absl::StrJoin(kernels, ", ", [](std::string* out, const Launch& kernel) {
-    absl::StrAppend(out, kernel.count, " x '", kernel.name, "'");
-  });
-}
-
-}  // namespace
 
 void GpuDevice::NewLaunch() {
   slope_.Forget();
-  ran_.clear();
+  list_ = LaunchList();
   choice_ = NewChoice();
 }
 
@@ -48,17 +31,17 @@ absl::StatusOr<TimedLaunch> GpuDevice::Time(Method method,
   GC_RETURN_IF_ERROR(SetRecording(method == Method::kDeviceTime ? std::optional(choice_.records())
                                                                 : std::nullopt));
   TimedLaunch timed;
-  timed.host_start_ns = NowNs();
+  timed.host_start_ns = MonotonicNs();
   // A launch that the runtime refused need not say so: its time would be that of nothing, and its
   // error that of the next one.
   const auto checked = [&]() -> absl::Status {
     const absl::Status launched = launch();
-    timed.host_returned_ns = NowNs();
+    timed.host_returned_ns = MonotonicNs();
     const cudaError_t left = cudaGetLastError();
     return launched.ok() || IsSticky(left) ? CudaStatus(left, "launch") : launched;
   };
   const auto ns = TimeBy(method, checked, &timed);
-  timed.host_end_ns = NowNs();
+  timed.host_end_ns = MonotonicNs();
   if (method == Method::kBackToBack) timed.host_returned_ns = timed.host_end_ns;
   if (!ns.ok()) return Note(ns.status());
   timed.duration_ns = *ns;
@@ -86,11 +69,11 @@ absl::StatusOr<double> GpuDevice::TimeBy(Method method, absl::FunctionRef<absl::
 
 absl::StatusOr<double> GpuDevice::HostTime(absl::FunctionRef<absl::Status()> launch,
                                            bool synchronise) {
-  const std::int64_t start = NowNs();
+  const std::int64_t start = MonotonicNs();
   const absl::Status launched = launch();
-  const std::int64_t returned = NowNs();
+  const std::int64_t returned = MonotonicNs();
   GC_RETURN_IF_ERROR(Synchronize());
-  const std::int64_t end = NowNs();
+  const std::int64_t end = MonotonicNs();
   GC_RETURN_IF_ERROR(launched);
   return static_cast<double>((synchronise ? end : returned) - start);
 }
@@ -100,8 +83,7 @@ absl::StatusOr<double> GpuDevice::HostTime(absl::FunctionRef<absl::Status()> lau
 absl::StatusOr<double> GpuDevice::DeviceTime(absl::FunctionRef<absl::Status()> launch,
                                              TimedLaunch* timed) {
   const auto run = [&](Cupti::Launch marked) {
-    const bool several = ran_.size() > 1 || (!ran_.empty() && ran_[0].count > 1);
-    if (several) return timer_->RunBlocked(marked);
+    if (list_.has_several()) return timer_->RunBlocked(marked);
     const absl::Status launched = marked();
     GC_RETURN_IF_ERROR(Synchronize());
     return launched;
@@ -109,15 +91,9 @@ absl::StatusOr<double> GpuDevice::DeviceTime(absl::FunctionRef<absl::Status()> l
   GC_ASSIGN_OR_RETURN(const std::vector<DeviceActivity> ran, cupti_->Record(launch, run));
   timed->kernels = SummariseActivities(ran);
   timed->copies = CopiesAmong(ran);
-  if (!ran_.empty() && !SameLaunches(ran_, timed->kernels)) {
-    return WithReason(absl::UnavailableError(absl::StrCat("CUPTI recorded ", Words(timed->kernels),
-                                                          " of this launch, ", Words(ran_),
-                                                          " of the one before: not trusted")),
-                      "RECORD_LOST");
-  }
-  ran_ = timed->kernels;
+  GC_ASSIGN_OR_RETURN(const bool known, list_.Take(timed->kernels));
   const double ns = choice_.TimeOf(ran);
-  timed->provisional = !choice_.Take(ran);
+  timed->provisional = !known || !choice_.Take(ran);
   return ns;
 }
 

@@ -7,6 +7,7 @@ import pathlib
 import subprocess
 import sys
 
+from speed.line import REPEATED
 from speed.programs import Server, run_json
 
 DEVICE = "cuda:0"
@@ -41,19 +42,20 @@ WAITED = "was not queued within"
 
 
 def bench(config, server, kernel, *words, method="device_time", budget="300ms", l2="hot"):
-    """One measurement by the command line."""
+    """One measurement by the command line, and whether it is a repeated one; without a budget it has the default."""
     command = [config.binaries / "gridclock", "--server", server.address, "bench", kernel, *words,
-               "--device", DEVICE, "--method", method, "--budget", budget, "--l2", l2, "--json"]
+               "--device", DEVICE, "--method", method, *(("--budget", budget) if budget else ()), "--l2", l2, "--json"]
+    repeated = False
     try:
         told = run_json(*command)
     except RuntimeError as error:
         if WAITED not in str(error):
             raise
-        told = run_json(*command)
+        told, repeated = run_json(*command), True
     result = told["results"][0]
     if "timing" not in result:
         raise RuntimeError(f"{kernel} {' '.join(words)}: {result}")
-    return result
+    return {**result, "repeated": repeated}
 
 
 def launches_of_one(config, server, kernel, *inputs):
@@ -78,7 +80,7 @@ DOUBTS = ("SUSPECT", "IMPOSSIBLE", "INTERRUPTED", "THROTTLED")
 
 
 class Nanoseconds(float):
-    """A time, with the flags of its measurement that a reader of the figure must know."""
+    """A time, with the flags of its measurement that a reader of the figure must know, and whether it was repeated."""
 
     flags = ()
     sm_mhz = None  # The clock behind the last sample, where it is known.
@@ -87,7 +89,7 @@ class Nanoseconds(float):
 def median_of(result):
     timing = result["timing"]
     ns = Nanoseconds(timing["statistics"]["median_ns"])
-    ns.flags = tuple(flag for flag in DOUBTS if flag in result["flags"])
+    ns.flags = tuple(flag for flag in DOUBTS if flag in result["flags"]) + (REPEATED,) * result.get("repeated", False)
     hertz = timing.get("after", {}).get("sm_clock_hz")
     ns.sm_mhz = hertz and hertz / 1e6
     return ns

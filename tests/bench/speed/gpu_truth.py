@@ -1,4 +1,5 @@
-"""Device time against the GPU's own timer: kernels that spin until %globaltimer has moved on by a span."""
+"""Device time against the GPU's own timer: kernels that spin until %globaltimer has moved on by a span, and kernels
+that stamp when they began and ended."""
 import re
 
 from speed import gpu
@@ -9,25 +10,44 @@ from speed.line import Line
 # the isolated method, less the launch offset, and a slope lie from device time; what a plain pair of events reads.
 ROW = re.compile(r"^ +(\d+) +([\d.]+) +(-?\d+) +(\d+) +[\d.]+ +(-?\d+) +[\d.]+ +(-?\d+) +([\d.]+) +(?:PASS|FAIL)$",
                  re.MULTILINE)
+# Of launches whose kernels stamp: device time, from first to last stamp, how much more that is, and what it may be.
+STAMPED_ROW = re.compile(r"^(\w+): device time ([\d.]+) us, stamps ([\d.]+) us, off (-?\d+) ns, allowed (-\d+) to (\d+) ns",
+                         re.MULTILINE)
+STAMPED = {
+    "blocks": "131,072 blocks: device time less the span of their stamps, over what it may be: max(1 us and one step of the "
+              "timer, 1 %), and 3 us more above, as launch and drain are in no stamp",
+    "three": "a launch of spins of 20, 50 and 30 us: device time less one constant, its distance from their stamps' span, "
+             "which is their sum and the gaps between, over max(0.3 us, 0.5 %, one step of the timer)",
+}
 SPANS = (5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000)  # In us.
 
 
 def goals():
-    return [Line(f"gpu.truth.{span}us", f"a spin of {span} us: device time less one constant, its distance over max(0.3 us, "
-                 "0.5 %)", "<=", 1) for span in SPANS]
+    return [*(Line(f"gpu.truth.{span}us", f"a spin of {span} us: device time less one constant, its distance over max(0.3 us, "
+                   "0.5 %, one step of the timer)", "<=", 1, worst=True) for span in SPANS),
+            *(Line(f"gpu.truth.{name}", what, "<=", 1, worst=True) for name, what in STAMPED.items())]
+
+
+def no_figures(why):
+    return [Line("gpu.truth", "device time against the GPU's own timer", "<=", 1, skipped=why)]
 
 
 def measure(config):
     with gpu_server(config) as server:
         gpu.describe(config, server)
-    lines = dict(zip(SPANS, goals()))
+    lines = dict(zip((*SPANS, *STAMPED), goals()))
     for _ in range(config.rounds):
-        rows = ROW.findall(gpu.run_test(config, "cuda_device_test", "CudaTiming.DeviceTimeIsThatOfTheGpusOwnTimer"))
+        said = gpu.run_test(config, "cuda_device_test", "CudaTiming.DeviceTimeIsThatOfTheGpusOwnTimer*")
+        rows, stamped = ROW.findall(said), STAMPED_ROW.findall(said)
         if tuple(int(span) for span, *_ in rows) != SPANS:
-            return [Line("gpu.truth", "device time against the GPU's own timer", "<=", 1,
-                         skipped=f"want {len(SPANS)} spans of cuda_device_test, got {[span for span, *_ in rows]}")]
+            return no_figures(f"want {len(SPANS)} spans of cuda_device_test, got {[span for span, *_ in rows]}")
+        if [name for name, *_ in stamped] != list(STAMPED):
+            return no_figures(f"want {list(STAMPED)} of cuda_device_test, got {[name for name, *_ in stamped]}")
         for span, device_us, off_ns, allowed_ns, isolated_ns, slope_ns, pair_us in rows:
             lines[int(span)].add(
                 abs(int(off_ns)) / int(allowed_ns), device_us=float(device_us), off_ns=int(off_ns),
                 isolated_off_ns=int(isolated_ns), slope_off_ns=int(slope_ns), event_pair_us=float(pair_us))
+        for name, device_us, stamps_us, off_ns, low_ns, high_ns in stamped:
+            lines[name].add(int(off_ns) / int(low_ns if int(off_ns) < 0 else high_ns), device_us=float(device_us),
+                            stamps_us=float(stamps_us), off_ns=int(off_ns))
     return list(lines.values())

@@ -5,6 +5,8 @@ import statistics
 
 # Of a time with one of these nobody knows whether it is right: no goal is met by it.
 DISTRUSTED = ("SUSPECT", "IMPOSSIBLE", "INTERRUPTED")
+# Beside the flags: the first call ended with LAUNCH_WAITED, which asks to call again. No doubt; how many is told.
+REPEATED = "repeated"
 
 
 @dataclasses.dataclass
@@ -42,9 +44,15 @@ class Line:
 
     def add(self, sample, flags=(), **extra):
         self.samples.append(sample)
-        self.flags += [flag for flag in dict.fromkeys(flags) if flag not in self.flags]
+        self.count_repeated(list(flags).count(REPEATED))
+        self.flags += [flag for flag in dict.fromkeys(flags) if flag not in (REPEATED, *self.flags)]
         for key, value in extra.items():
             self.extra.setdefault(key, []).append(value)
+
+    def count_repeated(self, times):
+        """One figure, over all samples."""
+        if times:
+            self.extra[REPEATED] = [self.extra.get(REPEATED, [0])[0] + times]
 
     def text(self):
         goal = "" if self.informative else f"{self.op} {self.bound:g}{self.unit}"

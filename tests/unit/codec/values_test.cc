@@ -96,11 +96,18 @@ TEST(MeasureOptionsMessage, ZeroMeansTheDefault) {
   EXPECT_EQ(options, MeasureOptions());
 }
 
-TEST(MeasureOptionsMessage, AFewSamplesAreEnoughWhereFewAreAskedFor) {
+TEST(MeasureOptionsMessage, TheFewestSamplesAreTheDevicesUnlessTheyAreSaid) {
   v1::MeasureOptions wire;
   wire.set_max_samples(3);
-  ASSERT_OK_AND_ASSIGN(const MeasureOptions options, Decode(wire));
-  EXPECT_EQ(options.min_samples, 3);
+  ASSERT_OK_AND_ASSIGN(const MeasureOptions unsaid, Decode(wire));
+  EXPECT_EQ(unsaid.min_samples, 0);
+  wire.set_min_samples(2);
+  ASSERT_OK_AND_ASSIGN(const MeasureOptions said, Decode(wire));
+  EXPECT_EQ(said.min_samples, 2);
+  wire.set_min_samples(4);
+  EXPECT_THAT(Decode(wire), StatusIs(kInvalid, "measure.min_samples: want 1 to 3, got 4"));
+  wire.set_min_samples(-1);
+  EXPECT_THAT(Decode(wire), StatusIs(kInvalid, "measure.min_samples: want 1 to 3, got -1"));
 }
 
 TEST(MeasureOptionsMessage, OutOfBounds) {

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "kernels/device/cuda/cupti.h"
+#include "tests/support/status_matchers.h"
 
 namespace gridclock {
 namespace {
@@ -122,6 +123,43 @@ TEST(Activities, AreTheSameByNameShapeAndCountInAnyOrder) {
     EXPECT_FALSE(SameLaunches(one, other));
     EXPECT_FALSE(SameLaunches(other, one));
   }
+}
+
+std::vector<Launch> Ran(std::vector<std::pair<const char*, std::int64_t>> kernels) {
+  std::vector<Launch> ran;
+  for (const auto& [name, count] : kernels) ran.push_back({.name = name, .count = count});
+  return ran;
+}
+
+TEST(LaunchList, IsKnownOnceTwoRecordsInARowAreTheSame) {
+  LaunchList list;
+  EXPECT_FALSE(list.has_several());
+  EXPECT_FALSE(list.Take(Ran({{"a", 1}})).value());
+  EXPECT_TRUE(list.Take(Ran({{"a", 1}})).value());
+  EXPECT_FALSE(list.has_several());
+  const auto other = list.Take(Ran({{"a", 2}}));
+  EXPECT_THAT(other, StatusIs(absl::StatusCode::kUnavailable,
+                              "CUPTI recorded 2 x 'a' of this launch, 1 x 'a' of the one before: "
+                              "not trusted"));
+  EXPECT_THAT(other.status(), ReasonIs("RECORD_LOST"));
+  EXPECT_TRUE(list.Take(Ran({{"a", 1}})).value());
+}
+
+// A buffer that came late: the complete records behind it are not what was lost.
+TEST(LaunchList, AFirstRecordThatLacksAKernelIsNotWhatTheLaunchRuns) {
+  LaunchList list;
+  EXPECT_FALSE(list.Take(Ran({{"a", 1}})).value());
+  EXPECT_FALSE(list.Take(Ran({{"a", 1}, {"b", 1}})).value());
+  EXPECT_TRUE(list.has_several());
+  EXPECT_TRUE(list.Take(Ran({{"b", 1}, {"a", 1}})).value());
+}
+
+TEST(LaunchList, ALaunchThatIsNeverTheSameIsNotTrusted) {
+  LaunchList list;
+  for (std::int64_t i = 1; i <= 3; ++i) {
+    EXPECT_FALSE(list.Take(Ran({{"a", i}})).value());
+  }
+  EXPECT_THAT(list.Take(Ran({{"a", 4}})).status(), ReasonIs("RECORD_LOST"));
 }
 
 }  // namespace

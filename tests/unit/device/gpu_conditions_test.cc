@@ -112,11 +112,17 @@ TEST(GpuConditions, KeepTheStateAtTheEnd) {
                                            .clock_reasons = {"sw_power_cap"}}));
 }
 
-TEST(OwnPids, AreThisProcessAndItsSiblings) {
+TEST(OwnPids, AreThisProcessAndItsSiblingsOfTheSameProgram) {
   const FakeRoot root("own_pids");
-  root.Write("/proc/11/stat", "11 (a (b) c) S " + std::to_string(getppid()) + " 11 11 0");
-  root.Write("/proc/12/stat", "12 (other) S 999999 12 12 0");
-  root.Write("/proc/self_is_no_number/stat", "13 (x) S " + std::to_string(getppid()));
+  const auto write = [&](std::int64_t pid, const std::string& name, std::int64_t parent) {
+    root.Write("/proc/" + std::to_string(pid) + "/stat",
+               std::to_string(pid) + " (" + name + ") S " + std::to_string(parent) + " 11 11 0");
+  };
+  write(getpid(), "a (b) worke", 1);
+  write(11, "a (b) worke", 1);
+  write(12, "a (b) worke", 999999);
+  write(13, "python3", 1);  // An orphan that the server adopted.
+  root.Write("/proc/self_is_no_number/stat", "14 (a (b) worke) S 1");
   EXPECT_THAT(OwnPids(root.path()), ElementsAre(getpid(), 11));
 }
 

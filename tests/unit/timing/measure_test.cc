@@ -1,5 +1,7 @@
 #include "kernels/timing/measure.h"
 
+#include <array>
+
 #include "tests/unit/timing/measure_fixture.h"
 
 namespace gridclock {
@@ -21,6 +23,19 @@ TEST_F(MeasureTest, StopsWhenTheIntervalIsNarrow) {
   EXPECT_EQ(m.timing.statistics.median, 1e6);
   EXPECT_THAT(m.flags, IsEmpty());
   EXPECT_THAT(m.interruption, IsOk());
+}
+
+TEST_F(MeasureTest, OnAGpuAHundredSamplesAreTheFewestUnlessTheRequestSaysOtherwise) {
+  device_.facts.host_memory = false;
+  for (const auto& [min, max, taken] :
+       {std::array<std::int64_t, 3>{0, 1000, 100}, {0, 30, 30}, {10, 1000, 10}, {200, 1000, 200}}) {
+    live_.clear();
+    live_warmups_.clear();
+    ASSERT_OK_AND_ASSIGN(const Measurement m,
+                         Go({.min_samples = min, .max_samples = max, .schedule = {}}));
+    EXPECT_THAT(m.timing.samples_ns, SizeIs(taken));
+    EXPECT_EQ(m.timing.stop, StopReason::kInterval);
+  }
 }
 
 TEST_F(MeasureTest, WarmsUpForThreeFlatWindowsOfTwentyMilliseconds) {
@@ -52,6 +67,25 @@ TEST_F(MeasureTest, GivesUpWarmingUpAtTheLimit) {
 
   EXPECT_FALSE(m.timing.warmup_flat);
   EXPECT_EQ(m.timing.warmups, 5);
+}
+
+// The samples alone would do: their interval is narrow, and they may all drift.
+TEST_F(MeasureTest, AWarmUpThatDidNotBecomeFlatIsNoisy) {
+  device_.duration_ns = [](std::int64_t i, Method) { return i < 5 ? 20e6 * (1 + 0.02 * i) : 20e6; };
+  const MeasureOptions options = {.warmup_limit = absl::Milliseconds(100), .schedule = {}};
+
+  ASSERT_OK_AND_ASSIGN(const Measurement m, Go(options));
+
+  EXPECT_EQ(m.timing.stop, StopReason::kInterval);
+  EXPECT_THAT(m.flags, ElementsAre(Flag::kNoisy));
+}
+
+TEST_F(MeasureTest, AScheduleWarmsUpAsItSaysAndIsNotNoisyForIt) {
+  ASSERT_OK_AND_ASSIGN(const Measurement m,
+                       Go({.schedule = Schedule{.warmup = 1, .active = 10, .repeat = 1}}));
+
+  EXPECT_FALSE(m.timing.warmup_flat);
+  EXPECT_THAT(m.flags, IsEmpty());
 }
 
 TEST_F(MeasureTest, DoesNotWarmUpWithoutTime) {
