@@ -255,7 +255,6 @@ TEST(Admin, LocalCallersMayNotUnlessTheServerSaysSo) {
 TEST(Admin, ATokenNeedsTheRole) {
   const std::string path = NewFolder() + "/tokens";
   Write(path, Tokens({{"ann", "read,run"}, {"root", "admin"}}));
-  // With tokens the flag opens nothing.
   ASSERT_OK_AND_ASSIGN(const auto server,
                        ServerProcess::Start({.flags = {"--token-file=" + path, "--allow-admin"},
                                              .environment = kJsonLog}));
