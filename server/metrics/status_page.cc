@@ -161,8 +161,9 @@ Html Recent(const KernelActivity& kernel) {
 
 Html KernelCard(const KernelActivity& kernel) {
   Html out;
-  out.Add(R"(<article class="card"><header><h3>$0</h3><span class="device">$1</span></header>)",
-          kernel.kernel, kernel.device);
+  out.Add(R"(<article class="card"><header><h3>$0</h3>)", kernel.kernel);
+  if (kernel.failed > 0) out.Add(R"(<span class="chip o-bad">$0 not ok</span>)", kernel.failed);
+  out.Add(R"(<span class="device">$0</span></header>)", kernel.device);
   out.Add(R"(<p class="big"><b>$0</b> median</p>)", FormatNs(kernel.p50_ns)).Add(Recent(kernel));
   out.Add(LatencyBars(kernel));
   if (!kernel.buckets.empty()) {
@@ -174,9 +175,6 @@ Html KernelCard(const KernelActivity& kernel) {
       FormatNs(kernel.p90_ns), FormatNs(kernel.p99_ns));
   out.Add("<div><dt>runs</dt><dd>$0</dd></div><div><dt>a second</dt><dd>$1</dd></div>", kernel.runs,
           RateText(kernel.runs_per_second));
-  if (kernel.failed > 0) {
-    out.Add(R"(<div class="bad"><dt>not ok</dt><dd>$0</dd></div>)", kernel.failed);
-  }
   out.Add("</dl></article>");
   return out;
 }
