@@ -35,7 +35,7 @@ std::size_t CharacterAt(absl::string_view text, std::size_t at) {
   return code < kLeast[size] || code > 0x10ffff || surrogate ? 0 : size;
 }
 
-// Such as turn the direction of text or are drawn as nothing.
+// Not so what ends a line, turns the direction of text or is drawn as nothing.
 bool IsShown(absl::string_view character) {
   if (character.size() == 1) {
     return character[0] == '\n' || character[0] == '\t' ||
@@ -43,9 +43,11 @@ bool IsShown(absl::string_view character) {
   }
   const bool c1 = character.size() == 2 && character[0] == '\xc2' &&
                   static_cast<unsigned char>(character[1]) < 0xa0;
-  const bool bidi = character >= "\xe2\x80\xaa" && character <= "\xe2\x80\xae";
-  const bool isolate = character >= "\xe2\x81\xa6" && character <= "\xe2\x81\xa9";
-  return !c1 && !bidi && !isolate;
+  const auto is_in = [&](absl::string_view first, absl::string_view last) {
+    return character.size() == first.size() && character >= first && character <= last;
+  };
+  return !c1 && !is_in("\u200b", "\u200f") && !is_in("\u2028", "\u202e") &&
+         !is_in("\u2060", "\u2069") && !is_in("\u061c", "\u061c") && !is_in("\ufeff", "\ufeff");
 }
 
 }  // namespace

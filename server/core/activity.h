@@ -74,7 +74,8 @@ struct DeviceReading {
 struct Activity {
   std::vector<KernelActivity> kernels;  // The busiest of late first.
   std::map<std::string, DeviceReading> readings;
-  std::vector<RunRecord> runs;  // Newest first.
+  std::vector<RunRecord> runs;  // Newest first, as many as were asked for.
+  std::size_t runs_kept = 0;    // As many as there are.
 };
 
 }  // namespace gridclock

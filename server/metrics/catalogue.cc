@@ -54,7 +54,8 @@ constexpr std::array<MetricSpec, kMetricCount> kTable = {{
      "Calls that ended, by gRPC method and status code.", "0.1.0"},
     {Metric::kRpcDrained, "gridclock_rpc_drained_total", kCounter, "requests", kMethod,
      "Those of gridclock_rpc_requests_total that were refused or ended because an operator drains "
-     "the device or the server; their code is UNAVAILABLE.",
+     "the device or the server, or refused because its first worker is starting; their code is "
+     "UNAVAILABLE.",
      "0.2.0"},
     {Metric::kRpcDuration, "gridclock_rpc_duration_seconds", kHistogram, "seconds", kMethod,
      "From the start of a call to its end, queue and kernel included.", "0.1.0", kRequestBounds},
@@ -79,8 +80,8 @@ constexpr std::array<MetricSpec, kMetricCount> kTable = {{
     {Metric::kKernelRuns, "gridclock_kernel_runs_total", kCounter, "jobs", kKernelDeviceOutcome,
      "Admitted jobs that ended, by how; one job may launch its kernel many times.", "0.1.0"},
     {Metric::kWrongResults, "gridclock_wrong_results_total", kCounter, "jobs", kKernelDevice,
-     "Verified jobs of listed kernels whose values differ from the reference; those whose client "
-     "named the variant are left out.",
+     "Verified jobs of listed kernels whose values differ from the reference, or that wrote where "
+     "they may not; those whose client named the variant are left out.",
      "0.2.0"},
     {Metric::kKernelVariantJobs, "gridclock_kernel_variant_jobs_total", kCounter, "jobs",
      kKernelVariantDevice, "Jobs that ran, by the variant of the kernel that ran.", "0.2.0"},

@@ -101,9 +101,9 @@ std::string MetricsPage() {
   absl::StrAppend(
       &page, "\n## Labels\n\n",
       "Values come from closed sets: no name of a client, no shape, no id. A metric "
-      "has at most 500 label sets for each device of the server, a histogram 250; the "
+      "has at most 400 label sets for each device of the server, a histogram 200; the "
       "kernels and variants of what comes beyond are counted under `other`. So the page "
-      "stays under 1 MB for each device whatever names there are.\n\n",
+      "stays under 1 MB for each device however many names there are, exemplars left out.\n\n",
       "| label | values |\n| --- | --- |\n");
   for (const LabelSpec& label : LabelSpecs()) {
     absl::StrAppend(&page, "| `", label.name, "` | ", label.values, " |\n");

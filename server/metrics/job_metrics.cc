@@ -164,7 +164,7 @@ JobMetrics::JobSeries JobMetrics::Resolve(const SeriesKey& key, bool submitted) 
     variant_jobs = &registry_.TallyOf(Metric::kKernelVariantJobs, {kernel, variant, device});
     kernel_bytes = &registry_.TallyOf(Metric::kKernelBytes, {kernel, device});
     roofline_ns = &registry_.TallyOf(Metric::kKernelRoofline, {kernel, device}, kSecondsPerNano);
-    // As 0 before the first, which increase() would miss.
+    // As 0 before the first, unless its first job is wrong: GridclockWrongResults sees that too.
     if (kernel != kOther) wrong = &registry_.TallyOf(Metric::kWrongResults, {kernel, device});
   }
   return {
@@ -202,6 +202,7 @@ void JobMetrics::CountWrong(const Job& job, const Outcome& outcome, const JobSer
        {"kernel", job.kernel},
        {"variant", job.variant},
        {"mismatches", absl::StrCat(outcome.verification->mismatches)},
+       {"violations", absl::StrCat(outcome.verification->violations)},
        {"checked", absl::StrCat(outcome.verification->checked)},
        {"job", absl::StrCat(job.id)},
        {"client", job.principal},

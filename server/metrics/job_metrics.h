@@ -44,7 +44,9 @@ class JobMetrics final : public JobObserver {
     busy_.Collect(ended, now, values);
   }
 
-  Activity Read(absl::Time now) const { return runs_.Read(now); }
+  Activity Read(absl::Time now, std::size_t most_runs = RunLog::kRuns) const {
+    return runs_.Read(now, most_runs);
+  }
   std::map<std::string, DeviceReading> readings() const { return runs_.readings(); }
   std::optional<RunRecord> Find(JobId id) const { return runs_.Find(id); }
   // As ExemplarFinder, of the times of launches. What it names can still be read much later.

@@ -61,7 +61,7 @@ class ServerMetrics final : public Metrics {
   bool Ready() const ABSL_LOCKS_EXCLUDED(mutex_);
   std::optional<MetricsServer::Page> PageAt(absl::string_view path, absl::string_view accept) const;
   std::optional<MetricsServer::Page> RunAt(absl::string_view name, absl::string_view accept) const;
-  StatusView View() const ABSL_LOCKS_EXCLUDED(mutex_);
+  StatusView View(std::size_t most_runs) const ABSL_LOCKS_EXCLUDED(mutex_);
 
   Registry registry_;
   JobMetrics jobs_;
@@ -121,12 +121,12 @@ std::string ServerMetrics::Text(Format format) const {
   });
 }
 
-StatusView ServerMetrics::View() const {
+StatusView ServerMetrics::View(std::size_t most_runs) const {
   StatusView view;
   view.version = version_;
   view.now = absl::Now();
   view.started = started_;
-  view.activity = jobs_.Read(view.now);
+  view.activity = jobs_.Read(view.now, most_runs);
   MutexLock lock(mutex_);
   if (sources_) Fill(*sources_, &view);
   return view;
@@ -138,16 +138,16 @@ std::optional<MetricsServer::Page> ServerMetrics::PageAt(absl::string_view path,
     const Format format = FormatFor(accept);
     return MetricsServer::Page{std::string(ContentTypeOf(format)), Text(format)};
   }
-  if (path == "/") return MetricsServer::Page{kHtml, StatusPage(View())};
-  if (path == "/part") return MetricsServer::Page{kHtml, StatusPart(View())};
-  if (path == "/status.json") return MetricsServer::Page{kJson, StatusJson(View())};
-  if (path == "/runs.json") return MetricsServer::Page{kJson, RunsJson(View())};
+  if (path == "/") return MetricsServer::Page{kHtml, StatusPage(View(kRunsShown))};
+  if (path == "/part") return MetricsServer::Page{kHtml, StatusPart(View(kRunsShown))};
+  if (path == "/status.json") return MetricsServer::Page{kJson, StatusJson(View(0))};
+  if (path == "/runs.json") return MetricsServer::Page{kJson, RunsJson(View(RunLog::kRuns))};
   if (path == "/page.css") return MetricsServer::Page{kCss, std::string(PageStyle())};
   if (path == "/page.js") return MetricsServer::Page{kScript, std::string(PageScript())};
-  if (path == "/kernels") return MetricsServer::Page{kHtml, KernelsPage(View())};
+  if (path == "/kernels") return MetricsServer::Page{kHtml, KernelsPage(View(0))};
   if (path == "/runs") {
-    if (WantsJson(accept)) return MetricsServer::Page{kJson, RunsJson(View())};
-    return MetricsServer::Page{kHtml, RunsPage(View())};
+    if (WantsJson(accept)) return MetricsServer::Page{kJson, RunsJson(View(RunLog::kRuns))};
+    return MetricsServer::Page{kHtml, RunsPage(View(RunLog::kRuns))};
   }
   if (absl::ConsumePrefix(&path, "/runs/")) return RunAt(path, accept);
   return std::nullopt;

@@ -45,14 +45,14 @@ class Registry final {
  public:
   // How many label sets one metric may have; those of more kernels and variants are put together
   // under "other". A histogram has thirty lines for each label set: with these the page of a server
-  // with one device stays under 1 MB whatever names there are.
+  // with one device stays under 1 MB however many names of some 25 characters there are.
   struct Caps {
-    int label_sets = 500;
-    int histograms = 250;
+    int label_sets = 400;
+    int histograms = 200;
   };
   static Caps CapsFor(std::size_t devices) {
     const int factor = static_cast<int>(std::max<std::size_t>(devices, 1));
-    return {.label_sets = 500 * factor, .histograms = 250 * factor};
+    return {.label_sets = Caps().label_sets * factor, .histograms = Caps().histograms * factor};
   }
   explicit Registry(const Caps& caps) : caps_(caps) {}
 

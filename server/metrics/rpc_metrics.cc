@@ -22,12 +22,12 @@ constexpr absl::string_view ResultWord(ConnectionEvent event) {
   return "";
 }
 
-// Refused, or ended in the queue, because an operator takes the device or the server out of
-// service.
+// Refused, or ended in the queue, because the device or the server goes out of service by an
+// operator's wish, or is not in service yet.
 bool IsDrain(const absl::Status& status) {
   if (status.ok() || !absl::IsUnavailable(status)) return false;
   const std::string reason = DetailsOf(status).reason;
-  return reason == "DRAINING" || reason == "DEVICE_DRAINED";
+  return reason == "DRAINING" || reason == "DEVICE_DRAINED" || reason == "WORKER_STARTING";
 }
 
 }  // namespace

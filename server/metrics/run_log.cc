@@ -170,11 +170,9 @@ void RunLog::Add(Trail& trail, const Job& job, const JobResult& result, absl::st
   }
   trail.launches.Touch(now);
   MutexLock lock(mutex_);
-  if (ring_.size() < kRuns) ring_.emplace_back();
-  ring_[next_].trail = &trail;
-  RunRecord& record = ring_[next_].run;
-  next_ = (next_ + 1) % kRuns;
-  record.id = job.id;
+  Kept& kept = PlaceFor(job.id);
+  kept.trail = &trail;
+  RunRecord& record = kept.run;
   record.trace = job.trace;
   record.finished = now;
   record.outcome = outcome;
@@ -189,6 +187,19 @@ void RunLog::Add(Trail& trail, const Job& job, const JobResult& result, absl::st
   if (measured && job.program == nullptr) {
     readings_[trail.device] = {*result.outcome->timing->after, now};
   }
+}
+
+RunLog::Kept& RunLog::PlaceFor(JobId id) {
+  if (ring_.size() < kRuns) {
+    ring_.emplace_back();
+  } else if (const auto old = places_.find(ring_[next_].run.id); old->second == next_) {
+    places_.erase(old);
+  }
+  Kept& kept = ring_[next_];
+  kept.run.id = id;
+  places_[id] = next_;
+  next_ = (next_ + 1) % kRuns;
+  return kept;
 }
 
 std::map<std::string, DeviceReading> RunLog::readings() const {
@@ -210,10 +221,9 @@ std::optional<RunRecord> RunLog::Find(JobId id) const {
     if (kept != handed_out_.end()) return kept->second;
   }
   MutexLock lock(mutex_);
-  const auto found =
-      std::ranges::find_if(ring_, [id](const Kept& kept) { return kept.run.id == id; });
-  if (found == ring_.end()) return std::nullopt;
-  return Named(*found);
+  const auto found = places_.find(id);
+  if (found == places_.end()) return std::nullopt;
+  return Named(ring_[found->second]);
 }
 
 void RunLog::Keep(RunRecord run) const {
@@ -224,9 +234,9 @@ void RunLog::Keep(RunRecord run) const {
   if (handed_out_.size() > kHandedOut) handed_out_.erase(handed_out_.begin());
 }
 
-Activity RunLog::Read(absl::Time now) const {
+Activity RunLog::Read(absl::Time now, std::size_t most_runs) const {
   std::vector<const Trail*> trails;
-  Activity out = ReadKept(now, &trails);
+  Activity out = ReadKept(now, most_runs, &trails);
   for (std::size_t i = 0; i < trails.size(); ++i) FillLatencies(*trails[i], now, &out.kernels[i]);
   std::ranges::stable_sort(out.kernels, [](const KernelActivity& a, const KernelActivity& b) {
     return a.runs_per_second != b.runs_per_second ? a.runs_per_second > b.runs_per_second
@@ -258,7 +268,8 @@ void RunLog::FillLatencies(const Trail& trail, absl::Time now, KernelActivity* k
   FillBuckets(counts, kernel);
 }
 
-Activity RunLog::ReadKept(absl::Time now, std::vector<const Trail*>* trails) const {
+Activity RunLog::ReadKept(absl::Time now, std::size_t most_runs,
+                          std::vector<const Trail*>* trails) const {
   Activity out;
   const std::int64_t slot = SlotAt(now);
   MutexLock lock(mutex_);
@@ -267,8 +278,9 @@ Activity RunLog::ReadKept(absl::Time now, std::vector<const Trail*>* trails) con
     trails->push_back(trail.get());
   }
   out.readings = readings_;
+  out.runs_kept = ring_.size();
   const std::size_t newest = next_ + ring_.size() - 1;
-  for (std::size_t i = 0; i < ring_.size(); ++i) {
+  for (std::size_t i = 0; i < std::min(most_runs, ring_.size()); ++i) {
     out.runs.push_back(Named(ring_[(newest - i) % ring_.size()]));
   }
   return out;

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "base/mutex.h"
 #include "server/core/activity.h"
 #include "server/core/observer.h"
@@ -51,7 +52,8 @@ class RunLog {
   std::optional<RunRecord> Find(JobId id) const ABSL_LOCKS_EXCLUDED(mutex_, handed_out_mutex_);
   // A scrape names it: who follows the link some time later shall find it. As Find gave it.
   void Keep(RunRecord run) const ABSL_LOCKS_EXCLUDED(handed_out_mutex_);
-  Activity Read(absl::Time now) const ABSL_LOCKS_EXCLUDED(mutex_);
+  // With the newest `most_runs`: what ends meanwhile waits for their copies.
+  Activity Read(absl::Time now, std::size_t most_runs = kRuns) const ABSL_LOCKS_EXCLUDED(mutex_);
   // Of each device that measured, the last; by its own worker: a guest may say anything.
   std::map<std::string, DeviceReading> readings() const ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -63,14 +65,18 @@ class RunLog {
   };
   static RunRecord Named(const Kept& kept);
   // All but latencies of launches; `trails` as the kernels.
-  Activity ReadKept(absl::Time now, std::vector<const Trail*>* trails) const
+  Activity ReadKept(absl::Time now, std::size_t most_runs, std::vector<const Trail*>* trails) const
       ABSL_LOCKS_EXCLUDED(mutex_);
+  // A record to fill, in the place of the oldest.
+  Kept& PlaceFor(JobId id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void FillLatencies(const Trail& trail, absl::Time now, KernelActivity* kernel) const
       ABSL_LOCKS_EXCLUDED(mutex_);
 
   mutable Mutex mutex_;
   std::vector<Kept> ring_ ABSL_GUARDED_BY(mutex_);
   std::size_t next_ ABSL_GUARDED_BY(mutex_) = 0;  // Where the next one goes once the ring is full.
+  // Where in the ring: a scrape asks for a run of each bucket, most of them long forgotten.
+  absl::flat_hash_map<JobId, std::size_t> places_ ABSL_GUARDED_BY(mutex_);
   std::map<std::pair<std::string, std::string>, std::unique_ptr<Trail>> trails_
       ABSL_GUARDED_BY(mutex_);
   std::map<std::string, DeviceReading> readings_ ABSL_GUARDED_BY(mutex_);

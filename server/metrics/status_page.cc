@@ -14,7 +14,6 @@
 namespace gridclock {
 namespace {
 
-constexpr std::size_t kRunsShown = 20;
 constexpr std::size_t kKernelsShown = 24;
 
 double ValueOr0(const std::map<std::string, double>& values, const std::string& name) {
@@ -162,8 +161,9 @@ Html Recent(const KernelActivity& kernel) {
 
 Html KernelCard(const KernelActivity& kernel) {
   Html out;
-  out.Add(R"(<article class="card"><header><h3>$0</h3><span class="device">$1</span></header>)",
-          kernel.kernel, kernel.device);
+  out.Add(R"(<article class="card"><header><h3>$0</h3>)", kernel.kernel);
+  if (kernel.failed > 0) out.Add(R"(<span class="chip o-bad">$0 not ok</span>)", kernel.failed);
+  out.Add(R"(<span class="device">$0</span></header>)", kernel.device);
   out.Add(R"(<p class="big"><b>$0</b> median</p>)", FormatNs(kernel.p50_ns)).Add(Recent(kernel));
   out.Add(LatencyBars(kernel));
   if (!kernel.buckets.empty()) {
@@ -175,9 +175,6 @@ Html KernelCard(const KernelActivity& kernel) {
       FormatNs(kernel.p90_ns), FormatNs(kernel.p99_ns));
   out.Add("<div><dt>runs</dt><dd>$0</dd></div><div><dt>a second</dt><dd>$1</dd></div>", kernel.runs,
           RateText(kernel.runs_per_second));
-  if (kernel.failed > 0) {
-    out.Add(R"(<div class="bad"><dt>not ok</dt><dd>$0</dd></div>)", kernel.failed);
-  }
   out.Add("</dl></article>");
   return out;
 }
@@ -215,7 +212,7 @@ Html Kernels(const StatusView& view, std::size_t most) {
   return out;
 }
 
-Html Runs(const StatusView& view, std::size_t most) {
+Html Runs(const StatusView& view) {
   const std::vector<RunRecord>& runs = view.activity.runs;
   Html out;
   out.Add(R"(<section data-panel="runs"><h2>Recent runs</h2>)");
@@ -224,13 +221,11 @@ Html Runs(const StatusView& view, std::size_t most) {
     out.Add(R"(<div class="runs"><p class="heads"><span>run</span><span>kernel</span>)"
             R"(<span>device</span><span>outcome</span><span>flags</span><span>launch</span>)"
             R"(<span>ended</span><span>phases</span></p>)");
-    const std::size_t shown = std::min(most, runs.size());
-    for (std::size_t i = 0; i < shown; ++i) {
-      out.Add(RunRow(runs[i], AgeText(view.now - runs[i].finished)));
-    }
+    for (const RunRecord& run : runs) out.Add(RunRow(run, AgeText(view.now - run.finished)));
     out.Add("</div>").Add(PhaseLegend());
-    if (shown < runs.size()) {
-      out.Add(R"(<p class="more"><a href="/runs">the last $0 runs</a></p>)", runs.size());
+    if (runs.size() < view.activity.runs_kept) {
+      out.Add(R"(<p class="more"><a href="/runs">the last $0 runs</a></p>)",
+              view.activity.runs_kept);
     }
   }
   out.Add("</section>");
@@ -244,10 +239,7 @@ std::string StatusPart(const StatusView& view) {
   out.Add(R"(<p class="lead"><span class="chip s-$0">$1</span> version $2, up for $3</p>)",
           view.ready ? "ready" : "dead", view.ready ? "serving" : "not ready", view.version,
           AgeText(view.now - view.started));
-  out.Add(Tiles(view))
-      .Add(Devices(view))
-      .Add(Kernels(view, kKernelsShown))
-      .Add(Runs(view, kRunsShown));
+  out.Add(Tiles(view)).Add(Devices(view)).Add(Kernels(view, kKernelsShown)).Add(Runs(view));
   return out.Take();
 }
 
@@ -264,8 +256,7 @@ std::string KernelsPage(const StatusView& view) {
 
 std::string RunsPage(const StatusView& view) {
   Html out;
-  out.Add(R"(<p class="lead"><a href="/">all of the server</a></p>)")
-      .Add(Runs(view, view.activity.runs.size()));
+  out.Add(R"(<p class="lead"><a href="/">all of the server</a></p>)").Add(Runs(view));
   return PageShell("Runs - Gridclock", "", out.Take());
 }
 

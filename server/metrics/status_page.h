@@ -2,6 +2,7 @@
 #ifndef GRIDCLOCK_SERVER_METRICS_STATUS_PAGE_H_
 #define GRIDCLOCK_SERVER_METRICS_STATUS_PAGE_H_
 
+#include <cstddef>
 #include <map>
 #include <optional>
 #include <string>
@@ -27,6 +28,9 @@ struct StatusView {
   std::optional<bool> compiler_up;
   Activity activity;
 };
+
+// The newest runs; RunsPage shows the others too.
+inline constexpr std::size_t kRunsShown = 20;
 
 std::string StatusPage(const StatusView& view);
 // What of it changes, for the page's script.

@@ -1,5 +1,5 @@
-"""Workers are killed until an operator hears of it: server, Prometheus with the rules, Alertmanager, a webhook. And what
-Alertmanager makes of alerts that come together."""
+"""Workers are killed until an operator hears of it: server, Prometheus with the rules, Alertmanager, a webhook. What
+Alertmanager makes of alerts that come together. And a kernel whose first job is wrong."""
 import contextlib
 import http.server
 import json
@@ -13,6 +13,7 @@ import urllib.request
 
 import dashboards
 from load import kill_worker
+from page_checks import MadeUpServer
 from prometheus import Prometheus, fetch, wait_until
 from server import Server
 
@@ -133,6 +134,17 @@ def deliver():
         wait_until(lambda: len(came) >= len(ARRIVES), LONG, "alerts reach the webhook")
         time.sleep(3)  # Whatever is held back would have come by now.
         return arrived(came)
+
+
+def wrong_at_first(binaries):
+    """Seconds from the first scrape of a server until the alert of a kernel whose only job was wrong."""
+    with MadeUpServer(binaries, names=1) as server, \
+            Prometheus(hurried(config_for(server.metrics, "127.0.0.1:9"))) as prometheus:
+        kernel = 'kernel="name_of_the_catalogue_0"'
+        wait_until(lambda: prometheus.query(f"gridclock_wrong_results_total{{{kernel}}}") == 1, LONG, "the server is scraped")
+        start = time.monotonic()
+        wait_until(lambda: prometheus.query(f'ALERTS{{alertname="GridclockWrongResults",{kernel}}}'), LONG, "the alert fires")
+        return time.monotonic() - start
 
 
 def run(binaries):

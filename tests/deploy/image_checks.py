@@ -101,7 +101,7 @@ def libraries(engine, image, prefix):
 
 
 def compile_in(engine, image, folder):
-    """Seconds that a compile took in a container without network, capabilities and a writable root."""
+    """What compiles say in a container without network, capabilities and a writable root, and whether they are right."""
     source = folder / "sums.cu"
     source.write_text(SOURCE)
     # The mount is for the client's file; the server takes its bytes from the client.
@@ -110,10 +110,10 @@ def compile_in(engine, image, folder):
         engine.execute(name, "/usr/bin/gridclock", "wait", "--timeout", "30")
         start = time.monotonic()
         for arch in ("sm_80", "sm_90a"):
-            said = engine.execute(name, "/usr/bin/gridclock", "compile", "/sums.cu", "--arch", arch).stdout
-            if "sums" not in said or arch not in said:
-                raise RuntimeError(f"the compile for {arch} says no kernel: {said}")
-        return time.monotonic() - start
+            ran = engine.execute(name, "/usr/bin/gridclock", "compile", "/sums.cu", "--arch", arch, check=False)
+            if ran.returncode != 0 or "sums" not in ran.stdout or arch not in ran.stdout:
+                return f"{arch}: exit {ran.returncode}, {last_line(ran)}", False
+        return f"two targets in {time.monotonic() - start:.1f} s", True
 
 
 def client(binaries, address, *words, **options):

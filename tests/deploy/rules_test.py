@@ -36,6 +36,15 @@ class RulesTest(unittest.TestCase):
         ran = promtool("test", "rules", "tests/rules_test.yml", "tests/order_test.yml")
         self.assertEqual(ran.returncode, 0, ran.stdout + ran.stderr)
 
+    def test_the_part_of_failed_calls_is_the_same_over_each_stretch_of_time(self):
+        found = re.findall(r"- record: instance:gridclock_rpc_errors:ratio_rate(\w+)\n((?: {8}.*\n)+)", RECORDING)
+        self.assertEqual([time for time, _ in found], ["5m", "30m", "1h", "6h"])
+        self.assertEqual(len({rule.replace(f"[{time}]", "[TIME]") for time, rule in found}), 1)
+
+    def test_each_rule_that_counts_calls_leaves_out_what_anyone_may_ask(self):
+        for selector in re.findall(r"gridclock_rpc_\w+_total\S*", re.sub(r" *#.*", "", ALERTS + RECORDING)):
+            self.assertIn('{method!~"grpc[.].*"', selector)
+
     def test_dashboards_count_the_errors_that_alerts_count(self):
         def calls(text):
             return sorted(set(re.findall(r'(?:method|code)[!=]~"[^"]+"', text)))

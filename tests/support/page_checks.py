@@ -31,13 +31,14 @@ PANELS = "[...document.querySelectorAll('[data-panel]')].map(p => p.dataset.pane
 
 
 class MadeUpServer:
-    """Pages of eight GPUs that there are none of: in every state, with runs of every outcome and flag."""
+    """Pages of eight GPUs that there are none of: in every state, with runs of every outcome and flag. Before those it has
+    run `names` jobs, each of a kernel with a name of its own."""
 
-    def __init__(self, bin_folder):
-        self._program = pathlib.Path(bin_folder) / "gridclock-made-up-server"
+    def __init__(self, bin_folder, names=0):
+        self._words = [pathlib.Path(bin_folder) / "gridclock-made-up-server", str(names)]
 
     def __enter__(self):
-        self._process = subprocess.Popen([self._program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self._process = subprocess.Popen(self._words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.metrics = f"127.0.0.1:{int(self._process.stdout.readline())}"
         return self
 

@@ -1,10 +1,13 @@
 // The pages of a node that there is none of: eight GPUs, in every state; runs of every outcome,
 // with every flag; names as long as they may be. Prints its port and goes on until its input ends.
+// With a number as its argument so many jobs come first, each of a kernel with a name of its own.
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <iterator>
+#include <memory>
 #include <random>
 #include <string>
 #include <utility>
@@ -13,6 +16,7 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "server/metrics/metrics.h"
@@ -26,6 +30,7 @@ constexpr WorkerState kStates[] = {kBusy, kBusy,     kReady, kQuarantined,
                                    kDead, kStarting, kReady, kReady};
 constexpr std::size_t kDrained = 2, kFull = 6;
 constexpr double kGiB = 1073741824;
+constexpr absl::string_view kOfAClient = "name_of_a_client_";
 
 DeviceStatus MakeDevice(std::size_t index) {
   DeviceStatus device;
@@ -61,7 +66,7 @@ std::vector<DeviceStatus> Devices() {
 
 Sources MadeUpSources() {
   Sources sources;
-  sources.knows_kernel = [](absl::string_view) { return true; };
+  sources.knows_kernel = [](absl::string_view name) { return !absl::StartsWith(name, kOfAClient); };
   sources.devices = &Devices;
   sources.queue_usage = [] {
     return std::map<std::string, Scheduler::Usage>{
@@ -91,6 +96,21 @@ class Load {
     job.kernel = kernel.name;
     job.device = absl::StrCat("cuda:", at / 2 % 2 == 0 ? 0 : 1);
     observer_.OnFinished(job, ResultOf(kernel, at));
+  }
+
+  // A catalogue with more kernels than there is room for, programs, and what nobody lists. The
+  // very first gives wrong values.
+  void RunNamed(std::size_t at) {
+    Job job;
+    job.id = ++next_;
+    job.device = "cuda:0";
+    if (at % 50 == 0) {
+      job.kernel = absl::StrCat("name_of_the_catalogue_", at);
+    } else {
+      job.kernel = absl::StrCat(kOfAClient, at);
+      if (at % 2 == 0) job.program = program_;
+    }
+    observer_.OnFinished(job, ResultOf(kKernels[0], at == 0 ? 0 : 1));
   }
 
  private:
@@ -144,16 +164,19 @@ class Load {
       [] { return WithReason(absl::FailedPreconditionError(""), "KERNEL_FAULT"); }};
 
   JobObserver& observer_;
+  const std::shared_ptr<JobProgram> program_ = std::make_shared<JobProgram>();
   std::size_t next_ = 0;
   std::mt19937 random_{1};  // NOLINT(cert-msc51-cpp): the same each time.
   std::lognormal_distribution<double> spread_{0, 0.08};
 };
 
-int Serve() {
-  auto metrics = Metrics::Create({.address = "127.0.0.1:0", .version = "0.0.0", .revision = ""});
+int Serve(std::size_t names) {
+  auto metrics =
+      Metrics::Create({.address = "127.0.0.1:0", .version = GRIDCLOCK_VERSION, .revision = ""});
   if (!metrics.ok()) return 1;
   (*metrics)->Watch(MadeUpSources());
   Load load((*metrics)->job_observer());
+  for (std::size_t i = 0; i < names; ++i) load.RunNamed(i);
   constexpr int kAtOnce = 7 * 500;  // So many that a p99 can be told.
   for (int i = 0; i < kAtOnce; ++i) load.Run();
   std::printf("%d\n", (*metrics)->port());
@@ -166,6 +189,6 @@ int Serve() {
 }  // namespace
 }  // namespace gridclock
 
-int main() {
-  return gridclock::Serve();
+int main(int argc, char** argv) {
+  return gridclock::Serve(argc > 1 ? std::strtoull(argv[1], nullptr, 10) : 0);
 }

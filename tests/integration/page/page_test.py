@@ -91,6 +91,9 @@ class PageTest(unittest.TestCase):
             self.assertEqual(page.value("document.querySelectorAll('[data-panel=devices] .meter.full').length"), 2)
             for width in (390, 1280):
                 page = self.browser.open(f"http://{server.metrics}/", width, 844)
+                self.assertIn("not ok", page.value("document.querySelector('[data-panel=kernels] header .o-bad').innerText"))
+                self.assertEqual(page.value("""[...document.querySelectorAll('.facts.four')]
+                    .filter(facts => facts.children.length !== 4).length"""), 0)
                 self.assertEqual(page.value("""[...document.querySelectorAll('.whole, .facts small')]
                     .filter(e => e.getClientRects().length > 1).map(e => e.innerText)"""), [], width)
             all_runs = self.browser.open(f"http://{server.metrics}/runs", 390, 844).value("document.body.innerText")

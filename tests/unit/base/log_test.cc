@@ -84,6 +84,14 @@ TEST_F(LogDeathTest, NoValueEndsALineOrForgesAField) {
   EXPECT_EXIT(hostile(), ExitedWithCode(0),
               HasSubstr(R"("v":"a\",\"admin\":\"yes\n{\"event\":\"forged\"}\\x1b[31m\\xff\\"})"
                         "\n"));
+  const auto hidden = [] {
+    Log(LogLevel::kInfo, "x", {{"v", "\u061c\u200b\u200e\u200f\u2028\u2029\ufeff"}});
+    std::exit(0);
+  };
+  EXPECT_EXIT(hidden(), ExitedWithCode(0),
+              HasSubstr(R"("v":"\\xd8\\x9c\\xe2\\x80\\x8b\\xe2\\x80\\x8e\\xe2\\x80\\x8f)"
+                        R"(\\xe2\\x80\\xa8\\xe2\\x80\\xa9\\xef\\xbb\\xbf"})"
+                        "\n"));
 }
 
 TEST_F(LogDeathTest, PlainTextIsThereForWhoAsks) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 
 namespace gridclock {
 namespace {
@@ -15,6 +16,19 @@ TEST(Text, ControlCharactersAndBrokenUtf8AreSpelledOut) {
   EXPECT_EQ(CleanText("\xed\xa0\x80"), "\\xed\\xa0\\x80");  // Half of a pair.
   EXPECT_EQ(CleanText("\xe2\x80\xae!"), "\\xe2\\x80\\xae!");
   EXPECT_EQ(CleanText("\xc2\x9b"), "\\xc2\\x9b");
+}
+
+TEST(Text, WhatEndsLinesTurnsTextOrIsDrawnAsNothingIsSpelledOut) {
+  for (const char* hidden : {"\u061c", "\u200b", "\u200e", "\u200f", "\u2028", "\u2029", "\u202a",
+                             "\u202e", "\u2060", "\u2066", "\u2069", "\ufeff"}) {
+    const std::string clean = CleanText(absl::StrCat("a", hidden, "b"));
+    EXPECT_TRUE(absl::StartsWith(clean, "a\\x")) << clean;
+    EXPECT_TRUE(absl::EndsWith(clean, "b")) << clean;
+  }
+  for (const char* shown : {"\u061b", "\u200a", "\u2010", "\u2027", "\u202f", "\u205f", "\u2070"}) {
+    EXPECT_EQ(CleanText(shown), shown);
+  }
+  EXPECT_EQ(CleanText("\xf0\xe2\x80\xa8"), "\\xf0\\xe2\\x80\\xa8") << "no character of four bytes";
 }
 
 TEST(Text, LongTextIsCutAndSaysSo) {

@@ -351,14 +351,26 @@ TEST_F(JobMetricsTest, AWrongResultOfTheCatalogueIsCountedAndLoggedWithoutItsVal
   EXPECT_THAT(Text(), HasSubstr(wrong + "0\n")) << "increase() would miss the first";
 
   testing::internal::CaptureStderr();
-  metrics_.OnFinished(job, Done(WrongValues(7)));
+  Outcome outcome = WrongValues(7);
+  outcome.verification->violations = 13;
+  metrics_.OnFinished(job, Done(outcome));
   FlushLog();
   const std::string log = testing::internal::GetCapturedStderr();
   EXPECT_THAT(Text(), HasSubstr(wrong + "1\n"));
-  for (const char* part : {"wrong_result", "square", "simd", "cpu", "night-42", "7", "1000"}) {
+  for (const char* part :
+       {"wrong_result", "square", "simd", "cpu", "night-42", "7", "13", "1000"}) {
     EXPECT_THAT(log, HasSubstr(part));
   }
   EXPECT_THAT(log, Not(HasSubstr("1234.5")));
+}
+
+// GridclockWrongResults takes a series that is born so for a rise.
+TEST_F(JobMetricsTest, AKernelWhoseFirstJobIsWrongBeginsWithIt) {
+  const std::string wrong = R"(gridclock_wrong_results_total{kernel="square",device="cpu"} )";
+  EXPECT_THAT(Text(), Not(HasSubstr(wrong)));
+  metrics_.OnFinished(SquareJob(), Done(WrongValues(7)));
+  FlushLog();  // The next test looks at what is logged.
+  EXPECT_THAT(Text(), HasSubstr(wrong + "1\n"));
 }
 
 // Any client could call an operator by what it sends.

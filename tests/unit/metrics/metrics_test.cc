@@ -207,6 +207,25 @@ TEST_F(PagesTest, ShowDevicesKernelsAndRuns) {
   }
 }
 
+TEST(MetricsTest, ThePageShowsTheNewestRunsAndLeadsToTheOthers) {
+  ASSERT_OK_AND_ASSIGN(const auto metrics, Serve());
+  Job job;
+  job.kernel = "square";
+  job.device = "cpu";
+  for (job.id = 1; job.id <= 21; ++job.id) {
+    metrics->job_observer().OnFinished(job, {.status = absl::CancelledError(""), .outcome = {}});
+  }
+  for (const char* path : {"/", "/part"}) {
+    const std::string page = BodyOf(Fetch(metrics->port(), path));
+    EXPECT_THAT(page, AllOf(HasSubstr("/runs/21\""), HasSubstr("/runs/2\""))) << path;
+    EXPECT_THAT(page, Not(HasSubstr("/runs/1\""))) << path;
+    EXPECT_THAT(page, HasSubstr("<a href=\"/runs\">the last 21 runs</a>")) << path;
+  }
+  const std::string all = BodyOf(Fetch(metrics->port(), "/runs"));
+  EXPECT_THAT(all, AllOf(HasSubstr("/runs/1\""), Not(HasSubstr("the last 21 runs"))));
+  EXPECT_THAT(BodyOf(Fetch(metrics->port(), "/runs.json")), HasSubstr("\"id\":1,"));
+}
+
 TEST_F(PagesTest, ARunHasAPageAndTheSameAsJson) {
   const std::string page = BodyOf(Fetch(metrics->port(), "/runs/9"));
   EXPECT_THAT(page, HasSubstr("<span>queued</span>"));

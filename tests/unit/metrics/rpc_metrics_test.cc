@@ -55,17 +55,18 @@ TEST_F(RpcMetricsTest, ACodeThatGrpcDoesNotKnowIsUnknown) {
   EXPECT_THAT(Text(), HasSubstr("KernelService/Run\",code=\"UNKNOWN\"} 1\n"));
 }
 
-TEST_F(RpcMetricsTest, WhatAnOperatorDrainsIsCountedApart) {
+TEST_F(RpcMetricsTest, WhatIsOutOfServiceOrNotYetInItIsCountedApart) {
   const std::string drained =
       R"(gridclock_rpc_drained_total{method="gridclock.v1.KernelService/Run"} )";
   EXPECT_THAT(Text(), HasSubstr(drained + "0\n"));
-  for (const char* reason : {"DRAINING", "DEVICE_DRAINED", "WORKER_CRASHED", ""}) {
+  for (const char* reason :
+       {"DRAINING", "DEVICE_DRAINED", "WORKER_STARTING", "WORKER_CRASHED", ""}) {
     metrics_.OnRpcStarted(RpcMethod::kRun);
     metrics_.OnRpcFinished(RpcMethod::kRun, WithReason(absl::UnavailableError(""), reason),
                            absl::Seconds(1));
   }
-  EXPECT_THAT(Text(), HasSubstr(drained + "2\n"));
-  EXPECT_THAT(Text(), HasSubstr("KernelService/Run\",code=\"UNAVAILABLE\"} 4\n"));
+  EXPECT_THAT(Text(), HasSubstr(drained + "3\n"));
+  EXPECT_THAT(Text(), HasSubstr("KernelService/Run\",code=\"UNAVAILABLE\"} 5\n"));
 }
 
 TEST_F(RpcMetricsTest, ConnectionsAreCountedByWhatBecameOfThem) {

@@ -55,7 +55,34 @@ TEST(RunLogTest, KeepsTheLast200NewestFirst) {
   EXPECT_EQ(activity.runs.front().id, 450);
   EXPECT_EQ(activity.runs.back().id, 251);
   EXPECT_FALSE(log.Find(250).has_value());
+  EXPECT_EQ(log.Find(251)->id, 251);
+  EXPECT_EQ(log.Find(450)->id, 450);
   EXPECT_EQ(activity.kernels[0].runs, 450);
+}
+
+TEST(RunLogTest, ReadsAsManyRunsAsAreShownAndTellsOfTheOthers) {
+  RunLog log;
+  RunLog::Trail& trail = log.TrailOf("square", "cpu");
+  for (JobId id = 1; id <= 450; ++id) log.Add(trail, JobOf(id), OneLaunch(1), "ok", kStart);
+  const Activity activity = log.Read(kStart, /*most_runs=*/20);
+  ASSERT_THAT(activity.runs, SizeIs(20));
+  EXPECT_EQ(activity.runs.front().id, 450);
+  EXPECT_EQ(activity.runs.back().id, 431);
+  EXPECT_EQ(activity.runs_kept, 200);
+  EXPECT_THAT(log.Read(kStart, /*most_runs=*/0).runs, IsEmpty());
+}
+
+TEST(RunLogTest, OfANumberThatCameAgainTheLastRunIsFound) {
+  RunLog log;
+  const auto add = [&](JobId id, const std::string& kernel) {
+    log.Add(log.TrailOf(kernel, "cpu"), JobOf(id), OneLaunch(1), "ok", kStart);
+  };
+  add(1, "gelu");
+  for (JobId id = 2; id <= 199; ++id) add(id, "gelu");
+  add(1, "square");
+  EXPECT_EQ(log.Find(1)->kernel, "square");
+  add(200, "gelu");  // In the place of the first.
+  EXPECT_EQ(log.Find(1)->kernel, "square");
 }
 
 TEST(RunLogTest, ARunThatAScrapeNamedOutlivesTheLast200) {
