@@ -7,7 +7,7 @@ from unittest import mock
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import bench  # noqa: E402: beside this file.
-from speed import gpu, gpu_faults, gpu_ncu, gpu_timing, gpu_truth  # noqa: E402
+from speed import gpu, gpu_faults, gpu_timing, gpu_truth  # noqa: E402
 from speed.line import Line  # noqa: E402
 
 SPAN = "{:12.0f} {:14.3f} {:10.0f} {:10.0f}         12.100         32         10.600        -46       12.700 {}\n"
@@ -61,7 +61,7 @@ class Rows(unittest.TestCase):
         self.assertEqual([(name, line.verdict) for name, line in lines.items()], [("gpu.truth", "FAIL")])
 
     def test_the_worst_of_all_rounds_counts(self):
-        for line in (*gpu_truth.goals(), *gpu_ncu.goals(), *(line for line, _ in gpu_timing.slopes())):
+        for line in (*gpu_truth.goals(), *(line for line, _ in gpu_timing.slopes())):
             line.add(1.2)
             line.add(0.2)
             line.add(0.2)
@@ -128,11 +128,11 @@ class Gates(unittest.TestCase):
     """What a check must not let pass."""
 
     def test_a_median_is_no_figure_of_a_goal_whose_worst_round_counts(self):
-        lines = gpu_ncu.goals()
-        self.assertEqual(bench.untold(("gpu_ncu",), lines), [])
+        lines = gpu_truth.goals()
+        self.assertEqual(bench.untold(("gpu_truth",), lines), [])
         for line in lines:
             line.worst = False
-        self.assertEqual(bench.untold(("gpu_ncu",), lines), [line.name for line in lines])
+        self.assertEqual(bench.untold(("gpu_truth",), lines), [line.name for line in lines])
 
     def test_slopes_of_times_that_cannot_be_meet_no_goal(self):
         def median_ns(*_, **__):

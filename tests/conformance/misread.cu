@@ -4,8 +4,8 @@
 // On a GPU:
 //   past_the_end     also reads the element behind the last one of x
 //   before_written   also reads its scratch, which nothing wrote
-//   raced            also reads what another warp writes to shared memory, without a barrier
-//   between diverged         has a barrier that a part of a warp comes to
+//   raced            also reads what another warp writes to shared memory, no barrier between
+//   unmasked         has a thread at a barrier of its warp that is not for it
 
 #include "kernels/api/kernel.h"
 
@@ -41,9 +41,13 @@ __global__ void RacedKernel(const float* x, float* y, std::int64_t n) {
   static_cast<void>(squares[(threadIdx.x + 32) % blockDim.x]);
 }
 
-__global__ void DivergedKernel(const float* x, float* y, std::int64_t n) {
+__global__ void UnmaskedKernel(const float* x, float* y, std::int64_t n) {
+  __shared__ volatile float squares[32];
   for (std::int64_t i = threadIdx.x; i < n; i += blockDim.x) y[i] = x[i] * x[i];
-  if (threadIdx.x < 16) __syncthreads();
+  if (threadIdx.x > 16) return;
+  squares[threadIdx.x] = 0;
+  __syncwarp(0x0000FFFF);  // Of the threads 0 to 15.
+  static_cast<void>(squares[16 - threadIdx.x]);
 }
 
 absl::Status Run(const Call& call, void (*kernel)(const float*, float*, std::int64_t)) {
@@ -55,8 +59,8 @@ absl::Status Raced(const Call& call) {
   return Run(call, RacedKernel);
 }
 
-absl::Status Diverged(const Call& call) {
-  return Run(call, DivergedKernel);
+absl::Status Unmasked(const Call& call) {
+  return Run(call, UnmaskedKernel);
 }
 
 }  // namespace
@@ -66,7 +70,7 @@ GC_CUDA_VARIANTS(misread) {
   return {{"past_the_end", "Reads one element too many", PastTheEnd},
           {"before_written", "Reads what nothing wrote", BeforeWritten, "scratch word: f32[1]"},
           {"raced", "Reads what another warp writes", Raced},
-          {"diverged", "Has a barrier for a part of a warp", Diverged}};
+          {"unmasked", "Has a thread at a barrier that is not for it", Unmasked}};
 }
 
 #else  // The CPU.

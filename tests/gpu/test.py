@@ -48,7 +48,7 @@ TOOLS = ("memcheck", "initcheck", "synccheck", "racecheck")
 # Of a tool: the wrong variant that it must find, and what it calls that.
 MUST_FIND = {"memcheck": ("past_the_end", "Invalid __global__ read"),
              "initcheck": ("before_written", "Uninitialized __global__ memory read"),
-             "synccheck": ("diverged", "Divergent thread(s)"),
+             "synccheck": ("unmasked", "Invalid arguments"),
              "racecheck": ("raced", "Race reported between")}
 SUITE = ("conformance", "huge", "sanitizer")
 MOST_CASES, MOST_UNDER_TOOL = 48, 24  # Of one group.

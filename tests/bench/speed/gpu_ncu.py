@@ -73,8 +73,8 @@ def goals():
 
 
 def make_lines():
-    return {name: Line(f"gpu.ncu.{name}", f"{kernel} {' '.join(words)}: device time against ncu's over max(1.5 us, 1 %)", "<=", 1,
-                       worst=True)
+    # The median of rounds: each has other memory, and of 16,000,000 the medians of ncu's processes lie 0.5 us apart.
+    return {name: Line(f"gpu.ncu.{name}", f"{kernel} {' '.join(words)}: device time against ncu's over max(1.5 us, 1 %)", "<=", 1)
             for name, (kernel, words) in TARGETS.items()}
 
 

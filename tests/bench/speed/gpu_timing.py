@@ -81,11 +81,14 @@ def agreement(config, server):
 
 
 def slope_over_bound(config, server, kernel, of_kernel):
-    """How far the two are apart over what they may be, and the flags of both."""
-    device = median_ns(config, server, kernel, *of_kernel)
+    """How far the two are apart over what they may be, and the flags of both. Device time is taken before and after: what
+    lies between these two is of a clock that moved."""
+    before = median_ns(config, server, kernel, *of_kernel)
     back = median_ns(config, server, kernel, *of_kernel, "--samples", str(SLOPES), "--min-samples", str(SLOPES),
                      method="back_to_back")
-    return abs(back - device) / max(500, 0.03 * device), [*device.flags, *back.flags]
+    after = median_ns(config, server, kernel, *of_kernel)
+    low, high = sorted((before, after))
+    return max(low - back, back - high, 0) / max(500, 0.03 * low), [*before.flags, *back.flags, *after.flags]
 
 
 def slopes():
