@@ -24,8 +24,8 @@
 #include "base/cgroup.h"
 #include "base/log.h"
 #include "base/status.h"
+#include "proto/types/near_names.h"
 #include "proto/types/quote.h"
-#include "server/core/near_names.h"
 #include "server/rpc/pem.h"
 
 namespace gridclock {

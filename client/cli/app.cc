@@ -1,17 +1,24 @@
 #include "client/cli/app.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include <CLI/CLI.hpp>
+#include <unistd.h>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "client/cli/cmd_admin.h"
 #include "client/cli/cmd_modules.h"
 #include "client/cli/cmd_top.h"
 #include "client/cli/command.h"
 #include "client/cli/help.h"
+#include "proto/types/near_names.h"
+#include "proto/types/quote.h"
 
 #ifndef GRIDCLOCK_VERSION
 #define GRIDCLOCK_VERSION "unknown"
@@ -19,6 +26,8 @@
 
 namespace gridclock::cli {
 namespace {
+
+constexpr absl::string_view kEnvironment = "GRIDCLOCK_";
 
 void AddGlobals(CLI::App& program, GlobalOptions& options) {
   program.add_option("--server", options.server)->envname("GRIDCLOCK_SERVER");
@@ -68,6 +77,32 @@ std::string NoCommandIn(const std::vector<std::string>& args,
   return absl::StrCat("no command '", args[0], "'; there are ", names);
 }
 
+void AddVariables(const CLI::App& app, std::vector<std::string>* names) {
+  for (const CLI::Option* option : app.get_options()) {
+    const std::string whole = option->get_envname();
+    absl::string_view name = whole;
+    if (absl::ConsumePrefix(&name, kEnvironment)) names->emplace_back(name);
+  }
+}
+
+// A variable that is misspelt would not say where the call goes. Others that begin so are not ours:
+// flags of the server, and what Kubernetes gives to a service's neighbours.
+absl::Status CheckEnvironment(const CLI::App& program, const std::vector<CommandEntry>& commands) {
+  std::vector<std::string> known = {"TOKEN"};
+  AddVariables(program, &known);
+  for (const CommandEntry& command : commands) AddVariables(*command.app, &known);
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    absl::string_view name(*entry, std::strcspn(*entry, "="));
+    if (!absl::ConsumePrefix(&name, kEnvironment) || absl::c_linear_search(known, name)) continue;
+    const std::string near = NearestNames(name, {known.begin(), known.end()});
+    if (near.empty()) continue;
+    return UsageError(absl::StrCat("the environment has ", Quote(absl::StrCat(kEnvironment, name)),
+                                   ", which nothing reads: behind ", kEnvironment,
+                                   " the nearest are ", near));
+  }
+  return absl::OkStatus();
+}
+
 int RunCommand(const std::vector<CommandEntry>& commands, const Session& session) {
   for (const CommandEntry& command : commands) {
     if (!command.app->parsed()) continue;
@@ -110,7 +145,8 @@ int Dispatch(const std::vector<std::string>& args, Console& console) {
     console.out << "gridclock " << GRIDCLOCK_VERSION << "\n";
     return kOk;
   }
-  return RunCommand(commands, session);
+  const absl::Status environment = CheckEnvironment(program, commands);
+  return environment.ok() ? RunCommand(commands, session) : Report(session, environment);
 }
 
 }  // namespace

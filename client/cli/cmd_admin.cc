@@ -63,6 +63,10 @@ std::string JobsText(const std::vector<v1::ActiveJob>& jobs) {
   return table.ToText();
 }
 
+std::string JobsLeft(int jobs) {
+  return jobs == 1 ? "1 job is left on it" : absl::StrCat(jobs, " jobs are left on it");
+}
+
 absl::StatusOr<int> Jobs(const Client& client, const Session& session, const AdminOptions&) {
   GC_ASSIGN_OR_RETURN(const std::vector<v1::ActiveJob> jobs, client.ListJobs());
   Json out = Json::array();
@@ -91,7 +95,7 @@ absl::StatusOr<int> Drain(const Client& client, const Session& session,
   return Say(session,
              {{"device", done.device()}, {"changed", done.changed()}, {"jobs", done.jobs()}},
              absl::StrCat(Escape(done.device()), done.changed() ? " is" : " was", " drained; ",
-                          done.jobs(), " jobs are left on it\n"));
+                          JobsLeft(done.jobs()), "\n"));
 }
 
 absl::StatusOr<int> Undrain(const Client& client, const Session& session,
@@ -110,7 +114,8 @@ absl::StatusOr<int> Restart(const Client& client, const Session& session,
   GC_ASSIGN_OR_RETURN(const v1::RestartWorkerResponse done, client.RestartWorker(request));
   std::string when = "is replaced at once; it holds no job\n";
   if (options.now) {
-    when = absl::StrCat("is killed; it held ", done.jobs(), " jobs\n");
+    when =
+        absl::StrCat("is killed; it held ", done.jobs(), done.jobs() == 1 ? " job\n" : " jobs\n");
   } else if (done.jobs() > 0) {
     when = absl::StrCat(
         "is replaced when ", done.jobs(),

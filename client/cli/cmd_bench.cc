@@ -104,7 +104,7 @@ absl::StatusOr<MeasureOptions> Measure(const BenchOptions& options) {
   if (valid.ok()) return out;
   return absl::InvalidArgumentError(absl::StrReplaceAll(
       valid.message(),
-      {{"measure.budget_seconds", "--budget"}, {"measure.schedule.", "--schedule: "}}));
+      {{"measure.budget_seconds", "--budget, in seconds"}, {"measure.schedule.", "--schedule: "}}));
 }
 
 absl::StatusOr<std::vector<Method>> Methods(const BenchOptions& options) {

@@ -70,8 +70,10 @@ class Doctor {
     const auto info = client.GetServerInfo();
     if (!info.ok()) {
       unreachable_ = absl::IsUnavailable(info.status()) && DetailsOf(info.status()).reason.empty();
+      const std::string advice = Advice(info.status(), session_.options);
       Add(false, "server",
-          absl::StrCat("missing: no kernel can run (", info.status().message(), ")"));
+          absl::StrCat("missing: no kernel can run (", info.status().message(), ")",
+                       advice.empty() ? "" : "; ", advice));
       return;
     }
     Add(true, "server",

@@ -13,11 +13,13 @@
 #include "client/cli/format.h"
 #include "client/cli/status_source.h"
 #include "client/cli/top.h"
+#include "client/cpp/channels.h"
 
 namespace gridclock::cli {
 namespace {
 
 constexpr absl::Duration kTimeout = absl::Seconds(5);
+constexpr absl::Duration kShortestInterval = absl::Milliseconds(50);
 
 struct TopOptions {
   std::string metrics = "127.0.0.1:8471";
@@ -37,15 +39,27 @@ absl::StatusOr<std::string> Draw(const Session& session, const TopOptions& optio
   return Dump({{"status", std::move(status)}, {"runs", std::move(runs)}}) + "\n";
 }
 
-absl::StatusOr<int> Top(const Session& session, const TopOptions& options) {
-  const auto interval = ParseSeconds(options.interval);
+absl::StatusOr<absl::Duration> ParseInterval(const std::string& text) {
+  auto interval = ParseSeconds(text);
   if (!interval.ok()) {
     return UsageError(absl::StrCat("--interval: ", interval.status().message()));
+  }
+  if (*interval < kShortestInterval) {
+    return UsageError(absl::StrCat("--interval: want at least ",
+                                   absl::FormatDuration(kShortestInterval), ", got '", text, "'"));
+  }
+  return interval;
+}
+
+absl::StatusOr<int> Top(const Session& session, const TopOptions& options) {
+  GC_ASSIGN_OR_RETURN(const absl::Duration interval, ParseInterval(options.interval));
+  if (!IsHostAndPort(options.metrics)) {
+    return UsageError(absl::StrCat("--metrics: want HOST:PORT, got '", options.metrics, "'"));
   }
   const bool redraws = session.console.terminal.out_width > 0 && !session.options.json;
   const int count = options.count == 0 && !redraws ? 1 : options.count;
   for (int i = 0; count == 0 || i < count; ++i) {
-    if (i > 0) absl::SleepFor(*interval);
+    if (i > 0) absl::SleepFor(interval);
     // Its window may have another size than at the last look.
     const Terminal terminal = redraws ? DetectTerminal() : session.console.terminal;
     absl::StatusOr<std::string> text = Draw(session, options, terminal);

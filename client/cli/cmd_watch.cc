@@ -1,7 +1,9 @@
 // watch: compiles, checks and times a kernel of a file again whenever the file is saved.
 #include <algorithm>
+#include <filesystem>
 #include <memory>
 #include <optional>
+#include <system_error>
 #include <utility>
 
 #include <CLI/CLI.hpp>
@@ -118,6 +120,10 @@ absl::StatusOr<int> Watch(const Session& session, const WatchOptions& options) {
   const auto target = ParseCodeTarget(options.call.kernel);
   if (!target.has_value()) {
     return UsageError(absl::StrCat("want a file: k.cu:ENTRY, got '", options.call.kernel, "'"));
+  }
+  // A name that is mistyped would be waited for without end.
+  if (std::error_code error; !std::filesystem::is_regular_file(target->file, error)) {
+    return absl::NotFoundError(absl::StrCat("no file '", target->file, "' to watch"));
   }
   GC_ASSIGN_OR_RETURN(const auto client, session.Connect());
   Before before;

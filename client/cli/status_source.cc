@@ -40,7 +40,6 @@ void Bound(int fd, absl::Duration left) {
 
 absl::StatusOr<UniqueFd> ConnectTo(const std::string& address, absl::Time end) {
   const std::size_t colon = address.rfind(':');
-  if (colon == std::string::npos) return Unreachable(address, "want HOST:PORT");
   std::string host = address.substr(0, colon);
   if (absl::StartsWith(host, "[") && absl::EndsWith(host, "]")) {
     host = host.substr(1, host.size() - 2);

@@ -13,8 +13,8 @@ namespace gridclock::cli {
 // Why FetchJson fails: its text says what to do.
 inline constexpr char kStatusUnreachable[] = "STATUS_UNREACHABLE";
 
-// The page at `path` of "HOST:PORT". UNAVAILABLE (kStatusUnreachable) if nobody answers with JSON
-// in time.
+// The page at `path` of an address (IsHostAndPort). UNAVAILABLE (kStatusUnreachable) if nobody
+// answers with JSON in time.
 absl::StatusOr<Json> FetchJson(const std::string& address, const std::string& path,
                                absl::Duration timeout);
 

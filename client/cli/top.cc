@@ -229,8 +229,8 @@ std::string TopText(const std::string& server, const Json& status, const Json& r
   const auto ready = status.find("ready");
   const bool serves = status.is_object() && ready != status.end() && *ready == true;
   const std::string title = absl::StrCat(
-      "Gridclock ", Text(status, "version"), " at ", Escape(server), ": ",
-      serves ? "serving" : "not ready", ", up for ",
+      "Gridclock ", Text(status, "version"), serves ? " serving" : " not ready", " at ",
+      Escape(server), ", up for ",
       absl::FormatDuration(absl::Seconds(std::floor(Number(status, "uptime_seconds")))), ", ",
       Rate(rate), " runs per second");
   Lines lines = {{Ink::kBold, title}};

@@ -7,6 +7,7 @@
 #include <grpcpp/security/credentials.h>
 #include <grpcpp/support/channel_arguments.h>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 
@@ -24,14 +25,6 @@ bool StaysOnThisHost(const std::string& server) {
   return host == "localhost" || host == "[::1]" || IsLoopbackAddress(host);
 }
 
-// gRPC takes "8470/x" and "8470x" for the port 8470.
-bool EndsInPort(const std::string& server) {
-  const std::size_t colon = server.rfind(':');
-  std::uint32_t port = 0;
-  return colon != std::string::npos && absl::SimpleAtoi(server.substr(colon + 1), &port) &&
-         port > 0 && port <= 65535;
-}
-
 std::shared_ptr<grpc::ChannelCredentials> Credentials(const ClientOptions& options) {
   if (!options.tls.has_value()) return grpc::InsecureChannelCredentials();
   grpc::SslCredentialsOptions ssl;
@@ -43,9 +36,19 @@ std::shared_ptr<grpc::ChannelCredentials> Credentials(const ClientOptions& optio
 
 }  // namespace
 
+// gRPC takes "8470/x" and "8470x" for the port 8470.
+bool IsHostAndPort(absl::string_view address) {
+  const std::size_t colon = address.rfind(':');
+  if (colon == absl::string_view::npos || colon == 0) return false;
+  const absl::string_view host = address.substr(0, colon);
+  const bool bracketed = absl::StartsWith(host, "[") && absl::EndsWith(host, "]");
+  std::uint32_t port = 0;
+  return absl::SimpleAtoi(address.substr(colon + 1), &port) && port > 0 && port <= 65535 &&
+         host.find('/') == absl::string_view::npos && absl::StrContains(host, ":") == bracketed;
+}
+
 absl::Status CheckOptions(const ClientOptions& options) {
-  if (options.server.empty()) return absl::InvalidArgumentError("server: want HOST:PORT, got ''");
-  if (!EndsInPort(options.server)) {
+  if (!IsHostAndPort(options.server)) {
     return absl::InvalidArgumentError(
         absl::StrCat("server: want HOST:PORT, got '", options.server, "'"));
   }

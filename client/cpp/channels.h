@@ -7,9 +7,13 @@
 #include <grpcpp/channel.h>
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "client/cpp/client.h"
 
 namespace gridclock {
+
+// "HOST:PORT", an IPv6 address in brackets: no URL.
+bool IsHostAndPort(absl::string_view address);
 
 // INVALID_ARGUMENT for options that cannot work or would give a token away.
 absl::Status CheckOptions(const ClientOptions& options);

@@ -6,8 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "proto/types/near_names.h"
 #include "proto/types/quote.h"
-#include "server/core/near_names.h"
 
 namespace gridclock {
 namespace {

@@ -8,8 +8,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status.h"
+#include "proto/types/near_names.h"
 #include "proto/types/quote.h"
-#include "server/core/near_names.h"
 
 namespace gridclock {
 namespace {

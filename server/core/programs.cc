@@ -9,8 +9,8 @@
 #include "absl/strings/str_replace.h"
 #include "base/status.h"
 #include "proto/types/infer_words.h"
+#include "proto/types/near_names.h"
 #include "proto/types/quote.h"
-#include "server/core/near_names.h"
 #include "server/core/reference.h"
 
 namespace gridclock {

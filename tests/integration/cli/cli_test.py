@@ -134,10 +134,12 @@ class CliTest(unittest.TestCase):
             self.assertRegex(shown, rf"{job['id']} +\w+.* local +spin")
             missing = self.gridclock("admin", "cancel", job["id"] + 1, code=1).stderr
             self.assertIn(f"no job {job['id'] + 1} waits or runs", missing)
+            self.assertIn("; 1 job is left on it\n", self.gridclock("admin", "drain", "cpu", "--last").stdout)
+            self.gridclock("admin", "undrain", "cpu")
             self.assertIn(f"job {job['id']} of local", self.gridclock("admin", "cancel", job["id"]).stdout)
             # Its launch goes on; with its worker it ends now.
             self.assertEqual(self.json("admin", "jobs")[0]["state"], "stopping")
-            self.assertIn("is killed", self.gridclock("admin", "restart", "cpu", "--now").stdout)
+            self.assertIn(" is killed; it held 1 job\n", self.gridclock("admin", "restart", "cpu", "--now").stdout)
             self.assertEqual(spin.wait(60), 1)
             self.assertIn("cancelled by an operator", spin.stderr.read())
         finally:
@@ -155,6 +157,7 @@ class CliTest(unittest.TestCase):
             self.assertTrue(self.json("devices")[0]["drained"])
             refused = self.gridclock("run", "square", "x=ones:f32[1]", "--timeout", "4", code=1).stderr  # No time to try again.
             self.assertIn("an operator drained it", refused)
+            self.assertEqual(self.gridclock("admin", "drain", "cpu").stdout, "cpu was drained; 0 jobs are left on it\n")
         finally:
             self.assertEqual(self.gridclock("admin", "undrain", "cpu").stdout, "cpu takes calls again\n")
         self.assertIn("[1]", self.gridclock("run", "square", "x=ones:f32[1]").stdout)
@@ -447,13 +450,13 @@ class CliTest(unittest.TestCase):
         where = "--metrics", self.server.metrics
         text = self.gridclock("top", *where).stdout
         self.assertNotIn("\x1b", text)
-        self.assertIn(f"at {self.server.metrics}: serving", text)
+        self.assertIn(f" serving at {self.server.metrics}, ", text)
         for column in ("device", "cpu", "per second", "square"):
             self.assertIn(column, text)
         shown = self.json("top", *where)
         self.assertEqual([d["name"] for d in shown["status"]["devices"]], ["cpu"])
         self.assertIn("square", [run["kernel"] for run in shown["runs"]])
-        self.assertEqual(self.gridclock("top", *where, "--count", 2, "--interval", "10ms").stdout.count("Gridclock "), 2)
+        self.assertEqual(self.gridclock("top", *where, "--count", 2, "--interval", "50ms").stdout.count("Gridclock "), 2)
 
     def test_top_draws_anew_on_a_terminal_outlives_a_restart_and_ends_with_ctrl_c(self):
         metrics = free_address()
@@ -474,7 +477,7 @@ class CliTest(unittest.TestCase):
         self.assertLessEqual(terminal.frames()[1].count(b"\n"), 12)
 
     def test_top_says_what_it_could_not_read(self):
-        for address in (self.server.grpc, "127.0.0.1:1", "nonsense", "[::1"):
+        for address in (self.server.grpc, "127.0.0.1:1", "host.invalid:1"):
             error = self.gridclock("top", "--metrics", address, code=3).stderr
             self.assertIn(f"no status page at {address} (", error)
             self.assertIn("--metrics HOST:PORT", error)
@@ -499,75 +502,6 @@ class CliTest(unittest.TestCase):
 
     def test_a_server_that_is_not_there(self):
         self.assertIn("no server answers", self.gridclock("list", server="127.0.0.1:1", code=3).stderr)
-
-
-class TlsTest(unittest.TestCase):
-    MAKE = ("openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=ca -keyout ca.key -out ca.pem && "
-            "printf 'subjectAltName=DNS:localhost' > ext && "
-            "openssl req -newkey rsa:2048 -nodes -subj /CN=server -keyout server.key -out server.csr && "
-            "openssl x509 -req -in server.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 -extfile ext -out server.pem && "
-            "openssl req -newkey rsa:2048 -nodes -subj /CN=client -keyout client.key -out client.csr && "
-            "openssl x509 -req -in client.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 -out client.pem && "
-            "openssl x509 -req -in client.csr -signkey client.key -days 2 -out stranger.pem")
-
-    def setUp(self):
-        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
-        subprocess.run(self.MAKE, shell=True, cwd=self.folder, check=True, capture_output=True)
-
-    def serve(self, *flags):
-        return self.enterContext(Server(BIN, f"--tls-cert={self.folder / 'server.pem'}",
-                                        f"--tls-key={self.folder / 'server.key'}", *flags))
-
-    def test_a_client_shows_its_certificate_where_it_must(self):
-        server = self.serve(f"--tls-client-ca={self.folder / 'ca.pem'}")
-
-        def ping(*flags, **variables):
-            return subprocess.run([BIN / "gridclock", "ping", "--server", server.grpc, "--tls-name", "localhost",
-                                   "--tls-ca", "ca.pem", *flags], env={**os.environ, **variables}, cwd=self.folder,
-                                  capture_output=True, text=True, timeout=60).returncode
-
-        self.assertEqual(ping("--tls-cert", "client.pem", "--tls-key", "client.key"), 0)
-        self.assertEqual(ping(GRIDCLOCK_TLS_CERT="client.pem", GRIDCLOCK_TLS_KEY="client.key"), 0)
-        self.assertEqual(ping(), 3)
-        self.assertEqual(ping("--tls-cert", "stranger.pem", "--tls-key", "client.key"), 3)  # Of no authority that it knows.
-
-    def test_the_roots_are_the_systems_or_those_that_are_named(self):
-        folder, server = self.folder, self.serve()
-
-        def call(address, *flags, **variables):
-            return subprocess.run([BIN / "gridclock", "list", "--server", address, *map(str, flags)],
-                                  env={**os.environ, **variables}, capture_output=True, text=True, timeout=60)
-
-        def exit_code(*flags, **variables):
-            return call(server.grpc, *flags, **variables).returncode
-
-        system = {"GRPC_DEFAULT_SSL_ROOTS_FILE_PATH": str(folder / "ca.pem")}  # What gRPC takes for the system's.
-        self.assertEqual(exit_code("--tls", "--tls-name", "localhost", **system), 0)
-        self.assertEqual(exit_code("--tls-name", "localhost", GRIDCLOCK_TLS="1", **system), 0)
-        self.assertEqual(exit_code("--tls", "--tls-name", "localhost"), 3)  # An authority that nobody knows.
-        self.assertEqual(exit_code("--tls-ca", folder / "ca.pem", "--tls-name", "localhost"), 0)
-        self.assertEqual(exit_code(**system), 3)  # In plain text.
-
-        def says(text, *said):
-            self.assertIn(text, call(*said).stderr)
-            self.assertEqual(call(*said).stderr.count("\n"), 1, "gRPC's log is no part of the answer")
-
-        says("or it speaks TLS: --tls-ca FILE", server.grpc)
-        says("name its authority with --tls-ca FILE", server.grpc, "--tls")
-        says("--tls-name NAME", server.grpc, "--tls-ca", folder / "ca.pem")
-        says("no CERTIFICATE in PEM", server.grpc, "--tls-ca", folder / "server.key")
-        says("is no gRPC port", server.metrics)
-
-
-class TokenHashTest(unittest.TestCase):
-    def test_a_short_token_is_warned_of(self):
-        def said(token):
-            return subprocess.run([BIN / "gridclock-server", "--hash-token"], input=token, capture_output=True, text=True,
-                                  check=True, timeout=60)
-
-        self.assertIn("a token of 5 characters can be guessed", said("short\n").stderr)
-        self.assertRegex(said("short\n").stdout, r"^sha256:\w+:\w+\n$")
-        self.assertEqual(said("0123456789abcdef\n").stderr, "")
 
 
 class WaitTest(unittest.TestCase):

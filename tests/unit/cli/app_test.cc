@@ -1,5 +1,6 @@
 #include "client/cli/app.h"
 
+#include <cstdlib>
 #include <fstream>
 #include <regex>
 #include <set>
@@ -63,6 +64,48 @@ TEST(AppTest, DoctorTellsWhatIsMissing) {
   const Answer answer = Call({"doctor", "--server", "127.0.0.1:1"});
   EXPECT_EQ(answer.code, kUnreachable);
   EXPECT_THAT(answer.out, HasSubstr("missing: no kernel can run"));
+}
+
+TEST(AppTest, AVariableThatIsMisspeltIsRefused) {
+  setenv("GRIDCLOCK_SERVR", "node7:8470", 1);
+  const Answer answer = Call({"list"});
+  unsetenv("GRIDCLOCK_SERVR");
+  EXPECT_EQ(answer.code, kUsage);
+  EXPECT_THAT(answer.err, HasSubstr("has 'GRIDCLOCK_SERVR', which nothing reads: behind "
+                                    "GRIDCLOCK_ the nearest are 'SERVER'"));
+}
+
+TEST(AppTest, VariablesOfTheServerAndOfAServiceAreNobodysTypingErrors) {
+  const std::vector<std::string> others = {
+      "GRIDCLOCK_PORT",          "GRIDCLOCK_SERVICE_HOST", "GRIDCLOCK_LISTEN",
+      "GRIDCLOCK_TLS_CLIENT_CA", "GRIDCLOCK_METRICS_PORT", "GRIDCLOCK_METRICS_LISTEN",
+      "GRIDCLOCK_LOG_FORMAT",    "GRIDCLOCK_MEMORY",       "GRIDCLOCK_SERVER_PORT_8470_TCP"};
+  for (const std::string& name : others) setenv(name.c_str(), "1", 1);
+  EXPECT_EQ(Call({"list", "--server", "127.0.0.1:1"}).code, kUnreachable);
+  for (const std::string& name : others) unsetenv(name.c_str());
+}
+
+TEST(AppTest, AnAddressThatIsNoneIsAWrongCommandLine) {
+  for (const char* address :
+       {"nowhere", "http://127.0.0.1:8471", "http://127.0.0.1:8471/", "[::1"}) {
+    for (const auto& [command, flag] : {std::pair("list", "--server"), {"top", "--metrics"}}) {
+      const Answer answer = Call({command, flag, address});
+      EXPECT_EQ(answer.code, kUsage) << answer.err;
+      EXPECT_THAT(answer.err, HasSubstr(absl::StrCat(flag, ": want HOST:PORT, got '", address)));
+    }
+  }
+}
+
+TEST(AppTest, TopDrawsAtMostTwentyTimesASecond) {
+  const Answer answer = Call({"top", "--interval", "0", "--metrics", "127.0.0.1:1"});
+  EXPECT_EQ(answer.code, kUsage);
+  EXPECT_THAT(answer.err, HasSubstr("--interval: want at least 50ms, got '0'"));
+}
+
+TEST(AppTest, WatchDoesNotWaitForAFileThatIsNotThere) {
+  const Answer answer = Call({"watch", "nofile.cu:x", "--server", "127.0.0.1:1"});
+  EXPECT_EQ(answer.code, kFailed);
+  EXPECT_THAT(answer.err, HasSubstr("no file 'nofile.cu' to watch"));
 }
 
 TEST(AppTest, DoctorShowsVersionsWhateverTheConnection) {

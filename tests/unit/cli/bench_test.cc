@@ -146,7 +146,8 @@ TEST(BenchTest, AWrongNumberIsCalledByItsFlag) {
     EXPECT_EQ(answer.code, kUsage) << value;
     return answer.err;
   };
-  EXPECT_THAT(why("--budget", "1h"), HasSubstr("--budget: want 1e-06 to 600, got 3600"));
+  EXPECT_THAT(why("--budget", "1h"),
+              HasSubstr("--budget, in seconds: want 1e-06 to 600, got 3600"));
   EXPECT_THAT(why("--budget", "nan"), HasSubstr("--budget: want a time of 0 or more, got 'nan'"));
   EXPECT_THAT(why("--schedule", "0:0:0:1"), HasSubstr("--schedule: active: want 1 to 1000000"));
 }

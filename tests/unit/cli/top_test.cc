@@ -41,13 +41,20 @@ const Json& Runs() {
 TEST(TopTest, ShowsDevicesKernelsAndRuns) {
   const std::string text = TopText("node:8471", Status(), Runs(), {});
   EXPECT_THAT(
-      text,
-      HasSubstr("Gridclock 0.2.0 at node:8471: serving, up for 1m15s, 4.2 runs per second\n"));
+      text, HasSubstr("Gridclock 0.2.0 serving at node:8471, up for 1m15s, 4.2 runs per second\n"));
   for (const char* word :
        {"NVIDIA H200", "42 °C", "3 of 256", "700 MiB of 1.00 GiB", "4.28 µs", "4.82 µs", "4711",
         "softmax.online", "4.20 µs", "NOISY SHARED_DEVICE", " ▂▅█"}) {
     EXPECT_THAT(text, HasSubstr(word));
   }
+}
+
+TEST(TopTest, ANarrowTerminalShowsTheState) {
+  Json status = Status();
+  EXPECT_THAT(TopText("127.0.0.1:8471", status, Runs(), {.out_width = 40}), HasSubstr(" serving "));
+  status["ready"] = false;
+  EXPECT_THAT(TopText("127.0.0.1:8471", status, Runs(), {.out_width = 40}),
+              HasSubstr(" not ready "));
 }
 
 TEST(TopTest, NoLineIsWiderThanTheTerminal) {

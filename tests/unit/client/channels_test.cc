@@ -44,8 +44,9 @@ TEST(ChannelsTest, ATokenCannotSmuggleHeaders) {
 
 TEST(ChannelsTest, AServerIsHostAndPort) {
   EXPECT_FALSE(CheckOptions({.server = ""}).ok());
-  for (const char* server : {"node7", "node7:", "node7:0", "node7:65536", "node7:8470/foo",
-                             "127.0.0.1:8470x", "node7:grpc", "unix:/run/x"}) {
+  for (const char* server :
+       {"node7", "node7:", "node7:0", "node7:65536", "node7:8470/foo", "127.0.0.1:8470x",
+        "node7:grpc", "unix:/run/x", "http://node7:8470", ":8470", "[::1:8470", "::1:8470"}) {
     EXPECT_THAT(CheckOptions({.server = server}),
                 StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("HOST:PORT")))
         << server;

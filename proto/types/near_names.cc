@@ -1,4 +1,4 @@
-#include "server/core/near_names.h"
+#include "proto/types/near_names.h"
 
 #include <algorithm>
 #include <utility>

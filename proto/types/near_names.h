@@ -1,6 +1,6 @@
 // For people who mistyped.
-#ifndef GRIDCLOCK_SERVER_CORE_NEAR_NAMES_H_
-#define GRIDCLOCK_SERVER_CORE_NEAR_NAMES_H_
+#ifndef GRIDCLOCK_PROTO_TYPES_NEAR_NAMES_H_
+#define GRIDCLOCK_PROTO_TYPES_NEAR_NAMES_H_
 
 #include <string>
 #include <vector>
@@ -15,4 +15,4 @@ std::string NearestNames(absl::string_view wanted, const std::vector<absl::strin
 
 }  // namespace gridclock
 
-#endif  // GRIDCLOCK_SERVER_CORE_NEAR_NAMES_H_
+#endif  // GRIDCLOCK_PROTO_TYPES_NEAR_NAMES_H_
