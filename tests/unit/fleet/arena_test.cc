@@ -3,8 +3,10 @@
 #include <cerrno>
 #include <utility>
 
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/unique_fd.h"
 #include "tests/support/status_matchers.h"
 
 namespace gridclock {
@@ -36,6 +38,18 @@ TEST(Arena, SurvivesBeingMoved) {
   first.At({.offset = 0, .size = 1})[0] = std::byte{7};
   const Arena second = std::move(first);
   EXPECT_EQ(second.At({.offset = 0, .size = 1})[0], std::byte{7});
+}
+
+TEST(Arena, ItsEndStopsItsWarming) {
+  constexpr std::uint64_t kMuch = 1024 * kMiB;
+  UniqueFd memory;
+  {
+    ASSERT_OK_AND_ASSIGN(const Arena arena, Arena::Create(kMuch, kMuch));
+    memory = UniqueFd(dup(arena.fd()));
+  }
+  struct stat status {};
+  ASSERT_EQ(fstat(memory.get(), &status), 0);
+  EXPECT_LT(static_cast<std::uint64_t>(status.st_blocks) * 512, kMuch);
 }
 
 TEST(Arena, E21_WhatTheSystemRefusesIsResourceExhausted) {
