@@ -228,7 +228,7 @@ TEST(MetricsTest, ThePageShowsTheNewestRunsAndLeadsToTheOthers) {
 
 TEST_F(PagesTest, ARunHasAPageAndTheSameAsJson) {
   const std::string page = BodyOf(Fetch(metrics->port(), "/runs/9"));
-  EXPECT_THAT(page, HasSubstr("<span>queued</span>"));
+  EXPECT_THAT(page, HasSubstr("<span>input copied</span>"));
   EXPECT_THAT(page, HasSubstr("<b>2.00 µs</b>"));
   EXPECT_THAT(page, HasSubstr("shared device"));
   const std::string json = BodyOf(Fetch(metrics->port(), "/runs/9.json"));
