@@ -92,10 +92,14 @@ class QueueSink final : public spdlog::sinks::base_sink<std::mutex> {
 
 enum class Form { kJson, kPlain, kPretty };
 
+absl::string_view FormatWord() {
+  const char* said = std::getenv("GRIDCLOCK_LOG_FORMAT");
+  return said == nullptr ? "" : said;
+}
+
 // GRIDCLOCK_LOG_FORMAT (json, plain, pretty); else pretty for a person, JSON lines for programs.
 Form FormWanted() {
-  const char* said = std::getenv("GRIDCLOCK_LOG_FORMAT");
-  const absl::string_view word = said == nullptr ? "" : said;
+  const absl::string_view word = FormatWord();
   if (word == "json") return Form::kJson;
   if (word == "plain") return Form::kPlain;
   if (word == "pretty") return Form::kPretty;
@@ -225,6 +229,22 @@ void Log(LogLevel level, absl::string_view event, std::initializer_list<LogField
 
 void LogAudit(LogLevel level, absl::string_view event, std::initializer_list<LogField> fields) {
   Post(TheLogging().Audits(), level, event, fields, /*left_out=*/0);
+}
+
+void LogLeftOut() {
+  Logging& logging = TheLogging();
+  for (const auto& [event, lines] : logging.limit.TakeQuiet(absl::Now())) {
+    Post(logging.lines, LogLevel::kWarning, "log_left_out", {{"of", event}}, lines);
+  }
+}
+
+absl::Status CheckLogFormat() {
+  const absl::string_view word = FormatWord();
+  if (word.empty() || word == "json" || word == "plain" || word == "pretty") {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "GRIDCLOCK_LOG_FORMAT: want json, plain or pretty, got '", CleanText(word), "'"));
 }
 
 std::uint64_t DroppedLogLines() {

@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 
@@ -25,6 +26,11 @@ void Log(LogLevel level, absl::string_view event, std::initializer_list<LogField
 // What somebody with a role did: no limit leaves a line out, and no flood of other lines drops it,
 // as these wait in a queue of their own.
 void LogAudit(LogLevel level, absl::string_view event, std::initializer_list<LogField> fields = {});
+// One line for each event of which lines were left out and none came for some seconds. Call now and
+// then.
+void LogLeftOut();
+// INVALID_ARGUMENT where GRIDCLOCK_LOG_FORMAT is no form of the log.
+absl::Status CheckLogFormat();
 // Of both kinds.
 std::uint64_t DroppedLogLines();
 

@@ -24,4 +24,14 @@ std::optional<std::uint64_t> LogLimit::Take(absl::string_view event, absl::Time 
   return std::exchange(bucket.left_out, 0);
 }
 
+std::map<std::string, std::uint64_t> LogLimit::TakeQuiet(absl::Time now) {
+  std::map<std::string, std::uint64_t> quiet;
+  MutexLock lock(mutex_);
+  for (auto& [event, bucket] : buckets_) {
+    if (bucket.left_out == 0 || now - bucket.filled < kQuiet) continue;
+    quiet[event] = std::exchange(bucket.left_out, 0);
+  }
+  return quiet;
+}
+
 }  // namespace gridclock

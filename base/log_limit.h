@@ -21,6 +21,7 @@ class LogLimit {
  public:
   static constexpr double kBurst = 50;
   static constexpr double kPerSecond = 5;
+  static constexpr absl::Duration kQuiet = absl::Seconds(5);
   // Events are fixed words; should they not be, the first so many are limited.
   static constexpr std::size_t kEvents = 256;
 
@@ -28,6 +29,8 @@ class LogLimit {
   // left out too.
   std::optional<std::uint64_t> Take(absl::string_view event, absl::Time now)
       ABSL_LOCKS_EXCLUDED(mutex_);
+  // The same of each event of which there was no line for kQuiet; their count begins anew.
+  std::map<std::string, std::uint64_t> TakeQuiet(absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   struct Bucket {

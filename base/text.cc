@@ -50,6 +50,15 @@ bool IsShown(absl::string_view character) {
          !is_in("\u2060", "\u2069") && !is_in("\u061c", "\u061c") && !is_in("\ufeff", "\ufeff");
 }
 
+// `end`, or where the escape of CleanText begins that stands across it.
+std::size_t EscapeBorder(absl::string_view text, std::size_t end) {
+  constexpr std::size_t kEscape = sizeof("\\x1b") - 1;
+  for (std::size_t back = 1; back < kEscape && back <= end; ++back) {
+    if (absl::StartsWith(text.substr(end - back), "\\x")) return end - back;
+  }
+  return end;
+}
+
 }  // namespace
 
 bool IsUtf8(absl::string_view text) {
@@ -101,7 +110,7 @@ std::string CutText(std::string text, std::size_t limit, bool* cut) {
   const std::string mark = absl::StrCat("\n... cut at ", limit, " bytes\n");
   std::size_t end = limit > mark.size() ? limit - mark.size() : 0;
   while (end > 0 && IsRest(text[end])) --end;
-  text.resize(end);
+  text.resize(EscapeBorder(text, end));
   return text + mark;
 }
 

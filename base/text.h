@@ -19,7 +19,8 @@ std::string CleanText(absl::string_view text);
 // begins with a line like "kernel.cu(3): warning #177-D: ...".
 std::string ErrorsFirst(absl::string_view log);
 
-// At most `limit` bytes, whole characters, and a last line that says so if anything was cut.
+// At most `limit` bytes, whole characters and escapes of CleanText, and a last line that says so if
+// anything was cut.
 std::string CutText(std::string text, std::size_t limit, bool* cut);
 
 }  // namespace gridclock

@@ -54,4 +54,8 @@ std::string FormatPercent(double fraction) {
   return fraction > 0 ? absl::StrFormat("%.0f %%", fraction * 100) : "-";
 }
 
+std::string FormatPlain(double value) {
+  return value == std::floor(value) ? absl::StrFormat("%.0f", value) : absl::StrCat(value);
+}
+
 }  // namespace gridclock

@@ -22,6 +22,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/status.h"
+#include "base/units.h"
 #include "server/children.h"
 #include "server/core/device_states.h"
 #include "server/core/idle_pages.h"
@@ -33,6 +34,7 @@
 #include "server/fleet/worker_process.h"
 #include "server/heap.h"
 #include "server/metrics/metrics.h"
+#include "server/metrics/state.h"
 #include "server/options.h"
 #include "server/ready_file.h"
 #include "server/rpc/calls_in_flight.h"
@@ -100,6 +102,10 @@ void EndIf(const absl::Status& status) {
   if (status.ok()) return;
   Complain(status);
   _exit(1);
+}
+
+std::string OnOff(bool on) {
+  return on ? "on" : "off";
 }
 
 // The parts of the process in the order in which they are made; destroyed in reverse.
@@ -352,9 +358,7 @@ class Process {
 
   Sources MetricSources() {
     Sources sources;
-    sources.ready = [this] {
-      return state_ == ServerState::kServing && AnyDeviceUp(table_.Devices());
-    };
+    sources.not_ready = [this] { return NotReady(); };
     sources.knows_kernel = [this](absl::string_view kernel) { return table_.Find(kernel).ok(); };
     sources.devices = [this] { return DevicesNow(table_, *scheduler_); };
     sources.queue_usage = [this] { return scheduler_->usage(); };
@@ -373,6 +377,12 @@ class Process {
     return sources;
   }
 
+  std::string NotReady() const {
+    if (state_ == ServerState::kDraining) return "the server ends";
+    const std::string why = WhyNoneTakesCalls(table_.Devices());
+    return why.empty() && state_ == ServerState::kStarting ? "the server starts" : why;
+  }
+
   // Health, the first workers, calls whose client is silent, and memory that is idle.
   void Tick() {
     absl::Time next_stall_check = clock_.Now();
@@ -387,6 +397,7 @@ class Process {
       if (served) Announce();
       if (const absl::Time now = clock_.Now(); now >= next_stall_check) {
         stalls_.Tick(now);
+        LogLeftOut();
         next_stall_check = now + absl::Milliseconds(500);
         pages.Tick(now);
       }
@@ -434,10 +445,14 @@ class Process {
          {"grpc_version", grpc::Version()},
          {"listen", acceptor_->address()},
          {"metrics", metrics_ != nullptr ? MetricsAddress() : "none"},
-         {"tls", security_.tls == nullptr ? "off" : "on"},
-         {"tokens", options_.token_file.empty() ? "off" : "on"},
+         {"tls", OnOff(security_.tls != nullptr)},
+         {"tokens", OnOff(!options_.token_file.empty())},
+         {"allow_submit", OnOff(options_.allow_submit)},
+         {"allow_admin", OnOff(options_.allow_admin)},
+         {"insecure_public", OnOff(options_.insecure_public)},
          {"devices", absl::StrJoin(devices_, ",")}});
     LogGuestMemory();
+    LogWithoutEffect();
     if (security_.loopback) return;
     const std::string& address = acceptor_->address();
     if (security_.tls == nullptr) Log(LogLevel::kWarning, "insecure_public", {{"listen", address}});
@@ -457,6 +472,17 @@ class Process {
          {"hint",
           "a call of submitted code has less room than one of the catalogue: "
           "--limit-guest-bytes gives it more"}});
+  }
+
+  void LogWithoutEffect() const {
+    if (options_.allow_cubin && !options_.allow_submit) {
+      Log(LogLevel::kWarning, "allow_cubin_has_no_effect",
+          {{"reason", "without --allow-submit no code is taken"}});
+    }
+    const double asked = options_.arena_warm_bytes;
+    if (asked <= options_.limits.arena_bytes || asked == ServerOptions().arena_warm_bytes) return;
+    Log(LogLevel::kWarning, "arena_warm_bytes_lowered",
+        {{"asked", FormatPlain(asked)}, {"to", FormatPlain(options_.limits.arena_bytes)}});
   }
 
   void Drain() {

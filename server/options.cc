@@ -24,6 +24,7 @@
 #include "base/cgroup.h"
 #include "base/log.h"
 #include "base/status.h"
+#include "base/units.h"
 #include "proto/types/near_names.h"
 #include "proto/types/quote.h"
 #include "server/rpc/pem.h"
@@ -45,7 +46,15 @@ CLI::Option* Flag(CLI::App& app, const std::string& name, T& value, const std::s
 }
 
 void Switch(CLI::App& app, const std::string& name, bool& value, const std::string& help) {
-  app.add_flag(name, value, help)->envname(EnvironmentOf(name));
+  const auto check = [](const std::string& text) -> std::string {
+    try {
+      CLI::detail::to_flag_value(text);
+      return "";
+    } catch (const std::logic_error&) {
+      return absl::StrCat("want true or false, got ", Quote(text));
+    }
+  };
+  app.add_flag(name, value, help)->envname(EnvironmentOf(name))->check(CLI::Validator(check, ""));
 }
 
 struct ByteUnit {
@@ -88,11 +97,8 @@ CLI::Validator InRange(double least, double most, absl::string_view unit) {
   const auto check = [=](const std::string& text) -> std::string {
     double value = 0;
     if (absl::SimpleAtod(text, &value) && value >= least && value <= most) return "";
-    const bool exact = absl::StartsWith(unit, "bytes");
-    const auto bound = [&](double number) {
-      return exact ? absl::StrFormat("%.0f", number) : absl::StrCat(number);
-    };
-    return absl::StrCat("want ", bound(least), " to ", bound(most), " ", unit, ", got ", text);
+    return absl::StrCat("want ", FormatPlain(least), " to ", FormatPlain(most), " ", unit, ", got ",
+                        text);
   };
   return CLI::Validator(check, "");
 }
@@ -221,6 +227,21 @@ absl::Status CheckEnvironment(const CLI::App& app) {
   return absl::OkStatus();
 }
 
+// Without these files the server is open to more callers: one that is given without a name, as of a
+// variable that a script forgot, is no wish for none.
+absl::Status CheckSecurityFiles(const CLI::App& app) {
+  for (const char* flag : {"--token-file", "--tls-cert", "--tls-key", "--tls-client-ca"}) {
+    const CLI::Option* option = app.get_option(flag);
+    const std::string name = option->get_envname();
+    const bool by_flag = option->count() > 0;
+    if (!by_flag && std::getenv(name.c_str()) == nullptr) continue;
+    if (by_flag && !option->results().front().empty()) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat(by_flag ? flag : name, ": want a file, got ''; leave it out for none"));
+  }
+  return absl::OkStatus();
+}
+
 [[noreturn]] void PrintTokenHash() {
   constexpr std::size_t kShortToken = 16;
   std::string token;
@@ -286,6 +307,23 @@ absl::StatusOr<std::string> ReadKey(const std::string& path) {
   return pem;
 }
 
+absl::Status CheckMetricsAddress(const ServerOptions& options, const ListenAddress& listen) {
+  if (options.metrics_listen.empty()) return absl::OkStatus();
+  const absl::StatusOr<ListenAddress> metrics = Resolve(options.metrics_listen);
+  if (!metrics.ok()) return Annotate(metrics.status(), "--metrics-listen");
+  const auto is_v4 = [](const sockaddr_storage& one) { return one.ss_family == AF_INET; };
+  if (absl::c_none_of(metrics->addresses, is_v4)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--metrics-listen: want an address of IPv4 such as 127.0.0.1:8471, got '",
+                     options.metrics_listen, "', which is one of IPv6"));
+  }
+  if (options.metrics_listen == listen.text && !absl::EndsWith(listen.text, ":0")) {
+    return absl::InvalidArgumentError(absl::StrCat("--listen and --metrics-listen both name ",
+                                                   listen.text, ": want an address for each"));
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<Authenticator> MakeAuthenticator(const ServerOptions& options, bool loopback) {
   if (!options.token_file.empty()) {
     if (options.allow_admin) {
@@ -328,8 +366,10 @@ ServerOptions ParseOptions(int argc, char** argv) {
     std::exit(2);
   }
   if (hash_token) PrintTokenHash();
-  if (const absl::Status names = CheckEnvironment(app); !names.ok()) {
-    std::cerr << "gridclock-server: " << names.message() << "\n";
+  for (const absl::Status& status :
+       {CheckEnvironment(app), CheckSecurityFiles(app), CheckLogFormat()}) {
+    if (status.ok()) continue;
+    std::cerr << "gridclock-server: " << status.message() << "\n";
     std::exit(2);
   }
   if (options.metrics_listen == "none") options.metrics_listen.clear();
@@ -369,6 +409,7 @@ absl::StatusOr<TokenFile> ReadTokens(const ServerOptions& options) {
 absl::StatusOr<Security> CheckSecurity(const ServerOptions& options) {
   absl::StatusOr<ListenAddress> listen = Resolve(options.listen);
   if (!listen.ok()) return Annotate(listen.status(), "--listen");
+  GC_RETURN_IF_ERROR(CheckMetricsAddress(options, *listen));
   const bool loopback = IsLoopback(*listen);
   GC_ASSIGN_OR_RETURN(Tls tls, ReadTls(options));
   if (!loopback && tls.certificate.empty() && !options.insecure_public) {

@@ -7,10 +7,13 @@ namespace gridclock {
 
 std::string Escape(absl::string_view text) {
   constexpr std::size_t kMost = 64;
-  std::string escaped = absl::CEscape(text.substr(0, kMost));
-  if (escaped.size() > kMost || text.size() > kMost) {
-    escaped.resize(kMost - 3);
-    escaped += "...";
+  constexpr absl::string_view kCut = "...";
+  std::string escaped;
+  std::size_t border = 0;  // Where it may be cut: no escape stands across it.
+  for (const char& c : text) {
+    escaped += absl::CEscape(absl::string_view(&c, 1));
+    if (escaped.size() <= kMost - kCut.size()) border = escaped.size();
+    if (escaped.size() > kMost) return absl::StrCat(escaped.substr(0, border), kCut);
   }
   return escaped;
 }

@@ -12,10 +12,6 @@
 namespace gridclock {
 namespace {
 
-absl::Status CancelledByOperator() {
-  return WithReason(absl::CancelledError("cancelled by an operator of the server"), "BY_OPERATOR");
-}
-
 absl::Status NoSuchJob(JobId id, const std::vector<JobView>& jobs) {
   std::vector<std::string> ids;
   for (const JobView& job : jobs) ids.push_back(absl::StrCat(job.id));
@@ -34,6 +30,10 @@ absl::Status LastDevice(absl::string_view device) {
 }
 
 }  // namespace
+
+absl::Status CancelledByOperator() {
+  return WithReason(absl::CancelledError("cancelled by an operator of the server"), "BY_OPERATOR");
+}
 
 absl::StatusOr<JobView> Admin::Cancel(JobId id) {
   std::optional<JobView> job = scheduler_.CancelByOperator(id, CancelledByOperator());

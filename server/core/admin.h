@@ -12,6 +12,9 @@
 
 namespace gridclock {
 
+// What a call ends with that an operator cancelled.
+absl::Status CancelledByOperator();
+
 // Thread-safe. Both outlive it.
 class Admin {
  public:

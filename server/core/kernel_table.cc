@@ -89,9 +89,12 @@ std::optional<std::vector<std::string>> KernelTable::Natives() const {
   return std::vector<std::string>(all.begin(), all.end());
 }
 
-void KernelTable::SetState(absl::string_view device, WorkerState state) {
+void KernelTable::SetState(absl::string_view device, WorkerState state, const absl::Status& why) {
   MutexLock lock(mutex_);
-  if (DeviceStatus* found = Device(device)) found->state = state;
+  DeviceStatus* found = Device(device);
+  if (found == nullptr) return;
+  found->state = state;
+  found->why_down = why;
 }
 
 void KernelTable::CountRestart(absl::string_view device) {
@@ -110,19 +113,28 @@ bool KernelTable::SetDrained(absl::string_view device, bool drained) {
   return found != nullptr && std::exchange(found->drained, drained) != drained;
 }
 
+absl::Status KernelTable::NothingLearned() const {
+  const auto is_down = [](const DeviceStatus& device) { return !device.why_down.ok(); };
+  if (!devices_.empty() && std::all_of(devices_.begin(), devices_.end(), is_down))
+    return devices_.front().why_down;
+  return WithDetails(
+      absl::UnavailableError("the first worker is starting; the kernels are not known yet"),
+      {.reason = "WORKER_STARTING",
+       .field = "",
+       .retry_after = absl::Milliseconds(200),
+       .metadata = {}});
+}
+
+absl::Status KernelTable::CheckLearned() const {
+  MutexLock lock(mutex_);
+  return kernels_.empty() ? NothingLearned() : absl::OkStatus();
+}
+
 absl::StatusOr<std::shared_ptr<const KernelSpec>> KernelTable::Find(
     absl::string_view kernel) const {
   MutexLock lock(mutex_);
   if (const auto found = kernels_.find(kernel); found != kernels_.end()) return found->second;
-  if (kernels_.empty()) {
-    return WithDetails(
-        absl::UnavailableError("the first worker is starting; the kernels are not known yet"),
-        {.reason = "WORKER_STARTING",
-         .field = "",
-         .retry_after = absl::Milliseconds(200),
-         .metadata = {}});
-  }
-  return NoSuchKernel(kernel);
+  return kernels_.empty() ? NothingLearned() : NoSuchKernel(kernel);
 }
 
 absl::Status KernelTable::NoSuchKernel(absl::string_view wanted) const {
@@ -146,11 +158,6 @@ std::vector<std::shared_ptr<const KernelSpec>> KernelTable::Kernels() const {
   return all;
 }
 
-bool KernelTable::learned() const {
-  MutexLock lock(mutex_);
-  return !kernels_.empty();
-}
-
 std::vector<DeviceStatus> KernelTable::Devices() const {
   MutexLock lock(mutex_);
   return devices_;
@@ -168,7 +175,8 @@ absl::StatusOr<DeviceChoices> KernelTable::Choices(absl::string_view wanted) con
                        .drained = device.drained,
                        .host_memory = device.info.host_memory,
                        .memory_bytes = device.info.memory_bytes,
-                       .units = device.info.units});
+                       .units = device.info.units,
+                       .why_down = device.why_down});
     }
   }
   if (found.empty()) return NoSuchDevice(wanted);

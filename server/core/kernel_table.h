@@ -33,6 +33,7 @@ struct DeviceStatus {
   bool drained = false;  // An operator keeps new calls from it.
   std::string sandbox;   // Of its last guest, if there was one.
   std::optional<VitalsNow> vitals;
+  absl::Status why_down;  // Of one that is quarantined.
 };
 
 // Whether it takes calls now.
@@ -50,6 +51,7 @@ struct DeviceChoice {
   bool host_memory = true;
   std::uint64_t memory_bytes = 0;
   std::int64_t units = 0;
+  absl::Status why_down;
 };
 using DeviceChoices = absl::InlinedVector<DeviceChoice, 2>;
 
@@ -70,18 +72,21 @@ class KernelTable {
                   const std::vector<std::string>& natives) ABSL_LOCKS_EXCLUDED(mutex_);
   // Those of all devices, sorted; nullopt before any guest has said hello.
   std::optional<std::vector<std::string>> Natives() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Of a worker that lives: kReady, also while it works; DevicesNow tells more.
-  void SetState(absl::string_view device, WorkerState state) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Of a worker that lives: kReady, also while it works; DevicesNow tells more. `why`, of one that
+  // is quarantined: what calls end with.
+  void SetState(absl::string_view device, WorkerState state,
+                const absl::Status& why = absl::OkStatus()) ABSL_LOCKS_EXCLUDED(mutex_);
   void CountRestart(absl::string_view device) ABSL_LOCKS_EXCLUDED(mutex_);
   void SetVitals(absl::string_view device, VitalsNow vitals) ABSL_LOCKS_EXCLUDED(mutex_);
   // False if it was so before.
   bool SetDrained(absl::string_view device, bool drained) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // NOT_FOUND names kernels of a near name; UNAVAILABLE (WORKER_STARTING) before any hello.
+  // UNAVAILABLE before any hello: WORKER_STARTING, or why all devices are down.
+  absl::Status CheckLearned() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // NOT_FOUND names kernels of a near name; before any hello as CheckLearned.
   absl::StatusOr<std::shared_ptr<const KernelSpec>> Find(absl::string_view kernel) const
       ABSL_LOCKS_EXCLUDED(mutex_);
   std::vector<std::shared_ptr<const KernelSpec>> Kernels() const ABSL_LOCKS_EXCLUDED(mutex_);
-  bool learned() const ABSL_LOCKS_EXCLUDED(mutex_);
 
   std::vector<DeviceStatus> Devices() const ABSL_LOCKS_EXCLUDED(mutex_);
   // The devices that `wanted` ("", "cpu", "cuda:0", "cuda", a UUID) may mean, in order. NOT_FOUND
@@ -92,6 +97,7 @@ class KernelTable {
   std::string WhyMissing(absl::string_view device, Method method) const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
+  absl::Status NothingLearned() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   DeviceStatus* Device(absl::string_view name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status NoSuchDevice(absl::string_view wanted) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status NoSuchKernel(absl::string_view wanted) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

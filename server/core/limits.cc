@@ -38,7 +38,7 @@ constexpr LimitSpec kSpecs[] = {
      "Messages on their way in and out, of all clients; 0: a quarter of the memory, at most 4 GiB.",
      &Limits::rpc_bytes},
     {"arena_bytes", "bytes",
-     "Tensors in flight, of all clients; 0: half of the memory, at most 16 GiB.",
+     "Tensors in flight, of all clients, 4 KiB or more; 0: half of the memory, at most 16 GiB.",
      &Limits::arena_bytes},
     {"client_arena_bytes", "bytes", "Tensors in flight of one client; 0: half of arena_bytes.",
      &Limits::client_arena_bytes},
@@ -134,6 +134,11 @@ std::span<const LimitSpec> LimitSpecs() {
 }
 
 absl::Status CheckLimits(const Limits& limits) {
+  if (limits.arena_bytes != 0 && limits.arena_bytes < kPage) {
+    return absl::InvalidArgumentError(absl::StrCat("--limit-arena-bytes ", limits.arena_bytes,
+                                                   " is too little for any call: want ", kPage,
+                                                   " or more, or 0 for half of the memory"));
+  }
   const double least = limits.chunk_bytes + kAroundChunk;
   if (limits.message_bytes >= least) return absl::OkStatus();
   const auto whole = [](double bytes) { return static_cast<std::uint64_t>(bytes); };

@@ -147,6 +147,7 @@ absl::Status CheckDeviceMemory(const Job& job, const JobProgram* program,
 }
 
 absl::Status NotStarted(const DeviceChoice& device) {
+  if (!device.why_down.ok()) return device.why_down;
   return WithDetails(
       absl::UnavailableError(absl::StrCat("the first worker of device '", device.name,
                                           "' is starting; what it can do is not known yet")),

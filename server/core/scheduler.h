@@ -97,14 +97,15 @@ absl::Status DeviceDrainedStatus(absl::string_view device);
 // Why a worker is killed that an operator wants replaced.
 inline constexpr char kRestart[] = "restart";
 
-// A job that has not ended, for those who ask.
+// A job that has not ended, or is still sent, for those who ask.
 struct JobView {
   enum class State : std::uint8_t {
     kWaitsForMemory = 1,
     kWaitsForInputs,
     kQueued,
     kRunning,
-    kStopping
+    kStopping,
+    kSending,  // It is over; its client has not taken the outputs, which hold memory.
   };
   JobId id = 0;
   State state = State::kQueued;
@@ -113,6 +114,8 @@ struct JobView {
   absl::Duration sent;  // Since it went to its worker; zero before.
   bool submitted = false, measured = false;
 };
+
+JobView ViewOf(const Job& job, JobView::State state, absl::Time now);
 
 // Why a worker is gone.
 struct WorkerLoss {

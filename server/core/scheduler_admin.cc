@@ -7,18 +7,8 @@
 
 namespace gridclock {
 
-JobView Scheduler::ViewOf(const Entry& entry, absl::Time now) const {
-  using State = JobView::State;
-  const Job& job = entry.job();
-  // Its worker said so: one that is sent and not begun outlives a restart.
-  const bool runs = entry.state == Entry::State::kSent && entry.seen_running;
-  const State state = entry.state == Entry::State::kWaitsForMemory   ? State::kWaitsForMemory
-                      : entry.state == Entry::State::kWaitsForInputs ? State::kWaitsForInputs
-                      : entry.cancelled                              ? State::kStopping
-                      : runs                                         ? State::kRunning
-                                                                     : State::kQueued;
-  const bool sent = entry.state == Entry::State::kSent;
-  return {.id = entry.id,
+JobView ViewOf(const Job& job, JobView::State state, absl::Time now) {
+  return {.id = job.id,
           .state = state,
           .principal = job.principal,
           .kernel = job.kernel,
@@ -26,9 +16,23 @@ JobView Scheduler::ViewOf(const Entry& entry, absl::Time now) const {
           .device = job.device,
           .request_id = job.request_id,
           .age = now - job.arrived,
-          .sent = sent ? now - entry.sent_at : absl::ZeroDuration(),
+          .sent = absl::ZeroDuration(),
           .submitted = job.program != nullptr,
           .measured = job.measure.has_value()};
+}
+
+JobView Scheduler::ViewOf(const Entry& entry, absl::Time now) const {
+  using State = JobView::State;
+  // Its worker said so: one that is sent and not begun outlives a restart.
+  const bool runs = entry.state == Entry::State::kSent && entry.seen_running;
+  const State state = entry.state == Entry::State::kWaitsForMemory   ? State::kWaitsForMemory
+                      : entry.state == Entry::State::kWaitsForInputs ? State::kWaitsForInputs
+                      : entry.cancelled                              ? State::kStopping
+                      : runs                                         ? State::kRunning
+                                                                     : State::kQueued;
+  JobView view = gridclock::ViewOf(entry.job(), state, now);
+  if (entry.state == Entry::State::kSent) view.sent = now - entry.sent_at;
+  return view;
 }
 
 std::vector<JobView> Scheduler::Jobs() const {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <stop_token>
 #include <utility>
 
 #include <fcntl.h>
@@ -20,6 +21,17 @@ absl::Status Refused(int error, absl::string_view what, std::uint64_t bytes) {
                    " bytes cannot be had: ", gridclock::ErrnoToStatus(error, what).message()));
 }
 
+// In pieces, between which it can be stopped. Best effort: what this cannot have now comes, or is
+// refused, when it is used.
+void Warm(const std::stop_token& stop, std::span<std::byte> memory) {
+  constexpr std::size_t kPiece = std::size_t{64} << 20;
+  while (!memory.empty() && !stop.stop_requested()) {
+    const std::span<std::byte> piece = memory.first(std::min(kPiece, memory.size()));
+    if (madvise(piece.data(), piece.size(), MADV_POPULATE_WRITE) != 0) return;
+    memory = memory.subspan(piece.size());
+  }
+}
+
 }  // namespace
 
 absl::StatusOr<Arena> Arena::Create(std::uint64_t bytes, std::uint64_t warm_bytes) {
@@ -36,8 +48,7 @@ absl::StatusOr<Arena> Arena::Create(std::uint64_t bytes, std::uint64_t warm_byte
   if (data == MAP_FAILED) return Refused(errno, "mmap", bytes);
   Arena arena(std::move(fd), static_cast<std::byte*>(data), bytes);
   if (const std::uint64_t warm = std::min(warm_bytes, bytes); warm > 0) {
-    // Best effort: what this cannot have now comes, or is refused, when it is used.
-    arena.warmer_ = std::thread([data, warm] { madvise(data, warm, MADV_POPULATE_WRITE); });
+    arena.warmer_ = std::jthread(&Warm, std::span(arena.data_, warm));
   }
   return arena;
 }
@@ -52,7 +63,7 @@ Arena::Arena(Arena&& other) noexcept
       warmer_(std::move(other.warmer_)) {}
 
 Arena::~Arena() {
-  if (warmer_.joinable()) warmer_.join();
+  warmer_ = std::jthread();  // Stops it.
   if (data_ != nullptr) munmap(data_, size_);
 }
 

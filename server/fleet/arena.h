@@ -31,7 +31,7 @@ class Arena {
   UniqueFd fd_;
   std::byte* data_ = nullptr;
   std::uint64_t size_ = 0;
-  std::thread warmer_;
+  std::jthread warmer_;
 };
 
 }  // namespace gridclock

@@ -117,7 +117,7 @@ void DeviceRunner::RunOne() {
   if (end == Supervisor::End::kItself || end == Supervisor::End::kHungStart) SetCalibration("");
   const absl::Time next = supervisor_.OnEnd(end, context_.clock.Now());
   if (supervisor_.quarantined())
-    OnQuarantine();
+    OnQuarantine(next);
   else
     SetState(WorkerState::kDead);
   if (role_ == WorkerRole::kGuest && !was_ready) context_.scheduler.OnGuestNotReady(lane_, next);
@@ -127,6 +127,7 @@ void DeviceRunner::RunOne() {
 Supervisor::End DeviceRunner::SpawnFailed(const absl::Status& why) {
   Log(LogLevel::kError, "worker_spawn_failed",
       {{"device", lane_}, {"error", std::string(why.message())}});
+  last_end_ = std::string(why.message());
   const Supervisor::End end = Supervisor::EndOfSpawn(why);
   if (end == Supervisor::End::kItself && role_ == WorkerRole::kTrusted) {
     context_.observer.OnWorkerLost(device_, "exit");
@@ -218,8 +219,8 @@ void DeviceRunner::SetCalibration(std::string calibration) {
   link_.calibration = std::move(calibration);
 }
 
-void DeviceRunner::SetState(WorkerState state) {
-  if (role_ == WorkerRole::kTrusted) context_.table.SetState(device_, state);
+void DeviceRunner::SetState(WorkerState state, const absl::Status& why) {
+  if (role_ == WorkerRole::kTrusted) context_.table.SetState(device_, state, why);
 }
 
 void DeviceRunner::NoteReady(Life& life) {
@@ -324,13 +325,13 @@ void DeviceRunner::CheckKill(Life& life, absl::Time now) {
   if (now - life.killed <= options_.kill_limit || std::exchange(life.kill_failed, true)) return;
   Log(LogLevel::kError, "worker_cannot_be_ended",
       {{"device", lane_}, {"pid", absl::StrCat(life.worker->process().pid())}});
-  context_.scheduler.OnKillFailed(
-      lane_,
-      {.reason = reason,
-       .detail = absl::StrCat("killed: ", reason, ", and still there"),
-       .planned = life.stop_asked != absl::InfiniteFuture()},
-      WhyDown("cannot be ended; the device is served again when it is gone"));
-  context_.table.SetState(device_, WorkerState::kQuarantined);
+  const absl::Status why = WhyDown("cannot be ended; the device is served again when it is gone");
+  context_.scheduler.OnKillFailed(lane_,
+                                  {.reason = reason,
+                                   .detail = absl::StrCat("killed: ", reason, ", and still there"),
+                                   .planned = life.stop_asked != absl::InfiniteFuture()},
+                                  why);
+  context_.table.SetState(device_, WorkerState::kQuarantined, why);
 }
 
 void DeviceRunner::LogEnd(bool as_asked, const WorkerLoss& loss) const {
@@ -374,6 +375,7 @@ Supervisor::End DeviceRunner::Bury(Life& life) {
                         (life.stop_asked != absl::InfiniteFuture() && kill_reason.empty() &&
                          (by_request || (exit.signal == 0 && exit.code == 0)));
   LogEnd(as_asked, loss);
+  last_end_ = loss.detail;
   if (life.kill_failed && role_ == WorkerRole::kGuest) {
     context_.table.SetState(device_, WorkerState::kReady);
   }
@@ -396,12 +398,18 @@ Supervisor::End DeviceRunner::Bury(Life& life) {
                                                : Supervisor::End::kItself;
 }
 
-void DeviceRunner::OnQuarantine() {
-  Log(LogLevel::kError, "device_quarantined", {{"device", lane_}});
-  context_.scheduler.OnDeviceDown(
-      lane_, WhyDown("ends again and again, or does not start; another is tried now and then"));
+void DeviceRunner::OnQuarantine(absl::Time next) {
+  Log(LogLevel::kError, "device_quarantined",
+      {{"device", lane_},
+       {"reason", last_end_},
+       {"next_try_seconds", absl::StrCat(absl::ToInt64Seconds(next - context_.clock.Now()))}});
+  const absl::Status why =
+      WhyDown(absl::StrCat("ends again and again, or does not start (", last_end_,
+                           "): the device is quarantined, and another worker is tried every ",
+                           absl::FormatDuration(options_.supervisor.probe_every)));
+  context_.scheduler.OnDeviceDown(lane_, why);
   // Last: who sees the state may count on the rest.
-  SetState(WorkerState::kQuarantined);
+  SetState(WorkerState::kQuarantined, why);
 }
 
 absl::Status DeviceRunner::WhyDown(absl::string_view what) const {

@@ -104,9 +104,9 @@ class DeviceRunner final : public GuestPort {
   Supervisor::End Bury(Life& life);
   // Names the call that is to blame, if there is one.
   void LogEnd(bool as_asked, const WorkerLoss& loss) const;
-  void OnQuarantine();
+  void OnQuarantine(absl::Time next);
   absl::Status WhyDown(absl::string_view what) const;
-  void SetState(WorkerState state);
+  void SetState(WorkerState state, const absl::Status& why = absl::OkStatus());
   void SleepUntil(absl::Time time);
   void Sleep(absl::Duration most);
 
@@ -118,6 +118,7 @@ class DeviceRunner final : public GuestPort {
   const std::shared_ptr<WakeEvent> wake_;  // Shared with workers, which may outlive this.
   Supervisor supervisor_;
   std::uint64_t lives_ = 0, generation_ = 0;
+  std::string last_end_;  // "exit code 3".
   std::atomic<bool> stopping_{false}, wanted_{false};
   std::thread thread_;
 };

@@ -2,17 +2,15 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
 #include "base/units.h"
+#include "server/metrics/words.h"
 
 namespace gridclock {
 namespace {
 
-constexpr absl::string_view kPhaseClasses[] = {"received", "queued",   "input-copied", "launched",
-                                               "finished", "verified", "output-copied"};
 // Of all drawings, in units of their own: they are stretched to the width that there is.
 constexpr double kWidth = 240, kHeight = 48;
 constexpr std::size_t kMostBars = 32;
@@ -100,11 +98,6 @@ std::int64_t EndOf(const RunRecord& run) {
 
 }  // namespace
 
-absl::string_view PhaseWord(PhaseKind kind) {
-  const auto index = static_cast<std::size_t>(kind) - 1;
-  return index < std::size(kPhaseClasses) ? kPhaseClasses[index] : "unknown";
-}
-
 Html Sparkline(const KernelActivity& kernel) {
   Html out;
   out.Add(R"(<svg class="spark" viewBox="0 0 240 48" preserveAspectRatio="none" role="img" )"
@@ -162,8 +155,8 @@ Html PhaseBar(const RunRecord& run) {
     if (phase.end_ns <= phase.start_ns) continue;
     const double width = static_cast<double>(phase.end_ns - phase.start_ns) * scale;
     out.Add(R"(<rect class="p-$0" x="$1" width="$2" height="10"><title>$3: $4</title></rect>)",
-            PhaseWord(phase.kind), Coordinate(static_cast<double>(phase.start_ns) * scale),
-            Coordinate(std::max(width, 1.0)), PhaseWord(phase.kind),
+            PhaseLabel(phase.kind), Coordinate(static_cast<double>(phase.start_ns) * scale),
+            Coordinate(std::max(width, 1.0)), PhaseLabel(phase.kind),
             FormatNs(static_cast<double>(phase.end_ns - phase.start_ns)));
   }
   out.Add("</svg>");
@@ -175,13 +168,13 @@ Html PhaseTimeline(const RunRecord& run) {
   const auto scale = kWidth / static_cast<double>(EndOf(run));
   out.Add(R"(<ol class="timeline">)");
   for (const Phase& phase : run.phases) {
-    const absl::string_view word = PhaseWord(phase.kind);
+    const absl::string_view word = PhaseLabel(phase.kind);
     const auto took = static_cast<double>(phase.end_ns - phase.start_ns);
     const double width = std::max(took * scale, 1.0);
     const double start = static_cast<double>(phase.start_ns) * scale;
     out.Add(R"(<li><span>$0</span><svg viewBox="0 0 240 10" preserveAspectRatio="none">)"
             R"(<rect class="rest" width="240" height="10"/>)",
-            absl::StrReplaceAll(word, {{"-", " "}}));
+            absl::StrReplaceAll(word, {{"_", " "}}));
     if (took > 0) {
       out.Add(R"(<rect class="p-$0" x="$1" width="$2" height="10"/>)", word,
               Coordinate(std::min(start, kWidth - width)), Coordinate(width));

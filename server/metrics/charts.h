@@ -21,9 +21,6 @@ Html PhaseBar(const RunRecord& run);
 // The same, a line for each with its name and time.
 Html PhaseTimeline(const RunRecord& run);
 
-// "input-copied": of a class, and with blanks for people.
-absl::string_view PhaseWord(PhaseKind kind);
-
 }  // namespace gridclock
 
 #endif  // GRIDCLOCK_SERVER_METRICS_CHARTS_H_

@@ -190,11 +190,10 @@ std::optional<Server::Page> Server::MakePage(absl::string_view path,
 
 Answer Server::AnswerTo(absl::string_view path, absl::string_view accept) const {
   if (path == "/healthz") return Text(200, "OK", "ok\n");
-  if (path == "/readyz" && pages_.ready()) return Text(200, "OK", "ready\n");
   if (path == "/readyz") {
-    return Text(503, "Service Unavailable",
-                "not ready: no device takes calls (each is drained, starting, dead or "
-                "quarantined), or the server ends\n");
+    const std::string why = pages_.not_ready();
+    if (why.empty()) return Text(200, "OK", "ready\n");
+    return Text(503, "Service Unavailable", absl::StrCat("not ready: ", why, "\n"));
   }
   if (std::optional<Page> page = MakePage(path, accept)) return {.page = *std::move(page)};
   if (NamesARun(path)) {

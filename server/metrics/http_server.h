@@ -36,7 +36,7 @@ class MetricsServer {
   struct Pages {
     // Nullopt: there is no such page. `accept` is the client's header, or "".
     std::function<std::optional<Page>(absl::string_view path, absl::string_view accept)> page;
-    std::function<bool()> ready;
+    std::function<std::string()> not_ready;  // Why; "": it is.
   };
 
   // Listens when it returns. INVALID_ARGUMENT for an address that is none, UNAVAILABLE for one that

@@ -58,7 +58,7 @@ class ServerMetrics final : public Metrics {
 
  private:
   void Collect(std::shared_ptr<const Sources> sources);
-  bool Ready() const ABSL_LOCKS_EXCLUDED(mutex_);
+  std::string NotReady() const ABSL_LOCKS_EXCLUDED(mutex_);
   std::optional<MetricsServer::Page> PageAt(absl::string_view path, absl::string_view accept) const;
   std::optional<MetricsServer::Page> RunAt(absl::string_view name, absl::string_view accept) const;
   StatusView View(std::size_t most_runs) const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -85,7 +85,7 @@ absl::Status ServerMetrics::Listen(MetricsServer::Options options) {
       MetricsServer::Create(
           options, {.page = [this](absl::string_view path,
                                    absl::string_view accept) { return PageAt(path, accept); },
-                    .ready = [this] { return Ready(); }}));
+                    .not_ready = [this] { return NotReady(); }}));
   port_ = http->port();
   MutexLock lock(stop_mutex_);
   http_ = std::move(http);
@@ -168,9 +168,9 @@ std::optional<MetricsServer::Page> ServerMetrics::RunAt(absl::string_view name,
   return MetricsServer::Page{kHtml, RunPage(*run, absl::Now())};
 }
 
-bool ServerMetrics::Ready() const {
+std::string ServerMetrics::NotReady() const {
   MutexLock lock(mutex_);
-  return sources_ && IsReady(*sources_);
+  return sources_ ? WhyNotReady(*sources_) : WhyNotReady({});
 }
 
 void ServerMetrics::Stop() {

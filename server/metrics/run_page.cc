@@ -105,10 +105,10 @@ Html PhaseLegend() {
   Html out;
   out.Add(R"(<p class="legend">)");
   for (int kind = 1; kind <= static_cast<int>(PhaseKind::kOutputCopied); ++kind) {
-    const absl::string_view word = PhaseWord(static_cast<PhaseKind>(kind));
+    const absl::string_view word = PhaseLabel(static_cast<PhaseKind>(kind));
     out.Add(
         R"(<span><svg viewBox="0 0 8 8"><rect class="p-$0" width="8" height="8"/></svg>$1</span>)",
-        word, absl::StrReplaceAll(word, {{"-", " "}}));
+        word, absl::StrReplaceAll(word, {{"_", " "}}));
   }
   out.Add(
       R"(<span><svg viewBox="0 0 8 8"><rect class="rest" width="8" height="8"/></svg>between them</span></p>)");

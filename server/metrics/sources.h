@@ -20,8 +20,8 @@
 namespace gridclock {
 
 struct Sources {
-  // 200 of /readyz. Not set: ready when a device takes calls.
-  std::function<bool()> ready;
+  // What /readyz says; "": ready. Not set: ready when a device takes calls.
+  std::function<std::string()> not_ready;
   // KernelTable::Find(name).ok(): the closed set of the label `kernel`.
   std::function<bool(absl::string_view kernel)> knows_kernel;
   std::function<std::vector<DeviceStatus>()> devices;                    // DevicesNow.

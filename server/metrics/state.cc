@@ -1,6 +1,7 @@
 #include "server/metrics/state.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -154,7 +155,7 @@ void CollectState(const Sources& sources, const std::map<std::string, Scheduler:
 }
 
 void Fill(const Sources& sources, StatusView* view) {
-  view->ready = IsReady(sources);
+  view->ready = WhyNotReady(sources).empty();
   view->limits = sources.limits;
   if (sources.devices) view->devices = sources.devices();
   view->activity.readings = Newest(std::move(view->activity.readings), view->devices);
@@ -163,10 +164,21 @@ void Fill(const Sources& sources, StatusView* view) {
   if (sources.compiler_up) view->compiler_up = sources.compiler_up();
 }
 
-bool IsReady(const Sources& sources) {
-  if (sources.ready) return sources.ready();
-  if (!sources.devices) return false;
-  return std::ranges::any_of(sources.devices(), TakesCalls);
+std::string WhyNoneTakesCalls(const std::vector<DeviceStatus>& devices) {
+  if (std::ranges::any_of(devices, TakesCalls)) return "";
+  std::string why = "no device takes calls";
+  absl::string_view before = ": ";
+  for (const DeviceStatus& device : devices) {
+    const bool up = IsUp(device.state);
+    absl::StrAppend(&why, std::exchange(before, ", "), device.info.name, " is ",
+                    up ? "drained" : StateWord(device.state));
+  }
+  return why;
+}
+
+std::string WhyNotReady(const Sources& sources) {
+  if (sources.not_ready) return sources.not_ready();
+  return sources.devices ? WhyNoneTakesCalls(sources.devices()) : "the server starts";
 }
 
 }  // namespace gridclock

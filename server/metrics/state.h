@@ -13,8 +13,10 @@ void CollectState(const Sources& sources, const std::map<std::string, Scheduler:
                   const std::map<std::string, DeviceReading>& readings, ScrapeValues& values);
 // The same for people.
 void Fill(const Sources& sources, StatusView* view);
-// What /readyz says.
-bool IsReady(const Sources& sources);
+// "no device takes calls: cpu is quarantined, cuda:0 is drained"; "": one does.
+std::string WhyNoneTakesCalls(const std::vector<DeviceStatus>& devices);
+// What /readyz says; "": ready.
+std::string WhyNotReady(const Sources& sources);
 
 }  // namespace gridclock
 

@@ -2,7 +2,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "server/metrics/charts.h"
 #include "server/metrics/status_page.h"
 #include "server/metrics/words.h"
 
@@ -54,7 +53,7 @@ Json ToJson(const RunRecord& run) {
     out["stop"] = Text(StopWord(run.stop));
   }
   for (const Phase& phase : run.phases) {
-    out["phases"].push_back({{"kind", Text(PhaseWord(phase.kind))},
+    out["phases"].push_back({{"kind", Text(PhaseLabel(phase.kind))},
                              {"start_ns", phase.start_ns},
                              {"end_ns", phase.end_ns}});
   }

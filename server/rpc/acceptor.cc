@@ -178,6 +178,8 @@ Acceptor::Acceptor(const Options& options, const Clock& clock, RpcObserver& obse
       stop_(eventfd(0, EFD_CLOEXEC)),
       port_(port),
       address_(std::move(address)),
+      most_(options.connections),
+      most_per_peer_(options.peer_connections),
       table_(options.connections, options.peer_connections) {}
 
 Acceptor::~Acceptor() {
@@ -214,6 +216,7 @@ void Acceptor::Loop() {
     last_turn_ns_ = absl::ToUnixNanos(clock_.Now());
     if (wait[1].revents != 0) return;
     CountCutOff();
+    SayRefused();
     if (ready <= 0 || AcceptOne()) continue;
     // poll() would return at once, again and again.
     if (poll(&wait[1], 1, kNoneLeftMillis) > 0) return;
@@ -227,6 +230,26 @@ void Acceptor::CountCutOff() {
   Log(LogLevel::kWarning, "connections_cut_off",
       {{"connections", absl::StrCat(cut_off)},
        {"reason", "headers of a call that were far too long"}});
+}
+
+void Acceptor::NoteRefused(const std::string& peer, std::size_t limit, absl::string_view name) {
+  refused_ = {.connections = refused_.connections + 1,
+              .limit = limit,
+              .name = std::string(name),
+              .peer = peer};
+}
+
+void Acceptor::SayRefused() {
+  constexpr absl::Duration kPause = absl::Seconds(10);
+  const absl::Time now = clock_.Now();
+  if (refused_.connections == 0 || now < next_said_) return;
+  next_said_ = now + kPause;
+  Log(LogLevel::kWarning, "connections_refused",
+      {{"connections", absl::StrCat(refused_.connections)},
+       {"last_peer", refused_.peer},
+       {"limit", refused_.name},
+       {"open", absl::StrCat(refused_.limit)}});
+  refused_ = {};
 }
 
 bool Acceptor::AcceptOne() {
@@ -253,8 +276,10 @@ void Acceptor::TakeIn(UniqueFd connection, const std::string& peer) {
   }
   switch (verdict) {
     case ConnectionTable::Verdict::kFull:
+      NoteRefused(peer, most_, "connections");
       return observer_.OnConnection(ConnectionEvent::kRejectedTotal);
     case ConnectionTable::Verdict::kPeerFull:
+      NoteRefused(peer, most_per_peer_, "peer_connections");
       return observer_.OnConnection(ConnectionEvent::kRejectedPeer);
     case ConnectionTable::Verdict::kTaken:
       break;

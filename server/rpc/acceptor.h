@@ -15,6 +15,7 @@
 #include <sys/socket.h>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "base/clock.h"
 #include "base/mutex.h"
@@ -97,6 +98,9 @@ class Acceptor {
   void Loop();
   // Those that gRPC closed because its reads of them failed.
   void CountCutOff();
+  void NoteRefused(const std::string& peer, std::size_t limit, absl::string_view name);
+  // One line for all that were refused since the last one, not more often than each 10 s.
+  void SayRefused();
   // False if the connection still waits: the next try would come to the same.
   bool AcceptOne();
   void TakeIn(UniqueFd connection, const std::string& peer) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -111,6 +115,14 @@ class Acceptor {
   const std::string address_;
   std::function<void(UniqueFd)> take_;
   std::atomic<std::int64_t> last_turn_ns_{0};
+  struct Refused {
+    std::size_t connections = 0;  // Since it was last said.
+    std::size_t limit = 0;        // The last one's.
+    std::string name, peer;
+  };
+  Refused refused_;  // The thread's, as is the time.
+  absl::Time next_said_ = absl::InfinitePast();
+  const std::size_t most_, most_per_peer_;
   mutable Mutex mutex_;
   ConnectionTable table_ ABSL_GUARDED_BY(mutex_);
   std::thread thread_;

@@ -1,6 +1,11 @@
 #include "server/rpc/admin.h"
 
+#include <algorithm>
+#include <iterator>
+#include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/log.h"
@@ -8,6 +13,7 @@
 #include "proto/types/quote.h"
 #include "server/rpc/auth.h"
 #include "server/rpc/now_call.h"
+#include "server/rpc/stall_watch.h"
 
 namespace gridclock {
 namespace {
@@ -127,7 +133,10 @@ void AdminService::AddOfJobs(Backend& backend) {
   AddServed<AdminCall, v1::ListJobsRequest, v1::ListJobsResponse>(
       backend, RpcMethod::kListJobs,
       [&backend](const v1::ListJobsRequest&, v1::ListJobsResponse* out, Act* act) {
-        for (const JobView& job : backend.admin.Jobs()) Encode(job, out->add_jobs());
+        std::vector<JobView> jobs = backend.admin.Jobs();
+        std::ranges::move(backend.stalls.Sending(backend.clock.Now()), std::back_inserter(jobs));
+        std::ranges::sort(jobs, {}, &JobView::id);
+        for (const JobView& job : jobs) Encode(job, out->add_jobs());
         act->what = absl::StrCat(out->jobs_size(), " jobs");
         return absl::OkStatus();
       });
@@ -136,7 +145,10 @@ void AdminService::AddOfJobs(Backend& backend) {
       [&backend](const v1::CancelJobRequest& in, v1::CancelJobResponse* out,
                  Act* act) -> absl::Status {
         act->what = absl::StrCat("job ", in.id());
-        GC_ASSIGN_OR_RETURN(const JobView job, backend.admin.Cancel(in.id()));
+        std::optional<JobView> sent =
+            backend.stalls.StopSending(in.id(), CancelledByOperator(), backend.clock.Now());
+        GC_ASSIGN_OR_RETURN(const JobView job,
+                            sent ? *std::move(sent) : backend.admin.Cancel(in.id()));
         absl::StrAppend(&act->what, " of ", Quote(job.principal), ", kernel ", Quote(job.kernel),
                         " on ", Quote(job.device));
         Encode(job, out->mutable_job());

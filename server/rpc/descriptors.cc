@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/log.h"
+#include "base/units.h"
 #include "server/rpc/watched_reads.h"
 
 namespace gridclock {
@@ -36,8 +37,8 @@ absl::Status FitConnections(std::uint64_t descriptors, std::size_t workers, Limi
   const auto left = static_cast<double>(std::min(descriptors, kMostDescriptors) - reserve);
   if (limits.connections <= left) return absl::OkStatus();
   Log(LogLevel::kWarning, "connections_lowered",
-      {{"limit", absl::StrCat(limits.connections)},
-       {"to", absl::StrCat(left)},
+      {{"limit", FormatPlain(limits.connections)},
+       {"to", FormatPlain(left)},
        {"descriptors", absl::StrCat(descriptors)}});
   limits.connections = left;
   return absl::OkStatus();

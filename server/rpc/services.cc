@@ -20,13 +20,7 @@ namespace {
 
 absl::Status ListKernelsOf(const KernelTable& table, bool diagnostic,
                            v1::ListKernelsResponse* out) {
-  if (!table.learned()) {
-    return WithDetails(absl::UnavailableError("no worker has said yet what it can do"),
-                       {.reason = "WORKER_STARTING",
-                        .field = "",
-                        .retry_after = absl::Milliseconds(200),
-                        .metadata = {}});
-  }
+  GC_RETURN_IF_ERROR(table.CheckLearned());
   for (const auto& spec : table.Kernels()) {
     if (!spec->diagnostic || diagnostic) Encode(*spec, out->add_kernels());
   }

@@ -4,11 +4,14 @@
 #include <algorithm>
 #include <cstddef>
 #include <memory>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "base/mutex.h"
+#include "server/core/scheduler.h"
 
 namespace gridclock {
 
@@ -24,6 +27,10 @@ class StallWatch {
     // The server ends: a stream that has asked for nothing yet ends with `why`; where `grace_over`
     // every one does. What waits for a job alone ends with that. Called without the watch's lock.
     virtual void Drain(const absl::Status& /*why*/, bool /*grace_over*/) {}
+    // Its job, if that is over and the client has not taken all outputs.
+    virtual std::optional<JobView> Sending(absl::Time /*now*/) { return std::nullopt; }
+    // Ends at once, unheard where the client does not read.
+    virtual void CutOff(const absl::Status& /*why*/) {}
   };
 
   void Add(std::weak_ptr<Stream> stream) ABSL_LOCKS_EXCLUDED(mutex_) {
@@ -39,6 +46,26 @@ class StallWatch {
 
   void Drain(const absl::Status& why, bool grace_over) ABSL_LOCKS_EXCLUDED(mutex_) {
     for (const auto& stream : Alive()) stream->Drain(why, grace_over);
+  }
+
+  std::vector<JobView> Sending(absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_) {
+    std::vector<JobView> jobs;
+    for (const auto& stream : Alive()) {
+      if (auto job = stream->Sending(now)) jobs.push_back(*std::move(job));
+    }
+    return jobs;
+  }
+
+  // Cuts off the stream that sends the outputs of this job, and says what it was; nullopt: none.
+  std::optional<JobView> StopSending(JobId id, const absl::Status& why, absl::Time now)
+      ABSL_LOCKS_EXCLUDED(mutex_) {
+    for (const auto& stream : Alive()) {
+      auto job = stream->Sending(now);
+      if (!job || job->id != id) continue;
+      stream->CutOff(why);
+      return job;
+    }
+    return std::nullopt;
   }
 
  private:

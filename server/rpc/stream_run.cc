@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/log.h"
 #include "base/mutex.h"
 #include "base/status.h"
 #include "server/core/read_gate.h"
@@ -107,10 +108,10 @@ class StreamCall final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>,
     {
       const MutexLock lock(mutex_);
       job_over_ = true;
+      over_since_ = backend_.clock.Now();
       if (result.outcome && active_ != nullptr) Say(result);
       active_.reset();
       if (!end_) end_ = result.status;
-      over_since_ = backend_.clock.Now();
     }
     Pump();
   }
@@ -137,12 +138,25 @@ class StreamCall final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>,
       const MutexLock lock(mutex_);
       if ((end_ && !writing_) || !wait_.TooLong(now)) return;
       why = wait_.Why(writing_ ? "read" : "send");
+      if (!end_ || end_->ok()) LogStall(why);
     }
+    CutOff(why);
+  }
+
+  void CutOff(const absl::Status& why) override {
     Fail(why);
     // A write that the client does not take would hold back the status behind it for ever. Under
     // the lock, because the context lives as long as a write is not done, and not longer.
     const MutexLock lock(mutex_);
     if (writing_) context_.TryCancel();
+  }
+
+  std::optional<JobView> Sending(absl::Time now) override {
+    const MutexLock lock(mutex_);
+    if (!sent_ || !writing_) return std::nullopt;
+    JobView job = *sent_;
+    job.age += now - over_since_;
+    return job;
   }
 
   void Drain(const absl::Status& why, bool grace_over) override {
@@ -317,12 +331,26 @@ class StreamCall final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>,
     return absl::OkStatus();
   }
 
+  // The client may not hear of it: what it does not read stands before the status.
+  void LogStall(const absl::Status& why) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    Log(LogLevel::kWarning, "stream_stalled",
+        {{"client", principal_},
+         {"peer", context_.peer()},
+         {"job", absl::StrCat(job_)},
+         {"request_id", request_id_},
+         {"trace_id", TraceId(meter_.trace())},
+         {"reason", std::string(why.message())}});
+  }
+
   void Say(JobResult& result) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (end_) return;
     const Job& job = active_->job();
     v1::RunSummary summary;
     Summarize(job, *result.outcome, backend_.clock.Now(), &summary);
-    if (result.status.ok()) outbox_.AddOutputs(active_, *result.outcome);
+    if (result.status.ok()) {
+      outbox_.AddOutputs(active_, *result.outcome);
+      sent_ = ViewOf(job, JobView::State::kSending, over_since_);
+    }
     outbox_.AddSummary(std::move(summary));
     if (const absl::Status held = CountHeld(); !held.ok()) {
       end_ = held;
@@ -434,6 +462,7 @@ class StreamCall final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>,
   JobId job_ ABSL_GUARDED_BY(mutex_) = 0;
   std::shared_ptr<const ActiveJob> active_ ABSL_GUARDED_BY(mutex_);  // Shared with the scheduler.
   bool job_over_ ABSL_GUARDED_BY(mutex_) = false;
+  std::optional<JobView> sent_ ABSL_GUARDED_BY(mutex_);  // As its job was when it was over.
   std::optional<absl::Status> end_ ABSL_GUARDED_BY(mutex_);
   Hearing hearing_ ABSL_GUARDED_BY(mutex_) = Hearing::kNothing;
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;

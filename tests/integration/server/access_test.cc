@@ -128,6 +128,27 @@ TEST(Access, AMisspeltFlagOfTheEnvironmentIsRefused) {
                 {"GRIDCLOCK_PORT=tcp://10.0.0.7:50051", "GRIDCLOCK_LISTN=127.0.0.1:0"});
 }
 
+TEST(Access, ASecurityFileWithoutANameIsNotTakenForNone) {
+  const std::string want = ": want a file, got ''";
+  for (const std::string flag : {"--token-file", "--tls-client-ca"}) {
+    ExpectRefusal({flag, ""}, flag + want);
+  }
+  ExpectRefusal({"--tls-cert", "", "--tls-key", ""}, "--tls-cert" + want);
+  for (const std::string name : {"GRIDCLOCK_TOKEN_FILE", "GRIDCLOCK_TLS_KEY"}) {
+    ExpectRefusal({}, name + want, {name + "="});
+  }
+}
+
+TEST(Access, ASwitchOfTheEnvironmentIsTrueOrFalse) {
+  ExpectRefusal({}, "--allow-admin: want true or false, got 'maybe'",
+                {"GRIDCLOCK_ALLOW_ADMIN=maybe"});
+}
+
+TEST(Access, ALogFormatThatIsNoneIsRefused) {
+  ExpectRefusal({}, "GRIDCLOCK_LOG_FORMAT: want json, plain or pretty, got 'xml'",
+                {"GRIDCLOCK_LOG_FORMAT=xml"});
+}
+
 TEST(Access, AKeyWithoutItsCertificateIsRefused) {
   ExpectRefusal({"--tls-key=/dev/null"}, "--tls-cert and --tls-key go together");
 }
@@ -316,6 +337,7 @@ TEST(Access, D13_OnePeerCannotHoldAllConnections) {
   EXPECT_THAT(GoodCall(first), IsOk());
   EXPECT_THAT(GoodCall(second), IsOk());
   EXPECT_EQ(GoodCall(third).code(), absl::StatusCode::kUnavailable);
+  EXPECT_TRUE(server->WillLog("last_peer=\"127.0.0.1\" limit=\"peer_connections\" open=\"2\""));
   first.reset();
   EXPECT_TRUE(Eventually([&] { return GoodCall(Connect(server->address())).ok(); }));
 }

@@ -125,9 +125,43 @@ TEST(Admin, JobsAreListedAndCancelled) {
   const auto lines = LinesOf(*server, "admin_cancel_job", 2);
   EXPECT_EQ(lines[0]["who"], "local");
   EXPECT_THAT(lines[0]["result"].dump(), HasSubstr("NOT_FOUND"));
-  EXPECT_EQ(lines[1]["what"], absl::StrCat("job ", job.id(), " of 'local', kernel 'spin' on 'cpu'"));
+  EXPECT_EQ(lines[1]["what"],
+            absl::StrCat("job ", job.id(), " of 'local', kernel 'spin' on 'cpu'"));
   EXPECT_EQ(lines[1]["result"], "OK");
   EXPECT_EQ(lines[1]["trace_id"].dump().size(), 34U);
+}
+
+// Its job is over; the outputs, which hold memory, are as good as none of them read.
+TEST(Admin, AJobWhoseOutputsNobodyReadsIsListedAndCutOff) {
+  ASSERT_OK_AND_ASSIGN(const auto server, AdminServer());
+  const auto client = Operator(*server);
+  grpc::ClientContext context;
+  RawStream stream(ConnectNarrowly(server->address()), kStreamRunMethod, context);
+  v1::StreamRunRequest request;
+  request.mutable_header()->set_kernel("copy");
+  v1::Input* input = request.mutable_header()->add_inputs();
+  input->set_name("x");
+  input->mutable_spec()->set_dtype(v1::F32);
+  input->mutable_spec()->add_dims(8 << 20);
+  input->mutable_generate()->set_kind(v1::Generator::ONES);
+  ASSERT_TRUE(stream.Write(request.SerializeAsString()));
+  stream.WritesDone();
+  ASSERT_TRUE(Eventually([&] {
+    const auto jobs = JobsOf(*client);
+    return !jobs.empty() && jobs[0].state() == v1::ActiveJob::SENDING;
+  }));
+  const v1::ActiveJob job = JobsOf(*client).at(0);
+  EXPECT_EQ(job.client(), "local");
+  EXPECT_EQ(job.kernel(), "copy");
+  EXPECT_GT(job.age_seconds(), 0);
+  ASSERT_OK_AND_ASSIGN(const v1::ActiveJob cut_off, client->CancelJob(job.id()));
+  EXPECT_EQ(cut_off.state(), v1::ActiveJob::SENDING);
+  EXPECT_TRUE(Eventually([&] { return JobsOf(*client).empty(); }));
+  EXPECT_TRUE(
+      Eventually([&] { return server->Metric("gridclock_usage{name=\"arena_bytes\"") == 0; }));
+  EXPECT_EQ(client->CancelJob(job.id()).status().code(), Code::kNotFound);
+  for (std::string ignored; stream.Read(&ignored);) continue;
+  EXPECT_EQ(stream.Finish().code(), Code::kCancelled);
 }
 
 v1::ListDevicesResponse DevicesOf(const std::shared_ptr<grpc::Channel>& channel) {

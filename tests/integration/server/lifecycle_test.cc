@@ -18,6 +18,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "base/status.h"
 #include "base/unique_fd.h"
 #include "gridclock/v1/system.pb.h"
 #include "tests/support/http_client.h"
@@ -157,7 +158,14 @@ TEST(Health, E12_E13_ADeviceWhoseWorkersNeverStartIsNotServing) {
   for (const char* service : {"liveness", "gridclock.v1.SystemService"}) {
     EXPECT_EQ(Check(channel, service), kServing) << service;
   }
-  EXPECT_THAT(GoodCall(channel), StatusIs(absl::StatusCode::kUnavailable, HasSubstr("worker")));
+  const absl::Status refused = GoodCall(channel);
+  EXPECT_THAT(refused, StatusIs(absl::StatusCode::kUnavailable,
+                                HasSubstr("(exit code 3): the device is quarantined, and another "
+                                          "worker is tried every 30s")));
+  EXPECT_EQ(DetailsOf(refused).retry_after, absl::Seconds(30));
+  EXPECT_TRUE(
+      server->WillLog("device_quarantined device=\"cpu\" reason=\"exit code 3\" "
+                      "next_try_seconds=\""));
 }
 
 TEST(Health, ADeviceIsBusyWhileItRunsACallAndReadyAgainBehindIt) {
@@ -310,7 +318,10 @@ TEST(Lifecycle, ALimitUnderWhichNoCallFitsIsRefused) {
         {"--limit-message-bytes=16383", "--limit-message-bytes: want 16384 to"},
         {"--limit-message-bytes=1M",
          "is too short for the chunks that --limit-chunk-bytes 1048576"},
-        {"--limit-queue=1.5", "--limit-queue: want a whole number of jobs, got 1.5"}}) {
+        {"--limit-queue=1.5", "--limit-queue: want a whole number of jobs, got 1.5"},
+        {"--limit-queue=0", "--limit-queue: want 1 to 1000000000000000 jobs, got 0"},
+        {"--limit-arena-bytes=4095",
+         "--limit-arena-bytes 4095 is too little for any call: want 4096 or more, or 0"}}) {
     ASSERT_OK_AND_ASSIGN(const auto refused,
                          ServerProcess::Start({.flags = {flag}, .wait_until_ready = false}));
     EXPECT_EQ(refused->Wait(), 2) << flag;
@@ -330,6 +341,28 @@ TEST(Lifecycle, AnAddressThatIsTakenEndsTheServerWithItsFlag) {
                 HasSubstr(absl::StrCat("gridclock-server: ", flag, ": cannot listen on ", address,
                                        ": Address already in use\n")));
   }
+}
+
+TEST(Lifecycle, AnAddressOfMetricsThatCannotBeIsRefusedBeforeAnythingStarts) {
+  for (const auto& [flags, text] : std::vector<std::pair<std::vector<std::string>, std::string>>{
+           {{"--metrics-listen=localhost"}, "--metrics-listen: want HOST:PORT such as"},
+           {{"--metrics-listen=127.0.0.1:99999"}, "--metrics-listen: want HOST:PORT such as"},
+           {{"--metrics-listen=[::1]:18481"},
+            "--metrics-listen: want an address of IPv4 such as 127.0.0.1:8471, got '[::1]:18481'"},
+           {{"--listen=127.0.0.1:18481", "--metrics-listen=127.0.0.1:18481"},
+            "--listen and --metrics-listen both name 127.0.0.1:18481"}}) {
+    ASSERT_OK_AND_ASSIGN(const auto refused,
+                         ServerProcess::Start({.flags = flags, .wait_until_ready = false}));
+    EXPECT_EQ(refused->Wait(), 2) << text;
+    EXPECT_THAT(refused->Log(), HasSubstr(text));
+  }
+}
+
+TEST(Lifecycle, TheLeastArenaServes) {
+  ASSERT_OK_AND_ASSIGN(const auto server,
+                       ServerProcess::Start({.flags = {"--limit-arena-bytes=4096"}}));
+  EXPECT_THAT(RawCall(Connect(server->address()), kRunMethod, {Spin(absl::ZeroDuration())}).status,
+              IsOk());
 }
 
 TEST(Lifecycle, AFlagOutOfItsRangeEndsTheServer) {
@@ -433,11 +466,22 @@ class SlowRead {
 
 constexpr std::size_t kMiB = 1 << 20;
 
+int MetricsPort(const ServerProcess& server) {
+  const std::string& address = server.metrics_address();
+  int port = 0;
+  EXPECT_TRUE(absl::SimpleAtoi(address.substr(address.rfind(':') + 1), &port));
+  return port;
+}
+
 TEST(Lifecycle, E17_ASignalLetsASlowReaderHaveAllOfItsOutputs) {
   ASSERT_OK_AND_ASSIGN(const auto server, ServerProcess::Start());
   SlowRead slow(Connect(server->address()), 32);
   slow.ReadTo(2 * kMiB, absl::ZeroDuration());
   server->Signal(SIGTERM);
+  EXPECT_TRUE(Eventually([&] {
+    return absl::StrContains(Fetch(MetricsPort(*server), "/readyz"),
+                             "not ready: the server ends\n");
+  }));
   slow.ReadTo(33 * kMiB, absl::Milliseconds(80));  // Long after the job is over.
   EXPECT_EQ(slow.read(), 32 * kMiB);
   EXPECT_THAT(slow.Finish(), IsOk());

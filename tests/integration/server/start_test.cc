@@ -96,6 +96,17 @@ TEST(Start, TheLogSaysWhereSubmittedCodeHasLessRoomThanOtherCalls) {
   }
 }
 
+TEST(Start, TheLogSaysWhatIsAllowedAndWhatHasNoEffect) {
+  ASSERT_OK_AND_ASSIGN(
+      const auto server,
+      ServerProcess::Start({.flags = {"--allow-admin", "--allow-cubin", "--limit-arena-bytes=64M",
+                                      "--arena-warm-bytes=65M"}}));
+  const std::string log = server->FinalLog();
+  EXPECT_THAT(log, HasSubstr("allow_submit=\"off\" allow_admin=\"on\" insecure_public=\"off\""));
+  EXPECT_THAT(log, HasSubstr(" W allow_cubin_has_no_effect "));
+  EXPECT_THAT(log, HasSubstr("arena_warm_bytes_lowered asked=\"68157440\" to=\"67108864\""));
+}
+
 // Who waits for the file would wait for ever.
 TEST(Start, AReadyFileThatCannotBeWrittenEndsTheStart) {
   const std::string folder = NewFolder();

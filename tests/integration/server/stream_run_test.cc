@@ -257,6 +257,21 @@ TEST(StreamRun, AClientThatStopsSendingIsLetGo) {
   EXPECT_TRUE(Eventually([&] { return ArenaUsage(channel) == 0; }));
 }
 
+// Its status stands behind what it does not take: only the log can say why it ended.
+TEST(StreamRun, AClientThatStopsReadingIsCutOffAndNamedInTheLog) {
+  ASSERT_OK_AND_ASSIGN(const auto server,
+                       ServerProcess::Start({.flags = {"--limit-stream-stall-seconds=1"}}));
+  grpc::ClientContext context;
+  RawStream stream(ConnectNarrowly(server->address()), kStreamRunMethod, context);
+  v1::StreamRunRequest request = Header("copy", 8 << 20);
+  request.mutable_header()->mutable_inputs(0)->mutable_generate()->set_kind(v1::Generator::ONES);
+  ASSERT_TRUE(stream.Write(request.SerializeAsString()));
+  stream.WritesDone();
+  EXPECT_TRUE(server->WillLog("stream_stalled client=\"local\" peer=\"ipv4:127.0.0.1:"));
+  for (std::string ignored; stream.Read(&ignored);) continue;
+  EXPECT_EQ(stream.Finish().code(), absl::StatusCode::kCancelled);
+}
+
 // Sends a message every 100 ms until the server holds nothing of this limit any more. How many.
 int Drip(RawStream& stream, const std::shared_ptr<grpc::Channel>& other, absl::string_view limit,
          const std::function<std::string(int)>& message) {

@@ -192,6 +192,17 @@ TEST(LogLimitTest, ABurstAndThenAFewASecond) {
   EXPECT_EQ(limit.Take("flood", start + absl::Hours(1)), std::nullopt);
 }
 
+TEST(LogLimitTest, WhatWasLeftOutIsSaidBehindTheFlood) {
+  LogLimit limit;
+  const absl::Time start = absl::FromUnixSeconds(1000);
+  for (int i = 0; i < 57; ++i) static_cast<void>(limit.Take("flood", start));
+  EXPECT_TRUE(limit.TakeQuiet(start + absl::Seconds(4)).empty());
+  EXPECT_EQ(limit.TakeQuiet(start + absl::Seconds(5)),
+            (std::map<std::string, std::uint64_t>{{"flood", 7}}));
+  EXPECT_TRUE(limit.TakeQuiet(start + absl::Seconds(6)).empty());
+  EXPECT_EQ(limit.Take("flood", start + absl::Seconds(6)), 0);
+}
+
 TEST(LogLimitTest, EventsWithoutNumberTakeNoMemoryWithoutEnd) {
   LogLimit limit;
   const absl::Time start = absl::FromUnixSeconds(1000);

@@ -44,6 +44,16 @@ TEST(Text, LongTextIsCutAndSaysSo) {
   EXPECT_EQ(CleanText(CutText(wide, 64, &cut)), CutText(wide, 64, &cut));
 }
 
+TEST(Text, NoEscapeIsCutInTwo) {
+  bool cut = false;
+  for (std::size_t before = 0; before < 8; ++before) {
+    const std::string text = std::string(before, 'x') + CleanText(std::string(100, '\x1b'));
+    std::string got = CutText(text, 64, &cut);
+    got.resize(got.find("\n..."));
+    EXPECT_TRUE(absl::EndsWith(got, "\\x1b")) << got;
+  }
+}
+
 TEST(Text, ErrorsComeFirst) {
   EXPECT_EQ(
       ErrorsFirst("k.cu(1): warning #1-D: a\n  int x; // ): error\n\nk.cu(2): error: b\n  int y;\n"

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/status.h"
 #include "tests/support/status_matchers.h"
 
 namespace gridclock {
@@ -31,9 +32,21 @@ KernelSpec Spec(const std::string& words, const std::string& kind,
   return spec;
 }
 
+TEST(KernelTable, ADeviceThatIsQuarantinedIsNotSaidToStart) {
+  KernelTable table({"cpu", "cuda:0"});
+  const absl::Status down = WithReason(absl::UnavailableError("quarantined"), "WORKER_CRASHED");
+  table.SetState("cuda:0", WorkerState::kQuarantined, down);
+  EXPECT_THAT(table.Find("square"), ReasonIs("WORKER_STARTING"));
+  table.SetState("cpu", WorkerState::kQuarantined, down);
+  EXPECT_THAT(table.Find("square"), ReasonIs("WORKER_CRASHED"));
+  EXPECT_EQ(table.CheckLearned(), down);
+  table.SetState("cpu", WorkerState::kStarting);
+  EXPECT_THAT(table.Find("square"), ReasonIs("WORKER_STARTING"));
+}
+
 TEST(KernelTable, KnowsNothingBeforeTheFirstHello) {
   const KernelTable table({"cpu"});
-  EXPECT_FALSE(table.learned());
+  EXPECT_THAT(table.CheckLearned(), ReasonIs("WORKER_STARTING"));
   EXPECT_THAT(table.Find("square"), StatusIs(Code::kUnavailable, HasSubstr("starting")));
   EXPECT_THAT(table.Find("square"), ReasonIs("WORKER_STARTING"));
   ASSERT_EQ(table.Devices().size(), 1u);

@@ -8,6 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/status.h"
 #include "server/core/admission.h"
 #include "tests/support/status_matchers.h"
 
@@ -138,6 +139,9 @@ TEST_F(PlacementTest, OneThatNeverStartedGetsNothing) {
   const auto early = Admit(Made(4, "cuda:0"), fresh, limits_, none);
   EXPECT_THAT(early, StatusIs(Code::kUnavailable, HasSubstr("cuda:0")));
   EXPECT_THAT(early, ReasonIs("WORKER_STARTING"));
+  fresh.SetState("cuda:0", WorkerState::kQuarantined,
+                 WithReason(absl::UnavailableError("quarantined"), "WORKER_CRASHED"));
+  EXPECT_THAT(Admit(Made(4, "cuda:0"), fresh, limits_, none), ReasonIs("WORKER_CRASHED"));
 }
 
 TEST_F(PlacementTest, WhatDoesNotTravelTakesNoArena) {

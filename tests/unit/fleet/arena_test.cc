@@ -1,10 +1,13 @@
 #include "server/fleet/arena.h"
 
 #include <cerrno>
+#include <thread>
 #include <utility>
 
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/unique_fd.h"
 #include "tests/support/status_matchers.h"
 
 namespace gridclock {
@@ -36,6 +39,24 @@ TEST(Arena, SurvivesBeingMoved) {
   first.At({.offset = 0, .size = 1})[0] = std::byte{7};
   const Arena second = std::move(first);
   EXPECT_EQ(second.At({.offset = 0, .size = 1})[0], std::byte{7});
+}
+
+// That are faulted in.
+std::uint64_t BytesIn(const UniqueFd& memory) {
+  struct stat status {};
+  EXPECT_EQ(fstat(memory.get(), &status), 0);
+  return static_cast<std::uint64_t>(status.st_blocks) * 512;
+}
+
+TEST(Arena, ItsEndStopsItsWarming) {
+  constexpr std::uint64_t kMuch = 1024 * kMiB;
+  UniqueFd memory;
+  {
+    ASSERT_OK_AND_ASSIGN(const Arena arena, Arena::Create(kMuch, kMuch));
+    memory = UniqueFd(dup(arena.fd()));
+    while (BytesIn(memory) == 0) std::this_thread::yield();
+  }
+  EXPECT_LT(BytesIn(memory), kMuch);
 }
 
 TEST(Arena, E21_WhatTheSystemRefusesIsResourceExhausted) {

@@ -100,21 +100,21 @@ TEST_F(SessionTest, TheHelloOfAnotherDeviceIsRefused) {
   EXPECT_THAT(Hear(HelloOf("cuda:0", {Spec("spin; ns: i64 = 1")})),
               StatusIs(Code::kInvalidArgument, HasSubstr("want the hello of device 'cpu'")));
   EXPECT_FALSE(session_.ready());
-  EXPECT_FALSE(table_.learned());
+  EXPECT_FALSE(table_.CheckLearned().ok());
 }
 
 TEST_F(SessionTest, TheHelloOfAnotherRoleIsRefused) {
   WorkerHello hello = HelloOf("cpu", {Spec("spin; ns: i64 = 1")});
   hello.role = WorkerRole::kGuest;
   EXPECT_THAT(Hear(hello), StatusIs(Code::kInvalidArgument, HasSubstr("device 'cpu'")));
-  EXPECT_FALSE(table_.learned());
+  EXPECT_FALSE(table_.CheckLearned().ok());
 }
 
 TEST_F(SessionTest, TheHelloOfAnotherProtocolIsRefused) {
   WorkerHello hello = HelloOf("cpu", {Spec("spin; ns: i64 = 1")});
   hello.protocol = kWorkerProtocol + 1;
   EXPECT_THAT(Hear(hello), StatusIs(Code::kInvalidArgument, HasSubstr("protocol")));
-  EXPECT_FALSE(table_.learned());
+  EXPECT_FALSE(table_.CheckLearned().ok());
 }
 
 TEST_F(SessionTest, ATruncatedFrameIsRefusedWhateverItHolds) {

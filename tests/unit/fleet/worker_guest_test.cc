@@ -246,7 +246,7 @@ class GuestSessionTest : public GuestWorkerTest {
 TEST_F(GuestSessionTest, SaysWhatHoldsItWhatNativesItHasAndNothingElseIsBelieved) {
   EXPECT_EQ(table_.Devices()[0].sandbox, "landlock 7, seccomp");
   EXPECT_EQ(table_.Natives(), std::vector<std::string>{"square"});
-  EXPECT_FALSE(table_.learned());
+  EXPECT_FALSE(table_.CheckLearned().ok());
 }
 
 TEST_F(GuestSessionTest, ItsOutputsAreInTheArenaBeforeItIsAnswered) {

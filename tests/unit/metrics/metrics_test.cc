@@ -97,7 +97,7 @@ void RunSomeJobs(Metrics& metrics) {
   result.outcome.emplace();
   result.outcome->timing.emplace();
   result.outcome->timing->samples_ns = {1500};
-  result.outcome->phases = {{PhaseKind::kQueued, 0, 2000}};
+  result.outcome->phases = {{PhaseKind::kInputCopied, 0, 2000}};
   result.outcome->flags = {Flag::kSharedDevice};
   metrics.rpc_observer().OnRpcStarted(RpcMethod::kRun);
   metrics.job_observer().OnWorkerUp("cpu");
@@ -228,11 +228,12 @@ TEST(MetricsTest, ThePageShowsTheNewestRunsAndLeadsToTheOthers) {
 
 TEST_F(PagesTest, ARunHasAPageAndTheSameAsJson) {
   const std::string page = BodyOf(Fetch(metrics->port(), "/runs/9"));
-  EXPECT_THAT(page, HasSubstr("<span>queued</span>"));
+  EXPECT_THAT(page, HasSubstr("<span>input copied</span>"));
   EXPECT_THAT(page, HasSubstr("<b>2.00 µs</b>"));
   EXPECT_THAT(page, HasSubstr("shared device"));
   const std::string json = BodyOf(Fetch(metrics->port(), "/runs/9.json"));
-  EXPECT_THAT(json, HasSubstr("\"phases\":[{\"kind\":\"queued\",\"start_ns\":0,\"end_ns\":2000}]"));
+  EXPECT_THAT(json,
+              HasSubstr("\"phases\":[{\"kind\":\"input_copied\",\"start_ns\":0,\"end_ns\":2000}]"));
   EXPECT_THAT(json, HasSubstr("\"flags\":[\"shared_device\"]"));
   const std::string status = BodyOf(Fetch(metrics->port(), "/status.json"));
   EXPECT_THAT(status, HasSubstr("\"kernel\":\"square\""));
@@ -484,23 +485,28 @@ TEST(MetricsTest, APageOfNothingIsNotEmpty) {
 
 TEST(MetricsTest, IsReadyWhileADeviceIs) {
   ASSERT_OK_AND_ASSIGN(const auto metrics, Serve());
-  EXPECT_THAT(Fetch(metrics->port(), "/readyz"), StartsWith("HTTP/1.1 503 "));
+  EXPECT_EQ(BodyOf(Fetch(metrics->port(), "/readyz")), "not ready: the server starts\n");
   Sources sources;
   sources.devices = [] { return std::vector{Cpu(WorkerState::kDead), Cpu(WorkerState::kReady)}; };
   metrics->Watch(sources);
   EXPECT_THAT(Fetch(metrics->port(), "/readyz"), StartsWith("HTTP/1.1 200 "));
-  sources.devices = [] { return std::vector{Cpu(WorkerState::kQuarantined)}; };
+  DeviceStatus drained = Cpu(WorkerState::kReady);
+  drained.drained = true;
+  sources.devices = [&] { return std::vector{Cpu(WorkerState::kQuarantined), drained}; };
   metrics->Watch(sources);
   EXPECT_THAT(Fetch(metrics->port(), "/readyz"), StartsWith("HTTP/1.1 503 "));
+  EXPECT_EQ(BodyOf(Fetch(metrics->port(), "/readyz")),
+            "not ready: no device takes calls: cpu is quarantined, cpu is drained\n");
   EXPECT_THAT(Fetch(metrics->port(), "/healthz"), StartsWith("HTTP/1.1 200 "));
 }
 
 TEST(MetricsTest, AskedWhetherItIsReadyTheServerHasTheWord) {
   ASSERT_OK_AND_ASSIGN(const auto metrics, Serve());
   Sources sources = FullSources();
-  sources.ready = [] { return false; };  // It drains.
+  sources.not_ready = [] { return std::string("the server ends"); };
   metrics->Watch(sources);
   EXPECT_THAT(Fetch(metrics->port(), "/readyz"), StartsWith("HTTP/1.1 503 "));
+  EXPECT_EQ(BodyOf(Fetch(metrics->port(), "/readyz")), "not ready: the server ends\n");
 }
 
 TEST(MetricsTest, AsksNobodyAfterStop) {

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "proto/types/attribute.h"
+#include "proto/types/quote.h"
 #include "tests/support/status_matchers.h"
 #include "tests/unit/types/catalogue_words.h"
 
@@ -400,6 +401,13 @@ TEST(Bind, CutsAndEscapesTheNamesOfClients) {
   ASSERT_FALSE(bound.ok());
   EXPECT_LT(bound.status().message().size(), 160u);
   EXPECT_THAT(bound, StatusIs(kInvalid, HasSubstr("q...'")));
+}
+
+TEST(Quote, CutsNoEscapeInTwo) {
+  EXPECT_EQ(Escape(std::string(64, 'q')), std::string(64, 'q'));
+  EXPECT_EQ(Escape(std::string(58, 'q') + "\xc2\xb5"), std::string(58, 'q') + "...");
+  EXPECT_EQ(Escape(std::string(57, 'q') + "\xc2\xb5"), std::string(57, 'q') + "\\302...");
+  EXPECT_EQ(Escape(std::string(1000, '\x1b')).size(), 63u);
 }
 
 TEST(Bind, GivesEveryNameItsValue) {
