@@ -87,15 +87,14 @@ those of one machine on one day and are shown only to explain the ratios.
   own handler: left out. Where client, server and worker have CPUs of their own the rate is reached: see the run with 16.
 - The run with 16 CPUs is of a virtual machine in which a page fault takes 2 us, a copy between two shared mappings runs at
   6 to 7 GB/s, and a thread that sleeps is woken late: a call of the bare echo takes 170 us though the hop takes 6.
-  `unary.*.p50` is missed there, with three such wake-ups more than the echo has, and so is `compile.small`: NVRTC takes 40 to
-  60 ms in the child that each compile has, 10 in a process of one's own; by the stages that is all of it. With
-  children that stand by, warm, it was 1.65 instead of 2.16. An order met 1,307 page faults in such a child, of 3,868 in a
-  cold one, counted in the child around its work. It meets 137 since the child warms up for the architecture that was last
-  asked for and keeps the pages that it frees: 1.49 and 1.46. What is left is NVRTC, 24 ms in the child; in a process of its own
-  without any limit one process takes 9 ms for each of its compiles and the next one 26, with nothing else changed, and the
-  heap of the slow ones grows to 17 MB, of the quick ones to 10. Compiling three times to warm up changed nothing.
-- `gpu.fault.*.late` is of the slowest of 14,000 to 86,000 calls on the other GPU, all answered right: beside two of six faults one
-  call came 0.18 s later. It is not known what held it up.
+  `unary.*.p50` is missed there, with three such wake-ups more than the echo has.
+- `compile.small` was missed there (1.49) until 2026-11-26 because its peer compiled nothing: beside a GPU's driver NVRTC keeps a
+  cache, and finds a source there that differs in comments alone. Told to compile (`--no-cache`, as our compiler tells it) it
+  takes 26 to 28 ms in a process of one's own, where it had taken 10 to 17, and 27 to 41 in our child.
+- `gpu.fault.*.late` was 0.18 s beside two of six faults until 2026-11-26: the worker of the other GPU had asked the driver how that
+  GPU is, the driver answered once it had ended the process that had failed, and a call waited for that. It waits no more.
+- `gpu.slope` takes device time before and after the slopes, and counts what lies outside of both, since 2026-11-26: in one of nine
+  rounds of the run before it the clock had moved between them (2.7).
 - What limits `gpu.variants.rmsnorm.8192x1024`: registers are the faster choice of 65536 rows, by 8 %, and the slower one of 8192
   by 3 %; words cannot tell the number of rows.
 - What limits `gpu.catalog.pow.of_a_fraction`: arithmetic, and that it is exact. 0.3 is no f32, so the power is of two
