@@ -9,11 +9,13 @@ set -eu
 folder=$1 client=$2 roles=$3 names=${4:-DNS:localhost,IP:127.0.0.1}
 
 mkdir -p "$folder"
-[ ! -e "$folder/tokens" ] || { echo "$folder has tokens already: they would be lost" >&2; exit 1; }
+for name in server.pem server.key token tokens; do
+  [ ! -e "$folder/$name" ] || { echo "$folder has $name already: it would be lost" >&2; exit 1; }
+done
 umask 077
 openssl req -x509 -newkey rsa:2048 -nodes -days 365 -subj /CN=gridclock -addext "subjectAltName=$names" \
   -keyout "$folder/server.key" -out "$folder/server.pem"
 openssl rand -hex 32 > "$folder/token"
 hash=$(docker run --rm -i "${GRIDCLOCK_IMAGE:-gridclock:cpu}" --hash-token < "$folder/token")
 echo "$client $roles $hash" > "$folder/tokens"
-chown -R 65532:65532 "$folder"
+chown 65532:65532 "$folder" "$folder/server.pem" "$folder/server.key" "$folder/token" "$folder/tokens"

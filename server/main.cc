@@ -448,7 +448,7 @@ class Process {
          {"tls", OnOff(security_.tls != nullptr)},
          {"tokens", OnOff(!options_.token_file.empty())},
          {"allow_submit", OnOff(options_.allow_submit)},
-         {"allow_admin", OnOff(options_.allow_admin)},
+         {"allow_admin", OnOff(options_.allow_admin && options_.token_file.empty())},
          {"insecure_public", OnOff(options_.insecure_public)},
          {"devices", absl::StrJoin(devices_, ",")}});
     LogGuestMemory();

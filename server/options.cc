@@ -206,7 +206,7 @@ void AddFlags(CLI::App& app, ServerOptions& o) {
 // Other names that begin so are no flags: Kubernetes gives GRIDCLOCK_PORT to what runs beside a
 // service.
 absl::Status CheckEnvironment(const CLI::App& app) {
-  std::vector<std::string> known;
+  std::vector<std::string> known = {"LOG_FORMAT"};
   for (const CLI::Option* option : app.get_options()) {
     const std::string whole = option->get_envname();
     absl::string_view name = whole;
@@ -215,6 +215,7 @@ absl::Status CheckEnvironment(const CLI::App& app) {
   for (char** entry = environ; *entry != nullptr; ++entry) {
     absl::string_view name(*entry, std::strcspn(*entry, "="));
     if (!absl::ConsumePrefix(&name, kEnvironment) || absl::c_linear_search(known, name)) continue;
+    if (IsOfAService(name)) continue;
     const bool limit = absl::StartsWith(name, "LIMIT_");
     const std::string near = NearestNames(name, {known.begin(), known.end()});
     if (!limit && near.empty()) continue;

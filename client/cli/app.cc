@@ -94,6 +94,7 @@ absl::Status CheckEnvironment(const CLI::App& program, const std::vector<Command
   for (char** entry = environ; *entry != nullptr; ++entry) {
     absl::string_view name(*entry, std::strcspn(*entry, "="));
     if (!absl::ConsumePrefix(&name, kEnvironment) || absl::c_linear_search(known, name)) continue;
+    if (IsOfAService(name)) continue;
     const std::string near = NearestNames(name, {known.begin(), known.end()});
     if (near.empty()) continue;
     return UsageError(absl::StrCat("the environment has ", Quote(absl::StrCat(kEnvironment, name)),

@@ -40,7 +40,7 @@ struct Row {
   std::string variant, method;
   absl::Status status;
   v1::RunSummary summary;
-  bool has_numbers() const { return status.ok() || summary.timing().samples_ns_size() > 0; }
+  bool has_numbers() const { return status.ok() || summary.timing().statistics().median_ns() > 0; }
 };
 
 // Of all methods some are for other devices: that they are refused is no failure.
@@ -165,8 +165,9 @@ Row MeasureOne(const Client& client, const Session& session, const std::string& 
   } else {
     return row;
   }
-  auto& timed = *row.summary.mutable_timing()->mutable_samples_ns();
-  if (timed.empty()) timed.Add(samples.begin(), samples.end());
+  if (row.summary.has_timing() && row.summary.timing().samples_ns().empty()) {
+    row.summary.mutable_timing()->mutable_samples_ns()->Add(samples.begin(), samples.end());
+  }
   row.variant = row.summary.variant();
   return row;
 }

@@ -100,12 +100,13 @@ struct Reference {
   double (*reach)(const Binding& binding,
                   absl::FunctionRef<double(std::size_t input, std::int64_t element)> in,
                   std::int64_t unit, std::size_t output) = nullptr;
-  // Whether roundings decide what element `k` of a unit is, finite as its steps are: a difference
-  // that may be none, times an infinity, is NaN or either infinity. One that differs from `compute`
-  // counts as undecided. Null: of no element. Asked of elements that differ alone.
-  bool (*unsettled)(const Binding& binding,
+  // Sets `which` for the elements of a unit of which roundings decide whether they are NaN or
+  // either infinity, finite as all steps before the last are: a difference that may be none, times
+  // an infinity. Another of these three than what `compute` says counts as undecided. Null: of no
+  // element. Asked once of a unit that differs.
+  void (*unsettled)(const Binding& binding,
                     absl::FunctionRef<double(std::size_t input, std::int64_t element)> in,
-                    std::int64_t unit, std::size_t output, std::int64_t k) = nullptr;
+                    std::int64_t unit, std::size_t output, std::vector<bool>& which) = nullptr;
   // How many terms `compute` reads for one unit, which is what a check of it costs. Null: as many
   // as `accumulation` for each element; a row that shares its work says so.
   std::int64_t (*unit_terms)(const Binding& binding) = nullptr;

@@ -287,14 +287,16 @@ double Reach(const Binding& binding, ReferenceInput in, std::int64_t unit, std::
 }
 
 // An element that equals the mean, but for the mean's roundings, times an infinite weight.
-bool Unsettled(const Binding& binding, ReferenceInput in, std::int64_t unit, std::size_t,
-               std::int64_t k) {
-  if (!std::isinf(in(1, k))) return false;
+void Unsettled(const Binding& binding, ReferenceInput in, std::int64_t unit, std::size_t,
+               std::vector<bool>& which) {
   const std::int64_t n = rows::LengthOf(binding);
   const Moments m = MomentsOf(binding, in, unit);
-  const double x = in(0, unit * n + k);
   const double roundings = 4 * (4 + std::sqrt(static_cast<double>(n))) * rows::Epsilon(binding);
-  return std::fabs(x - m.mean) <= roundings * (std::fabs(x) + m.magnitude);
+  for (std::int64_t i = 0; i < n; ++i) {
+    const double x = in(0, unit * n + i);
+    which[static_cast<std::size_t>(i)] =
+        std::isinf(in(1, i)) && std::fabs(x - m.mean) <= roundings * (std::fabs(x) + m.magnitude);
+  }
 }
 
 // The least normal number in place of a smaller eps: a row of equal elements is then still 0 times

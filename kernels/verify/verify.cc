@@ -6,6 +6,7 @@
 #include <limits>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/mutex.h"
@@ -366,12 +367,14 @@ class Checker {
                  std::span<const double> scale, Tally* tally) const {
     bool missing = false;
     std::optional<bool> overflows;
+    std::optional<std::vector<bool>> unsettled;
     for (std::int64_t element = unit * unit_elements_; element < EndOf(unit); ++element) {
       const std::int64_t k = element - unit * unit_elements_;
       const double got = got_.Load(element, &missing);
       // A wide integer that a double cannot hold is compared as the double nearest to it.
       Comparison found = Compare(got, want[k], scale[k], dtype_, tolerance_);
-      if (!found.ok() && IsUnsettled(unit, k, in)) {
+      if (!found.ok() && !std::isfinite(got) && !unsettled) unsettled = Unsettled(unit, in);
+      if (!found.ok() && !std::isfinite(got) && (*unsettled)[static_cast<std::size_t>(k)]) {
         found = {.error = 0, .tolerance = found.tolerance, .undecided = true};
       } else if (!found.ok()) {
         if (!overflows) overflows = MayOverflow(unit, in);
@@ -385,9 +388,12 @@ class Checker {
     }
   }
 
-  bool IsUnsettled(std::int64_t unit, std::int64_t k, Inputs in) const {
-    return def_.reference.unsettled != nullptr &&
-           def_.reference.unsettled(binding_, in, unit, output_, k);
+  std::vector<bool> Unsettled(std::int64_t unit, Inputs in) const {
+    std::vector<bool> which(static_cast<std::size_t>(unit_elements_), false);
+    if (def_.reference.unsettled != nullptr) {
+      def_.reference.unsettled(binding_, in, unit, output_, which);
+    }
+    return which;
   }
 
   bool MayOverflow(std::int64_t unit, Inputs in) const {

@@ -187,8 +187,8 @@ absl::Status Loop::RunOrder(const WorkerOrder& order) {
   if (!quick || outbox_.size() >= kHeldBack) GC_RETURN_IF_ERROR(outbox_.Flush());
   BeginOrder(order.id);
   const SessionReport report = [&] {
-    // Whoever asks the device how it is has ended before anything is timed. What is not does not
-    // wait for them: a driver that ends a process on another GPU answers 0.2 s later.
+    // Whoever asks the device how it is has ended before anything is measured. A plain call does
+    // not wait for them: a driver that ends a process on another GPU answers 0.2 s later.
     std::unique_lock lock(parts_.in_use, std::defer_lock);
     order.measure ? lock.lock() : static_cast<void>(lock.try_lock());
     return parts_.session.Run(order, *this);

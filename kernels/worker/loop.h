@@ -38,7 +38,8 @@ class Loop final : public SessionHost {
     const Clock& clock;
     std::span<const std::byte> arena;
     std::atomic<std::uint64_t>& dropped;
-    std::mutex& in_use;  // Held while an order works with the device.
+    // Held while an order works with the device, a plain one where nobody asked as it began.
+    std::mutex& in_use;
   };
   explicit Loop(const Parts& parts);
 

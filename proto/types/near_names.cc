@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "proto/types/quote.h"
@@ -49,6 +50,11 @@ std::string NearestNames(absl::string_view wanted, const std::vector<absl::strin
   return absl::StrJoin(near, ", ", [](std::string* out, const auto& entry) {
     absl::StrAppend(out, Quote(entry.second));
   });
+}
+
+bool IsOfAService(absl::string_view name) {
+  return absl::EndsWith(name, "_PORT") || absl::StrContains(name, "_PORT_") ||
+         absl::StrContains(name, "_SERVICE_HOST") || absl::StrContains(name, "_SERVICE_PORT");
 }
 
 }  // namespace gridclock

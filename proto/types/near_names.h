@@ -13,6 +13,10 @@ namespace gridclock {
 // if none is near.
 std::string NearestNames(absl::string_view wanted, const std::vector<absl::string_view>& names);
 
+// Whether Kubernetes gives a variable of this name to what runs beside a service: "TLS_PORT",
+// "TLS_SERVICE_HOST", "TLS_PORT_443_TCP".
+bool IsOfAService(absl::string_view name);
+
 }  // namespace gridclock
 
 #endif  // GRIDCLOCK_PROTO_TYPES_NEAR_NAMES_H_

@@ -127,7 +127,7 @@ void DeviceRunner::RunOne() {
 Supervisor::End DeviceRunner::SpawnFailed(const absl::Status& why) {
   Log(LogLevel::kError, "worker_spawn_failed",
       {{"device", lane_}, {"error", std::string(why.message())}});
-  last_end_ = std::string(why.message());
+  last_end_ = "its program cannot be started";  // Clients hear it: no path.
   const Supervisor::End end = Supervisor::EndOfSpawn(why);
   if (end == Supervisor::End::kItself && role_ == WorkerRole::kTrusted) {
     context_.observer.OnWorkerLost(device_, "exit");

@@ -103,7 +103,8 @@ std::string MetricsPage() {
       "Values come from closed sets: no name of a client, no shape, no id. A metric "
       "has at most 400 label sets for each device of the server, a histogram 200; the "
       "kernels and variants of what comes beyond are counted under `other`. So the page "
-      "stays under 1 MB for each device however many names there are, exemplars left out.\n\n",
+      "stays under 1 MB for each device however many names of some 25 characters there are, "
+      "exemplars left out.\n\n",
       "| label | values |\n| --- | --- |\n");
   for (const LabelSpec& label : LabelSpecs()) {
     absl::StrAppend(&page, "| `", label.name, "` | ", label.values, " |\n");

@@ -125,7 +125,8 @@ TEST(Access, AMisspeltFlagOfTheEnvironmentIsRefused) {
   ExpectRefusal({},
                 "the environment has 'GRIDCLOCK_LISTN', which is no flag: behind GRIDCLOCK_ the "
                 "nearest are 'LISTEN'",
-                {"GRIDCLOCK_PORT=tcp://10.0.0.7:50051", "GRIDCLOCK_LISTN=127.0.0.1:0"});
+                {"GRIDCLOCK_PORT=tcp://10.0.0.7:50051", "GRIDCLOCK_TLS_PORT=tcp://10.0.0.8:443",
+                 "GRIDCLOCK_LISTN=127.0.0.1:0"});
 }
 
 TEST(Access, ASecurityFileWithoutANameIsNotTakenForNone) {

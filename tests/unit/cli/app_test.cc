@@ -77,9 +77,10 @@ TEST(AppTest, AVariableThatIsMisspeltIsRefused) {
 
 TEST(AppTest, VariablesOfTheServerAndOfAServiceAreNobodysTypingErrors) {
   const std::vector<std::string> others = {
-      "GRIDCLOCK_PORT",          "GRIDCLOCK_SERVICE_HOST", "GRIDCLOCK_LISTEN",
-      "GRIDCLOCK_TLS_CLIENT_CA", "GRIDCLOCK_METRICS_PORT", "GRIDCLOCK_METRICS_LISTEN",
-      "GRIDCLOCK_LOG_FORMAT",    "GRIDCLOCK_MEMORY",       "GRIDCLOCK_SERVER_PORT_8470_TCP"};
+      "GRIDCLOCK_PORT",          "GRIDCLOCK_SERVICE_HOST",    "GRIDCLOCK_LISTEN",
+      "GRIDCLOCK_TLS_CLIENT_CA", "GRIDCLOCK_METRICS_PORT",    "GRIDCLOCK_METRICS_LISTEN",
+      "GRIDCLOCK_LOG_FORMAT",    "GRIDCLOCK_MEMORY",          "GRIDCLOCK_SERVER_PORT_8470_TCP",
+      "GRIDCLOCK_TLS_PORT",      "GRIDCLOCK_TLS_SERVICE_HOST"};
   for (const std::string& name : others) setenv(name.c_str(), "1", 1);
   EXPECT_EQ(Call({"list", "--server", "127.0.0.1:1"}).code, kUnreachable);
   for (const std::string& name : others) unsetenv(name.c_str());

@@ -16,5 +16,13 @@ TEST(NearNamesTest, WhatIsNoTypingErrorIsNearToNothing) {
   EXPECT_EQ(NearestNames(std::string(300, 'x'), {"x"}), "");
 }
 
+TEST(IsOfAService, ByTheEndsThatKubernetesGives) {
+  for (const char* name :
+       {"TLS_PORT", "TLS_PORT_443_TCP_ADDR", "TLS_SERVICE_HOST", "TLS_SERVICE_PORT_GRPC"}) {
+    EXPECT_TRUE(IsOfAService(name)) << name;
+  }
+  EXPECT_FALSE(IsOfAService("TLS_CERT"));
+}
+
 }  // namespace
 }  // namespace gridclock

@@ -292,6 +292,26 @@ TEST_F(VerifyTest, TheScaleOfAVariantTakesThePlaceOfTheReferences) {
   EXPECT_EQ(own.mismatches, 0) << own.first_mismatch;
 }
 
+TEST_F(VerifyTest, WhatRoundingsDecideMayBeAnotherInfinityOrNaNAndNothingElse) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  KernelDef def = Doubling();
+  def.reference.unsettled =
+      [](const Binding&, absl::FunctionRef<double(std::size_t, std::int64_t)> in, std::int64_t unit,
+         std::size_t, std::vector<bool>& which) { which[0] = in(0, unit) > 400; };
+  for (const std::size_t at : {2, 950}) x_[at] = kInfinity;
+  for (const float got : {-kInfinity, std::numeric_limits<float>::quiet_NaN(), 7.0F}) {
+    y_[2] = kInfinity;
+    y_[950] = got;
+    ASSERT_OK_AND_ASSIGN(const Verification v, Verify(def));
+    EXPECT_EQ(v.mismatches, got == 7 ? 1 : 0) << got;
+    EXPECT_EQ(v.undecided, got == 7 ? 0 : 1) << got;
+  }
+  def.reference.unsettled = nullptr;
+  y_[950] = -kInfinity;
+  ASSERT_OK_AND_ASSIGN(const Verification v, Verify(def));
+  EXPECT_EQ(v.mismatches, 1);
+}
+
 TEST_F(VerifyTest, AToleranceWiderThanTheValuesVerifiesNothing) {
   KernelDef def = Doubling();
   def.reference.accumulation = [](const Binding&) -> std::int64_t { return 1 << 20; };

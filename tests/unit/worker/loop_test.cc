@@ -2,11 +2,11 @@
 #include "kernels/worker/loop.h"
 
 #include <atomic>
-#include <chrono>
 #include <functional>
 #include <future>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -148,6 +148,30 @@ class LoopTest : public ::testing::Test {
                                                .arena = arena_,
                                                .dropped = dropped_,
                                                .in_use = world_.in_use});
+  }
+
+  // An order that launches `nothing`, while another thread asks until it is over, or for so long.
+  void RunWhileSomebodyAsks(std::optional<MeasureOptions> measure, absl::Duration most) {
+    std::promise<void> asks, answer;
+    std::thread asker([&] {
+      const std::lock_guard lock(world_.in_use);
+      world_.asked = true;
+      asks.set_value();
+      answer.get_future().wait_for(absl::ToChronoMilliseconds(most));
+      world_.asked = false;
+    });
+    asks.get_future().wait();
+    Job job = Doubled(7, 64);
+    job.kernel = "nothing";
+    job.inputs.clear();
+    job.outputs.clear();
+    job.measure = measure;
+    link_.Then(Order(job));
+    EXPECT_THAT(loop_->Run(), IsOk());
+    answer.set_value();
+    asker.join();
+    ASSERT_FALSE(link_.said().empty());
+    EXPECT_EQ(link_.said().back().done().id(), 7U);
   }
 
   // Doubles the floats at the start of the arena into the memory behind them.
@@ -327,30 +351,15 @@ TEST_F(LoopTest, NobodyMayAskTheDeviceHowItIsWhileAnOrderRuns) {
 }
 
 // The driver may answer late, and only times would show that it is asked.
-TEST_F(LoopTest, WhatIsMeasuredAloneWaitsForWhoAsksTheDeviceHowItIs) {
-  for (const bool measured : {false, true}) {
-    std::promise<void> asks, answer;
-    std::thread asker([&] {
-      const std::lock_guard lock(world_.in_use);
-      world_.asked = true;
-      asks.set_value();
-      answer.get_future().wait_for(std::chrono::milliseconds(measured ? 100 : 60'000));
-      world_.asked = false;
-    });
-    asks.get_future().wait();
-    Job job = Doubled(7, 64);
-    job.kernel = "nothing";
-    job.inputs.clear();
-    job.outputs.clear();
-    if (measured)
-      job.measure = MeasureOptions{.schedule = Schedule{.wait = 0, .warmup = 0, .active = 1}};
-    link_.Then(Order(job));
-    world_.asked_at_launch = false;
-    EXPECT_THAT(loop_->Run(), IsOk());
-    EXPECT_EQ(world_.asked_at_launch, !measured);
-    answer.set_value();
-    asker.join();
-  }
+TEST_F(LoopTest, WhatIsNotMeasuredDoesNotWaitForWhoAsksTheDeviceHowItIs) {
+  RunWhileSomebodyAsks(std::nullopt, absl::Minutes(1));
+  EXPECT_TRUE(world_.asked_at_launch);
+}
+
+TEST_F(LoopTest, WhatIsMeasuredWaitsForWhoAsksTheDeviceHowItIs) {
+  RunWhileSomebodyAsks(MeasureOptions{.schedule = Schedule{.wait = 0, .warmup = 0, .active = 1}},
+                       absl::Milliseconds(100));
+  EXPECT_FALSE(world_.asked_at_launch);
 }
 
 TEST_F(LoopTest, AnOrderThatCameMeanwhileRunsFirstAndMeetsNoCopyUnderWay) {
