@@ -451,8 +451,7 @@ class Process {
          {"allow_admin", OnOff(options_.allow_admin && options_.token_file.empty())},
          {"insecure_public", OnOff(options_.insecure_public)},
          {"devices", absl::StrJoin(devices_, ",")}});
-    LogGuestMemory();
-    LogWithoutEffect();
+    LogDoubtfulFlags(options_);
     if (security_.loopback) return;
     const std::string& address = acceptor_->address();
     if (security_.tls == nullptr) Log(LogLevel::kWarning, "insecure_public", {{"listen", address}});
@@ -460,29 +459,6 @@ class Process {
       Log(LogLevel::kWarning, "open_to_all",
           {{"listen", address}, {"hint", "--token-file or --tls-client-ca says who may call"}});
     }
-  }
-
-  void LogGuestMemory() const {
-    const Limits& limits = options_.limits;
-    if (!options_.allow_submit || limits.guest_bytes >= limits.client_arena_bytes) return;
-    const auto whole = [](double bytes) { return absl::StrCat(static_cast<std::uint64_t>(bytes)); };
-    Log(LogLevel::kWarning, "guest_memory_small",
-        {{"guest_bytes", whole(limits.guest_bytes)},
-         {"client_arena_bytes", whole(limits.client_arena_bytes)},
-         {"hint",
-          "a call of submitted code has less room than one of the catalogue: "
-          "--limit-guest-bytes gives it more"}});
-  }
-
-  void LogWithoutEffect() const {
-    if (options_.allow_cubin && !options_.allow_submit) {
-      Log(LogLevel::kWarning, "allow_cubin_has_no_effect",
-          {{"reason", "without --allow-submit no code is taken"}});
-    }
-    const double asked = options_.arena_warm_bytes;
-    if (asked <= options_.limits.arena_bytes || asked == ServerOptions().arena_warm_bytes) return;
-    Log(LogLevel::kWarning, "arena_warm_bytes_lowered",
-        {{"asked", FormatPlain(asked)}, {"to", FormatPlain(options_.limits.arena_bytes)}});
   }
 
   void Drain() {

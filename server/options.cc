@@ -428,6 +428,26 @@ absl::StatusOr<Security> CheckSecurity(const ServerOptions& options) {
   return Security{std::move(source), std::move(authenticator), *std::move(listen), loopback};
 }
 
+void LogDoubtfulFlags(const ServerOptions& options) {
+  const Limits& limits = options.limits;
+  if (options.allow_submit && limits.guest_bytes < limits.client_arena_bytes) {
+    Log(LogLevel::kWarning, "guest_memory_small",
+        {{"guest_bytes", FormatPlain(limits.guest_bytes)},
+         {"client_arena_bytes", FormatPlain(limits.client_arena_bytes)},
+         {"hint",
+          "a call of submitted code has less room than one of the catalogue: "
+          "--limit-guest-bytes gives it more"}});
+  }
+  if (options.allow_cubin && !options.allow_submit) {
+    Log(LogLevel::kWarning, "allow_cubin_has_no_effect",
+        {{"reason", "without --allow-submit no code is taken"}});
+  }
+  const double asked = options.arena_warm_bytes;
+  if (asked <= limits.arena_bytes || asked == ServerOptions().arena_warm_bytes) return;
+  Log(LogLevel::kWarning, "arena_warm_bytes_lowered",
+      {{"asked", FormatPlain(asked)}, {"to", FormatPlain(limits.arena_bytes)}});
+}
+
 std::uint64_t MemoryBytes() {
   const std::uint64_t bytes = static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) *
                               static_cast<std::uint64_t>(sysconf(_SC_PAGE_SIZE));

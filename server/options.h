@@ -61,6 +61,9 @@ absl::StatusOr<Security> CheckSecurity(const ServerOptions& options);
 absl::StatusOr<Tls> ReadTls(const ServerOptions& options);
 absl::StatusOr<TokenFile> ReadTokens(const ServerOptions& options);
 
+// Says in the log of which flags less comes than their operator may count on.
+void LogDoubtfulFlags(const ServerOptions& options);
+
 // The physical memory, or the least limit of a cgroup where that is smaller.
 std::uint64_t MemoryBytes();
 

@@ -14,6 +14,7 @@ namespace {
 
 absl::Status NoSuchJob(JobId id, const std::vector<JobView>& jobs) {
   std::vector<std::string> ids;
+  ids.reserve(jobs.size());
   for (const JobView& job : jobs) ids.push_back(absl::StrCat(job.id));
   const std::string near =
       NearestNames(absl::StrCat(id), std::vector<absl::string_view>(ids.begin(), ids.end()));

@@ -286,94 +286,11 @@ TEST(Lifecycle, WithoutMetricsTheServerServes) {
   }
 }
 
-TEST(Lifecycle, BytesMayBeGivenInStepsOf1024) {
-  ASSERT_OK_AND_ASSIGN(
-      const auto server,
-      ServerProcess::Start({.flags = {"--limit-chunk-bytes=64K", "--limit-header-bytes=1.5MiB",
-                                      "--limit-inline-bytes=64 KiB", "--limit-rpc-bytes=2GB",
-                                      "--limit-window-bytes=1e6"},
-                            .environment = {"GRIDCLOCK_LIMIT_CONTROL_BYTES=512K"}}));
-  for (const auto& [name, bytes] : {std::pair("chunk_bytes", 65536),
-                                    {"header_bytes", 1572864},
-                                    {"inline_bytes", 65536},
-                                    {"window_bytes", 1000000},
-                                    {"control_bytes", 524288}}) {
-    EXPECT_THAT(server->Metrics(),
-                HasSubstr(absl::StrCat("gridclock_limit{name=\"", name, "\"} ", bytes, "\n")));
-  }
-  EXPECT_THAT(server->Metrics(), HasSubstr("gridclock_limit{name=\"rpc_bytes\"} 2147483648\n"));
-  for (const char* wrong : {"1T", "K", "64k", "4 M B", "3G"}) {
-    ASSERT_OK_AND_ASSIGN(
-        const auto refused,
-        ServerProcess::Start(
-            {.flags = {absl::StrCat("--limit-window-bytes=", wrong)}, .wait_until_ready = false}));
-    EXPECT_EQ(refused->Wait(), 2) << wrong;
-    EXPECT_THAT(refused->Log(), HasSubstr("--limit-window-bytes: want 4096 to"));
-  }
-}
-
-TEST(Lifecycle, ALimitUnderWhichNoCallFitsIsRefused) {
-  for (const auto& [flag, text] :
-       {std::pair("--limit-chunk-bytes=0", "--limit-chunk-bytes: want 4096 to"),
-        {"--limit-message-bytes=16383", "--limit-message-bytes: want 16384 to"},
-        {"--limit-message-bytes=1M",
-         "is too short for the chunks that --limit-chunk-bytes 1048576"},
-        {"--limit-queue=1.5", "--limit-queue: want a whole number of jobs, got 1.5"},
-        {"--limit-queue=0", "--limit-queue: want 1 to 1000000000000000 jobs, got 0"},
-        {"--limit-arena-bytes=4095",
-         "--limit-arena-bytes 4095 is too little for any call: want 4096 or more, or 0"}}) {
-    ASSERT_OK_AND_ASSIGN(const auto refused,
-                         ServerProcess::Start({.flags = {flag}, .wait_until_ready = false}));
-    EXPECT_EQ(refused->Wait(), 2) << flag;
-    EXPECT_THAT(refused->Log(), HasSubstr(text));
-  }
-}
-
-TEST(Lifecycle, AnAddressThatIsTakenEndsTheServerWithItsFlag) {
-  ASSERT_OK_AND_ASSIGN(const auto first, ServerProcess::Start());
-  for (const auto& [flag, address] :
-       {std::pair("--listen", first->address()), {"--metrics-listen", first->metrics_address()}}) {
-    ASSERT_OK_AND_ASSIGN(const auto second,
-                         ServerProcess::Start({.flags = {absl::StrCat(flag, "=", address)},
-                                               .wait_until_ready = false}));
-    EXPECT_EQ(second->Wait(), 1);
-    EXPECT_THAT(second->Log(),
-                HasSubstr(absl::StrCat("gridclock-server: ", flag, ": cannot listen on ", address,
-                                       ": Address already in use\n")));
-  }
-}
-
-TEST(Lifecycle, AnAddressOfMetricsThatCannotBeIsRefusedBeforeAnythingStarts) {
-  for (const auto& [flags, text] : std::vector<std::pair<std::vector<std::string>, std::string>>{
-           {{"--metrics-listen=localhost"}, "--metrics-listen: want HOST:PORT such as"},
-           {{"--metrics-listen=127.0.0.1:99999"}, "--metrics-listen: want HOST:PORT such as"},
-           {{"--metrics-listen=[::1]:18481"},
-            "--metrics-listen: want an address of IPv4 such as 127.0.0.1:8471, got '[::1]:18481'"},
-           {{"--listen=127.0.0.1:18481", "--metrics-listen=127.0.0.1:18481"},
-            "--listen and --metrics-listen both name 127.0.0.1:18481"}}) {
-    ASSERT_OK_AND_ASSIGN(const auto refused,
-                         ServerProcess::Start({.flags = flags, .wait_until_ready = false}));
-    EXPECT_EQ(refused->Wait(), 2) << text;
-    EXPECT_THAT(refused->Log(), HasSubstr(text));
-  }
-}
-
 TEST(Lifecycle, TheLeastArenaServes) {
   ASSERT_OK_AND_ASSIGN(const auto server,
                        ServerProcess::Start({.flags = {"--limit-arena-bytes=4096"}}));
   EXPECT_THAT(RawCall(Connect(server->address()), kRunMethod, {Spin(absl::ZeroDuration())}).status,
               IsOk());
-}
-
-TEST(Lifecycle, AFlagOutOfItsRangeEndsTheServer) {
-  for (const char* bytes : {"-1", "nan"}) {
-    ASSERT_OK_AND_ASSIGN(
-        const auto server,
-        ServerProcess::Start(
-            {.flags = {absl::StrCat("--arena-warm-bytes=", bytes)}, .wait_until_ready = false}));
-    EXPECT_EQ(server->Wait(), 2);
-    EXPECT_THAT(server->Log(), HasSubstr("want 0 to 1000000000000000 bytes"));
-  }
 }
 
 TEST(Lifecycle, E17_ASignalLetsCallsEndAndTakesNoNewOnes) {
