@@ -145,6 +145,23 @@ class Gates(unittest.TestCase):
                 lines = gpu_timing.slope(bench.Config(pathlib.Path(), rounds=1), None)
                 self.assertEqual({line.verdict for line in lines}, {verdict})
 
+    def test_a_slope_between_device_times_of_a_clock_that_moved_meets_no_goal(self):
+        def over(*times):
+            told = iter([gpu.Nanoseconds(ns) for ns in times])
+
+            def median_ns(*_, **__):
+                ns = next(told)
+                ns.flags = ()
+                return ns
+
+            with mock.patch.object(gpu_timing, "median_ns", median_ns):
+                return gpu_timing.slope_over_bound(None, None, "square", ())[0]
+
+        self.assertEqual(over(100_000, 101_000, 102_000), 0)
+        self.assertEqual(over(100_000, 105_000, 102_000), 1)
+        self.assertEqual(over(100_000, 110_000, 120_000, 100_000, 100_000, 100_000), 0)
+        self.assertGreater(over(*(100_000, 110_000, 120_000) * gpu_timing.TAKEN), 1)
+
     def test_every_result_that_nobody_may_trust_counts(self):
         for flag in ("SUSPECT", "IMPOSSIBLE", "INTERRUPTED"):
             result = {"flags": [flag], "repeated": True, "timing": {"statistics": {"median_ns": 1}}}

@@ -95,8 +95,9 @@ those of one machine on one day and are shown only to explain the ratios.
   GPU is, the driver answered once it had ended the process that had failed, and a call waited for that. It waits no more.
 - `gpu.ncu` is a median: each round has processes, and so memory, of its own. Of 16,000,000 elements single rounds of nine were at
   1.08 and 1.16 of what is allowed, where Nsight Compute's own medians lie between 44.6 and 45.1 us.
-- `gpu.slope` takes device time before and after the slopes, and counts what lies outside of both, since 2026-11-26: in one of nine
-  rounds of the run before it the clock had moved between them (2.7).
+- `gpu.slope` takes device time before and after the slopes, and counts what lies outside of both, since 2026-11-26: one of nine
+  rounds of the run before it stood at 2.7 without. A round between whose two device times the clock moved is taken again since
+  the figures here.
 - What limits `gpu.variants.rmsnorm.8192x1024`: registers are the faster choice of 65536 rows, by 8 %, and the slower one of 8192
   by 3 %; words cannot tell the number of rows.
 - What limits `gpu.catalog.pow.of_a_fraction`: arithmetic, and that it is exact. 0.3 is no f32, so the power is of two
