@@ -1,7 +1,7 @@
 // Sigmoid linear unit (also swish): y = x / (1 + exp(-x)), element by element.
 //
 // Far below 0 exp(-x) is infinite in f32 while y is still a number: silu(-90) is -7e-38. With
-// g = exp(x/2) the same is x g / (g + 1/g) = x g g / (g g + 1), in which nothing leaves the range
+// g = exp(x/2) the same is x g g / (g g + 1), and of (x g) (g / (g g + 1)) nothing leaves the range
 // before y does.
 //
 //   naive   that with the C library's exp, one thread
@@ -140,7 +140,7 @@ T NaiveSilu(T element) {
   if (Widen(element) > kHigh<W>) return element;
   const W x = Widen(element) < kLow<W> ? kLow<W> : Widen(element);
   const W g = std::exp(W{0.5} * x);
-  return Narrow<T>(x * g / (g + 1 / g));
+  return Narrow<T>(x * g * (g / (g * g + 1)));
 }
 
 absl::Status Naive(const Call& call) {
@@ -161,7 +161,8 @@ struct Silu {
     using F = hn::TFromD<D>;
     const auto bounded = simd::AtMost(d, simd::AtLeast(d, x, kLow<F>), kHigh<F>);
     const auto g = simd::ExpInRange(d, hn::Mul(bounded, hn::Set(d, F{0.5})));
-    const auto y = hn::Div(hn::Mul(bounded, g), hn::Add(g, hn::Div(hn::Set(d, F{1}), g)));
+    const auto share = hn::Div(g, hn::MulAdd(g, g, hn::Set(d, F{1})));
+    const auto y = hn::Mul(hn::Mul(bounded, g), share);
     return hn::IfThenElse(hn::Gt(x, hn::Set(d, kHigh<F>)), x, y);
   }
 };

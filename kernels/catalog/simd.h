@@ -4,6 +4,7 @@
 #define GRIDCLOCK_KERNELS_CATALOG_SIMD_H_
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 
@@ -157,6 +158,23 @@ inline constexpr std::int64_t kStreamBytes = std::int64_t{16} << 20;
 template <typename T>
 bool WorthStreaming(std::int64_t elements) {
   return std::is_same_v<T, Wide<T>> && elements * std::int64_t{sizeof(T)} >= kStreamBytes;
+}
+
+// At the boundary of a vector of any level.
+inline bool MayStreamTo(const void* to) {
+  constexpr std::uintptr_t kVector = 64;
+  return reinterpret_cast<std::uintptr_t>(to) % kVector == 0;
+}
+
+// Past the caches, to where MayStreamTo. The caller must FlushStream once.
+inline void StreamBytes(const std::byte* from, std::byte* to, std::int64_t bytes) {
+  const hn::ScalableTag<std::uint8_t> d;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  const auto* x = reinterpret_cast<const std::uint8_t*>(from);
+  auto* y = reinterpret_cast<std::uint8_t*>(to);
+  std::int64_t i = 0;
+  for (; i + lanes <= bytes; i += lanes) hn::Stream(hn::LoadU(d, x + i), d, y + i);
+  std::copy(x + i, x + bytes, y + i);
 }
 
 // Items that one thread should at least get: less is done before another thread wakes up.
