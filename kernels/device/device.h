@@ -47,7 +47,6 @@ struct TimedLaunch {
 
 // What the device said of itself since it was last asked.
 struct Conditions {
-  double clock_hz = 0;  // 0: cannot be known here.
   bool throttled = false;
   bool shared = false;           // Someone else computes on it.
   bool sharing_unknown = false;  // It cannot be told here whether someone else does.

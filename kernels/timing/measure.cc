@@ -23,6 +23,7 @@ constexpr std::int64_t kMinSamples = 10, kMinSamplesOnGpu = 100;
 // Launches by the second method, where a device has two that must agree.
 constexpr std::size_t kAgreementLaunches = 11;
 constexpr int kDoubtLaunches = 33;
+constexpr int kRecordsLost = 3;  // In a row: then the device has none.
 // Of whoever waits for the device, with a second opinion.
 constexpr absl::Duration kPatience = absl::Milliseconds(200);
 
@@ -120,10 +121,14 @@ class Run {
 };
 
 absl::StatusOr<double> Run::Launch(Method method, absl::FunctionRef<absl::Status()> prepare) {
-  for (;;) {
-    GC_ASSIGN_OR_RETURN(const TimedLaunch timed, LaunchNow(method, prepare));
+  for (int lost = 0;;) {
+    const absl::StatusOr<TimedLaunch> timed = LaunchNow(method, prepare);
+    // The samples that there are must not be lost over the record of one launch.
+    const bool again = DetailsOf(timed.status()).reason == "RECORD_LOST" && ++lost < kRecordsLost;
+    if (again && !Interrupted()) continue;
+    GC_RETURN_IF_ERROR(timed.status());
     // Where time is up a time by the other kind of record is better than none.
-    if (!timed.provisional || Interrupted()) return timed.duration_ns;
+    if (!timed->provisional || Interrupted()) return timed->duration_ns;
   }
 }
 

@@ -126,17 +126,11 @@ HostCounts ReadHostCounts(const std::vector<int>& mask, int server, const std::s
   if (server != 0) counts.server = TicksOf(absl::StrCat(root, "/proc/", server, "/stat"));
   counts.stops = CgroupStops(root);
   ReadHeat(root, mask, counts);
-  const std::string cpu =
-      absl::StrCat(root, "/sys/devices/system/cpu/cpu", mask.empty() ? 0 : mask.front());
-  if (const auto khz = Number(cpu + "/cpufreq/scaling_cur_freq")) {
-    counts.clock_hz = 1e3 * static_cast<double>(*khz);
-  }
   return counts;
 }
 
 Conditions Compare(const HostCounts& before, const HostCounts& after) {
   Conditions conditions;
-  conditions.clock_hz = after.clock_hz.value_or(0);
   conditions.throttled = AnyGrew(before.stops, after.stops);
   const std::optional<bool> others = OthersWorked(before, after);
   conditions.shared = HypervisorTook(before, after) || others.value_or(false);

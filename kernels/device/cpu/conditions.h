@@ -23,7 +23,6 @@ struct HostCounts {
   // By the file that counts: times that a cgroup's quota stopped us, and that a core or its package
   // was slowed for its heat.
   std::map<std::string, std::uint64_t> stops = {};
-  std::optional<double> clock_hz = {};  // Of the first CPU, where the driver tells.
 };
 
 // Of the CPUs in `mask`, the affinity mask. `server`: the process that this one works for; 0: none.

@@ -97,7 +97,6 @@ Conditions CompareReadings(const NvmlReading& before, const NvmlReading& after,
                            std::uint64_t elapsed_ns, std::span<const std::int64_t> own) {
   const Sharing first = SharingOf(before, own), last = SharingOf(after, own);
   Conditions conditions;
-  conditions.clock_hz = after.sm_clock_hz.value_or(0);
   conditions.throttled =
       HeldDown(before) || HeldDown(after) ||
       GrewMuch(before.power_violation_ns, after.power_violation_ns, elapsed_ns) ||

@@ -7,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/status.h"
 #include "kernels/device/cpu/host.h"
 #include "kernels/device/cuda/calibrate.h"
@@ -27,6 +28,26 @@ constexpr Method kAllMethods[] = {Method::kIsolated,   Method::kDeviceTime, Meth
 bool IsFault(const absl::Status& status) {
   const std::string reason = DetailsOf(status).reason;
   return reason == "KERNEL_FAULT" || reason == "DEVICE_FAULT";
+}
+
+const absl::Status& StatusOf(const absl::Status& status) {
+  return status;
+}
+template <typename T>
+const absl::Status& StatusOf(const absl::StatusOr<T>& value) {
+  return value.status();
+}
+
+// A process that is held up, or a record that comes late, spoils one launch and says nothing of the
+// device for as long as it is served: it is asked again. What has failed for good is not.
+template <typename Ask>
+auto WithPatience(Ask ask) {
+  constexpr int kTries = 3;
+  auto answer = ask();
+  for (int i = 1; i < kTries && !StatusOf(answer).ok() && !IsFault(StatusOf(answer)); ++i) {
+    answer = ask();
+  }
+  return answer;
 }
 
 PinnedRange::Driver PinDriver() {
@@ -137,11 +158,14 @@ void GpuDevice::OpenCupti() {
     return;
   }
   cupti_ = *std::move(cupti);
-  if (const absl::Status proven = ProveCupti(KernelRecords::kConcurrent); !proven.ok()) {
-    DropCupti(proven);
+  const auto proven = [this](KernelRecords records) {
+    return WithPatience([&] { return ProveCupti(records); });
+  };
+  if (const absl::Status known = proven(KernelRecords::kConcurrent); !known.ok()) {
+    DropCupti(known);
     return;
   }
-  no_serial_ = std::string(ProveCupti(KernelRecords::kSerial).message());
+  no_serial_ = std::string(proven(KernelRecords::kSerial).message());
   if (!no_serial_.empty()) only_records_ = KernelRecords::kConcurrent;
 }
 
@@ -149,6 +173,7 @@ void GpuDevice::DropCupti(const absl::Status& why) {
   static_cast<void>(cupti_->Disable());
   cupti_ = nullptr;
   no_cupti_ = std::string(why.message());
+  Log(LogLevel::kWarning, "no_device_time", {{"why", no_cupti_}});
 }
 
 // A record of a known launch must come back as that launch: then records are understood here.
@@ -174,7 +199,7 @@ absl::StatusOr<GpuCalibration> GpuDevice::Calibrate() {
   GC_ASSIGN_OR_RETURN(GpuCalibration result, CalibrateGpu(*this, *timer_));
   if (cupti_ == nullptr || only_records_) return result;
   only_records_ = KernelRecords::kSerial;
-  const auto serial = TimeEmpty(*this, Method::kDeviceTime);
+  const auto serial = WithPatience([&] { return TimeEmpty(*this, Method::kDeviceTime); });
   if (!serial.ok() && poisoned()) return serial.status();
   // Far from what they add on any GPU it would make times too short.
   constexpr double kMostNs = 5'000;
@@ -209,12 +234,12 @@ absl::Status GpuDevice::Settle(const std::string& calibration) {
   // Of another GPU, which had this name before: no use, and no reason to fail.
   if (absl::IsNotFound(known.status())) {
     Observe();  // The next one tells of the time from here on.
-    known = Calibrate();
+    known = WithPatience([this] { return Calibrate(); });
     if (!Note(known.status()).ok() && !poisoned() && cupti_ != nullptr) {
       // A device without its own record of time is better than none.
       DropCupti(known.status());
       Describe();
-      known = Calibrate();
+      known = WithPatience([this] { return Calibrate(); });
     }
     GC_RETURN_IF_ERROR(SetRecording(std::nullopt));
     const Conditions conditions = Observe();

@@ -37,7 +37,6 @@ using CudaStream = UniqueCuda<cudaStream_t, &cudaStreamDestroy>;
 using CudaEvent = UniqueCuda<cudaEvent_t, &cudaEventDestroy>;
 using CudaGraph = UniqueCuda<cudaGraph_t, &cudaGraphDestroy>;
 using CudaGraphExec = UniqueCuda<cudaGraphExec_t, &cudaGraphExecDestroy>;
-using CudaMemory = UniqueCuda<void*, &cudaFree>;
 using CudaHostMemory = UniqueCuda<void*, &cudaFreeHost>;
 
 // With timing.
@@ -45,12 +44,6 @@ inline absl::StatusOr<CudaEvent> MakeEvent() {
   cudaEvent_t event = nullptr;
   GC_RETURN_IF_CUDA_ERROR(cudaEventCreate(&event), "create an event");
   return CudaEvent(event);
-}
-
-inline absl::StatusOr<CudaMemory> MakeCudaMemory(std::size_t bytes) {
-  void* data = nullptr;
-  GC_RETURN_IF_CUDA_ERROR(cudaMalloc(&data, bytes), "allocate on the device");
-  return CudaMemory(data);
 }
 
 }  // namespace gridclock

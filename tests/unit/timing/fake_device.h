@@ -4,6 +4,7 @@
 #define GRIDCLOCK_TESTS_UNIT_TIMING_FAKE_DEVICE_H_
 
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -30,6 +31,7 @@ class FakeDevice final : public Device {
   std::function<double(std::int64_t i)> clock_hz = [](auto) { return 0; };
   std::map<Method, absl::Status> refusals;  // What timing by a method fails with, after the launch.
   std::int64_t refuses_after = 0;           // So many launches by any method come first.
+  std::int64_t refuses_times = std::numeric_limits<std::int64_t>::max();
   // How long launch number i (from 0) takes by a method.
   std::function<double(std::int64_t i, Method method)> duration_ns = [](auto, auto) { return 1e6; };
   std::vector<Launch> ran = {};  // What a record of a launch says that it ran.
@@ -62,7 +64,8 @@ class FakeDevice final : public Device {
     timed.host_start_ns = absl::ToUnixNanos(clock_.Now());
     const absl::Status status = launch();
     if (!status.ok()) return status;
-    if (refusals.count(method) != 0 && std::ssize(launches) > refuses_after) {
+    if (refusals.count(method) != 0 && std::ssize(launches) > refuses_after && refuses_times > 0) {
+      --refuses_times;
       return refusals[method];
     }
     timed.host_returned_ns = absl::ToUnixNanos(clock_.Now());

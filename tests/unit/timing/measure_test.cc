@@ -395,7 +395,7 @@ TEST_F(MeasureTest, BackToBackCannotFindAColdCache) {
 }
 
 TEST_F(MeasureTest, TellsTheDevicesConditions) {
-  device_.conditions = {.clock_hz = 1e9, .throttled = true, .shared = true};
+  device_.conditions = {.throttled = true, .shared = true};
 
   ASSERT_OK_AND_ASSIGN(const Measurement m, Go({}));
 

@@ -10,6 +10,7 @@ namespace {
 using ::testing::Contains;
 using ::testing::Each;
 using ::testing::ElementsAre;
+using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::SizeIs;
 
@@ -49,6 +50,30 @@ TEST_F(MeasureTest, ALostRecordCostsTheSecondOpinionNotTheMeasurement) {
   EXPECT_THAT(m.flags, ElementsAre(Flag::kSuspect));
   EXPECT_THAT(Go({.method = Method::kDeviceTime, .schedule = {}}),
               StatusIs(absl::StatusCode::kUnavailable, "lost 2 records"));
+}
+
+// Two in a row are, three are none.
+TEST_F(MeasureTest, ALaunchWhoseRecordIsLostIsMadeAgain) {
+  for (const std::int64_t lost : {2, 3}) {
+    device_.known = {Method::kDeviceTime};
+    device_.launches.clear();
+    live_.clear();
+    live_warmups_.clear();
+    device_.refusals[Method::kDeviceTime] =
+        WithReason(absl::UnavailableError("lost 2 records"), "RECORD_LOST");
+    device_.refuses_after = 65;
+    device_.refuses_times = lost;
+
+    const auto m = Go({.method = Method::kDeviceTime, .schedule = {}});
+
+    if (lost == 3) {
+      EXPECT_THAT(m, StatusIs(absl::StatusCode::kUnavailable, "lost 2 records"));
+      continue;
+    }
+    ASSERT_THAT(m, IsOk());
+    EXPECT_THAT(m->timing.samples_ns, SizeIs(10));
+    EXPECT_THAT(m->flags, IsEmpty());
+  }
 }
 
 // Warm-up and the one sample leave no time for a launch by the other method.

@@ -19,6 +19,7 @@ namespace gridclock {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::Contains;
 using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -257,6 +258,7 @@ TEST_F(SessionDeviceTest, WhatIsReturnedAfterASlopeIsOfOneLaunch) {
       const std::int64_t differ =
           verify ? report.outcome.verification.value().mismatches : std::int64_t{0};
       EXPECT_EQ(differ, 0);
+      EXPECT_THAT(report.outcome.flags, Contains(Flag::kUnverified).Times(verify ? 1 : 0));
       // Three samples of three launches each, and the one whose values are returned.
       EXPECT_EQ(report.outcome.launches[0].count, 3 * 3 + 1);
     }
