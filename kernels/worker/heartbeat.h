@@ -20,12 +20,16 @@ class Heartbeat {
  public:
   // What to say of the device; none now.
   using Vitals = std::function<std::optional<DeviceVitals>()>;
-  // `vitals` may be null; it is called from the heart's own thread.
+  // `vitals` may be null; it is called from a thread of its own: a driver that does not answer, for
+  // another GPU's sake perhaps, must not make this process look dead.
   Heartbeat(Link& link, const std::atomic<std::uint64_t>& dropped, Vitals vitals);
   ~Heartbeat();
 
  private:
   void Beat();
+  void Ask();
+  // A second; false once it is to stop.
+  bool Pause(std::unique_lock<std::mutex>& lock);
 
   Link& link_;
   const std::atomic<std::uint64_t>& dropped_;
@@ -33,7 +37,8 @@ class Heartbeat {
   std::mutex mutex_;
   std::condition_variable wake_;
   bool stop_ = false;
-  std::thread thread_;
+  std::optional<DeviceVitals> answer_;  // That was not yet told.
+  std::thread heart_, asker_;
 };
 
 }  // namespace gridclock
