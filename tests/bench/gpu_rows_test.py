@@ -41,6 +41,12 @@ class Rows(unittest.TestCase):
         self.assertEqual({key: values[0] for key, values in lines[0].extra.items()},
                          {"device_us": 5.57, "off_ns": 0, "isolated_off_ns": 32, "slope_off_ns": -46, "event_pair_us": 12.7})
 
+    def test_the_constant_that_all_spans_are_less_has_a_bound(self):
+        self.program("cuda_device_test", "".join(SPAN.format(span, span + 3, 0, 300, "PASS") for span in gpu_truth.SPANS) + STAMPS)
+        lines = gpu_truth.measure(self.config)
+        self.assertEqual([line.verdict for line in lines], ["FAIL"] + 12 * ["PASS"])
+        self.assertEqual(lines[0].samples, [1.5, 1.5])
+
     def stamped(self, *rows):
         """Lines of `gpu.truth` by their last names, where all spins are right."""
         self.program("cuda_device_test", "".join(SPAN.format(span, span + 0.57, 0, 300, "PASS") for span in gpu_truth.SPANS) +

@@ -76,7 +76,7 @@ def rows_of(config, name, names, measure):
 
 # What makes a figure one that nothing can be held against. SHARED_DEVICE is none: PyTorch waits on the same GPU.
 # THROTTLED is shown: a product that takes all power runs so beside its peer too.
-DOUBTS = ("SUSPECT", "IMPOSSIBLE", "INTERRUPTED", "THROTTLED")
+DOUBTS = ("SUSPECT", "IMPOSSIBLE", "INTERRUPTED", "THROTTLED", "NOISY")
 
 
 class Nanoseconds(float):
