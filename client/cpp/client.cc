@@ -239,7 +239,7 @@ absl::Status Client::CheckHealth(const std::string& service, absl::Duration time
   return WithReason(
       absl::UnavailableError(service.empty()
                                  ? "no device takes calls (each is drained, starting, dead or "
-                                   "quarantined), or the server ends"
+                                   "quarantined), or the server starts or ends"
                                  : absl::StrCat(service, " takes no calls now")),
       "NOT_SERVING");
 }

@@ -30,6 +30,9 @@ class Outbox {
   void AddSummary(v1::RunSummary summary) { summary_ = std::move(summary); }
   void Clear();
 
+  // The summary, which comes last, is still to be asked for.
+  bool has_summary() const { return summary_.has_value(); }
+
   // What waits for the client, outputs aside, which lie in the arena.
   std::uint64_t held_bytes() const;
 

@@ -153,7 +153,7 @@ class StreamCall final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>,
 
   std::optional<JobView> Sending(absl::Time now) override {
     const MutexLock lock(mutex_);
-    if (!sent_ || !writing_) return std::nullopt;
+    if (!sent_ || !(writing_ || outbox_.has_summary())) return std::nullopt;
     JobView job = *sent_;
     job.age += now - over_since_;
     return job;
