@@ -85,9 +85,8 @@ class Session::Running {
     const auto in_place = [](const WorkerOperand& output) {
       return output.in_place_of.has_value();
     };
-    return IsBackToBack() &&
-           (std::any_of(order_.outputs.begin(), order_.outputs.end(), in_place) ||
-            (order_.program && !order_.program->program.globals.empty()));
+    return IsBackToBack() && (std::any_of(order_.outputs.begin(), order_.outputs.end(), in_place) ||
+                              (order_.program && !order_.program->program.globals.empty()));
   }
   // Whether the timed launches work on values of another seed, so that those of the submitted one
   // are fresh when the last launch, the one that is returned, meets them.
@@ -384,7 +383,8 @@ absl::Status Session::Running::VerifyOutputs() {
                       "MEMORY_FULL");
   }
   out_.peak_device_bytes += rows_bytes_;
-  // What was compared is of a launch of its own, none of those that a graph held and that were timed.
+  // What was compared is of a launch of its own, none of those that a graph held and that were
+  // timed.
   if (IsUndecided(*out_.verification) || IsBackToBack()) Raise(Flag::kUnverified, &out_.flags);
   AddPhase(PhaseKind::kVerified, start, NowNs());
   return absl::OkStatus();
