@@ -101,7 +101,8 @@ TOGETHER = (("GridclockDeviceQuarantined", "a", "cuda:0"), ("GridclockWorkerDown
             ("GridclockWorkerCrashLoop", "a", "cuda:1"), ("GridclockWorkerCrashLoop", "a", "cpu"),
             ("GridclockErrorBudgetBurn", "a", ""), ("GridclockErrorBudgetLeak", "a", ""),
             ("GridclockGpuXidOther", "a", "cuda:1"), ("GridclockDown", "b", ""), ("GridclockWorkerDown", "b", "cpu"),
-            ("GridclockErrorBudgetBurn", "c", ""), ("GridclockErrorBudgetLeak", "c", ""), ("GridclockErrorBudgetLeak", "d", ""))
+            ("GridclockErrorBudgetBurn", "c", ""), ("GridclockErrorBudgetLeak", "c", ""),
+            ("GridclockErrorBudgetLeak", "d", ""))
 # What of it arrives, by receiver and message.
 ARRIVES = [("page", [("GridclockDeviceQuarantined", "a", "cuda:0"), ("GridclockWorkerDown", "a", "cuda:1")]),
            ("page", [("GridclockDown", "b", "")]),
