@@ -39,7 +39,7 @@ run long-tests long_tests
 run triton triton
 run fuzz tools/fuzz.sh 600
 run bench ./dev bench --check
-run deploy-test ./dev deploy-test --full
+run deploy-test ./dev deploy-test --full --no-skips
 # Behind the tests, so that lint and CI find most of what they build.
 run bare-root ./dev bare-root "./dev --yes demo" "./dev --yes test" "./dev --yes lint" \
   "GRIDCLOCK_CI_WITHOUT_CUDA=1 .ci/run" \

@@ -32,7 +32,7 @@ constexpr Label kDevice[] = {"device"};
 constexpr Label kReason[] = {"reason"};
 constexpr Label kDirectionDevice[] = {"direction", "device"};
 constexpr Label kPhaseDevice[] = {"phase", "device"};
-constexpr Label kFlag[] = {"flag"};
+constexpr Label kDeviceFlag[] = {"device", "flag"};
 constexpr Label kDeviceState[] = {"device", "state"};
 constexpr Label kDeviceClockName[] = {"device", "clock"};
 constexpr Label kDeviceReason[] = {"device", "reason"};
@@ -54,8 +54,12 @@ constexpr std::array<MetricSpec, kMetricCount> kTable = {{
      "Calls that ended, by gRPC method and status code.", "0.1.0"},
     {Metric::kRpcDrained, "gridclock_rpc_drained_total", kCounter, "requests", kMethod,
      "Those of gridclock_rpc_requests_total that were refused or ended because an operator drains "
-     "the device or the server, or refused because its first worker is starting; their code is "
-     "UNAVAILABLE.",
+     "the device or the server, or refused because its first worker or its compiler is starting; "
+     "their code is UNAVAILABLE.",
+     "0.2.0"},
+    {Metric::kRpcTurnedAway, "gridclock_rpc_turned_away_total", kCounter, "requests", kMethod,
+     "Those of gridclock_rpc_requests_total for which the server had no room: refused with "
+     "QUEUE_FULL or MEMORY_FULL and RetryInfo, or ended by QUEUE_WAIT.",
      "0.2.0"},
     {Metric::kRpcDuration, "gridclock_rpc_duration_seconds", kHistogram, "seconds", kMethod,
      "From the start of a call to its end, queue and kernel included.", "0.1.0", kRequestBounds},
@@ -64,7 +68,9 @@ constexpr std::array<MetricSpec, kMetricCount> kTable = {{
     {Metric::kRpcBytes, "gridclock_rpc_bytes_total", kCounter, "bytes", kMethodDirection,
      "Whole messages received (in) and sent (out), without HTTP/2.", "0.1.0"},
     {Metric::kConnections, "gridclock_connections_total", kCounter, "connections", kResult,
-     "Connections that came, by what the acceptor did with them.", "0.1.0"},
+     "Connections that came, by what the acceptor did with them; those of cut_off_headers were "
+     "counted as accepted before.",
+     "0.1.0"},
     {Metric::kConnectionsOpen,
      "gridclock_connections_open",
      kGauge,
@@ -109,11 +115,12 @@ constexpr std::array<MetricSpec, kMetricCount> kTable = {{
     {Metric::kAdmissionRejected, "gridclock_admission_rejected_total", kCounter, "requests",
      kReason, "Requests that could be read and did not become a job, by reason.", "0.1.0"},
     {Metric::kDeviceBusy, "gridclock_device_busy_seconds_total", kCounter, "seconds", kDevice,
-     "Time that the device worked for jobs, those that run now included; its rate is the "
-     "utilisation.",
+     "Time from the first launch of each job to the end of its last, of those that run now until "
+     "now; copies, generated inputs and verification are not in it. Its rate is the utilisation.",
      "0.1.0"},
     {Metric::kTransferBytes, "gridclock_transfer_bytes_total", kCounter, "bytes", kDirectionDevice,
-     "Tensor bytes taken from clients (in) and given to them (out) by jobs of the device.",
+     "Tensor bytes of jobs of the device that ran: what their clients sent (in), and what those "
+     "that ended well have for them, read or not (out).",
      "0.1.0"},
     {Metric::kTransferDuration, "gridclock_transfer_duration_seconds", kHistogram, "seconds",
      kDirectionDevice,
@@ -125,22 +132,15 @@ constexpr std::array<MetricSpec, kMetricCount> kTable = {{
      "Time of each phase of jobs that ran, as RunSummary tells it; phases that took none are left "
      "out.",
      "0.2.0", kRequestBounds},
-    {Metric::kMeasurements,
-     "gridclock_measurements_total",
-     kCounter,
-     "measurements",
-     {},
-     "Jobs of the catalogue that asked for a measurement and returned one.",
-     "0.1.0"},
-    {Metric::kMeasurementsDoubtful,
-     "gridclock_measurements_doubtful_total",
-     kCounter,
-     "measurements",
-     {},
+    {Metric::kMeasurements, "gridclock_measurements_total", kCounter, "measurements", kDevice,
+     "Jobs of the catalogue that asked for a measurement and returned one.", "0.1.0"},
+    {Metric::kMeasurementsDoubtful, "gridclock_measurements_doubtful_total", kCounter,
+     "measurements", kDevice,
      "Those of gridclock_measurements_total that carry SUSPECT, IMPOSSIBLE, THROTTLED or "
      "SHARED_DEVICE, however many of them.",
      "0.2.0"},
-    {Metric::kMeasurementsFlagged, "gridclock_measurements_flagged_total", kCounter, "flags", kFlag,
+    {Metric::kMeasurementsFlagged, "gridclock_measurements_flagged_total", kCounter, "flags",
+     kDeviceFlag,
      "Flags on the results of gridclock_measurements_total; a result may carry several.", "0.1.0"},
     {Metric::kWorkerUp, "gridclock_worker_up", kGauge, "workers", kDevice,
      "1 if the device's worker is ready or busy.", "0.1.0"},

@@ -14,6 +14,7 @@ enum class Metric {
   kBuildInfo,
   kRpcRequests,
   kRpcDrained,
+  kRpcTurnedAway,
   kRpcDuration,
   kRpcInFlight,
   kRpcBytes,

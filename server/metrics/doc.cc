@@ -74,10 +74,10 @@ How full the queues are:
 gridclock_queue_depth / gridclock_queue_capacity
 ```
 
-Part of the measurements whose time is doubtful, where there were more than ten:
+Part of the measurements of each device whose time is doubtful, where there were more than ten:
 
 ```promql cpu
-sum(rate(gridclock_measurements_doubtful_total[1h])) / (sum(rate(gridclock_measurements_total[1h])) > 10 / 3600)
+rate(gridclock_measurements_doubtful_total[1h]) / (rate(gridclock_measurements_total[1h]) > 10 / 3600)
 ```
 )md";
 

@@ -61,14 +61,7 @@ std::int64_t Whole(double value) {
 
 }  // namespace
 
-JobMetrics::JobMetrics(Registry& registry)
-    : registry_(registry),
-      measurements_(registry.TallyOf(Metric::kMeasurements, {})),
-      doubtful_(registry.TallyOf(Metric::kMeasurementsDoubtful, {})) {
-  for (int i = 0; i < kFlagCount; ++i) {
-    const Flag flag = static_cast<Flag>(i + 1);
-    flags_[i] = &registry.TallyOf(Metric::kMeasurementsFlagged, {std::string(FlagWord(flag))});
-  }
+JobMetrics::JobMetrics(Registry& registry) : registry_(registry) {
   // rate() misses the first event of a series that was not there before: show the usual ones as 0.
   for (const char* reason :
        {"queue_full", "memory_full", "too_large", "worker_starting", "draining", "device_drained",
@@ -103,7 +96,7 @@ void JobMetrics::OnFinished(const Job& job, const JobResult& result) {
   if (series.variant_jobs != nullptr) series.variant_jobs->Add(1);
   if (!result.outcome->timing) return;
   // What a guest says of its times calls no operator.
-  if (job.measure && job.program == nullptr) CountMeasurement(*result.outcome);
+  if (job.measure && job.program == nullptr) CountMeasurement(*result.outcome, series.measurements);
   if (HasLatencies(*result.outcome)) CountLaunches(job, *result.outcome->timing, series);
 }
 
@@ -113,6 +106,7 @@ void JobMetrics::OnWorkerUp(absl::string_view device) {
     registry_.TallyOf(Metric::kWorkerRestarts, {std::string(device), reason});
   }
   registry_.TallyOf(Metric::kWorkerStrayAnswers, {std::string(device)});
+  MeasurementsOn(std::string(device));
 }
 
 void JobMetrics::OnWorkerLost(absl::string_view device, absl::string_view reason) {
@@ -182,7 +176,18 @@ JobMetrics::JobSeries JobMetrics::Resolve(const SeriesKey& key, bool submitted) 
       .phases = phases,
       .kernel_bytes = kernel_bytes,
       .roofline_ns = roofline_ns,
+      .measurements = MeasurementsOn(device),
   };
+}
+
+JobMetrics::MeasurementSeries JobMetrics::MeasurementsOn(const std::string& device) {
+  MeasurementSeries series{.all = &registry_.TallyOf(Metric::kMeasurements, {device}),
+                           .doubtful = &registry_.TallyOf(Metric::kMeasurementsDoubtful, {device})};
+  for (std::size_t i = 0; i < kFlagCount; ++i) {
+    const std::string flag(FlagWord(static_cast<Flag>(i + 1)));
+    series.flags[i] = &registry_.TallyOf(Metric::kMeasurementsFlagged, {device, flag});
+  }
+  return series;
 }
 
 void JobMetrics::CountOutcome(const JobSeries& series, absl::string_view outcome) {
@@ -222,12 +227,12 @@ void JobMetrics::CountPhases(const Outcome& outcome, const JobSeries& series) {
   }
 }
 
-void JobMetrics::CountMeasurement(const Outcome& outcome) {
-  measurements_.Add(1);
-  if (std::ranges::any_of(outcome.flags, IsDoubt)) doubtful_.Add(1);
+void JobMetrics::CountMeasurement(const Outcome& outcome, const MeasurementSeries& series) {
+  series.all->Add(1);
+  if (std::ranges::any_of(outcome.flags, IsDoubt)) series.doubtful->Add(1);
   for (const Flag flag : outcome.flags) {
     const std::size_t index = static_cast<std::size_t>(flag) - 1;
-    if (index < flags_.size()) flags_[index]->Add(1);  // The flags came from another process.
+    if (index < series.flags.size()) series.flags[index]->Add(1);  // From another process.
   }
 }
 

@@ -53,6 +53,12 @@ class JobMetrics final : public JobObserver {
   std::optional<Exemplar> ExemplarOf(JobId id, double above, double upto) const;
 
  private:
+  // Of a device.
+  struct MeasurementSeries {
+    Tally* all = nullptr;
+    Tally* doubtful = nullptr;
+    std::array<Tally*, kFlagCount> flags{};
+  };
   // All that a job may touch, resolved once.
   struct JobSeries {
     RunLog::Trail* trail = nullptr;
@@ -69,24 +75,23 @@ class JobMetrics final : public JobObserver {
     std::array<Histogram*, kPhaseCount> phases{};  // Of the device, in the order of PhaseKind.
     Tally* kernel_bytes = nullptr;  // Null of submitted code, as the next: its client's words.
     Tally* roofline_ns = nullptr;
+    MeasurementSeries measurements;
   };
   // `made`: room for one that the cache does not hold.
   const JobSeries& SeriesOf(const Job& job, std::optional<JobSeries>& made)
       ABSL_LOCKS_EXCLUDED(mutex_);
   JobSeries Resolve(const SeriesKey& key, bool submitted);
+  MeasurementSeries MeasurementsOn(const std::string& device);
   bool Knows(absl::string_view kernel) const ABSL_LOCKS_EXCLUDED(mutex_);
   void CountOutcome(const JobSeries& series, absl::string_view outcome);
   static void CountWrong(const Job& job, const Outcome& outcome, const JobSeries& series);
   static void CountPhases(const Outcome& outcome, const JobSeries& series);
-  void CountMeasurement(const Outcome& outcome);
+  static void CountMeasurement(const Outcome& outcome, const MeasurementSeries& series);
   static void CountLaunches(const Job& job, const Timing& timing, const JobSeries& series);
 
   Registry& registry_;
   RunLog runs_;
   BusyTime busy_;
-  Tally& measurements_;
-  Tally& doubtful_;
-  std::array<Tally*, kFlagCount> flags_{};
   SeriesCache<JobSeries> series_;
   mutable Mutex mutex_;
   std::function<bool(absl::string_view)> knows_kernel_ ABSL_GUARDED_BY(mutex_);

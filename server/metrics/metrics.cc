@@ -53,7 +53,6 @@ class ServerMetrics final : public Metrics {
   void Watch(Sources sources) override;
   int port() const override { return port_; }
   std::string Text(Format format) const override;
-  Activity activity() const override { return jobs_.Read(absl::Now()); }
   void Stop() override;
 
  private:

@@ -5,7 +5,7 @@
 //   Scheduler scheduler(clock, limits, arena, metrics->job_observer());
 //   metrics->Watch({.devices = [&] { return table.Devices(); }, ...});
 //   ...
-//   metrics->Stop();  // Before what Watch() reads goes away; takes up to 2 s, so beside the drain.
+//   metrics->Stop();  // Before what Watch() reads goes away.
 #ifndef GRIDCLOCK_SERVER_METRICS_METRICS_H_
 #define GRIDCLOCK_SERVER_METRICS_METRICS_H_
 
@@ -13,7 +13,6 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "server/core/activity.h"
 #include "server/core/compile_observer.h"
 #include "server/core/observer.h"
 #include "server/core/rpc_observer.h"
@@ -52,11 +51,8 @@ class Metrics {
   virtual int port() const = 0;
   // The page that /metrics serves.
   virtual std::string Text(Format format = Format::kText) const = 0;
-  // What the pages for people show of kernels and runs.
-  virtual Activity activity() const = 0;
-  // Ends the listener and forgets the sources; the observers stay usable. Idempotent. Blocks for up
-  // to 2 s (civetweb polls its socket that often), so call it from a thread of its own while the
-  // rpc server drains.
+  // Ends the listener and forgets the sources; the observers stay usable. Idempotent. Waits for
+  // answers that are under way, as long as MetricsServer lets their clients take.
   virtual void Stop() = 0;
 };
 

@@ -27,7 +27,16 @@ constexpr absl::string_view ResultWord(ConnectionEvent event) {
 bool IsDrain(const absl::Status& status) {
   if (status.ok() || !absl::IsUnavailable(status)) return false;
   const std::string reason = DetailsOf(status).reason;
-  return reason == "DRAINING" || reason == "DEVICE_DRAINED" || reason == "WORKER_STARTING";
+  return reason == "DRAINING" || reason == "DEVICE_DRAINED" || reason == "WORKER_STARTING" ||
+         reason == "COMPILER_STARTING";
+}
+
+// For want of room. What no retry would help asked for more than there is at all.
+bool IsTurnedAway(const absl::Status& status) {
+  if (!absl::IsResourceExhausted(status) && !absl::IsDeadlineExceeded(status)) return false;
+  const ErrorDetails details = DetailsOf(status);
+  const bool full = details.reason == "QUEUE_FULL" || details.reason == "MEMORY_FULL";
+  return (full && details.retry_after) || details.reason == "QUEUE_WAIT";
 }
 
 }  // namespace
@@ -44,6 +53,7 @@ RpcMetrics::RpcMetrics(Registry& registry) : registry_(registry) {
       Requests(series, code);
     }
     series.drained = &registry.TallyOf(Metric::kRpcDrained, {series.name});
+    series.turned_away = &registry.TallyOf(Metric::kRpcTurnedAway, {series.name});
     series.in_flight = &registry.TallyOf(Metric::kRpcInFlight, {series.name});
     series.received = &registry.TallyOf(Metric::kRpcBytes, {series.name, "in"});
     series.sent = &registry.TallyOf(Metric::kRpcBytes, {series.name, "out"});
@@ -80,6 +90,7 @@ void RpcMetrics::OnRpcFinished(RpcMethod method, const absl::Status& status,
   series.duration->Observe(absl::ToDoubleSeconds(duration));
   Requests(series, status.code()).Add(1);
   if (IsDrain(status)) series.drained->Add(1);
+  if (IsTurnedAway(status)) series.turned_away->Add(1);
 }
 
 void RpcMetrics::OnRpcBytes(RpcMethod method, std::uint64_t received, std::uint64_t sent) {

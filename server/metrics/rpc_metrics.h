@@ -29,6 +29,7 @@ class RpcMetrics final : public RpcObserver {
     std::string name;
     std::array<std::atomic<Tally*>, 17> codes{};  // By absl::StatusCode; made at the first use.
     Tally* drained = nullptr;
+    Tally* turned_away = nullptr;
     Tally* in_flight = nullptr;
     Tally* received = nullptr;
     Tally* sent = nullptr;

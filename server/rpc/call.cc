@@ -68,15 +68,22 @@ CallMeter::CallMeter(Backend& backend, RpcMethod method, grpc::CallbackServerCon
 
 void CallMeter::Finish(const absl::Status& status, const CallSubject& subject) {
   backend_.observer.OnRpcFinished(method_, status, backend_.clock.Now() - started_);
-  if (!absl::IsInternal(status) && !absl::IsUnknown(status)) return;
-  const RpcMethodName name = NameOf(method_);
+  if (absl::IsInternal(status) || absl::IsUnknown(status)) {
+    LogFailedCall(method_, status, subject, trace_);
+  }
+}
+
+void LogFailedCall(RpcMethod method, const absl::Status& status, const CallSubject& subject,
+                   const TraceContext& trace) {
+  const RpcMethodName name = NameOf(method);
   Log(LogLevel::kError, "call_failed",
       {{"method", absl::StrCat(name.service, "/", name.method)},
        {"code", absl::StatusCodeToString(status.code())},
+       {"reason", DetailsOf(status).reason},
        {"client", std::string(subject.client)},
        {"request_id", std::string(subject.request_id)},
        {"job", absl::StrCat(subject.job)},
-       {"trace_id", TraceId(trace_)}});
+       {"trace_id", TraceId(trace)}});
 }
 
 absl::Time DeadlineOf(const grpc::CallbackServerContext& context, absl::Time now) {

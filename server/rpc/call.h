@@ -44,6 +44,10 @@ class CallMeter {
   const TraceContext trace_;
 };
 
+// The line of the log about a call that ended by a fault of ours.
+void LogFailedCall(RpcMethod method, const absl::Status& status, const CallSubject& subject,
+                   const TraceContext& trace);
+
 // The client's deadline on our monotonic clock. INFINITE where it set none.
 absl::Time DeadlineOf(const grpc::CallbackServerContext& context, absl::Time now);
 

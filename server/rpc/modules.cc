@@ -309,7 +309,7 @@ class ModuleCall final : public AnswerCall {
 
   static absl::Status StartingStatus() {
     return WithDetails(absl::UnavailableError("the compiler is starting"),
-                       {.reason = "COMPILER_LOST",
+                       {.reason = "COMPILER_STARTING",
                         .field = "",
                         .retry_after = absl::Milliseconds(200),
                         .metadata = {}});

@@ -99,10 +99,15 @@ def hurried(config):
 TOGETHER = (("GridclockDeviceQuarantined", "a", "cuda:0"), ("GridclockWorkerDown", "a", "cuda:0"),
             ("GridclockWorkerCrashLoop", "a", "cuda:0"), ("GridclockWorkerDown", "a", "cuda:1"),
             ("GridclockWorkerCrashLoop", "a", "cuda:1"), ("GridclockWorkerCrashLoop", "a", "cpu"),
-            ("GridclockGpuXidOther", "a", "cuda:1"), ("GridclockDown", "b", ""), ("GridclockWorkerDown", "b", "cpu"))
+            ("GridclockErrorBudgetBurn", "a", ""), ("GridclockErrorBudgetLeak", "a", ""),
+            ("GridclockGpuXidOther", "a", "cuda:1"), ("GridclockDown", "b", ""), ("GridclockWorkerDown", "b", "cpu"),
+            ("GridclockErrorBudgetBurn", "c", ""), ("GridclockErrorBudgetLeak", "c", ""),
+            ("GridclockErrorBudgetLeak", "d", ""))
 # What of it arrives, by receiver and message.
 ARRIVES = [("page", [("GridclockDeviceQuarantined", "a", "cuda:0"), ("GridclockWorkerDown", "a", "cuda:1")]),
            ("page", [("GridclockDown", "b", "")]),
+           ("page", [("GridclockErrorBudgetBurn", "c", "")]),
+           ("today", [("GridclockErrorBudgetLeak", "d", "")]),
            ("today", [("GridclockWorkerCrashLoop", "a", "cpu")])]
 
 

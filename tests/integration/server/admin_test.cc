@@ -527,6 +527,8 @@ TEST(Log, TheLinesOfACallNameIt) {
               StatusIs(Code::kInternal, HasSubstr("signal 11")));
   const json failed = LinesOf(*server, "call_failed", 1)[0];
   EXPECT_EQ(failed["method"], "gridclock.v1.KernelService/Run");
+  EXPECT_EQ(failed["code"], "INTERNAL");
+  EXPECT_EQ(failed["reason"], "");
   EXPECT_EQ(failed["client"], "local");
   EXPECT_EQ(failed["request_id"], "night-42");
   EXPECT_EQ(failed["job"], "1");

@@ -387,6 +387,12 @@ TEST_F(RunCall, AFullQueueSaysWhenToTryAgain) {
   EXPECT_GT(ok, 0);
   EXPECT_GT(full, 0);
   EXPECT_EQ(ok + full, kCallers);
+  // Counted when the call ends, which its client may see before.
+  EXPECT_TRUE(Eventually([&] {
+    return server_->Metric(
+               "gridclock_rpc_turned_away_total{method=\"gridclock.v1.KernelService/Run\"}") ==
+           full;
+  }));
 }
 
 TEST_F(RunCall, B12_CompressedMessagesAreRefusedBeforeTheyAreUnpacked) {

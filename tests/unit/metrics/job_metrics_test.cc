@@ -90,7 +90,7 @@ TEST_F(JobMetricsTest, CountsARunItsTimeAndItsBytes) {
               HasSubstr(R"(gridclock_transfer_bytes_total{direction="in",device="cpu"} 4000)"));
   EXPECT_THAT(text,
               HasSubstr(R"(gridclock_transfer_bytes_total{direction="out",device="cpu"} 4000)"));
-  EXPECT_THAT(text, HasSubstr("gridclock_measurements_total 0\n"));
+  EXPECT_THAT(text, HasSubstr(R"(gridclock_measurements_total{device="cpu"} 0)"));
 }
 
 TEST_F(JobMetricsTest, AJobThatRunsKeepsTheDeviceBusyBeforeItEnds) {
@@ -173,10 +173,14 @@ TEST_F(JobMetricsTest, EverySampleOfAMeasurementCounts) {
   EXPECT_THAT(
       text,
       HasSubstr(R"(gridclock_kernel_duration_seconds_sum{kernel="square",device="cpu"} 0.006)"));
-  EXPECT_THAT(text, HasSubstr("gridclock_measurements_total 1\n"));
-  EXPECT_THAT(text, HasSubstr(R"(gridclock_measurements_flagged_total{flag="noisy"} 1)"));
-  EXPECT_THAT(text, HasSubstr(R"(gridclock_measurements_flagged_total{flag="teaching_method"} 1)"));
-  EXPECT_THAT(text, HasSubstr(R"(gridclock_measurements_flagged_total{flag="suspect"} 0)"));
+  EXPECT_THAT(text, HasSubstr(R"(gridclock_measurements_total{device="cpu"} 1)"));
+  EXPECT_THAT(text,
+              HasSubstr(R"(gridclock_measurements_flagged_total{device="cpu",flag="noisy"} 1)"));
+  EXPECT_THAT(
+      text,
+      HasSubstr(R"(gridclock_measurements_flagged_total{device="cpu",flag="teaching_method"} 1)"));
+  EXPECT_THAT(text,
+              HasSubstr(R"(gridclock_measurements_flagged_total{device="cpu",flag="suspect"} 0)"));
 }
 
 TEST_F(JobMetricsTest, AMeasurementIsDoubtfulOnceHoweverManyFlagsSaySo) {
@@ -187,8 +191,27 @@ TEST_F(JobMetricsTest, AMeasurementIsDoubtfulOnceHoweverManyFlagsSaySo) {
   metrics_.OnFinished(job, Done(outcome));
   outcome.flags = {Flag::kNoisy, Flag::kUnverified, Flag::kTeachingMethod};
   metrics_.OnFinished(job, Done(outcome));
-  EXPECT_THAT(Text(), HasSubstr("gridclock_measurements_total 2\n"));
-  EXPECT_THAT(Text(), HasSubstr("gridclock_measurements_doubtful_total 1\n"));
+  EXPECT_THAT(Text(), HasSubstr(R"(gridclock_measurements_total{device="cpu"} 2)"));
+  EXPECT_THAT(Text(), HasSubstr(R"(gridclock_measurements_doubtful_total{device="cpu"} 1)"));
+}
+
+TEST_F(JobMetricsTest, MeasurementsOfADeviceAreItsOwnAndThereBeforeTheFirst) {
+  metrics_.OnWorkerUp("cuda:1");
+  const std::string other = R"({device="cuda:1"} 0)";
+  const auto expect_none_there = [&] {
+    EXPECT_THAT(Text(), HasSubstr("gridclock_measurements_total" + other));
+    EXPECT_THAT(Text(), HasSubstr("gridclock_measurements_doubtful_total" + other));
+    EXPECT_THAT(
+        Text(),
+        HasSubstr(R"(gridclock_measurements_flagged_total{device="cuda:1",flag="suspect"} 0)"));
+  };
+  expect_none_there();
+  Job job = SquareJob();
+  job.measure.emplace();
+  Outcome outcome = OneLaunch(1500);
+  outcome.flags = {Flag::kSuspect};
+  metrics_.OnFinished(job, Done(outcome));
+  expect_none_there();
 }
 
 // It would be a client's to call an operator, or to hide what calls one.
@@ -199,9 +222,10 @@ TEST_F(JobMetricsTest, MeasurementsOfSubmittedCodeAreNotCounted) {
   Outcome outcome = OneLaunch(1500);
   outcome.flags = {Flag::kSuspect};
   metrics_.OnFinished(job, Done(outcome));
-  EXPECT_THAT(Text(), HasSubstr("gridclock_measurements_total 0\n"));
-  EXPECT_THAT(Text(), HasSubstr("gridclock_measurements_doubtful_total 0\n"));
-  EXPECT_THAT(Text(), HasSubstr(R"(gridclock_measurements_flagged_total{flag="suspect"} 0)"));
+  EXPECT_THAT(Text(), HasSubstr(R"(gridclock_measurements_total{device="cpu"} 0)"));
+  EXPECT_THAT(Text(), HasSubstr(R"(gridclock_measurements_doubtful_total{device="cpu"} 0)"));
+  EXPECT_THAT(Text(),
+              HasSubstr(R"(gridclock_measurements_flagged_total{device="cpu",flag="suspect"} 0)"));
 }
 
 TEST_F(JobMetricsTest, FlagsOfWhatIsNoMeasurementAreNotCounted) {
@@ -212,9 +236,11 @@ TEST_F(JobMetricsTest, FlagsOfWhatIsNoMeasurementAreNotCounted) {
   stopped.measure.emplace();
   outcome.timing.reset();
   metrics_.OnFinished(stopped, Done(outcome));
-  EXPECT_THAT(Text(), HasSubstr("gridclock_measurements_total 0\n"));
-  EXPECT_THAT(Text(), HasSubstr("gridclock_measurements_doubtful_total 0\n"));
-  EXPECT_THAT(Text(), HasSubstr(R"(gridclock_measurements_flagged_total{flag="impossible"} 0)"));
+  EXPECT_THAT(Text(), HasSubstr(R"(gridclock_measurements_total{device="cpu"} 0)"));
+  EXPECT_THAT(Text(), HasSubstr(R"(gridclock_measurements_doubtful_total{device="cpu"} 0)"));
+  EXPECT_THAT(
+      Text(),
+      HasSubstr(R"(gridclock_measurements_flagged_total{device="cpu",flag="impossible"} 0)"));
 }
 
 TEST_F(JobMetricsTest, BytesAndRooflineAreThoseOfEveryLaunch) {
@@ -278,7 +304,8 @@ TEST_F(JobMetricsTest, AFlagThatNobodyKnowsIsPassedOver) {
   Outcome outcome = OneLaunch(1500);
   outcome.flags = {static_cast<Flag>(0), Flag::kNoisy, static_cast<Flag>(200)};
   metrics_.OnFinished(job, Done(outcome));
-  EXPECT_THAT(Text(), HasSubstr(R"(gridclock_measurements_flagged_total{flag="noisy"} 1)"));
+  EXPECT_THAT(Text(),
+              HasSubstr(R"(gridclock_measurements_flagged_total{device="cpu",flag="noisy"} 1)"));
 }
 
 TEST_F(JobMetricsTest, QuantilesOfAKernelAreOfItsLaunches) {

@@ -59,14 +59,40 @@ TEST_F(RpcMetricsTest, WhatIsOutOfServiceOrNotYetInItIsCountedApart) {
   const std::string drained =
       R"(gridclock_rpc_drained_total{method="gridclock.v1.KernelService/Run"} )";
   EXPECT_THAT(Text(), HasSubstr(drained + "0\n"));
-  for (const char* reason :
-       {"DRAINING", "DEVICE_DRAINED", "WORKER_STARTING", "WORKER_CRASHED", ""}) {
+  for (const char* reason : {"DRAINING", "DEVICE_DRAINED", "WORKER_STARTING", "COMPILER_STARTING",
+                             "WORKER_CRASHED", "COMPILER_LOST", ""}) {
     metrics_.OnRpcStarted(RpcMethod::kRun);
     metrics_.OnRpcFinished(RpcMethod::kRun, WithReason(absl::UnavailableError(""), reason),
                            absl::Seconds(1));
   }
-  EXPECT_THAT(Text(), HasSubstr(drained + "3\n"));
-  EXPECT_THAT(Text(), HasSubstr("KernelService/Run\",code=\"UNAVAILABLE\"} 5\n"));
+  EXPECT_THAT(Text(), HasSubstr(drained + "4\n"));
+  EXPECT_THAT(Text(), HasSubstr("KernelService/Run\",code=\"UNAVAILABLE\"} 7\n"));
+}
+
+TEST_F(RpcMetricsTest, WhatTheServerHasNoRoomForIsCountedApart) {
+  const std::string turned_away =
+      R"(gridclock_rpc_turned_away_total{method="gridclock.v1.KernelService/Run"} )";
+  EXPECT_THAT(Text(), HasSubstr(turned_away + "0\n"));
+  const auto finish = [&](const absl::Status& status) {
+    metrics_.OnRpcStarted(RpcMethod::kRun);
+    metrics_.OnRpcFinished(RpcMethod::kRun, status, absl::Seconds(1));
+  };
+  const absl::Status full = absl::ResourceExhaustedError("");
+  for (const char* reason : {"QUEUE_FULL", "MEMORY_FULL"}) {
+    finish(WithDetails(
+        full,
+        {.reason = reason, .field = "", .retry_after = absl::Milliseconds(100), .metadata = {}}));
+  }
+  finish(WithReason(absl::DeadlineExceededError(""), "QUEUE_WAIT"));
+  EXPECT_THAT(Text(), HasSubstr(turned_away + "3\n"));
+  // Too little in all; and what has other causes.
+  finish(WithReason(full, "MEMORY_FULL"));
+  finish(WithReason(full, "TOO_LARGE"));
+  finish(WithReason(absl::DeadlineExceededError(""), "KERNEL_TIME_LIMIT"));
+  finish(absl::DeadlineExceededError(""));
+  finish(WithReason(absl::UnavailableError(""), "DRAINING"));
+  finish(absl::OkStatus());
+  EXPECT_THAT(Text(), HasSubstr(turned_away + "3\n"));
 }
 
 TEST_F(RpcMetricsTest, ConnectionsAreCountedByWhatBecameOfThem) {

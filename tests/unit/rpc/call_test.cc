@@ -1,6 +1,10 @@
 #include "server/rpc/call.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "base/log.h"
+#include "base/status.h"
 
 namespace gridclock {
 namespace {
@@ -37,6 +41,15 @@ TEST(Summary, IsShortEnoughForAClientWithOutputsOfAnySize) {
       }
     }
   }
+}
+
+TEST(FailedCall, ItsLineHasTheReasonThatTheClientGot) {
+  testing::internal::CaptureStderr();
+  LogFailedCall(RpcMethod::kRun, WithReason(absl::InternalError(""), "LAUNCH_SHAPE"),
+                {.client = "ann", .request_id = "night-42", .job = 7}, {});
+  FlushLog();
+  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+              testing::ContainsRegex("call_failed.*LAUNCH_SHAPE.*ann.*night-42"));
 }
 
 }  // namespace
