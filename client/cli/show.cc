@@ -26,18 +26,20 @@ std::string Bar(std::int64_t start, std::int64_t end, std::int64_t total, int wi
   return out;
 }
 
-// Of a call that was made once: a variant may be several kernels on its device.
+// Of a call that was made once: a variant may be several kernels on its device, and of empty
+// tensors none.
 std::string LaunchesText(const v1::RunSummary& summary) {
   std::int64_t launches = 0;
   for (const v1::DeviceKernel& kernel : summary.device_kernels()) launches += kernel.count();
-  return launches > 1 ? absl::StrCat("one call of ", launches, " launches") : "one launch";
+  if (launches == 0) return "";
+  return launches == 1 ? "one launch, " : absl::StrCat("one call of ", launches, " launches, ");
 }
 
 std::string TimingText(const v1::RunSummary& summary) {
   const v1::Timing& timing = summary.timing();
   const v1::Statistics& s = timing.statistics();
   if (timing.stop() == v1::Timing::SINGLE_LAUNCH) {
-    return absl::StrCat(FormatNs(s.median_ns()), "  (", LaunchesText(summary), ", ",
+    return absl::StrCat(FormatNs(s.median_ns()), "  (", LaunchesText(summary),
                         NameOf(timing.method()), ")");
   }
   std::string interval;

@@ -13,12 +13,12 @@
 //   direct   the blocks of a product (matmul_packed.h), each term a difference squared, or its
 //            magnitude, instead of a product; on every core
 //
-// On a GPU, by the tiles of matmul_cuda.cuh; times are of 8192 x 8192 rows of 128 in f32 on an
-// H200, where PyTorch's product form takes 0.81 ms and its direct one 88 ms:
-//   naive    35.1 ms: one thread for each element of d
-//   matmul   0.50 ms, three launches: the squared lengths of the rows of a, of those of b, and the
+// On a GPU, by the tiles of matmul_cuda.cuh; times are of 8192 x 8192 rows of 128 in f32 on an H200
+// (docs/benchmarks.md), where PyTorch's product form takes 0.96 ms, and its direct one took 88 ms:
+//   naive    34.7 ms: one thread for each element of d
+//   matmul   0.51 ms, three launches: the squared lengths of the rows of a, of those of b, and the
 //            product, which ends in their sum and the root
-//   direct   0.72 ms: 8x8 sums in the registers of each thread: two instructions for each term
+//   direct   0.80 ms: 8x8 sums in the registers of each thread: two instructions for each term
 //            where a product has one, and nothing read twice from memory. Of 32 terms each, which
 //            are summed then: of one chain of 128 the largest error is 3.6 times that of PyTorch's
 //            direct form, so it is 1.5 times. One block on an SM, not two, takes no longer.

@@ -48,6 +48,7 @@ absl::Status Naive(const Call& call) {
 absl::Status Memcpy(const Call& call) {
   const auto bytes = static_cast<std::size_t>(Bytes(call.inputs[0].value->tensors[0]));
   if (bytes == 0) return absl::OkStatus();
+  cuda::CountLaunch(call);
   return cuda::ToStatus(
       cudaMemcpyAsync(call.Out<char>(0), call.In<char>(0), bytes, cudaMemcpyDeviceToDevice,
                       static_cast<cudaStream_t>(call.stream)),

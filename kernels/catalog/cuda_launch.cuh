@@ -154,6 +154,11 @@ absl::StatusOr<bool> WaitsForKernelBefore(void (*kernel)(Params...)) {
   return attributes.ptxVersion >= 90;
 }
 
+// Beside what Launch counts: of a call of a library, as one.
+inline void CountLaunch(const Call& call) {
+  if (call.launches != nullptr) ++*call.launches;
+}
+
 // Launches `kernel` on the stream of `call`.
 template <typename... Params, typename... Args>
 absl::Status Launch(const Call& call, void (*kernel)(Params...), Geometry g, Args... args) {
@@ -164,7 +169,7 @@ absl::Status Launch(const Call& call, void (*kernel)(Params...), Geometry g, Arg
   Attributes attributes = {};
   cudaLaunchConfig_t config = ConfigOf(g, attributes);
   config.stream = static_cast<cudaStream_t>(call.stream);
-  if (call.launches != nullptr) ++*call.launches;
+  CountLaunch(call);
   return ToStatus(cudaLaunchKernelEx(&config, kernel, static_cast<Params>(args)...), "launch");
 }
 

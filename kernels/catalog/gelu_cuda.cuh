@@ -2,10 +2,10 @@
 #ifndef GRIDCLOCK_KERNELS_CATALOG_GELU_CUDA_CUH_
 #define GRIDCLOCK_KERNELS_CATALOG_GELU_CUDA_CUH_
 
+#include "kernels/catalog/gelu_numbers.h"
+
 namespace gridclock::gelu {
 
-inline constexpr double kSqrt2OverPi = 0.79788456080286535588;
-inline constexpr double kCubic = 0.044715;
 inline constexpr double kSqrt1Of2 = 0.70710678118654752440;
 
 // So far below 0 every form gives -0; and -inf itself would give -inf * 0. NaN stays NaN.

@@ -2,13 +2,11 @@
 #ifndef GRIDCLOCK_KERNELS_CATALOG_GELU_SIMD_H_
 #define GRIDCLOCK_KERNELS_CATALOG_GELU_SIMD_H_
 
+#include "kernels/catalog/gelu_numbers.h"
 #include "kernels/catalog/simd.h"
 #include "kernels/catalog/simd_exp.h"
 
 namespace gridclock::gelu {
-
-inline constexpr double kSqrt2OverPi = 0.79788456080286535588;
-inline constexpr double kCubic = 0.044715;
 
 // So far below 0 every form gives -0; and -inf itself would give -inf * 0.
 template <typename W>

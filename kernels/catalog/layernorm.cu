@@ -26,11 +26,9 @@
 //               the squares
 
 #include "kernels/api/kernel.h"
+#include "kernels/catalog/norm_eps.h"
 
 #ifdef __CUDACC__
-#include <algorithm>
-#include <limits>
-
 #include "kernels/catalog/cuda_element.cuh"
 #include "kernels/catalog/cuda_launch.cuh"
 #include "kernels/catalog/rows_cuda.cuh"
@@ -43,6 +41,7 @@ using cuda::Narrow;
 using cuda::Pack;
 using cuda::Wide;
 using cuda::Widen;
+using rows::EpsOf;
 using rows::OnlineVariant;
 using rows::RegistersVariant;
 using rows::Rows;
@@ -73,13 +72,6 @@ __global__ void NaiveKernel(const T* x, const T* weight, const T* bias, T* y, Ro
       to[i] = Narrow<T>((Widen(from[i]) - mean) * factor * Widen(weight[i]) + Widen(bias[i]));
     }
   }
-}
-
-// The least normal number in place of a smaller eps: a row of equal elements is then still 0 times
-// a number.
-template <typename W>
-W EpsOf(const Call& call) {
-  return std::max(static_cast<W>(call.binding->F64("eps")), std::numeric_limits<W>::min());
 }
 
 absl::Status Naive(const Call& call) {
@@ -209,7 +201,6 @@ GC_CUDA_VARIANTS(layernorm) {
 #else  // The CPU.
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "kernels/catalog/element.h"
 #include "kernels/catalog/reference.h"
@@ -218,6 +209,8 @@ GC_CUDA_VARIANTS(layernorm) {
 
 namespace gridclock {
 namespace {
+
+using rows::EpsOf;
 
 struct Moments {
   double mean = 0, deviation = 0, magnitude = 0;  // Deviation: with eps. Magnitude: mean of |x|.
@@ -297,13 +290,6 @@ void Unsettled(const Binding& binding, ReferenceInput in, std::int64_t unit, std
     which[static_cast<std::size_t>(i)] =
         std::isinf(in(1, i)) && std::fabs(x - m.mean) <= roundings * (std::fabs(x) + m.magnitude);
   }
-}
-
-// The least normal number in place of a smaller eps: a row of equal elements is then still 0 times
-// a number.
-template <typename W>
-W EpsOf(const Call& call) {
-  return std::max(static_cast<W>(call.binding->F64("eps")), std::numeric_limits<W>::min());
 }
 
 template <typename T>

@@ -346,24 +346,11 @@ absl::Status RunPointerTable(const Call& call, const Recipe<Op>& recipe) {
                 recipe.op, table);
 }
 
-// Bytes of arguments that a launch may have here.
-inline absl::StatusOr<std::int64_t> MostArgBytesHere() {
-  int driver = 0, device = 0, major = 0;
-  GC_RETURN_IF_ERROR(ToStatus(cudaDriverGetVersion(&driver), "version of the driver"));
-  GC_RETURN_IF_ERROR(ToStatus(cudaGetDevice(&device), "device"));
-  GC_RETURN_IF_ERROR(
-      ToStatus(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device),
-               "compute capability"));
-  return gridclock::list::MostArgBytes(driver, major);
-}
-
 template <class Op>
 absl::Status RunAuto(const Call& call, const Recipe<Op>& recipe) {
-  using gridclock::list::ArgBytesOfOneLaunch, gridclock::list::MostArgBytesOfAuto;
-  GC_ASSIGN_OR_RETURN(const std::int64_t here, MostArgBytesHere());
-  const std::int64_t most = std::min(here, MostArgBytesOfAuto(call.binding->spec->name));
-  const std::int64_t bytes = ArgBytesOfOneLaunch(Op::kOperands, recipe.count(), most);
-  return bytes > 0 ? RunParamStruct(call, recipe, bytes) : RunPointerTable(call, recipe);
+  constexpr std::int64_t kBytes = gridclock::list::kArgBytesOfAuto;
+  return recipe.count() <= Arguments<Op, kBytes>::kMost ? RunParamStruct<kBytes>(call, recipe)
+                                                        : RunPointerTable(call, recipe);
 }
 
 template <class Op>

@@ -92,6 +92,7 @@ absl::Status ByLibrary(const Call& call, bool tf32) {
   if (s.batch * s.m * s.n == 0) return absl::OkStatus();
   if (s.k == 0) {  // The sum of nothing.
     const auto bytes = static_cast<std::size_t>(Bytes(call.outputs[0].value->tensors[0]));
+    cuda::CountLaunch(call);
     return cuda::ToStatus(
         cudaMemsetAsync(call.Out<char>(0), 0, bytes, static_cast<cudaStream_t>(call.stream)),
         "memset");

@@ -18,11 +18,9 @@
 //   registers   132 us: a row stays in the registers of a warp: read once
 
 #include "kernels/api/kernel.h"
+#include "kernels/catalog/norm_eps.h"
 
 #ifdef __CUDACC__
-#include <algorithm>
-#include <limits>
-
 #include "kernels/catalog/cuda_element.cuh"
 #include "kernels/catalog/cuda_launch.cuh"
 #include "kernels/catalog/rows_cuda.cuh"
@@ -35,6 +33,7 @@ using cuda::Narrow;
 using cuda::Pack;
 using cuda::Wide;
 using cuda::Widen;
+using rows::EpsOf;
 using rows::OnlineVariant;
 using rows::RegistersVariant;
 using rows::Rows;
@@ -57,12 +56,6 @@ __global__ void NaiveKernel(const T* x, const T* weight, T* y, Rows rows, Wide<T
       to[i] = Narrow<T>(Widen(from[i]) * factor * Widen(weight[i]));
     }
   }
-}
-
-// The least normal number in place of a smaller eps: a row of zeros is then still 0 times a number.
-template <typename W>
-W EpsOf(const Call& call) {
-  return std::max(static_cast<W>(call.binding->F64("eps")), std::numeric_limits<W>::min());
 }
 
 absl::Status Naive(const Call& call) {
@@ -175,6 +168,8 @@ GC_CUDA_VARIANTS(rmsnorm) {
 namespace gridclock {
 namespace {
 
+using rows::EpsOf;
+
 // Infinite where the type of the sums ends.
 double Square(double x, DType dtype) {
   const double most = dtype == DType::kF64 ? std::numeric_limits<double>::max()
@@ -216,12 +211,6 @@ double Reach(const Binding& binding, ReferenceInput in, std::int64_t unit, std::
     squares += square;
   }
   return squares;
-}
-
-// The least normal number in place of a smaller eps: a row of zeros is then still 0 times a number.
-template <typename W>
-W EpsOf(const Call& call) {
-  return std::max(static_cast<W>(call.binding->F64("eps")), std::numeric_limits<W>::min());
 }
 
 template <typename T>

@@ -77,6 +77,7 @@ absl::Status Cub(const Call& call) {
       return absl::InternalError(absl::StrCat(
           "sum.cub: CUB wants ", wanted, " bytes of scratch, the variant declares ", declared));
     }
+    cuda::CountLaunch(call);
     return cuda::ToStatus(CubSum<T>(call, s, call.scratch[0].data[0], &declared), "cub");
   });
 }

@@ -17,6 +17,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 
 #include "kernels/api/kernel.h"
 
@@ -26,6 +27,18 @@ namespace {
 struct View {
   std::int64_t outer = 1, rows = 1, middle = 1, columns = 1, inner = 1;
 };
+
+// The same with as little between as can be: where one of the two is 1, what lies between changes
+// places with the other one; where nothing does, all of it is one run.
+View Simplified(View view) {
+  if (view.rows == 1) {
+    std::swap(view.rows, view.middle);
+  } else if (view.columns == 1) {
+    std::swap(view.columns, view.middle);
+  }
+  if (view.middle != 1 || (view.rows != 1 && view.columns != 1)) return view;
+  return {.inner = view.outer * view.rows * view.columns * view.inner};
+}
 
 View ViewOf(const Binding& binding) {
   const Shape& shape = binding.inputs[0].tensors[0].shape;
@@ -48,7 +61,7 @@ View ViewOf(const Binding& binding) {
     if (d == second) view.columns = size;
     if (d > second) view.inner *= size;
   }
-  return view;
+  return Simplified(view);
 }
 
 }  // namespace
@@ -202,8 +215,6 @@ template <typename Matrix>
 absl::Status ByRuns(const Call& call, Matrix matrix) {
   if (Elements(call.InShape(0)) == 0) return absl::OkStatus();
   View view = ViewOf(*call.binding);
-  const bool nothing_moves = view.middle == 1 && (view.rows == 1 || view.columns == 1);
-  if (nothing_moves) view = {.inner = Elements(call.InShape(0))};
   const std::int64_t run = view.inner * SizeOf(call.InType(0));
   const std::int64_t bytes = MostBytes(call, run);
   view.inner = run / bytes;

@@ -108,6 +108,7 @@ class Session::Running {
   absl::Status LaunchOrMeasure();
   absl::StatusOr<Measurement> Time(const Target& target);
   absl::Status Launch();
+  std::int64_t LaunchesOfOne() const;
   void Keep(Measurement measurement);
   void CountLaunches();
   absl::Status VerifyOutputs();
@@ -350,14 +351,20 @@ absl::StatusOr<Measurement> Session::Running::Time(const Target& target) {
                             bool warmup) { host_.OnSamples(order_, first, samples, warmup); }});
 }
 
+// How often the variant launched on the device, which is never where its tensors are empty. On the
+// host, and of submitted code, all of it counts as one.
+std::int64_t Session::Running::LaunchesOfOne() const {
+  return operands_->own_memory() && call_->program == nullptr ? gpu_launches_ : 1;
+}
+
 void Session::Running::Keep(Measurement measurement) {
   report_.launched = true;
   AddPhase(PhaseKind::kLaunched, measurement.first_start_ns, measurement.last_return_ns);
   AddPhase(PhaseKind::kFinished, measurement.first_start_ns, measurement.last_end_ns);
   one_launch_ = std::move(measurement.kernels);
-  if (one_launch_.empty()) {
-    one_launch_.push_back(
-        {.name = call_->launch_name, .count = std::max<std::int64_t>(1, gpu_launches_)});
+  const std::int64_t count = LaunchesOfOne();
+  if (one_launch_.empty() && count > 0) {
+    one_launch_.push_back({.name = call_->launch_name, .count = count});
   }
   launches_ = measurement.launches;
   CountLaunches();

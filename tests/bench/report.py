@@ -106,9 +106,6 @@ those of one machine on one day and are shown only to explain the ratios.
   DRAM 3 %).
 - What limits `gpu.catalog.matmul_bias_gelu.1024x1024`: the product. By ncu cuBLAS's kernel takes 57.5 of its 59.6 us,
   as long as all of PyTorch's call. It has 128 tiles of four warps for 132 SMs: occupancy 6 %, SM 70 %, DRAM 0 %.
-- `gpu.catalog.matmul.cublaslt_tf32.8192x8192` is as fast as PyTorch's, the SMs at 93 %, and is missed for its flags:
-  the clock falls from 1980 to 1600 MHz under it, and two methods of timing disagree. `gpu.catalog.gain` has the flags
-  of its parts.
 - The CPU of 2026-11-26 has 480 MiB of last cache: what the goals of `kernel.sum` and `kernel.gelu` call memory is that
   cache, for tensors of 256 MiB. Its copy is 1.9 times as fast as `gelu` computes there (1.03 on the CPUs before it; an estimate
   of the reciprocal in place of the division took longer, 2.5), and the loop that only reads has 0.7 of a copy's bytes/s.

@@ -14,6 +14,7 @@
 #include "kernels/verify/verify.h"
 #include "proto/types/convert.h"
 #include "proto/types/generator.h"
+#include "tests/conformance/deciders.h"
 #include "tests/conformance/operand.h"
 
 namespace gridclock {
@@ -185,6 +186,7 @@ class Checker {
         Generate(GeneratorFor(tensor.dtype, options_.data, seed), tensor.dtype, 0, tensors.back());
         Sprinkle(tensor.dtype, options_.data, seed, tensors.back());
         if (IsMeanOfSquares(kernel_, i)) MakePositive(tensor.dtype, tensors.back());
+        if (options_.data == Data::kDecided && i == 0) PutDeciders(binding_, tensors.back());
       }
       GC_RETURN_IF_ERROR(operand.Put(tensors));
       inputs_.push_back(std::move(operand));
@@ -260,7 +262,8 @@ class Checker {
                                 .seed = options_.seed,
                                 .magnitude = variant_.magnitude}));
     // Of subnormal numbers and the like no tolerance is narrow.
-    if (options_.data == Data::kPlain && IsUndecided(found)) {
+    const bool is_normal = options_.data == Data::kPlain || options_.data == Data::kDecided;
+    if (is_normal && IsUndecided(found)) {
       undecided_ = absl::StrCat(what, ": the tolerance of ", found.undecided, " of ", found.checked,
                                 " is wider than the value");
     }

@@ -23,6 +23,7 @@ enum class Data : std::uint8_t {
   kTiny,     // Subnormal numbers, and those whose squares are.
   kFar,      // Far from zero, and near each other: what differences of large numbers lose.
   kSpikes,   // Normal numbers, a few of them far larger than all others.
+  kDecided,  // Normal numbers, one of which decides what a row comes to: deciders.h.
 };
 
 // Where the tensors of a call lie, and what those that it writes held before.

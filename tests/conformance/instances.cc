@@ -146,14 +146,15 @@ std::vector<std::map<std::string, AttributeValue>> Combinations(const KernelSpec
 }
 
 const std::vector<Shape>& Runs(std::size_t how_many_names, bool with_dims) {
-  static const std::vector<Shape> kAlone = {{},          {0},
-                                            {1},         {31},
-                                            {32},        {33},
-                                            {1023},      {4099},
-                                            {70001},     {2, 0, 3},
-                                            {7, 11, 13}, {1, 1, 1},
-                                            {5, 64},     {2, 1, 3, 1, 2, 1, 2, 3},
-                                            {80, 208},   {16, 3, 32, 2}};
+  static const std::vector<Shape> kAlone = {{},           {0},
+                                            {1},          {31},
+                                            {32},         {33},
+                                            {1023},       {4099},
+                                            {70001},      {2, 0, 3},
+                                            {7, 11, 13},  {1, 1, 1},
+                                            {5, 64},      {2, 1, 3, 1, 2, 1, 2, 3},
+                                            {80, 208},    {16, 3, 32, 2},
+                                            {1, 80, 208}, {208, 80, 1}};
   static const std::vector<Shape> kBatches = {{}, {3}, {1}, {2, 5}, {0}, {1, 2, 1}, {67}};
   return with_dims || how_many_names > 1 ? kBatches : kAlone;
 }

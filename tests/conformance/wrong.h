@@ -67,7 +67,10 @@ inline std::string LargeProblemsOf(const char* name, LaunchFn launch, bool misal
   std::vector<std::string> problems;
   for (const Instance& instance : InstancesOf(kernel.spec, DType::kF32, Size::kLarge)) {
     for (auto& problem : CheckCall(**world.device, kernel, wrong, instance,
-                                   {.seed = 7, .misaligned = misaligned, .most_terms = 1 << 24})) {
+                                   {.seed = 7,
+                                   .data = Data::kDecided,
+                                   .misaligned = misaligned,
+                                   .most_terms = 1 << 24})) {
       problems.push_back(std::move(problem));
     }
   }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "kernels/catalog/list_sizes.h"
+#include "proto/types/job.h"
 #include "tests/gpu/server_gpu_fixture.h"
 
 namespace gridclock {
@@ -39,15 +40,16 @@ class LaunchesTest : public OwnServerGpuTest {
     input->mutable_generate()->set_b(1);
   }
 
-  // A step over so many tensors of 7 elements.
-  static v1::RunRequest AdamW(const std::string& variant, int tensors, std::int64_t arg_bytes) {
+  // A step over so many tensors.
+  static v1::RunRequest AdamW(const std::string& variant, int tensors, std::int64_t arg_bytes,
+                              std::int64_t elements = 7) {
     v1::RunRequest request;
     request.set_kernel("adamw");
     request.set_variant(variant);
     request.set_device("cuda:0");
     (*request.mutable_attributes())["arg_bytes"].set_i64(arg_bytes);
     for (const char* name : {"p", "g", "m", "v"}) {
-      Add(&request, name, std::vector<std::int64_t>(static_cast<std::size_t>(tensors), 7));
+      Add(&request, name, std::vector<std::int64_t>(static_cast<std::size_t>(tensors), elements));
       v1::TensorSpec* list = request.mutable_inputs()->rbegin()->mutable_spec();
       list->set_is_list(true);
       for (int i = 0; i < tensors; ++i) list->add_ranks(1);
@@ -70,33 +72,58 @@ class LaunchesTest : public OwnServerGpuTest {
   }
 };
 
+std::int64_t Aligned(std::int64_t bytes) {
+  constexpr auto kTo = static_cast<std::int64_t>(kTensorAlignment);
+  return (bytes + kTo - 1) / kTo * kTo;
+}
+
+// So many tensors of 7 floats, one behind the other.
+std::int64_t Temporary(std::int64_t tensors) {
+  return Aligned(tensors * 7 * 4);
+}
+
+// What a launch is told of so many tensors in so many columns.
+std::int64_t TableBytes(std::int64_t tensors, std::int64_t columns) {
+  return Aligned(tensors * list::EntryBytes(columns));
+}
+
 // 14 elementary operations; of adamw 90 tensors fit into 4,096 bytes of arguments, and 741 into
-// 32,764.
+// 32,764. Operation by operation there is a temporary tensor beside the four lists.
 TEST_F(LaunchesTest, EachRungOfALadderLaunchesAsOftenAsItSays) {
   struct Rung {
     const char* variant;
     int tensors;
     std::int64_t arg_bytes;
     std::int64_t launches;
+    std::int64_t scratch;
   };
   for (const Rung& rung :
-       {Rung{"naive", 5, 4096, 70}, Rung{"foreach", 5, 4096, 14}, Rung{"per_tensor", 5, 4096, 5},
-        Rung{"param_struct", 5, 4096, 1}, Rung{"param_struct", 90, 4096, 1},
-        Rung{"param_struct", 91, 4096, 2}, Rung{"param_struct", 741, 32764, 1},
-        Rung{"param_struct", 742, 32764, 2}, Rung{"pointer_table", 5, 4096, 1},
-        Rung{"pointer_table", 742, 4096, 1}, Rung{"auto", 742, 32764, 1}}) {
+       {Rung{"naive", 5, 4096, 70, Temporary(5)},
+        Rung{"foreach", 5, 4096, 14, TableBytes(5, 5) + Temporary(5)},
+        Rung{"per_tensor", 5, 4096, 5, 0}, Rung{"param_struct", 5, 4096, 1, 0},
+        Rung{"param_struct", 90, 4096, 1, 0}, Rung{"param_struct", 91, 4096, 2, 0},
+        Rung{"param_struct", 741, 32764, 1, 0}, Rung{"param_struct", 742, 32764, 2, 0},
+        Rung{"pointer_table", 5, 4096, 1, TableBytes(5, 4)},
+        Rung{"pointer_table", 742, 4096, 1, TableBytes(742, 4)},
+        Rung{"auto", 742, 32764, 1, TableBytes(742, 4)}}) {
     SCOPED_TRACE(absl::StrCat(rung.variant, " of ", rung.tensors));
     const v1::RunSummary summary = Run(AdamW(rung.variant, rung.tensors, rung.arg_bytes));
     EXPECT_EQ(Launches(summary), rung.launches);
-    // Four lists, and what the variant takes beside them.
-    EXPECT_GE(summary.peak_device_bytes(), static_cast<std::uint64_t>(rung.tensors * 4 * 7 * 4));
+    const std::int64_t lists = 4 * rung.tensors * Aligned(7 * 4);
+    EXPECT_EQ(summary.peak_device_bytes(), static_cast<std::uint64_t>(lists + rung.scratch));
+  }
+}
+
+TEST_F(LaunchesTest, OfEmptyTensorsThereAreNone) {
+  for (const char* variant : {"naive", "foreach", "per_tensor", "param_struct", "auto"}) {
+    EXPECT_EQ(Run(AdamW(variant, /*tensors=*/3, 4096, /*elements=*/0)).device_kernels_size(), 0)
+        << variant;
   }
 }
 
 TEST_F(LaunchesTest, AutoCopiesNoTableWhereTheArgumentsHaveRoom) {
-  const std::int64_t most = list::MostArgBytesOfAuto("adamw");
   for (const int tensors : {90, 91, 741, 742}) {
-    const bool fits = list::ArgBytesOfOneLaunch(/*operands=*/4, tensors, most) > 0;
+    const bool fits = tensors <= list::TensorsOfALaunch(/*operands=*/4, list::kArgBytesOfAuto);
     v1::RunRequest request = AdamW("auto", tensors, 4096);
     request.mutable_measure()->set_method(v1::DEVICE_TIME);  // Whose records have names.
     request.mutable_measure()->set_max_samples(3);

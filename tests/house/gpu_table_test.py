@@ -326,6 +326,9 @@ class GpuTable(unittest.TestCase):
         self.assertEqual(tools("relu", "vec4", "bf16"), ["memcheck"])
         self.assertEqual(tools("sum", "two_pass", "bf16"), ["memcheck", "racecheck"])
         self.assertEqual(tools("sum", "two_pass", "f32"), [])
+        self.assertEqual(tools("cumsum", "scan", "f32"), ["memcheck", "racecheck"])
+        self.assertEqual(tools("softmax", "shared", "f32"), ["memcheck", "racecheck"])
+        self.assertEqual(tools("layernorm", "streamed", "f32"), ["memcheck", "racecheck"])
         self.assertEqual(tools("relu", "naive", "bf16"), [])
 
     def test_racecheck_takes_those_of_the_catalogue(self):

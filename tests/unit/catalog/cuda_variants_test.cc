@@ -11,7 +11,6 @@
 #include "kernels/api/registry.h"
 #include "kernels/catalog/catalog.h"
 #include "kernels/catalog/cublaslt.cuh"
-#include "kernels/catalog/list_sizes.h"
 #include "tests/support/status_matchers.h"
 
 namespace gridclock {
@@ -277,12 +276,6 @@ TEST(CudaVariants, ScratchOfListsFollowsTheirLength) {
   EXPECT_THAT(bytes_of("per_tensor"), ElementsAre());
   EXPECT_THAT(bytes_of("pointer_table"), ElementsAre(3 * (4 * 8 + 12)));
   EXPECT_THAT(bytes_of("auto"), ElementsAre(3 * (4 * 8 + 12)));
-}
-
-TEST(CudaVariants, EachListSaysHowManyArgumentsAutoMayTake) {
-  for (const auto& [name, kernel] : Kernels().kernels()) {
-    EXPECT_EQ(kernel.def.cuda.back().name == "auto", list::MostArgBytesOfAuto(name) > 0) << name;
-  }
 }
 
 TEST(CudaVariants, ScratchIsDeclared) {

@@ -48,6 +48,7 @@ TEST(SummaryTest, ALaunchSaysHowItWasTimedAndWhatToMistrust) {
   summary.mutable_timing()->set_method(v1::ISOLATED);
   summary.mutable_timing()->set_stop(v1::Timing::SINGLE_LAUNCH);
   summary.mutable_timing()->mutable_statistics()->set_median_ns(1500);
+  summary.add_device_kernels()->set_count(1);
   summary.add_flags(v1::NOISY);
   const std::string text = SummaryText(summary, {});
   EXPECT_THAT(text, HasSubstr("square.simd on cpu: 1.50 µs  (one launch, isolated)"));
@@ -62,6 +63,13 @@ TEST(SummaryTest, ACallOfSeveralLaunchesSaysHowMany) {
   summary.add_device_kernels()->set_count(2);
   summary.add_device_kernels()->set_count(1);
   EXPECT_THAT(SummaryText(summary, {}), HasSubstr("(one call of 3 launches, isolated)"));
+}
+
+TEST(SummaryTest, ACallThatLaunchedNothingSaysNothingOfLaunches) {
+  v1::RunSummary summary;
+  summary.mutable_timing()->set_method(v1::ISOLATED);
+  summary.mutable_timing()->set_stop(v1::Timing::SINGLE_LAUNCH);
+  EXPECT_THAT(SummaryText(summary, {}), HasSubstr(" (isolated)"));
 }
 
 v1::RunSummary Measured(double median_ns) {

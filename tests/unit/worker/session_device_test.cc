@@ -23,6 +23,8 @@ using ::testing::Contains;
 using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
 
 SeparateDevice* device = nullptr;  // Of the running test, for its kernels.
 
@@ -34,6 +36,7 @@ absl::Status Scale(const Call& call, float by) {
   const auto* x = device->Reach<const float>(call.inputs[0].data[0]);
   auto* y = device->Reach<float>(call.outputs[0].data[0]);
   if (x == nullptr || y == nullptr) return absl::InternalError("the kernel got host memory");
+  if (Size(call) > 0) ++*call.launches;
   for (std::int64_t i = 0; i < Size(call); ++i) y[i] = by * x[i];
   return absl::OkStatus();
 }
@@ -263,6 +266,16 @@ TEST_F(SessionDeviceTest, WhatIsReturnedAfterASlopeIsOfOneLaunch) {
       EXPECT_EQ(report.outcome.launches[0].count, 3 * 3 + 1);
     }
   }
+}
+
+TEST_F(SessionDeviceTest, OfEmptyTensorsThereIsNoLaunch) {
+  const SessionReport empty = Run(Made(0));
+  ASSERT_THAT(empty.status, IsOk());
+  EXPECT_THAT(empty.outcome.launches, IsEmpty());
+
+  const SessionReport report = Run(Made(1000));
+  ASSERT_THAT(report.outcome.launches, SizeIs(1));
+  EXPECT_EQ(report.outcome.launches[0].count, 1);
 }
 
 TEST_F(SessionDeviceTest, TooLittleMemoryIsSaidInNumbersAndTheNextOrderWorks) {
