@@ -509,22 +509,6 @@ TEST(ModulesOff, SubmissionIsOffByDefault) {
   EXPECT_FALSE(info.has_compiler());
 }
 
-TEST(ModulesEarly, ACompilerThatHasNotSaidWhatItCanDoIsStarting) {
-  ASSERT_OK_AND_ASSIGN(
-      const auto server,
-      ServerProcess::Start(
-          {.flags = {"--allow-submit", "--compiler=" + NewScript("exec sleep 600\n")}}));
-  const absl::Status refused =
-      RawCall(Connect(server->address()), "/gridclock.v1.ModuleService/Compile",
-              {Source(kSquare).SerializeAsString()})
-          .status;
-  EXPECT_THAT(refused, StatusIs(absl::StatusCode::kUnavailable, HasSubstr("starting")));
-  EXPECT_THAT(refused, ReasonIs("COMPILER_STARTING"));
-  EXPECT_EQ(
-      server->Metric("gridclock_rpc_drained_total{method=\"gridclock.v1.ModuleService/Compile\"}"),
-      1);
-}
-
 TEST_F(Modules, AMissingToolkitIsNamed) {
   ASSERT_OK_AND_ASSIGN(const auto server,
                        ServerProcess::Start({.flags = {"--allow-submit", "--cuda-home=/nosuch"}}));

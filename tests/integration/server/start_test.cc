@@ -11,6 +11,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "gridclock/v1/modules.pb.h"
 #include "gridclock/v1/system.pb.h"
 #include "tests/support/raw_call.h"
 #include "tests/support/server_process.h"
@@ -33,6 +34,26 @@ TEST(Start, E12_AServerThatIsToldToEndsWhereADeviceCannotBeServed) {
   EXPECT_THAT(GoodCall(Connect(good->address())), IsOk());
   good->Signal(SIGTERM);
   EXPECT_EQ(good->Wait(), 0);
+}
+
+TEST(Start, ACompilerThatHasNotSaidWhatItCanDoIsStarting) {
+  ASSERT_OK_AND_ASSIGN(
+      const auto server,
+      ServerProcess::Start(
+          {.flags = {"--allow-submit", "--compiler=" + NewScript("exec sleep 600\n")}}));
+  v1::CompileRequest request;
+  request.mutable_source()->set_name("kernel.cu");
+  request.mutable_source()->set_text("__global__ void nothing() {}\n");
+  const absl::Status refused =
+      RawCall(Connect(server->address()), "/gridclock.v1.ModuleService/Compile",
+              {request.SerializeAsString()})
+          .status;
+  EXPECT_THAT(refused, StatusIs(absl::StatusCode::kUnavailable, HasSubstr("starting")));
+  EXPECT_THAT(refused, ReasonIs("COMPILER_STARTING"));
+  EXPECT_TRUE(Eventually([&] {
+    return server->Metric(
+               "gridclock_rpc_drained_total{method=\"gridclock.v1.ModuleService/Compile\"}") == 1;
+  }));
 }
 
 // Lists a GPU too, whose workers wait for the file and then end.
