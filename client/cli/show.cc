@@ -54,6 +54,15 @@ std::string TimingText(const v1::RunSummary& summary) {
 constexpr char kTimeInDoubt[] =
     "\n  its time may be that of a result which the code kept since an earlier call (UNVERIFIED): "
     "inputs from a generator are new in each launch";
+constexpr char kGraphInDoubt[] =
+    "\n  no launch of the graphs that were timed was looked at by itself (UNVERIFIED): the values "
+    "are "
+    "of one more";
+
+// Of the catalogue: what was compared is of a launch of its own. Of submitted code it tells less.
+bool IsSlopeOfTheCatalogue(const v1::RunSummary& summary) {
+  return summary.timing().method() == v1::BACK_TO_BACK && summary.verification().launches() == 0;
+}
 
 bool IsUnverified(const v1::RunSummary& summary) {
   return Has(summary, v1::UNVERIFIED);
@@ -186,8 +195,10 @@ std::string WhyUnverified(const v1::Verification& v) {
 
 bool IsTimeAloneInDoubt(const v1::RunSummary& summary) {
   const v1::Verification& v = summary.verification();
-  return IsUnverified(summary) && summary.timing().stop() == v1::Timing::SINGLE_LAUNCH &&
-         v.launches() > 0 && v.fresh_launches() == 0 && v.checked() > 0 && v.undecided() == 0;
+  const bool single = summary.timing().stop() == v1::Timing::SINGLE_LAUNCH && v.launches() > 0 &&
+                      v.fresh_launches() == 0;
+  return IsUnverified(summary) && v.checked() > 0 && v.undecided() == 0 &&
+         (single || IsSlopeOfTheCatalogue(summary));
 }
 
 std::string MismatchesText(const v1::Verification& v, absl::string_view between) {
@@ -213,8 +224,9 @@ std::string VerificationText(const v1::RunSummary& summary, const Terminal& term
   if (IsUnverified(summary) && !time_alone) {
     return Paint(terminal, Ink::kYellow, "not verified") + WhyUnverified(v);
   }
+  const char* doubt = IsSlopeOfTheCatalogue(summary) ? kGraphInDoubt : kTimeInDoubt;
   const std::string error = absl::StrFormat(", largest error %.2g of the tolerance%s",
-                                            v.max_error(), time_alone ? kTimeInDoubt : "");
+                                            v.max_error(), time_alone ? doubt : "");
   if (v.checked() < v.total()) {
     return Paint(terminal, Ink::kYellow, "partly verified") +
            absl::StrFormat(" (%d of %d values)", v.checked(), v.total()) + LaunchesText(v) + error;

@@ -176,6 +176,20 @@ TEST(SummaryTest, ValuesOfOneLaunchAreVerifiedThoughItsTimeIsNot) {
   EXPECT_THAT(VerificationText(summary, {}), StartsWith("not verified"));
 }
 
+TEST(SummaryTest, ValuesBesideASlopeAreVerifiedThoughItsTimeIsNot) {
+  v1::RunSummary summary;
+  summary.add_flags(v1::UNVERIFIED);
+  summary.mutable_timing()->set_method(v1::BACK_TO_BACK);
+  v1::Verification& v = *summary.mutable_verification();
+  v.set_checked(10);
+  v.set_total(10);
+  EXPECT_TRUE(IsTimeAloneInDoubt(summary));
+  EXPECT_THAT(VerificationText(summary, {}), StartsWith("verified 10 of 10 values"));
+  EXPECT_THAT(VerificationText(summary, {}), HasSubstr("no launch of the graphs"));
+  v.set_launches(3);
+  EXPECT_FALSE(IsTimeAloneInDoubt(summary)) << "submitted code may know that it is looked at";
+}
+
 TEST(SummaryTest, AMismatchStandsOutAndIsEscaped) {
   v1::RunSummary summary;
   v1::Verification& v = *summary.mutable_verification();
