@@ -123,8 +123,10 @@ class Run {
 absl::StatusOr<double> Run::Launch(Method method, absl::FunctionRef<absl::Status()> prepare) {
   for (int lost = 0;;) {
     const absl::StatusOr<TimedLaunch> timed = LaunchNow(method, prepare);
-    // The samples that there are must not be lost over the record of one launch.
-    const bool again = DetailsOf(timed.status()).reason == "RECORD_LOST" && ++lost < kRecordsLost;
+    // The samples that there are must not be lost over the record of one launch. But steps are
+    // counted by who checks them, and each is of one launch.
+    const bool again = target_.steps == nullptr &&
+                       DetailsOf(timed.status()).reason == "RECORD_LOST" && ++lost < kRecordsLost;
     if (again && !Interrupted()) continue;
     GC_RETURN_IF_ERROR(timed.status());
     // Where time is up a time by the other kind of record is better than none.

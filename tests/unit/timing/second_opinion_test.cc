@@ -376,6 +376,17 @@ TEST_F(MeasureTest, WhatTheDeviceLearnsFromIsNoStepOfACheckedSample) {
   EXPECT_THAT(m.timing.samples_ns, SizeIs(3));
   EXPECT_EQ(m.launches, 3 + 3) << "the launch that loads is made until it tells a time";
   EXPECT_EQ(steps, "bababa");
+
+  live_.clear();
+  steps.clear();
+  device_.provisional = [](Method) { return false; };
+  device_.refusals[Method::kDeviceTime] =
+      WithReason(absl::UnavailableError("lost 2 records"), "RECORD_LOST");
+  device_.refuses_after = std::ssize(device_.launches) + 1 + 1;
+  device_.refuses_times = 1;
+  EXPECT_THAT(Go({.method = Method::kDeviceTime, .schedule = Schedule{.active = 3, .repeat = 1}}),
+              StatusIs(absl::StatusCode::kUnavailable, "lost 2 records"));
+  EXPECT_EQ(steps, "bab") << "a launch that is made again would be a step out of turn";
 }
 
 // As beside a neighbour, who takes turns of the longer graph.
