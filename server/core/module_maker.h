@@ -17,6 +17,7 @@ namespace gridclock {
 // What the compiler said of itself when it started; kept while it is replaced.
 struct CompilerFacts {
   bool known = false;
+  bool lost = false;  // The last process ended, or could not be started.
   bool ready = false;
   std::string toolchain, fingerprint, sandbox;
   std::vector<std::string> architectures;

@@ -192,6 +192,8 @@ class CompilerThread final : public Compiler {
     if (const absl::Status status = Spawn(); !status.ok()) {
       Log(LogLevel::kError, "compiler_not_started", {{"error", std::string(status.message())}});
       next_spawn_ = supervisor_.OnEnd(Supervisor::EndOfSpawn(status), now);
+      const MutexLock lock(mutex_);
+      facts_.lost = true;
     }
   }
 
@@ -401,6 +403,7 @@ class CompilerThread final : public Compiler {
     {
       const MutexLock lock(mutex_);
       facts_.ready = false;
+      facts_.lost = true;
     }
     std::vector<Ticket> ran;
     for (const auto& [ticket, order] : orders_) {

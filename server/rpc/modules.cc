@@ -265,7 +265,7 @@ class ModuleCall final : public AnswerCall {
     if (source.kind == ModuleKind::kTestNative) return MakeNative(source);
     ModuleBackend& modules = *backend_.modules;
     const CompilerFacts facts = modules.maker.facts();
-    if (!facts.known) return StartingStatus();
+    if (!facts.known) return UnknownStatus(facts.lost);
     GC_RETURN_IF_ERROR(CheckTools(source, facts, modules.allow_cubin));
     GC_RETURN_IF_ERROR(CheckView(facts));
     if (source.options.arch.empty() && source.kind != ModuleKind::kCubin) {
@@ -307,12 +307,17 @@ class ModuleCall final : public AnswerCall {
     return view_.sass && !facts.no_sass.empty() ? NoToolchain(facts.no_sass) : absl::OkStatus();
   }
 
-  static absl::Status StartingStatus() {
-    return WithDetails(absl::UnavailableError("the compiler is starting"),
-                       {.reason = "COMPILER_STARTING",
-                        .field = "",
-                        .retry_after = absl::Milliseconds(200),
-                        .metadata = {}});
+  // No compiler said yet what it can do. One that ended before it did is no start that one waits
+  // for.
+  static absl::Status UnknownStatus(bool lost) {
+    return WithDetails(
+        absl::UnavailableError(lost ? "the compiler cannot be started, or ends before it said "
+                                      "what it can do (the log says why); it is tried again"
+                                    : "the compiler is starting"),
+        {.reason = lost ? "COMPILER_LOST" : "COMPILER_STARTING",
+         .field = "",
+         .retry_after = lost ? absl::Seconds(5) : absl::Milliseconds(200),
+         .metadata = {}});
   }
 
   // The client may have gone while the order was made.

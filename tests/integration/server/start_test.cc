@@ -36,17 +36,21 @@ TEST(Start, E12_AServerThatIsToldToEndsWhereADeviceCannotBeServed) {
   EXPECT_EQ(good->Wait(), 0);
 }
 
+v1::CompileRequest SomeSource() {
+  v1::CompileRequest request;
+  request.mutable_source()->set_name("kernel.cu");
+  request.mutable_source()->set_text("__global__ void nothing() {}\n");
+  return request;
+}
+
 TEST(Start, ACompilerThatHasNotSaidWhatItCanDoIsStarting) {
   ASSERT_OK_AND_ASSIGN(
       const auto server,
       ServerProcess::Start(
           {.flags = {"--allow-submit", "--compiler=" + NewScript("exec sleep 600\n")}}));
-  v1::CompileRequest request;
-  request.mutable_source()->set_name("kernel.cu");
-  request.mutable_source()->set_text("__global__ void nothing() {}\n");
   const absl::Status refused =
       RawCall(Connect(server->address()), "/gridclock.v1.ModuleService/Compile",
-              {request.SerializeAsString()})
+              {SomeSource().SerializeAsString()})
           .status;
   EXPECT_THAT(refused, StatusIs(absl::StatusCode::kUnavailable, HasSubstr("starting")));
   EXPECT_THAT(refused, ReasonIs("COMPILER_STARTING"));
@@ -54,6 +58,20 @@ TEST(Start, ACompilerThatHasNotSaidWhatItCanDoIsStarting) {
     return server->Metric(
                "gridclock_rpc_drained_total{method=\"gridclock.v1.ModuleService/Compile\"}") == 1;
   }));
+}
+
+TEST(Start, ACompilerThatEndsBeforeItHasSaidWhatItCanDoIsLost) {
+  ASSERT_OK_AND_ASSIGN(
+      const auto server,
+      ServerProcess::Start({.flags = {"--allow-submit", "--compiler=" + NewScript("exit 3\n")}}));
+  ASSERT_TRUE(Eventually(
+      [&] { return server->Metric("gridclock_compiler_restarts_total").value_or(0) > 0; }));
+  const absl::Status refused =
+      RawCall(Connect(server->address()), "/gridclock.v1.ModuleService/Compile",
+              {SomeSource().SerializeAsString()})
+          .status;
+  EXPECT_THAT(refused, StatusIs(absl::StatusCode::kUnavailable, HasSubstr("the log says why")));
+  EXPECT_THAT(refused, ReasonIs("COMPILER_LOST"));
 }
 
 // Lists a GPU too, whose workers wait for the file and then end.
