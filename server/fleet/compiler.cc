@@ -149,15 +149,17 @@ class CompilerThread final : public Compiler {
 
   Ticket Post(Order order) ABSL_LOCKS_EXCLUDED(mutex_) {
     Ticket ticket = 0;
-    bool stopped = false;
+    std::optional<Order> refused;
     {
       const MutexLock lock(mutex_);
       ticket = next_ticket_++;
-      stopped = stopping_;
-      if (!stopped) posted_.emplace_back(ticket, std::move(order));
+      if (stopping_)
+        refused = std::move(order);
+      else
+        posted_.emplace_back(ticket, std::move(order));
     }
-    if (stopped) {
-      order.Fail(DrainingStatus());
+    if (refused) {
+      refused->Fail(DrainingStatus());
     } else {
       Wake();
     }

@@ -35,7 +35,7 @@ class RunCall final : public UnaryCall, public JobListener {
     grpc::ByteBuffer response = EncodeRunResponse(backend_, active_, *summary, *result.outcome);
     active_.reset();
     if (lease_.held()) lease_.Finish(std::make_shared<const std::string>(Flatten(response)));
-    Reply(std::move(response));
+    Reply(response);
   }
 
  private:

@@ -30,28 +30,28 @@ TEST(CompilerAnswer, EachEndHasAReason) {
   full.set_out_of_memory(true);
   const struct {
     absl::Status status;
-    Code code;
     const char* reason;
     const char* text;
+    Code code;
     CompileOutcome outcome;
   } cases[] = {
-      {StatusOf(CompilerAnswer::TIME), Code::kDeadlineExceeded, "COMPILE_TIME",
-       "longer than 7 s (limit compile_seconds)", CompileOutcome::kTime},
-      {StatusOf(CompilerAnswer::MEMORY), Code::kResourceExhausted, "COMPILE_MEMORY",
-       "compile_memory", CompileOutcome::kMemory},
-      {StatusOf(CompilerAnswer::DONE, "", full.SerializeAsString()), Code::kResourceExhausted,
-       "COMPILE_MEMORY", "compile_memory", CompileOutcome::kMemory},
-      {StatusOf(CompilerAnswer::OUTPUT), Code::kResourceExhausted, "COMPILE_OUTPUT",
-       "more output than is taken", CompileOutcome::kOutput},
-      {StatusOf(CompilerAnswer::CRASHED, "signal 11"), Code::kResourceExhausted, "COMPILE_CRASHED",
-       "crashed on this: signal 11", CompileOutcome::kCrashed},
-      {StatusOf(CompilerAnswer::DONE, "", "\xff\xff"), Code::kResourceExhausted, "COMPILE_CRASHED",
-       "crashed on this", CompileOutcome::kCrashed},
-      {StatusOf(CompilerAnswer::NO_TOOL, "no nvdisasm"), Code::kFailedPrecondition, "NO_TOOLCHAIN",
-       "no nvdisasm", CompileOutcome::kLost},
-      {StatusOf(CompilerAnswer::CANCELLED), Code::kCancelled, "", "cancelled",
+      {StatusOf(CompilerAnswer::TIME), "COMPILE_TIME", "longer than 7 s (limit compile_seconds)",
+       Code::kDeadlineExceeded, CompileOutcome::kTime},
+      {StatusOf(CompilerAnswer::MEMORY), "COMPILE_MEMORY", "compile_memory",
+       Code::kResourceExhausted, CompileOutcome::kMemory},
+      {StatusOf(CompilerAnswer::DONE, "", full.SerializeAsString()), "COMPILE_MEMORY",
+       "compile_memory", Code::kResourceExhausted, CompileOutcome::kMemory},
+      {StatusOf(CompilerAnswer::OUTPUT), "COMPILE_OUTPUT", "more output than is taken",
+       Code::kResourceExhausted, CompileOutcome::kOutput},
+      {StatusOf(CompilerAnswer::CRASHED, "signal 11"), "COMPILE_CRASHED",
+       "crashed on this: signal 11", Code::kResourceExhausted, CompileOutcome::kCrashed},
+      {StatusOf(CompilerAnswer::DONE, "", "\xff\xff"), "COMPILE_CRASHED", "crashed on this",
+       Code::kResourceExhausted, CompileOutcome::kCrashed},
+      {StatusOf(CompilerAnswer::NO_TOOL, "no nvdisasm"), "NO_TOOLCHAIN", "no nvdisasm",
+       Code::kFailedPrecondition, CompileOutcome::kLost},
+      {StatusOf(CompilerAnswer::CANCELLED), "", "cancelled", Code::kCancelled,
        CompileOutcome::kCancelled},
-      {StatusOf(CompilerAnswer::INTERNAL, "no process"), Code::kInternal, "", "no process",
+      {StatusOf(CompilerAnswer::INTERNAL, "no process"), "", "no process", Code::kInternal,
        CompileOutcome::kLost},
   };
   for (const auto& want : cases) {
