@@ -36,11 +36,23 @@ TEST(Start, E12_AServerThatIsToldToEndsWhereADeviceCannotBeServed) {
   EXPECT_EQ(good->Wait(), 0);
 }
 
-v1::CompileRequest SomeSource() {
+absl::Status Compile(const ServerProcess& server) {
   v1::CompileRequest request;
   request.mutable_source()->set_name("kernel.cu");
   request.mutable_source()->set_text("__global__ void nothing() {}\n");
-  return request;
+  return RawCall(Connect(server.address()), "/gridclock.v1.ModuleService/Compile",
+                 {request.SerializeAsString()})
+      .status;
+}
+
+// How many compiles count as refused by a server that starts, once `all` have ended as UNAVAILABLE.
+double CompilesNotCounted(const ServerProcess& server, double all) {
+  const std::string method = "method=\"gridclock.v1.ModuleService/Compile\"";
+  EXPECT_TRUE(Eventually([&] {
+    return server.Metric(absl::StrCat("gridclock_rpc_requests_total{", method,
+                                      ",code=\"UNAVAILABLE\"}")) == all;
+  }));
+  return server.Metric(absl::StrCat("gridclock_rpc_drained_total{", method, "}")).value_or(0);
 }
 
 TEST(Start, ACompilerThatHasNotSaidWhatItCanDoIsStarting) {
@@ -48,16 +60,10 @@ TEST(Start, ACompilerThatHasNotSaidWhatItCanDoIsStarting) {
       const auto server,
       ServerProcess::Start(
           {.flags = {"--allow-submit", "--compiler=" + NewScript("exec sleep 600\n")}}));
-  const absl::Status refused =
-      RawCall(Connect(server->address()), "/gridclock.v1.ModuleService/Compile",
-              {SomeSource().SerializeAsString()})
-          .status;
+  const absl::Status refused = Compile(*server);
   EXPECT_THAT(refused, StatusIs(absl::StatusCode::kUnavailable, HasSubstr("starting")));
   EXPECT_THAT(refused, ReasonIs("COMPILER_STARTING"));
-  EXPECT_TRUE(Eventually([&] {
-    return server->Metric(
-               "gridclock_rpc_drained_total{method=\"gridclock.v1.ModuleService/Compile\"}") == 1;
-  }));
+  EXPECT_TRUE(Eventually([&] { return CompilesNotCounted(*server, 1) == 1; }));
 }
 
 TEST(Start, ACompilerThatEndsBeforeItHasSaidWhatItCanDoIsLost) {
@@ -66,12 +72,10 @@ TEST(Start, ACompilerThatEndsBeforeItHasSaidWhatItCanDoIsLost) {
       ServerProcess::Start({.flags = {"--allow-submit", "--compiler=" + NewScript("exit 3\n")}}));
   ASSERT_TRUE(Eventually(
       [&] { return server->Metric("gridclock_compiler_restarts_total").value_or(0) > 0; }));
-  const absl::Status refused =
-      RawCall(Connect(server->address()), "/gridclock.v1.ModuleService/Compile",
-              {SomeSource().SerializeAsString()})
-          .status;
+  const absl::Status refused = Compile(*server);
   EXPECT_THAT(refused, StatusIs(absl::StatusCode::kUnavailable, HasSubstr("the log says why")));
   EXPECT_THAT(refused, ReasonIs("COMPILER_LOST"));
+  EXPECT_EQ(CompilesNotCounted(*server, 1), 0);
 }
 
 // Lists a GPU too, whose workers wait for the file and then end.

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -110,20 +111,17 @@ void ExpectCast(DType from, DType to, std::int64_t past_line) {
               absl::StrCat(Name(from), " to ", Name(to), ", ", past_line, " past a line"));
 }
 
+// To where a vector begins, and an element behind that.
 TEST_F(Streams, OfCasts) {
-  ExpectCast(DType::kF32, DType::kBF16, 0);
-  ExpectCast(DType::kF32, DType::kF8E4M3, 0);
-  ExpectCast(DType::kF32, DType::kF64, 0);
-  ExpectCast(DType::kBF16, DType::kF32, 0);
-  ExpectCast(DType::kI32, DType::kF32, 0);
-}
-
-TEST_F(Streams, OfCastsToWhereNoVectorBegins) {
-  ExpectCast(DType::kF32, DType::kBF16, 2);
-  ExpectCast(DType::kF32, DType::kF8E4M3, 1);
-  ExpectCast(DType::kF32, DType::kF64, 8);
-  ExpectCast(DType::kBF16, DType::kF32, 4);
-  ExpectCast(DType::kI32, DType::kF32, 4);
+  constexpr std::pair<DType, DType> kCasts[] = {{DType::kF32, DType::kBF16},
+                                                {DType::kF32, DType::kF8E4M3},
+                                                {DType::kF32, DType::kF64},
+                                                {DType::kBF16, DType::kF32},
+                                                {DType::kI32, DType::kF32}};
+  for (const auto& [from, to] : kCasts) {
+    ExpectCast(from, to, 0);
+    ExpectCast(from, to, SizeOf(to));
+  }
 }
 
 // [rows, middle, columns] with the first and the last exchanged.
