@@ -37,7 +37,8 @@ bool FitsF32(double exponent) {
 
 #ifdef __CUDACC__
 #include <cmath>
-#include <optional>
+
+#include <math_constants.h>
 
 #include "kernels/catalog/cuda_map.cuh"
 
@@ -61,27 +62,68 @@ struct Square {
   }
 };
 
-// x^(high + low) = x^high e^(low ln x). The second is 1 to within 1e-5 wherever the first is a
-// number, so that two terms of its series are as good as f32.
-struct PowerOfParts {
+// Exponents that are no whole numbers: 2^(e log2(x)), logarithm and product in pairs of f32, a
+// number and what it was rounded by. Units in the last place it may be wrong by: 2, and 3 where
+// |e| > 100, of 4 million x each, and what the hardware's 2^x adds.
+struct PowerOfFraction {
+  explicit PowerOfFraction(double exponent)
+      : high(static_cast<float>(exponent)), low(static_cast<float>(exponent - high)) {}
   float high, low;
+
   __device__ float operator()(float x) const {
-    const float power = pow(x, high);
-    if (power == 0 || !isfinite(power)) return power;
-    return fma(power, low * __logf(fabs(x)), power);
+    const Log2 log = Log2Of(x);
+    const float product = __fmul_rn(high, log.high);
+    float rest = __fmaf_rn(high, log.high, -product);
+    rest = __fmaf_rn(high, log.low, rest);
+    rest = __fmaf_rn(low, log.high, rest);
+    float power = __fadd_rn(product, rest);
+    rest = __fadd_rn(__fsub_rn(product, power), rest);
+    constexpr float kBeyond = 200;  // The power is 0 or infinite, the rest may be anything.
+    if (!(fabsf(power) < kBeyond)) rest = 0;
+    if (x < 0) power = CUDART_NAN_F;
+    if (x == 0) power = -copysignf(cuda::Infinity<float>(), high);
+    if (isinf(x)) power = copysignf(cuda::Infinity<float>(), high);
+    constexpr float kLn2 = 0.693147181F;
+    return exp2f(power) * __fmaf_rn(rest, kLn2, 1.0F);
+  }
+
+ private:
+  struct Log2 {
+    float high, low;
+  };
+
+  // Of x > 0. x = 2^k m for m within 2/3 and 4/3, and for s = (m - 1) / (m + 1)
+  // log2(m) = 2 / ln(2) (s + s^3/3 + s^5/5 + ...).
+  static __device__ Log2 Log2Of(float x) {
+    constexpr float kLeastNormal = 1.17549435e-38F, kTwoTo24 = 16777216,
+                    kTwoToMinus23 = 1.1920929e-7F;
+    constexpr int kTwoThirds = 0x3F2AAAAB, kExponentBits = static_cast<int>(0xFF800000U);
+    constexpr double kScale = 2.885390081777926814720;  // 2 / ln(2)
+    constexpr float kHigh = static_cast<float>(kScale), kLow = static_cast<float>(kScale - kHigh);
+    const bool subnormal = x < kLeastNormal;
+    const int bits = __float_as_int(subnormal ? x * kTwoTo24 : x);
+    const int whole = (bits - kTwoThirds) & kExponentBits;
+    const float k = __fmaf_rn(static_cast<float>(whole), kTwoToMinus23, subnormal ? -24.0F : 0.0F);
+    const float m = __int_as_float(bits - whole);
+    const float f = m - 1, reciprocal = __fdividef(1, m + 1), s = __fmul_rn(f, reciprocal);
+    const float s2 = __fmul_rn(s, s);
+    // What s lacks, and what that changes in the series.
+    const float lacks = reciprocal * __fmaf_rn(-s, f, __fmaf_rn(-2, s, f));
+    const float s_low = __fmaf_rn(lacks, s2, lacks);
+    float series = static_cast<float>(kScale / 11);
+    series = __fmaf_rn(series, s2, static_cast<float>(kScale / 9));
+    series = __fmaf_rn(series, s2, static_cast<float>(kScale / 7));
+    series = __fmaf_rn(series, s2, static_cast<float>(kScale / 5));
+    series = __fmaf_rn(series, s2, static_cast<float>(kScale / 3));
+    const float first = __fmul_rn(kHigh, s);
+    float low = __fmaf_rn(kHigh, s, -first);
+    low = __fmaf_rn(kHigh, s_low, low);
+    low = __fmaf_rn(kLow, s, low);
+    low = __fmaf_rn(series * s2, s, low);
+    const float high = __fadd_rn(k, first);
+    return {high, __fadd_rn(__fadd_rn(__fsub_rn(k, high), first), low)};
   }
 };
-
-// The first part is no larger than the exponent and no whole number either: then its powers are 0,
-// infinite and NaN where those of the exponent are. Nothing where there is no such part.
-std::optional<PowerOfParts> PartsOf(double exponent) {
-  constexpr double kMost = 1 << 23;  // From there on f32 has whole numbers alone.
-  if (!(std::fabs(exponent) < kMost)) return std::nullopt;
-  float high = static_cast<float>(exponent);
-  if (std::fabs(double{high}) > std::fabs(exponent)) high = std::nextafter(high, 0.0F);
-  if (high == std::trunc(high)) return std::nullopt;
-  return PowerOfParts{high, static_cast<float>(exponent - high)};
-}
 
 // Without a loop: its jumps take as long as memory where a tensor fits the cache.
 struct Products {
@@ -126,12 +168,11 @@ absl::Status Vec4(const Call& call) {
       return cuda::MapPacks(call, power, call.Out<T>(0), Elements(call.InShape(0)), call.In<T>(0));
     };
     if (exponent == 2) return map(Square());
+    if (IsWhole(exponent)) return map(Products{static_cast<int>(exponent)});
     if constexpr (!std::is_same_v<T, double>) {
-      const auto parts = PartsOf(exponent);
-      if (parts && !FitsF32(exponent)) return map(*parts);
+      if (exponent != std::trunc(exponent)) return map(PowerOfFraction(exponent));
     }
-    return IsWhole(exponent) ? map(Products{static_cast<int>(exponent)})
-                             : WithPower<T>(exponent, map);
+    return WithPower<T>(exponent, map);
   });
 }
 

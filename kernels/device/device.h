@@ -74,6 +74,10 @@ struct Work {
   }
 };
 
+// Of a launch that takes longer than some milliseconds: what Time(Method::kBackToBack) runs of it
+// when it is new.
+inline constexpr int kFirstSlopeLaunches = 11;
+
 // Calls come from one thread. Work is asynchronous until Synchronize unless a call says otherwise.
 class Device {
  public:

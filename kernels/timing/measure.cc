@@ -77,7 +77,8 @@ class Run {
   absl::StatusOr<double> Launch(Method method) { return Launch(method, target_.prepare); }
   absl::StatusOr<double> Launch(Method method, absl::FunctionRef<absl::Status()> prepare);
   absl::StatusOr<TimedLaunch> LaunchNow(Method method, absl::FunctionRef<absl::Status()> prepare);
-  absl::Status LoadLazily();
+  absl::Status LaunchFirst();
+  absl::Status StartsWithin(double launch_ns) const;
   absl::Status WarmUp();
   absl::Status WarmUpTimes(std::int64_t times);
   absl::StatusOr<double> Window();
@@ -188,12 +189,33 @@ absl::StatusOr<double> Run::Window() {
 }
 
 // The first launch of a kernel may load it. Neither plain events hold the device back meanwhile,
-// nor its own record of a launch that it does not know yet.
-absl::Status Run::LoadLazily() {
-  if (IsTeaching(options_.method) || !device_.loads_lazily()) return absl::OkStatus();
-  ++out_.timing.warmups;
+// nor its own record of a launch that it does not know yet. And the first slope is of many launches
+// in one piece: of what takes long it is not begun where it cannot end.
+absl::Status Run::LaunchFirst() {
+  const bool slope = options_.method == Method::kBackToBack;
+  if (IsTeaching(options_.method) || !(device_.loads_lazily() || slope)) return absl::OkStatus();
   const bool record = options_.method == Method::kDeviceTime;
-  return Launch(record ? Method::kDeviceTime : Method::kEventPair).status();
+  const auto launch = [&] {
+    ++out_.timing.warmups;
+    return Launch(record ? Method::kDeviceTime : Method::kEventPair);
+  };
+  GC_ASSIGN_OR_RETURN(double ns, launch());
+  if (!slope || StartsWithin(ns).ok()) return absl::OkStatus();
+  GC_ASSIGN_OR_RETURN(ns, launch());  // Without what loading took.
+  return StartsWithin(ns);
+}
+
+absl::Status Run::StartsWithin(double launch_ns) const {
+  const absl::Duration one = absl::Nanoseconds(launch_ns);
+  if (kernel_time_ + kFirstSlopeLaunches * one <= around_.kernel_time_limit) {
+    return absl::OkStatus();
+  }
+  return WithReason(absl::DeadlineExceededError(absl::StrCat(
+                        "back_to_back starts with ", kFirstSlopeLaunches, " launches, of ",
+                        absl::FormatDuration(one), " each; the limit of all launches is ",
+                        absl::FormatDuration(around_.kernel_time_limit),
+                        ": time it by isolated, or ask for a longer limit")),
+                    "KERNEL_TIME_LIMIT");
 }
 
 absl::Status Run::WarmUp() {
@@ -421,7 +443,7 @@ absl::StatusOr<Measurement> Run::Go() {
   out_.timing.l2 = options_.l2;
   device_.NewLaunch();
   out_.timing.before = device_.Observe().state;  // The next one tells of the time from here on.
-  GC_RETURN_IF_ERROR(LoadLazily());
+  GC_RETURN_IF_ERROR(LaunchFirst());
   if (!options_.schedule) GC_RETURN_IF_ERROR(WarmUp());
   last_report_ = around_.clock.Now();
   GC_RETURN_IF_ERROR(options_.schedule ? SampleBySchedule() : SampleUntilRule());

@@ -436,6 +436,29 @@ TEST_F(OwnServerGpuTest, G14_AKilledServerLeavesNoWorkerOnTheGpu) {
   EXPECT_THAT(Call("cuda:0", Made(static_cast<std::int64_t>(MemoryBytes() / 10 * 9 / 8))), IsOk());
 }
 
+// Each launch is within the limit, the first slope of it would not be: no worker is killed for
+// that.
+TEST_F(OwnServerGpuTest, ASlopeThatCannotBeginWithinTheLimitCostsNoWorker) {
+  Start("cuda:0");
+  if (IsSkipped() || HasFatalFailure()) return;
+  const std::vector<pid_t> workers = server_->Workers();
+  const auto measure = [&](std::int64_t ns) {
+    v1::RunRequest request;
+    request.set_kernel("spin");
+    (*request.mutable_attributes())["ns"].set_i64(ns);
+    request.mutable_measure()->set_method(v1::BACK_TO_BACK);
+    request.mutable_measure()->set_budget_seconds(0.1);
+    request.set_kernel_time_limit_seconds(2);
+    return Call("cuda:0", request);
+  };
+  const absl::Status status = measure(300'000'000);
+  EXPECT_THAT(status, ReasonIs("KERNEL_TIME_LIMIT"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("back_to_back starts with 11 launches"));
+  EXPECT_EQ(server_->Workers(), workers);
+  EXPECT_THAT(measure(100'000'000), IsOk());
+  EXPECT_EQ(server_->Workers(), workers);
+}
+
 // ---- Inputs that are copied to the GPU while they arrive. ----
 
 constexpr std::uint64_t kChunk = 1 << 20;

@@ -162,6 +162,26 @@ class TorchTest(unittest.TestCase):
                 want = x.to(dtype).view(getattr(torch, f"int{8 * dtype.itemsize}")).numpy()
                 numpy.testing.assert_array_equal(got.view(want.dtype), want)
 
+    def test_powers_of_numbers_of_every_size(self):
+        """Both zeros, subnormal numbers, infinities and NaN among them, in units in the last place."""
+        x = (numpy.arange(1 << 20, dtype=numpy.uint32) << 12 | 0x5A5).view("float32")
+        x = numpy.concatenate([x, numpy.float32([0, -0.0, numpy.inf, -numpy.inf, numpy.nan, 1, 1e-45])])
+        numpy.save(self.folder / "x.npy", x)
+        for exponent in (0.3, -0.3, 0.5, 1.5, -2.7, 100.25, 700.1, -20000.7, 4194304.5, 1e-300):
+            with self.subTest(exponent=exponent), numpy.errstate(all="ignore"):
+                self.run_kernel("pow", ["x=x.npy"], {"exponent": exponent}, ["-o", "y=out.npy"])
+                y, want = numpy.load(self.folder / "out.npy"), numpy.power(x.astype("float64"), exponent)
+                rounded = want.astype("float32")
+                numpy.testing.assert_array_equal(numpy.isnan(y), numpy.isnan(want))
+                sized = numpy.isfinite(y) & numpy.isfinite(rounded)
+                off = numpy.abs(y[sized] - want[sized]) / numpy.spacing(numpy.abs(rounded[sized])).astype("float64")
+                self.assertLess(off.max(), 5)
+                # What is beyond f32 is infinite, but for what lies next to its border.
+                border = numpy.isfinite(rounded) != numpy.isfinite(y)
+                self.assertTrue((numpy.abs(want[border] / 2.0**128 - 1) < 1e-6).all())
+                beyond = numpy.isinf(rounded) & numpy.isinf(y)
+                numpy.testing.assert_array_equal(numpy.sign(y[beyond]), numpy.sign(rounded[beyond]))
+
     def save_list(self, name, tensors):
         numpy.savez(self.folder / f"{name}.npz", **{f"{i:03}": tensor.numpy() for i, tensor in enumerate(tensors)})
         return f"{name}={name}.npz"

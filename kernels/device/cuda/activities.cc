@@ -32,7 +32,7 @@ bool Alike(const DeviceActivity& a, const DeviceActivity& b) {
 constexpr double kLongNs = 1e6;
 
 // Of fewer the stamps cost less than serial records add.
-constexpr double kManyBlocks = 1 << 16;
+constexpr double kManyBlocks = 1 << 13;
 
 bool IsOneOfManyBlocks(std::span<const DeviceActivity> activities) {
   if (activities.size() != 1) return false;

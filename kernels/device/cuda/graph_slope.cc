@@ -7,6 +7,7 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "kernels/device/device.h"
 
 namespace gridclock {
 namespace {
@@ -16,6 +17,11 @@ constexpr double kShortGraphNs = 200e3;
 constexpr double kSurelyLongNs = 8 * kShortGraphNs;  // No host holds a launch up for so long.
 constexpr std::int64_t kProbeLaunches = 16;
 constexpr int kSingles = 3;
+constexpr int kLongOverShort = 4;
+// One to see how long it is; each graph once that does not count, and once that does.
+static_assert(kFirstSlopeLaunches == 1 + 2 * (1 + kLongOverShort));
+// Whoever watches for endless kernels sees all tries of a sample as one.
+constexpr double kTriesNs = 1e9;
 constexpr std::size_t kMostNodes = 4096;  // Of the short graph: the long one takes time to build.
 
 }  // namespace
@@ -27,14 +33,20 @@ absl::StatusOr<double> GraphSlope::Sample(cudaStream_t stream, GpuTimer& timer,
   if (n_ == 0) GC_RETURN_IF_ERROR(Build(stream, timer, launch));
   // Something else on the GPU may hold up the short graph for longer than the long one takes.
   constexpr int kTries = 5;
-  for (int i = 0; i < kTries; ++i) {
+  double taken_ns = 0;
+  int tries = 0;
+  while (tries < kTries && taken_ns < kTriesNs) {
+    ++tries;
     GC_ASSIGN_OR_RETURN(const double of_short, Run(stream, timer, short_));
     GC_ASSIGN_OR_RETURN(const double of_long, Run(stream, timer, long_));
-    if (of_long > of_short) return (of_long - of_short) / static_cast<double>(3 * n_);
+    if (of_long > of_short) {
+      return (of_long - of_short) / static_cast<double>(long_.launches - short_.launches);
+    }
+    taken_ns += of_short + of_long;
   }
-  return absl::AbortedError(absl::StrCat("back_to_back: ", 4 * n_, " launches took no longer than ",
-                                         n_, ", ", kTries,
-                                         " times: the device is disturbed; call again"));
+  return absl::AbortedError(absl::StrCat("back_to_back: ", long_.launches,
+                                         " launches took no longer than ", short_.launches, ", ",
+                                         tries, " times: the device is disturbed; call again"));
 }
 
 absl::StatusOr<GraphSlope::Captured> GraphSlope::Capture(cudaStream_t stream,
@@ -106,7 +118,7 @@ absl::StatusOr<std::int64_t> GraphSlope::ChooseLength(cudaStream_t stream, GpuTi
 absl::Status GraphSlope::Build(cudaStream_t stream, GpuTimer& timer, GpuTimer::Launch launch) {
   GC_ASSIGN_OR_RETURN(const std::int64_t n, ChooseLength(stream, timer, launch));
   GC_ASSIGN_OR_RETURN(short_, Capture(stream, launch, n));
-  GC_ASSIGN_OR_RETURN(long_, Capture(stream, launch, 4 * n));
+  GC_ASSIGN_OR_RETURN(long_, Capture(stream, launch, kLongOverShort * n));
   GC_RETURN_IF_ERROR(Run(stream, timer, short_).status());
   GC_RETURN_IF_ERROR(Run(stream, timer, long_).status());
   n_ = n;

@@ -66,7 +66,7 @@ TEST(RecordsChoice, OnceMadeIsNotChangedWithinASeries) {
 TEST(RecordsChoice, IsConcurrentAtOnceForFewBlocksAndSeveralKernels) {
   std::vector two = KernelOf(247, 1 << 18);
   two.push_back(two[0]);
-  for (const auto& record : {KernelOf(30, 1 << 15), two}) {
+  for (const auto& record : {KernelOf(30, 1 << 12), two}) {
     RecordsChoice choice(kSerialBeyond);
     EXPECT_TRUE(choice.Take(record));
     EXPECT_EQ(choice.records(), KernelRecords::kConcurrent);

@@ -406,8 +406,28 @@ TEST_F(MeasureTest, CountsEachLaunchOfASlope) {
   device_.known = {Method::kBackToBack};
   device_.launches_each = 50;
   ASSERT_OK_AND_ASSIGN(const Measurement m, Go({.method = Method::kBackToBack, .schedule = {}}));
-  EXPECT_EQ(m.timing.warmups, 60);
-  EXPECT_EQ(m.launches, 70 * 50);
+  EXPECT_EQ(m.timing.warmups, 61);
+  EXPECT_EQ(m.launches, 71 * 50);
+}
+
+TEST_F(MeasureTest, ASlopeThatCannotBeginWithinTheLimitIsRefused) {
+  device_.known = {Method::kBackToBack};
+  for (const auto& [first_ms, then_ms, slopes] :
+       {std::tuple(40.0, 40.0, false), {40.0, 10.0, true}, {10.0, 40.0, true}}) {
+    SCOPED_TRACE(absl::StrCat(first_ms, " ", then_ms));
+    device_.launches.clear();
+    device_.duration_ns = [&, first = first_ms, then = then_ms](std::int64_t i, Method) {
+      return 1e6 * (i == 0 ? first : then);
+    };
+    kernel_time_limit_ = absl::Milliseconds(400);
+    const auto m = Go({.method = Method::kBackToBack, .schedule = {}});
+    EXPECT_EQ(std::count(device_.launches.begin(), device_.launches.end(), Method::kBackToBack) > 0,
+              slopes);
+    if (slopes) continue;
+    EXPECT_THAT(m, StatusIs(absl::StatusCode::kDeadlineExceeded,
+                            HasSubstr("11 launches, of 40ms each; the limit")));
+    EXPECT_THAT(m.status(), ReasonIs("KERNEL_TIME_LIMIT"));
+  }
 }
 
 TEST_F(MeasureTest, TheFloorIsThatOfTheIsolatedMethodAlone) {
