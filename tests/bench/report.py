@@ -106,10 +106,6 @@ those of one machine on one day and are shown only to explain the ratios.
   fast as ours, which widen to f32; of f32 MKL is 1.1 to 1.3 times as fast. `silu` of 2^26 and more, `max`, `cumsum` and sums of columns are
   bound by memory there: ours lies in pages of 4 KiB, as shared memory does, PyTorch's in pages of 2 MiB. That this is
   what they lack is a guess: of 1,000,000 elements they are faster than its.
-- What limits `gpu.catalog.pow.of_a_fraction`: arithmetic, and that it is exact. 0.3 is no f32, so the power is of two
-  parts; PyTorch's is of 0.3 rounded to f32. By ncu at 2^26 and 2^28 the SMs are at 87 % of what they can do and DRAM
-  at 43 to 45 %, so that no goal of a copy's rate can be met; of 1,000,000 elements neither part is full (SM 49 %,
-  DRAM 3 %).
 - What limits `gpu.catalog.matmul_bias_gelu.1024x1024`: the product. By ncu cuBLAS's kernel takes 57.5 of its 59.6 us,
   as long as all of PyTorch's call. It has 128 tiles of four warps for 132 SMs: occupancy 6 %, SM 70 %, DRAM 0 %. By PyTorch's
   profiler its product with the bias takes 52.7 us in a kernel of the same tile (64 x 128). The eight algorithms that the library names

@@ -416,6 +416,8 @@ TEST_F(MeasureTest, ASlopeThatCannotBeginWithinTheLimitIsRefused) {
        {std::tuple(40.0, 40.0, false), {40.0, 10.0, true}, {10.0, 40.0, true}}) {
     SCOPED_TRACE(absl::StrCat(first_ms, " ", then_ms));
     device_.launches.clear();
+    live_.clear();
+    live_warmups_.clear();
     device_.duration_ns = [&, first = first_ms, then = then_ms](std::int64_t i, Method) {
       return 1e6 * (i == 0 ? first : then);
     };
