@@ -49,6 +49,12 @@ TEST(RecordsChoice, IsOfTheShorterOnesWhereBlocksAreMany) {
   EXPECT_TRUE(memory.Take(KernelOf(497, 1 << 18)));
 }
 
+TEST(RecordsChoice, IsConcurrentWhereBothAreAsGoodAsOne) {
+  const double apart_us = kSerialBeyond / 1e3 - 0.2;
+  RecordsChoice close = ChoiceOf({43.7, 43.7, 43.7}, {43.7 + apart_us, 43.7 + apart_us, 45});
+  EXPECT_EQ(close.records(), KernelRecords::kConcurrent);
+}
+
 TEST(RecordsChoice, OfALaunchOfAMillisecondIsSerialAfterOneLook) {
   RecordsChoice choice(kSerialBeyond);
   EXPECT_FALSE(choice.Take(KernelOf(1003, 1 << 18)));
