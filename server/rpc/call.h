@@ -2,6 +2,7 @@
 #ifndef GRIDCLOCK_SERVER_RPC_CALL_H_
 #define GRIDCLOCK_SERVER_RPC_CALL_H_
 
+#include <grpc/support/time.h>
 #include <grpcpp/server_context.h>
 
 #include "absl/status/status.h"
@@ -47,6 +48,10 @@ class CallMeter {
 // The line of the log about a call that ended by a fault of ours.
 void LogFailedCall(RpcMethod method, const absl::Status& status, const CallSubject& subject,
                    const TraceContext& trace);
+
+// INFINITE where a client set none. In nanoseconds, as gRPC's own time points are, a deadline that
+// is centuries away would have passed.
+absl::Duration TimeUntil(gpr_timespec deadline);
 
 // The client's deadline on our monotonic clock. INFINITE where it set none.
 absl::Time DeadlineOf(const grpc::CallbackServerContext& context, absl::Time now);
