@@ -216,8 +216,13 @@ absl::Status CheckMetadata(const grpc::CallbackServerContext& context, const Lim
        .metadata = {{"limit", "metadata_bytes"}, {"value", absl::StrCat(most)}}});
 }
 
-absl::Status CancelReason(const grpc::CallbackServerContext& context) {
-  if (TimeUntil(context.raw_deadline()) <= absl::ZeroDuration()) {
+bool IsOfDeadline(absl::Duration left, absl::Duration age) {
+  constexpr absl::Duration kOnItsWay = absl::Milliseconds(20);
+  return left <= kOnItsWay + age / 100;
+}
+
+absl::Status CancelReason(const grpc::CallbackServerContext& context, absl::Duration age) {
+  if (IsOfDeadline(TimeUntil(context.raw_deadline()), age)) {
     return absl::DeadlineExceededError("the call's deadline passed");
   }
   return absl::CancelledError("cancelled by the client");

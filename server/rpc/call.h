@@ -30,6 +30,7 @@ class CallMeter {
  public:
   CallMeter(Backend& backend, RpcMethod method, grpc::CallbackServerContext& context);
   absl::Time started() const { return started_; }
+  absl::Duration age() const { return backend_.clock.Now() - started_; }
   const TraceContext& trace() const { return trace_; }
   // A fault of ours is a line in the log.
   void Finish(const absl::Status& status, const CallSubject& subject = {});
@@ -88,8 +89,12 @@ void Summarize(const Job& job, const Outcome& outcome, absl::Time now, v1::RunSu
 // Why a call ends whose client did not send what it should within `limit`.
 absl::Status TooSlow(absl::Duration limit);
 
-// Why a call that its client no longer waits for ends.
-absl::Status CancelReason(const grpc::CallbackServerContext& context);
+// That a call was cancelled because its deadline passed: the client's own passes first, because
+// gRPC rounds what it says of it up by as much as a hundredth.
+bool IsOfDeadline(absl::Duration left, absl::Duration age);
+// Why a call of this age that its client no longer waits for ends.
+absl::Status CancelReason(const grpc::CallbackServerContext& context,
+                          absl::Duration age = absl::ZeroDuration());
 
 }  // namespace gridclock
 

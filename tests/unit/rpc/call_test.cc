@@ -61,6 +61,15 @@ TEST(TimeUntil, IsWithoutEndWhereNoDeadlineIsSetAndNegativeBehindOne) {
   EXPECT_LE(TimeUntil(deadline), -absl::Seconds(1));
 }
 
+// gRPC says 1.24 s for 1.234 s.
+TEST(Cancelled, IsByTheDeadlineWhereTheClientsOwnPassedBeforeWhatItSaidOfIt) {
+  EXPECT_TRUE(IsOfDeadline(-absl::Seconds(1), absl::Seconds(1)));
+  EXPECT_TRUE(IsOfDeadline(absl::Milliseconds(15), absl::Milliseconds(1)));
+  EXPECT_TRUE(IsOfDeadline(absl::Milliseconds(99), absl::Seconds(10)));
+  EXPECT_FALSE(IsOfDeadline(absl::Milliseconds(99), absl::Seconds(1)));
+  EXPECT_FALSE(IsOfDeadline(absl::InfiniteDuration(), absl::Hours(1)));
+}
+
 TEST(FailedCall, ItsLineHasTheReasonThatTheClientGot) {
   testing::internal::CaptureStderr();
   LogFailedCall(RpcMethod::kRun, WithReason(absl::InternalError(""), "LAUNCH_SHAPE"),
