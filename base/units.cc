@@ -1,5 +1,6 @@
 #include "base/units.h"
 
+#include <charconv>
 #include <cmath>
 #include <span>
 
@@ -55,7 +56,9 @@ std::string FormatPercent(double fraction) {
 }
 
 std::string FormatPlain(double value) {
-  return value == std::floor(value) ? absl::StrFormat("%.0f", value) : absl::StrCat(value);
+  if (value == std::floor(value)) return absl::StrFormat("%.0f", value);
+  char text[32];
+  return {text, std::to_chars(text, text + sizeof(text), value).ptr};
 }
 
 }  // namespace gridclock

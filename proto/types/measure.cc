@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "base/units.h"
 
 namespace gridclock {
 namespace {
@@ -12,7 +13,9 @@ namespace {
 template <typename T>
 absl::Status Within(absl::string_view field, T value, T low, T high) {
   if (value >= low && value <= high) return absl::OkStatus();
-  return InvalidField(field, absl::StrCat("want ", low, " to ", high, ", got ", value));
+  const auto text = [](T number) { return FormatPlain(static_cast<double>(number)); };
+  return InvalidField(field,
+                      absl::StrCat("want ", text(low), " to ", text(high), ", got ", text(value)));
 }
 
 }  // namespace
