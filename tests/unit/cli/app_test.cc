@@ -66,6 +66,12 @@ TEST(AppTest, DoctorTellsWhatIsMissing) {
   EXPECT_THAT(answer.out, HasSubstr("missing: no kernel can run"));
 }
 
+TEST(AppTest, DoctorTellsProgramsTheSameAsPeople) {
+  const Answer answer = Call({"doctor", "--server", "127.0.0.1:1", "--json"});
+  EXPECT_THAT(answer.out, HasSubstr(R"("part":"grpc","ok":true,"status":"ok")"));
+  EXPECT_THAT(answer.out, HasSubstr(R"("part":"server","ok":false,"status":"no")"));
+}
+
 TEST(AppTest, AVariableThatIsMisspeltIsRefused) {
   setenv("GRIDCLOCK_SERVR", "node7:8470", 1);
   const Answer answer = Call({"list"});
