@@ -8,6 +8,7 @@
 #include <grpcpp/server_builder.h>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "base/status.h"
 #include "client/cli/app.h"
 #include "client/cli/progress.h"
@@ -20,29 +21,33 @@ namespace gridclock::cli {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ContainsRegex;
 using ::testing::ElementsAre;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// One device of `kind`.
+// One device of each of `kinds`: "cpu,cuda".
 class OneDevice final : public v1::SystemService::Service {
  public:
-  explicit OneDevice(std::string kind) : kind_(std::move(kind)) {}
+  explicit OneDevice(const std::string& kinds) : kinds_(absl::StrSplit(kinds, ',')) {}
 
  private:
   grpc::Status ListDevices(grpc::ServerContext*, const v1::ListDevicesRequest*,
                            v1::ListDevicesResponse* response) override {
-    response->add_devices()->set_name(kind_);
-    response->mutable_devices(0)->set_kind(kind_);
+    for (const std::string& kind : kinds_) {
+      v1::Device& device = *response->add_devices();
+      device.set_name(kind);
+      device.set_kind(kind);
+    }
     return grpc::Status::OK;
   }
 
-  const std::string kind_;
+  const std::vector<std::string> kinds_;
 };
 
-// A kernel with the variants `good` and `bad` for CPUs, and `fast` for GPUs, which comes first; a
-// bad one fails as `failure` says.
+// A kernel with the variants `good` and `bad` for CPUs, and for GPUs `fast`, which comes first, and
+// `slow`; a bad one fails as `failure` says.
 class TwoVariants final : public v1::KernelService::Service {
  public:
   explicit TwoVariants(absl::Status failure, const std::string& kind = "cpu")
@@ -65,10 +70,13 @@ class TwoVariants final : public v1::KernelService::Service {
   grpc::Status GetKernel(grpc::ServerContext*, const v1::GetKernelRequest*,
                          v1::KernelSpec* response) override {
     KernelSpec spec = *ParseKernelSpec("square x: T[*] -> y: T[*] over x");
-    spec.variants.push_back({.name = "fast", .device_kind = "cuda", .summary = "", .clauses = {}});
-    for (const char* name : {"good", "bad"}) {
-      spec.variants.push_back({.name = name, .device_kind = "cpu", .summary = "", .clauses = {}});
-    }
+    const auto add = [&spec](const char* name, const char* kind) {
+      spec.variants.push_back({.name = name, .device_kind = kind, .summary = "", .clauses = {}});
+    };
+    add("fast", "cuda");
+    add("good", "cpu");
+    add("bad", "cpu");
+    add("slow", "cuda");
     Encode(spec, response);
     return grpc::Status::OK;
   }
@@ -281,6 +289,19 @@ TEST(BenchTest, WhatIsNotKnownIsNoZero) {
       Call(server, {"load", "square.bad", "--rate", "1000", "--seconds", "0.001", "--json"});
   EXPECT_EQ(load.code, kFailed);
   EXPECT_THAT(load.out, HasSubstr("\"p50\":null"));
+}
+
+// Two kinds may have a variant of one name: the table does not mix them.
+TEST(DescribeTest, VariantsStandByTheirKindAndAMisspeltOneIsToldWhichIsNear) {
+  const TwoVariants server(absl::OkStatus(), "cpu,cuda");
+  std::ostringstream out, err;
+  Console console{out, err, {}};
+  EXPECT_EQ(Main({"describe", "square.goood", "--server", server.address()}, console), kFailed);
+  EXPECT_THAT(err.str(), HasSubstr("has no variant 'goood'; the nearest are 'good'; it has "
+                                   "cuda: fast slow  cpu: good bad"));
+  EXPECT_EQ(Main({"describe", "square", "--server", server.address()}, console), kOk);
+  EXPECT_THAT(out.str(),
+              ContainsRegex("\ngood +cpu[^\n]*\nbad +cpu[^\n]*\nfast +cuda[^\n]*\nslow +cuda"));
 }
 
 TEST(CheckTest, ASeedOfZeroIsASeed) {
