@@ -218,6 +218,16 @@ TEST(BenchTest, AfterTheEndOfTheCallNothingElseIsTried) {
   EXPECT_GT(failures(absl::InternalError("of this one")), 1);
 }
 
+TEST(BenchTest, EmptyOutputsAreNotVerified) {
+  TwoVariants server(absl::OkStatus());
+  server.summary.mutable_verification();
+  const Answer empty = BenchOf(server, {"--variant", "good", "--verify"});
+  EXPECT_EQ(empty.code, kFailed);
+  EXPECT_THAT(empty.out, HasSubstr("not verified: the outputs are empty"));
+  EXPECT_THAT(empty.err, HasSubstr("square.good has empty outputs, so nothing was compared"));
+  EXPECT_THAT(BenchOf(server, {"--variant", "good", "--verify", "--csv"}).out, EndsWith(",,no\n"));
+}
+
 TEST(BenchTest, WhatCouldNotBeVerifiedFails) {
   TwoVariants server(absl::OkStatus());
   const std::vector<std::string> good = {"--variant", "good", "--verify"};
