@@ -212,6 +212,25 @@ int WidestLine(const std::string& text) {
   return static_cast<int>(widest);
 }
 
+std::string SubjectText(const Row& row) {
+  return absl::StrCat(Escape(row.variant), row.variant.empty() ? "" : " ", row.method);
+}
+
+// What ended one that is NOISY, and what would make it less so.
+std::string StopText(const Row& row) {
+  const std::string ended =
+      absl::StrCat(SubjectText(row), ": NOISY, ended by ", NameOf(row.summary.timing().stop()));
+  switch (row.summary.timing().stop()) {
+    case v1::Timing::MAX_SAMPLES:
+      return absl::StrCat(ended,
+                          ": --samples is used up; a longer --budget would change nothing\n");
+    case v1::Timing::BUDGET:
+      return absl::StrCat(ended, ": --budget is used up; more --samples would change nothing\n");
+    default:
+      return absl::StrCat(ended, "\n");
+  }
+}
+
 void ShowTable(const Session& session, const std::string& kernel, const RunCall& call,
                const std::vector<Row>& rows) {
   const Terminal& terminal = session.console.terminal;
@@ -234,6 +253,7 @@ void ShowTable(const Session& session, const std::string& kernel, const RunCall&
   }
   out << table.ToText();
   for (const Row& row : rows) {
+    if (row.has_numbers() && Has(row.summary, v1::NOISY)) out << StopText(row);
     if (row.status.ok() && row.summary.has_verification()) {
       out << Escape(row.variant) << " " << VerificationText(row.summary, terminal) << "\n";
     }

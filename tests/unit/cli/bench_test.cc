@@ -218,6 +218,23 @@ TEST(BenchTest, AfterTheEndOfTheCallNothingElseIsTried) {
   EXPECT_GT(failures(absl::InternalError("of this one")), 1);
 }
 
+TEST(BenchTest, OfANoisyMeasurementItIsToldWhatEndedIt) {
+  TwoVariants server(absl::OkStatus());
+  v1::Timing& timing = *server.summary.mutable_timing();
+  timing.mutable_statistics()->set_median_ns(1000);
+  timing.set_stop(v1::Timing::MAX_SAMPLES);
+  const auto shown = [&server] { return BenchOf(server, {"--variant", "good"}).out; };
+  EXPECT_THAT(shown(), Not(HasSubstr("ended by")));
+  server.summary.add_flags(v1::NOISY);
+  EXPECT_THAT(shown(),
+              HasSubstr("good isolated: NOISY, ended by max_samples: --samples is used up; "
+                        "a longer --budget would change nothing\n"));
+  timing.set_stop(v1::Timing::BUDGET);
+  EXPECT_THAT(shown(), HasSubstr("good isolated: NOISY, ended by budget: --budget is used up"));
+  timing.set_stop(v1::Timing::YIELDED);
+  EXPECT_THAT(shown(), HasSubstr("good isolated: NOISY, ended by yielded\n"));
+}
+
 TEST(BenchTest, EmptyOutputsAreNotVerified) {
   TwoVariants server(absl::OkStatus());
   server.summary.mutable_verification();
