@@ -64,6 +64,7 @@ class TwoVariants final : public v1::KernelService::Service {
   std::string address() const { return absl::StrCat("127.0.0.1:", port_); }
 
   v1::RunSummary summary;            // Of what does not fail.
+  bool says_samples = false;         // Of what fails, before it does.
   std::vector<std::uint64_t> seeds;  // Of the inputs of what came by Run, one call after another.
 
  private:
@@ -102,6 +103,15 @@ class TwoVariants final : public v1::KernelService::Service {
     stream->Read(&request);
     const std::string variant = request.header().variant();
     if (variant == "bad") {
+      v1::StreamRunResponse before;
+      before.mutable_accepted()->set_variant(variant);
+      stream->Write(before);
+      if (says_samples) {
+        for (const double ns : {4000.0, 2000.0, 3000.0}) {
+          before.mutable_samples()->add_samples_ns(ns);
+        }
+        stream->Write(before);
+      }
       return {static_cast<grpc::StatusCode>(failure_.code()), std::string(failure_.message()),
               EncodeError(failure_, nullptr)};
     }
@@ -216,6 +226,36 @@ TEST(BenchTest, AfterTheEndOfTheCallNothingElseIsTried) {
   EXPECT_EQ(failures(absl::DeadlineExceededError("over")), 1);
   EXPECT_EQ(failures(absl::UnauthenticatedError("who?")), 1);
   EXPECT_GT(failures(absl::InternalError("of this one")), 1);
+}
+
+// What came before a server was gone or the time was over is shown, and is no measurement.
+TEST(BenchTest, AMeasurementThatIsCutOffShowsWhatCameOfIt) {
+  for (const absl::Status& failure :
+       {absl::DeadlineExceededError("over"), absl::InternalError("gone")}) {
+    TwoVariants server(failure);
+    server.says_samples = true;
+    const Answer table = Bench(server, {});
+    EXPECT_EQ(table.code, kFailed);
+    EXPECT_THAT(table.out, HasSubstr("\ngood "));
+    EXPECT_THAT(table.out,
+                HasSubstr("\nbad isolated: CUT OFF after 3 samples of 2.00 µs to 4.00 µs, median "
+                          "so far 3.00 µs: no measurement\n"));
+    EXPECT_THAT(table.err, HasSubstr("gridclock: bad isolated: ended too early: "));
+    const Answer json = Bench(server, {"--json"});
+    EXPECT_EQ(json.code, kFailed);
+    EXPECT_THAT(json.out, HasSubstr("\"cut_off_samples_ns\":[4000.0,2000.0,3000.0]"));
+    const Answer csv = Bench(server, {"--csv"});
+    EXPECT_THAT(csv.out, Not(HasSubstr("bad")));
+    EXPECT_THAT(csv.err, HasSubstr("no line for bad isolated"));
+  }
+}
+
+TEST(BenchTest, OneThatIsCutOffIsShownThoughNothingElseIs) {
+  TwoVariants server(absl::DeadlineExceededError("over"));
+  server.says_samples = true;
+  const Answer alone = BenchOf(server, {"--variant", "bad"});
+  EXPECT_EQ(alone.code, kFailed);
+  EXPECT_THAT(alone.out, HasSubstr("bad isolated: CUT OFF after 3 samples"));
 }
 
 TEST(BenchTest, OfANoisyMeasurementItIsToldWhatEndedIt) {
