@@ -56,7 +56,10 @@ std::string FormatPercent(double fraction) {
 }
 
 std::string FormatPlain(double value) {
-  if (value == std::floor(value)) return absl::StrFormat("%.0f", value);
+  constexpr double kReadable = 1e16;
+  if (value == std::floor(value) && std::abs(value) < kReadable) {
+    return absl::StrFormat("%.0f", value);
+  }
   char text[32];
   return {text, std::to_chars(text, text + sizeof(text), value).ptr};
 }

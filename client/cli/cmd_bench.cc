@@ -272,7 +272,7 @@ void ShowTable(const Session& session, const std::string& kernel, const RunCall&
   if (terminal.out_width > 0 && WidestLine(table.ToText()) > terminal.out_width) {
     for (const char* heading : {"quartile 1", "quartile 3"}) table.Drop(heading);
   }
-  out << table.ToText();
+  if (good != rows.end()) out << table.ToText();
   for (const Row& row : rows) {
     if (!row.cut_off.empty()) out << CutOffText(row, terminal);
     if (row.has_numbers() && Has(row.summary, v1::NOISY)) out << StopText(row);

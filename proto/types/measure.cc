@@ -1,6 +1,8 @@
 #include "proto/types/measure.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -10,12 +12,18 @@
 namespace gridclock {
 namespace {
 
+std::string NumberText(std::int64_t number) {
+  return absl::StrCat(number);
+}
+std::string NumberText(double number) {
+  return FormatPlain(number);
+}
+
 template <typename T>
 absl::Status Within(absl::string_view field, T value, T low, T high) {
   if (value >= low && value <= high) return absl::OkStatus();
-  const auto text = [](T number) { return FormatPlain(static_cast<double>(number)); };
-  return InvalidField(field,
-                      absl::StrCat("want ", text(low), " to ", text(high), ", got ", text(value)));
+  return InvalidField(field, absl::StrCat("want ", NumberText(low), " to ", NumberText(high),
+                                          ", got ", NumberText(value)));
 }
 
 }  // namespace

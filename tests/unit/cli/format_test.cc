@@ -20,6 +20,7 @@ TEST(FormatTest, PlainNumbersHaveAllTheDigitsThatTellThemApart) {
   EXPECT_EQ(FormatPlain(600.0000001), "600.0000001");
   EXPECT_EQ(FormatPlain(100000000), "100000000");
   EXPECT_EQ(FormatPlain(1e-6), "1e-06");
+  EXPECT_EQ(FormatPlain(9.3e18), "9.3e+18");
 }
 
 TEST(FormatTest, WhatIsNotKnownIsADash) {
