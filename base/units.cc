@@ -1,5 +1,6 @@
 #include "base/units.h"
 
+#include <charconv>
 #include <cmath>
 #include <span>
 
@@ -55,7 +56,12 @@ std::string FormatPercent(double fraction) {
 }
 
 std::string FormatPlain(double value) {
-  return value == std::floor(value) ? absl::StrFormat("%.0f", value) : absl::StrCat(value);
+  constexpr double kReadable = 1e16;
+  if (value == std::floor(value) && std::abs(value) < kReadable) {
+    return absl::StrFormat("%.0f", value);
+  }
+  char text[32];
+  return {text, std::to_chars(text, text + sizeof(text), value).ptr};
 }
 
 }  // namespace gridclock

@@ -15,7 +15,7 @@ std::string FormatRate(double per_second, absl::string_view unit);
 // In powers of 1024: "1.5 MiB".
 std::string FormatBytes(double bytes);
 std::string FormatPercent(double fraction);
-// All digits of a whole number: "100000000".
+// As many digits as tell it from every other number: "100000000", "600.0000001".
 std::string FormatPlain(double value);
 
 }  // namespace gridclock

@@ -77,6 +77,31 @@ std::string NoCommandIn(const std::vector<std::string>& args,
   return absl::StrCat("no command '", args[0], "'; there are ", names);
 }
 
+void AddFlags(const CLI::App& app, std::vector<std::string>* flags) {
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) flags->push_back("--" + name);
+  }
+}
+
+// Flags that those which nobody knows may have been meant for: "; the nearest are '--device'".
+std::string NearFlags(const CLI::App& program, const std::string& command,
+                      const std::vector<std::string>& args) {
+  std::vector<std::string> flags;
+  AddFlags(program, &flags);
+  if (!command.empty()) {
+    const CLI::App& of_command = *program.get_subcommand(command);
+    AddFlags(of_command, &flags);
+    for (const CLI::App* sub : of_command.get_subcommands({})) AddFlags(*sub, &flags);
+  }
+  for (const std::string& arg : args) {
+    const std::string flag = arg.substr(0, arg.find('='));
+    if (!absl::StartsWith(flag, "--") || absl::c_linear_search(flags, flag)) continue;
+    const std::string near = NearestNames(flag, {flags.begin(), flags.end()});
+    if (!near.empty()) return absl::StrCat("; the nearest are ", near);
+  }
+  return "";
+}
+
 void AddVariables(const CLI::App& app, std::vector<std::string>* names) {
   for (const CLI::Option* option : app.get_options()) {
     const std::string whole = option->get_envname();
@@ -139,7 +164,8 @@ int Dispatch(const std::vector<std::string>& args, Console& console) {
     const std::string command = CommandIn(args, commands);
     const std::string unknown = NoCommandIn(args, commands);
     if (!unknown.empty()) return Report(session, UsageError(unknown));
-    return Report(session, UsageError(absl::StrCat(error.what(), "; see gridclock ", command,
+    return Report(session, UsageError(absl::StrCat(error.what(), NearFlags(program, command, args),
+                                                   "; see gridclock ", command,
                                                    command.empty() ? "" : " ", "--help")));
   }
   if (version) {

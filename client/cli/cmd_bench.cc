@@ -14,6 +14,7 @@
 #include "client/cli/command.h"
 #include "client/cli/devices.h"
 #include "client/cli/format.h"
+#include "client/cli/interrupt.h"
 #include "client/cli/json.h"
 #include "client/cli/measure_flags.h"
 #include "client/cli/names.h"
@@ -35,11 +36,12 @@ struct BenchOptions {
   bool csv = false;
 };
 
-// One line of the table: a result, or why there is none, or none but these samples.
+// One line of the table: a result, or why there is none.
 struct Row {
   std::string variant, method;
   absl::Status status;
   v1::RunSummary summary;
+  std::vector<double> cut_off;  // What came of a measurement whose end did not.
   bool has_numbers() const { return status.ok() || summary.timing().statistics().median_ns() > 0; }
 };
 
@@ -59,7 +61,7 @@ void TellFailures(const Session& session, const BenchOptions& options,
     }
     // Of a file of lines it is told why one of them is missing, whatever the reason.
     if (row.status.ok() || (IsExpected(row, options) && !options.csv)) continue;
-    const bool has_line = row.has_numbers() && !options.csv;
+    const bool has_line = (row.has_numbers() || !row.cut_off.empty()) && !options.csv;
     session.console.err << "gridclock: " << (has_line ? "" : "no line for ") << Escape(row.variant)
                         << (row.variant.empty() ? "" : " ") << row.method << ": "
                         << (has_line ? "ended too early: " : "") << Escape(row.status.message())
@@ -135,8 +137,8 @@ absl::StatusOr<std::vector<std::string>> Variants(const Client& client, const Ke
   return out;
 }
 
-Row MeasureOne(const Client& client, const Session& session, const std::string& kernel,
-               const RunCall& call) {
+Row MeasureOne(const Client& client, const Session& session, const Interrupt& interrupt,
+               const std::string& kernel, const RunCall& call) {
   const std::string title = absl::StrCat(kernel, call.variant.empty() ? "" : ".", call.variant);
   ProgressLine line(session.console);
   const bool live = session.console.terminal.live && !session.options.json;
@@ -148,10 +150,16 @@ Row MeasureOne(const Client& client, const Session& session, const std::string& 
   }
   std::vector<double> samples;
   KeepSamples(&samples, &events);
-  auto result = client.Run(call, events);
+  std::string chosen;
+  events.accepted = [&chosen, then = std::move(events.accepted)](const v1::Accepted& accepted) {
+    chosen = accepted.variant();
+    then(accepted);
+  };
+  auto result = RunUntil(interrupt, client, call, std::move(events));
   Row row{call.variant,
           NameOf(static_cast<v1::Method>(call.measure->method)),
           WithConversion(result.status(), call),
+          {},
           {}};
   if (!result.ok() && DetailsOf(result.status()).field == "measure.method") {
     row.status =
@@ -163,6 +171,8 @@ Row MeasureOne(const Client& client, const Session& session, const std::string& 
   } else if (const auto before_error = PartialSummary(result.status()); before_error.has_value()) {
     row.summary = *before_error;
   } else {
+    if (!chosen.empty()) row.variant = chosen;
+    row.cut_off = std::move(samples);
     return row;
   }
   if (row.summary.has_timing() && row.summary.timing().samples_ns().empty()) {
@@ -212,6 +222,36 @@ int WidestLine(const std::string& text) {
   return static_cast<int>(widest);
 }
 
+std::string SubjectText(const Row& row) {
+  return absl::StrCat(Escape(row.variant), row.variant.empty() ? "" : " ", row.method);
+}
+
+// What ended one that is NOISY, and what would make it less so.
+std::string StopText(const Row& row) {
+  const std::string ended =
+      absl::StrCat(SubjectText(row), ": NOISY, ended by ", NameOf(row.summary.timing().stop()));
+  switch (row.summary.timing().stop()) {
+    case v1::Timing::MAX_SAMPLES:
+      return absl::StrCat(ended,
+                          ": --samples is used up; a longer --budget would change nothing\n");
+    case v1::Timing::BUDGET:
+      return absl::StrCat(ended, ": --budget is used up; more --samples would change nothing\n");
+    default:
+      return absl::StrCat(ended, "\n");
+  }
+}
+
+// It is no measurement: the rest of its samples could be anything.
+std::string CutOffText(const Row& row, const Terminal& terminal) {
+  std::vector<double> sorted = row.cut_off;
+  std::sort(sorted.begin(), sorted.end());
+  const double median = (sorted[(sorted.size() - 1) / 2] + sorted[sorted.size() / 2]) / 2;
+  return absl::StrCat(SubjectText(row), ": ", Paint(terminal, Ink::kYellow, "CUT OFF"), " after ",
+                      sorted.size(), " samples of ", FormatNs(sorted.front()), " to ",
+                      FormatNs(sorted.back()), ", median so far ", FormatNs(median),
+                      ": no measurement\n");
+}
+
 void ShowTable(const Session& session, const std::string& kernel, const RunCall& call,
                const std::vector<Row>& rows) {
   const Terminal& terminal = session.console.terminal;
@@ -232,8 +272,10 @@ void ShowTable(const Session& session, const std::string& kernel, const RunCall&
   if (terminal.out_width > 0 && WidestLine(table.ToText()) > terminal.out_width) {
     for (const char* heading : {"quartile 1", "quartile 3"}) table.Drop(heading);
   }
-  out << table.ToText();
+  if (good != rows.end()) out << table.ToText();
   for (const Row& row : rows) {
+    if (!row.cut_off.empty()) out << CutOffText(row, terminal);
+    if (row.has_numbers() && Has(row.summary, v1::NOISY)) out << StopText(row);
     if (row.status.ok() && row.summary.has_verification()) {
       out << Escape(row.variant) << " " << VerificationText(row.summary, terminal) << "\n";
     }
@@ -253,6 +295,7 @@ void ShowJson(const Session& session, const std::string& kernel, const RunCall& 
     if (!row.status.ok()) {
       one.update(ToJson(row.status));
       one.update({{"variant", row.variant}, {"method", row.method}});
+      if (!row.cut_off.empty()) one["cut_off_samples_ns"] = row.cut_off;
     }
     out["results"].push_back(std::move(one));
   }
@@ -301,6 +344,7 @@ absl::StatusOr<std::vector<Row>> MeasureAll(const Session& session, const BenchO
   if (!methods.ok()) return UsageError(methods.status().message());
   GC_ASSIGN_OR_RETURN(const std::vector<std::string> variants,
                       Variants(client, spec, options, call));
+  const Interrupt interrupt;
   std::vector<Row> rows;
   bool any = false;
   for (const std::string& variant : variants) {
@@ -308,8 +352,8 @@ absl::StatusOr<std::vector<Row>> MeasureAll(const Session& session, const BenchO
       call->variant = variant;
       call->measure = *measure;
       call->measure->method = method;
-      rows.push_back(MeasureOne(client, session, spec.name, *call));
-      any = any || rows.back().has_numbers();
+      rows.push_back(MeasureOne(client, session, interrupt, spec.name, *call));
+      any = any || rows.back().has_numbers() || !rows.back().cut_off.empty();
       if (!EndsAll(rows.back().status)) continue;
       if (!any) return rows.back().status;
       return rows;  // What was measured before is not lost.

@@ -139,20 +139,24 @@ class Doctor {
               : "vector_add gave a WRONG result: do not trust this device");
   }
 
+  static std::string Mark(absl::string_view status, const Terminal& terminal) {
+    if (status == "ok") return Paint(terminal, Ink::kGreen, "ok");
+    return status == "without" ? "-" : Paint(terminal, Ink::kRed, "NO");
+  }
+
   int Show() const {
     bool good = true;
     Json out = Json::array();
     Table table({"part", "", "found"});
     for (const Finding& finding : findings_) {
       good &= finding.good;
-      out.push_back({{"part", finding.part}, {"ok", finding.good}, {"found", finding.text}});
-      const Terminal& terminal = session_.console.terminal;
-      // What may be missing is neither.
-      const bool without = finding.good && absl::StartsWith(finding.text, "missing: ");
-      const std::string mark = without        ? "-"
-                               : finding.good ? Paint(terminal, Ink::kGreen, "ok")
-                                              : Paint(terminal, Ink::kRed, "NO");
-      table.Add({Escape(finding.part), mark, Escape(finding.text)});
+      const std::string status = StatusOf(finding);
+      out.push_back({{"part", finding.part},
+                     {"ok", status == "ok"},
+                     {"status", status},
+                     {"found", finding.text}});
+      table.Add(
+          {Escape(finding.part), Mark(status, session_.console.terminal), Escape(finding.text)});
     }
     session_.console.out << (session_.options.json ? Dump(out) + "\n" : table.ToText());
     if (unreachable_) return kUnreachable;

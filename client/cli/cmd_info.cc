@@ -7,7 +7,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "base/status.h"
 #include "client/cli/command.h"
@@ -16,6 +15,7 @@
 #include "client/cli/inputs.h"
 #include "client/cli/json.h"
 #include "client/cli/names.h"
+#include "proto/types/near_names.h"
 #include "proto/types/spec_facts.h"
 
 namespace gridclock::cli {
@@ -54,7 +54,8 @@ void ShowFacts(const Session& session, const KernelSpec& spec) {
   }
 }
 
-// With the variants for the devices of the server.
+// With the variants for the devices of the server, those of one kind together: two kinds may have
+// one of the same name.
 void ShowSpec(const Session& session, const KernelSpec& spec,
               const std::vector<std::string>& kinds) {
   session.console.out << Paint(session.console.terminal, Ink::kBold, Escape(spec.name)) << "  "
@@ -64,11 +65,13 @@ void ShowSpec(const Session& session, const KernelSpec& spec,
   const std::string memory = "memory beside";
   Table table({"variant", "device", "what it does", "takes", memory});
   bool any_scratch = false;
-  for (const VariantSpec& variant : spec.variants) {
-    if (std::find(kinds.begin(), kinds.end(), variant.device_kind) == kinds.end()) continue;
-    table.Add({Escape(variant.name), Escape(variant.device_kind), Escape(variant.summary),
-               Escape(TakesText(variant)), Escape(ScratchText(variant))});
-    any_scratch = any_scratch || !variant.clauses.scratch.empty();
+  for (const std::string& kind : kinds) {
+    for (const VariantSpec& variant : spec.variants) {
+      if (variant.device_kind != kind) continue;
+      table.Add({Escape(variant.name), Escape(kind), Escape(variant.summary),
+                 Escape(TakesText(variant)), Escape(ScratchText(variant))});
+      any_scratch = any_scratch || !variant.clauses.scratch.empty();
+    }
   }
   if (!any_scratch) table.Drop(memory);
   session.console.out
@@ -76,15 +79,28 @@ void ShowSpec(const Session& session, const KernelSpec& spec,
       << "\nWithout a name the last variant of the device that takes the call runs.\n";
 }
 
+void AddKind(const std::string& kind, std::vector<std::string>* kinds) {
+  if (std::find(kinds->begin(), kinds->end(), kind) == kinds->end()) kinds->push_back(kind);
+}
+
 // Of "gelu.naive" that variant alone.
 absl::Status KeepVariant(const std::string& variant, KernelSpec* spec) {
   if (variant.empty()) return absl::OkStatus();
-  const auto add_name = [](std::string* out, const VariantSpec& v) { *out += v.name; };
-  const std::string there = absl::StrJoin(spec->variants, ", ", add_name);
+  std::vector<std::string> kinds;
+  std::vector<absl::string_view> names;
+  for (const VariantSpec& v : spec->variants) {
+    names.push_back(v.name);
+    AddKind(v.device_kind, &kinds);
+  }
+  std::sort(names.begin(), names.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+  const std::string near = NearestNames(variant, names);
+  const std::string there = VariantsText(*spec, kinds);
   std::erase_if(spec->variants, [&](const VariantSpec& v) { return v.name != variant; });
   if (!spec->variants.empty()) return absl::OkStatus();
-  return absl::NotFoundError(
-      absl::StrCat("'", spec->name, "' has no variant '", variant, "'; it has ", there));
+  return absl::NotFoundError(absl::StrCat(
+      "'", spec->name, "' has no variant '", variant, "'; ",
+      near.empty() ? "" : absl::StrCat("the nearest are ", near, "; "), "it has ", there));
 }
 
 absl::StatusOr<int> Describe(const Session& session, const std::string& text) {
@@ -98,7 +114,7 @@ absl::StatusOr<int> Describe(const Session& session, const std::string& text) {
   }
   GC_ASSIGN_OR_RETURN(const std::vector<v1::Device> devices, client->ListDevices());
   std::vector<std::string> kinds = KindsOf(devices);
-  if (!name.variant.empty()) kinds.push_back(spec.variants[0].device_kind);
+  if (!name.variant.empty()) AddKind(spec.variants[0].device_kind, &kinds);
   ShowSpec(session, spec, kinds);
   return kOk;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
 namespace gridclock::cli {
@@ -86,6 +87,11 @@ void AddGuests(const v1::ServerInfo& info, std::span<const v1::Device> devices,
 }
 
 }  // namespace
+
+std::string StatusOf(const Finding& finding) {
+  if (!finding.good) return "no";
+  return absl::StartsWith(finding.text, "missing: ") ? "without" : "ok";
+}
 
 bool IsStarting(const v1::ServerInfo& info, std::span<const v1::Device> devices) {
   const bool guests = info.has_compiler();

@@ -17,6 +17,9 @@ struct Finding {
   friend bool operator==(const Finding&, const Finding&) = default;
 };
 
+// "ok", "without" of what is missing and not needed, or "no", with which the doctor ends with 1.
+std::string StatusOf(const Finding& finding);
+
 // A process that the server starts with itself has not told of itself yet: a worker, the compiler,
 // the first guest of a device.
 bool IsStarting(const v1::ServerInfo& info, std::span<const v1::Device> devices);

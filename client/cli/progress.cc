@@ -1,7 +1,6 @@
 #include "client/cli/progress.h"
 
 #include <algorithm>
-#include <chrono>
 #include <condition_variable>
 #include <memory>
 #include <mutex>
@@ -28,6 +27,18 @@ struct Running {
   std::condition_variable changed;
   std::string note;
   std::optional<absl::StatusOr<RunResult>> result;
+
+  void End(absl::StatusOr<RunResult> with) {
+    const std::lock_guard<std::mutex> lock(mutex);
+    result = std::move(with);
+    changed.notify_one();
+  }
+  // False if it still runs after as long.
+  bool Await(absl::Duration most) {
+    std::unique_lock<std::mutex> lock(mutex);
+    return changed.wait_for(lock, absl::ToChronoMilliseconds(most),
+                            [this] { return result.has_value(); });
+  }
 };
 
 }  // namespace
@@ -107,17 +118,26 @@ absl::StatusOr<RunResult> RunWithProgress(const Client& client, const RunCall& c
     running.note = absl::StrCat(", tried again: ", Escape(failure.message()));
   };
   const absl::Time start = absl::Now();
-  client.RunAsync(call, std::move(events), [&running](absl::StatusOr<RunResult> result) {
+  client.RunAsync(call, std::move(events),
+                  [&running](absl::StatusOr<RunResult> result) { running.End(std::move(result)); });
+  while (!running.Await(absl::Milliseconds(200))) {
     const std::lock_guard<std::mutex> lock(running.mutex);
-    running.result = std::move(result);
-    running.changed.notify_one();
-  });
-  std::unique_lock<std::mutex> lock(running.mutex);
-  while (!running.changed.wait_for(lock, std::chrono::milliseconds(200),
-                                   [&] { return running.result.has_value(); })) {
     const std::int64_t seconds = absl::ToInt64Seconds(absl::Now() - start);
     if (seconds > 0) line.Show(absl::StrCat(title, "  ", seconds, " s", running.note));
   }
+  return *std::move(running.result);
+}
+
+absl::StatusOr<RunResult> RunUntil(const Interrupt& interrupt, const Client& client,
+                                   const RunCall& call, RunEvents events) {
+  Running running;
+  const RunHandle handle = client.RunAsync(
+      call, std::move(events),
+      [&running](absl::StatusOr<RunResult> result) { running.End(std::move(result)); });
+  while (!running.Await(absl::Milliseconds(50))) {
+    if (interrupt.came()) handle.Cancel();
+  }
+  if (interrupt.came() && !running.result->ok()) return absl::CancelledError("ended by Ctrl-C");
   return *std::move(running.result);
 }
 

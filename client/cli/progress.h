@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "client/cli/interrupt.h"
 #include "client/cli/terminal.h"
 #include "client/cpp/client.h"
 
@@ -42,6 +43,10 @@ void KeepSamples(std::vector<double>* samples, RunEvents* events);
 // Runs `call`; from the first second on the line says for how long, and why it is tried again.
 absl::StatusOr<RunResult> RunWithProgress(const Client& client, const RunCall& call,
                                           const std::string& title, ProgressLine& line);
+
+// Runs `call`, and cancels it when Ctrl-C comes.
+absl::StatusOr<RunResult> RunUntil(const Interrupt& interrupt, const Client& client,
+                                   const RunCall& call, RunEvents events);
 
 }  // namespace gridclock::cli
 

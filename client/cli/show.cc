@@ -201,6 +201,12 @@ bool IsTimeAloneInDoubt(const v1::RunSummary& summary) {
          (single || IsSlopeOfTheCatalogue(summary));
 }
 
+bool HasNothingToCompare(const v1::RunSummary& summary) {
+  const v1::Verification& v = summary.verification();
+  return summary.has_verification() && v.checked() == 0 && v.total() == 0 && v.mismatches() == 0 &&
+         v.violations() == 0;
+}
+
 std::string MismatchesText(const v1::Verification& v, absl::string_view between) {
   std::string out = Escape(v.first_mismatch());
   for (const std::string& text : v.more_mismatches()) absl::StrAppend(&out, between, Escape(text));
@@ -219,6 +225,10 @@ std::string VerificationText(const v1::RunSummary& summary, const Terminal& term
            ": " + MismatchesText(v, "\n  then ") +
            absl::StrFormat("\n  max abs %.3g, max rel %.3g, max ULP %.3g, NaN on one side alone %d",
                            v.max_abs(), v.max_rel(), v.max_ulp(), v.nan_mismatches());
+  }
+  if (HasNothingToCompare(summary)) {
+    return Paint(terminal, Ink::kYellow, "not verified") +
+           ": the outputs are empty, so nothing was compared";
   }
   const bool time_alone = IsTimeAloneInDoubt(summary);
   if (IsUnverified(summary) && !time_alone) {
@@ -241,6 +251,7 @@ std::string VerifiedWord(const v1::RunSummary& summary) {
   if (v.mismatches() != 0) return "differs";
   if (IsUnverified(summary) && !IsTimeAloneInDoubt(summary)) return "no";
   if (!summary.has_verification()) return "";
+  if (HasNothingToCompare(summary)) return "no";
   return v.checked() < v.total() ? "partly" : "yes";
 }
 

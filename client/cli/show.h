@@ -23,6 +23,8 @@ std::string FlagsText(const v1::RunSummary& summary, const Terminal& terminal);
 // Each value of one launch was verified, and its inputs were sent: the result of an earlier call
 // may have been kept.
 bool IsTimeAloneInDoubt(const v1::RunSummary& summary);
+// It was to be verified, and its outputs have no value.
+bool HasNothingToCompare(const v1::RunSummary& summary);
 // The mismatches that are named, in their order.
 std::string MismatchesText(const v1::Verification& v, absl::string_view between);
 // "verified 1024 of 1024 values, largest error 0.1 of the tolerance", how far it was checked if not

@@ -108,6 +108,8 @@ int VerifiedCode(const Session& session, const VerifyFlags& flags, const v1::Run
   absl::string_view doubt;
   if (Has(summary, v1::UNVERIFIED) && !IsTimeAloneInDoubt(summary)) {
     doubt = "was run and could not be verified (UNVERIFIED): its values, or its time, may be wrong";
+  } else if (HasNothingToCompare(summary)) {
+    doubt = "has empty outputs, so nothing was compared: want a larger shape";
   } else if (Has(summary, v1::IMPOSSIBLE) && !Has(summary, v1::TEACHING_METHOD)) {
     doubt = "was faster than its device can be (IMPOSSIBLE): its time is not that of its work";
   }

@@ -1,18 +1,29 @@
 #include "proto/types/measure.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "base/units.h"
 
 namespace gridclock {
 namespace {
 
+std::string NumberText(std::int64_t number) {
+  return absl::StrCat(number);
+}
+std::string NumberText(double number) {
+  return FormatPlain(number);
+}
+
 template <typename T>
 absl::Status Within(absl::string_view field, T value, T low, T high) {
   if (value >= low && value <= high) return absl::OkStatus();
-  return InvalidField(field, absl::StrCat("want ", low, " to ", high, ", got ", value));
+  return InvalidField(field, absl::StrCat("want ", NumberText(low), " to ", NumberText(high),
+                                          ", got ", NumberText(value)));
 }
 
 }  // namespace

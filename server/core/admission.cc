@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status.h"
+#include "base/units.h"
 #include "proto/types/quote.h"
 #include "server/core/placement.h"
 #include "server/core/reference.h"
@@ -303,21 +304,21 @@ absl::StatusOr<absl::Duration> KernelTime(const JobRequest& request, const Limit
   const absl::string_view whose = request.program ? " for submitted code" : "";
   if (asked < absl::ZeroDuration() || asked > most) {
     return WithDetails(
-        InvalidField(
-            "kernel_time_limit_seconds",
-            absl::StrCat("want at most ", seconds, whose, ", or 0 for the server's default, got ",
-                         absl::ToDoubleSeconds(asked))),
+        InvalidField("kernel_time_limit_seconds",
+                     absl::StrCat("want at most ", FormatPlain(seconds), whose,
+                                  ", or 0 for the server's default, got ",
+                                  FormatPlain(absl::ToDoubleSeconds(asked)))),
         {.reason = "BAD_VALUE",
          .field = "kernel_time_limit_seconds",
          .retry_after = std::nullopt,
          .metadata = {{"limit", own_bound ? "submitted_kernel_seconds" : "max_kernel_seconds"},
-                      {"value", absl::StrCat(seconds)}}});
+                      {"value", FormatPlain(seconds)}}});
   }
   if (request.measure && request.measure->budget > most) {
     return InvalidField(
         "measure.budget_seconds",
-        absl::StrCat("want at most ", seconds, whose, ", got ",
-                     absl::ToDoubleSeconds(request.measure->budget), "; the server's ",
+        absl::StrCat("want at most ", FormatPlain(seconds), whose, ", got ",
+                     FormatPlain(absl::ToDoubleSeconds(request.measure->budget)), "; the server's ",
                      own_bound ? "--limit-submitted-kernel-seconds" : "--limit-max-kernel-seconds",
                      " sets it"));
   }

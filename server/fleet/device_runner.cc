@@ -343,7 +343,7 @@ void DeviceRunner::LogEnd(bool as_asked, const WorkerLoss& loss) const {
        {"reason", loss.reason},
        {"detail", loss.detail},
        {"kernel", job.kernel},
-       {"job", absl::StrCat(loss.running)},
+       {"job", absl::StrCat(job.id)},  // Not what a guest names: that may be another client's.
        {"client", job.principal},
        {"request_id", job.request_id},
        {"trace_id", held != nullptr ? TraceId(job.trace) : ""}});

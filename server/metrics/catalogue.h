@@ -27,6 +27,7 @@ enum class Metric {
   kKernelBytes,
   kKernelRoofline,
   kQueueWait,
+  kQueueExpired,
   kQueueDepth,
   kQueueCapacity,
   kJobsRunning,

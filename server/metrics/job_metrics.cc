@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "base/log.h"
+#include "base/status.h"
 
 namespace gridclock {
 namespace {
@@ -18,6 +19,12 @@ constexpr double kSecondsPerNano = 1e-9;
 bool IsDoubt(Flag flag) {
   return flag == Flag::kSuspect || flag == Flag::kImpossible || flag == Flag::kThrottled ||
          flag == Flag::kSharedDevice;
+}
+
+// By its client's own deadline, before it was launched. What the server ends has a reason.
+bool IsExpired(const JobResult& result, absl::string_view outcome) {
+  return outcome == "deadline" && DetailsOf(result.status).reason.empty() && !result.outcome &&
+         result.launched_for == absl::ZeroDuration();
 }
 
 // Device work where the worker knows it, else from the first launch to the return of the last.
@@ -84,6 +91,7 @@ void JobMetrics::OnFinished(const Job& job, const JobResult& result) {
   const JobSeries& series = SeriesOf(job, made);
   const absl::string_view outcome = OutcomeWord(result);
   CountOutcome(series, outcome);
+  if (IsExpired(result, outcome)) registry_.TallyOf(Metric::kQueueExpired, {job.device}).Add(1);
   if (result.waited) series.queue_wait->Observe(absl::ToDoubleSeconds(*result.waited));
   // Before the launches are observed: see LatencyWindow::Touch.
   runs_.Add(*series.trail, job, result, outcome, absl::Now());
@@ -106,6 +114,7 @@ void JobMetrics::OnWorkerUp(absl::string_view device) {
     registry_.TallyOf(Metric::kWorkerRestarts, {std::string(device), reason});
   }
   registry_.TallyOf(Metric::kWorkerStrayAnswers, {std::string(device)});
+  registry_.TallyOf(Metric::kQueueExpired, {std::string(device)});
   MeasurementsOn(std::string(device));
 }
 

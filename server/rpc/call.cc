@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <iterator>
 #include <optional>
 #include <span>
@@ -21,8 +20,6 @@
 
 namespace gridclock {
 namespace {
-
-using SystemClock = std::chrono::system_clock;
 
 // So many samples go with a summary at most; a StreamRun has sent them before.
 constexpr std::uint64_t kMaxSamples = 384 * 1024;
@@ -73,6 +70,14 @@ void CallMeter::Finish(const absl::Status& status, const CallSubject& subject) {
   }
 }
 
+absl::Duration TimeUntil(gpr_timespec deadline) {
+  if (gpr_time_cmp(deadline, gpr_inf_future(deadline.clock_type)) == 0) {
+    return absl::InfiniteDuration();
+  }
+  const gpr_timespec left = gpr_time_sub(deadline, gpr_now(deadline.clock_type));
+  return absl::Seconds(left.tv_sec) + absl::Nanoseconds(left.tv_nsec);
+}
+
 void LogFailedCall(RpcMethod method, const absl::Status& status, const CallSubject& subject,
                    const TraceContext& trace) {
   const RpcMethodName name = NameOf(method);
@@ -87,9 +92,7 @@ void LogFailedCall(RpcMethod method, const absl::Status& status, const CallSubje
 }
 
 absl::Time DeadlineOf(const grpc::CallbackServerContext& context, absl::Time now) {
-  const SystemClock::time_point deadline = context.deadline();
-  if (deadline == SystemClock::time_point::max()) return absl::InfiniteFuture();
-  return now + absl::FromChrono(deadline - SystemClock::now());
+  return now + TimeUntil(context.raw_deadline());
 }
 
 absl::Status Stamp(grpc::CallbackServerContext& context, const Backend& backend,
@@ -213,8 +216,13 @@ absl::Status CheckMetadata(const grpc::CallbackServerContext& context, const Lim
        .metadata = {{"limit", "metadata_bytes"}, {"value", absl::StrCat(most)}}});
 }
 
-absl::Status CancelReason(const grpc::CallbackServerContext& context) {
-  if (context.deadline() <= SystemClock::now()) {
+bool IsOfDeadline(absl::Duration left, absl::Duration age) {
+  constexpr absl::Duration kOnItsWay = absl::Milliseconds(20);
+  return left <= kOnItsWay + age / 100;
+}
+
+absl::Status CancelReason(const grpc::CallbackServerContext& context, absl::Duration age) {
+  if (IsOfDeadline(TimeUntil(context.raw_deadline()), age)) {
     return absl::DeadlineExceededError("the call's deadline passed");
   }
   return absl::CancelledError("cancelled by the client");

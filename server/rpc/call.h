@@ -2,6 +2,7 @@
 #ifndef GRIDCLOCK_SERVER_RPC_CALL_H_
 #define GRIDCLOCK_SERVER_RPC_CALL_H_
 
+#include <grpc/support/time.h>
 #include <grpcpp/server_context.h>
 
 #include "absl/status/status.h"
@@ -29,6 +30,7 @@ class CallMeter {
  public:
   CallMeter(Backend& backend, RpcMethod method, grpc::CallbackServerContext& context);
   absl::Time started() const { return started_; }
+  absl::Duration age() const { return backend_.clock.Now() - started_; }
   const TraceContext& trace() const { return trace_; }
   // A fault of ours is a line in the log.
   void Finish(const absl::Status& status, const CallSubject& subject = {});
@@ -47,6 +49,10 @@ class CallMeter {
 // The line of the log about a call that ended by a fault of ours.
 void LogFailedCall(RpcMethod method, const absl::Status& status, const CallSubject& subject,
                    const TraceContext& trace);
+
+// INFINITE where a client set none. In nanoseconds, as gRPC's own time points are, a deadline that
+// is centuries away would have passed.
+absl::Duration TimeUntil(gpr_timespec deadline);
 
 // The client's deadline on our monotonic clock. INFINITE where it set none.
 absl::Time DeadlineOf(const grpc::CallbackServerContext& context, absl::Time now);
@@ -83,8 +89,12 @@ void Summarize(const Job& job, const Outcome& outcome, absl::Time now, v1::RunSu
 // Why a call ends whose client did not send what it should within `limit`.
 absl::Status TooSlow(absl::Duration limit);
 
-// Why a call that its client no longer waits for ends.
-absl::Status CancelReason(const grpc::CallbackServerContext& context);
+// That a call was cancelled because its deadline passed: the client's own passes first, because
+// gRPC rounds what it says of it up by as much as a hundredth.
+bool IsOfDeadline(absl::Duration left, absl::Duration age);
+// Why a call of this age that its client no longer waits for ends.
+absl::Status CancelReason(const grpc::CallbackServerContext& context,
+                          absl::Duration age = absl::ZeroDuration());
 
 }  // namespace gridclock
 

@@ -51,7 +51,7 @@ class RunCall final : public UnaryCall, public JobListener {
   // Submit() may be about to say which job there is: one of the two sees what the other wrote.
   void Abandon() override {
     abandoned_ = true;
-    if (job_ != 0) backend_.scheduler.Cancel(job_, CancelReason(context_));
+    if (job_ != 0) backend_.scheduler.Cancel(job_, CancelReason(context_, meter_.age()));
   }
 
   // From bytes to a job that runs. OK also if an earlier call had the answer.
@@ -72,7 +72,7 @@ class RunCall final : public UnaryCall, public JobListener {
     GC_ASSIGN_OR_RETURN(Job job, AdmitRequest(backend_, run.request));
     GC_ASSIGN_OR_RETURN(job_, backend_.scheduler.Submit(std::move(job), Self(),
                                                         /*wait_for_memory=*/false));
-    if (abandoned_) backend_.scheduler.Cancel(job_, CancelReason(context_));
+    if (abandoned_) backend_.scheduler.Cancel(job_, CancelReason(context_, meter_.age()));
     Launch(run, message.slices());
     return absl::OkStatus();
   }

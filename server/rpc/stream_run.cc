@@ -124,10 +124,10 @@ class StreamCall final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>,
       Moved(outgoing_.Length());
     }
     if (ok) return Pump();
-    Fail(CancelReason(context_));
+    Fail(CancelReason(context_, meter_.age()));
   }
   void OnCancel() override {
-    if (!HasSaidAll()) Fail(CancelReason(context_));
+    if (!HasSaidAll()) Fail(CancelReason(context_, meter_.age()));
   }
   void OnDone() override { self_.reset(); }
 
@@ -243,7 +243,7 @@ class StreamCall final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>,
 
   // The client has sent all that it will.
   absl::Status TakeEnd() {
-    if (context_.IsCancelled()) return CancelReason(context_);
+    if (context_.IsCancelled()) return CancelReason(context_, meter_.age());
     client_ended_ = true;
     if (header_ended_) return CheckEnded();
     if (decoder_.header().empty()) {

@@ -68,7 +68,7 @@ void UnaryCall::OnReadDone(bool ok) {
   intake_.gate.Leave(principal_);
   if (!Interrupt()) return;
   received_ = request_.Length();
-  if (context_.IsCancelled()) return End(CancelReason(context_));
+  if (context_.IsCancelled()) return End(CancelReason(context_, meter_.age()));
   if (!ok) return End(absl::UnimplementedError("want one request, got the end of the stream"));
   absl::Status status = CheckMessageBytes(request_, backend_.limits);
   if (status.ok()) status = Accept(request_);
@@ -85,7 +85,7 @@ bool UnaryCall::Interrupt() {
 }
 
 void UnaryCall::OnCancel() {
-  if (Interrupt()) return End(CancelReason(context_));
+  if (Interrupt()) return End(CancelReason(context_, meter_.age()));
   Abandon();
 }
 

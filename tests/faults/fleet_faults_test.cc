@@ -16,6 +16,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "base/log.h"
 #include "server/fleet/runnable.h"
 #include "server/fleet/worker_process.h"
 #include "tests/faults/fleet_harness.h"
@@ -306,6 +307,22 @@ TEST(FleetFaults, E9_AnUnknownIdIsForgivenOnce) {
   EXPECT_TRUE(Eventually([&] { return harness.observer().count("lost protocol") == 1; }));
   EXPECT_GE(harness.observer().count("stray answer"), 2);  // The next worker has the fault too.
   EXPECT_TRUE(harness.WaitReady(2));
+}
+
+// It may be another client's.
+TEST(FleetFaults, E9_AnUnknownIdIsNotNamedAsTheJobThatEndedItsWorker) {
+  testing::internal::CaptureStderr();
+  {
+    FleetHarness harness({.fault = StrikesFirstCall("unknown_id")});
+    ASSERT_TRUE(harness.WaitReady());
+    EXPECT_TRUE(Eventually([&] {
+      return !harness.CheckSquare().ok() || harness.observer().count("lost protocol") > 0;
+    }));
+  }
+  FlushLog();
+  const std::string log = testing::internal::GetCapturedStderr();
+  EXPECT_THAT(log, testing::ContainsRegex("worker_lost.*protocol.*job[^ ]*[=:]\"0\""));
+  EXPECT_THAT(log, testing::Not(testing::ContainsRegex("worker_lost.*job[^ ]*[=:]\"10000")));
 }
 
 TEST(FleetFaults, E9_AnAnswerGivenTwiceEndsACallOnce) {

@@ -382,6 +382,17 @@ class CliTest(unittest.TestCase):
         self.assertEqual(len(lines.stdout.splitlines()), 1)
         self.assertIn("no line for naive isolated", lines.stderr)
 
+    def test_bench_that_ctrl_c_or_a_timeout_cuts_off_shows_what_came_before(self):
+        spin = ("bench", "spin", "ns=100000000", "--budget", "60s", "--samples", 100000, "--interval", "1e-6")
+        cut_off = r"naive isolated: CUT OFF after \d+ samples of \d+ ms to .*: no measurement"
+        over = self.gridclock(*spin, "--timeout", "6s", code=1)
+        self.assertRegex(over.stdout, cut_off)
+        with Terminal(BIN / "gridclock", *map(str, spin), "--server", self.server.grpc, width=100, height=24) as terminal:
+            terminal.wait_for(b" samples  last ")
+            self.assertEqual(terminal.interrupt(), 1)
+            terminal.wait_for(b"ended too early: ended by Ctrl-C")
+            self.assertIn(b"CUT OFF", b"".join(terminal.frames()))
+
     def test_bench_of_a_list_shows_its_first_tensors(self):
         shown = self.gridclock("bench", "foreach_mul", "--shape", "*=1,2x3,3,4,5", "--samples", 10).stdout
         self.assertIn("foreach_mul  a: f32[1], a: f32[2,3], a: f32[3] and 2 more, b: f32[1]", shown)

@@ -153,6 +153,14 @@ class UnfinishedTest(unittest.TestCase):
                         code, text = connection.status(call, seconds=60)
                         self.assertEqual(code, RESOURCE_EXHAUSTED, text)
 
+    def test_a_deadline_that_is_centuries_away_is_yet_to_come(self):
+        with Server(BIN) as server, Connection(port_of(server)) as connection:
+            for timeout in ("2562047H", "2562048H", "99999999H"):
+                call = connection.begin(RUN, more=[("grpc-timeout", timeout)])
+                connection.send(call, message(spin(seconds=0)))
+                connection.end(call)
+                self.assertEqual(connection.status(call, seconds=60), (0, ""), timeout)
+
     def test_a_call_without_a_request_is_none(self):
         with Server(BIN) as server, Connection(port_of(server)) as connection:
             call = connection.begin(RUN)

@@ -66,6 +66,24 @@ TEST(AppTest, DoctorTellsWhatIsMissing) {
   EXPECT_THAT(answer.out, HasSubstr("missing: no kernel can run"));
 }
 
+TEST(AppTest, DoctorTellsProgramsTheSameAsPeople) {
+  const Answer answer = Call({"doctor", "--server", "127.0.0.1:1", "--json"});
+  EXPECT_THAT(answer.out, HasSubstr(R"("part":"grpc","ok":true,"status":"ok")"));
+  EXPECT_THAT(answer.out, HasSubstr(R"("part":"server","ok":false,"status":"no")"));
+}
+
+TEST(AppTest, AFlagThatIsMisspeltIsToldWhichIsNear) {
+  const auto near = [](const std::vector<std::string>& args) {
+    const Answer answer = Call(args);
+    EXPECT_EQ(answer.code, kUsage);
+    return answer.err;
+  };
+  EXPECT_THAT(near({"bench", "square", "--sampels", "3"}), HasSubstr("nearest are '--samples'"));
+  EXPECT_THAT(near({"run", "square", "--devise=cpu"}), HasSubstr("nearest are '--device'"));
+  EXPECT_THAT(near({"list", "--jsn"}), HasSubstr("the nearest are '--json'"));
+  EXPECT_THAT(near({"list", "--nothing-like-it"}), Not(HasSubstr("nearest")));
+}
+
 TEST(AppTest, AVariableThatIsMisspeltIsRefused) {
   setenv("GRIDCLOCK_SERVR", "node7:8470", 1);
   const Answer answer = Call({"list"});

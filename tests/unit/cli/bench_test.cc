@@ -8,6 +8,7 @@
 #include <grpcpp/server_builder.h>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "base/status.h"
 #include "client/cli/app.h"
 #include "client/cli/progress.h"
@@ -20,29 +21,33 @@ namespace gridclock::cli {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ContainsRegex;
 using ::testing::ElementsAre;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// One device of `kind`.
+// One device of each of `kinds`: "cpu,cuda".
 class OneDevice final : public v1::SystemService::Service {
  public:
-  explicit OneDevice(std::string kind) : kind_(std::move(kind)) {}
+  explicit OneDevice(const std::string& kinds) : kinds_(absl::StrSplit(kinds, ',')) {}
 
  private:
   grpc::Status ListDevices(grpc::ServerContext*, const v1::ListDevicesRequest*,
                            v1::ListDevicesResponse* response) override {
-    response->add_devices()->set_name(kind_);
-    response->mutable_devices(0)->set_kind(kind_);
+    for (const std::string& kind : kinds_) {
+      v1::Device& device = *response->add_devices();
+      device.set_name(kind);
+      device.set_kind(kind);
+    }
     return grpc::Status::OK;
   }
 
-  const std::string kind_;
+  const std::vector<std::string> kinds_;
 };
 
-// A kernel with the variants `good` and `bad` for CPUs, and `fast` for GPUs, which comes first; a
-// bad one fails as `failure` says.
+// A kernel with the variants `good` and `bad` for CPUs, and for GPUs `fast`, which comes first, and
+// `slow`; a bad one fails as `failure` says.
 class TwoVariants final : public v1::KernelService::Service {
  public:
   explicit TwoVariants(absl::Status failure, const std::string& kind = "cpu")
@@ -59,16 +64,20 @@ class TwoVariants final : public v1::KernelService::Service {
   std::string address() const { return absl::StrCat("127.0.0.1:", port_); }
 
   v1::RunSummary summary;            // Of what does not fail.
+  bool says_samples = false;         // Of what fails, before it does.
   std::vector<std::uint64_t> seeds;  // Of the inputs of what came by Run, one call after another.
 
  private:
   grpc::Status GetKernel(grpc::ServerContext*, const v1::GetKernelRequest*,
                          v1::KernelSpec* response) override {
     KernelSpec spec = *ParseKernelSpec("square x: T[*] -> y: T[*] over x");
-    spec.variants.push_back({.name = "fast", .device_kind = "cuda", .summary = "", .clauses = {}});
-    for (const char* name : {"good", "bad"}) {
-      spec.variants.push_back({.name = name, .device_kind = "cpu", .summary = "", .clauses = {}});
-    }
+    const auto add = [&spec](const char* name, const char* kind) {
+      spec.variants.push_back({.name = name, .device_kind = kind, .summary = "", .clauses = {}});
+    };
+    add("fast", "cuda");
+    add("good", "cpu");
+    add("bad", "cpu");
+    add("slow", "cuda");
     Encode(spec, response);
     return grpc::Status::OK;
   }
@@ -94,6 +103,15 @@ class TwoVariants final : public v1::KernelService::Service {
     stream->Read(&request);
     const std::string variant = request.header().variant();
     if (variant == "bad") {
+      v1::StreamRunResponse before;
+      before.mutable_accepted()->set_variant(variant);
+      stream->Write(before);
+      if (says_samples) {
+        for (const double ns : {4000.0, 2000.0, 3000.0}) {
+          before.mutable_samples()->add_samples_ns(ns);
+        }
+        stream->Write(before);
+      }
       return {static_cast<grpc::StatusCode>(failure_.code()), std::string(failure_.message()),
               EncodeError(failure_, nullptr)};
     }
@@ -210,6 +228,64 @@ TEST(BenchTest, AfterTheEndOfTheCallNothingElseIsTried) {
   EXPECT_GT(failures(absl::InternalError("of this one")), 1);
 }
 
+// What came before a server was gone or the time was over is shown, and is no measurement.
+TEST(BenchTest, AMeasurementThatIsCutOffShowsWhatCameOfIt) {
+  for (const absl::Status& failure :
+       {absl::DeadlineExceededError("over"), absl::InternalError("gone")}) {
+    TwoVariants server(failure);
+    server.says_samples = true;
+    const Answer table = Bench(server, {});
+    EXPECT_EQ(table.code, kFailed);
+    EXPECT_THAT(table.out, HasSubstr("\ngood "));
+    EXPECT_THAT(table.out,
+                HasSubstr("\nbad isolated: CUT OFF after 3 samples of 2.00 µs to 4.00 µs, median "
+                          "so far 3.00 µs: no measurement\n"));
+    EXPECT_THAT(table.err, HasSubstr("gridclock: bad isolated: ended too early: "));
+    const Answer json = Bench(server, {"--json"});
+    EXPECT_EQ(json.code, kFailed);
+    EXPECT_THAT(json.out, HasSubstr("\"cut_off_samples_ns\":[4000.0,2000.0,3000.0]"));
+    const Answer csv = Bench(server, {"--csv"});
+    EXPECT_THAT(csv.out, Not(HasSubstr("bad")));
+    EXPECT_THAT(csv.err, HasSubstr("no line for bad isolated"));
+  }
+}
+
+TEST(BenchTest, OneThatIsCutOffIsShownThoughNothingElseIs) {
+  TwoVariants server(absl::DeadlineExceededError("over"));
+  server.says_samples = true;
+  const Answer alone = BenchOf(server, {"--variant", "bad"});
+  EXPECT_EQ(alone.code, kFailed);
+  EXPECT_THAT(alone.out, HasSubstr("bad isolated: CUT OFF after 3 samples"));
+  EXPECT_THAT(alone.out, Not(HasSubstr("median  ")));  // No table without a row.
+}
+
+TEST(BenchTest, OfANoisyMeasurementItIsToldWhatEndedIt) {
+  TwoVariants server(absl::OkStatus());
+  v1::Timing& timing = *server.summary.mutable_timing();
+  timing.mutable_statistics()->set_median_ns(1000);
+  timing.set_stop(v1::Timing::MAX_SAMPLES);
+  const auto shown = [&server] { return BenchOf(server, {"--variant", "good"}).out; };
+  EXPECT_THAT(shown(), Not(HasSubstr("ended by")));
+  server.summary.add_flags(v1::NOISY);
+  EXPECT_THAT(shown(),
+              HasSubstr("good isolated: NOISY, ended by max_samples: --samples is used up; "
+                        "a longer --budget would change nothing\n"));
+  timing.set_stop(v1::Timing::BUDGET);
+  EXPECT_THAT(shown(), HasSubstr("good isolated: NOISY, ended by budget: --budget is used up"));
+  timing.set_stop(v1::Timing::YIELDED);
+  EXPECT_THAT(shown(), HasSubstr("good isolated: NOISY, ended by yielded\n"));
+}
+
+TEST(BenchTest, EmptyOutputsAreNotVerified) {
+  TwoVariants server(absl::OkStatus());
+  server.summary.mutable_verification();
+  const Answer empty = BenchOf(server, {"--variant", "good", "--verify"});
+  EXPECT_EQ(empty.code, kFailed);
+  EXPECT_THAT(empty.out, HasSubstr("not verified: the outputs are empty"));
+  EXPECT_THAT(empty.err, HasSubstr("square.good has empty outputs, so nothing was compared"));
+  EXPECT_THAT(BenchOf(server, {"--variant", "good", "--verify", "--csv"}).out, EndsWith(",,no\n"));
+}
+
 TEST(BenchTest, WhatCouldNotBeVerifiedFails) {
   TwoVariants server(absl::OkStatus());
   const std::vector<std::string> good = {"--variant", "good", "--verify"};
@@ -281,6 +357,19 @@ TEST(BenchTest, WhatIsNotKnownIsNoZero) {
       Call(server, {"load", "square.bad", "--rate", "1000", "--seconds", "0.001", "--json"});
   EXPECT_EQ(load.code, kFailed);
   EXPECT_THAT(load.out, HasSubstr("\"p50\":null"));
+}
+
+// Two kinds may have a variant of one name: the table does not mix them.
+TEST(DescribeTest, VariantsStandByTheirKindAndAMisspeltOneIsToldWhichIsNear) {
+  const TwoVariants server(absl::OkStatus(), "cpu,cuda");
+  std::ostringstream out, err;
+  Console console{out, err, {}};
+  EXPECT_EQ(Main({"describe", "square.goood", "--server", server.address()}, console), kFailed);
+  EXPECT_THAT(err.str(), HasSubstr("has no variant 'goood'; the nearest are 'good'; it has "
+                                   "cuda: fast slow  cpu: good bad"));
+  EXPECT_EQ(Main({"describe", "square", "--server", server.address()}, console), kOk);
+  EXPECT_THAT(out.str(),
+              ContainsRegex("\ngood +cpu[^\n]*\nbad +cpu[^\n]*\nfast +cuda[^\n]*\nslow +cuda"));
 }
 
 TEST(CheckTest, ASeedOfZeroIsASeed) {

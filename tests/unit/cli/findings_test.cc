@@ -71,6 +71,12 @@ TEST(FindingsTest, OfACompilerItsToolsOrWhatTheirLackMeans) {
                                       "missing: machine code is not shown (no nvdisasm)"}));
 }
 
+TEST(FindingsTest, WhatIsMissingIsNotOkThoughAllElseWorksWithoutIt) {
+  EXPECT_EQ(StatusOf({true, "ptxas", "there"}), "ok");
+  EXPECT_EQ(StatusOf({true, "nvdisasm", "missing: machine code is not shown"}), "without");
+  EXPECT_EQ(StatusOf({false, "ptxas", "missing: PTX is not assembled"}), "no");
+}
+
 TEST(FindingsTest, OfEachDeviceWhatHoldsSubmittedCodeThere) {
   v1::ServerInfo info;
   info.mutable_compiler();

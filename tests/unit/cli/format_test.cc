@@ -15,6 +15,14 @@ TEST(FormatTest, TimesHaveThreeDigits) {
   EXPECT_EQ(FormatNs(1.26e9), "1.26 s");
 }
 
+TEST(FormatTest, PlainNumbersHaveAllTheDigitsThatTellThemApart) {
+  EXPECT_EQ(FormatPlain(600), "600");
+  EXPECT_EQ(FormatPlain(600.0000001), "600.0000001");
+  EXPECT_EQ(FormatPlain(100000000), "100000000");
+  EXPECT_EQ(FormatPlain(1e-6), "1e-06");
+  EXPECT_EQ(FormatPlain(9.3e18), "9.3e+18");
+}
+
 TEST(FormatTest, WhatIsNotKnownIsADash) {
   EXPECT_EQ(FormatNs(0), "-");
   EXPECT_EQ(FormatRate(0, "B/s"), "-");

@@ -157,6 +157,15 @@ TEST(SummaryTest, VerifiedMeansAllOfIt) {
   EXPECT_THAT(VerificationText(summary, {}), HasSubstr("those of another launch would pass"));
 }
 
+TEST(SummaryTest, OfEmptyOutputsNothingIsVerified) {
+  v1::RunSummary summary;
+  EXPECT_EQ(VerifiedWord(summary), "");
+  summary.mutable_verification();
+  EXPECT_EQ(VerificationText(summary, {}),
+            "not verified: the outputs are empty, so nothing was compared");
+  EXPECT_EQ(VerifiedWord(summary), "no");
+}
+
 TEST(SummaryTest, ValuesOfOneLaunchAreVerifiedThoughItsTimeIsNot) {
   v1::RunSummary summary;
   summary.add_flags(v1::UNVERIFIED);

@@ -315,6 +315,8 @@ TEST_F(AdmissionTest, KernelTimeHasBounds) {
   JobRequest request = Square();
   request.kernel_time_limit = absl::Seconds(601);
   EXPECT_THAT(Try(request), StatusIs(Code::kInvalidArgument, HasSubstr("at most 600")));
+  request.kernel_time_limit = absl::Seconds(600) + absl::Nanoseconds(100);
+  EXPECT_THAT(Try(request), StatusIs(Code::kInvalidArgument, HasSubstr("got 600.0000001")));
   request.kernel_time_limit = absl::Seconds(-1);
   EXPECT_THAT(Try(request), Not(IsOk()));
   request.kernel_time_limit = absl::Seconds(600);
@@ -326,6 +328,9 @@ TEST_F(AdmissionTest, KernelTimeHasBounds) {
   EXPECT_EQ(Try(request)->kernel_time_limit, absl::Seconds(100)) << "of each launch too";
   limits_.max_kernel_seconds = 99;
   EXPECT_THAT(Try(request), StatusIs(Code::kInvalidArgument, HasSubstr("measure.budget_seconds")));
+  limits_.max_kernel_seconds = 100;
+  request.measure->budget += absl::Nanoseconds(100);
+  EXPECT_THAT(Try(request), StatusIs(Code::kInvalidArgument, HasSubstr("100, got 100.0000001")));
 }
 
 }  // namespace

@@ -360,6 +360,22 @@ TEST_F(JobMetricsTest, SaysHowAJobEnded) {
   EXPECT_THAT(text, HasSubstr("device=\"cpu\",outcome=\"ok\"} 0\n"));
 }
 
+// GridclockCallsTurnedAway counts them.
+TEST_F(JobMetricsTest, AJobWhoseDeadlinePassedBeforeItWasLaunchedExpired) {
+  const std::string expired = R"(gridclock_queue_expired_total{device="cpu"} )";
+  metrics_.OnWorkerUp("cpu");
+  EXPECT_THAT(Text(), HasSubstr(expired + "0\n")) << "increase() would miss the first";
+  JobResult launched = Failed(absl::DeadlineExceededError(""));
+  launched.launched_for = absl::Milliseconds(1);
+  metrics_.OnFinished(SquareJob(), launched);
+  metrics_.OnFinished(SquareJob(), Failed(absl::CancelledError("")));
+  metrics_.OnFinished(SquareJob(),
+                      Failed(WithReason(absl::DeadlineExceededError(""), "QUEUE_WAIT")));
+  EXPECT_THAT(Text(), HasSubstr(expired + "0\n"));
+  metrics_.OnFinished(SquareJob(), Failed(absl::DeadlineExceededError("")));
+  EXPECT_THAT(Text(), HasSubstr(expired + "1\n"));
+}
+
 Outcome WrongValues(std::int64_t mismatches) {
   Outcome outcome = OneLaunch(1500);
   outcome.verification.emplace();

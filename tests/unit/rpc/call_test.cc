@@ -43,6 +43,33 @@ TEST(Summary, IsShortEnoughForAClientWithOutputsOfAnySize) {
   }
 }
 
+TEST(TimeUntil, ADeadlineThatIsCenturiesAwayIsYetToCome) {
+  for (const std::int64_t hours :
+       {std::int64_t{1}, std::int64_t{2'562'048}, std::int64_t{99'999'999}}) {
+    gpr_timespec deadline = gpr_now(GPR_CLOCK_MONOTONIC);
+    deadline.tv_sec += hours * 3600;
+    const absl::Duration left = TimeUntil(deadline);
+    EXPECT_LE(left, absl::Hours(hours));
+    EXPECT_GT(left, absl::Hours(hours) - absl::Minutes(1));
+  }
+}
+
+TEST(TimeUntil, IsWithoutEndWhereNoDeadlineIsSetAndNegativeBehindOne) {
+  EXPECT_EQ(TimeUntil(gpr_inf_future(GPR_CLOCK_MONOTONIC)), absl::InfiniteDuration());
+  gpr_timespec deadline = gpr_now(GPR_CLOCK_MONOTONIC);
+  deadline.tv_sec -= 1;
+  EXPECT_LE(TimeUntil(deadline), -absl::Seconds(1));
+}
+
+// gRPC says 1.24 s for 1.234 s.
+TEST(Cancelled, IsByTheDeadlineWhereTheClientsOwnPassedBeforeWhatItSaidOfIt) {
+  EXPECT_TRUE(IsOfDeadline(-absl::Seconds(1), absl::Seconds(1)));
+  EXPECT_TRUE(IsOfDeadline(absl::Milliseconds(15), absl::Milliseconds(1)));
+  EXPECT_TRUE(IsOfDeadline(absl::Milliseconds(99), absl::Seconds(10)));
+  EXPECT_FALSE(IsOfDeadline(absl::Milliseconds(99), absl::Seconds(1)));
+  EXPECT_FALSE(IsOfDeadline(absl::InfiniteDuration(), absl::Hours(1)));
+}
+
 TEST(FailedCall, ItsLineHasTheReasonThatTheClientGot) {
   testing::internal::CaptureStderr();
   LogFailedCall(RpcMethod::kRun, WithReason(absl::InternalError(""), "LAUNCH_SHAPE"),

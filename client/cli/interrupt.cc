@@ -1,0 +1,26 @@
+#include "client/cli/interrupt.h"
+
+namespace gridclock::cli {
+namespace {
+
+volatile std::sig_atomic_t interrupted = 0;
+
+}  // namespace
+
+Interrupt::Interrupt() {
+  interrupted = 0;
+  struct sigaction note = {};
+  note.sa_handler = [](int) { interrupted = 1; };
+  note.sa_flags = SA_RESETHAND | SA_RESTART;
+  sigaction(SIGINT, &note, &before_);
+}
+
+Interrupt::~Interrupt() {
+  sigaction(SIGINT, &before_, nullptr);
+}
+
+bool Interrupt::came() const {
+  return interrupted != 0;
+}
+
+}  // namespace gridclock::cli
