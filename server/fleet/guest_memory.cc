@@ -19,11 +19,6 @@ bool IsReturned(const JobOutput& output) {
   return output.sink == SinkKind::kInline || output.sink == SinkKind::kStream;
 }
 
-void Copy(const Arena& from, const MemoryRange& source, const Arena& to,
-          const MemoryRange& target) {
-  std::memcpy(to.At(target).data(), from.At(source).data(), source.size);
-}
-
 // Each operand apart from the others. The server makes what is generated: the guest knows no seed.
 void PlaceWithMargins(Job& placed) {
   std::uint64_t at = placed.memory.offset;
@@ -48,9 +43,11 @@ void PlaceWithMargins(Job& placed) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<GuestMemory>> GuestMemory::Create(std::uint64_t bytes,
+                                                                 std::shared_ptr<Copiers> copiers,
                                                                  const CheckDefences& defences) {
   GC_ASSIGN_OR_RETURN(Arena arena, Arena::Create(bytes, /*warm_bytes=*/0));
-  return std::unique_ptr<GuestMemory>(new GuestMemory(std::move(arena), defences));
+  return std::unique_ptr<GuestMemory>(
+      new GuestMemory(std::move(arena), std::move(copiers), defences));
 }
 
 std::uint64_t GuestMemory::AddCode(Job& job) const {
@@ -85,7 +82,7 @@ void GuestMemory::CopyIn(const Job& job, const Job& placed, const Arena& from) c
   }
   for (std::size_t i = 0; !job.check && i < job.inputs.size(); ++i) {
     if (job.inputs[i].source == SourceKind::kGenerate || job.inputs[i].memory.size == 0) continue;
-    Copy(from, job.inputs[i].memory, arena_, placed.inputs[i].memory);
+    copiers_->Copy(arena_.At(placed.inputs[i].memory), from.At(job.inputs[i].memory));
   }
   for (std::size_t i = 0; i < placed.module_code.size(); ++i) {
     const MemoryRange& range = placed.module_code[i];
@@ -163,7 +160,7 @@ absl::StatusOr<std::vector<OutputResult>> GuestMemory::TakeOutputs(const Job& jo
     MemoryRange from = output.memory;
     if (from.size > 0) from.offset += shift;
     results.push_back(ResultOf(output, arena_.At(from)));
-    if (IsReturned(output) && from.size > 0) Copy(arena_, from, to, output.memory);
+    if (IsReturned(output)) copiers_->Copy(to.At(output.memory), arena_.At(from));
   }
   return results;
 }

@@ -16,6 +16,7 @@
 #include "proto/types/job.h"
 #include "server/core/arena_allocator.h"
 #include "server/fleet/arena.h"
+#include "server/fleet/copiers.h"
 #include "server/fleet/launch_check.h"
 
 namespace gridclock {
@@ -28,6 +29,7 @@ class GuestMemory {
   static constexpr std::uint64_t kMostHeldBytes = 4ULL * 1024 * 1024 * 1024;
 
   static absl::StatusOr<std::unique_ptr<GuestMemory>> Create(std::uint64_t bytes,
+                                                             std::shared_ptr<Copiers> copiers,
                                                              const CheckDefences& defences = {});
 
   const Arena& arena() const { return arena_; }
@@ -73,8 +75,11 @@ class GuestMemory {
     std::shared_ptr<Checked> checked = nullptr;
   };
 
-  GuestMemory(Arena arena, const CheckDefences& defences)
-      : arena_(std::move(arena)), allocator_(arena_.size(), arena_.size()), defences_(defences) {}
+  GuestMemory(Arena arena, std::shared_ptr<Copiers> copiers, const CheckDefences& defences)
+      : arena_(std::move(arena)),
+        allocator_(arena_.size(), arena_.size()),
+        copiers_(std::move(copiers)),
+        defences_(defences) {}
   absl::StatusOr<std::shared_ptr<Placed::Checked>> FindChecked(JobId id) const
       ABSL_LOCKS_EXCLUDED(mutex_);
   // The modules whose code must go with the job; their place counts from the end of its tensors.
@@ -86,6 +91,7 @@ class GuestMemory {
 
   const Arena arena_;
   ArenaAllocator allocator_;
+  const std::shared_ptr<Copiers> copiers_;
   const CheckDefences defences_;
   mutable Mutex mutex_;
   std::map<JobId, Placed> placed_ ABSL_GUARDED_BY(mutex_);

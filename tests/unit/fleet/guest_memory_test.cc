@@ -43,7 +43,8 @@ class GuestMemoryTest : public ::testing::Test {
   std::span<std::byte> Theirs(const MemoryRange& range) { return guest_->arena().At(range); }
 
   Arena arena_ = *Arena::Create(kBytes, 0);
-  std::unique_ptr<GuestMemory> guest_ = *GuestMemory::Create(kBytes);
+  std::shared_ptr<Copiers> copiers_ = std::make_shared<Copiers>(1);
+  std::unique_ptr<GuestMemory> guest_ = *GuestMemory::Create(kBytes, copiers_);
 };
 
 TEST_F(GuestMemoryTest, InputsAndCodeGoInAndOutputsComeOut) {

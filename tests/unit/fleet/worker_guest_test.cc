@@ -29,7 +29,7 @@ class GuestWorkerTest : public ::testing::Test {
  protected:
   GuestWorkerTest() {
     scheduler_.AddGuests("cpu", guests_);
-    auto memory = *GuestMemory::Create(kGuestBytes);
+    auto memory = *GuestMemory::Create(kGuestBytes, copiers_);
     memory_ = memory.get();
     auto ends = *PacketSocket::Pair();
     guest_end_.emplace(std::move(ends.second));
@@ -101,6 +101,7 @@ class GuestWorkerTest : public ::testing::Test {
   KernelTable table_{{"cpu"}};
   Scheduler scheduler_{clock_, Limits(), allocator_, observer_};
   std::optional<PacketSocket> guest_end_;
+  std::shared_ptr<Copiers> copiers_ = std::make_shared<Copiers>(1);
   GuestMemory* memory_ = nullptr;
   std::shared_ptr<Worker> worker_;
   JobId unsendable_ = 0;
