@@ -39,7 +39,7 @@ Copiers::Copiers(int helpers) {
 }
 
 void Copiers::Copy(std::span<std::byte> to, std::span<const std::byte> from) {
-  if (helpers_.empty() || from.size() < kShared) {
+  if (alone() || from.size() < kShared) {
     std::memcpy(to.data(), from.data(), from.size());
     return;
   }

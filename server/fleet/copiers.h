@@ -26,6 +26,8 @@ class Copiers {
   static int HelpersHere();
 
   explicit Copiers(int helpers);
+  // Nobody helps: there are few CPUs.
+  bool alone() const { return helpers_.empty(); }
 
   // Returns when all is copied. The calling thread takes part, and does it alone where the others
   // are busy. The two MUST be of one size and not overlap.

@@ -108,6 +108,7 @@ GuestMemory::Room* GuestMemory::EarlyRoomFor(const Job& job) {
 }
 
 void GuestMemory::CopyEarly(const Job& job, const InputArrival& arrival, const Arena& from) {
+  if (copiers_->alone()) return;
   Room* room = EarlyRoomFor(job);
   if (room == nullptr || arrival.bytes <= room->copied[arrival.input]) return;
   std::uint64_t& copied = room->copied[arrival.input];

@@ -45,9 +45,9 @@ class GuestMemory {
   // there is room once another job was forgotten.
   absl::StatusOr<Job> Place(const Job& job, const Arena& from) ABSL_LOCKS_EXCLUDED(mutex_);
   // What has arrived of an input of `job`, which has no check and may never come: copies the next
-  // piece. Place does the rest. A cache: where there is no room or code must go too, nothing is
-  // copied, and Place of another job drops it all, since that one's code may write there. For one
-  // thread at a time, Place and DropEarly among what it does.
+  // piece. Place does the rest. A cache: where there is no room, code must go too or the upload
+  // needs all CPUs, nothing is copied, and Place of another job drops it all, since that one's code
+  // may write there. For one thread at a time, Place and DropEarly among what it does.
   void CopyEarly(const Job& job, const InputArrival& arrival, const Arena& from)
       ABSL_LOCKS_EXCLUDED(mutex_);
   // The job will not come. False if nothing of it is here.

@@ -286,6 +286,15 @@ TEST_F(EarlyInputsTest, OfACallThatIsCancelledLeaveNothing) {
   EXPECT_EQ(guest_->allocator().used(), 0U);
 }
 
+// The thread that receives them would only have the rest later.
+TEST_F(EarlyInputsTest, WhereThereAreFewCpusAreLeft) {
+  guest_ = *GuestMemory::Create(kBytes, std::make_shared<Copiers>(0));
+  Run(JobAt(100, 0, 64));
+  Arrive(job_, 4096);
+  EXPECT_EQ(guest_->allocator().used(), 0U);
+  ExpectGets(job_);
+}
+
 TEST_F(EarlyInputsTest, OfCodeThatMustGoTooAreLeft) {
   Job job = job_;
   auto program = std::make_shared<JobProgram>(*job.program);
