@@ -45,7 +45,8 @@ class WorkerPort {
   virtual bool SendAll(std::span<const Job* const> jobs, std::uint64_t generation);
   // Also of a job that was not sent: its inputs that arrived are of no more use.
   virtual void Cancel(JobId id) = 0;
-  // The worker may copy to its device what is there of a job that will come. May be left unsaid.
+  // What is there of a job that will come may be copied: by the worker to its device, and to a
+  // guest before this returns. May be left unsaid.
   virtual void Arrived(const Job&, std::uint64_t /*generation*/, const InputArrival&) {}
   // The calling thread may take the worker's answers itself until this order's came or it has
   // taken longer than a small call does; so that no other thread must wake for it.
@@ -200,8 +201,8 @@ class Scheduler {
   // The same, for a job that the worker of this generation holds, answered or not; else null.
   std::shared_ptr<const ActiveJob> Sent(JobId id, std::uint64_t generation) const
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // More of an input is in memory than before. The device may copy it meanwhile if it has memory of
-  // its own and nothing else to do.
+  // More of an input is in memory than before. It may be copied meanwhile, if the device or the
+  // guest has memory of its own and nothing else to do.
   void Arrived(JobId id, const InputArrival& arrival);
   // All inputs are in memory: the job may run.
   void Start(JobId id);
@@ -406,6 +407,8 @@ class Scheduler {
   // True if what has arrived for this job is worth a word to its worker.
   bool MayCopyEarly(const Entry& entry, absl::Time now) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool HasEarlyPlace(const Entry& entry) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  static bool HasMemoryFor(const Device& lane, const Job& job);
+  static void NoteCopies(Device& lane, absl::Time now);
   // Something is to be measured beside this lane.
   void StopCopying(Device& lane, absl::Time now, Outbox& out) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Tell(Entry& entry, Word word, Outbox& out, const InputArrival& arrival = {})

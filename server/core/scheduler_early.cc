@@ -14,23 +14,35 @@ void Scheduler::Arrived(JobId id, const InputArrival& arrival) {
     Entry* entry = Find(id);
     if (entry == nullptr || !MayCopyEarly(*entry, now)) return;
     entry->early = true;
-    entry->device->copying = true;
-    entry->device->last_arrival = now;
+    NoteCopies(*entry->device, now);
     Tell(*entry, Word::kArrived, out, arrival);
   }
   Flush(out);
 }
 
+// A guest's are made by whoever speaks to it, and none goes on behind that.
+void Scheduler::NoteCopies(Device& lane, absl::Time now) {
+  if (lane.guests != nullptr) return;
+  lane.copying = true;
+  lane.last_arrival = now;
+}
+
 // While a worker holds orders it is told nothing: they would wait for the copies, and the words for
-// them. A guest has the inputs when it has the order.
+// them.
 bool Scheduler::MayCopyEarly(const Entry& entry, absl::Time now) const {
   const Device& device = *entry.device;
-  if (device.guests != nullptr) return false;
   const Device* other = device.other;
   if (other != nullptr && (!other->sent.empty() || Waits(*other, now))) return false;
-  return entry.state == Entry::State::kWaitsForInputs && !entry.job().host_memory &&
+  return entry.state == Entry::State::kWaitsForInputs && HasMemoryFor(device, entry.job()) &&
          device.worker != nullptr && !device.killing && device.sent.empty() &&
          (entry.early || HasEarlyPlace(entry));
+}
+
+// Its worker has memory beside the arena that this job's inputs go to. A guest that ran nothing may
+// still become anybody's, and what is checked has other values than those that came.
+bool Scheduler::HasMemoryFor(const Device& lane, const Job& job) {
+  if (lane.guests == nullptr) return !job.host_memory;
+  return lane.guests->principal == job.principal && !job.check && !IsSpent(lane);
 }
 
 // Its worker may have been told of gigabytes. Of these only the piece under way is still copied.

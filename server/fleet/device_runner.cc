@@ -167,7 +167,8 @@ absl::StatusOr<DeviceRunner::Life> DeviceRunner::Spawn() {
   GC_ASSIGN_OR_RETURN(StatusMemory status, StatusMemory::Create());
   std::unique_ptr<GuestMemory> guest_memory;
   if (role_ == WorkerRole::kGuest) {
-    GC_ASSIGN_OR_RETURN(guest_memory, GuestMemory::Create(options_.guest_bytes, options_.defences));
+    GC_ASSIGN_OR_RETURN(
+        guest_memory, GuestMemory::Create(options_.guest_bytes, link_.copiers, options_.defences));
   }
   const Arena& mapped = guest_memory != nullptr ? guest_memory->arena() : context_.arena;
   const absl::Time spawned = context_.clock.Now();

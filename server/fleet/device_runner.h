@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "server/fleet/answer_reader.h"
+#include "server/fleet/copiers.h"
 #include "server/fleet/fleet.h"
 #include "server/fleet/worker_output.h"
 
@@ -34,6 +35,8 @@ struct DeviceLink {
   // The last one: no two workers of a fleet are of one generation, so that what one says of its
   // orders can never be taken for another's.
   std::atomic<std::uint64_t>& generations;
+  // For guests; workers may outlive the fleet.
+  std::shared_ptr<Copiers> copiers;
   Mutex mutex = {};
   // What the last trusted worker that was ready measured: its successors and guests need not.
   std::string calibration ABSL_GUARDED_BY(mutex) = {};

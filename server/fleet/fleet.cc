@@ -42,10 +42,12 @@ absl::StatusOr<std::unique_ptr<Fleet>> Fleet::Create(const FleetOptions& options
 }
 
 Fleet::Fleet(const FleetOptions& options, const FleetContext& context) : context_(context) {
+  const auto copiers =
+      std::make_shared<Copiers>(options.guest_bytes == 0 ? 0 : Copiers::HelpersHere());
   MemoryRange canary = {.offset = context.allocator.capacity(), .size = ArenaAllocator::kPage};
   for (const std::string& device : options.devices) {
-    links_.emplace_back(
-        new DeviceLink{.device = device, .canary = canary, .generations = generations_});
+    links_.emplace_back(new DeviceLink{
+        .device = device, .canary = canary, .generations = generations_, .copiers = copiers});
     canary.offset += canary.size;
   }
   for (const auto& link : links_) {

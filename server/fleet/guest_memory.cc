@@ -19,9 +19,9 @@ bool IsReturned(const JobOutput& output) {
   return output.sink == SinkKind::kInline || output.sink == SinkKind::kStream;
 }
 
-void Copy(const Arena& from, const MemoryRange& source, const Arena& to,
-          const MemoryRange& target) {
-  std::memcpy(to.At(target).data(), from.At(source).data(), source.size);
+// All but the first `bytes`.
+MemoryRange Behind(const MemoryRange& range, std::uint64_t bytes) {
+  return {.offset = range.offset + bytes, .size = range.size - bytes};
 }
 
 // Each operand apart from the others. The server makes what is generated: the guest knows no seed.
@@ -48,9 +48,11 @@ void PlaceWithMargins(Job& placed) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<GuestMemory>> GuestMemory::Create(std::uint64_t bytes,
+                                                                 std::shared_ptr<Copiers> copiers,
                                                                  const CheckDefences& defences) {
   GC_ASSIGN_OR_RETURN(Arena arena, Arena::Create(bytes, /*warm_bytes=*/0));
-  return std::unique_ptr<GuestMemory>(new GuestMemory(std::move(arena), defences));
+  return std::unique_ptr<GuestMemory>(
+      new GuestMemory(std::move(arena), std::move(copiers), defences));
 }
 
 std::uint64_t GuestMemory::AddCode(Job& job) const {
@@ -78,14 +80,61 @@ absl::StatusOr<ArenaAllocator::Block> GuestMemory::Reserve(std::uint64_t bytes) 
        .metadata = {{"limit", "guest_bytes"}, {"value", absl::StrCat(allocator_.capacity())}}});
 }
 
-void GuestMemory::CopyIn(const Job& job, const Job& placed, const Arena& from) const {
+absl::StatusOr<GuestMemory::Room> GuestMemory::RoomFor(const Job& job, std::uint64_t bytes) {
+  {
+    MutexLock lock(mutex_);
+    auto early = early_.extract(job.id);
+    early_.clear();
+    if (!early.empty()) return std::move(early.mapped());
+  }
+  GC_ASSIGN_OR_RETURN(ArenaAllocator::Block block, Reserve(bytes));
+  return Room{.block = std::move(block),
+              .copied = std::vector<std::uint64_t>(job.inputs.size(), 0)};
+}
+
+GuestMemory::Room* GuestMemory::EarlyRoomFor(const Job& job) {
+  {
+    MutexLock lock(mutex_);
+    const auto found = early_.find(job.id);
+    if (found != early_.end()) return &found->second;
+  }
+  Job placed = job;
+  if (AddCode(placed) > 0) return nullptr;
+  auto block = allocator_.Reserve(Aligned(GuestBytes(job)), "");
+  if (!block.ok()) return nullptr;
+  Room room{.block = *std::move(block), .copied = std::vector<std::uint64_t>(job.inputs.size(), 0)};
+  MutexLock lock(mutex_);
+  return &early_.emplace(job.id, std::move(room)).first->second;
+}
+
+void GuestMemory::CopyEarly(const Job& job, const InputArrival& arrival, const Arena& from) {
+  if (copiers_->alone()) return;
+  Room* room = EarlyRoomFor(job);
+  if (room == nullptr || arrival.bytes <= room->copied[arrival.input]) return;
+  std::uint64_t& copied = room->copied[arrival.input];
+  MemoryRange piece = Behind(job.inputs[arrival.input].memory, copied);
+  piece.size = std::min(arrival.bytes - copied, kEarlyPiece);
+  const std::span<const std::byte> source = from.At(piece);
+  piece.offset += room->block.range().offset - job.memory.offset;
+  std::memcpy(arena_.At(piece).data(), source.data(), source.size());
+  copied += piece.size;
+}
+
+bool GuestMemory::DropEarly(JobId id) {
+  MutexLock lock(mutex_);
+  return early_.erase(id) > 0;
+}
+
+void GuestMemory::CopyIn(const Job& job, const Job& placed, std::span<const std::uint64_t> copied,
+                         const Arena& from) const {
   if (job.check) {
     LaunchCheck::FillForWarmUp(
         {.job = job, .placed = placed, .arena = from, .guest = arena_, .defences = defences_});
   }
   for (std::size_t i = 0; !job.check && i < job.inputs.size(); ++i) {
     if (job.inputs[i].source == SourceKind::kGenerate || job.inputs[i].memory.size == 0) continue;
-    Copy(from, job.inputs[i].memory, arena_, placed.inputs[i].memory);
+    copiers_->Copy(arena_.At(Behind(placed.inputs[i].memory, copied[i])),
+                   from.At(Behind(job.inputs[i].memory, copied[i])));
   }
   for (std::size_t i = 0; i < placed.module_code.size(); ++i) {
     const MemoryRange& range = placed.module_code[i];
@@ -98,8 +147,8 @@ absl::StatusOr<Job> GuestMemory::Place(const Job& job, const Arena& from) {
   Job placed = job;
   const std::uint64_t code_bytes = AddCode(placed);
   const std::uint64_t tensors = Aligned(GuestBytes(job));
-  GC_ASSIGN_OR_RETURN(ArenaAllocator::Block block, Reserve(tensors + code_bytes));
-  const std::uint64_t shift = block.range().offset - job.memory.offset;
+  GC_ASSIGN_OR_RETURN(Room room, RoomFor(job, tensors + code_bytes));
+  const std::uint64_t shift = room.block.range().offset - job.memory.offset;
   placed.memory.offset += shift;
   if (job.check) {
     PlaceWithMargins(placed);
@@ -108,13 +157,13 @@ absl::StatusOr<Job> GuestMemory::Place(const Job& job, const Arena& from) {
     for (JobInput& input : placed.inputs) input.memory.offset += shift;
     for (JobOutput& output : placed.outputs) output.memory.offset += shift;
   }
-  Placed note{.block = std::move(block), .shift = shift, .modules = {}};
+  Placed note{.block = std::move(room.block), .shift = shift, .modules = {}};
   for (std::size_t i = 0; i < placed.module_code.size(); ++i) {
     if (placed.module_code[i].size == 0) continue;
     placed.module_code[i].offset += placed.memory.offset + tensors;
     note.modules.push_back(placed.program->modules[i].id);
   }
-  CopyIn(job, placed, from);
+  CopyIn(job, placed, room.copied, from);
   if (job.check) note.checked = std::make_shared<Placed::Checked>(Placed::Checked{placed});
   MutexLock lock(mutex_);
   NoteHeld(job);
@@ -163,7 +212,7 @@ absl::StatusOr<std::vector<OutputResult>> GuestMemory::TakeOutputs(const Job& jo
     MemoryRange from = output.memory;
     if (from.size > 0) from.offset += shift;
     results.push_back(ResultOf(output, arena_.At(from)));
-    if (IsReturned(output) && from.size > 0) Copy(arena_, from, to, output.memory);
+    if (IsReturned(output)) copiers_->Copy(to.At(output.memory), arena_.At(from));
   }
   return results;
 }

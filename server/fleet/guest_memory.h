@@ -1,6 +1,7 @@
 // The memory that the server shares with one guest. Never the arena: code of a client can write all
-// that is mapped beside it. What a job needs is copied in when its order goes out, and its outputs
-// are copied out when it is done; the guest names no range.
+// that is mapped beside it. What a job needs is copied in when its order goes out, what arrives of
+// a large input before that, and its outputs are copied out when it is done; the guest names no
+// range.
 #ifndef GRIDCLOCK_SERVER_FLEET_GUEST_MEMORY_H_
 #define GRIDCLOCK_SERVER_FLEET_GUEST_MEMORY_H_
 
@@ -8,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -15,7 +17,9 @@
 #include "base/mutex.h"
 #include "proto/types/job.h"
 #include "server/core/arena_allocator.h"
+#include "server/core/scheduler.h"
 #include "server/fleet/arena.h"
+#include "server/fleet/copiers.h"
 #include "server/fleet/launch_check.h"
 
 namespace gridclock {
@@ -26,8 +30,11 @@ class GuestMemory {
   static constexpr std::size_t kMostModules = 128;
   static constexpr std::uint64_t kMostCodeBytes = 256ULL * 1024 * 1024;
   static constexpr std::uint64_t kMostHeldBytes = 4ULL * 1024 * 1024 * 1024;
+  // What CopyEarly copies at a time: an order that comes meanwhile waits for no more than this.
+  static constexpr std::uint64_t kEarlyPiece = 2ULL * 1024 * 1024;
 
   static absl::StatusOr<std::unique_ptr<GuestMemory>> Create(std::uint64_t bytes,
+                                                             std::shared_ptr<Copiers> copiers,
                                                              const CheckDefences& defences = {});
 
   const Arena& arena() const { return arena_; }
@@ -37,6 +44,14 @@ class GuestMemory {
   // code that the guest does not have copied. RESOURCE_EXHAUSTED: TOO_LARGE, or MEMORY_FULL if
   // there is room once another job was forgotten.
   absl::StatusOr<Job> Place(const Job& job, const Arena& from) ABSL_LOCKS_EXCLUDED(mutex_);
+  // What has arrived of an input of `job`, which has no check and may never come: copies the next
+  // piece. Place does the rest. A cache: where there is no room, code must go too or the upload
+  // needs all CPUs, nothing is copied, and Place of another job drops it all, since that one's code
+  // may write there. For one thread at a time, Place and DropEarly among what it does.
+  void CopyEarly(const Job& job, const InputArrival& arrival, const Arena& from)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // The job will not come. False if nothing of it is here.
+  bool DropEarly(JobId id) ABSL_LOCKS_EXCLUDED(mutex_);
   // Of a job with a check, as LaunchCheck: `to` is what `from` of Place was.
   enum class Step { kFill, kFillSubmitted, kTake };
   absl::Status CheckLaunch(const Job& job, const Arena& to, std::uint32_t index, Step step)
@@ -55,12 +70,16 @@ class GuestMemory {
   // The guest, which forgets no module, holds more of them than it should, or of the device's
   // memory for their variables and for what their threads have each.
   bool worn() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // No job has room here.
+  // No job has room here, but for early copies.
   bool empty() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Gives back the job's room.
   void Forget(JobId id) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
+  struct Room {
+    ArenaAllocator::Block block;
+    std::vector<std::uint64_t> copied;  // Of the memory of each input.
+  };
   struct Placed {
     ArenaAllocator::Block block;
     std::uint64_t shift = 0;           // From the arena's offsets to those here, modulo 2^64.
@@ -73,8 +92,11 @@ class GuestMemory {
     std::shared_ptr<Checked> checked = nullptr;
   };
 
-  GuestMemory(Arena arena, const CheckDefences& defences)
-      : arena_(std::move(arena)), allocator_(arena_.size(), arena_.size()), defences_(defences) {}
+  GuestMemory(Arena arena, std::shared_ptr<Copiers> copiers, const CheckDefences& defences)
+      : arena_(std::move(arena)),
+        allocator_(arena_.size(), arena_.size()),
+        copiers_(std::move(copiers)),
+        defences_(defences) {}
   absl::StatusOr<std::shared_ptr<Placed::Checked>> FindChecked(JobId id) const
       ABSL_LOCKS_EXCLUDED(mutex_);
   // The modules whose code must go with the job; their place counts from the end of its tensors.
@@ -82,13 +104,20 @@ class GuestMemory {
   // Whether the job runs well or not, its guest may have loaded its modules.
   void NoteHeld(const Job& job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<ArenaAllocator::Block> Reserve(std::uint64_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
-  void CopyIn(const Job& job, const Job& placed, const Arena& from) const;
+  // That with early copies of this job, or one of `bytes`. What there is of others is dropped.
+  absl::StatusOr<Room> RoomFor(const Job& job, std::uint64_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Null: nothing can be copied early.
+  Room* EarlyRoomFor(const Job& job) ABSL_LOCKS_EXCLUDED(mutex_);
+  void CopyIn(const Job& job, const Job& placed, std::span<const std::uint64_t> copied,
+              const Arena& from) const;
 
   const Arena arena_;
   ArenaAllocator allocator_;
+  const std::shared_ptr<Copiers> copiers_;
   const CheckDefences defences_;
   mutable Mutex mutex_;
   std::map<JobId, Placed> placed_ ABSL_GUARDED_BY(mutex_);
+  std::map<JobId, Room> early_ ABSL_GUARDED_BY(mutex_);
   std::set<std::string> modules_ ABSL_GUARDED_BY(mutex_);     // That the guest has.
   std::set<std::string> given_ ABSL_GUARDED_BY(mutex_);       // That it may have.
   std::uint64_t code_bytes_ ABSL_GUARDED_BY(mutex_) = 0;      // Of those.

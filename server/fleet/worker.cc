@@ -129,6 +129,8 @@ void Worker::Cancel(JobId id) {
 }
 
 void Worker::SendCancel(JobId id) {
+  const bool unsent = parts_.guest_memory != nullptr && parts_.guest_memory->DropEarly(id);
+  if (unsent) return;
   worker::v1::FromServer message;
   message.mutable_cancel()->set_id(id);
   SendMessage(message);
@@ -142,6 +144,7 @@ void Worker::Yield(JobId id) {
 
 // Left unsaid where other words wait: what is behind on those must not be kept by this.
 void Worker::Arrived(const Job& job, std::uint64_t generation, const InputArrival& arrival) {
+  if (parts_.guest_memory != nullptr) return CopyEarly(job, arrival);
   if (parts_.link->pending()) return;
   worker::v1::FromServer message;
   Encode(WorkerArrival{.id = job.id,

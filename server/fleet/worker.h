@@ -108,6 +108,7 @@ class Worker final : public WorkerPort {
       ABSL_LOCKS_EXCLUDED(mutex_);
   // False: there is no room for it in the guest's memory now.
   bool GiveToGuest(const Job& job, std::uint64_t generation) ABSL_LOCKS_EXCLUDED(mutex_);
+  void CopyEarly(const Job& job, const InputArrival& arrival) ABSL_LOCKS_EXCLUDED(mutex_);
   void SendCancel(JobId id);
   bool SomethingWaits() const ABSL_LOCKS_EXCLUDED(mutex_);
 

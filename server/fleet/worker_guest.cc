@@ -71,6 +71,13 @@ bool Worker::GiveToGuest(const Job& job, std::uint64_t generation) {
   return true;
 }
 
+// While something waits the reading thread may be at the memory. Else it stays away: who calls is
+// the only one that speaks to this guest.
+void Worker::CopyEarly(const Job& job, const InputArrival& arrival) {
+  if (SomethingWaits()) return;
+  parts_.guest_memory->CopyEarly(job, arrival, parts_.arena);
+}
+
 bool Worker::SendToGuest(std::span<const Job* const> jobs, std::uint64_t generation) {
   for (const Job* sent : jobs) {
     const Job& job = GivenNow(*sent);

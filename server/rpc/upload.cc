@@ -54,7 +54,10 @@ void CopyInline(const Backend& backend, const DecodedRun& run, Slices data, cons
 
 Upload::Upload(const KernelTable& table, const ArenaMemory& memory,
                std::shared_ptr<const ActiveJob> active, Arrived arrived)
-    : memory_(memory), arrived_(std::move(arrived)), job_(std::move(active)) {
+    : memory_(memory),
+      arrived_(std::move(arrived)),
+      arrival_bytes_(active->job().program != nullptr ? kGuestArrivalBytes : kArrivalBytes),
+      job_(std::move(active)) {
   const Job& job = job_->job();
   const auto spec = WordsOf(table, job);
   if (!spec.ok()) return;  // Cannot be: the job was admitted by it.
@@ -135,7 +138,7 @@ absl::Status Upload::Take(const StreamChunk& chunk, Slices message) {
 }
 
 void Upload::Tell(Input& input) const {
-  const bool much = input.placed - input.told >= kArrivalBytes;
+  const bool much = input.placed - input.told >= arrival_bytes_;
   const bool end = input.told > 0 && input.cursor.left() == 0;
   if (!input.index || (!much && !end)) return;
   input.told = input.placed;

@@ -26,9 +26,10 @@ void CopyInline(const Backend& backend, const DecodedRun& run, Slices data, cons
 // then.
 class Upload {
  public:
-  // What `arrived` hears of: so much more of an input, or the end of one of which it heard, while
-  // others are still to come.
+  // What `arrived` hears of: so much more of an input, the latter of a program's, or the end of one
+  // of which it heard, while others are still to come.
   static constexpr std::uint64_t kArrivalBytes = std::uint64_t{16} << 20;
+  static constexpr std::uint64_t kGuestArrivalBytes = std::uint64_t{512} << 10;
   using Arrived = std::function<void(const InputArrival&)>;
 
   Upload(const KernelTable& table, const ArenaMemory& memory, std::shared_ptr<const ActiveJob> job,
@@ -56,6 +57,7 @@ class Upload {
 
   const ArenaMemory& memory_;
   const Arrived arrived_;
+  const std::uint64_t arrival_bytes_;
   std::shared_ptr<const ActiveJob> job_;  // Shared with the scheduler; null once complete.
   std::vector<Input> inputs_;
   std::size_t missing_ = 0;

@@ -124,7 +124,8 @@ those of one machine on one day and are shown only to explain the ratios.
 - `metrics.cost` was missed by time (0.976) in rounds that spread from 0.85 to 1.32: times tell no 2 % apart there.
   The goal is `metrics.instructions` since, and the times stand beside it.
 - What limits `gpu.module.square`: a guest's memory is its own, so 4 MB are copied to it and 4 MB back, 0.65 ms each on that
-  machine, with the call's thread waiting. By several threads at once the ratio was 1.12 instead of 1.18: left out.
+  machine, with the call's thread waiting. By several threads at once the ratio was 1.12 instead of 1.18. What is below is of before
+  that, and of before inputs were copied while they arrive.
 """
 
 

@@ -28,6 +28,27 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::SizeIs;
 
+// Of an input x that is streamed: what a message has from `from` on.
+constexpr std::size_t kChunk = 1 << 20;
+std::string ChunkOf(const std::string& bytes, std::size_t from) {
+  v1::StreamRunRequest chunk;
+  chunk.mutable_chunk()->set_name("x");
+  chunk.mutable_chunk()->set_offset(from);
+  chunk.mutable_chunk()->set_data(bytes.substr(from, kChunk));
+  return chunk.SerializeAsString();
+}
+
+// What is left of the stream's outputs.
+std::string OutputsOf(RawStream& stream) {
+  std::string bytes, message;
+  while (stream.Read(&message)) {
+    v1::StreamRunResponse response;
+    EXPECT_TRUE(response.ParseFromString(message));
+    bytes += response.chunk().data();
+  }
+  return bytes;
+}
+
 TEST_F(Submitted, AProgramRunsAsAKernelOfItsWords) {
   ASSERT_NO_FATAL_FAILURE(StartServer());
   const Answer answer = Run(kAnn, Square(kAnn));
@@ -69,14 +90,7 @@ TEST_F(Submitted, AStreamOfMiBsGoesThereAndBackWithSamples) {
   header.mutable_header()->mutable_measure()->set_budget_seconds(0.1);
   std::vector<std::string> messages = {header.SerializeAsString()};
   const std::string bytes(reinterpret_cast<const char*>(x.data()), x.size() * sizeof(float));
-  constexpr std::size_t kChunk = 1 << 20;
-  for (std::size_t at = 0; at < bytes.size(); at += kChunk) {
-    v1::StreamRunRequest chunk;
-    chunk.mutable_chunk()->set_name("x");
-    chunk.mutable_chunk()->set_offset(at);
-    chunk.mutable_chunk()->set_data(bytes.substr(at, kChunk));
-    messages.push_back(chunk.SerializeAsString());
-  }
+  for (std::size_t at = 0; at < bytes.size(); at += kChunk) messages.push_back(ChunkOf(bytes, at));
   const RawResult result = Call(kAnn, kStreamRunMethod, messages);
   ASSERT_THAT(result.status, IsOk());
   std::string got;
@@ -199,18 +213,11 @@ TEST_F(Submitted, G8_AGuestThatWritesAllItsMemoryChangesNoBitOfAnothersJob) {
   input->mutable_spec()->set_dtype(v1::F32);
   input->mutable_spec()->add_dims(static_cast<std::int64_t>(x.size()));
   input->mutable_stream();
-  const auto part = [&](std::size_t from, std::size_t size) {
-    v1::StreamRunRequest chunk;
-    chunk.mutable_chunk()->set_name("x");
-    chunk.mutable_chunk()->set_offset(from);
-    chunk.mutable_chunk()->set_data(bytes.substr(from, size));
-    return chunk.SerializeAsString();
-  };
   grpc::ClientContext context;
   context.AddMetadata("authorization", absl::StrCat("Bearer ", kBob));
   RawStream bobs(channel_, kStreamRunMethod, context);
   ASSERT_TRUE(bobs.Write(header.SerializeAsString()));
-  ASSERT_TRUE(bobs.Write(part(0, 1 << 20)));
+  ASSERT_TRUE(bobs.Write(ChunkOf(bytes, 0)));
   std::string message;
   ASSERT_TRUE(bobs.Read(&message));  // Accepted: it has its memory.
 
@@ -220,18 +227,44 @@ TEST_F(Submitted, G8_AGuestThatWritesAllItsMemoryChangesNoBitOfAnothersJob) {
   ASSERT_THAT(scribbled.status, IsOk());
   EXPECT_THAT(scribbled.Output<std::int64_t>(), ElementsAre(Gt(std::int64_t{1} << 20)));
 
-  ASSERT_TRUE(bobs.Write(part(1 << 20, 1 << 20)));
-  ASSERT_TRUE(bobs.Write(part(2 << 20, 1 << 20)));
+  ASSERT_TRUE(bobs.Write(ChunkOf(bytes, kChunk)));
+  ASSERT_TRUE(bobs.Write(ChunkOf(bytes, 2 * kChunk)));
   bobs.WritesDone();
-  std::string got;
-  while (bobs.Read(&message)) {
-    v1::StreamRunResponse response;
-    ASSERT_TRUE(response.ParseFromString(message));
-    got += response.chunk().data();
-  }
+  EXPECT_TRUE(OutputsOf(bobs) == bytes) << "a guest changed another's job";
   EXPECT_THAT(bobs.Finish(), IsOk());
-  EXPECT_TRUE(got == bytes) << "a guest changed another's job";
   EXPECT_THAT(CheckSquare(kAnn), IsOk());
+}
+
+// Its beginning is where a guest of its principal writes.
+TEST_F(Submitted, AnInputThatArrivesIsNotChangedByACallBetween) {
+  ASSERT_NO_FATAL_FAILURE(StartServer({"--limit-stream-stall-seconds=600"}));
+  ASSERT_THAT(CheckSquare(kAnn), IsOk());  // The guest is ann's, and has the code.
+  std::vector<float> x(600'000), want(x.size());
+  std::iota(x.begin(), x.end(), 0.5F);
+  for (std::size_t i = 0; i < x.size(); ++i) want[i] = x[i] * x[i];
+  const std::string bytes(reinterpret_cast<const char*>(x.data()), x.size() * sizeof(float));
+  v1::StreamRunRequest header;
+  *header.mutable_header() = Square(kAnn, {1});
+  v1::Input* input = header.mutable_header()->mutable_inputs(0);
+  input->mutable_spec()->set_dims(0, static_cast<std::int64_t>(x.size()));
+  input->clear_data();
+  input->mutable_stream();
+  grpc::ClientContext context;
+  context.AddMetadata("authorization", absl::StrCat("Bearer ", kAnn));
+  RawStream stream(channel_, kStreamRunMethod, context);
+  ASSERT_TRUE(stream.Write(header.SerializeAsString()));
+  ASSERT_TRUE(stream.Write(ChunkOf(bytes, 0)));
+  std::string message;
+  ASSERT_TRUE(stream.Read(&message));  // Accepted: it has its memory.
+  ASSERT_TRUE(stream.Write(ChunkOf(bytes, kChunk)));
+  absl::SleepFor(absl::Milliseconds(100));
+
+  const std::string words = "scribble -> y: i64[1] grid (1) block (1) params y";
+  ASSERT_THAT(Run(kAnn, Request(kAnn, "scribble_shared", words, {})).status, IsOk());
+  ASSERT_TRUE(stream.Write(ChunkOf(bytes, 2 * kChunk)));
+  stream.WritesDone();
+  EXPECT_TRUE(ValuesOf<float>(OutputsOf(stream)) == want);
+  EXPECT_THAT(stream.Finish(), IsOk());
 }
 
 // ---- Faults. ----

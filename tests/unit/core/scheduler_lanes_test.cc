@@ -497,6 +497,7 @@ class LanesSimulation {
     auto id = scheduler_.Submit(std::move(job), std::make_shared<FakeListener>(), false);
     ASSERT_THAT(id, IsOk());
     principals_[*id] = principal;
+    if (Chance(50)) scheduler_.Arrived(*id, {.input = 0, .bytes = 1});
     scheduler_.Start(*id);
   }
   void StartGuest() {
@@ -532,7 +533,8 @@ class LanesSimulation {
         << "both lanes hold orders";
     std::set<std::string> principals;
     for (const JobId id : guest_->orders()) principals.insert(principals_.at(id));
-    EXPECT_LE(principals.size(), 1U) << "one guest ran jobs of two principals";
+    for (const auto& [id, bytes] : guest_->arrivals()) principals.insert(principals_.at(id));
+    EXPECT_LE(principals.size(), 1U) << "one guest had jobs or inputs of two principals";
   }
 
   std::mt19937_64 random_;

@@ -1,7 +1,9 @@
 #include "server/fleet/guest_memory.h"
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
+#include <random>
 #include <string>
 #include <utility>
 
@@ -43,7 +45,8 @@ class GuestMemoryTest : public ::testing::Test {
   std::span<std::byte> Theirs(const MemoryRange& range) { return guest_->arena().At(range); }
 
   Arena arena_ = *Arena::Create(kBytes, 0);
-  std::unique_ptr<GuestMemory> guest_ = *GuestMemory::Create(kBytes);
+  std::shared_ptr<Copiers> copiers_ = std::make_shared<Copiers>(1);
+  std::unique_ptr<GuestMemory> guest_ = *GuestMemory::Create(kBytes, copiers_);
 };
 
 TEST_F(GuestMemoryTest, InputsAndCodeGoInAndOutputsComeOut) {
@@ -172,6 +175,153 @@ TEST_F(GuestMemoryTest, RoomIsWaitedForAndWhatNeverFitsIsRefused) {
   EXPECT_THAT(guest_->Place(huge, arena_),
               StatusIs(Code::kResourceExhausted, ::testing::HasSubstr("guest_bytes")));
   EXPECT_THAT(guest_->Place(huge, arena_), ReasonIs("TOO_LARGE"));
+}
+
+// ---- Inputs that arrive before the order. ----
+
+// Jobs whose code the guest has.
+class EarlyInputsTest : public GuestMemoryTest {
+ protected:
+  static constexpr std::uint64_t kInput = 8000;
+
+  EarlyInputsTest() {
+    Run(JobAt(100, 0, 64));
+    std::mt19937 random(1);
+    for (std::byte& byte : arena_.At({.offset = 0, .size = kBytes})) {
+      byte = static_cast<std::byte>(random());
+    }
+  }
+  void Run(const Job& job) {
+    ASSERT_THAT(guest_->Place(job, arena_), IsOk());
+    guest_->NoteRan(job.id);
+    guest_->Forget(job.id);
+  }
+  void Arrive(const Job& job, std::uint64_t bytes) {
+    guest_->CopyEarly(job, {.input = 0, .bytes = bytes}, arena_);
+  }
+  void ExpectGets(const Job& job) {
+    ASSERT_OK_AND_ASSIGN(const Job placed, guest_->Place(job, arena_));
+    for (std::size_t i = 0; i < job.inputs.size(); ++i) {
+      EXPECT_TRUE(
+          std::ranges::equal(Theirs(placed.inputs[i].memory), arena_.At(job.inputs[i].memory)))
+          << i;
+    }
+  }
+
+  const Job job_ = JobAt(1, 8192, kInput);
+};
+
+TEST_F(EarlyInputsTest, AreThereBeforeTheOrderAndTheRestComesWithIt) {
+  Arrive(job_, 1);
+  Arrive(job_, 4099);
+  Arrive(job_, 4099);
+  const std::span<std::byte> source = arena_.At({.offset = 8192, .size = 4099});
+  const std::vector<std::byte> first(source.begin(), source.end());
+  std::ranges::fill(source, std::byte{0});  // What is there is not copied again.
+  ASSERT_OK_AND_ASSIGN(const Job placed, guest_->Place(job_, arena_));
+  const std::span<std::byte> got = Theirs(placed.inputs[0].memory);
+  EXPECT_TRUE(std::ranges::equal(got.first(4099), first));
+  EXPECT_TRUE(
+      std::ranges::equal(got.subspan(4099), arena_.At(job_.inputs[0].memory).subspan(4099)));
+}
+
+TEST_F(EarlyInputsTest, OfEveryLengthAreWhatTheArenaHas) {
+  for (const std::uint64_t bytes : {0, 1, 63, 4096, 7999, 8000}) {
+    Job job = job_;
+    job.id = 2 + bytes;
+    Arrive(job, bytes / 3);
+    Arrive(job, bytes);
+    ExpectGets(job);
+    guest_->Forget(job.id);
+  }
+}
+
+TEST_F(EarlyInputsTest, EachOfSeveralIsCopiedByItself) {
+  Job job = job_;
+  job.inputs.push_back(job.inputs[0]);
+  job.inputs[0].memory.size = 3000;
+  job.inputs[1].memory = {.offset = 8192 + 3008, .size = 4000};
+  guest_->CopyEarly(job, {.input = 1, .bytes = 4000}, arena_);
+  guest_->CopyEarly(job, {.input = 0, .bytes = 7}, arena_);
+  ExpectGets(job);
+}
+
+// Its code may write to all that is mapped beside it.
+TEST_F(EarlyInputsTest, AreCopiedAgainWhereAnotherJobCameBetween) {
+  Arrive(job_, kInput);
+  ASSERT_THAT(guest_->Place(JobAt(2, 32768, 64), arena_), IsOk());
+  std::ranges::fill(Theirs({.offset = 0, .size = kBytes}), std::byte{9});
+  ExpectGets(job_);
+}
+
+TEST_F(EarlyInputsTest, GoOnFromTheBeginningAfterThat) {
+  Arrive(job_, 5000);
+  Run(JobAt(2, 32768, 64));
+  std::ranges::fill(Theirs({.offset = 0, .size = kBytes}), std::byte{9});
+  Arrive(job_, 6000);
+  ExpectGets(job_);
+}
+
+TEST_F(EarlyInputsTest, TakeNoRoomFromAnOrder) {
+  Job large = JobAt(1, 0, kBytes / 2);
+  Arrive(large, 4096);
+  EXPECT_EQ(guest_->allocator().used(), kBytes);
+  EXPECT_TRUE(guest_->empty());
+  Job other = large;
+  other.id = 2;
+  Arrive(other, 4096);  // No room: left.
+  ExpectGets(other);
+}
+
+TEST_F(EarlyInputsTest, OfAGuestThatIsReplacedAreCopiedToTheNext) {
+  Arrive(job_, 4096);
+  guest_ = *GuestMemory::Create(kBytes, copiers_);
+  ExpectGets(job_);
+}
+
+TEST_F(EarlyInputsTest, OfACallThatIsCancelledLeaveNothing) {
+  Arrive(job_, 4096);
+  EXPECT_TRUE(guest_->DropEarly(1));
+  EXPECT_FALSE(guest_->DropEarly(1));
+  EXPECT_EQ(guest_->allocator().used(), 0U);
+}
+
+// The thread that receives them would only have the rest later.
+TEST_F(EarlyInputsTest, WhereThereAreFewCpusAreLeft) {
+  guest_ = *GuestMemory::Create(kBytes, std::make_shared<Copiers>(0));
+  Run(JobAt(100, 0, 64));
+  Arrive(job_, 4096);
+  EXPECT_EQ(guest_->allocator().used(), 0U);
+  ExpectGets(job_);
+}
+
+TEST_F(EarlyInputsTest, OfCodeThatMustGoTooAreLeft) {
+  Job job = job_;
+  auto program = std::make_shared<JobProgram>(*job.program);
+  program->modules[0].id = "m2";
+  job.program = program;
+  Arrive(job, 4096);
+  EXPECT_EQ(guest_->allocator().used(), 0U);
+  ExpectGets(job);
+}
+
+TEST_F(EarlyInputsTest, AreCopiedAPieceAtATime) {
+  constexpr std::uint64_t kLarge = GuestMemory::kEarlyPiece + 4096;
+  guest_ = *GuestMemory::Create(2 * kLarge, copiers_);
+  Run(JobAt(100, 0, 64));
+  const Arena arena = *Arena::Create(2 * kLarge, 0);
+  const Job job = JobAt(1, 0, kLarge);
+  const auto fill = [&](std::byte value) {
+    std::ranges::fill(arena.At(job.inputs[0].memory), value);
+  };
+  fill(std::byte{1});
+  guest_->CopyEarly(job, {.input = 0, .bytes = kLarge}, arena);
+  fill(std::byte{2});
+  ASSERT_OK_AND_ASSIGN(const Job placed, guest_->Place(job, arena));
+  const std::span<std::byte> got = Theirs(placed.inputs[0].memory);
+  EXPECT_EQ(std::ranges::count(got.first(GuestMemory::kEarlyPiece), std::byte{1}),
+            GuestMemory::kEarlyPiece);
+  EXPECT_EQ(std::ranges::count(got, std::byte{2}), 4096);
 }
 
 // ---- Launches that are checked. ----

@@ -1,9 +1,12 @@
 // What a guest gets of a job, and what is believed of its answers.
+#include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include <unistd.h>
@@ -29,7 +32,7 @@ class GuestWorkerTest : public ::testing::Test {
  protected:
   GuestWorkerTest() {
     scheduler_.AddGuests("cpu", guests_);
-    auto memory = *GuestMemory::Create(kGuestBytes);
+    auto memory = *GuestMemory::Create(kGuestBytes, copiers_);
     memory_ = memory.get();
     auto ends = *PacketSocket::Pair();
     guest_end_.emplace(std::move(ends.second));
@@ -101,10 +104,11 @@ class GuestWorkerTest : public ::testing::Test {
   KernelTable table_{{"cpu"}};
   Scheduler scheduler_{clock_, Limits(), allocator_, observer_};
   std::optional<PacketSocket> guest_end_;
+  std::shared_ptr<Copiers> copiers_ = std::make_shared<Copiers>(1);
   GuestMemory* memory_ = nullptr;
   std::shared_ptr<Worker> worker_;
   JobId unsendable_ = 0;
-  int wakes_ = 0;
+  std::atomic<int> wakes_ = 0;
 };
 
 TEST_F(GuestWorkerTest, ASmallJobIsCopiedAndSentAtOnce) {
@@ -179,6 +183,74 @@ TEST_F(GuestWorkerTest, OneWhoseOrderNeverHasRoomIsRefused) {
   worker_->FeedGuest();
   EXPECT_FALSE(Next().has_value());
   EXPECT_EQ(unsendable_, 1U);
+}
+
+// ---- Inputs that arrive before the order. ----
+
+TEST_F(GuestWorkerTest, WhatArrivesIsCopiedAndTheGuestHearsNothingOfIt) {
+  const Job job = WithId(1, 8192);
+  std::memset(arena_.At(job.inputs[0].memory).data(), 7, 8192);
+  worker_->Arrived(job, kGeneration, {.input = 0, .bytes = 4096});
+  EXPECT_FALSE(Next().has_value());
+  EXPECT_FALSE(worker_->WasGiven(1));
+  EXPECT_EQ(memory_->allocator().used(), 16384U);
+  EXPECT_TRUE(worker_->Send(job, kGeneration));
+  EXPECT_THAT(Theirs(Next()->order().inputs(0).memory()), Each(std::byte{7}));
+  EXPECT_EQ(memory_->allocator().used(), 16384U);
+}
+
+TEST_F(GuestWorkerTest, AnUploadThatIsCancelledLeavesNothing) {
+  const Job job = WithId(1, 8192);
+  worker_->Arrived(job, kGeneration, {.input = 0, .bytes = 4096});
+  worker_->Cancel(1);
+  EXPECT_FALSE(Next().has_value());
+  EXPECT_EQ(memory_->allocator().used(), 0U);
+}
+
+// The reading thread is at the memory.
+TEST_F(GuestWorkerTest, WhileAnOrderWaitsNothingIsCopied) {
+  EXPECT_TRUE(worker_->Send(WithId(1, kLarge), kGeneration));
+  worker_->Arrived(WithId(2, 8192), kGeneration, {.input = 0, .bytes = 4096});
+  EXPECT_EQ(memory_->allocator().used(), 0U);
+  worker_->FeedGuest();
+  EXPECT_EQ(Next()->order().id(), 1U);
+}
+
+TEST_F(GuestWorkerTest, TheReadingThreadNeverMeetsTheSpeakingOneAtTheMemory) {
+  std::jthread reading([this](const std::stop_token& stop) {
+    while (!stop.stop_requested()) worker_->FeedGuest();
+  });
+  for (JobId id = 1; id <= 60; ++id) {
+    const Job job = WithId(id, id % 3 == 0 ? kLarge : 8192);
+    const std::span<std::byte> input = arena_.At(job.inputs[0].memory);
+    std::memset(input.data(), static_cast<int>(id), input.size());
+    for (const std::uint64_t bytes : {4096, 8192}) {
+      worker_->Arrived(job, kGeneration, {.input = 0, .bytes = bytes});
+    }
+    if (id % 4 == 0) {
+      worker_->Cancel(id);
+      continue;
+    }
+    EXPECT_TRUE(worker_->Send(job, kGeneration));
+    std::optional<worker::v1::FromServer> frame;
+    while (!frame || !frame->has_order()) frame = Next();
+    EXPECT_TRUE(std::ranges::equal(Theirs(frame->order().inputs(0).memory()), input)) << id;
+    worker_->Forget(id);
+  }
+  reading = std::jthread();  // Ends it.
+  worker_->FeedGuest();
+  EXPECT_EQ(memory_->allocator().used(), 0U);
+}
+
+// Its cancellation waits behind an order, as what it takes back may be in use.
+TEST_F(GuestWorkerTest, AnUploadIsTakenBackBehindAnOrderThatWaits) {
+  worker_->Arrived(WithId(2, 8192), kGeneration, {.input = 0, .bytes = 4096});
+  EXPECT_TRUE(worker_->Send(WithId(1, kLarge), kGeneration));
+  worker_->Cancel(2);
+  EXPECT_EQ(memory_->allocator().used(), 16384U);
+  worker_->FeedGuest();
+  worker_->Forget(1);
+  EXPECT_EQ(memory_->allocator().used(), 0U);
 }
 
 // ---- What it answers. ----

@@ -124,5 +124,33 @@ TEST_F(UploadTest, TellsOfEach16MiBWhileBytesAreStillToCome) {
   EXPECT_EQ(told.size(), 3U);  // The order says the rest.
 }
 
+// Guests are near: what they wait for is copied in smaller parts.
+TEST_F(UploadTest, TellsOfEach512KiBOfAProgram) {
+  constexpr std::uint64_t kKiB = 1 << 10;
+  ArenaAllocator allocator(2048 * kKiB, 2048 * kKiB);
+  std::vector<std::byte> bytes(2048 * kKiB);
+  const ArenaMemory memory = [&](const MemoryRange& range) {
+    return std::span(bytes).subspan(range.offset, range.size);
+  };
+  Job job;
+  auto program = std::make_shared<JobProgram>();
+  program->program.words = *ParseKernelSpec("mine x: u8[N] -> y: u8[N]");
+  job.program = program;
+  JobInput& input = job.inputs.emplace_back();
+  input.value = {.is_list = false, .tensors = {{DType::kU8, {1200 * kKiB}}}};
+  input.source = SourceKind::kStream;
+  input.memory = {.offset = 0, .size = 1200 * kKiB};
+  std::vector<std::uint64_t> told;
+  Upload upload(table_, memory,
+                std::make_shared<const ActiveJob>(std::move(job), ArenaAllocator::Block()),
+                [&](const InputArrival& arrival) { told.push_back(arrival.bytes / kKiB); });
+  const std::string piece(300 * kKiB, 'a');
+  for (std::uint64_t at = 0; at < 1200 * kKiB; at += piece.size()) {
+    ASSERT_THAT(Take(upload, at, piece), IsOk());
+  }
+  EXPECT_TRUE(upload.complete());
+  EXPECT_THAT(told, ElementsAre(600));
+}
+
 }  // namespace
 }  // namespace gridclock
