@@ -6,15 +6,12 @@
 #define GRIDCLOCK_KERNELS_CATALOG_MATMUL_PACKED_H_
 
 #include <algorithm>
-#include <atomic>
-#include <cstdlib>
-#include <limits>
-#include <memory>
 #include <type_traits>
-#include <utility>
-#include <vector>
 
+#include "base/status.h"
 #include "kernels/catalog/element.h"
+#include "kernels/catalog/matmul_amx.h"
+#include "kernels/catalog/matmul_parts.h"
 #include "kernels/catalog/matmul_sizes.h"
 #include "kernels/catalog/simd.h"
 
@@ -53,15 +50,8 @@ inline constexpr std::int64_t kSlabRows = 4 * kBlockRows;
 // Working memory of one thread, kept: fresh pages would cost as much as a small product.
 template <typename W>
 struct Workspace {
-  struct Free {
-    void operator()(W* p) const { std::free(p); }
-  };
-  using Array = std::unique_ptr<W, Free>;
-  static Array Make(std::int64_t n) {
-    return Array(static_cast<W*>(std::aligned_alloc(64, static_cast<std::size_t>(n) * sizeof(W))));
-  }
-  Array a = Make(kBlockRows * kDepth), b = Make(kBlockColumns * kDepth);
-  Array slab;  // Made when a 16-bit product first needs it.
+  Array<W> a = MakeArray<W>(kBlockRows * kDepth), b = MakeArray<W>(kBlockColumns * kDepth);
+  Array<W> slab;  // Made when a 16-bit product first needs it.
   bool ok() const { return a != nullptr && b != nullptr; }
 };
 
@@ -156,22 +146,6 @@ void BlockTimesBlock(const Workspace<W>& space, std::int64_t m, std::int64_t n, 
   }
 }
 
-// A part of one c: rows [i0, i1), columns [j0, j1).
-struct Part {
-  std::int64_t i0, i1, j0, j1;
-};
-
-// What is multiplied: operands, and what makes elements of c of their terms. `matrix` counts.
-template <typename T, class Finish>
-struct Work {
-  const T* a;
-  const T* b;
-  T* c;
-  Sizes s;
-  Finish finish;
-  std::int64_t matrix;
-};
-
 // Rows of a part by a block of columns of b: c in wide elements at `c`, `stride` apart.
 template <class Term, typename T, class Finish>
 void Columns(const Work<T, Finish>& work, const Part& p, Wide<T>* c, std::int64_t stride,
@@ -196,20 +170,13 @@ void Columns(const Work<T, Finish>& work, const Part& p, Wide<T>* c, std::int64_
   }
 }
 
-template <typename T>
-void RoundSlab(const Wide<T>* slab, std::int64_t stride, T* c, const Sizes& s, const Part& p) {
-  for (std::int64_t i = p.i0; i < p.i1; ++i) {
-    simd::ConvertRange<T>(slab + (i - p.i0) * stride, c + i * s.n + p.j0, p.j1 - p.j0);
-  }
-}
-
 // False where there is no memory for the blocks.
 template <class Term, typename T, class Finish>
 bool MultiplyPart(const Work<T, Finish>& work, const Part& part) {
   using W = Wide<T>;
   thread_local Workspace<W> space;
   constexpr bool kDirect = std::is_same_v<T, W>;
-  if (!kDirect && space.slab == nullptr) space.slab = Workspace<W>::Make(kSlabRows * kBlockColumns);
+  if (!kDirect && space.slab == nullptr) space.slab = MakeArray<W>(kSlabRows * kBlockColumns);
   if (!space.ok() || (!kDirect && space.slab == nullptr)) {
     return false;
   }
@@ -229,47 +196,6 @@ bool MultiplyPart(const Work<T, Finish>& work, const Part& part) {
   return true;
 }
 
-// How one c is cut between threads: a grid of parts that are as square as may be, because a thread
-// packs the rows and the columns of its part anew.
-struct Grid {
-  std::int64_t rows = 1, columns = 1;
-};
-
-inline Grid ChooseGrid(const Sizes& s, std::int64_t parts) {
-  Grid best{1, 1};
-  double best_cost = std::numeric_limits<double>::infinity();
-  for (std::int64_t rows = 1; rows <= parts; ++rows) {
-    if (parts % rows != 0) continue;
-    const Grid grid{rows, parts / rows};
-    const double cost = static_cast<double>(s.m) / static_cast<double>(grid.rows) +
-                        static_cast<double>(s.n) / static_cast<double>(grid.columns);
-    if (cost < best_cost) {
-      best = grid;
-      best_cost = cost;
-    }
-  }
-  return best;
-}
-
-// Part `index` of `count` of [0, n), cut at multiples of `unit`.
-inline std::pair<std::int64_t, std::int64_t> Cut(std::int64_t n, std::int64_t unit,
-                                                 std::int64_t index, std::int64_t count) {
-  const std::int64_t units = (n + unit - 1) / unit;
-  return {std::min(n, units * index / count * unit),
-          std::min(n, units * (index + 1) / count * unit)};
-}
-
-// The sum of nothing, finished.
-template <typename T, class Finish>
-void FinishNothing(T* c, const Sizes& s, const Finish& finish) {
-  std::vector<Wide<T>> row(static_cast<std::size_t>(s.n));
-  for (std::int64_t i = 0; i < s.batch * s.m; ++i) {
-    std::fill(row.begin(), row.end(), Wide<T>{0});
-    finish(row.data(), i / s.m, i % s.m, 0, s.n);
-    simd::ConvertRange<T>(row.data(), c + i * s.n, s.n);
-  }
-}
-
 // c = finish(sums of Term over the rows of a and the columns of b), on every core.
 template <class Term, typename T, class Finish>
 absl::Status Multiply(Threads& threads, const T* a, const T* b, T* c, const Sizes& s,
@@ -280,29 +206,17 @@ absl::Status Multiply(Threads& threads, const T* a, const T* b, T* c, const Size
     FinishNothing(c, s, finish);
     return absl::OkStatus();
   }
-  const double work =
-      static_cast<double>(s.m) * static_cast<double>(s.n) * static_cast<double>(s.k);
-  const bool small = work < 2 * kWorthAThread;
-  const std::int64_t parts = small ? 1 : (threads.count() + s.batch - 1) / s.batch;
-  const Grid grid = ChooseGrid(s, parts);
-  const auto grain = small ? static_cast<std::int64_t>(kWorthAThread / work) + 1 : 1;
-  std::atomic<bool> failed{false};
-  threads.ParallelFor(s.batch * parts, grain, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t t = begin; t < end; ++t) {
-      const std::int64_t matrix = t / parts, part = t % parts;
-      const auto [i0, i1] = Cut(s.m, kRows, part / grid.columns, grid.rows);
-      const auto [j0, j1] = Cut(s.n, kColumns<Wide<T>>, part % grid.columns, grid.columns);
-      const Work<T, Finish> one{a + matrix * s.m * s.k,
-                                b + matrix * s.k * s.n,
-                                c + matrix * s.m * s.n,
-                                s,
-                                finish,
-                                matrix};
-      if (!MultiplyPart<Term>(one, {i0, i1, j0, j1})) failed = true;
+  const Work<T, Finish> all{a, b, c, s, finish, 0};
+#ifdef GRIDCLOCK_LEVEL_MAY_HAVE_AMX
+  if constexpr (std::is_same_v<T, BF16> && std::is_same_v<Term, ProductTerm>) {
+    if (amx::IsHere()) {
+      GC_ASSIGN_OR_RETURN(const bool done, MultiplyByUnits(threads, all));
+      if (done) return absl::OkStatus();
     }
-  });
-  if (failed) return absl::ResourceExhaustedError("no memory for the packed blocks");
-  return absl::OkStatus();
+  }
+#endif
+  return EachPart(threads, all, {kRows, kColumns<Wide<T>>, kWorthAThread},
+                  MultiplyPart<Term, T, Finish>);
 }
 
 }  // namespace gridclock::matmul

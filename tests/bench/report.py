@@ -102,8 +102,8 @@ those of one machine on one day and are shown only to explain the ratios.
   known that it was flagged and not why. Of `square`, of which the 100 runs are, none was flagged.
 - What limits `gpu.variants.rmsnorm.8192x1024`: registers are the faster choice of 65536 rows, by 8 %, and the slower one of 8192
   by 3 %; words cannot tell the number of rows.
-- What limits products of `cpu.catalog`: PyTorch has MKL and oneDNN. Those of bf16 go by the matrix units (AMX) of the CPU, seven times as
-  fast as ours, which widen to f32; of f32 MKL is 1.1 to 1.3 times as fast. `silu` of 2^26 and more, `max`, `cumsum` and sums of columns are
+- What limits products of `cpu.catalog`: PyTorch has MKL and oneDNN; of f32 MKL is 1.1 to 1.3 times as fast. The rows of bf16 are from before
+  ours went by the matrix units (AMX) too: they widened to f32, a seventh as fast. Of one thread it is now 0.8 to 1.4 times as fast as oneDNN 2.6. `silu` of 2^26 and more, `max`, `cumsum` and sums of columns are
   bound by memory there: ours lies in pages of 4 KiB, as shared memory does, PyTorch's in pages of 2 MiB. That this is
   what they lack is a guess: of 1,000,000 elements they are faster than its.
 - What limits `gpu.catalog.matmul_bias_gelu.1024x1024`: the product. By ncu cuBLAS's kernel takes 57.5 of its 59.6 us,

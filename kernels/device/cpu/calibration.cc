@@ -14,6 +14,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "base/clock.h"
+#include "kernels/api/amx.h"
 #include "kernels/device/cpu/loops.h"
 
 namespace gridclock {
@@ -156,24 +157,39 @@ std::vector<LevelRate> MeasureCaches(const HostFacts& host, Threads& threads) {
   return levels;
 }
 
-double BestFlops(Threads& threads, double seconds) {
-  constexpr std::int64_t kRounds = 50'000;
+// `loop` returns how many operations it did.
+template <typename Loop>
+double BestRateOf(Threads& threads, double seconds, Loop loop) {
   double best = 0;
   const double end = Now() + seconds;
   do {
     std::vector<std::int64_t> done(static_cast<std::size_t>(threads.count()));
     const double start = Now();
     threads.ParallelFor(threads.count(), 1, [&](std::int64_t begin, std::int64_t last) {
-      float sink = 1;
-      for (std::int64_t i = begin; i < last; ++i) {
-        done[static_cast<std::size_t>(i)] = FlopsLoop(kRounds, &sink);
-      }
+      for (std::int64_t i = begin; i < last; ++i) done[static_cast<std::size_t>(i)] = loop();
     });
     double sum = 0;
     for (const std::int64_t operations : done) sum += static_cast<double>(operations);
     best = std::max(best, sum / std::max(Now() - start, 1e-9));
   } while (Now() < end);
   return best;
+}
+
+double BestFlops(Threads& threads, double seconds) {
+  return BestRateOf(threads, seconds, [] {
+    float sink = 1;
+    return FlopsLoop(50'000, &sink);
+  });
+}
+
+double BestMatrixFlops(Threads& threads, double seconds) {
+  if (!amx::IsHere()) return 0;
+  return BestRateOf(threads, seconds, [] { return MatrixFlopsLoop(5'000); });
+}
+
+// Whether the matrix units may do this work: in bf16, or in what nobody said.
+bool MayUseMatrixUnits(const Calibration& calibration, const Work& work) {
+  return calibration.matrix_per_second > 0 && work.dtype.value_or(DType::kBF16) == DType::kBF16;
 }
 
 // A larger level is never faster; where it looks so, the machine was disturbed at the smaller one.
@@ -221,6 +237,7 @@ Calibration Calibrate(const HostFacts& host, Threads& threads) {
   if (const auto memory = MeasureMemory(host, threads)) result.levels.push_back(*memory);
   RaiseSmallerLevels(result.levels);
   result.flops_per_second = BestFlops(threads, 0.005);
+  result.matrix_per_second = BestMatrixFlops(threads, 0.005);
   return result;
 }
 
@@ -235,7 +252,10 @@ void Remeasure(const Work& work, L2State state, Threads& threads, Calibration* c
     if (again) level.bytes_per_second = std::max(level.bytes_per_second, again->bytes_per_second);
   }
   RaiseSmallerLevels(calibration->levels);
-  if (work.flops > 0 && calibration->flops_per_second > 0) {
+  if (work.flops > 0 && MayUseMatrixUnits(*calibration, work)) {
+    calibration->matrix_per_second =
+        std::max(calibration->matrix_per_second, BestMatrixFlops(threads, kSeconds));
+  } else if (work.flops > 0 && calibration->flops_per_second > 0) {
     calibration->flops_per_second =
         std::max(calibration->flops_per_second, BestFlops(threads, kSeconds));
   }
@@ -247,18 +267,26 @@ std::string ToText(const Calibration& calibration) {
     absl::StrAppend(&text, level.name, "=", level.fits, "=", level.set_bytes, "=",
                     absl::StrFormat("%.17g;", level.bytes_per_second));
   }
-  return absl::StrCat(text, absl::StrFormat("%.17g", calibration.flops_per_second));
+  absl::StrAppendFormat(&text, "%.17g", calibration.flops_per_second);
+  if (calibration.matrix_per_second > 0) {
+    absl::StrAppendFormat(&text, "=%.17g", calibration.matrix_per_second);
+  }
+  return text;
 }
 
 absl::StatusOr<Calibration> CalibrationFromText(absl::string_view text) {
   const absl::Status bad = absl::InvalidArgumentError(
-      absl::StrCat("calibration: want NAME=FITS=SET=RATE;...;RATE, got '", text, "'"));
+      absl::StrCat("calibration: want NAME=FITS=SET=RATE;...;RATE[=RATE], got '", text, "'"));
   const auto read_rate = [](absl::string_view word, double* rate) {
     return absl::SimpleAtod(word, rate) && std::isfinite(*rate) && *rate > 0;
   };
   std::vector<std::string> words = absl::StrSplit(text, ';');
   Calibration result;
-  if (!read_rate(words.back(), &result.flops_per_second)) return bad;
+  const std::vector<std::string> rates = absl::StrSplit(words.back(), '=');
+  if (rates.size() > 2 || !read_rate(rates[0], &result.flops_per_second) ||
+      (rates.size() == 2 && !read_rate(rates[1], &result.matrix_per_second))) {
+    return bad;
+  }
   words.pop_back();
   for (const std::string& word : words) {
     const std::vector<std::string> parts = absl::StrSplit(word, '=');
@@ -303,11 +331,13 @@ Device::Roofline ByBytes(const Calibration& calibration, const Work& work, L2Sta
 
 Device::Roofline RooflineFrom(const Calibration& calibration, const Work& work, L2State state) {
   const Device::Roofline by_bytes = ByBytes(calibration, work, state);
+  const bool units = MayUseMatrixUnits(calibration, work);
+  const double rate = units ? calibration.matrix_per_second : calibration.flops_per_second;
   Device::Roofline by_flops;
-  if (work.flops > 0 && calibration.flops_per_second > 0) {
-    by_flops = {1e9 * static_cast<double>(work.flops) / (kMargin * calibration.flops_per_second),
-                absl::StrFormat("flops over 1.1 x %.1f GFLOP/s of f32, measured",
-                                calibration.flops_per_second / 1e9)};
+  if (work.flops > 0 && rate > 0) {
+    by_flops = {1e9 * static_cast<double>(work.flops) / (kMargin * rate),
+                absl::StrFormat("flops over 1.1 x %.1f GFLOP/s of %s, measured", rate / 1e9,
+                                units ? "bf16 by matrix units" : "f32")};
   }
   return by_flops.ns > by_bytes.ns ? by_flops : by_bytes;
 }

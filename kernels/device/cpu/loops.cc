@@ -1,5 +1,7 @@
 #include "kernels/device/cpu/loops.h"
 
+#include <immintrin.h>
+
 // Highway compiles this file once for each set of instructions and picks one when it runs: the
 // peaks do not depend on the level that the catalogue was built for.
 #undef HWY_TARGET_INCLUDE
@@ -7,6 +9,7 @@
 #include "hwy/cache_control.h"
 #include "hwy/foreach_target.h"  // Must come before highway.h.
 #include "hwy/highway.h"
+#include "kernels/api/amx.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace gridclock {
@@ -91,6 +94,30 @@ void StreamLoop(const float* from, float* to, std::int64_t n) {
 }
 std::int64_t FlopsLoop(std::int64_t rounds, float* sink) {
   return HWY_DYNAMIC_DISPATCH(Flops)(rounds, sink);
+}
+
+// Six chains hide the latency of a product; the other two registers are its factors.
+GC_AMX std::int64_t MatrixFlopsLoop(std::int64_t rounds) {
+  constexpr std::int64_t kChains = 6, kFlops = 2 * 16 * 16 * 32;
+  _tile_loadconfig(&amx::kWholeTiles);
+  _tile_zero(0);
+  _tile_zero(1);
+  _tile_zero(2);
+  _tile_zero(3);
+  _tile_zero(4);
+  _tile_zero(5);
+  _tile_zero(6);
+  _tile_zero(7);
+  for (std::int64_t round = 0; round < rounds; ++round) {
+    _tile_dpbf16ps(0, 6, 7);
+    _tile_dpbf16ps(1, 6, 7);
+    _tile_dpbf16ps(2, 6, 7);
+    _tile_dpbf16ps(3, 6, 7);
+    _tile_dpbf16ps(4, 6, 7);
+    _tile_dpbf16ps(5, 6, 7);
+  }
+  _tile_release();
+  return rounds * kChains * kFlops;
 }
 
 }  // namespace gridclock

@@ -16,6 +16,9 @@ void StreamLoop(const float* from, float* to, std::int64_t n);
 // `sink` takes a result, so that none is left out.
 std::int64_t FlopsLoop(std::int64_t rounds, float* sink);
 
+// Products of bf16 tiles on the matrix units, which must be here (amx.h).
+std::int64_t MatrixFlopsLoop(std::int64_t rounds);
+
 }  // namespace gridclock
 
 #endif  // GRIDCLOCK_KERNELS_DEVICE_CPU_LOOPS_H_

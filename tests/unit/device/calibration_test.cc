@@ -1,11 +1,13 @@
 #include "kernels/device/cpu/calibration.h"
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "kernels/api/amx.h"
 #include "kernels/device/cpu/tbb_threads.h"
 
 namespace gridclock {
@@ -43,6 +45,22 @@ TEST(Roofline, TakesTheLevelThatTheSetFitsAndTheSlowerOfBytesAndFlops) {
   const auto flops = RooflineFrom(calibration, {.flops = 12100}, L2State::kHot);
   EXPECT_NEAR(flops.ns, 100, 1e-9);
   EXPECT_EQ(flops.basis, "flops over 1.1 x 110.0 GFLOP/s of f32, measured");
+}
+
+// Products of bf16 may go by units that f32 has no part in.
+TEST(Roofline, IsThatOfTheMatrixUnitsForWhatMayUseThem) {
+  Calibration calibration{.levels = {}, .flops_per_second = 110e9, .matrix_per_second = 1100e9};
+  const auto roofline = [&](std::optional<DType> dtype) {
+    return RooflineFrom(calibration, {.flops = 12100, .dtype = dtype}, L2State::kHot);
+  };
+  EXPECT_NEAR(roofline(DType::kBF16).ns, 10, 1e-9);
+  EXPECT_EQ(roofline(DType::kBF16).basis,
+            "flops over 1.1 x 1100.0 GFLOP/s of bf16 by matrix units, measured");
+  EXPECT_NEAR(roofline(std::nullopt).ns, 10, 1e-9) << "who does not say may use them";
+  EXPECT_NEAR(roofline(DType::kF32).ns, 100, 1e-9);
+  EXPECT_NEAR(roofline(DType::kF16).ns, 100, 1e-9);
+  calibration.matrix_per_second = 0;
+  EXPECT_NEAR(roofline(DType::kBF16).ns, 100, 1e-9);
 }
 
 TEST(Roofline, IsUnknownForASetWhoseLevelWasNotMeasured) {
@@ -135,6 +153,21 @@ TEST(Calibration, AMachineThatProvesFasterIsMeasuredAgain) {
   EXPECT_GT(slow.flops_per_second, 1e8);
 }
 
+TEST(Calibration, MatrixUnitsAreMeasuredWhereTheyAre) {
+  TbbThreads threads(2);
+  const Calibration calibration = Calibrate(Host(1 * kMiB), threads);
+  if (!amx::IsHere()) {
+    EXPECT_EQ(calibration.matrix_per_second, 0);
+    GTEST_SKIP() << "no matrix units";
+  }
+  EXPECT_GT(calibration.matrix_per_second, calibration.flops_per_second);
+  Calibration slow{.levels = {}, .flops_per_second = 1, .matrix_per_second = 1};
+  Remeasure({.flops = 1, .dtype = DType::kF32}, L2State::kHot, threads, &slow);
+  EXPECT_EQ(slow.matrix_per_second, 1) << "f32 does not use them";
+  Remeasure({.flops = 1, .dtype = DType::kBF16}, L2State::kHot, threads, &slow);
+  EXPECT_GT(slow.matrix_per_second, 1e9);
+}
+
 TEST(Calibration, WhatWasFasterOnceIsKept) {
   TbbThreads threads(2);
   Calibration fast{.levels = {{"memory", kEverything, 8 * kMiB, 1e18}}, .flops_per_second = 1e20};
@@ -161,12 +194,23 @@ TEST(CalibrationText, IsReadAsItWasWritten) {
   EXPECT_EQ(read->levels[1].set_bytes, 1U << 27);
   EXPECT_EQ(read->levels[1].bytes_per_second, 1e10 / 3);
   EXPECT_EQ(read->flops_per_second, 1e11 / 7);
+  EXPECT_EQ(read->matrix_per_second, 0);
+}
+
+TEST(CalibrationText, TellsOfMatrixUnits) {
+  const auto read = CalibrationFromText(ToText({.levels = {{"L1", 32768, 16384, 3.25e11}},
+                                                .flops_per_second = 2,
+                                                .matrix_per_second = 1e12 / 7}));
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->flops_per_second, 2);
+  EXPECT_EQ(read->matrix_per_second, 1e12 / 7);
 }
 
 TEST(CalibrationText, RefusesWhatItDidNotWrite) {
-  for (const char* text : {"", "1e9", "L1=1;1e9", "L1=1=2;1e9", "=1=8=2;1e9", "L1=x=8=2;1e9",
-                           "L1=1=x=2;1e9", "L1=1=8=nan;1e9", "L1=1=8=-2;1e9", "L1=1=8=2;0",
-                           "L1=1=8=2;inf", "L1=1=8=2;", "L1=1=8=2=3;1e9"}) {
+  for (const char* text :
+       {"", "1e9", "L1=1;1e9", "L1=1=2;1e9", "=1=8=2;1e9", "L1=x=8=2;1e9", "L1=1=x=2;1e9",
+        "L1=1=8=nan;1e9", "L1=1=8=-2;1e9", "L1=1=8=2;0", "L1=1=8=2;inf", "L1=1=8=2;",
+        "L1=1=8=2=3;1e9", "L1=1=8=2;1e9=", "L1=1=8=2;1e9=0", "L1=1=8=2;1e9=1e9=1e9"}) {
     EXPECT_FALSE(CalibrationFromText(text).ok()) << text;
   }
 }

@@ -1,0 +1,81 @@
+// Products of numbers near or below the least normal one, at each CPU level: the matrix units of a
+// CPU take such numbers and sums for 0.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "kernels/device/cpu/tbb_threads.h"
+#include "kernels/worker/cpu_level.h"
+#include "proto/types/convert.h"
+#include "tests/support/status_matchers.h"
+#include "tests/unit/catalog/launch.h"
+
+namespace gridclock {
+namespace {
+
+constexpr std::int64_t kM = 40, kN = 50, kK = 1024;
+constexpr double kInf = std::numeric_limits<double>::infinity();
+
+std::vector<std::uint16_t> Filled(std::int64_t n, double value) {
+  return std::vector<std::uint16_t>(static_cast<std::size_t>(n), BF16FromDouble(value));
+}
+
+class SmallFactors : public testing::Test {
+ protected:
+  void SetUp() override {
+    const std::string level = BuiltInLevel();
+    if (ChooseLevel(FeaturesHere(), level.substr(level.rfind('-') + 1)) == nullptr) {
+      GTEST_SKIP() << "this machine has no " << level;
+    }
+  }
+
+  // a b as doubles.
+  std::vector<double> Product() {
+    const auto registry = Registry::Create(BuiltInKernels());
+    EXPECT_THAT(registry.status(), IsOk());
+    const RegisteredKernel& kernel = *registry->Find("matmul");
+    const auto matrix = [](std::int64_t rows, std::int64_t columns) {
+      return OperandValue{.is_list = false, .tensors = {{DType::kBF16, {rows, columns}}}};
+    };
+    const auto binding =
+        Bind(kernel.spec, {{"a", matrix(kM, kK)}, {"b", matrix(kK, kN)}}, /*attributes=*/{});
+    EXPECT_THAT(binding.status(), IsOk());
+    auto c = Filled(kM * kN, -1);
+    TbbThreads threads(2);
+    EXPECT_THAT(LaunchFastest(kernel, *binding, {a.data(), b.data(), c.data()}, threads), IsOk());
+    std::vector<double> result;
+    for (const std::uint16_t bits : c) result.push_back(double{BF16ToFloat(bits)});
+    return result;
+  }
+
+  std::vector<std::uint16_t> a = Filled(kM * kK, 0), b = Filled(kK * kN, 0);
+};
+
+TEST_F(SmallFactors, SumsBelowTheNormalNumbersAddUp) {
+  a = Filled(kM * kK, 0x1p-64);
+  b = Filled(kK * kN, 0x1p-64);
+  for (const double c : Product()) ASSERT_EQ(c, 0x1p-118);
+}
+
+TEST_F(SmallFactors, OneSideMayBeSmallWhereTheOtherIsLarge) {
+  a = Filled(kM * kK, 0x1p-100);
+  b = Filled(kK * kN, 0x1p20);
+  for (const double c : Product()) ASSERT_EQ(c, 0x1p-70);
+}
+
+TEST_F(SmallFactors, SubnormalNumbersCount) {
+  constexpr std::int64_t kRow = 37, kColumn = 49, kTerm = 1000;
+  a[kRow * kK + kTerm] = BF16FromDouble(0x1p-130);
+  b[kTerm * kN + kColumn] = BF16FromDouble(0x1p120);
+  EXPECT_EQ(Product()[kRow * kN + kColumn], 0x1p-10);
+  b[kTerm * kN + kColumn] = BF16FromDouble(-kInf);
+  EXPECT_EQ(Product()[kRow * kN + kColumn], -kInf) << "0 times an infinity would be NaN";
+}
+
+}  // namespace
+}  // namespace gridclock
