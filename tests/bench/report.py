@@ -103,9 +103,11 @@ those of one machine on one day and are shown only to explain the ratios.
 - What limits `gpu.variants.rmsnorm.8192x1024`: registers are the faster choice of 65536 rows, by 8 %, and the slower one of 8192
   by 3 %; words cannot tell the number of rows.
 - What limits products of `cpu.catalog`: PyTorch has MKL and oneDNN. Those of bf16 go by the matrix units (AMX) of the CPU, seven times as
-  fast as ours, which widen to f32; of f32 MKL is 1.1 to 1.3 times as fast. `silu` of 2^26 and more, `max`, `cumsum` and sums of columns are
-  bound by memory there: ours lies in pages of 4 KiB, as shared memory does, PyTorch's in pages of 2 MiB. That this is
-  what they lack is a guess: of 1,000,000 elements they are faster than its.
+  fast as ours, which widen to f32; of f32 MKL is 1.1 to 1.3 times as fast.
+- `silu` of 2^26 and more, `max`, `argmax` and `cumsum` of `cpu.catalog` and `kernel.gelu` were missed until 2026-11-26 because memory
+  was idle while they computed, or was read at one place; not because of pages of 4 KiB, which PyTorch's memory has there too. Sums
+  of columns read as fast as sums of rows do; of 8192x1024 both they and numpy take 1.4 ms after some calls, but numpy's came behind
+  PyTorch's of the same x: what has up to 2^24 elements has three warm-ups and 15 calls since.
 - What limits `gpu.catalog.pow.of_a_fraction`: arithmetic, and that it is exact. 0.3 is no f32, so the power is of two
   parts; PyTorch's is of 0.3 rounded to f32. By ncu at 2^26 and 2^28 the SMs are at 87 % of what they can do and DRAM
   at 43 to 45 %, so that no goal of a copy's rate can be met; of 1,000,000 elements neither part is full (SM 49 %,
@@ -116,11 +118,12 @@ those of one machine on one day and are shown only to explain the ratios.
   for this product, with its own library too, took 55.8 to 71 us in a program of nothing else (H100, inputs that were never written), so
   that it is no matter of choosing another; what it does otherwise is not known.
 - The CPU of 2026-11-26 has 480 MiB of last cache: what the goals of `kernel.sum` and `kernel.gelu` call memory is that
-  cache, for tensors of 256 MiB. Its copy is 1.9 times as fast as `gelu` computes there (1.03 on the CPUs before it; an estimate
-  of the reciprocal in place of the division took longer, 2.5), and the loop that only reads has 0.7 of a copy's bytes/s.
+  cache, for tensors of 256 MiB. An estimate of the reciprocal in place of the division of `gelu` took longer there. The loop
+  that only reads has 0.7 of a copy's bytes/s: a CPU has so many reads under way, and stores past the caches are not among them.
 - What limits `bulk.*.1G` is not known: with that CPU raw TCP is as fast as before, and our stream 0.54 to 0.58 of it, 0.73 before.
 - What limits `kernel.sum`: memory. A loop that only reads has 0.81 to 0.89 of a copy's bytes/s there, so that a goal
-  of 0.8 leaves little to lose; the sums have 0.89 to 1.04 of that loop's (`of_reader`, `reader`).
+  of 0.8 leaves little to lose; the sums have 0.89 to 1.04 of that loop's (`of_reader`, `reader`), and up to 1.1 since they
+  read four ranges at once and ask early.
 - What limits `kernel.matmul.f32.*.all_threads` is not known: of 512 it was 1.6, 2.0 and 1.08 times OpenBLAS in three
   runs, each alike in all its rounds; of 1024 it was 1.7 in the first, then 1.0 and 1.1.
 - What limits `unary.*.p50` on two CPUs: a call of the echo wakes a client and a server, one of ours a worker too, and
