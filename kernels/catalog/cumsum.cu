@@ -6,8 +6,9 @@
 // an infinity came, x - x would be NaN.
 //
 //   naive     one term after the other: up to N roundings
-//   simd      a row by blocks: their sums in vectors, joined in double, then four prefixes side by
-//             side; columns beside each other in vectors; on every core
+//   simd      a row by blocks, joined in double: prefixes of a vector by adding what stands one
+//   lane
+//             before, then two, then four; columns beside each other in vectors; on every core
 //
 // On a GPU; times are of 65536 rows of 1024 f32 on an H200:
 //   naive     1.46 ms: one thread for each row or column; of rows, neighbouring threads read and
@@ -311,13 +312,14 @@ GC_CUDA_VARIANTS(cumsum) {
 
 #else  // The CPU.
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <type_traits>
 #include <vector>
 
 #include "kernels/catalog/element.h"
 #include "kernels/catalog/reduce_reference.h"
 #include "kernels/catalog/reference.h"
-#include "kernels/catalog/rows_simd.h"
 #include "kernels/catalog/simd.h"
 
 namespace gridclock {
@@ -375,90 +377,121 @@ absl::Status Naive(const Call& call) {
   });
 }
 
-// Stays in the first cache.
+namespace hn = simd::hn;
+
+// The sum of all lanes up to each: of what stands one lane before, then two, then four.
+template <class D>
+class LanesUpTo {
+ public:
+  LanesUpTo() {
+    const hn::RebindToSigned<D> di;
+    using Lane = hn::TFromD<decltype(di)>;
+    const auto lane = hn::Iota(di, 0);
+    for (int step = 0; step < kSteps; ++step) {
+      const auto before = hn::Sub(lane, hn::Set(di, Lane{1} << step));
+      has_[step] = hn::RebindMask(D(), hn::Gt(before, hn::Set(di, -1)));
+      from_[step] = hn::IndicesFromVec(D(), hn::Max(before, hn::Zero(di)));
+    }
+  }
+  hn::Vec<D> operator()(hn::Vec<D> v) const {
+    for (int step = 0; step < kSteps; ++step) {
+      const auto before = hn::TableLookupLanes(v, from_[step]);
+      v = hn::Add(v, hn::IfThenElseZero(has_[step], before));
+    }
+    return v;
+  }
+  hn::Vec<D> LastOf(hn::Vec<D> v) const { return hn::TableLookupLanes(v, last_); }
+
+ private:
+  static constexpr auto kLanes = static_cast<std::int64_t>(hn::MaxLanes(D()));
+  static constexpr int kSteps = std::countr_zero(static_cast<std::uint64_t>(kLanes));
+  using Indices = decltype(hn::IndicesFromVec(D(), hn::Zero(hn::RebindToSigned<D>())));
+
+  Indices from_[kSteps];
+  hn::Mask<D> has_[kSteps];
+  Indices last_ = hn::IndicesFromVec(D(), hn::Set(hn::RebindToSigned<D>(), kLanes - 1));
+};
+
+// Terms whose sum is kept in vectors; what came before them is added last: its size would take
+// digits from every addition.
 constexpr std::int64_t kBlock = 2048;
 // What a thread takes of a row. Sums are carried from part to part in one order, whoever adds them.
 constexpr std::int64_t kPart = 16 * kBlock;
 
-// Prefixes of up to a block behind `before`; its own sum. Four pieces go side by side: each
-// addition waits for the one before it, but not for those of other pieces. What came before a piece
-// is added last: its size would take digits from every addition.
-template <typename T>
+// Where prefixes go: nowhere if their sum alone is wanted, past the caches, or to memory.
+enum class Results : std::uint8_t { kNone, kStream, kStore };
+
+// Prefixes of up to a block behind `before`; its own sum.
+template <Results kTo, typename T>
 double ScanBlock(const T* x, T* y, std::int64_t n, double before) {
-  using W = Wide<T>;
-  W terms[kBlock];
-  simd::WidenRange<T>(x, terms, n);
-  const std::int64_t piece = n / 4;
-  double sums[5];
-  for (int p = 0; p < 4; ++p) {
-    sums[p + 1] = rows::SumOf<W>(terms + p * piece, piece, [](auto v) { return v; });
+  const simd::Tag<T> d;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  const LanesUpTo<simd::Tag<T>> up_to;
+  const auto start = hn::Set(d, static_cast<Wide<T>>(before));
+  auto sum = hn::Zero(d);  // In all lanes.
+  // The results of one vector.
+  const auto next = [&](auto terms) {
+    const auto within = up_to(terms);
+    const auto result = hn::Add(start, hn::Add(sum, within));
+    sum = hn::Add(sum, up_to.LastOf(within));
+    return result;
+  };
+  std::int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    simd::PrefetchFrom(x + i);
+    [[maybe_unused]] const auto results = next(simd::Read<T>(d, x + i));
+    if constexpr (kTo == Results::kStream) hn::Stream(results, d, y + i);
+    if constexpr (kTo == Results::kStore) simd::Write<T>(results, d, y + i);
   }
-  sums[0] = 0;
-  for (int p = 0; p < 4; ++p) sums[p + 1] += sums[p];
-  W start[4], within[4] = {};
-  for (int p = 0; p < 4; ++p) start[p] = static_cast<W>(before + sums[p]);
-  for (std::int64_t i = 0; i < piece; ++i) {
-    for (int p = 0; p < 4; ++p) {
-      W& term = terms[p * piece + i];
-      within[p] += term;
-      term = start[p] + within[p];
-    }
+  if (const auto rest = static_cast<std::size_t>(n - i); rest > 0) {
+    [[maybe_unused]] const auto results = next(simd::ReadPart<T>(d, x + i, rest));
+    if constexpr (kTo != Results::kNone) simd::WritePart<T>(results, d, y + i, rest);
   }
-  double sum = sums[4];
-  for (std::int64_t i = 4 * piece; i < n; ++i) {
-    sum += terms[i];
-    terms[i] = static_cast<W>(before + sum);
-  }
-  simd::ConvertRange<T>(terms, y, n);
-  return sum;
+  return hn::GetLane(sum);
 }
 
-// Of up to a part.
-template <typename T>
-double ScanPart(const T* x, T* y, std::int64_t n, double before) {
+// Of a part, or of a whole row, whose sum goes on from part to part.
+template <Results kTo, typename T>
+double ScanBlocks(const T* x, T* y, std::int64_t n, double before) {
   double sum = 0;
   for (std::int64_t i = 0; i < n; i += kBlock) {
-    sum += ScanBlock(x + i, y + i, std::min(kBlock, n - i), before + sum);
-  }
-  return sum;
-}
-
-// As ScanPart adds them.
-template <typename T>
-double SumPart(const T* x, std::int64_t n) {
-  double sum = 0;
-  for (std::int64_t i = 0; i < n; i += kBlock) {
-    const std::int64_t block = std::min(kBlock, n - i), piece = block / 4;
-    double of_block = 0;
-    for (int p = 0; p < 4; ++p) {
-      of_block += rows::SumOf<T>(x + i + p * piece, piece, [](auto v) { return v; });
-    }
-    for (std::int64_t k = 4 * piece; k < block; ++k) of_block += Widen(x[i + k]);
-    sum += of_block;
+    T* to = kTo == Results::kNone ? nullptr : y + i;
+    sum += ScanBlock<kTo>(x + i, to, std::min(kBlock, n - i), before + sum);
   }
   return sum;
 }
 
 template <typename T>
-void ScanRow(const T* x, T* y, std::int64_t n) {
+double ScanPart(const T* x, T* y, std::int64_t n, double before, bool stream) {
+  if constexpr (std::is_same_v<T, Wide<T>>) {
+    if (stream && simd::MayStreamTo(y)) return ScanBlocks<Results::kStream>(x, y, n, before);
+  }
+  return ScanBlocks<Results::kStore>(x, y, n, before);
+}
+
+template <typename T>
+void ScanRow(const T* x, T* y, std::int64_t n, bool stream) {
   double before = 0;
   for (std::int64_t i = 0; i < n; i += kPart) {
-    before += ScanPart(x + i, y + i, std::min(kPart, n - i), before);
+    before += ScanPart(x + i, y + i, std::min(kPart, n - i), before, stream);
   }
 }
 
 // One row on all threads.
 template <typename T>
-void SplitRow(Threads& threads, const T* x, T* y, std::int64_t n) {
+void SplitRow(Threads& threads, const T* x, T* y, std::int64_t n, bool stream) {
   std::vector<double> before(static_cast<std::size_t>((n + kPart - 1) / kPart));
   const auto each_part = [&](auto body) {
     threads.ParallelFor(n, kPart, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t i = begin; i < end; i += kPart) {
         body(i, std::min(kPart, end - i), before[static_cast<std::size_t>(i / kPart)]);
       }
+      hwy::FlushStream();
     });
   };
-  each_part([&](std::int64_t i, std::int64_t part, double& sum) { sum = SumPart(x + i, part); });
+  each_part([&](std::int64_t i, std::int64_t part, double& sum) {
+    sum = ScanBlocks<Results::kNone, T>(x + i, nullptr, part, 0);
+  });
   double all = 0;
   for (double& sum : before) {
     const double of_part = sum;
@@ -466,7 +499,7 @@ void SplitRow(Threads& threads, const T* x, T* y, std::int64_t n) {
     all += of_part;
   }
   each_part([&](std::int64_t i, std::int64_t part, double start) {
-    ScanPart(x + i, y + i, part, start);
+    ScanPart(x + i, y + i, part, start, stream);
   });
 }
 
@@ -474,14 +507,16 @@ template <typename T>
 void ScanRows(const Call& call, const Sizes& s) {
   const T* x = call.In<T>(0);
   T* y = call.Out<T>(0);
+  const bool stream = x != y && simd::WorthStreaming<T>(s.outer * s.n);
   if (s.outer < call.threads->count() && s.n >= 2 * kPart) {
     for (std::int64_t a = 0; a < s.outer; ++a)
-      SplitRow(*call.threads, x + a * s.n, y + a * s.n, s.n);
+      SplitRow(*call.threads, x + a * s.n, y + a * s.n, s.n, stream);
     return;
   }
   const std::int64_t grain = 1 + simd::kGrain / (s.n + 1);
   call.threads->ParallelFor(s.outer, grain, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t a = begin; a < end; ++a) ScanRow(x + a * s.n, y + a * s.n, s.n);
+    for (std::int64_t a = begin; a < end; ++a) ScanRow(x + a * s.n, y + a * s.n, s.n, stream);
+    if (stream) hwy::FlushStream();
   });
 }
 
@@ -491,7 +526,6 @@ constexpr std::int64_t kColumns = 1024;
 template <typename T>
 void AddColumns(const T* x, T* y, std::int64_t rows, std::int64_t stride, std::int64_t width,
                 Wide<T>* sums) {
-  namespace hn = simd::hn;
   const simd::Tag<T> d;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
   const std::int64_t whole = width - width % lanes;

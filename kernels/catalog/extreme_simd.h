@@ -4,6 +4,7 @@
 #define GRIDCLOCK_KERNELS_CATALOG_EXTREME_SIMD_H_
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <limits>
 #include <type_traits>
@@ -37,42 +38,40 @@ auto Beats(V v, V best) {
   return hn::And(hn::Not(hn::Le(v, best)), hn::Eq(best, best));
 }
 
-template <typename T>
-Wide<T> LargestLane(hn::Vec<simd::Tag<T>> v) {
-  const simd::Tag<T> d;
-  Wide<T> of_lane[hn::MaxLanes(simd::Tag<T>())];
-  hn::StoreU(v, d, of_lane);
-  return *std::max_element(of_lane, of_lane + hn::Lanes(d));
-}
-
-// The largest of n >= 1 elements, or NaN. Whether there was one is kept apart: what a maximum with
-// a NaN is differs from machine to machine. Four maxima side by side, as each waits for the last.
-template <typename T>
-Wide<T> LargestOf(const T* x, std::int64_t n) {
+// The largest of n >= 1 elements, or NaN, of each of kRanges ranges: memory gives more where it is
+// read at several places far from each other than at one. Whether there was a NaN is kept apart:
+// what a maximum with a NaN is differs from machine to machine.
+template <std::size_t kRanges, typename T>
+std::array<Wide<T>, kRanges> LargestOf(const std::array<const T*, kRanges>& x, std::int64_t n) {
   const simd::Tag<T> d;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
   constexpr Wide<T> kLeast = -std::numeric_limits<Wide<T>>::infinity();
-  auto m0 = hn::Set(d, kLeast), m1 = m0, m2 = m0, m3 = m0;
-  auto bad0 = hn::IsNaN(m0), bad1 = bad0;
+  hn::Vec<simd::Tag<T>> most[kRanges][2];
+  for (auto& of_range : most) std::fill_n(of_range, 2, hn::Set(d, kLeast));
+  hn::Mask<simd::Tag<T>> bad[kRanges];
+  std::fill_n(bad, kRanges, hn::IsNaN(most[0][0]));
+  const auto take = [&](std::size_t r, int k, auto v) {
+    bad[r] = hn::Or(bad[r], hn::IsNaN(v));
+    most[r][k] = hn::Max(v, most[r][k]);
+  };
   std::int64_t i = 0;
-  for (; i + 4 * lanes <= n; i += 4 * lanes) {
-    const auto v0 = simd::Read<T>(d, x + i), v1 = simd::Read<T>(d, x + i + lanes);
-    const auto v2 = simd::Read<T>(d, x + i + 2 * lanes), v3 = simd::Read<T>(d, x + i + 3 * lanes);
-    bad0 = hn::Or(bad0, hn::Or(hn::IsNaN(v0), hn::IsNaN(v1)));
-    bad1 = hn::Or(bad1, hn::Or(hn::IsNaN(v2), hn::IsNaN(v3)));
-    m0 = hn::Max(v0, m0);
-    m1 = hn::Max(v1, m1);
-    m2 = hn::Max(v2, m2);
-    m3 = hn::Max(v3, m3);
+  for (; i + 2 * lanes <= n; i += 2 * lanes) {
+    for (std::size_t r = 0; r < kRanges; ++r) {
+      for (int k = 0; k < 2; ++k) take(r, k, simd::Read<T>(d, x[r] + i + k * lanes));
+    }
   }
   for (; i < n; i += lanes) {
     const auto part = static_cast<std::size_t>(std::min(lanes, n - i));
-    const auto v = simd::ReadPart<T>(d, x + i, part, Narrow<T>(kLeast));
-    bad0 = hn::Or(bad0, hn::IsNaN(v));
-    m0 = hn::Max(v, m0);
+    for (std::size_t r = 0; r < kRanges; ++r) {
+      take(r, 0, simd::ReadPart<T>(d, x[r] + i, part, Narrow<T>(kLeast)));
+    }
   }
-  if (!hn::AllFalse(d, hn::Or(bad0, bad1))) return std::numeric_limits<Wide<T>>::quiet_NaN();
-  return LargestLane<T>(hn::Max(hn::Max(m0, m1), hn::Max(m2, m3)));
+  std::array<Wide<T>, kRanges> largest;
+  for (std::size_t r = 0; r < kRanges; ++r) {
+    largest[r] = hn::GetLane(hn::MaxOfLanes(d, hn::Max(most[r][0], most[r][1])));
+    if (!hn::AllFalse(d, bad[r])) largest[r] = std::numeric_limits<Wide<T>>::quiet_NaN();
+  }
+  return largest;
 }
 
 // Where the first element stands for which `matches` holds, of vectors and of numbers; n if none.
@@ -103,34 +102,73 @@ std::int64_t FirstOf(const T* x, std::int64_t n, Wide<T> value) {
   return FirstWhere(x, n, [wanted](auto v) { return hn::Eq(v, wanted); });
 }
 
-// What stays in the first cache between the two searches.
-constexpr std::int64_t kPiece = 4096;
+// Four of them stay in the first cache between the two searches.
+constexpr std::int64_t kPiece = 1024;
 
-// Of elements [begin, end) of a row; the place is that of a piece where only the value is wanted.
-template <typename T, bool kPlaces>
-Place<T> InRow(const T* x, std::int64_t begin, std::int64_t end) {
-  Place<T> best;
-  for (std::int64_t i = begin; i < end; i += kPiece) {
-    const std::int64_t n = std::min(kPiece, end - i);
-    const Place<T> here = {LargestOf(x + i, n), i};
-    if (Better(best, here).place != i) continue;
-    best = here;
-    if constexpr (kPlaces) best.place += FirstOf(x + i, n, here.value);
+// Of the n elements at each of x, from where places count; the place is that of a piece where only
+// the value is wanted.
+template <bool kPlaces, std::size_t kRanges, typename T>
+std::array<Place<T>, kRanges> InRanges(std::array<const T*, kRanges> x, std::int64_t n) {
+  std::array<Place<T>, kRanges> best;
+  for (std::int64_t i = 0; i < n; i += kPiece) {
+    const std::int64_t piece = std::min(kPiece, n - i);
+    const auto largest = LargestOf(x, piece);
+    for (std::size_t r = 0; r < kRanges; ++r) {
+      if (Better(best[r], {largest[r], i}).place == i) {
+        best[r] = {largest[r], i};
+        if constexpr (kPlaces) best[r].place += FirstOf(x[r], piece, largest[r]);
+      }
+      x[r] += piece;
+    }
   }
   return best;
+}
+
+// Rows of so many elements are searched in their four quarters at once, shorter ones four at once.
+constexpr std::int64_t kLong = 65536;
+
+// In a row, or a part of one.
+template <bool kPlaces, typename T>
+Place<T> InRow(const T* x, std::int64_t n) {
+  if (n < kLong) return InRanges<kPlaces, 1, T>({x}, n)[0];
+  // Where four do not divide n the last two overlap, which changes no maximum.
+  const std::int64_t quarter = (n + 3) / 4;
+  const std::int64_t begins[] = {0, quarter, 2 * quarter, n - quarter};
+  const auto found = InRanges<kPlaces, 4, T>(
+      {x + begins[0], x + begins[1], x + begins[2], x + begins[3]}, quarter);
+  Place<T> best;
+  for (std::size_t q = 0; q < 4; ++q) {
+    best = Better(best, {found[q].value, begins[q] + found[q].place});
+  }
+  return best;
+}
+
+template <bool kPlaces, typename T, class Write>
+void InRows(const T* x, std::int64_t n, std::int64_t begin, std::int64_t end, Write write) {
+  const std::int64_t quarter = n < kLong ? (end - begin) / 4 : 0, step = quarter * n;
+  std::int64_t a = begin;
+  for (; a < begin + quarter; ++a) {
+    const T* row = x + a * n;
+    const auto found =
+        InRanges<kPlaces, 4, T>({row, row + step, row + 2 * step, row + 3 * step}, n);
+    for (std::int64_t q = 0; q < 4; ++q) {
+      write(a + q * quarter, found[static_cast<std::size_t>(q)]);
+    }
+  }
+  for (a += 3 * quarter; a < end; ++a) write(a, InRow<kPlaces>(x + a * n, n));
 }
 
 template <typename T, bool kPlaces, class Write>
 void Rows(const Call& call, const Sizes& s, Write write) {
   const T* x = call.In<T>(0);
-  constexpr std::int64_t kPart = 16 * kPiece;
-  if (s.outer < call.threads->count() && s.n >= 2 * kPart) {
-    std::vector<Place<T>> parts(static_cast<std::size_t>((s.n + kPart - 1) / kPart));
+  if (s.outer < call.threads->count() && s.n >= 2 * kLong) {
+    std::vector<Place<T>> parts(static_cast<std::size_t>((s.n + kLong - 1) / kLong));
     for (std::int64_t a = 0; a < s.outer; ++a) {
-      call.threads->ParallelFor(s.n, kPart, [&](std::int64_t begin, std::int64_t end) {
-        for (std::int64_t i = begin; i < end; i += kPart) {
-          parts[static_cast<std::size_t>(i / kPart)] =
-              InRow<T, kPlaces>(x + a * s.n, i, std::min(end, i + kPart));
+      call.threads->ParallelFor(s.n, kLong, [&](std::int64_t begin, std::int64_t end) {
+        for (std::int64_t i = begin; i < end; i += kLong) {
+          Place<T>& part = parts[static_cast<std::size_t>(i / kLong)];
+          part = InRow<kPlaces>(x + a * s.n + i, std::min(kLong, end - i));
+          part.place += i;
         }
       });
       Place<T> best;
@@ -141,7 +179,7 @@ void Rows(const Call& call, const Sizes& s, Write write) {
   }
   const std::int64_t grain = 1 + simd::kGrain / (s.n + 1);
   call.threads->ParallelFor(s.outer, grain, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t a = begin; a < end; ++a) write(a, InRow<T, kPlaces>(x + a * s.n, 0, s.n));
+    InRows<kPlaces>(x, s.n, begin, end, write);
   });
 }
 

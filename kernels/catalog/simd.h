@@ -180,10 +180,16 @@ inline void StreamBytes(const std::byte* from, std::byte* to, std::int64_t bytes
 // Items that one thread should at least get: less is done before another thread wakes up.
 inline constexpr std::int64_t kGrain = 16384;
 
+// A sole input is asked for early: memory would be idle while much is computed from it. Where there
+// are several it is busy without.
+template <typename... In>
+HWY_INLINE void AskFor(const In*... x) {
+  if constexpr (sizeof...(In) == 1) (PrefetchFrom(x), ...);
+}
+
 // y[i] = op(d, x0[i], x1[i]...) for i in [begin, end). After streaming, the caller must FlushStream
 // once, before other threads may read y: a fence for every short row would cost more than it
-// gains. An input may be y itself; inputs are of type
-// T or already wide.
+// gains. An input may be y itself; inputs are of type T or already wide.
 template <typename T, class Op, class... In>
 void MapRange(Op op, T* y, std::int64_t begin, std::int64_t end, bool stream, const In*... x) {
   const Tag<T> d;
@@ -199,10 +205,16 @@ void MapRange(Op op, T* y, std::int64_t begin, std::int64_t end, bool stream, co
     if (part != 0) WritePart<T>(op(d, ReadPart<In>(d, x + i, part)...), d, y + i, part);
     i += peel;
     if constexpr (std::is_same_v<T, Wide<T>>) {
-      for (; i + lanes <= end; i += lanes) hn::Stream(op(d, Read<In>(d, x + i)...), d, y + i);
+      for (; i + lanes <= end; i += lanes) {
+        AskFor(x + i...);
+        hn::Stream(op(d, Read<In>(d, x + i)...), d, y + i);
+      }
     }
   }
-  for (; i + lanes <= end; i += lanes) Write<T>(op(d, Read<In>(d, x + i)...), d, y + i);
+  for (; i + lanes <= end; i += lanes) {
+    AskFor(x + i...);
+    Write<T>(op(d, Read<In>(d, x + i)...), d, y + i);
+  }
   const auto rest = static_cast<std::size_t>(end - i);
   if (rest != 0) WritePart<T>(op(d, ReadPart<In>(d, x + i, rest)...), d, y + i, rest);
 }

@@ -16,20 +16,23 @@ namespace gridclock::sum {
 
 using reduce::Sizes;
 
-// Sums of n terms beside each other, B = 1, in kRanges ranges at a time: four vectors of sums for
-// each. Memory gives more where it is read at two places far from each other than at one.
+// Sums of n terms beside each other, B = 1, in kRanges ranges at a time: two vectors of sums for
+// each. Memory gives more where it is read at several places far from each other than at one, and
+// half a page early.
 template <std::size_t kRanges, typename T>
 std::array<double, kRanges> SumContiguous(std::array<const T*, kRanges> x, std::int64_t n) {
   namespace hn = simd::hn;
   const simd::Tag<T> d;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
-  hn::Vec<simd::Tag<T>> sums[kRanges][4];
-  for (auto& of_range : sums) std::fill_n(of_range, 4, hn::Zero(d));
+  hn::Vec<simd::Tag<T>> sums[kRanges][2];
+  for (auto& of_range : sums) std::fill_n(of_range, 2, hn::Zero(d));
   std::int64_t i = 0;
-  for (; i + 4 * lanes <= n; i += 4 * lanes) {
+  for (; i + 2 * lanes <= n; i += 2 * lanes) {
     for (std::size_t r = 0; r < kRanges; ++r) {
-      for (int v = 0; v < 4; ++v) {
-        sums[r][v] = hn::Add(sums[r][v], simd::Read<T>(d, x[r] + i + v * lanes));
+      for (int v = 0; v < 2; ++v) {
+        const T* from = x[r] + i + v * lanes;
+        simd::PrefetchFrom(from, 2048 / sizeof(T));
+        sums[r][v] = hn::Add(sums[r][v], simd::Read<T>(d, from));
       }
     }
   }
@@ -40,25 +43,28 @@ std::array<double, kRanges> SumContiguous(std::array<const T*, kRanges> x, std::
     for (; k + lanes <= n; k += lanes) s[0] = hn::Add(s[0], simd::Read<T>(d, x[r] + k));
     const auto rest = static_cast<std::size_t>(n - k);
     if (rest > 0) s[1] = hn::Add(s[1], simd::ReadPart<T>(d, x[r] + k, rest));
-    totals[r] = hn::GetLane(hn::SumOfLanes(d, hn::Add(hn::Add(s[0], s[1]), hn::Add(s[2], s[3]))));
+    totals[r] = hn::GetLane(hn::SumOfLanes(d, hn::Add(s[0], s[1])));
   }
   return totals;
 }
 
-// sums[i] = that of the n terms at x + i * n, for i in [begin, end), from both halves at once.
+// sums[i] = that of the n terms at x + i * n, for i in [begin, end), from four quarters at once.
 template <typename T>
 void SumRanges(const T* x, std::int64_t n, std::int64_t begin, std::int64_t end, double* sums) {
-  const std::int64_t half = (end - begin) / 2;
-  for (std::int64_t i = begin; i < begin + half; ++i) {
-    const auto both = SumContiguous<2, T>({x + i * n, x + (i + half) * n}, n);
-    sums[i] = both[0];
-    sums[i + half] = both[1];
+  const std::int64_t quarter = (end - begin) / 4;
+  std::int64_t i = begin;
+  for (; i < begin + quarter; ++i) {
+    const T* first = x + i * n;
+    const std::int64_t step = quarter * n;
+    const auto four =
+        SumContiguous<4, T>({first, first + step, first + 2 * step, first + 3 * step}, n);
+    for (int q = 0; q < 4; ++q) sums[i + q * quarter] = four[static_cast<std::size_t>(q)];
   }
-  if (begin + 2 * half < end) sums[end - 1] = SumContiguous<1, T>({x + (end - 1) * n}, n)[0];
+  for (i += 3 * quarter; i < end; ++i) sums[i] = SumContiguous<1, T>({x + i * n}, n)[0];
 }
 
 // Terms that are summed before their sum is added to others in double.
-constexpr std::int64_t kChunk = 32768;
+constexpr std::int64_t kChunk = 16384;
 
 // One row of more, by all threads if there are any to take part.
 template <typename T>
@@ -122,13 +128,11 @@ void AddRowsAt(std::array<const T*, kPlaces> x, std::int64_t rows, std::int64_t 
   const simd::Tag<T> d;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
   const std::int64_t whole = width - width % lanes;
-  const std::int64_t bytes = width * std::int64_t{sizeof(T)};
-  const std::int64_t ahead = (simd::kAhead + bytes - 1) / bytes * stride;
   for (std::int64_t row = 0; row < rows; ++row) {
     for (std::int64_t c = 0; c < whole; c += lanes) {
       auto sum = hn::LoadU(d, sums + c);
       for (const T* from : x) {
-        if constexpr (sizeof(T) == 2) simd::PrefetchFrom(from + c, ahead);
+        if constexpr (sizeof(T) == 2) simd::PrefetchFrom(from + c, stride);
         sum = hn::Add(sum, simd::Read<T>(d, from + c));
       }
       hn::StoreU(sum, d, sums + c);
@@ -140,19 +144,21 @@ void AddRowsAt(std::array<const T*, kPlaces> x, std::int64_t rows, std::int64_t 
   }
 }
 
-// The same of one place, read as several: memory gives more so, and each sum is loaded and stored
-// less often. For 16-bit types, of which more instructions come between two loads, two are best.
-template <typename T>
+// The same of one place, read as eight, and what is left as fewer: memory gives more so, and each
+// sum is loaded and stored less often.
+template <std::size_t kPlaces = 8, typename T>
 void AddRows(const T* x, std::int64_t rows, std::int64_t stride, std::int64_t width,
              Wide<T>* sums) {
-  constexpr std::int64_t kPlaces = sizeof(T) == 2 ? 2 : 4;
-  const std::int64_t each = rows / kPlaces, part = each * stride, rest = rows % kPlaces;
-  if constexpr (kPlaces == 2) {
-    AddRowsAt<2, T>({x, x + part}, each, stride, width, sums);
-  } else {
-    AddRowsAt<4, T>({x, x + part, x + 2 * part, x + 3 * part}, each, stride, width, sums);
+  const std::int64_t each = rows / std::int64_t{kPlaces};
+  std::array<const T*, kPlaces> places;
+  for (const T*& place : places) {
+    place = x;
+    x += each * stride;
   }
-  if (rest != 0) AddRowsAt<1, T>({x + kPlaces * part}, rest, stride, width, sums);
+  AddRowsAt(places, each, stride, width, sums);
+  if constexpr (kPlaces > 1) {
+    AddRows<kPlaces / 2>(x, rows % std::int64_t{kPlaces}, stride, width, sums);
+  }
 }
 
 // Output row `a`, columns [first, first + width). Sums of kChunk terms are joined in double.

@@ -102,21 +102,25 @@ those of one machine on one day and are shown only to explain the ratios.
   known that it was flagged and not why. Of `square`, of which the 100 runs are, none was flagged.
 - What limits `gpu.variants.rmsnorm.8192x1024`: registers are the faster choice of 65536 rows, by 8 %, and the slower one of 8192
   by 3 %; words cannot tell the number of rows.
-- What limits products of `cpu.catalog`: PyTorch has MKL and oneDNN; of f32 MKL is 1.1 to 1.3 times as fast. The rows of bf16 are from before
-  ours went by the matrix units (AMX) too: they widened to f32, a seventh as fast. Of one thread it is now 0.8 to 1.4 times as fast as oneDNN 2.6. `silu` of 2^26 and more, `max`, `cumsum` and sums of columns are
-  bound by memory there: ours lies in pages of 4 KiB, as shared memory does, PyTorch's in pages of 2 MiB. That this is
-  what they lack is a guess: of 1,000,000 elements they are faster than its.
+- What limits products of `cpu.catalog`: PyTorch has MKL and oneDNN; of f32 MKL is 1.1 to 1.3 times as fast. The rows of bf16 are from
+  before ours went by the matrix units (AMX) too: they widened to f32, a seventh as fast. Of one thread it is now 0.8 to 1.4 times as
+  fast as oneDNN 2.6.
+- `silu` of 2^26 and more, `max`, `argmax` and `cumsum` of `cpu.catalog` and `kernel.gelu` were missed until 2026-11-26 because memory
+  was idle while they computed, or was read at one place; not because of pages of 4 KiB, which PyTorch's memory has there too. Sums
+  of columns read as fast as sums of rows do; of 8192x1024 both they and numpy take 1.4 ms after some calls, but numpy's came behind
+  PyTorch's of the same x: what has up to 2^24 elements has three warm-ups and 15 calls since.
 - What limits `gpu.catalog.matmul_bias_gelu.1024x1024`: the product. By ncu cuBLAS's kernel takes 57.5 of its 59.6 us,
   as long as all of PyTorch's call. It has 128 tiles of four warps for 132 SMs: occupancy 6 %, SM 70 %, DRAM 0 %. By PyTorch's
   profiler its product with the bias takes 52.7 us in a kernel of the same tile (64 x 128). The eight algorithms that the library names
   for this product, with its own library too, took 55.8 to 71 us in a program of nothing else (H100, inputs that were never written), so
   that it is no matter of choosing another; what it does otherwise is not known.
 - The CPU of 2026-11-26 has 480 MiB of last cache: what the goals of `kernel.sum` and `kernel.gelu` call memory is that
-  cache, for tensors of 256 MiB. Its copy is 1.9 times as fast as `gelu` computes there (1.03 on the CPUs before it; an estimate
-  of the reciprocal in place of the division took longer, 2.5), and the loop that only reads has 0.7 of a copy's bytes/s.
+  cache, for tensors of 256 MiB. An estimate of the reciprocal in place of the division of `gelu` took longer there. The loop
+  that only reads has 0.7 of a copy's bytes/s: a CPU has so many reads under way, and stores past the caches are not among them.
 - What limits `bulk.*.1G` is not known: with that CPU raw TCP is as fast as before, and our stream 0.54 to 0.58 of it, 0.73 before.
 - What limits `kernel.sum`: memory. A loop that only reads has 0.81 to 0.89 of a copy's bytes/s there, so that a goal
-  of 0.8 leaves little to lose; the sums have 0.89 to 1.04 of that loop's (`of_reader`, `reader`).
+  of 0.8 leaves little to lose; the sums have 0.89 to 1.04 of that loop's (`of_reader`, `reader`), and up to 1.1 since they
+  read four ranges at once and ask early.
 - What limits `kernel.matmul.f32.*.all_threads` is not known: of 512 it was 1.6, 2.0 and 1.08 times OpenBLAS in three
   runs, each alike in all its rounds; of 1024 it was 1.7 in the first, then 1.0 and 1.1.
 - What limits `unary.*.p50` on two CPUs: a call of the echo wakes a client and a server, one of ours a worker too, and

@@ -14,6 +14,7 @@
 #include "kernels/verify/verify.h"
 #include "proto/types/convert.h"
 #include "proto/types/generator.h"
+#include "tests/conformance/bits.h"
 #include "tests/conformance/deciders.h"
 #include "tests/conformance/operand.h"
 
@@ -117,9 +118,16 @@ double OfASize(const Exponents& exponents, std::mt19937_64& random) {
   return (random() % 2 == 0 ? 1 : -1) * std::exp2(exponent);
 }
 
+// What no double holds is given by its bits.
+std::vector<std::uint64_t> SprinkledBits(DType dtype, Data data) {
+  const bool is_long = dtype == DType::kI64 || dtype == DType::kU64;
+  return is_long && data == Data::kExtreme ? LongIntegers() : std::vector<std::uint64_t>();
+}
+
 // Overwrites about one element in sixteen or fewer, or all of them with the extremes.
 void Sprinkle(DType dtype, Data data, std::uint64_t seed, std::vector<std::byte>& tensor) {
   const std::vector<double> values = SprinkledValues(dtype, data);
+  const std::vector<std::uint64_t> bits = SprinkledBits(dtype, data);
   const bool of_a_size =
       (data == Data::kHuge || data == Data::kTiny) && (IsFloat(dtype) || IsSmallFloat(dtype));
   if (values.empty() && !of_a_size) return;
@@ -128,8 +136,16 @@ void Sprinkle(DType dtype, Data data, std::uint64_t seed, std::vector<std::byte>
   const std::uint64_t one_in = data == Data::kSpecial ? 16 : data == Data::kSpikes ? 100 : 1;
   for (std::int64_t i = 0; i < std::ssize(tensor) / SizeOf(dtype); ++i) {
     if (random() % one_in != 0) continue;
-    StoreFromDouble(dtype, tensor.data(), i,
-                    of_a_size ? OfASize(exponents, random) : values[random() % values.size()]);
+    if (of_a_size) {
+      StoreFromDouble(dtype, tensor.data(), i, OfASize(exponents, random));
+      continue;
+    }
+    const std::size_t choice = random() % (values.size() + bits.size());
+    if (choice < values.size()) {
+      StoreFromDouble(dtype, tensor.data(), i, values[choice]);
+    } else {
+      std::memcpy(tensor.data() + i * 8, &bits[choice - values.size()], 8);
+    }
   }
 }
 
@@ -261,6 +277,10 @@ class Checker {
                                {.most_terms = options_.most_terms,
                                 .seed = options_.seed,
                                 .magnitude = variant_.magnitude}));
+    if (options_.data == Data::kExtreme) {
+      const auto wrong = WrongBits(kernel_.def, binding_, inputs, outputs);
+      if (wrong) Complain(absl::StrCat(what, ": ", *wrong));
+    }
     // Of subnormal numbers and the like no tolerance is narrow.
     const bool is_normal = options_.data == Data::kPlain || options_.data == Data::kDecided;
     if (is_normal && IsUndecided(found)) {

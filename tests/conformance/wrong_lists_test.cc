@@ -183,11 +183,15 @@ TEST(Lists, CatchesWhatIsWrongWithAdamW) {
 
 // --- Casts ---
 
+absl::Status RightCast(const Call& call) {
+  static const absl::StatusOr<Registry> registry = Registry::Create(BuiltInKernels());
+  return registry->Find("cast")->def.cpu.back().launch(call);
+}
+
 // To f8e4m3 as kWrong has it, from f32; to other types right.
 template <std::uint8_t (*kWrong)(float)>
 absl::Status CastToF8(const Call& call) {
-  static const absl::StatusOr<Registry> registry = Registry::Create(BuiltInKernels());
-  if (call.OutType(0) != DType::kF8E4M3) return registry->Find("cast")->def.cpu.back().launch(call);
+  if (call.OutType(0) != DType::kF8E4M3) return RightCast(call);
   for (std::int64_t i = 0; i < Count(call); ++i) {
     call.Out<std::uint8_t>(0)[i] = kWrong(call.In<float>(0)[i]);
   }
@@ -219,6 +223,43 @@ TEST(Casts, CatchesWhatIsWrongWithF8) {
   EXPECT_THAT(FirstProblemOf("cast", CastToF8<CutOffF8>), HasSubstr("differ"));
   EXPECT_THAT(FirstProblemOf("cast", CastToF8<OverflowingF8>), HasSubstr("differ"));
   EXPECT_THAT(FirstProblemOf("cast", CastToF8<TwiceRoundedF8>), HasSubstr("differ"));
+}
+
+// From i64 to T by way of double, which rounds once more; to other types right.
+template <typename T>
+absl::Status CastByDouble(const Call& call) {
+  constexpr bool kToI64 = std::is_same_v<T, std::int64_t>;
+  if (call.OutType(0) != (kToI64 ? DType::kI64 : DType::kF32)) return RightCast(call);
+  for (std::int64_t i = 0; i < Count(call); ++i) {
+    const auto x = static_cast<double>(call.In<std::int64_t>(0)[i]);
+    if constexpr (kToI64) {
+      call.Out<T>(0)[i] = IntegerFromDouble<T>(x);
+    } else {
+      call.Out<T>(0)[i] = static_cast<T>(x);
+    }
+  }
+  return absl::OkStatus();
+}
+
+TEST(Casts, CatchesLongIntegersByWayOfDouble) {
+  EXPECT_EQ(ProblemsOf("cast", RightCast, {DType::kI64, DType::kU64}), "");
+  EXPECT_THAT(FirstProblemOf("cast", CastByDouble<std::int64_t>, DType::kI64),
+              HasSubstr("the bits of element"));
+  EXPECT_THAT(FirstProblemOf("cast", CastByDouble<float>, DType::kI64), HasSubstr("differ"));
+}
+
+// To f32, and what comes to zero has no sign.
+absl::Status CastWithoutSign(const Call& call) {
+  const absl::Status status = RightCast(call);
+  for (std::int64_t i = 0; call.OutType(0) == DType::kF32 && i < Count(call); ++i) {
+    call.Out<float>(0)[i] += 0.0F;
+  }
+  return status;
+}
+
+TEST(Casts, CatchesALostSignOfZero) {
+  EXPECT_THAT(FirstProblemOf("cast", CastWithoutSign, DType::kF16),
+              HasSubstr("the signs of element"));
 }
 
 }  // namespace

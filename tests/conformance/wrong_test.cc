@@ -142,6 +142,26 @@ TEST(Suite, CatchesAReluThatIsOneStepOff) {
               HasSubstr("differ"));
 }
 
+TEST(Suite, CatchesAReluThatLosesTheSignOfZero) {
+  EXPECT_THAT(
+      ProblemsOf("relu",
+                 [](const Call& call) { return Relu(call, [](float y) { return y + 0.0F; }); }),
+      HasSubstr("the signs of element"));
+}
+
+TEST(Suite, CatchesACopyOfLongIntegersByWayOfDouble) {
+  EXPECT_THAT(ProblemsOf("copy",
+                         [](const Call& call) {
+                           for (std::int64_t i = 0; i < Count(call); ++i) {
+                             const auto x = static_cast<double>(call.In<std::int64_t>(0)[i]);
+                             call.Out<std::int64_t>(0)[i] = IntegerFromDouble<std::int64_t>(x);
+                           }
+                           return absl::OkStatus();
+                         },
+                         {DType::kI64}),
+              HasSubstr("the bits of element"));
+}
+
 TEST(Suite, CatchesASumInBF16) {
   EXPECT_THAT(
       ProblemsOf("sum",

@@ -85,7 +85,7 @@ def calls_of(case):
     elements = elements_of(case)
     if case.flops >= 1 << 36:
         return (0 if case.flops >= 1 << 39 else 1), 1
-    if case.flops >= 1 << 33 or elements > 1 << 22:
+    if case.flops >= 1 << 33 or elements > 1 << 24:
         return 1, 3
     return (20, 100) if elements <= 1 << 16 else (3, 15)
 
