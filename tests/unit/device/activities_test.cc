@@ -27,13 +27,14 @@ std::vector<DeviceActivity> KernelOf(double us, std::uint32_t x, std::uint32_t y
 constexpr double kSerialBeyond = 1'300;
 
 // Takes the first six records, of `concurrent` and `serial` microseconds by turns.
-RecordsChoice ChoiceOf(std::vector<double> concurrent, std::vector<double> serial) {
+RecordsChoice ChoiceOf(std::vector<double> concurrent, std::vector<double> serial,
+                       std::uint32_t blocks = 1 << 18) {
   RecordsChoice choice(kSerialBeyond);
   for (std::size_t i = 0; i < serial.size(); ++i) {
     EXPECT_EQ(choice.records(), KernelRecords::kConcurrent);
-    EXPECT_FALSE(choice.Take(KernelOf(concurrent[i], 1 << 18)));
+    EXPECT_FALSE(choice.Take(KernelOf(concurrent[i], blocks)));
     EXPECT_EQ(choice.records(), KernelRecords::kSerial);
-    EXPECT_FALSE(choice.Take(KernelOf(serial[i], 1 << 10, 1 << 8)));
+    EXPECT_FALSE(choice.Take(KernelOf(serial[i], blocks >> 8, 1 << 8)));
   }
   return choice;
 }
@@ -49,10 +50,12 @@ TEST(RecordsChoice, IsOfTheShorterOnesWhereBlocksAreMany) {
   EXPECT_TRUE(memory.Take(KernelOf(497, 1 << 18)));
 }
 
-TEST(RecordsChoice, IsConcurrentWhereBothAreAsGoodAsOne) {
-  const double apart_us = kSerialBeyond / 1e3 - 0.2;
-  RecordsChoice close = ChoiceOf({43.7, 43.7, 43.7}, {43.7 + apart_us, 43.7 + apart_us, 45});
-  EXPECT_EQ(close.records(), KernelRecords::kConcurrent);
+TEST(RecordsChoice, OfFewerBlocksIsSerialWhereThatIsClearlyShorter) {
+  const std::vector<double> concurrent = {17.5, 17.5, 19};
+  const auto serial_of = [](double us) { return std::vector<double>(3, us + kSerialBeyond / 1e3); };
+  EXPECT_EQ(ChoiceOf(concurrent, serial_of(17), 1 << 13).records(), KernelRecords::kSerial);
+  EXPECT_EQ(ChoiceOf(concurrent, serial_of(17.3), 1 << 13).records(), KernelRecords::kConcurrent);
+  EXPECT_EQ(ChoiceOf(concurrent, serial_of(17.3)).records(), KernelRecords::kSerial);
 }
 
 TEST(RecordsChoice, OfALaunchOfAMillisecondIsSerialAfterOneLook) {
