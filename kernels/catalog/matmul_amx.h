@@ -218,12 +218,12 @@ struct Smallest {
     while (value < seen && !to.compare_exchange_weak(seen, value)) {
     }
   }
-  // Whether no number is subnormal, and what a sum loses where it is flushed to zero is less than a
-  // rounding of each term: 2^-126 beside 2^-102.
+  // Whether no number is subnormal, and no sum but 0: numbers of 8 binary digits are multiples of
+  // 2^(exponent - 7), so that products and their rounded sums are multiples of 2^-126.
   bool AreLargeEnough() const {
     constexpr int kBias = 127;
     const int of_a = (a + 1) >> 7, of_b = (b + 1) >> 7;  // Exponents; beyond all for zeros alone.
-    return of_a > 0 && of_b > 0 && of_a + of_b - 2 * kBias >= -102;
+    return of_a > 0 && of_b > 0 && of_a + of_b - 2 * kBias >= -112;
   }
 };
 

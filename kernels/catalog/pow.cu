@@ -79,6 +79,10 @@ struct PowerOfFraction {
     rest = __fmaf_rn(low, log.high, rest);
     float power = __fadd_rn(product, rest);
     rest = __fadd_rn(__fsub_rn(product, power), rest);
+    if (power == 128) {  // 2^128 is infinite; with what is beside it it may be a number.
+      power = 127.99999F;
+      rest += 128 - 127.99999F;
+    }
     constexpr float kBeyond = 200;  // The power is 0 or infinite, the rest may be anything.
     if (!(fabsf(power) < kBeyond)) rest = 0;
     if (!(x >= 0)) power = CUDART_NAN_F;

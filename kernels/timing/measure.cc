@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <string>
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
@@ -200,22 +201,27 @@ absl::Status Run::LaunchFirst() {
     return Launch(record ? Method::kDeviceTime : Method::kEventPair);
   };
   GC_ASSIGN_OR_RETURN(double ns, launch());
-  if (!slope || StartsWithin(ns).ok()) return absl::OkStatus();
+  if (!slope || Interrupted()) return out_.interruption;
+  const absl::Status starts = StartsWithin(ns);
+  if (starts.ok() || 2 * kernel_time_ > around_.kernel_time_limit) return starts;
   GC_ASSIGN_OR_RETURN(ns, launch());  // Without what loading took.
   return StartsWithin(ns);
 }
 
 absl::Status Run::StartsWithin(double launch_ns) const {
-  const absl::Duration one = absl::Nanoseconds(launch_ns);
-  if (kernel_time_ + kFirstSlopeLaunches * one <= around_.kernel_time_limit) {
-    return absl::OkStatus();
+  const absl::Duration one = absl::Nanoseconds(launch_ns), all = kFirstSlopeLaunches * one;
+  const std::string starts = absl::StrCat("back_to_back starts with ", kFirstSlopeLaunches,
+                                          " launches, of ", absl::FormatDuration(one), " each; ");
+  if (around_.clock.Now() + all > around_.deadline) {
+    return absl::DeadlineExceededError(
+        absl::StrCat(starts, "the call's deadline comes before that"));
   }
-  return WithReason(absl::DeadlineExceededError(absl::StrCat(
-                        "back_to_back starts with ", kFirstSlopeLaunches, " launches, of ",
-                        absl::FormatDuration(one), " each; the limit of all launches is ",
-                        absl::FormatDuration(around_.kernel_time_limit),
-                        ": time it by isolated, or ask for a longer limit")),
-                    "KERNEL_TIME_LIMIT");
+  if (kernel_time_ + all <= around_.kernel_time_limit) return absl::OkStatus();
+  return WithReason(
+      absl::DeadlineExceededError(absl::StrCat(starts, "the limit of all launches is ",
+                                               absl::FormatDuration(around_.kernel_time_limit),
+                                               ": time it by isolated, or ask for a longer limit")),
+      "KERNEL_TIME_LIMIT");
 }
 
 absl::Status Run::WarmUp() {

@@ -163,12 +163,16 @@ class TorchTest(unittest.TestCase):
                 numpy.testing.assert_array_equal(got.view(want.dtype), want)
 
     def test_powers_of_numbers_of_every_size(self):
-        """Both zeros, subnormal numbers, infinities and NaN among them, in units in the last place."""
-        x = (numpy.arange(1 << 20, dtype=numpy.uint32) << 12 | 0x5A5).view("float32")
-        x = numpy.concatenate([x, numpy.float32([0, -0.0, numpy.inf, -numpy.inf, numpy.nan, 1, 1e-45])])
-        numpy.save(self.folder / "x.npy", x)
-        for exponent in (0.3, -0.3, 0.75, 1.5, -2.7, 100.25, 700.1, -20000.7, 4194304.5, 1e-300):
+        """Both zeros, subnormal numbers, infinities and NaN among them, and those whose power is the largest number, in
+        units in the last place."""
+        every = (numpy.arange(1 << 20, dtype=numpy.uint32) << 12 | 0x5A5).view("float32")
+        special = numpy.float32([0, -0.0, numpy.inf, -numpy.inf, numpy.nan, 1, 1e-45])
+        for exponent in (0.3, -0.3, 0.75, 1.1, 1.5, -1.5, -2.7, 100.25, 700.1, -20000.7, 4194304.5, 1e-300):
             with self.subTest(exponent=exponent), numpy.errstate(all="ignore"):
+                largest = numpy.float32(2.0 ** max(-140.0, min(127.0, 128 / exponent)))
+                near = (largest.view("uint32") + numpy.arange(-400, 400)).astype("uint32").view("float32")
+                x = numpy.concatenate([every, special, near])
+                numpy.save(self.folder / "x.npy", x)
                 self.run_kernel("pow", ["x=x.npy"], {"exponent": exponent}, ["-o", "y=out.npy"])
                 y, want = numpy.load(self.folder / "out.npy"), numpy.power(x.astype("float64"), exponent)
                 rounded = want.astype("float32")

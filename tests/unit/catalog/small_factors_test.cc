@@ -62,6 +62,34 @@ TEST_F(SmallFactors, SumsBelowTheNormalNumbersAddUp) {
   for (const double c : Product()) ASSERT_EQ(c, 0x1p-118);
 }
 
+TEST_F(SmallFactors, ProductsAreExactOnEitherSideOfTheBorder) {
+  for (const int exponent : {-127, -126, -125, -114, -113, -112, -111, -110}) {
+    SCOPED_TRACE(exponent);
+    const int of_a = exponent / 2, of_b = exponent - of_a;
+    a = Filled(kM * kK, std::ldexp(1, of_a));
+    b = Filled(kK * kN, std::ldexp(1, of_b));
+    for (const double c : Product()) ASSERT_EQ(c, std::ldexp(1, exponent + 10));
+  }
+}
+
+// What is left is one unit of the last digits of both: 2^(exponent - 14).
+TEST_F(SmallFactors, WhatIsLeftOfTermsThatCancelIsKept) {
+  for (const int exponent : {-113, -112, -111}) {
+    SCOPED_TRACE(exponent);
+    const int of_a = exponent / 2, of_b = exponent - of_a;
+    const double unit = 1 + 0x1p-7;
+    a = Filled(kM * kK, 0);
+    b = Filled(kK * kN, 0);
+    const auto put = [&](std::int64_t k, double x, double y) {
+      for (std::int64_t i = 0; i < kM; ++i) a[i * kK + k] = BF16FromDouble(std::ldexp(x, of_a));
+      for (std::int64_t j = 0; j < kN; ++j) b[k * kN + j] = BF16FromDouble(std::ldexp(y, of_b));
+    };
+    put(0, unit, unit);  // 1 + 2^-6 + 2^-14
+    put(1, -1, 1 + 0x1p-6);
+    for (const double c : Product()) ASSERT_EQ(c, std::ldexp(1, exponent - 14));
+  }
+}
+
 TEST_F(SmallFactors, OneSideMayBeSmallWhereTheOtherIsLarge) {
   a = Filled(kM * kK, 0x1p-100);
   b = Filled(kK * kN, 0x1p20);

@@ -1,5 +1,7 @@
 #include "kernels/device/cpu/calibration.h"
 
+#include <fstream>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <vector>
@@ -151,6 +153,13 @@ TEST(Calibration, AMachineThatProvesFasterIsMeasuredAgain) {
   EXPECT_EQ(slow.flops_per_second, 1) << "no flops were asked about";
   Remeasure({.flops = 1}, L2State::kHot, threads, &slow);
   EXPECT_GT(slow.flops_per_second, 1e8);
+}
+
+TEST(Amx, IsHereWhereTheSystemShowsIt) {
+  std::ifstream cpuinfo("/proc/cpuinfo");
+  const std::string said(std::istreambuf_iterator<char>(cpuinfo), {});
+  const auto shows = [&](const char* flag) { return said.find(flag) != std::string::npos; };
+  EXPECT_EQ(amx::IsHere(), shows(" amx_tile") && shows(" amx_bf16"));
 }
 
 TEST(Calibration, MatrixUnitsAreMeasuredWhereTheyAre) {

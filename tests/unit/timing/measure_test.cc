@@ -425,11 +425,30 @@ TEST_F(MeasureTest, ASlopeThatCannotBeginWithinTheLimitIsRefused) {
     const auto m = Go({.method = Method::kBackToBack, .schedule = {}});
     EXPECT_EQ(std::count(device_.launches.begin(), device_.launches.end(), Method::kBackToBack) > 0,
               slopes);
+    EXPECT_EQ(std::count(device_.launches.begin(), device_.launches.end(), Method::kEventPair),
+              first_ms > 30 ? 2 : 1);
     if (slopes) continue;
     EXPECT_THAT(m, StatusIs(absl::StatusCode::kDeadlineExceeded,
                             HasSubstr("11 launches, of 40ms each; the limit")));
     EXPECT_THAT(m.status(), ReasonIs("KERNEL_TIME_LIMIT"));
   }
+}
+
+TEST_F(MeasureTest, ASlopeIsNotBegunThatTheDeadlineOrTheLimitCutsOff) {
+  device_.known = {Method::kBackToBack};
+  const auto fails_after_one = [&](absl::string_view why) {
+    device_.launches.clear();
+    EXPECT_THAT(Go({.method = Method::kBackToBack, .schedule = {}}),
+                StatusIs(absl::StatusCode::kDeadlineExceeded, HasSubstr(why)));
+    EXPECT_THAT(device_.launches, Each(Method::kEventPair));
+    return device_.launches.size() == 1;
+  };
+  device_.duration_ns = [](std::int64_t, Method) { return 25e9; };
+  kernel_time_limit_ = absl::Seconds(30);
+  EXPECT_TRUE(fails_after_one("the limit of all launches is 30s")) << "two are beyond it";
+  device_.duration_ns = [](std::int64_t, Method) { return 1e9; };
+  deadline_ = clock_.Now() + absl::Seconds(5);
+  fails_after_one("the call's deadline comes before that");
 }
 
 TEST_F(MeasureTest, TheFloorIsThatOfTheIsolatedMethodAlone) {
