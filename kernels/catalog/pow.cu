@@ -77,14 +77,10 @@ struct PowerOfFraction {
     float rest = __fmaf_rn(high, log.high, -product);
     rest = __fmaf_rn(high, log.low, rest);
     rest = __fmaf_rn(low, log.high, rest);
-    float power = __fadd_rn(product, rest);
-    rest = __fadd_rn(__fsub_rn(product, power), rest);
-    if (power == 128) {  // 2^128 is infinite; with what is beside it it may be a number.
-      power = 127.99999F;
-      rest += 128 - 127.99999F;
-    }
-    constexpr float kBeyond = 200;  // The power is 0 or infinite, the rest may be anything.
-    if (!(fabsf(power) < kBeyond)) rest = 0;
+    // 2^128 is infinite, though with what lies beside it it may be a number. Of what is beyond it
+    // the rest is large; of powers that are 0 it may be anything, and must not make them negative.
+    float power = fminf(__fadd_rn(product, rest), 127.99999F);
+    rest = fmaxf(__fadd_rn(__fsub_rn(product, power), rest), -1.0F);
     if (!(x >= 0)) power = CUDART_NAN_F;
     if (x == 0) power = -copysignf(cuda::Infinity<float>(), high);
     if (isinf(x)) power = copysignf(cuda::Infinity<float>(), high);
