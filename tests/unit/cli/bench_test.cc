@@ -1,5 +1,6 @@
 // What bench says where some of its measurements fail: against a server that the test plays.
 #include <algorithm>
+#include <csignal>
 #include <sstream>
 
 #include <gmock/gmock.h>
@@ -65,6 +66,7 @@ class TwoVariants final : public v1::KernelService::Service {
 
   v1::RunSummary summary;            // Of what does not fail.
   bool says_samples = false;         // Of what fails, before it does.
+  std::string interrupted_by;        // The variant that Ctrl-C comes with.
   std::vector<std::uint64_t> seeds;  // Of the inputs of what came by Run, one call after another.
 
  private:
@@ -102,6 +104,7 @@ class TwoVariants final : public v1::KernelService::Service {
     v1::StreamRunRequest request;
     stream->Read(&request);
     const std::string variant = request.header().variant();
+    if (variant == interrupted_by) std::raise(SIGINT);
     if (variant == "bad") {
       v1::StreamRunResponse before;
       before.mutable_accepted()->set_variant(variant);
@@ -257,6 +260,20 @@ TEST(BenchTest, OneThatIsCutOffIsShownThoughNothingElseIs) {
   EXPECT_EQ(alone.code, kFailed);
   EXPECT_THAT(alone.out, HasSubstr("bad isolated: CUT OFF after 3 samples"));
   EXPECT_THAT(alone.out, Not(HasSubstr("median  ")));  // No table without a row.
+}
+
+TEST(BenchTest, CtrlCBetweenTwoMeasurementsIsNotLost) {
+  TwoVariants server(absl::InternalError("was asked"));
+  server.interrupted_by = "good";
+  const Answer answer = Bench(server, {});
+  EXPECT_EQ(answer.code, kFailed);
+  EXPECT_THAT(answer.err, HasSubstr("bad isolated: ended by Ctrl-C\n"));
+}
+
+TEST(BenchTest, CtrlCIsNotBlamedForWhatFailedByItself) {
+  TwoVariants server(absl::InternalError("by itself"));
+  server.interrupted_by = "bad";
+  EXPECT_THAT(Bench(server, {}).err, HasSubstr("bad isolated: by itself\n"));
 }
 
 TEST(BenchTest, OfANoisyMeasurementItIsToldWhatEndedIt) {
