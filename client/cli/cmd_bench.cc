@@ -334,23 +334,33 @@ void ShowCsv(const Session& session, const std::vector<Row>& rows) {
   }
 }
 
-// Of several, some may fail; where all do, the failure is the answer.
-absl::StatusOr<std::vector<Row>> MeasureAll(const Session& session, const BenchOptions& options,
-                                            const Client& client, const KernelSpec& spec,
-                                            RunCall* call) {
+// What is measured, and how.
+struct Plan {
+  MeasureOptions measure;
+  std::vector<Method> methods;
+  std::vector<std::string> variants;
+};
+
+absl::StatusOr<Plan> PlanOf(const BenchOptions& options, const Client& client,
+                            const KernelSpec& spec, RunCall* call) {
   const auto measure = Measure(options);
   const auto methods = Methods(options);
   if (!measure.ok()) return UsageError(measure.status().message());
   if (!methods.ok()) return UsageError(methods.status().message());
-  GC_ASSIGN_OR_RETURN(const std::vector<std::string> variants,
-                      Variants(client, spec, options, call));
-  const Interrupt interrupt;
+  GC_ASSIGN_OR_RETURN(std::vector<std::string> variants, Variants(client, spec, options, call));
+  return Plan{*measure, *methods, std::move(variants)};
+}
+
+// Of several, some may fail; where all do, the failure is the answer.
+absl::StatusOr<std::vector<Row>> MeasureAll(const Session& session, const Interrupt& interrupt,
+                                            const Client& client, const KernelSpec& spec,
+                                            const Plan& plan, RunCall* call) {
   std::vector<Row> rows;
   bool any = false;
-  for (const std::string& variant : variants) {
-    for (const Method method : *methods) {
+  for (const std::string& variant : plan.variants) {
+    for (const Method method : plan.methods) {
       call->variant = variant;
-      call->measure = *measure;
+      call->measure = plan.measure;
       call->measure->method = method;
       rows.push_back(MeasureOne(client, session, interrupt, spec.name, *call));
       any = any || rows.back().has_numbers() || !rows.back().cut_off.empty();
@@ -373,6 +383,19 @@ int CodeOf(const Session& session, const std::vector<Row>& rows, const BenchOpti
   return code;
 }
 
+int ShowAll(const Session& session, const BenchOptions& options, const std::string& kernel,
+            const RunCall& call, const std::vector<Row>& rows) {
+  if (session.options.json) {
+    ShowJson(session, kernel, call, rows);
+  } else if (options.csv) {
+    ShowCsv(session, rows);
+  } else {
+    ShowTable(session, kernel, call, rows);
+  }
+  TellFailures(session, options, rows);
+  return CodeOf(session, rows, options);
+}
+
 absl::StatusOr<int> Bench(const Session& session, const BenchOptions& options) {
   if (options.csv && session.options.json) return UsageError("--csv and --json: want one of them");
   GC_RETURN_IF_ERROR(CheckOneVariant(options.call.kernel, options.variant));
@@ -390,17 +413,12 @@ absl::StatusOr<int> Bench(const Session& session, const BenchOptions& options) {
   GC_ASSIGN_OR_RETURN(const Inputs expected,
                       AddVerification(session, *client, subject, options.verify, &call));
   DiscardOutputs(spec, &call);
-  GC_ASSIGN_OR_RETURN(const std::vector<Row> rows,
-                      MeasureAll(session, options, *client, spec, &call));
-  if (session.options.json) {
-    ShowJson(session, spec.name, call, rows);
-  } else if (options.csv) {
-    ShowCsv(session, rows);
-  } else {
-    ShowTable(session, spec.name, call, rows);
-  }
-  TellFailures(session, options, rows);
-  return CodeOf(session, rows, options);
+  GC_ASSIGN_OR_RETURN(const Plan plan, PlanOf(options, *client, spec, &call));
+  const Interrupt interrupt;
+  const auto rows = MeasureAll(session, interrupt, *client, spec, plan, &call);
+  const int code = rows.ok() ? ShowAll(session, options, spec.name, call, *rows)
+                             : Report(session, rows.status());
+  return interrupt.came() ? kInterrupted : code;
 }
 
 }  // namespace

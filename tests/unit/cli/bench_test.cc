@@ -12,6 +12,7 @@
 #include "absl/strings/str_split.h"
 #include "base/status.h"
 #include "client/cli/app.h"
+#include "client/cli/interrupt.h"
 #include "client/cli/progress.h"
 #include "gridclock/v1/kernels.grpc.pb.h"
 #include "gridclock/v1/system.grpc.pb.h"
@@ -266,8 +267,26 @@ TEST(BenchTest, CtrlCBetweenTwoMeasurementsIsNotLost) {
   TwoVariants server(absl::InternalError("was asked"));
   server.interrupted_by = "good";
   const Answer answer = Bench(server, {});
-  EXPECT_EQ(answer.code, kFailed);
+  EXPECT_EQ(answer.code, kInterrupted);
+  EXPECT_THAT(answer.out, HasSubstr("\ngood "));
   EXPECT_THAT(answer.err, HasSubstr("bad isolated: ended by Ctrl-C\n"));
+}
+
+TEST(BenchTest, AfterCtrlCTheCodeSaysSoWhateverCameOfTheMeasurement) {
+  TwoVariants server(absl::InternalError("by itself"));
+  for (const char* variant : {"good", "bad"}) {
+    server.interrupted_by = variant;
+    EXPECT_EQ(BenchOf(server, {"--variant", variant}).code, kInterrupted) << variant;
+  }
+}
+
+// As a shell that is no terminal's has it for what runs in its background.
+TEST(BenchTest, CtrlCThatWasIgnoredIsStill) {
+  TwoVariants server(absl::OkStatus());
+  server.interrupted_by = "good";
+  std::signal(SIGINT, SIG_IGN);
+  EXPECT_EQ(BenchOf(server, {"--variant", "good"}).code, kOk);
+  EXPECT_EQ(std::signal(SIGINT, SIG_DFL), SIG_IGN);
 }
 
 TEST(BenchTest, CtrlCIsNotBlamedForWhatFailedByItself) {
