@@ -351,25 +351,20 @@ absl::StatusOr<Plan> PlanOf(const BenchOptions& options, const Client& client,
   return Plan{*measure, *methods, std::move(variants)};
 }
 
-// Of several, some may fail; where all do, the failure is the answer.
-absl::StatusOr<std::vector<Row>> MeasureAll(const Session& session, const Interrupt& interrupt,
-                                            const Client& client, const KernelSpec& spec,
-                                            const Plan& plan, RunCall* call) {
+// Up to what ends all: what was measured before is not lost.
+std::vector<Row> MeasureAll(const Session& session, const Interrupt& interrupt,
+                            const Client& client, const KernelSpec& spec, const Plan& plan,
+                            RunCall* call) {
   std::vector<Row> rows;
-  bool any = false;
   for (const std::string& variant : plan.variants) {
     for (const Method method : plan.methods) {
       call->variant = variant;
       call->measure = plan.measure;
       call->measure->method = method;
       rows.push_back(MeasureOne(client, session, interrupt, spec.name, *call));
-      any = any || rows.back().has_numbers() || !rows.back().cut_off.empty();
-      if (!EndsAll(rows.back().status)) continue;
-      if (!any) return rows.back().status;
-      return rows;  // What was measured before is not lost.
+      if (EndsAll(rows.back().status)) return rows;
     }
   }
-  if (!any) return rows[0].status;
   return rows;
 }
 
@@ -383,8 +378,8 @@ int CodeOf(const Session& session, const std::vector<Row>& rows, const BenchOpti
   return code;
 }
 
-int ShowAll(const Session& session, const BenchOptions& options, const std::string& kernel,
-            const RunCall& call, const std::vector<Row>& rows) {
+void Show(const Session& session, const BenchOptions& options, const std::string& kernel,
+          const RunCall& call, const std::vector<Row>& rows) {
   if (session.options.json) {
     ShowJson(session, kernel, call, rows);
   } else if (options.csv) {
@@ -392,6 +387,20 @@ int ShowAll(const Session& session, const BenchOptions& options, const std::stri
   } else {
     ShowTable(session, kernel, call, rows);
   }
+}
+
+// Of several, some may fail; where all do, the failure is the answer, behind what a table can show
+// of one that was cut off.
+int Answer(const Session& session, const BenchOptions& options, const std::string& kernel,
+           const RunCall& call, const std::vector<Row>& rows) {
+  const bool any =
+      std::any_of(rows.begin(), rows.end(), [](const Row& row) { return row.has_numbers(); });
+  const Row& why = EndsAll(rows.back().status) ? rows.back() : rows[0];
+  const bool unreachable = IsUnreachable(why.status);
+  const bool shows_cut_off =
+      !why.cut_off.empty() && !options.csv && !(unreachable && session.options.json);
+  if (any || shows_cut_off) Show(session, options, kernel, call, rows);
+  if (!any && (unreachable || !shows_cut_off)) return Report(session, why.status);
   TellFailures(session, options, rows);
   return CodeOf(session, rows, options);
 }
@@ -415,9 +424,8 @@ absl::StatusOr<int> Bench(const Session& session, const BenchOptions& options) {
   DiscardOutputs(spec, &call);
   GC_ASSIGN_OR_RETURN(const Plan plan, PlanOf(options, *client, spec, &call));
   const Interrupt interrupt;
-  const auto rows = MeasureAll(session, interrupt, *client, spec, plan, &call);
-  const int code = rows.ok() ? ShowAll(session, options, spec.name, call, *rows)
-                             : Report(session, rows.status());
+  const std::vector<Row> rows = MeasureAll(session, interrupt, *client, spec, plan, &call);
+  const int code = Answer(session, options, spec.name, call, rows);
   return interrupt.came() ? kInterrupted : code;
 }
 

@@ -263,6 +263,29 @@ TEST(BenchTest, OneThatIsCutOffIsShownThoughNothingElseIs) {
   EXPECT_THAT(alone.out, Not(HasSubstr("median  ")));  // No table without a row.
 }
 
+TEST(BenchTest, OfLinesOneThatIsCutOffIsNone) {
+  TwoVariants server(absl::DeadlineExceededError("over"));
+  server.says_samples = true;
+  const Answer alone = BenchOf(server, {"--variant", "bad", "--csv"});
+  EXPECT_EQ(alone.code, kFailed);
+  EXPECT_EQ(alone.out, "");
+  EXPECT_THAT(alone.err, HasSubstr("over"));
+}
+
+// Its retries are over: it is told as of any command, behind the samples.
+TEST(BenchTest, AServerThatIsGoneIsUnreachable) {
+  TwoVariants server(absl::UnavailableError("gone"));
+  server.says_samples = true;
+  const Answer table = BenchOf(server, {"--variant", "bad"});
+  EXPECT_EQ(table.code, kUnreachable);
+  EXPECT_THAT(table.out, HasSubstr("bad isolated: CUT OFF after 3 samples"));
+  EXPECT_THAT(table.err, AllOf(HasSubstr("no server answers at "), HasSubstr("gone")));
+  const Answer json = BenchOf(server, {"--variant", "bad", "--json"});
+  EXPECT_EQ(json.code, kUnreachable);
+  EXPECT_THAT(json.out, AllOf(HasSubstr("\"error\""), Not(HasSubstr("\"results\""))));
+  EXPECT_EQ(BenchOf(server, {"--variant", "bad", "--csv"}).code, kUnreachable);
+}
+
 TEST(BenchTest, CtrlCBetweenTwoMeasurementsIsNotLost) {
   TwoVariants server(absl::InternalError("was asked"));
   server.interrupted_by = "good";
