@@ -41,7 +41,7 @@ struct Row {
   std::string variant, method;
   absl::Status status;
   v1::RunSummary summary;
-  std::vector<double> cut_off;  // What came of a measurement whose end did not.
+  std::vector<double> cut_off;  // What came before the end of the server, the time or by Ctrl-C.
   bool has_numbers() const { return status.ok() || summary.timing().statistics().median_ns() > 0; }
 };
 
@@ -172,7 +172,7 @@ Row MeasureOne(const Client& client, const Session& session, const Interrupt& in
     row.summary = *before_error;
   } else {
     if (!chosen.empty()) row.variant = chosen;
-    row.cut_off = std::move(samples);
+    if (EndsAll(row.status)) row.cut_off = std::move(samples);
     return row;
   }
   if (row.summary.has_timing() && row.summary.timing().samples_ns().empty()) {

@@ -235,7 +235,7 @@ TEST(BenchTest, AfterTheEndOfTheCallNothingElseIsTried) {
 // What came before a server was gone or the time was over is shown, and is no measurement.
 TEST(BenchTest, AMeasurementThatIsCutOffShowsWhatCameOfIt) {
   for (const absl::Status& failure :
-       {absl::DeadlineExceededError("over"), absl::InternalError("gone")}) {
+       {absl::DeadlineExceededError("over"), absl::CancelledError("by an operator")}) {
     TwoVariants server(failure);
     server.says_samples = true;
     const Answer table = Bench(server, {});
@@ -261,6 +261,18 @@ TEST(BenchTest, OneThatIsCutOffIsShownThoughNothingElseIs) {
   EXPECT_EQ(alone.code, kFailed);
   EXPECT_THAT(alone.out, HasSubstr("bad isolated: CUT OFF after 3 samples"));
   EXPECT_THAT(alone.out, Not(HasSubstr("median  ")));  // No table without a row.
+}
+
+TEST(BenchTest, WhatFailedByItselfIsNotCutOff) {
+  for (const absl::Status& failure :
+       {absl::InternalError("ours"),
+        WithReason(absl::FailedPreconditionError("its"), "KERNEL_FAULT")}) {
+    TwoVariants server(failure);
+    server.says_samples = true;
+    const Answer answer = Bench(server, {});
+    EXPECT_THAT(answer.out, AllOf(HasSubstr("\ngood "), Not(HasSubstr("CUT OFF"))));
+    EXPECT_THAT(answer.err, HasSubstr("gridclock: no line for bad isolated: "));
+  }
 }
 
 TEST(BenchTest, OfLinesOneThatIsCutOffIsNone) {
