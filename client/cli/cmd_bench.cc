@@ -41,7 +41,7 @@ struct Row {
   std::string variant, method;
   absl::Status status;
   v1::RunSummary summary;
-  std::vector<double> cut_off;  // What came of a measurement whose end did not.
+  std::vector<double> cut_off;  // What came before the end of the server, the time or by Ctrl-C.
   bool has_numbers() const { return status.ok() || summary.timing().statistics().median_ns() > 0; }
 };
 
@@ -172,7 +172,7 @@ Row MeasureOne(const Client& client, const Session& session, const Interrupt& in
     row.summary = *before_error;
   } else {
     if (!chosen.empty()) row.variant = chosen;
-    row.cut_off = std::move(samples);
+    if (EndsAll(row.status)) row.cut_off = std::move(samples);
     return row;
   }
   if (row.summary.has_timing() && row.summary.timing().samples_ns().empty()) {
@@ -334,32 +334,37 @@ void ShowCsv(const Session& session, const std::vector<Row>& rows) {
   }
 }
 
-// Of several, some may fail; where all do, the failure is the answer.
-absl::StatusOr<std::vector<Row>> MeasureAll(const Session& session, const BenchOptions& options,
-                                            const Client& client, const KernelSpec& spec,
-                                            RunCall* call) {
+// What is measured, and how.
+struct Plan {
+  MeasureOptions measure;
+  std::vector<Method> methods;
+  std::vector<std::string> variants;
+};
+
+absl::StatusOr<Plan> PlanOf(const BenchOptions& options, const Client& client,
+                            const KernelSpec& spec, RunCall* call) {
   const auto measure = Measure(options);
   const auto methods = Methods(options);
   if (!measure.ok()) return UsageError(measure.status().message());
   if (!methods.ok()) return UsageError(methods.status().message());
-  GC_ASSIGN_OR_RETURN(const std::vector<std::string> variants,
-                      Variants(client, spec, options, call));
-  const Interrupt interrupt;
+  GC_ASSIGN_OR_RETURN(std::vector<std::string> variants, Variants(client, spec, options, call));
+  return Plan{*measure, *methods, std::move(variants)};
+}
+
+// Up to what ends all: what was measured before is not lost.
+std::vector<Row> MeasureAll(const Session& session, const Interrupt& interrupt,
+                            const Client& client, const KernelSpec& spec, const Plan& plan,
+                            RunCall* call) {
   std::vector<Row> rows;
-  bool any = false;
-  for (const std::string& variant : variants) {
-    for (const Method method : *methods) {
+  for (const std::string& variant : plan.variants) {
+    for (const Method method : plan.methods) {
       call->variant = variant;
-      call->measure = *measure;
+      call->measure = plan.measure;
       call->measure->method = method;
       rows.push_back(MeasureOne(client, session, interrupt, spec.name, *call));
-      any = any || rows.back().has_numbers() || !rows.back().cut_off.empty();
-      if (!EndsAll(rows.back().status)) continue;
-      if (!any) return rows.back().status;
-      return rows;  // What was measured before is not lost.
+      if (EndsAll(rows.back().status)) return rows;
     }
   }
-  if (!any) return rows[0].status;
   return rows;
 }
 
@@ -371,6 +376,33 @@ int CodeOf(const Session& session, const std::vector<Row>& rows, const BenchOpti
                                                           : kFailed);
   }
   return code;
+}
+
+void Show(const Session& session, const BenchOptions& options, const std::string& kernel,
+          const RunCall& call, const std::vector<Row>& rows) {
+  if (session.options.json) {
+    ShowJson(session, kernel, call, rows);
+  } else if (options.csv) {
+    ShowCsv(session, rows);
+  } else {
+    ShowTable(session, kernel, call, rows);
+  }
+}
+
+// Of several, some may fail; where all do, the failure is the answer, behind what a table can show
+// of one that was cut off.
+int Answer(const Session& session, const BenchOptions& options, const std::string& kernel,
+           const RunCall& call, const std::vector<Row>& rows) {
+  const bool any =
+      std::any_of(rows.begin(), rows.end(), [](const Row& row) { return row.has_numbers(); });
+  const Row& why = EndsAll(rows.back().status) ? rows.back() : rows[0];
+  const bool unreachable = IsUnreachable(why.status);
+  const bool shows_cut_off =
+      !why.cut_off.empty() && !options.csv && !(unreachable && session.options.json);
+  if (any || shows_cut_off) Show(session, options, kernel, call, rows);
+  if (!any && (unreachable || !shows_cut_off)) return Report(session, why.status);
+  TellFailures(session, options, rows);
+  return CodeOf(session, rows, options);
 }
 
 absl::StatusOr<int> Bench(const Session& session, const BenchOptions& options) {
@@ -390,17 +422,11 @@ absl::StatusOr<int> Bench(const Session& session, const BenchOptions& options) {
   GC_ASSIGN_OR_RETURN(const Inputs expected,
                       AddVerification(session, *client, subject, options.verify, &call));
   DiscardOutputs(spec, &call);
-  GC_ASSIGN_OR_RETURN(const std::vector<Row> rows,
-                      MeasureAll(session, options, *client, spec, &call));
-  if (session.options.json) {
-    ShowJson(session, spec.name, call, rows);
-  } else if (options.csv) {
-    ShowCsv(session, rows);
-  } else {
-    ShowTable(session, spec.name, call, rows);
-  }
-  TellFailures(session, options, rows);
-  return CodeOf(session, rows, options);
+  GC_ASSIGN_OR_RETURN(const Plan plan, PlanOf(options, *client, spec, &call));
+  const Interrupt interrupt;
+  const std::vector<Row> rows = MeasureAll(session, interrupt, *client, spec, plan, &call);
+  const int code = Answer(session, options, spec.name, call, rows);
+  return interrupt.came() ? kInterrupted : code;
 }
 
 }  // namespace

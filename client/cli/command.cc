@@ -99,11 +99,6 @@ std::string ConnectionAdvice(absl::string_view said, const std::string& server) 
                           : "");
 }
 
-// gRPC's own words when no connection stands; with a reason it is the server that speaks.
-bool IsUnreachable(const absl::Status& error) {
-  return absl::IsUnavailable(error) && DetailsOf(error).reason.empty();
-}
-
 // Of a call that can never fit: what can be done. The server has said the sizes.
 std::string SizeAdvice(const absl::Status& error) {
   const std::map<std::string, std::string> said = DetailsOf(error).metadata;
@@ -117,6 +112,10 @@ std::string SizeAdvice(const absl::Status& error) {
 }
 
 }  // namespace
+
+bool IsUnreachable(const absl::Status& error) {
+  return absl::IsUnavailable(error) && DetailsOf(error).reason.empty();
+}
 
 absl::Status UsageError(absl::string_view message) {
   absl::Status status = absl::InvalidArgumentError(message);

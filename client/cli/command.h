@@ -44,6 +44,8 @@ struct Session {
 // --kernel-limit; zero, which is the server's default, if it is not said.
 absl::StatusOr<absl::Duration> ParseKernelLimit(const std::string& text);
 
+// gRPC's own words when no connection stands; with a reason it is the server that speaks.
+bool IsUnreachable(const absl::Status& error);
 // One sentence on what to do, or "".
 std::string Advice(const absl::Status& error, const GlobalOptions& options);
 // What a failed command says, on standard error or as JSON; and its exit code.

@@ -6,6 +6,7 @@
 #include <malloc.h>
 
 #include "client/cli/app.h"
+#include "client/cli/interrupt.h"
 
 int main(int argc, char** argv) {
   // Tensors come and go: memory that is kept needs no new pages. Halves the cost of big transfers.
@@ -15,5 +16,7 @@ int main(int argc, char** argv) {
   if (std::getenv("GRPC_VERBOSITY") == nullptr) gpr_set_log_function([](gpr_log_func_args*) {});
   google::protobuf::SetLogHandler(nullptr);  // A text that is not UTF-8 is refused by the server.
   gridclock::cli::Console console{std::cout, std::cerr, gridclock::cli::DetectTerminal()};
-  return gridclock::cli::Main({argv + 1, argv + argc}, console);
+  const int code = gridclock::cli::Main({argv + 1, argv + argc}, console);
+  if (code == gridclock::cli::kInterrupted) gridclock::cli::DieOfInterrupt();
+  return code;
 }

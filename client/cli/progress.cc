@@ -130,6 +130,8 @@ absl::StatusOr<RunResult> RunWithProgress(const Client& client, const RunCall& c
 
 absl::StatusOr<RunResult> RunUntil(const Interrupt& interrupt, const Client& client,
                                    const RunCall& call, RunEvents events) {
+  const absl::Status ended = absl::CancelledError("ended by Ctrl-C");
+  if (interrupt.came()) return ended;
   Running running;
   const RunHandle handle = client.RunAsync(
       call, std::move(events),
@@ -137,7 +139,7 @@ absl::StatusOr<RunResult> RunUntil(const Interrupt& interrupt, const Client& cli
   while (!running.Await(absl::Milliseconds(50))) {
     if (interrupt.came()) handle.Cancel();
   }
-  if (interrupt.came() && !running.result->ok()) return absl::CancelledError("ended by Ctrl-C");
+  if (interrupt.came() && absl::IsCancelled(running.result->status())) return ended;
   return *std::move(running.result);
 }
 

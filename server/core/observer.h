@@ -26,6 +26,7 @@ struct JobResult {
   std::optional<absl::Duration> waited = std::nullopt;
   // What was seen of its launches while it ran: all that is known of one whose worker said nothing.
   absl::Duration launched_for = absl::ZeroDuration();
+  bool was_ready = false;  // All its inputs had come: what it then waited for was a worker.
 };
 
 // Calls come one at a time but from any thread, never while the scheduler holds its lock. They must

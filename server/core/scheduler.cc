@@ -271,6 +271,7 @@ void Scheduler::Answer(Entry& entry, JobResult result, Outbox& out) {
   entry.answered = true;
   result.waited = entry.waited;
   result.launched_for = entry.launched_for;
+  result.was_ready = entry.state >= Entry::State::kReady;
   Post(entry, std::move(result), out);
 }
 

@@ -102,7 +102,8 @@ constexpr std::array<MetricSpec, kMetricCount> kTable = {{
      "From all inputs in memory to the order first sent to a worker; of jobs that ended.", "0.1.0",
      kRequestBounds},
     {Metric::kQueueExpired, "gridclock_queue_expired_total", kCounter, "jobs", kDevice,
-     "Admitted jobs that were never launched because the deadline that their client set passed.",
+     "Jobs that had all their inputs and were never launched because the deadline that their "
+     "client set passed.",
      "0.2.0"},
     {Metric::kQueueDepth, "gridclock_queue_depth", kGauge, "jobs", kDevice,
      "Jobs that wait for the device, at its worker too; their inputs are there. Submitted code has "

@@ -21,10 +21,10 @@ bool IsDoubt(Flag flag) {
          flag == Flag::kSharedDevice;
 }
 
-// By its client's own deadline, before it was launched. What the server ends has a reason.
+// By its client's own deadline, ready and not yet launched. What the server ends has a reason.
 bool IsExpired(const JobResult& result, absl::string_view outcome) {
-  return outcome == "deadline" && DetailsOf(result.status).reason.empty() && !result.outcome &&
-         result.launched_for == absl::ZeroDuration();
+  return result.was_ready && outcome == "deadline" && DetailsOf(result.status).reason.empty() &&
+         !result.outcome && result.launched_for == absl::ZeroDuration();
 }
 
 // Device work where the worker knows it, else from the first launch to the return of the last.

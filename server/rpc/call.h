@@ -93,8 +93,7 @@ absl::Status TooSlow(absl::Duration limit);
 // gRPC rounds what it says of it up by as much as a hundredth.
 bool IsOfDeadline(absl::Duration left, absl::Duration age);
 // Why a call of this age that its client no longer waits for ends.
-absl::Status CancelReason(const grpc::CallbackServerContext& context,
-                          absl::Duration age = absl::ZeroDuration());
+absl::Status CancelReason(const grpc::CallbackServerContext& context, absl::Duration age);
 
 }  // namespace gridclock
 

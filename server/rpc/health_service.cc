@@ -118,7 +118,7 @@ class WatchCall final : public HealthCall, public Health::Watcher {
       if (!leaving_ && ok) return Say();
       if (!leaving_) return;  // OnCancel comes.
     }
-    End(CancelReason(context_));
+    End(CancelReason(context_, meter_.age()));
   }
 
  private:
@@ -128,7 +128,7 @@ class WatchCall final : public HealthCall, public Health::Watcher {
     counted_ = true;
     health_.Watch(std::static_pointer_cast<WatchCall>(shared_from_this()));
     const MutexLock lock(mutex_);
-    if (leaving_) return CancelReason(context_);
+    if (leaving_) return CancelReason(context_, meter_.age());
     name_ = std::move(name);
     Say();
     return absl::OkStatus();
@@ -142,7 +142,7 @@ class WatchCall final : public HealthCall, public Health::Watcher {
       if (!name_ || writing_) return;
       name_.reset();
     }
-    End(CancelReason(context_));
+    End(CancelReason(context_, meter_.age()));
   }
 
   void Say() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {

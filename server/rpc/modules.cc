@@ -379,7 +379,7 @@ class ModuleCall final : public AnswerCall {
 
   // Of a call that was cancelled the maker knows only that.
   void Fail(const absl::Status& status) {
-    End(absl::IsCancelled(status) ? CancelReason(context_) : status);
+    End(absl::IsCancelled(status) ? CancelReason(context_, meter_.age()) : status);
   }
 
   std::shared_ptr<ModuleCall> Self() {

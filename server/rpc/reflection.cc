@@ -127,7 +127,7 @@ class ReflectionCall final : public Reactor,
 
   void OnReadDone(bool ok) override {
     gate_.Leave(principal_);
-    if (context_.IsCancelled()) return End(CancelReason(context_));
+    if (context_.IsCancelled()) return End(CancelReason(context_, meter_.age()));
     if (!ok) return End(absl::OkStatus());
     const auto request = ParseRequest<ServerReflectionRequest>(incoming_, {.bytes = kMostBytes});
     if (!request.ok()) return End(request.status());
@@ -147,12 +147,12 @@ class ReflectionCall final : public Reactor,
       phase_ = Phase::kEntering;
       give_up_ = absl::InfiniteFuture();
     }
-    if (!ok || context_.IsCancelled()) return End(CancelReason(context_));
+    if (!ok || context_.IsCancelled()) return End(CancelReason(context_, meter_.age()));
     Read();
   }
 
   // What is written then ends at once.
-  void OnCancel() override { End(CancelReason(context_)); }
+  void OnCancel() override { End(CancelReason(context_, meter_.age())); }
 
   void OnDone() override {
     {

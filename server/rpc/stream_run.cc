@@ -284,13 +284,13 @@ class StreamCall final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>,
 
   // Where the job waits for memory its id is known before OnAccepted.
   absl::Status NoteJob(JobId id) ABSL_LOCKS_EXCLUDED(mutex_) {
-    bool cancel = false;
+    std::optional<absl::Status> why;
     {
       const MutexLock lock(mutex_);
       job_ = id;
-      cancel = end_.has_value() && !job_over_;
+      if (!job_over_) why = end_;
     }
-    if (cancel) backend_.scheduler.Cancel(id, absl::CancelledError("cancelled by the client"));
+    if (why) backend_.scheduler.Cancel(id, *why);
     return absl::OkStatus();
   }
 

@@ -389,7 +389,7 @@ class CliTest(unittest.TestCase):
         self.assertRegex(over.stdout, cut_off)
         with Terminal(BIN / "gridclock", *map(str, spin), "--server", self.server.grpc, width=100, height=24) as terminal:
             terminal.wait_for(b" samples  last ")
-            self.assertEqual(terminal.interrupt(), 1)
+            self.assertEqual(terminal.interrupt(), -signal.SIGINT)
             terminal.wait_for(b"ended too early: ended by Ctrl-C")
             self.assertIn(b"CUT OFF", b"".join(terminal.frames()))
 

@@ -1,5 +1,6 @@
 // What bench says where some of its measurements fail: against a server that the test plays.
 #include <algorithm>
+#include <csignal>
 #include <sstream>
 
 #include <gmock/gmock.h>
@@ -11,6 +12,7 @@
 #include "absl/strings/str_split.h"
 #include "base/status.h"
 #include "client/cli/app.h"
+#include "client/cli/interrupt.h"
 #include "client/cli/progress.h"
 #include "gridclock/v1/kernels.grpc.pb.h"
 #include "gridclock/v1/system.grpc.pb.h"
@@ -65,6 +67,7 @@ class TwoVariants final : public v1::KernelService::Service {
 
   v1::RunSummary summary;            // Of what does not fail.
   bool says_samples = false;         // Of what fails, before it does.
+  std::string interrupted_by;        // The variant that Ctrl-C comes with.
   std::vector<std::uint64_t> seeds;  // Of the inputs of what came by Run, one call after another.
 
  private:
@@ -102,6 +105,7 @@ class TwoVariants final : public v1::KernelService::Service {
     v1::StreamRunRequest request;
     stream->Read(&request);
     const std::string variant = request.header().variant();
+    if (variant == interrupted_by) std::raise(SIGINT);
     if (variant == "bad") {
       v1::StreamRunResponse before;
       before.mutable_accepted()->set_variant(variant);
@@ -231,7 +235,7 @@ TEST(BenchTest, AfterTheEndOfTheCallNothingElseIsTried) {
 // What came before a server was gone or the time was over is shown, and is no measurement.
 TEST(BenchTest, AMeasurementThatIsCutOffShowsWhatCameOfIt) {
   for (const absl::Status& failure :
-       {absl::DeadlineExceededError("over"), absl::InternalError("gone")}) {
+       {absl::DeadlineExceededError("over"), absl::CancelledError("by an operator")}) {
     TwoVariants server(failure);
     server.says_samples = true;
     const Answer table = Bench(server, {});
@@ -257,6 +261,73 @@ TEST(BenchTest, OneThatIsCutOffIsShownThoughNothingElseIs) {
   EXPECT_EQ(alone.code, kFailed);
   EXPECT_THAT(alone.out, HasSubstr("bad isolated: CUT OFF after 3 samples"));
   EXPECT_THAT(alone.out, Not(HasSubstr("median  ")));  // No table without a row.
+}
+
+TEST(BenchTest, WhatFailedByItselfIsNotCutOff) {
+  for (const absl::Status& failure :
+       {absl::InternalError("ours"),
+        WithReason(absl::FailedPreconditionError("its"), "KERNEL_FAULT")}) {
+    TwoVariants server(failure);
+    server.says_samples = true;
+    const Answer answer = Bench(server, {});
+    EXPECT_THAT(answer.out, AllOf(HasSubstr("\ngood "), Not(HasSubstr("CUT OFF"))));
+    EXPECT_THAT(answer.err, HasSubstr("gridclock: no line for bad isolated: "));
+  }
+}
+
+TEST(BenchTest, OfLinesOneThatIsCutOffIsNone) {
+  TwoVariants server(absl::DeadlineExceededError("over"));
+  server.says_samples = true;
+  const Answer alone = BenchOf(server, {"--variant", "bad", "--csv"});
+  EXPECT_EQ(alone.code, kFailed);
+  EXPECT_EQ(alone.out, "");
+  EXPECT_THAT(alone.err, HasSubstr("over"));
+}
+
+// Its retries are over: it is told as of any command, behind the samples.
+TEST(BenchTest, AServerThatIsGoneIsUnreachable) {
+  TwoVariants server(absl::UnavailableError("gone"));
+  server.says_samples = true;
+  const Answer table = BenchOf(server, {"--variant", "bad"});
+  EXPECT_EQ(table.code, kUnreachable);
+  EXPECT_THAT(table.out, HasSubstr("bad isolated: CUT OFF after 3 samples"));
+  EXPECT_THAT(table.err, AllOf(HasSubstr("no server answers at "), HasSubstr("gone")));
+  const Answer json = BenchOf(server, {"--variant", "bad", "--json"});
+  EXPECT_EQ(json.code, kUnreachable);
+  EXPECT_THAT(json.out, AllOf(HasSubstr("\"error\""), Not(HasSubstr("\"results\""))));
+  EXPECT_EQ(BenchOf(server, {"--variant", "bad", "--csv"}).code, kUnreachable);
+}
+
+TEST(BenchTest, CtrlCBetweenTwoMeasurementsIsNotLost) {
+  TwoVariants server(absl::InternalError("was asked"));
+  server.interrupted_by = "good";
+  const Answer answer = Bench(server, {});
+  EXPECT_EQ(answer.code, kInterrupted);
+  EXPECT_THAT(answer.out, HasSubstr("\ngood "));
+  EXPECT_THAT(answer.err, HasSubstr("bad isolated: ended by Ctrl-C\n"));
+}
+
+TEST(BenchTest, AfterCtrlCTheCodeSaysSoWhateverCameOfTheMeasurement) {
+  TwoVariants server(absl::InternalError("by itself"));
+  for (const char* variant : {"good", "bad"}) {
+    server.interrupted_by = variant;
+    EXPECT_EQ(BenchOf(server, {"--variant", variant}).code, kInterrupted) << variant;
+  }
+}
+
+// As a shell that is no terminal's has it for what runs in its background.
+TEST(BenchTest, CtrlCThatWasIgnoredIsStill) {
+  TwoVariants server(absl::OkStatus());
+  server.interrupted_by = "good";
+  std::signal(SIGINT, SIG_IGN);
+  EXPECT_EQ(BenchOf(server, {"--variant", "good"}).code, kOk);
+  EXPECT_EQ(std::signal(SIGINT, SIG_DFL), SIG_IGN);
+}
+
+TEST(BenchTest, CtrlCIsNotBlamedForWhatFailedByItself) {
+  TwoVariants server(absl::InternalError("by itself"));
+  server.interrupted_by = "bad";
+  EXPECT_THAT(Bench(server, {}).err, HasSubstr("bad isolated: by itself\n"));
 }
 
 TEST(BenchTest, OfANoisyMeasurementItIsToldWhatEndedIt) {

@@ -215,8 +215,18 @@ TEST_F(SchedulerTest, D16_ExpiredInTheQueueNeverReachesTheWorker) {
   scheduler_.Tick();
   EXPECT_THAT(call.listener->status(), StatusIs(Code::kDeadlineExceeded, HasSubstr("queue")));
   EXPECT_EQ(DetailsOf(call.listener->status()).reason, "") << "it is the caller's own";
+  EXPECT_TRUE(call.listener->end()->was_ready);
   EXPECT_THAT(Ready()->orders(), IsEmpty());
   EXPECT_EQ(arena_.used(), 0u);
+}
+
+TEST_F(SchedulerTest, OneWhoseInputsDidNotComeInTimeWasNeverReady) {
+  Job job = MakeJob();
+  job.deadline = clock_.Now() + absl::Seconds(1);
+  const Call call = Submit(std::move(job));
+  scheduler_.Cancel(call.id, absl::DeadlineExceededError("the call's deadline passed"));
+  EXPECT_THAT(call.listener->status(), StatusIs(Code::kDeadlineExceeded, _));
+  EXPECT_FALSE(call.listener->end()->was_ready);
 }
 
 TEST_F(SchedulerTest, D17_WithoutADeadlineTheQueueEndsAfterQueueSeconds) {

@@ -365,14 +365,21 @@ TEST_F(JobMetricsTest, AJobWhoseDeadlinePassedBeforeItWasLaunchedExpired) {
   const std::string expired = R"(gridclock_queue_expired_total{device="cpu"} )";
   metrics_.OnWorkerUp("cpu");
   EXPECT_THAT(Text(), HasSubstr(expired + "0\n")) << "increase() would miss the first";
-  JobResult launched = Failed(absl::DeadlineExceededError(""));
+  const auto ready = [](absl::Status status) {
+    JobResult result = Failed(std::move(status));
+    result.was_ready = true;
+    return result;
+  };
+  JobResult launched = ready(absl::DeadlineExceededError(""));
   launched.launched_for = absl::Milliseconds(1);
   metrics_.OnFinished(SquareJob(), launched);
-  metrics_.OnFinished(SquareJob(), Failed(absl::CancelledError("")));
+  metrics_.OnFinished(SquareJob(), ready(absl::CancelledError("")));
   metrics_.OnFinished(SquareJob(),
-                      Failed(WithReason(absl::DeadlineExceededError(""), "QUEUE_WAIT")));
+                      ready(WithReason(absl::DeadlineExceededError(""), "QUEUE_WAIT")));
+  const JobResult slow_upload = Failed(absl::DeadlineExceededError(""));
+  metrics_.OnFinished(SquareJob(), slow_upload);
   EXPECT_THAT(Text(), HasSubstr(expired + "0\n"));
-  metrics_.OnFinished(SquareJob(), Failed(absl::DeadlineExceededError("")));
+  metrics_.OnFinished(SquareJob(), ready(absl::DeadlineExceededError("")));
   EXPECT_THAT(Text(), HasSubstr(expired + "1\n"));
 }
 
