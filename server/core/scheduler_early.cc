@@ -32,6 +32,8 @@ void Scheduler::NoteCopies(Device& lane, absl::Time now) {
 bool Scheduler::MayCopyEarly(const Entry& entry, absl::Time now) const {
   const Device& device = *entry.device;
   const Device* other = device.other;
+  // Who speaks would have to make these copies too. The next arrival has these bytes as well.
+  if (device.guests != nullptr && device.speaking) return false;
   if (other != nullptr && (!other->sent.empty() || Waits(*other, now))) return false;
   return entry.state == Entry::State::kWaitsForInputs && HasMemoryFor(device, entry.job()) &&
          device.worker != nullptr && !device.killing && device.sent.empty() &&

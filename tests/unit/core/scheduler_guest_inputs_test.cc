@@ -87,6 +87,16 @@ TEST_F(SchedulerGuestInputsTest, WaitWhileEitherLaneHoldsOrders) {
   EXPECT_THAT(guest_->arrivals(), SizeIs(1));
 }
 
+// Each thread copies what it received itself: none is kept at it by what others receive.
+TEST_F(SchedulerGuestInputsTest, AreLeftWhileSomebodySpeaksToTheGuest) {
+  const Call first = Submit(Streamed()), second = Submit(Streamed());
+  guest_->AtNextArrival([&] { Arrive(second, 100); });
+  Arrive(first, 1);
+  EXPECT_THAT(guest_->arrivals(), ElementsAre(Pair(first.id, 1)));
+  Arrive(second, 200);
+  EXPECT_THAT(guest_->arrivals(), ElementsAre(Pair(first.id, 1), Pair(second.id, 200)));
+}
+
 TEST_F(SchedulerGuestInputsTest, AreTakenBackWhenTheirCallIsCancelled) {
   const Call upload = Submit(Streamed());
   Arrive(upload);
