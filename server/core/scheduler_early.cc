@@ -57,10 +57,18 @@ void Scheduler::StopCopying(Device& lane, absl::Time now, Outbox& out) {
   lane.last_arrival = now;
 }
 
+// They were its worker's, and no other is to hear of them.
+void Scheduler::ForgetCopies(const Device& lane) {
+  for (const auto& [id, entry] : jobs_) {
+    if (entry->device == &lane) entry->early = false;
+  }
+}
+
 bool Scheduler::HasEarlyPlace(const Entry& entry) const {
   int all = 0, own = 0;
   for (const auto& [id, other] : jobs_) {
-    if (!other->early || other->device != entry.device) continue;
+    const bool arrives = other->state == Entry::State::kWaitsForInputs;
+    if (!other->early || !arrives || other->device != entry.device) continue;
     ++all;
     if (other->job().principal == entry.job().principal) ++own;
   }

@@ -1,6 +1,7 @@
 // What guests are given of inputs that arrive, and what they are not.
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "tests/unit/core/lanes_fixture.h"
 
@@ -104,6 +105,22 @@ TEST_F(SchedulerGuestInputsTest, AreTakenBackWhenTheirCallIsCancelled) {
   EXPECT_THAT(guest_->cancels(), ElementsAre(upload.id));
   EXPECT_TRUE(scheduler_.idle());
   EXPECT_EQ(arena_.used(), 0U);
+}
+
+TEST_F(SchedulerGuestInputsTest, OfAGuestThatIsReplacedAreNoMatterOfTheNext) {
+  std::vector<Call> uploads;
+  for (int i = 0; i < Scheduler::kMostEarlyOfOne; ++i) {
+    uploads.push_back(Submit(Streamed()));
+    Arrive(uploads.back());
+  }
+  LoseGuest(Retired());
+  Bind("bob", 101);
+  scheduler_.Cancel(uploads[0].id, absl::CancelledError("by the client"));
+  EXPECT_THAT(guest_->cancels(), IsEmpty());
+  LoseGuest(Retired(), 101);
+  Bind("ann", 102);
+  for (int i = 0; i < 2; ++i) Arrive(Submit(Streamed()));
+  EXPECT_THAT(guest_->arrivals(), SizeIs(2));  // Those before took no places from them.
 }
 
 // None of these copies goes on when the guest was spoken to.
