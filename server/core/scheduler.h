@@ -409,6 +409,7 @@ class Scheduler {
   bool MayCopyEarly(const Entry& entry, absl::Time now) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool HasEarlyPlace(const Entry& entry) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   static bool HasMemoryFor(const Device& lane, const Job& job);
+  static bool IsCopyingToGuest(const Device& lane);
   static void NoteCopies(Device& lane, absl::Time now);
   // Its worker is gone.
   void ForgetCopies(const Device& lane) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

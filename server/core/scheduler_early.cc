@@ -20,7 +20,12 @@ void Scheduler::Arrived(JobId id, const InputArrival& arrival) {
   Flush(out);
 }
 
-// A guest's are made by whoever speaks to it, and none goes on behind that.
+// Whoever speaks to a guest may be at a copy. What waits for its end is sent by the next tick.
+bool Scheduler::IsCopyingToGuest(const Device& lane) {
+  return lane.guests != nullptr && lane.speaking;
+}
+
+// A guest's are made by whoever speaks to it, and end with that.
 void Scheduler::NoteCopies(Device& lane, absl::Time now) {
   if (lane.guests != nullptr) return;
   lane.copying = true;
@@ -33,7 +38,7 @@ bool Scheduler::MayCopyEarly(const Entry& entry, absl::Time now) const {
   const Device& device = *entry.device;
   const Device* other = device.other;
   // Who speaks would have to make these copies too. The next arrival has these bytes as well.
-  if (device.guests != nullptr && device.speaking) return false;
+  if (IsCopyingToGuest(device)) return false;
   if (other != nullptr && (!other->sent.empty() || Waits(*other, now))) return false;
   return entry.state == Entry::State::kWaitsForInputs && HasMemoryFor(device, entry.job()) &&
          device.worker != nullptr && !device.killing && device.sent.empty() &&

@@ -124,11 +124,35 @@ TEST_F(SchedulerGuestInputsTest, OfAGuestThatIsReplacedAreNoMatterOfTheNext) {
 }
 
 // None of these copies goes on when the guest was spoken to.
-TEST_F(SchedulerGuestInputsTest, KeepNoMeasurementWaiting) {
+TEST_F(SchedulerGuestInputsTest, KeepNoMeasurementWaitingOnceTheyAreMade) {
   Arrive(Submit(Streamed()));
   const Call measured = SubmitReady(Measured(MakeJob()));
   EXPECT_THAT(worker_->orders(), ElementsAre(measured.id));
   EXPECT_THAT(guest_->cancels(), IsEmpty());
+}
+
+TEST_F(SchedulerGuestInputsTest, AreNotCopiedBesideAMeasurement) {
+  Call measured;
+  guest_->AtNextArrival([&] {
+    measured = SubmitReady(Measured(MakeJob()));
+    scheduler_.Tick();
+    EXPECT_THAT(worker_->orders(), IsEmpty());
+  });
+  const Call upload = Submit(Streamed());
+  Arrive(upload, 1);
+  Arrive(upload, 2);  // Left: the other lane waits.
+  scheduler_.Tick();
+  EXPECT_THAT(worker_->orders(), ElementsAre(measured.id));
+  EXPECT_THAT(guest_->arrivals(), SizeIs(1));
+}
+
+TEST_F(SchedulerGuestInputsTest, DelayNothingElseOfTheOtherLane) {
+  Call square;
+  guest_->AtNextArrival([&] {
+    square = SubmitReady(MakeJob());
+    EXPECT_THAT(worker_->orders(), ElementsAre(square.id));
+  });
+  Arrive(Submit(Streamed()));
 }
 
 TEST_F(SchedulerGuestInputsTest, OfAGuestThatIsReplacedGoToTheNextOfTheirPrincipalAlone) {
