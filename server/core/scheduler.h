@@ -162,8 +162,8 @@ class Scheduler {
   static constexpr std::size_t kQuickWindow = 64;
   static constexpr std::size_t kLargeWindow = 2;
   static constexpr std::uint64_t kSmallBytes = 64 * 1024;
-  // Jobs whose inputs a device copies while they arrive, of all principals and of one: what may
-  // never become an order.
+  // Jobs of a lane whose inputs are copied while they arrive, of all principals and of one: what
+  // may never become an order.
   static constexpr int kMostEarly = 8;
   static constexpr int kMostEarlyOfOne = 4;
   // How long an order may run before those that wait behind it at the worker are asked back where
