@@ -43,7 +43,8 @@ class WorkerPort {
   virtual bool Send(const Job& job, std::uint64_t generation) = 0;
   // Several at once, in order, where that is cheaper.
   virtual bool SendAll(std::span<const Job* const> jobs, std::uint64_t generation);
-  // Also of a job that was not sent: its inputs that arrived are of no more use.
+  // Also of a job that was not sent: its inputs that arrived are of no more use. A guest hears
+  // nothing of such a one.
   virtual void Cancel(JobId id) = 0;
   // What is there of a job that will come may be copied: by the worker to its device, and to a
   // guest before this returns. May be left unsaid.
@@ -161,8 +162,8 @@ class Scheduler {
   static constexpr std::size_t kQuickWindow = 64;
   static constexpr std::size_t kLargeWindow = 2;
   static constexpr std::uint64_t kSmallBytes = 64 * 1024;
-  // Jobs whose inputs a device copies while they arrive, of all principals and of one: what may
-  // never become an order.
+  // Jobs of a lane whose inputs are copied while they arrive, of all principals and of one: what
+  // may never become an order.
   static constexpr int kMostEarly = 8;
   static constexpr int kMostEarlyOfOne = 4;
   // How long an order may run before those that wait behind it at the worker are asked back where
@@ -408,7 +409,10 @@ class Scheduler {
   bool MayCopyEarly(const Entry& entry, absl::Time now) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool HasEarlyPlace(const Entry& entry) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   static bool HasMemoryFor(const Device& lane, const Job& job);
+  static bool IsCopyingToGuest(const Device& lane);
   static void NoteCopies(Device& lane, absl::Time now);
+  // Its worker is gone.
+  void ForgetCopies(const Device& lane) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Something is to be measured beside this lane.
   void StopCopying(Device& lane, absl::Time now, Outbox& out) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Tell(Entry& entry, Word word, Outbox& out, const InputArrival& arrival = {})

@@ -20,7 +20,12 @@ void Scheduler::Arrived(JobId id, const InputArrival& arrival) {
   Flush(out);
 }
 
-// A guest's are made by whoever speaks to it, and none goes on behind that.
+// Whoever speaks to a guest may be at a copy. What waits for its end is sent by the next tick.
+bool Scheduler::IsCopyingToGuest(const Device& lane) {
+  return lane.guests != nullptr && lane.speaking;
+}
+
+// A guest's are made by whoever speaks to it, and end with that.
 void Scheduler::NoteCopies(Device& lane, absl::Time now) {
   if (lane.guests != nullptr) return;
   lane.copying = true;
@@ -32,6 +37,8 @@ void Scheduler::NoteCopies(Device& lane, absl::Time now) {
 bool Scheduler::MayCopyEarly(const Entry& entry, absl::Time now) const {
   const Device& device = *entry.device;
   const Device* other = device.other;
+  // Who speaks would have to make these copies too. The next arrival has these bytes as well.
+  if (IsCopyingToGuest(device)) return false;
   if (other != nullptr && (!other->sent.empty() || Waits(*other, now))) return false;
   return entry.state == Entry::State::kWaitsForInputs && HasMemoryFor(device, entry.job()) &&
          device.worker != nullptr && !device.killing && device.sent.empty() &&
@@ -55,10 +62,18 @@ void Scheduler::StopCopying(Device& lane, absl::Time now, Outbox& out) {
   lane.last_arrival = now;
 }
 
+// They were its worker's, and no other is to hear of them.
+void Scheduler::ForgetCopies(const Device& lane) {
+  for (const auto& [id, entry] : jobs_) {
+    if (entry->device == &lane) entry->early = false;
+  }
+}
+
 bool Scheduler::HasEarlyPlace(const Entry& entry) const {
   int all = 0, own = 0;
   for (const auto& [id, other] : jobs_) {
-    if (!other->early || other->device != entry.device) continue;
+    const bool arrives = other->state == Entry::State::kWaitsForInputs;
+    if (!other->early || !arrives || other->device != entry.device) continue;
     ++all;
     if (other->job().principal == entry.job().principal) ++own;
   }

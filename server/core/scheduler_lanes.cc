@@ -183,7 +183,7 @@ bool Scheduler::MaySend(const Device& lane, const Job& job, absl::Time now) cons
   const Device& other = *lane.other;
   if (!lane.turn || !other.sent.empty()) return false;
   if (job.measure && (!IsSettled(other) || IsSpent(other) || IsToTry(other, now))) return false;
-  if (job.measure && now - other.last_arrival < kCopying) return false;
+  if (job.measure && (now - other.last_arrival < kCopying || IsCopyingToGuest(other))) return false;
   return !Waits(other, now) || !TurnIsOver(lane, job, now);
 }
 

@@ -223,6 +223,7 @@ void Scheduler::OnWorkerLost(absl::string_view name, std::uint64_t generation,
     if (device.generation != generation || device.worker == nullptr) return;
     const WorkerRole role = std::exchange(device.worker, nullptr)->role();
     device.commands.clear();
+    ForgetCopies(device);
     lost.swap(device.sent);
     const auto running = FindRunning(lost, loss, role);
     if (running != lost.end() && IsOwnFault(loss) && !loss.planned) {

@@ -120,9 +120,9 @@ void GuestMemory::CopyEarly(const Job& job, const InputArrival& arrival, const A
   copied += piece.size;
 }
 
-bool GuestMemory::DropEarly(JobId id) {
+void GuestMemory::DropEarly(JobId id) {
   MutexLock lock(mutex_);
-  return early_.erase(id) > 0;
+  early_.erase(id);
 }
 
 void GuestMemory::CopyIn(const Job& job, const Job& placed, std::span<const std::uint64_t> copied,

@@ -50,8 +50,8 @@ class GuestMemory {
   // may write there. For one thread at a time, Place and DropEarly among what it does.
   void CopyEarly(const Job& job, const InputArrival& arrival, const Arena& from)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // The job will not come. False if nothing of it is here.
-  bool DropEarly(JobId id) ABSL_LOCKS_EXCLUDED(mutex_);
+  // The job will not come.
+  void DropEarly(JobId id) ABSL_LOCKS_EXCLUDED(mutex_);
   // Of a job with a check, as LaunchCheck: `to` is what `from` of Place was.
   enum class Step { kFill, kFillSubmitted, kTake };
   absl::Status CheckLaunch(const Job& job, const Arena& to, std::uint32_t index, Step step)

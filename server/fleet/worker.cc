@@ -129,8 +129,7 @@ void Worker::Cancel(JobId id) {
 }
 
 void Worker::SendCancel(JobId id) {
-  const bool unsent = parts_.guest_memory != nullptr && parts_.guest_memory->DropEarly(id);
-  if (unsent) return;
+  if (!WasGiven(id)) return parts_.guest_memory->DropEarly(id);
   worker::v1::FromServer message;
   message.mutable_cancel()->set_id(id);
   SendMessage(message);

@@ -4,6 +4,7 @@
 #define GRIDCLOCK_TESTS_SUPPORT_FAKE_WORKER_H_
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -47,8 +48,13 @@ class FakeWorker final : public WorkerPort {
     yields_.push_back(id);
   }
   void Arrived(const Job& job, std::uint64_t, const InputArrival& arrival) override {
-    MutexLock lock(mutex_);
-    arrivals_.push_back({job.id, arrival.bytes});
+    std::function<void()> meanwhile;
+    {
+      MutexLock lock(mutex_);
+      arrivals_.push_back({job.id, arrival.bytes});
+      meanwhile = std::exchange(meanwhile_, nullptr);
+    }
+    if (meanwhile) meanwhile();
   }
   void Kill(absl::string_view reason) override {
     MutexLock lock(mutex_);
@@ -61,6 +67,11 @@ class FakeWorker final : public WorkerPort {
 
   bool worn() const override { return worn_; }
   void WearOut() { worn_ = true; }
+  // What happens while it hears of the next input that arrives.
+  void AtNextArrival(std::function<void()> meanwhile) {
+    MutexLock lock(mutex_);
+    meanwhile_ = std::move(meanwhile);
+  }
   void Run(JobId id, absl::Time since, absl::Time launched = absl::InfiniteFuture()) {
     MutexLock lock(mutex_);
     running_ = {.id = id, .since = since, .launched = launched};
@@ -104,6 +115,7 @@ class FakeWorker final : public WorkerPort {
       yields_ ABSL_GUARDED_BY(mutex_);
   std::vector<JobId> awaited_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::pair<JobId, std::uint64_t>> arrivals_ ABSL_GUARDED_BY(mutex_);
+  std::function<void()> meanwhile_ ABSL_GUARDED_BY(mutex_);
   std::size_t sends_ ABSL_GUARDED_BY(mutex_) = 0;
   std::atomic<bool> worn_ = false;
   std::vector<std::string> kills_ ABSL_GUARDED_BY(mutex_);

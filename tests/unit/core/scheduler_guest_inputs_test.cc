@@ -1,6 +1,7 @@
 // What guests are given of inputs that arrive, and what they are not.
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "tests/unit/core/lanes_fixture.h"
 
@@ -87,6 +88,16 @@ TEST_F(SchedulerGuestInputsTest, WaitWhileEitherLaneHoldsOrders) {
   EXPECT_THAT(guest_->arrivals(), SizeIs(1));
 }
 
+// Each thread copies what it received itself: none is kept at it by what others receive.
+TEST_F(SchedulerGuestInputsTest, AreLeftWhileSomebodySpeaksToTheGuest) {
+  const Call first = Submit(Streamed()), second = Submit(Streamed());
+  guest_->AtNextArrival([&] { Arrive(second, 100); });
+  Arrive(first, 1);
+  EXPECT_THAT(guest_->arrivals(), ElementsAre(Pair(first.id, 1)));
+  Arrive(second, 200);
+  EXPECT_THAT(guest_->arrivals(), ElementsAre(Pair(first.id, 1), Pair(second.id, 200)));
+}
+
 TEST_F(SchedulerGuestInputsTest, AreTakenBackWhenTheirCallIsCancelled) {
   const Call upload = Submit(Streamed());
   Arrive(upload);
@@ -96,12 +107,52 @@ TEST_F(SchedulerGuestInputsTest, AreTakenBackWhenTheirCallIsCancelled) {
   EXPECT_EQ(arena_.used(), 0U);
 }
 
+TEST_F(SchedulerGuestInputsTest, OfAGuestThatIsReplacedAreNoMatterOfTheNext) {
+  std::vector<Call> uploads;
+  for (int i = 0; i < Scheduler::kMostEarlyOfOne; ++i) {
+    uploads.push_back(Submit(Streamed()));
+    Arrive(uploads.back());
+  }
+  LoseGuest(Retired());
+  Bind("bob", 101);
+  scheduler_.Cancel(uploads[0].id, absl::CancelledError("by the client"));
+  EXPECT_THAT(guest_->cancels(), IsEmpty());
+  LoseGuest(Retired(), 101);
+  Bind("ann", 102);
+  for (int i = 0; i < 2; ++i) Arrive(Submit(Streamed()));
+  EXPECT_THAT(guest_->arrivals(), SizeIs(2));  // Those before took no places from them.
+}
+
 // None of these copies goes on when the guest was spoken to.
-TEST_F(SchedulerGuestInputsTest, KeepNoMeasurementWaiting) {
+TEST_F(SchedulerGuestInputsTest, KeepNoMeasurementWaitingOnceTheyAreMade) {
   Arrive(Submit(Streamed()));
   const Call measured = SubmitReady(Measured(MakeJob()));
   EXPECT_THAT(worker_->orders(), ElementsAre(measured.id));
   EXPECT_THAT(guest_->cancels(), IsEmpty());
+}
+
+TEST_F(SchedulerGuestInputsTest, AreNotCopiedBesideAMeasurement) {
+  Call measured;
+  guest_->AtNextArrival([&] {
+    measured = SubmitReady(Measured(MakeJob()));
+    scheduler_.Tick();
+    EXPECT_THAT(worker_->orders(), IsEmpty());
+  });
+  const Call upload = Submit(Streamed());
+  Arrive(upload, 1);
+  Arrive(upload, 2);  // Left: the other lane waits.
+  scheduler_.Tick();
+  EXPECT_THAT(worker_->orders(), ElementsAre(measured.id));
+  EXPECT_THAT(guest_->arrivals(), SizeIs(1));
+}
+
+TEST_F(SchedulerGuestInputsTest, DelayNothingElseOfTheOtherLane) {
+  Call square;
+  guest_->AtNextArrival([&] {
+    square = SubmitReady(MakeJob());
+    EXPECT_THAT(worker_->orders(), ElementsAre(square.id));
+  });
+  Arrive(Submit(Streamed()));
 }
 
 TEST_F(SchedulerGuestInputsTest, OfAGuestThatIsReplacedGoToTheNextOfTheirPrincipalAlone) {

@@ -207,6 +207,17 @@ TEST_F(GuestWorkerTest, AnUploadThatIsCancelledLeavesNothing) {
   EXPECT_EQ(memory_->allocator().used(), 0U);
 }
 
+// Nothing of it may be left: another call's code came between, or the guest was never told.
+TEST_F(GuestWorkerTest, OfAJobThatItWasNotGivenAGuestHearsNoCancellation) {
+  worker_->Cancel(1);
+  EXPECT_TRUE(worker_->Send(WithId(2, 8192), kGeneration));
+  worker_->Cancel(1);
+  worker_->Cancel(2);
+  EXPECT_EQ(Next()->order().id(), 2U);
+  EXPECT_EQ(Next()->cancel().id(), 2U);
+  EXPECT_FALSE(Next().has_value());
+}
+
 // The reading thread is at the memory.
 TEST_F(GuestWorkerTest, WhileAnOrderWaitsNothingIsCopied) {
   EXPECT_TRUE(worker_->Send(WithId(1, kLarge), kGeneration));
