@@ -103,7 +103,7 @@ those of one machine on one day and are shown only to explain the ratios.
 - What limits `gpu.variants.rmsnorm.8192x1024`: registers are the faster choice of 65536 rows, by 8 %, and the slower one of 8192
   by 3 %; words cannot tell the number of rows.
 - What limits products of `cpu.catalog`: PyTorch has MKL and oneDNN; of f32 MKL is 1.1 to 1.3 times as fast. The rows of bf16 are from before
-  ours went by the matrix units (AMX) too: they widened to f32, a seventh as fast. Of one thread it is now 0.8 to 1.4 times as fast as oneDNN 2.6. `silu` of 2^26 and more, `max`, `cumsum` and sums of columns are
+  ours went by the matrix units (AMX) too: they widened to f32, a seventh as fast. Since then it is 0.7 to 1.0 times as fast as PyTorch. `silu` of 2^26 and more, `max`, `cumsum` and sums of columns are
   bound by memory there: ours lies in pages of 4 KiB, as shared memory does, PyTorch's in pages of 2 MiB. That this is
   what they lack is a guess: of 1,000,000 elements they are faster than its.
 - What limits `gpu.catalog.pow.of_a_fraction`: arithmetic, and that it is exact. 0.3 is no f32, so the power is of two
