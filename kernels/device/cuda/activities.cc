@@ -43,10 +43,8 @@ double BlocksOf(std::span<const DeviceActivity> activities) {
   return 1.0 * kernel.grid[0] * kernel.grid[1] * kernel.grid[2];
 }
 
-double MiddleOf(std::vector<double> times) {
-  const auto middle = times.begin() + std::ssize(times) / 2;
-  std::nth_element(times.begin(), middle, times.end());
-  return *middle;
+double LeastOf(const std::vector<double>& times) {
+  return *std::min_element(times.begin(), times.end());
 }
 
 std::string Words(std::span<const Launch> kernels) {
@@ -83,7 +81,7 @@ bool RecordsChoice::Take(std::span<const DeviceActivity> record) {
   const double clearly = blocks >= kManyBlocks ? 0 : kClearly;
   const bool serial = may_change_
                           ? !was_serial
-                          : is_long || MiddleOf(serial_) < (1 - clearly) * MiddleOf(concurrent_);
+                          : is_long || LeastOf(serial_) < (1 - clearly) * LeastOf(concurrent_);
   records_ = serial ? KernelRecords::kSerial : KernelRecords::kConcurrent;
   return false;
 }
