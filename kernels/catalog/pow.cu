@@ -38,8 +38,7 @@ bool FitsF32(double exponent) {
 
 #ifdef __CUDACC__
 #include <cmath>
-
-#include <math_constants.h>
+#include <limits>
 
 #include "kernels/catalog/cuda_map.cuh"
 
@@ -81,7 +80,7 @@ struct PowerOfFraction {
     // the rest is large; of powers that are 0 it may be anything, and must not make them negative.
     float power = fminf(__fadd_rn(product, rest), 127.99999F);
     rest = fmaxf(__fadd_rn(__fsub_rn(product, power), rest), -1.0F);
-    if (!(x >= 0)) power = CUDART_NAN_F;
+    if (!(x >= 0)) power = std::numeric_limits<float>::quiet_NaN();
     if (x == 0) power = -copysignf(cuda::Infinity<float>(), high);
     if (isinf(x)) power = copysignf(cuda::Infinity<float>(), high);
     constexpr float kLn2 = 0.693147181F;

@@ -1,6 +1,7 @@
 // What one worker says, frame by frame, to a scheduler that has sent it orders.
 #include "server/fleet/session.h"
 
+#include <cerrno>
 #include <cstring>
 #include <limits>
 #include <memory>
@@ -8,6 +9,8 @@
 #include <string>
 #include <utility>
 #include <vector>
+
+#include <unistd.h>
 
 #include "proto/codec/vitals.h"
 #include "proto/types/status_page.h"
@@ -284,6 +287,14 @@ TEST_F(SessionTest, SamplesThatDoNotFollowOneAnotherEndTheWorker) {
   EXPECT_THAT(Hear(frame), testing::Not(IsOk()));
   EXPECT_THAT(listener_->status(), StatusIs(Code::kInternal, HasSubstr("does not fit its order")));
   EXPECT_EQ(session_.culprit(), id);
+}
+
+// Whoever reads a file that was emptied dies.
+TEST(StatusMemoryTest, ItsHoldersCannotEmptyIt) {
+  ASSERT_OK_AND_ASSIGN(const StatusMemory status, StatusMemory::Create());
+  EXPECT_EQ(ftruncate(status.fd(), 0), -1);
+  EXPECT_EQ(errno, EPERM);
+  EXPECT_EQ(status.running().id, 0U);
 }
 
 }  // namespace

@@ -1,7 +1,6 @@
 // What a guest gets of a job, and what is believed of its answers.
 #include <algorithm>
 #include <atomic>
-#include <cerrno>
 #include <cstring>
 #include <memory>
 #include <optional>
@@ -9,7 +8,6 @@
 #include <thread>
 #include <utility>
 
-#include <unistd.h>
 #include <xxhash.h>
 
 #include "server/fleet/session.h"
@@ -521,14 +519,6 @@ TEST_F(CheckedSessionTest, StepsAreMadeOneAtATimeAndNoneForAGuestThatIsEnded) {
   ASSERT_TRUE(worker_->deaf());
   // Out of turn: it would break the protocol if anybody looked.
   EXPECT_THAT(Hear(Step(worker::v1::CheckStep::TAKE)), IsOk());
-}
-
-// Whoever reads a file that was emptied dies.
-TEST(StatusMemoryTest, ItsHoldersCannotEmptyIt) {
-  ASSERT_OK_AND_ASSIGN(const StatusMemory status, StatusMemory::Create());
-  EXPECT_EQ(ftruncate(status.fd(), 0), -1);
-  EXPECT_EQ(errno, EPERM);
-  EXPECT_EQ(status.running().id, 0U);
 }
 
 TEST_F(GuestSessionTest, AnAnswerToAJobOfTheCatalogueBreaksTheProtocolTheSecondTime) {
