@@ -17,6 +17,7 @@ BIN = pathlib.Path(sys.argv.pop(1)).resolve()
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "support"))
 
 from http2 import CONTINUATION, HEADERS, PREFACE, SETTINGS, Connection, frame, literal, unfinished  # noqa: E402
+from prometheus import wait_until  # noqa: E402
 from server import Server  # noqa: E402
 
 RUN = "/gridclock.v1.KernelService/Run"
@@ -67,6 +68,13 @@ def in_flight(server):
     with urllib.request.urlopen(f"http://{server.metrics}/metrics", timeout=30) as page:
         found = re.findall(r'gridclock_rpc_in_flight\{method="([^"]+)"\} (\d+)', page.read().decode())
     return {f"/{method}": int(calls) for method, calls in found}
+
+
+def ended_calls(server):
+    """The methods of which calls have ended, and how."""
+    with urllib.request.urlopen(f"http://{server.metrics}/metrics", timeout=30) as page:
+        found = re.findall(r'gridclock_rpc_requests_total\{method="([^"]+)",code="([^"]+)"\} [1-9]', page.read().decode())
+    return [(f"/{method}", code) for method, code in found]
 
 
 def resident_mib(server):
@@ -160,6 +168,21 @@ class UnfinishedTest(unittest.TestCase):
                 connection.send(call, message(spin(seconds=0)))
                 connection.end(call)
                 self.assertEqual(connection.status(call, seconds=60), (0, ""), timeout)
+
+    # gRPC's clients say a deadline up to a hundredth later than their own.
+    def test_a_client_that_leaves_at_its_own_deadline_is_no_cancellation(self):
+        with Server(BIN) as server, Connection(port_of(server)) as connection:
+            calls = [connection.begin(method, more=[("grpc-timeout", "30S")])
+                     for method in (HEALTH + "Watch", REFLECTION)]
+            leaves = time.monotonic() + 29.9
+            for call in calls:
+                connection.send(call, message(b""))
+            connection.end(calls[0])
+            time.sleep(leaves - time.monotonic())
+            connection.close()
+            wait_until(lambda: len(ended_calls(server)) == 2, 30, "both calls have ended")
+            self.assertEqual(set(ended_calls(server)), {(HEALTH + "Watch", "DEADLINE_EXCEEDED"),
+                                                        (REFLECTION, "DEADLINE_EXCEEDED")})
 
     def test_a_call_without_a_request_is_none(self):
         with Server(BIN) as server, Connection(port_of(server)) as connection:
