@@ -241,10 +241,10 @@ std::vector<LargeSizes> LargeSizesFor(std::size_t dims, std::size_t runs, DType 
     if (runs == 2 && dtype == DType::kBF16) sizes.push_back({{32771}, {{1025}, {}}});
     return sizes;
   }
-  return {{{600, 1600, 1100}, {{}}},
+  return {{{300, 1600, 1100}, {{}}},
           {{5, 1600, 1100}, {{4}}},
-          {{600, 1600, 9}, {{4}}},
-          {{600, 7, 1100}, {{4}}}};
+          {{604, 1600, 9}, {{4}}},
+          {{604, 7, 1100}, {{4}}}};
 }
 
 std::vector<LargeSizes> HugeSizesFor(std::size_t dims) {
