@@ -262,8 +262,8 @@ TEST_F(SessionDeviceTest, WhatIsReturnedAfterASlopeIsOfOneLaunch) {
           verify ? report.outcome.verification.value().mismatches : std::int64_t{0};
       EXPECT_EQ(differ, 0);
       EXPECT_THAT(report.outcome.flags, Contains(Flag::kUnverified).Times(verify ? 1 : 0));
-      // One to see how long it takes, three samples of three launches each, and the one whose values
-      // are returned.
+      // One to see how long it takes, three samples of three launches each, and the one whose
+      // values are returned.
       EXPECT_EQ(report.outcome.launches[0].count, 1 + 3 * 3 + 1);
     }
   }
