@@ -49,6 +49,7 @@ class SmallFactors : public testing::Test {
     TbbThreads threads(2);
     EXPECT_THAT(LaunchFastest(kernel, *binding, {a.data(), b.data(), c.data()}, threads), IsOk());
     std::vector<double> result;
+    result.reserve(c.size());
     for (const std::uint16_t bits : c) result.push_back(double{BF16ToFloat(bits)});
     return result;
   }
