@@ -136,6 +136,7 @@ TEST(Activities, AreTheSameByNameShapeAndCountInAnyOrder) {
 
 std::vector<Launch> Ran(std::vector<std::pair<const char*, std::int64_t>> kernels) {
   std::vector<Launch> ran;
+  ran.reserve(kernels.size());
   for (const auto& [name, count] : kernels) ran.push_back({.name = name, .count = count});
   return ran;
 }
