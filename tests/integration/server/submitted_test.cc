@@ -7,6 +7,7 @@
 #include <numeric>
 #include <regex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -37,6 +38,29 @@ std::string ChunkOf(const std::string& bytes, std::size_t from) {
   chunk.mutable_chunk()->set_offset(from);
   chunk.mutable_chunk()->set_data(bytes.substr(from, kChunk));
   return chunk.SerializeAsString();
+}
+
+// The first message of a StreamRun of `request`, whose only input comes in chunks of `n` f32.
+v1::StreamRunRequest Streamed(v1::RunRequest request, std::size_t n) {
+  v1::Input& input = *request.mutable_inputs(0);
+  input.mutable_spec()->set_dims(0, static_cast<std::int64_t>(n));
+  input.clear_data();
+  input.mutable_stream();
+  v1::StreamRunRequest header;
+  *header.mutable_header() = std::move(request);
+  return header;
+}
+
+std::string BytesOf(const std::vector<float>& x) {
+  return {reinterpret_cast<const char*>(x.data()), x.size() * sizeof(float)};
+}
+
+// Up to its first chunk; it has its memory then.
+void BeginUpload(RawStream& stream, const v1::StreamRunRequest& header, const std::string& bytes) {
+  ASSERT_TRUE(stream.Write(header.SerializeAsString()));
+  ASSERT_TRUE(stream.Write(ChunkOf(bytes, 0)));
+  std::string message;
+  ASSERT_TRUE(stream.Read(&message));  // Accepted.
 }
 
 // What is left of the stream's outputs.
@@ -81,16 +105,11 @@ TEST_F(Submitted, AStreamOfMiBsGoesThereAndBackWithSamples) {
   std::vector<float> x(1'400'001), want(x.size());
   std::iota(x.begin(), x.end(), 0.F);
   for (std::size_t i = 0; i < x.size(); ++i) want[i] = x[i] * x[i];
-  v1::StreamRunRequest header;
-  *header.mutable_header() = Square(kAnn, {1});
-  v1::Input* input = header.mutable_header()->mutable_inputs(0);
-  input->mutable_spec()->set_dims(0, static_cast<std::int64_t>(x.size()));
-  input->clear_data();
-  input->mutable_stream();
+  v1::StreamRunRequest header = Streamed(Square(kAnn, {1}), x.size());
   header.mutable_header()->mutable_measure()->set_max_samples(10);
   header.mutable_header()->mutable_measure()->set_budget_seconds(0.1);
   std::vector<std::string> messages = {header.SerializeAsString()};
-  const std::string bytes(reinterpret_cast<const char*>(x.data()), x.size() * sizeof(float));
+  const std::string bytes = BytesOf(x);
   for (std::size_t at = 0; at < bytes.size(); at += kChunk) messages.push_back(ChunkOf(bytes, at));
   const RawResult result = Call(kAnn, kStreamRunMethod, messages);
   ASSERT_THAT(result.status, IsOk());
@@ -206,21 +225,11 @@ TEST_F(Submitted, G8_AGuestThatWritesAllItsMemoryChangesNoBitOfAnothersJob) {
   ASSERT_NO_FATAL_FAILURE(StartServer({"--limit-stream-stall-seconds=600"}));
   std::vector<float> x(600'000);
   std::iota(x.begin(), x.end(), 0.5F);
-  const std::string bytes(reinterpret_cast<const char*>(x.data()), x.size() * sizeof(float));
-  v1::StreamRunRequest header;
-  header.mutable_header()->set_kernel("copy");
-  v1::Input* input = header.mutable_header()->add_inputs();
-  input->set_name("x");
-  input->mutable_spec()->set_dtype(v1::F32);
-  input->mutable_spec()->add_dims(static_cast<std::int64_t>(x.size()));
-  input->mutable_stream();
+  const std::string bytes = BytesOf(x);
   grpc::ClientContext context;
   context.AddMetadata("authorization", absl::StrCat("Bearer ", kBob));
   RawStream bobs(channel_, kStreamRunMethod, context);
-  ASSERT_TRUE(bobs.Write(header.SerializeAsString()));
-  ASSERT_TRUE(bobs.Write(ChunkOf(bytes, 0)));
-  std::string message;
-  ASSERT_TRUE(bobs.Read(&message));  // Accepted: it has its memory.
+  ASSERT_NO_FATAL_FAILURE(BeginUpload(bobs, Streamed(InlineRequest("copy", {1}), x.size()), bytes));
 
   const Answer scribbled = Run(
       kAnn,
@@ -244,20 +253,11 @@ TEST_F(Submitted, AnInputThatArrivesIsNotChangedByACallBetween) {
   std::vector<float> x(600'000), want(x.size());
   std::iota(x.begin(), x.end(), 0.5F);
   for (std::size_t i = 0; i < x.size(); ++i) want[i] = x[i] * x[i];
-  const std::string bytes(reinterpret_cast<const char*>(x.data()), x.size() * sizeof(float));
-  v1::StreamRunRequest header;
-  *header.mutable_header() = Square(kAnn, {1});
-  v1::Input* input = header.mutable_header()->mutable_inputs(0);
-  input->mutable_spec()->set_dims(0, static_cast<std::int64_t>(x.size()));
-  input->clear_data();
-  input->mutable_stream();
+  const std::string bytes = BytesOf(x);
   grpc::ClientContext context;
   context.AddMetadata("authorization", absl::StrCat("Bearer ", kAnn));
   RawStream stream(channel_, kStreamRunMethod, context);
-  ASSERT_TRUE(stream.Write(header.SerializeAsString()));
-  ASSERT_TRUE(stream.Write(ChunkOf(bytes, 0)));
-  std::string message;
-  ASSERT_TRUE(stream.Read(&message));  // Accepted: it has its memory.
+  ASSERT_NO_FATAL_FAILURE(BeginUpload(stream, Streamed(Square(kAnn, {1}), x.size()), bytes));
   ASSERT_TRUE(stream.Write(ChunkOf(bytes, kChunk)));
   absl::SleepFor(absl::Milliseconds(100));
 
