@@ -39,6 +39,7 @@ Copiers::Copiers(int helpers) {
 }
 
 void Copiers::Copy(std::span<std::byte> to, std::span<const std::byte> from) {
+  if (from.empty()) return;  // memcpy may not have a null pointer, not even for no bytes.
   if (alone() || from.size() < kShared) {
     std::memcpy(to.data(), from.data(), from.size());
     return;
