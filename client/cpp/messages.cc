@@ -257,8 +257,8 @@ absl::Status IncomingMessage::ReadChunk(const ByteRange& body) {
   return absl::OkStatus();
 }
 
-void IncomingMessage::CopyChunk(std::byte* to) const {
-  CopyTo(Slices(spans_), data_, to);
+void IncomingMessage::CopyChunk(std::byte* to, Reuse reuse) const {
+  CopyTo(Slices(spans_), data_, to, reuse);
 }
 
 absl::StatusOr<CallOutput> DecodeOutput(const v1::Output& output, const RunEvents& events,

@@ -14,6 +14,7 @@
 #include <grpcpp/support/status.h>
 
 #include "absl/status/statusor.h"
+#include "base/copy.h"
 #include "client/cpp/loan.h"
 #include "client/cpp/run.h"
 #include "gridclock/v1/kernels.pb.h"
@@ -57,7 +58,7 @@ class IncomingMessage {
   bool is_chunk() const { return is_chunk_; }
   const ChunkView& chunk() const { return chunk_; }
   // `to` has room for chunk().size.
-  void CopyChunk(std::byte* to) const;
+  void CopyChunk(std::byte* to, Reuse reuse) const;
   const v1::StreamRunResponse& message() const { return message_; }
 
  private:

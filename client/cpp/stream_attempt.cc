@@ -119,7 +119,7 @@ class Download {
                                  chunk.size, " bytes, where ", filled_, " of ", place.size(),
                                  " have come"));
     }
-    in.CopyChunk(place.data() + filled_);
+    in.CopyChunk(place.data() + filled_, ReuseOf(place.size()));
     filled_ += chunk.size;
     received_ += chunk.size;
     return absl::OkStatus();

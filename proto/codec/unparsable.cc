@@ -27,7 +27,7 @@ std::optional<Fault> FindFault(const Descriptor& message, WireReader bytes, int 
 
 std::optional<Fault> CheckText(WireReader value) {
   std::string text(value.left(), '\0');
-  value.Copy(reinterpret_cast<std::byte*>(text.data()), text.size());
+  value.Copy(reinterpret_cast<std::byte*>(text.data()), text.size(), Reuse::kSoon);
   if (IsUtf8(text)) return std::nullopt;
   return Fault{"", absl::StrCat("want UTF-8, got ", Quote(text))};
 }

@@ -1,7 +1,6 @@
 #include "proto/codec/wire.h"
 
 #include <algorithm>
-#include <cstring>
 
 namespace gridclock {
 namespace {
@@ -127,14 +126,14 @@ void WireReader::AppendSince(const ByteRange& start, std::string* out) const {
   const std::size_t before = out->size();
   out->resize(before + size);
   CopyTo(slices_, {start.slice, start.offset, size},
-         reinterpret_cast<std::byte*>(out->data() + before));
+         reinterpret_cast<std::byte*>(out->data() + before), Reuse::kSoon);
 }
 
-void WireReader::Copy(std::byte* to, std::uint64_t size) {
+void WireReader::Copy(std::byte* to, std::uint64_t size, Reuse reuse) {
   left_ -= size;
   while (size > 0) {
     const std::uint64_t here = std::min<std::uint64_t>(size, slices_[slice_].size() - offset_);
-    std::memcpy(to, slices_[slice_].data() + offset_, here);
+    CopyBytes(to, slices_[slice_].data() + offset_, here, reuse);
     to += here;
     offset_ += here;
     size -= here;
@@ -142,13 +141,13 @@ void WireReader::Copy(std::byte* to, std::uint64_t size) {
   }
 }
 
-void CopyTo(Slices slices, const ByteRange& range, std::byte* out) {
-  WireReader(slices, range).Copy(out, range.size);
+void CopyTo(Slices slices, const ByteRange& range, std::byte* out, Reuse reuse) {
+  WireReader(slices, range).Copy(out, range.size, reuse);
 }
 
 std::string ToString(Slices slices, const ByteRange& range) {
   std::string out(range.size, '\0');
-  CopyTo(slices, range, reinterpret_cast<std::byte*>(out.data()));
+  CopyTo(slices, range, reinterpret_cast<std::byte*>(out.data()), Reuse::kSoon);
   return out;
 }
 

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "absl/strings/string_view.h"
+#include "base/copy.h"
 
 namespace gridclock {
 
@@ -56,7 +57,7 @@ class WireReader {
   void AppendSince(const ByteRange& start, std::string* out) const;
 
   // `size` MUST be at most left().
-  void Copy(std::byte* to, std::uint64_t size);
+  void Copy(std::byte* to, std::uint64_t size, Reuse reuse);
 
  private:
   void Normalize();
@@ -71,7 +72,7 @@ class WireReader {
 };
 
 // All of `range`, which `out` has room for.
-void CopyTo(Slices slices, const ByteRange& range, std::byte* out);
+void CopyTo(Slices slices, const ByteRange& range, std::byte* out, Reuse reuse);
 std::string ToString(Slices slices, const ByteRange& range);
 
 // Writers for the frames around borrowed bytes.

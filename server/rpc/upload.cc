@@ -17,11 +17,12 @@ absl::Status Wrong(absl::string_view field, absl::string_view text) {
 // Returns where the last byte lies; `size` MUST be over 0.
 std::uint64_t Scatter(const ArenaMemory& memory, WireReader reader, std::uint64_t size,
                       OperandCursor* cursor) {
+  const Reuse reuse = ReuseOf(cursor->position() + cursor->left());
   MemoryRange range;
   for (; size > 0 && cursor->left() > 0; size -= range.size) {
     range = cursor->Next(size);
     const auto piece = memory(range);
-    reader.Copy(piece.data(), piece.size());
+    reader.Copy(piece.data(), piece.size(), reuse);
   }
   return range.offset + range.size;
 }

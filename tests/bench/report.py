@@ -119,7 +119,9 @@ those of one machine on one day and are shown only to explain the ratios.
 - The CPU of 2026-11-26 has 480 MiB of last cache: what the goals of `kernel.sum` and `kernel.gelu` call memory is that
   cache, for tensors of 256 MiB. An estimate of the reciprocal in place of the division of `gelu` took longer there. The loop
   that only reads has 0.7 of a copy's bytes/s: a CPU has so many reads under way, and stores past the caches are not among them.
-- What limits `bulk.*.1G` is not known: with that CPU raw TCP is as fast as before, and our stream 0.54 to 0.58 of it, 0.73 before.
+- `bulk.*.1G` was missed on 2026-11-26 (0.54 to 0.58): the server's reading thread is busy all the time, and spent a quarter of it in the copy
+  from gRPC's slices to the arena. Operands of more than 32 MiB are stored past the caches since, server and client: such a copy takes 0.07 s
+  for 1 GiB in place of 0.13, and the calls took 8 to 24 % less beside the same calls without, in interleaved rounds.
 - What limits `kernel.sum`: memory. A loop that only reads has 0.81 to 0.89 of a copy's bytes/s there, so that a goal
   of 0.8 leaves little to lose; the sums have 0.89 to 1.04 of that loop's (`of_reader`, `reader`), and up to 1.1 since they
   read four ranges at once and ask early.

@@ -152,7 +152,7 @@ TEST(IncomingTest, AChunkIsCopiedIntoPlace) {
   EXPECT_EQ(in.chunk().name, "y");
   EXPECT_EQ(in.chunk().offset, 7U);
   std::string got(3, ' ');
-  in.CopyChunk(reinterpret_cast<std::byte*>(got.data()));
+  in.CopyChunk(reinterpret_cast<std::byte*>(got.data()), Reuse::kSoon);
   EXPECT_EQ(got, "abc");
 }
 
