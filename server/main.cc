@@ -37,6 +37,7 @@
 #include "server/metrics/state.h"
 #include "server/options.h"
 #include "server/ready_file.h"
+#include "server/reload_files.h"
 #include "server/rpc/calls_in_flight.h"
 #include "server/rpc/descriptors.h"
 #include "server/rpc/pem.h"
@@ -151,7 +152,9 @@ class Process {
   absl::Status Serve() {
     int signal = SIGHUP;
     const sigset_t signals = OurSignals();
-    for (sigwait(&signals, &signal); signal == SIGHUP; sigwait(&signals, &signal)) Reload();
+    for (sigwait(&signals, &signal); signal == SIGHUP; sigwait(&signals, &signal)) {
+      ReloadNowOrNext();
+    }
     Log(LogLevel::kInfo, "drain", {{"signal", strsignal(signal)}});
     std::thread([] {
       int second = 0;
@@ -165,34 +168,21 @@ class Process {
     return failure_;
   }
 
+  // What it reads may never come, and uses what is here.
+  bool is_reading() const { return reloader_.is_reading(); }
+
  private:
-  std::vector<Reloader::Part> Reload() {
-    const std::vector<Reloader::Part> parts = reloader_.Reload();
-    if (parts.empty()) Log(LogLevel::kInfo, "reload", {{"part", "none"}});
-    for (const Reloader::Part& part : parts) {
-      if (part.last.ok())
-        Log(LogLevel::kInfo, "reload", {{"part", part.name}});
-      else
-        Log(LogLevel::kError, "reload_failed",
-            {{"part", part.name}, {"error", std::string(part.last.message())}});
-    }
-    return parts;
+  absl::Status Reload(Reloader::Done done) {
+    return reloader_.Reload([done = std::move(done)](const auto& parts) {
+      LogReload(parts);
+      done(parts);
+    });
   }
 
-  void AddReloads() {
-    if (!options_.token_file.empty()) {
-      reloader_.Add("tokens", [this]() -> absl::Status {
-        GC_ASSIGN_OR_RETURN(TokenFile tokens, ReadTokens(options_));
-        security_.authenticator.Replace(std::move(tokens));
-        return absl::OkStatus();
-      });
-    }
-    if (security_.tls == nullptr) return;
-    reloader_.Add("certificates", [this]() -> absl::Status {
-      GC_ASSIGN_OR_RETURN(Tls tls, ReadTls(options_));
-      security_.tls->Replace(std::move(tls));
-      return absl::OkStatus();
-    });
+  // As SIGHUP asks, which gets no answer.
+  void ReloadNowOrNext() {
+    if (reloader_.ReloadNowOrNext(&LogReload)) return;
+    Log(LogLevel::kWarning, "reload_waits", {{"reason", "another reload still reads its files"}});
   }
 
   JobObserver& job_observer() {
@@ -291,7 +281,7 @@ class Process {
   }
 
   absl::Status StartRpc() {
-    AddReloads();
+    AddFiles(options_, security_, reloader_);
     admin_.emplace(table_, *scheduler_);
     backend_.emplace(Backend{.clock = clock_,
                              .limits = options_.limits,
@@ -311,7 +301,7 @@ class Process {
                              .limit_usage = [this] { return LimitUsage(); },
                              .draining = [this] { return state_ == ServerState::kDraining; },
                              .admin = *admin_,
-                             .reload = [this] { return Reload(); },
+                             .reload = [this](auto done) { return Reload(std::move(done)); },
                              .versions = VersionsOf(no_gpu_),
                              .started = clock_.Now(),
                              .modules = Modules()});
@@ -468,6 +458,7 @@ class Process {
     std::this_thread::sleep_for(absl::ToChronoMilliseconds(absl::Seconds(delay)));
     scheduler_->Drain();
     calls_.Close();
+    reloader_.Stop(DrainingStatus());
     WaitForCalls(absl::Seconds(options_.drain_grace), /*grace_over=*/false);
     std::thread metrics_end([this] {
       if (metrics_ != nullptr) metrics_->Stop();
@@ -565,7 +556,10 @@ int Main(int argc, char** argv) {
   EndIf(process.Start());
   const absl::Status end = process.Serve();
   if (!end.ok()) Complain(end);
-  return end.ok() ? 0 : 1;
+  const int code = end.ok() ? 0 : 1;
+  if (!process.is_reading()) return code;
+  FlushLog();
+  _exit(code);
 }
 
 }  // namespace

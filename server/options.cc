@@ -5,11 +5,13 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <iostream>
+#include <optional>
+#include <span>
 #include <utility>
 
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "CLI/CLI.hpp"
@@ -24,6 +26,7 @@
 #include "base/cgroup.h"
 #include "base/log.h"
 #include "base/status.h"
+#include "base/unique_fd.h"
 #include "base/units.h"
 #include "proto/types/near_names.h"
 #include "proto/types/quote.h"
@@ -162,6 +165,7 @@ void AddFlags(CLI::App& app, ServerOptions& o) {
   Switch(app, "--allow-cubin", o.allow_cubin, "with --allow-submit: take cubins too");
 #ifdef GRIDCLOCK_TEST_BUILD
   app.add_option("--without-defence", o.without_defences)->delimiter(',');
+  app.add_option("--reload-pipe", o.reload_pipe);
 #endif
   Switch(app, "--weak-sandbox", o.weak_sandbox,
          "with --allow-submit: run submitted code where the system has no Landlock, or an old one, "
@@ -264,27 +268,46 @@ absl::Status CheckSecurityFiles(const CLI::App& app) {
   std::exit(0);
 }
 
+// How many bytes `file` had for `room`, or errno.
+std::optional<std::size_t> ReadAll(int file, std::span<char> room) {
+  std::size_t size = 0;
+  while (size < room.size()) {
+    const ssize_t got = read(file, room.data() + size, room.size() - size);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return std::nullopt;
+    if (got == 0) break;
+    size += static_cast<std::size_t>(got);
+  }
+  return size;
+}
+
 // What the file that `flag` names holds. A wrong one, a log that grows, shall not take the memory.
 absl::StatusOr<std::string> ReadFile(absl::string_view flag, const std::string& path) {
   constexpr std::size_t kMaxFile = std::size_t{4} << 20;
   const auto wrong = [&](absl::string_view what) {
     return absl::InvalidArgumentError(absl::StrCat(flag, ": ", what));
   };
-  // A pipe that nobody writes would hold the start for ever.
-  std::error_code unknown;
-  if (std::filesystem::exists(path, unknown) && !std::filesystem::is_regular_file(path, unknown)) {
-    return wrong(absl::StrCat("want a regular file, got '", path, "'"));
-  }
-  errno = 0;
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return wrong(absl::StrCat("cannot read '", path, "': ", std::strerror(errno)));
+  const auto unreadable = [&] {
+    return wrong(absl::StrCat("cannot read '", path, "': ", std::strerror(errno)));
+  };
+  // To open a pipe that nobody writes would otherwise wait for ever.
+  const UniqueFd file(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY));
+  struct stat facts {};
+  if (!file || fstat(file.get(), &facts) != 0) return unreadable();
+  // What is open, not what the path named a moment ago.
+  if (!S_ISREG(facts.st_mode)) return wrong(absl::StrCat("want a regular file, got '", path, "'"));
   std::string text(kMaxFile + 1, '\0');
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<std::size_t>(file.gcount()));
+  const std::optional<std::size_t> size = ReadAll(file.get(), text);
+  if (!size) return unreadable();
+  text.resize(*size);
   text.shrink_to_fit();
   if (text.empty()) return wrong(absl::StrCat("'", path, "' is empty"));
   if (text.size() > kMaxFile)
     return wrong(absl::StrCat("want at most 4 MiB, '", path, "' is larger"));
+  // OpenSSL would read on behind it, and gRPC would not.
+  if (const std::size_t at = text.find('\0'); at != std::string::npos) {
+    return wrong(absl::StrCat("want text, '", path, "' has a byte 0 behind ", at, " others"));
+  }
   return text;
 }
 

@@ -26,6 +26,7 @@ struct ServerOptions {
   bool weak_sandbox = false;
 #ifdef GRIDCLOCK_TEST_BUILD
   std::vector<std::string> without_defences;  // As members of CheckDefences; "scratch", "shared".
+  std::string reload_pipe;  // Read to its end by each reload, first: a file that does not answer.
 #endif
   std::string devices = "auto";
   std::string ready_file;

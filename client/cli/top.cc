@@ -47,15 +47,21 @@ std::string Rate(double rate) {
   return rate < 9.95 ? absl::StrFormat("%.1f", rate) : absl::StrFormat("%.0f", rate);
 }
 
+// What a device said longer ago than a minute is not how it is.
+double Reading(const Json& device, const char* name, const char* seconds_ago) {
+  constexpr double kOld = 60;
+  return Number(device, seconds_ago) > kOld ? 0 : Number(device, name);
+}
+
 std::string Temperature(const Json& device) {
-  const double celsius = Number(device, "temperature_celsius");
+  const double celsius = Reading(device, "temperature_celsius", "read_seconds_ago");
   return celsius > 0 ? absl::StrFormat("%.0f °C", celsius) : "-";
 }
 
 // "700 MiB of 1.00 GiB" where the device tells what is in use.
 std::string Memory(const Json& device) {
   const std::string total = FormatBytes(Number(device, "memory_bytes"));
-  const double used = Number(device, "memory_used_bytes");
+  const double used = Reading(device, "memory_used_bytes", "memory_read_seconds_ago");
   return used > 0 ? absl::StrCat(FormatBytes(used), " of ", total) : total;
 }
 

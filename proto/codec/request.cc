@@ -473,7 +473,7 @@ absl::StatusOr<std::variant<StreamRunDecoder::HeaderPart, StreamChunk>> StreamRu
     WireType type;
     bool ok = reader.ReadTag(&field, &type);
     if (ok && type == WireType::kBytes && (field == kHeader || field == kChunk)) {
-      if (part) return InvalidField("content", "want one of header, chunk; got more");
+      if (part) return InvalidField("message", "want one of header, chunk; got more");
       part.emplace(field, ByteRange());
       ok = reader.ReadBytes(&part->second);
     } else if (ok) {
@@ -481,7 +481,7 @@ absl::StatusOr<std::variant<StreamRunDecoder::HeaderPart, StreamChunk>> StreamRu
     }
     if (!ok) return Unparsable(*v1::StreamRunRequest::descriptor(), WireReader(message));
   }
-  if (!part) return InvalidField("content", "want one of header, chunk; got none");
+  if (!part) return InvalidField("message", "want one of header, chunk; got none");
   if (part->first == kHeader) {
     GC_RETURN_IF_ERROR(AddHeader(message, part->second));
     return HeaderPart();

@@ -68,7 +68,9 @@ enum class ConnectionEvent : std::uint8_t {
   kRejectedTotal,
   kRejectedPeer,
   kRejectedDescriptors,
-  kCutOffHeaders  // After it was accepted: headers without end.
+  // After it was accepted.
+  kCutOffHeaders,  // Headers without end.
+  kCutOffFrames    // Calls begun or reset, or SETTINGS, beyond measure.
 };
 
 // Must be thread-safe and quick. For each OnRpcStarted one OnRpcFinished follows. Bytes are those

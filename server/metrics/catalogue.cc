@@ -51,7 +51,12 @@ constexpr std::array<MetricSpec, kMetricCount> kTable = {{
     {Metric::kBuildInfo, "gridclock_build_info", kGauge, "info", kBuild,
      "Always 1; the labels tell what is running.", "0.1.0"},
     {Metric::kRpcRequests, "gridclock_rpc_requests_total", kCounter, "requests", kMethodCode,
-     "Calls that ended, by gRPC method and status code.", "0.1.0"},
+     "Calls that ended, by gRPC method and status code. What gRPC refuses itself (a message over "
+     "twice "
+     "limit-message-bytes, one that is compressed) is CANCELLED here; metadata that is too large "
+     "and "
+     "methods that nobody has do not count.",
+     "0.1.0"},
     {Metric::kRpcDrained, "gridclock_rpc_drained_total", kCounter, "requests", kMethod,
      "Those of gridclock_rpc_requests_total that were refused or ended because an operator drains "
      "the device or the server, or refused because its first worker or its compiler is starting; "
@@ -68,7 +73,7 @@ constexpr std::array<MetricSpec, kMetricCount> kTable = {{
     {Metric::kRpcBytes, "gridclock_rpc_bytes_total", kCounter, "bytes", kMethodDirection,
      "Whole messages received (in) and sent (out), without HTTP/2.", "0.1.0"},
     {Metric::kConnections, "gridclock_connections_total", kCounter, "connections", kResult,
-     "Connections that came, by what the acceptor did with them; those of cut_off_headers were "
+     "Connections that came, by what the acceptor did with them; those of cut_off_... were "
      "counted as accepted before.",
      "0.1.0"},
     {Metric::kConnectionsOpen,
@@ -233,9 +238,8 @@ constexpr std::array<MetricSpec, kMetricCount> kTable = {{
      kGauge,
      "seconds",
      {},
-     "When the certificate that new connections get expires, since the Unix epoch; left out "
-     "without "
-     "TLS.",
+     "When the first of the certificates in the chain that new connections get expires, since the "
+     "Unix epoch; left out without TLS.",
      "0.2.0"},
     {Metric::kLimit, "gridclock_limit", kGauge, "as the name says", kName,
      "A bound that the server keeps.", "0.1.0"},
@@ -366,7 +370,8 @@ constexpr LabelSpec kLabels[] = {
     {"result",
      "`accepted`, `rejected_total` (the server has too many), `rejected_peer` (this peer "
      "has), `rejected_descriptors` (too few file descriptors are left), `cut_off_headers` "
-     "(accepted, then closed for headers of a call that were far too long)"},
+     "(accepted, then closed for headers of a call that were far too long), `cut_off_frames` (the "
+     "same, for calls that it began or reset, or SETTINGS, faster than any client that works)"},
     {"revision", "commit of the sources, empty if unknown"},
     {"state",
      "of a worker: `starting`, `ready`, `busy`, `dead`, `quarantined`; of memory: `total`, `used`"},

@@ -44,7 +44,7 @@ A native histogram has eight buckets in each power of two, so that a quantile is
 histogram_quantile(0.99, sum by (kernel, device) (rate(gridclock_kernel_duration_seconds[5m])))
 ```
 
-An exemplar of `gridclock_kernel_duration_seconds` names a run: `run_id="5e1f09c3-4711"` can be read at `/runs/5e1f09c3-4711` of the server that it came from, with its phases, while it is among the last 200 runs or the last 10,000 that a scrape named; the part before the dash is of one process, so that no other and none after a restart answers with a run of its own. A scrape names at most one new run for each bucket: with forty of them and a scrape every 15 s a link lives for an hour. An exemplar whose run is forgotten is left out. Prometheus keeps exemplars with `--enable-feature=exemplar-storage`.
+An exemplar of `gridclock_kernel_duration_seconds` names a run: `run_id="5e1f09c3-4711"` can be read at `/runs/5e1f09c3-4711` of the server that it came from, with its phases, while it is among the last 200 runs or the last 10,000 that a scrape named; the part before the dash is of one process, so that no other and none after a restart answers with a run of its own. A scrape names at most one new run for each bucket: with forty of them and a scrape every 15 s a link lives for an hour. An exemplar whose run is forgotten is left out. Prometheus keeps exemplars with `--enable-feature=exemplar-storage`. Of a native histogram 2.42 keeps one for each scrape, that of the first bucket that has one, so that the slowest launches are not linked.
 )md";
 
 constexpr char kQueries[] = R"md(

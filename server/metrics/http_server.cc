@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <cstring>
 #include <thread>
@@ -15,7 +14,6 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
-#include "absl/cleanup/cleanup.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -23,6 +21,7 @@
 #include "base/mutex.h"
 #include "base/status.h"
 #include "base/unique_fd.h"
+#include "server/metrics/turns.h"
 
 namespace gridclock {
 namespace {
@@ -137,7 +136,6 @@ class Server final : public MetricsServer {
  public:
   Server(const Options& options, Pages pages)
       : pages_(std::move(pages)),
-        makers_(options.makers),
         answer_limit_(options.answer_timeout),
         host_(HostIn(options.address)),
         on_loopback_(LeadsToLoopback(host_)) {}
@@ -146,7 +144,7 @@ class Server final : public MetricsServer {
   int port() const override { return port_; }
 
  private:
-  static int Handle(mg_connection* connection, void* data);
+  static int Handle(mg_connection* connection);
   static int AnswerBadRequest(mg_connection* connection, int code, const char* message);
   static void AnswerUnanswered(const mg_connection* connection);
   static int TakeLog(const mg_connection* connection, const char* message);
@@ -159,10 +157,8 @@ class Server final : public MetricsServer {
   std::string complaint() ABSL_LOCKS_EXCLUDED(mutex_);
 
   const Pages pages_;
-  // The semaphore of libstdc++ 12 can lose a wake-up.
-  mutable Mutex makers_mutex_;
-  mutable std::condition_variable_any made_;
-  mutable int makers_ ABSL_GUARDED_BY(makers_mutex_);  // That are free.
+  // Together they have half a processor. Who scrapes does not wait for people who look.
+  mutable Turns scrapes_{3}, looks_{3};
   const absl::Duration answer_limit_;
   const std::string host_;
   const bool on_loopback_;
@@ -172,19 +168,9 @@ class Server final : public MetricsServer {
   Context context_;  // Last: its threads use all of the above until it is gone.
 };
 
-// Readers wait for one another, so that many of them leave the processors to the calls.
 std::optional<Server::Page> Server::MakePage(absl::string_view path,
                                              absl::string_view accept) const {
-  {
-    const MutexLock lock(makers_mutex_);
-    while (makers_ == 0) made_.wait(makers_mutex_);
-    --makers_;
-  }
-  const absl::Cleanup made = [this] {
-    const MutexLock lock(makers_mutex_);
-    ++makers_;
-    made_.notify_one();
-  };
+  const Turns::Turn turn(path == "/metrics" ? scrapes_ : looks_);
   return pages_.page(path, accept);
 }
 
@@ -215,6 +201,11 @@ bool Server::IsMeant(const char* host) const {
 
 Answer Server::AnswerRequest(const mg_connection* connection) const {
   const mg_request_info* request = mg_get_request_info(connection);
+  // civetweb keeps so many headers, and drops what comes behind them: a Host too.
+  if (request->num_headers == MG_MAX_HEADERS) {
+    return Text(431, "Request Header Fields Too Large",
+                absl::StrCat("want less than ", MG_MAX_HEADERS, " headers\n"));
+  }
   const absl::string_view method = request->request_method;
   if (method != "GET" && method != "HEAD") {
     return Text(405, "Method Not Allowed", "want GET or HEAD\n");
@@ -227,8 +218,9 @@ Answer Server::AnswerRequest(const mg_connection* connection) const {
   return AnswerTo(request->local_uri, accept == nullptr ? "" : accept);
 }
 
-int Server::Handle(mg_connection* connection, void* data) {
-  const Server& self = *static_cast<const Server*>(data);
+// As `begin_request`, so before civetweb answers a CORS preflight itself.
+int Server::Handle(mg_connection* connection) {
+  const Server& self = *Of(connection);
   SetAnswered(connection);
   // Else civetweb reads the body of the request to its end, however slowly it comes.
   mg_disable_connection_keep_alive(connection);
@@ -306,6 +298,7 @@ absl::Status Server::Listen(const Options& options) {
                             "no",
                             nullptr};
   mg_callbacks callbacks{};
+  callbacks.begin_request = &Handle;
   callbacks.http_error = &AnswerBadRequest;
   callbacks.log_message = &TakeLog;
   callbacks.connection_close = &AnswerUnanswered;
@@ -319,7 +312,6 @@ absl::Status Server::Listen(const Options& options) {
     return absl::UnavailableError(absl::StrCat("cannot listen on ", options.address, ": ",
                                                ReasonIn(why.empty() ? text : why)));
   }
-  mg_set_request_handler(context_.get(), "**", &Handle, this);
   mg_server_port ports[1] = {};
   if (mg_get_server_ports(context_.get(), 1, ports) == 1) port_ = ports[0].port;
   return absl::OkStatus();

@@ -24,7 +24,6 @@ class MetricsServer {
   struct Options {
     std::string address;                        // "127.0.0.1:8471", "[::1]:0", "0.0.0.0:8471".
     int threads = 128;                          // They sleep, while clients hang.
-    int makers = 2;                             // Of pages at once.
     absl::Duration timeout = absl::Seconds(1);  // To send a request.
     absl::Duration answer_timeout = absl::Seconds(3);  // To read the answer.
   };
@@ -32,7 +31,7 @@ class MetricsServer {
     std::string type;  // Of its content.
     std::string body;
   };
-  // Called from several threads at once; a page by so many as may make one.
+  // Called from several threads at once.
   struct Pages {
     // Nullopt: there is no such page. `accept` is the client's header, or "".
     std::function<std::optional<Page>(absl::string_view path, absl::string_view accept)> page;

@@ -72,7 +72,7 @@ JobMetrics::JobMetrics(Registry& registry) : registry_(registry) {
   // rate() misses the first event of a series that was not there before: show the usual ones as 0.
   for (const char* reason :
        {"queue_full", "memory_full", "too_large", "worker_starting", "draining", "device_drained",
-        "bad_value", "signature_mismatch", "unknown_name"}) {
+        "worker_crashed", "bad_value", "signature_mismatch", "unknown_name"}) {
     registry.TallyOf(Metric::kAdmissionRejected, {reason});
   }
 }

@@ -18,6 +18,8 @@ constexpr absl::string_view ResultWord(ConnectionEvent event) {
       return "rejected_descriptors";
     case ConnectionEvent::kCutOffHeaders:
       return "cut_off_headers";
+    case ConnectionEvent::kCutOffFrames:
+      return "cut_off_frames";
   }
   return "";
 }
@@ -59,9 +61,9 @@ RpcMetrics::RpcMetrics(Registry& registry) : registry_(registry) {
     series.sent = &registry.TallyOf(Metric::kRpcBytes, {series.name, "out"});
     series.duration = &registry.HistogramOf(Metric::kRpcDuration, {series.name});
   }
-  for (const auto event :
-       {ConnectionEvent::kAccepted, ConnectionEvent::kRejectedTotal, ConnectionEvent::kRejectedPeer,
-        ConnectionEvent::kRejectedDescriptors, ConnectionEvent::kCutOffHeaders}) {
+  for (const auto event : {ConnectionEvent::kAccepted, ConnectionEvent::kRejectedTotal,
+                           ConnectionEvent::kRejectedPeer, ConnectionEvent::kRejectedDescriptors,
+                           ConnectionEvent::kCutOffHeaders, ConnectionEvent::kCutOffFrames}) {
     registry.TallyOf(Metric::kConnections, {std::string(ResultWord(event))});
   }
 }

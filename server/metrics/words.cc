@@ -43,7 +43,7 @@ constexpr absl::string_view kReasons[] = {
     "DEVICE_DRAINED",  "DEVICE_FAULT",       "DEVICE_UNAVAILABLE", "KERNEL_TIME_LIMIT",
     "NO_RECORD",       "RECORD_LOST",        "COMPILE_TIME",       "VERIFY_TIME_LIMIT",
     "WORK_TIME_LIMIT", "STREAM_STALLED",     "BY_OPERATOR",        "ROLE_MISSING",
-    "QUEUE_WAIT",      "COMPILER_STARTING"};
+    "QUEUE_WAIT",      "COMPILER_STARTING",  "RELOADING"};
 
 constexpr absl::string_view kCompileOutcomes[kCompileOutcomeCount] = {
     "ok", "failed", "time", "memory", "crashed", "output", "cancelled", "lost"};

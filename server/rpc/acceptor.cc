@@ -224,12 +224,17 @@ void Acceptor::Loop() {
 }
 
 void Acceptor::CountCutOff() {
-  const std::size_t cut_off = TakeCutOff();
-  if (cut_off == 0) return;
-  for (std::size_t i = 0; i < cut_off; ++i) observer_.OnConnection(ConnectionEvent::kCutOffHeaders);
-  Log(LogLevel::kWarning, "connections_cut_off",
-      {{"connections", absl::StrCat(cut_off)},
-       {"reason", "headers of a call that were far too long"}});
+  const auto count = [this](std::size_t connections, ConnectionEvent event, const char* reason) {
+    if (connections == 0) return;
+    for (std::size_t i = 0; i < connections; ++i) observer_.OnConnection(event);
+    Log(LogLevel::kWarning, "connections_cut_off",
+        {{"connections", absl::StrCat(connections)}, {"reason", reason}});
+  };
+  const CutOff cut_off = TakeCutOff();
+  count(cut_off.headers, ConnectionEvent::kCutOffHeaders,
+        "headers of a call that were far too long");
+  count(cut_off.floods, ConnectionEvent::kCutOffFrames,
+        "calls begun or reset, or SETTINGS, faster than any client that works");
 }
 
 void Acceptor::NoteRefused(const std::string& peer, std::size_t limit, absl::string_view name) {

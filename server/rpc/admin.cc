@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -57,15 +58,16 @@ struct Act {
   absl::Status result;
 };
 
-// `serve`, absl::Status(const Request&, Response*, Act*), fills the response and the act.
-template <typename Request, typename Response, typename Do>
-class AdminCall final : public UnaryCall {
- public:
-  AdminCall(Backend& backend, RpcMethod method, grpc::CallbackServerContext& context,
-            const Do& serve)
-      : UnaryCall(backend, method, context, SmallRequests(backend)),
-        event_(EventOf(method)),
-        serve_(serve) {}
+// A call of who has the role.
+class OperatorCall : public UnaryCall {
+ protected:
+  OperatorCall(Backend& backend, RpcMethod method, grpc::CallbackServerContext& context)
+      : UnaryCall(backend, method, context, SmallRequests(backend)), event_(EventOf(method)) {}
+
+  // Before the call is answered.
+  void LogAct(const std::string& what, const absl::Status& result) {
+    LogAction(LogAudit, event_, context_, meter_, principal_, what, result);
+  }
 
  private:
   absl::StatusOr<std::string> Authorize() override {
@@ -80,19 +82,71 @@ class AdminCall final : public UnaryCall {
     return who;
   }
 
+  const absl::string_view event_;
+};
+
+// `serve`, absl::Status(const Request&, Response*, Act*), fills the response and the act.
+template <typename Request, typename Response, typename Do>
+class AdminCall final : public OperatorCall {
+ public:
+  AdminCall(Backend& backend, RpcMethod method, grpc::CallbackServerContext& context,
+            const Do& serve)
+      : OperatorCall(backend, method, context), serve_(serve) {}
+
+ private:
   absl::Status Accept(const grpc::ByteBuffer& request) override {
     Act act;
     auto response = ServeMessage<Request, Response>(
         backend_, request, [&](const Request& in, Response* out) { return serve_(in, out, &act); });
     const absl::Status status = response.status();
-    LogAction(LogAudit, event_, context_, meter_, principal_, act.what,
-              status.ok() ? act.result : status);
+    LogAct(act.what, status.ok() ? act.result : status);
     if (status.ok()) Reply(*std::move(response));
     return status;
   }
 
-  const absl::string_view event_;
   const Do& serve_;
+};
+
+// Waits for the reloader, without a thread of gRPC.
+class ReloadCall final : public OperatorCall {
+ public:
+  ReloadCall(Backend& backend, grpc::CallbackServerContext& context)
+      : OperatorCall(backend, RpcMethod::kReload, context) {}
+
+ private:
+  absl::Status Accept(const grpc::ByteBuffer& request) override {
+    absl::Status status = Ask(request);
+    if (!status.ok()) LogAct("", status);
+    return status;
+  }
+
+  absl::Status Ask(const grpc::ByteBuffer& request) {
+    GC_RETURN_IF_ERROR(
+        ParseRequest<v1::ReloadRequest>(request, {backend_.limits.control_bytes, "control_bytes"})
+            .status());
+    return backend_.reload(
+        [self = std::static_pointer_cast<ReloadCall>(shared_from_this())](
+            const absl::StatusOr<std::vector<Reloader::Part>>& parts) { self->Answer(parts); });
+  }
+
+  void Answer(const absl::StatusOr<std::vector<Reloader::Part>>& parts) {
+    if (!parts.ok()) {
+      LogAct("", parts.status());
+      return End(parts.status());
+    }
+    v1::ReloadResponse response;
+    Act act;
+    for (const Reloader::Part& part : *parts) {
+      v1::ReloadResponse::Part* said = response.add_parts();
+      said->set_name(part.name);
+      said->set_error(std::string(part.last.message()));
+      absl::StrAppend(&act.what, act.what.empty() ? "" : ", ", part.name,
+                      part.last.ok() ? "" : " (failed, the old stay)");
+      act.result.Update(part.last);
+    }
+    LogAct(act.what, act.result);
+    Reply(ToBuffer(response.SerializeAsString()));
+  }
 };
 
 void Encode(const JobView& job, v1::ActiveJob* out) {
@@ -114,19 +168,9 @@ void Encode(const JobView& job, v1::ActiveJob* out) {
 AdminService::AdminService(Backend& backend) {
   AddOfJobs(backend);
   AddOfDevices(backend);
-  AddServed<AdminCall, v1::ReloadRequest, v1::ReloadResponse>(
-      backend, RpcMethod::kReload,
-      [&backend](const v1::ReloadRequest&, v1::ReloadResponse* out, Act* act) {
-        for (const Reloader::Part& part : backend.reload()) {
-          v1::ReloadResponse::Part* said = out->add_parts();
-          said->set_name(part.name);
-          said->set_error(std::string(part.last.message()));
-          absl::StrAppend(&act->what, act->what.empty() ? "" : ", ", part.name,
-                          part.last.ok() ? "" : " (failed, the old stay)");
-          act->result.Update(part.last);
-        }
-        return absl::OkStatus();
-      });
+  Add(RpcMethod::kReload, [&backend](grpc::CallbackServerContext* context) {
+    return BeginCall<ReloadCall>(backend, *context);
+  });
 }
 
 void AdminService::AddOfJobs(Backend& backend) {

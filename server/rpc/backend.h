@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "base/clock.h"
 #include "proto/codec/request.h"
 #include "proto/types/job.h"
@@ -71,7 +72,7 @@ struct Backend {
   std::function<std::map<std::string, double>()> limit_usage;
   std::function<bool()> draining;
   Admin& admin;
-  std::function<std::vector<Reloader::Part>()> reload;  // And a line in the log of each.
+  std::function<absl::Status(Reloader::Done)> reload;  // As Reloader::Reload, and lines in the log.
   Versions versions;
   absl::Time started;
   std::optional<ModuleBackend> modules;  // Under --allow-submit.

@@ -95,6 +95,15 @@ absl::Time DeadlineOf(const grpc::CallbackServerContext& context, absl::Time now
   return now + TimeUntil(context.raw_deadline());
 }
 
+absl::Status SubmitOffStatus() {
+  return WithReason(
+      absl::FailedPreconditionError("this server takes no code: it runs without --allow-submit"),
+      "SUBMIT_OFF");
+}
+
+namespace {
+
+// What the server knows of a request besides its text.
 absl::Status Stamp(grpc::CallbackServerContext& context, const Backend& backend,
                    const CallMeter& meter, JobRequest* request) {
   const absl::Time now = backend.clock.Now();
@@ -114,17 +123,35 @@ absl::Status Stamp(grpc::CallbackServerContext& context, const Backend& backend,
   return absl::OkStatus();
 }
 
-absl::Status SubmitOffStatus() {
-  return WithReason(
-      absl::FailedPreconditionError("this server takes no code: it runs without --allow-submit"),
-      "SUBMIT_OFF");
-}
-
+// OK unless the request has a program that this server or this caller must not run.
 absl::Status CheckSubmit(const grpc::CallbackServerContext& context, const Backend& backend,
                          const JobRequest& request) {
   if (!request.program) return absl::OkStatus();
   if (!backend.modules) return SubmitOffStatus();
   return backend.authenticator.Authorize(context, Role::kSubmit).status();
+}
+
+absl::Status EnterDecoded(grpc::CallbackServerContext& context, const Backend& backend,
+                          const CallMeter& meter, const std::string& principal,
+                          JobRequest* request) {
+  GC_RETURN_IF_ERROR(CheckSubmit(context, backend, *request));
+  request->principal = principal;
+  return Stamp(context, backend, meter, request);
+}
+
+}  // namespace
+
+absl::StatusOr<DecodedRun> EnterRequest(grpc::CallbackServerContext& context,
+                                        const Backend& backend, const CallMeter& meter,
+                                        const std::string& principal,
+                                        absl::StatusOr<DecodedRun> decoded) {
+  absl::Status status = decoded.status();
+  if (status.ok()) status = EnterDecoded(context, backend, meter, principal, &decoded->request);
+  if (status.ok()) return decoded;
+  if (DetailsOf(status).reason != "UNPARSABLE") {
+    backend.job_observer.OnRejected(decoded.ok() ? decoded->request.device : "", status);
+  }
+  return status;
 }
 
 namespace {

@@ -57,10 +57,14 @@ absl::Duration TimeUntil(gpr_timespec deadline);
 // The client's deadline on our monotonic clock. INFINITE where it set none.
 absl::Time DeadlineOf(const grpc::CallbackServerContext& context, absl::Time now);
 
-// Fills what the server knows of a request besides its text; a call without a deadline is told in
-// initial metadata what times bound it. DEADLINE_EXCEEDED if it came too late.
-absl::Status Stamp(grpc::CallbackServerContext& context, const Backend& backend,
-                   const CallMeter& meter, JobRequest* request);
+// A request as it was decoded, if this caller may make it: filled with what the server knows of it
+// besides its text; a call without a deadline is told in initial metadata what times bound it.
+// DEADLINE_EXCEEDED if it came too late. The observer of jobs hears of a refusal, here and below,
+// but not of what could not be read.
+absl::StatusOr<DecodedRun> EnterRequest(grpc::CallbackServerContext& context,
+                                        const Backend& backend, const CallMeter& meter,
+                                        const std::string& principal,
+                                        absl::StatusOr<DecodedRun> decoded);
 
 // What calls of a server without --allow-submit hear.
 absl::Status SubmitOffStatus();
@@ -69,12 +73,7 @@ absl::Status SubmitOffStatus();
 // client to it from the client's word on that it has heard of the limit, which it need not say.
 absl::Status CheckMetadata(const grpc::CallbackServerContext& context, const Limits& limits);
 
-// OK unless the request has a program that this server or this caller must not run.
-absl::Status CheckSubmit(const grpc::CallbackServerContext& context, const Backend& backend,
-                         const JobRequest& request);
-
-// The request of a job, admitted for the least loaded device. The observer of jobs hears of a
-// refusal, here and below.
+// The request of a job, admitted for the least loaded device.
 absl::StatusOr<Job> AdmitRequest(const Backend& backend, const JobRequest& request);
 
 // The request's id for this call, as RequestLease::Begin; a stream gets no answer but an error.

@@ -198,7 +198,7 @@ class AnswerCall : public UnaryCall {
 
  private:
   absl::StatusOr<std::string> Authorize() override {
-    GC_RETURN_IF_ERROR(backend_.authenticator.Authorize(context_, Role::kRead).status());
+    GC_RETURN_IF_ERROR(backend_.authenticator.Identify(context_).status());
     if (!backend_.modules) return SubmitOffStatus();
     return backend_.authenticator.Authorize(context_, Role::kSubmit);
   }

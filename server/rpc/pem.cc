@@ -1,7 +1,9 @@
 #include "server/rpc/pem.h"
 
+#include <algorithm>
 #include <ctime>
 #include <memory>
+#include <optional>
 
 #include <openssl/bio.h>
 #include <openssl/err.h>
@@ -10,7 +12,9 @@
 #include <openssl/x509.h>
 
 #include "absl/cleanup/cleanup.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 
 namespace gridclock {
 namespace {
@@ -36,7 +40,9 @@ int NoPassword(char*, int, int, void*) {
   return -1;
 }
 
+// Null: why stands in OpenSSL's queue of errors.
 Certificate NextCertificate(const Bio& text) {
+  ERR_clear_error();
   return Certificate(PEM_read_bio_X509(text.get(), nullptr, &NoPassword, nullptr));
 }
 
@@ -48,6 +54,33 @@ Key ReadKey(const std::string& pem) {
   return Key(PEM_read_bio_PrivateKey(Text(pem).get(), nullptr, &NoPassword, nullptr));
 }
 
+// Whether the last line of `pem` is a piece of the line that begins a certificate: to OpenSSL that
+// is a remark behind the last one.
+bool EndsInFirstLine(absl::string_view pem) {
+  constexpr absl::string_view kBegin = "-----BEGIN CERTIFICATE-----";
+  const absl::string_view last = pem.substr(pem.rfind('\n') + 1);
+  return !last.empty() && absl::StartsWith(kBegin, last);
+}
+
+// OK if there is no certificate behind the last one, which was that before `number`; it could also
+// be one of which a piece is missing.
+absl::Status CheckEnd(const std::string& pem, int number) {
+  const unsigned long error = ERR_peek_last_error();
+  const bool none =
+      ERR_GET_LIB(error) == ERR_LIB_PEM && ERR_GET_REASON(error) == PEM_R_NO_START_LINE;
+  if (none && !EndsInFirstLine(pem)) return absl::OkStatus();
+  const char* why = none ? nullptr : ERR_reason_error_string(error);
+  return absl::InvalidArgumentError(absl::StrCat("certificate number ", number, " cannot be read (",
+                                                 why == nullptr ? "it has no end" : why,
+                                                 "): is the file cut short?"));
+}
+
+absl::Time EndOf(const X509& certificate) {
+  std::tm end{};
+  if (ASN1_TIME_to_tm(X509_get0_notAfter(&certificate), &end) != 1) return absl::InfinitePast();
+  return absl::FromTM(end, absl::UTCTimeZone());
+}
+
 }  // namespace
 
 bool IsCertificate(const std::string& pem) {
@@ -57,12 +90,13 @@ bool IsCertificate(const std::string& pem) {
 
 absl::Time ExpiryOf(const std::string& chain) {
   const absl::Cleanup forget = [] { ERR_clear_error(); };
-  const Certificate certificate = ReadCertificate(chain);
-  std::tm end{};
-  if (certificate == nullptr || ASN1_TIME_to_tm(X509_get0_notAfter(certificate.get()), &end) != 1) {
-    return absl::InfinitePast();
+  const Bio text = Text(chain);
+  std::optional<absl::Time> earliest;
+  while (const Certificate certificate = NextCertificate(text)) {
+    const absl::Time end = EndOf(*certificate);
+    earliest = std::min(end, earliest.value_or(end));
   }
-  return absl::FromTM(end, absl::UTCTimeZone());
+  return earliest.value_or(absl::InfinitePast());
 }
 
 bool IsPrivateKey(const std::string& pem) {
@@ -82,7 +116,8 @@ absl::Status CheckUsable(const std::string& pem, CertificateUse use) {
   const absl::Cleanup forget = [] { ERR_clear_error(); };
   const Context context(SSL_CTX_new(TLS_server_method()));
   const Bio text = Text(pem);
-  for (int number = 1; const Certificate certificate = NextCertificate(text); ++number) {
+  int number = 1;
+  for (; const Certificate certificate = NextCertificate(text); ++number) {
     const bool own = use == CertificateUse::kServe && number == 1;
     ERR_clear_error();
     const long taken = own ? SSL_CTX_use_certificate(context.get(), certificate.get())
@@ -92,7 +127,7 @@ absl::Status CheckUsable(const std::string& pem, CertificateUse use) {
     return absl::InvalidArgumentError(absl::StrCat("OpenSSL takes no such certificate (number ",
                                                    number, "): ", why == nullptr ? "" : why));
   }
-  return absl::OkStatus();
+  return CheckEnd(pem, number);
 }
 
 }  // namespace gridclock

@@ -12,7 +12,8 @@ namespace gridclock {
 
 // Whether the first block of `pem` is a certificate.
 bool IsCertificate(const std::string& pem);
-// Until when the first certificate of `chain` is valid. The infinite past if it is none.
+// Until when all certificates of `chain` are valid: clients refuse it once any has expired. The
+// infinite past if the first is none.
 absl::Time ExpiryOf(const std::string& chain);
 // Whether `pem` is a private key that can be read without a password.
 bool IsPrivateKey(const std::string& pem);
@@ -21,8 +22,9 @@ bool KeyBelongsTo(const std::string& key, const std::string& chain);
 
 enum class CertificateUse { kServe, kAskClients };
 // What OpenSSL would say at each handshake, to nobody, against one of the certificates in `pem`,
-// such as a key too small for its security level: INVALID_ARGUMENT. To serve, the first is the
-// server's own; all others are authorities.
+// such as a key too small for its security level: INVALID_ARGUMENT, as for one that cannot be read
+// behind others, which it would take for their end. To serve, the first is the server's own; all
+// others are authorities.
 absl::Status CheckUsable(const std::string& pem, CertificateUse use);
 
 }  // namespace gridclock

@@ -57,12 +57,10 @@ class RunCall final : public UnaryCall, public JobListener {
   // From bytes to a job that runs. OK also if an earlier call had the answer.
   absl::Status Start(const grpc::ByteBuffer& buffer) {
     const MessageView message(buffer);
-    GC_ASSIGN_OR_RETURN(DecodedRun run,
-                        DecodeRunRequest(message.slices(), RequestLimitsOf(backend_.limits)));
-    GC_RETURN_IF_ERROR(CheckSubmit(context_, backend_, run.request));
-    run.request.principal = principal_;
-    request_id_ = run.request.request_id;
-    GC_RETURN_IF_ERROR(Stamp(context_, backend_, meter_, &run.request));
+    auto decoded = DecodeRunRequest(message.slices(), RequestLimitsOf(backend_.limits));
+    if (decoded.ok()) request_id_ = decoded->request.request_id;
+    GC_ASSIGN_OR_RETURN(const DecodedRun run,
+                        EnterRequest(context_, backend_, meter_, principal_, std::move(decoded)));
     GC_ASSIGN_OR_RETURN(const RequestIds::Answer answer, LeaseRequestId(backend_, run, lease_));
     if (answer != nullptr) {
       const grpc::Slice bytes = Borrow(std::as_bytes(std::span(*answer)), answer);

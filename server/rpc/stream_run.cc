@@ -262,10 +262,8 @@ class StreamCall final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>,
   // The header is whole: from here on there is a job.
   absl::Status EndHeader() {
     header_ended_ = true;
-    GC_ASSIGN_OR_RETURN(run_, decoder_.header().Finish());
-    GC_RETURN_IF_ERROR(CheckSubmit(context_, backend_, run_.request));
-    run_.request.principal = principal_;
-    GC_RETURN_IF_ERROR(Stamp(context_, backend_, meter_, &run_.request));
+    GC_ASSIGN_OR_RETURN(
+        run_, EnterRequest(context_, backend_, meter_, principal_, decoder_.header().Finish()));
     GC_RETURN_IF_ERROR(Lease());
     GC_ASSIGN_OR_RETURN(Job job, AdmitRequest(backend_, run_.request));
     GC_ASSIGN_OR_RETURN(const JobId id,

@@ -4,6 +4,7 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 
@@ -14,33 +15,40 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
-#include "server/rpc/header_blocks.h"
+#include "server/rpc/frame_watch.h"
 
 namespace gridclock {
 namespace {
 
 // By descriptor. gRPC reads a connection in one thread at a time.
-std::array<std::atomic<HeaderBlocks*>, kMostDescriptors> watched;
+std::array<std::atomic<FrameWatch*>, kMostDescriptors> watched;
 
-// gRPC closed the connection that had the descriptor before, so nobody reads it.
-void Replace(int fd, std::unique_ptr<HeaderBlocks> blocks) {
-  delete watched[static_cast<std::size_t>(fd)].exchange(blocks.release());
+std::unique_ptr<FrameWatch> NewWatch() {
+  static Allowance shared(FrameWatch::kSharedMost, FrameWatch::kSharedMost,
+                          FrameWatch::kSharedPerSecond);
+  return std::make_unique<FrameWatch>(shared);
 }
 
-std::atomic<std::size_t> cut_off{0};
+// gRPC closed the connection that had the descriptor before, so nobody reads it.
+void Replace(int fd, std::unique_ptr<FrameWatch> watch) {
+  delete watched[static_cast<std::size_t>(fd)].exchange(watch.release());
+}
 
-bool FeedOrCount(HeaderBlocks& blocks, absl::Span<const std::uint8_t> bytes) {
-  if (blocks.too_long()) return false;
-  if (blocks.Feed(bytes)) return true;
-  ++cut_off;
+std::atomic<std::size_t> cut_off_headers{0}, cut_off_floods{0};
+
+bool FeedOrCount(FrameWatch& watch, absl::Span<const std::uint8_t> bytes) {
+  if (watch.fault() != FrameWatch::Fault::kNone) return false;
+  const FrameWatch::Fault fault = watch.Feed(bytes, std::chrono::steady_clock::now());
+  if (fault == FrameWatch::Fault::kNone) return true;
+  ++(fault == FrameWatch::Fault::kHeaders ? cut_off_headers : cut_off_floods);
   return false;
 }
 
-bool FeedMessage(HeaderBlocks& blocks, const msghdr& message, std::size_t size) {
+bool FeedMessage(FrameWatch& watch, const msghdr& message, std::size_t size) {
   for (std::size_t i = 0; i < message.msg_iovlen && size > 0; ++i) {
     const iovec& part = message.msg_iov[i];
     const std::size_t taken = std::min(part.iov_len, size);
-    if (!FeedOrCount(blocks, {static_cast<const std::uint8_t*>(part.iov_base), taken})) {
+    if (!FeedOrCount(watch, {static_cast<const std::uint8_t*>(part.iov_base), taken})) {
       return false;
     }
     size -= taken;
@@ -53,16 +61,16 @@ Function* Next(const char* name) {
   return reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name));
 }
 
-void FreeBlocks(void*, void* blocks, CRYPTO_EX_DATA*, int, long, void*) {
-  delete static_cast<HeaderBlocks*>(blocks);
+void FreeWatch(void*, void* watch, CRYPTO_EX_DATA*, int, long, void*) {
+  delete static_cast<FrameWatch*>(watch);
 }
 
 // Null where OpenSSL has no memory for it.
-HeaderBlocks* BlocksOf(SSL* ssl) {
-  static const int index = SSL_get_ex_new_index(0, nullptr, nullptr, nullptr, &FreeBlocks);
-  if (auto* known = static_cast<HeaderBlocks*>(SSL_get_ex_data(ssl, index))) return known;
-  auto blocks = std::make_unique<HeaderBlocks>();
-  return SSL_set_ex_data(ssl, index, blocks.get()) == 1 ? blocks.release() : nullptr;
+FrameWatch* WatchOf(SSL* ssl) {
+  static const int index = SSL_get_ex_new_index(0, nullptr, nullptr, nullptr, &FreeWatch);
+  if (auto* known = static_cast<FrameWatch*>(SSL_get_ex_data(ssl, index))) return known;
+  auto watch = NewWatch();
+  return SSL_set_ex_data(ssl, index, watch.get()) == 1 ? watch.release() : nullptr;
 }
 
 }  // namespace
@@ -76,7 +84,7 @@ absl::Status WatchReads(int fd) {
     return absl::ResourceExhaustedError(
         absl::StrCat("want a descriptor below ", kMostDescriptors, ", got ", fd));
   }
-  Replace(fd, std::make_unique<HeaderBlocks>());
+  Replace(fd, NewWatch());
   return absl::OkStatus();
 }
 
@@ -87,11 +95,11 @@ absl::Status ReadsAreWatched() {
   }
   return absl::FailedPreconditionError(
       "gRPC reads connections by another recvmsg() or SSL_read() than this program's, so nothing "
-      "bounds the headers that a stranger sends; preload no library that has one");
+      "bounds what a stranger sends; preload no library that has one");
 }
 
-std::size_t TakeCutOff() {
-  return cut_off.exchange(0);
+CutOff TakeCutOff() {
+  return {.headers = cut_off_headers.exchange(0), .floods = cut_off_floods.exchange(0)};
 }
 
 }  // namespace gridclock
@@ -105,9 +113,9 @@ __attribute__((visibility("default"))) ssize_t recvmsg(int fd, msghdr* message, 
       static_cast<std::size_t>(fd) >= gridclock::kMostDescriptors) {
     return size;
   }
-  gridclock::HeaderBlocks* blocks = gridclock::watched[static_cast<std::size_t>(fd)].load();
-  if (blocks == nullptr ||
-      gridclock::FeedMessage(*blocks, *message, static_cast<std::size_t>(size))) {
+  gridclock::FrameWatch* watch = gridclock::watched[static_cast<std::size_t>(fd)].load();
+  if (watch == nullptr ||
+      gridclock::FeedMessage(*watch, *message, static_cast<std::size_t>(size))) {
     return size;
   }
   errno = ECONNRESET;
@@ -118,10 +126,9 @@ __attribute__((visibility("default"))) int SSL_read(SSL* ssl, void* buffer, int 
   static const auto next = gridclock::Next<decltype(SSL_read)>("SSL_read");
   const int size = next(ssl, buffer, room);
   if (size <= 0 || SSL_is_server(ssl) == 0) return size;
-  auto* blocks = gridclock::BlocksOf(ssl);
-  if (blocks != nullptr &&
-      gridclock::FeedOrCount(
-          *blocks, {static_cast<const std::uint8_t*>(buffer), static_cast<std::size_t>(size)})) {
+  auto* watch = gridclock::WatchOf(ssl);
+  if (watch != nullptr && gridclock::FeedOrCount(*watch, {static_cast<const std::uint8_t*>(buffer),
+                                                          static_cast<std::size_t>(size)})) {
     return size;
   }
   ERR_raise(ERR_LIB_SSL, SSL_R_EXCESSIVE_MESSAGE_SIZE);

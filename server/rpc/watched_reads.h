@@ -16,8 +16,8 @@ inline constexpr std::uint64_t kMostDescriptors = 1 << 16;
 // FAILED_PRECONDITION if gRPC reads past this program's functions.
 absl::Status ReadsAreWatched();
 
-// Reads of this connection, whose bytes are frames, fail from now on once a block of its headers is
-// too long (HeaderBlocks); gRPC then closes it. Call before gRPC gets the descriptor.
+// Reads of this connection, whose bytes are frames, fail from now on once it asks too much
+// (FrameWatch); gRPC then closes it. Call before gRPC gets the descriptor.
 // RESOURCE_EXHAUSTED for a descriptor of kMostDescriptors or more. Holds until the next call for
 // the same descriptor: what is no connection must not be read by recvmsg() in this process.
 absl::Status WatchReads(int fd);
@@ -27,7 +27,11 @@ absl::Status WatchReads(int fd);
 void LeaveReads(int fd);
 
 // Connections of this process that failed so since it was last asked.
-std::size_t TakeCutOff();
+struct CutOff {
+  std::size_t headers = 0;
+  std::size_t floods = 0;
+};
+CutOff TakeCutOff();
 
 }  // namespace gridclock
 

@@ -104,7 +104,8 @@ TOGETHER = (("GridclockDeviceQuarantined", "a", "cuda:0"), ("GridclockWorkerDown
             ("GridclockErrorBudgetBurn", "c", ""), ("GridclockErrorBudgetLeak", "c", ""),
             ("GridclockErrorBudgetLeak", "d", ""))
 # What of it arrives, by receiver and message.
-ARRIVES = [("page", [("GridclockDeviceQuarantined", "a", "cuda:0"), ("GridclockWorkerDown", "a", "cuda:1")]),
+ARRIVES = [("page", [("GridclockDeviceQuarantined", "a", "cuda:0"), ("GridclockErrorBudgetBurn", "a", ""),
+                     ("GridclockWorkerDown", "a", "cuda:1")]),
            ("page", [("GridclockDown", "b", "")]),
            ("page", [("GridclockErrorBudgetBurn", "c", "")]),
            ("today", [("GridclockErrorBudgetLeak", "d", "")]),

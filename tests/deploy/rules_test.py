@@ -178,6 +178,14 @@ class ComposeTest(unittest.TestCase):
         self.assertEqual(plain - tls, {"--insecure-public"})
         self.assertEqual({flag.partition("=")[0] for flag in tls - plain}, {"--tls-cert", "--tls-key", "--token-file"})
 
+    def test_the_container_of_the_server_has_no_token(self):
+        compose = (REPO / "deploy/compose/compose.tls.yaml").read_text()
+        mounted = re.search(r"- \$\{GRIDCLOCK_SECRETS:\?want a folder with (.*)\}:/secrets:ro", compose)[1]
+        self.assertEqual(mounted, "server.pem, server.key and tokens")
+        self.assertEqual(re.findall(r"^ {6}(GRIDCLOCK_\w+): ", compose, re.M), ["GRIDCLOCK_TLS_CA"])
+        made = re.findall(r'> "\$folder/(\S+)"|-out "\$folder/(\S+)"', (REPO / "deploy/secrets.sh").read_text())
+        self.assertEqual(sorted("".join(names) for names in made), ["server/server.pem", "server/tokens", "token"])
+
     def test_dashboards_lie_where_grafana_is_told(self):
         compose = (REPO / "deploy/compose/compose.yaml").read_text()
         provider = (REPO / "deploy/grafana/provisioning/dashboards/gridclock.yaml").read_text()

@@ -10,6 +10,7 @@
 #include <google/protobuf/descriptor_database.h>
 #include <grpcpp/create_channel.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -191,6 +192,49 @@ TEST(Access, ACertificateThatOpenSslDoesNotServeIsRefused) {
   ExpectRefusal({"--tls-cert=" + files.Path("server.pem"), "--tls-key=" + files.Path("server.key"),
                  "--tls-client-ca=" + weak},
                 absl::StrCat("--tls-client-ca: '", weak, "': OpenSSL takes no such certificate"));
+}
+
+// OpenSSL takes what comes before for all that there is.
+TEST(Access, ACertificateThatIsCutShortBehindOthersIsRefused) {
+  const Certificates files(NewFolder());
+  const std::string cert = files.Path("server.pem"), key = files.Path("server.key"),
+                    cut = files.Path("cut.pem");
+  const std::string authority = Read(files.Path("ca.pem"));
+  Write(cut, Read(cert) + authority.substr(0, authority.size() / 2));
+  const std::string sentence = absl::StrCat("'", cut, "': certificate number 2 cannot be read");
+  ExpectRefusal({"--tls-cert=" + cut, "--tls-key=" + key}, "--tls-cert: " + sentence);
+  ExpectRefusal({"--tls-cert=" + cert, "--tls-key=" + key, "--tls-client-ca=" + cut},
+                "--tls-client-ca: " + sentence);
+}
+
+// OpenSSL reads on behind one, and gRPC does not.
+TEST(Access, AFileWithAByte0IsRefused) {
+  const Certificates files(NewFolder());
+  const std::string cert = files.Path("server.pem"), key = files.Path("server.key"),
+                    tokens = TokenFile(files.folder);
+  const auto spoil = [&](const std::string& path) {
+    const std::string text = Read(path), spoilt = path + ".spoilt";
+    Write(spoilt, text + std::string(1, '\0') + text);
+    return std::make_pair(
+        spoilt, absl::StrCat(": want text, '", spoilt, "' has a byte 0 behind ", text.size()));
+  };
+  const auto [bad_cert, of_cert] = spoil(cert);
+  const auto [bad_key, of_key] = spoil(key);
+  const auto [bad_tokens, of_tokens] = spoil(tokens);
+  ExpectRefusal({"--tls-cert=" + bad_cert, "--tls-key=" + key}, "--tls-cert" + of_cert);
+  ExpectRefusal({"--tls-cert=" + cert, "--tls-key=" + bad_key}, "--tls-key" + of_key);
+  ExpectRefusal({"--tls-cert=" + cert, "--tls-key=" + key, "--tls-client-ca=" + bad_cert},
+                "--tls-client-ca" + of_cert);
+  ExpectRefusal({"--token-file=" + bad_tokens}, "--token-file" + of_tokens);
+}
+
+TEST(Access, WhatIsNoFileIsNotWaitedFor) {
+  const std::string pipe = NewFolder() + "/pipe";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  for (const std::string& path : {pipe, std::string("/dev/null"), std::string("/")}) {
+    ExpectRefusal({"--token-file=" + path},
+                  absl::StrCat("--token-file: want a regular file, got '", path, "'"));
+  }
 }
 
 TEST(Access, ATokenThatTheServerWouldNotTakeIsNotHashed) {

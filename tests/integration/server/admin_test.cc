@@ -1,7 +1,5 @@
-// What operators do to a real server: by AdminService and by SIGHUP; and what its log says of it.
+// What operators do to a real server, and what its log says of it.
 #include <csignal>
-#include <cstdio>
-#include <filesystem>
 #include <future>
 #include <string>
 
@@ -10,11 +8,11 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "base/status.h"
 #include "client/cpp/client.h"
 #include "gridclock/v1/admin.pb.h"
 #include "gridclock/v1/system.pb.h"
+#include "tests/integration/server/operator.h"
 #include "tests/support/credentials.h"
 #include "tests/support/http_client.h"
 #include "tests/support/raw_call.h"
@@ -24,23 +22,11 @@
 namespace gridclock {
 namespace {
 
-using nlohmann::json;
 using ::testing::AllOf;
-using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
-using Code = absl::StatusCode;
 
 constexpr absl::Duration kLong = absl::Seconds(30);
-
-std::unique_ptr<Client> Operator(const ServerProcess& server, const std::string& token = "") {
-  ClientOptions options{.server = server.address()};
-  options.token = token;
-  options.retry.max_attempts = 1;
-  auto client = Client::Connect(options);
-  EXPECT_THAT(client.status(), IsOk());
-  return *std::move(client);
-}
 
 absl::StatusOr<std::unique_ptr<ServerProcess>> AdminServer() {
   return ServerProcess::Start({.flags = {"--allow-admin"}});
@@ -70,31 +56,6 @@ bool Runs(const Client& client) {
     return !jobs.empty() && jobs[0].state() == v1::ActiveJob::RUNNING;
   });
 }
-
-// Lines of the log with this event, read as JSON: a line that somebody broke would not be.
-std::vector<json> LinesNow(const ServerProcess& server, const std::string& event) {
-  std::vector<json> lines;
-  std::string log = server.Log();
-  log.resize(log.rfind('\n') + 1);  // One may be on its way.
-  for (const absl::string_view line : absl::StrSplit(log, '\n', absl::SkipEmpty())) {
-    json read = json::parse(line, nullptr, /*allow_exceptions=*/false);
-    EXPECT_FALSE(read.is_discarded()) << line;
-    if (!read.is_discarded() && read["event"] == event) lines.push_back(std::move(read));
-  }
-  return lines;
-}
-
-// The same once there are so many: a line is written after its call is answered.
-std::vector<json> LinesOf(const ServerProcess& server, const std::string& event,
-                          std::size_t count) {
-  EXPECT_TRUE(Eventually([&] { return LinesNow(server, event).size() >= count; })) << event;
-  std::vector<json> lines = LinesNow(server, event);
-  EXPECT_EQ(lines.size(), count) << event;
-  lines.resize(count);  // What is missing is null.
-  return lines;
-}
-
-const std::vector<std::string> kJsonLog = {"GRIDCLOCK_LOG_FORMAT=json"};
 
 TEST(Admin, JobsAreListedAndCancelled) {
   ASSERT_OK_AND_ASSIGN(const auto server,
@@ -268,14 +229,6 @@ TEST(Admin, ARestartGivesTheDeviceAnotherWorker) {
 
 // ---- Who may. ----
 
-std::string Tokens(const std::vector<std::pair<std::string, std::string>>& people) {
-  std::string text;
-  for (const auto& [name, roles] : people) {
-    absl::StrAppend(&text, name, " ", roles, " ", HashedToken(name + "-secret"));
-  }
-  return text;
-}
-
 TEST(Admin, LocalCallersMayNotUnlessTheServerSaysSo) {
   ASSERT_OK_AND_ASSIGN(const auto server, ServerProcess::Start());
   const auto client = Operator(*server);
@@ -383,138 +336,6 @@ TEST(Admin, EachCallIsALineHoweverManyThereAre) {
   restart.set_now(true);
   ASSERT_THAT(client->RestartWorker(restart).status(), IsOk());
   EXPECT_THAT(running.get(), ReasonIs("BY_OPERATOR"));
-}
-
-// ---- Reload. ----
-
-TEST(Reload, TokensHoldFromTheNextCallOnAndABrokenFileChangesNothing) {
-  const std::string path = NewFolder() + "/tokens";
-  Write(path, Tokens({{"ann", "read"}, {"root", "admin"}}));
-  ASSERT_OK_AND_ASSIGN(const auto server, ServerProcess::Start({.flags = {"--token-file=" + path},
-                                                                .environment = kJsonLog}));
-  const auto ann = Operator(*server, "ann-secret"), bob = Operator(*server, "bob-secret"),
-             root = Operator(*server, "root-secret");
-  EXPECT_THAT(ann->ListDevices().status(), IsOk());
-  EXPECT_THAT(bob->ListDevices().status(), StatusIs(Code::kUnauthenticated, HasSubstr("")));
-  Write(path, "bob everything sha256:00:11\n");
-  ASSERT_OK_AND_ASSIGN(const v1::ReloadResponse broken, root->Reload());
-  ASSERT_EQ(broken.parts_size(), 1);
-  EXPECT_EQ(broken.parts(0).name(), "tokens");
-  EXPECT_THAT(broken.parts(0).error(), HasSubstr("'" + path + "': line 1: want roles"));
-  EXPECT_THAT(LinesOf(*server, "admin_reload", 1)[0].dump(),
-              ContainsRegex("warning.*line 1: want roles.*tokens .failed, the old stay"));
-  EXPECT_THAT(ann->ListDevices().status(), IsOk());
-  EXPECT_THAT(server->Metrics(), HasSubstr("gridclock_reload_success{part=\"tokens\"} 0\n"));
-  EXPECT_THAT(LinesOf(*server, "reload_failed", 1)[0]["error"].dump(), HasSubstr("line 1"));
-  Write(path, Tokens({{"bob", "read"}, {"root", "admin"}}));
-  ASSERT_OK_AND_ASSIGN(const v1::ReloadResponse good, root->Reload());
-  EXPECT_EQ(good.parts(0).error(), "");
-  EXPECT_THAT(ann->ListDevices().status(), StatusIs(Code::kUnauthenticated, HasSubstr("")));
-  EXPECT_THAT(bob->ListDevices().status(), IsOk());
-  EXPECT_THAT(server->Metrics(), HasSubstr("gridclock_reload_success{part=\"tokens\"} 1\n"));
-}
-
-double PeakKib(const ServerProcess& server) {
-  return std::stod(
-      Output(absl::StrCat("awk '/VmHWM/ {print $2}' /proc/", server.pid(), "/status")));
-}
-
-// A log at the wrong path: read whole, it took the server's memory and ended it.
-TEST(Reload, OfAHugeFileNoMoreIsReadThanATokenFileMayHave) {
-  const std::string path = NewFolder() + "/tokens";
-  Write(path, Tokens({{"root", "admin"}}));
-  ASSERT_OK_AND_ASSIGN(const auto server, ServerProcess::Start({.flags = {"--token-file=" + path},
-                                                                .environment = kJsonLog}));
-  const auto root = Operator(*server, "root-secret");
-  const double before = PeakKib(*server);
-  std::filesystem::resize_file(path, 1 << 30);
-  ASSERT_OK_AND_ASSIGN(const v1::ReloadResponse huge, root->Reload());
-  EXPECT_EQ(huge.parts(0).error(),
-            absl::StrCat("--token-file: want at most 4 MiB, '", path, "' is larger"));
-  EXPECT_LT(PeakKib(*server) - before, 64 << 10);
-  EXPECT_THAT(server->Metrics(), HasSubstr("gridclock_reload_success{part=\"tokens\"} 0\n"));
-  EXPECT_THAT(root->ListJobs().status(), IsOk());
-}
-
-TEST(Reload, ASighupReadsTheFilesAndEndsNothing) {
-  const std::string path = NewFolder() + "/tokens";
-  Write(path, Tokens({{"ann", "read"}}));
-  ASSERT_OK_AND_ASSIGN(const auto server, ServerProcess::Start({.flags = {"--token-file=" + path},
-                                                                .environment = kJsonLog}));
-  const auto bob = Operator(*server, "bob-secret");
-  Write(path, Tokens({{"bob", "read"}}));
-  server->Signal(SIGHUP);
-  EXPECT_TRUE(Eventually([&] { return bob->ListDevices().ok(); }));
-  std::remove(path.c_str());
-  server->Signal(SIGHUP);
-  LinesOf(*server, "reload_failed", 1);
-  EXPECT_THAT(bob->ListDevices().status(), IsOk());
-  server->Signal(SIGTERM);
-  EXPECT_EQ(server->Wait(), 0);
-}
-
-TEST(Reload, WithoutFilesASighupIsALineInTheLog) {
-  ASSERT_OK_AND_ASSIGN(const auto server, ServerProcess::Start({.environment = kJsonLog}));
-  server->Signal(SIGHUP);
-  LinesOf(*server, "reload", 1);
-  EXPECT_THAT(GoodCall(Connect(server->address())), IsOk());
-}
-
-std::string ReadOf(const Certificates& files, const std::string& name) {
-  return Read(files.Path(name));
-}
-
-double ShownExpiry(const ServerProcess& server) {
-  const std::string name = "\ngridclock_tls_certificate_expiry_time_seconds ";
-  const std::string text = server.Metrics();
-  const std::size_t at = text.find(name);
-  return at == std::string::npos ? 0 : std::strtod(text.c_str() + at + name.size(), nullptr);
-}
-
-TEST(Reload, NewConnectionsGetTheNewCertificate) {
-  const Certificates before(NewFolder()), after(NewFolder());
-  const std::string folder = NewFolder();
-  const auto install = [&](const std::string& key, const std::string& certificate) {
-    Write(folder + "/key", key);
-    Write(folder + "/pem", certificate);
-  };
-  install(ReadOf(before, "server.key"), ReadOf(before, "server.pem"));
-  ASSERT_OK_AND_ASSIGN(const auto server,
-                       ServerProcess::Start({.flags = {"--tls-cert=" + folder + "/pem",
-                                                       "--tls-key=" + folder + "/key"},
-                                             .environment = kJsonLog}));
-  const auto old_connection = before.Connect(server->address(), false);
-  EXPECT_THAT(GoodCall(old_connection), IsOk());
-  EXPECT_EQ(GoodCall(after.Connect(server->address(), false)).code(), Code::kUnavailable);
-  const double expiry = ShownExpiry(*server);
-  EXPECT_NEAR(expiry, absl::ToDoubleSeconds(absl::Now() + absl::Hours(48) - absl::UnixEpoch()),
-              600);
-
-  // Half of a pair: the old one stays.
-  install(ReadOf(before, "server.key"), ReadOf(after, "server.pem"));
-  server->Signal(SIGHUP);
-  EXPECT_THAT(LinesOf(*server, "reload_failed", 1)[0]["error"].dump(),
-              HasSubstr("does not belong"));
-  EXPECT_THAT(server->Metrics(), HasSubstr("gridclock_reload_success{part=\"certificates\"} 0\n"));
-  EXPECT_THAT(GoodCall(before.Connect(server->address(), false)), IsOk());
-  EXPECT_EQ(ShownExpiry(*server), expiry);
-
-  // What OpenSSL reads and does not serve: gRPC would keep the old one, and nobody would know.
-  MakeWeakPair(folder);
-  install(Read(folder + "/weak.key"), Read(folder + "/weak.pem"));
-  server->Signal(SIGHUP);
-  EXPECT_THAT(LinesOf(*server, "reload_failed", 2)[1]["error"].dump(),
-              HasSubstr("ee key too small"));
-  EXPECT_THAT(server->Metrics(), HasSubstr("gridclock_reload_success{part=\"certificates\"} 0\n"));
-  EXPECT_THAT(GoodCall(before.Connect(server->address(), false)), IsOk());
-  EXPECT_EQ(ShownExpiry(*server), expiry);
-
-  install(ReadOf(after, "server.key"), ReadOf(after, "server.pem"));
-  server->Signal(SIGHUP);
-  LinesOf(*server, "reload", 1);
-  EXPECT_THAT(GoodCall(after.Connect(server->address(), false)), IsOk());
-  EXPECT_EQ(GoodCall(before.Connect(server->address(), false)).code(), Code::kUnavailable);
-  EXPECT_THAT(GoodCall(old_connection), IsOk());  // It stands as it began.
 }
 
 TEST(Log, TheLinesOfACallNameIt) {

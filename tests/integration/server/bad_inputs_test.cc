@@ -40,6 +40,7 @@ namespace {
 
 using nlohmann::json;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr char kFolder[] = GRIDCLOCK_SOURCE_DIR "/tests";
 
@@ -252,10 +253,24 @@ TEST(BadInputs, WhatIsRefusedIsCountedOnce) {
   EXPECT_EQ(run(named), absl::StatusCode::kOk);
   named.mutable_inputs(0)->set_data("abcd");
   EXPECT_EQ(run(named), absl::StatusCode::kInvalidArgument);
+  v1::RunRequest negative = InlineRequest("square", {1});
+  negative.mutable_inputs(0)->mutable_spec()->set_dims(0, -1);
+  EXPECT_EQ(run(negative), absl::StatusCode::kInvalidArgument);
+  *stream.mutable_header() = negative;
+  EXPECT_EQ(RawCall(channel, kStreamRunMethod, {stream.SerializeAsString()}).status.code(),
+            absl::StatusCode::kInvalidArgument);
+  v1::RunRequest submitted = InlineRequest("square", {1});
+  submitted.mutable_program()->set_words("f(x: f32[N]) -> y: f32[N]");
+  EXPECT_EQ(run(submitted), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(RawCall(channel, kRunMethod, {"\xff"}).status.code(),
+            absl::StatusCode::kInvalidArgument)
+      << "what could not be read is no request";
   const std::string metrics = server->Metrics();
   EXPECT_THAT(metrics,
               HasSubstr("gridclock_admission_rejected_total{reason=\"unknown_name\"} 2\n"));
-  EXPECT_THAT(metrics, HasSubstr("gridclock_admission_rejected_total{reason=\"bad_value\"} 1\n"));
+  EXPECT_THAT(metrics, HasSubstr("gridclock_admission_rejected_total{reason=\"bad_value\"} 3\n"));
+  EXPECT_THAT(metrics, HasSubstr("gridclock_admission_rejected_total{reason=\"submit_off\"} 1\n"));
+  EXPECT_THAT(metrics, Not(HasSubstr("gridclock_admission_rejected_total{reason=\"unparsable\"}")));
 }
 
 // The most memory that the server's pages took since the mark was set, in bytes.

@@ -473,14 +473,14 @@ TEST_F(Modules, TwoClientsThatFillAllMemoryKeepNoThirdFromCompiling) {
 
 TEST_F(Modules, F24_H2_RolesAndPrincipalsAreHeldApart) {
   const std::string tokens = NewFolder() + "/tokens";
-  std::ofstream(tokens) << "alice read,submit " << Hash("alice-secret") << "bob read,submit "
+  std::ofstream(tokens) << "alice submit " << Hash("alice-secret") << "bob read,submit "
                         << Hash("bob-secret") << "carol read,run " << Hash("carol-secret");
   auto server = ServerProcess::Start(
       {.flags = {"--allow-submit", LimitOf(kTimeToCompile), "--token-file=" + tokens}});
   ASSERT_THAT(server, IsOk());
   const auto alice = ClientOf(**server, "alice-secret"), bob = ClientOf(**server, "bob-secret"),
              carol = ClientOf(**server, "carol-secret");
-  ReadyCompilerOf(*alice);
+  ReadyCompilerOf(*bob);
   EXPECT_THAT(carol->ListModules(),
               StatusIs(absl::StatusCode::kPermissionDenied, HasSubstr("'submit'")));
   EXPECT_THAT(carol->Compile(Source(kSquare)), ReasonIs("ROLE_MISSING"));

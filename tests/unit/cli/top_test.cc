@@ -49,6 +49,21 @@ TEST(TopTest, ShowsDevicesKernelsAndRuns) {
   }
 }
 
+TEST(TopTest, AnOldReadingIsNotShownAsOfNow) {
+  Json status = Status();
+  status["devices"][0]["read_seconds_ago"] = 59.0;
+  status["devices"][0]["memory_read_seconds_ago"] = 59.0;
+  const std::string fresh = TopText("node:8471", status, Runs(), {});
+  EXPECT_THAT(fresh, HasSubstr("42 °C"));
+  EXPECT_THAT(fresh, HasSubstr("700 MiB of"));
+  status["devices"][0]["read_seconds_ago"] = 61.0;
+  status["devices"][0]["memory_read_seconds_ago"] = 61.0;
+  const std::string old = TopText("node:8471", status, Runs(), {});
+  EXPECT_THAT(old, Not(HasSubstr("°C")));
+  EXPECT_THAT(old, Not(HasSubstr("700 MiB")));
+  EXPECT_THAT(old, HasSubstr("1.00 GiB"));
+}
+
 TEST(TopTest, ANarrowTerminalShowsTheState) {
   Json status = Status();
   EXPECT_THAT(TopText("127.0.0.1:8471", status, Runs(), {.out_width = 40}), HasSubstr(" serving "));

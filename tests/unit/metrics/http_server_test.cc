@@ -100,6 +100,33 @@ std::string AnswerTo(int port, const std::string& head) {
   return ReadAll(client);
 }
 
+// civetweb would allow it to every site, and would let any Host ask.
+TEST(MetricsServerTest, NoOtherSiteIsAllowedIn) {
+  ASSERT_OK_AND_ASSIGN(const auto server, Serve(Small()));
+  const std::string preflight =
+      AnswerTo(server->port(),
+               "OPTIONS /metrics HTTP/1.1\r\nHost: localhost\r\nOrigin: http://attacker.example\r\n"
+               "Access-Control-Request-Method: GET\r\n\r\n");
+  EXPECT_THAT(preflight, StartsWith("HTTP/1.1 405 "));
+  EXPECT_THAT(preflight.substr(1), Not(HasSubstr("HTTP/1.1"))) << "two answers";
+  const std::string simple = AnswerTo(server->port(),
+                                      "GET /metrics HTTP/1.1\r\nHost: localhost\r\n"
+                                      "Origin: http://attacker.example\r\n\r\n");
+  EXPECT_THAT(preflight + simple, Not(HasSubstr("Access-Control")));
+}
+
+TEST(MetricsServerTest, AHostBehindMoreHeadersThanAreKeptIsNotOverlooked) {
+  ASSERT_OK_AND_ASSIGN(const auto server, Serve(Small()));
+  const auto behind = [&](int headers) {
+    std::string head = "GET /metrics HTTP/1.1\r\n";
+    for (int i = 0; i < headers; ++i) absl::StrAppend(&head, "X-", i, ": 1\r\n");
+    return AnswerTo(server->port(), head + "Host: attacker.example\r\n\r\n");
+  };
+  EXPECT_THAT(behind(62), StartsWith("HTTP/1.1 421 "));
+  EXPECT_THAT(behind(63), StartsWith("HTTP/1.1 431 "));
+  EXPECT_THAT(behind(100), StartsWith("HTTP/1.1 431 "));
+}
+
 TEST(MetricsServerTest, WhatIsNoPathIsAnsweredToo) {
   ASSERT_OK_AND_ASSIGN(const auto server, Serve(Small()));
   for (const char* line : {"GET *", "OPTIONS *", "GET http://127.0.0.1:1/metrics",
@@ -212,27 +239,32 @@ TEST(MetricsServerTest, AHungScraperHoldsNobodyUp) {
   for (int i = 0; i < 10; ++i) ASSERT_TRUE(Answers(*server, "a 1\n"));
 }
 
-TEST(MetricsServerTest, ManyReadersHavePagesMadeByFewThreads) {
+TEST(MetricsServerTest, OnePageForScrapersAndOneForPeopleIsMadeAtATime) {
   std::atomic<int> making = 0, most = 0;
   const auto late = Late();
   const auto page = [&] {
     const int now = ++making;
     for (int seen = most; seen < now && !most.compare_exchange_weak(seen, now);) {
     }
-    // The first waits for a second, and each leaves time for a third.
+    // The first waits for one of the other kind, and each leaves time for a third.
     do {
       std::this_thread::sleep_for(std::chrono::milliseconds(2));
     } while (most < 2 && std::chrono::steady_clock::now() < late);
     --making;
-    return std::string("a 1\n");
+    return MetricsServer::Page{"text/plain", "a 1\n"};
   };
-  ASSERT_OK_AND_ASSIGN(const auto server, ServePatiently(Serving(page)));
+  MetricsServer::Pages pages = Small();
+  pages.page = [&](absl::string_view, absl::string_view) { return page(); };
+  ASSERT_OK_AND_ASSIGN(const auto server, ServePatiently(pages));
   std::atomic<int> answered = 0;
-  std::vector<std::thread> readers(100);
-  for (std::thread& reader : readers) {
-    reader = std::thread([&] { answered += BodyOf(Fetch(server->port(), "/metrics")) == "a 1\n"; });
+  std::vector<std::jthread> readers;
+  for (int i = 0; i < 50; ++i) {
+    for (const char* path : {"/metrics", "/runs"}) {
+      readers.emplace_back(
+          [&, path] { answered += BodyOf(Fetch(server->port(), path)) == "a 1\n"; });
+    }
   }
-  for (std::thread& reader : readers) reader.join();
+  readers.clear();
   EXPECT_EQ(answered, 100);
   EXPECT_EQ(most, 2);
 }

@@ -54,8 +54,10 @@ TEST(Pem, TellsUntilWhenACertificateIsValid) {
   EXPECT_EQ(ExpiryOf(kOf2060), Utc(2060));
 }
 
-TEST(Pem, TheFirstCertificateOfAChainIsTheServersOwn) {
-  EXPECT_EQ(ExpiryOf(absl::StrCat(kOf2060, kOf2030)), Utc(2060));
+TEST(Pem, AChainIsValidUntilItsFirstCertificateExpires) {
+  EXPECT_EQ(ExpiryOf(absl::StrCat(kOf2060, kOf2030)), Utc(2030));
+  EXPECT_EQ(ExpiryOf(absl::StrCat(kOf2030, kOf2060)), Utc(2030));
+  EXPECT_EQ(ExpiryOf(absl::StrCat(kOf2060, kOf2060, kOf2030)), Utc(2030));
 }
 
 TEST(Pem, WhatIsNoCertificateIsNotValid) {
@@ -75,6 +77,26 @@ TEST(Pem, WhatOpenSslWouldRefuseAtEachHandshakeIsNotUsable) {
   for (const auto use : {CertificateUse::kServe, CertificateUse::kAskClients}) {
     EXPECT_THAT(CheckUsable(absl::StrCat(kOf2060, kOf2030), use), IsOk());
   }
+}
+
+// Wherever it ends: within the lines that begin and end it too.
+TEST(Pem, ACertificateThatIsCutShortIsNotTheEndOfTheOthers) {
+  const std::string first = kOf2060, second = kOf2030;
+  for (const auto use : {CertificateUse::kServe, CertificateUse::kAskClients}) {
+    for (std::size_t size = 1; size < second.size() - 1; ++size) {
+      EXPECT_THAT(CheckUsable(first + second.substr(0, size), use),
+                  StatusIs(absl::StatusCode::kInvalidArgument,
+                           HasSubstr("certificate number 2 cannot be read")))
+          << size << " bytes";
+    }
+    EXPECT_THAT(CheckUsable(first + second.substr(0, second.size() - 1), use), IsOk());
+  }
+}
+
+TEST(Pem, WhatStandsAroundCertificatesIsNotRead) {
+  const std::string text = absl::StrCat("the leaf\n", kOf2060, "\n# its authority\n", kOf2030,
+                                        "\nuntil 2030, with 5 - 3 = 2 of them");
+  EXPECT_THAT(CheckUsable(text, CertificateUse::kServe), IsOk());
 }
 
 }  // namespace
