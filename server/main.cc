@@ -357,7 +357,8 @@ class Process {
     sources.reloads = [this] { return reloader_.parts(); };
     if (security_.tls != nullptr) {
       sources.certificate_expiry = [this] {
-        return ExpiryOf(security_.tls->current().certificate);
+        const Tls tls = security_.tls->current();
+        return ExpiryOf(tls.certificate, tls.read);
       };
     }
     sources.open_connections = [this] { return acceptor_->usage().connections; };

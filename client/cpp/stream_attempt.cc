@@ -30,7 +30,7 @@ class Upload {
   // The next message, or nothing when all are sent. `sent` counts tensor bytes.
   bool Next(Loan& loan, grpc::ByteBuffer* out, std::uint64_t* sent) {
     if (piece_ < header_.size()) {
-      *out = std::move(header_[piece_++]);
+      out->Swap(&header_[piece_++]);
       return true;
     }
     for (; input_ < call_.inputs.size(); NextInput()) {

@@ -70,7 +70,7 @@ enum class ConnectionEvent : std::uint8_t {
   kRejectedDescriptors,
   // After it was accepted.
   kCutOffHeaders,  // Headers without end.
-  kCutOffFrames    // Calls begun or reset, or SETTINGS, beyond measure.
+  kCutOffCalls     // More calls at once than gRPC can be done with.
 };
 
 // Must be thread-safe and quick. For each OnRpcStarted one OnRpcFinished follows. Bytes are those

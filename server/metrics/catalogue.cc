@@ -59,7 +59,8 @@ constexpr std::array<MetricSpec, kMetricCount> kTable = {{
      "0.1.0"},
     {Metric::kRpcDrained, "gridclock_rpc_drained_total", kCounter, "requests", kMethod,
      "Those of gridclock_rpc_requests_total that were refused or ended because an operator drains "
-     "the device or the server, or refused because its first worker or its compiler is starting; "
+     "the device or the server, or refused because its first worker or its compiler is starting or "
+     "a reload reads; "
      "their code is UNAVAILABLE.",
      "0.2.0"},
     {Metric::kRpcTurnedAway, "gridclock_rpc_turned_away_total", kCounter, "requests", kMethod,
@@ -370,8 +371,8 @@ constexpr LabelSpec kLabels[] = {
     {"result",
      "`accepted`, `rejected_total` (the server has too many), `rejected_peer` (this peer "
      "has), `rejected_descriptors` (too few file descriptors are left), `cut_off_headers` "
-     "(accepted, then closed for headers of a call that were far too long), `cut_off_frames` (the "
-     "same, for calls that it began or reset, or SETTINGS, faster than any client that works)"},
+     "(accepted, then closed for headers of a call that were far too long), `cut_off_calls` (the "
+     "same, for calls that it began faster than they could be done with)"},
     {"revision", "commit of the sources, empty if unknown"},
     {"state",
      "of a worker: `starting`, `ready`, `busy`, `dead`, `quarantined`; of memory: `total`, `used`"},

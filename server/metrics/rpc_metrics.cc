@@ -18,8 +18,8 @@ constexpr absl::string_view ResultWord(ConnectionEvent event) {
       return "rejected_descriptors";
     case ConnectionEvent::kCutOffHeaders:
       return "cut_off_headers";
-    case ConnectionEvent::kCutOffFrames:
-      return "cut_off_frames";
+    case ConnectionEvent::kCutOffCalls:
+      return "cut_off_calls";
   }
   return "";
 }
@@ -30,7 +30,7 @@ bool IsDrain(const absl::Status& status) {
   if (status.ok() || !absl::IsUnavailable(status)) return false;
   const std::string reason = DetailsOf(status).reason;
   return reason == "DRAINING" || reason == "DEVICE_DRAINED" || reason == "WORKER_STARTING" ||
-         reason == "COMPILER_STARTING";
+         reason == "COMPILER_STARTING" || reason == "RELOADING";
 }
 
 // For want of room. What no retry would help asked for more than there is at all.
@@ -63,7 +63,7 @@ RpcMetrics::RpcMetrics(Registry& registry) : registry_(registry) {
   }
   for (const auto event : {ConnectionEvent::kAccepted, ConnectionEvent::kRejectedTotal,
                            ConnectionEvent::kRejectedPeer, ConnectionEvent::kRejectedDescriptors,
-                           ConnectionEvent::kCutOffHeaders, ConnectionEvent::kCutOffFrames}) {
+                           ConnectionEvent::kCutOffHeaders, ConnectionEvent::kCutOffCalls}) {
     registry.TallyOf(Metric::kConnections, {std::string(ResultWord(event))});
   }
 }

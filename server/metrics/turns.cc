@@ -1,6 +1,14 @@
 #include "server/metrics/turns.h"
 
+#include <algorithm>
+
 namespace gridclock {
+namespace {
+
+// The machine may have stood still while the page was made.
+constexpr std::chrono::milliseconds kLongestRest{500};
+
+}  // namespace
 
 void Turns::Begin() {
   std::condition_variable_any woken;
@@ -17,7 +25,7 @@ void Turns::End() {
   const MutexLock lock(mutex_);
   const Clock::time_point now = Clock::now();
   taken_ = false;
-  rested_ = now + rest_ * (now - began_);
+  rested_ = now + std::min<Clock::duration>(rest_ * (now - began_), kLongestRest);
   if (!waiting_.empty()) waiting_.front()->notify_one();
 }
 

@@ -11,8 +11,8 @@
 namespace gridclock {
 
 // One at a time, first come, first served. Behind each turn comes a rest that is `rest` times as
-// long as it took, so that readers without end leave the processors to calls: of one they have
-// 1 / (1 + rest).
+// long as it took, half a second at most, so that readers without end leave the processors to
+// calls: of one they have 1 / (1 + rest).
 class Turns {
  public:
   explicit Turns(int rest) : rest_(rest) {}

@@ -224,17 +224,19 @@ void Acceptor::Loop() {
 }
 
 void Acceptor::CountCutOff() {
-  const auto count = [this](std::size_t connections, ConnectionEvent event, const char* reason) {
+  const CutOff cut_off = TakeCutOff();
+  const auto count = [&](std::size_t connections, ConnectionEvent event, const char* reason) {
     if (connections == 0) return;
     for (std::size_t i = 0; i < connections; ++i) observer_.OnConnection(event);
     Log(LogLevel::kWarning, "connections_cut_off",
-        {{"connections", absl::StrCat(connections)}, {"reason", reason}});
+        {{"connections", absl::StrCat(connections)},
+         {"last_peer", cut_off.last_peer},
+         {"reason", reason}});
   };
-  const CutOff cut_off = TakeCutOff();
   count(cut_off.headers, ConnectionEvent::kCutOffHeaders,
         "headers of a call that were far too long");
-  count(cut_off.floods, ConnectionEvent::kCutOffFrames,
-        "calls begun or reset, or SETTINGS, faster than any client that works");
+  count(cut_off.calls, ConnectionEvent::kCutOffCalls,
+        "calls begun faster than they could be done with");
 }
 
 void Acceptor::NoteRefused(const std::string& peer, std::size_t limit, absl::string_view name) {

@@ -13,6 +13,7 @@
 #include "proto/types/trace.h"
 #include "server/rpc/backend.h"
 #include "server/rpc/calls_in_flight.h"
+#include "server/rpc/connection_calls.h"
 #include "server/rpc/request_lease.h"
 
 namespace gridclock {
@@ -40,6 +41,7 @@ class CallMeter {
 
  private:
   Backend& backend_;
+  const ConnectionCalls::Place of_connection_;
   const CallsInFlight::Place place_;
   const RpcMethod method_;
   const absl::Time started_;

@@ -68,4 +68,17 @@ std::string SiteOf(absl::string_view peer) {
   return absl::StrCat(IN6_IS_ADDR_V4MAPPED(&*v6) ? "ipv4:" : "ipv6:", SiteOf(address));
 }
 
+std::string EndpointOf(const sockaddr_storage& address) {
+  const std::uint16_t port = address.ss_family == AF_INET
+                                 ? reinterpret_cast<const sockaddr_in&>(address).sin_port
+                                 : reinterpret_cast<const sockaddr_in6&>(address).sin6_port;
+  return absl::StrCat(SiteOf(address), " ", ntohs(port));
+}
+
+std::string EndpointOf(absl::string_view peer) {
+  const std::string site = SiteOf(peer);  // Behind its family.
+  return absl::StrCat(absl::string_view(site).substr(site.find(':') + 1), " ",
+                      peer.substr(peer.rfind(':') + 1));
+}
+
 }  // namespace gridclock

@@ -19,6 +19,10 @@ std::string SiteOf(const sockaddr_storage& address);
 // stands behind its last colon.
 std::string SiteOf(absl::string_view peer);
 
+// Site and port, the same of both: what tells one connection from the others.
+std::string EndpointOf(const sockaddr_storage& address);
+std::string EndpointOf(absl::string_view peer);
+
 }  // namespace gridclock
 
 #endif  // GRIDCLOCK_SERVER_RPC_PEER_H_

@@ -88,13 +88,13 @@ bool IsCertificate(const std::string& pem) {
   return ReadCertificate(pem) != nullptr;
 }
 
-absl::Time ExpiryOf(const std::string& chain) {
+absl::Time ExpiryOf(const std::string& chain, absl::Time read) {
   const absl::Cleanup forget = [] { ERR_clear_error(); };
   const Bio text = Text(chain);
   std::optional<absl::Time> earliest;
   while (const Certificate certificate = NextCertificate(text)) {
     const absl::Time end = EndOf(*certificate);
-    earliest = std::min(end, earliest.value_or(end));
+    if (!earliest || end > read) earliest = std::min(end, earliest.value_or(end));
   }
   return earliest.value_or(absl::InfinitePast());
 }

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "server/core/read_gate.h"
 #include "server/rpc/admin.h"
+#include "server/rpc/connection_calls.h"
 #include "server/rpc/grpc_log.h"
 #include "server/rpc/health_service.h"
 #include "server/rpc/modules.h"
@@ -78,15 +79,15 @@ class RpcServerImpl final : public RpcServer {
     builder.RegisterService(&admin_);
     if (options.reflection) builder.RegisterService(&reflection_.emplace(backend_));
     builder.RegisterCallbackGenericService(&unknown_methods_);
+    CallsOfConnections().SetStreams(static_cast<int>(backend_.limits.streams));
     server_ = builder.BuildAndStart();
     if (server_ == nullptr) {
       return absl::InvalidArgumentError(
           "gRPC refused to start; are certificate and key a pair, both PEM?");
     }
     acceptor_.Start([this, plain = options.tls == nullptr](UniqueFd fd) {
-      if (!plain) {
-        LeaveReads(fd.get());
-      } else if (const absl::Status status = WatchReads(fd.get()); !status.ok()) {
+      const absl::Status status = plain ? WatchReads(fd.get()) : WatchEncryptedReads(fd.get());
+      if (!status.ok()) {
         return Log(LogLevel::kWarning, "connection_refused",
                    {{"reason", std::string(status.message())}});
       }

@@ -9,6 +9,8 @@
 
 #include <grpcpp/security/server_credentials.h>
 
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "base/mutex.h"
 
 namespace gridclock {
@@ -16,6 +18,7 @@ namespace gridclock {
 struct Tls {
   std::string certificate, key;  // PEM.
   std::string client_authority;  // PEM; if set, clients must show a certificate that it signed.
+  absl::Time read = absl::Now();
 };
 
 // Thread-safe.

@@ -5,6 +5,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "server/rpc/connection_calls.h"
 #include "server/rpc/status.h"
 
 namespace gridclock {
@@ -23,15 +24,21 @@ absl::Status NoSuchMethod(absl::string_view method) {
 
 class Ended final : public grpc::ServerGenericBidiReactor {
  public:
-  explicit Ended(const grpc::Status& status) { Finish(status); }
+  Ended(const grpc::CallbackServerContext& context, const grpc::Status& status)
+      : of_connection_(CallsOfConnections(), context.peer()) {
+    Finish(status);
+  }
   void OnDone() override { delete this; }
+
+ private:
+  const ConnectionCalls::Place of_connection_;
 };
 
 }  // namespace
 
 grpc::ServerGenericBidiReactor* UnknownMethods::CreateReactor(
     grpc::GenericCallbackServerContext* context) {
-  return new Ended(EndOf(*context, NoSuchMethod(context->method())));
+  return new Ended(*context, EndOf(*context, NoSuchMethod(context->method())));
 }
 
 }  // namespace gridclock

@@ -4,9 +4,9 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
-#include <chrono>
 #include <cstdint>
 #include <memory>
+#include <utility>
 
 #include <dlfcn.h>
 #include <openssl/err.h>
@@ -15,40 +15,70 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
-#include "server/rpc/frame_watch.h"
+#include "base/mutex.h"
+#include "server/rpc/connection_calls.h"
+#include "server/rpc/header_blocks.h"
+#include "server/rpc/peer.h"
 
 namespace gridclock {
 namespace {
 
+struct Watched {
+  std::unique_ptr<HeaderBlocks> blocks;  // Null: the bytes are encrypted.
+  std::shared_ptr<ConnectionCalls::Connection> calls;
+  std::string peer;
+  bool has_failed = false;
+};
+
 // By descriptor. gRPC reads a connection in one thread at a time.
-std::array<std::atomic<FrameWatch*>, kMostDescriptors> watched;
+std::array<std::atomic<Watched*>, kMostDescriptors> watched;
 
-std::unique_ptr<FrameWatch> NewWatch() {
-  static Allowance shared(FrameWatch::kSharedMost, FrameWatch::kSharedMost,
-                          FrameWatch::kSharedPerSecond);
-  return std::make_unique<FrameWatch>(shared);
+Mutex cut_off_mutex;
+CutOff cut_off ABSL_GUARDED_BY(cut_off_mutex);
+
+void CountCutOff(std::size_t CutOff::*kind, const std::string& peer) {
+  const MutexLock lock(cut_off_mutex);
+  ++(cut_off.*kind);
+  cut_off.last_peer = peer;
 }
 
-// gRPC closed the connection that had the descriptor before, so nobody reads it.
-void Replace(int fd, std::unique_ptr<FrameWatch> watch) {
-  delete watched[static_cast<std::size_t>(fd)].exchange(watch.release());
+absl::Status Watch(int fd, std::unique_ptr<HeaderBlocks> blocks) {
+  if (static_cast<std::size_t>(fd) >= kMostDescriptors) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("want a descriptor below ", kMostDescriptors, ", got ", fd));
+  }
+  sockaddr_storage from{};
+  socklen_t size = sizeof(from);
+  getpeername(fd, reinterpret_cast<sockaddr*>(&from),
+              &size);  // Else it has left, and makes no calls.
+  auto one = std::make_unique<Watched>(
+      Watched{std::move(blocks), CallsOfConnections().Add(from), SiteOf(from)});
+  // gRPC closed the connection that had the descriptor before, so nobody reads it.
+  delete watched[static_cast<std::size_t>(fd)].exchange(one.release());
+  return absl::OkStatus();
 }
 
-std::atomic<std::size_t> cut_off_headers{0}, cut_off_floods{0};
-
-bool FeedOrCount(FrameWatch& watch, absl::Span<const std::uint8_t> bytes) {
-  if (watch.fault() != FrameWatch::Fault::kNone) return false;
-  const FrameWatch::Fault fault = watch.Feed(bytes, std::chrono::steady_clock::now());
-  if (fault == FrameWatch::Fault::kNone) return true;
-  ++(fault == FrameWatch::Fault::kHeaders ? cut_off_headers : cut_off_floods);
+bool FeedOrCount(HeaderBlocks& blocks, absl::Span<const std::uint8_t> bytes,
+                 const std::string& peer) {
+  if (blocks.too_long()) return false;
+  if (blocks.Feed(bytes)) return true;
+  CountCutOff(&CutOff::headers, peer);
   return false;
 }
 
-bool FeedMessage(FrameWatch& watch, const msghdr& message, std::size_t size) {
+bool HasTooManyCalls(Watched& one) {
+  if (!one.calls->cut_off) return false;
+  if (!one.has_failed) CountCutOff(&CutOff::calls, one.peer);
+  one.has_failed = true;
+  return true;
+}
+
+bool FeedMessage(HeaderBlocks& blocks, const std::string& peer, const msghdr& message,
+                 std::size_t size) {
   for (std::size_t i = 0; i < message.msg_iovlen && size > 0; ++i) {
     const iovec& part = message.msg_iov[i];
     const std::size_t taken = std::min(part.iov_len, size);
-    if (!FeedOrCount(watch, {static_cast<const std::uint8_t*>(part.iov_base), taken})) {
+    if (!FeedOrCount(blocks, {static_cast<const std::uint8_t*>(part.iov_base), taken}, peer)) {
       return false;
     }
     size -= taken;
@@ -61,31 +91,26 @@ Function* Next(const char* name) {
   return reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name));
 }
 
-void FreeWatch(void*, void* watch, CRYPTO_EX_DATA*, int, long, void*) {
-  delete static_cast<FrameWatch*>(watch);
+void FreeBlocks(void*, void* blocks, CRYPTO_EX_DATA*, int, long, void*) {
+  delete static_cast<HeaderBlocks*>(blocks);
 }
 
 // Null where OpenSSL has no memory for it.
-FrameWatch* WatchOf(SSL* ssl) {
-  static const int index = SSL_get_ex_new_index(0, nullptr, nullptr, nullptr, &FreeWatch);
-  if (auto* known = static_cast<FrameWatch*>(SSL_get_ex_data(ssl, index))) return known;
-  auto watch = NewWatch();
-  return SSL_set_ex_data(ssl, index, watch.get()) == 1 ? watch.release() : nullptr;
+HeaderBlocks* BlocksOf(SSL* ssl) {
+  static const int index = SSL_get_ex_new_index(0, nullptr, nullptr, nullptr, &FreeBlocks);
+  if (auto* known = static_cast<HeaderBlocks*>(SSL_get_ex_data(ssl, index))) return known;
+  auto blocks = std::make_unique<HeaderBlocks>();
+  return SSL_set_ex_data(ssl, index, blocks.get()) == 1 ? blocks.release() : nullptr;
 }
 
 }  // namespace
 
-void LeaveReads(int fd) {
-  if (static_cast<std::size_t>(fd) < kMostDescriptors) Replace(fd, nullptr);
+absl::Status WatchEncryptedReads(int fd) {
+  return Watch(fd, nullptr);
 }
 
 absl::Status WatchReads(int fd) {
-  if (static_cast<std::size_t>(fd) >= kMostDescriptors) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("want a descriptor below ", kMostDescriptors, ", got ", fd));
-  }
-  Replace(fd, NewWatch());
-  return absl::OkStatus();
+  return Watch(fd, std::make_unique<HeaderBlocks>());
 }
 
 absl::Status ReadsAreWatched() {
@@ -99,7 +124,8 @@ absl::Status ReadsAreWatched() {
 }
 
 CutOff TakeCutOff() {
-  return {.headers = cut_off_headers.exchange(0), .floods = cut_off_floods.exchange(0)};
+  const MutexLock lock(cut_off_mutex);
+  return std::exchange(cut_off, {});
 }
 
 }  // namespace gridclock
@@ -113,9 +139,11 @@ __attribute__((visibility("default"))) ssize_t recvmsg(int fd, msghdr* message, 
       static_cast<std::size_t>(fd) >= gridclock::kMostDescriptors) {
     return size;
   }
-  gridclock::FrameWatch* watch = gridclock::watched[static_cast<std::size_t>(fd)].load();
-  if (watch == nullptr ||
-      gridclock::FeedMessage(*watch, *message, static_cast<std::size_t>(size))) {
+  gridclock::Watched* one = gridclock::watched[static_cast<std::size_t>(fd)].load();
+  if (one == nullptr) return size;
+  if (!gridclock::HasTooManyCalls(*one) &&
+      (one->blocks == nullptr ||
+       gridclock::FeedMessage(*one->blocks, one->peer, *message, static_cast<std::size_t>(size)))) {
     return size;
   }
   errno = ECONNRESET;
@@ -126,9 +154,11 @@ __attribute__((visibility("default"))) int SSL_read(SSL* ssl, void* buffer, int 
   static const auto next = gridclock::Next<decltype(SSL_read)>("SSL_read");
   const int size = next(ssl, buffer, room);
   if (size <= 0 || SSL_is_server(ssl) == 0) return size;
-  auto* watch = gridclock::WatchOf(ssl);
-  if (watch != nullptr && gridclock::FeedOrCount(*watch, {static_cast<const std::uint8_t*>(buffer),
-                                                          static_cast<std::size_t>(size)})) {
+  auto* blocks = gridclock::BlocksOf(ssl);
+  if (blocks != nullptr &&
+      gridclock::FeedOrCount(
+          *blocks, {static_cast<const std::uint8_t*>(buffer), static_cast<std::size_t>(size)},
+          "")) {
     return size;
   }
   ERR_raise(ERR_LIB_SSL, SSL_R_EXCESSIVE_MESSAGE_SIZE);

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 #include "absl/status/status.h"
 
@@ -16,20 +17,22 @@ inline constexpr std::uint64_t kMostDescriptors = 1 << 16;
 // FAILED_PRECONDITION if gRPC reads past this program's functions.
 absl::Status ReadsAreWatched();
 
-// Reads of this connection, whose bytes are frames, fail from now on once it asks too much
-// (FrameWatch); gRPC then closes it. Call before gRPC gets the descriptor.
+// Reads of this connection, whose bytes are frames, fail from now on once a block of its headers is
+// too long (HeaderBlocks) or it has too many calls (ConnectionCalls); gRPC then closes it. Call
+// before gRPC gets the descriptor.
 // RESOURCE_EXHAUSTED for a descriptor of kMostDescriptors or more. Holds until the next call for
 // the same descriptor: what is no connection must not be read by recvmsg() in this process.
 absl::Status WatchReads(int fd);
 
-// Of a connection with TLS, whose bytes look like anything: what a server of this process decrypts
-// them to is watched without being asked for.
-void LeaveReads(int fd);
+// The same of a connection with TLS, whose bytes look like anything: what a server of this process
+// decrypts them to is watched without being asked for.
+absl::Status WatchEncryptedReads(int fd);
 
 // Connections of this process that failed so since it was last asked.
 struct CutOff {
   std::size_t headers = 0;
-  std::size_t floods = 0;
+  std::size_t calls = 0;
+  std::string last_peer;  // "": not known, under TLS.
 };
 CutOff TakeCutOff();
 

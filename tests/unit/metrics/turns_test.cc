@@ -50,5 +50,15 @@ TEST(TurnsTest, RestsBehindATurnInProportion) {
   EXPECT_THAT(Clock::now() - start, Ge(4 * kTook));
 }
 
+// An hour's, were it in proportion.
+TEST(TurnsTest, NoRestIsLong) {
+  Turns turns(180'000);
+  {
+    const Turns::Turn turn(turns);
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  const Turns::Turn next(turns);
+}
+
 }  // namespace
 }  // namespace gridclock

@@ -50,19 +50,21 @@ absl::Time Utc(int year) {
 }
 
 TEST(Pem, TellsUntilWhenACertificateIsValid) {
-  EXPECT_EQ(ExpiryOf(kOf2030), Utc(2030));
-  EXPECT_EQ(ExpiryOf(kOf2060), Utc(2060));
+  EXPECT_EQ(ExpiryOf(kOf2030, Utc(2026)), Utc(2030));
+  EXPECT_EQ(ExpiryOf(kOf2060, Utc(2026)), Utc(2060));
 }
 
 TEST(Pem, AChainIsValidUntilItsFirstCertificateExpires) {
-  EXPECT_EQ(ExpiryOf(absl::StrCat(kOf2060, kOf2030)), Utc(2030));
-  EXPECT_EQ(ExpiryOf(absl::StrCat(kOf2030, kOf2060)), Utc(2030));
-  EXPECT_EQ(ExpiryOf(absl::StrCat(kOf2060, kOf2060, kOf2030)), Utc(2030));
+  EXPECT_EQ(ExpiryOf(absl::StrCat(kOf2060, kOf2030), Utc(2026)), Utc(2030));
+  EXPECT_EQ(ExpiryOf(absl::StrCat(kOf2030, kOf2060), Utc(2026)), Utc(2030));
+  EXPECT_EQ(ExpiryOf(absl::StrCat(kOf2060, kOf2060, kOf2030), Utc(2026)), Utc(2030));
+  EXPECT_EQ(ExpiryOf(absl::StrCat(kOf2060, kOf2030), Utc(2031)), Utc(2060)) << "a superfluous one";
+  EXPECT_EQ(ExpiryOf(absl::StrCat(kOf2030, kOf2060), Utc(2031)), Utc(2030));
 }
 
 TEST(Pem, WhatIsNoCertificateIsNotValid) {
-  EXPECT_EQ(ExpiryOf(""), absl::InfinitePast());
-  EXPECT_EQ(ExpiryOf("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"),
+  EXPECT_EQ(ExpiryOf("", Utc(2026)), absl::InfinitePast());
+  EXPECT_EQ(ExpiryOf("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", Utc(2026)),
             absl::InfinitePast());
 }
 

@@ -1,6 +1,5 @@
-#include "server/rpc/frame_watch.h"
+#include "server/rpc/header_blocks.h"
 
-#include <chrono>
 #include <string>
 #include <vector>
 
@@ -14,15 +13,8 @@
 namespace gridclock {
 namespace {
 
-enum Type : std::uint8_t {
-  kData = 0,
-  kHeaders = 1,
-  kReset = 3,
-  kSettings = 4,
-  kPing = 6,
-  kContinuation = 9
-};
-constexpr std::uint8_t kAck = 1, kEndHeaders = 4;
+enum Type : std::uint8_t { kData = 0, kHeaders = 1, kPing = 6, kContinuation = 9 };
+constexpr std::uint8_t kEndHeaders = 4;
 constexpr absl::string_view kPreface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 std::string Frame(Type type, std::uint8_t flags, std::size_t length) {
@@ -44,25 +36,15 @@ absl::Span<const std::uint8_t> Bytes(absl::string_view text) {
   return {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()};
 }
 
-constexpr Allowance::Time kStart{std::chrono::hours(1)};
-constexpr std::chrono::seconds kSecond{1};
-
 // The same whether it comes as one piece or byte by byte.
-FrameWatch::Fault FaultOf(const std::string& frames) {
-  const std::string all = absl::StrCat(kPreface, frames);
-  Allowance none(0, 0, 0);
-  FrameWatch whole(none), torn(none);
-  const FrameWatch::Fault fault = whole.Feed(Bytes(all), kStart);
-  for (const char& byte : all) torn.Feed(Bytes({&byte, 1}), kStart);
-  EXPECT_EQ(torn.fault(), fault);
-  EXPECT_EQ(whole.fault(), fault);
-  return fault;
-}
-
 bool Passes(const std::string& frames) {
-  const FrameWatch::Fault fault = FaultOf(frames);
-  EXPECT_NE(fault, FrameWatch::Fault::kFlood);
-  return fault == FrameWatch::Fault::kNone;
+  const std::string all = absl::StrCat(kPreface, frames);
+  HeaderBlocks whole, torn;
+  const bool passes = whole.Feed(Bytes(all));
+  for (const char& byte : all) torn.Feed(Bytes({&byte, 1}));
+  EXPECT_EQ(torn.too_long(), !passes);
+  EXPECT_EQ(whole.too_long(), !passes);
+  return passes;
 }
 
 std::string Times(int count, const std::string& frame) {
@@ -71,17 +53,17 @@ std::string Times(int count, const std::string& frame) {
   return all;
 }
 
-TEST(FrameWatchTest, ABlockThatEndsIsForgotten) {
+TEST(HeaderBlocksTest, ABlockThatEndsIsForgotten) {
   EXPECT_TRUE(Passes(Times(100, Frame(kHeaders, kEndHeaders, 16000))));
   EXPECT_TRUE(Passes(Times(100, Frame(kHeaders, 0, 16000) + Frame(kContinuation, 0, 16000) +
                                     Frame(kContinuation, kEndHeaders, 16000))));
 }
 
-TEST(FrameWatchTest, OfWhatIsNoHeaderNothingCounts) {
+TEST(HeaderBlocksTest, OfWhatIsNoHeaderNothingCounts) {
   EXPECT_TRUE(Passes(Times(100, Frame(kData, 0, 16384) + Frame(kPing, 0, 8))));
 }
 
-TEST(FrameWatchTest, ABlockIsTooLongFromOneByteBeyondTheMostOn) {
+TEST(HeaderBlocksTest, ABlockIsTooLongFromOneByteBeyondTheMostOn) {
   constexpr std::size_t kEach = 16 << 10;
   const std::string begun =
       Frame(kHeaders, 0, kEach - 9) + Times(6, Frame(kContinuation, 0, kEach - 9));
@@ -90,75 +72,22 @@ TEST(FrameWatchTest, ABlockIsTooLongFromOneByteBeyondTheMostOn) {
   EXPECT_FALSE(Passes(begun + Frame(kContinuation, kEndHeaders, kEach - 8)));
 }
 
-TEST(FrameWatchTest, FramesOfNothingCountToo) {
-  const int most = FrameWatch::kMostBytes / FrameWatch::kLeastOfFrame;
+TEST(HeaderBlocksTest, FramesOfNothingCountToo) {
+  const int most = HeaderBlocks::kMostBytes / HeaderBlocks::kLeastOfFrame;
   const std::string begun = Frame(kHeaders, 0, 0);
   EXPECT_TRUE(Passes(begun + Times(most - 1, Frame(kContinuation, 0, 0))));
   EXPECT_FALSE(Passes(begun + Times(most, Frame(kContinuation, 0, 0))));
 }
 
-TEST(FrameWatchTest, ABlockThatBeginsAgainGoesOn) {
+TEST(HeaderBlocksTest, ABlockThatBeginsAgainGoesOn) {
   EXPECT_FALSE(Passes(Times(10, Frame(kHeaders, 0, 16000))));
 }
 
 // One frame may say that it is longer than all that may come.
-TEST(FrameWatchTest, AFrameCountsBeforeItsBytesCome) {
+TEST(HeaderBlocksTest, AFrameCountsBeforeItsBytesCome) {
   const std::string head = Frame(kHeaders, kEndHeaders, 200 << 10).substr(0, 9);
   EXPECT_FALSE(Passes(head));
 }
-
-TEST(FrameWatchTest, WhoHasNotAcknowledgedSettingsMayBeginFewCalls) {
-  const std::string call = Frame(kHeaders, kEndHeaders, 10);
-  const std::string many = Times(FrameWatch::kMostUnsettled, call);
-  EXPECT_EQ(FaultOf(many), FrameWatch::Fault::kNone);
-  EXPECT_EQ(FaultOf(many + call), FrameWatch::Fault::kFlood);
-  EXPECT_EQ(FaultOf(many + Frame(kSettings, 0, 0) + call), FrameWatch::Fault::kFlood);
-  EXPECT_EQ(FaultOf(many + Frame(kSettings, kAck, 0) + Times(10, many)), FrameWatch::Fault::kNone);
-}
-
-class FloodTest : public ::testing::TestWithParam<Type> {
- protected:
-  // How many of `count` frames pass.
-  static int Pass(FrameWatch& watch, int count, Allowance::Time now) {
-    const std::string frame = Frame(GetParam(), 0, 4);
-    int passed = 0;
-    while (passed < count && watch.Feed(Bytes(frame), now) == FrameWatch::Fault::kNone) ++passed;
-    return passed;
-  }
-  static void Begin(FrameWatch& watch) { watch.Feed(Bytes(kPreface), kStart); }
-};
-
-TEST_P(FloodTest, WhoSendsManyIsCutOff) {
-  Allowance none(0, 0, 0);
-  FrameWatch watch(none);
-  Begin(watch);
-  EXPECT_EQ(Pass(watch, 1000, kStart), 16);
-  EXPECT_EQ(watch.fault(), FrameWatch::Fault::kFlood);
-  EXPECT_EQ(watch.Feed(Bytes(Frame(kData, 0, 1)), kStart + 10 * kSecond),
-            FrameWatch::Fault::kFlood);
-}
-
-TEST_P(FloodTest, WhoSendsFewForLongIsNot) {
-  Allowance none(0, 0, 0);
-  FrameWatch watch(none);
-  Begin(watch);
-  for (int second = 0; second < 100; ++second) {
-    ASSERT_EQ(Pass(watch, 16, kStart + second * kSecond), 16) << second;
-  }
-  EXPECT_EQ(Pass(watch, 1000, kStart + 1000 * kSecond), 128) << "what was saved is bounded";
-}
-
-// One that has the shared ones does not take the others' own.
-TEST_P(FloodTest, AConnectionTakesOfWhatAllShareAndLeavesTheOthersTheirOwn) {
-  Allowance shared(100, 100, 0);
-  FrameWatch greedy(shared), modest(shared);
-  Begin(greedy);
-  Begin(modest);
-  EXPECT_EQ(Pass(greedy, 1000, kStart), 116);
-  EXPECT_EQ(Pass(modest, 1000, kStart), 16);
-}
-
-INSTANTIATE_TEST_SUITE_P(Types, FloodTest, ::testing::Values(kReset, kSettings));
 
 struct Pair {
   UniqueFd near, far;
@@ -215,7 +144,7 @@ TEST(WatchedReadsTest, TheNextConnectionOnADescriptorIsAnother) {
 TEST(WatchedReadsTest, OfAConnectionWithTlsTheBytesMeanNothing) {
   const Pair pair = Connected();
   ASSERT_TRUE(WatchReads(pair.near.get()).ok());  // The connection that had the descriptor before.
-  LeaveReads(pair.near.get());
+  ASSERT_TRUE(WatchEncryptedReads(pair.near.get()).ok());
   Send(pair, absl::StrCat(kPreface, Times(5, Frame(kHeaders, 0, 16000))));
   Send(pair, Times(5, Frame(kHeaders, 0, 16000)));
   ssize_t all = 0;

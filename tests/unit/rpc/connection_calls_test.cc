@@ -1,0 +1,105 @@
+#include "server/rpc/connection_calls.h"
+
+#include <deque>
+#include <memory>
+#include <string>
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+
+namespace gridclock {
+namespace {
+
+sockaddr_storage From(const char* host, std::uint16_t port) {
+  sockaddr_storage address{};
+  auto& v4 = reinterpret_cast<sockaddr_in&>(address);
+  v4.sin_family = AF_INET;
+  v4.sin_port = htons(port);
+  EXPECT_EQ(inet_pton(AF_INET, host, &v4.sin_addr), 1);
+  return address;
+}
+
+class ConnectionCallsTest : public ::testing::Test {
+ protected:
+  std::shared_ptr<ConnectionCalls::Connection> Connect(std::uint16_t port) {
+    return calls_.Add(From("10.0.0.7", port));
+  }
+  void Begin(std::uint16_t port, int count) {
+    for (int i = 0; i < count; ++i) {
+      places_.emplace_back(calls_, absl::StrCat("ipv4:10.0.0.7:", port));
+    }
+  }
+
+  ConnectionCalls calls_;
+  std::deque<ConnectionCalls::Place> places_;
+};
+
+TEST_F(ConnectionCallsTest, ACallCountsAsLongAsItLives) {
+  const auto connection = Connect(4711);
+  Begin(4711, 3);
+  EXPECT_EQ(connection->calls, 3);
+  places_.pop_front();
+  EXPECT_EQ(connection->calls, 2);
+}
+
+TEST_F(ConnectionCallsTest, OneThatHasTooManyIsCutOffAndNoOther) {
+  const auto greedy = Connect(1), modest = Connect(2);
+  Begin(2, ConnectionCalls::kMost);
+  Begin(1, ConnectionCalls::kMost);
+  EXPECT_FALSE(greedy->cut_off);
+  Begin(1, 1);
+  EXPECT_TRUE(greedy->cut_off);
+  EXPECT_FALSE(modest->cut_off);
+}
+
+TEST_F(ConnectionCallsTest, WhereAllTogetherHaveTooManyThoseWithFewGoOn) {
+  std::deque<std::shared_ptr<ConnectionCalls::Connection>> many;
+  for (std::uint16_t port = 1; port <= 8; ++port) {
+    many.push_back(Connect(port));
+    Begin(port, ConnectionCalls::kMost);
+  }
+  const auto modest = Connect(9), greedy = Connect(10);
+  Begin(9, ConnectionCalls::kFew);
+  EXPECT_FALSE(modest->cut_off);
+  Begin(10, ConnectionCalls::kFew + 1);
+  EXPECT_TRUE(greedy->cut_off);
+}
+
+TEST_F(ConnectionCallsTest, WhoMayHaveMoreOpenMayHaveMore) {
+  calls_.SetStreams(1000);
+  const auto connection = Connect(1);
+  Begin(1, ConnectionCalls::kMost + 4000);
+  EXPECT_FALSE(connection->cut_off);
+  Begin(1, 1);
+  EXPECT_TRUE(connection->cut_off);
+}
+
+TEST_F(ConnectionCallsTest, TheNextConnectionFromAPortIsAnother) {
+  const auto first = Connect(4711);
+  Begin(4711, ConnectionCalls::kMost + 1);
+  EXPECT_TRUE(first->cut_off);
+  const auto second = Connect(4711);
+  Begin(4711, 1);
+  EXPECT_FALSE(second->cut_off);
+  EXPECT_EQ(second->calls, 1);
+}
+
+// Such are not forgotten while they are open, however many come and go beside them.
+TEST_F(ConnectionCallsTest, KnowsAnOpenConnectionBehindThousandsThatCame) {
+  const auto connection = Connect(4711);
+  for (std::uint16_t port = 10'000; port < 20'000; ++port) Connect(port);
+  Begin(4711, 1);
+  EXPECT_EQ(connection->calls, 1);
+}
+
+TEST_F(ConnectionCallsTest, AStrangersCallHurtsNobody) {
+  Begin(5, 1);
+  places_.emplace_back(calls_, "unix:/nowhere");
+  places_.emplace_back(calls_, "");
+}
+
+}  // namespace
+}  // namespace gridclock
