@@ -12,10 +12,10 @@ namespace gridclock {
 
 // Whether the first block of `pem` is a certificate.
 bool IsCertificate(const std::string& pem);
-// Until when all certificates of `chain` are valid that are so `now`: clients may refuse it once
-// one has expired. Of the others only the first counts, as clients go by another way than what has
-// expired already. The infinite past if the first is none.
-absl::Time ExpiryOf(const std::string& chain, absl::Time now);
+// Until when all certificates of `chain` are valid: clients may refuse it once one has expired. One
+// behind the first that had when the chain was `read` does not count: who used it knew another way.
+// The infinite past if the first is none.
+absl::Time ExpiryOf(const std::string& chain, absl::Time read);
 // Whether `pem` is a private key that can be read without a password.
 bool IsPrivateKey(const std::string& pem);
 // Whether `key` belongs to the first certificate of `chain`.

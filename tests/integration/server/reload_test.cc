@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <future>
+#include <memory>
 #include <string>
 
 #include <fcntl.h>
@@ -26,11 +27,14 @@ namespace {
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 
+absl::StatusOr<std::unique_ptr<ServerProcess>> StartWithTokens(const std::string& path) {
+  return ServerProcess::Start({.flags = {"--token-file=" + path}, .environment = kJsonLog});
+}
+
 TEST(Reload, TokensHoldFromTheNextCallOnAndABrokenFileChangesNothing) {
   const std::string path = NewFolder() + "/tokens";
   Write(path, Tokens({{"ann", "read"}, {"root", "admin"}}));
-  ASSERT_OK_AND_ASSIGN(const auto server, ServerProcess::Start({.flags = {"--token-file=" + path},
-                                                                .environment = kJsonLog}));
+  ASSERT_OK_AND_ASSIGN(const auto server, StartWithTokens(path));
   const auto ann = Operator(*server, "ann-secret"), bob = Operator(*server, "bob-secret"),
              root = Operator(*server, "root-secret");
   EXPECT_THAT(ann->ListDevices().status(), IsOk());
@@ -62,8 +66,7 @@ double PeakKib(const ServerProcess& server) {
 TEST(Reload, OfAHugeFileNoMoreIsReadThanATokenFileMayHave) {
   const std::string path = NewFolder() + "/tokens";
   Write(path, Tokens({{"root", "admin"}}));
-  ASSERT_OK_AND_ASSIGN(const auto server, ServerProcess::Start({.flags = {"--token-file=" + path},
-                                                                .environment = kJsonLog}));
+  ASSERT_OK_AND_ASSIGN(const auto server, StartWithTokens(path));
   const auto root = Operator(*server, "root-secret");
   const double before = PeakKib(*server);
   std::filesystem::resize_file(path, 1 << 30);
@@ -78,8 +81,7 @@ TEST(Reload, OfAHugeFileNoMoreIsReadThanATokenFileMayHave) {
 TEST(Reload, ASighupReadsTheFilesAndEndsNothing) {
   const std::string path = NewFolder() + "/tokens";
   Write(path, Tokens({{"ann", "read"}}));
-  ASSERT_OK_AND_ASSIGN(const auto server, ServerProcess::Start({.flags = {"--token-file=" + path},
-                                                                .environment = kJsonLog}));
+  ASSERT_OK_AND_ASSIGN(const auto server, StartWithTokens(path));
   const auto bob = Operator(*server, "bob-secret");
   Write(path, Tokens({{"bob", "read"}}));
   server->Signal(SIGHUP);
@@ -195,8 +197,7 @@ TEST(Reload, AFileThatIsCutShortChangesNothing) {
 TEST(Reload, APipeIsNoFile) {
   const std::string path = NewFolder() + "/tokens";
   Write(path, Tokens({{"root", "admin"}}));
-  ASSERT_OK_AND_ASSIGN(const auto server, ServerProcess::Start({.flags = {"--token-file=" + path},
-                                                                .environment = kJsonLog}));
+  ASSERT_OK_AND_ASSIGN(const auto server, StartWithTokens(path));
   std::remove(path.c_str());
   ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
   const auto root = Operator(*server, "root-secret");
