@@ -24,6 +24,7 @@
 #include "base/status.h"
 #include "base/units.h"
 #include "server/children.h"
+#include "server/core/arrivals.h"
 #include "server/core/device_states.h"
 #include "server/core/idle_pages.h"
 #include "server/core/read_gate.h"
@@ -242,6 +243,10 @@ class Process {
         fleet_,
         Fleet::Create(fleet, {table_, *scheduler_, clock_, job_observer(), *arena_, allocator_,
                               &strikes_, static_cast<std::size_t>(options_.limits.printed_bytes)}));
+    if (fleet_->copies_early()) {
+      arrivals_.emplace(
+          [this](JobId id, const InputArrival& part) { scheduler_->Arrived(id, part); });
+    }
     return absl::OkStatus();
   }
 
@@ -277,7 +282,8 @@ class Process {
                          .maker = *compiler_,
                          .observer = compile_observer(),
                          .programs = programs_,
-                         .allow_cubin = options_.allow_cubin};
+                         .allow_cubin = options_.allow_cubin,
+                         .arrivals = arrivals_ ? &*arrivals_ : nullptr};
   }
 
   absl::Status StartRpc() {
@@ -519,6 +525,7 @@ class Process {
   std::unique_ptr<Acceptor> acceptor_;
   std::optional<Backend> backend_;
   std::unique_ptr<Fleet> fleet_;
+  std::optional<Arrivals> arrivals_;
   std::unique_ptr<Compiler> compiler_;  // Null without --allow-submit.
   std::unique_ptr<RpcServer> rpc_;
   const pthread_t serving_ = pthread_self();

@@ -1,5 +1,6 @@
 #include "server/fleet/fleet.h"
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <thread>
@@ -39,6 +40,10 @@ absl::StatusOr<std::unique_ptr<Fleet>> Fleet::Create(const FleetOptions& options
         absl::StrCat("want an arena of ", want, " bytes or more, got ", context.arena.size()));
   }
   return std::unique_ptr<Fleet>(new Fleet(resolved, context));
+}
+
+bool Fleet::copies_early() const {
+  return std::ranges::any_of(links_, [](const auto& link) { return !link->copiers->alone(); });
 }
 
 Fleet::Fleet(const FleetOptions& options, const FleetContext& context) : context_(context) {

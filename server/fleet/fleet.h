@@ -79,6 +79,8 @@ class Fleet {
   // Ends the workers: asks, then SIGTERM, then SIGKILL. Waits until none is left but those that
   // even this does not end. May be called again.
   void Stop();
+  // Guests are given inputs while the rest arrives.
+  bool copies_early() const;
 
  private:
   Fleet(const FleetOptions& options, const FleetContext& context);

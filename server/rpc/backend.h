@@ -15,6 +15,7 @@
 #include "proto/codec/request.h"
 #include "proto/types/job.h"
 #include "server/core/admin.h"
+#include "server/core/arrivals.h"
 #include "server/core/byte_budget.h"
 #include "server/core/compile_observer.h"
 #include "server/core/idempotency.h"
@@ -50,6 +51,7 @@ struct ModuleBackend {
   CompileObserver& observer;
   Programs& programs;
   bool allow_cubin = false;
+  Arrivals* arrivals = nullptr;  // Null: nothing is copied to guests before its order.
 };
 
 struct Backend {

@@ -302,13 +302,21 @@ class StreamCall final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>,
     }
     CopyInline(backend_, run_, decoder_.header().data(), active->job());
     upload_.emplace(backend_.table, backend_.memory, active,
-                    [this, id](const InputArrival& part) { backend_.scheduler.Arrived(id, part); });
+                    [this, id, program = active->job().program != nullptr](
+                        const InputArrival& part) { Tell(id, program, part); });
     id_ = id;
     if (first_chunk_) {
       const MessageView message(incoming_);
       GC_RETURN_IF_ERROR(upload_->Take(*first_chunk_, message.slices()));
     }
     return Continue();
+  }
+
+  void Tell(JobId id, bool program, const InputArrival& part) const {
+    if (!program)
+      backend_.scheduler.Arrived(id, part);
+    else if (backend_.modules->arrivals != nullptr)
+      backend_.modules->arrivals->Tell(id, part);
   }
 
   // After bytes were taken: start the job if that was all, and read on in any case, because a chunk
