@@ -15,6 +15,7 @@
 #include "client/cli/source_words.h"
 #include "client/cpp/file.h"
 #include "proto/codec/module.h"
+#include "proto/types/find_entry.h"
 #include "proto/types/infer_words.h"
 
 namespace gridclock::cli {
@@ -107,10 +108,14 @@ std::string EntryNames(const ModuleFacts& facts) {
 
 absl::StatusOr<const ModuleEntry*> FindEntry(const ModuleFacts& facts, const std::string& wanted) {
   if (wanted.empty() && facts.entries.size() == 1) return &facts.entries[0];
+  const std::vector<const ModuleEntry*> found = FindEntries(facts, wanted);
+  if (found.size() == 1) return found[0];
+  if (found.size() > 1) {
+    return UsageError(absl::StrCat("'", Escape(wanted), "' is ", found.size(),
+                                   " kernels in this file: name one of ", LinkerNames(found)));
+  }
   std::vector<const ModuleEntry*> alike;
   for (const ModuleEntry& entry : facts.entries) {
-    if (WithoutBlanks(entry.display) == WithoutBlanks(wanted) || entry.name == wanted)
-      return &entry;
     if (EntryNameAlone(entry.display) == wanted) alike.push_back(&entry);
   }
   if (alike.size() == 1) return alike[0];

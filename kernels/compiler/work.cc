@@ -358,6 +358,26 @@ bool FailedForWantOfEntries(const ToolOutput& ran, absl::string_view ptx) {
          absl::StrContains(ran.text, "Could not open output file");
 }
 
+// "sm_100" of ".target sm_100, texmode_independent"; "" if there is none.
+std::string TargetOf(absl::string_view ptx) {
+  for (absl::string_view line : absl::StrSplit(ptx, '\n')) {
+    line = absl::StripAsciiWhitespace(line);
+    if (!absl::ConsumePrefix(&line, ".target")) continue;
+    line = absl::StripLeadingAsciiWhitespace(line);
+    return std::string(line.substr(0, line.find_first_of(", \t/")));
+  }
+  return "";
+}
+
+// ptxas says that a target does not fit, and not which it is.
+std::string WithTargets(std::string log, const ModuleSource& source) {
+  constexpr absl::string_view kTooHigh = "specified by .target is higher than default SM version";
+  if (!absl::StrContains(log, kTooHigh)) return log;
+  return absl::StrCat("error: this PTX is for ", TargetOf(source.main.text),
+                      " and later, the GPU or the request (options.arch) wants ",
+                      source.options.arch, "\n", log);
+}
+
 absl::StatusOr<worker::v1::CompilerResult> LoadPtx(const ModuleSource& source, const Tools& tools,
                                                    const WorkLimits& limits) {
   GC_RETURN_IF_ERROR(CheckTool(tools.toolkit.ptxas, "ptxas", tools));
@@ -380,7 +400,7 @@ absl::StatusOr<worker::v1::CompilerResult> LoadPtx(const ModuleSource& source, c
     return WithoutEntries(std::move(facts), limits);
   }
   const PtxasLog log = ReadPtxasLog(ran.text);
-  SetLog(log.rest, tools, limits, &facts);
+  SetLog(WithTargets(log.rest, source), tools, limits, &facts);
   if (ran.code != 0 && SaysOutOfMemory(ran.text)) return OutOfMemory();
   if (ran.code != 0) return Failed(std::move(facts), limits);
   GC_RETURN_IF_ERROR(CheckOutput(ran.file, limits));

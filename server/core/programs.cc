@@ -6,8 +6,8 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
 #include "base/status.h"
+#include "proto/types/find_entry.h"
 #include "proto/types/infer_words.h"
 #include "proto/types/near_names.h"
 #include "proto/types/quote.h"
@@ -65,16 +65,15 @@ absl::Status NoEntry(const ModuleFacts& facts, const ProgramRequest::Launch& lau
        .metadata = {}});
 }
 
-std::string WithoutSpaces(absl::string_view text) {
-  return absl::StrReplaceAll(text, {{" ", ""}});
-}
-
-const ModuleEntry* FindEntry(const ModuleFacts& facts, absl::string_view wanted) {
-  const std::string display = WithoutSpaces(wanted);
-  for (const ModuleEntry& entry : facts.entries) {
-    if (entry.name == wanted || WithoutSpaces(entry.display) == display) return &entry;
-  }
-  return nullptr;
+absl::StatusOr<const ModuleEntry*> FindEntry(const ModuleFacts& facts,
+                                             const ProgramRequest::Launch& launch,
+                                             absl::string_view field) {
+  const std::vector<const ModuleEntry*> found = FindEntries(facts, launch.entry);
+  if (found.empty()) return NoEntry(facts, launch, field);
+  if (found.size() == 1) return found[0];
+  return InvalidField(field, absl::StrCat("want one entry, ", Quote(launch.entry), " is ",
+                                          found.size(), " in module ", Quote(launch.module),
+                                          ": name one of ", LinkerNames(found)));
 }
 
 // The words of the request, or those that the entry of its only launch allows to infer.
@@ -244,8 +243,7 @@ absl::Status Programs::ReadLaunch(const JobRequest& request, std::size_t index, 
   GC_ASSIGN_OR_RETURN(module, FindModule(request.principal, launch.module));
   if (module == nullptr) return NoModule(launch.module, field);
   if (module->facts.failed) return NotCompiled(launch.module, field);
-  entry = FindEntry(module->facts, launch.entry);
-  if (entry == nullptr) return NoEntry(module->facts, launch, LaunchField(index, "entry"));
+  GC_ASSIGN_OR_RETURN(entry, FindEntry(module->facts, launch, LaunchField(index, "entry")));
   if (!HasModule(out, launch.module)) {
     const bool native = module->facts.kind == ModuleKind::kTestNative;
     out.modules.push_back({.id = launch.module,

@@ -225,12 +225,13 @@ void Acceptor::Loop() {
 
 void Acceptor::CountCutOff() {
   const CutOff cut_off = TakeCutOff();
-  const auto count = [&](std::size_t connections, ConnectionEvent event, const char* reason) {
-    if (connections == 0) return;
-    for (std::size_t i = 0; i < connections; ++i) observer_.OnConnection(event);
+  const auto count = [&](const CutOff::Connections& connections, ConnectionEvent event,
+                         const char* reason) {
+    if (connections.count == 0) return;
+    for (std::size_t i = 0; i < connections.count; ++i) observer_.OnConnection(event);
     Log(LogLevel::kWarning, "connections_cut_off",
-        {{"connections", absl::StrCat(connections)},
-         {"last_peer", cut_off.last_peer},
+        {{"connections", absl::StrCat(connections.count)},
+         {"last_peer", connections.last_peer},
          {"reason", reason}});
   };
   count(cut_off.headers, ConnectionEvent::kCutOffHeaders,

@@ -7,13 +7,17 @@
 namespace gridclock {
 
 std::shared_ptr<ConnectionCalls::Connection> ConnectionCalls::Add(const sockaddr_storage& from) {
-  auto connection = std::make_shared<Connection>();
   const MutexLock lock(mutex_);
   if (known_.size() >= swept_at_) {
     std::erase_if(known_, [](const auto& one) { return one.second.expired(); });
     swept_at_ = std::max<std::size_t>(2 * known_.size(), 64);
   }
-  known_.insert_or_assign(EndpointOf(from), connection);
+  std::weak_ptr<Connection>& known = known_[EndpointOf(from)];
+  std::shared_ptr<Connection> connection = known.lock();
+  if (connection == nullptr || connection->cut_off) {
+    connection = std::make_shared<Connection>();
+    known = connection;
+  }
   return connection;
 }
 

@@ -32,7 +32,8 @@ class ConnectionCalls {
   // So many calls a connection may have open at once: --limit-streams.
   void SetStreams(int streams) { streams_ = streams; }
 
-  // The next connection from this address and port.
+  // The next connection from this address and port. Where another is open, to another address of
+  // the server, gRPC tells their calls not apart, and neither do we: they are counted as one.
   std::shared_ptr<Connection> Add(const sockaddr_storage& from) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // One call of a connection, as long as this lives.

@@ -19,7 +19,8 @@ std::string SiteOf(const sockaddr_storage& address);
 // stands behind its last colon.
 std::string SiteOf(absl::string_view peer);
 
-// Site and port, the same of both: what tells one connection from the others.
+// Address and port, the same of both. Two connections share it where the server has several
+// addresses, and to each of them comes one.
 std::string EndpointOf(const sockaddr_storage& address);
 std::string EndpointOf(absl::string_view peer);
 

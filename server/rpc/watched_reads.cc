@@ -36,10 +36,11 @@ std::array<std::atomic<Watched*>, kMostDescriptors> watched;
 Mutex cut_off_mutex;
 CutOff cut_off ABSL_GUARDED_BY(cut_off_mutex);
 
-void CountCutOff(std::size_t CutOff::*kind, const std::string& peer) {
+void CountCutOff(CutOff::Connections CutOff::*kind, const std::string& peer) {
   const MutexLock lock(cut_off_mutex);
-  ++(cut_off.*kind);
-  cut_off.last_peer = peer;
+  CutOff::Connections& connections = cut_off.*kind;
+  ++connections.count;
+  connections.last_peer = peer;
 }
 
 absl::Status Watch(int fd, std::unique_ptr<HeaderBlocks> blocks) {

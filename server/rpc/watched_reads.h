@@ -30,9 +30,11 @@ absl::Status WatchEncryptedReads(int fd);
 
 // Connections of this process that failed so since it was last asked.
 struct CutOff {
-  std::size_t headers = 0;
-  std::size_t calls = 0;
-  std::string last_peer;  // "": not known, under TLS.
+  struct Connections {
+    std::size_t count = 0;
+    std::string last_peer;  // "": not known, under TLS.
+  };
+  Connections headers, calls;
 };
 CutOff TakeCutOff();
 

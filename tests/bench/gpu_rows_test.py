@@ -113,19 +113,20 @@ class Rows(unittest.TestCase):
         return {line.name.removeprefix("gpu.fresh."): line for line in lines}
 
     def test_the_farthest_of_fresh_workers_counts_and_the_ways_beside_it_cannot_fail(self):
-        small, large = "*=16000000", "*=268435456"
+        small, large, rows, cube = "*=16000000", "*=268435456", "*=8192", "M=1024"
         suspect = gpu.Nanoseconds(1000)
         suspect.flags = ("SUSPECT",)
         told = {(small,): [1000, 1000, 1030], (small, "sure"): [1000, 1000, 1002],
                 (small, "isolated"): [1000, 1000, 1001], (small, "cold_clean"): [1000, 1000, 1040],
-                (small, "cold_dirty"): [900, 1000, 1000], (large,): [1000, 1004], (large, "sure"): [1000, 1000, 1000]}
+                (small, "cold_dirty"): [900, 1000, 1000], (large,): [1000, 1004], (large, "sure"): [1000, 1000, 1000],
+                (rows,): [1000, 1000, 1003], (cube,): [1000, 1000, 1006]}
         told = {case: [gpu.Nanoseconds(ns) for ns in times] for case, times in told.items()}
         told[large,].append(suspect)
         lines = self.fresh(told)
         self.assertEqual([(name, line.verdict, round(line.measured, 3)) for name, line in lines.items()], [
             ("16000000", "FAIL", 3), ("16000000.500_samples", "info", 0.2), ("16000000.isolated", "info", 0.1),
             ("16000000.cold_clean", "info", 4), ("16000000.cold_dirty", "info", 10), ("268435456", "FAIL", 0.4),
-            ("268435456.500_samples", "info", 0)])
+            ("268435456.500_samples", "info", 0), ("softmax", "PASS", 0.3), ("matmul", "FAIL", 0.6)])
         self.assertEqual(lines["268435456"].flags, ["SUSPECT"])
         self.assertEqual(lines["16000000"].extra, {"medians_us": [[1.03, 1, 1]]})
 

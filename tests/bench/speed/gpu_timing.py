@@ -114,11 +114,15 @@ def slope(config, server):
         yield line
 
 
-# In fresh workers: sizes, and ways to time beside the goal's. What spreads by device_time alone lies with its records,
+# In fresh workers: kernels by the names of their lines, and ways to time beside the goal's. What spreads by device_time alone lies with its records,
 # with a hot cache alone with what the cache kept, and by all of them with where the memory lies.
 SURE_WAY = "500_samples"
-FRESH = ((16_000_000, ""), (16_000_000, SURE_WAY), (16_000_000, "isolated"), (16_000_000, "cold_clean"),
-         (16_000_000, "cold_dirty"), (268_435_456, ""), (268_435_456, SURE_WAY))
+FRESH_KERNELS = {"16000000": ("square of 16000000 f32", "square", words(16_000_000)),
+                 "268435456": ("square of 268435456 f32", "square", words(268_435_456)),
+                 "softmax": ("softmax of 8192x1024 f32", "softmax", ("--shape", "*=8192", "--shape", "N=1024")),
+                 "matmul": ("matmul of 1024 cubed f32", "matmul", ("--shape", "M=1024", "--shape", "N=1024", "--shape", "K=1024"))}
+FRESH = (("16000000", ""), ("16000000", SURE_WAY), ("16000000", "isolated"), ("16000000", "cold_clean"),
+         ("16000000", "cold_dirty"), ("268435456", ""), ("268435456", SURE_WAY), ("softmax", ""), ("matmul", ""))
 # A hot launch takes one of two times, 2.6 % apart: of few samples the median is now of the one and now of the other. The
 # goal is of as many as there are by default.
 SURE = ("--min-samples", "500")
@@ -126,30 +130,36 @@ WAYS = {SURE_WAY: {}, "isolated": {"method": "isolated"}, "cold_clean": {"l2": "
         "cold_dirty": {"l2": "cold_dirty"}}
 
 
-def fresh_goal(n, way):
+def fresh_goal(kernel, way):
     how = f"{way}, of 500 samples" if way not in ("", SURE_WAY) else "500 samples" if way else "by default options"
-    return Line(".".join(filter(None, ("gpu.fresh", str(n), way))),
-                f"square of {n} f32 in {WORKERS} fresh workers, {how}: the farthest median from the middle",
+    return Line(".".join(filter(None, ("gpu.fresh", kernel, way))),
+                f"{FRESH_KERNELS[kernel][0]} in {WORKERS} fresh workers, {how}: the farthest median from the middle",
                 "<=", 0.5, " %", informative=bool(way))
 
 
-def fresh_line(n, way, times):
+def fresh_line(kernel, way, times):
     """The worst distance of a worker's median from the median of all."""
     middle = sorted(times)[len(times) // 2]
-    line = fresh_goal(n, way)
+    line = fresh_goal(kernel, way)
     line.add(100 * max(abs(t - middle) for t in times) / middle, [flag for t in times for flag in t.flags],
              medians_us=[t / 1e3 for t in times])
     return line
+
+
+def fresh_ns(config, server, kernel, way):
+    _, name, words_of_it = FRESH_KERNELS[kernel]
+    if not way:
+        return median_ns(config, server, name, *words_of_it, budget=None)
+    return median_ns(config, server, name, *words_of_it, *SURE, budget="1s", **WAYS[way])
 
 
 def fresh_workers(config):
     medians = {case: [] for case in FRESH}
     for _ in range(WORKERS):
         with gpu_server(config) as server:
-            for (n, way), times in medians.items():
-                times.append(median_ns(config, server, "square", *words(n), *SURE, budget="1s", **WAYS[way]) if way else
-                             median_ns(config, server, "square", *words(n), budget=None))
-    return [fresh_line(n, way, times) for (n, way), times in medians.items()]
+            for case, times in medians.items():
+                times.append(fresh_ns(config, server, *case))
+    return [fresh_line(*case, times) for case, times in medians.items()]
 
 
 # What is not the method's alone.
@@ -178,7 +188,7 @@ def usual_ways(config, server):
 
 def goals():
     return [*(line for line, _ in agreements()), *(line for line, _ in slopes()),
-            *(fresh_goal(n, way) for n, way in FRESH if not way)]
+            *(fresh_goal(*case) for case in FRESH if not case[1])]
 
 
 def measure(config):

@@ -341,6 +341,15 @@ TEST_F(Modules, PtxIsLoadedAndCubinsOnlyWhereTheyAreAllowed) {
       ".version 9.0\n.target sm_90a\n.address_size 64\n.visible .entry f() { bogus.u32 %r1; }\n");
   EXPECT_THAT(client_->Load(load), StatusIs(absl::StatusCode::kInvalidArgument,
                                             HasSubstr("input.ptx(4): error: Not a name")));
+  // F20: newer than what is wanted.
+  load.set_ptx(".version 9.0\n.target sm_100\n.address_size 64\n.visible .entry f() { ret; }\n");
+  EXPECT_THAT(client_->Load(load),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("is for sm_100"), HasSubstr("wants sm_90a"))));
+  load.set_ptx(".version 99.9\n.target sm_90\n.address_size 64\n.visible .entry f() { ret; }\n");
+  EXPECT_THAT(client_->Load(load), StatusIs(absl::StatusCode::kInvalidArgument,
+                                            AllOf(HasSubstr("Unsupported .version 99.9"),
+                                                  HasSubstr("current version is"))));
   load.set_ptx(".version 9.0\n.target sm_90a\n.address_size 64\n.visible .func f() { ret; }\n");
   const absl::Status no_entry = client_->Load(load).status();
   EXPECT_THAT(no_entry, ReasonIs("COMPILE_FAILED"));

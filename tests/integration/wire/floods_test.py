@@ -51,10 +51,11 @@ def no_message(number):
 class Flood:
     """Calls on one connection, as many as go in 10 s, or until it ends."""
 
-    def __init__(self, server, begin, call):
+    def __init__(self, server, begin, call, decoys=()):
         host, port = server.grpc.rsplit(":", 1)
         self.begun, self.ended, end = 0, False, time.monotonic() + 10
-        self._socket = socket.create_connection((host, int(port)), timeout=10)
+        self._socket = self._connect((host, int(port)), ("0.0.0.0", 0))
+        beside = [self._connect((decoy, int(port)), self._socket.getsockname()) for decoy in decoys]
         reader = threading.Thread(target=self._read)
         reader.start()
         try:
@@ -68,7 +69,19 @@ class Flood:
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
         reader.join()
-        self._socket.close()
+        for one in (self._socket, *beside):
+            one.close()
+
+    @staticmethod
+    def _connect(to, local):
+        """Several connections may have one local address and port."""
+        one = socket.socket()
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        one.settimeout(10)
+        one.bind(local)
+        one.connect(to)
+        time.sleep(0.3)  # Until the server has it.
+        return one
 
     def _read(self):
         with contextlib.suppress(OSError):
@@ -77,9 +90,11 @@ class Flood:
         self.ended = True
 
 
-class FloodsTest(unittest.TestCase):
+class Floods(unittest.TestCase):
+    FLAGS = ()
+
     def setUp(self):
-        self.server = Server(BIN, "--arena-warm-bytes=0").__enter__()
+        self.server = Server(BIN, "--arena-warm-bytes=0", *self.FLAGS).__enter__()
         self.addCleanup(self.server.__exit__, None, None, None)
         self.before = self.resident()
 
@@ -91,11 +106,11 @@ class FloodsTest(unittest.TestCase):
         with urllib.request.urlopen(f"http://{self.server.metrics}/metrics", timeout=30) as page:
             return int(re.search(r'gridclock_connections_total\{result="cut_off_calls"\} (\d+)', page.read().decode())[1])
 
-    def await_cut_off(self):
+    def await_cut_off(self, connections=1):
         end = time.monotonic() + 60
-        while not self.cut_off() and time.monotonic() < end:
+        while self.cut_off() < connections and time.monotonic() < end:
             time.sleep(0.1)
-        self.assertEqual(self.cut_off(), 1)
+        self.assertEqual(self.cut_off(), connections)
         self.assertIn("connections_cut_off", self.server.log())
 
     def assert_others_are_well(self):
@@ -104,11 +119,13 @@ class FloodsTest(unittest.TestCase):
                              capture_output=True, text=True, timeout=60)
         self.assertEqual(ran.returncode, 0, ran.stderr)
 
-    def hold(self, begin, call):
+    def hold(self, begin, call, **how):
         """gRPC itself may be first, by --limit-streams, or read so slowly that there are never many."""
-        self.assertGreater(Flood(self.server, begin, call).begun, 0)
+        self.assertGreater(Flood(self.server, begin, call, **how).begun, 0)
         self.assert_others_are_well()
 
+
+class FloodsTest(Floods):
     def test_who_acknowledges_no_settings_and_takes_no_answer(self):
         """Whom gRPC does not hold to --limit-streams."""
         self.hold(NO_ANSWERS, whole)
@@ -140,6 +157,15 @@ class FloodsTest(unittest.TestCase):
         _, errors = load.communicate()
         self.assertEqual(load.returncode, 0, errors)
         self.assertGreater(floods, 0)
+
+
+class FloodsOfAServerWithSeveralAddressesTest(Floods):
+    FLAGS = ("--listen=0.0.0.0:0", "--insecure-public")
+
+    def test_who_has_another_connection_from_the_same_port(self):
+        """To another of the server's addresses: gRPC gives both one name."""
+        self.hold(NO_ANSWERS, whole, decoys=["127.0.0.2"])
+        self.await_cut_off()
 
 
 if __name__ == "__main__":

@@ -56,6 +56,11 @@ class Submitted final : public v1::ModuleService::Service, public v1::KernelServ
     entry = response->add_entries();
     entry->set_name("_Z4fillIfEvPT_");
     entry->set_display("fill<float>");
+    for (const char* name : {"_Z4twicPf", "_Z4twicPi"}) {
+      entry = response->add_entries();
+      entry->set_name(name);
+      entry->set_display("twic");
+    }
     return grpc::Status::OK;
   }
   grpc::Status Run(grpc::ServerContext*, const v1::RunRequest* request,
@@ -182,6 +187,14 @@ TEST_F(SubjectTest, AnAttributeOrAFileThatIsNamedTwiceIsRefused) {
   EXPECT_EQ(Call({"run", file + ":square", "x=ones:f32[3]", "-o", "y=a.npz", "-o", "a.npz"}),
             kUsage);
   EXPECT_THAT(err_, HasSubstr("-o: 'a.npz' is there twice"));
+}
+
+TEST_F(SubjectTest, F18_OverloadsAreToldApartByTheirLinkersNames) {
+  const std::string file =
+      File("twic.cu", "// gridclock: twic -> y: f32[1] grid(1) block(1) params y\n");
+  EXPECT_EQ(Call({"run", file + ":twic"}), kUsage);
+  EXPECT_THAT(err_,
+              HasSubstr("'twic' is 2 kernels in this file: name one of '_Z4twicPf', '_Z4twicPi'"));
 }
 
 TEST_F(SubjectTest, TemplatesAreInstantiatedByName) {

@@ -47,7 +47,9 @@ class ProgramsTest : public ::testing::Test {
     code->facts.kind = ModuleKind::kCuda;
     code->facts.arch = "sm_90a";
     code->facts.entries = {EntryOf("_Z6squarePKfPfi", "square", {8, 8, 4}),
-                           EntryOf("_Z4soft", "soft<float, 256>", {8, 8})};
+                           EntryOf("_Z4soft", "soft<float, 256>", {8, 8}),
+                           EntryOf("_Z4fillPfS_", "fill", {8, 8}),
+                           EntryOf("_Z4fillPiS_", "fill", {8, 8})};
     code->cubin = "ELF";
     Add("ann", "m1", code);
     auto failed = std::make_shared<ModuleCode>();

@@ -86,6 +86,19 @@ TEST_F(ProgramsTest, AnEntryIsCalledAsPeopleOrLinkersDo) {
   }
 }
 
+TEST_F(ProgramsTest, F18_OverloadsAreToldApartByTheirLinkersNames) {
+  JobRequest request = Request("mine x: f32[N] -> y: f32[N] grid (1) block (256) params x, y");
+  request.program->launches[0].entry = "fill";
+  const auto job = Try(request);
+  EXPECT_THAT(job, ReasonIs("BAD_VALUE"));
+  EXPECT_THAT(job, StatusIs(Code::kInvalidArgument,
+                            AllOf(HasSubstr("program.launches[0].entry"), HasSubstr("'fill' is 2"),
+                                  HasSubstr("'_Z4fillPfS_', '_Z4fillPiS_'"))));
+  request.program->launches[0].entry = "_Z4fillPiS_";
+  ASSERT_OK_AND_ASSIGN(const auto program, programs_.Find(request));
+  EXPECT_EQ(program->program.launches[0].entry, "_Z4fillPiS_");
+}
+
 TEST_F(ProgramsTest, AnUnknownEntryIsToldTheNearest) {
   JobRequest request = Request();
   request.program->launches[0].entry = "sqare";

@@ -4,21 +4,20 @@
 #include <memory>
 #include <string>
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
+#include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
-#include "gtest/gtest.h"
+#include "tests/support/address.h"
 
 namespace gridclock {
 namespace {
 
-sockaddr_storage From(const char* host, std::uint16_t port) {
-  sockaddr_storage address{};
-  auto& v4 = reinterpret_cast<sockaddr_in&>(address);
-  v4.sin_family = AF_INET;
-  v4.sin_port = htons(port);
-  EXPECT_EQ(inet_pton(AF_INET, host, &v4.sin_addr), 1);
+sockaddr_storage From(const char* ip, std::uint16_t port) {
+  sockaddr_storage address = Address(ip);
+  if (address.ss_family == AF_INET)
+    reinterpret_cast<sockaddr_in&>(address).sin_port = htons(port);
+  else
+    reinterpret_cast<sockaddr_in6&>(address).sin6_port = htons(port);
   return address;
 }
 
@@ -85,6 +84,25 @@ TEST_F(ConnectionCallsTest, TheNextConnectionFromAPortIsAnother) {
   Begin(4711, 1);
   EXPECT_FALSE(second->cut_off);
   EXPECT_EQ(second->calls, 1);
+}
+
+// As where the server has two addresses: which of them a call came to is not known.
+TEST_F(ConnectionCallsTest, TwoThatAreOpenFromOnePortAreCountedAsOne) {
+  const auto first = Connect(4711), decoy = Connect(4711);
+  Begin(4711, ConnectionCalls::kMost + 1);
+  EXPECT_TRUE(first->cut_off);
+  EXPECT_TRUE(decoy->cut_off);
+}
+
+TEST_F(ConnectionCallsTest, NeighboursInANetworkOfIpv6AreTwo) {
+  const auto greedy = calls_.Add(From("2001:db8::1", 4711)),
+             modest = calls_.Add(From("2001:db8::2", 4711));
+  for (int i = 0; i <= ConnectionCalls::kMost; ++i) {
+    places_.emplace_back(calls_, "ipv6:%5B2001:db8::1%5D:4711");
+  }
+  EXPECT_TRUE(greedy->cut_off);
+  EXPECT_FALSE(modest->cut_off);
+  EXPECT_EQ(modest->calls, 0);
 }
 
 // Such are not forgotten while they are open, however many come and go beside them.

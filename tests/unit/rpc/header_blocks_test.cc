@@ -127,8 +127,8 @@ TEST(WatchedReadsTest, AWatchedDescriptorFailsWhereItsHeadersAreTooLong) {
   }
   EXPECT_EQ(size, -1);
   EXPECT_EQ(errno, ECONNRESET);
-  EXPECT_EQ(TakeCutOff().headers, 1u);
-  EXPECT_EQ(TakeCutOff().headers, 0u);
+  EXPECT_EQ(TakeCutOff().headers.count, 1u);
+  EXPECT_EQ(TakeCutOff().headers.count, 0u);
 }
 
 TEST(WatchedReadsTest, TheNextConnectionOnADescriptorIsAnother) {

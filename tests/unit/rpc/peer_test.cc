@@ -38,5 +38,19 @@ TEST(SiteOf, WhatIsNoAddressLosesItsPortAlone) {
   EXPECT_EQ(SiteOf(""), "");
 }
 
+TEST(EndpointOf, IsTheSameOfAnAddressAndOfGrpcsNameForIt) {
+  EXPECT_EQ(EndpointOf(Address("10.0.0.7")), EndpointOf("ipv4:10.0.0.7:0"));
+  EXPECT_EQ(EndpointOf(Address("::ffff:10.0.0.7")), EndpointOf("ipv4:10.0.0.7:0"));
+  EXPECT_EQ(EndpointOf(Address("::ffff:10.0.0.7")), EndpointOf("ipv6:%5B::ffff:10.0.0.7%5D:0"));
+  EXPECT_EQ(EndpointOf(Address("2001:db8:0:7::1")), EndpointOf("ipv6:%5B2001:db8:0:7::1%5D:0"));
+  EXPECT_EQ(EndpointOf(Address("fe80::1")), EndpointOf("ipv6:%5Bfe80::1%25eth0%5D:0"));
+}
+
+TEST(EndpointOf, TellsAddressesAndPortsApart) {
+  EXPECT_NE(EndpointOf("ipv4:10.0.0.7:1"), EndpointOf("ipv4:10.0.0.7:2"));
+  EXPECT_NE(EndpointOf("ipv4:10.0.0.7:1"), EndpointOf("ipv4:10.0.0.8:1"));
+  EXPECT_NE(EndpointOf(Address("2001:db8:0:7::1")), EndpointOf(Address("2001:db8:0:7::2")));
+}
+
 }  // namespace
 }  // namespace gridclock
