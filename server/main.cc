@@ -29,6 +29,7 @@
 #include "server/core/idle_pages.h"
 #include "server/core/read_gate.h"
 #include "server/fleet/compiler.h"
+#include "server/fleet/copiers.h"
 #include "server/fleet/device_list.h"
 #include "server/fleet/fleet.h"
 #include "server/fleet/module_cache.h"
@@ -225,7 +226,9 @@ class Process {
     if (options_.allow_submit) {
       fleet.guest_bytes = static_cast<std::uint64_t>(options_.limits.guest_bytes);
       fleet.weak_sandbox = options_.weak_sandbox;
+      fleet.copiers = Copiers::HelpersHere();
 #ifdef GRIDCLOCK_TEST_BUILD
+      fleet.copiers = options_.copiers.value_or(fleet.copiers);
       for (const std::string& defence : options_.without_defences) {
         if (defence == "fresh") fleet.defences.fresh = false;
         if (defence == "poison") fleet.defences.poison = false;
@@ -243,9 +246,10 @@ class Process {
         fleet_,
         Fleet::Create(fleet, {table_, *scheduler_, clock_, job_observer(), *arena_, allocator_,
                               &strikes_, static_cast<std::size_t>(options_.limits.printed_bytes)}));
-    if (fleet_->copies_early()) {
-      arrivals_.emplace(
-          [this](JobId id, const InputArrival& part) { scheduler_->Arrived(id, part); });
+    if (fleet.copiers > 0) {
+      arrivals_.emplace(fleet.copiers, [this](JobId id, const InputArrival& part) {
+        scheduler_->Arrived(id, part);
+      });
     }
     return absl::OkStatus();
   }

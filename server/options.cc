@@ -166,6 +166,7 @@ void AddFlags(CLI::App& app, ServerOptions& o) {
 #ifdef GRIDCLOCK_TEST_BUILD
   app.add_option("--without-defence", o.without_defences)->delimiter(',');
   app.add_option("--reload-pipe", o.reload_pipe);
+  app.add_option("--copiers", o.copiers);
 #endif
   Switch(app, "--weak-sandbox", o.weak_sandbox,
          "with --allow-submit: run submitted code where the system has no Landlock, or an old one, "

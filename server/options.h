@@ -3,6 +3,7 @@
 #define GRIDCLOCK_SERVER_OPTIONS_H_
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -26,6 +27,7 @@ struct ServerOptions {
   bool weak_sandbox = false;
 #ifdef GRIDCLOCK_TEST_BUILD
   std::vector<std::string> without_defences;  // As members of CheckDefences; "scratch", "shared".
+  std::optional<int> copiers;  // As FleetOptions::copiers; else as many as there are CPUs for.
   std::string reload_pipe;  // Read to its end by each reload, first: a file that does not answer.
 #endif
   std::string devices = "auto";

@@ -5,8 +5,11 @@
 
 namespace gridclock {
 
-Arrivals::Arrivals(Told told)
-    : told_(std::move(told)), thread_([this](const std::stop_token& stop) { Run(stop); }) {}
+Arrivals::Arrivals(int threads, Told told) : told_(std::move(told)) {
+  for (int i = 0; i < threads; ++i) {
+    threads_.emplace_back([this](const std::stop_token& stop) { Run(stop); });
+  }
+}
 
 void Arrivals::Tell(JobId id, const InputArrival& arrival) {
   {

@@ -1,4 +1,4 @@
-// A thread that tells of inputs that arrive. Who tells of those for a guest copies them too, and a
+// Threads that tell of inputs that arrive. Who tells of those for a guest copies them too, and a
 // thread that receives has the next bytes to take.
 #ifndef GRIDCLOCK_SERVER_CORE_ARRIVALS_H_
 #define GRIDCLOCK_SERVER_CORE_ARRIVALS_H_
@@ -9,6 +9,7 @@
 #include <optional>
 #include <stop_token>
 #include <thread>
+#include <vector>
 
 #include "base/mutex.h"
 #include "server/core/scheduler.h"
@@ -20,13 +21,13 @@ class Arrivals {
  public:
   using Told = std::function<void(JobId id, const InputArrival& arrival)>;
 
-  // `told`, as Scheduler::Arrived, is called on the thread alone, and no more once this is gone.
-  explicit Arrivals(Told told);
+  // `told`, as Scheduler::Arrived, is called on so many threads, and no more once this is gone.
+  Arrivals(int threads, Told told);
   Arrivals(const Arrivals&) = delete;
   Arrivals& operator=(const Arrivals&) = delete;
 
   // Never waits. Of an input that was not told of yet the newest is told, in the place of the
-  // first.
+  // first. Two threads may tell of one input at the same time, in any order.
   void Tell(JobId id, const InputArrival& arrival) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
@@ -43,7 +44,7 @@ class Arrivals {
   Mutex mutex_;
   std::deque<News> news_ ABSL_GUARDED_BY(mutex_);  // At most one of each input.
   std::condition_variable_any came_;
-  std::jthread thread_;  // Last: it uses the rest.
+  std::vector<std::jthread> threads_;  // Last: they use the rest.
 };
 
 }  // namespace gridclock

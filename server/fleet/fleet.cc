@@ -1,6 +1,5 @@
 #include "server/fleet/fleet.h"
 
-#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <thread>
@@ -42,13 +41,8 @@ absl::StatusOr<std::unique_ptr<Fleet>> Fleet::Create(const FleetOptions& options
   return std::unique_ptr<Fleet>(new Fleet(resolved, context));
 }
 
-bool Fleet::copies_early() const {
-  return std::ranges::any_of(links_, [](const auto& link) { return !link->copiers->alone(); });
-}
-
 Fleet::Fleet(const FleetOptions& options, const FleetContext& context) : context_(context) {
-  const auto copiers =
-      std::make_shared<Copiers>(options.guest_bytes == 0 ? 0 : Copiers::HelpersHere());
+  const auto copiers = std::make_shared<Copiers>(options.copiers);
   MemoryRange canary = {.offset = context.allocator.capacity(), .size = ArenaAllocator::kPage};
   for (const std::string& device : options.devices) {
     links_.emplace_back(new DeviceLink{

@@ -42,6 +42,7 @@ struct FleetOptions {
   absl::Duration kill_limit = absl::Seconds(5);
   // The memory of each guest; 0: this server runs no submitted code.
   std::uint64_t guest_bytes = 0;
+  int copiers = 0;  // Threads that help to copy to guests and from them.
   CheckDefences defences = {};
   bool weak_sandbox = false;  // Guests may run where the kernel has no walls for them.
 };
@@ -79,8 +80,6 @@ class Fleet {
   // Ends the workers: asks, then SIGTERM, then SIGKILL. Waits until none is left but those that
   // even this does not end. May be called again.
   void Stop();
-  // Guests are given inputs while the rest arrives.
-  bool copies_early() const;
 
  private:
   Fleet(const FleetOptions& options, const FleetContext& context);

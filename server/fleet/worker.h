@@ -54,7 +54,7 @@ class Worker final : public WorkerPort {
     std::unique_ptr<GuestMemory> guest_memory = nullptr;  // Of a guest: what it has for the arena.
   };
   // A guest's job of whose inputs so many bytes are to be copied at most is copied by the thread
-  // that sends it, which often received them last; others by the reading thread.
+  // that sends it, others by the reading thread.
   static constexpr std::uint64_t kCopiedAtOnce = 4 * 1024 * 1024;
 
   explicit Worker(Parts parts) : parts_(std::move(parts)) {}

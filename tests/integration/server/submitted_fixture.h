@@ -63,12 +63,13 @@ struct Answer {
 class Submitted : public ::testing::Test {
  protected:
   // ann and bob may submit, carol may not.
-  void StartServer(std::vector<std::string> flags = {}) {
+  void StartServer(std::vector<std::string> flags = {},
+                   const std::string& program = "gridclock-server") {
     const std::string tokens = NewFolder() + "/tokens";
     std::ofstream(tokens) << "ann read,run,submit " << Hash(kAnn) << "bob read,run,submit "
                           << Hash(kBob) << "carol read,run " << Hash(kCarol);
     flags.insert(flags.begin(), {"--allow-submit", "--token-file=" + tokens});
-    ASSERT_OK_AND_ASSIGN(server_, ServerProcess::Start({.flags = std::move(flags)}));
+    ASSERT_OK_AND_ASSIGN(server_, ServerProcess::Start({.flags = std::move(flags), .program = program}));
     channel_ = Connect(server_->address());
   }
   RawResult Call(const std::string& token, const std::string& method,

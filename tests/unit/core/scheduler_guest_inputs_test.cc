@@ -88,7 +88,7 @@ TEST_F(SchedulerGuestInputsTest, WaitWhileEitherLaneHoldsOrders) {
   EXPECT_THAT(guest_->arrivals(), SizeIs(1));
 }
 
-// Each thread copies what it received itself: none is kept at it by what others receive.
+// A thread that copies is not kept at it by what arrives of others meanwhile.
 TEST_F(SchedulerGuestInputsTest, AreLeftWhileSomebodySpeaksToTheGuest) {
   const Call first = Submit(Streamed()), second = Submit(Streamed());
   guest_->AtNextArrival([&] { Arrive(second, 100); });
