@@ -71,6 +71,7 @@ tell() {
   printf 'export PATH=%q:%q:"$PATH"\n' "$bin" "$venv/bin"
   printf 'export GRIDCLOCK_SERVER=%q\n' "$address"
   [ -z "$metrics" ] || printf 'export GRIDCLOCK_METRICS=%q\n' "$metrics"
+  printf 'export REPO=%q\n' "$root"
   tell_secrets "${@:2}"
   note "python3 is then the one of .venv, which has the numpy that the pages' examples use; without"
   note "that folder in PATH, gridclock works as well and python3 stays yours"

@@ -72,8 +72,15 @@ std::string TokenAdvice(const GlobalOptions& options) {
                       : absl::StrCat("the server does not know the token of ", from);
 }
 
+// Any word of TLS asks for TLS: a call in plain text would be the silent opposite of it.
+bool SpeaksTls(const GlobalOptions& options) {
+  return options.tls || !options.tls_ca.empty() || !options.tls_cert.empty() ||
+         !options.tls_key.empty() || !options.tls_name.empty();
+}
+
 // Why no connection stands, as far as gRPC's words tell.
-std::string ConnectionAdvice(absl::string_view said, const std::string& server) {
+std::string ConnectionAdvice(absl::string_view said, const GlobalOptions& options) {
+  const std::string& server = options.server;
   const std::string lower = absl::AsciiStrToLower(said);
   const auto has = [&](absl::string_view words) { return absl::StrContains(lower, words); };
   if (has("certificate verify failed") || has("certificate_verify_failed")) {
@@ -93,7 +100,11 @@ std::string ConnectionAdvice(absl::string_view said, const std::string& server) 
   return absl::StrCat("no server answers at ", server,
                       "; start one with gridclock-server or ./dev up, or name it with --server "
                       "HOST:PORT",
-                      has("socket closed") ? "; or it speaks TLS: --tls-ca FILE" : "",
+                      !has("socket closed") ? ""
+                      : !SpeaksTls(options) ? "; or it speaks TLS: --tls-ca FILE"
+                      : options.tls_cert.empty()
+                          ? "; or it wants a certificate of yours: --tls-cert and --tls-key"
+                          : "; or it does not take the certificate of --tls-cert",
                       has("socket closed") || has("connection reset")
                           ? "; or the server takes no more connections from this address"
                           : "");
@@ -138,10 +149,7 @@ absl::StatusOr<ClientOptions> Session::MakeClientOptions() const {
   } else if (const char* token = std::getenv("GRIDCLOCK_TOKEN")) {
     out.token = token;
   }
-  // Any word of TLS asks for TLS: a call in plain text would be the silent opposite of it.
-  const bool none = options.tls_ca.empty() && options.tls_cert.empty() && options.tls_key.empty() &&
-                    options.tls_name.empty();
-  if (options.tls || !none) {
+  if (SpeaksTls(options)) {
     GC_RETURN_IF_ERROR(ReadTls(options, &out.tls.emplace()));
   }
   return out;
@@ -172,7 +180,7 @@ absl::StatusOr<absl::Duration> ParseKernelLimit(const std::string& text) {
 }
 
 std::string Advice(const absl::Status& error, const GlobalOptions& options) {
-  if (IsUnreachable(error)) return ConnectionAdvice(error.message(), options.server);
+  if (IsUnreachable(error)) return ConnectionAdvice(error.message(), options);
   const ErrorDetails details = DetailsOf(error);
   const auto limit = details.metadata.find("limit");
   const std::string limit_name = limit == details.metadata.end() ? "" : limit->second;
@@ -194,7 +202,7 @@ std::string Advice(const absl::Status& error, const GlobalOptions& options) {
       return TokenAdvice(options);
     case absl::StatusCode::kPermissionDenied:
       // A server that knows no tokens says which flag it wants.
-      return absl::StrContains(error.message(), "--allow-")
+      return absl::StrContains(error.message(), "start the server")
                  ? ""
                  : "ask for a token with the role that it names";
     case absl::StatusCode::kResourceExhausted:

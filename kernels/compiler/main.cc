@@ -56,7 +56,9 @@ absl::Status Settle() {
     return ErrnoToStatus(errno, "the descriptor that the server must give");
   }
   signal(SIGPIPE, SIG_IGN);
-  signal(SIGINT, SIG_IGN);  // Ctrl-C in a terminal is the server's to handle.
+  // The server's to handle: a terminal's Ctrl-C, and what systemd sends to all of a service.
+  signal(SIGINT, SIG_IGN);
+  signal(SIGTERM, SIG_IGN);
   return absl::OkStatus();
 }
 

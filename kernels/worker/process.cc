@@ -55,7 +55,9 @@ absl::Status SettleProcess() {
     }
   }
   signal(SIGPIPE, SIG_IGN);
-  signal(SIGINT, SIG_IGN);  // Ctrl-C in a terminal is the server's to handle.
+  // The server's to handle: a terminal's Ctrl-C, and what systemd sends to all of a service.
+  signal(SIGINT, SIG_IGN);
+  signal(SIGTERM, SIG_IGN);
   return absl::OkStatus();
 }
 

@@ -315,7 +315,7 @@ void DeviceRunner::CheckStop(Life& life, absl::Time now) {
   // One that is not ready does not listen, and has nothing to end in order.
   const absl::Duration patience = life.told_ready ? options_.stop_limit / 2 : absl::ZeroDuration();
   if (now - life.stop_asked >= patience && !std::exchange(life.terminated, true)) {
-    life.worker->process().Signal(SIGTERM);
+    life.worker->process().Signal(WorkerProcess::kEnd);
   }
 }
 
@@ -371,7 +371,7 @@ Supervisor::End DeviceRunner::Bury(Life& life) {
                            .spoiled = session.spoiled()};
   // One that had to be killed, or died, while it was to stop is lost all the same; before it is
   // ready a signal is how it is asked.
-  const bool by_request = life.terminated && !session.ready() && exit.signal == SIGTERM;
+  const bool by_request = life.terminated && !session.ready() && exit.signal == WorkerProcess::kEnd;
   const bool as_asked = retired || restarted ||
                         (life.stop_asked != absl::InfiniteFuture() && kill_reason.empty() &&
                          (by_request || (exit.signal == 0 && exit.code == 0)));

@@ -77,7 +77,7 @@ class Fleet {
   // Returns at once; KernelTable and Scheduler hear of each worker when it is ready. From now on
   // the fleet also calls Scheduler::Tick.
   void Start();
-  // Ends the workers: asks, then SIGTERM, then SIGKILL. Waits until none is left but those that
+  // Ends the workers: asks, then signals, then kills. Waits until none is left but those that
   // even this does not end. May be called again.
   void Stop();
 

@@ -3,6 +3,7 @@
 #ifndef GRIDCLOCK_SERVER_FLEET_WORKER_PROCESS_H_
 #define GRIDCLOCK_SERVER_FLEET_WORKER_PROCESS_H_
 
+#include <csignal>
 #include <optional>
 #include <string>
 #include <vector>
@@ -37,6 +38,9 @@ class WorkerProcess {
   int output_fd() const { return output_.get(); }  // What it prints; never blocks.
   // What it has worked; nothing where the system does not tell.
   std::optional<absl::Duration> CpuTime() const;
+  // What ends a worker that does not listen. It ignores SIGTERM, which may come to all processes of
+  // a service at once, while the server still lets its calls end.
+  static constexpr int kEnd = SIGUSR2;
   // Thread-safe; nothing happens once it ended.
   void Signal(int signal) const;
 

@@ -194,13 +194,13 @@ absl::StatusOr<std::string> Authenticator::Authorize(const grpc::CallbackServerC
   if ((principal.roles & static_cast<Roles>(role)) != 0) return std::move(principal.name);
   const auto* wanted = std::find_if(std::begin(kRoles), std::end(kRoles),
                                     [&](const RoleName& r) { return r.role == role; });
+  const std::string by_token = "with --token-file and use a token of that role";
   const std::string lacks =
-      tokens_ != nullptr
-          ? "which this token lacks"
-          : absl::StrCat(
-                "which without a token file only a local caller can have: start the server with "
-                "--allow-",
-                wanted->name, ", or with --token-file and use a token of that role");
+      tokens_ != nullptr ? "which this token lacks"
+      : peers_ == Peers::kLocal
+          ? absl::StrCat("which is off: start the server with --allow-", wanted->name, ", or ",
+                         by_token)
+          : absl::StrCat("which without tokens nobody has here: start the server ", by_token);
   return WithReason(absl::PermissionDeniedError(
                         absl::StrCat("this call needs the role '", wanted->name, "', ", lacks)),
                     "ROLE_MISSING");

@@ -172,6 +172,60 @@ class SubmitTest(LocalMemoryTests, unittest.TestCase):
         total = sum(map(abs, some(5001)))
         self.close(got, [v / total for v in some(5001)], 1e-5)
 
+    def test_a_launch_of_clusters_whose_blocks_read_each_others_memory(self):
+        (self.folder / "ring.cu").write_text("""\
+#include <cooperative_groups.h>
+// gridclock: ring x: i32[N] -> y: i32[N] grid(N) block(1) cluster(4) params x, y
+__global__ void ring(const int* x, int* y) {
+  __shared__ int mine;
+  const auto cluster = cooperative_groups::this_cluster();
+  mine = x[blockIdx.x];
+  cluster.sync();
+  y[blockIdx.x] = *cluster.map_shared_rank(&mine, (cluster.block_rank() + 1) % cluster.num_blocks());
+  cluster.sync();
+}
+""")
+        save(self.folder / "x.npy", list(range(12)), (12,), "<i4")
+        _, got, _ = self.run_source(self.folder / "ring.cu", "x=x.npy")
+        self.assertEqual(got, [1, 2, 3, 0, 5, 6, 7, 4, 9, 10, 11, 8])
+
+    def test_shared_memory_that_a_kernel_must_ask_for_and_an_instruction_of_one_architecture_alone(self):
+        n = 25_000  # 100 KB.
+        (self.folder / "flip.cu").write_text("""\
+// gridclock: flip x: i32[N] -> y: i32[N] grid(1) block(256) shared N * 4 params x, y, n: int = N
+__global__ void flip(const int* x, int* y, int n) {
+  extern __shared__ int kept[];
+  for (int i = threadIdx.x; i < n; i += blockDim.x) kept[i] = x[i];
+  __syncthreads();
+#if __CUDA_ARCH_FEAT_SM90_ALL
+  asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+#endif
+  for (int i = threadIdx.x; i < n; i += blockDim.x) y[i] = kept[n - 1 - i];
+}
+""")
+        save(self.folder / "x.npy", list(range(n)), (n,), "<i4")
+        _, got, _ = self.run_source(self.folder / "flip.cu", "x=x.npy")
+        self.assertEqual(got, list(range(n))[::-1])
+
+    def test_variables_that_are_set_from_an_attribute_and_from_an_input(self):
+        (self.folder / "affine.cu").write_text("""\
+// gridclock: affine x: f32[N], four: f32[4] -> y: f32[N]; shift: f64 = 0 grid(ceil_div(N, 64)) block(64)
+// gridclock:   params x, y, n: int = N
+// gridclock: global factors = four
+// gridclock: global offset = shift
+__constant__ float factors[4];
+__device__ float offset;
+__global__ void affine(const float* x, float* y, int n) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) y[i] = x[i] * factors[i % 4] + offset;
+}
+""")
+        save(self.folder / "x.npy", some(101), (101,))
+        save(self.folder / "four.npy", [1, 2, -3, 0.5], (4,))
+        for shift in (0.25, -7):
+            _, got, _ = self.run_source(self.folder / "affine.cu", "x=x.npy", "four=four.npy", f"shift={shift}")
+            self.assertEqual(got, [v * (1, 2, -3, 0.5)[i % 4] + shift for i, v in enumerate(some(101))])
+
     def test_what_is_measured_has_samples(self):
         done = self.gridclock("bench", SOURCES / "square_matrix.cu", "H=1000", "W=1000", "--budget", "200ms", "--json")
         result = json.loads(done.stdout)["results"][0]

@@ -8,8 +8,10 @@ import os
 import pathlib
 import re
 import subprocess
+import sys
 import tempfile
 import threading
+import time
 import unittest
 
 from npy import load, save, some
@@ -231,8 +233,25 @@ __global__ void f(const float* x, float* y, int n) {
             return f"{number}: the result is wrong"
         return None
 
+    def lasting_bytes(self):
+        """Private and shared memory of the processes that outlast a guest."""
+        here = {folder.name for folder in guests(self.server)}
+        pids = [self.server.pid, *(pid for pid in children(self.server.pid) if str(pid) not in here)]
+        rollups = [pathlib.Path(f"/proc/{pid}/smaps_rollup").read_text() for pid in pids]
+        return sum(int(kib) << 10 for text in rollups for kib in re.findall(r"^Pss_(?:Anon|Shmem):\s+(\d+)", text, re.M))
+
     def test_each_of_many_gets_its_answer(self):
+        """GRIDCLOCK_SUBMISSIONS: so many. Of 1,000 the second half takes no more memory."""
+        many = int(os.environ.get("GRIDCLOCK_SUBMISSIONS", "60"))
+        wrong, begun = [], time.monotonic()
         with concurrent.futures.ThreadPoolExecutor(8) as pool:
-            wrong = [problem for problem in pool.map(self.submit, range(60)) if problem]
+            for half in (range(many // 2), range(many // 2, many)):
+                before = self.lasting_bytes()
+                wrong += [problem for problem in pool.map(self.submit, half) if problem]
+        more = self.lasting_bytes() - before
+        print(f"{many} submissions, {many / (time.monotonic() - begun):.1f} per second; the second half took "
+              f"{more / (1 << 20):.2f} MiB", file=sys.stderr)
         self.assertFalse(wrong, "\n".join(wrong))
         self.assertIsNone(self.server.process.poll())
+        if many >= 1000:
+            self.assertLess(more, 5 << 20)

@@ -84,7 +84,7 @@ class Up(unittest.TestCase):
         _, out = self.up()
         self.assertIn("\n== Gridclock listens on 127.0.0.1:1, metrics on http://127.0.0.1:2/metrics\n", out)
         pasted = [line.partition("=")[0] for line in out.splitlines() if line.startswith("export")]
-        self.assertEqual(pasted, ["export PATH", "export GRIDCLOCK_SERVER", "export GRIDCLOCK_METRICS"])
+        self.assertEqual(pasted, ["export PATH", "export GRIDCLOCK_SERVER", "export GRIDCLOCK_METRICS", "export REPO"])
         os.kill(self.pids.pop(), signal.SIGTERM)
         (self.folder / "ready").unlink()
         _, out = self.up("--metrics-listen", "none")

@@ -312,6 +312,25 @@ TEST(Lifecycle, E17_ASignalLetsCallsEndAndTakesNoNewOnes) {
   EXPECT_FALSE(Lives(worker));
 }
 
+// As systemd does by default, or `kill` of a group.
+TEST(Lifecycle, E17_ASignalToAllOfItsProcessesEndsNoCall) {
+  ASSERT_OK_AND_ASSIGN(const auto server, ServerProcess::Start({.flags = {"--allow-submit"}}));
+  const auto channel = Connect(server->address());
+  absl::Status running;
+  const std::string hold = HoldRequest().SerializeAsString();
+  std::thread call([&] { running = RawCall(channel, kRunMethod, {hold}).status; });
+  EXPECT_TRUE(Eventually([&] { return DeviceState(channel) == v1::Device::BUSY; }));
+  const std::vector<pid_t> workers = server->Workers();
+  for (const pid_t worker : workers) kill(worker, SIGTERM);
+  server->Signal(SIGTERM);
+  EXPECT_TRUE(Eventually([&] { return Check(channel, "") == kNotServing; }));
+  server->LetGo();
+  call.join();
+  EXPECT_THAT(running, IsOk());
+  EXPECT_EQ(server->Wait(), 0);
+  for (const pid_t worker : workers) EXPECT_FALSE(Lives(worker));
+}
+
 TEST(Lifecycle, E17_AKernelThatOutlastsTheGraceEndsUnavailable) {
   ASSERT_OK_AND_ASSIGN(const auto server, ServerProcess::Start({.flags = {"--drain-grace=0.2"}}));
   const auto channel = Connect(server->address());

@@ -335,7 +335,9 @@ TEST(AdviceTest, AServerWithoutTokensHasNoneToAskFor) {
   };
   EXPECT_EQ(advice("this call needs the role 'admin', which this token lacks"),
             "ask for a token with the role that it names");
-  EXPECT_EQ(advice("this call needs the role 'admin', and only under --allow-admin"), "");
+  EXPECT_EQ(
+      advice("this call needs the role 'admin', which is off: start the server with --allow-admin"),
+      "");
 }
 
 TEST(AdviceTest, ATemplateIsGivenItsArguments) {
@@ -360,6 +362,14 @@ TEST(AdviceTest, WhyNoConnectionStands) {
   for (const char* said : {"Socket closed", "recvmsg:Connection reset by peer"}) {
     EXPECT_THAT(advice(said), HasSubstr("takes no more connections from this address"));
   }
+  GlobalOptions encrypted;
+  encrypted.tls_ca = "ca.pem";
+  const auto closed = absl::UnavailableError("Socket closed");
+  EXPECT_THAT(Advice(closed, encrypted),
+              AllOf(HasSubstr("wants a certificate of yours: --tls-cert and --tls-key"),
+                    Not(HasSubstr("speaks TLS"))));
+  encrypted.tls_cert = "me.pem";
+  EXPECT_THAT(Advice(closed, encrypted), HasSubstr("not take the certificate of --tls-cert"));
   EXPECT_THAT(advice("error:0A000086:SSL routines::certificate verify failed"),
               HasSubstr("name its authority with --tls-ca FILE"));
   EXPECT_THAT(advice("Peer name node7 is not in peer certificate"), HasSubstr("--tls-name NAME"));
