@@ -14,8 +14,8 @@ std::shared_ptr<ConnectionCalls::Connection> ConnectionCalls::Add(const sockaddr
   }
   std::weak_ptr<Connection>& known = known_[EndpointOf(from)];
   std::shared_ptr<Connection> connection = known.lock();
-  if (connection == nullptr || connection->cut_off) {
-    connection = std::make_shared<Connection>();
+  if (connection == nullptr || connection->cut_off()) {
+    connection = std::make_shared<Connection>(*this);
     known = connection;
   }
   return connection;
@@ -33,17 +33,50 @@ bool ConnectionCalls::HasTooMany(int own, int in_all) const {
   return in_all > kMostInAll && own > kFew + 2 * streams_;
 }
 
+bool ConnectionCalls::WaitsForTooMuch(std::int64_t own, std::int64_t in_all) const {
+  if (own > kUsualBytes * (kFew + 2 * streams_)) return true;
+  return in_all > kMostBytesInAll && own > kUsualBytes * streams_;
+}
+
+bool ConnectionCalls::Connection::Begin(std::size_t fields) {
+  const std::int64_t bytes = kBytesOfCall + kBytesOfField * static_cast<std::int64_t>(fields);
+  const MutexLock lock(mutex_);
+  ++waiting_;
+  waiting_bytes_ += bytes;
+  const std::int64_t in_all = all_.waiting_bytes_ += bytes;
+  if (all_.WaitsForTooMuch(waiting_bytes_, in_all)) cut_off_ = true;
+  return !cut_off_;
+}
+
+// Which of them it was is not known: each counts as their mean. Those of a connection whose frames
+// could not be read were not counted.
+void ConnectionCalls::Connection::HandOn() {
+  const MutexLock lock(mutex_);
+  if (waiting_ == 0) return;
+  const std::int64_t bytes = waiting_bytes_ / waiting_;
+  --waiting_;
+  waiting_bytes_ -= bytes;
+  all_.waiting_bytes_ -= bytes;
+}
+
+// gRPC hands on what it had read, or forgets it.
+ConnectionCalls::Connection::~Connection() {
+  const MutexLock lock(mutex_);
+  all_.waiting_bytes_ -= waiting_bytes_;
+}
+
 ConnectionCalls::Place::Place(ConnectionCalls& all, absl::string_view peer)
     : all_(all), connection_(all.Find(peer)) {
   const int in_all = ++all_.calls_;
   if (connection_ == nullptr) return;
-  const int own = ++connection_->calls;
-  if (all_.HasTooMany(own, in_all)) connection_->cut_off = true;
+  connection_->HandOn();
+  const int own = ++connection_->calls_;
+  if (all_.HasTooMany(own, in_all)) connection_->cut_off_ = true;
 }
 
 ConnectionCalls::Place::~Place() {
   --all_.calls_;
-  if (connection_ != nullptr) --connection_->calls;
+  if (connection_ != nullptr) --connection_->calls_;
 }
 
 ConnectionCalls& CallsOfConnections() {

@@ -1,12 +1,15 @@
 // The calls of a connection that gRPC has not done with. gRPC 1.51 holds a client to a number of
-// calls at once, but counts none that has ended on the wire; and while bytes of a connection come
-// without a pause it goes on reading, begins calls, and tells none of them that it is done. So each
-// takes its 20 KB for as long as somebody sends, whom nobody has asked for a token (CVE-2023-44487
-// is one way).
+// calls at once, but counts none that has ended on the wire; and while bytes come without a pause
+// it goes on reading, begins calls, hands none of them on, and tells none of them that it is done.
+// So each takes its memory for as long as somebody sends, whom nobody has asked for a token
+// (CVE-2023-44487 is one way). They are counted as they come off the wire and as they are handed
+// on.
 #ifndef GRIDCLOCK_SERVER_RPC_CONNECTION_CALLS_H_
 #define GRIDCLOCK_SERVER_RPC_CONNECTION_CALLS_H_
 
 #include <atomic>
+#include <cstddef>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
@@ -23,10 +26,41 @@ class ConnectionCalls {
   // What one connection may have beside a few times what it may have open, 50 MB; and, once all
   // together have that many, beside a little of it.
   static constexpr int kMost = 2048, kMostInAll = 16384, kFew = 256;
+  // What gRPC takes for a call before it hands it on, and for each field of its headers: measured.
+  static constexpr std::int64_t kBytesOfCall = 20'000, kBytesOfField = 208;
+  // The same of all calls that wait to be handed on; beyond that a connection may have as much as
+  // those that it may have open take, of some 20 fields each.
+  static constexpr std::int64_t kMostBytesInAll = 128 << 20;
+  static constexpr std::int64_t kUsualBytes = kBytesOfCall + 20 * kBytesOfField;
 
-  struct Connection {
-    std::atomic<int> calls{0};
-    std::atomic<bool> cut_off{false};  // It shall be closed.
+  class Connection {
+   public:
+    explicit Connection(ConnectionCalls& all) : all_(all) {}
+    ~Connection();
+    Connection(const Connection&) = delete;
+    Connection& operator=(const Connection&) = delete;
+
+    // A call came off the wire. False: it shall be closed, and is cut off.
+    bool Begin(std::size_t fields) ABSL_LOCKS_EXCLUDED(mutex_);
+    bool cut_off() const { return cut_off_; }
+    // It is being closed, for whatever reason. True the first time.
+    bool NoteClosed() {
+      cut_off_ = true;
+      return !closed_.exchange(true);
+    }
+    int calls() const { return calls_; }
+
+   private:
+    friend class ConnectionCalls;
+    // The next call was handed on.
+    void HandOn() ABSL_LOCKS_EXCLUDED(mutex_);
+
+    ConnectionCalls& all_;
+    std::atomic<int> calls_{0};  // That were handed on and are not done with.
+    std::atomic<bool> cut_off_{false}, closed_{false};
+    Mutex mutex_;
+    int waiting_ ABSL_GUARDED_BY(mutex_) = 0;  // Off the wire and not handed on.
+    std::int64_t waiting_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   };
 
   // So many calls a connection may have open at once: --limit-streams.
@@ -36,7 +70,7 @@ class ConnectionCalls {
   // the server, gRPC tells their calls not apart, and neither do we: they are counted as one.
   std::shared_ptr<Connection> Add(const sockaddr_storage& from) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // One call of a connection, as long as this lives.
+  // One call of a connection that was handed on, as long as this lives.
   class Place {
    public:
     // `peer`: as gRPC names it. One that was not added counts among all.
@@ -54,8 +88,10 @@ class ConnectionCalls {
   std::shared_ptr<Connection> Find(absl::string_view peer) ABSL_LOCKS_EXCLUDED(mutex_);
 
   bool HasTooMany(int own, int in_all) const;
+  bool WaitsForTooMuch(std::int64_t own, std::int64_t in_all) const;
 
   std::atomic<int> calls_{0}, streams_{0};
+  std::atomic<std::int64_t> waiting_bytes_{0};
   Mutex mutex_;
   std::map<std::string, std::weak_ptr<Connection>, std::less<>> known_ ABSL_GUARDED_BY(mutex_);
   std::size_t swept_at_ ABSL_GUARDED_BY(mutex_) = 64;

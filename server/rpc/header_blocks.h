@@ -1,41 +1,63 @@
-// Bounds what one connection may send as the headers of one call. gRPC 1.51 keeps the frames of a
-// header block (HEADERS, then CONTINUATION: RFC 9113, section 4.3) until the block ends and counts
-// them only then, and parses again what is not whole with each frame (CVE-2023-33953). Nobody has
-// shown a token by then.
+// Bounds what one connection may send as the headers of one call, and says when it begins one. gRPC
+// 1.51 keeps the frames of a header block (HEADERS, then CONTINUATION: RFC 9113, section 4.3) until
+// the block ends and counts them only then, and parses again what is not whole with each frame
+// (CVE-2023-33953). Nobody has shown a token by then.
 #ifndef GRIDCLOCK_SERVER_RPC_HEADER_BLOCKS_H_
 #define GRIDCLOCK_SERVER_RPC_HEADER_BLOCKS_H_
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <utility>
 
 #include "absl/types/span.h"
+#include "server/rpc/header_fields.h"
 
 namespace gridclock {
 
 // One connection's bytes from its first on, as they come. Looks at the nine bytes before each frame
-// and skips what is in it.
+// and at the headers.
 class HeaderBlocks {
  public:
   // Of a block, the nine bytes of each of its frames included. Far beyond the longest that a call
   // may have, so that a client with too many headers still hears so from gRPC.
   static constexpr std::size_t kMostBytes = 128 << 10;
+  // The same of its fields: a call may have 256 by its bytes.
+  static constexpr std::size_t kMostFields = 1024;
   // What a frame counts at least: peers fill frames of 16 KiB.
   static constexpr std::size_t kLeastOfFrame = 1 << 10;
 
-  // False from the byte on that makes a block too long, and for ever after.
+  // Hears of each call that begins, with the fields of its headers; false: there are too many.
+  using Begun = std::function<bool(std::size_t fields)>;
+
+  explicit HeaderBlocks(Begun begun) : begun_(std::move(begun)) {}
+
+  // False from the byte on that makes a block too long, or a call too many, and for ever after.
   bool Feed(absl::Span<const std::uint8_t> bytes);
-  bool too_long() const { return block_ > kMostBytes; }
+  bool too_long() const { return block_ > kMostBytes || fields_.count() > kMostFields; }
 
  private:
   static constexpr std::size_t kPreface = 24;  // "PRI * HTTP/2.0...", before the first frame.
 
+  bool failed() const { return refused_ || too_long(); }
   void OnFrame();
+  void OnLead(std::uint8_t byte);
+  void OnEndOfBlock();
 
+  const Begun begun_;
   std::array<std::uint8_t, 9> head_{};
-  std::size_t have_ = 0;         // Bytes of head_.
-  std::size_t skip_ = kPreface;  // Bytes until the next frame.
+  std::size_t have_ = 0;     // Bytes of head_.
+  std::size_t lead_ = 0;     // Bytes of the frame before its headers: padding's length, priority.
+  std::size_t headers_ = 0;  // Bytes of headers that the frame still has.
+  std::size_t skip_ = kPreface;  // Bytes behind those until the next frame.
+  bool padded_ = false;          // The next byte of `lead_` is the padding's length.
+  bool ends_block_ = false;      // The frame under way does, once its headers are there.
   std::size_t block_ = 0;        // Of the block that has begun and not ended.
+  std::uint32_t stream_ = 0;     // The block's.
+  std::uint32_t last_ = 0;       // The last stream that began.
+  HeaderFields fields_;          // Of the block.
+  bool refused_ = false;
 };
 
 }  // namespace gridclock

@@ -86,14 +86,19 @@ class RpcServerImpl final : public RpcServer {
           "gRPC refused to start; are certificate and key a pair, both PEM?");
     }
     acceptor_.Start([this, plain = options.tls == nullptr](UniqueFd fd) {
-      const absl::Status status = plain ? WatchReads(fd.get()) : WatchEncryptedReads(fd.get());
+      const int number = fd.get();
+      const auto hand_over = [this, &fd] {
+        ExternalConnectionAcceptor::NewConnectionParameters connection;
+        connection.fd = fd.release();
+        doors_->HandleNewConnection(&connection);
+      };
+      const absl::Status status =
+          plain ? WatchReads(number) : WatchEncryptedReads(number, hand_over);
       if (!status.ok()) {
         return Log(LogLevel::kWarning, "connection_refused",
                    {{"reason", std::string(status.message())}});
       }
-      ExternalConnectionAcceptor::NewConnectionParameters connection;
-      connection.fd = fd.release();
-      doors_->HandleNewConnection(&connection);
+      if (plain) hand_over();
     });
     return absl::OkStatus();
   }

@@ -13,9 +13,11 @@
 #include <openssl/ssl.h>
 #include <sys/socket.h>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "base/mutex.h"
+#include "base/status.h"
 #include "server/rpc/connection_calls.h"
 #include "server/rpc/header_blocks.h"
 #include "server/rpc/peer.h"
@@ -23,11 +25,26 @@
 namespace gridclock {
 namespace {
 
-struct Watched {
-  std::unique_ptr<HeaderBlocks> blocks;  // Null: the bytes are encrypted.
-  std::shared_ptr<ConnectionCalls::Connection> calls;
+using Calls = std::shared_ptr<ConnectionCalls::Connection>;
+
+struct Sender {
+  Calls calls;
   std::string peer;
-  bool has_failed = false;
+};
+
+// What it sends, as frames.
+struct Frames {
+  explicit Frames(const Sender& of)
+      : sender(of),
+        blocks([calls = of.calls](std::size_t fields) { return calls->Begin(fields); }) {}
+
+  const Sender sender;
+  HeaderBlocks blocks;
+};
+
+struct Watched {
+  Sender sender;
+  std::unique_ptr<Frames> frames;  // Null: the bytes are encrypted.
 };
 
 // By descriptor. gRPC reads a connection in one thread at a time.
@@ -36,14 +53,23 @@ std::array<std::atomic<Watched*>, kMostDescriptors> watched;
 Mutex cut_off_mutex;
 CutOff cut_off ABSL_GUARDED_BY(cut_off_mutex);
 
-void CountCutOff(CutOff::Connections CutOff::*kind, const std::string& peer) {
+// It fails from now on; counted once.
+void CutOffNow(const Sender& sender, CutOff::Connections CutOff::*kind) {
+  if (!sender.calls->NoteClosed()) return;
   const MutexLock lock(cut_off_mutex);
   CutOff::Connections& connections = cut_off.*kind;
   ++connections.count;
-  connections.last_peer = peer;
+  connections.last_peer = sender.peer;
 }
 
-absl::Status Watch(int fd, std::unique_ptr<HeaderBlocks> blocks) {
+// False: the connection fails.
+bool Passes(Frames& frames, absl::Span<const std::uint8_t> bytes) {
+  if (frames.blocks.Feed(bytes)) return true;
+  CutOffNow(frames.sender, frames.blocks.too_long() ? &CutOff::headers : &CutOff::calls);
+  return false;
+}
+
+absl::StatusOr<Watched*> Watch(int fd, bool encrypted) {
   if (static_cast<std::size_t>(fd) >= kMostDescriptors) {
     return absl::ResourceExhaustedError(
         absl::StrCat("want a descriptor below ", kMostDescriptors, ", got ", fd));
@@ -52,36 +78,25 @@ absl::Status Watch(int fd, std::unique_ptr<HeaderBlocks> blocks) {
   socklen_t size = sizeof(from);
   getpeername(fd, reinterpret_cast<sockaddr*>(&from),
               &size);  // Else it has left, and makes no calls.
-  auto one = std::make_unique<Watched>(
-      Watched{std::move(blocks), CallsOfConnections().Add(from), SiteOf(from)});
+  auto one =
+      std::make_unique<Watched>(Watched{{CallsOfConnections().Add(from), SiteOf(from)}, nullptr});
+  if (!encrypted) one->frames = std::make_unique<Frames>(one->sender);
+  Watched* const watching = one.release();
   // gRPC closed the connection that had the descriptor before, so nobody reads it.
-  delete watched[static_cast<std::size_t>(fd)].exchange(one.release());
-  return absl::OkStatus();
+  delete watched[static_cast<std::size_t>(fd)].exchange(watching);
+  return watching;
 }
 
-bool FeedOrCount(HeaderBlocks& blocks, absl::Span<const std::uint8_t> bytes,
-                 const std::string& peer) {
-  if (blocks.too_long()) return false;
-  if (blocks.Feed(bytes)) return true;
-  CountCutOff(&CutOff::headers, peer);
-  return false;
-}
-
-bool HasTooManyCalls(Watched& one) {
-  if (!one.calls->cut_off) return false;
-  if (!one.has_failed) CountCutOff(&CutOff::calls, one.peer);
-  one.has_failed = true;
-  return true;
-}
-
-bool FeedMessage(HeaderBlocks& blocks, const std::string& peer, const msghdr& message,
-                 std::size_t size) {
-  for (std::size_t i = 0; i < message.msg_iovlen && size > 0; ++i) {
+bool Passes(Watched& one, const msghdr& message, std::size_t size) {
+  if (one.sender.calls->cut_off()) {
+    CutOffNow(one.sender, &CutOff::calls);
+    return false;
+  }
+  for (std::size_t i = 0; one.frames != nullptr && i < message.msg_iovlen && size > 0; ++i) {
     const iovec& part = message.msg_iov[i];
     const std::size_t taken = std::min(part.iov_len, size);
-    if (!FeedOrCount(blocks, {static_cast<const std::uint8_t*>(part.iov_base), taken}, peer)) {
+    if (!Passes(*one.frames, {static_cast<const std::uint8_t*>(part.iov_base), taken}))
       return false;
-    }
     size -= taken;
   }
   return true;
@@ -92,36 +107,40 @@ Function* Next(const char* name) {
   return reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name));
 }
 
-void FreeBlocks(void*, void* blocks, CRYPTO_EX_DATA*, int, long, void*) {
-  delete static_cast<HeaderBlocks*>(blocks);
-}
+// The connection that this thread gives to gRPC.
+thread_local Watched* handed_over = nullptr;
 
-// Null where OpenSSL has no memory for it.
-HeaderBlocks* BlocksOf(SSL* ssl) {
-  static const int index = SSL_get_ex_new_index(0, nullptr, nullptr, nullptr, &FreeBlocks);
-  if (auto* known = static_cast<HeaderBlocks*>(SSL_get_ex_data(ssl, index))) return known;
-  auto blocks = std::make_unique<HeaderBlocks>();
-  return SSL_set_ex_data(ssl, index, blocks.get()) == 1 ? blocks.release() : nullptr;
+int FramesIndex() {
+  static const int index = SSL_get_ex_new_index(
+      0, nullptr, nullptr, nullptr, [](void*, void* frames, CRYPTO_EX_DATA*, int, long, void*) {
+        delete static_cast<Frames*>(frames);
+      });
+  return index;
 }
 
 }  // namespace
 
-absl::Status WatchEncryptedReads(int fd) {
-  return Watch(fd, nullptr);
+absl::Status WatchEncryptedReads(int fd, absl::FunctionRef<void()> hand_over) {
+  GC_ASSIGN_OR_RETURN(handed_over, Watch(fd, /*encrypted=*/true));
+  hand_over();
+  handed_over = nullptr;
+  return absl::OkStatus();
 }
 
 absl::Status WatchReads(int fd) {
-  return Watch(fd, std::make_unique<HeaderBlocks>());
+  return Watch(fd, /*encrypted=*/false).status();
 }
 
 absl::Status ReadsAreWatched() {
   if (dlsym(RTLD_DEFAULT, "recvmsg") == reinterpret_cast<void*>(&recvmsg) &&
+      dlsym(RTLD_DEFAULT, "SSL_new") == reinterpret_cast<void*>(&SSL_new) &&
       dlsym(RTLD_DEFAULT, "SSL_read") == reinterpret_cast<void*>(&SSL_read)) {
     return absl::OkStatus();
   }
   return absl::FailedPreconditionError(
-      "gRPC reads connections by another recvmsg() or SSL_read() than this program's, so nothing "
-      "bounds what a stranger sends; preload no library that has one");
+      "gRPC reads connections by another recvmsg(), SSL_new() or SSL_read() than this program's, "
+      "so "
+      "nothing bounds what a stranger sends; preload no library that has one");
 }
 
 CutOff TakeCutOff() {
@@ -141,25 +160,33 @@ __attribute__((visibility("default"))) ssize_t recvmsg(int fd, msghdr* message, 
     return size;
   }
   gridclock::Watched* one = gridclock::watched[static_cast<std::size_t>(fd)].load();
-  if (one == nullptr) return size;
-  if (!gridclock::HasTooManyCalls(*one) &&
-      (one->blocks == nullptr ||
-       gridclock::FeedMessage(*one->blocks, one->peer, *message, static_cast<std::size_t>(size)))) {
+  if (one == nullptr || gridclock::Passes(*one, *message, static_cast<std::size_t>(size))) {
     return size;
   }
   errno = ECONNRESET;
   return -1;
 }
 
+__attribute__((visibility("default"))) SSL* SSL_new(SSL_CTX* context) {
+  static const auto next = gridclock::Next<decltype(SSL_new)>("SSL_new");
+  SSL* const ssl = next(context);
+  if (ssl == nullptr || gridclock::handed_over == nullptr) return ssl;
+  auto frames = std::make_unique<gridclock::Frames>(gridclock::handed_over->sender);
+  if (SSL_set_ex_data(ssl, gridclock::FramesIndex(), frames.get()) == 1) {
+    static_cast<void>(frames.release());
+    return ssl;
+  }
+  SSL_free(ssl);
+  return nullptr;
+}
+
 __attribute__((visibility("default"))) int SSL_read(SSL* ssl, void* buffer, int room) {
   static const auto next = gridclock::Next<decltype(SSL_read)>("SSL_read");
   const int size = next(ssl, buffer, room);
-  if (size <= 0 || SSL_is_server(ssl) == 0) return size;
-  auto* blocks = gridclock::BlocksOf(ssl);
-  if (blocks != nullptr &&
-      gridclock::FeedOrCount(
-          *blocks, {static_cast<const std::uint8_t*>(buffer), static_cast<std::size_t>(size)},
-          "")) {
+  if (size <= 0) return size;
+  auto* frames = static_cast<gridclock::Frames*>(SSL_get_ex_data(ssl, gridclock::FramesIndex()));
+  if (frames == nullptr || gridclock::Passes(*frames, {static_cast<const std::uint8_t*>(buffer),
+                                                       static_cast<std::size_t>(size)})) {
     return size;
   }
   ERR_raise(ERR_LIB_SSL, SSL_R_EXCESSIVE_MESSAGE_SIZE);

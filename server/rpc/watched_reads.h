@@ -1,6 +1,6 @@
 // Our own look at what gRPC reads, before gRPC has it: there is no hook for that, so this program's
-// recvmsg() stands before the C library's, and its SSL_read() before OpenSSL's. gRPC finds them as
-// it finds the originals, by name.
+// recvmsg() stands before the C library's, and its SSL_new() and SSL_read() before OpenSSL's. gRPC
+// finds them as it finds the originals, by name.
 #ifndef GRIDCLOCK_SERVER_RPC_WATCHED_READS_H_
 #define GRIDCLOCK_SERVER_RPC_WATCHED_READS_H_
 
@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <string>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 
 namespace gridclock {
@@ -24,15 +25,16 @@ absl::Status ReadsAreWatched();
 // the same descriptor: what is no connection must not be read by recvmsg() in this process.
 absl::Status WatchReads(int fd);
 
-// The same of a connection with TLS, whose bytes look like anything: what a server of this process
-// decrypts them to is watched without being asked for.
-absl::Status WatchEncryptedReads(int fd);
+// The same of a connection with TLS, whose bytes look like anything: what they are decrypted to is
+// watched. `hand_over` MUST give gRPC the descriptor, on this thread: its SSL_new() there is how we
+// know which connection it decrypts.
+absl::Status WatchEncryptedReads(int fd, absl::FunctionRef<void()> hand_over);
 
 // Connections of this process that failed so since it was last asked.
 struct CutOff {
   struct Connections {
     std::size_t count = 0;
-    std::string last_peer;  // "": not known, under TLS.
+    std::string last_peer;
   };
   Connections headers, calls;
 };

@@ -27,7 +27,7 @@ namespace {
 constexpr int kNoGpu = 77;
 
 #define TELL(status)                                                                 \
-  if (const absl::Status told = (status); !told.ok()) {                              \
+  if (const absl::Status& told = (status); !told.ok()) {                             \
     std::fprintf(stderr, "%s: %s\n", #status, std::string(told.ToString()).c_str()); \
     _exit(10);                                                                       \
   }

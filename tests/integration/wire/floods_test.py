@@ -1,11 +1,14 @@
 """Clients that begin calls faster than a server can be done with them: floods_test.py BIN_FOLDER."""
+import concurrent.futures
 import contextlib
 import pathlib
 import re
 import socket
+import ssl
 import struct
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import unittest
@@ -14,7 +17,7 @@ import urllib.request
 BIN = pathlib.Path(sys.argv.pop(1)).resolve()
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "support"))
 
-from http2 import (ACK, DATA, END_HEADERS, END_STREAM, HEADERS, INITIAL_WINDOW_SIZE, PREFACE, RST_STREAM,  # noqa: E402
+from http2 import (ACK, CONTINUATION, DATA, END_HEADERS, END_STREAM, HEADERS, INITIAL_WINDOW_SIZE, PREFACE, RST_STREAM,  # noqa: E402
                    SETTINGS, WINDOW_UPDATE, frame, literal)
 from server import Server  # noqa: E402
 
@@ -48,13 +51,29 @@ def no_message(number):
     return begun(number) + frame(DATA, END_STREAM, number, b"\x07\x00\x00\x00\x00")
 
 
+REFERENCE, REFERENCES = literal("a", ""), b"\xbe"  # Kept in the table, then one byte each time: 200 bytes of memory.
+
+
+def of_references(count):
+    """Without a message, with so many fields beside the usual ones; the first call brings the field."""
+    def call(number):
+        block = CHECK + (b"\x40" + REFERENCE[1:] if number == 1 else b"") + REFERENCES * count
+        parts = [block[at:at + 16384] for at in range(0, len(block), 16384)]
+        ends = [0] * (len(parts) - 1) + [END_HEADERS]
+        return (frame(HEADERS, END_STREAM | ends[0], number, parts[0]) +
+                b"".join(frame(CONTINUATION, end, number, part) for end, part in zip(ends[1:], parts[1:])))
+    return call
+
+
 class Flood:
     """Calls on one connection, as many as go in 10 s, or until it ends."""
 
-    def __init__(self, server, begin, call, decoys=()):
+    def __init__(self, server, begin, call, decoys=(), trust=None):
         host, port = server.grpc.rsplit(":", 1)
         self.begun, self.ended, end = 0, False, time.monotonic() + 10
         self._socket = self._connect((host, int(port)), ("0.0.0.0", 0))
+        if trust:
+            self._socket = trust.wrap_socket(self._socket, server_hostname="localhost")
         beside = [self._connect((decoy, int(port)), self._socket.getsockname()) for decoy in decoys]
         reader = threading.Thread(target=self._read)
         reader.start()
@@ -92,6 +111,7 @@ class Flood:
 
 class Floods(unittest.TestCase):
     FLAGS = ()
+    trust = ()  # What a client of the server must say.
 
     def setUp(self):
         self.server = Server(BIN, "--arena-warm-bytes=0", *self.FLAGS).__enter__()
@@ -115,7 +135,7 @@ class Floods(unittest.TestCase):
 
     def assert_others_are_well(self):
         self.assertLess(self.resident(), self.before + 256 * MIB)
-        ran = subprocess.run([BIN / "gridclock", "--server", self.server.grpc, "run", "square", "x=ones:f32[4]"],
+        ran = subprocess.run([BIN / "gridclock", "--server", self.server.grpc, *self.trust, "run", "square", "x=ones:f32[4]"],
                              capture_output=True, text=True, timeout=60)
         self.assertEqual(ran.returncode, 0, ran.stderr)
 
@@ -147,6 +167,18 @@ class FloodsTest(Floods):
         unknown = CHECK.replace(b"Health/Check", b"Health/Chalk")
         self.hold(SETTLED, lambda number: frame(HEADERS, END_HEADERS | END_STREAM, number, unknown))
 
+    def test_fields_of_one_byte_each(self):
+        for count in (100_000, 900):
+            self.assertTrue(Flood(self.server, NO_ANSWERS, of_references(count)).ended)
+            self.assert_others_are_well()
+
+    def test_several_connections_at_once(self):
+        """Between their bytes gRPC hands none of the calls on."""
+        with concurrent.futures.ThreadPoolExecutor(24) as pool:
+            floods = [pool.submit(Flood, self.server, SETTLED, call) for call in (of_references(225), taken_back) * 12]
+        self.assertTrue(all(flood.result().begun > 0 for flood in floods))
+        self.assert_others_are_well()
+
     def test_others_are_served_beside_it_and_none_of_them_is_cut_off(self):
         load = subprocess.Popen([BIN / "gridclock", "--server", self.server.grpc, "load", "square", "x=ones:f32[16]", "--rate", "50",
                                  "--seconds", "12", "--concurrency", "16"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -166,6 +198,25 @@ class FloodsOfAServerWithSeveralAddressesTest(Floods):
         """To another of the server's addresses: gRPC gives both one name."""
         self.hold(NO_ANSWERS, whole, decoys=["127.0.0.2"])
         self.await_cut_off()
+
+
+class FloodsOfAServerWithTlsTest(Floods):
+    def setUp(self):
+        folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+        certificate, key = folder / "server.pem", folder / "server.key"
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost",
+                        "-addext", "subjectAltName=DNS:localhost", "-keyout", key, "-out", certificate],
+                       check=True, capture_output=True)
+        self.FLAGS = (f"--tls-cert={certificate}", f"--tls-key={key}")
+        self.trust = f"--tls-ca={certificate}", "--tls-name=localhost"
+        self.context = ssl.create_default_context(cafile=certificate)
+        self.context.set_alpn_protocols(["h2"])
+        super().setUp()
+
+    def test_calls_are_counted_behind_the_encryption(self):
+        self.hold(NO_ANSWERS, whole, trust=self.context)
+        self.await_cut_off()
+        self.hold(NO_ANSWERS, of_references(900), trust=self.context)
 
 
 if __name__ == "__main__":

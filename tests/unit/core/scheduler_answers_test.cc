@@ -35,6 +35,7 @@ class SchedulerAnswersTest : public ::testing::Test {
   }
   std::vector<JobId> Done(std::vector<JobId> ids) {
     std::vector<Scheduler::WorkerAnswer> answers;
+    answers.reserve(ids.size());
     for (const JobId id : ids) {
       answers.push_back({.id = id, .result = {.status = absl::OkStatus(), .outcome = Outcome{}}});
     }
@@ -49,8 +50,8 @@ class SchedulerAnswersTest : public ::testing::Test {
 };
 
 TEST_F(SchedulerAnswersTest, OrdersThatTakeThePlacesOfAnsweredOnesGoOutTogether) {
-  std::vector<JobId> ids;
-  for (int i = 0; i < 20; ++i) ids.push_back(Start());
+  std::vector<JobId> ids(20);
+  for (JobId& id : ids) id = Start();
   ASSERT_EQ(worker_->orders().size(), Scheduler::kSmallWindow);
   const std::size_t before = worker_->sends();
   EXPECT_THAT(Done({ids[0], ids[1], ids[2], ids[3]}), IsEmpty());

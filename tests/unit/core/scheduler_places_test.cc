@@ -36,8 +36,8 @@ class SchedulerPlacesTest : public SchedulerFixture {
   }
   // As many as it gets, of which nothing more is heard.
   std::vector<Call> HoldAllArriving(const std::string& principal) {
-    std::vector<Call> calls;
-    for (int i = 0; i < kClientQueue; ++i) calls.push_back(Submit(Streamed(principal)));
+    std::vector<Call> calls(kClientQueue);
+    for (Call& call : calls) call = Submit(Streamed(principal));
     return calls;
   }
   static auto IsFull(const std::string& words) {
@@ -106,8 +106,8 @@ TEST_F(SchedulerPlacesTest, ManyClientsFindAnEndToo) {
 
 TEST_F(SchedulerPlacesTest, WaitingForMemoryTakesNoPlaceInTheQueueEither) {
   const Call big = SubmitReady(MakeJob("ann", 16 * kPage));
-  std::vector<Call> waiting;
-  for (int i = 0; i < kClientQueue; ++i) waiting.push_back(Submit(MakeJob("ann", kPage), true));
+  std::vector<Call> waiting(kClientQueue);
+  for (Call& call : waiting) call = Submit(MakeJob("ann", kPage), true);
   EXPECT_EQ(scheduler_.usage().at("cpu").queued, 1);
   auto refused = scheduler_.Submit(MakeJob("ann", kPage), std::make_shared<FakeListener>(), true);
   EXPECT_THAT(refused.status(), IsFull("4 calls of this client wait for memory"));

@@ -292,8 +292,10 @@ TEST(SchedulerSimulation, ManyThreadsAgree) {
   std::thread ticker([&] {
     while (!over) scheduler.Tick();
   });
-  std::vector<std::thread> clients;
-  for (int i = 0; i < 3; ++i) clients.emplace_back(client, i);
+  std::vector<std::thread> clients(3);
+  for (std::size_t i = 0; i < clients.size(); ++i) {
+    clients[i] = std::thread(client, static_cast<int>(i));
+  }
   for (std::thread& thread : clients) thread.join();
   over = true;
   reader.join();

@@ -39,19 +39,19 @@ class ConnectionCallsTest : public ::testing::Test {
 TEST_F(ConnectionCallsTest, ACallCountsAsLongAsItLives) {
   const auto connection = Connect(4711);
   Begin(4711, 3);
-  EXPECT_EQ(connection->calls, 3);
+  EXPECT_EQ(connection->calls(), 3);
   places_.pop_front();
-  EXPECT_EQ(connection->calls, 2);
+  EXPECT_EQ(connection->calls(), 2);
 }
 
 TEST_F(ConnectionCallsTest, OneThatHasTooManyIsCutOffAndNoOther) {
   const auto greedy = Connect(1), modest = Connect(2);
   Begin(2, ConnectionCalls::kMost);
   Begin(1, ConnectionCalls::kMost);
-  EXPECT_FALSE(greedy->cut_off);
+  EXPECT_FALSE(greedy->cut_off());
   Begin(1, 1);
-  EXPECT_TRUE(greedy->cut_off);
-  EXPECT_FALSE(modest->cut_off);
+  EXPECT_TRUE(greedy->cut_off());
+  EXPECT_FALSE(modest->cut_off());
 }
 
 TEST_F(ConnectionCallsTest, WhereAllTogetherHaveTooManyThoseWithFewGoOn) {
@@ -62,36 +62,36 @@ TEST_F(ConnectionCallsTest, WhereAllTogetherHaveTooManyThoseWithFewGoOn) {
   }
   const auto modest = Connect(9), greedy = Connect(10);
   Begin(9, ConnectionCalls::kFew);
-  EXPECT_FALSE(modest->cut_off);
+  EXPECT_FALSE(modest->cut_off());
   Begin(10, ConnectionCalls::kFew + 1);
-  EXPECT_TRUE(greedy->cut_off);
+  EXPECT_TRUE(greedy->cut_off());
 }
 
 TEST_F(ConnectionCallsTest, WhoMayHaveMoreOpenMayHaveMore) {
   calls_.SetStreams(1000);
   const auto connection = Connect(1);
   Begin(1, ConnectionCalls::kMost + 4000);
-  EXPECT_FALSE(connection->cut_off);
+  EXPECT_FALSE(connection->cut_off());
   Begin(1, 1);
-  EXPECT_TRUE(connection->cut_off);
+  EXPECT_TRUE(connection->cut_off());
 }
 
 TEST_F(ConnectionCallsTest, TheNextConnectionFromAPortIsAnother) {
   const auto first = Connect(4711);
   Begin(4711, ConnectionCalls::kMost + 1);
-  EXPECT_TRUE(first->cut_off);
+  EXPECT_TRUE(first->cut_off());
   const auto second = Connect(4711);
   Begin(4711, 1);
-  EXPECT_FALSE(second->cut_off);
-  EXPECT_EQ(second->calls, 1);
+  EXPECT_FALSE(second->cut_off());
+  EXPECT_EQ(second->calls(), 1);
 }
 
 // As where the server has two addresses: which of them a call came to is not known.
 TEST_F(ConnectionCallsTest, TwoThatAreOpenFromOnePortAreCountedAsOne) {
   const auto first = Connect(4711), decoy = Connect(4711);
   Begin(4711, ConnectionCalls::kMost + 1);
-  EXPECT_TRUE(first->cut_off);
-  EXPECT_TRUE(decoy->cut_off);
+  EXPECT_TRUE(first->cut_off());
+  EXPECT_TRUE(decoy->cut_off());
 }
 
 TEST_F(ConnectionCallsTest, NeighboursInANetworkOfIpv6AreTwo) {
@@ -100,9 +100,57 @@ TEST_F(ConnectionCallsTest, NeighboursInANetworkOfIpv6AreTwo) {
   for (int i = 0; i <= ConnectionCalls::kMost; ++i) {
     places_.emplace_back(calls_, "ipv6:%5B2001:db8::1%5D:4711");
   }
-  EXPECT_TRUE(greedy->cut_off);
-  EXPECT_FALSE(modest->cut_off);
-  EXPECT_EQ(modest->calls, 0);
+  EXPECT_TRUE(greedy->cut_off());
+  EXPECT_FALSE(modest->cut_off());
+  EXPECT_EQ(modest->calls(), 0);
+}
+
+// ---- Those that are not handed on yet. ----
+
+TEST_F(ConnectionCallsTest, OneOfWhichTooManyWaitIsCutOff) {
+  const auto connection = Connect(1);
+  int begun = 0;
+  while (begun < 10'000 && connection->Begin(10)) ++begun;
+  EXPECT_TRUE(connection->cut_off());
+  EXPECT_GT(begun, ConnectionCalls::kFew);
+  EXPECT_LT(begun, 2 * ConnectionCalls::kFew);
+}
+
+TEST_F(ConnectionCallsTest, ThoseThatAreHandedOnWaitNoMore) {
+  const auto connection = Connect(1);
+  for (int i = 0; i < 10'000; ++i) {
+    ASSERT_TRUE(connection->Begin(i % 100));
+    Begin(1, 1);
+    places_.clear();
+  }
+  EXPECT_FALSE(connection->cut_off());
+}
+
+TEST_F(ConnectionCallsTest, CallsOfManyFieldsAreFewer) {
+  const auto connection = Connect(1);
+  int begun = 0;
+  while (begun < 10'000 && connection->Begin(1000)) ++begun;
+  EXPECT_GT(begun, ConnectionCalls::kFew / 20);
+  EXPECT_LT(begun, ConnectionCalls::kFew / 4);
+}
+
+// What those took that are gone is no more in the sum.
+TEST_F(ConnectionCallsTest, WhereMuchWaitsInAllThoseWithLittleGoOn) {
+  calls_.SetStreams(8);
+  std::deque<std::shared_ptr<ConnectionCalls::Connection>> many;
+  for (std::uint16_t port = 1; port <= 40; ++port) {
+    many.push_back(Connect(port));
+    for (int i = 0; i < 200; ++i) many.back()->Begin(10);
+  }
+  const auto greedy = Connect(100), modest = Connect(101);
+  EXPECT_TRUE(modest->Begin(10));
+  int begun = 0;
+  while (begun < 100 && greedy->Begin(10)) ++begun;
+  EXPECT_LE(begun, 9);
+  EXPECT_FALSE(modest->cut_off());
+  many.clear();
+  const auto next = Connect(102);
+  for (int i = 0; i < 100; ++i) EXPECT_TRUE(next->Begin(10));
 }
 
 // Such are not forgotten while they are open, however many come and go beside them.
@@ -110,7 +158,7 @@ TEST_F(ConnectionCallsTest, KnowsAnOpenConnectionBehindThousandsThatCame) {
   const auto connection = Connect(4711);
   for (std::uint16_t port = 10'000; port < 20'000; ++port) Connect(port);
   Begin(4711, 1);
-  EXPECT_EQ(connection->calls, 1);
+  EXPECT_EQ(connection->calls(), 1);
 }
 
 TEST_F(ConnectionCallsTest, AStrangersCallHurtsNobody) {

@@ -1,17 +1,22 @@
 #include "server/rpc/header_blocks.h"
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 #include <sys/socket.h>
 
 #include "absl/strings/str_cat.h"
 #include "base/unique_fd.h"
-#include "gtest/gtest.h"
 #include "server/rpc/watched_reads.h"
 
 namespace gridclock {
 namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
 
 enum Type : std::uint8_t { kData = 0, kHeaders = 1, kPing = 6, kContinuation = 9 };
 constexpr std::uint8_t kEndHeaders = 4;
@@ -27,9 +32,15 @@ std::string Frame(Type type, std::uint8_t flags, std::size_t length) {
                        0,
                        0,
                        1};
+  // One field, whose value is longer than all that comes.
+  std::string bytes = type == kHeaders ? std::string("\x10\x00\x7f\xff\xff\xff\x07", 7) : "";
   // What would be a frame that begins a block of 16 MiB, if it were looked at.
-  for (std::size_t i = 0; i < length; ++i) frame += i % 9 < 3 ? '\xff' : '\x01';
-  return frame;
+  while (bytes.size() < length) bytes += bytes.size() % 9 < 3 ? '\xff' : '\x01';
+  return frame + bytes.substr(0, length);
+}
+
+bool AnyCall(std::size_t) {
+  return true;
 }
 
 absl::Span<const std::uint8_t> Bytes(absl::string_view text) {
@@ -39,7 +50,7 @@ absl::Span<const std::uint8_t> Bytes(absl::string_view text) {
 // The same whether it comes as one piece or byte by byte.
 bool Passes(const std::string& frames) {
   const std::string all = absl::StrCat(kPreface, frames);
-  HeaderBlocks whole, torn;
+  HeaderBlocks whole(AnyCall), torn(AnyCall);
   const bool passes = whole.Feed(Bytes(all));
   for (const char& byte : all) torn.Feed(Bytes({&byte, 1}));
   EXPECT_EQ(torn.too_long(), !passes);
@@ -88,6 +99,92 @@ TEST(HeaderBlocksTest, AFrameCountsBeforeItsBytesCome) {
   const std::string head = Frame(kHeaders, kEndHeaders, 200 << 10).substr(0, 9);
   EXPECT_FALSE(Passes(head));
 }
+
+// ---- The calls that it begins. ----
+
+std::string Headers(int stream, std::uint8_t flags, const std::string& bytes) {
+  return std::string{0, 0, static_cast<char>(bytes.size()), kHeaders, static_cast<char>(flags), 0,
+                     0, 0, static_cast<char>(stream)} +
+         bytes;
+}
+
+// The fields of each, the same whether they come as one piece or byte by byte.
+std::vector<std::size_t> Begun(const std::string& frames) {
+  const std::string all = absl::StrCat(kPreface, frames);
+  std::vector<std::size_t> whole, torn;
+  const auto to = [](std::vector<std::size_t>& calls) {
+    return HeaderBlocks([&calls](std::size_t fields) {
+      calls.push_back(fields);
+      return true;
+    });
+  };
+  EXPECT_TRUE(to(whole).Feed(Bytes(all)));
+  HeaderBlocks by_bytes = to(torn);
+  for (const char& byte : all) by_bytes.Feed(Bytes({&byte, 1}));
+  EXPECT_EQ(torn, whole);
+  return whole;
+}
+
+constexpr std::uint8_t kPadded = 8, kPriority = 0x20;
+
+TEST(HeaderBlocksTest, ACallBeginsWithTheEndOfItsHeaders) {
+  EXPECT_THAT(Begun(Headers(1, kEndHeaders, "\x82\x86") + Frame(kData, 0, 100) +
+                    Headers(3, kEndHeaders, "\x82")),
+              ElementsAre(2, 1));
+  EXPECT_THAT(Begun(Headers(1, 0, "\x82\x86")), IsEmpty());
+  EXPECT_THAT(Begun(Headers(1, kEndHeaders, "")), ElementsAre(0));
+}
+
+TEST(HeaderBlocksTest, ABlockOfSeveralFramesIsOneCall) {
+  std::string rest = Headers(1, kEndHeaders, "o\x82");
+  rest[3] = kContinuation;
+  EXPECT_THAT(Begun(Headers(1, 0, std::string("\x82\x00\x01x\x03", 5) + "fo") + rest),
+              ElementsAre(3));
+}
+
+TEST(HeaderBlocksTest, PaddingAndPriorityAreNoHeaders) {
+  const std::string padding(3, '\x82');
+  EXPECT_THAT(Begun(Headers(1, kEndHeaders | kPadded, "\x03\x82" + padding)), ElementsAre(1));
+  EXPECT_THAT(Begun(Headers(1, kEndHeaders | kPriority, "\x82\x82\x82\x82\x82\x86")),
+              ElementsAre(1));
+  EXPECT_THAT(Begun(Headers(1, kEndHeaders | kPadded | kPriority,
+                            "\x03\x82\x82\x82\x82\x82\x86\x86" + padding) +
+                    Headers(3, kEndHeaders, "\x82")),
+              ElementsAre(2, 1));
+  EXPECT_THAT(Begun(Headers(1, kEndHeaders | kPadded, "\xff\x82")), ElementsAre(0));
+}
+
+TEST(HeaderBlocksTest, TrailersBeginNoCall) {
+  EXPECT_THAT(Begun(Headers(3, kEndHeaders, "\x82") + Headers(3, kEndHeaders, "\x82")),
+              ElementsAre(1));
+}
+
+TEST(HeaderBlocksTest, ABlockOfTooManyFieldsIsTooLong) {
+  const auto block = [](std::size_t fields) {
+    std::string all = Headers(1, 0, "");
+    for (std::size_t left = fields; left > 0; left -= std::min<std::size_t>(left, 100)) {
+      std::string frame = Headers(1, left <= 100 ? kEndHeaders : 0,
+                                  std::string(std::min<std::size_t>(left, 100), '\xbe'));
+      frame[3] = kContinuation;
+      all += frame;
+    }
+    return all;
+  };
+  EXPECT_TRUE(Passes(block(HeaderBlocks::kMostFields)));
+  EXPECT_FALSE(Passes(block(HeaderBlocks::kMostFields + 1)));
+}
+
+TEST(HeaderBlocksTest, ACallTooManyFailsAndSoDoesAllBehindIt) {
+  int left = 2;
+  HeaderBlocks blocks([&](std::size_t) { return left-- > 0; });
+  EXPECT_TRUE(blocks.Feed(Bytes(
+      absl::StrCat(kPreface, Headers(1, kEndHeaders, "\x82"), Headers(3, kEndHeaders, "\x82")))));
+  EXPECT_FALSE(blocks.Feed(Bytes(Headers(5, kEndHeaders, "\x82"))));
+  EXPECT_FALSE(blocks.Feed(Bytes("x")));
+  EXPECT_FALSE(blocks.too_long());
+}
+
+// ---- Descriptors. ----
 
 struct Pair {
   UniqueFd near, far;
@@ -144,7 +241,7 @@ TEST(WatchedReadsTest, TheNextConnectionOnADescriptorIsAnother) {
 TEST(WatchedReadsTest, OfAConnectionWithTlsTheBytesMeanNothing) {
   const Pair pair = Connected();
   ASSERT_TRUE(WatchReads(pair.near.get()).ok());  // The connection that had the descriptor before.
-  ASSERT_TRUE(WatchEncryptedReads(pair.near.get()).ok());
+  ASSERT_TRUE(WatchEncryptedReads(pair.near.get(), [] {}).ok());
   Send(pair, absl::StrCat(kPreface, Times(5, Frame(kHeaders, 0, 16000))));
   Send(pair, Times(5, Frame(kHeaders, 0, 16000)));
   ssize_t all = 0;
