@@ -319,7 +319,7 @@ TEST_F(Modules, C11_AnotherSourceOfTheSameNameReplacesNothing) {
   EXPECT_THAT(still.ptx(), HasSubstr("_Z6squarePKfPfi"));
 }
 
-TEST_F(Modules, PtxIsLoadedAndCubinsOnlyWhereTheyAreAllowed) {
+TEST_F(Modules, F20_PtxIsLoadedAndCubinsOnlyWhereTheyAreAllowed) {
   StartServer();
   if (IsSkipped() || HasFatalFailure()) return;
   if (!compiler_.no_ptx().empty()) GTEST_SKIP() << compiler_.no_ptx();
@@ -341,7 +341,6 @@ TEST_F(Modules, PtxIsLoadedAndCubinsOnlyWhereTheyAreAllowed) {
       ".version 9.0\n.target sm_90a\n.address_size 64\n.visible .entry f() { bogus.u32 %r1; }\n");
   EXPECT_THAT(client_->Load(load), StatusIs(absl::StatusCode::kInvalidArgument,
                                             HasSubstr("input.ptx(4): error: Not a name")));
-  // F20: newer than what is wanted.
   load.set_ptx(".version 9.0\n.target sm_100\n.address_size 64\n.visible .entry f() { ret; }\n");
   EXPECT_THAT(client_->Load(load),
               StatusIs(absl::StatusCode::kInvalidArgument,
