@@ -133,8 +133,8 @@ class Floods(unittest.TestCase):
         self.assertEqual(self.cut_off(), connections)
         self.assertIn("connections_cut_off", self.server.log())
 
-    def assert_others_are_well(self):
-        self.assertLess(self.resident(), self.before + 256 * MIB)
+    def assert_others_are_well(self, more=256 * MIB):
+        self.assertLess(self.resident(), self.before + more)
         ran = subprocess.run([BIN / "gridclock", "--server", self.server.grpc, *self.trust, "run", "square", "x=ones:f32[4]"],
                              capture_output=True, text=True, timeout=60)
         self.assertEqual(ran.returncode, 0, ran.stderr)
@@ -177,7 +177,7 @@ class FloodsTest(Floods):
         with concurrent.futures.ThreadPoolExecutor(24) as pool:
             floods = [pool.submit(Flood, self.server, SETTLED, call) for call in (of_references(225), taken_back) * 12]
         self.assertTrue(all(flood.result().begun > 0 for flood in floods))
-        self.assert_others_are_well()
+        self.assert_others_are_well(more=1024 * MIB)  # Each may have some hundred calls of 67 KB.
 
     def test_others_are_served_beside_it_and_none_of_them_is_cut_off(self):
         load = subprocess.Popen([BIN / "gridclock", "--server", self.server.grpc, "load", "square", "x=ones:f32[16]", "--rate", "50",

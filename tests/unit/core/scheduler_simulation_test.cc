@@ -292,10 +292,7 @@ TEST(SchedulerSimulation, ManyThreadsAgree) {
   std::thread ticker([&] {
     while (!over) scheduler.Tick();
   });
-  std::vector<std::thread> clients(3);
-  for (std::size_t i = 0; i < clients.size(); ++i) {
-    clients[i] = std::thread(client, static_cast<int>(i));
-  }
+  std::thread clients[] = {std::thread(client, 0), std::thread(client, 1), std::thread(client, 2)};
   for (std::thread& thread : clients) thread.join();
   over = true;
   reader.join();
