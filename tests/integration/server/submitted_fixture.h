@@ -69,7 +69,8 @@ class Submitted : public ::testing::Test {
     std::ofstream(tokens) << "ann read,run,submit " << Hash(kAnn) << "bob read,run,submit "
                           << Hash(kBob) << "carol read,run " << Hash(kCarol);
     flags.insert(flags.begin(), {"--allow-submit", "--token-file=" + tokens});
-    ASSERT_OK_AND_ASSIGN(server_, ServerProcess::Start({.flags = std::move(flags), .program = program}));
+    ASSERT_OK_AND_ASSIGN(server_,
+                         ServerProcess::Start({.flags = std::move(flags), .program = program}));
     channel_ = Connect(server_->address());
   }
   RawResult Call(const std::string& token, const std::string& method,

@@ -247,8 +247,8 @@ TEST_F(Submitted, G8_AGuestThatWritesAllItsMemoryChangesNoBitOfAnothersJob) {
 
 // What arrives of an input lies where a guest of its principal may write, before its own order.
 TEST_F(Submitted, AnInputThatArrivesIsNotChangedByACallBetween) {
-  ASSERT_NO_FATAL_FAILURE(StartServer({"--copiers=2", "--limit-stream-stall-seconds=600"},
-                                      "gridclock-test-server"));
+  ASSERT_NO_FATAL_FAILURE(
+      StartServer({"--copiers=2", "--limit-stream-stall-seconds=600"}, "gridclock-test-server"));
   ASSERT_THAT(CheckSquare(kAnn), IsOk());  // The guest is ann's, and has the code.
   constexpr std::size_t kChunks = 16;
   std::vector<float> x(kChunks * kChunk / sizeof(float)), want(x.size());
