@@ -141,8 +141,14 @@ bool HasFlag(const v1::RunResponse& response, v1::Flag flag) {
 }
 
 Verdict VerdictOf(const absl::Status& status, const v1::RunResponse& response) {
-  if (status.code() == absl::StatusCode::kDeadlineExceeded) return Verdict::kTimeLimit;
-  if (!status.ok()) return Verdict::kFault;
+  if (status.code() == absl::StatusCode::kDeadlineExceeded) {
+    EXPECT_THAT(status, ReasonIs("KERNEL_TIME_LIMIT"));
+    return Verdict::kTimeLimit;
+  }
+  if (!status.ok()) {
+    EXPECT_THAT(status, ReasonIs("KERNEL_FAULT"));
+    return Verdict::kFault;
+  }
   const v1::Verification& found = response.summary().verification();
   EXPECT_GT(found.checked(), 0);
   EXPECT_EQ(found.checked(), found.total());
