@@ -38,9 +38,10 @@ bool ConnectionCalls::WaitsForTooMuch(std::int64_t own, std::int64_t in_all) con
   return in_all > kMostBytesInAll && own > kUsualBytes * streams_;
 }
 
-bool ConnectionCalls::Connection::Begin(std::size_t fields) {
+bool ConnectionCalls::Connection::Begin(std::size_t fields, absl::Time now) {
   const std::int64_t bytes = kBytesOfCall + kBytesOfField * static_cast<std::int64_t>(fields);
   const MutexLock lock(mutex_);
+  ForgetOld(now);
   ++waiting_;
   waiting_bytes_ += bytes;
   const std::int64_t in_all = all_.waiting_bytes_ += bytes;
@@ -48,13 +49,25 @@ bool ConnectionCalls::Connection::Begin(std::size_t fields) {
   return !cut_off_;
 }
 
-// Which of them it was is not known: each counts as their mean. Those of a connection whose frames
-// could not be read were not counted.
+void ConnectionCalls::Connection::ForgetOld(absl::Time now) {
+  if (now - period_ < kPeriod) return;
+  Drop(old_);
+  period_ = now;
+  old_ = waiting_;
+}
+
+// Those of a connection whose frames could not be read were not counted.
 void ConnectionCalls::Connection::HandOn() {
   const MutexLock lock(mutex_);
-  if (waiting_ == 0) return;
-  const std::int64_t bytes = waiting_bytes_ / waiting_;
-  --waiting_;
+  if (waiting_ > 0) Drop(1);
+  if (old_ > 0) --old_;
+}
+
+// Which they are is not known: each counts as the mean of those that wait.
+void ConnectionCalls::Connection::Drop(int calls) {
+  if (calls == 0) return;
+  const std::int64_t bytes = waiting_bytes_ / waiting_ * calls;
+  waiting_ -= calls;
   waiting_bytes_ -= bytes;
   all_.waiting_bytes_ -= bytes;
 }

@@ -17,6 +17,7 @@
 #include <sys/socket.h>
 
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "base/mutex.h"
 
 namespace gridclock {
@@ -31,6 +32,7 @@ class ConnectionCalls {
   // The same of all calls that wait to be handed on; beyond that a connection may have as much as
   // those that it may have open take, of some 20 fields each.
   static constexpr std::int64_t kMostBytesInAll = 128 << 20;
+  static constexpr absl::Duration kPeriod = absl::Seconds(10);
   static constexpr std::int64_t kUsualBytes = kBytesOfCall + 20 * kBytesOfField;
 
   class Connection {
@@ -41,7 +43,7 @@ class ConnectionCalls {
     Connection& operator=(const Connection&) = delete;
 
     // A call came off the wire. False: it shall be closed, and is cut off.
-    bool Begin(std::size_t fields) ABSL_LOCKS_EXCLUDED(mutex_);
+    bool Begin(std::size_t fields, absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
     bool cut_off() const { return cut_off_; }
     // It is being closed, for whatever reason. True the first time.
     bool NoteClosed() {
@@ -54,6 +56,10 @@ class ConnectionCalls {
     friend class ConnectionCalls;
     // The next call was handed on.
     void HandOn() ABSL_LOCKS_EXCLUDED(mutex_);
+    // Calls that gRPC refuses itself are never handed on: what has waited since before the last
+    // period is such.
+    void ForgetOld(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+    void Drop(int calls) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
     ConnectionCalls& all_;
     std::atomic<int> calls_{0};  // That were handed on and are not done with.
@@ -61,6 +67,8 @@ class ConnectionCalls {
     Mutex mutex_;
     int waiting_ ABSL_GUARDED_BY(mutex_) = 0;  // Off the wire and not handed on.
     std::int64_t waiting_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+    absl::Time period_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();  // When it began.
+    int old_ ABSL_GUARDED_BY(mutex_) = 0;  // That waited then and still do.
   };
 
   // So many calls a connection may have open at once: --limit-streams.

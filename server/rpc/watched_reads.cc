@@ -16,6 +16,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
+#include "base/clock.h"
 #include "base/mutex.h"
 #include "base/status.h"
 #include "server/rpc/connection_calls.h"
@@ -35,8 +36,9 @@ struct Sender {
 // What it sends, as frames.
 struct Frames {
   explicit Frames(const Sender& of)
-      : sender(of),
-        blocks([calls = of.calls](std::size_t fields) { return calls->Begin(fields); }) {}
+      : sender(of), blocks([calls = of.calls](std::size_t fields) {
+          return calls->Begin(fields, MonotonicClock().Now());
+        }) {}
 
   const Sender sender;
   HeaderBlocks blocks;

@@ -32,6 +32,7 @@ class ConnectionCallsTest : public ::testing::Test {
     }
   }
 
+  absl::Time now_ = absl::FromUnixSeconds(1000);
   ConnectionCalls calls_;
   std::deque<ConnectionCalls::Place> places_;
 };
@@ -110,7 +111,7 @@ TEST_F(ConnectionCallsTest, NeighboursInANetworkOfIpv6AreTwo) {
 TEST_F(ConnectionCallsTest, OneOfWhichTooManyWaitIsCutOff) {
   const auto connection = Connect(1);
   int begun = 0;
-  while (begun < 10'000 && connection->Begin(10)) ++begun;
+  while (begun < 10'000 && connection->Begin(10, now_)) ++begun;
   EXPECT_TRUE(connection->cut_off());
   EXPECT_GT(begun, ConnectionCalls::kFew);
   EXPECT_LT(begun, 2 * ConnectionCalls::kFew);
@@ -119,17 +120,44 @@ TEST_F(ConnectionCallsTest, OneOfWhichTooManyWaitIsCutOff) {
 TEST_F(ConnectionCallsTest, ThoseThatAreHandedOnWaitNoMore) {
   const auto connection = Connect(1);
   for (int i = 0; i < 10'000; ++i) {
-    ASSERT_TRUE(connection->Begin(i % 100));
+    ASSERT_TRUE(connection->Begin(i % 100, now_));
     Begin(1, 1);
     places_.clear();
   }
   EXPECT_FALSE(connection->cut_off());
 }
 
+// gRPC hands none on that it refuses itself, and a connection may live for weeks.
+TEST_F(ConnectionCallsTest, OneThatIsNeverHandedOnIsForgottenInTime) {
+  const auto connection = Connect(1);
+  for (int i = 0; i < 10'000; ++i) {
+    ASSERT_TRUE(connection->Begin(10, now_)) << i;
+    ASSERT_TRUE(connection->Begin(10, now_)) << i;
+    Begin(1, 1);
+    places_.clear();
+    now_ += ConnectionCalls::kPeriod / 20;
+  }
+}
+
+TEST_F(ConnectionCallsTest, WhatIsHandedOnInTimeIsNotForgottenTwice) {
+  const auto connection = Connect(1);
+  for (int period = 0; period < 5; ++period) {
+    for (int i = 0; i < 100; ++i) ASSERT_TRUE(connection->Begin(10, now_));
+    now_ += ConnectionCalls::kPeriod;
+    ASSERT_TRUE(connection->Begin(10, now_));
+    Begin(1, 101);
+    places_.clear();
+  }
+  int begun = 0;
+  while (begun < 10'000 && connection->Begin(10, now_)) ++begun;
+  EXPECT_GT(begun, ConnectionCalls::kFew);
+  EXPECT_LT(begun, 2 * ConnectionCalls::kFew);
+}
+
 TEST_F(ConnectionCallsTest, CallsOfManyFieldsAreFewer) {
   const auto connection = Connect(1);
   int begun = 0;
-  while (begun < 10'000 && connection->Begin(1000)) ++begun;
+  while (begun < 10'000 && connection->Begin(1000, now_)) ++begun;
   EXPECT_GT(begun, ConnectionCalls::kFew / 20);
   EXPECT_LT(begun, ConnectionCalls::kFew / 4);
 }
@@ -140,17 +168,17 @@ TEST_F(ConnectionCallsTest, WhereMuchWaitsInAllThoseWithLittleGoOn) {
   std::deque<std::shared_ptr<ConnectionCalls::Connection>> many;
   for (std::uint16_t port = 1; port <= 40; ++port) {
     many.push_back(Connect(port));
-    for (int i = 0; i < 200; ++i) many.back()->Begin(10);
+    for (int i = 0; i < 200; ++i) many.back()->Begin(10, now_);
   }
   const auto greedy = Connect(100), modest = Connect(101);
-  EXPECT_TRUE(modest->Begin(10));
+  EXPECT_TRUE(modest->Begin(10, now_));
   int begun = 0;
-  while (begun < 100 && greedy->Begin(10)) ++begun;
+  while (begun < 100 && greedy->Begin(10, now_)) ++begun;
   EXPECT_LE(begun, 9);
   EXPECT_FALSE(modest->cut_off());
   many.clear();
   const auto next = Connect(102);
-  for (int i = 0; i < 100; ++i) EXPECT_TRUE(next->Begin(10));
+  for (int i = 0; i < 100; ++i) EXPECT_TRUE(next->Begin(10, now_));
 }
 
 // Such are not forgotten while they are open, however many come and go beside them.
