@@ -16,10 +16,12 @@ for name in server/server.pem server/server.key server/tokens token; do
 done
 # Half of it would be in the way of the next try.
 trap 'rm -f "$folder/server/server.pem" "$folder/server/server.key" "$folder/server/tokens" "$folder/token"' EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM HUP
 openssl req -x509 -newkey rsa:2048 -nodes -days 365 -subj /CN=gridclock -addext "subjectAltName=$names" \
   -keyout "$folder/server/server.key" -out "$folder/server/server.pem"
 openssl rand -hex 32 > "$folder/token"
 hash=$(docker run --rm -i "${GRIDCLOCK_IMAGE:-gridclock:cpu}" --hash-token < "$folder/token")
 echo "$client $roles $hash" > "$folder/server/tokens"
 chown -R 65532:65532 "$folder/server"
-trap - EXIT
+trap - EXIT INT TERM HUP

@@ -112,7 +112,8 @@ absl::StatusOr<const ModuleEntry*> FindEntry(const ModuleFacts& facts, const std
   if (found.size() == 1) return found[0];
   if (found.size() > 1) {
     return UsageError(absl::StrCat("'", Escape(wanted), "' is ", found.size(),
-                                   " kernels in this file: name one of ", LinkerNames(found)));
+                                   " kernels in this file: name one of ", LinkerNames(found),
+                                   ", in its `// gridclock:` comments too"));
   }
   std::vector<const ModuleEntry*> alike;
   for (const ModuleEntry& entry : facts.entries) {

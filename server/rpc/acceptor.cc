@@ -19,6 +19,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/log.h"
 #include "base/status.h"
+#include "server/rpc/connection_calls.h"
 #include "server/rpc/peer.h"
 #include "server/rpc/watched_reads.h"
 
@@ -129,6 +130,7 @@ void ConnectionTable::Sweep() {
     }
     const auto peer = per_peer_.find(it->second.peer);
     if (--peer->second == 0) per_peer_.erase(peer);
+    ForgetReads(it->first);
     it = open_.erase(it);
   }
 }
@@ -217,6 +219,7 @@ void Acceptor::Loop() {
     if (wait[1].revents != 0) return;
     CountCutOff();
     SayRefused();
+    ForgetClosed();
     if (ready <= 0 || AcceptOne()) continue;
     // poll() would return at once, again and again.
     if (poll(&wait[1], 1, kNoneLeftMillis) > 0) return;
@@ -238,6 +241,17 @@ void Acceptor::CountCutOff() {
         "headers of a call that were far too long");
   count(cut_off.calls, ConnectionEvent::kCutOffCalls,
         "calls begun faster than they could be done with");
+}
+
+void Acceptor::ForgetClosed() {
+  const absl::Time now = clock_.Now();
+  if (now - last_sweep_ < absl::Milliseconds(kTurnMillis)) return;
+  last_sweep_ = now;
+  {
+    const MutexLock lock(mutex_);
+    table_.Sweep();
+  }
+  CallsOfConnections().ForgetOld(now);
 }
 
 void Acceptor::NoteRefused(const std::string& peer, std::size_t limit, absl::string_view name) {

@@ -98,6 +98,8 @@ class Acceptor {
   void Loop();
   // Those that gRPC closed because its reads of them failed.
   void CountCutOff();
+  // What is counted of connections that are closed, each second.
+  void ForgetClosed() ABSL_LOCKS_EXCLUDED(mutex_);
   void NoteRefused(const std::string& peer, std::size_t limit, absl::string_view name);
   // One line for all that were refused since the last one, not more often than each 10 s.
   void SayRefused();
@@ -121,7 +123,7 @@ class Acceptor {
     std::string name, peer;
   };
   Refused refused_;  // The thread's, as is the time.
-  absl::Time next_said_ = absl::InfinitePast();
+  absl::Time next_said_ = absl::InfinitePast(), last_sweep_ = absl::InfinitePast();
   const std::size_t most_, most_per_peer_;
   mutable Mutex mutex_;
   ConnectionTable table_ ABSL_GUARDED_BY(mutex_);

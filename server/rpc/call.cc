@@ -53,7 +53,7 @@ std::uint64_t SamplesThatFit(const Job& job) {
 
 CallMeter::CallMeter(Backend& backend, RpcMethod method, grpc::CallbackServerContext& context)
     : backend_(backend),
-      of_connection_(CallsOfConnections(), context.peer()),
+      of_connection_(CallsOfConnections(), context.peer(), context.client_metadata().size()),
       place_(method == RpcMethod::kWatchHealth ? nullptr : &backend.calls),  // It never ends.
       method_(method),
       started_(backend.clock.Now()),

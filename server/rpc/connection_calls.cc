@@ -1,6 +1,8 @@
 #include "server/rpc/connection_calls.h"
 
 #include <algorithm>
+#include <utility>
+#include <vector>
 
 #include "server/rpc/peer.h"
 
@@ -28,9 +30,23 @@ std::shared_ptr<ConnectionCalls::Connection> ConnectionCalls::Find(absl::string_
   return found == known_.end() ? nullptr : found->second.lock();
 }
 
-bool ConnectionCalls::HasTooMany(int own, int in_all) const {
-  if (own > kMost + 4 * streams_) return true;
-  return in_all > kMostInAll && own > kFew + 2 * streams_;
+void ConnectionCalls::ForgetOld(absl::Time now) {
+  std::vector<std::shared_ptr<Connection>> open;
+  {
+    const MutexLock lock(mutex_);
+    for (const auto& [endpoint, known] : known_) {
+      if (auto connection = known.lock()) open.push_back(std::move(connection));
+    }
+  }
+  for (const auto& connection : open) {
+    const MutexLock lock(connection->mutex_);
+    connection->ForgetOld(now);
+  }
+}
+
+bool ConnectionCalls::HoldsTooMuch(std::int64_t own, std::int64_t in_all) const {
+  if (own > kUsualBytes * (kMost + 4 * streams_)) return true;
+  return in_all > kUsualBytes * kMostInAll && own > kUsualBytes * (kFew + 2 * streams_);
 }
 
 bool ConnectionCalls::WaitsForTooMuch(std::int64_t own, std::int64_t in_all) const {
@@ -39,7 +55,7 @@ bool ConnectionCalls::WaitsForTooMuch(std::int64_t own, std::int64_t in_all) con
 }
 
 bool ConnectionCalls::Connection::Begin(std::size_t fields, absl::Time now) {
-  const std::int64_t bytes = kBytesOfCall + kBytesOfField * static_cast<std::int64_t>(fields);
+  const std::int64_t bytes = BytesOf(fields);
   const MutexLock lock(mutex_);
   ForgetOld(now);
   ++waiting_;
@@ -78,18 +94,18 @@ ConnectionCalls::Connection::~Connection() {
   all_.waiting_bytes_ -= waiting_bytes_;
 }
 
-ConnectionCalls::Place::Place(ConnectionCalls& all, absl::string_view peer)
-    : all_(all), connection_(all.Find(peer)) {
-  const int in_all = ++all_.calls_;
+ConnectionCalls::Place::Place(ConnectionCalls& all, absl::string_view peer, std::size_t fields)
+    : all_(all), connection_(all.Find(peer)), bytes_(BytesOf(fields)) {
+  const std::int64_t in_all = all_.held_ += bytes_;
   if (connection_ == nullptr) return;
   connection_->HandOn();
-  const int own = ++connection_->calls_;
-  if (all_.HasTooMany(own, in_all)) connection_->cut_off_ = true;
+  const std::int64_t own = connection_->held_ += bytes_;
+  if (all_.HoldsTooMuch(own, in_all)) connection_->cut_off_ = true;
 }
 
 ConnectionCalls::Place::~Place() {
-  --all_.calls_;
-  if (connection_ != nullptr) --connection_->calls_;
+  all_.held_ -= bytes_;
+  if (connection_ != nullptr) connection_->held_ -= bytes_;
 }
 
 ConnectionCalls& CallsOfConnections() {

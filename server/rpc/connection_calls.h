@@ -24,16 +24,16 @@ namespace gridclock {
 
 class ConnectionCalls {
  public:
-  // What one connection may have beside a few times what it may have open, 50 MB; and, once all
-  // together have that many, beside a little of it.
-  static constexpr int kMost = 2048, kMostInAll = 16384, kFew = 256;
-  // What gRPC takes for a call before it hands it on, and for each field of its headers: measured.
+  // What gRPC takes for a call, and for each field of its headers: measured; and for a usual one.
   static constexpr std::int64_t kBytesOfCall = 20'000, kBytesOfField = 208;
+  static constexpr std::int64_t kUsualBytes = kBytesOfCall + 20 * kBytesOfField;
+  // So many usual ones one connection may have beside a few times what it may have open, 50 MB;
+  // and, once all together have that many, beside a little of it.
+  static constexpr int kMost = 2048, kMostInAll = 16384, kFew = 256;
   // The same of all calls that wait to be handed on; beyond that a connection may have as much as
-  // those that it may have open take, of some 20 fields each.
+  // those that it may have open take.
   static constexpr std::int64_t kMostBytesInAll = 128 << 20;
   static constexpr absl::Duration kPeriod = absl::Seconds(10);
-  static constexpr std::int64_t kUsualBytes = kBytesOfCall + 20 * kBytesOfField;
 
   class Connection {
    public:
@@ -50,7 +50,8 @@ class ConnectionCalls {
       cut_off_ = true;
       return !closed_.exchange(true);
     }
-    int calls() const { return calls_; }
+    // What its calls take that were handed on and are not done with.
+    std::int64_t held() const { return held_; }
 
    private:
     friend class ConnectionCalls;
@@ -62,7 +63,7 @@ class ConnectionCalls {
     void Drop(int calls) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
     ConnectionCalls& all_;
-    std::atomic<int> calls_{0};  // That were handed on and are not done with.
+    std::atomic<std::int64_t> held_{0};
     std::atomic<bool> cut_off_{false}, closed_{false};
     Mutex mutex_;
     int waiting_ ABSL_GUARDED_BY(mutex_) = 0;  // Off the wire and not handed on.
@@ -78,11 +79,14 @@ class ConnectionCalls {
   // the server, gRPC tells their calls not apart, and neither do we: they are counted as one.
   std::shared_ptr<Connection> Add(const sockaddr_storage& from) ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // Of connections on which no more begin, too; to be called each few seconds.
+  void ForgetOld(absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
+
   // One call of a connection that was handed on, as long as this lives.
   class Place {
    public:
     // `peer`: as gRPC names it. One that was not added counts among all.
-    Place(ConnectionCalls& all, absl::string_view peer);
+    Place(ConnectionCalls& all, absl::string_view peer, std::size_t fields);
     ~Place();
     Place(const Place&) = delete;
     Place& operator=(const Place&) = delete;
@@ -90,16 +94,20 @@ class ConnectionCalls {
    private:
     ConnectionCalls& all_;
     const std::shared_ptr<Connection> connection_;
+    const std::int64_t bytes_;
   };
 
  private:
   std::shared_ptr<Connection> Find(absl::string_view peer) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  bool HasTooMany(int own, int in_all) const;
+  static std::int64_t BytesOf(std::size_t fields) {
+    return kBytesOfCall + kBytesOfField * static_cast<std::int64_t>(fields);
+  }
+  bool HoldsTooMuch(std::int64_t own, std::int64_t in_all) const;
   bool WaitsForTooMuch(std::int64_t own, std::int64_t in_all) const;
 
-  std::atomic<int> calls_{0}, streams_{0};
-  std::atomic<std::int64_t> waiting_bytes_{0};
+  std::atomic<int> streams_{0};
+  std::atomic<std::int64_t> held_{0}, waiting_bytes_{0};
   Mutex mutex_;
   std::map<std::string, std::weak_ptr<Connection>, std::less<>> known_ ABSL_GUARDED_BY(mutex_);
   std::size_t swept_at_ ABSL_GUARDED_BY(mutex_) = 64;

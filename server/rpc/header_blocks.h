@@ -28,7 +28,8 @@ class HeaderBlocks {
   // What a frame counts at least: peers fill frames of 16 KiB.
   static constexpr std::size_t kLeastOfFrame = 1 << 10;
 
-  // Hears of each call that begins, with the fields of its headers; false: there are too many.
+  // Hears of each call that begins, with the fields of its headers, and of a call's trailers, which
+  // take as much; false: there are too many.
   using Begun = std::function<bool(std::size_t fields)>;
 
   explicit HeaderBlocks(Begun begun) : begun_(std::move(begun)) {}
@@ -42,20 +43,16 @@ class HeaderBlocks {
 
   bool failed() const { return refused_ || too_long(); }
   void OnFrame();
-  void OnLead(std::uint8_t byte);
   void OnEndOfBlock();
 
   const Begun begun_;
   std::array<std::uint8_t, 9> head_{};
-  std::size_t have_ = 0;     // Bytes of head_.
-  std::size_t lead_ = 0;     // Bytes of the frame before its headers: padding's length, priority.
-  std::size_t headers_ = 0;  // Bytes of headers that the frame still has.
-  std::size_t skip_ = kPreface;  // Bytes behind those until the next frame.
-  bool padded_ = false;          // The next byte of `lead_` is the padding's length.
+  std::size_t have_ = 0;         // Bytes of head_.
+  std::size_t skip_ = kPreface;  // Bytes until the frame's headers, or until the next frame.
+  std::size_t headers_ = 0;      // Bytes of headers that the frame still has, behind those.
   bool ends_block_ = false;      // The frame under way does, once its headers are there.
   std::size_t block_ = 0;        // Of the block that has begun and not ended.
-  std::uint32_t stream_ = 0;     // The block's.
-  std::uint32_t last_ = 0;       // The last stream that began.
+  bool of_client_ = false;       // The block's stream is one that a client may begin.
   HeaderFields fields_;          // Of the block.
   bool refused_ = false;
 };

@@ -25,7 +25,7 @@ absl::Status NoSuchMethod(absl::string_view method) {
 class Ended final : public grpc::ServerGenericBidiReactor {
  public:
   Ended(const grpc::CallbackServerContext& context, const grpc::Status& status)
-      : of_connection_(CallsOfConnections(), context.peer()) {
+      : of_connection_(CallsOfConnections(), context.peer(), context.client_metadata().size()) {
     Finish(status);
   }
   void OnDone() override { delete this; }

@@ -133,6 +133,11 @@ absl::Status WatchReads(int fd) {
   return Watch(fd, /*encrypted=*/false).status();
 }
 
+void ForgetReads(int fd) {
+  if (static_cast<std::size_t>(fd) >= kMostDescriptors) return;
+  delete watched[static_cast<std::size_t>(fd)].exchange(nullptr);
+}
+
 absl::Status ReadsAreWatched() {
   if (dlsym(RTLD_DEFAULT, "recvmsg") == reinterpret_cast<void*>(&recvmsg) &&
       dlsym(RTLD_DEFAULT, "SSL_new") == reinterpret_cast<void*>(&SSL_new) &&

@@ -21,14 +21,17 @@ absl::Status ReadsAreWatched();
 // Reads of this connection, whose bytes are frames, fail from now on once a block of its headers is
 // too long (HeaderBlocks) or it has too many calls (ConnectionCalls); gRPC then closes it. Call
 // before gRPC gets the descriptor.
-// RESOURCE_EXHAUSTED for a descriptor of kMostDescriptors or more. Holds until the next call for
-// the same descriptor: what is no connection must not be read by recvmsg() in this process.
+// RESOURCE_EXHAUSTED for a descriptor of kMostDescriptors or more. Holds until ForgetReads, or the
+// next call for the same descriptor.
 absl::Status WatchReads(int fd);
 
 // The same of a connection with TLS, whose bytes look like anything: what they are decrypted to is
 // watched. `hand_over` MUST give gRPC the descriptor, on this thread: its SSL_new() there is how we
 // know which connection it decrypts.
 absl::Status WatchEncryptedReads(int fd, absl::FunctionRef<void()> hand_over);
+
+// gRPC has closed what had this descriptor.
+void ForgetReads(int fd);
 
 // Connections of this process that failed so since it was last asked.
 struct CutOff {

@@ -21,6 +21,8 @@ sockaddr_storage From(const char* ip, std::uint16_t port) {
   return address;
 }
 
+constexpr std::size_t kFields = 20;  // Of a usual call.
+
 class ConnectionCallsTest : public ::testing::Test {
  protected:
   std::shared_ptr<ConnectionCalls::Connection> Connect(std::uint16_t port) {
@@ -28,7 +30,7 @@ class ConnectionCallsTest : public ::testing::Test {
   }
   void Begin(std::uint16_t port, int count) {
     for (int i = 0; i < count; ++i) {
-      places_.emplace_back(calls_, absl::StrCat("ipv4:10.0.0.7:", port));
+      places_.emplace_back(calls_, absl::StrCat("ipv4:10.0.0.7:", port), kFields);
     }
   }
 
@@ -40,9 +42,9 @@ class ConnectionCallsTest : public ::testing::Test {
 TEST_F(ConnectionCallsTest, ACallCountsAsLongAsItLives) {
   const auto connection = Connect(4711);
   Begin(4711, 3);
-  EXPECT_EQ(connection->calls(), 3);
+  EXPECT_EQ(connection->held(), 3 * ConnectionCalls::kUsualBytes);
   places_.pop_front();
-  EXPECT_EQ(connection->calls(), 2);
+  EXPECT_EQ(connection->held(), 2 * ConnectionCalls::kUsualBytes);
 }
 
 TEST_F(ConnectionCallsTest, OneThatHasTooManyIsCutOffAndNoOther) {
@@ -53,6 +55,14 @@ TEST_F(ConnectionCallsTest, OneThatHasTooManyIsCutOffAndNoOther) {
   Begin(1, 1);
   EXPECT_TRUE(greedy->cut_off());
   EXPECT_FALSE(modest->cut_off());
+}
+
+TEST_F(ConnectionCallsTest, CallsOfManyFieldsAreMany) {
+  const auto connection = Connect(1);
+  for (int i = 0; i < ConnectionCalls::kMost / 4; ++i) {
+    places_.emplace_back(calls_, "ipv4:10.0.0.7:1", 1000);
+  }
+  EXPECT_TRUE(connection->cut_off());
 }
 
 TEST_F(ConnectionCallsTest, WhereAllTogetherHaveTooManyThoseWithFewGoOn) {
@@ -84,7 +94,7 @@ TEST_F(ConnectionCallsTest, TheNextConnectionFromAPortIsAnother) {
   const auto second = Connect(4711);
   Begin(4711, 1);
   EXPECT_FALSE(second->cut_off());
-  EXPECT_EQ(second->calls(), 1);
+  EXPECT_EQ(second->held(), 1 * ConnectionCalls::kUsualBytes);
 }
 
 // As where the server has two addresses: which of them a call came to is not known.
@@ -99,11 +109,11 @@ TEST_F(ConnectionCallsTest, NeighboursInANetworkOfIpv6AreTwo) {
   const auto greedy = calls_.Add(From("2001:db8::1", 4711)),
              modest = calls_.Add(From("2001:db8::2", 4711));
   for (int i = 0; i <= ConnectionCalls::kMost; ++i) {
-    places_.emplace_back(calls_, "ipv6:%5B2001:db8::1%5D:4711");
+    places_.emplace_back(calls_, "ipv6:%5B2001:db8::1%5D:4711", kFields);
   }
   EXPECT_TRUE(greedy->cut_off());
   EXPECT_FALSE(modest->cut_off());
-  EXPECT_EQ(modest->calls(), 0);
+  EXPECT_EQ(modest->held(), 0 * ConnectionCalls::kUsualBytes);
 }
 
 // ---- Those that are not handed on yet. ----
@@ -137,6 +147,26 @@ TEST_F(ConnectionCallsTest, OneThatIsNeverHandedOnIsForgottenInTime) {
     places_.clear();
     now_ += ConnectionCalls::kPeriod / 20;
   }
+}
+
+TEST_F(ConnectionCallsTest, WhatWaitsOnAQuietConnectionIsForgottenToo) {
+  calls_.SetStreams(8);
+  std::deque<std::shared_ptr<ConnectionCalls::Connection>> quiet;
+  for (std::uint16_t port = 1; port <= 40; ++port) {
+    quiet.push_back(Connect(port));
+    for (int i = 0; i < 200; ++i) quiet.back()->Begin(10, now_);
+  }
+  const auto next = Connect(100);
+  const auto burst = [&] {
+    int begun = 0;
+    while (begun < 100 && next->Begin(10, now_)) ++begun;
+    return begun;
+  };
+  for (int period = 0; period < 3; ++period) {
+    now_ += ConnectionCalls::kPeriod;
+    calls_.ForgetOld(now_);
+  }
+  EXPECT_EQ(burst(), 100);
 }
 
 TEST_F(ConnectionCallsTest, WhatIsHandedOnInTimeIsNotForgottenTwice) {
@@ -186,13 +216,13 @@ TEST_F(ConnectionCallsTest, KnowsAnOpenConnectionBehindThousandsThatCame) {
   const auto connection = Connect(4711);
   for (std::uint16_t port = 10'000; port < 20'000; ++port) Connect(port);
   Begin(4711, 1);
-  EXPECT_EQ(connection->calls(), 1);
+  EXPECT_EQ(connection->held(), 1 * ConnectionCalls::kUsualBytes);
 }
 
 TEST_F(ConnectionCallsTest, AStrangersCallHurtsNobody) {
   Begin(5, 1);
-  places_.emplace_back(calls_, "unix:/nowhere");
-  places_.emplace_back(calls_, "");
+  places_.emplace_back(calls_, "unix:/nowhere", kFields);
+  places_.emplace_back(calls_, "", kFields);
 }
 
 }  // namespace

@@ -142,21 +142,30 @@ TEST(HeaderBlocksTest, ABlockOfSeveralFramesIsOneCall) {
               ElementsAre(3));
 }
 
-TEST(HeaderBlocksTest, PaddingAndPriorityAreNoHeaders) {
-  const std::string padding(3, '\x82');
-  EXPECT_THAT(Begun(Headers(1, kEndHeaders | kPadded, "\x03\x82" + padding)), ElementsAre(1));
-  EXPECT_THAT(Begun(Headers(1, kEndHeaders | kPriority, "\x82\x82\x82\x82\x82\x86")),
-              ElementsAre(1));
-  EXPECT_THAT(Begun(Headers(1, kEndHeaders | kPadded | kPriority,
-                            "\x03\x82\x82\x82\x82\x82\x86\x86" + padding) +
+TEST(HeaderBlocksTest, PriorityIsNoHeader) {
+  EXPECT_THAT(Begun(Headers(1, kEndHeaders | kPriority, "\x82\x82\x82\x82\x82\x86") +
                     Headers(3, kEndHeaders, "\x82")),
-              ElementsAre(2, 1));
-  EXPECT_THAT(Begun(Headers(1, kEndHeaders | kPadded, "\xff\x82")), ElementsAre(0));
+              ElementsAre(1, 1));
+  EXPECT_THAT(Begun(Headers(1, kEndHeaders | kPriority, "\x82\x82")), ElementsAre(0));
 }
 
-TEST(HeaderBlocksTest, TrailersBeginNoCall) {
-  EXPECT_THAT(Begun(Headers(3, kEndHeaders, "\x82") + Headers(3, kEndHeaders, "\x82")),
-              ElementsAre(1));
+// gRPC takes it for headers.
+TEST(HeaderBlocksTest, PaddingCounts) {
+  EXPECT_THAT(Begun(Headers(1, kEndHeaders | kPadded, "\xbe\x82\x82")), ElementsAre(3));
+}
+
+TEST(HeaderBlocksTest, TrailersCountLikeACall) {
+  EXPECT_THAT(Begun(Headers(3, kEndHeaders, "\x82") + Headers(3, kEndHeaders, "\x82\x82")),
+              ElementsAre(1, 2));
+}
+
+// gRPC passes over both, and goes on with the numbers of the client's own.
+TEST(HeaderBlocksTest, StreamsOfAServerAndItsPromisesCountNothing) {
+  std::string promise = Headers(1, 0, std::string("\x10\x00\x7f\xff\xff\xff\x07", 7));
+  promise[3] = 5;
+  EXPECT_THAT(
+      Begun(Headers(126, kEndHeaders, "\x82") + promise + Headers(1, kEndHeaders, "\x82\x82")),
+      ElementsAre(2));
 }
 
 TEST(HeaderBlocksTest, ABlockOfTooManyFieldsIsTooLong) {
