@@ -34,6 +34,18 @@ class ConnectionCallsTest : public ::testing::Test {
     }
   }
 
+  using Connections = std::deque<std::shared_ptr<ConnectionCalls::Connection>>;
+  // Together more than kMostBytesInAll; each may have eight calls open.
+  Connections ThoseThatWaitForMuch() {
+    calls_.SetStreams(8);
+    Connections all;
+    for (std::uint16_t port = 1; port <= 40; ++port) {
+      all.push_back(Connect(port));
+      for (int i = 0; i < 200; ++i) all.back()->Begin(10, now_);
+    }
+    return all;
+  }
+
   absl::Time now_ = absl::FromUnixSeconds(1000);
   ConnectionCalls calls_;
   std::deque<ConnectionCalls::Place> places_;
@@ -150,12 +162,7 @@ TEST_F(ConnectionCallsTest, OneThatIsNeverHandedOnIsForgottenInTime) {
 }
 
 TEST_F(ConnectionCallsTest, WhatWaitsOnAQuietConnectionIsForgottenToo) {
-  calls_.SetStreams(8);
-  std::deque<std::shared_ptr<ConnectionCalls::Connection>> quiet;
-  for (std::uint16_t port = 1; port <= 40; ++port) {
-    quiet.push_back(Connect(port));
-    for (int i = 0; i < 200; ++i) quiet.back()->Begin(10, now_);
-  }
+  const Connections quiet = ThoseThatWaitForMuch();
   const auto next = Connect(100);
   const auto burst = [&] {
     int begun = 0;
@@ -194,12 +201,7 @@ TEST_F(ConnectionCallsTest, CallsOfManyFieldsAreFewer) {
 
 // What those took that are gone is no more in the sum.
 TEST_F(ConnectionCallsTest, WhereMuchWaitsInAllThoseWithLittleGoOn) {
-  calls_.SetStreams(8);
-  std::deque<std::shared_ptr<ConnectionCalls::Connection>> many;
-  for (std::uint16_t port = 1; port <= 40; ++port) {
-    many.push_back(Connect(port));
-    for (int i = 0; i < 200; ++i) many.back()->Begin(10, now_);
-  }
+  Connections many = ThoseThatWaitForMuch();
   const auto greedy = Connect(100), modest = Connect(101);
   EXPECT_TRUE(modest->Begin(10, now_));
   int begun = 0;
