@@ -62,7 +62,9 @@ Json ToJson(const v1::Timing& t, bool with_samples) {
               {"roofline_fraction", OrNull(t.roofline_fraction())},
               {"bytes_per_second", OrNull(t.bytes_per_second())},
               {"flops_per_second", OrNull(t.flops_per_second())},
-              {"sharing_unknown", t.sharing_unknown()}};
+              {"sharing_unknown", t.sharing_unknown()},
+              {"clock_before_hz", OrNull(t.clock_before_hz())},
+              {"clock_after_hz", OrNull(t.clock_after_hz())}};
   if (t.second_method() != v1::METHOD_UNSPECIFIED) {
     out["second"] = {{"method", NameOf(t.second_method())}, {"median_ns", t.second_median_ns()}};
   }

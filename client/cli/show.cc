@@ -117,6 +117,16 @@ bool Has(const v1::RunSummary& summary, v1::Flag flag) {
   return std::count(summary.flags().begin(), summary.flags().end(), flag) != 0;
 }
 
+namespace {
+
+// By more than what warming up calls flat.
+bool ClockMoved(const v1::Timing& timing) {
+  const auto [low, high] = std::minmax({timing.clock_before_hz(), timing.clock_after_hz()});
+  return low > 0 && high - low > 0.01 * low;
+}
+
+}  // namespace
+
 std::string FlagsText(const v1::RunSummary& summary, const Terminal& terminal) {
   std::vector<std::string> words;
   for (const int flag : summary.flags()) {
@@ -133,6 +143,7 @@ std::string FlagsText(const v1::RunSummary& summary, const Terminal& terminal) {
       !Has(summary, v1::TEACHING_METHOD)) {
     words.push_back(Paint(terminal, Ink::kYellow, "WARMUP_NOT_FLAT"));
   }
+  if (ClockMoved(timing)) words.push_back(Paint(terminal, Ink::kYellow, "CLOCK_MOVED"));
   if (timing.stop() == v1::Timing::YIELDED)
     words.push_back(Paint(terminal, Ink::kYellow, "YIELDED"));
   return absl::StrJoin(words, ", ");

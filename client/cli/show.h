@@ -18,7 +18,8 @@ namespace gridclock::cli {
 bool Has(const v1::RunSummary& summary, v1::Flag flag);
 
 // "NOISY, SUSPECT" in warning colours, or "". SHARING_UNKNOWN stands among them where a measurement
-// cannot tell whether the device was shared, WARMUP_NOT_FLAT where times still moved when it began.
+// cannot tell whether the device was shared, WARMUP_NOT_FLAT where times still moved when it began,
+// CLOCK_MOVED where the clock did meanwhile.
 std::string FlagsText(const v1::RunSummary& summary, const Terminal& terminal);
 // Each value of one launch was verified, and its inputs were sent: the result of an earlier call
 // may have been kept.

@@ -135,7 +135,7 @@ class Device {
   // Brings the last-level cache into the state; outside any timed window. Synchronous.
   virtual absl::Status PrepareCache(L2State state) = 0;
   virtual Conditions Observe() = 0;
-  // What the cores run at now; 0 where it cannot be known.
+  // What the cores run at now, measured; 0 where it cannot be known. Synchronous.
   virtual double ClockHz() { return 0; }
   // The least time that this work can take, and why; 0 if unknown.
   struct Roofline {

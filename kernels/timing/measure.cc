@@ -21,6 +21,8 @@ constexpr std::int64_t kEventPairWarmups = 5;
 // Where the request does not say. A launch on a GPU may take one of two times, by what its cache
 // kept: a few samples may all be of one of them.
 constexpr std::int64_t kMinSamples = 10, kMinSamplesOnGpu = 100;
+// And its clock steps to and fro every few milliseconds, by a third of a per cent.
+constexpr absl::Duration kLeastSamplingOnGpu = absl::Milliseconds(50);
 // Launches by the second method, where a device has two that must agree.
 constexpr std::size_t kAgreementLaunches = 11;
 constexpr int kDoubtLaunches = 33;
@@ -47,9 +49,15 @@ bool IsFlat(std::span<const double> windows, double step) {
   return *high - *low <= std::max(kFlatWithin * *low, step);
 }
 
-std::int64_t MinSamples(const MeasureOptions& options, const DeviceInfo& info) {
-  if (options.min_samples != 0) return options.min_samples;
-  return std::min(info.host_memory ? kMinSamples : kMinSamplesOnGpu, options.max_samples);
+// Of samples, taken in `sampled`, whether they are as many as the request says, or else as they
+// ought to be.
+bool AreEnough(std::size_t samples, absl::Duration sampled, const MeasureOptions& options,
+               const DeviceInfo& info) {
+  const auto n = static_cast<std::int64_t>(samples);
+  if (n >= options.max_samples) return true;
+  if (options.min_samples != 0) return n >= options.min_samples;
+  if (info.host_memory) return n >= kMinSamples;
+  return n >= kMinSamplesOnGpu && sampled >= kLeastSamplingOnGpu;
 }
 
 absl::StatusOr<TimedLaunch> TimeWatched(Device& device, Method method, const Target& target) {
@@ -96,6 +104,7 @@ class Run {
   void Report(bool all);
   std::optional<Method> SecondMethod() const;
   bool Agrees(double mine, double others) const;
+  bool ClockExplains(double was, double is);
   absl::Status CheckAgreement();
   absl::StatusOr<bool> LaunchSeen(Method method, std::vector<double>* times);
   absl::Status WithoutSecond();
@@ -119,7 +128,8 @@ class Run {
   std::size_t reported_ = 0;
   absl::Time last_report_;
   std::size_t next_check_ = 0;
-  bool no_record_ = false;  // Of the last launch of the second opinion, by the device.
+  bool clock_moved_ = false;  // Or rose, between the samples and the second opinion.
+  bool no_record_ = false;    // Of the last launch of the second opinion, by the device.
 };
 
 absl::StatusOr<double> Run::Launch(Method method, absl::FunctionRef<absl::Status()> prepare) {
@@ -274,8 +284,8 @@ bool Run::NarrowEnough() {
 
 bool Run::RuleSaysStop(absl::Time started) {
   const std::size_t n = out_.timing.samples_ns.size();
-  const bool enough = static_cast<std::int64_t>(n) >= MinSamples(options_, device_.info());
-  if (enough && n >= next_check_) {
+  const absl::Duration sampled = around_.clock.Now() - started;
+  if (n >= next_check_ && AreEnough(n, sampled, options_, device_.info())) {
     // Sorting all samples after each would cost more than taking them.
     next_check_ = n + std::max<std::size_t>(1, n / 10);
     out_.timing.stop = StopReason::kInterval;
@@ -284,7 +294,7 @@ bool Run::RuleSaysStop(absl::Time started) {
   out_.timing.stop = StopReason::kMaxSamples;
   if (static_cast<std::int64_t>(n) >= options_.max_samples) return true;
   out_.timing.stop = StopReason::kBudget;
-  if (around_.clock.Now() - started >= options_.budget) return true;
+  if (sampled >= options_.budget) return true;
   out_.timing.stop = StopReason::kYielded;
   return Ends();
 }
@@ -363,6 +373,16 @@ bool Run::Agrees(double mine, double others) const {
   return Agree(options_.method == Method::kDeviceTime ? others : mine, device_ns, offset);
 }
 
+// Whether times by one method, of the samples and of now, are apart by no more than the clock was
+// meanwhile: what only waits for memory may be apart by less.
+bool Run::ClockExplains(double was, double is) {
+  const auto [low, high] = std::minmax({out_.timing.clock_before_hz, out_.timing.clock_after_hz});
+  const double now = device_.ClockHz();
+  if (low <= 0 || now <= 0) return false;
+  const double least = was * std::min(1.0, low / now), most = was * std::max(1.0, high / now);
+  return Agree(std::clamp(is, least, most), is, Offset());
+}
+
 absl::Status Run::CheckAgreement() {
   const auto may_ask = SecondMethod();
   if (!may_ask) return absl::OkStatus();
@@ -390,9 +410,12 @@ absl::Status Run::CheckAgreement() {
   }
   if (mine.size() < kAgreementLaunches) return Doubt();
   const double was = Median(out_.timing.samples_ns), is = Median(mine), theirs = Median(others);
-  // Then the samples are of another time than both methods see now.
-  const bool moved = !Agree(was, is, Offset());
-  if (moved || !Agrees(is, theirs) || !Agrees(was, theirs)) return Doubt();
+  if (!Agrees(is, theirs)) return Doubt();
+  // Else the samples are of another time than both methods see now.
+  if (!Agree(was, is, Offset()) || !Agrees(was, theirs)) {
+    clock_moved_ = ClockExplains(was, is);
+    if (!clock_moved_) return Doubt();
+  }
   out_.timing.second->median_ns = theirs;
   return absl::OkStatus();
 }
@@ -435,7 +458,8 @@ void Run::Finish() {
   timing.statistics = Summarise(timing.samples_ns, options_.confidence);
   WidenByStep(&timing.statistics);
   if (Describe(device_, target_, &timing)) Raise(Flag::kImpossible);
-  if (!NarrowEnough() || !(timing.warmup_flat || DoesNotWaitForFlat())) Raise(Flag::kNoisy);
+  const bool flat = timing.warmup_flat || DoesNotWaitForFlat();
+  if (!NarrowEnough() || !flat || clock_moved_) Raise(Flag::kNoisy);
   if (!out_.interruption.ok()) {
     timing.stop = StopReason::kInterrupted;
     Raise(Flag::kInterrupted);
@@ -451,8 +475,10 @@ absl::StatusOr<Measurement> Run::Go() {
   out_.timing.before = device_.Observe().state;  // The next one tells of the time from here on.
   GC_RETURN_IF_ERROR(LaunchFirst());
   if (!options_.schedule) GC_RETURN_IF_ERROR(WarmUp());
+  if (!IsTeaching(options_.method)) out_.timing.clock_before_hz = device_.ClockHz();
   last_report_ = around_.clock.Now();
   GC_RETURN_IF_ERROR(options_.schedule ? SampleBySchedule() : SampleUntilRule());
+  if (!IsTeaching(options_.method)) out_.timing.clock_after_hz = device_.ClockHz();
   Report(/*all=*/true);
   const bool sampled = out_.interruption.ok();
   GC_RETURN_IF_ERROR(CheckAgreement());

@@ -54,6 +54,8 @@ void Encode(const Timing& timing, bool with_samples, v1::Timing* out) {
   if (timing.before) Encode(*timing.before, out->mutable_before());
   if (timing.after) Encode(*timing.after, out->mutable_after());
   out->set_sharing_unknown(timing.sharing_unknown);
+  out->set_clock_before_hz(timing.clock_before_hz);
+  out->set_clock_after_hz(timing.clock_after_hz);
   out->set_method_floor_ns(timing.method_floor_ns);
   out->set_roofline_ns(timing.roofline_ns);
   out->set_roofline_basis(timing.roofline_basis);
@@ -87,7 +89,9 @@ Timing Decode(const v1::Timing& timing) {
       .roofline_basis = timing.roofline_basis(),
       .before = timing.has_before() ? std::optional(Decode(timing.before())) : std::nullopt,
       .after = timing.has_after() ? std::optional(Decode(timing.after())) : std::nullopt,
-      .sharing_unknown = timing.sharing_unknown()};
+      .sharing_unknown = timing.sharing_unknown(),
+      .clock_before_hz = timing.clock_before_hz(),
+      .clock_after_hz = timing.clock_after_hz()};
 }
 
 void Encode(const Phase& phase, v1::Phase* out) {

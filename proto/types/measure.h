@@ -108,6 +108,8 @@ struct Timing {
   std::string roofline_basis;                // "bytes over 24.1 GB/s of memory, measured".
   std::optional<DeviceState> before, after;  // Of the measurement, where the device tells.
   bool sharing_unknown = false;  // Whether others computed on the device could not be told.
+  // Of the cores, measured before the first sample and after the last; 0: unknown.
+  double clock_before_hz = 0, clock_after_hz = 0;
 };
 
 enum class PhaseKind : std::uint8_t {

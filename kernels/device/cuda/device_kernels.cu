@@ -103,6 +103,20 @@ __global__ void TimerStep(std::uint64_t* step_ns) {
   *step_ns = least;
 }
 
+__device__ ClockCount clock_count;
+
+// From one step of the timer to another.
+__global__ void CountCycles(std::uint64_t span_ns) {
+  const std::uint64_t before = TimerNs();
+  std::uint64_t start = before, now = 0;
+  while (start == before) start = TimerNs();
+  const long long cycles = clock64();
+  do {
+    now = TimerNs();
+  } while (now - start < span_ns);
+  clock_count = {.cycles = static_cast<std::uint64_t>(clock64() - cycles), .ns = now - start};
+}
+
 }  // namespace
 
 cudaError_t LaunchBlocker(BlockerFlags* device_flags, std::uint32_t pass, std::uint64_t limit_ns,
@@ -155,6 +169,14 @@ cudaError_t LaunchFillShared(std::uint32_t word, int bytes, int sms, cudaStream_
 cudaError_t LaunchTimerStep(std::uint64_t* step_ns, cudaStream_t stream) {
   TimerStep<<<1, 1, 0, stream>>>(step_ns);
   return cudaGetLastError();
+}
+
+cudaError_t CountClock(std::uint64_t span_ns, ClockCount* count, cudaStream_t stream) {
+  CountCycles<<<1, 1, 0, stream>>>(span_ns);
+  const cudaError_t launched = cudaGetLastError();
+  if (launched != cudaSuccess) return launched;
+  return cudaMemcpyFromSymbolAsync(count, clock_count, sizeof(*count), 0, cudaMemcpyDeviceToHost,
+                                   stream);
 }
 
 }  // namespace gridclock

@@ -39,6 +39,13 @@ cudaError_t LaunchFillShared(std::uint32_t word, int bytes, int sms, cudaStream_
 // The smallest step that the timer of the device was seen to make, in nanoseconds.
 cudaError_t LaunchTimerStep(std::uint64_t* step_ns, cudaStream_t stream);
 
+struct ClockCount {
+  std::uint64_t cycles = 0, ns = 0;
+};
+// Cycles of a multiprocessor in `span_ns` of the device's timer, or a little more. They are there
+// when the stream has no more work. One call at a time.
+cudaError_t CountClock(std::uint64_t span_ns, ClockCount* count, cudaStream_t stream);
+
 }  // namespace gridclock
 
 #endif  // GRIDCLOCK_KERNELS_DEVICE_CUDA_DEVICE_KERNELS_H_

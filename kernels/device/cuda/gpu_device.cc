@@ -466,8 +466,19 @@ Conditions GpuDevice::Observe() {
   return conditions;
 }
 
+// What NVML tells stands still while the clock moves by a per cent. A step of the timer, which may
+// be a microsecond, is a thousandth of the span.
 double GpuDevice::ClockHz() {
-  return nvml_ == nullptr ? 0 : nvml_->SmClockHz().value_or(0);
+  constexpr std::uint64_t kLeastNs = 50'000;
+  const auto step = static_cast<std::uint64_t>(calibration_.device_timer_step_ns);
+  ClockCount count;
+  if (options_.bare || !fault_.ok() ||
+      !Note(CountClock(std::max(kLeastNs, 1000 * step), &count, stream_.get()), "count the clock")
+           .ok() ||
+      !Synchronize().ok()) {
+    return 0;
+  }
+  return 1e9 * static_cast<double>(count.cycles) / static_cast<double>(count.ns);
 }
 
 Device::Roofline GpuDevice::RooflineOf(const Work& work, L2State state) const {

@@ -109,6 +109,19 @@ TEST(SummaryTest, AMeasurementThatBeganBeforeTimesWereSteadySaysSo) {
   EXPECT_EQ(FlagsText(summary, {}), "TEACHING_METHOD") << "it has no warm-up, or a short one";
 }
 
+TEST(SummaryTest, AMeasurementWhoseClockMovedSaysSo) {
+  v1::RunSummary summary = Measured(1500);
+  v1::Timing& timing = *summary.mutable_timing();
+  timing.set_clock_before_hz(1.980e9);
+  EXPECT_EQ(FlagsText(summary, {}), "") << "the other one is not known";
+  timing.set_clock_after_hz(1.965e9);
+  EXPECT_EQ(FlagsText(summary, {}), "") << "by less than a per cent";
+  timing.set_clock_after_hz(1.95e9);
+  EXPECT_EQ(FlagsText(summary, {}), "CLOCK_MOVED");
+  EXPECT_EQ(ToJson(summary, false)["timing"]["clock_before_hz"], 1.980e9);
+  EXPECT_EQ(ToJson(summary, false)["timing"]["clock_after_hz"], 1.95e9);
+}
+
 TEST(SummaryTest, ATimeComesWithItsDoubts) {
   v1::RunSummary summary = Measured(1500);
   EXPECT_EQ(TimeText(summary, std::nullopt, {}),

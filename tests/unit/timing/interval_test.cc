@@ -17,7 +17,8 @@ TEST_F(MeasureTest, TheIntervalKnowsTheTimersStepAndDoesNotWaitForLess) {
   device_.known.push_back(Method::kBackToBack);
   device_.duration_ns = [](auto, auto) { return 3'200; };
 
-  ASSERT_OK_AND_ASSIGN(const Measurement m, Go({.relative_interval = 0.01, .schedule = {}}));
+  ASSERT_OK_AND_ASSIGN(const Measurement m,
+                       Go({.min_samples = 100, .relative_interval = 0.01, .schedule = {}}));
   live_.clear();
   live_warmups_.clear();
   ASSERT_OK_AND_ASSIGN(const Measurement slope,

@@ -38,6 +38,20 @@ TEST_F(MeasureTest, OnAGpuAHundredSamplesAreTheFewestUnlessTheRequestSaysOtherwi
   }
 }
 
+TEST_F(MeasureTest, OnAGpuTheyAreTakenForFiftyMillisecondsUnlessTheRequestSaysOtherwise) {
+  device_.facts.host_memory = false;
+  device_.duration_ns = [](std::int64_t, Method) { return 1e5; };
+
+  ASSERT_OK_AND_ASSIGN(const Measurement m, Go({}));
+
+  EXPECT_THAT(m.timing.samples_ns, SizeIs(500));
+  EXPECT_EQ(m.timing.stop, StopReason::kInterval);
+  live_.clear();
+  live_warmups_.clear();
+  ASSERT_OK_AND_ASSIGN(const Measurement asked, Go({.min_samples = 100, .schedule = {}}));
+  EXPECT_THAT(asked.timing.samples_ns, SizeIs(100));
+}
+
 TEST_F(MeasureTest, WarmsUpForThreeFlatWindowsOfTwentyMilliseconds) {
   ASSERT_OK_AND_ASSIGN(const Measurement m, Go({}));
 
@@ -353,6 +367,21 @@ TEST_F(MeasureTest, WarmsUpUntilTheClockIsFlatToo) {
 
   EXPECT_TRUE(m.timing.warmup_flat);
   EXPECT_EQ(m.timing.warmups, 7 * 20);
+}
+
+TEST_F(MeasureTest, TellsTheClockRightBeforeAndAfterTheSamples) {
+  device_.clock_hz = [](std::int64_t i) {
+    return i < 4 ? 1.98e9 : 1.90e9;
+  };  // Three windows come first.
+
+  ASSERT_OK_AND_ASSIGN(const Measurement m, Go({}));
+
+  EXPECT_EQ(m.timing.clock_before_hz, 1.98e9);
+  EXPECT_EQ(m.timing.clock_after_hz, 1.90e9);
+  live_.clear();
+  live_warmups_.clear();
+  ASSERT_OK_AND_ASSIGN(const Measurement taught, Go({.method = Method::kHostSync, .schedule = {}}));
+  EXPECT_EQ(taught.timing.clock_before_hz, 0) << "the first call is what counts there";
 }
 
 TEST_F(MeasureTest, KeepsTheDevicesStateBeforeAndAfter) {

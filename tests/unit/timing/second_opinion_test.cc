@@ -307,6 +307,46 @@ TEST(Agreement, OfASlopeLeavesFurtherLaunchesInOrOut) {
   EXPECT_FALSE(agrees(96'999, Ran(1, 1)));
 }
 
+// Of samples at 2 GHz. Both methods see what it takes at 1.8 GHz, from the second opinion on.
+class ClockFellTest : public MeasureTest {
+ protected:
+  absl::StatusOr<Measurement> WhereItTakesThen(double then_ns) {
+    device_.known = {Method::kIsolated, Method::kDeviceTime};
+    bool fell = false;
+    device_.duration_ns = [=](std::int64_t, Method method) mutable {
+      fell = fell || method == Method::kDeviceTime;
+      return fell ? then_ns : 1'000'000.0;
+    };
+    device_.clock_hz = [this](std::int64_t) {
+      return device_.launches.back() == Method::kDeviceTime ? 1.8e9 : 2e9;
+    };
+    return Go({});
+  }
+};
+
+TEST_F(ClockFellTest, MakesNoisyWhatWentWithIt) {
+  for (const double then_ns : {1'000'000.0 * 2 / 1.8, 1'050'000.0}) {
+    ASSERT_OK_AND_ASSIGN(const Measurement m, WhereItTakesThen(then_ns));
+    EXPECT_THAT(m.flags, ElementsAre(Flag::kNoisy));
+    EXPECT_THAT(m.timing.samples_ns, Each(1'000'000.0));
+    ASSERT_TRUE(m.timing.second.has_value());
+    EXPECT_NEAR(m.timing.second->median_ns, then_ns, 1);
+    live_.clear();
+    live_warmups_.clear();
+    device_.launches.clear();
+  }
+}
+
+TEST_F(ClockFellTest, ExplainsNoMoreThanItFellBy) {
+  ASSERT_OK_AND_ASSIGN(const Measurement m, WhereItTakesThen(1'200'000));
+  EXPECT_THAT(m.flags, ElementsAre(Flag::kSuspect));
+}
+
+TEST_F(ClockFellTest, ExplainsNoTimeThatIsShorterThen) {
+  ASSERT_OK_AND_ASSIGN(const Measurement m, WhereItTakesThen(900'000));
+  EXPECT_THAT(m.flags, ElementsAre(Flag::kSuspect));
+}
+
 // A table's copy and one kernel: 3 us between the copy and the kernel that no record shows.
 TEST_F(MeasureTest, TheGapBehindACopyIsNoDisagreement) {
   device_.known = {Method::kIsolated, Method::kDeviceTime};
