@@ -7,7 +7,7 @@ from unittest import mock
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import bench  # noqa: E402: beside this file.
-from speed import gpu, gpu_faults, gpu_timing, gpu_truth  # noqa: E402
+from speed import gpu, gpu_faults, gpu_kernels, gpu_timing, gpu_truth  # noqa: E402
 from speed.line import Line  # noqa: E402
 
 SPAN = "{:12.0f} {:14.3f} {:10.0f} {:10.0f}         12.100         32         10.600        -46       12.700 {}\n"
@@ -102,15 +102,17 @@ class Rows(unittest.TestCase):
             "trap.others", "trap.late")], ["FAIL", "PASS", "PASS", "FAIL", "PASS", "PASS", "FAIL", "FAIL"])
 
     def fresh(self, told):
-        """Of workers that each tell their next time of a size by a way."""
+        """Of workers that each tell their next time of a size by a way, and of what tells of the GPU."""
         def median_ns(_, __, ___, *words, budget, **way):
             sure = words[-2:] == ("--min-samples", "500")
             self.assertEqual(budget, "1s" if sure else None)
             return told[words[1], *way.values(), *(["sure"] if sure and not way else [])].pop()
 
         self.enterContext(mock.patch.multiple(gpu_timing, WORKERS=3, gpu_server=mock.MagicMock(), median_ns=median_ns))
-        lines = gpu_timing.measure(bench.Config(self.folder, rows="gpu.fresh*"))
-        return {line.name.removeprefix("gpu.fresh."): line for line in lines}
+        lines = {line.name.removeprefix("gpu.fresh."): line
+                 for line in gpu_timing.measure(bench.Config(self.folder, rows="gpu.fresh*"))}
+        gpu.describe.assert_called_once()
+        return lines
 
     def test_the_farthest_of_fresh_workers_counts_and_the_ways_beside_it_cannot_fail(self):
         small, large, rows, cube = "*=16000000", "*=268435456", "*=8192", "M=1024"
@@ -122,13 +124,16 @@ class Rows(unittest.TestCase):
                 (rows,): [1000, 1000, 1003], (cube,): [1000, 1000, 1006]}
         told = {case: [gpu.Nanoseconds(ns) for ns in times] for case, times in told.items()}
         told[large,].append(suspect)
+        slowed = told[small,][2]
+        slowed.clock_before_mhz, slowed.clock_after_mhz = 1980, 1950
         lines = self.fresh(told)
         self.assertEqual([(name, line.verdict, round(line.measured, 3)) for name, line in lines.items()], [
             ("16000000", "FAIL", 3), ("16000000.500_samples", "info", 0.2), ("16000000.isolated", "info", 0.1),
             ("16000000.cold_clean", "info", 4), ("16000000.cold_dirty", "info", 10), ("268435456", "FAIL", 0.4),
             ("268435456.500_samples", "info", 0), ("softmax", "PASS", 0.3), ("matmul", "FAIL", 0.6)])
         self.assertEqual(lines["268435456"].flags, ["SUSPECT"])
-        self.assertEqual(lines["16000000"].extra, {"medians_us": [[1.03, 1, 1]]})
+        self.assertEqual(lines["16000000"].extra, {"medians_us": [[1.03, 1, 1]], "clock_before_mhz": [[1980, None, None]],
+                                                   "clock_after_mhz": [[1950, None, None]]})
 
 
 class Gates(unittest.TestCase):
@@ -164,18 +169,58 @@ class Gates(unittest.TestCase):
             with mock.patch.object(gpu_timing, "median_ns", median_ns):
                 return gpu_timing.slope_over_bound(None, None, "square", ())[0]
 
-        self.assertEqual(over(100_000, 101_000, 102_000), 0)
-        self.assertEqual(over(100_000, 105_000, 102_000), 1)
-        self.assertEqual(over(100_000, 110_000, 120_000, 100_000, 100_000, 100_000), 0)
-        self.assertGreater(over(*(100_000, 110_000, 120_000) * gpu_timing.TAKEN), 1)
+        self.assertEqual(over(99_500, 100_000, 100_500), 0)
+        self.assertEqual(over(99_500, 103_000, 100_500), 1)
+        self.assertEqual(over(99_500, 97_000, 100_500), 1)
+        self.assertEqual(over(1000, 1500, 1000), 1)
+        self.assertEqual(over(99_000, 100_000, 101_000, 100_000, 101_500, 100_000), 0.5)
+        self.assertEqual(over(*(98_500, 100_000, 101_500) * gpu_timing.TAKEN), 2)
+
+    def test_a_round_of_slopes_tells_its_times(self):
+        def median_ns(*_, method="device_time", **__):
+            ns = gpu.Nanoseconds(1100 if method == "back_to_back" else 1000)
+            ns.flags = ()
+            return ns
+
+        with mock.patch.object(gpu_timing, "median_ns", median_ns):
+            line, _ = gpu_timing.slope(bench.Config(pathlib.Path(), rounds=1), None)
+        [times] = line.extra["times"]
+        self.assertEqual(len(times), len(gpu_timing.SIZES))
+        self.assertEqual(times[0], {"kernel": "square", "words": "--shape *=1000 --dtype T=f32", "before_us": 1, "slope_us": 1.1,
+                                    "after_us": 1})
+
+    def suspects(self, median_ns, flags=(), **timing):
+        """The line of one run, which was a repeated one."""
+        result = {"flags": list(flags), "repeated": True, "timing": {"statistics": {"median_ns": median_ns}, **timing}}
+        with mock.patch.object(gpu, "bench", lambda *_, **__: result):
+            return gpu_timing.suspects(None, None, Line("gpu.suspect", "", "<=", 0), [("square", ("exponent=2",), "isolated")])
 
     def test_every_result_that_nobody_may_trust_counts(self):
         for flag in ("SUSPECT", "IMPOSSIBLE", "INTERRUPTED"):
-            result = {"flags": [flag], "repeated": True, "timing": {"statistics": {"median_ns": 1}}}
-            with mock.patch.object(gpu, "bench", lambda *_, result=result, **__: result):
-                line = gpu_timing.suspects(None, None, Line("gpu.suspect", "", "<=", 0), [("square", (), "isolated")])
+            line = self.suspects(1, [flag])
             self.assertEqual((line.measured, line.verdict), (1, "FAIL"))
             self.assertEqual((line.extra["repeated"], line.flags), ([1], []))
+
+    def test_a_result_without_a_second_opinion_counts(self):
+        second = {"method": "device_time", "median_ns": 1000}
+        self.assertEqual(self.suspects(1000).verdict, "FAIL")
+        self.assertEqual(self.suspects(1000, second=second).verdict, "PASS")
+        self.assertEqual(self.suspects(999).verdict, "PASS")
+
+    def test_of_a_result_that_nobody_may_trust_all_is_told(self):
+        before = {"sm_clock_hz": 1.98e9, "power_watts": 120, "clock_reasons": []}
+        after = {"sm_clock_hz": 1.7e9, "power_watts": 700, "clock_reasons": ["sw_power_cap"]}
+        second = {"method": "device_time", "median_ns": 1500}
+        line = self.suspects(1000, ["SUSPECT", "THROTTLED"], second=second, before={**before, "temperature_celsius": 40},
+                             after=after, clock_before_hz=1.97e9)
+        self.assertEqual(line.extra["suspects"], [[
+            {"kernel": "square", "words": "exponent=2", "median_ns": 1000, "second": second, "flags": ["SUSPECT", "THROTTLED"],
+             "before": before, "after": after, "clock_before_hz": 1.97e9, "clock_after_hz": None}]])
+
+    def test_measured_clocks_come_with_a_time(self):
+        ns = gpu.median_of({"flags": [], "timing": {"statistics": {"median_ns": 1}, "clock_before_hz": 1.98e9,
+                                                    "clock_after_hz": None}})
+        self.assertEqual((ns.clock_before_mhz, ns.clock_after_mhz), (1980, None))
 
     def test_a_call_that_had_to_be_repeated_is_counted(self):
         told = {"results": [{"flags": ["THROTTLED"], "timing": {"statistics": {"median_ns": 1}}}]}
@@ -188,10 +233,75 @@ class Gates(unittest.TestCase):
 
     def test_a_check_of_rows_that_there_are_not_fails(self):
         with tempfile.TemporaryDirectory() as folder, mock.patch.object(gpu_timing, "gpu_server"), \
-                mock.patch.object(sys, "argv", ["bench.py", "--bin", folder, "--only", "gpu_timing", "--rows", "gpu.freesh", "--check",
+                mock.patch.object(gpu, "describe"), mock.patch.object(sys, "argv", ["bench.py", "--bin", folder, "--only", "gpu_timing", "--rows", "gpu.freesh", "--check",
                                                 "--out", f"{folder}/out.json"]), mock.patch("builtins.print") as said:
             self.assertEqual(bench.main(("gpu_timing",), 3), 1)
         self.assertIn("nothing was measured", said.call_args.args[0])
+
+
+class FakeTorch:
+    """Of which a call takes 11 us by events, 10 in a graph, and 12 otherwise."""
+
+    def __init__(self, missing=""):
+        self.missing = missing
+
+    def ask(self, op, shape, how="device"):
+        return {"ns": {"do_bench": 15_000, "events": 11_000, "slope": 10_000}.get(how, 12_000), "launches": 1}
+
+    def ns(self, op, shape, **options):
+        return self.ask(op, shape, **options)["ns"]
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+
+class Tables(unittest.TestCase):
+    """What is shown without a bound, beside PyTorch."""
+
+    def measure(self, group, torch, rows="*"):
+        """By name; ours takes 8 us, in a cache of other data 10."""
+        def median_ns(*_, l2="hot", **__):
+            return gpu.Nanoseconds(8_000 if l2 == "hot" else 10_000)
+
+        with mock.patch.multiple(group, gpu_server=mock.MagicMock(), median_ns=median_ns, Torch=lambda: torch), \
+                mock.patch.multiple(gpu, describe=mock.DEFAULT, launches_of_one=lambda *_: 1):
+            return {line.name: line for line in group.measure(bench.Config(pathlib.Path(), rounds=2, rows=rows))}
+
+    def test_all_goals_of_kernels_are_measured_and_the_tables_cannot_fail(self):
+        lines = self.measure(gpu_kernels, FakeTorch())
+        self.assertEqual(bench.untold(("gpu_kernels",), lines.values()), [])
+        self.assertEqual({line.verdict for line in lines.values()}, {"PASS", "info"})
+        self.assertEqual(lines["gpu.gelu.table.torch.gelu_compiled"].verdict, "info")
+
+    def test_without_pytorch_a_table_is_missed(self):
+        for group, rows in ((gpu_kernels, "*"), (gpu_timing, "gpu.usual")):
+            lines = self.measure(group, FakeTorch("no PyTorch"), rows)
+            for name, line in lines.items():
+                if ".torch" in name or name.endswith(".compiled"):
+                    self.assertEqual((line.verdict, line.skipped), ("FAIL", "no PyTorch"), name)
+        self.assertEqual(lines["gpu.usual.isolated.1000"].verdict, "info")
+
+    def test_a_row_that_no_line_tells_is_missed(self):
+        lines = self.measure(gpu_kernels, FakeTorch())
+        del lines["gpu.gelu.table.naive"], lines["gpu.softmax.8192x8192.compiled"]
+        self.assertEqual(bench.untold(("gpu_kernels",), lines.values()),
+                         ["gpu.softmax.8192x8192.compiled", "gpu.gelu.table.naive"])
+
+    def test_usual_ways_stand_over_our_time_in_the_same_cache(self):
+        lines = self.measure(gpu_timing, FakeTorch(), "gpu.usual")
+        self.assertEqual({name: lines[f"gpu.usual.{name}.1000"].samples for name in (
+            "torch.events", "torch.do_bench", "torch.device", "isolated")}, {
+                "torch.events": [1.375] * 2, "torch.do_bench": [1.5] * 2, "torch.device": [1.5] * 2, "isolated": [1] * 2})
+        self.assertEqual(set(lines), {line.name for line in gpu_timing.goals() if line.name.startswith("gpu.usual")})
+        self.assertEqual({line.verdict for line in lines.values()}, {"info"})
+
+    def test_of_softmax_the_lesser_of_both_methods_counts(self):
+        line = self.measure(gpu_kernels, FakeTorch())["gpu.softmax.8192x1024.torch"]
+        self.assertEqual(line.samples, [1.25, 1.25])
+        self.assertEqual(line.extra["torch_slope_us"], [10, 10])
 
 
 if __name__ == "__main__":

@@ -40,9 +40,21 @@ class Ncu(unittest.TestCase):
     def test_the_median_is_held_against_ours(self):
         self.ncu(said(["2,600", "9,000,000", *["2,600"] * 28]))
         lines = self.measure()
-        self.assertEqual([line.verdict for line in lines], ["PASS"] * len(gpu_ncu.TARGETS))
+        self.assertEqual([line.verdict for line in lines], ["PASS"] * len(gpu_ncu.goals()))
         self.assertAlmostEqual(lines[0].measured, 600 / 1500)
-        self.assertEqual(lines[0].extra, {"device_us": [2], "ncu_us": [2.6]})
+        self.assertEqual(lines[0].extra, {"device_us": [2], "ncu_us": [2.6], "worst": [0.4]})
+
+    def test_the_worst_round_is_told_and_long_kernels_have_fewer(self):
+        self.ncu(said(["2,000"] * 30))
+        self.config.rounds = 4
+        times = {name: [2000, 2000, 3500, 2000] for name in gpu_ncu.TARGETS} | {name: [2000] * 3 for name in gpu_ncu.LONG}
+        names = {target: name for name, target in {**gpu_ncu.TARGETS, **gpu_ncu.LONG}.items()}
+        with mock.patch.object(gpu, "median_ns", lambda _config, _server, kernel, *words:
+                               gpu.Nanoseconds(times[names[kernel, words]].pop(0))):
+            lines = {line.name.removeprefix("gpu.ncu."): line for line in gpu_ncu.measure(self.config)}
+        self.assertEqual(set(map(len, times.values())), {0})
+        self.assertEqual((lines["1000"].measured, lines["1000"].extra["worst"]), (0, [1]))
+        self.assertEqual((lines["1500000000"].samples, lines["1500000000"].verdict), ([0, 0, 0], "PASS"))
 
     def test_what_is_too_far_fails(self):
         self.ncu(said(["510,000"] * 30))

@@ -55,9 +55,9 @@ those of one machine on one day and are shown only to explain the ratios.
   byte out (queue, kernel, checksum) is taken off. All bytes are compared, or their checksum is.
 - Times of `gpu.stream` are those of whole calls, with the copies to the GPU and from it. *gRPC alone*
   (`grpc_seconds`) moves the same chunks both ways on one stream between two processes.
-- Where a row of `gpu.catalog`, `gpu.square`, `gpu.vector_add` or `gpu.gelu` has `ours_slope_us`, both sides were timed by
-  slopes of CUDA graphs too, and the ratio is the lesser of both methods: PyTorch's records of kernels of very many short
-  blocks are too long (docs/timing.md). `floor_us` is what the copy's rate, or the units' by the data sheet, would take.
+- Where a row of `gpu.catalog`, `gpu.square`, `gpu.vector_add`, `gpu.gelu` or `gpu.softmax` has `ours_slope_us`, both sides
+  were timed by slopes of CUDA graphs too, and the ratio is the lesser of both methods: PyTorch's records of kernels of very
+  many short blocks are too long (docs/timing.md). `floor_us` is what the copy's rate, or the units' by the data sheet, would take.
 - Where a product may take all power, PyTorch's calls go on for half a second before they are timed, ours until
   their clock stands still; `ours_mhz` and `torch_mhz` are the clocks behind the last one.
 - `cpu.catalog`: times of launches on the CPU beside those of calls from Python, with as many threads; numpy with more
@@ -67,13 +67,17 @@ those of one machine on one day and are shown only to explain the ratios.
 - `gpu.catalog.adamw.beside_compiled` is of 200 tensors: torch.compile takes a minute for these, and has not done with 1,000 after five.
 - `gpu.variants`: whether the default of a kernel is the fastest of its variants. `gpu.limits`: of rows that missed a goal, how
   much of each part of the GPU the kernel takes by ncu, and what its warps wait for.
-- `gpu.usual.torch.do_bench`: `triton.testing.do_bench` flushes the L2 before each call; the device time beside it is of a hot cache.
-  So the two differ by the state of the cache, beside the method.
+- `gpu.usual.torch.do_bench`: `triton.testing.do_bench` writes 256 MB of zeros before each call, so it stands over our device
+  time with `cold_dirty`; all others stand over our device time in a hot cache. A row whose words say that this one did so
+  too is older: there the two differ by the state of the cache as well.
 - *ncu*, of `gpu.ncu`: Nsight Compute's `gpu__time_duration` of a worker by itself (`--bare`), clocks and
-  caches left alone.
+  caches left alone. `worst` is the worst round. Kernels of milliseconds have three rounds: a worker by itself makes their
+  inputs on the host.
 - Behind the verdict stand the flags of our own measurements (docs/timing.md): with SUSPECT, IMPOSSIBLE or
   INTERRUPTED a goal is missed whatever the figure. Figures from before 2026-11-23 were kept without theirs.
 - A row that says FAIL is a goal that is missed. It stays listed: a goal is not lowered to what was reached.
+- A row that says info has no bound. Those of `gpu.usual`, of the table of `gelu` and of torch.compile beside `gpu.square`,
+  `gpu.gelu` and `gpu.softmax` must be there all the same: `--check` fails where one is not measured.
 - What limits `unary.*.rate`: of the CPU time of a call with 64 in flight (times of threads in `/proc`, 40,000
   calls, two CPUs shared by all) the echo's client takes 1.0, its server 1.0; of a `Run` of `empty` the client takes 1.6,
   the server 2.5, the worker 0.4. The link to the worker is not it: with orders held back to be sent in
@@ -95,8 +99,9 @@ those of one machine on one day and are shown only to explain the ratios.
   GPU is, the driver answered once it had ended the process that had failed, and a call waited for that. It waits no more.
 - `gpu.ncu` is a median: each round has processes, and so memory, of its own. Of 16,000,000 elements single rounds of nine were at
   1.08 and 1.16 of what is allowed, where Nsight Compute's own medians lie between 44.6 and 45.1 us.
-- `gpu.slope` takes device time before and after the slopes, and counts what lies outside of both, since 2026-11-26: one of nine
-  rounds of the run before it stood at 2.7 without. A round between whose two device times the clock moved is taken again.
+- `gpu.slope` takes device time before and after each slope, which is held against the mean of the two. Where these are further
+  apart than half of what is allowed the clock moved between them, and the round is taken anew, three times in all; a clock that
+  moves in each misses the goal. Rows of other words counted what lay outside of both, which may be as far apart as is allowed.
 - `gpu.suspect.kernels` was missed in four of five runs on an H100, by one or two of 288: a product of 8192 cubed in f16, whose clock
   falls under it, so that both methods, turn by turn behind the samples, agreed on another time than the samples had (in
   `gpu.variants` one in bf16 is too); and twice one `adamw` of nine tensors by `isolated`, of which is known that it was flagged and

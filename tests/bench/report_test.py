@@ -42,7 +42,7 @@ class Report(unittest.TestCase):
         self.assertEqual(self.run_report()[0], 0)
         self.assertIn("no figures yet of these groups of goals: small, metrics, bulk, memory, kernels, catalog_cpu, modules, submissions, build, "
                       "gpu_kernels, gpu_catalog, gpu_variants, gpu_exact, gpu_timing, gpu_truth, gpu_ncu, gpu_limits, gpu_bulk, "
-                      "gpu_faults, gpu_lessons, gpu_modules.",
+                      "gpu_faults, gpu_neighbour, gpu_lessons, gpu_modules.",
                       report.PAGE.read_text())
         self.assertEqual(self.run_report("--check")[0], 0)
 
@@ -54,13 +54,15 @@ class Report(unittest.TestCase):
         (self.folder / "a.json").write_text(json.dumps(result(["small", "bulk"])))
         self.run_report()
         self.assertIn("goals: metrics, memory, kernels, catalog_cpu, modules, submissions, build, gpu_kernels, gpu_catalog, gpu_variants, gpu_exact, gpu_timing, "
-                      "gpu_truth, gpu_ncu, gpu_limits, gpu_bulk, gpu_faults, gpu_lessons, gpu_modules.", report.PAGE.read_text())
+                      "gpu_truth, gpu_ncu, gpu_limits, gpu_bulk, gpu_faults, gpu_neighbour, gpu_lessons, gpu_modules.", report.PAGE.read_text())
 
     def every_goal(self, leave_out=""):
         """Of all groups, with a figure each."""
         goals = [goal for group in (*bench.GROUPS, *bench.GPU_GROUPS) for goal in bench.goals_of(group)
                  if goal.name != leave_out]
-        return result([*bench.GROUPS, *bench.GPU_GROUPS], lines=[dataclasses.replace(g, samples=[g.bound] * 9) for g in goals])
+        behind = {"launches": [1] * 9, "microseconds": [1.0] * 9}
+        return result([*bench.GROUPS, *bench.GPU_GROUPS],
+                      lines=[dataclasses.replace(g, samples=[g.bound] * 9, extra=behind) for g in goals])
 
     def page_of_result(self, data):
         (self.folder / "a.json").write_text(json.dumps(data))
@@ -72,8 +74,8 @@ class Report(unittest.TestCase):
         self.assertEqual(self.run_report("--check")[0], 0)
 
     def test_a_goal_of_a_measured_group_that_has_no_figure_is_named(self):
-        for group in ("small", "kernels", "gpu_catalog", "gpu_truth"):
-            name = bench.goals_of(group)[-1].name
+        for group in ("small", "kernels", "gpu_kernels", "gpu_catalog", "gpu_timing", "gpu_truth"):
+            name = bench.goals_of(group)[-1].name  # Of gpu_kernels and gpu_timing one of a table.
             self.assertIn(f"\n- {group}: `{name}`\n", self.page_of_result(self.every_goal(leave_out=name)))
 
     def test_a_figure_of_another_goal_of_that_name_is_none(self):

@@ -7,7 +7,7 @@ import pathlib
 import subprocess
 import sys
 
-from speed.line import REPEATED
+from speed.line import REPEATED, Line
 from speed.programs import Server, run_json
 
 DEVICE = "cuda:0"
@@ -74,6 +74,11 @@ def rows_of(config, name, names, measure):
     return measure() if any(fnmatch.fnmatch(name, pattern) for pattern in config.rows.split(",")) else []
 
 
+def table_line(name, what, op="<=", skipped=""):
+    """Of a table that must be whole: any figure will do, and where there is none the goal is missed."""
+    return Line(name, what, op, 0, skipped=skipped, informative=not skipped)
+
+
 # What makes a figure one that nothing can be held against. SHARED_DEVICE is none: PyTorch waits on the same GPU.
 # THROTTLED is shown: a product that takes all power runs so beside its peer too.
 DOUBTS = ("SUSPECT", "IMPOSSIBLE", "INTERRUPTED", "THROTTLED", "NOISY")
@@ -83,15 +88,20 @@ class Nanoseconds(float):
     """A time, with the flags of its measurement that a reader of the figure must know, and whether it was repeated."""
 
     flags = ()
-    sm_mhz = None  # The clock behind the last sample, where it is known.
+    sm_mhz = None  # The clock behind the last sample, where the driver tells it.
+    clock_before_mhz = clock_after_mhz = None  # Measured on the GPU before the first sample and after the last.
+
+
+def mhz(hertz):
+    return hertz and hertz / 1e6
 
 
 def median_of(result):
     timing = result["timing"]
     ns = Nanoseconds(timing["statistics"]["median_ns"])
     ns.flags = tuple(flag for flag in DOUBTS if flag in result["flags"]) + (REPEATED,) * result.get("repeated", False)
-    hertz = timing.get("after", {}).get("sm_clock_hz")
-    ns.sm_mhz = hertz and hertz / 1e6
+    ns.sm_mhz = mhz(timing.get("after", {}).get("sm_clock_hz"))
+    ns.clock_before_mhz, ns.clock_after_mhz = mhz(timing.get("clock_before_hz")), mhz(timing.get("clock_after_hz"))
     return ns
 
 

@@ -51,8 +51,8 @@ HONEST = (
 def agreements():
     """Line, and its runs, each a kernel with its words and a method."""
     def line(name, what, runs):
-        return Line(f"gpu.suspect{name}", f"SUSPECT, IMPOSSIBLE or INTERRUPTED results in {len(runs)} runs of {what}, idle "
-                    "GPU", "<=", 0), runs
+        return Line(f"gpu.suspect{name}", "results that are SUSPECT, IMPOSSIBLE or INTERRUPTED, or of 1 us and more without a "
+                    f"second opinion, in {len(runs)} runs of {what}, idle GPU", "<=", 0), runs
 
     methods = ("device_time", "isolated", "back_to_back")
     for method in methods:
@@ -63,44 +63,64 @@ def agreements():
                    [(kernel, of_kernel, method) for kernel, of_kernel in HONEST * (RUNS // len(HONEST))])
 
 
+LEAST_NS = 1000  # A time below may be without a second opinion.
+STATE = ("sm_clock_hz", "power_watts", "clock_reasons")
+
+
+def is_distrusted(result):
+    is_alone = "second" not in result["timing"] and gpu.median_of(result) >= LEAST_NS
+    return is_alone or bool(set(DISTRUSTED) & set(result["flags"]))
+
+
+def told_of(kernel, of_kernel, result):
+    """What a reader needs to find out why nobody may trust it."""
+    timing = result["timing"]
+    return {"kernel": kernel, "words": " ".join(of_kernel)[:60], "median_ns": gpu.median_of(result),
+            "second": timing.get("second"), "flags": result["flags"],
+            **{when: {key: timing.get(when, {}).get(key) for key in STATE} for when in ("before", "after")},
+            **{key: timing.get(key) for key in ("clock_before_hz", "clock_after_hz")}}
+
+
 def suspects(config, server, line, runs):
     """How many of the runs have results that nobody may trust."""
     found, repeated = [], 0
     for kernel, of_kernel, method in runs:
         result = gpu.bench(config, server, kernel, *of_kernel, budget="50ms", method=method)
         repeated += result["repeated"]
-        if set(DISTRUSTED) & set(result["flags"]):
-            found.append({"kernel": kernel, "words": " ".join(of_kernel)[:60], "median_ns": gpu.median_of(result)})
+        if is_distrusted(result):
+            found.append(told_of(kernel, of_kernel, result))
     line.add(len(found), [REPEATED] * repeated, suspects=found)
     return line
 
 
 def agreement(config, server):
-    """No result on an idle GPU is SUSPECT, whatever its size."""
+    """Of each result on an idle GPU there are two opinions, which agree, whatever its size."""
     for line, runs in agreements():
         yield suspects(config, server, line, runs)
 
 
 def slope_over_bound(config, server, kernel, of_kernel):
-    """How far the two are apart over what they may be, and the flags of both. Device time is taken before and after: where
-    these two are further apart than that the clock moved between them, and the round is taken again."""
+    """How far a slope is from the mean of the device times before and after it, over what it may be; the flags and the times
+    of all three. Where the two are further apart than half of that the clock moved between them: the round is taken again,
+    and if it always did, how far is what counts."""
     for _ in range(TAKEN):
         before = median_ns(config, server, kernel, *of_kernel)
         back = median_ns(config, server, kernel, *of_kernel, "--samples", str(SLOPES), "--min-samples", str(SLOPES),
                          method="back_to_back")
         after = median_ns(config, server, kernel, *of_kernel)
-        low, high = sorted((before, after))
-        bound = max(500, 0.03 * low)
-        moved = high - low > bound
-        if not moved:
+        middle = (before + after) / 2
+        bound = max(500, 0.03 * middle)
+        moved = abs(after - before) / (bound / 2)
+        if moved <= 1:
             break
-    apart = high - low if moved else max(low - back, back - high, 0)
-    return apart / bound, [*before.flags, *back.flags, *after.flags]
+    times = {"kernel": kernel, "words": " ".join(of_kernel), "before_us": before / 1e3, "slope_us": back / 1e3,
+             "after_us": after / 1e3}
+    return abs(back - middle) / bound if moved <= 1 else moved, [*before.flags, *back.flags, *after.flags], times
 
 
 def slopes():
     """Line, and its kernels with their words."""
-    what = "graph slope against device time over max(0.5 us, 3 %), worst of"
+    what = "graph slope against the mean of device times before and after it, over max(0.5 us, 3 %), worst of"
     return [(Line("gpu.slope", f"{what} all sizes of square", "<=", 1, worst=True), [("square", words(n)) for n in SIZES]),
             (Line("gpu.slope.blocks", f"{what} kernels of many blocks", "<=", 1, worst=True),
              [*BLOCKS, ("pow", ("--shape", "*=268435456", "exponent=0.3"))])]
@@ -110,17 +130,20 @@ def slope(config, server):
     for line, kernels in slopes():
         for _ in range(config.rounds):
             found = [slope_over_bound(config, server, *kernel) for kernel in kernels]
-            line.add(max(over for over, _ in found), [flag for _, flags in found for flag in flags])
+            line.add(max(over for over, *_ in found), [flag for _, flags, _ in found for flag in flags],
+                     times=[times for *_, times in found])
         yield line
 
 
-# In fresh workers: kernels by the names of their lines, and ways to time beside the goal's. What spreads by device_time alone lies with its records,
-# with a hot cache alone with what the cache kept, and by all of them with where the memory lies.
+# In fresh workers: kernels by the names of their lines, and ways to time beside the goal's. What spreads by device_time
+# alone lies with its records, with a hot cache alone with what the cache kept, and by all of them with where the memory
+# lies.
 SURE_WAY = "500_samples"
 FRESH_KERNELS = {"16000000": ("square of 16000000 f32", "square", words(16_000_000)),
                  "268435456": ("square of 268435456 f32", "square", words(268_435_456)),
                  "softmax": ("softmax of 8192x1024 f32", "softmax", ("--shape", "*=8192", "--shape", "N=1024")),
-                 "matmul": ("matmul of 1024 cubed f32", "matmul", ("--shape", "M=1024", "--shape", "N=1024", "--shape", "K=1024"))}
+                 "matmul": ("matmul of 1024 cubed f32", "matmul",
+                            ("--shape", "M=1024", "--shape", "N=1024", "--shape", "K=1024"))}
 FRESH = (("16000000", ""), ("16000000", SURE_WAY), ("16000000", "isolated"), ("16000000", "cold_clean"),
          ("16000000", "cold_dirty"), ("268435456", ""), ("268435456", SURE_WAY), ("softmax", ""), ("matmul", ""))
 # A hot launch takes one of two times, 2.6 % apart: of few samples the median is now of the one and now of the other. The
@@ -142,7 +165,8 @@ def fresh_line(kernel, way, times):
     middle = sorted(times)[len(times) // 2]
     line = fresh_goal(kernel, way)
     line.add(100 * max(abs(t - middle) for t in times) / middle, [flag for t in times for flag in t.flags],
-             medians_us=[t / 1e3 for t in times])
+             medians_us=[t / 1e3 for t in times], clock_before_mhz=[t.clock_before_mhz for t in times],
+             clock_after_mhz=[t.clock_after_mhz for t in times])
     return line
 
 
@@ -162,33 +186,51 @@ def fresh_workers(config):
     return [fresh_line(*case, times) for case, times in medians.items()]
 
 
-# What is not the method's alone.
-NOT_ALIKE = {"torch.do_bench": ", which flushes the L2 before each call"}
+USUAL_OF_TORCH = {"torch.events": "events", "torch.do_bench": "do_bench", "torch.device": "device"}
+USUAL_OF_OURS = ("isolated", "event_pair", "host_sync")
+
+
+def cache_beside(name):
+    """The cache of our device time: do_bench writes 256 MB of zeros before each call."""
+    return "cold_dirty" if name == "torch.do_bench" else "hot"
+
+
+def usual_line(name, n, **options):
+    cache = {"hot": "in a hot cache", "cold_dirty": "with cold_dirty, as it writes all of the L2 before each call"}
+    return gpu.table_line(f"gpu.usual.{name}.{n}", f"square of {n} f32 timed by {name}: over our device time "
+                          f"{cache[cache_beside(name)]}", **options)
+
+
+def usual_lines(missing=""):
+    """By name and size; those of PyTorch, where that is missing, say why."""
+    return {(name, n): usual_line(name, n, skipped=missing if name in USUAL_OF_TORCH else "")
+            for n in USUAL for name in (*USUAL_OF_TORCH, *USUAL_OF_OURS)}
+
+
+def usual_times(config, server, torch, n):
+    """By name."""
+    times = {method: median_ns(config, server, "square", *words(n), method=method) for method in USUAL_OF_OURS}
+    if torch.missing:
+        return times
+    return {**times, **{name: torch.ns("square", [n], how=how) for name, how in USUAL_OF_TORCH.items()}}
 
 
 def usual_ways(config, server):
-    lines = {}
     with Torch() as torch:
         gpu.describe(config, server, torch)
+        lines = usual_lines(torch.missing)
         for _ in range(config.rounds):
             for n in USUAL:
-                device = median_ns(config, server, "square", *words(n))
-                told = {"torch.events": "events", "torch.do_bench": "do_bench", "torch.device": "device"}
-                times = {name: torch.ns("square", [n], how=how) for name, how in told.items()} if not torch.missing else {}
-                for method in ("isolated", "event_pair", "host_sync"):
-                    times[method] = median_ns(config, server, "square", *words(n), method=method)
-                for name, ns in times.items():
-                    line = lines.setdefault((name, n), Line(f"gpu.usual.{name}.{n}",
-                                                            f"square of {n} f32 timed by {name}{NOT_ALIKE.get(name, '')}: "
-                                                            "over our device time in a hot cache",
-                                                            "<=", 0, informative=True))
-                    line.add(ns / device, microseconds=ns / 1e3, device_us=device / 1e3)
+                device = {l2: median_ns(config, server, "square", *words(n), l2=l2) for l2 in ("hot", "cold_dirty")}
+                for name, ns in usual_times(config, server, torch, n).items():
+                    ours = device[cache_beside(name)]
+                    lines[name, n].add(ns / ours, ours.flags, microseconds=ns / 1e3, device_us=ours / 1e3)
     return list(lines.values())
 
 
 def goals():
     return [*(line for line, _ in agreements()), *(line for line, _ in slopes()),
-            *(fresh_goal(*case) for case in FRESH if not case[1])]
+            *(fresh_goal(*case) for case in FRESH if not case[1]), *usual_lines().values()]
 
 
 def measure(config):
@@ -197,6 +239,7 @@ def measure(config):
         return any(fnmatch.fnmatch(part, pattern) for pattern in config.rows.split(","))
 
     with gpu_server(config) as server:
+        gpu.describe(config, server)
         yield from agreement(config, server) if is_asked("gpu.suspect") else ()
         yield from slope(config, server) if is_asked("gpu.slope") else ()
         yield from usual_ways(config, server) if is_asked("gpu.usual") else ()
