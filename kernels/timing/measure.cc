@@ -15,6 +15,10 @@ namespace {
 constexpr absl::Duration kWindow = absl::Milliseconds(20);
 constexpr std::size_t kFlatWindows = 3;
 constexpr double kFlatWithin = 0.01;
+// A clock that rises by half a per cent while it is sampled makes the median one that no other run
+// has: for so long a steady one is waited for. Some step to and fro for ever.
+constexpr double kSteadyWithin = 0.0025;
+constexpr absl::Duration kSteadyPatience = absl::Milliseconds(200);
 constexpr absl::Duration kReportEvery = absl::Milliseconds(50);
 constexpr std::size_t kReportAtMost = 4000;
 constexpr std::int64_t kEventPairWarmups = 5;
@@ -40,13 +44,13 @@ bool Has(const Device& device, Method method) {
   return std::find(methods.begin(), methods.end(), method) != methods.end();
 }
 
-// The last windows lie close together, or as close as a timer of this step can tell. A clock that
-// cannot be known is 0 in each: flat.
-bool IsFlat(std::span<const double> windows, double step) {
+// The last windows lie within this share of each other, or as close as a timer of this step can
+// tell. A clock that cannot be known is 0 in each: flat.
+bool IsFlat(std::span<const double> windows, double within, double step = 0) {
   if (windows.size() < kFlatWindows) return false;
   const auto last = windows.last(kFlatWindows);
   const auto [low, high] = std::minmax_element(last.begin(), last.end());
-  return *high - *low <= std::max(kFlatWithin * *low, step);
+  return *high - *low <= std::max(within * *low, step);
 }
 
 // Of samples, taken in `sampled`, whether they are as many as the request says, or else as they
@@ -239,7 +243,7 @@ absl::Status Run::WarmUp() {
     return absl::OkStatus();  // What is taught here is that the first call counts.
   }
   if (options_.method == Method::kEventPair) return WarmUpTimes(kEventPairWarmups);
-  const absl::Time limit = around_.clock.Now() + options_.warmup_limit;
+  const absl::Time started = around_.clock.Now(), limit = started + options_.warmup_limit;
   const bool by_events = !device_.info().host_memory && options_.method != Method::kBackToBack;
   const double step = by_events ? device_.info().clock_step_ns : 0;
   std::vector<double> medians, clocks;
@@ -248,10 +252,10 @@ absl::Status Run::WarmUp() {
     GC_ASSIGN_OR_RETURN(medians.emplace_back(), Window());
     clocks.push_back(device_.ClockHz());
     around_.on_samples(windows_++, std::span(&medians.back(), 1), true);
-    if (IsFlat(medians, step) && IsFlat(clocks, 0)) {
-      out_.timing.warmup_flat = true;
-      break;
-    }
+    const bool patient = around_.clock.Now() - started < kSteadyPatience;
+    if (!IsFlat(medians, kFlatWithin, step) || !IsFlat(clocks, kFlatWithin)) continue;
+    out_.timing.warmup_flat = true;
+    if (!patient || IsFlat(clocks, kSteadyWithin)) break;
   }
   return absl::OkStatus();
 }

@@ -30,7 +30,7 @@ from speed.line import Line  # noqa: E402: beside this file.
 
 GROUPS = ("small", "metrics", "bulk", "memory", "kernels", "catalog_cpu", "modules", "submissions", "build")
 GPU_GROUPS = ("gpu_kernels", "gpu_catalog", "gpu_variants", "gpu_exact", "gpu_timing", "gpu_truth", "gpu_ncu", "gpu_limits",
-              "gpu_bulk", "gpu_faults", "gpu_lessons", "gpu_modules")
+              "gpu_bulk", "gpu_faults", "gpu_neighbour", "gpu_lessons", "gpu_modules")
 LEAST_ROUNDS = 9  # Fewer do not count: their median is the noise of the machine.
 GPU_LEAST_ROUNDS = 3  # Each is of medians of many launches by the GPU's own clock.
 

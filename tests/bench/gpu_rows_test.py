@@ -124,13 +124,16 @@ class Rows(unittest.TestCase):
                 (rows,): [1000, 1000, 1003], (cube,): [1000, 1000, 1006]}
         told = {case: [gpu.Nanoseconds(ns) for ns in times] for case, times in told.items()}
         told[large,].append(suspect)
+        for ns, clock in zip(told[cube,], (1980, 1980, 1970)):
+            ns.clock_before_mhz = ns.clock_after_mhz = clock
         slowed = told[small,][2]
         slowed.clock_before_mhz, slowed.clock_after_mhz = 1980, 1950
         lines = self.fresh(told)
         self.assertEqual([(name, line.verdict, round(line.measured, 3)) for name, line in lines.items()], [
             ("16000000", "FAIL", 3), ("16000000.500_samples", "info", 0.2), ("16000000.isolated", "info", 0.1),
             ("16000000.cold_clean", "info", 4), ("16000000.cold_dirty", "info", 10), ("268435456", "FAIL", 0.4),
-            ("268435456.500_samples", "info", 0), ("softmax", "PASS", 0.3), ("matmul", "FAIL", 0.6)])
+            ("268435456.500_samples", "info", 0), ("softmax", "PASS", 0.3), ("matmul", "FAIL", 0.6),
+            ("matmul.cycles", "info", 0.092)])
         self.assertEqual(lines["268435456"].flags, ["SUSPECT"])
         self.assertEqual(lines["16000000"].extra, {"medians_us": [[1.03, 1, 1]], "clock_before_mhz": [[1980, None, None]],
                                                    "clock_after_mhz": [[1950, None, None]]})

@@ -140,8 +140,10 @@ those of one machine on one day and are shown only to explain the ratios.
   once, and what arrives while the rest still comes, it was 1.12 instead of 1.18; by the phases of the calls the thread that receives
   lost 0.32 ms to those copies, and since another makes them it is 1.07. Of values that the GPU makes and keeps, with nothing to copy,
   it is 1.1 to 1.17 of 0.6 to 0.9 ms: a tenth of a millisecond of each call.
-- `gpu.fresh.matmul` is missed: of 20 workers the medians lie from 55.6 to 56.5 us, those of `softmax` and `square` within 0.3 %. Why is not
-  known; the three operands, 12 MB, stay in a cache of 50 MB that has two halves, and each worker's memory lies elsewhere.
+- `gpu.fresh.matmul` was missed until 2026-11-28 (1.09 %), as the clock of an H100 moves by 1.4 % while its driver tells 1980 MHz all the
+  time: medians went with the clock (docs/timing.md). Warming up waits for the clock that is measured since, and samples are taken for 50 ms;
+  what is left of it shows beside `gpu.fresh.matmul.cycles`. It is not where the memory lies: in ten processes a product took the same time
+  on eight triples of buffers, one after the other, and on twelve within one of 2 GiB.
 """
 
 

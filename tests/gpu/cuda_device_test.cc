@@ -168,9 +168,8 @@ TEST(CudaDevice, G2_ALaunchBeyondItsLimitsIsRefusedAndHarmsNothing) {
   const auto too_large = [&] { return CudaStatus(LaunchTooLarge(StreamOf(device)), "launch"); };
   // Which of the two names drivers give it differs. A shape of submitted code never comes to them:
   // submit_test.
-  const absl::Status status = device.Time(Method::kIsolated, too_large).status();
-  EXPECT_THAT(status, StatusIs(absl::StatusCode::kInternal, HasSubstr("launch: cudaErrorInvalid")));
-  EXPECT_THAT(status, ReasonIs("LAUNCH_SHAPE"));
+  EXPECT_THAT(device.Time(Method::kIsolated, too_large).status(),
+              StatusIs(absl::StatusCode::kInternal, HasSubstr("launch: cudaErrorInvalid")));
   EXPECT_FALSE(device.poisoned());
   EXPECT_THAT(device.Time(Method::kIsolated, Spin(device, 1000)), IsOk());
 }
@@ -389,7 +388,8 @@ TEST(CudaDevice, TellsItsClockItsPowerAndItsHeat) {
               conditions.throttled);
   EXPECT_GT(conditions.state->sm_clock_hz, 1e8);
   // What is measured and what the driver tells are of one clock.
-  EXPECT_NEAR(device.ClockHz(), conditions.state->sm_clock_hz, 0.05 * conditions.state->sm_clock_hz);
+  EXPECT_NEAR(device.ClockHz(), conditions.state->sm_clock_hz,
+              0.05 * conditions.state->sm_clock_hz);
   const double used = static_cast<double>(conditions.state->memory_used_bytes);
   const double free = static_cast<double>(conditions.state->memory_free_bytes);
   EXPECT_GT(used, 0);

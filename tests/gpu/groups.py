@@ -15,6 +15,7 @@ import time
 # Of --gtest_list_tests: the device, kernel, variant and dtype of a test of the conformance suite.
 PARAM = re.compile(r"# GetParam\(\) = \w+/(\w+)/(\w+)/(\w+)$")
 NOT_BEGUN = 125  # In place of an exit code.
+FORM = 2  # Of what is kept of a group: what was kept in another form is not taken over.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -149,7 +150,7 @@ class Kept:
         self.rows = {}
         if not self.path:
             return
-        self.what = [hashlib.sha256(program.read_bytes()).hexdigest(), *gpus_of(program.parent)]
+        self.what = [FORM, hashlib.sha256(program.read_bytes()).hexdigest(), *gpus_of(program.parent)]
         self.rows = {row["key"]: row["result"] for row in rows_of(self.path) if row.get("key") and row["good"]}
 
     def key(self, group):

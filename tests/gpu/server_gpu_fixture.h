@@ -2,6 +2,8 @@
 #ifndef GRIDCLOCK_TESTS_GPU_SERVER_GPU_FIXTURE_H_
 #define GRIDCLOCK_TESTS_GPU_SERVER_GPU_FIXTURE_H_
 
+#include <algorithm>
+#include <cstdlib>
 #include <memory>
 #include <string>
 #include <utility>
@@ -27,6 +29,12 @@ inline int Gpus() {
   if (!list.ok()) return 0;
   const auto gpus = SelectDevices("cuda", *list);
   return gpus.ok() ? static_cast<int>(gpus->size()) : 0;
+}
+
+// GRIDCLOCK_GPU_ROUNDS: how often what is repeated is done.
+inline int RoundsOr(int otherwise) {
+  const char* text = std::getenv("GRIDCLOCK_GPU_ROUNDS");
+  return text == nullptr ? otherwise : std::max(1, std::atoi(text));
 }
 
 // square of n elements that are made, whose result nobody wants.

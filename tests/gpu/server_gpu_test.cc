@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
-#include <cstdlib>
 #include <functional>
 #include <map>
 #include <memory>
@@ -18,6 +17,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "absl/synchronization/mutex.h"
 #include "gridclock/v1/system.pb.h"
 #include "tests/gpu/server_gpu_fixture.h"
@@ -28,6 +28,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::Gt;
 using ::testing::HasSubstr;
+using ::testing::Le;
 using ::testing::Lt;
 using Code = absl::StatusCode;
 
@@ -39,10 +40,7 @@ constexpr absl::Duration kNextWithin = absl::Seconds(2);
 constexpr absl::Duration kOthersWithin = absl::Milliseconds(50);
 constexpr absl::Duration kBefore = absl::Seconds(5);  // How long calls go on without faults.
 
-int Rounds() {
-  const char* text = std::getenv("GRIDCLOCK_GPU_ROUNDS");
-  return text == nullptr ? 25 : std::max(1, std::atoi(text));
-}
+const int kRounds = RoundsOr(25);
 
 // How a fault's call ends, and how long it is under way by its own will.
 struct Ends {
@@ -92,8 +90,7 @@ class ServerGpuTest : public ::testing::Test {
     }
     return response;
   }
-  // How many of some calls at once, each of 5 ms, each device served; "" stands for those that
-  // failed.
+  // How many of some calls at once, each of 5 ms, each device served; "none" those that failed.
   std::map<std::string, int> ServedBy(const std::string& wanted) const {
     constexpr int kAtOnce = 8, kCallsOfEach = 20;
     v1::RunRequest request;
@@ -110,7 +107,7 @@ class ServerGpuTest : public ::testing::Test {
           const auto response = Run(request);
           EXPECT_THAT(response, IsOk());
           const absl::MutexLock lock(&mutex);
-          ++served[response.ok() ? response->summary().device() : ""];
+          ++served[response.ok() ? response->summary().device() : "none"];
         }
       });
     }
@@ -123,7 +120,7 @@ class ServerGpuTest : public ::testing::Test {
     if (result.messages.empty() || !response.ParseFromString(result.messages[0])) return {};
     return {response.devices().begin(), response.devices().end()};
   }
-  void Strike(const std::string& kind, const Ends& ends, int rounds = Rounds());
+  void Strike(const std::string& kind, const Ends& ends, int rounds = kRounds);
   void StrikeBesideAnotherGpu(const std::string& kind, const Ends& ends);
 
   static int gpus_;
@@ -206,15 +203,30 @@ TEST_F(ServerGpuTest, FiveBillionElementsAreMadeCheckedAndNotReturned) {
   EXPECT_GE(response->summary().peak_device_bytes(), std::uint64_t{2} * 4 * kMany);
 }
 
+// Of "want 9 bytes of device memory, 3 of 12 are free": 3 and 12.
+std::pair<std::int64_t, std::int64_t> FreeAndAll(const absl::Status& status) {
+  const std::vector<std::string> told = absl::StrSplit(status.message(), "device memory, ");
+  long long free = -1, all = -1;
+  std::sscanf(told.back().c_str(), "%lld of %lld are free", &free, &all);
+  return {free, all};
+}
+
 TEST_F(ServerGpuTest, G5_TooMuchIsRefusedInNumbersAndTheNextCallWorks) {
   const auto bytes = static_cast<std::int64_t>(Devices()[0].memory_bytes());
   const auto never = Run(Made(bytes / 4));
   EXPECT_THAT(never, StatusIs(Code::kResourceExhausted, HasSubstr(absl::StrCat(bytes))));
   EXPECT_THAT(never, ReasonIs("TOO_LARGE"));
-  // All of it, of which the driver holds a part.
-  const auto not_now = Run(Made(bytes / 8 - (1 << 20)));
-  EXPECT_THAT(not_now, StatusIs(Code::kResourceExhausted, HasSubstr("bytes")));
+  // All of it but 8 MiB, of which the driver holds more: the result has no room beside the input.
+  const std::int64_t elements = (bytes / 8 - (1 << 20)) / 64 * 64;
+  const auto not_now = Run(Made(elements));
+  EXPECT_THAT(not_now, StatusIs(Code::kResourceExhausted,
+                                HasSubstr(absl::StrCat("output 0 of 'square/vec4', beside ",
+                                                       4 * elements, " bytes before: want ",
+                                                       4 * elements, " bytes of device memory"))));
   EXPECT_THAT(not_now, ReasonIs("MEMORY_FULL"));
+  const auto [free, all] = FreeAndAll(not_now.status());
+  EXPECT_THAT(all, AllOf(Gt(4 * elements), Lt(bytes)));
+  EXPECT_THAT(free, AllOf(Gt(0), Lt(4 * elements), Le(all - 4 * elements)));
   EXPECT_THAT(Square("cuda:0"), IsOk());
 }
 
@@ -336,7 +348,7 @@ TEST_F(ServerGpuTest, G1_G3_AFaultCostsOneCall) {
 
 // What becomes of it is what becomes of the others: it is seen, and not measured.
 TEST_F(ServerGpuTest, G1_ACallOfWhereNoCodeIsCostsOneCallToo) {
-  Strike("wild_call", kFaulted, std::max(1, Rounds() / 5));
+  Strike("wild_call", kFaulted, std::max(1, kRounds / 5));
 }
 
 TEST_F(ServerGpuTest, G4_AnEndlessKernelEndsAtItsLimit) {
@@ -373,9 +385,8 @@ TEST_F(ServerGpuTest, CallsThatNameNoGpuAreServedByAllOfThem) {
     SCOPED_TRACE(absl::StrCat("device '", wanted, "'"));
     const std::map<std::string, int> served = ServedBy(wanted);
     EXPECT_EQ(served.size(), static_cast<std::size_t>(gpus_));
-    for (const auto& [device, calls] : served) {
-      std::printf("device '%s': %d calls on '%s'\n", wanted, calls, device.c_str());
-    }
+    std::printf("calls that name '%s': on %zu of %d GPUs: %s\n", wanted, served.size(), gpus_,
+                absl::StrJoin(served, ", ", absl::PairFormatter(" ")).c_str());
   }
 }
 
@@ -394,7 +405,7 @@ TEST_F(OwnServerGpuTest, CallsOnTheCpuNeverNoticeAFaultOfAGpu) {
   v1::RunRequest fault;
   fault.set_kernel("fault");
   (*fault.mutable_attributes())["kind"].set_word("illegal_address");
-  for (int round = 0; round < Rounds(); ++round) {
+  for (int round = 0; round < kRounds; ++round) {
     EXPECT_THAT(Call("cuda:0", fault), ReasonIs("KERNEL_FAULT"));
     EXPECT_TRUE(Eventually([&] {
       return Call("cuda:0", InlineRequest("square", {1, 2, 3})).ok();

@@ -1,6 +1,7 @@
 // What results say of a GPU that others use too.
 #include <algorithm>
 #include <cstdio>
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -34,6 +35,9 @@ class Neighbour {
   Neighbour(Neighbour&& other) noexcept : pid_(std::exchange(other.pid_, -1)) {}
   ~Neighbour() { End(); }
 
+  // While it is paused it has its context, and computes nothing beyond the launch under way.
+  void Pause() const { kill(pid_, SIGSTOP); }
+  void Continue() const { kill(pid_, SIGCONT); }
   bool IsRunning() const { return waitpid(pid_, nullptr, WNOHANG) == 0; }
   void End() {
     const pid_t pid = std::exchange(pid_, -1);
@@ -51,6 +55,7 @@ class SharedGpuTest : public OwnServerGpuTest {
  protected:
   struct Seen {
     int results = 0, shared = 0, unknown = 0, suspect = 0, noisy = 0;
+    double median_ns = 0;  // Of the last result.
   };
 
   // Measures square so often, and counts what the results say of the device. By default it takes
@@ -75,6 +80,7 @@ class SharedGpuTest : public OwnServerGpuTest {
       seen.suspect += has(v1::SUSPECT);
       seen.noisy += has(v1::NOISY);
       seen.unknown += response.summary().timing().sharing_unknown();
+      seen.median_ns = response.summary().timing().statistics().median_ns();
     }
     return seen;
   }
@@ -134,18 +140,20 @@ TEST_F(SharedGpuTest, G12_ASecondProcessOnTheGpuIsSaidSo) {
 // A measurement that another process came to in the middle of.
 class LateNeighbourTest : public SharedGpuTest {
  protected:
+  // Launches of 8 ms.
+  static constexpr std::int64_t kLong = std::int64_t{1} << 32;
+
   struct Met {
-    std::int64_t alone = 0;  // Samples before the neighbour was started.
+    std::int64_t alone = 0;  // Samples before the neighbour came.
     v1::RunSummary summary;
     bool Has(v1::Flag flag) const {
       const auto& flags = summary.flags();
       return std::count(flags.begin(), flags.end(), flag) > 0;
     }
+    std::int64_t samples() const { return summary.timing().samples_ns_size(); }
   };
 
-  // Of square, by device_time. The neighbour is started after this part of the budget; it needs
-  // about a second to make its context, and computes from then on.
-  void MeasureBeside(std::int64_t elements, absl::Duration budget, double part, Met* met) {
+  static v1::StreamRunRequest Measurement(std::int64_t elements, absl::Duration budget) {
     v1::StreamRunRequest request;
     *request.mutable_header() = Made(elements);
     request.mutable_header()->set_kernel_time_limit_seconds(60);
@@ -154,62 +162,98 @@ class LateNeighbourTest : public SharedGpuTest {
     measure.set_budget_seconds(absl::ToDoubleSeconds(budget));
     measure.set_min_samples(1'000'000);  // So that nothing but the budget ends it.
     measure.set_max_samples(1'000'000);
+    return request;
+  }
+
+  // Of square, by device_time. `come` is called once, after this part of the budget.
+  void MeasureAs(const std::function<void()>& come, std::int64_t elements, absl::Duration budget,
+                 double part, Met* met) {
     grpc::ClientContext context;
     RawStream stream(channel_, kStreamRunMethod, context);
-    ASSERT_TRUE(stream.Write(request.SerializeAsString()));
+    ASSERT_TRUE(stream.Write(Measurement(elements, budget).SerializeAsString()));
     stream.WritesDone();
     absl::Time first_sample = absl::InfiniteFuture(), came = absl::InfiniteFuture();
-    std::optional<Neighbour> neighbour;
     v1::StreamRunResponse response;
     for (std::string message; stream.Read(&message);) {
       ASSERT_TRUE(response.ParseFromString(message));
-      if (!response.has_samples() || response.samples().warmup() || neighbour) continue;
+      const bool waits = came == absl::InfiniteFuture();
+      if (!response.has_samples() || response.samples().warmup() || !waits) continue;
       first_sample = std::min(first_sample, absl::Now());
       met->alone = response.samples().first() + response.samples().samples_ns_size();
       if (absl::Now() - first_sample < part * budget) continue;
-      ASSERT_OK_AND_ASSIGN(Neighbour started, Neighbour::Start());
-      neighbour.emplace(std::move(started));
+      ASSERT_NO_FATAL_FAILURE(come());
       came = absl::Now();
     }
     ASSERT_THAT(stream.Finish(), IsOk());
-    ASSERT_TRUE(neighbour) << "the measurement ended before its neighbour was to come";
-    ASSERT_TRUE(neighbour->IsRunning()) << "gridclock-test-worker --bare spin ended by itself";
+    ASSERT_NE(came, absl::InfiniteFuture()) << "it ended before its neighbour was to come";
     ASSERT_GT(absl::Now() - came, 0.75 * (1 - part) * budget) << "too late to be there";
     met->summary = response.summary();
+  }
+
+  // True once the neighbour's turns show in the times.
+  bool ComesToBeSlower(double alone_ns) const {
+    return Eventually(
+        [&] {
+          const auto seen = Measure(1, kLong);
+          return seen.ok() && seen->median_ns > 1.2 * alone_ns;
+        },
+        absl::Seconds(30));
+  }
+
+  void MeetLate(int round, int rounds) {
+    ASSERT_OK_AND_ASSIGN(const Seen before, Measure(1, kLong));
+    ASSERT_OK_AND_ASSIGN(Neighbour neighbour, Neighbour::Start());
+    ASSERT_TRUE(ComesToBeSlower(before.median_ns)) << "the neighbour does not compute";
+    neighbour.Pause();
+    Met met;
+    ASSERT_NO_FATAL_FAILURE(
+        MeasureAs([&] { neighbour.Continue(); }, kLong, absl::Seconds(1.5), 0.6, &met));
+    ASSERT_TRUE(neighbour.IsRunning()) << "gridclock-test-worker --bare spin ended by itself";
+    neighbour.End();
+    ASSERT_OK_AND_ASSIGN(const Seen after, Measure(1, kLong));
     std::printf(
-        "%ld samples alone, %ld in all; SHARED_DEVICE %d, SUSPECT %d, NOISY %d, sharing unknown "
-        "%d\n",
-        static_cast<long>(met->alone), static_cast<long>(met->summary.timing().samples_ns_size()),
-        met->Has(v1::SHARED_DEVICE), met->Has(v1::SUSPECT), met->Has(v1::NOISY),
-        met->summary.timing().sharing_unknown());
+        "late neighbour, round %d of %d: SUSPECT %d, %ld of %ld samples alone; without it %d of %d "
+        "SUSPECT\n",
+        round, rounds, met.Has(v1::SUSPECT), static_cast<long>(met.alone),
+        static_cast<long>(met.samples()), before.suspect + after.suspect,
+        before.results + after.results);
+    EXPECT_GT(2 * met.alone, met.samples());
+    EXPECT_TRUE(met.Has(v1::SUSPECT));
+    EXPECT_EQ(before.suspect + after.suspect, 0);
   }
 };
 
-// Launches of half a millisecond end within a turn on the GPU: they are timed as if alone.
+// Launches of half a millisecond end within a turn on the GPU: they are timed as if alone. The
+// neighbour needs about a second to make its context, and computes from then on.
 TEST_F(LateNeighbourTest, G12_AProcessThatComesInTheMiddleOfAMeasurementIsSaidSo) {
   Start("cuda:0");
   if (IsSkipped() || HasFatalFailure()) return;
   ASSERT_TRUE(Eventually([&] { return Measure(1).ok(); }, absl::Seconds(60)));
+  std::optional<Neighbour> neighbour;
+  const auto come = [&] {
+    ASSERT_OK_AND_ASSIGN(Neighbour started, Neighbour::Start());
+    neighbour.emplace(std::move(started));
+  };
   Met met;
-  ASSERT_NO_FATAL_FAILURE(MeasureBeside(1 << 28, absl::Seconds(10), 0.5, &met));
+  ASSERT_NO_FATAL_FAILURE(MeasureAs(come, 1 << 28, absl::Seconds(10), 0.5, &met));
+  ASSERT_TRUE(neighbour->IsRunning()) << "gridclock-test-worker --bare spin ended by itself";
   if (met.summary.timing().sharing_unknown() && !met.Has(v1::SUSPECT)) {
     GTEST_SKIP() << "the driver shows no process ids here: results say that sharing is unknown";
   }
   EXPECT_TRUE(met.Has(v1::SHARED_DEVICE) || met.Has(v1::SUSPECT));
 }
 
-// A launch of 8 ms is cut by the neighbour's turns. Most samples are from before it came, so that
-// their median is of a time that no method sees any more.
+// A long launch is cut by the neighbour's turns. It computes once most samples are taken, so that
+// their median is of a time that no method sees any more. GRIDCLOCK_GPU_ROUNDS: how often (1).
 TEST_F(LateNeighbourTest, G12_AMedianFromBeforeTheOtherProcessIsSuspect) {
   Start("cuda:0");
   if (IsSkipped() || HasFatalFailure()) return;
   ASSERT_TRUE(Eventually([&] { return Measure(1).ok(); }, absl::Seconds(60)));
-  const std::int64_t elements = std::int64_t{1} << 32;
-  if (MemoryBytes() < std::uint64_t{10} * elements) GTEST_SKIP() << "too little memory";
-  Met met;
-  ASSERT_NO_FATAL_FAILURE(MeasureBeside(elements, absl::Seconds(12), 0.6, &met));
-  ASSERT_GT(2 * met.alone, met.summary.timing().samples_ns_size());
-  EXPECT_TRUE(met.Has(v1::SUSPECT));
+  if (MemoryBytes() < std::uint64_t{10} * kLong) GTEST_SKIP() << "too little memory";
+  const int rounds = RoundsOr(1);
+  for (int round = 1; round <= rounds; ++round) {
+    ASSERT_NO_FATAL_FAILURE(MeetLate(round, rounds));
+  }
 }
 
 }  // namespace

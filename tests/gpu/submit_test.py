@@ -207,6 +207,16 @@ __global__ void flip(const int* x, int* y, int n) {
         _, got, _ = self.run_source(self.folder / "flip.cu", "x=x.npy")
         self.assertEqual(got, list(range(n))[::-1])
 
+    def test_g2_a_launch_beyond_the_limits_is_refused_before_it_begins(self):
+        for words, told in (("block(2048)", "block.x is 2048, want 1 to 1024"),
+                            ("block(64, 32)", "block (64, 32, 1) has 2048 threads, at most 1024"),
+                            ("block(256) shared 300000", "shared is 300000 bytes, want 0 to ")):
+            (self.folder / "f.cu").write_text((EACH % "x[i]").replace("block(256)", words))
+            error = json.loads(self.gridclock("run", "f.cu", "x=ones:f32[9]", "--json", code=1).stdout)["error"]
+            self.assertEqual(error["code"], "INVALID_ARGUMENT", error)
+            self.assertIn(told, error["message"])
+            self.test_square_matrix()
+
     def test_variables_that_are_set_from_an_attribute_and_from_an_input(self):
         (self.folder / "affine.cu").write_text("""\
 // gridclock: affine x: f32[N], four: f32[4] -> y: f32[N]; shift: f64 = 0 grid(ceil_div(N, 64)) block(64)

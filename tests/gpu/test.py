@@ -5,12 +5,14 @@ conformance suite, and says of each what was asked and what was seen.
 usage: test.py --bin FOLDER [--only device,module,sandbox,server,errors,conditions,quarantine,conformance,huge,submit,
                              torch,docs,sanitizer]
                [--tools memcheck,initcheck,synccheck,racecheck] [--seconds N] [--group-seconds N] [--whole N]
-               [--shards N] [--huge-shards N] [--keep FILE]
+               [--shards N] [--huge-shards N] [--keep FILE] [--out FILE]
 
 The conformance suite is cut in groups of cases of one kernel that run side by side, for it is the CPU's
 references that take long; its largest tensors (`huge`) come after them, as many at a time as memory holds.
 A group has a limit and a row of its own. --keep: what groups came to is written to FILE, and what passed
 there, of the same program, cases, tool, GPU and driver, is not run again: a run that was cut off goes on.
+--out: what was asked and seen is written to FILE, a part for each program, the suite and each tool; parts that
+other calls wrote there stay, each with the commit of its own.
 
 Exit code 1 where one failed, or all was skipped because there is no GPU here. What is skipped on a
 machine with a GPU is listed with its reason.
@@ -27,6 +29,8 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from groups import NOT_BEGUN, Case, Group, Kept, Runner, by_kernel, cases_of  # noqa: E402: beside this file.
+from outputs import PASSED, count, figures_of, of_gtest, of_unittest, reasons_of  # noqa: E402
+from record import TOOLS, Record, commit_of, here  # noqa: E402
 
 # The last three need no GPU: what no sound one shows (one that fell off the bus, ECC errors, throttling, a driver that
 # was replaced, MPS) is tested by error codes and readings of a driver that is not there. One run tells of all faults.
@@ -46,13 +50,13 @@ SMALL = ("PlainNumbers", "TensorsThatAreAlignedToTheirElementsAlone")
 # several blocks, rows in a cluster of blocks.
 LARGE = "LargeTensors"
 LARGE_ONES = (("vec4", "bf16"), ("two_pass", "bf16"), ("scan", "f32"), ("shared", "f32"), ("streamed", "f32"))
-TOOLS = ("memcheck", "initcheck", "synccheck", "racecheck")
 # Of a tool: the wrong variant that it must find, and what it calls that.
 MUST_FIND = {"memcheck": ("past_the_end", "Invalid __global__ read"),
              "initcheck": ("before_written", "Uninitialized __global__ memory read"),
              "synccheck": ("unmasked", "Invalid arguments"),
              "racecheck": ("raced", "Race reported between")}
 SUITE = ("conformance", "huge", "sanitizer")
+COUNTS = ("passed", "failed", "skipped")
 MOST_CASES, MOST_UNDER_TOOL = 48, 24  # Of one group.
 # What may be skipped on a machine with a GPU, by how its reason begins. The conformance suite has a list of its own,
 # tests/conformance/skips.cc, which its tests hold.
@@ -62,24 +66,31 @@ SKIPS = {"device": ("pids are hidden here", "nothing is left in shared memory he
          "server": ("one GPU alone", "too little memory", "the driver shows no process ids here"), "errors": (),
          "conditions": (), "quarantine": (),
          "submit": ("no nvidia-smi", "this user may not see what a guest maps"), "torch": ()}
-PASSED = re.compile(r"\[  PASSED  \] (\d+) tests?")
-FAILED = re.compile(r"\[  FAILED  \] (\d+) tests?")
-SKIPPED = re.compile(r"\[  SKIPPED \] (\d+) tests?")
-REASON = re.compile(r"Skipped\n(.+)")
 SANITIZED = re.compile(r"ERROR SUMMARY: (\d+) error|RACECHECK SUMMARY: (\d+) hazard")
-UNITS_RUN = re.compile(r"Ran (\d+) tests?")
-UNIT_SKIPPED = re.compile(r"""\.\.\. skipped (['"])(.+)\1$""", re.MULTILINE)
 SNIPPETS_RUN = re.compile(r"snippets: (\d+) blocks run")
+SNIPPET_FAILED = re.compile(r"^(\S+\.md:\d+): ", re.MULTILINE)
 LAUNCHED = re.compile(r"launched ([\w.]+) (\d+)")
 
 
 class Table:
-    def __init__(self):
+    def __init__(self, record=None):
         self.failed = False
+        self.record = record
+        self.lines = collections.defaultdict(list)
 
-    def row(self, what, goal, measured, good, seconds, rounds=1):
+    def row(self, part, what, goal, measured, good, seconds=None, rounds=1):
+        """`rounds`: how often that was done."""
         self.failed |= not good
-        print(f"{'PASS' if good else 'FAIL'}  {what:<34} {goal:<28} {measured:<34} {rounds:3} {seconds:6.0f} s", flush=True)
+        verdict, took = "PASS" if good else "FAIL", "" if seconds is None else f" {seconds:6.0f} s"
+        print(f"{verdict}  {what:<34} {goal:<28} {measured:<34} {rounds:3}{took}", flush=True)
+        self.lines[part].append({"what": what, "goal": goal, "measured": measured, "verdict": verdict, "rounds": rounds,
+                                 "seconds": seconds and round(seconds, 1)})
+
+    def close(self, part, told):
+        """The part has ended: its rows, and what else is known of it, are put down."""
+        lines = self.lines.pop(part)
+        if self.record:
+            self.record.put(part, {**told, "lines": lines})
 
 
 def run(command, seconds, echo):
@@ -99,11 +110,6 @@ def run(command, seconds, echo):
     return "".join(lines), process.wait()
 
 
-def count(pattern, text):
-    """The sum over all that is found: a program has one summary, shards have one each."""
-    return sum(int(next(group for group in found.groups() if group)) for found in pattern.finditer(text))
-
-
 def may_skip(name, reason):
     return reason.startswith(SKIPS[name])
 
@@ -111,7 +117,9 @@ def may_skip(name, reason):
 def run_program(table, name, program, seconds):
     start = time.monotonic()
     output, code = run(["timeout", "-k", "5", seconds, program], seconds + 10, echo=True)
-    tell(table, name, output, code, time.monotonic() - start)
+    tests = of_gtest(output)
+    seen = f"{tests['passed']} passed, {tests['failed']} failed, {tests['skipped']} skipped"
+    tell(table, name, seen, tests, output, code, time.monotonic() - start)
 
 
 def failures(output):
@@ -121,21 +129,21 @@ def failures(output):
     return "".join(f"      {line}\n" for line in (lines or said[-5:])[:40])
 
 
-def run_groups(table, groups, runner, kept, judge):
-    """A row for each group. `judge` makes of its output what it came to, and whether that is good; of what was kept as
-    passed both are known. Yields the group and both."""
+def run_groups(table, groups, runner, kept, judge, part_of):
+    """A row for each group, in its part. `judge` makes of its output what it came to, and whether that is good; of what was
+    kept as passed both are known. Yields the group and both."""
     todo = []
     for group in groups:
         result = kept.take(group)
         if result is None:
             todo.append(group)
         else:
-            table.row(group.name, f"{len(group.cases)} cases", result["seen"] + ", kept", True, 0)
+            table.row(part_of(group), group.name, f"{len(group.cases)} cases", result["seen"] + ", kept", True)
             yield group, result, True
     for ran in runner.run(todo):
         result, good = judge(ran)
         seen = result["seen"] + {0: "", 1: "", NOT_BEGUN: ", no time was left"}.get(ran.code, f", exit code {ran.code}")
-        table.row(ran.group.name, f"{len(ran.group.cases)} cases", seen, good, ran.seconds)
+        table.row(part_of(ran.group), ran.group.name, f"{len(ran.group.cases)} cases", seen, good, ran.seconds)
         if not good:
             print(failures(ran.output), end="", flush=True)
         kept.put(ran.group, good, result)
@@ -143,41 +151,42 @@ def run_groups(table, groups, runner, kept, judge):
 
 
 def judge_cases(ran):
-    passed, failed, skipped = (count(p, ran.output) for p in (PASSED, FAILED, SKIPPED))
-    result = {"passed": passed, "failed": failed, "skipped": skipped, "reasons": collections.Counter(REASON.findall(ran.output)),
-              "seen": f"{passed} passed, {failed} failed, {skipped} skipped"}
-    return result, ran.code == 0 and passed + skipped == len(ran.group.cases)
+    tests = of_gtest(ran.output)
+    result = {**tests, "seen": f"{tests['passed']} passed, {tests['failed']} failed, {tests['skipped']} skipped"}
+    return result, ran.code == 0 and tests["passed"] + tests["skipped"] == len(ran.group.cases)
 
 
-def run_conformance(table, name, cases, runner, kept):
+def run_conformance(table, part, name, cases, runner, kept):
     start = time.monotonic()
-    total, reasons, bad = collections.Counter(), collections.Counter(), []
-    for group, result, good in run_groups(table, by_kernel(cases, name, MOST_CASES), runner, kept, judge_cases):
-        total.update({key: result[key] for key in ("passed", "failed", "skipped")})
-        reasons.update(result["reasons"])
+    kernels, tests, bad = collections.defaultdict(collections.Counter), {"skips": [], "failures": []}, []
+    for group, result, good in run_groups(table, by_kernel(cases, name, MOST_CASES), runner, kept, judge_cases, lambda _: part):
+        kernels[group.cases[0].kernel].update({key: result[key] for key in COUNTS})
+        for names in ("skips", "failures"):
+            tests[names] += result[names]
         bad += [] if good else [group.name]
+    total = {key: sum(counts[key] for counts in kernels.values()) for key in COUNTS}
     seen = f"{total['passed']} passed, {total['failed']} failed, {total['skipped']} skipped of {len(cases)}"
-    table.row(name, "none fails, skips are listed", seen, total["passed"] > 0 and not bad, time.monotonic() - start)
-    for reason, times in reasons.items():
+    table.row(part, name, "none fails, skips are listed", seen, total["passed"] > 0 and not bad, time.monotonic() - start)
+    for reason, times in reasons_of(tests).items():
         print(f"      skipped {times}: {reason}", flush=True)
+    table.close(part, {**total, **tests, "kernels": dict(sorted(kernels.items()))})
 
 
-def tell(table, name, output, code, seconds):
-    passed, failed, skipped = (count(p, output) for p in (PASSED, FAILED, SKIPPED))
-    reasons = collections.Counter(REASON.findall(output))
-    seen = f"{passed} passed, {failed} failed, {skipped} skipped"
-    tell_skips(table, name, seen, reasons, code, code == 0 and passed > 0, seconds)
-
-
-def tell_skips(table, name, seen, reasons, code, good, seconds):
+def tell(table, name, seen, tests, output, code, seconds):
+    """A row of all its tests, and one of each figure that they printed."""
+    reasons = reasons_of(tests)
     not_allowed = sum(times for reason, times in reasons.items() if not may_skip(name, reason))
     if not_allowed:
         seen += f", {not_allowed} that must not"
     if code not in (0, 1):
         seen += f", exit code {code}"
-    table.row(name, "none fails, skips are listed", seen, good and not not_allowed, seconds)
+    good = code == 0 and tests["passed"] > 0 and not not_allowed
+    table.row(name, name, "none fails, skips are listed", seen, good, seconds)
+    for figure in figures_of(output):
+        table.row(name, figure.what, figure.goal, figure.measured, figure.good, rounds=figure.rounds)
     for reason, times in reasons.items():
         print(f"      skipped {times}{'' if may_skip(name, reason) else ' and must not be'}: {reason}", flush=True)
+    table.close(name, tests)
 
 
 def run_pages(table, seconds):
@@ -185,21 +194,21 @@ def run_pages(table, seconds):
     start = time.monotonic()
     command = ["timeout", "-k", "5", seconds, sys.executable, SNIPPETS, "--kind", "gpu"]
     output, code = run(command, seconds + 10, echo=False)
-    blocks = count(SNIPPETS_RUN, output)
-    table.row("pages", "all their gpu blocks succeed", f"{blocks} blocks, exit code {code}", code == 0 and blocks > 0,
+    blocks, failed = count(SNIPPETS_RUN, output), SNIPPET_FAILED.findall(output)
+    table.row("docs", "pages", "all their gpu blocks succeed", f"{blocks} blocks, exit code {code}", code == 0 and blocks > 0,
               time.monotonic() - start)
     if code != 0:
         print(output[-6000:], flush=True)
+    table.close("docs", {"passed": blocks - len(failed), "failed": len(failed), "skipped": 0, "skips": [], "failures": failed})
 
 
 def run_units(table, name, command, seconds):
     """Tests by Python's unittest: submitted code, the files of tests/sources; values beside PyTorch's."""
     start = time.monotonic()
     output, code = run(["timeout", "-k", "5", seconds, sys.executable, *command], seconds + 10, echo=False)
-    ran = count(UNITS_RUN, output)
-    reasons = collections.Counter(reason for _, reason in UNIT_SKIPPED.findall(output))
-    tell_skips(table, name, f"{ran} tests, {reasons.total()} skipped", reasons, code,
-               code == 0 and ran > reasons.total(), time.monotonic() - start)
+    tests = of_unittest(output)
+    seen = f"{sum(tests[key] for key in COUNTS)} tests, {tests['skipped']} skipped"
+    tell(table, name, seen, tests, output, code, time.monotonic() - start)
     if code != 0:
         print(output[-6000:], flush=True)
 
@@ -273,8 +282,9 @@ def conclude(table, tool, results, bad, seconds):
         seen += ", never: " + " ".join(never)
     if bad:
         seen += ", not good: " + ", ".join(bad)
-    table.row(f"compute-sanitizer {tool}", "0 errors, all launched", seen, bool(launches) and not never and not bad, seconds)
+    table.row(tool, f"compute-sanitizer {tool}", "0 errors, all launched", seen, bool(launches) and not never and not bad, seconds)
     print("      launched: " + ", ".join(f"{name} {n}" for name, n in sorted(launches.items()) if n > 0), flush=True)
+    table.close(tool, {"errors": errors, "launches": {name: n for name, n in sorted(launches.items()) if n > 0 or name in never}})
 
 
 def find_misread(table, tool, runner):
@@ -285,9 +295,13 @@ def find_misread(table, tool, runner):
     errors, found = errors_of(ran.output), name in ran.output
     seen = f"{errors} errors" if errors >= 0 else "no summary of the tool"
     good = errors > 0 and found
-    table.row(f"{tool} of misread.{variant}", "at least 1 error", seen + ("" if found else f", no '{name}'"), good, ran.seconds)
+    table.row(tool, f"{tool} of misread.{variant}", "at least 1 error", seen + ("" if found else f", no '{name}'"), good, ran.seconds)
     if not good:
         print(failures(ran.output), end="", flush=True)
+
+
+def tool_of(group):
+    return group.under[-1]
 
 
 def sanitize(table, tools, cases, runner, kept):
@@ -298,8 +312,8 @@ def sanitize(table, tools, cases, runner, kept):
                                      under(tool), is_slow)]
     groups.sort(key=lambda group: not is_slow(group.cases[0]))  # First, or the others wait for them at the end.
     results, bad = collections.defaultdict(list), collections.defaultdict(list)
-    for group, result, good in run_groups(table, groups, runner, kept, judge_tool):
-        tool = group.name.split()[0]
+    for group, result, good in run_groups(table, groups, runner, kept, judge_tool, tool_of):
+        tool = tool_of(group)
         results[tool].append(result)
         bad[tool] += [] if good else [group.name]
     for tool in tools:
@@ -313,20 +327,20 @@ def run_suite(table, options, wanted):
         cases = cases_of(program)
         kept = Kept(options.keep, program)
     except ValueError as error:
-        table.row("conformance", "its cases", str(error), False, 0)
+        table.row("suite", "conformance", "its cases", str(error), False)
         return
     if not any(case.kind for case in cases):
-        table.row("conformance", "its cases", "it lists none: no GPU here", False, 0)
+        table.row("suite", "conformance", "its cases", "it lists none: no GPU here", False)
         return
     if "conformance" in wanted:
         runner = Runner(program, options.shards, options.group_seconds, options.whole)
-        run_conformance(table, "conformance", [case for case in cases if case.kind != HUGE], runner, kept)
+        run_conformance(table, "conformance", "conformance", [case for case in cases if case.kind != HUGE], runner, kept)
     if "huge" in wanted:
         runner = Runner(program, options.huge_shards, options.group_seconds, options.whole)
-        run_conformance(table, "2^31 and more,", [case for case in cases if case.kind == HUGE], runner, kept)
+        run_conformance(table, "huge", "2^31 and more,", [case for case in cases if case.kind == HUGE], runner, kept)
     if "sanitizer" in wanted:
         if shutil.which("compute-sanitizer") is None:
-            table.row("compute-sanitizer", "0 errors", "not on PATH: it is part of the CUDA toolkit", False, 0)
+            table.row("suite", "compute-sanitizer", "0 errors", "not on PATH: it is part of the CUDA toolkit", False)
         else:
             tools = options.tools.split(",")
             runner = Runner(options.bin / MISREAD, 1, options.group_seconds, options.whole)
@@ -348,9 +362,13 @@ def main():
                         help="groups of the suite that run at the same time")
     parser.add_argument("--huge-shards", type=int, default=1, help="the same of the largest tensors: 60 GiB of a GPU each")
     parser.add_argument("--keep", type=pathlib.Path, help="where rows that passed are written, and are read from")
+    parser.add_argument("--out", type=pathlib.Path, help="where all that was asked and seen is written, beside parts of other calls")
     options = parser.parse_args()
     os.environ["GRIDCLOCK_BIN"] = str(options.bin.resolve())
-    table = Table()
+    try:
+        table = Table(options.out and Record(options.out, *here(options.bin), commit_of()))
+    except ValueError as error:
+        parser.error(str(error))
     wanted = options.only.split(",")
     for name, program in PROGRAMS.items():
         if name in wanted:

@@ -46,7 +46,7 @@ def beside_line():
 
 
 def goals():
-    return [*(line for line in make_lines().values() if not line.informative), beside_line()]
+    return [*make_lines().values(), beside_line()]
 
 
 def one_round(config, server, flight, lines, size):
@@ -61,8 +61,8 @@ def one_round(config, server, flight, lines, size):
     if flight.address:
         peer = run_json(sys.executable, FLIGHT, "move", flight.address, count)
         lines[size, "flight"].add(both / peer["seconds"], flight_seconds=peer["seconds"])
-    else:
-        lines[size, "flight"].skipped = "no pyarrow"
+    else:  # Any figure of the peer will do; none is a goal that is missed.
+        lines[size, "flight"].skipped, lines[size, "flight"].informative = "no pyarrow", False
 
 
 def beside(config, server, line):

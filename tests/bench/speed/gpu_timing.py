@@ -170,6 +170,16 @@ def fresh_line(kernel, way, times):
     return line
 
 
+def cycles_line(kernel, times):
+    """The same of the cycles that a worker's median is, by the clock measured around its samples."""
+    line = Line(f"gpu.fresh.{kernel}.cycles", f"{FRESH_KERNELS[kernel][0]} in {WORKERS} fresh workers, median times measured clock: "
+                "the farthest from the middle", "<=", 0.5, " %", informative=True)
+    cycles = sorted(t / 1e3 * (t.clock_before_mhz + t.clock_after_mhz) / 2 for t in times)
+    middle = cycles[len(cycles) // 2]
+    line.add(100 * max(middle - cycles[0], cycles[-1] - middle) / middle, cycles=cycles)
+    return line
+
+
 def fresh_ns(config, server, kernel, way):
     _, name, words_of_it = FRESH_KERNELS[kernel]
     if not way:
@@ -183,7 +193,7 @@ def fresh_workers(config):
         with gpu_server(config) as server:
             for case, times in medians.items():
                 times.append(fresh_ns(config, server, *case))
-    return [fresh_line(*case, times) for case, times in medians.items()]
+    return [*(fresh_line(*case, times) for case, times in medians.items()), cycles_line("matmul", medians["matmul", ""])]
 
 
 USUAL_OF_TORCH = {"torch.events": "events", "torch.do_bench": "do_bench", "torch.device": "device"}

@@ -369,6 +369,23 @@ TEST_F(MeasureTest, WarmsUpUntilTheClockIsFlatToo) {
   EXPECT_EQ(m.timing.warmups, 7 * 20);
 }
 
+// The clock steps by 0.4 % from window to window, six times, or for ever.
+TEST_F(MeasureTest, WaitsAFifthOfASecondForASteadyClock) {
+  for (const auto& [steps, windows] : {std::pair{6, 8}, {1000, 10}}) {
+    live_.clear();
+    live_warmups_.clear();
+    device_.clock_hz = [steps = steps](std::int64_t i) {
+      return i < steps && i % 2 == 0 ? 1.972e9 : 1.98e9;
+    };
+
+    ASSERT_OK_AND_ASSIGN(const Measurement m, Go({}));
+
+    EXPECT_TRUE(m.timing.warmup_flat);
+    EXPECT_EQ(m.timing.warmups, windows * 20);
+    EXPECT_THAT(m.flags, IsEmpty());
+  }
+}
+
 TEST_F(MeasureTest, TellsTheClockRightBeforeAndAfterTheSamples) {
   device_.clock_hz = [](std::int64_t i) {
     return i < 4 ? 1.98e9 : 1.90e9;
