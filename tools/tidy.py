@@ -130,13 +130,17 @@ def main():
     known = commands(root, build)
     wanted = sorted(known) if args.all else touched(known, root)
     tidier = Tidier(root, build, time.monotonic() + args.budget)
-    counts = {"clean": 0, "known": 0, "dirty": 0, "late": 0}
+    counts, late = {"clean": 0, "known": 0, "dirty": 0, "late": 0}, []
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
         for path, verdict, text in pool.map(lambda p: tidier.tidy(p, known[p]), wanted):
             counts[verdict] += 1
             if verdict == "dirty":
                 print(f"{path}: not tidy\n{text}", flush=True)
+            elif verdict == "late":
+                late.append(path)
     left = "not tidied: the budget is spent" if args.all else "left for the nightly run"
+    if late:
+        print(f"clang-tidy has NOT looked at {len(late)} sources, {left}: {' '.join(late)}")
     print(f"clang-tidy: {counts['clean']} clean, {counts['known']} unchanged since they were, "
           f"{counts['dirty']} not, {counts['late']} {left}, of {len(known)} sources")
     return 1 if counts["dirty"] or not known or (args.all and counts["late"]) else 0

@@ -84,8 +84,8 @@ those of one machine on one day and are shown only to explain the ratios.
   batches the rate was the same. gRPC 1.51 finishes what another thread ended by waking
   one of its own: 1.0 context switches a call in the server against the echo's 0.3. Server threads under
   `SCHED_BATCH` gave 1.1 to 1.3 times the rate, and milliseconds of delay beside busy CPUs: left out. By valgrind the
-  server takes 138,000 instructions a call, the echo's 54,000. Asynchronous completion queues with one
-  thread in place of gRPC's callbacks took 115,000, and gave 0.74 to 0.87 of the rate: who answers alone sends each
+  server took 138,000 instructions a call on 2026-11-23, the echo's 54,000 (115,000 on 2026-11-26, `metrics.instructions`).
+  Asynchronous completion queues with one thread in place of gRPC's callbacks took 115,000 on that first day, and gave 0.74 to 0.87 of the rate: who answers alone sends each
   answer alone. A call's last word on the thread that hears of it, where gRPC 1.51 wakes a further one for calls with a
   stream of requests, saves a tenth of the server's CPU time and gave 1.05 times the rate; it takes a copy of gRPC's
   own handler: left out. Where client, server and worker have CPUs of their own the rate is reached: see the run with 16.
@@ -133,8 +133,8 @@ those of one machine on one day and are shown only to explain the ratios.
 - What limits `kernel.matmul.f32.*.all_threads` is not known: of 512 it was 1.6, 2.0 and 1.08 times OpenBLAS in three
   runs, each alike in all its rounds; of 1024 it was 1.7 in the first, then 1.0 and 1.1.
 - What limits `unary.*.p50` on two CPUs: a call of the echo wakes a client and a server, one of ours a worker too, and
-  all share the two: rounds of one run spread from 0.5 to 7.7 hops.
-- `metrics.cost` was missed by time (0.976) in rounds that spread from 0.85 to 1.32: times tell no 2 % apart there.
+  all share the two: rounds of one run spread from -0.1 to 8.8 hops on 2026-11-22, from 1.4 to 3.8 on 2026-11-26.
+- `metrics.cost` was missed by time on 2026-11-22 (0.976) in rounds that spread from 0.85 to 1.32: times tell no 2 % apart there.
   The goal is `metrics.instructions` since, and the times stand beside it.
 - What limits `gpu.module.square`: a guest's memory is its own, so 4 MB are copied to it and 4 MB back. Copied by several threads at
   once, and what arrives while the rest still comes, it was 1.12 instead of 1.18; by the phases of the calls the thread that receives

@@ -128,7 +128,6 @@ class Times {
     all_.insert(std::upper_bound(all_.begin(), all_.end(), time), time);
   }
   std::size_t size() const { return all_.size(); }
-  absl::Duration least() const { return all_.front(); }
   absl::Duration median() const { return all_[all_.size() / 2]; }
 
  private:
@@ -145,20 +144,18 @@ absl::Duration TimeToStart() {
   return absl::Now() - start;
 }
 
-// The shortest is what the server takes; a machine that is busy with other things may take longer
-// for most, and is given more tries, but a gap that is usually long is ours. A machine on which the
-// program alone takes longer than 30 ms has longer gaps too.
-TEST(FleetFaults, E1_TheShortestGapIsBelow50MillisecondsAndTheUsualBelow250) {
+// A machine that computes other things takes long for everything: there the start of the program
+// alone is the measure.
+TEST(FleetFaults, E1_TheMedianGapIsBelow50MillisecondsOrThreeStartsOfTheProgram) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "a sanitizer makes the start of a process slow";
 #endif
-  constexpr std::size_t kKills = 20, kMostKills = 100;
+  constexpr std::size_t kKills = 21, kMostKills = 101;  // More where the machine is busy meanwhile.
   FleetHarness harness({});
   ASSERT_TRUE(harness.WaitReady());
   Times gaps, starts;
   const auto short_enough = [&] {
-    return gaps.least() < std::max(absl::Milliseconds(50), 1.5 * starts.least()) &&
-           gaps.median() < std::max(absl::Milliseconds(250), 8 * starts.median());
+    return gaps.median() < std::max(absl::Milliseconds(50), 3 * starts.median());
   };
   while (gaps.size() < kKills || (!short_enough() && gaps.size() < kMostKills)) {
     const absl::Time killed = absl::Now();
@@ -169,8 +166,8 @@ TEST(FleetFaults, E1_TheShortestGapIsBelow50MillisecondsAndTheUsualBelow250) {
     starts.Add(TimeToStart());
   }
   RecordProperty("median_ms", absl::StrCat(absl::ToDoubleMilliseconds(gaps.median())));
-  EXPECT_TRUE(short_enough()) << gaps.least() << " at least, " << gaps.median() << " usual; of it "
-                              << starts.least() << " and " << starts.median() << " the program's";
+  RecordProperty("start_ms", absl::StrCat(absl::ToDoubleMilliseconds(starts.median())));
+  EXPECT_TRUE(short_enough()) << gaps.median() << ", of it the program's start " << starts.median();
 }
 
 TEST(FleetFaults, E2_E3_KilledWhileRunningCostsTheRunningCallAlone) {

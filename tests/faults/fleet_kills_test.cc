@@ -46,11 +46,11 @@ class Load {
     sent_.clear();
   }
   int lost() const { return lost_; }
-  int right() const { return right_; }
+  int right_squares() const { return right_squares_; }
 
  private:
   void Send() {
-    if (random_() % 4 != 0) {
+    if (random_() % 2 != 0) {
       const absl::Duration time = absl::Microseconds(2000 + random_() % 6000);
       sent_.push_back({{}, harness_.Spin(time)});
       return;
@@ -73,14 +73,14 @@ class Load {
     std::vector<float> want = one.input;
     std::transform(want.begin(), want.end(), want.begin(), [](float x) { return x * x; });
     EXPECT_EQ(one.call->output(), want);
-    ++right_;
+    if (!want.empty()) ++right_squares_;
     return true;
   }
 
   FleetHarness& harness_;
   std::mt19937_64 random_;
   std::vector<Sent> sent_;
-  int lost_ = 0, right_ = 0;
+  int lost_ = 0, right_squares_ = 0;
 };
 
 TEST(FleetKills, E2_E3_RandomKillsUnderLoadCostOneCallEachAtMost) {
@@ -110,7 +110,7 @@ TEST(FleetKills, E2_E3_RandomKillsUnderLoadCostOneCallEachAtMost) {
   load.Finish();
   EXPECT_LE(load.lost(), kills);
   EXPECT_GE(load.lost(), kLeastHits) << "too few kills met a running call";
-  EXPECT_GT(load.right(), kills);
+  EXPECT_GT(load.right_squares(), kills);
   EXPECT_EQ(harness.observer().count("lost signal"), kills);
   EXPECT_TRUE(Eventually([&] { return harness.allocator().used() == 0; }));
   EXPECT_TRUE(harness.scheduler().idle());

@@ -202,6 +202,7 @@ class Tidy(unittest.TestCase):
         code, out = self.tidy("--budget", "-1")
         self.assertEqual(code, 0)
         self.assertIn(" 2 left for the nightly run, of 3 sources\n", out)
+        self.assertIn("clang-tidy has NOT looked at 2 sources, left for the nightly run: a.cc b.cc\n", out)
 
     def test_a_new_file_that_git_does_not_know_yet(self):
         (self.root / "new.cc").write_text("int d;\n")

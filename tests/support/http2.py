@@ -19,6 +19,11 @@ FRAME = 16384  # The most that a peer takes unless it says otherwise.
 WINDOW = 65535  # So too.
 
 
+def message(payload, compressed=False):
+    """As gRPC sends it."""
+    return struct.pack(">BI", compressed, len(payload)) + payload
+
+
 def unfinished(size):
     """A gRPC message of `size` bytes without its last one."""
     return struct.pack(">BI", 0, size) + bytes(size - 1)
@@ -28,9 +33,27 @@ def frame(kind, flags, stream, payload=b""):
     return struct.pack(">I", len(payload))[1:] + struct.pack(">BBI", kind, flags, stream) + payload
 
 
+def number(value):
+    """Of HPACK, behind one bit."""
+    if value < 127:
+        return bytes([value])
+    value, digits = value - 127, []
+    while value > 127:
+        value, digits = value >> 7, [*digits, value & 127 | 128]
+    return bytes([127, *digits, value])
+
+
 def literal(name, value):
     """A header that neither side is to remember."""
-    return b"".join(bytes([0] * first + [len(text)]) + text.encode() for first, text in ((1, name), (0, value)))
+    return b"\0" + b"".join(number(len(text)) + text.encode() for text in (name, value))
+
+
+def headers(stream, block, flags=0):
+    """A block of headers, in as many frames as it takes."""
+    parts = [block[at:at + FRAME] for at in range(0, len(block), FRAME)]
+    kinds = [(HEADERS, flags), *[(CONTINUATION, 0)] * (len(parts) - 1)]
+    kinds[-1] = kinds[-1][0], kinds[-1][1] | END_HEADERS
+    return b"".join(frame(kind, flag, stream, part) for (kind, flag), part in zip(kinds, parts))
 
 
 def header_in(block, name):
@@ -53,14 +76,14 @@ class Connection:
 
     def begin(self, path, token=None, more=()):
         """The number of a new call, its headers sent, `more` pairs of a name and a value too."""
-        headers = {":method": "POST", ":scheme": "http", ":path": path, ":authority": "x", "te": "trailers",
-                   "content-type": "application/grpc"}
+        fields = {":method": "POST", ":scheme": "http", ":path": path, ":authority": "x", "te": "trailers",
+                  "content-type": "application/grpc"}
         if token is not None:
-            headers["authorization"] = f"Bearer {token}"
+            fields["authorization"] = f"Bearer {token}"
         with self._moved:
             call, self._next = self._next, self._next + 2
             self._windows[call] = self._of_new
-        self._write(frame(HEADERS, END_HEADERS, call, b"".join(literal(*header) for header in (*headers.items(), *more))))
+        self._write(headers(call, b"".join(literal(*field) for field in (*fields.items(), *more))))
         return call
 
     def send(self, call, payload, patience=1):

@@ -1,4 +1,5 @@
-// Run beyond its arguments: retries, deadlines, full queues, encodings that gRPC itself refuses.
+// Run beyond its arguments: retries, deadlines, cancelling, full queues.
+#include <ctime>
 #include <deque>
 #include <filesystem>
 #include <iterator>
@@ -6,13 +7,8 @@
 #include <regex>
 #include <thread>
 
-#include <arpa/inet.h>
 #include <gtest/gtest.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
-#include "absl/strings/escaping.h"
-#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "base/status.h"
 #include "tests/support/credentials.h"
@@ -23,7 +19,6 @@
 namespace gridclock {
 namespace {
 
-using ::testing::AnyOf;
 using ::testing::HasSubstr;
 
 std::string Spin(absl::Duration busy, const std::string& request_id = "") {
@@ -215,7 +210,7 @@ TEST_F(RunCall, ALimitOfAMeasuredKernelDoesNotWaitForItsBudget) {
   EXPECT_THAT(result.status, ReasonIs("KERNEL_TIME_LIMIT"));
 }
 
-TEST_F(RunCall, CancellingLeavesTheServerWell) {
+TEST_F(RunCall, D18_CancellingARunningKernelLeavesTheServerWell) {
   ASSERT_NO_FATAL_FAILURE(StartServer());
   grpc::ClientContext context;
   absl::Status ended;
@@ -225,6 +220,74 @@ TEST_F(RunCall, CancellingLeavesTheServerWell) {
   caller.join();
   EXPECT_EQ(ended.code(), absl::StatusCode::kCancelled) << ended;
   ExpectIsSoonWell();
+}
+
+// It runs when no other call is at the worker, and so waits in the server's queue.
+std::string MeasuredSquare() {
+  v1::RunRequest request = InlineRequest("square", {1, 2});
+  request.mutable_measure()->set_max_samples(10);
+  return request.SerializeAsString();
+}
+
+// Another call has the device for as long as a test wants.
+class RunCallInQueue : public RunCall {
+ protected:
+  void SetUp() override {
+    ASSERT_NO_FATAL_FAILURE(StartServer());
+    holder_ = std::thread([this] {
+      held_ = RawCall(channel_, kRunMethod, {HoldRequest().SerializeAsString()}).status;
+    });
+    EXPECT_TRUE(Eventually([&] { return Running() == 1; }));
+  }
+  void TearDown() override {
+    if (server_ == nullptr) return;
+    server_->LetGo();
+    holder_.join();
+    EXPECT_THAT(held_, IsOk());
+    EXPECT_THAT(GoodCall(channel_), IsOk());
+    EXPECT_EQ(Squares("ok"), 1) << "what was left in the queue ran";
+  }
+  double Waiting() const {
+    return server_->Metric("gridclock_queue_depth{device=\"cpu\"}").value_or(-1);
+  }
+  double Squares(const std::string& outcome) const {
+    const std::string series = absl::StrCat(
+        "gridclock_kernel_runs_total{kernel=\"square\",device=\"cpu\",outcome=\"", outcome, "\"}");
+    return server_->Metric(series).value_or(0);
+  }
+  // The client says how a call ended, whatever the server does.
+  bool LeavesTheQueue(const std::string& outcome) const {
+    return Eventually([&] { return Waiting() == 0 && Squares(outcome) == 1; }) && Running() == 1;
+  }
+
+ private:
+  std::thread holder_;
+  absl::Status held_;
+};
+
+TEST_F(RunCallInQueue, D16_ADeadlineThatPassesThereCostsNoLaunch) {
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(3));
+  absl::Status ended;
+  std::thread caller(
+      [&] { ended = RawCall(channel_, kRunMethod, {MeasuredSquare()}, context).status; });
+  EXPECT_TRUE(Eventually([&] { return Waiting() == 1; }));
+  caller.join();
+  EXPECT_EQ(ended.code(), absl::StatusCode::kDeadlineExceeded) << ended;
+  EXPECT_TRUE(LeavesTheQueue("deadline")) << server_->Metrics();
+  EXPECT_EQ(server_->Metric("gridclock_queue_expired_total{device=\"cpu\"}"), 1);
+}
+
+TEST_F(RunCallInQueue, D18_ACallThatIsCancelledThereLeavesItAtOnce) {
+  grpc::ClientContext context;
+  absl::Status ended;
+  std::thread caller(
+      [&] { ended = RawCall(channel_, kRunMethod, {MeasuredSquare()}, context).status; });
+  EXPECT_TRUE(Eventually([&] { return Waiting() == 1; }));
+  context.TryCancel();
+  caller.join();
+  EXPECT_EQ(ended.code(), absl::StatusCode::kCancelled) << ended;
+  EXPECT_TRUE(LeavesTheQueue("cancelled")) << server_->Metrics();
 }
 
 class RunCallOfTwo : public RunCall {
@@ -263,7 +326,7 @@ TEST_F(RunCallOfTwo, WhoMeasuresForMinutesMakesRoomForOthers) {
   measure.set_budget_seconds(600);
   measure.set_warmup_limit_seconds(0.1);  // A busy machine may never be flat.
   measure.set_max_samples(1'000'000);
-  measure.set_relative_interval(1e-6);
+  measure.set_min_samples(1'000'000);
   grpc::ClientContext long_one, other;
   RawResult measured;
   std::thread ann([&] {
@@ -309,7 +372,7 @@ TEST_F(RunCallOfTwo, WhoLeavesALongLaunchDoesNotKeepTheDeviceFromOthers) {
   EXPECT_EQ(replaced(), kTimes);
 }
 
-TEST_F(RunCall, WithoutADeadlineTheCallIsToldWhatBoundsIt) {
+TEST_F(RunCall, D17_WithoutADeadlineTheCallIsToldWhatBoundsIt) {
   ASSERT_NO_FATAL_FAILURE(
       StartServer({.flags = {"--limit-queue-seconds=7", "--limit-kernel-seconds=5"}}));
   grpc::ClientContext context;
@@ -394,104 +457,6 @@ TEST_F(RunCall, AFullQueueSaysWhenToTryAgain) {
                "gridclock_rpc_turned_away_total{method=\"gridclock.v1.KernelService/Run\"}") ==
            full;
   }));
-}
-
-TEST_F(RunCall, B12_CompressedMessagesAreRefusedBeforeTheyAreUnpacked) {
-  ASSERT_NO_FATAL_FAILURE(StartServer());
-  grpc::ClientContext context;
-  context.set_compression_algorithm(GRPC_COMPRESS_GZIP);
-  const RawResult result = RawCall(channel_, kRunMethod, {std::string(4 << 20, '\0')}, context);
-  EXPECT_THAT(result.status, StatusIs(absl::StatusCode::kUnimplemented, HasSubstr("gzip")));
-  EXPECT_THAT(GoodCall(channel_), IsOk());
-}
-
-absl::Status CallWithMetadata(const std::shared_ptr<grpc::Channel>& channel, std::size_t size) {
-  grpc::ClientContext context;
-  context.AddMetadata("x-long", std::string(size, 'a'));
-  return RawCall(channel, kRunMethod, {Square({1}, "")}, context).status;
-}
-
-// gRPC 1.51 answers RESOURCE_EXHAUSTED and closes the connection behind it, so that the client may
-// hear of the one or of the other. Other connections do not notice.
-TEST_F(RunCall, B14_MetadataBeyondItsLimitIsRefused) {
-  ASSERT_NO_FATAL_FAILURE(StartServer());
-  EXPECT_THAT(GoodCall(channel_), IsOk());
-  for (const std::size_t size : {9000u, 70000u}) {
-    EXPECT_THAT(CallWithMetadata(Connect(server_->address()), size).code(),
-                AnyOf(absl::StatusCode::kResourceExhausted, absl::StatusCode::kUnavailable));
-    EXPECT_THAT(GoodCall(channel_), IsOk());
-  }
-}
-
-// ---- HTTP/2 by hand, for what gRPC's client cannot be made to send. ----
-
-std::string Frame(char type, char flags, char stream, const std::string& payload) {
-  const auto size = static_cast<std::uint32_t>(payload.size());
-  std::string frame = {static_cast<char>(size >> 16),
-                       static_cast<char>(size >> 8),
-                       static_cast<char>(size),
-                       type,
-                       flags,
-                       0,
-                       0,
-                       0,
-                       stream};
-  return frame + payload;
-}
-
-// HPACK: a literal, not indexed, not Huffman-coded. Names and values below 127 bytes.
-std::string Header(const std::string& name, const std::string& value) {
-  return std::string(1, '\0') + static_cast<char>(name.size()) + name +
-         static_cast<char>(value.size()) + value;
-}
-
-int ConnectTcp(const std::string& address) {
-  const auto colon = address.rfind(':');
-  int port = 0;
-  EXPECT_TRUE(absl::SimpleAtoi(address.substr(colon + 1), &port));
-  sockaddr_in to{};
-  to.sin_family = AF_INET;
-  to.sin_port = htons(static_cast<std::uint16_t>(port));
-  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  EXPECT_EQ(connect(fd, reinterpret_cast<sockaddr*>(&to), sizeof(to)), 0);
-  return fd;
-}
-
-// Reads until stream 1 is ended by the other side, or the connection is.
-bool StreamEnds(int fd) {
-  std::string got;
-  char buffer[4096];
-  for (ssize_t n = 0; (n = read(fd, buffer, sizeof(buffer))) > 0;) {
-    got.append(buffer, static_cast<std::size_t>(n));
-    for (std::size_t at = 0; at + 9 <= got.size();) {
-      const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(got[at + i]); };
-      const std::size_t size = byte(0) << 16 | byte(1) << 8 | byte(2);
-      const bool of_stream = byte(8) == 1;
-      if (of_stream && ((byte(3) == 1 && (byte(4) & 1)) || byte(3) == 3)) return true;
-      at += 9 + size;
-    }
-  }
-  return false;
-}
-
-TEST_F(RunCall, B13_AnEncodingThatNobodyKnowsHurtsNobody) {
-  ASSERT_NO_FATAL_FAILURE(StartServer());
-  const int fd = ConnectTcp(server_->address());
-  const timeval limit = {60, 0};
-  setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
-  const std::string message = std::string("\x01\0\0\0\x02", 5) + "xx";  // "Compressed", 2 bytes.
-  const std::string bytes =
-      "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + Frame(4, 0, 0, "") +
-      Frame(1, 4, 1,
-            Header(":method", "POST") + Header(":scheme", "http") + Header(":path", kRunMethod) +
-                Header(":authority", "localhost") + Header("te", "trailers") +
-                Header("content-type", "application/grpc") + Header("grpc-encoding", "snappy")) +
-      Frame(0, 1, 1, message);
-  ASSERT_EQ(write(fd, bytes.data(), bytes.size()), static_cast<ssize_t>(bytes.size()));
-  EXPECT_TRUE(StreamEnds(fd));
-  close(fd);
-  EXPECT_THAT(GoodCall(channel_), IsOk());
 }
 
 }  // namespace

@@ -445,7 +445,7 @@ TEST(StreamRun, TheDeadlineIsTheCallsHoweverLongItsHeaderTakes) {
   }
 }
 
-TEST(StreamRun, ACancelledUploadFreesItsMemory) {
+TEST(StreamRun, D18_ACancelledUploadFreesItsMemory) {
   ASSERT_OK_AND_ASSIGN(const auto server, ServerProcess::Start());
   const auto channel = Connect(server->address());
   grpc::ClientContext context;

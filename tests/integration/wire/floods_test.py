@@ -17,8 +17,8 @@ import urllib.request
 BIN = pathlib.Path(sys.argv.pop(1)).resolve()
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "support"))
 
-from http2 import (ACK, CONTINUATION, DATA, END_HEADERS, END_STREAM, HEADERS, INITIAL_WINDOW_SIZE, PREFACE, RST_STREAM,  # noqa: E402
-                   SETTINGS, WINDOW_UPDATE, frame, literal)
+from http2 import (ACK, DATA, END_HEADERS, END_STREAM, HEADERS, INITIAL_WINDOW_SIZE, PREFACE, RST_STREAM,  # noqa: E402
+                   SETTINGS, WINDOW_UPDATE, frame, headers, literal)
 from server import Server  # noqa: E402
 
 CHECK = b"".join(literal(*header) for header in (
@@ -58,10 +58,7 @@ def of_references(count):
     """Without a message, with so many fields beside the usual ones; the first call brings the field."""
     def call(number):
         block = CHECK + (b"\x40" + REFERENCE[1:] if number == 1 else b"") + REFERENCES * count
-        parts = [block[at:at + 16384] for at in range(0, len(block), 16384)]
-        ends = [0] * (len(parts) - 1) + [END_HEADERS]
-        return (frame(HEADERS, END_STREAM | ends[0], number, parts[0]) +
-                b"".join(frame(CONTINUATION, end, number, part) for end, part in zip(ends[1:], parts[1:])))
+        return headers(number, block, END_STREAM)
     return call
 
 

@@ -4,7 +4,6 @@ import pathlib
 import re
 import socket
 import ssl
-import struct
 import subprocess
 import sys
 import tempfile
@@ -16,7 +15,7 @@ import urllib.request
 BIN = pathlib.Path(sys.argv.pop(1)).resolve()
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "support"))
 
-from http2 import CONTINUATION, HEADERS, PREFACE, SETTINGS, Connection, frame, literal, unfinished  # noqa: E402
+from http2 import CONTINUATION, HEADERS, PREFACE, SETTINGS, Connection, frame, literal, message, unfinished  # noqa: E402
 from prometheus import wait_until  # noqa: E402
 from server import Server  # noqa: E402
 
@@ -32,10 +31,6 @@ NEVER_STALLED = "--limit-stream-stall-seconds=3600"  # Where what is held must n
 NOTHING_WARMED = "--arena-warm-bytes=0"  # Where memory is measured: the server warms its arena behind its start.
 UNDER_64_MIB = "--limit-rpc-bytes=64M"  # Of one client 1 request is read then, and 16 wait.
 READ, WAIT = 1, 16
-
-
-def message(payload):
-    return struct.pack(">BI", 0, len(payload)) + payload
 
 
 def field(number, payload):
