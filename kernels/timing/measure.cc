@@ -253,9 +253,8 @@ absl::Status Run::WarmUp() {
     clocks.push_back(device_.ClockHz());
     around_.on_samples(windows_++, std::span(&medians.back(), 1), true);
     const bool patient = around_.clock.Now() - started < kSteadyPatience;
-    if (!IsFlat(medians, kFlatWithin, step) || !IsFlat(clocks, kFlatWithin)) continue;
-    out_.timing.warmup_flat = true;
-    if (!patient || IsFlat(clocks, kSteadyWithin)) break;
+    out_.timing.warmup_flat = IsFlat(medians, kFlatWithin, step) && IsFlat(clocks, kFlatWithin);
+    if (out_.timing.warmup_flat && (!patient || IsFlat(clocks, kSteadyWithin))) break;
   }
   return absl::OkStatus();
 }
@@ -269,6 +268,9 @@ absl::Status Run::WarmUpTimes(std::int64_t times) {
 }
 
 absl::Status Run::TakeSample() {
+  if (out_.timing.samples_ns.empty() && !IsTeaching(options_.method)) {
+    out_.timing.clock_before_hz = device_.ClockHz();
+  }
   const SampleSteps* steps = target_.steps;
   if (steps == nullptr) {
     GC_ASSIGN_OR_RETURN(out_.timing.samples_ns.emplace_back(), Launch(options_.method));
@@ -414,12 +416,11 @@ absl::Status Run::CheckAgreement() {
   }
   if (mine.size() < kAgreementLaunches) return Doubt();
   const double was = Median(out_.timing.samples_ns), is = Median(mine), theirs = Median(others);
-  if (!Agrees(is, theirs)) return Doubt();
-  // Else the samples are of another time than both methods see now.
-  if (!Agree(was, is, Offset()) || !Agrees(was, theirs)) {
-    clock_moved_ = ClockExplains(was, is);
-    if (!clock_moved_) return Doubt();
-  }
+  // Then the samples are of another time than both methods see now.
+  const bool moved = !Agree(was, is, Offset());
+  if (!Agrees(is, theirs) || (!moved && !Agrees(was, theirs))) return Doubt();
+  clock_moved_ = moved && ClockExplains(was, is);
+  if (moved && !clock_moved_) return Doubt();
   out_.timing.second->median_ns = theirs;
   return absl::OkStatus();
 }
@@ -479,7 +480,6 @@ absl::StatusOr<Measurement> Run::Go() {
   out_.timing.before = device_.Observe().state;  // The next one tells of the time from here on.
   GC_RETURN_IF_ERROR(LaunchFirst());
   if (!options_.schedule) GC_RETURN_IF_ERROR(WarmUp());
-  if (!IsTeaching(options_.method)) out_.timing.clock_before_hz = device_.ClockHz();
   last_report_ = around_.clock.Now();
   GC_RETURN_IF_ERROR(options_.schedule ? SampleBySchedule() : SampleUntilRule());
   if (!IsTeaching(options_.method)) out_.timing.clock_after_hz = device_.ClockHz();
@@ -493,6 +493,8 @@ absl::StatusOr<Measurement> Run::Go() {
   }
   const Conditions conditions = device_.Observe();
   if (conditions.throttled) Raise(Flag::kThrottled);
+  // The count of cycles is in memory that submitted code could write; what the driver says is not.
+  if (clock_moved_ && !conditions.throttled) Raise(Flag::kSuspect);
   if (conditions.shared) Raise(Flag::kSharedDevice);
   out_.timing.sharing_unknown = conditions.sharing_unknown;
   out_.timing.after = conditions.state;

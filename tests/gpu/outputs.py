@@ -9,9 +9,9 @@ SKIPPED = re.compile(r"\[  SKIPPED \] (\d+) tests?")
 BEGUN = re.compile(r"^\[ RUN      \] ", re.MULTILINE)
 REASON = re.compile(r"Skipped\n(.+)")
 UNITS_RUN = re.compile(r"Ran (\d+) tests?")
-UNIT_BEGUN = re.compile(r"(\w+) \([\w.]+\)")
+UNIT_BEGUN = re.compile(r"(\w+ \([\w.]+\))")
 UNIT_SKIPPED = re.compile(r"""\.\.\. skipped (['"])(.+)\1$""")
-UNIT_FAILED = re.compile(r"^(?:FAIL|ERROR): (\w+)", re.MULTILINE)
+UNIT_FAILED = re.compile(r"^(?:FAIL|ERROR): (\w+ \([\w.]+\))", re.MULTILINE)
 
 
 def count(pattern, text):
@@ -76,13 +76,14 @@ def others(kind, right, wrong, later):
 
 def placement(wanted, served, gpus, each):
     calls = sum(int(own) for own in re.findall(r" (\d+)(?:,|$)", each))
-    return Figure(f"calls for '{wanted}'", "on all GPUs", f"on {served} of {gpus}: {each}", served == gpus, calls)
+    return Figure(f"calls for '{wanted}'", "on all GPUs", f"on {served} of {gpus}: {each}",
+                  served == gpus and "none" not in each, calls)
 
 
 def neighbour(number, rounds, suspect, alone, samples, suspect_alone, results_alone):
     return Figure(f"late neighbour {number}/{rounds}", "SUSPECT, none without it",
                   f"{'SUSPECT' if suspect == '1' else 'not so'}, {alone} of {samples} alone, {suspect_alone} of "
-                  f"{results_alone} without it", suspect == "1" and suspect_alone == "0")
+                  f"{results_alone} without it", suspect == "1" and suspect_alone == "0" and 2 * int(alone) > int(samples))
 
 
 def submissions(many, rate, mebibytes):

@@ -24,7 +24,8 @@ LAST_BY_HAND = "2026-11-26"  # Until then nobody wrote these files: of some part
 def commit_of():
     """Of the programs, which a bundle says. ValueError where nobody does."""
     told = os.environ.get("GRIDCLOCK_REVISION") or subprocess.run(
-        ["git", "describe", "--always", "--dirty", "--exclude", "*"], capture_output=True, text=True).stdout.strip()
+        ["git", "describe", "--always", "--dirty", "--exclude", "*"], capture_output=True, text=True,
+        cwd=pathlib.Path(__file__).parent).stdout.strip()
     if not told:
         raise ValueError("--out: want a commit, got neither GRIDCLOCK_REVISION nor a clone")
     return told
@@ -56,6 +57,14 @@ class Record:
     def put(self, part, told):
         date = datetime.datetime.now(datetime.timezone.utc).date().isoformat()
         self.data["parts"][part] = {**self.about, "date": date, **told}
+        self.write()
+
+    def drop(self, parts):
+        for part in parts:
+            self.data["parts"].pop(part, None)
+        self.write()
+
+    def write(self):
         self.path.parent.mkdir(parents=True, exist_ok=True)
         new = self.path.with_suffix(".new")
         new.write_text(json.dumps(self.data, indent=1) + "\n")

@@ -66,6 +66,7 @@ SKIPS = {"device": ("pids are hidden here", "nothing is left in shared memory he
          "server": ("one GPU alone", "too little memory", "the driver shows no process ids here"), "errors": (),
          "conditions": (), "quarantine": (),
          "submit": ("no nvidia-smi", "this user may not see what a guest maps"), "torch": ()}
+TELL = ("server",)  # Print figures, always.
 SANITIZED = re.compile(r"ERROR SUMMARY: (\d+) error|RACECHECK SUMMARY: (\d+) hazard")
 SNIPPETS_RUN = re.compile(r"snippets: (\d+) blocks run")
 SNIPPET_FAILED = re.compile(r"^(\S+\.md:\d+): ", re.MULTILINE)
@@ -85,6 +86,13 @@ class Table:
         print(f"{verdict}  {what:<34} {goal:<28} {measured:<34} {rounds:3}{took}", flush=True)
         self.lines[part].append({"what": what, "goal": goal, "measured": measured, "verdict": verdict, "rounds": rounds,
                                  "seconds": seconds and round(seconds, 1)})
+
+    def miss(self, parts, what, goal, why):
+        """These cannot begin: what an earlier call put down of them goes."""
+        self.row(parts[0], what, goal, why, False)
+        del self.lines[parts[0]]
+        if self.record:
+            self.record.drop(parts)
 
     def close(self, part, told):
         """The part has ended: its rows, and what else is known of it, are put down."""
@@ -180,9 +188,12 @@ def tell(table, name, seen, tests, output, code, seconds):
         seen += f", {not_allowed} that must not"
     if code not in (0, 1):
         seen += f", exit code {code}"
-    good = code == 0 and tests["passed"] > 0 and not not_allowed
+    figures = figures_of(output)
+    if name in TELL and not figures:
+        seen += ", no figures"
+    good = code == 0 and tests["passed"] > 0 and not not_allowed and (name not in TELL or bool(figures))
     table.row(name, name, "none fails, skips are listed", seen, good, seconds)
-    for figure in figures_of(output):
+    for figure in figures:
         table.row(name, figure.what, figure.goal, figure.measured, figure.good, rounds=figure.rounds)
     for reason, times in reasons.items():
         print(f"      skipped {times}{'' if may_skip(name, reason) else ' and must not be'}: {reason}", flush=True)
@@ -322,15 +333,17 @@ def sanitize(table, tools, cases, runner, kept):
 
 def run_suite(table, options, wanted):
     """What is made of the conformance suite."""
+    tools = options.tools.split(",")
+    parts = [part for part in ("conformance", "huge") if part in wanted] + (tools if "sanitizer" in wanted else [])
     program = options.bin / CONFORMANCE
     try:
         cases = cases_of(program)
         kept = Kept(options.keep, program)
     except ValueError as error:
-        table.row("suite", "conformance", "its cases", str(error), False)
+        table.miss(parts, "conformance", "its cases", str(error))
         return
     if not any(case.kind for case in cases):
-        table.row("suite", "conformance", "its cases", "it lists none: no GPU here", False)
+        table.miss(parts, "conformance", "its cases", "it lists none: no GPU here")
         return
     if "conformance" in wanted:
         runner = Runner(program, options.shards, options.group_seconds, options.whole)
@@ -340,9 +353,8 @@ def run_suite(table, options, wanted):
         run_conformance(table, "huge", "2^31 and more,", [case for case in cases if case.kind == HUGE], runner, kept)
     if "sanitizer" in wanted:
         if shutil.which("compute-sanitizer") is None:
-            table.row("suite", "compute-sanitizer", "0 errors", "not on PATH: it is part of the CUDA toolkit", False)
+            table.miss(tools, "compute-sanitizer", "0 errors", "not on PATH: it is part of the CUDA toolkit")
         else:
-            tools = options.tools.split(",")
             runner = Runner(options.bin / MISREAD, 1, options.group_seconds, options.whole)
             for tool in tools:
                 find_misread(table, tool, runner)

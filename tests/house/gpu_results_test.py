@@ -24,7 +24,7 @@ calls on cuda:1 beside trap: 1000 good, 1 bad, the slowest 0.001000 s later than
 [  FAILED  ] ServerGpuTest.G1_G3_AFaultIsNotNoticedOnAnotherGpu (9 ms)
 [ RUN      ] ServerGpuTest.CallsThatNameNoGpuAreServedByAllOfThem
 calls that name '': on 2 of 2 GPUs: cuda:0 83, cuda:1 77
-calls that name 'cuda': on 1 of 2 GPUs: cuda:0 160
+calls that name 'cuda': on 2 of 2 GPUs: cuda:0 83, none 77
 [       OK ] ServerGpuTest.CallsThatNameNoGpuAreServedByAllOfThem (9 ms)
 [ RUN      ] LateNeighbourTest.G12_AMedianFromBeforeTheOtherProcessIsSuspect
 late neighbour, round 1 of 2: SUSPECT 1, 116 of 160 samples alone; without it 0 of 2 SUSPECT
@@ -120,7 +120,7 @@ class Writing(unittest.TestCase):
             gpu_test.run_units(self.table(), "submit", [self.folder / "t.py"], 60)
         submit = self.parts()["submit"]
         self.assertEqual((submit["passed"], submit["skips"], submit["failures"]),
-                         (1, [{"test": "test_b", "reason": "no nvidia-smi here"}], ["test_c"]))
+                         (1, [{"test": "test_b (t.T.test_b)", "reason": "no nvidia-smi here"}], ["test_c (t.T.test_c)"]))
         self.assertEqual([(line["what"], line["rounds"], line["verdict"]) for line in submit["lines"]],
                          [("submit", 1, "FAIL"), ("submissions", 1000, "PASS")])
 
@@ -158,6 +158,19 @@ class Writing(unittest.TestCase):
         self.assertEqual(parts["conformance"]["kernels"], {name: {"passed": 0, "failed": 0, "skipped": 1} for name in ("max", "sum")})
         self.assertEqual((parts["memcheck"]["errors"], parts["memcheck"]["launches"]), (0, {"max.naive": 0, "sum.naive": 4}))
         self.assertEqual([line["what"] for line in parts["memcheck"]["lines"][:1]], ["memcheck of misread.past_the_end"])
+
+    def test_of_what_could_not_begin_nothing_is_left(self):
+        table = self.table()
+        self.run_program(table, "device", "[  PASSED  ] 3 tests.\n")
+        table.record.put("huge", {})
+        with contextlib.redirect_stdout(io.StringIO()):
+            table.miss(["huge", "memcheck"], "conformance", "its cases", "no GPU here")
+        self.assertTrue(table.failed)
+        self.assertEqual(list(self.parts()), ["device"])
+
+    def test_a_program_that_tells_no_figures_though_it_always_does_has_failed(self):
+        self.assertIn("no figures", self.run_program(self.table(), "server", "[  PASSED  ] 3 tests.\n"))
+        self.assertEqual(self.parts()["server"]["lines"][0]["verdict"], "FAIL")
 
     def test_without_a_commit_nothing_is_written(self):
         with mock.patch.dict("os.environ", {"GRIDCLOCK_REVISION": "", "GIT_DIR": str(self.folder)}), \

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -29,6 +30,12 @@ double MedianOf(std::vector<double> values) {
   return *middle;
 }
 
+// To a quarter of a per cent, as what is measured is never the same twice.
+bool StandsStill(std::span<const double> clocks) {
+  const auto [low, high] = std::minmax_element(clocks.begin(), clocks.end());
+  return *high - *low <= 0.0025 * *low;
+}
+
 // Works until the clock stands still, and says whether it did within half a second; 0.1 s where the
 // clock cannot be known.
 absl::StatusOr<bool> SpinUp(Device& device, void* memory, std::uint64_t bytes, int sms) {
@@ -43,8 +50,7 @@ absl::StatusOr<bool> SpinUp(Device& device, void* memory, std::uint64_t bytes, i
       GC_RETURN_IF_ERROR(device.Synchronize());
     }
     clocks.push_back(device.ClockHz());
-    const std::size_t n = clocks.size();
-    if (n >= 5 && clocks[n - 1] == clocks[n - 2] && clocks[n - 2] == clocks[n - 3]) return true;
+    if (clocks.size() >= 5 && StandsStill(std::span(clocks).last(3))) return true;
   }
   return false;
 }

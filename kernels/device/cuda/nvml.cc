@@ -90,7 +90,7 @@ class LoadedNvml final : public Nvml {
 
   NvmlReading Read() override {
     NvmlReading reading;
-    reading.sm_clock_hz = SmClockHz();
+    reading.sm_clock_hz = Megahertz(f_.clock, kClockSm);
     reading.memory_clock_hz = Megahertz(f_.clock, kClockMemory);
     if (const auto milliwatts = Number(f_.power)) reading.power_watts = 1e-3 * *milliwatts;
     unsigned celsius = 0;
@@ -119,7 +119,6 @@ class LoadedNvml final : public Nvml {
     reading.part_of_gpu = partition_ == "mig";
     return reading;
   }
-  std::optional<double> SmClockHz() override { return Megahertz(f_.clock, kClockSm); }
   double max_sm_clock_hz() const override { return Megahertz(f_.max_clock, kClockSm).value_or(0); }
   double max_memory_clock_hz() const override {
     return Megahertz(f_.max_clock, kClockMemory).value_or(0);

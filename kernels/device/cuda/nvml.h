@@ -36,7 +36,6 @@ class Nvml {
  public:
   virtual ~Nvml() = default;
   virtual NvmlReading Read() = 0;
-  virtual std::optional<double> SmClockHz() = 0;  // The one fact that warming up needs.
   // What stays as it is.
   virtual double max_sm_clock_hz() const = 0;  // 0: not told.
   virtual double max_memory_clock_hz() const = 0;

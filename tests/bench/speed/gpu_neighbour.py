@@ -28,6 +28,6 @@ def measure(config):
         for line in lines:
             line.skipped = f"want {ROUNDS} rounds, got {len(rows)}"
         return lines
-    beside.add(sum(row[2] for row in rows) / ROUNDS, alone=[round(row[3] / row[4], 3) for row in rows])
+    beside.add(sum(row[2] and 2 * row[3] > row[4] for row in rows) / ROUNDS, alone=[round(row[3] / row[4], 3) for row in rows])
     alone.add(sum(row[5] for row in rows), results=sum(row[6] for row in rows))
     return lines

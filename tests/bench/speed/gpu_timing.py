@@ -100,14 +100,16 @@ def agreement(config, server):
 
 
 def slope_over_bound(config, server, kernel, of_kernel):
-    """How far a slope is from the mean of the device times before and after it, over what it may be; the flags and the times
-    of all three. Where the two are further apart than half of that the clock moved between them: the round is taken again,
+    """How far a slope is from the mean of the device times before and after it, over what it may be; the flags of all that was
+    taken, and the times of the last three. Where the two are further apart than half of that the clock moved between them: the round is taken again,
     and if it always did, how far is what counts."""
+    flags = []
     for _ in range(TAKEN):
         before = median_ns(config, server, kernel, *of_kernel)
         back = median_ns(config, server, kernel, *of_kernel, "--samples", str(SLOPES), "--min-samples", str(SLOPES),
                          method="back_to_back")
         after = median_ns(config, server, kernel, *of_kernel)
+        flags += [*before.flags, *back.flags, *after.flags]
         middle = (before + after) / 2
         bound = max(500, 0.03 * middle)
         moved = abs(after - before) / (bound / 2)
@@ -115,7 +117,7 @@ def slope_over_bound(config, server, kernel, of_kernel):
             break
     times = {"kernel": kernel, "words": " ".join(of_kernel), "before_us": before / 1e3, "slope_us": back / 1e3,
              "after_us": after / 1e3}
-    return abs(back - middle) / bound if moved <= 1 else moved, [*before.flags, *back.flags, *after.flags], times
+    return abs(back - middle) / bound if moved <= 1 else moved, flags, times
 
 
 def slopes():
@@ -174,6 +176,9 @@ def cycles_line(kernel, times):
     """The same of the cycles that a worker's median is, by the clock measured around its samples."""
     line = Line(f"gpu.fresh.{kernel}.cycles", f"{FRESH_KERNELS[kernel][0]} in {WORKERS} fresh workers, median times measured clock: "
                 "the farthest from the middle", "<=", 0.5, " %", informative=True)
+    if not all(t.clock_before_mhz and t.clock_after_mhz for t in times):
+        line.skipped = "no clock"
+        return line
     cycles = sorted(t / 1e3 * (t.clock_before_mhz + t.clock_after_mhz) / 2 for t in times)
     middle = cycles[len(cycles) // 2]
     line.add(100 * max(middle - cycles[0], cycles[-1] - middle) / middle, cycles=cycles)

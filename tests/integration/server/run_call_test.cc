@@ -267,7 +267,7 @@ class RunCallInQueue : public RunCall {
 
 TEST_F(RunCallInQueue, D16_ADeadlineThatPassesThereCostsNoLaunch) {
   grpc::ClientContext context;
-  context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(3));
+  context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(8));
   absl::Status ended;
   std::thread caller(
       [&] { ended = RawCall(channel_, kRunMethod, {MeasuredSquare()}, context).status; });

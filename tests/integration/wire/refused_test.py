@@ -9,6 +9,7 @@ import sys
 import unittest
 import urllib.request
 import zlib
+from unittest import mock
 
 BIN = pathlib.Path(sys.argv.pop(1)).resolve()
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "support"))
@@ -91,6 +92,9 @@ class Refused(unittest.TestCase):
             call = connection.begin(RUN, more=[("grpc-timeout", "0n")])
             code, text = connection.status(call, seconds=60)
             self.assertEqual(code, DEADLINE_EXCEEDED, text)
+            connection.send(call, message(EMPTY))
+            connection.end(call)
+            self.assertEqual(self.answer(connection, message(b"")), (INVALID_ARGUMENT, mock.ANY))
         self.assertEqual(self.jobs(), 0)
         self.assert_is_well()
         self.assertEqual(self.jobs(), 1)

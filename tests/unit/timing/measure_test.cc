@@ -386,6 +386,31 @@ TEST_F(MeasureTest, WaitsAFifthOfASecondForASteadyClock) {
   }
 }
 
+// It waits for a steady clock, and meanwhile times begin to move.
+TEST_F(MeasureTest, WhatIsNoLongerFlatIsNotFlat) {
+  device_.clock_hz = [](std::int64_t i) { return i % 2 == 0 ? 1.972e9 : 1.98e9; };
+  device_.duration_ns = [](std::int64_t i, Method) { return i < 80 ? 1e6 : 20e6 * (1 + 0.02 * i); };
+
+  ASSERT_OK_AND_ASSIGN(const Measurement m,
+                       Go({.warmup_limit = absl::Milliseconds(300), .schedule = {}}));
+
+  EXPECT_FALSE(m.timing.warmup_flat);
+  EXPECT_THAT(m.flags, Contains(Flag::kNoisy));
+}
+
+TEST_F(MeasureTest, OfAScheduleTheClockIsThatBehindItsWarmUp) {
+  device_.clock_hz = [this](std::int64_t) {
+    return 1e9 + static_cast<double>(device_.launches.size());
+  };
+
+  ASSERT_OK_AND_ASSIGN(
+      const Measurement m,
+      Go({.schedule = Schedule{.wait = 2, .warmup = 3, .active = 10, .repeat = 2}}));
+
+  EXPECT_EQ(m.timing.clock_before_hz, 1e9 + 5);
+  EXPECT_EQ(m.timing.clock_after_hz, 1e9 + 30);
+}
+
 TEST_F(MeasureTest, TellsTheClockRightBeforeAndAfterTheSamples) {
   device_.clock_hz = [](std::int64_t i) {
     return i < 4 ? 1.98e9 : 1.90e9;

@@ -310,7 +310,8 @@ TEST(Agreement, OfASlopeLeavesFurtherLaunchesInOrOut) {
 // Of samples at 2 GHz. Both methods see what it takes at 1.8 GHz, from the second opinion on.
 class ClockFellTest : public MeasureTest {
  protected:
-  absl::StatusOr<Measurement> WhereItTakesThen(double then_ns) {
+  absl::StatusOr<Measurement> WhereItTakesThen(double then_ns, bool throttled = true) {
+    device_.conditions.throttled = throttled;
     device_.known = {Method::kIsolated, Method::kDeviceTime};
     bool fell = false;
     device_.duration_ns = [=](std::int64_t, Method method) mutable {
@@ -327,7 +328,7 @@ class ClockFellTest : public MeasureTest {
 TEST_F(ClockFellTest, MakesNoisyWhatWentWithIt) {
   for (const double then_ns : {1'000'000.0 * 2 / 1.8, 1'050'000.0}) {
     ASSERT_OK_AND_ASSIGN(const Measurement m, WhereItTakesThen(then_ns));
-    EXPECT_THAT(m.flags, ElementsAre(Flag::kNoisy));
+    EXPECT_THAT(m.flags, ElementsAre(Flag::kThrottled, Flag::kNoisy));
     EXPECT_THAT(m.timing.samples_ns, Each(1'000'000.0));
     ASSERT_TRUE(m.timing.second.has_value());
     EXPECT_NEAR(m.timing.second->median_ns, then_ns, 1);
@@ -339,12 +340,35 @@ TEST_F(ClockFellTest, MakesNoisyWhatWentWithIt) {
 
 TEST_F(ClockFellTest, ExplainsNoMoreThanItFellBy) {
   ASSERT_OK_AND_ASSIGN(const Measurement m, WhereItTakesThen(1'200'000));
-  EXPECT_THAT(m.flags, ElementsAre(Flag::kSuspect));
+  EXPECT_THAT(m.flags, ElementsAre(Flag::kSuspect, Flag::kThrottled));
 }
 
 TEST_F(ClockFellTest, ExplainsNoTimeThatIsShorterThen) {
   ASSERT_OK_AND_ASSIGN(const Measurement m, WhereItTakesThen(900'000));
-  EXPECT_THAT(m.flags, ElementsAre(Flag::kSuspect));
+  EXPECT_THAT(m.flags, ElementsAre(Flag::kSuspect, Flag::kThrottled));
+}
+
+// The turns lie between the samples and the other method, near enough to each.
+TEST_F(ClockFellTest, ExplainsNoMethodsThatAreApart) {
+  device_.known = {Method::kIsolated, Method::kDeviceTime};
+  device_.conditions.throttled = true;
+  device_.clock_hz = [](std::int64_t) { return 2e9; };
+  bool asked = false;
+  device_.duration_ns = [=](std::int64_t, Method method) mutable {
+    asked = asked || method == Method::kDeviceTime;
+    if (method == Method::kDeviceTime) return 1'000'000.0;
+    return asked ? 1'028'000.0 : 1'055'000.0;
+  };
+
+  ASSERT_OK_AND_ASSIGN(const Measurement m, Go({}));
+
+  EXPECT_THAT(m.flags, ElementsAre(Flag::kSuspect, Flag::kThrottled));
+}
+
+TEST_F(ClockFellTest, ExplainsNothingWhereTheDriverKnowsOfNoReason) {
+  ASSERT_OK_AND_ASSIGN(const Measurement m,
+                       WhereItTakesThen(1'000'000.0 * 2 / 1.8, /*throttled=*/false));
+  EXPECT_THAT(m.flags, ElementsAre(Flag::kSuspect, Flag::kNoisy));
 }
 
 // A table's copy and one kernel: 3 us between the copy and the kernel that no record shows.
