@@ -10,7 +10,6 @@
 #include <gtest/gtest.h>
 
 #include "kernels/device/cpu/tbb_threads.h"
-#include "kernels/worker/cpu_level.h"
 #include "proto/types/convert.h"
 #include "tests/support/status_matchers.h"
 #include "tests/unit/catalog/launch.h"
@@ -27,13 +26,6 @@ std::vector<std::uint16_t> Filled(std::int64_t n, double value) {
 
 class SmallFactors : public testing::Test {
  protected:
-  void SetUp() override {
-    const std::string level = BuiltInLevel();
-    if (ChooseLevel(FeaturesHere(), level.substr(level.rfind('-') + 1)) == nullptr) {
-      GTEST_SKIP() << "this machine has no " << level;
-    }
-  }
-
   // a b as doubles.
   std::vector<double> Product() {
     const auto registry = Registry::Create(BuiltInKernels());

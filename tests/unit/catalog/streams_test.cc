@@ -12,7 +12,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/device/cpu/tbb_threads.h"
-#include "kernels/worker/cpu_level.h"
 #include "proto/types/convert.h"
 #include "tests/support/status_matchers.h"
 #include "tests/unit/catalog/launch.h"
@@ -77,16 +76,6 @@ Raw Repeated(const Raw& pattern, std::int64_t bytes) {
   return all;
 }
 
-class Streams : public testing::Test {
- protected:
-  void SetUp() override {
-    const std::string level = BuiltInLevel();
-    if (ChooseLevel(FeaturesHere(), level.substr(level.rfind('-') + 1)) == nullptr) {
-      GTEST_SKIP() << "this machine has no " << level;
-    }
-  }
-};
-
 void ExpectBytes(const Output& output, const std::byte* got, const Raw& want,
                  const std::string& what) {
   EXPECT_TRUE(output.GuardsHold()) << what << ": bytes beside the output were written";
@@ -112,7 +101,7 @@ void ExpectCast(DType from, DType to, std::int64_t past_line) {
 }
 
 // To where a vector begins, and an element behind that.
-TEST_F(Streams, OfCasts) {
+TEST(Streams, OfCasts) {
   constexpr std::pair<DType, DType> kCasts[] = {{DType::kF32, DType::kBF16},
                                                 {DType::kF32, DType::kF8E4M3},
                                                 {DType::kF32, DType::kF64},
@@ -155,16 +144,16 @@ void ExpectTranspose(DType dtype, std::int64_t rows, std::int64_t middle, std::i
   }
 }
 
-TEST_F(Streams, OfTransposes) {
+TEST(Streams, OfTransposes) {
   ExpectTranspose<std::uint32_t>(DType::kF32, 2100, 1, 2300);
   ExpectTranspose<std::uint64_t>(DType::kF64, 2100, 1, 2300);
 }
 
-TEST_F(Streams, OfTransposedBytes) {
+TEST(Streams, OfTransposedBytes) {
   ExpectTranspose<std::uint8_t>(DType::kU8, 4500, 1, 4100);
 }
 
-TEST_F(Streams, OfTransposesWithSomethingBetween) {
+TEST(Streams, OfTransposesWithSomethingBetween) {
   ExpectTranspose<std::uint32_t>(DType::kF32, 80, 35, 1700);
   ExpectTranspose<std::uint16_t>(DType::kBF16, 1300, 3, 2500);
 }
