@@ -17,65 +17,7 @@
 #include "kernels/api/kernel.h"
 #include "kernels/catalog/adam_numbers.h"
 
-#ifdef __CUDACC__
-#include "kernels/catalog/list_cuda.cuh"
-
-namespace gridclock {
-namespace {
-
-using cuda::list::Do;
-
-struct AdamW {
-  using Element = float;
-  static constexpr int kOperands = 4;  // p, g, m, v
-  static constexpr unsigned kReads = 0b1111, kWrites = 0b1101;
-  AdamNumbers n;
-  __device__ void operator()(float (&x)[kOperands]) const {
-    const float g = x[1];
-    x[2] = n.beta1 * x[2] + n.rest1 * g;
-    x[3] = n.beta2 * x[3] + n.rest2 * g * g;
-    // The quotient first: it is small where m is large.
-    const float rate = n.step / (sqrtf(x[3]) * n.root_scale + n.eps);
-    x[0] = n.kept * x[0] - rate * x[2];
-  }
-};
-
-std::vector<cuda::list::Step> Steps(const AdamNumbers& n) {
-  enum : int { kP, kG, kM, kV, kTemporary };
-  return {{Do::kScale, kP, kP, kP, n.kept},
-          {Do::kScale, kM, kM, kM, n.beta1},
-          {Do::kScale, kTemporary, kG, kG, n.rest1},
-          {Do::kAdd, kM, kM, kTemporary},
-          {Do::kScale, kV, kV, kV, n.beta2},
-          {Do::kScale, kTemporary, kG, kG, n.rest2},
-          {Do::kMultiply, kTemporary, kTemporary, kG},
-          {Do::kAdd, kV, kV, kTemporary},
-          {Do::kRoot, kTemporary, kV, kV},
-          {Do::kScale, kTemporary, kTemporary, kTemporary, n.root_scale},
-          {Do::kShift, kTemporary, kTemporary, kTemporary, n.eps},
-          {Do::kDivide, kTemporary, kM, kTemporary},
-          {Do::kScale, kTemporary, kTemporary, kTemporary, n.step},
-          {Do::kSubtract, kP, kP, kTemporary}};
-}
-
-absl::Status Run(const Call& call, cuda::list::Rung rung) {
-  const AdamNumbers numbers = AdamNumbersOf(*call.binding);
-  return cuda::list::Run(call, rung,
-                         cuda::list::Recipe<AdamW>{.op = {numbers},
-                                                   .operands = {&call.outputs[0], &call.inputs[1],
-                                                                &call.outputs[1], &call.outputs[2]},
-                                                   .steps = Steps(numbers),
-                                                   .temporaries = 1});
-}
-
-}  // namespace
-}  // namespace gridclock
-
-GC_CUDA_VARIANTS(adamw) {
-  return cuda::list::Ladder<Run>({.list = "p", .elements = "4", .operands = 4, .temporaries = 1});
-}
-
-#else  // The CPU.
+#ifndef __CUDACC__  // The CPU.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -199,6 +141,64 @@ GC_KERNEL(adamw) {
       .cpu = {{"naive", "A loop over the tensors, one thread", Naive},
               {"simd", "The list as one run of elements, in vectors, on every core", Simd}},
   };
+}
+
+#else  // The GPU.
+#include "kernels/catalog/list_cuda.cuh"
+
+namespace gridclock {
+namespace {
+
+using cuda::list::Do;
+
+struct AdamW {
+  using Element = float;
+  static constexpr int kOperands = 4;  // p, g, m, v
+  static constexpr unsigned kReads = 0b1111, kWrites = 0b1101;
+  AdamNumbers n;
+  __device__ void operator()(float (&x)[kOperands]) const {
+    const float g = x[1];
+    x[2] = n.beta1 * x[2] + n.rest1 * g;
+    x[3] = n.beta2 * x[3] + n.rest2 * g * g;
+    // The quotient first: it is small where m is large.
+    const float rate = n.step / (sqrtf(x[3]) * n.root_scale + n.eps);
+    x[0] = n.kept * x[0] - rate * x[2];
+  }
+};
+
+std::vector<cuda::list::Step> Steps(const AdamNumbers& n) {
+  enum : int { kP, kG, kM, kV, kTemporary };
+  return {{Do::kScale, kP, kP, kP, n.kept},
+          {Do::kScale, kM, kM, kM, n.beta1},
+          {Do::kScale, kTemporary, kG, kG, n.rest1},
+          {Do::kAdd, kM, kM, kTemporary},
+          {Do::kScale, kV, kV, kV, n.beta2},
+          {Do::kScale, kTemporary, kG, kG, n.rest2},
+          {Do::kMultiply, kTemporary, kTemporary, kG},
+          {Do::kAdd, kV, kV, kTemporary},
+          {Do::kRoot, kTemporary, kV, kV},
+          {Do::kScale, kTemporary, kTemporary, kTemporary, n.root_scale},
+          {Do::kShift, kTemporary, kTemporary, kTemporary, n.eps},
+          {Do::kDivide, kTemporary, kM, kTemporary},
+          {Do::kScale, kTemporary, kTemporary, kTemporary, n.step},
+          {Do::kSubtract, kP, kP, kTemporary}};
+}
+
+absl::Status Run(const Call& call, cuda::list::Rung rung) {
+  const AdamNumbers numbers = AdamNumbersOf(*call.binding);
+  return cuda::list::Run(call, rung,
+                         cuda::list::Recipe<AdamW>{.op = {numbers},
+                                                   .operands = {&call.outputs[0], &call.inputs[1],
+                                                                &call.outputs[1], &call.outputs[2]},
+                                                   .steps = Steps(numbers),
+                                                   .temporaries = 1});
+}
+
+}  // namespace
+}  // namespace gridclock
+
+GC_CUDA_VARIANTS(adamw) {
+  return cuda::list::Ladder<Run>({.list = "p", .elements = "4", .operands = 4, .temporaries = 1});
 }
 
 #endif  // __CUDACC__

@@ -14,59 +14,7 @@
 #include "kernels/api/kernel.h"
 #include "kernels/catalog/reduce_sizes.h"
 
-#ifdef __CUDACC__
-#include <limits>
-
-#include "kernels/catalog/reduce_cuda.cuh"
-
-namespace gridclock {
-namespace {
-
-using reduce::NaiveVariant;
-using reduce::TwoPassVariant;
-
-template <typename T>
-struct ArgMax {
-  using Element = T;
-  using Result = std::int64_t;
-  using W = cuda::Wide<T>;
-  struct State {
-    W value;
-    std::int64_t place;
-  };
-  static constexpr int kStates = 1;
-  static constexpr std::int64_t kNowhere = std::numeric_limits<std::int64_t>::max();
-  static ArgMax Make(const reduce::Sizes&) { return {}; }
-
-  static __device__ State Nothing() { return {-cuda::Infinity<W>(), kNowhere}; }
-  // Behind all of s: it must be larger, or the first NaN.
-  static __device__ State Add(const State& s, T x, std::int64_t place) {
-    const W v = cuda::Widen(x);
-    return !(v <= s.value) && s.value == s.value ? State{v, place} : s;
-  }
-  static __device__ State Join(const State& a, const State& b) {
-    const bool a_is_nan = a.value != a.value, b_is_nan = b.value != b.value;
-    const bool alike = a.value == b.value || (a_is_nan && b_is_nan);
-    const bool b_is_better =
-        alike ? b.place < a.place : b_is_nan || (!a_is_nan && b.value > a.value);
-    return b_is_better ? b : a;
-  }
-  // Nothing beats what there is before the first element where all of them are -inf.
-  __device__ std::int64_t Finish(const State& s) const { return s.place == kNowhere ? 0 : s.place; }
-};
-
-}  // namespace
-}  // namespace gridclock
-
-GC_CUDA_VARIANTS(argmax) {
-  return {
-      {"naive", "One thread for each output, one element after the other", NaiveVariant<ArgMax>},
-      {"two_pass",
-       "Places in parts by blocks, 16 bytes or a row of columns at a time; then the best of them",
-       TwoPassVariant<ArgMax>, reduce::kScratchOfPlaces}};
-}
-
-#else  // The CPU.
+#ifndef __CUDACC__  // The CPU.
 #include <cmath>
 
 #include "kernels/catalog/element.h"
@@ -151,6 +99,58 @@ GC_KERNEL(argmax) {
               {"simd", "Vectors on every core; only pieces that hold a new maximum are searched",
                Simd}},
   };
+}
+
+#else  // The GPU.
+#include <limits>
+
+#include "kernels/catalog/reduce_cuda.cuh"
+
+namespace gridclock {
+namespace {
+
+using reduce::NaiveVariant;
+using reduce::TwoPassVariant;
+
+template <typename T>
+struct ArgMax {
+  using Element = T;
+  using Result = std::int64_t;
+  using W = cuda::Wide<T>;
+  struct State {
+    W value;
+    std::int64_t place;
+  };
+  static constexpr int kStates = 1;
+  static constexpr std::int64_t kNowhere = std::numeric_limits<std::int64_t>::max();
+  static ArgMax Make(const reduce::Sizes&) { return {}; }
+
+  static __device__ State Nothing() { return {-cuda::Infinity<W>(), kNowhere}; }
+  // Behind all of s: it must be larger, or the first NaN.
+  static __device__ State Add(const State& s, T x, std::int64_t place) {
+    const W v = cuda::Widen(x);
+    return !(v <= s.value) && s.value == s.value ? State{v, place} : s;
+  }
+  static __device__ State Join(const State& a, const State& b) {
+    const bool a_is_nan = a.value != a.value, b_is_nan = b.value != b.value;
+    const bool alike = a.value == b.value || (a_is_nan && b_is_nan);
+    const bool b_is_better =
+        alike ? b.place < a.place : b_is_nan || (!a_is_nan && b.value > a.value);
+    return b_is_better ? b : a;
+  }
+  // Nothing beats what there is before the first element where all of them are -inf.
+  __device__ std::int64_t Finish(const State& s) const { return s.place == kNowhere ? 0 : s.place; }
+};
+
+}  // namespace
+}  // namespace gridclock
+
+GC_CUDA_VARIANTS(argmax) {
+  return {
+      {"naive", "One thread for each output, one element after the other", NaiveVariant<ArgMax>},
+      {"two_pass",
+       "Places in parts by blocks, 16 bytes or a row of columns at a time; then the best of them",
+       TwoPassVariant<ArgMax>, reduce::kScratchOfPlaces}};
 }
 
 #endif  // __CUDACC__

@@ -18,247 +18,7 @@
 #include "kernels/api/kernel.h"
 #include "kernels/catalog/cast_rules.h"
 
-#ifdef __CUDACC__
-#include <cuda_fp8.h>
-
-#include "kernels/catalog/cuda_map.cuh"
-
-namespace gridclock {
-namespace {
-
-using cast::Carrier;
-
-template <typename T>
-__device__ Carrier<T> Load(T x) {
-  if constexpr (std::is_same_v<T, __half> || std::is_same_v<T, __nv_bfloat16>) {
-    return cuda::Widen(x);
-  } else if constexpr (std::is_same_v<T, cast::F8E4M3>) {
-    return __half2float(__half(__nv_cvt_fp8_to_halfraw(x.bits, __NV_E4M3)));
-  } else if constexpr (std::is_same_v<T, cast::F8E5M2>) {
-    return __half2float(__half(__nv_cvt_fp8_to_halfraw(x.bits, __NV_E5M2)));
-  } else if constexpr (std::is_same_v<T, cast::Bool>) {
-    return x.bits != 0 ? 1 : 0;
-  } else {
-    return x;
-  }
-}
-
-template <typename C>
-__device__ auto Floating(C x) {
-  if constexpr (std::is_integral_v<C>) {
-    return cast::Sticky(x);
-  } else {
-    return x;
-  }
-}
-
-__device__ inline __half ToHalf(float x) {
-  return __float2half_rn(x);
-}
-__device__ inline __half ToHalf(double x) {
-  return __double2half(x);
-}
-__device__ inline __nv_bfloat16 ToBfloat(float x) {
-  return __float2bfloat16_rn(x);
-}
-__device__ inline __nv_bfloat16 ToBfloat(double x) {
-  return __double2bfloat16(x);
-}
-__device__ inline std::uint8_t ToF8(float x, __nv_fp8_interpretation_t kind) {
-  return __nv_cvt_float_to_fp8(x, __NV_SATFINITE, kind);
-}
-__device__ inline std::uint8_t ToF8(double x, __nv_fp8_interpretation_t kind) {
-  return __nv_cvt_double_to_fp8(x, __NV_SATFINITE, kind);
-}
-
-template <typename T, typename C>
-__device__ T Store(C x) {
-  if constexpr (std::is_same_v<T, __half>) {
-    return ToHalf(Floating(x));
-  } else if constexpr (std::is_same_v<T, __nv_bfloat16>) {
-    return ToBfloat(Floating(x));
-  } else if constexpr (std::is_same_v<T, cast::F8E4M3>) {
-    return {ToF8(Floating(x), __NV_E4M3)};
-  } else if constexpr (std::is_same_v<T, cast::F8E5M2>) {
-    return {ToF8(Floating(x), __NV_E5M2)};
-  } else if constexpr (std::is_same_v<T, cast::Bool>) {
-    return {static_cast<std::uint8_t>(x != 0)};
-  } else if constexpr (std::is_floating_point_v<T>) {
-    return static_cast<T>(x);
-  } else {
-    return cast::ToInteger<T>(x);
-  }
-}
-
-// The type is the same for all threads: to ask for it each time costs a jump, and saves a kernel
-// for each pair of types.
-template <typename C>
-__device__ void StoreAs(DType to, void* y, std::int64_t i, C x) {
-  switch (to) {
-    case DType::kF64:
-      static_cast<double*>(y)[i] = Store<double>(x);
-      return;
-    case DType::kF32:
-      static_cast<float*>(y)[i] = Store<float>(x);
-      return;
-    case DType::kF16:
-      static_cast<__half*>(y)[i] = Store<__half>(x);
-      return;
-    case DType::kBF16:
-      static_cast<__nv_bfloat16*>(y)[i] = Store<__nv_bfloat16>(x);
-      return;
-    case DType::kF8E4M3:
-      static_cast<cast::F8E4M3*>(y)[i] = Store<cast::F8E4M3>(x);
-      return;
-    case DType::kF8E5M2:
-      static_cast<cast::F8E5M2*>(y)[i] = Store<cast::F8E5M2>(x);
-      return;
-    case DType::kI64:
-      static_cast<std::int64_t*>(y)[i] = Store<std::int64_t>(x);
-      return;
-    case DType::kI32:
-      static_cast<std::int32_t*>(y)[i] = Store<std::int32_t>(x);
-      return;
-    case DType::kI16:
-      static_cast<std::int16_t*>(y)[i] = Store<std::int16_t>(x);
-      return;
-    case DType::kI8:
-      static_cast<std::int8_t*>(y)[i] = Store<std::int8_t>(x);
-      return;
-    case DType::kU64:
-      static_cast<std::uint64_t*>(y)[i] = Store<std::uint64_t>(x);
-      return;
-    case DType::kU32:
-      static_cast<std::uint32_t*>(y)[i] = Store<std::uint32_t>(x);
-      return;
-    case DType::kU16:
-      static_cast<std::uint16_t*>(y)[i] = Store<std::uint16_t>(x);
-      return;
-    case DType::kU8:
-      static_cast<std::uint8_t*>(y)[i] = Store<std::uint8_t>(x);
-      return;
-    case DType::kBool:
-      static_cast<cast::Bool*>(y)[i] = Store<cast::Bool>(x);
-      return;
-  }
-}
-
-template <typename From>
-__global__ void CastKernel(DType to, void* y, const From* x, std::int64_t n) {
-  for (std::int64_t i = cuda::GridThread(); i < n; i += cuda::GridThreads()) {
-    StoreAs(to, y, i, Load(x[i]));
-  }
-}
-
-// What a pack of results is as one word.
-template <std::size_t kBytes>
-struct WordOf;
-template <>
-struct WordOf<2> {
-  using Type = unsigned short;
-};
-template <>
-struct WordOf<4> {
-  using Type = unsigned int;
-};
-template <>
-struct WordOf<8> {
-  using Type = uint2;
-};
-template <>
-struct WordOf<16> {
-  using Type = uint4;
-};
-
-// The first to leave the caches: inputs stay there instead (H100, 2^23 f32 to bf16, which together
-// fill its L2: 16.6 and 14.8 us; of other sizes there is no difference).
-template <typename Pack>
-__device__ void StoreStreaming(Pack* to, const Pack& pack) {
-  using Word = typename WordOf<sizeof(Pack)>::Type;
-  Word word;
-  memcpy(&word, &pack, sizeof(word));
-  __stcs(reinterpret_cast<Word*>(to), word);
-}
-
-// Two packs for each thread, both asked for before either is converted: more is read than written,
-// and one pack a thread asks for too little at once (H200, 2^28 f32 to bf16 380 and 366 us, to f8
-// 323 and 302). What is no whole pack goes one element at a time.
-constexpr int kPacksOfThread = 2;
-
-template <typename To, typename From>
-__global__ void __launch_bounds__(cuda::kMapThreads)
-    CastPacksKernel(To* y, const From* x, std::int64_t n) {
-  constexpr int kLanes = cuda::kMapLanes<From, To>;
-  using InPack = cuda::Pack<From, kLanes>;
-  using OutPack = cuda::Pack<To, kLanes>;
-  const std::int64_t packs = n / kLanes;
-  const std::int64_t first =
-      std::int64_t{blockIdx.x} * (kPacksOfThread * cuda::kMapThreads) + threadIdx.x;
-  InPack in[kPacksOfThread];
-#pragma unroll
-  for (int p = 0; p < kPacksOfThread; ++p) {
-    const std::int64_t i = first + p * cuda::kMapThreads;
-    if (i < packs) in[p] = reinterpret_cast<const InPack*>(x)[i];
-  }
-#pragma unroll
-  for (int p = 0; p < kPacksOfThread; ++p) {
-    const std::int64_t i = first + p * cuda::kMapThreads;
-    const std::int64_t rest = packs * kLanes + (i - packs);
-    if (i < packs) {
-      OutPack out;
-#pragma unroll
-      for (int lane = 0; lane < kLanes; ++lane) out.lane[lane] = Store<To>(Load(in[p].lane[lane]));
-      StoreStreaming(reinterpret_cast<OutPack*>(y) + i, out);
-    } else if (rest < n) {
-      y[rest] = Store<To>(Load(x[rest]));
-    }
-  }
-}
-
-template <typename From>
-absl::Status LaunchNaive(const Call& call, std::int64_t n) {
-  return cuda::Launch(call, CastKernel<From>,
-                      {.grid = {cuda::Blocks(n, cuda::kMapThreads)}, .block = {cuda::kMapThreads}},
-                      call.OutType(0), call.Out<void>(0), call.In<From>(0), n);
-}
-
-absl::Status Naive(const Call& call) {
-  const std::int64_t n = Elements(call.InShape(0));
-  if (n == 0) return absl::OkStatus();
-  return cast::WithElementOf<__half, __nv_bfloat16>(
-      call.InType(0), [&](auto from) { return LaunchNaive<decltype(from)>(call, n); });
-}
-
-template <typename To, typename From>
-absl::Status LaunchPacks(const Call& call, std::int64_t n) {
-  constexpr std::int64_t kLanes = cuda::kMapLanes<From, To>;
-  return cuda::Launch(
-      call, CastPacksKernel<To, From>,
-      {.grid = {cuda::Blocks(n / kLanes + n % kLanes, kPacksOfThread * cuda::kMapThreads)},
-       .block = {cuda::kMapThreads}},
-      call.Out<To>(0), call.In<From>(0), n);
-}
-
-absl::Status Packs(const Call& call) {
-  const std::int64_t n = Elements(call.InShape(0));
-  if (!cuda::AreAligned(call.Out<char>(0), call.In<char>(0))) return Naive(call);
-  if (n == 0) return absl::OkStatus();
-  return cast::WithElementOf<__half, __nv_bfloat16>(call.InType(0), [&](auto from) {
-    return cast::WithElementOf<__half, __nv_bfloat16>(call.OutType(0), [&](auto to) {
-      return LaunchPacks<decltype(to), decltype(from)>(call, n);
-    });
-  });
-}
-
-}  // namespace
-}  // namespace gridclock
-
-GC_CUDA_VARIANTS(cast) {
-  return {{"naive", "One thread for each element", Naive},
-          {"packs", "16 bytes of the wider type at a time", Packs}};
-}
-
-#else  // The CPU.
+#ifndef __CUDACC__  // The CPU.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -529,6 +289,246 @@ GC_KERNEL(cast) {
       .cpu = {{"naive", "A block at a time to a wide type and from it, one thread", Naive},
               {"threads", "The same on every core; large outputs bypass the caches", OnThreads}},
   };
+}
+
+#else  // The GPU.
+#include <cuda_fp8.h>
+
+#include "kernels/catalog/cuda_map.cuh"
+
+namespace gridclock {
+namespace {
+
+using cast::Carrier;
+
+template <typename T>
+__device__ Carrier<T> Load(T x) {
+  if constexpr (std::is_same_v<T, __half> || std::is_same_v<T, __nv_bfloat16>) {
+    return cuda::Widen(x);
+  } else if constexpr (std::is_same_v<T, cast::F8E4M3>) {
+    return __half2float(__half(__nv_cvt_fp8_to_halfraw(x.bits, __NV_E4M3)));
+  } else if constexpr (std::is_same_v<T, cast::F8E5M2>) {
+    return __half2float(__half(__nv_cvt_fp8_to_halfraw(x.bits, __NV_E5M2)));
+  } else if constexpr (std::is_same_v<T, cast::Bool>) {
+    return x.bits != 0 ? 1 : 0;
+  } else {
+    return x;
+  }
+}
+
+template <typename C>
+__device__ auto Floating(C x) {
+  if constexpr (std::is_integral_v<C>) {
+    return cast::Sticky(x);
+  } else {
+    return x;
+  }
+}
+
+__device__ inline __half ToHalf(float x) {
+  return __float2half_rn(x);
+}
+__device__ inline __half ToHalf(double x) {
+  return __double2half(x);
+}
+__device__ inline __nv_bfloat16 ToBfloat(float x) {
+  return __float2bfloat16_rn(x);
+}
+__device__ inline __nv_bfloat16 ToBfloat(double x) {
+  return __double2bfloat16(x);
+}
+__device__ inline std::uint8_t ToF8(float x, __nv_fp8_interpretation_t kind) {
+  return __nv_cvt_float_to_fp8(x, __NV_SATFINITE, kind);
+}
+__device__ inline std::uint8_t ToF8(double x, __nv_fp8_interpretation_t kind) {
+  return __nv_cvt_double_to_fp8(x, __NV_SATFINITE, kind);
+}
+
+template <typename T, typename C>
+__device__ T Store(C x) {
+  if constexpr (std::is_same_v<T, __half>) {
+    return ToHalf(Floating(x));
+  } else if constexpr (std::is_same_v<T, __nv_bfloat16>) {
+    return ToBfloat(Floating(x));
+  } else if constexpr (std::is_same_v<T, cast::F8E4M3>) {
+    return {ToF8(Floating(x), __NV_E4M3)};
+  } else if constexpr (std::is_same_v<T, cast::F8E5M2>) {
+    return {ToF8(Floating(x), __NV_E5M2)};
+  } else if constexpr (std::is_same_v<T, cast::Bool>) {
+    return {static_cast<std::uint8_t>(x != 0)};
+  } else if constexpr (std::is_floating_point_v<T>) {
+    return static_cast<T>(x);
+  } else {
+    return cast::ToInteger<T>(x);
+  }
+}
+
+// The type is the same for all threads: to ask for it each time costs a jump, and saves a kernel
+// for each pair of types.
+template <typename C>
+__device__ void StoreAs(DType to, void* y, std::int64_t i, C x) {
+  switch (to) {
+    case DType::kF64:
+      static_cast<double*>(y)[i] = Store<double>(x);
+      return;
+    case DType::kF32:
+      static_cast<float*>(y)[i] = Store<float>(x);
+      return;
+    case DType::kF16:
+      static_cast<__half*>(y)[i] = Store<__half>(x);
+      return;
+    case DType::kBF16:
+      static_cast<__nv_bfloat16*>(y)[i] = Store<__nv_bfloat16>(x);
+      return;
+    case DType::kF8E4M3:
+      static_cast<cast::F8E4M3*>(y)[i] = Store<cast::F8E4M3>(x);
+      return;
+    case DType::kF8E5M2:
+      static_cast<cast::F8E5M2*>(y)[i] = Store<cast::F8E5M2>(x);
+      return;
+    case DType::kI64:
+      static_cast<std::int64_t*>(y)[i] = Store<std::int64_t>(x);
+      return;
+    case DType::kI32:
+      static_cast<std::int32_t*>(y)[i] = Store<std::int32_t>(x);
+      return;
+    case DType::kI16:
+      static_cast<std::int16_t*>(y)[i] = Store<std::int16_t>(x);
+      return;
+    case DType::kI8:
+      static_cast<std::int8_t*>(y)[i] = Store<std::int8_t>(x);
+      return;
+    case DType::kU64:
+      static_cast<std::uint64_t*>(y)[i] = Store<std::uint64_t>(x);
+      return;
+    case DType::kU32:
+      static_cast<std::uint32_t*>(y)[i] = Store<std::uint32_t>(x);
+      return;
+    case DType::kU16:
+      static_cast<std::uint16_t*>(y)[i] = Store<std::uint16_t>(x);
+      return;
+    case DType::kU8:
+      static_cast<std::uint8_t*>(y)[i] = Store<std::uint8_t>(x);
+      return;
+    case DType::kBool:
+      static_cast<cast::Bool*>(y)[i] = Store<cast::Bool>(x);
+      return;
+  }
+}
+
+template <typename From>
+__global__ void CastKernel(DType to, void* y, const From* x, std::int64_t n) {
+  for (std::int64_t i = cuda::GridThread(); i < n; i += cuda::GridThreads()) {
+    StoreAs(to, y, i, Load(x[i]));
+  }
+}
+
+// What a pack of results is as one word.
+template <std::size_t kBytes>
+struct WordOf;
+template <>
+struct WordOf<2> {
+  using Type = unsigned short;
+};
+template <>
+struct WordOf<4> {
+  using Type = unsigned int;
+};
+template <>
+struct WordOf<8> {
+  using Type = uint2;
+};
+template <>
+struct WordOf<16> {
+  using Type = uint4;
+};
+
+// The first to leave the caches: inputs stay there instead (H100, 2^23 f32 to bf16, which together
+// fill its L2: 16.6 and 14.8 us; of other sizes there is no difference).
+template <typename Pack>
+__device__ void StoreStreaming(Pack* to, const Pack& pack) {
+  using Word = typename WordOf<sizeof(Pack)>::Type;
+  Word word;
+  memcpy(&word, &pack, sizeof(word));
+  __stcs(reinterpret_cast<Word*>(to), word);
+}
+
+// Two packs for each thread, both asked for before either is converted: more is read than written,
+// and one pack a thread asks for too little at once (H200, 2^28 f32 to bf16 380 and 366 us, to f8
+// 323 and 302). What is no whole pack goes one element at a time.
+constexpr int kPacksOfThread = 2;
+
+template <typename To, typename From>
+__global__ void __launch_bounds__(cuda::kMapThreads)
+    CastPacksKernel(To* y, const From* x, std::int64_t n) {
+  constexpr int kLanes = cuda::kMapLanes<From, To>;
+  using InPack = cuda::Pack<From, kLanes>;
+  using OutPack = cuda::Pack<To, kLanes>;
+  const std::int64_t packs = n / kLanes;
+  const std::int64_t first =
+      std::int64_t{blockIdx.x} * (kPacksOfThread * cuda::kMapThreads) + threadIdx.x;
+  InPack in[kPacksOfThread];
+#pragma unroll
+  for (int p = 0; p < kPacksOfThread; ++p) {
+    const std::int64_t i = first + p * cuda::kMapThreads;
+    if (i < packs) in[p] = reinterpret_cast<const InPack*>(x)[i];
+  }
+#pragma unroll
+  for (int p = 0; p < kPacksOfThread; ++p) {
+    const std::int64_t i = first + p * cuda::kMapThreads;
+    const std::int64_t rest = packs * kLanes + (i - packs);
+    if (i < packs) {
+      OutPack out;
+#pragma unroll
+      for (int lane = 0; lane < kLanes; ++lane) out.lane[lane] = Store<To>(Load(in[p].lane[lane]));
+      StoreStreaming(reinterpret_cast<OutPack*>(y) + i, out);
+    } else if (rest < n) {
+      y[rest] = Store<To>(Load(x[rest]));
+    }
+  }
+}
+
+template <typename From>
+absl::Status LaunchNaive(const Call& call, std::int64_t n) {
+  return cuda::Launch(call, CastKernel<From>,
+                      {.grid = {cuda::Blocks(n, cuda::kMapThreads)}, .block = {cuda::kMapThreads}},
+                      call.OutType(0), call.Out<void>(0), call.In<From>(0), n);
+}
+
+absl::Status Naive(const Call& call) {
+  const std::int64_t n = Elements(call.InShape(0));
+  if (n == 0) return absl::OkStatus();
+  return cast::WithElementOf<__half, __nv_bfloat16>(
+      call.InType(0), [&](auto from) { return LaunchNaive<decltype(from)>(call, n); });
+}
+
+template <typename To, typename From>
+absl::Status LaunchPacks(const Call& call, std::int64_t n) {
+  constexpr std::int64_t kLanes = cuda::kMapLanes<From, To>;
+  return cuda::Launch(
+      call, CastPacksKernel<To, From>,
+      {.grid = {cuda::Blocks(n / kLanes + n % kLanes, kPacksOfThread * cuda::kMapThreads)},
+       .block = {cuda::kMapThreads}},
+      call.Out<To>(0), call.In<From>(0), n);
+}
+
+absl::Status Packs(const Call& call) {
+  const std::int64_t n = Elements(call.InShape(0));
+  if (!cuda::AreAligned(call.Out<char>(0), call.In<char>(0))) return Naive(call);
+  if (n == 0) return absl::OkStatus();
+  return cast::WithElementOf<__half, __nv_bfloat16>(call.InType(0), [&](auto from) {
+    return cast::WithElementOf<__half, __nv_bfloat16>(call.OutType(0), [&](auto to) {
+      return LaunchPacks<decltype(to), decltype(from)>(call, n);
+    });
+  });
+}
+
+}  // namespace
+}  // namespace gridclock
+
+GC_CUDA_VARIANTS(cast) {
+  return {{"naive", "One thread for each element", Naive},
+          {"packs", "16 bytes of the wider type at a time", Packs}};
 }
 
 #endif  // __CUDACC__

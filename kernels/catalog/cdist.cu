@@ -96,169 +96,7 @@ void MagnitudeOfProduct(const Binding& binding, ReferenceInput in, std::int64_t 
 }  // namespace
 }  // namespace gridclock
 
-#ifdef __CUDACC__
-#include "kernels/catalog/matmul_cuda.cuh"
-
-namespace gridclock {
-namespace {
-
-// In f32 by the hardware's reciprocal root and one step of Newton, off by a rounding or so: an
-// exact root is twenty instructions, for each of 64 sums of a thread. The step makes NaN of 0 and
-// infinity.
-__device__ inline double RootOf(double x) {
-  return sqrt(x);
-}
-__device__ inline float RootOf(float x) {
-  const float reciprocal = rsqrtf(x);
-  const float root = x * reciprocal;
-  const float corrected = fmaf(0.5F * reciprocal, fmaf(-root, root, x), root);
-  return x > 0 && x < INFINITY ? corrected : x;
-}
-
-// --- naive ---
-
-struct SquareTerm {
-  static constexpr bool kFolded = true;
-  template <typename W>
-  static __device__ W Add(W sum, W a, W b) {
-    const W difference = a - b;
-    return sum + difference * difference;
-  }
-};
-struct MagnitudeTerm {
-  static constexpr bool kFolded = true;
-  template <typename W>
-  static __device__ W Add(W sum, W a, W b) {
-    return sum + fabs(a - b);
-  }
-};
-
-template <class Term, typename T>
-__global__ void NaiveKernel(const T* a, const T* b, T* d, Sizes s, bool root) {
-  const std::int64_t outputs = s.batch * s.m * s.n;
-  for (std::int64_t unit = cuda::GridThread(); unit < outputs; unit += cuda::GridThreads()) {
-    const T* left = a + unit / s.n * s.k;
-    const T* right = b + (unit / (s.m * s.n) * s.n + unit % s.n) * s.k;
-    T sum = 0;
-    for (std::int64_t k = 0; k < s.k; ++k) sum = Term::Add(sum, left[k], right[k]);
-    d[unit] = root ? sqrt(sum) : sum;
-  }
-}
-
-absl::Status Naive(const Call& call) {
-  constexpr std::int64_t kThreads = 256;
-  const Sizes s = SizesOfCall(*call.binding);
-  const std::int64_t outputs = s.batch * s.m * s.n;
-  if (outputs == 0) return absl::OkStatus();
-  return matmul::WithRegisters(call, [&](auto element) {
-    using T = decltype(element);
-    const bool root = IsEuclidean(*call.binding);
-    return cuda::Launch(call, root ? NaiveKernel<SquareTerm, T> : NaiveKernel<MagnitudeTerm, T>,
-                        {.grid = {cuda::Blocks(outputs, kThreads)}, .block = {kThreads}},
-                        call.In<T>(0), call.In<T>(1), call.Out<T>(0), s, root);
-  });
-}
-
-// Both sides lie along the depth, always.
-template <class Term, typename T, class Finish>
-absl::Status InTiles(const Call& call, const Sizes& s, const Finish& finish) {
-  using matmul::Order;
-  return matmul::RegisterTiledIn<Term, T, Order::kAlongDepth, Order::kAlongDepth>(call, s, finish);
-}
-
-// --- matmul ---
-
-// One warp for each row: squares[row] = the sum of its squares.
-template <typename T>
-__global__ void SquaresKernel(const T* rows, T* squares, std::int64_t count, std::int64_t length) {
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-  const std::int64_t warps = cuda::GridThreads() / 32;
-  for (std::int64_t row = cuda::GridThread() / 32; row < count; row += warps) {
-    T sum = 0;
-    for (std::int64_t k = lane; k < length; k += 32) {
-      sum += rows[row * length + k] * rows[row * length + k];
-    }
-    for (int distance = 16; distance > 0; distance /= 2) {
-      sum += __shfl_xor_sync(0xFFFFFFFF, sum, distance);
-    }
-    if (lane == 0) squares[row] = sum;
-  }
-}
-
-template <typename T>
-absl::Status SquaresOf(const Call& call, const T* rows, T* squares, std::int64_t count,
-                       std::int64_t length) {
-  constexpr std::int64_t kThreads = 256;
-  return cuda::Launch(call, SquaresKernel<T>,
-                      {.grid = {cuda::Blocks(count, kThreads / 32)}, .block = {kThreads}}, rows,
-                      squares, count, length);
-}
-
-// Rounding can leave less than nothing; NaN stays NaN.
-template <typename T>
-struct FromProduct {
-  const T* squares_a;
-  const T* squares_b;
-  std::int64_t m, n;
-
-  template <typename W>
-  __device__ W Row(std::int64_t matrix, std::int64_t i) const {
-    return squares_a[matrix * m + i];
-  }
-  template <typename W>
-  __device__ W Column(std::int64_t matrix, std::int64_t j) const {
-    return squares_b[matrix * n + j];
-  }
-  __device__ T operator()(T product, T of_row, T of_column) const {
-    const T square = of_row + of_column - 2 * product;
-    return RootOf(square < 0 ? T{0} : square);
-  }
-};
-
-absl::Status Matmul(const Call& call) {
-  const Sizes s = SizesOfCall(*call.binding);
-  if (s.batch * s.m * s.n == 0) return absl::OkStatus();
-  return matmul::WithRegisters(call, [&](auto element) {
-    using T = decltype(element);
-    auto* squares_a = static_cast<T*>(call.scratch[0].data[0]);
-    auto* squares_b = static_cast<T*>(call.scratch[1].data[0]);
-    GC_RETURN_IF_ERROR(SquaresOf(call, call.In<T>(0), squares_a, s.batch * s.m, s.k));
-    GC_RETURN_IF_ERROR(SquaresOf(call, call.In<T>(1), squares_b, s.batch * s.n, s.k));
-    return InTiles<matmul::ProductTerm, T>(call, s, FromProduct<T>{squares_a, squares_b, s.m, s.n});
-  });
-}
-
-// --- direct ---
-
-struct Root : matmul::AsItIs {
-  template <typename W>
-  __device__ W operator()(W sum, W, W) const {
-    return RootOf(sum);
-  }
-};
-
-absl::Status Direct(const Call& call) {
-  const Sizes s = SizesOfCall(*call.binding);
-  return matmul::WithRegisters(call, [&](auto element) {
-    using T = decltype(element);
-    return IsEuclidean(*call.binding) ? InTiles<SquareTerm, T>(call, s, Root())
-                                      : InTiles<MagnitudeTerm, T>(call, s, matmul::AsItIs());
-  });
-}
-
-}  // namespace
-}  // namespace gridclock
-
-GC_CUDA_VARIANTS(cdist) {
-  return {{"naive", "One thread for each element of d", Naive},
-          {"matmul", "Three launches, by |a|^2 + |b|^2 - 2ab; near rows lose their digits", Matmul,
-           "when p == 2 scratch squares_a: T[numel(d) / max(1, N)] "
-           "scratch squares_b: T[numel(d) / max(1, M)]",
-           MagnitudeOfProduct},
-          {"direct", "8x8 sums of differences in the registers of each thread", Direct}};
-}
-
-#else  // The CPU.
+#ifndef __CUDACC__  // The CPU.
 #include "kernels/catalog/element.h"
 #include "kernels/catalog/matmul_packed.h"
 #include "kernels/catalog/reference.h"
@@ -450,6 +288,168 @@ GC_KERNEL(cdist) {
               {"direct", "Packed blocks of differences, a tile of d in registers, every core",
                Direct}},
   };
+}
+
+#else  // The GPU.
+#include "kernels/catalog/matmul_cuda.cuh"
+
+namespace gridclock {
+namespace {
+
+// In f32 by the hardware's reciprocal root and one step of Newton, off by a rounding or so: an
+// exact root is twenty instructions, for each of 64 sums of a thread. The step makes NaN of 0 and
+// infinity.
+__device__ inline double RootOf(double x) {
+  return sqrt(x);
+}
+__device__ inline float RootOf(float x) {
+  const float reciprocal = rsqrtf(x);
+  const float root = x * reciprocal;
+  const float corrected = fmaf(0.5F * reciprocal, fmaf(-root, root, x), root);
+  return x > 0 && x < INFINITY ? corrected : x;
+}
+
+// --- naive ---
+
+struct SquareTerm {
+  static constexpr bool kFolded = true;
+  template <typename W>
+  static __device__ W Add(W sum, W a, W b) {
+    const W difference = a - b;
+    return sum + difference * difference;
+  }
+};
+struct MagnitudeTerm {
+  static constexpr bool kFolded = true;
+  template <typename W>
+  static __device__ W Add(W sum, W a, W b) {
+    return sum + fabs(a - b);
+  }
+};
+
+template <class Term, typename T>
+__global__ void NaiveKernel(const T* a, const T* b, T* d, Sizes s, bool root) {
+  const std::int64_t outputs = s.batch * s.m * s.n;
+  for (std::int64_t unit = cuda::GridThread(); unit < outputs; unit += cuda::GridThreads()) {
+    const T* left = a + unit / s.n * s.k;
+    const T* right = b + (unit / (s.m * s.n) * s.n + unit % s.n) * s.k;
+    T sum = 0;
+    for (std::int64_t k = 0; k < s.k; ++k) sum = Term::Add(sum, left[k], right[k]);
+    d[unit] = root ? sqrt(sum) : sum;
+  }
+}
+
+absl::Status Naive(const Call& call) {
+  constexpr std::int64_t kThreads = 256;
+  const Sizes s = SizesOfCall(*call.binding);
+  const std::int64_t outputs = s.batch * s.m * s.n;
+  if (outputs == 0) return absl::OkStatus();
+  return matmul::WithRegisters(call, [&](auto element) {
+    using T = decltype(element);
+    const bool root = IsEuclidean(*call.binding);
+    return cuda::Launch(call, root ? NaiveKernel<SquareTerm, T> : NaiveKernel<MagnitudeTerm, T>,
+                        {.grid = {cuda::Blocks(outputs, kThreads)}, .block = {kThreads}},
+                        call.In<T>(0), call.In<T>(1), call.Out<T>(0), s, root);
+  });
+}
+
+// Both sides lie along the depth, always.
+template <class Term, typename T, class Finish>
+absl::Status InTiles(const Call& call, const Sizes& s, const Finish& finish) {
+  using matmul::Order;
+  return matmul::RegisterTiledIn<Term, T, Order::kAlongDepth, Order::kAlongDepth>(call, s, finish);
+}
+
+// --- matmul ---
+
+// One warp for each row: squares[row] = the sum of its squares.
+template <typename T>
+__global__ void SquaresKernel(const T* rows, T* squares, std::int64_t count, std::int64_t length) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const std::int64_t warps = cuda::GridThreads() / 32;
+  for (std::int64_t row = cuda::GridThread() / 32; row < count; row += warps) {
+    T sum = 0;
+    for (std::int64_t k = lane; k < length; k += 32) {
+      sum += rows[row * length + k] * rows[row * length + k];
+    }
+    for (int distance = 16; distance > 0; distance /= 2) {
+      sum += __shfl_xor_sync(0xFFFFFFFF, sum, distance);
+    }
+    if (lane == 0) squares[row] = sum;
+  }
+}
+
+template <typename T>
+absl::Status SquaresOf(const Call& call, const T* rows, T* squares, std::int64_t count,
+                       std::int64_t length) {
+  constexpr std::int64_t kThreads = 256;
+  return cuda::Launch(call, SquaresKernel<T>,
+                      {.grid = {cuda::Blocks(count, kThreads / 32)}, .block = {kThreads}}, rows,
+                      squares, count, length);
+}
+
+// Rounding can leave less than nothing; NaN stays NaN.
+template <typename T>
+struct FromProduct {
+  const T* squares_a;
+  const T* squares_b;
+  std::int64_t m, n;
+
+  template <typename W>
+  __device__ W Row(std::int64_t matrix, std::int64_t i) const {
+    return squares_a[matrix * m + i];
+  }
+  template <typename W>
+  __device__ W Column(std::int64_t matrix, std::int64_t j) const {
+    return squares_b[matrix * n + j];
+  }
+  __device__ T operator()(T product, T of_row, T of_column) const {
+    const T square = of_row + of_column - 2 * product;
+    return RootOf(square < 0 ? T{0} : square);
+  }
+};
+
+absl::Status Matmul(const Call& call) {
+  const Sizes s = SizesOfCall(*call.binding);
+  if (s.batch * s.m * s.n == 0) return absl::OkStatus();
+  return matmul::WithRegisters(call, [&](auto element) {
+    using T = decltype(element);
+    auto* squares_a = static_cast<T*>(call.scratch[0].data[0]);
+    auto* squares_b = static_cast<T*>(call.scratch[1].data[0]);
+    GC_RETURN_IF_ERROR(SquaresOf(call, call.In<T>(0), squares_a, s.batch * s.m, s.k));
+    GC_RETURN_IF_ERROR(SquaresOf(call, call.In<T>(1), squares_b, s.batch * s.n, s.k));
+    return InTiles<matmul::ProductTerm, T>(call, s, FromProduct<T>{squares_a, squares_b, s.m, s.n});
+  });
+}
+
+// --- direct ---
+
+struct Root : matmul::AsItIs {
+  template <typename W>
+  __device__ W operator()(W sum, W, W) const {
+    return RootOf(sum);
+  }
+};
+
+absl::Status Direct(const Call& call) {
+  const Sizes s = SizesOfCall(*call.binding);
+  return matmul::WithRegisters(call, [&](auto element) {
+    using T = decltype(element);
+    return IsEuclidean(*call.binding) ? InTiles<SquareTerm, T>(call, s, Root())
+                                      : InTiles<MagnitudeTerm, T>(call, s, matmul::AsItIs());
+  });
+}
+
+}  // namespace
+}  // namespace gridclock
+
+GC_CUDA_VARIANTS(cdist) {
+  return {{"naive", "One thread for each element of d", Naive},
+          {"matmul", "Three launches, by |a|^2 + |b|^2 - 2ab; near rows lose their digits", Matmul,
+           "when p == 2 scratch squares_a: T[numel(d) / max(1, N)] "
+           "scratch squares_b: T[numel(d) / max(1, M)]",
+           MagnitudeOfProduct},
+          {"direct", "8x8 sums of differences in the registers of each thread", Direct}};
 }
 
 #endif  // __CUDACC__

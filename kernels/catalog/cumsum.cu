@@ -23,7 +23,228 @@
 #include "kernels/api/kernel.h"
 #include "kernels/catalog/reduce_sizes.h"
 
-#ifdef __CUDACC__
+#ifndef __CUDACC__  // The CPU.
+#include <algorithm>
+#include <cmath>
+#include <type_traits>
+#include <vector>
+
+#include "kernels/catalog/cumsum_simd.h"
+#include "kernels/catalog/element.h"
+#include "kernels/catalog/reduce_reference.h"
+#include "kernels/catalog/reference.h"
+#include "kernels/catalog/simd.h"
+
+namespace gridclock {
+namespace {
+
+using reduce::Sizes;
+using reduce::SizesOf;
+
+// A unit is what lies together: the columns of one matrix.
+std::int64_t Matrices(const Binding& binding) {
+  const Sizes s = SizesOf(binding);
+  return s.n * s.inner == 0 ? 0 : s.outer;
+}
+std::int64_t MatrixElements(const Binding& binding) {
+  const Sizes s = SizesOf(binding);
+  return s.n * s.inner;
+}
+
+template <typename Term>
+void Prefixes(const Binding& binding, std::int64_t unit, std::span<double> result, Term term) {
+  const std::int64_t columns = Elements(binding.Run("B")), first = unit * MatrixElements(binding);
+  for (std::int64_t b = 0; b < columns; ++b) {
+    const Line terms = reduce::TermsOf(binding, unit * columns + b);
+    double sum = 0;
+    for (std::int64_t k = 0; k < terms.length; ++k) {
+      sum += term(terms.at(k));
+      result[static_cast<std::size_t>(terms.at(k) - first)] = sum;
+    }
+  }
+}
+
+void Expected(const Binding& binding, ReferenceInput in, std::int64_t unit, std::size_t,
+              std::span<double> result) {
+  Prefixes(binding, unit, result, [&](std::int64_t element) { return in(0, element); });
+}
+
+void Magnitude(const Binding& binding, ReferenceInput in, std::int64_t unit, std::size_t,
+               std::span<double> result) {
+  Prefixes(binding, unit, result, [&](std::int64_t element) { return std::fabs(in(0, element)); });
+}
+
+absl::Status Naive(const Call& call) {
+  const Sizes s = SizesOf(*call.binding);
+  return WithFloat(call.InType(0), [&](auto element) {
+    using T = decltype(element);
+    for (std::int64_t i = 0; i < s.outer * s.inner; ++i) {
+      const std::int64_t first = reduce::FirstTerm(s, i);
+      Wide<T> sum = 0;
+      for (std::int64_t k = 0; k < s.n; ++k) {
+        sum += Widen(call.In<T>(0)[first + k * s.inner]);
+        call.Out<T>(0)[first + k * s.inner] = Narrow<T>(sum);
+      }
+    }
+    return absl::OkStatus();
+  });
+}
+
+namespace hn = simd::hn;
+using cumsum::kPart;
+using cumsum::Results;
+using cumsum::ScanBlocks;
+using cumsum::ScanPart;
+using cumsum::ScanRow;
+
+// One row on all threads.
+template <typename T>
+void SplitRow(Threads& threads, const T* x, T* y, std::int64_t n, bool stream) {
+  std::vector<double> before(static_cast<std::size_t>((n + kPart - 1) / kPart));
+  const auto each_part = [&](auto body) {
+    threads.ParallelFor(n, kPart, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; i += kPart) {
+        body(i, std::min(kPart, end - i), before[static_cast<std::size_t>(i / kPart)]);
+      }
+      hwy::FlushStream();
+    });
+  };
+  each_part([&](std::int64_t i, std::int64_t part, double& sum) {
+    sum = ScanBlocks<Results::kNone, T>(x + i, nullptr, part, 0);
+  });
+  double all = 0;
+  for (double& sum : before) {
+    const double of_part = sum;
+    sum = all;
+    all += of_part;
+  }
+  each_part([&](std::int64_t i, std::int64_t part, double start) {
+    ScanPart(x + i, y + i, part, start, stream);
+  });
+}
+
+template <typename T>
+void ScanRows(const Call& call, const Sizes& s) {
+  const T* x = call.In<T>(0);
+  T* y = call.Out<T>(0);
+  const bool stream = x != y && simd::WorthStreaming<T>(s.outer * s.n);
+  if (s.outer < call.threads->count() && s.n >= 2 * kPart) {
+    for (std::int64_t a = 0; a < s.outer; ++a)
+      SplitRow(*call.threads, x + a * s.n, y + a * s.n, s.n, stream);
+    return;
+  }
+  const std::int64_t grain = 1 + simd::kGrain / (s.n + 1);
+  call.threads->ParallelFor(s.outer, grain, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t a = begin; a < end; ++a) ScanRow(x + a * s.n, y + a * s.n, s.n, stream);
+    if (stream) hwy::FlushStream();
+  });
+}
+
+constexpr std::int64_t kColumns = 1024;
+
+// sums[c] += x[k, c] in order, for `width` columns; with y, each sum is written there.
+template <typename T>
+void AddColumns(const T* x, T* y, std::int64_t rows, std::int64_t stride, std::int64_t width,
+                Wide<T>* sums) {
+  const simd::Tag<T> d;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  const std::int64_t whole = width - width % lanes;
+  for (std::int64_t k = 0; k < rows; ++k) {
+    const std::int64_t row = k * stride;
+    for (std::int64_t c = 0; c < whole; c += lanes) {
+      const auto sum = hn::Add(hn::LoadU(d, sums + c), simd::Read<T>(d, x + row + c));
+      hn::StoreU(sum, d, sums + c);
+      if (y != nullptr) simd::Write<T>(sum, d, y + row + c);
+    }
+    for (std::int64_t c = whole; c < width; ++c) {
+      sums[c] += Widen(x[row + c]);
+      if (y != nullptr) y[row + c] = Narrow<T>(sums[c]);
+    }
+  }
+}
+
+// Rows go in parts where there are few columns; by the sizes alone, so that a sum has the same bits
+// on any number of threads.
+template <typename T>
+void ScanColumns(const Call& call, const Sizes& s) {
+  const T* x = call.In<T>(0);
+  T* y = call.Out<T>(0);
+  const std::int64_t tiles = (s.inner + kColumns - 1) / kColumns;
+  constexpr std::int64_t kManyTasks = 32, kLeastRows = 1024;
+  const std::int64_t wanted = (kManyTasks + s.outer * tiles - 1) / (s.outer * tiles);
+  const std::int64_t parts =
+      std::clamp<std::int64_t>(std::min(wanted, s.n / kLeastRows), 1, kManyTasks);
+  const std::int64_t rows = (s.n + parts - 1) / parts, width = std::min(s.inner, kColumns);
+  std::vector<Wide<T>> sums(
+      static_cast<std::size_t>(parts == 1 ? 0 : s.outer * tiles * parts * width));
+  // Task t is part t % parts of tile t / parts.
+  const auto add = [&](std::int64_t t, bool write, Wide<T>* of) {
+    const std::int64_t tile = t / parts, row = std::min(s.n, t % parts * rows);
+    const std::int64_t first = (tile / tiles * s.n + row) * s.inner + tile % tiles * kColumns;
+    AddColumns(x + first, write ? y + first : nullptr, std::min(rows, s.n - row), s.inner,
+               std::min(kColumns, s.inner - tile % tiles * kColumns), of);
+  };
+  const std::int64_t grain = 1 + simd::kGrain / (rows * width + 1);
+  if (parts > 1) {
+    call.threads->ParallelFor(s.outer * tiles * parts, grain,
+                              [&](std::int64_t begin, std::int64_t end) {
+                                for (std::int64_t t = begin; t < end; ++t) {
+                                  add(t, false, sums.data() + t * width);
+                                }
+                              });
+  }
+  call.threads->ParallelFor(s.outer * tiles * parts, grain,
+                            [&](std::int64_t begin, std::int64_t end) {
+                              for (std::int64_t t = begin; t < end; ++t) {
+                                Wide<T> before[kColumns] = {};
+                                for (std::int64_t p = t / parts * parts; p < t; ++p) {
+                                  for (std::int64_t c = 0; c < width; ++c) {
+                                    before[c] += sums[static_cast<std::size_t>(p * width + c)];
+                                  }
+                                }
+                                add(t, true, before);
+                              }
+                            });
+}
+
+absl::Status Simd(const Call& call) {
+  const Sizes s = SizesOf(*call.binding);
+  if (s.outer * s.n * s.inner == 0) return absl::OkStatus();
+  return WithFloat(call.InType(0), [&](auto element) {
+    using T = decltype(element);
+    s.inner == 1 ? ScanRows<T>(call, s) : ScanColumns<T>(call, s);
+    return absl::OkStatus();
+  });
+}
+
+}  // namespace
+}  // namespace gridclock
+
+GC_KERNEL(cumsum) {
+  return {
+      .words =
+          "x: T[*A, N @ axis, *B] -> y: T[*A, N, *B] over x; axis: i64 = -1 in [-8, 7] "
+          "where T in {f64, f32, f16, bf16} flops numel(x)",
+      .summary = "The sums of all elements up to each, over one dimension",
+      .formula = "y[a, k, b] = sum over j <= k of x[a, j, b]",
+      .notes =
+          "Accumulated in f32 (f64 for f64), and each element rounded once from there; simd "
+          "carries the sums of blocks of a row in f64. From NaN on all is NaN, as it is from where "
+          "infinities of both signs came. Where the magnitudes of the terms come to more than "
+          "3.4e38 (f64: 1.8e308), an element is the sum, an infinity or NaN, as the order has it.",
+      .reference = {.units = Matrices,
+                    .unit_elements = MatrixElements,
+                    .compute = Expected,
+                    .accumulation = reduce::Terms,
+                    .magnitude = Magnitude,
+                    .reach = reduce::MostOfColumns,
+                    .unit_terms = MatrixElements},
+      .cpu = {{"naive", "One term after the other, one thread", Naive},
+              {"simd", "By blocks and by columns, in vectors, on every core", Simd}},
+  };
+}
+
+#else  // The GPU.
 #include <algorithm>
 
 #include "kernels/catalog/cuda_element.cuh"
@@ -308,227 +529,6 @@ GC_CUDA_VARIANTS(cumsum) {
   return {{"naive", "One thread for each row or column, one term after the other", Naive},
           {"scan", "Prefixes of threads, warps and blocks; parts of what is long start at once",
            Scan, reduce::kScratchOfValues}};
-}
-
-#else  // The CPU.
-#include <algorithm>
-#include <cmath>
-#include <type_traits>
-#include <vector>
-
-#include "kernels/catalog/cumsum_simd.h"
-#include "kernels/catalog/element.h"
-#include "kernels/catalog/reduce_reference.h"
-#include "kernels/catalog/reference.h"
-#include "kernels/catalog/simd.h"
-
-namespace gridclock {
-namespace {
-
-using reduce::Sizes;
-using reduce::SizesOf;
-
-// A unit is what lies together: the columns of one matrix.
-std::int64_t Matrices(const Binding& binding) {
-  const Sizes s = SizesOf(binding);
-  return s.n * s.inner == 0 ? 0 : s.outer;
-}
-std::int64_t MatrixElements(const Binding& binding) {
-  const Sizes s = SizesOf(binding);
-  return s.n * s.inner;
-}
-
-template <typename Term>
-void Prefixes(const Binding& binding, std::int64_t unit, std::span<double> result, Term term) {
-  const std::int64_t columns = Elements(binding.Run("B")), first = unit * MatrixElements(binding);
-  for (std::int64_t b = 0; b < columns; ++b) {
-    const Line terms = reduce::TermsOf(binding, unit * columns + b);
-    double sum = 0;
-    for (std::int64_t k = 0; k < terms.length; ++k) {
-      sum += term(terms.at(k));
-      result[static_cast<std::size_t>(terms.at(k) - first)] = sum;
-    }
-  }
-}
-
-void Expected(const Binding& binding, ReferenceInput in, std::int64_t unit, std::size_t,
-              std::span<double> result) {
-  Prefixes(binding, unit, result, [&](std::int64_t element) { return in(0, element); });
-}
-
-void Magnitude(const Binding& binding, ReferenceInput in, std::int64_t unit, std::size_t,
-               std::span<double> result) {
-  Prefixes(binding, unit, result, [&](std::int64_t element) { return std::fabs(in(0, element)); });
-}
-
-absl::Status Naive(const Call& call) {
-  const Sizes s = SizesOf(*call.binding);
-  return WithFloat(call.InType(0), [&](auto element) {
-    using T = decltype(element);
-    for (std::int64_t i = 0; i < s.outer * s.inner; ++i) {
-      const std::int64_t first = reduce::FirstTerm(s, i);
-      Wide<T> sum = 0;
-      for (std::int64_t k = 0; k < s.n; ++k) {
-        sum += Widen(call.In<T>(0)[first + k * s.inner]);
-        call.Out<T>(0)[first + k * s.inner] = Narrow<T>(sum);
-      }
-    }
-    return absl::OkStatus();
-  });
-}
-
-namespace hn = simd::hn;
-using cumsum::kPart;
-using cumsum::Results;
-using cumsum::ScanBlocks;
-using cumsum::ScanPart;
-using cumsum::ScanRow;
-
-// One row on all threads.
-template <typename T>
-void SplitRow(Threads& threads, const T* x, T* y, std::int64_t n, bool stream) {
-  std::vector<double> before(static_cast<std::size_t>((n + kPart - 1) / kPart));
-  const auto each_part = [&](auto body) {
-    threads.ParallelFor(n, kPart, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t i = begin; i < end; i += kPart) {
-        body(i, std::min(kPart, end - i), before[static_cast<std::size_t>(i / kPart)]);
-      }
-      hwy::FlushStream();
-    });
-  };
-  each_part([&](std::int64_t i, std::int64_t part, double& sum) {
-    sum = ScanBlocks<Results::kNone, T>(x + i, nullptr, part, 0);
-  });
-  double all = 0;
-  for (double& sum : before) {
-    const double of_part = sum;
-    sum = all;
-    all += of_part;
-  }
-  each_part([&](std::int64_t i, std::int64_t part, double start) {
-    ScanPart(x + i, y + i, part, start, stream);
-  });
-}
-
-template <typename T>
-void ScanRows(const Call& call, const Sizes& s) {
-  const T* x = call.In<T>(0);
-  T* y = call.Out<T>(0);
-  const bool stream = x != y && simd::WorthStreaming<T>(s.outer * s.n);
-  if (s.outer < call.threads->count() && s.n >= 2 * kPart) {
-    for (std::int64_t a = 0; a < s.outer; ++a)
-      SplitRow(*call.threads, x + a * s.n, y + a * s.n, s.n, stream);
-    return;
-  }
-  const std::int64_t grain = 1 + simd::kGrain / (s.n + 1);
-  call.threads->ParallelFor(s.outer, grain, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t a = begin; a < end; ++a) ScanRow(x + a * s.n, y + a * s.n, s.n, stream);
-    if (stream) hwy::FlushStream();
-  });
-}
-
-constexpr std::int64_t kColumns = 1024;
-
-// sums[c] += x[k, c] in order, for `width` columns; with y, each sum is written there.
-template <typename T>
-void AddColumns(const T* x, T* y, std::int64_t rows, std::int64_t stride, std::int64_t width,
-                Wide<T>* sums) {
-  const simd::Tag<T> d;
-  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
-  const std::int64_t whole = width - width % lanes;
-  for (std::int64_t k = 0; k < rows; ++k) {
-    const std::int64_t row = k * stride;
-    for (std::int64_t c = 0; c < whole; c += lanes) {
-      const auto sum = hn::Add(hn::LoadU(d, sums + c), simd::Read<T>(d, x + row + c));
-      hn::StoreU(sum, d, sums + c);
-      if (y != nullptr) simd::Write<T>(sum, d, y + row + c);
-    }
-    for (std::int64_t c = whole; c < width; ++c) {
-      sums[c] += Widen(x[row + c]);
-      if (y != nullptr) y[row + c] = Narrow<T>(sums[c]);
-    }
-  }
-}
-
-// Rows go in parts where there are few columns; by the sizes alone, so that a sum has the same bits
-// on any number of threads.
-template <typename T>
-void ScanColumns(const Call& call, const Sizes& s) {
-  const T* x = call.In<T>(0);
-  T* y = call.Out<T>(0);
-  const std::int64_t tiles = (s.inner + kColumns - 1) / kColumns;
-  constexpr std::int64_t kManyTasks = 32, kLeastRows = 1024;
-  const std::int64_t wanted = (kManyTasks + s.outer * tiles - 1) / (s.outer * tiles);
-  const std::int64_t parts =
-      std::clamp<std::int64_t>(std::min(wanted, s.n / kLeastRows), 1, kManyTasks);
-  const std::int64_t rows = (s.n + parts - 1) / parts, width = std::min(s.inner, kColumns);
-  std::vector<Wide<T>> sums(
-      static_cast<std::size_t>(parts == 1 ? 0 : s.outer * tiles * parts * width));
-  // Task t is part t % parts of tile t / parts.
-  const auto add = [&](std::int64_t t, bool write, Wide<T>* of) {
-    const std::int64_t tile = t / parts, row = std::min(s.n, t % parts * rows);
-    const std::int64_t first = (tile / tiles * s.n + row) * s.inner + tile % tiles * kColumns;
-    AddColumns(x + first, write ? y + first : nullptr, std::min(rows, s.n - row), s.inner,
-               std::min(kColumns, s.inner - tile % tiles * kColumns), of);
-  };
-  const std::int64_t grain = 1 + simd::kGrain / (rows * width + 1);
-  if (parts > 1) {
-    call.threads->ParallelFor(s.outer * tiles * parts, grain,
-                              [&](std::int64_t begin, std::int64_t end) {
-                                for (std::int64_t t = begin; t < end; ++t) {
-                                  add(t, false, sums.data() + t * width);
-                                }
-                              });
-  }
-  call.threads->ParallelFor(s.outer * tiles * parts, grain,
-                            [&](std::int64_t begin, std::int64_t end) {
-                              for (std::int64_t t = begin; t < end; ++t) {
-                                Wide<T> before[kColumns] = {};
-                                for (std::int64_t p = t / parts * parts; p < t; ++p) {
-                                  for (std::int64_t c = 0; c < width; ++c) {
-                                    before[c] += sums[static_cast<std::size_t>(p * width + c)];
-                                  }
-                                }
-                                add(t, true, before);
-                              }
-                            });
-}
-
-absl::Status Simd(const Call& call) {
-  const Sizes s = SizesOf(*call.binding);
-  if (s.outer * s.n * s.inner == 0) return absl::OkStatus();
-  return WithFloat(call.InType(0), [&](auto element) {
-    using T = decltype(element);
-    s.inner == 1 ? ScanRows<T>(call, s) : ScanColumns<T>(call, s);
-    return absl::OkStatus();
-  });
-}
-
-}  // namespace
-}  // namespace gridclock
-
-GC_KERNEL(cumsum) {
-  return {
-      .words =
-          "x: T[*A, N @ axis, *B] -> y: T[*A, N, *B] over x; axis: i64 = -1 in [-8, 7] "
-          "where T in {f64, f32, f16, bf16} flops numel(x)",
-      .summary = "The sums of all elements up to each, over one dimension",
-      .formula = "y[a, k, b] = sum over j <= k of x[a, j, b]",
-      .notes =
-          "Accumulated in f32 (f64 for f64), and each element rounded once from there; simd "
-          "carries the sums of blocks of a row in f64. From NaN on all is NaN, as it is from where "
-          "infinities of both signs came. Where the magnitudes of the terms come to more than "
-          "3.4e38 (f64: 1.8e308), an element is the sum, an infinity or NaN, as the order has it.",
-      .reference = {.units = Matrices,
-                    .unit_elements = MatrixElements,
-                    .compute = Expected,
-                    .accumulation = reduce::Terms,
-                    .magnitude = Magnitude,
-                    .reach = reduce::MostOfColumns,
-                    .unit_terms = MatrixElements},
-      .cpu = {{"naive", "One term after the other, one thread", Naive},
-              {"simd", "By blocks and by columns, in vectors, on every core", Simd}},
-  };
 }
 
 #endif  // __CUDACC__

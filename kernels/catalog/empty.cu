@@ -2,26 +2,7 @@
 
 #include "kernels/api/kernel.h"
 
-#ifdef __CUDACC__
-#include "kernels/catalog/cuda_launch.cuh"
-
-namespace gridclock {
-namespace {
-
-__global__ void EmptyKernel() {}
-
-absl::Status Nothing(const Call& call) {
-  return cuda::Launch(call, EmptyKernel, {.grid = {1}, .block = {1}});
-}
-
-}  // namespace
-}  // namespace gridclock
-
-GC_CUDA_VARIANTS(empty) {
-  return {{"naive", "One thread that returns at once", Nothing}};
-}
-
-#else   // The CPU.
+#ifndef __CUDACC__  // The CPU.
 
 namespace gridclock {
 namespace {
@@ -42,4 +23,24 @@ GC_KERNEL(empty) {
       .cpu = {{"naive", "Returns at once", Nothing}},
   };
 }
+
+#else  // The GPU.
+#include "kernels/catalog/cuda_launch.cuh"
+
+namespace gridclock {
+namespace {
+
+__global__ void EmptyKernel() {}
+
+absl::Status Nothing(const Call& call) {
+  return cuda::Launch(call, EmptyKernel, {.grid = {1}, .block = {1}});
+}
+
+}  // namespace
+}  // namespace gridclock
+
+GC_CUDA_VARIANTS(empty) {
+  return {{"naive", "One thread that returns at once", Nothing}};
+}
+
 #endif  // __CUDACC__

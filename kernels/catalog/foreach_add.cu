@@ -13,47 +13,7 @@
 
 #include "kernels/api/kernel.h"
 
-#ifdef __CUDACC__
-#include "kernels/catalog/list_cuda.cuh"
-
-namespace gridclock {
-namespace {
-
-using cuda::list::Do;
-
-template <typename T>
-struct AddScaled {
-  using Element = T;
-  static constexpr int kOperands = 3;  // a, b, c
-  static constexpr unsigned kReads = 0b011, kWrites = 0b100;
-  cuda::Wide<T> alpha;
-  __device__ void operator()(cuda::Wide<T> (&x)[kOperands]) const { x[2] = x[0] + alpha * x[1]; }
-};
-
-absl::Status Run(const Call& call, cuda::list::Rung rung) {
-  const double alpha = call.binding->F64("alpha");
-  return cuda::WithFloat(call.InType(0), [&](auto element) {
-    using T = decltype(element);
-    enum : int { kA, kB, kC, kScaled };
-    return cuda::list::Run(
-        call, rung,
-        cuda::list::Recipe<AddScaled<T>>{
-            .op = {static_cast<cuda::Wide<T>>(alpha)},
-            .operands = {&call.inputs[0], &call.inputs[1], &call.outputs[0]},
-            .steps = {{Do::kScale, kScaled, kB, kB, alpha}, {Do::kAdd, kC, kA, kScaled}},
-            .temporaries = 1});
-  });
-}
-
-}  // namespace
-}  // namespace gridclock
-
-GC_CUDA_VARIANTS(foreach_add) {
-  return cuda::list::Ladder<Run>(
-      {.list = "a", .elements = "max(sizeof(T), 4)", .operands = 3, .temporaries = 1});
-}
-
-#else  // The CPU.
+#ifndef __CUDACC__  // The CPU.
 #include <cmath>
 
 #include "kernels/catalog/attributes.h"
@@ -130,6 +90,46 @@ GC_KERNEL(foreach_add) {
       .cpu = {{"naive", "A loop over the tensors, one thread", Naive},
               {"simd", "The list as one run of elements, in vectors, on every core", Simd}},
   };
+}
+
+#else  // The GPU.
+#include "kernels/catalog/list_cuda.cuh"
+
+namespace gridclock {
+namespace {
+
+using cuda::list::Do;
+
+template <typename T>
+struct AddScaled {
+  using Element = T;
+  static constexpr int kOperands = 3;  // a, b, c
+  static constexpr unsigned kReads = 0b011, kWrites = 0b100;
+  cuda::Wide<T> alpha;
+  __device__ void operator()(cuda::Wide<T> (&x)[kOperands]) const { x[2] = x[0] + alpha * x[1]; }
+};
+
+absl::Status Run(const Call& call, cuda::list::Rung rung) {
+  const double alpha = call.binding->F64("alpha");
+  return cuda::WithFloat(call.InType(0), [&](auto element) {
+    using T = decltype(element);
+    enum : int { kA, kB, kC, kScaled };
+    return cuda::list::Run(
+        call, rung,
+        cuda::list::Recipe<AddScaled<T>>{
+            .op = {static_cast<cuda::Wide<T>>(alpha)},
+            .operands = {&call.inputs[0], &call.inputs[1], &call.outputs[0]},
+            .steps = {{Do::kScale, kScaled, kB, kB, alpha}, {Do::kAdd, kC, kA, kScaled}},
+            .temporaries = 1});
+  });
+}
+
+}  // namespace
+}  // namespace gridclock
+
+GC_CUDA_VARIANTS(foreach_add) {
+  return cuda::list::Ladder<Run>(
+      {.list = "a", .elements = "max(sizeof(T), 4)", .operands = 3, .temporaries = 1});
 }
 
 #endif  // __CUDACC__

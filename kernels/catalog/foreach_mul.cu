@@ -12,43 +12,7 @@
 
 #include "kernels/api/kernel.h"
 
-#ifdef __CUDACC__
-#include "kernels/catalog/list_cuda.cuh"
-
-namespace gridclock {
-namespace {
-
-using cuda::list::Do;
-
-template <typename T>
-struct Multiply {
-  using Element = T;
-  static constexpr int kOperands = 3;  // a, b, c
-  static constexpr unsigned kReads = 0b011, kWrites = 0b100;
-  __device__ void operator()(cuda::Wide<T> (&x)[kOperands]) const { x[2] = x[0] * x[1]; }
-};
-
-absl::Status Run(const Call& call, cuda::list::Rung rung) {
-  return cuda::WithFloat(call.InType(0), [&](auto element) {
-    using T = decltype(element);
-    enum : int { kA, kB, kC };
-    return cuda::list::Run(call, rung,
-                           cuda::list::Recipe<Multiply<T>>{
-                               .op = {},
-                               .operands = {&call.inputs[0], &call.inputs[1], &call.outputs[0]},
-                               .steps = {{Do::kMultiply, kC, kA, kB}}});
-  });
-}
-
-}  // namespace
-}  // namespace gridclock
-
-GC_CUDA_VARIANTS(foreach_mul) {
-  return cuda::list::Ladder<Run>(
-      {.list = "a", .elements = "max(sizeof(T), 4)", .operands = 3, .temporaries = 0});
-}
-
-#else  // The CPU.
+#ifndef __CUDACC__  // The CPU.
 #include "kernels/catalog/element.h"
 #include "kernels/catalog/list_cpu.h"
 #include "kernels/catalog/reference.h"
@@ -103,6 +67,42 @@ GC_KERNEL(foreach_mul) {
       .cpu = {{"naive", "A loop over the tensors, one thread", Naive},
               {"simd", "The list as one run of elements, in vectors, on every core", Simd}},
   };
+}
+
+#else  // The GPU.
+#include "kernels/catalog/list_cuda.cuh"
+
+namespace gridclock {
+namespace {
+
+using cuda::list::Do;
+
+template <typename T>
+struct Multiply {
+  using Element = T;
+  static constexpr int kOperands = 3;  // a, b, c
+  static constexpr unsigned kReads = 0b011, kWrites = 0b100;
+  __device__ void operator()(cuda::Wide<T> (&x)[kOperands]) const { x[2] = x[0] * x[1]; }
+};
+
+absl::Status Run(const Call& call, cuda::list::Rung rung) {
+  return cuda::WithFloat(call.InType(0), [&](auto element) {
+    using T = decltype(element);
+    enum : int { kA, kB, kC };
+    return cuda::list::Run(call, rung,
+                           cuda::list::Recipe<Multiply<T>>{
+                               .op = {},
+                               .operands = {&call.inputs[0], &call.inputs[1], &call.outputs[0]},
+                               .steps = {{Do::kMultiply, kC, kA, kB}}});
+  });
+}
+
+}  // namespace
+}  // namespace gridclock
+
+GC_CUDA_VARIANTS(foreach_mul) {
+  return cuda::list::Ladder<Run>(
+      {.list = "a", .elements = "max(sizeof(T), 4)", .operands = 3, .temporaries = 0});
 }
 
 #endif  // __CUDACC__

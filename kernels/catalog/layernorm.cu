@@ -28,177 +28,7 @@
 #include "kernels/api/kernel.h"
 #include "kernels/catalog/norm_eps.h"
 
-#ifdef __CUDACC__
-#include "kernels/catalog/cuda_element.cuh"
-#include "kernels/catalog/cuda_launch.cuh"
-#include "kernels/catalog/rows_cuda.cuh"
-#include "kernels/catalog/rows_streamed_cuda.cuh"
-
-namespace gridclock {
-namespace {
-
-using cuda::Narrow;
-using cuda::Pack;
-using cuda::Wide;
-using cuda::Widen;
-using rows::EpsOf;
-using rows::OnlineVariant;
-using rows::RegistersVariant;
-using rows::Rows;
-using rows::RowsOf;
-using rows::SharedVariant;
-using rows::StreamedVariant;
-
-// --- naive ---
-
-template <typename T>
-__global__ void NaiveKernel(const T* x, const T* weight, const T* bias, T* y, Rows rows,
-                            Wide<T> eps) {
-  using W = Wide<T>;
-  const W n = static_cast<W>(rows.length);
-  for (std::int64_t r = cuda::GridThread(); r < rows.count; r += cuda::GridThreads()) {
-    const T* from = x + r * rows.length;
-    T* to = y + r * rows.length;
-    W sum = 0;
-    for (std::int64_t i = 0; i < rows.length; ++i) sum += Widen(from[i]);
-    const W mean = sum / n;
-    W squares = 0;
-    for (std::int64_t i = 0; i < rows.length; ++i) {
-      const W distance = Widen(from[i]) - mean;
-      squares += distance * distance;
-    }
-    const W factor = 1 / sqrt(squares / n + eps);
-    for (std::int64_t i = 0; i < rows.length; ++i) {
-      to[i] = Narrow<T>((Widen(from[i]) - mean) * factor * Widen(weight[i]) + Widen(bias[i]));
-    }
-  }
-}
-
-absl::Status Naive(const Call& call) {
-  const Rows rows = RowsOf(call);
-  if (rows.count == 0) return absl::OkStatus();
-  return cuda::WithFloat(call.InType(0), [&](auto element) {
-    using T = decltype(element);
-    constexpr std::int64_t kThreads = 128;
-    return cuda::Launch(
-        call, NaiveKernel<T>, {.grid = {cuda::Blocks(rows.count, kThreads)}, .block = {kThreads}},
-        call.In<T>(0), call.In<T>(1), call.In<T>(2), call.Out<T>(0), rows, EpsOf<Wide<T>>(call));
-  });
-}
-
-// --- online, shared, registers: what of a row is computed ---
-
-template <typename T>
-struct LayerNorm {
-  using Element = T;
-  using W = Wide<T>;
-  struct State {
-    W count, mean, squares;  // Squares: of the distances from the mean.
-  };
-  struct Row {
-    W mean, factor;
-  };
-  static constexpr bool kReadsColumns = true;
-  template <int kLanes>
-  struct Columns {
-    Pack<T, kLanes> weight, bias;
-  };
-
-  const T* weight;
-  const T* bias;
-  W eps;
-
-  static LayerNorm Make(const Call& call) { return {call.In<T>(1), call.In<T>(2), EpsOf<W>(call)}; }
-
-  static __device__ State Nothing() { return {0, 0, 0}; }
-  static __device__ W Padding() { return 0; }
-
-  // The squares of both are as if taken from the common mean, whose distance from either mean is
-  // known.
-  static __device__ State Join(const State& a, const State& b) {
-    const W count = a.count + b.count;
-    if (b.count == 0) return a;  // Whose mean would be multiplied by nothing, and may be infinite.
-    const W share = b.count / count, distance = b.mean - a.mean;
-    return {count, a.mean + distance * share,
-            a.squares + b.squares + distance * share * (distance * a.count)};
-  }
-
-  template <int kMany>
-  static __device__ State Add(const State& s, const W (&v)[kMany], int count) {
-    if (count == 0) return s;
-    W sum = 0;
-#pragma unroll
-    for (int i = 0; i < kMany; ++i) sum += v[i];
-    const W mean = sum / static_cast<W>(count);
-    return Join(s, {static_cast<W>(count), mean, SquaresOf(v, count, mean)});
-  }
-
-  template <int kMany>
-  static __device__ W SquaresOf(const W (&v)[kMany], int count, W mean) {
-    W squares = 0;
-#pragma unroll
-    for (int i = 0; i < kMany; ++i) {
-      const W distance = i < count ? v[i] - mean : W{0};
-      squares += distance * distance;
-    }
-    return squares;
-  }
-
-  __device__ Row RowOf(const State& s, std::int64_t length) const {
-    return {s.mean, 1 / sqrt(s.squares / static_cast<W>(length) + eps)};
-  }
-
-  template <int kMany>
-  static __device__ State OfLanes(const W (&v)[kMany], int count, W held) {
-    W sum = 0;
-#pragma unroll
-    for (int i = 0; i < kMany; ++i) sum += v[i];
-    sum = rows::SumOfWarp(sum);
-    const W mean = held > 0 ? sum / held : 0;
-    return {held, mean, rows::SumOfWarp(SquaresOf(v, count, mean))};
-  }
-  // As Join does, without a division for each pair.
-  static __device__ State JoinLanes(const State& s, W held) {
-    const W mean = rows::SumOfWarp(s.count * s.mean) / held, distance = s.mean - mean;
-    return {held, mean, rows::SumOfWarp(s.squares + s.count * distance * distance)};
-  }
-  template <int kMany>
-  __device__ Row OfWarp(const W (&v)[kMany], int count, std::int64_t length) const {
-    return RowOf(OfLanes(v, count, static_cast<W>(length)), length);
-  }
-
-  template <int kLanes>
-  __device__ Columns<kLanes> ColumnsAt(std::int64_t pack) const {
-    return {reinterpret_cast<const Pack<T, kLanes>*>(weight)[pack],
-            reinterpret_cast<const Pack<T, kLanes>*>(bias)[pack]};
-  }
-  template <class AnyColumns>
-  __device__ W Finish(W x, const Row& row, const AnyColumns& columns, int lane) const {
-    return (x - row.mean) * row.factor * Widen(columns.weight.lane[lane]) +
-           Widen(columns.bias.lane[lane]);
-  }
-  template <class AnyColumns>
-  __device__ W FinishKept(W x, const Row& row, const AnyColumns& columns, int lane) const {
-    return Finish(x, row, columns, lane);
-  }
-};
-
-}  // namespace
-}  // namespace gridclock
-
-GC_CUDA_VARIANTS(layernorm) {
-  return {
-      {"naive", "One thread for each row, three passes", Naive},
-      {"online", "One block for each row, two passes", OnlineVariant<LayerNorm>},
-      {"shared", "A row stays in the shared memory of a block, or of a cluster of them: read once",
-       SharedVariant<LayerNorm>, rows::kSharedTakes},
-      {"streamed", "Rows stream through blocks that keep weight and bias in registers",
-       StreamedVariant<LayerNorm>, rows::kStreamedTakes},
-      {"registers", "A row stays in the registers of one warp: read once",
-       RegistersVariant<LayerNorm>, rows::kRegistersTake}};
-}
-
-#else  // The CPU.
+#ifndef __CUDACC__  // The CPU.
 #include <algorithm>
 #include <cmath>
 
@@ -424,6 +254,176 @@ GC_KERNEL(layernorm) {
               {"welford", "Two passes: mean and squares are carried along together", Welford},
               {"simd", "By parts, in vectors, on every core; joined in f64", Simd}},
   };
+}
+
+#else  // The GPU.
+#include "kernels/catalog/cuda_element.cuh"
+#include "kernels/catalog/cuda_launch.cuh"
+#include "kernels/catalog/rows_cuda.cuh"
+#include "kernels/catalog/rows_streamed_cuda.cuh"
+
+namespace gridclock {
+namespace {
+
+using cuda::Narrow;
+using cuda::Pack;
+using cuda::Wide;
+using cuda::Widen;
+using rows::EpsOf;
+using rows::OnlineVariant;
+using rows::RegistersVariant;
+using rows::Rows;
+using rows::RowsOf;
+using rows::SharedVariant;
+using rows::StreamedVariant;
+
+// --- naive ---
+
+template <typename T>
+__global__ void NaiveKernel(const T* x, const T* weight, const T* bias, T* y, Rows rows,
+                            Wide<T> eps) {
+  using W = Wide<T>;
+  const W n = static_cast<W>(rows.length);
+  for (std::int64_t r = cuda::GridThread(); r < rows.count; r += cuda::GridThreads()) {
+    const T* from = x + r * rows.length;
+    T* to = y + r * rows.length;
+    W sum = 0;
+    for (std::int64_t i = 0; i < rows.length; ++i) sum += Widen(from[i]);
+    const W mean = sum / n;
+    W squares = 0;
+    for (std::int64_t i = 0; i < rows.length; ++i) {
+      const W distance = Widen(from[i]) - mean;
+      squares += distance * distance;
+    }
+    const W factor = 1 / sqrt(squares / n + eps);
+    for (std::int64_t i = 0; i < rows.length; ++i) {
+      to[i] = Narrow<T>((Widen(from[i]) - mean) * factor * Widen(weight[i]) + Widen(bias[i]));
+    }
+  }
+}
+
+absl::Status Naive(const Call& call) {
+  const Rows rows = RowsOf(call);
+  if (rows.count == 0) return absl::OkStatus();
+  return cuda::WithFloat(call.InType(0), [&](auto element) {
+    using T = decltype(element);
+    constexpr std::int64_t kThreads = 128;
+    return cuda::Launch(
+        call, NaiveKernel<T>, {.grid = {cuda::Blocks(rows.count, kThreads)}, .block = {kThreads}},
+        call.In<T>(0), call.In<T>(1), call.In<T>(2), call.Out<T>(0), rows, EpsOf<Wide<T>>(call));
+  });
+}
+
+// --- online, shared, registers: what of a row is computed ---
+
+template <typename T>
+struct LayerNorm {
+  using Element = T;
+  using W = Wide<T>;
+  struct State {
+    W count, mean, squares;  // Squares: of the distances from the mean.
+  };
+  struct Row {
+    W mean, factor;
+  };
+  static constexpr bool kReadsColumns = true;
+  template <int kLanes>
+  struct Columns {
+    Pack<T, kLanes> weight, bias;
+  };
+
+  const T* weight;
+  const T* bias;
+  W eps;
+
+  static LayerNorm Make(const Call& call) { return {call.In<T>(1), call.In<T>(2), EpsOf<W>(call)}; }
+
+  static __device__ State Nothing() { return {0, 0, 0}; }
+  static __device__ W Padding() { return 0; }
+
+  // The squares of both are as if taken from the common mean, whose distance from either mean is
+  // known.
+  static __device__ State Join(const State& a, const State& b) {
+    const W count = a.count + b.count;
+    if (b.count == 0) return a;  // Whose mean would be multiplied by nothing, and may be infinite.
+    const W share = b.count / count, distance = b.mean - a.mean;
+    return {count, a.mean + distance * share,
+            a.squares + b.squares + distance * share * (distance * a.count)};
+  }
+
+  template <int kMany>
+  static __device__ State Add(const State& s, const W (&v)[kMany], int count) {
+    if (count == 0) return s;
+    W sum = 0;
+#pragma unroll
+    for (int i = 0; i < kMany; ++i) sum += v[i];
+    const W mean = sum / static_cast<W>(count);
+    return Join(s, {static_cast<W>(count), mean, SquaresOf(v, count, mean)});
+  }
+
+  template <int kMany>
+  static __device__ W SquaresOf(const W (&v)[kMany], int count, W mean) {
+    W squares = 0;
+#pragma unroll
+    for (int i = 0; i < kMany; ++i) {
+      const W distance = i < count ? v[i] - mean : W{0};
+      squares += distance * distance;
+    }
+    return squares;
+  }
+
+  __device__ Row RowOf(const State& s, std::int64_t length) const {
+    return {s.mean, 1 / sqrt(s.squares / static_cast<W>(length) + eps)};
+  }
+
+  template <int kMany>
+  static __device__ State OfLanes(const W (&v)[kMany], int count, W held) {
+    W sum = 0;
+#pragma unroll
+    for (int i = 0; i < kMany; ++i) sum += v[i];
+    sum = rows::SumOfWarp(sum);
+    const W mean = held > 0 ? sum / held : 0;
+    return {held, mean, rows::SumOfWarp(SquaresOf(v, count, mean))};
+  }
+  // As Join does, without a division for each pair.
+  static __device__ State JoinLanes(const State& s, W held) {
+    const W mean = rows::SumOfWarp(s.count * s.mean) / held, distance = s.mean - mean;
+    return {held, mean, rows::SumOfWarp(s.squares + s.count * distance * distance)};
+  }
+  template <int kMany>
+  __device__ Row OfWarp(const W (&v)[kMany], int count, std::int64_t length) const {
+    return RowOf(OfLanes(v, count, static_cast<W>(length)), length);
+  }
+
+  template <int kLanes>
+  __device__ Columns<kLanes> ColumnsAt(std::int64_t pack) const {
+    return {reinterpret_cast<const Pack<T, kLanes>*>(weight)[pack],
+            reinterpret_cast<const Pack<T, kLanes>*>(bias)[pack]};
+  }
+  template <class AnyColumns>
+  __device__ W Finish(W x, const Row& row, const AnyColumns& columns, int lane) const {
+    return (x - row.mean) * row.factor * Widen(columns.weight.lane[lane]) +
+           Widen(columns.bias.lane[lane]);
+  }
+  template <class AnyColumns>
+  __device__ W FinishKept(W x, const Row& row, const AnyColumns& columns, int lane) const {
+    return Finish(x, row, columns, lane);
+  }
+};
+
+}  // namespace
+}  // namespace gridclock
+
+GC_CUDA_VARIANTS(layernorm) {
+  return {
+      {"naive", "One thread for each row, three passes", Naive},
+      {"online", "One block for each row, two passes", OnlineVariant<LayerNorm>},
+      {"shared", "A row stays in the shared memory of a block, or of a cluster of them: read once",
+       SharedVariant<LayerNorm>, rows::kSharedTakes},
+      {"streamed", "Rows stream through blocks that keep weight and bias in registers",
+       StreamedVariant<LayerNorm>, rows::kStreamedTakes},
+      {"registers", "A row stays in the registers of one warp: read once",
+       RegistersVariant<LayerNorm>, rows::kRegistersTake}};
 }
 
 #endif  // __CUDACC__

@@ -18,105 +18,7 @@
 
 #include "kernels/api/kernel.h"
 
-#ifdef __CUDACC__
-#include "kernels/catalog/cuda_element.cuh"
-#include "kernels/catalog/cuda_launch.cuh"
-#include "kernels/catalog/rows_cuda.cuh"
-#include "kernels/catalog/softmax_cuda.cuh"
-
-namespace gridclock {
-namespace {
-
-using cuda::Infinity;
-using cuda::Narrow;
-using cuda::Wide;
-using cuda::Widen;
-using rows::OnlineVariant;
-using rows::RegistersVariant;
-using rows::Rows;
-using rows::RowsOf;
-using rows::SharedVariant;
-using softmax::Term;
-
-// --- naive ---
-
-template <typename T>
-__global__ void NaiveKernel(const T* x, T* y, Rows rows) {
-  using W = Wide<T>;
-  for (std::int64_t r = cuda::GridThread(); r < rows.count; r += cuda::GridThreads()) {
-    const T* from = x + r * rows.length;
-    T* to = y + r * rows.length;
-    W largest = -Infinity<W>();
-    for (std::int64_t i = 0; i < rows.length; ++i) largest = max(largest, Widen(from[i]));
-    W sum = 0;
-    for (std::int64_t i = 0; i < rows.length; ++i) sum += exp(Widen(from[i]) - largest);
-    const W log_sum = log(sum);
-    for (std::int64_t i = 0; i < rows.length; ++i) {
-      to[i] = Narrow<T>(Widen(from[i]) - largest - log_sum);
-    }
-  }
-}
-
-absl::Status Naive(const Call& call) {
-  const Rows rows = RowsOf(call);
-  if (rows.count == 0) return absl::OkStatus();
-  return cuda::WithFloat(call.InType(0), [&](auto element) {
-    using T = decltype(element);
-    constexpr std::int64_t kThreads = 128;
-    return cuda::Launch(call, NaiveKernel<T>,
-                        {.grid = {cuda::Blocks(rows.count, kThreads)}, .block = {kThreads}},
-                        call.In<T>(0), call.Out<T>(0), rows);
-  });
-}
-
-// --- online, shared, registers: what of a row is computed ---
-
-template <typename T>
-struct LogSoftmax : softmax::Exponentials<T> {
-  using W = Wide<T>;
-  struct Row {
-    W largest, log_sum;
-  };
-  static LogSoftmax Make(const Call&) { return {}; }
-
-  __device__ Row RowOf(const typename softmax::Exponentials<T>::State& s, std::int64_t) const {
-    return {s.largest, log(s.sum)};
-  }
-  // One subtraction after the other: their sum would lose what the maximum has beyond the
-  // logarithm.
-  template <class Columns>
-  __device__ W Finish(W x, const Row& row, const Columns&, int) const {
-    return x - row.largest - row.log_sum;
-  }
-
-  template <int kMany>
-  __device__ Row OfWarp(const W (&v)[kMany], int, std::int64_t) const {
-    const W largest = LogSoftmax::LargestOf(v);
-    W sum = 0;
-#pragma unroll
-    for (int i = 0; i < kMany; ++i) sum += Term(v[i], largest);
-    return {largest, log(rows::SumOfWarp(sum))};
-  }
-  template <class Columns>
-  __device__ W FinishKept(W x, const Row& row, const Columns& columns, int lane) const {
-    return Finish(x, row, columns, lane);
-  }
-};
-
-}  // namespace
-}  // namespace gridclock
-
-GC_CUDA_VARIANTS(log_softmax) {
-  return {
-      {"naive", "One thread for each row, three passes", Naive},
-      {"online", "One block for each row, two passes", OnlineVariant<LogSoftmax>},
-      {"shared", "A row stays in the shared memory of a block, or of a cluster of them: read once",
-       SharedVariant<LogSoftmax>, rows::kSharedTakes},
-      {"registers", "A row stays in the registers of one warp: read once",
-       RegistersVariant<LogSoftmax>, rows::kRegistersTake}};
-}
-
-#else  // The CPU.
+#ifndef __CUDACC__  // The CPU.
 #include <cmath>
 #include <limits>
 
@@ -224,6 +126,104 @@ GC_KERNEL(log_softmax) {
               {"online", "Two passes: the sum is rescaled when a larger maximum turns up", Online},
               {"simd", "Online by blocks, in vectors, on every core", Simd}},
   };
+}
+
+#else  // The GPU.
+#include "kernels/catalog/cuda_element.cuh"
+#include "kernels/catalog/cuda_launch.cuh"
+#include "kernels/catalog/rows_cuda.cuh"
+#include "kernels/catalog/softmax_cuda.cuh"
+
+namespace gridclock {
+namespace {
+
+using cuda::Infinity;
+using cuda::Narrow;
+using cuda::Wide;
+using cuda::Widen;
+using rows::OnlineVariant;
+using rows::RegistersVariant;
+using rows::Rows;
+using rows::RowsOf;
+using rows::SharedVariant;
+using softmax::Term;
+
+// --- naive ---
+
+template <typename T>
+__global__ void NaiveKernel(const T* x, T* y, Rows rows) {
+  using W = Wide<T>;
+  for (std::int64_t r = cuda::GridThread(); r < rows.count; r += cuda::GridThreads()) {
+    const T* from = x + r * rows.length;
+    T* to = y + r * rows.length;
+    W largest = -Infinity<W>();
+    for (std::int64_t i = 0; i < rows.length; ++i) largest = max(largest, Widen(from[i]));
+    W sum = 0;
+    for (std::int64_t i = 0; i < rows.length; ++i) sum += exp(Widen(from[i]) - largest);
+    const W log_sum = log(sum);
+    for (std::int64_t i = 0; i < rows.length; ++i) {
+      to[i] = Narrow<T>(Widen(from[i]) - largest - log_sum);
+    }
+  }
+}
+
+absl::Status Naive(const Call& call) {
+  const Rows rows = RowsOf(call);
+  if (rows.count == 0) return absl::OkStatus();
+  return cuda::WithFloat(call.InType(0), [&](auto element) {
+    using T = decltype(element);
+    constexpr std::int64_t kThreads = 128;
+    return cuda::Launch(call, NaiveKernel<T>,
+                        {.grid = {cuda::Blocks(rows.count, kThreads)}, .block = {kThreads}},
+                        call.In<T>(0), call.Out<T>(0), rows);
+  });
+}
+
+// --- online, shared, registers: what of a row is computed ---
+
+template <typename T>
+struct LogSoftmax : softmax::Exponentials<T> {
+  using W = Wide<T>;
+  struct Row {
+    W largest, log_sum;
+  };
+  static LogSoftmax Make(const Call&) { return {}; }
+
+  __device__ Row RowOf(const typename softmax::Exponentials<T>::State& s, std::int64_t) const {
+    return {s.largest, log(s.sum)};
+  }
+  // One subtraction after the other: their sum would lose what the maximum has beyond the
+  // logarithm.
+  template <class Columns>
+  __device__ W Finish(W x, const Row& row, const Columns&, int) const {
+    return x - row.largest - row.log_sum;
+  }
+
+  template <int kMany>
+  __device__ Row OfWarp(const W (&v)[kMany], int, std::int64_t) const {
+    const W largest = LogSoftmax::LargestOf(v);
+    W sum = 0;
+#pragma unroll
+    for (int i = 0; i < kMany; ++i) sum += Term(v[i], largest);
+    return {largest, log(rows::SumOfWarp(sum))};
+  }
+  template <class Columns>
+  __device__ W FinishKept(W x, const Row& row, const Columns& columns, int lane) const {
+    return Finish(x, row, columns, lane);
+  }
+};
+
+}  // namespace
+}  // namespace gridclock
+
+GC_CUDA_VARIANTS(log_softmax) {
+  return {
+      {"naive", "One thread for each row, three passes", Naive},
+      {"online", "One block for each row, two passes", OnlineVariant<LogSoftmax>},
+      {"shared", "A row stays in the shared memory of a block, or of a cluster of them: read once",
+       SharedVariant<LogSoftmax>, rows::kSharedTakes},
+      {"registers", "A row stays in the registers of one warp: read once",
+       RegistersVariant<LogSoftmax>, rows::kRegistersTake}};
 }
 
 #endif  // __CUDACC__

@@ -23,128 +23,7 @@
 #include "kernels/catalog/matmul_reference.h"
 #include "kernels/catalog/matmul_sizes.h"
 
-#ifdef __CUDACC__
-#include <algorithm>
-#include <cmath>
-
-#include "absl/strings/str_cat.h"
-#include "kernels/catalog/cublaslt.cuh"
-#include "kernels/catalog/matmul_cuda.cuh"
-
-namespace gridclock {
-namespace {
-
-using cuda::Narrow;
-using cuda::Wide;
-using cuda::Widen;
-using matmul::Sizes;
-using matmul::SizesOf;
-
-// --- naive ---
-
-template <typename T>
-__global__ void NaiveKernel(const T* a, const T* b, T* c, Sizes s) {
-  const std::int64_t outputs = s.batch * s.m * s.n;
-  for (std::int64_t unit = cuda::GridThread(); unit < outputs; unit += cuda::GridThreads()) {
-    const std::int64_t i = unit / s.n % s.m, j = unit % s.n, matrix = unit / (s.m * s.n);
-    const T* left = a + matrix * s.m * s.k + i * s.a.row;
-    const T* right = b + matrix * s.k * s.n + j * s.b.column;
-    Wide<T> sum = 0;
-    for (std::int64_t k = 0; k < s.k; ++k) {
-      sum += Widen(left[k * s.a.column]) * Widen(right[k * s.b.row]);
-    }
-    c[unit] = Narrow<T>(sum);
-  }
-}
-
-absl::Status Naive(const Call& call) {
-  constexpr std::int64_t kThreads = 256;
-  const Sizes s = SizesOf(*call.binding);
-  const std::int64_t outputs = s.batch * s.m * s.n;
-  if (outputs == 0) return absl::OkStatus();
-  return cuda::WithFloat(call.InType(0), [&](auto element) {
-    using T = decltype(element);
-    return cuda::Launch(call, NaiveKernel<T>,
-                        {.grid = {cuda::Blocks(outputs, kThreads)}, .block = {kThreads}},
-                        call.In<T>(0), call.In<T>(1), call.Out<T>(0), s);
-  });
-}
-
-// --- tiled, register_tiled ---
-
-absl::Status Tiled(const Call& call) {
-  return cuda::WithFloat(call.InType(0), [&](auto element) {
-    return matmul::Tiled<matmul::ProductTerm, decltype(element)>(call, SizesOf(*call.binding),
-                                                                 matmul::AsItIs());
-  });
-}
-
-absl::Status RegisterTiled(const Call& call) {
-  return matmul::WithRegisters(call, [&](auto element) {
-    return matmul::RegisterTiled<matmul::ProductTerm, decltype(element)>(
-        call, SizesOf(*call.binding), matmul::AsItIs());
-  });
-}
-
-// --- cublaslt ---
-
-#ifdef GRIDCLOCK_HAS_CUBLASLT
-absl::Status ByLibrary(const Call& call, bool tf32) {
-  const Sizes s = SizesOf(*call.binding);
-  if (s.batch * s.m * s.n == 0) return absl::OkStatus();
-  if (s.k == 0) {  // The sum of nothing.
-    const auto bytes = static_cast<std::size_t>(Bytes(call.outputs[0].value->tensors[0]));
-    cuda::CountLaunch(call);
-    return cuda::ToStatus(
-        cudaMemsetAsync(call.Out<char>(0), 0, bytes, static_cast<cudaStream_t>(call.stream)),
-        "memset");
-  }
-  return cublaslt::Multiply(call,
-                            {.batch = s.batch,
-                             .m = s.m,
-                             .n = s.n,
-                             .k = s.k,
-                             .transpose_a = call.binding->Bool("ta"),
-                             .transpose_b = call.binding->Bool("tb"),
-                             .dtype = call.InType(0),
-                             .tf32 = tf32},
-                            call.Out<char>(0));
-}
-
-absl::Status CublasLt(const Call& call) {
-  return ByLibrary(call, /*tf32=*/false);
-}
-absl::Status CublasLtTf32(const Call& call) {
-  return ByLibrary(call, /*tf32=*/true);
-}
-#endif
-
-}  // namespace
-}  // namespace gridclock
-
-GC_CUDA_VARIANTS(matmul) {
-  std::vector<Variant> variants = {
-      {"naive", "One thread for each element of c", Naive},
-      {"tiled", "Tiles in shared memory, 4x4 sums in the registers of each thread", Tiled},
-      {"register_tiled", "8x8 sums in the registers of each thread, strips fetched ahead; f32, f64",
-       RegisterTiled, matmul::kRegisterTiledTakes}};
-#ifdef GRIDCLOCK_HAS_CUBLASLT
-  if (cublaslt::IsHere()) {
-    // Of a call that both take the last is the default: tf32 is never taken unasked.
-    variants.push_back(
-        {"cublaslt_tf32",
-         "NVIDIA's library; f32 whose factors are rounded to tf32, and verified as such",
-         CublasLtTf32, absl::StrCat("when T == f32 && ", cublaslt::kTakes, cublaslt::kScratch),
-         matmul::MagnitudeOfTf32,
-         DType::kF16});  // Tensor cores do half as many in tf32, which is no dtype.
-    variants.push_back({"cublaslt", "NVIDIA's library; f32 in full f32, never tf32", CublasLt,
-                        absl::StrCat("when ", cublaslt::kTakes, cublaslt::kScratch)});
-  }
-#endif
-  return variants;
-}
-
-#else  // The CPU.
+#ifndef __CUDACC__  // The CPU.
 #include <algorithm>
 #include <cmath>
 
@@ -281,6 +160,127 @@ GC_KERNEL(matmul) {
                "Packed blocks, a tile of c in registers, every core; bf16 by matrix units (AMX)",
                Packed}},
   };
+}
+
+#else  // The GPU.
+#include <algorithm>
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "kernels/catalog/cublaslt.cuh"
+#include "kernels/catalog/matmul_cuda.cuh"
+
+namespace gridclock {
+namespace {
+
+using cuda::Narrow;
+using cuda::Wide;
+using cuda::Widen;
+using matmul::Sizes;
+using matmul::SizesOf;
+
+// --- naive ---
+
+template <typename T>
+__global__ void NaiveKernel(const T* a, const T* b, T* c, Sizes s) {
+  const std::int64_t outputs = s.batch * s.m * s.n;
+  for (std::int64_t unit = cuda::GridThread(); unit < outputs; unit += cuda::GridThreads()) {
+    const std::int64_t i = unit / s.n % s.m, j = unit % s.n, matrix = unit / (s.m * s.n);
+    const T* left = a + matrix * s.m * s.k + i * s.a.row;
+    const T* right = b + matrix * s.k * s.n + j * s.b.column;
+    Wide<T> sum = 0;
+    for (std::int64_t k = 0; k < s.k; ++k) {
+      sum += Widen(left[k * s.a.column]) * Widen(right[k * s.b.row]);
+    }
+    c[unit] = Narrow<T>(sum);
+  }
+}
+
+absl::Status Naive(const Call& call) {
+  constexpr std::int64_t kThreads = 256;
+  const Sizes s = SizesOf(*call.binding);
+  const std::int64_t outputs = s.batch * s.m * s.n;
+  if (outputs == 0) return absl::OkStatus();
+  return cuda::WithFloat(call.InType(0), [&](auto element) {
+    using T = decltype(element);
+    return cuda::Launch(call, NaiveKernel<T>,
+                        {.grid = {cuda::Blocks(outputs, kThreads)}, .block = {kThreads}},
+                        call.In<T>(0), call.In<T>(1), call.Out<T>(0), s);
+  });
+}
+
+// --- tiled, register_tiled ---
+
+absl::Status Tiled(const Call& call) {
+  return cuda::WithFloat(call.InType(0), [&](auto element) {
+    return matmul::Tiled<matmul::ProductTerm, decltype(element)>(call, SizesOf(*call.binding),
+                                                                 matmul::AsItIs());
+  });
+}
+
+absl::Status RegisterTiled(const Call& call) {
+  return matmul::WithRegisters(call, [&](auto element) {
+    return matmul::RegisterTiled<matmul::ProductTerm, decltype(element)>(
+        call, SizesOf(*call.binding), matmul::AsItIs());
+  });
+}
+
+// --- cublaslt ---
+
+#ifdef GRIDCLOCK_HAS_CUBLASLT
+absl::Status ByLibrary(const Call& call, bool tf32) {
+  const Sizes s = SizesOf(*call.binding);
+  if (s.batch * s.m * s.n == 0) return absl::OkStatus();
+  if (s.k == 0) {  // The sum of nothing.
+    const auto bytes = static_cast<std::size_t>(Bytes(call.outputs[0].value->tensors[0]));
+    cuda::CountLaunch(call);
+    return cuda::ToStatus(
+        cudaMemsetAsync(call.Out<char>(0), 0, bytes, static_cast<cudaStream_t>(call.stream)),
+        "memset");
+  }
+  return cublaslt::Multiply(call,
+                            {.batch = s.batch,
+                             .m = s.m,
+                             .n = s.n,
+                             .k = s.k,
+                             .transpose_a = call.binding->Bool("ta"),
+                             .transpose_b = call.binding->Bool("tb"),
+                             .dtype = call.InType(0),
+                             .tf32 = tf32},
+                            call.Out<char>(0));
+}
+
+absl::Status CublasLt(const Call& call) {
+  return ByLibrary(call, /*tf32=*/false);
+}
+absl::Status CublasLtTf32(const Call& call) {
+  return ByLibrary(call, /*tf32=*/true);
+}
+#endif
+
+}  // namespace
+}  // namespace gridclock
+
+GC_CUDA_VARIANTS(matmul) {
+  std::vector<Variant> variants = {
+      {"naive", "One thread for each element of c", Naive},
+      {"tiled", "Tiles in shared memory, 4x4 sums in the registers of each thread", Tiled},
+      {"register_tiled", "8x8 sums in the registers of each thread, strips fetched ahead; f32, f64",
+       RegisterTiled, matmul::kRegisterTiledTakes}};
+#ifdef GRIDCLOCK_HAS_CUBLASLT
+  if (cublaslt::IsHere()) {
+    // Of a call that both take the last is the default: tf32 is never taken unasked.
+    variants.push_back(
+        {"cublaslt_tf32",
+         "NVIDIA's library; f32 whose factors are rounded to tf32, and verified as such",
+         CublasLtTf32, absl::StrCat("when T == f32 && ", cublaslt::kTakes, cublaslt::kScratch),
+         matmul::MagnitudeOfTf32,
+         DType::kF16});  // Tensor cores do half as many in tf32, which is no dtype.
+    variants.push_back({"cublaslt", "NVIDIA's library; f32 in full f32, never tf32", CublasLt,
+                        absl::StrCat("when ", cublaslt::kTakes, cublaslt::kScratch)});
+  }
+#endif
+  return variants;
 }
 
 #endif  // __CUDACC__

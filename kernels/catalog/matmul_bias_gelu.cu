@@ -25,7 +25,171 @@
 #include "kernels/api/kernel.h"
 #include "kernels/catalog/matmul_sizes.h"
 
-#ifdef __CUDACC__
+#ifndef __CUDACC__  // The CPU.
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/catalog/element.h"
+#include "kernels/catalog/gelu_simd.h"
+#include "kernels/catalog/matmul_packed.h"
+#include "kernels/catalog/matmul_reference.h"
+#include "kernels/catalog/reference.h"
+
+namespace gridclock {
+namespace {
+
+using matmul::Sizes;
+using matmul::SizesOf;
+
+bool IsTanh(const Binding& binding) {
+  return binding.Word("approximate") == "tanh";
+}
+
+std::int64_t Terms(const Binding& binding) {
+  return binding.Dim("K") + 1;
+}
+
+double Before(const Binding& binding, ReferenceInput in, std::int64_t unit) {
+  return matmul::SumTerms(binding, in, unit, [](double a, double b) { return a * b; }) +
+         in(2, unit % binding.Dim("N"));
+}
+
+void Expected(const Binding& binding, ReferenceInput in, std::int64_t unit, std::size_t,
+              std::span<double> result) {
+  const double x = Before(binding, in, unit);
+  const double inner = IsTanh(binding) ? std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x))
+                                       : std::erf(x / std::sqrt(2.0));
+  result[0] = std::isinf(x) && x < 0 ? -0.0 : 0.5 * x * (1 + inner);  // There -inf * 0 is NaN.
+}
+
+double SumOfMagnitudes(const Binding& binding, ReferenceInput in, std::int64_t unit, std::size_t) {
+  return matmul::SumTerms(binding, in, unit, [](double a, double b) { return std::fabs(a * b); }) +
+         std::fabs(in(2, unit % binding.Dim("N")));
+}
+
+// The error of the sum, which the steepest slope of gelu makes larger by 1.13, and that of gelu
+// itself: some roundings of what it is given, which is no larger than the sum of magnitudes.
+void Magnitude(const Binding& binding, ReferenceInput in, std::int64_t unit, std::size_t output,
+               std::span<double> result) {
+  result[0] =
+      1.13 * SumOfMagnitudes(binding, in, unit, output) + std::fabs(Before(binding, in, unit));
+}
+
+// --- naive ---
+
+template <typename T>
+T NaiveGelu(Wide<T> sum, bool tanh) {
+  using W = Wide<T>;
+  const W x = sum < gelu::kSurelyZero<W> ? gelu::kSurelyZero<W> : sum;
+  const W inner = tanh ? std::tanh(static_cast<W>(gelu::kSqrt2OverPi) *
+                                   (x + static_cast<W>(gelu::kCubic) * x * x * x))
+                       : std::erf(x * static_cast<W>(M_SQRT1_2));
+  return Narrow<T>(W{0.5} * x * (1 + inner));
+}
+
+template <typename T>
+void NaiveMatrix(const T* a, const T* b, const T* bias, T* c, const Sizes& s, bool tanh) {
+  for (std::int64_t i = 0; i < s.m; ++i) {
+    for (std::int64_t j = 0; j < s.n; ++j) {
+      Wide<T> sum = 0;
+      for (std::int64_t k = 0; k < s.k; ++k) {
+        sum += Widen(a[i * s.a.row + k * s.a.column]) * Widen(b[k * s.b.row + j * s.b.column]);
+      }
+      c[i * s.n + j] = NaiveGelu<T>(sum + Widen(bias[j]), tanh);
+    }
+  }
+}
+
+absl::Status Naive(const Call& call) {
+  const Sizes s = SizesOf(*call.binding);
+  return WithFloat(call.InType(0), [&](auto element) {
+    using T = decltype(element);
+    for (std::int64_t i = 0; i < s.batch; ++i) {
+      NaiveMatrix(call.In<T>(0) + i * s.m * s.k, call.In<T>(1) + i * s.k * s.n, call.In<T>(2),
+                  call.Out<T>(0) + i * s.m * s.n, s, IsTanh(*call.binding));
+    }
+    return absl::OkStatus();
+  });
+}
+
+// --- packed ---
+
+template <typename T, class Form>
+struct VectorFinish {
+  const T* bias;
+
+  template <typename W>
+  void operator()(W* sums, std::int64_t, std::int64_t, std::int64_t j, std::int64_t n) const {
+    const auto finish = [](auto d, auto sum, auto of_column) {
+      return Form()(d, simd::hn::Add(sum, of_column));
+    };
+    simd::MapRange<W>(finish, sums, 0, n, /*stream=*/false, sums, bias + j);
+  }
+};
+
+// In f64 the exact form is the C library's erfc: no short polynomial has 53 bits.
+struct ExactF64Finish {
+  const double* bias;
+
+  void operator()(double* sums, std::int64_t, std::int64_t, std::int64_t j, std::int64_t n) const {
+    for (std::int64_t i = 0; i < n; ++i) {
+      const double x = std::max(sums[i] + bias[j + i], gelu::kSurelyZero<double>);
+      sums[i] = 0.5 * x * std::erfc(-x * M_SQRT1_2);
+    }
+  }
+};
+
+template <typename T, class Finish>
+absl::Status PackedWith(const Call& call, const Finish& finish) {
+  return matmul::Multiply<matmul::ProductTerm>(*call.threads, call.In<T>(0), call.In<T>(1),
+                                               call.Out<T>(0), SizesOf(*call.binding), finish);
+}
+
+absl::Status Packed(const Call& call) {
+  return WithFloat(call.InType(0), [&](auto element) {
+    using T = decltype(element);
+    const T* bias = call.In<T>(2);
+    if (IsTanh(*call.binding)) {
+      return PackedWith<T>(call, VectorFinish<T, gelu::TanhForm>{bias});
+    }
+    if constexpr (std::is_same_v<T, double>) {
+      return PackedWith<T>(call, ExactF64Finish{bias});
+    } else {
+      return PackedWith<T>(call, VectorFinish<T, gelu::ExactForm>{bias});
+    }
+  });
+}
+
+}  // namespace
+}  // namespace gridclock
+
+GC_KERNEL(matmul_bias_gelu) {
+  return {
+      .words =
+          "a: T[*, ta ? [K, M] : [M, K]], b: T[*, tb ? [N, K] : [K, N]], bias: T[N] "
+          "-> c: T[*, M, N]; ta: bool = false, tb: bool = false, "
+          "approximate: {tanh, none} = tanh where T in {f64, f32, f16, bf16} "
+          "flops 2*numel(c)*K + 10*numel(c)",
+      .summary = "Matrix product, bias and GELU in one, batched, either side transposed",
+      .formula = "c[i, j] = gelu(sum over k of a[i, k] b[k, j] + bias[j])",
+      .notes =
+          "Summed and finished in f32 (f64 for f64), and rounded once. gelu is that of gelu, "
+          "gelu(-inf) = -0 included. Where the magnitudes of the terms come to more than 3.4e38 "
+          "(f64: 1.8e308), the sum may be an infinity or NaN, as the order has it, and the element "
+          "is what gelu makes of that.",
+      .reference = {.units = OutputElements,
+                    .unit_elements = One,
+                    .compute = Expected,
+                    .accumulation = Terms,
+                    .magnitude = Magnitude,
+                    .reach = SumOfMagnitudes},
+      .cpu = {{"naive", "One dot product for each element of c, one thread", Naive},
+              {"packed", "matmul's packed blocks; bias and gelu as a block is done, every core",
+               Packed}},
+  };
+}
+
+#else  // The GPU.
 #include "absl/strings/str_cat.h"
 #include "kernels/catalog/cublaslt.cuh"
 #include "kernels/catalog/cuda_map.cuh"
@@ -220,170 +384,6 @@ GC_CUDA_VARIANTS(matmul_bias_gelu) {
   }
 #endif
   return variants;
-}
-
-#else  // The CPU.
-#include <algorithm>
-#include <cmath>
-
-#include "kernels/catalog/element.h"
-#include "kernels/catalog/gelu_simd.h"
-#include "kernels/catalog/matmul_packed.h"
-#include "kernels/catalog/matmul_reference.h"
-#include "kernels/catalog/reference.h"
-
-namespace gridclock {
-namespace {
-
-using matmul::Sizes;
-using matmul::SizesOf;
-
-bool IsTanh(const Binding& binding) {
-  return binding.Word("approximate") == "tanh";
-}
-
-std::int64_t Terms(const Binding& binding) {
-  return binding.Dim("K") + 1;
-}
-
-double Before(const Binding& binding, ReferenceInput in, std::int64_t unit) {
-  return matmul::SumTerms(binding, in, unit, [](double a, double b) { return a * b; }) +
-         in(2, unit % binding.Dim("N"));
-}
-
-void Expected(const Binding& binding, ReferenceInput in, std::int64_t unit, std::size_t,
-              std::span<double> result) {
-  const double x = Before(binding, in, unit);
-  const double inner = IsTanh(binding) ? std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x))
-                                       : std::erf(x / std::sqrt(2.0));
-  result[0] = std::isinf(x) && x < 0 ? -0.0 : 0.5 * x * (1 + inner);  // There -inf * 0 is NaN.
-}
-
-double SumOfMagnitudes(const Binding& binding, ReferenceInput in, std::int64_t unit, std::size_t) {
-  return matmul::SumTerms(binding, in, unit, [](double a, double b) { return std::fabs(a * b); }) +
-         std::fabs(in(2, unit % binding.Dim("N")));
-}
-
-// The error of the sum, which the steepest slope of gelu makes larger by 1.13, and that of gelu
-// itself: some roundings of what it is given, which is no larger than the sum of magnitudes.
-void Magnitude(const Binding& binding, ReferenceInput in, std::int64_t unit, std::size_t output,
-               std::span<double> result) {
-  result[0] =
-      1.13 * SumOfMagnitudes(binding, in, unit, output) + std::fabs(Before(binding, in, unit));
-}
-
-// --- naive ---
-
-template <typename T>
-T NaiveGelu(Wide<T> sum, bool tanh) {
-  using W = Wide<T>;
-  const W x = sum < gelu::kSurelyZero<W> ? gelu::kSurelyZero<W> : sum;
-  const W inner = tanh ? std::tanh(static_cast<W>(gelu::kSqrt2OverPi) *
-                                   (x + static_cast<W>(gelu::kCubic) * x * x * x))
-                       : std::erf(x * static_cast<W>(M_SQRT1_2));
-  return Narrow<T>(W{0.5} * x * (1 + inner));
-}
-
-template <typename T>
-void NaiveMatrix(const T* a, const T* b, const T* bias, T* c, const Sizes& s, bool tanh) {
-  for (std::int64_t i = 0; i < s.m; ++i) {
-    for (std::int64_t j = 0; j < s.n; ++j) {
-      Wide<T> sum = 0;
-      for (std::int64_t k = 0; k < s.k; ++k) {
-        sum += Widen(a[i * s.a.row + k * s.a.column]) * Widen(b[k * s.b.row + j * s.b.column]);
-      }
-      c[i * s.n + j] = NaiveGelu<T>(sum + Widen(bias[j]), tanh);
-    }
-  }
-}
-
-absl::Status Naive(const Call& call) {
-  const Sizes s = SizesOf(*call.binding);
-  return WithFloat(call.InType(0), [&](auto element) {
-    using T = decltype(element);
-    for (std::int64_t i = 0; i < s.batch; ++i) {
-      NaiveMatrix(call.In<T>(0) + i * s.m * s.k, call.In<T>(1) + i * s.k * s.n, call.In<T>(2),
-                  call.Out<T>(0) + i * s.m * s.n, s, IsTanh(*call.binding));
-    }
-    return absl::OkStatus();
-  });
-}
-
-// --- packed ---
-
-template <typename T, class Form>
-struct VectorFinish {
-  const T* bias;
-
-  template <typename W>
-  void operator()(W* sums, std::int64_t, std::int64_t, std::int64_t j, std::int64_t n) const {
-    const auto finish = [](auto d, auto sum, auto of_column) {
-      return Form()(d, simd::hn::Add(sum, of_column));
-    };
-    simd::MapRange<W>(finish, sums, 0, n, /*stream=*/false, sums, bias + j);
-  }
-};
-
-// In f64 the exact form is the C library's erfc: no short polynomial has 53 bits.
-struct ExactF64Finish {
-  const double* bias;
-
-  void operator()(double* sums, std::int64_t, std::int64_t, std::int64_t j, std::int64_t n) const {
-    for (std::int64_t i = 0; i < n; ++i) {
-      const double x = std::max(sums[i] + bias[j + i], gelu::kSurelyZero<double>);
-      sums[i] = 0.5 * x * std::erfc(-x * M_SQRT1_2);
-    }
-  }
-};
-
-template <typename T, class Finish>
-absl::Status PackedWith(const Call& call, const Finish& finish) {
-  return matmul::Multiply<matmul::ProductTerm>(*call.threads, call.In<T>(0), call.In<T>(1),
-                                               call.Out<T>(0), SizesOf(*call.binding), finish);
-}
-
-absl::Status Packed(const Call& call) {
-  return WithFloat(call.InType(0), [&](auto element) {
-    using T = decltype(element);
-    const T* bias = call.In<T>(2);
-    if (IsTanh(*call.binding)) {
-      return PackedWith<T>(call, VectorFinish<T, gelu::TanhForm>{bias});
-    }
-    if constexpr (std::is_same_v<T, double>) {
-      return PackedWith<T>(call, ExactF64Finish{bias});
-    } else {
-      return PackedWith<T>(call, VectorFinish<T, gelu::ExactForm>{bias});
-    }
-  });
-}
-
-}  // namespace
-}  // namespace gridclock
-
-GC_KERNEL(matmul_bias_gelu) {
-  return {
-      .words =
-          "a: T[*, ta ? [K, M] : [M, K]], b: T[*, tb ? [N, K] : [K, N]], bias: T[N] "
-          "-> c: T[*, M, N]; ta: bool = false, tb: bool = false, "
-          "approximate: {tanh, none} = tanh where T in {f64, f32, f16, bf16} "
-          "flops 2*numel(c)*K + 10*numel(c)",
-      .summary = "Matrix product, bias and GELU in one, batched, either side transposed",
-      .formula = "c[i, j] = gelu(sum over k of a[i, k] b[k, j] + bias[j])",
-      .notes =
-          "Summed and finished in f32 (f64 for f64), and rounded once. gelu is that of gelu, "
-          "gelu(-inf) = -0 included. Where the magnitudes of the terms come to more than 3.4e38 "
-          "(f64: 1.8e308), the sum may be an infinity or NaN, as the order has it, and the element "
-          "is what gelu makes of that.",
-      .reference = {.units = OutputElements,
-                    .unit_elements = One,
-                    .compute = Expected,
-                    .accumulation = Terms,
-                    .magnitude = Magnitude,
-                    .reach = SumOfMagnitudes},
-      .cpu = {{"naive", "One dot product for each element of c, one thread", Naive},
-              {"packed", "matmul's packed blocks; bias and gelu as a block is done, every core",
-               Packed}},
-  };
 }
 
 #endif  // __CUDACC__

@@ -14,63 +14,7 @@
 #include "kernels/api/kernel.h"
 #include "kernels/catalog/reduce_sizes.h"
 
-#ifdef __CUDACC__
-#include "kernels/catalog/reduce_cuda.cuh"
-
-namespace gridclock {
-namespace {
-
-using reduce::NaiveVariant;
-using reduce::TwoPassVariant;
-
-// A NaN that came first stays: nothing is larger.
-template <typename W>
-__device__ W Larger(W a, W b) {
-  return b > a || b != b ? b : a;
-}
-// In one instruction, as an addition is.
-__device__ inline float Larger(float a, float b) {
-#if __CUDA_ARCH__ >= 800
-  float larger;
-  asm("max.NaN.f32 %0, %1, %2;" : "=f"(larger) : "f"(a), "f"(b));
-  return larger;
-#else
-  return Larger<float>(a, b);
-#endif
-}
-
-template <typename T>
-struct Max {
-  using Element = T;
-  using Result = T;
-  using W = cuda::Wide<T>;
-  struct State {
-    W largest;
-  };
-  static constexpr int kStates = 8;
-  static Max Make(const reduce::Sizes&) { return {}; }
-
-  static __device__ State Nothing() { return {-cuda::Infinity<W>()}; }
-  static __device__ State Join(const State& a, const State& b) {
-    return {Larger(a.largest, b.largest)};
-  }
-  static __device__ State Add(const State& s, T x, std::int64_t) {
-    return Join(s, {cuda::Widen(x)});
-  }
-  __device__ T Finish(const State& s) const { return cuda::Narrow<T>(s.largest); }
-};
-
-}  // namespace
-}  // namespace gridclock
-
-GC_CUDA_VARIANTS(max) {
-  return {{"naive", "One thread for each output, one element after the other", NaiveVariant<Max>},
-          {"two_pass",
-           "Maxima of parts by blocks, 16 bytes or a row of columns at a time; then their maximum",
-           TwoPassVariant<Max>, reduce::kScratchOfValues}};
-}
-
-#else  // The CPU.
+#ifndef __CUDACC__  // The CPU.
 #include <cmath>
 
 #include "kernels/catalog/element.h"
@@ -148,6 +92,62 @@ GC_KERNEL(max) {
       .cpu = {{"naive", "One element after the other", Naive},
               {"simd", "Many maxima side by side, in vectors, on every core", Simd}},
   };
+}
+
+#else  // The GPU.
+#include "kernels/catalog/reduce_cuda.cuh"
+
+namespace gridclock {
+namespace {
+
+using reduce::NaiveVariant;
+using reduce::TwoPassVariant;
+
+// A NaN that came first stays: nothing is larger.
+template <typename W>
+__device__ W Larger(W a, W b) {
+  return b > a || b != b ? b : a;
+}
+// In one instruction, as an addition is.
+__device__ inline float Larger(float a, float b) {
+#if __CUDA_ARCH__ >= 800
+  float larger;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(larger) : "f"(a), "f"(b));
+  return larger;
+#else
+  return Larger<float>(a, b);
+#endif
+}
+
+template <typename T>
+struct Max {
+  using Element = T;
+  using Result = T;
+  using W = cuda::Wide<T>;
+  struct State {
+    W largest;
+  };
+  static constexpr int kStates = 8;
+  static Max Make(const reduce::Sizes&) { return {}; }
+
+  static __device__ State Nothing() { return {-cuda::Infinity<W>()}; }
+  static __device__ State Join(const State& a, const State& b) {
+    return {Larger(a.largest, b.largest)};
+  }
+  static __device__ State Add(const State& s, T x, std::int64_t) {
+    return Join(s, {cuda::Widen(x)});
+  }
+  __device__ T Finish(const State& s) const { return cuda::Narrow<T>(s.largest); }
+};
+
+}  // namespace
+}  // namespace gridclock
+
+GC_CUDA_VARIANTS(max) {
+  return {{"naive", "One thread for each output, one element after the other", NaiveVariant<Max>},
+          {"two_pass",
+           "Maxima of parts by blocks, 16 bytes or a row of columns at a time; then their maximum",
+           TwoPassVariant<Max>, reduce::kScratchOfValues}};
 }
 
 #endif  // __CUDACC__

@@ -12,35 +12,7 @@
 #include "kernels/api/kernel.h"
 #include "kernels/catalog/reduce_sizes.h"
 
-#ifdef __CUDACC__
-#include "kernels/catalog/reduce_cuda.cuh"
-
-namespace gridclock {
-namespace {
-
-using reduce::NaiveVariant;
-using reduce::TwoPassVariant;
-
-template <typename T>
-struct Mean : reduce::SumOp<T> {
-  static Mean Make(const reduce::Sizes& s) {
-    Mean mean;
-    mean.divisor = static_cast<cuda::Wide<T>>(s.n);
-    return mean;
-  }
-};
-
-}  // namespace
-}  // namespace gridclock
-
-GC_CUDA_VARIANTS(mean) {
-  return {{"naive", "One thread for each output, one term after the other", NaiveVariant<Mean>},
-          {"two_pass",
-           "Parts are summed by blocks, 16 bytes or a row of columns at a time; then their sums",
-           TwoPassVariant<Mean>, reduce::kScratchOfValues}};
-}
-
-#else  // The CPU.
+#ifndef __CUDACC__  // The CPU.
 #include <cmath>
 
 #include "kernels/catalog/element.h"
@@ -112,6 +84,34 @@ GC_KERNEL(mean) {
       .cpu = {{"naive", "One term after the other: N roundings add up", Naive},
               {"simd", "Many sums side by side, in vectors, on every core", Simd}},
   };
+}
+
+#else  // The GPU.
+#include "kernels/catalog/reduce_cuda.cuh"
+
+namespace gridclock {
+namespace {
+
+using reduce::NaiveVariant;
+using reduce::TwoPassVariant;
+
+template <typename T>
+struct Mean : reduce::SumOp<T> {
+  static Mean Make(const reduce::Sizes& s) {
+    Mean mean;
+    mean.divisor = static_cast<cuda::Wide<T>>(s.n);
+    return mean;
+  }
+};
+
+}  // namespace
+}  // namespace gridclock
+
+GC_CUDA_VARIANTS(mean) {
+  return {{"naive", "One thread for each output, one term after the other", NaiveVariant<Mean>},
+          {"two_pass",
+           "Parts are summed by blocks, 16 bytes or a row of columns at a time; then their sums",
+           TwoPassVariant<Mean>, reduce::kScratchOfValues}};
 }
 
 #endif  // __CUDACC__

@@ -36,155 +36,7 @@ bool FitsF32(double exponent) {
 }  // namespace
 }  // namespace gridclock
 
-#ifdef __CUDACC__
-#include <cmath>
-#include <limits>
-
-#include "kernels/catalog/cuda_map.cuh"
-
-namespace gridclock {
-namespace {
-
-// V is float, or double for all exponents that float cannot hold.
-template <typename V>
-struct Power {
-  V exponent;
-  template <typename W>
-  __device__ W operator()(W x) const {
-    return static_cast<W>(pow(static_cast<V>(x), exponent));
-  }
-};
-
-struct Square {
-  template <typename W>
-  __device__ W operator()(W x) const {
-    return x * x;
-  }
-};
-
-// Exponents that are no whole numbers: 2^(e log2(x)), logarithm and product in pairs of f32, a
-// number and what it was rounded by. Units in the last place it may be wrong by: 2, and 3 where
-// |e| > 100, of 4 million x each, and what the hardware's 2^x adds.
-struct PowerOfFraction {
-  explicit PowerOfFraction(double exponent)
-      : high(static_cast<float>(exponent)), low(static_cast<float>(exponent - high)) {}
-  float high, low;
-
-  __device__ float operator()(float x) const {
-    const Log2 log = Log2Of(x);
-    const float product = __fmul_rn(high, log.high);
-    float rest = __fmaf_rn(high, log.high, -product);
-    rest = __fmaf_rn(high, log.low, rest);
-    rest = __fmaf_rn(low, log.high, rest);
-    // 2^128 is infinite, though with what lies beside it it may be a number. Of what is beyond it
-    // the rest is large; of powers that are 0 it may be anything, and must not make them negative.
-    float power = fminf(__fadd_rn(product, rest), 127.99999F);
-    rest = fmaxf(__fadd_rn(__fsub_rn(product, power), rest), -1.0F);
-    if (!(x >= 0)) power = std::numeric_limits<float>::quiet_NaN();
-    if (x == 0) power = -copysignf(cuda::Infinity<float>(), high);
-    if (isinf(x)) power = copysignf(cuda::Infinity<float>(), high);
-    constexpr float kLn2 = 0.693147181F;
-    return exp2f(power) * __fmaf_rn(rest, kLn2, 1.0F);
-  }
-
- private:
-  struct Log2 {
-    float high, low;
-  };
-
-  // Of x > 0. x = 2^k m for m within 2/3 and 4/3, and for s = (m - 1) / (m + 1)
-  // log2(m) = 2 / ln(2) (s + s^3/3 + s^5/5 + ...).
-  static __device__ Log2 Log2Of(float x) {
-    constexpr float kLeastNormal = 1.17549435e-38F, kTwoTo24 = 16777216,
-                    kTwoToMinus23 = 1.1920929e-7F;
-    constexpr int kTwoThirds = 0x3F2AAAAB, kExponentBits = static_cast<int>(0xFF800000U);
-    constexpr double kScale = 2.885390081777926814720;  // 2 / ln(2)
-    constexpr float kHigh = static_cast<float>(kScale), kLow = static_cast<float>(kScale - kHigh);
-    const bool subnormal = x < kLeastNormal;
-    const int bits = __float_as_int(subnormal ? x * kTwoTo24 : x);
-    const int whole = (bits - kTwoThirds) & kExponentBits;
-    const float k = __fmaf_rn(static_cast<float>(whole), kTwoToMinus23, subnormal ? -24.0F : 0.0F);
-    const float m = __int_as_float(bits - whole);
-    const float f = m - 1, reciprocal = __fdividef(1, m + 1), s = __fmul_rn(f, reciprocal);
-    const float s2 = __fmul_rn(s, s);
-    // What s lacks, and what that changes in the series.
-    const float lacks = reciprocal * __fmaf_rn(-s, f, __fmaf_rn(-2, s, f));
-    const float s_low = __fmaf_rn(lacks, s2, lacks);
-    float series = static_cast<float>(kScale / 11);
-    series = __fmaf_rn(series, s2, static_cast<float>(kScale / 9));
-    series = __fmaf_rn(series, s2, static_cast<float>(kScale / 7));
-    series = __fmaf_rn(series, s2, static_cast<float>(kScale / 5));
-    series = __fmaf_rn(series, s2, static_cast<float>(kScale / 3));
-    const float first = __fmul_rn(kHigh, s);
-    float low = __fmaf_rn(kHigh, s, -first);
-    low = __fmaf_rn(kHigh, s_low, low);
-    low = __fmaf_rn(kLow, s, low);
-    low = __fmaf_rn(series * s2, s, low);
-    const float high = __fadd_rn(k, first);
-    return {high, __fadd_rn(__fadd_rn(__fsub_rn(k, high), first), low)};
-  }
-};
-
-// Without a loop: its jumps take as long as memory where a tensor fits the cache.
-struct Products {
-  int exponent;
-  template <typename W>
-  __device__ W operator()(W x) const {
-    if (exponent < 0) x = 1 / x;
-    const int left = exponent < 0 ? -exponent : exponent;
-    const W x2 = x * x, x4 = x2 * x2;
-    if (left == kMostProducts) return x4 * x4;
-    W power = (left & 1) != 0 ? x : W{1};
-    if ((left & 2) != 0) power *= x2;
-    if ((left & 4) != 0) power *= x4;
-    return power;
-  }
-};
-static_assert(kMostProducts == 8);
-
-// `map` with the operation for elements of T.
-template <typename T, typename Map>
-absl::Status WithPower(double exponent, Map map) {
-  if constexpr (!std::is_same_v<T, double>) {
-    if (FitsF32(exponent)) return map(Power<float>{static_cast<float>(exponent)});
-  }
-  return map(Power<double>{exponent});
-}
-
-absl::Status Naive(const Call& call) {
-  return cuda::WithFloat(call.InType(0), [&](auto element) {
-    using T = decltype(element);
-    return WithPower<T>(call.binding->F64("exponent"), [&](auto power) {
-      return cuda::Map(call, power, call.Out<T>(0), Elements(call.InShape(0)), call.In<T>(0));
-    });
-  });
-}
-
-absl::Status Vec4(const Call& call) {
-  const double exponent = call.binding->F64("exponent");
-  return cuda::WithFloat(call.InType(0), [&](auto element) {
-    using T = decltype(element);
-    const auto map = [&](auto power) {
-      return cuda::MapPacks(call, power, call.Out<T>(0), Elements(call.InShape(0)), call.In<T>(0));
-    };
-    if (exponent == 2) return map(Square());
-    if (IsWhole(exponent)) return map(Products{static_cast<int>(exponent)});
-    if constexpr (!std::is_same_v<T, double>) {
-      if (exponent != std::trunc(exponent)) return map(PowerOfFraction(exponent));
-    }
-    return WithPower<T>(exponent, map);
-  });
-}
-
-}  // namespace
-}  // namespace gridclock
-
-GC_CUDA_VARIANTS(pow) {
-  return {{"naive", "One thread for each element, with the library's pow", Naive},
-          {"vec4", "16 bytes at a time; whole exponents up to 8 by products", Vec4}};
-}
-
-#else  // The CPU.
+#ifndef __CUDACC__  // The CPU.
 #include <cmath>
 #include <cstdlib>
 
@@ -356,6 +208,154 @@ GC_KERNEL(pow) {
             "on every core; f64 by pow",
             Simd}},
   };
+}
+
+#else  // The GPU.
+#include <cmath>
+#include <limits>
+
+#include "kernels/catalog/cuda_map.cuh"
+
+namespace gridclock {
+namespace {
+
+// V is float, or double for all exponents that float cannot hold.
+template <typename V>
+struct Power {
+  V exponent;
+  template <typename W>
+  __device__ W operator()(W x) const {
+    return static_cast<W>(pow(static_cast<V>(x), exponent));
+  }
+};
+
+struct Square {
+  template <typename W>
+  __device__ W operator()(W x) const {
+    return x * x;
+  }
+};
+
+// Exponents that are no whole numbers: 2^(e log2(x)), logarithm and product in pairs of f32, a
+// number and what it was rounded by. Units in the last place it may be wrong by: 2, and 3 where
+// |e| > 100, of 4 million x each, and what the hardware's 2^x adds.
+struct PowerOfFraction {
+  explicit PowerOfFraction(double exponent)
+      : high(static_cast<float>(exponent)), low(static_cast<float>(exponent - high)) {}
+  float high, low;
+
+  __device__ float operator()(float x) const {
+    const Log2 log = Log2Of(x);
+    const float product = __fmul_rn(high, log.high);
+    float rest = __fmaf_rn(high, log.high, -product);
+    rest = __fmaf_rn(high, log.low, rest);
+    rest = __fmaf_rn(low, log.high, rest);
+    // 2^128 is infinite, though with what lies beside it it may be a number. Of what is beyond it
+    // the rest is large; of powers that are 0 it may be anything, and must not make them negative.
+    float power = fminf(__fadd_rn(product, rest), 127.99999F);
+    rest = fmaxf(__fadd_rn(__fsub_rn(product, power), rest), -1.0F);
+    if (!(x >= 0)) power = std::numeric_limits<float>::quiet_NaN();
+    if (x == 0) power = -copysignf(cuda::Infinity<float>(), high);
+    if (isinf(x)) power = copysignf(cuda::Infinity<float>(), high);
+    constexpr float kLn2 = 0.693147181F;
+    return exp2f(power) * __fmaf_rn(rest, kLn2, 1.0F);
+  }
+
+ private:
+  struct Log2 {
+    float high, low;
+  };
+
+  // Of x > 0. x = 2^k m for m within 2/3 and 4/3, and for s = (m - 1) / (m + 1)
+  // log2(m) = 2 / ln(2) (s + s^3/3 + s^5/5 + ...).
+  static __device__ Log2 Log2Of(float x) {
+    constexpr float kLeastNormal = 1.17549435e-38F, kTwoTo24 = 16777216,
+                    kTwoToMinus23 = 1.1920929e-7F;
+    constexpr int kTwoThirds = 0x3F2AAAAB, kExponentBits = static_cast<int>(0xFF800000U);
+    constexpr double kScale = 2.885390081777926814720;  // 2 / ln(2)
+    constexpr float kHigh = static_cast<float>(kScale), kLow = static_cast<float>(kScale - kHigh);
+    const bool subnormal = x < kLeastNormal;
+    const int bits = __float_as_int(subnormal ? x * kTwoTo24 : x);
+    const int whole = (bits - kTwoThirds) & kExponentBits;
+    const float k = __fmaf_rn(static_cast<float>(whole), kTwoToMinus23, subnormal ? -24.0F : 0.0F);
+    const float m = __int_as_float(bits - whole);
+    const float f = m - 1, reciprocal = __fdividef(1, m + 1), s = __fmul_rn(f, reciprocal);
+    const float s2 = __fmul_rn(s, s);
+    // What s lacks, and what that changes in the series.
+    const float lacks = reciprocal * __fmaf_rn(-s, f, __fmaf_rn(-2, s, f));
+    const float s_low = __fmaf_rn(lacks, s2, lacks);
+    float series = static_cast<float>(kScale / 11);
+    series = __fmaf_rn(series, s2, static_cast<float>(kScale / 9));
+    series = __fmaf_rn(series, s2, static_cast<float>(kScale / 7));
+    series = __fmaf_rn(series, s2, static_cast<float>(kScale / 5));
+    series = __fmaf_rn(series, s2, static_cast<float>(kScale / 3));
+    const float first = __fmul_rn(kHigh, s);
+    float low = __fmaf_rn(kHigh, s, -first);
+    low = __fmaf_rn(kHigh, s_low, low);
+    low = __fmaf_rn(kLow, s, low);
+    low = __fmaf_rn(series * s2, s, low);
+    const float high = __fadd_rn(k, first);
+    return {high, __fadd_rn(__fadd_rn(__fsub_rn(k, high), first), low)};
+  }
+};
+
+// Without a loop: its jumps take as long as memory where a tensor fits the cache.
+struct Products {
+  int exponent;
+  template <typename W>
+  __device__ W operator()(W x) const {
+    if (exponent < 0) x = 1 / x;
+    const int left = exponent < 0 ? -exponent : exponent;
+    const W x2 = x * x, x4 = x2 * x2;
+    if (left == kMostProducts) return x4 * x4;
+    W power = (left & 1) != 0 ? x : W{1};
+    if ((left & 2) != 0) power *= x2;
+    if ((left & 4) != 0) power *= x4;
+    return power;
+  }
+};
+static_assert(kMostProducts == 8);
+
+// `map` with the operation for elements of T.
+template <typename T, typename Map>
+absl::Status WithPower(double exponent, Map map) {
+  if constexpr (!std::is_same_v<T, double>) {
+    if (FitsF32(exponent)) return map(Power<float>{static_cast<float>(exponent)});
+  }
+  return map(Power<double>{exponent});
+}
+
+absl::Status Naive(const Call& call) {
+  return cuda::WithFloat(call.InType(0), [&](auto element) {
+    using T = decltype(element);
+    return WithPower<T>(call.binding->F64("exponent"), [&](auto power) {
+      return cuda::Map(call, power, call.Out<T>(0), Elements(call.InShape(0)), call.In<T>(0));
+    });
+  });
+}
+
+absl::Status Vec4(const Call& call) {
+  const double exponent = call.binding->F64("exponent");
+  return cuda::WithFloat(call.InType(0), [&](auto element) {
+    using T = decltype(element);
+    const auto map = [&](auto power) {
+      return cuda::MapPacks(call, power, call.Out<T>(0), Elements(call.InShape(0)), call.In<T>(0));
+    };
+    if (exponent == 2) return map(Square());
+    if (IsWhole(exponent)) return map(Products{static_cast<int>(exponent)});
+    if constexpr (!std::is_same_v<T, double>) {
+      if (exponent != std::trunc(exponent)) return map(PowerOfFraction(exponent));
+    }
+    return WithPower<T>(exponent, map);
+  });
+}
+
+}  // namespace
+}  // namespace gridclock
+
+GC_CUDA_VARIANTS(pow) {
+  return {{"naive", "One thread for each element, with the library's pow", Naive},
+          {"vec4", "16 bytes at a time; whole exponents up to 8 by products", Vec4}};
 }
 
 #endif  // __CUDACC__

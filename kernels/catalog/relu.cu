@@ -9,42 +9,7 @@
 
 #include "kernels/api/kernel.h"
 
-#ifdef __CUDACC__
-#include "kernels/catalog/cuda_map.cuh"
-
-namespace gridclock {
-namespace {
-
-struct Relu {
-  template <typename W>
-  __device__ W operator()(W x) const {
-    return x < 0 ? W{0} : x;
-  }
-};
-
-absl::Status Naive(const Call& call) {
-  return cuda::WithFloat(call.InType(0), [&](auto element) {
-    using T = decltype(element);
-    return cuda::Map(call, Relu(), call.Out<T>(0), Elements(call.InShape(0)), call.In<T>(0));
-  });
-}
-
-absl::Status Vec4(const Call& call) {
-  return cuda::WithFloat(call.InType(0), [&](auto element) {
-    using T = decltype(element);
-    return cuda::MapPacks(call, Relu(), call.Out<T>(0), Elements(call.InShape(0)), call.In<T>(0));
-  });
-}
-
-}  // namespace
-}  // namespace gridclock
-
-GC_CUDA_VARIANTS(relu) {
-  return {{"naive", "One thread for each element", Naive},
-          {"vec4", "16 bytes at a time: fewer instructions keep more bytes under way", Vec4}};
-}
-
-#else  // The CPU.
+#ifndef __CUDACC__  // The CPU.
 #include "kernels/catalog/element.h"
 #include "kernels/catalog/reference.h"
 #include "kernels/catalog/simd.h"
@@ -93,6 +58,41 @@ GC_KERNEL(relu) {
       .cpu = {{"naive", "One loop, one thread", Naive},
               {"simd", "Vectors on every core; large outputs bypass the caches", Simd}},
   };
+}
+
+#else  // The GPU.
+#include "kernels/catalog/cuda_map.cuh"
+
+namespace gridclock {
+namespace {
+
+struct Relu {
+  template <typename W>
+  __device__ W operator()(W x) const {
+    return x < 0 ? W{0} : x;
+  }
+};
+
+absl::Status Naive(const Call& call) {
+  return cuda::WithFloat(call.InType(0), [&](auto element) {
+    using T = decltype(element);
+    return cuda::Map(call, Relu(), call.Out<T>(0), Elements(call.InShape(0)), call.In<T>(0));
+  });
+}
+
+absl::Status Vec4(const Call& call) {
+  return cuda::WithFloat(call.InType(0), [&](auto element) {
+    using T = decltype(element);
+    return cuda::MapPacks(call, Relu(), call.Out<T>(0), Elements(call.InShape(0)), call.In<T>(0));
+  });
+}
+
+}  // namespace
+}  // namespace gridclock
+
+GC_CUDA_VARIANTS(relu) {
+  return {{"naive", "One thread for each element", Naive},
+          {"vec4", "16 bytes at a time: fewer instructions keep more bytes under way", Vec4}};
 }
 
 #endif  // __CUDACC__

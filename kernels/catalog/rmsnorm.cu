@@ -20,7 +20,140 @@
 #include "kernels/api/kernel.h"
 #include "kernels/catalog/norm_eps.h"
 
-#ifdef __CUDACC__
+#ifndef __CUDACC__  // The CPU.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "kernels/catalog/element.h"
+#include "kernels/catalog/reference.h"
+#include "kernels/catalog/rows_simd.h"
+#include "kernels/catalog/simd.h"
+
+namespace gridclock {
+namespace {
+
+using rows::EpsOf;
+
+// Infinite where the type of the sums ends.
+double Square(double x, DType dtype) {
+  const double most = dtype == DType::kF64 ? std::numeric_limits<double>::max()
+                                           : double{std::numeric_limits<float>::max()};
+  return x * x > most ? std::numeric_limits<double>::infinity() : x * x;
+}
+
+void Expected(const Binding& binding, ReferenceInput in, std::int64_t unit, std::size_t,
+              std::span<double> result) {
+  const std::int64_t n = rows::LengthOf(binding), first = unit * n;
+  const DType dtype = binding.inputs[0].tensors[0].dtype;
+  double mean = 0;
+  for (std::int64_t i = 0; i < n; ++i) {
+    mean += Square(in(0, first + i), dtype) / static_cast<double>(n);
+  }
+  const double root = std::sqrt(mean + std::max(binding.F64("eps"), rows::LeastNormal(binding)));
+  for (std::int64_t i = 0; i < n; ++i) {
+    result[static_cast<std::size_t>(i)] = in(0, first + i) / root * in(1, i);
+  }
+}
+
+void Magnitude(const Binding& binding, ReferenceInput in, std::int64_t unit, std::size_t output,
+               std::span<double> result) {
+  const double least = rows::LeastNormal(binding);
+  Expected(binding, in, unit, output, result);
+  for (std::size_t i = 0; i < result.size(); ++i) {
+    result[i] = std::fabs(result[i]) + least * std::fabs(in(1, static_cast<std::int64_t>(i)));
+  }
+}
+
+// A square that overflows alone does so in any order.
+double Reach(const Binding& binding, ReferenceInput in, std::int64_t unit, std::size_t) {
+  const std::int64_t n = rows::LengthOf(binding), first = unit * n;
+  const DType dtype = binding.inputs[0].tensors[0].dtype;
+  double squares = 0;
+  for (std::int64_t i = first; i < first + n; ++i) {
+    const double square = Square(in(0, i), dtype);
+    if (std::isinf(square)) return 0;
+    squares += square;
+  }
+  return squares;
+}
+
+template <typename T>
+void NaiveRow(const Call& call, const T* x, T* y, std::int64_t n) {
+  using W = Wide<T>;
+  W squares = 0;
+  for (std::int64_t i = 0; i < n; ++i) squares += W{Widen(x[i])} * W{Widen(x[i])};
+  const W factor = 1 / std::sqrt(squares / static_cast<W>(n) + EpsOf<W>(call));
+  for (std::int64_t i = 0; i < n; ++i) {
+    y[i] = Narrow<T>(Widen(x[i]) * factor * Widen(call.In<T>(1)[i]));
+  }
+}
+
+absl::Status Naive(const Call& call) {
+  return WithFloat(call.InType(0), [&](auto element) {
+    using T = decltype(element);
+    rows::OneByOne<T>(call, [&](const T* x, T* y, std::int64_t n) { NaiveRow(call, x, y, n); });
+    return absl::OkStatus();
+  });
+}
+
+template <typename T>
+struct RmsNorm {
+  struct State {
+    double count = 0, squares = 0;
+  };
+  const T* weight;
+  double eps;
+
+  State Part(const T* x, std::int64_t n) const {
+    return {static_cast<double>(n),
+            rows::SumOf<T>(x, n, [](auto v) { return simd::hn::Mul(v, v); })};
+  }
+  State Join(const State& a, const State& b) const {
+    return {a.count + b.count, a.squares + b.squares};
+  }
+  void Write(const T* x, T* y, std::int64_t begin, std::int64_t end, const State& s,
+             bool stream) const {
+    namespace hn = simd::hn;
+    const simd::Tag<T> d;
+    const auto factor = hn::Set(d, static_cast<Wide<T>>(1 / std::sqrt(s.squares / s.count + eps)));
+    const auto quotient = [&](auto, auto v, auto w) { return hn::Mul(hn::Mul(v, factor), w); };
+    simd::MapRange<T>(quotient, y, begin, end, stream, x, weight);
+  }
+  bool Short(const T*, T*, std::int64_t, bool) const { return false; }
+};
+
+absl::Status Simd(const Call& call) {
+  return WithFloat(call.InType(0), [&](auto element) {
+    using T = decltype(element);
+    rows::Simd<T>(call, RmsNorm<T>{call.In<T>(1), EpsOf<Wide<T>>(call)});
+    return absl::OkStatus();
+  });
+}
+
+}  // namespace
+}  // namespace gridclock
+
+GC_KERNEL(rmsnorm) {
+  return {
+      .words =
+          "x: T[*, N], weight: T[N] -> y: T[*, N]; eps: f64 = 1e-6 in (0, 1] "
+          "where T in {f64, f32, f16, bf16}",
+      .summary = "Normalisation by the root mean square over the last dimension",
+      .formula = "y[i] = x[i] / sqrt(mean(x^2) + eps) * weight[i]",
+      .notes =
+          "Computed in f32 (f64 for f64); simd joins the parts of a row in f64. A row with NaN is "
+          "NaN throughout; with an infinity it is 0, and NaN where the infinity stands. Where "
+          "a square overflows (an element from 1.8e19 on; f64: 1.3e154) the row is 0; where their "
+          "sum alone does, it may be 0 as well, by the variant. An eps below the least normal "
+          "number counts as that.",
+      .reference = rows::EachRow(Expected, Magnitude, Reach),
+      .cpu = {{"naive", "Two passes over each row, one thread", Naive},
+              {"simd", "By parts, in vectors, on every core; joined in f64", Simd}},
+  };
+}
+
+#else  // The GPU.
 #include "kernels/catalog/cuda_element.cuh"
 #include "kernels/catalog/cuda_launch.cuh"
 #include "kernels/catalog/rows_cuda.cuh"
@@ -153,139 +286,6 @@ GC_CUDA_VARIANTS(rmsnorm) {
        StreamedVariant<RmsNorm>, kStreamedTakes},
       {"registers", "A row stays in the registers of one warp: read once",
        RegistersVariant<RmsNorm>, rows::kRegistersTake}};
-}
-
-#else  // The CPU.
-#include <algorithm>
-#include <cmath>
-#include <limits>
-
-#include "kernels/catalog/element.h"
-#include "kernels/catalog/reference.h"
-#include "kernels/catalog/rows_simd.h"
-#include "kernels/catalog/simd.h"
-
-namespace gridclock {
-namespace {
-
-using rows::EpsOf;
-
-// Infinite where the type of the sums ends.
-double Square(double x, DType dtype) {
-  const double most = dtype == DType::kF64 ? std::numeric_limits<double>::max()
-                                           : double{std::numeric_limits<float>::max()};
-  return x * x > most ? std::numeric_limits<double>::infinity() : x * x;
-}
-
-void Expected(const Binding& binding, ReferenceInput in, std::int64_t unit, std::size_t,
-              std::span<double> result) {
-  const std::int64_t n = rows::LengthOf(binding), first = unit * n;
-  const DType dtype = binding.inputs[0].tensors[0].dtype;
-  double mean = 0;
-  for (std::int64_t i = 0; i < n; ++i) {
-    mean += Square(in(0, first + i), dtype) / static_cast<double>(n);
-  }
-  const double root = std::sqrt(mean + std::max(binding.F64("eps"), rows::LeastNormal(binding)));
-  for (std::int64_t i = 0; i < n; ++i) {
-    result[static_cast<std::size_t>(i)] = in(0, first + i) / root * in(1, i);
-  }
-}
-
-void Magnitude(const Binding& binding, ReferenceInput in, std::int64_t unit, std::size_t output,
-               std::span<double> result) {
-  const double least = rows::LeastNormal(binding);
-  Expected(binding, in, unit, output, result);
-  for (std::size_t i = 0; i < result.size(); ++i) {
-    result[i] = std::fabs(result[i]) + least * std::fabs(in(1, static_cast<std::int64_t>(i)));
-  }
-}
-
-// A square that overflows alone does so in any order.
-double Reach(const Binding& binding, ReferenceInput in, std::int64_t unit, std::size_t) {
-  const std::int64_t n = rows::LengthOf(binding), first = unit * n;
-  const DType dtype = binding.inputs[0].tensors[0].dtype;
-  double squares = 0;
-  for (std::int64_t i = first; i < first + n; ++i) {
-    const double square = Square(in(0, i), dtype);
-    if (std::isinf(square)) return 0;
-    squares += square;
-  }
-  return squares;
-}
-
-template <typename T>
-void NaiveRow(const Call& call, const T* x, T* y, std::int64_t n) {
-  using W = Wide<T>;
-  W squares = 0;
-  for (std::int64_t i = 0; i < n; ++i) squares += W{Widen(x[i])} * W{Widen(x[i])};
-  const W factor = 1 / std::sqrt(squares / static_cast<W>(n) + EpsOf<W>(call));
-  for (std::int64_t i = 0; i < n; ++i) {
-    y[i] = Narrow<T>(Widen(x[i]) * factor * Widen(call.In<T>(1)[i]));
-  }
-}
-
-absl::Status Naive(const Call& call) {
-  return WithFloat(call.InType(0), [&](auto element) {
-    using T = decltype(element);
-    rows::OneByOne<T>(call, [&](const T* x, T* y, std::int64_t n) { NaiveRow(call, x, y, n); });
-    return absl::OkStatus();
-  });
-}
-
-template <typename T>
-struct RmsNorm {
-  struct State {
-    double count = 0, squares = 0;
-  };
-  const T* weight;
-  double eps;
-
-  State Part(const T* x, std::int64_t n) const {
-    return {static_cast<double>(n),
-            rows::SumOf<T>(x, n, [](auto v) { return simd::hn::Mul(v, v); })};
-  }
-  State Join(const State& a, const State& b) const {
-    return {a.count + b.count, a.squares + b.squares};
-  }
-  void Write(const T* x, T* y, std::int64_t begin, std::int64_t end, const State& s,
-             bool stream) const {
-    namespace hn = simd::hn;
-    const simd::Tag<T> d;
-    const auto factor = hn::Set(d, static_cast<Wide<T>>(1 / std::sqrt(s.squares / s.count + eps)));
-    const auto quotient = [&](auto, auto v, auto w) { return hn::Mul(hn::Mul(v, factor), w); };
-    simd::MapRange<T>(quotient, y, begin, end, stream, x, weight);
-  }
-  bool Short(const T*, T*, std::int64_t, bool) const { return false; }
-};
-
-absl::Status Simd(const Call& call) {
-  return WithFloat(call.InType(0), [&](auto element) {
-    using T = decltype(element);
-    rows::Simd<T>(call, RmsNorm<T>{call.In<T>(1), EpsOf<Wide<T>>(call)});
-    return absl::OkStatus();
-  });
-}
-
-}  // namespace
-}  // namespace gridclock
-
-GC_KERNEL(rmsnorm) {
-  return {
-      .words =
-          "x: T[*, N], weight: T[N] -> y: T[*, N]; eps: f64 = 1e-6 in (0, 1] "
-          "where T in {f64, f32, f16, bf16}",
-      .summary = "Normalisation by the root mean square over the last dimension",
-      .formula = "y[i] = x[i] / sqrt(mean(x^2) + eps) * weight[i]",
-      .notes =
-          "Computed in f32 (f64 for f64); simd joins the parts of a row in f64. A row with NaN is "
-          "NaN throughout; with an infinity it is 0, and NaN where the infinity stands. Where "
-          "a square overflows (an element from 1.8e19 on; f64: 1.3e154) the row is 0; where their "
-          "sum alone does, it may be 0 as well, by the variant. An eps below the least normal "
-          "number counts as that.",
-      .reference = rows::EachRow(Expected, Magnitude, Reach),
-      .cpu = {{"naive", "Two passes over each row, one thread", Naive},
-              {"simd", "By parts, in vectors, on every core; joined in f64", Simd}},
-  };
 }
 
 #endif  // __CUDACC__

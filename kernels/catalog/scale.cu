@@ -9,40 +9,7 @@
 
 #include "kernels/api/kernel.h"
 
-#ifdef __CUDACC__
-#include "kernels/catalog/cuda_map.cuh"
-
-namespace gridclock {
-namespace {
-
-template <typename W>
-struct Times {
-  W factor;
-  __device__ W operator()(W x) const { return factor * x; }
-};
-
-template <bool kPacks>
-absl::Status Run(const Call& call) {
-  const double factor = call.binding->F64("factor");
-  return cuda::WithFloat(call.InType(0), [&](auto element) {
-    using T = decltype(element);
-    const Times<cuda::Wide<T>> times{static_cast<cuda::Wide<T>>(factor)};
-    const std::int64_t n = Elements(call.InShape(0));
-    return kPacks ? cuda::MapPacks(call, times, call.Out<T>(0), n, call.In<T>(0))
-                  : cuda::Map(call, times, call.Out<T>(0), n, call.In<T>(0));
-  });
-}
-
-}  // namespace
-}  // namespace gridclock
-
-GC_CUDA_VARIANTS(scale) {
-  return {{"naive", "One thread for each element", Run</*kPacks=*/false>},
-          {"vec4", "16 bytes at a time: fewer instructions keep more bytes under way",
-           Run</*kPacks=*/true>}};
-}
-
-#else  // The CPU.
+#ifndef __CUDACC__  // The CPU.
 #include "kernels/catalog/attributes.h"
 #include "kernels/catalog/element.h"
 #include "kernels/catalog/reference.h"
@@ -106,6 +73,39 @@ GC_KERNEL(scale) {
       .cpu = {{"naive", "One loop, one thread", Naive},
               {"simd", "Vectors on every core; large outputs bypass the caches", Simd}},
   };
+}
+
+#else  // The GPU.
+#include "kernels/catalog/cuda_map.cuh"
+
+namespace gridclock {
+namespace {
+
+template <typename W>
+struct Times {
+  W factor;
+  __device__ W operator()(W x) const { return factor * x; }
+};
+
+template <bool kPacks>
+absl::Status Run(const Call& call) {
+  const double factor = call.binding->F64("factor");
+  return cuda::WithFloat(call.InType(0), [&](auto element) {
+    using T = decltype(element);
+    const Times<cuda::Wide<T>> times{static_cast<cuda::Wide<T>>(factor)};
+    const std::int64_t n = Elements(call.InShape(0));
+    return kPacks ? cuda::MapPacks(call, times, call.Out<T>(0), n, call.In<T>(0))
+                  : cuda::Map(call, times, call.Out<T>(0), n, call.In<T>(0));
+  });
+}
+
+}  // namespace
+}  // namespace gridclock
+
+GC_CUDA_VARIANTS(scale) {
+  return {{"naive", "One thread for each element", Run</*kPacks=*/false>},
+          {"vec4", "16 bytes at a time: fewer instructions keep more bytes under way",
+           Run</*kPacks=*/true>}};
 }
 
 #endif  // __CUDACC__

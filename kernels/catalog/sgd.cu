@@ -28,46 +28,7 @@ SgdNumbers SgdNumbersOf(const Binding& binding) {
 }  // namespace
 }  // namespace gridclock
 
-#ifdef __CUDACC__
-#include "kernels/catalog/list_cuda.cuh"
-
-namespace gridclock {
-namespace {
-
-using cuda::list::Do;
-
-struct Sgd {
-  using Element = float;
-  static constexpr int kOperands = 2;  // p, g
-  static constexpr unsigned kReads = 0b11, kWrites = 0b01;
-  SgdNumbers n;
-  __device__ void operator()(float (&x)[kOperands]) const {
-    x[0] -= n.lr * (x[1] + n.weight_decay * x[0]);
-  }
-};
-
-absl::Status Run(const Call& call, cuda::list::Rung rung) {
-  const SgdNumbers n = SgdNumbersOf(*call.binding);
-  enum : int { kP, kG, kUpdate };
-  return cuda::list::Run(
-      call, rung,
-      cuda::list::Recipe<Sgd>{.op = {n},
-                              .operands = {&call.outputs[0], &call.inputs[1]},
-                              .steps = {{Do::kScale, kUpdate, kP, kP, n.weight_decay},
-                                        {Do::kAdd, kUpdate, kUpdate, kG},
-                                        {Do::kScale, kUpdate, kUpdate, kUpdate, n.lr},
-                                        {Do::kSubtract, kP, kP, kUpdate}},
-                              .temporaries = 1});
-}
-
-}  // namespace
-}  // namespace gridclock
-
-GC_CUDA_VARIANTS(sgd) {
-  return cuda::list::Ladder<Run>({.list = "p", .elements = "4", .operands = 2, .temporaries = 1});
-}
-
-#else  // The CPU.
+#ifndef __CUDACC__  // The CPU.
 #include <algorithm>
 #include <cmath>
 
@@ -153,6 +114,45 @@ GC_KERNEL(sgd) {
       .cpu = {{"naive", "A loop over the tensors, one thread", Naive},
               {"simd", "The list as one run of elements, in vectors, on every core", Simd}},
   };
+}
+
+#else  // The GPU.
+#include "kernels/catalog/list_cuda.cuh"
+
+namespace gridclock {
+namespace {
+
+using cuda::list::Do;
+
+struct Sgd {
+  using Element = float;
+  static constexpr int kOperands = 2;  // p, g
+  static constexpr unsigned kReads = 0b11, kWrites = 0b01;
+  SgdNumbers n;
+  __device__ void operator()(float (&x)[kOperands]) const {
+    x[0] -= n.lr * (x[1] + n.weight_decay * x[0]);
+  }
+};
+
+absl::Status Run(const Call& call, cuda::list::Rung rung) {
+  const SgdNumbers n = SgdNumbersOf(*call.binding);
+  enum : int { kP, kG, kUpdate };
+  return cuda::list::Run(
+      call, rung,
+      cuda::list::Recipe<Sgd>{.op = {n},
+                              .operands = {&call.outputs[0], &call.inputs[1]},
+                              .steps = {{Do::kScale, kUpdate, kP, kP, n.weight_decay},
+                                        {Do::kAdd, kUpdate, kUpdate, kG},
+                                        {Do::kScale, kUpdate, kUpdate, kUpdate, n.lr},
+                                        {Do::kSubtract, kP, kP, kUpdate}},
+                              .temporaries = 1});
+}
+
+}  // namespace
+}  // namespace gridclock
+
+GC_CUDA_VARIANTS(sgd) {
+  return cuda::list::Ladder<Run>({.list = "p", .elements = "4", .operands = 2, .temporaries = 1});
 }
 
 #endif  // __CUDACC__

@@ -11,48 +11,7 @@
 
 #include "kernels/api/kernel.h"
 
-#ifdef __CUDACC__
-#include "kernels/catalog/cuda_map.cuh"
-
-namespace gridclock {
-namespace {
-
-struct Sigmoid {
-  template <typename W>
-  __device__ W operator()(W x) const {
-    return 1 / (1 + exp(-x));
-  }
-};
-
-// Wrong by up to 100 units in the last place of f32 where x is far below 0.
-struct FastSigmoid {
-  __device__ float operator()(float x) const { return __fdividef(1, 1 + __expf(-x)); }
-};
-
-absl::Status Naive(const Call& call) {
-  return cuda::WithFloat(call.InType(0), [&](auto element) {
-    using T = decltype(element);
-    return cuda::Map(call, Sigmoid(), call.Out<T>(0), Elements(call.InShape(0)), call.In<T>(0));
-  });
-}
-
-absl::Status Vec4(const Call& call) {
-  return cuda::WithFloat(call.InType(0), [&](auto element) {
-    using T = decltype(element);
-    using Op = std::conditional_t<sizeof(T) == 2, FastSigmoid, Sigmoid>;
-    return cuda::MapPacks(call, Op(), call.Out<T>(0), Elements(call.InShape(0)), call.In<T>(0));
-  });
-}
-
-}  // namespace
-}  // namespace gridclock
-
-GC_CUDA_VARIANTS(sigmoid) {
-  return {{"naive", "One thread for each element, with the library's exp", Naive},
-          {"vec4", "16 bytes at a time; 16-bit types by the hardware's exponential", Vec4}};
-}
-
-#else  // The CPU.
+#ifndef __CUDACC__  // The CPU.
 #include <cmath>
 
 #include "kernels/catalog/element.h"
@@ -116,6 +75,47 @@ GC_KERNEL(sigmoid) {
       .cpu = {{"naive", "exp of the C library, one thread", Naive},
               {"simd", "A series for the exponential, in vectors, on every core", Simd}},
   };
+}
+
+#else  // The GPU.
+#include "kernels/catalog/cuda_map.cuh"
+
+namespace gridclock {
+namespace {
+
+struct Sigmoid {
+  template <typename W>
+  __device__ W operator()(W x) const {
+    return 1 / (1 + exp(-x));
+  }
+};
+
+// Wrong by up to 100 units in the last place of f32 where x is far below 0.
+struct FastSigmoid {
+  __device__ float operator()(float x) const { return __fdividef(1, 1 + __expf(-x)); }
+};
+
+absl::Status Naive(const Call& call) {
+  return cuda::WithFloat(call.InType(0), [&](auto element) {
+    using T = decltype(element);
+    return cuda::Map(call, Sigmoid(), call.Out<T>(0), Elements(call.InShape(0)), call.In<T>(0));
+  });
+}
+
+absl::Status Vec4(const Call& call) {
+  return cuda::WithFloat(call.InType(0), [&](auto element) {
+    using T = decltype(element);
+    using Op = std::conditional_t<sizeof(T) == 2, FastSigmoid, Sigmoid>;
+    return cuda::MapPacks(call, Op(), call.Out<T>(0), Elements(call.InShape(0)), call.In<T>(0));
+  });
+}
+
+}  // namespace
+}  // namespace gridclock
+
+GC_CUDA_VARIANTS(sigmoid) {
+  return {{"naive", "One thread for each element, with the library's exp", Naive},
+          {"vec4", "16 bytes at a time; 16-bit types by the hardware's exponential", Vec4}};
 }
 
 #endif  // __CUDACC__

@@ -29,7 +29,85 @@ constexpr W kHigh = 80;
 }  // namespace
 }  // namespace gridclock
 
-#ifdef __CUDACC__
+#ifndef __CUDACC__  // The CPU.
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/catalog/element.h"
+#include "kernels/catalog/reference.h"
+#include "kernels/catalog/simd.h"
+#include "kernels/catalog/simd_exp.h"
+
+namespace gridclock {
+namespace {
+
+void Expected(const Binding&, ReferenceInput in, std::int64_t unit, std::size_t,
+              std::span<double> result) {
+  const double x = in(0, unit);
+  const double e = std::exp(-std::fabs(x));
+  result[0] = x >= 0 ? x / (1 + e) : x * (e / (1 + e));
+  if (std::isinf(x) && x < 0) result[0] = -0.0;  // -inf * 0 is NaN.
+}
+
+template <typename T>
+T NaiveSilu(T element) {
+  using W = Wide<T>;
+  if (Widen(element) > kHigh<W>) return element;
+  const W x = Widen(element) < kLow<W> ? kLow<W> : Widen(element);
+  const W g = std::exp(W{0.5} * x);
+  return Narrow<T>(x * g * (g / (g * g + 1)));
+}
+
+absl::Status Naive(const Call& call) {
+  return WithFloat(call.InType(0), [&](auto element) {
+    using T = decltype(element);
+    const T* x = call.In<T>(0);
+    T* y = call.Out<T>(0);
+    const std::int64_t n = Elements(call.InShape(0));
+    for (std::int64_t i = 0; i < n; ++i) y[i] = NaiveSilu(x[i]);
+    return absl::OkStatus();
+  });
+}
+
+struct Silu {
+  template <class D, class V>
+  V operator()(D d, V x) const {
+    namespace hn = simd::hn;
+    using F = hn::TFromD<D>;
+    const auto bounded = simd::AtMost(d, simd::AtLeast(d, x, kLow<F>), kHigh<F>);
+    const auto g = simd::ExpInRange(d, hn::Mul(bounded, hn::Set(d, F{0.5})));
+    const auto share = hn::Div(g, hn::MulAdd(g, g, hn::Set(d, F{1})));
+    const auto y = hn::Mul(hn::Mul(bounded, g), share);
+    return hn::IfThenElse(hn::Gt(x, hn::Set(d, kHigh<F>)), x, y);
+  }
+};
+
+absl::Status Simd(const Call& call) {
+  return WithFloat(call.InType(0), [&](auto element) {
+    using T = decltype(element);
+    simd::Map<T>(*call.threads, Silu(), call.Out<T>(0), Elements(call.InShape(0)), call.In<T>(0));
+    return absl::OkStatus();
+  });
+}
+
+}  // namespace
+}  // namespace gridclock
+
+GC_KERNEL(silu) {
+  return {
+      .words = "x: T[*] -> y: T[*] over x where T in {f64, f32, f16, bf16} flops 5*numel(x)",
+      .summary = "Sigmoid linear unit of each element",
+      .formula = "y = x / (1 + exp(-x))",
+      .notes =
+          "Computed in f32 (f64 for f64), to some units in its last place. silu(inf) = inf, "
+          "silu(-inf) = -0, NaN stays NaN.",
+      .reference = EachElement(Expected),
+      .cpu = {{"naive", "exp of the C library, one thread", Naive},
+              {"simd", "A series for the exponential, in vectors, on every core", Simd}},
+  };
+}
+
+#else  // The GPU.
 #include "kernels/catalog/cuda_map.cuh"
 
 namespace gridclock {
@@ -112,84 +190,6 @@ absl::Status Vec4(const Call& call) {
 GC_CUDA_VARIANTS(silu) {
   return {{"naive", "One thread for each element, with the library's exp", Naive},
           {"vec4", "16 bytes at a time, by the hardware's exponential, put right for f32", Vec4}};
-}
-
-#else  // The CPU.
-#include <algorithm>
-#include <cmath>
-
-#include "kernels/catalog/element.h"
-#include "kernels/catalog/reference.h"
-#include "kernels/catalog/simd.h"
-#include "kernels/catalog/simd_exp.h"
-
-namespace gridclock {
-namespace {
-
-void Expected(const Binding&, ReferenceInput in, std::int64_t unit, std::size_t,
-              std::span<double> result) {
-  const double x = in(0, unit);
-  const double e = std::exp(-std::fabs(x));
-  result[0] = x >= 0 ? x / (1 + e) : x * (e / (1 + e));
-  if (std::isinf(x) && x < 0) result[0] = -0.0;  // -inf * 0 is NaN.
-}
-
-template <typename T>
-T NaiveSilu(T element) {
-  using W = Wide<T>;
-  if (Widen(element) > kHigh<W>) return element;
-  const W x = Widen(element) < kLow<W> ? kLow<W> : Widen(element);
-  const W g = std::exp(W{0.5} * x);
-  return Narrow<T>(x * g * (g / (g * g + 1)));
-}
-
-absl::Status Naive(const Call& call) {
-  return WithFloat(call.InType(0), [&](auto element) {
-    using T = decltype(element);
-    const T* x = call.In<T>(0);
-    T* y = call.Out<T>(0);
-    const std::int64_t n = Elements(call.InShape(0));
-    for (std::int64_t i = 0; i < n; ++i) y[i] = NaiveSilu(x[i]);
-    return absl::OkStatus();
-  });
-}
-
-struct Silu {
-  template <class D, class V>
-  V operator()(D d, V x) const {
-    namespace hn = simd::hn;
-    using F = hn::TFromD<D>;
-    const auto bounded = simd::AtMost(d, simd::AtLeast(d, x, kLow<F>), kHigh<F>);
-    const auto g = simd::ExpInRange(d, hn::Mul(bounded, hn::Set(d, F{0.5})));
-    const auto share = hn::Div(g, hn::MulAdd(g, g, hn::Set(d, F{1})));
-    const auto y = hn::Mul(hn::Mul(bounded, g), share);
-    return hn::IfThenElse(hn::Gt(x, hn::Set(d, kHigh<F>)), x, y);
-  }
-};
-
-absl::Status Simd(const Call& call) {
-  return WithFloat(call.InType(0), [&](auto element) {
-    using T = decltype(element);
-    simd::Map<T>(*call.threads, Silu(), call.Out<T>(0), Elements(call.InShape(0)), call.In<T>(0));
-    return absl::OkStatus();
-  });
-}
-
-}  // namespace
-}  // namespace gridclock
-
-GC_KERNEL(silu) {
-  return {
-      .words = "x: T[*] -> y: T[*] over x where T in {f64, f32, f16, bf16} flops 5*numel(x)",
-      .summary = "Sigmoid linear unit of each element",
-      .formula = "y = x / (1 + exp(-x))",
-      .notes =
-          "Computed in f32 (f64 for f64), to some units in its last place. silu(inf) = inf, "
-          "silu(-inf) = -0, NaN stays NaN.",
-      .reference = EachElement(Expected),
-      .cpu = {{"naive", "exp of the C library, one thread", Naive},
-              {"simd", "A series for the exponential, in vectors, on every core", Simd}},
-  };
 }
 
 #endif  // __CUDACC__

@@ -2,7 +2,34 @@
 
 #include "kernels/api/kernel.h"
 
-#ifdef __CUDACC__
+#ifndef __CUDACC__  // The CPU.
+#include <chrono>
+
+namespace gridclock {
+namespace {
+
+absl::Status Wait(const Call& call) {
+  using Clock = std::chrono::steady_clock;
+  const auto end = Clock::now() + std::chrono::nanoseconds(call.binding->I64("ns"));
+  while (Clock::now() < end) {
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+}  // namespace gridclock
+
+GC_KERNEL(spin) {
+  return {
+      .words = "; ns: i64 = 20000 in [0, 600000000000]",
+      .summary = "Busy for a given time",
+      .formula = "t(end) - t(start) >= ns",
+      .diagnostic = true,
+      .cpu = {{"naive", "Reads the clock until the time is over", Wait}},
+  };
+}
+
+#else  // The GPU.
 #include "kernels/catalog/cuda_launch.cuh"
 
 namespace gridclock {
@@ -29,33 +56,6 @@ absl::Status Wait(const Call& call) {
 
 GC_CUDA_VARIANTS(spin) {
   return {{"naive", "One thread reads the GPU's nanosecond clock until the time is over", Wait}};
-}
-
-#else  // The CPU.
-#include <chrono>
-
-namespace gridclock {
-namespace {
-
-absl::Status Wait(const Call& call) {
-  using Clock = std::chrono::steady_clock;
-  const auto end = Clock::now() + std::chrono::nanoseconds(call.binding->I64("ns"));
-  while (Clock::now() < end) {
-  }
-  return absl::OkStatus();
-}
-
-}  // namespace
-}  // namespace gridclock
-
-GC_KERNEL(spin) {
-  return {
-      .words = "; ns: i64 = 20000 in [0, 600000000000]",
-      .summary = "Busy for a given time",
-      .formula = "t(end) - t(start) >= ns",
-      .diagnostic = true,
-      .cpu = {{"naive", "Reads the clock until the time is over", Wait}},
-  };
 }
 
 #endif  // __CUDACC__

@@ -16,85 +16,7 @@
 #include "kernels/api/kernel.h"
 #include "kernels/catalog/reduce_sizes.h"
 
-#ifdef __CUDACC__
-#include <algorithm>
-
-#include <cub/device/device_reduce.cuh>
-#include <cub/device/device_segmented_reduce.cuh>
-#include <thrust/iterator/counting_iterator.h>
-#include <thrust/iterator/transform_iterator.h>
-
-#include "kernels/catalog/cuda_element.cuh"
-#include "kernels/catalog/cuda_launch.cuh"
-#include "kernels/catalog/reduce_cuda.cuh"
-
-namespace gridclock {
-namespace {
-
-using cuda::Wide;
-using reduce::NaiveVariant;
-using reduce::Sizes;
-using reduce::SizesOf;
-using reduce::SumOp;
-using reduce::TwoPassVariant;
-
-// --- cub ---
-
-// Sums wide whatever is read: the type of its result is the type that CUB keeps.
-template <typename W>
-struct Plus {
-  __device__ W operator()(W a, W b) const { return a + b; }
-};
-
-struct RowBegin {
-  std::int64_t length;
-  __host__ __device__ std::int64_t operator()(std::int64_t row) const { return row * length; }
-};
-
-template <typename T>
-cudaError_t CubSum(const Call& call, const Sizes& s, void* temp, std::size_t* bytes) {
-  using W = Wide<T>;
-  const auto stream = static_cast<cudaStream_t>(call.stream);
-  if (s.outer == 1) {
-    return cub::DeviceReduce::Reduce(temp, *bytes, call.In<T>(0), call.Out<T>(0), s.n, Plus<W>(),
-                                     W{0}, stream);
-  }
-  const auto begins = thrust::make_transform_iterator(
-      thrust::make_counting_iterator(std::int64_t{0}), RowBegin{s.n});
-  return cub::DeviceSegmentedReduce::Reduce(temp, *bytes, call.In<T>(0), call.Out<T>(0), s.outer,
-                                            begins, begins + 1, Plus<W>(), W{0}, stream);
-}
-
-absl::Status Cub(const Call& call) {
-  const Sizes s = SizesOf(*call.binding);
-  if (s.outer == 0) return absl::OkStatus();
-  return cuda::WithFloat(call.InType(0), [&](auto element) {
-    using T = decltype(element);
-    std::size_t wanted = 0;
-    GC_RETURN_IF_ERROR(cuda::ToStatus(CubSum<T>(call, s, nullptr, &wanted), "cub"));
-    auto declared = static_cast<std::size_t>(Bytes(call.scratch[0].value->tensors[0]));
-    if (wanted > declared) {
-      return absl::InternalError(absl::StrCat(
-          "sum.cub: CUB wants ", wanted, " bytes of scratch, the variant declares ", declared));
-    }
-    cuda::CountLaunch(call);
-    return cuda::ToStatus(CubSum<T>(call, s, call.scratch[0].data[0], &declared), "cub");
-  });
-}
-
-}  // namespace
-}  // namespace gridclock
-
-GC_CUDA_VARIANTS(sum) {
-  return {{"naive", "One thread for each output, one term after the other", NaiveVariant<SumOp>},
-          {"cub", "CUB's DeviceReduce and DeviceSegmentedReduce", Cub,
-           "when numel(B) == 1 scratch temp: u8[1048576]"},
-          {"two_pass",
-           "Parts are summed by blocks, 16 bytes or a row of columns at a time; then their sums",
-           TwoPassVariant<SumOp>, reduce::kScratchOfValues}};
-}
-
-#else  // The CPU.
+#ifndef __CUDACC__  // The CPU.
 #include <cmath>
 
 #include "kernels/catalog/element.h"
@@ -191,6 +113,84 @@ GC_KERNEL(sum) {
               {"pairwise", "Halves summed apart: log2(N) roundings", Pairwise},
               {"simd", "Many sums side by side, in vectors, on every core", Simd}},
   };
+}
+
+#else  // The GPU.
+#include <algorithm>
+
+#include <cub/device/device_reduce.cuh>
+#include <cub/device/device_segmented_reduce.cuh>
+#include <thrust/iterator/counting_iterator.h>
+#include <thrust/iterator/transform_iterator.h>
+
+#include "kernels/catalog/cuda_element.cuh"
+#include "kernels/catalog/cuda_launch.cuh"
+#include "kernels/catalog/reduce_cuda.cuh"
+
+namespace gridclock {
+namespace {
+
+using cuda::Wide;
+using reduce::NaiveVariant;
+using reduce::Sizes;
+using reduce::SizesOf;
+using reduce::SumOp;
+using reduce::TwoPassVariant;
+
+// --- cub ---
+
+// Sums wide whatever is read: the type of its result is the type that CUB keeps.
+template <typename W>
+struct Plus {
+  __device__ W operator()(W a, W b) const { return a + b; }
+};
+
+struct RowBegin {
+  std::int64_t length;
+  __host__ __device__ std::int64_t operator()(std::int64_t row) const { return row * length; }
+};
+
+template <typename T>
+cudaError_t CubSum(const Call& call, const Sizes& s, void* temp, std::size_t* bytes) {
+  using W = Wide<T>;
+  const auto stream = static_cast<cudaStream_t>(call.stream);
+  if (s.outer == 1) {
+    return cub::DeviceReduce::Reduce(temp, *bytes, call.In<T>(0), call.Out<T>(0), s.n, Plus<W>(),
+                                     W{0}, stream);
+  }
+  const auto begins = thrust::make_transform_iterator(
+      thrust::make_counting_iterator(std::int64_t{0}), RowBegin{s.n});
+  return cub::DeviceSegmentedReduce::Reduce(temp, *bytes, call.In<T>(0), call.Out<T>(0), s.outer,
+                                            begins, begins + 1, Plus<W>(), W{0}, stream);
+}
+
+absl::Status Cub(const Call& call) {
+  const Sizes s = SizesOf(*call.binding);
+  if (s.outer == 0) return absl::OkStatus();
+  return cuda::WithFloat(call.InType(0), [&](auto element) {
+    using T = decltype(element);
+    std::size_t wanted = 0;
+    GC_RETURN_IF_ERROR(cuda::ToStatus(CubSum<T>(call, s, nullptr, &wanted), "cub"));
+    auto declared = static_cast<std::size_t>(Bytes(call.scratch[0].value->tensors[0]));
+    if (wanted > declared) {
+      return absl::InternalError(absl::StrCat(
+          "sum.cub: CUB wants ", wanted, " bytes of scratch, the variant declares ", declared));
+    }
+    cuda::CountLaunch(call);
+    return cuda::ToStatus(CubSum<T>(call, s, call.scratch[0].data[0], &declared), "cub");
+  });
+}
+
+}  // namespace
+}  // namespace gridclock
+
+GC_CUDA_VARIANTS(sum) {
+  return {{"naive", "One thread for each output, one term after the other", NaiveVariant<SumOp>},
+          {"cub", "CUB's DeviceReduce and DeviceSegmentedReduce", Cub,
+           "when numel(B) == 1 scratch temp: u8[1048576]"},
+          {"two_pass",
+           "Parts are summed by blocks, 16 bytes or a row of columns at a time; then their sums",
+           TwoPassVariant<SumOp>, reduce::kScratchOfValues}};
 }
 
 #endif  // __CUDACC__

@@ -67,7 +67,158 @@ View ViewOf(const Binding& binding) {
 }  // namespace
 }  // namespace gridclock
 
-#ifdef __CUDACC__
+#ifndef __CUDACC__  // The CPU.
+#include <cstring>
+
+#include "kernels/catalog/reference.h"
+#include "kernels/catalog/simd.h"
+
+namespace gridclock {
+namespace {
+
+void Expected(const Binding& binding, ReferenceInput in, std::int64_t unit, std::size_t,
+              std::span<double> result) {
+  // From the indices of y, dimension by dimension.
+  const Shape& to = binding.outputs[0].tensors[0].shape;
+  const auto rank = static_cast<std::int64_t>(to.size());
+  std::vector<std::int64_t> index(to.size());
+  for (std::int64_t d = rank - 1; d >= 0; --d) {
+    index[static_cast<std::size_t>(d)] = unit % to[static_cast<std::size_t>(d)];
+    unit /= to[static_cast<std::size_t>(d)];
+  }
+  const auto at = [&](const char* name) -> std::int64_t& {
+    return index[static_cast<std::size_t>((binding.I64(name) + rank) % rank)];
+  };
+  std::swap(at("i"), at("j"));
+  const Shape& from = binding.inputs[0].tensors[0].shape;
+  std::int64_t element = 0;
+  for (std::size_t d = 0; d < from.size(); ++d) element = element * from[d] + index[d];
+  result[0] = in(0, element);
+}
+
+absl::Status Naive(const Call& call) {
+  const View v = ViewOf(*call.binding);
+  const auto size = static_cast<std::size_t>(SizeOf(call.InType(0)));
+  const char* x = call.In<char>(0);
+  char* y = call.Out<char>(0);
+  for (std::int64_t outer = 0; outer < v.outer; ++outer) {
+    for (std::int64_t column = 0; column < v.columns; ++column) {
+      for (std::int64_t middle = 0; middle < v.middle; ++middle) {
+        for (std::int64_t row = 0; row < v.rows; ++row) {
+          for (std::int64_t k = 0; k < v.inner; ++k, y += size) {
+            const std::int64_t from =
+                (((outer * v.rows + row) * v.middle + middle) * v.columns + column) * v.inner + k;
+            std::memcpy(y, x + from * static_cast<std::int64_t>(size), size);
+          }
+        }
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+// One tile through a buffer of its own: lines of x, which may all want one place of the cache where
+// a row is a power of two long, are read whole and at once. With `stream` they go past the caches
+// where they can: a line of y that is written whole need not be read before.
+template <typename Raw>
+void Tile(const Raw* x, std::int64_t x_stride, Raw* y, std::int64_t y_stride, std::int64_t rows,
+          std::int64_t columns, bool stream) {
+  constexpr std::int64_t kStride = 64 + 64 / std::int64_t{sizeof(Raw)};
+  alignas(64) Raw turned[64 * kStride];
+  for (std::int64_t r = 0; r < rows; ++r) {
+    for (std::int64_t c = 0; c < columns; ++c) turned[c * kStride + r] = x[r * x_stride + c];
+  }
+  const std::int64_t bytes = rows * std::int64_t{sizeof(Raw)};
+  for (std::int64_t c = 0; c < columns; ++c) {
+    const auto* from = reinterpret_cast<const std::byte*>(turned + c * kStride);
+    auto* to = reinterpret_cast<std::byte*>(y + c * y_stride);
+    if (stream && simd::MayStreamTo(to))
+      simd::StreamBytes(from, to, bytes);
+    else
+      std::memcpy(to, from, static_cast<std::size_t>(bytes));
+  }
+}
+
+constexpr std::int64_t kEdge = 64;
+
+template <typename Raw>
+void Matrices(const Call& call, const View& v) {
+  const std::int64_t down = (v.rows + kEdge - 1) / kEdge;
+  const std::int64_t across = (v.columns + kEdge - 1) / kEdge;
+  const std::int64_t x_stride = v.middle * v.columns, y_stride = v.middle * v.rows;
+  const std::int64_t bytes = Elements(call.InShape(0)) * std::int64_t{sizeof(Raw)};
+  const bool stream = bytes >= simd::kStreamBytes;
+  constexpr std::int64_t kTilesOfTask = 8;
+  // Tiles of one row of y after the other, as stores cost more than loads.
+  call.threads->ParallelFor(
+      v.outer * v.middle * across * down, kTilesOfTask, [&](std::int64_t begin, std::int64_t end) {
+        for (std::int64_t t = begin; t < end; ++t) {
+          const std::int64_t row = t % down * kEdge, column = t / down % across * kEdge;
+          const std::int64_t matrix = t / (down * across);
+          const std::int64_t outer = matrix / v.middle, middle = matrix % v.middle;
+          Tile(call.In<Raw>(0) + (outer * v.rows + row) * x_stride + middle * v.columns + column,
+               x_stride,
+               call.Out<Raw>(0) + (outer * v.columns + column) * y_stride + middle * v.rows + row,
+               y_stride, std::min(kEdge, v.rows - row), std::min(kEdge, v.columns - column),
+               stream);
+        }
+        if (stream) hwy::FlushStream();
+      });
+}
+
+// What stands behind both dimensions moves in one piece.
+void Runs(const Call& call, const View& v, std::int64_t run) {
+  const char* x = call.In<char>(0);
+  char* y = call.Out<char>(0);
+  const std::int64_t grain = 1 + (std::int64_t{64} << 10) / (run + 1);
+  const std::int64_t runs = v.outer * v.columns * v.middle * v.rows;
+  call.threads->ParallelFor(runs, grain, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      const std::int64_t row = i % v.rows, middle = i / v.rows % v.middle;
+      const std::int64_t column = i / (v.rows * v.middle) % v.columns;
+      const std::int64_t outer = i / (v.rows * v.middle * v.columns);
+      const std::int64_t from = ((outer * v.rows + row) * v.middle + middle) * v.columns + column;
+      std::memcpy(y + i * run, x + from * run, static_cast<std::size_t>(run));
+    }
+  });
+}
+
+absl::Status Blocked(const Call& call) {
+  if (Elements(call.InShape(0)) == 0) return absl::OkStatus();
+  const View view = ViewOf(*call.binding);
+  const std::int64_t run = view.inner * SizeOf(call.InType(0));
+  if (view.inner > 1) {
+    Runs(call, view, run);
+  } else if (run == 1) {
+    Matrices<std::uint8_t>(call, view);
+  } else if (run == 2) {
+    Matrices<std::uint16_t>(call, view);
+  } else if (run == 4) {
+    Matrices<std::uint32_t>(call, view);
+  } else {
+    Matrices<std::uint64_t>(call, view);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+}  // namespace gridclock
+
+GC_KERNEL(transpose) {
+  return {
+      .words =
+          "x: T[*A] -> y: T[*swap(A, i, j)]; i: i64 = -2 in [-8, 7], j: i64 = -1 in [-8, 7] "
+          "flops 0",
+      .summary = "Two dimensions change places",
+      .formula = "y[.., q, .., p, ..] = x[.., p, .., q, ..], p at dimension i and q at j",
+      .notes = "The bytes of each element, whatever they mean; of every dtype.",
+      .reference = EachElement(Expected, Roundings::kNone),
+      .cpu = {{"naive", "In the order of the output, one thread", Naive},
+              {"blocked", "Tiles that stay in the first cache, on every core", Blocked}},
+  };
+}
+
+#else  // The GPU.
 #include "kernels/catalog/cuda_element.cuh"
 #include "kernels/catalog/cuda_launch.cuh"
 
@@ -312,157 +463,6 @@ GC_CUDA_VARIANTS(transpose) {
           {"unpadded", "Tiles of 32 x 32 through shared memory, a column in one bank", Unpadded},
           {"tiled", "Tiles of 32 x 32 through shared memory, a column for each bank", Tiled},
           {"wide", "Tiles of 64 x 64 and more, 16 bytes at a time", WideTiles}};
-}
-
-#else  // The CPU.
-#include <cstring>
-
-#include "kernels/catalog/reference.h"
-#include "kernels/catalog/simd.h"
-
-namespace gridclock {
-namespace {
-
-void Expected(const Binding& binding, ReferenceInput in, std::int64_t unit, std::size_t,
-              std::span<double> result) {
-  // From the indices of y, dimension by dimension.
-  const Shape& to = binding.outputs[0].tensors[0].shape;
-  const auto rank = static_cast<std::int64_t>(to.size());
-  std::vector<std::int64_t> index(to.size());
-  for (std::int64_t d = rank - 1; d >= 0; --d) {
-    index[static_cast<std::size_t>(d)] = unit % to[static_cast<std::size_t>(d)];
-    unit /= to[static_cast<std::size_t>(d)];
-  }
-  const auto at = [&](const char* name) -> std::int64_t& {
-    return index[static_cast<std::size_t>((binding.I64(name) + rank) % rank)];
-  };
-  std::swap(at("i"), at("j"));
-  const Shape& from = binding.inputs[0].tensors[0].shape;
-  std::int64_t element = 0;
-  for (std::size_t d = 0; d < from.size(); ++d) element = element * from[d] + index[d];
-  result[0] = in(0, element);
-}
-
-absl::Status Naive(const Call& call) {
-  const View v = ViewOf(*call.binding);
-  const auto size = static_cast<std::size_t>(SizeOf(call.InType(0)));
-  const char* x = call.In<char>(0);
-  char* y = call.Out<char>(0);
-  for (std::int64_t outer = 0; outer < v.outer; ++outer) {
-    for (std::int64_t column = 0; column < v.columns; ++column) {
-      for (std::int64_t middle = 0; middle < v.middle; ++middle) {
-        for (std::int64_t row = 0; row < v.rows; ++row) {
-          for (std::int64_t k = 0; k < v.inner; ++k, y += size) {
-            const std::int64_t from =
-                (((outer * v.rows + row) * v.middle + middle) * v.columns + column) * v.inner + k;
-            std::memcpy(y, x + from * static_cast<std::int64_t>(size), size);
-          }
-        }
-      }
-    }
-  }
-  return absl::OkStatus();
-}
-
-// One tile through a buffer of its own: lines of x, which may all want one place of the cache where
-// a row is a power of two long, are read whole and at once. With `stream` they go past the caches
-// where they can: a line of y that is written whole need not be read before.
-template <typename Raw>
-void Tile(const Raw* x, std::int64_t x_stride, Raw* y, std::int64_t y_stride, std::int64_t rows,
-          std::int64_t columns, bool stream) {
-  constexpr std::int64_t kStride = 64 + 64 / std::int64_t{sizeof(Raw)};
-  alignas(64) Raw turned[64 * kStride];
-  for (std::int64_t r = 0; r < rows; ++r) {
-    for (std::int64_t c = 0; c < columns; ++c) turned[c * kStride + r] = x[r * x_stride + c];
-  }
-  const std::int64_t bytes = rows * std::int64_t{sizeof(Raw)};
-  for (std::int64_t c = 0; c < columns; ++c) {
-    const auto* from = reinterpret_cast<const std::byte*>(turned + c * kStride);
-    auto* to = reinterpret_cast<std::byte*>(y + c * y_stride);
-    if (stream && simd::MayStreamTo(to))
-      simd::StreamBytes(from, to, bytes);
-    else
-      std::memcpy(to, from, static_cast<std::size_t>(bytes));
-  }
-}
-
-constexpr std::int64_t kEdge = 64;
-
-template <typename Raw>
-void Matrices(const Call& call, const View& v) {
-  const std::int64_t down = (v.rows + kEdge - 1) / kEdge;
-  const std::int64_t across = (v.columns + kEdge - 1) / kEdge;
-  const std::int64_t x_stride = v.middle * v.columns, y_stride = v.middle * v.rows;
-  const std::int64_t bytes = Elements(call.InShape(0)) * std::int64_t{sizeof(Raw)};
-  const bool stream = bytes >= simd::kStreamBytes;
-  constexpr std::int64_t kTilesOfTask = 8;
-  // Tiles of one row of y after the other, as stores cost more than loads.
-  call.threads->ParallelFor(
-      v.outer * v.middle * across * down, kTilesOfTask, [&](std::int64_t begin, std::int64_t end) {
-        for (std::int64_t t = begin; t < end; ++t) {
-          const std::int64_t row = t % down * kEdge, column = t / down % across * kEdge;
-          const std::int64_t matrix = t / (down * across);
-          const std::int64_t outer = matrix / v.middle, middle = matrix % v.middle;
-          Tile(call.In<Raw>(0) + (outer * v.rows + row) * x_stride + middle * v.columns + column,
-               x_stride,
-               call.Out<Raw>(0) + (outer * v.columns + column) * y_stride + middle * v.rows + row,
-               y_stride, std::min(kEdge, v.rows - row), std::min(kEdge, v.columns - column),
-               stream);
-        }
-        if (stream) hwy::FlushStream();
-      });
-}
-
-// What stands behind both dimensions moves in one piece.
-void Runs(const Call& call, const View& v, std::int64_t run) {
-  const char* x = call.In<char>(0);
-  char* y = call.Out<char>(0);
-  const std::int64_t grain = 1 + (std::int64_t{64} << 10) / (run + 1);
-  const std::int64_t runs = v.outer * v.columns * v.middle * v.rows;
-  call.threads->ParallelFor(runs, grain, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) {
-      const std::int64_t row = i % v.rows, middle = i / v.rows % v.middle;
-      const std::int64_t column = i / (v.rows * v.middle) % v.columns;
-      const std::int64_t outer = i / (v.rows * v.middle * v.columns);
-      const std::int64_t from = ((outer * v.rows + row) * v.middle + middle) * v.columns + column;
-      std::memcpy(y + i * run, x + from * run, static_cast<std::size_t>(run));
-    }
-  });
-}
-
-absl::Status Blocked(const Call& call) {
-  if (Elements(call.InShape(0)) == 0) return absl::OkStatus();
-  const View view = ViewOf(*call.binding);
-  const std::int64_t run = view.inner * SizeOf(call.InType(0));
-  if (view.inner > 1) {
-    Runs(call, view, run);
-  } else if (run == 1) {
-    Matrices<std::uint8_t>(call, view);
-  } else if (run == 2) {
-    Matrices<std::uint16_t>(call, view);
-  } else if (run == 4) {
-    Matrices<std::uint32_t>(call, view);
-  } else {
-    Matrices<std::uint64_t>(call, view);
-  }
-  return absl::OkStatus();
-}
-
-}  // namespace
-}  // namespace gridclock
-
-GC_KERNEL(transpose) {
-  return {
-      .words =
-          "x: T[*A] -> y: T[*swap(A, i, j)]; i: i64 = -2 in [-8, 7], j: i64 = -1 in [-8, 7] "
-          "flops 0",
-      .summary = "Two dimensions change places",
-      .formula = "y[.., q, .., p, ..] = x[.., p, .., q, ..], p at dimension i and q at j",
-      .notes = "The bytes of each element, whatever they mean; of every dtype.",
-      .reference = EachElement(Expected, Roundings::kNone),
-      .cpu = {{"naive", "In the order of the output, one thread", Naive},
-              {"blocked", "Tiles that stay in the first cache, on every core", Blocked}},
-  };
 }
 
 #endif  // __CUDACC__

@@ -12,7 +12,57 @@
 
 #include "kernels/api/kernel.h"
 
-#ifdef __CUDACC__
+#ifndef __CUDACC__  // The CPU.
+#include "kernels/catalog/element.h"
+#include "kernels/catalog/reference.h"
+#include "kernels/catalog/simd.h"
+
+namespace gridclock {
+namespace {
+
+void Expected(const Binding&, ReferenceInput in, std::int64_t unit, std::size_t,
+              std::span<double> result) {
+  result[0] = in(0, unit) + in(1, unit);
+}
+
+absl::Status Naive(const Call& call) {
+  return WithFloat(call.InType(0), [&](auto element) {
+    using T = decltype(element);
+    const T* a = call.In<T>(0);
+    const T* b = call.In<T>(1);
+    T* c = call.Out<T>(0);
+    const std::int64_t n = Elements(call.InShape(0));
+    for (std::int64_t i = 0; i < n; ++i) c[i] = Narrow<T>(Widen(a[i]) + Widen(b[i]));
+    return absl::OkStatus();
+  });
+}
+
+absl::Status Simd(const Call& call) {
+  return WithFloat(call.InType(0), [&](auto element) {
+    using T = decltype(element);
+    simd::Map<T>(
+        *call.threads, [](auto, auto a, auto b) { return simd::hn::Add(a, b); }, call.Out<T>(0),
+        Elements(call.InShape(0)), call.In<T>(0), call.In<T>(1));
+    return absl::OkStatus();
+  });
+}
+
+}  // namespace
+}  // namespace gridclock
+
+GC_KERNEL(vector_add) {
+  return {
+      .words = "a: T[*], b: T[*] -> c: T[*] over a where T in {f64, f32, f16, bf16} flops numel(c)",
+      .summary = "The sum of two tensors, element by element",
+      .formula = "c = a + b",
+      .notes = "One rounding. f16 and bf16 are added in f32 and rounded once.",
+      .reference = EachElement(Expected, Roundings::kOnce),
+      .cpu = {{"naive", "One loop, one thread", Naive},
+              {"simd", "Vectors on every core; large outputs bypass the caches", Simd}},
+  };
+}
+
+#else  // The GPU.
 #include "kernels/catalog/cuda_map.cuh"
 
 namespace gridclock {
@@ -65,56 +115,6 @@ GC_CUDA_VARIANTS(vector_add) {
           {"one_block", "256 threads of one block, on one multiprocessor of many", OneBlock},
           {"naive", "One thread for each element", Naive},
           {"vec4", "16 bytes at a time: fewer instructions keep more bytes under way", Vec4}};
-}
-
-#else  // The CPU.
-#include "kernels/catalog/element.h"
-#include "kernels/catalog/reference.h"
-#include "kernels/catalog/simd.h"
-
-namespace gridclock {
-namespace {
-
-void Expected(const Binding&, ReferenceInput in, std::int64_t unit, std::size_t,
-              std::span<double> result) {
-  result[0] = in(0, unit) + in(1, unit);
-}
-
-absl::Status Naive(const Call& call) {
-  return WithFloat(call.InType(0), [&](auto element) {
-    using T = decltype(element);
-    const T* a = call.In<T>(0);
-    const T* b = call.In<T>(1);
-    T* c = call.Out<T>(0);
-    const std::int64_t n = Elements(call.InShape(0));
-    for (std::int64_t i = 0; i < n; ++i) c[i] = Narrow<T>(Widen(a[i]) + Widen(b[i]));
-    return absl::OkStatus();
-  });
-}
-
-absl::Status Simd(const Call& call) {
-  return WithFloat(call.InType(0), [&](auto element) {
-    using T = decltype(element);
-    simd::Map<T>(
-        *call.threads, [](auto, auto a, auto b) { return simd::hn::Add(a, b); }, call.Out<T>(0),
-        Elements(call.InShape(0)), call.In<T>(0), call.In<T>(1));
-    return absl::OkStatus();
-  });
-}
-
-}  // namespace
-}  // namespace gridclock
-
-GC_KERNEL(vector_add) {
-  return {
-      .words = "a: T[*], b: T[*] -> c: T[*] over a where T in {f64, f32, f16, bf16} flops numel(c)",
-      .summary = "The sum of two tensors, element by element",
-      .formula = "c = a + b",
-      .notes = "One rounding. f16 and bf16 are added in f32 and rounded once.",
-      .reference = EachElement(Expected, Roundings::kOnce),
-      .cpu = {{"naive", "One loop, one thread", Naive},
-              {"simd", "Vectors on every core; large outputs bypass the caches", Simd}},
-  };
 }
 
 #endif  // __CUDACC__

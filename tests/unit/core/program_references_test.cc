@@ -211,7 +211,7 @@ TEST_F(ProgramsTest, ExpectedValuesAreNoInputsOfTheProgram) {
 
 // Of another size the second would have no room, of the same it would count alone.
 TEST_F(ProgramsTest, ExpectedValuesAreGivenOnce) {
-  for (const int elements : {1000, 1001}) {
+  for (const std::int64_t elements : {1000, 1001}) {
     JobRequest twice = WithExpected(Request(), 1000);
     twice.inputs.push_back(twice.inputs[1]);
     twice.inputs[2].operand.value.tensors[0].shape = {elements};
