@@ -129,7 +129,8 @@ those of one machine on one day and are shown only to explain the ratios.
 - `bulk.*.1G` was missed on 2026-11-26 (0.54 to 0.58): the server's reading thread is busy all the time, and spent a quarter of it in the copy
   from gRPC's slices to the arena. Operands of more than 32 MiB are stored past the caches since, server and client: such a copy takes 0.07 s
   for 1 GiB in place of 0.13, and the calls took 8 to 24 % less beside the same calls without, in interleaved rounds.
-- What limits `kernel.sum`: memory. A loop that only reads has 0.81 to 0.89 of a copy's bytes/s there, so that a goal
+- What limits `kernel.sum`: memory (on 2026-11-28, on an EPYC, a sum of rows took 0.66 of a copy's bytes/s in two of six processes and 0.80 to 0.82
+  in the others, each alike in all its rounds, and the flat one 0.76 to 0.89). A loop that only reads has 0.81 to 0.89 of a copy's bytes/s there, so that a goal
   of 0.8 leaves little to lose; the sums have 0.89 to 1.04 of that loop's (`of_reader`, `reader`), and up to 1.1 since they
   read four ranges at once and ask early.
 - What limits `kernel.matmul.f32.*.all_threads` is not known: of 512 it was 1.6, 2.0 and 1.08 times OpenBLAS in three
