@@ -188,7 +188,7 @@ std::vector<std::string> WorkerEnvironment() {
 
 std::vector<std::string> EnvironmentFor(std::vector<std::string> environment,
                                         absl::string_view uuid) {
-  constexpr absl::string_view kVisible = "CUDA_VISIBLE_DEVICES=";
+  static constexpr absl::string_view kVisible = "CUDA_VISIBLE_DEVICES=";
   if (!absl::StartsWith(uuid, "MIG-")) return environment;
   std::erase_if(environment,
                 [](const std::string& word) { return absl::StartsWith(word, kVisible); });
