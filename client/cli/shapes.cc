@@ -403,15 +403,17 @@ absl::Status CheckWishes(const KernelSpec& spec, const ShapeWishes& wishes,
     return absl::InvalidArgumentError(absl::StrCat(wish, ": ", why));
   };
   for (const auto& [name, shapes] : wishes.shapes) {
-    GC_RETURN_IF_ERROR(check(absl::StrCat("--shape ", name), [&](const OperandSpec& input) {
-      Names some;
-      Collect(input.dims, &some);
-      return Uses(all, some, name);
-    }));
+    GC_RETURN_IF_ERROR(
+        check(absl::StrCat("--shape ", name), [&, &name = name](const OperandSpec& input) {
+          Names some;
+          Collect(input.dims, &some);
+          return Uses(all, some, name);
+        }));
   }
   for (const auto& [name, dtype] : wishes.dtypes) {
-    GC_RETURN_IF_ERROR(check(absl::StrCat("--dtype ", name.empty() ? Name(dtype) : name),
-                             [&](const OperandSpec& input) { return UsesDType(input, name); }));
+    GC_RETURN_IF_ERROR(
+        check(absl::StrCat("--dtype ", name.empty() ? Name(dtype) : name),
+              [&name = name](const OperandSpec& input) { return UsesDType(input, name); }));
   }
   return absl::OkStatus();
 }
