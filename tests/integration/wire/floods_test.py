@@ -78,8 +78,8 @@ class Flood:
             self._socket.sendall(PREFACE + begin)
             while time.monotonic() < end and not self.ended:
                 numbers = range(2 * self.begun + 1, 2 * self.begun + 129, 2)
+                self.begun += len(numbers)  # Though the server may end the connection amid the first of them.
                 self._socket.sendall(b"".join(call(number) for number in numbers))
-                self.begun += len(numbers)
         except OSError:
             self.ended = True
         ended = self.ended
