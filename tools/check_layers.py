@@ -51,7 +51,7 @@ TABLE = {
     "proto/types": TYPES,
     "proto/codec": CODEC,
     "kernels/api": KERNEL,
-    "kernels/api/amx.cc": KERNEL + ["posix"],
+    "kernels/api/bf16_units.cc": KERNEL + ["posix"],
     "kernels/api/cuda_error.h": KERNEL + ["cuda"],  # What its errors mean.
     "kernels/catalog": KERNEL + ["kernels/api/cuda_error.h", "kernels/catalog", "simd", "tbb", "posix", "cuda"],
     "kernels/device": KERNEL + ["kernels/device", "simd", "tbb", "posix"],

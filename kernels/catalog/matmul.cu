@@ -4,8 +4,9 @@
 //   tiled    blocks that fit the first cache, and loops in the order of memory
 //   packed   blocks of a and b are copied into the order in which a small kernel reads them; the
 //            kernel keeps a tile of c in registers. Each thread makes its own part of c. Of bf16
-//            the matrix units (AMX) multiply, where the CPU has them: five to six
-//            times as fast
+//            matrix units (AMX) multiply, where the CPU has them, five to six times as
+//            fast, or else instructions that add two products at once (AVX512_BF16),
+//            twice as fast
 //
 // On a GPU, the tiles by the kernels of matmul_cuda.cuh; times are of 4096 cubed in f32 on an H200:
 //   naive            30.0 ms: one thread for each element of c: each number is brought from memory,
@@ -157,7 +158,7 @@ GC_KERNEL(matmul) {
       .cpu = {{"naive", "One dot product for each element of c, one thread", Naive},
               {"tiled", "Blocks that fit the first cache, one thread", Tiled},
               {"packed",
-               "Packed blocks, a tile of c in registers, every core; bf16 by matrix units (AMX)",
+               "Packed blocks, a tile of c in registers, every core; bf16 by AMX or AVX512_BF16",
                Packed}},
   };
 }

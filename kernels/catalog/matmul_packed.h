@@ -10,7 +10,7 @@
 
 #include "base/status.h"
 #include "kernels/catalog/element.h"
-#include "kernels/catalog/matmul_amx.h"
+#include "kernels/catalog/matmul_bf16.h"
 #include "kernels/catalog/matmul_parts.h"
 #include "kernels/catalog/matmul_sizes.h"
 #include "kernels/catalog/simd.h"
@@ -210,12 +210,10 @@ absl::Status Multiply(Threads& threads, const T* a, const T* b, T* c, const Size
     return absl::OkStatus();
   }
   const Work<T, Finish> all{a, b, c, s, finish, 0};
-#ifdef GRIDCLOCK_LEVEL_MAY_HAVE_AMX
+#ifdef GRIDCLOCK_LEVEL_MAY_HAVE_BF16_UNITS
   if constexpr (std::is_same_v<T, BF16> && std::is_same_v<Term, ProductTerm>) {
-    if (amx::IsHere()) {
-      GC_ASSIGN_OR_RETURN(const bool done, MultiplyByUnits(threads, all));
-      if (done) return absl::OkStatus();
-    }
+    GC_ASSIGN_OR_RETURN(const bool done, MultiplyByUnits(threads, all));
+    if (done) return absl::OkStatus();
   }
 #endif
   return EachPart(threads, all, {kRows, kColumns<Wide<T>>, kWorthAThread},

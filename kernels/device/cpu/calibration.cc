@@ -14,7 +14,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "base/clock.h"
-#include "kernels/api/amx.h"
+#include "kernels/api/bf16_units.h"
 #include "kernels/device/cpu/loops.h"
 
 namespace gridclock {
@@ -182,14 +182,20 @@ double BestFlops(Threads& threads, double seconds) {
   });
 }
 
-double BestMatrixFlops(Threads& threads, double seconds) {
-  if (!amx::IsHere()) return 0;
-  return BestRateOf(threads, seconds, [] { return MatrixFlopsLoop(5'000); });
+double BestBf16Flops(Threads& threads, double seconds) {
+  if (bf16_units::HasMatrixUnits()) {
+    return BestRateOf(threads, seconds, [] { return MatrixFlopsLoop(5'000); });
+  }
+  if (!bf16_units::HasDotProducts()) return 0;
+  return BestRateOf(threads, seconds, [] {
+    float sink = 1;
+    return DotFlopsLoop(30'000, &sink);
+  });
 }
 
-// Whether the matrix units may do this work: in bf16, or in what nobody said.
-bool MayUseMatrixUnits(const Calibration& calibration, const Work& work) {
-  return calibration.matrix_per_second > 0 && work.dtype.value_or(DType::kBF16) == DType::kBF16;
+// Whether units for bf16 may do this work: in bf16, or in what nobody said.
+bool MayUseBf16Units(const Calibration& calibration, const Work& work) {
+  return calibration.bf16_per_second > 0 && work.dtype.value_or(DType::kBF16) == DType::kBF16;
 }
 
 // A larger level is never faster; where it looks so, the machine was disturbed at the smaller one.
@@ -237,7 +243,7 @@ Calibration Calibrate(const HostFacts& host, Threads& threads) {
   if (const auto memory = MeasureMemory(host, threads)) result.levels.push_back(*memory);
   RaiseSmallerLevels(result.levels);
   result.flops_per_second = BestFlops(threads, 0.005);
-  result.matrix_per_second = BestMatrixFlops(threads, 0.005);
+  result.bf16_per_second = BestBf16Flops(threads, 0.005);
   return result;
 }
 
@@ -252,9 +258,9 @@ void Remeasure(const Work& work, L2State state, Threads& threads, Calibration* c
     if (again) level.bytes_per_second = std::max(level.bytes_per_second, again->bytes_per_second);
   }
   RaiseSmallerLevels(calibration->levels);
-  if (work.flops > 0 && MayUseMatrixUnits(*calibration, work)) {
-    calibration->matrix_per_second =
-        std::max(calibration->matrix_per_second, BestMatrixFlops(threads, kSeconds));
+  if (work.flops > 0 && MayUseBf16Units(*calibration, work)) {
+    calibration->bf16_per_second =
+        std::max(calibration->bf16_per_second, BestBf16Flops(threads, kSeconds));
   } else if (work.flops > 0 && calibration->flops_per_second > 0) {
     calibration->flops_per_second =
         std::max(calibration->flops_per_second, BestFlops(threads, kSeconds));
@@ -268,8 +274,8 @@ std::string ToText(const Calibration& calibration) {
                     absl::StrFormat("%.17g;", level.bytes_per_second));
   }
   absl::StrAppendFormat(&text, "%.17g", calibration.flops_per_second);
-  if (calibration.matrix_per_second > 0) {
-    absl::StrAppendFormat(&text, "=%.17g", calibration.matrix_per_second);
+  if (calibration.bf16_per_second > 0) {
+    absl::StrAppendFormat(&text, "=%.17g", calibration.bf16_per_second);
   }
   return text;
 }
@@ -284,7 +290,7 @@ absl::StatusOr<Calibration> CalibrationFromText(absl::string_view text) {
   Calibration result;
   const std::vector<std::string> rates = absl::StrSplit(words.back(), '=');
   if (rates.size() > 2 || !read_rate(rates[0], &result.flops_per_second) ||
-      (rates.size() == 2 && !read_rate(rates[1], &result.matrix_per_second))) {
+      (rates.size() == 2 && !read_rate(rates[1], &result.bf16_per_second))) {
     return bad;
   }
   words.pop_back();
@@ -331,13 +337,13 @@ Device::Roofline ByBytes(const Calibration& calibration, const Work& work, L2Sta
 
 Device::Roofline RooflineFrom(const Calibration& calibration, const Work& work, L2State state) {
   const Device::Roofline by_bytes = ByBytes(calibration, work, state);
-  const bool units = MayUseMatrixUnits(calibration, work);
-  const double rate = units ? calibration.matrix_per_second : calibration.flops_per_second;
+  const bool units = MayUseBf16Units(calibration, work);
+  const double rate = units ? calibration.bf16_per_second : calibration.flops_per_second;
   Device::Roofline by_flops;
   if (work.flops > 0 && rate > 0) {
     by_flops = {1e9 * static_cast<double>(work.flops) / (kMargin * rate),
                 absl::StrFormat("flops over 1.1 x %.1f GFLOP/s of %s, measured", rate / 1e9,
-                                units ? "bf16 by matrix units" : "f32")};
+                                units ? "bf16" : "f32")};
   }
   return by_flops.ns > by_bytes.ns ? by_flops : by_bytes;
 }

@@ -30,7 +30,7 @@ struct Calibration {
   // had that is large enough to tell it from the caches.
   std::vector<LevelRate> levels;
   double flops_per_second = 0;   // f32, all threads.
-  double matrix_per_second = 0;  // The same of bf16 by the matrix units; 0 without such.
+  double bf16_per_second = 0;    // The same of bf16 by the CPU's units for it; 0 without such.
 };
 
 Calibration Calibrate(const HostFacts& host, Threads& threads);

@@ -9,7 +9,7 @@
 #include "hwy/cache_control.h"
 #include "hwy/foreach_target.h"  // Must come before highway.h.
 #include "hwy/highway.h"
-#include "kernels/api/amx.h"
+#include "kernels/api/bf16_units.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace gridclock {
@@ -99,7 +99,7 @@ std::int64_t FlopsLoop(std::int64_t rounds, float* sink) {
 // Six chains hide the latency of a product; the other two registers are its factors.
 GC_AMX std::int64_t MatrixFlopsLoop(std::int64_t rounds) {
   constexpr std::int64_t kChains = 6, kFlops = 2 * 16 * 16 * 32;
-  _tile_loadconfig(&amx::kWholeTiles);
+  _tile_loadconfig(&bf16_units::kWholeTiles);
   _tile_zero(0);
   _tile_zero(1);
   _tile_zero(2);
@@ -117,6 +117,22 @@ GC_AMX std::int64_t MatrixFlopsLoop(std::int64_t rounds) {
     _tile_dpbf16ps(5, 6, 7);
   }
   _tile_release();
+  return rounds * kChains * kFlops;
+}
+
+GC_AVX512_BF16 std::int64_t DotFlopsLoop(std::int64_t rounds, float* sink) {
+  constexpr std::int64_t kChains = 16, kFlops = 2 * 2 * 16;
+  constexpr int kPairOfHalves = 0x3F003F00;
+  const auto factors = reinterpret_cast<__m512bh>(_mm512_set1_epi32(kPairOfHalves));
+  __m512 sums[kChains];
+  for (__m512& sum : sums) sum = _mm512_set1_ps(*sink);
+  for (std::int64_t round = 0; round < rounds; ++round) {
+#pragma GCC unroll 16
+    for (__m512& sum : sums) sum = _mm512_dpbf16_ps(sum, factors, factors);
+  }
+  __m512 total = _mm512_setzero_ps();
+  for (const __m512& sum : sums) total = _mm512_add_ps(total, sum);
+  *sink = _mm512_cvtss_f32(total);
   return rounds * kChains * kFlops;
 }
 

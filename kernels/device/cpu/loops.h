@@ -16,8 +16,9 @@ void StreamLoop(const float* from, float* to, std::int64_t n);
 // `sink` takes a result, so that none is left out.
 std::int64_t FlopsLoop(std::int64_t rounds, float* sink);
 
-// Products of bf16 tiles on the matrix units, which must be here (amx.h).
+// Products of bf16 by units that must be here (bf16_units.h): of tiles, and of vectors.
 std::int64_t MatrixFlopsLoop(std::int64_t rounds);
+std::int64_t DotFlopsLoop(std::int64_t rounds, float* sink);
 
 }  // namespace gridclock
 

@@ -1,5 +1,5 @@
-// Products of numbers near or below the least normal one, at each CPU level: the matrix units of a
-// CPU take such numbers and sums for 0.
+// Products of numbers near or below the least normal one, at each CPU level: what some
+// CPUs have for bf16 takes such numbers and sums for 0.
 #include <algorithm>
 #include <cmath>
 #include <limits>

@@ -9,7 +9,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "kernels/api/amx.h"
+#include "kernels/api/bf16_units.h"
 #include "kernels/device/cpu/tbb_threads.h"
 
 namespace gridclock {
@@ -50,18 +50,18 @@ TEST(Roofline, TakesTheLevelThatTheSetFitsAndTheSlowerOfBytesAndFlops) {
 }
 
 // Products of bf16 may go by units that f32 has no part in.
-TEST(Roofline, IsThatOfTheMatrixUnitsForWhatMayUseThem) {
-  Calibration calibration{.levels = {}, .flops_per_second = 110e9, .matrix_per_second = 1100e9};
+TEST(Roofline, IsThatOfUnitsForBf16OfWhatMayUseThem) {
+  Calibration calibration{.levels = {}, .flops_per_second = 110e9, .bf16_per_second = 1100e9};
   const auto roofline = [&](std::optional<DType> dtype) {
     return RooflineFrom(calibration, {.flops = 12100, .dtype = dtype}, L2State::kHot);
   };
   EXPECT_NEAR(roofline(DType::kBF16).ns, 10, 1e-9);
   EXPECT_EQ(roofline(DType::kBF16).basis,
-            "flops over 1.1 x 1100.0 GFLOP/s of bf16 by matrix units, measured");
+            "flops over 1.1 x 1100.0 GFLOP/s of bf16, measured");
   EXPECT_NEAR(roofline(std::nullopt).ns, 10, 1e-9) << "who does not say may use them";
   EXPECT_NEAR(roofline(DType::kF32).ns, 100, 1e-9);
   EXPECT_NEAR(roofline(DType::kF16).ns, 100, 1e-9);
-  calibration.matrix_per_second = 0;
+  calibration.bf16_per_second = 0;
   EXPECT_NEAR(roofline(DType::kBF16).ns, 100, 1e-9);
 }
 
@@ -155,26 +155,27 @@ TEST(Calibration, AMachineThatProvesFasterIsMeasuredAgain) {
   EXPECT_GT(slow.flops_per_second, 1e8);
 }
 
-TEST(Amx, IsHereWhereTheSystemShowsIt) {
+TEST(Bf16Units, AreHereWhereTheSystemShowsThem) {
   std::ifstream cpuinfo("/proc/cpuinfo");
   const std::string said(std::istreambuf_iterator<char>(cpuinfo), {});
   const auto shows = [&](const char* flag) { return said.find(flag) != std::string::npos; };
-  EXPECT_EQ(amx::IsHere(), shows(" amx_tile") && shows(" amx_bf16"));
+  EXPECT_EQ(bf16_units::HasMatrixUnits(), shows(" amx_tile") && shows(" amx_bf16"));
+  EXPECT_EQ(bf16_units::HasDotProducts(), shows(" avx512_bf16"));
 }
 
-TEST(Calibration, MatrixUnitsAreMeasuredWhereTheyAre) {
+TEST(Calibration, UnitsForBf16AreMeasuredWhereTheyAre) {
   TbbThreads threads(2);
   const Calibration calibration = Calibrate(Host(1 * kMiB), threads);
-  if (!amx::IsHere()) {
-    EXPECT_EQ(calibration.matrix_per_second, 0);
-    GTEST_SKIP() << "no matrix units";
+  if (!bf16_units::HasMatrixUnits() && !bf16_units::HasDotProducts()) {
+    EXPECT_EQ(calibration.bf16_per_second, 0);
+    GTEST_SKIP() << "no units for bf16";
   }
-  EXPECT_GT(calibration.matrix_per_second, calibration.flops_per_second);
-  Calibration slow{.levels = {}, .flops_per_second = 1, .matrix_per_second = 1};
+  EXPECT_GT(calibration.bf16_per_second, calibration.flops_per_second);
+  Calibration slow{.levels = {}, .flops_per_second = 1, .bf16_per_second = 1};
   Remeasure({.flops = 1, .dtype = DType::kF32}, L2State::kHot, threads, &slow);
-  EXPECT_EQ(slow.matrix_per_second, 1) << "f32 does not use them";
+  EXPECT_EQ(slow.bf16_per_second, 1) << "f32 does not use them";
   Remeasure({.flops = 1, .dtype = DType::kBF16}, L2State::kHot, threads, &slow);
-  EXPECT_GT(slow.matrix_per_second, 1e9);
+  EXPECT_GT(slow.bf16_per_second, 1e9);
 }
 
 TEST(Calibration, WhatWasFasterOnceIsKept) {
@@ -203,16 +204,16 @@ TEST(CalibrationText, IsReadAsItWasWritten) {
   EXPECT_EQ(read->levels[1].set_bytes, 1U << 27);
   EXPECT_EQ(read->levels[1].bytes_per_second, 1e10 / 3);
   EXPECT_EQ(read->flops_per_second, 1e11 / 7);
-  EXPECT_EQ(read->matrix_per_second, 0);
+  EXPECT_EQ(read->bf16_per_second, 0);
 }
 
-TEST(CalibrationText, TellsOfMatrixUnits) {
+TEST(CalibrationText, TellsOfUnitsForBf16) {
   const auto read = CalibrationFromText(ToText({.levels = {{"L1", 32768, 16384, 3.25e11}},
                                                 .flops_per_second = 2,
-                                                .matrix_per_second = 1e12 / 7}));
+                                                .bf16_per_second = 1e12 / 7}));
   ASSERT_TRUE(read.ok()) << read.status();
   EXPECT_EQ(read->flops_per_second, 2);
-  EXPECT_EQ(read->matrix_per_second, 1e12 / 7);
+  EXPECT_EQ(read->bf16_per_second, 1e12 / 7);
 }
 
 TEST(CalibrationText, RefusesWhatItDidNotWrite) {

@@ -1,9 +1,9 @@
-// Products of bf16 on the matrix units of a CPU (AMX), where it has them; level v4 alone looks. An
-// instruction multiplies 16 rows of a by 16 columns of b, 32 numbers of each, and adds to 256 sums
-// of f32. Subnormal numbers and sums count as 0 there, which no other way does: packing looks how
-// small numbers are.
-#ifndef GRIDCLOCK_KERNELS_CATALOG_MATMUL_AMX_H_
-#define GRIDCLOCK_KERNELS_CATALOG_MATMUL_AMX_H_
+// Products of bf16 by what some CPUs have for them; level v4 alone looks. An instruction of the
+// matrix units (AMX) multiplies 16 rows of a by 16 columns of b, 32 numbers of each, and adds to 256
+// sums of f32; one of AVX512_BF16 two numbers of a row by those of 16 columns. Subnormal numbers and
+// sums count as 0 there, which no other way does: packing looks how small numbers are.
+#ifndef GRIDCLOCK_KERNELS_CATALOG_MATMUL_BF16_H_
+#define GRIDCLOCK_KERNELS_CATALOG_MATMUL_BF16_H_
 
 #include <algorithm>
 #include <atomic>
@@ -12,13 +12,13 @@
 
 #include "absl/status/statusor.h"
 #include "base/status.h"
-#include "kernels/api/amx.h"
+#include "kernels/api/bf16_units.h"
 #include "kernels/catalog/element.h"
 #include "kernels/catalog/matmul_parts.h"
 #include "kernels/catalog/simd.h"
 
 #if HWY_TARGET <= HWY_AVX3
-#define GRIDCLOCK_LEVEL_MAY_HAVE_AMX
+#define GRIDCLOCK_LEVEL_MAY_HAVE_BF16_UNITS
 
 #include <immintrin.h>
 
@@ -145,49 +145,98 @@ void Pack(const BF16* from, Strides s, std::int64_t lines, std::int64_t depth, L
   }
 }
 
-GC_AMX inline void Begin() {
-  _tile_loadconfig(&amx::kWholeTiles);
-}
-GC_AMX inline void End() {
-  _tile_release();
-}
+// Each has MicroKernel: c[32][32] (+)= sums over two lines of tiles of a and two of b, `steps` long.
+struct MatrixUnits {
+  static constexpr double kWorthAThread = 160.0 * 160 * 160;
 
-// c[32][32] (+)= sums over two lines of tiles of a and two of b, `steps` long.
-GC_AMX inline void MicroKernel(const std::uint16_t* a, const std::uint16_t* b, std::int64_t steps,
-                               float* c, std::int64_t stride, bool add) {
-  const std::int64_t bytes = stride * static_cast<std::int64_t>(sizeof(float));
-  float* below = c + kLines * stride;
-  if (add) {
-    _tile_loadd(0, c, bytes);
-    _tile_loadd(1, c + kLines, bytes);
-    _tile_loadd(2, below, bytes);
-    _tile_loadd(3, below + kLines, bytes);
-  } else {
-    _tile_zero(0);
-    _tile_zero(1);
-    _tile_zero(2);
-    _tile_zero(3);
+  GC_AMX static void Begin() { _tile_loadconfig(&bf16_units::kWholeTiles); }
+  GC_AMX static void End() { _tile_release(); }
+  GC_AMX static void MicroKernel(const std::uint16_t* a, const std::uint16_t* b, std::int64_t steps,
+                                 float* c, std::int64_t stride, bool add) {
+    constexpr std::int64_t kBytes = bf16_units::kTileRowBytes;
+    const std::int64_t bytes = stride * static_cast<std::int64_t>(sizeof(float));
+    float* below = c + kLines * stride;
+    if (add) {
+      _tile_loadd(0, c, bytes);
+      _tile_loadd(1, c + kLines, bytes);
+      _tile_loadd(2, below, bytes);
+      _tile_loadd(3, below + kLines, bytes);
+    } else {
+      _tile_zero(0);
+      _tile_zero(1);
+      _tile_zero(2);
+      _tile_zero(3);
+    }
+    const std::int64_t next = steps * kTile;
+    for (std::int64_t i = 0; i < steps; ++i, a += kTile, b += kTile) {
+      _tile_loadd(4, a, kBytes);
+      _tile_loadd(6, b, kBytes);
+      _tile_dpbf16ps(0, 4, 6);
+      _tile_loadd(7, b + next, kBytes);
+      _tile_dpbf16ps(1, 4, 7);
+      _tile_loadd(5, a + next, kBytes);
+      _tile_dpbf16ps(2, 5, 6);
+      _tile_dpbf16ps(3, 5, 7);
+    }
+    _tile_stored(0, c, bytes);
+    _tile_stored(1, c + kLines, bytes);
+    _tile_stored(2, below, bytes);
+    _tile_stored(3, below + kLines, bytes);
   }
-  const std::int64_t next = steps * kTile;
-  for (std::int64_t i = 0; i < steps; ++i, a += kTile, b += kTile) {
-    _tile_loadd(4, a, amx::kRowBytes);
-    _tile_loadd(6, b, amx::kRowBytes);
-    _tile_dpbf16ps(0, 4, 6);
-    _tile_loadd(7, b + next, amx::kRowBytes);
-    _tile_dpbf16ps(1, 4, 7);
-    _tile_loadd(5, a + next, amx::kRowBytes);
-    _tile_dpbf16ps(2, 5, 6);
-    _tile_dpbf16ps(3, 5, 7);
+};
+
+struct DotProducts {
+  static constexpr double kWorthAThread = 80.0 * 80 * 80;
+  // By 32 columns they have 16 registers of sums, which hide how long an instruction takes.
+  static constexpr int kRows = 8;
+
+  static void Begin() {}
+  static void End() {}
+  GC_AVX512_BF16 static void MicroKernel(const std::uint16_t* a, const std::uint16_t* b,
+                                         std::int64_t steps, float* c, std::int64_t stride,
+                                         bool add) {
+    for (int i = 0; i < kSquare; i += kRows) {
+      const std::uint16_t* rows = a + i / kLines * steps * kTile + i % kLines * kTileDepth;
+      SumRows(rows, b, steps, c + i * stride, stride, add);
+    }
   }
-  _tile_stored(0, c, bytes);
-  _tile_stored(1, c + kLines, bytes);
-  _tile_stored(2, below, bytes);
-  _tile_stored(3, below + kLines, bytes);
-}
+
+ private:
+  GC_AVX512_BF16 static void SumRows(const std::uint16_t* a, const std::uint16_t* b,
+                                     std::int64_t steps, float* c, std::int64_t stride, bool add) {
+    __m512 sums[kRows][2];
+#pragma GCC unroll 8
+    for (int i = 0; i < kRows; ++i) {
+      const float* row = c + i * stride;
+      sums[i][0] = add ? _mm512_load_ps(row) : _mm512_setzero_ps();
+      sums[i][1] = add ? _mm512_load_ps(row + kLines) : _mm512_setzero_ps();
+    }
+    const std::int64_t next = steps * kTile;
+    for (std::int64_t step = 0; step < steps; ++step, a += kTile, b += kTile) {
+      for (std::int64_t k = 0; k < kTileDepth; k += 2) {
+        const auto b0 = reinterpret_cast<__m512bh>(_mm512_load_si512(b + k * kLines));
+        const auto b1 = reinterpret_cast<__m512bh>(_mm512_load_si512(b + next + k * kLines));
+#pragma GCC unroll 8
+        for (int i = 0; i < kRows; ++i) {
+          int pair = 0;
+          std::memcpy(&pair, a + i * kTileDepth + k, sizeof(pair));
+          const auto left = reinterpret_cast<__m512bh>(_mm512_set1_epi32(pair));
+          sums[i][0] = _mm512_dpbf16_ps(sums[i][0], left, b0);
+          sums[i][1] = _mm512_dpbf16_ps(sums[i][1], left, b1);
+        }
+      }
+    }
+#pragma GCC unroll 8
+    for (int i = 0; i < kRows; ++i) {
+      _mm512_store_ps(c + i * stride, sums[i][0]);
+      _mm512_store_ps(c + i * stride + kLines, sums[i][1]);
+    }
+  }
+};
 
 // The sums of part p, which the slab has room for: 32 rows of a at a time, by a block of b. What
 // hangs over the edge of the part is left in the slab.
-template <class Finish>
+template <class Unit, class Finish>
 void Sum(const Work<BF16, Finish>& work, const Part& p, Least* of_a, Least* of_b,
          const Workspace& space) {
   const Sizes& s = work.s;
@@ -202,8 +251,8 @@ void Sum(const Work<BF16, Finish>& work, const Part& p, Least* of_a, Least* of_b
                           depth, of_a, space.a.get());
       float* row = space.slab.get() + (i - p.i0) * kBlockColumns;
       for (std::int64_t j = 0; j < columns; j += kSquare) {
-        MicroKernel(space.a.get(), space.b.get() + j * steps * kTileDepth, steps, row + j,
-                    kBlockColumns, k != 0);
+        Unit::MicroKernel(space.a.get(), space.b.get() + j * steps * kTileDepth, steps, row + j,
+                          kBlockColumns, k != 0);
       }
     }
   }
@@ -228,16 +277,16 @@ struct Smallest {
 };
 
 // False where there is no memory for the blocks.
-template <class Finish>
+template <class Unit, class Finish>
 bool MultiplyPart(const Work<BF16, Finish>& work, const Part& part, Smallest& smallest) {
   thread_local Workspace space;
   if (!space.ok()) return false;
   Least of_a, of_b;
-  Begin();
+  Unit::Begin();
   for (std::int64_t i = part.i0; i < part.i1; i += kSlabRows) {
     for (std::int64_t j = part.j0; j < part.j1; j += kBlockColumns) {
       const Part p{i, std::min(part.i1, i + kSlabRows), j, std::min(part.j1, j + kBlockColumns)};
-      Sum(work, p, j == part.j0 ? &of_a : nullptr, i == part.i0 ? &of_b : nullptr, space);
+      Sum<Unit>(work, p, j == part.j0 ? &of_a : nullptr, i == part.i0 ? &of_b : nullptr, space);
       for (std::int64_t r = p.i0; r < p.i1; ++r) {
         work.finish(space.slab.get() + (r - p.i0) * kBlockColumns, work.matrix, r, p.j0,
                     p.j1 - p.j0);
@@ -245,30 +294,36 @@ bool MultiplyPart(const Work<BF16, Finish>& work, const Part& part, Smallest& sm
       RoundSlab<BF16>(space.slab.get(), kBlockColumns, work.c, work.s, p);
     }
   }
-  End();
+  Unit::End();
   Smallest::Lower(smallest.a, of_a.value());
   Smallest::Lower(smallest.b, of_b.value());
   return true;
+}
+
+template <class Unit, class Finish>
+absl::StatusOr<bool> MultiplyBy(Threads& threads, const Work<BF16, Finish>& all) {
+  Smallest smallest;
+  GC_RETURN_IF_ERROR(EachPart(threads, all, {kSquare, kSquare, Unit::kWorthAThread},
+                              [&](const Work<BF16, Finish>& work, const Part& part) {
+                                return MultiplyPart<Unit>(work, part, smallest);
+                              }));
+  return smallest.AreLargeEnough();
 }
 
 }  // namespace gridclock::matmul::units
 
 namespace gridclock::matmul {
 
-// Where numbers are too small for the units, false, and c is not the product.
+// False where the CPU has no such units, or numbers are too small for them: c is not the product.
 template <class Finish>
 absl::StatusOr<bool> MultiplyByUnits(Threads& threads, const Work<BF16, Finish>& all) {
-  constexpr double kWorthAThread = 160.0 * 160 * 160;
-  units::Smallest smallest;
-  GC_RETURN_IF_ERROR(EachPart(threads, all, {units::kSquare, units::kSquare, kWorthAThread},
-                              [&](const Work<BF16, Finish>& work, const Part& part) {
-                                return units::MultiplyPart(work, part, smallest);
-                              }));
-  return smallest.AreLargeEnough();
+  if (bf16_units::HasMatrixUnits()) return units::MultiplyBy<units::MatrixUnits>(threads, all);
+  if (bf16_units::HasDotProducts()) return units::MultiplyBy<units::DotProducts>(threads, all);
+  return false;
 }
 
 }  // namespace gridclock::matmul
 
 #endif  // HWY_TARGET <= HWY_AVX3
 
-#endif  // GRIDCLOCK_KERNELS_CATALOG_MATMUL_AMX_H_
+#endif  // GRIDCLOCK_KERNELS_CATALOG_MATMUL_BF16_H_

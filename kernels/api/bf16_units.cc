@@ -1,13 +1,13 @@
-#include "kernels/api/amx.h"
+#include "kernels/api/bf16_units.h"
 
 #include <cpuid.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-namespace gridclock::amx {
+namespace gridclock::bf16_units {
 namespace {
 
-bool CpuHasIt() {
+bool CpuHasMatrixUnits() {
   constexpr unsigned kBf16 = 1u << 22, kTile = 1u << 24;
   unsigned a = 0, b = 0, c = 0, d = 0;
   return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (d & (kBf16 | kTile)) == (kBf16 | kTile);
@@ -21,9 +21,13 @@ bool SystemAgrees() {
 
 }  // namespace
 
-bool IsHere() {
-  static const bool is_here = CpuHasIt() && SystemAgrees();
-  return is_here;
+bool HasMatrixUnits() {
+  static const bool has = CpuHasMatrixUnits() && SystemAgrees();
+  return has;
 }
 
-}  // namespace gridclock::amx
+bool HasDotProducts() {
+  return __builtin_cpu_supports("avx512bf16") != 0;
+}
+
+}  // namespace gridclock::bf16_units
