@@ -6,9 +6,8 @@
 // an infinity came, x - x would be NaN.
 //
 //   naive     one term after the other: up to N roundings
-//   simd      a row by blocks, joined in double: prefixes of a vector by adding what stands one
-//   lane
-//             before, then two, then four; columns beside each other in vectors; on every core
+//   simd      by blocks, joined in double: prefixes of a vector of a row by adding what stands one
+//             lane before, then two, then four; columns beside each other in vectors; on every core
 //
 // On a GPU; times are of 65536 rows of 1024 f32 on an H200:
 //   naive     1.46 ms: one thread for each row or column; of rows, neighbouring threads read and
@@ -142,10 +141,13 @@ void ScanRows(const Call& call, const Sizes& s) {
 
 constexpr std::int64_t kColumns = 1024;
 
-// sums[c] += x[k, c] in order, for `width` columns; with y, each sum is written there.
+// Rows whose sums are kept in vectors; what came before them is added last, as in ScanBlock.
+constexpr std::int64_t kBlockRows = 512;
+
+// y[k, c] = start[c] + sums[c], where sums[c] += x[k, c] in order; without y the sums alone.
 template <typename T>
-void AddColumns(const T* x, T* y, std::int64_t rows, std::int64_t stride, std::int64_t width,
-                Wide<T>* sums) {
+void AddBlock(const T* x, T* y, std::int64_t rows, std::int64_t stride, std::int64_t width,
+              const Wide<T>* start, Wide<T>* sums) {
   const simd::Tag<T> d;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
   const std::int64_t whole = width - width % lanes;
@@ -154,12 +156,26 @@ void AddColumns(const T* x, T* y, std::int64_t rows, std::int64_t stride, std::i
     for (std::int64_t c = 0; c < whole; c += lanes) {
       const auto sum = hn::Add(hn::LoadU(d, sums + c), simd::Read<T>(d, x + row + c));
       hn::StoreU(sum, d, sums + c);
-      if (y != nullptr) simd::Write<T>(sum, d, y + row + c);
+      if (y != nullptr) simd::Write<T>(hn::Add(hn::LoadU(d, start + c), sum), d, y + row + c);
     }
     for (std::int64_t c = whole; c < width; ++c) {
       sums[c] += Widen(x[row + c]);
-      if (y != nullptr) y[row + c] = Narrow<T>(sums[c]);
+      if (y != nullptr) y[row + c] = Narrow<T>(start[c] + sums[c]);
     }
+  }
+}
+
+// Up to kColumns columns behind `before`, to which their sums are added.
+template <typename T>
+void AddColumns(const T* x, T* y, std::int64_t rows, std::int64_t stride, std::int64_t width,
+                double* before) {
+  for (std::int64_t k = 0; k < rows; k += kBlockRows) {
+    Wide<T> start[kColumns], sums[kColumns];
+    for (std::int64_t c = 0; c < width; ++c) start[c] = static_cast<Wide<T>>(before[c]);
+    std::fill_n(sums, width, Wide<T>{0});
+    AddBlock(x + k * stride, y == nullptr ? nullptr : y + k * stride,
+             std::min(kBlockRows, rows - k), stride, width, start, sums);
+    for (std::int64_t c = 0; c < width; ++c) before[c] += sums[c];
   }
 }
 
@@ -175,14 +191,14 @@ void ScanColumns(const Call& call, const Sizes& s) {
   const std::int64_t parts =
       std::clamp<std::int64_t>(std::min(wanted, s.n / kLeastRows), 1, kManyTasks);
   const std::int64_t rows = (s.n + parts - 1) / parts, width = std::min(s.inner, kColumns);
-  std::vector<Wide<T>> sums(
+  std::vector<double> sums(
       static_cast<std::size_t>(parts == 1 ? 0 : s.outer * tiles * parts * width));
   // Task t is part t % parts of tile t / parts.
-  const auto add = [&](std::int64_t t, bool write, Wide<T>* of) {
+  const auto add = [&](std::int64_t t, bool write, double* before) {
     const std::int64_t tile = t / parts, row = std::min(s.n, t % parts * rows);
     const std::int64_t first = (tile / tiles * s.n + row) * s.inner + tile % tiles * kColumns;
     AddColumns(x + first, write ? y + first : nullptr, std::min(rows, s.n - row), s.inner,
-               std::min(kColumns, s.inner - tile % tiles * kColumns), of);
+               std::min(kColumns, s.inner - tile % tiles * kColumns), before);
   };
   const std::int64_t grain = 1 + simd::kGrain / (rows * width + 1);
   if (parts > 1) {
@@ -196,7 +212,7 @@ void ScanColumns(const Call& call, const Sizes& s) {
   call.threads->ParallelFor(s.outer * tiles * parts, grain,
                             [&](std::int64_t begin, std::int64_t end) {
                               for (std::int64_t t = begin; t < end; ++t) {
-                                Wide<T> before[kColumns] = {};
+                                double before[kColumns] = {};
                                 for (std::int64_t p = t / parts * parts; p < t; ++p) {
                                   for (std::int64_t c = 0; c < width; ++c) {
                                     before[c] += sums[static_cast<std::size_t>(p * width + c)];
@@ -229,7 +245,7 @@ GC_KERNEL(cumsum) {
       .formula = "y[a, k, b] = sum over j <= k of x[a, j, b]",
       .notes =
           "Accumulated in f32 (f64 for f64), and each element rounded once from there; simd "
-          "carries the sums of blocks of a row in f64. From NaN on all is NaN, as it is from where "
+          "carries the sums of blocks in f64. From NaN on all is NaN, as it is from where "
           "infinities of both signs came. Where the magnitudes of the terms come to more than "
           "3.4e38 (f64: 1.8e308), an element is the sum, an infinity or NaN, as the order has it.",
       .reference = {.units = Matrices,

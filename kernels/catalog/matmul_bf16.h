@@ -1,7 +1,7 @@
 // Products of bf16 by what some CPUs have for them; level v4 alone looks. An instruction of the
-// matrix units (AMX) multiplies 16 rows of a by 16 columns of b, 32 numbers of each, and adds to 256
-// sums of f32; one of AVX512_BF16 two numbers of a row by those of 16 columns. Subnormal numbers and
-// sums count as 0 there, which no other way does: packing looks how small numbers are.
+// matrix units (AMX) multiplies 16 rows of a by 16 columns of b, 32 numbers of each, and adds to
+// 256 sums of f32; one of AVX512_BF16 two numbers of a row by those of 16 columns. Subnormal
+// numbers and sums count as 0 there, which no other way does: packing looks how small numbers are.
 #ifndef GRIDCLOCK_KERNELS_CATALOG_MATMUL_BF16_H_
 #define GRIDCLOCK_KERNELS_CATALOG_MATMUL_BF16_H_
 
@@ -145,7 +145,8 @@ void Pack(const BF16* from, Strides s, std::int64_t lines, std::int64_t depth, L
   }
 }
 
-// Each has MicroKernel: c[32][32] (+)= sums over two lines of tiles of a and two of b, `steps` long.
+// Each has MicroKernel: c[32][32] (+)= sums over two lines of tiles of a and two of b, `steps`
+// long.
 struct MatrixUnits {
   static constexpr double kWorthAThread = 160.0 * 160 * 160;
 

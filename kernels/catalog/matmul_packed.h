@@ -58,39 +58,107 @@ struct Workspace {
   bool ok() const { return a != nullptr && b != nullptr; }
 };
 
-// Strips of kStrip rows: out[strip][k][row], zeros where `rows` ends within a strip.
-template <typename T, std::int64_t kStrip>
-void Pack(const T* from, Strides strides, std::int64_t rows, std::int64_t depth, Wide<T>* out) {
-  for (std::int64_t r = 0; r < rows; r += kStrip, out += kStrip * depth) {
-    const T* strip = from + r * strides.row;
-    const std::int64_t count = std::min(kStrip, rows - r);
-    if (count < kStrip) std::fill(out, out + kStrip * depth, Wide<T>{0});
-    if (count == kStrip && strides.row == 1) {
-      for (std::int64_t k = 0; k < depth; ++k) {
-        const T* line = strip + k * strides.column;
-        for (std::int64_t i = 0; i < kStrip; ++i) out[k * kStrip + i] = Widen(line[i]);
-      }
-      continue;
-    }
-    for (std::int64_t i = 0; i < count; ++i) {
-      const T* line = strip + i * strides.row;
-      for (std::int64_t k = 0; k < depth; ++k)
-        out[k * kStrip + i] = Widen(line[k * strides.column]);
-    }
+// Blocks of 128 bits, so many numbers apart.
+template <std::int64_t kApart, class D, class V>
+HWY_INLINE void StoreBlocks(D d, V v, float* out) {
+  namespace hn = simd::hn;
+  if constexpr (hn::MaxLanes(D()) > 4) {
+    const hn::Half<D> half;
+    constexpr auto kBlocks = static_cast<std::int64_t>(hn::MaxLanes(hn::Half<D>()) / 4);
+    StoreBlocks<kApart>(half, hn::LowerHalf(half, v), out);
+    StoreBlocks<kApart>(half, hn::UpperHalf(half, v), out + kBlocks * kApart);
+  } else {
+    hn::StoreU(v, d, out);
   }
 }
 
-// c[kRows][kColumns] (+)= sums over a strip of a and a strip of b. `add`: onto what c holds.
-template <class Term, typename W>
+// out[k][i] = line i's number k, for four lines; a line of out is kStrip long.
+template <std::int64_t kStrip, typename T>
+void TurnFour(const T* from, std::int64_t line, std::int64_t depth, float* out) {
+  namespace hn = simd::hn;
+  const simd::Tag<T> d;
+  const hn::Repartition<double, simd::Tag<T>> pairs;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  std::int64_t k = 0;
+  for (; k + lanes <= depth; k += lanes) {
+    for (std::int64_t i = 0; i < 4; ++i) simd::PrefetchFrom(from + i * line + k);
+    const auto l0 = simd::Read<T>(d, from + k), l1 = simd::Read<T>(d, from + line + k),
+               l2 = simd::Read<T>(d, from + 2 * line + k),
+               l3 = simd::Read<T>(d, from + 3 * line + k);
+    // Of each block: numbers 0 and 1 of two lines, numbers 2 and 3 of two lines.
+    const auto low01 = hn::BitCast(pairs, hn::InterleaveLower(d, l0, l1)),
+               high01 = hn::BitCast(pairs, hn::InterleaveUpper(d, l0, l1)),
+               low23 = hn::BitCast(pairs, hn::InterleaveLower(d, l2, l3)),
+               high23 = hn::BitCast(pairs, hn::InterleaveUpper(d, l2, l3));
+    float* to = out + k * kStrip;
+    const auto store = [&](auto v, int number) {
+      StoreBlocks<4 * kStrip>(d, hn::BitCast(d, v), to + number * kStrip);
+    };
+    store(hn::InterleaveLower(pairs, low01, low23), 0);
+    store(hn::InterleaveUpper(pairs, low01, low23), 1);
+    store(hn::InterleaveLower(pairs, high01, high23), 2);
+    store(hn::InterleaveUpper(pairs, high01, high23), 3);
+  }
+  for (; k < depth; ++k) {
+    for (std::int64_t i = 0; i < 4; ++i) out[k * kStrip + i] = Widen(from[i * line + k]);
+  }
+}
+
+template <typename T>
+inline constexpr std::int64_t kLine = 64 / sizeof(T);  // Of a cache.
+
+// A whole strip of rows.
+template <typename T, std::int64_t kStrip>
+void PackStrip(const T* from, Strides strides, std::int64_t depth, Wide<T>* out) {
+  if (strides.row == 1) {
+    for (std::int64_t k = 0; k < depth; ++k, out += kStrip) {
+      const T* line = from + k * strides.column;
+      simd::WidenRange(line, out, kStrip);
+      for (std::int64_t i = 0; i < kStrip; i += kLine<T>) simd::PrefetchFrom(line + i);
+    }
+    return;
+  }
+  if constexpr (std::is_same_v<Wide<T>, float> && kStrip % 4 == 0) {
+    if (strides.column == 1) {
+      for (std::int64_t i = 0; i < kStrip; i += 4) {
+        TurnFour<kStrip>(from + i * strides.row, strides.row, depth, out + i);
+      }
+      return;
+    }
+  }
+  for (std::int64_t i = 0; i < kStrip; ++i) {
+    const T* line = from + i * strides.row;
+    for (std::int64_t k = 0; k < depth; ++k) out[k * kStrip + i] = Widen(line[k * strides.column]);
+  }
+}
+
+// Strips of kStrip rows: out[strip][k][row], zeros where `rows` ends within a strip.
+template <typename T, std::int64_t kStrip>
+void Pack(const T* from, Strides strides, std::int64_t rows, std::int64_t depth, Wide<T>* out) {
+  std::int64_t r = 0;
+  for (; r + kStrip <= rows; r += kStrip, out += kStrip * depth) {
+    PackStrip<T, kStrip>(from + r * strides.row, strides, depth, out);
+  }
+  if (r == rows) return;
+  std::fill(out, out + kStrip * depth, Wide<T>{0});
+  for (std::int64_t i = 0; r + i < rows; ++i) {
+    const T* line = from + (r + i) * strides.row;
+    for (std::int64_t k = 0; k < depth; ++k) out[k * kStrip + i] = Widen(line[k * strides.column]);
+  }
+}
+
+// c[kCount][kColumns] (+)= sums over the first kCount rows of a strip of a and a strip of b. `add`:
+// onto what c holds.
+template <class Term, int kCount, typename W>
 HWY_NOINLINE void MicroKernel(const W* a, const W* b, std::int64_t depth, W* c, std::int64_t stride,
                               bool add) {
   namespace hn = simd::hn;
   const simd::Tag<W> d;
   constexpr auto kLanes = static_cast<std::int64_t>(hn::MaxLanes(simd::Tag<W>()));
-  hn::Vec<simd::Tag<W>> sums[kRows][kVectors];
+  hn::Vec<simd::Tag<W>> sums[kCount][kVectors];
   // What is needed last is asked for first: rows of c lie far apart.
 #pragma GCC unroll 12
-  for (int i = 0; i < kRows; ++i) {
+  for (int i = 0; i < kCount; ++i) {
     for (int v = 0; v < kVectors; ++v) {
       hwy::Prefetch(c + i * stride + v * kLanes);
       sums[i][v] = hn::Zero(d);
@@ -102,14 +170,14 @@ HWY_NOINLINE void MicroKernel(const W* a, const W* b, std::int64_t depth, W* c, 
     const auto b0 = hn::Load(d, b), b1 = hn::Load(d, b + kLanes);
     // Unrolled by order, not by the compiler's judgement: or else the sums are not in registers.
 #pragma GCC unroll 12
-    for (int i = 0; i < kRows; ++i) {
+    for (int i = 0; i < kCount; ++i) {
       const auto left = hn::Set(d, a[i]);
       sums[i][0] = Term::Add(d, sums[i][0], left, b0);
       sums[i][1] = Term::Add(d, sums[i][1], left, b1);
     }
   }
 #pragma GCC unroll 12
-  for (int i = 0; i < kRows; ++i) {
+  for (int i = 0; i < kCount; ++i) {
     for (int v = 0; v < kVectors; ++v) {
       W* to = c + i * stride + v * kLanes;
       hn::StoreU(add ? hn::Add(hn::LoadU(d, to), sums[i][v]) : sums[i][v], d, to);
@@ -122,7 +190,14 @@ template <class Term, typename W>
 void EdgeTile(const W* a, const W* b, std::int64_t depth, W* c, std::int64_t stride, bool add,
               std::int64_t rows, std::int64_t columns) {
   alignas(64) W tile[kRows * kColumns<W>];
-  MicroKernel<Term>(a, b, depth, tile, kColumns<W>, false);
+  constexpr int kThird = kRows / 3;
+  if (rows <= kThird) {
+    MicroKernel<Term, kThird>(a, b, depth, tile, kColumns<W>, false);
+  } else if (rows <= 2 * kThird) {
+    MicroKernel<Term, 2 * kThird>(a, b, depth, tile, kColumns<W>, false);
+  } else {
+    MicroKernel<Term, kRows>(a, b, depth, tile, kColumns<W>, false);
+  }
   for (std::int64_t i = 0; i < rows; ++i) {
     for (std::int64_t j = 0; j < columns; ++j) {
       const W value = tile[i * kColumns<W> + j];
@@ -140,7 +215,7 @@ void BlockTimesBlock(const Workspace<W>& space, std::int64_t m, std::int64_t n, 
       const W* b = space.b.get() + j * depth;
       W* tile = c + i * stride + j;
       if (m - i >= kRows && n - j >= kColumns<W>) {
-        MicroKernel<Term>(a, b, depth, tile, stride, add);
+        MicroKernel<Term, kRows>(a, b, depth, tile, stride, add);
       } else {
         EdgeTile<Term>(a, b, depth, tile, stride, add, std::min<std::int64_t>(kRows, m - i),
                        std::min(kColumns<W>, n - j));

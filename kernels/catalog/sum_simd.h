@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "kernels/catalog/element.h"
@@ -119,8 +120,18 @@ void SumRows(const Call& call, const Sizes& s, double divisor) {
 // gives a page or so in one piece.
 constexpr std::int64_t kColumns = 1024;
 
+// The sum of all, in pairs and pairs of pairs.
+template <std::size_t kCount, typename V, class Plus>
+V InPairs(std::array<V, kCount> terms, Plus plus) {
+  for (std::size_t count = kCount; count > 1; count /= 2) {
+    for (std::size_t i = 0; i < count / 2; ++i) terms[i] = plus(terms[2 * i], terms[2 * i + 1]);
+  }
+  return terms[0];
+}
+
 // sums[c] += the terms of columns [0, width) in `rows` rows that lie `stride` apart, from each of
-// kPlaces on. Rows of 16-bit types are asked for early: they end before the CPU itself looks ahead.
+// kPlaces on. Terms of a row are added to each other first: what is added to the sum rounds by its
+// size. Rows of 16-bit types are asked for early: they end before the CPU itself looks ahead.
 template <std::size_t kPlaces, typename T>
 void AddRowsAt(std::array<const T*, kPlaces> x, std::int64_t rows, std::int64_t stride,
                std::int64_t width, Wide<T>* sums) {
@@ -130,17 +141,20 @@ void AddRowsAt(std::array<const T*, kPlaces> x, std::int64_t rows, std::int64_t 
   const std::int64_t whole = width - width % lanes;
   for (std::int64_t row = 0; row < rows; ++row) {
     for (std::int64_t c = 0; c < whole; c += lanes) {
-      auto sum = hn::LoadU(d, sums + c);
-      for (const T* from : x) {
-        if constexpr (sizeof(T) == 2) simd::PrefetchFrom(from + c, stride);
-        sum = hn::Add(sum, simd::Read<T>(d, from + c));
+      std::array<hn::Vec<simd::Tag<T>>, kPlaces> terms;
+      for (std::size_t p = 0; p < kPlaces; ++p) {
+        if constexpr (sizeof(T) == 2) simd::PrefetchFrom(x[p] + c, stride);
+        terms[p] = simd::Read<T>(d, x[p] + c);
       }
-      hn::StoreU(sum, d, sums + c);
+      const auto sum = InPairs(terms, [&](auto a, auto b) { return hn::Add(a, b); });
+      hn::StoreU(hn::Add(hn::LoadU(d, sums + c), sum), d, sums + c);
     }
-    for (const T*& from : x) {
-      for (std::int64_t c = whole; c < width; ++c) sums[c] += Widen(from[c]);
-      from += stride;
+    for (std::int64_t c = whole; c < width; ++c) {
+      std::array<Wide<T>, kPlaces> terms;
+      for (std::size_t p = 0; p < kPlaces; ++p) terms[p] = Widen(x[p][c]);
+      sums[c] += InPairs(terms, std::plus<>());
     }
+    for (const T*& from : x) from += stride;
   }
 }
 
@@ -161,17 +175,22 @@ void AddRows(const T* x, std::int64_t rows, std::int64_t stride, std::int64_t wi
   }
 }
 
-// Output row `a`, columns [first, first + width). Sums of kChunk terms are joined in double.
+// Rows that are summed before their sums are added to others in double: columns have one sum each,
+// where a row has as many as two vectors.
+constexpr std::int64_t kChunkRows = kChunk / 4;
+
+// Output row `a`, columns [first, first + width).
 template <typename T>
 void SumColumns(const T* x, T* y, const Sizes& s, double divisor, std::int64_t a,
                 std::int64_t first) {
   const std::int64_t width = std::min(kColumns, s.inner - first);
   double totals[kColumns];
   std::fill_n(totals, width, 0.0);
-  for (std::int64_t k = 0; k < s.n; k += kChunk) {
+  for (std::int64_t k = 0; k < s.n; k += kChunkRows) {
+    const std::int64_t rows = std::min(kChunkRows, s.n - k);
     Wide<T> sums[kColumns];
     std::fill_n(sums, width, Wide<T>{0});
-    AddRows(x + (a * s.n + k) * s.inner + first, std::min(kChunk, s.n - k), s.inner, width, sums);
+    AddRows(x + (a * s.n + k) * s.inner + first, rows, s.inner, width, sums);
     for (std::int64_t c = 0; c < width; ++c) totals[c] += sums[c];
   }
   for (std::int64_t c = 0; c < width; ++c)
@@ -197,16 +216,23 @@ struct TallPlan {
 template <typename T>
 void SumChunk(const T* rows, std::int64_t count, const Sizes& s, const TallPlan& plan,
               double* out) {
-  const std::int64_t wide_rows = count / plan.fold;
-  for (std::int64_t first = 0; first < plan.width; first += kColumns) {
-    const std::int64_t width = std::min(kColumns, plan.width - first);
+  const auto add = [&](const T* from, std::int64_t lines, std::int64_t stride, std::int64_t width,
+                       std::int64_t column) {
     Wide<T> sums[kColumns];
     std::fill_n(sums, width, Wide<T>{0});
-    AddRows(rows + first, wide_rows, plan.width, width, sums);
-    // The rows that do not make a wide one; where rows are folded, there is one block of columns.
-    AddRows(rows + wide_rows * plan.width, count % plan.fold, s.inner, std::min(width, s.inner),
-            sums);
-    for (std::int64_t c = 0; c < width; ++c) out[(first + c) % s.inner] += sums[c];
+    AddRows(from, lines, stride, width, sums);
+    for (std::int64_t c = 0; c < width; ++c) out[(column + c) % s.inner] += sums[c];
+  };
+  const std::int64_t wide_rows = count / plan.fold;
+  for (std::int64_t first = 0; first < plan.width; first += kColumns) {
+    for (std::int64_t k = 0; k < wide_rows; k += kChunkRows) {
+      add(rows + first + k * plan.width, std::min(kChunkRows, wide_rows - k), plan.width,
+          std::min(kColumns, plan.width - first), first);
+    }
+  }
+  // The rows that do not make a wide one; where rows are folded, there is one block of columns.
+  if (count % plan.fold > 0) {
+    add(rows + wide_rows * plan.width, count % plan.fold, s.inner, s.inner, 0);
   }
 }
 

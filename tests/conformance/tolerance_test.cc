@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "absl/strings/str_join.h"
 #include "kernels/api/registry.h"
 #include "kernels/catalog/catalog.h"
 #include "kernels/device/cpu/cpu_device.h"
@@ -27,14 +28,15 @@ class ToleranceTest : public ::testing::Test {
     registry_ = std::make_unique<Registry>(std::move(registry));
   }
 
-  void Prepare(const char* kernel, const std::vector<Shape>& shapes, const Generator& generator) {
+  void Prepare(const char* kernel, const std::vector<Shape>& shapes, const Generator& generator,
+               const std::vector<NamedAttribute>& attributes = {}) {
     kernel_ = registry_->Find(kernel);
     std::vector<NamedOperand> inputs;
     for (std::size_t i = 0; i < shapes.size(); ++i) {
       const TensorSpec tensor{.dtype = DType::kF32, .shape = shapes[i]};
       inputs.push_back({kernel_->spec.inputs[i].name, {.is_list = false, .tensors = {tensor}}});
     }
-    ASSERT_OK_AND_ASSIGN(binding_, Bind(kernel_->spec, inputs, {}));
+    ASSERT_OK_AND_ASSIGN(binding_, Bind(kernel_->spec, inputs, attributes));
     in_.clear();
     data_.clear();
     for (const OperandValue& value : binding_.inputs) {
@@ -145,6 +147,28 @@ TEST_F(ToleranceTest, PlainSumsOfRandomTermsPassAtEverySize) {
       SCOPED_TRACE(absl::StrCat(ToText(generator), " ", Elements(shape)));
       ASSERT_NO_FATAL_FAILURE(Prepare("sum", {shape}, generator));
       for (const char* variant : {"naive", "pairwise", "simd"}) ExpectRight(variant);
+    }
+  }
+}
+
+// Roundings of one sign are let off by nobody, so that what is fastest may not add all in order.
+TEST_F(ToleranceTest, TheFastestAddsEqualTermsRightOverAnyAxis) {
+  struct Case {
+    Shape shape;
+    std::int64_t axis;
+  };
+  const Case cases[] = {{{3, 1'000'000}, 1},    {{1'000'000, 2}, 0},   {{32, 102'400, 2}, 1},
+                        {{32, 16'384, 600}, 1}, {{40, 20'000, 37}, 1}, {{300'000, 11}, 0}};
+  for (const auto& [shape, axis] : cases) {
+    for (const char* kernel : {"sum", "mean", "cumsum"}) {
+      if (std::string_view(kernel) == "cumsum" && Elements(shape) > (1 << 26)) continue;
+      for (const double term : {0.1, 0.7}) {
+        SCOPED_TRACE(
+            absl::StrCat(kernel, " over ", axis, " of ", absl::StrJoin(shape, "x"), ", ", term));
+        const Generator equal{GeneratorKind::kFull, term, 0, 0};
+        ASSERT_NO_FATAL_FAILURE(Prepare(kernel, {shape}, equal, {{"axis", axis}}));
+        ExpectRight("simd");
+      }
     }
   }
 }

@@ -29,8 +29,8 @@ struct Calibration {
   // From the smallest. Memory is the last and fits everything; it is missing where no set could be
   // had that is large enough to tell it from the caches.
   std::vector<LevelRate> levels;
-  double flops_per_second = 0;   // f32, all threads.
-  double bf16_per_second = 0;    // The same of bf16 by the CPU's units for it; 0 without such.
+  double flops_per_second = 0;  // f32, all threads.
+  double bf16_per_second = 0;   // The same of bf16 by the CPU's units for it; 0 without such.
 };
 
 Calibration Calibrate(const HostFacts& host, Threads& threads);

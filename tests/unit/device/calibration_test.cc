@@ -56,8 +56,7 @@ TEST(Roofline, IsThatOfUnitsForBf16OfWhatMayUseThem) {
     return RooflineFrom(calibration, {.flops = 12100, .dtype = dtype}, L2State::kHot);
   };
   EXPECT_NEAR(roofline(DType::kBF16).ns, 10, 1e-9);
-  EXPECT_EQ(roofline(DType::kBF16).basis,
-            "flops over 1.1 x 1100.0 GFLOP/s of bf16, measured");
+  EXPECT_EQ(roofline(DType::kBF16).basis, "flops over 1.1 x 1100.0 GFLOP/s of bf16, measured");
   EXPECT_NEAR(roofline(std::nullopt).ns, 10, 1e-9) << "who does not say may use them";
   EXPECT_NEAR(roofline(DType::kF32).ns, 100, 1e-9);
   EXPECT_NEAR(roofline(DType::kF16).ns, 100, 1e-9);
