@@ -13,8 +13,8 @@
 //   direct   the blocks of a product (matmul_packed.h), each term a difference squared, or its
 //            magnitude, instead of a product; on every core
 //
-// On a GPU, by the tiles of matmul_cuda.cuh; times are of 8192 x 8192 rows of 128 in f32 on an H200
-// (docs/benchmarks.md), where PyTorch's product form takes 0.96 ms, and its direct one took 88 ms:
+// On a GPU, by the tiles of matmul_cuda.cuh; times are of 8192 x 8192 rows of 128 in f32 on an
+// H200, where PyTorch's product form takes 0.96 ms, and its direct one took 88 ms:
 //   naive    34.7 ms: one thread for each element of d
 //   matmul   0.51 ms, three launches: the squared lengths of the rows of a, of those of b, and the
 //            product, which ends in their sum and the root

@@ -8,7 +8,7 @@
 // On a GPU; times are of 2^28 f32, tanh, on an H200 (docs/optimizing.md):
 //   unfused   5.74 ms: a launch for each operation of the formula, as a framework without fusion
 //             makes them
-//   naive     899 us: one thread for each element, the formulas with the library's erf and tanh
+//   naive     880 us: one thread for each element, the formulas with the library's erf and tanh
 //   vec4      502 us: 16 bytes at a time; tanh as one exponential of the hardware
 
 #include "kernels/api/kernel.h"

@@ -9,12 +9,12 @@
 //            twice as fast
 //
 // On a GPU, the tiles by the kernels of matmul_cuda.cuh; times are of 4096 cubed in f32 on an H200:
-//   naive            30.0 ms: one thread for each element of c: each number is brought from memory,
+//   naive            28.8 ms: one thread for each element of c: each number is brought from memory,
 //                    or a cache, for every multiplication
-//   tiled            10.7 ms: a block makes a tile of c from strips of a and b in shared memory.
+//   tiled            10.5 ms: a block makes a tile of c from strips of a and b in shared memory.
 //                    Memory is no longer the limit, but shared memory is, which two loads for each
 //                    four multiplications keep busy
-//   register_tiled   3.29 ms: 8x8 sums in the registers of each thread, and the next strips on
+//   register_tiled   3.27 ms: 8x8 sums in the registers of each thread, and the next strips on
 //                    their way while one is summed: what is left is the multiplication itself
 //   cublaslt_tf32    0.34 ms: NVIDIA's library, factors rounded to tf32 (10 bits behind the point)
 //                    for tensor cores: nearly eight times as fast as f32, and a thousandth as exact

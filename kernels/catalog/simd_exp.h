@@ -50,8 +50,8 @@ HWY_INLINE V ExpSeries(D d, V r) {
   }
 }
 
-// e^x for x from kLow to kHigh, or NaN; within 3 ulp unless fewer terms are asked for. NaN stays
-// NaN.
+// e^x for x from kLow to kHigh, or NaN; within 3 ulp unless fewer terms are asked for, but infinite
+// where 2^n is: from log(2) / 2 below the largest exponent on. NaN stays NaN.
 template <class D, int kTerms = ExpFacts<hn::TFromD<D>>::kTerms, class V>
 HWY_INLINE V ExpInRange(D d, V x) {
   using F = hn::TFromD<D>;

@@ -7,7 +7,7 @@
 //   simd     online by blocks, in vectors, on every core; few long rows are cut between the cores
 //
 // On a GPU; times are of 65536 rows of 1024 f32 on an H200 (docs/optimizing.md):
-//   naive       1.97 ms: one thread for each row, three passes
+//   naive       1.91 ms: one thread for each row, three passes
 //   online      144 us: one block for each row, two passes
 //   shared      127 us: a row stays in the shared memory of a block, or of a cluster of them: read
 //               once

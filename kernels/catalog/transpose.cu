@@ -8,11 +8,11 @@
 //             once, past the caches if there are many; on every core
 //
 // On a GPU; times are of 8192 x 8192 f32 on an H200 (docs/optimizing.md):
-//   naive     824 us: one thread for each element of y: writes come together, reads do not
-//   unpadded  358 us: a tile of 32 x 32 goes through shared memory, so that both do; but a column
+//   naive     800 us: one thread for each element of y: writes come together, reads do not
+//   unpadded  354 us: a tile of 32 x 32 goes through shared memory, so that both do; but a column
 //             of it lies in one bank, and 32 threads take turns
-//   tiled     250 us: the rows of the tile are 33 long, so that a column lies in 32 banks
-//   wide      132 us: tiles of 64 x 64 or more, 16 bytes at a time both ways; neighbouring tiles
+//   tiled     243 us: the rows of the tile are 33 long, so that a column lies in 32 banks
+//   wide      131 us: tiles of 64 x 64 or more, 16 bytes at a time both ways; neighbouring tiles
 //             run together, so that pieces of the rows of y meet in the cache
 
 #include <algorithm>

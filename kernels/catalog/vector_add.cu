@@ -4,8 +4,8 @@
 //   simd    whole vectors on every core; large outputs go past the caches
 //
 // On a GPU; times are of 2^18 f32 on an H200 (docs/optimizing.md):
-//   serial      11.5 ms: one thread does it all, <<<1, 1>>>: how every first course begins
-//   one_block   163 us: the threads of one block, on one multiprocessor of many
+//   serial      11.7 ms: one thread does it all, <<<1, 1>>>: how every first course begins
+//   one_block   169 us: the threads of one block, on one multiprocessor of many
 //   naive       1.7 us: one thread for each element
 //   vec4        16 bytes at a time, so that fewer instructions keep more bytes under way: 184 us of
 //               2^26, where naive takes 242

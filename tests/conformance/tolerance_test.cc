@@ -129,7 +129,7 @@ TEST_F(ToleranceTest, ZerosAreNoSoftmax) {
   }
 }
 
-TEST_F(ToleranceTest, AThousandthOffIsNoSoftmax) {
+TEST_F(ToleranceTest, TwoThousandthsOffIsNoSoftmax) {
   ASSERT_NO_FATAL_FAILURE(Prepare("softmax", {{131072}}, kRandom[0]));
   Launch("simd");
   auto* y = static_cast<float*>(out_[0].data[0]);

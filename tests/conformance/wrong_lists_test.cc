@@ -111,10 +111,8 @@ TEST(Lists, CatchesAnF16Product) {
                                          [alpha](const Call& c, std::size_t t, std::int64_t i) {
                                            const float a = Widen(c.In<F16>(0, t)[i]);
                                            const float b = Widen(c.In<F16>(1, t)[i]);
-                                           // Rounded after the product, and in coarse steps after
-                                           // the sum.
                                            const float product = Widen(Narrow<F16>(alpha * b));
-                                           return Narrow<F16>(Widen(Narrow<BF16>(a + product)));
+                                           return Narrow<F16>(a + product);
                                          });
                   },
                   DType::kF16),

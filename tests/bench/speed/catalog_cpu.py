@@ -8,6 +8,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import time
 
 from speed import gpu, gpu_catalog
 from speed.gpu_catalog import ALIKE, NAMES, elements
@@ -150,16 +151,24 @@ def goals():
     return [line for case in CASES for line in make_lines(case, 1).values() if not line.informative]
 
 
+def rest(threads):
+    """The threads of OpenBLAS and of OpenMP look for more work for some 20 ms, on CPUs that others would have."""
+    if threads > 1:
+        time.sleep(0.1)
+
+
 def lines_of(config, server, peer, threads, case):
     """Ours and the peers' times taken turn by turn. What cannot be measured is no pass."""
     peers, lines = peers_of(case, threads), make_lines(case, threads)
     for _ in range(max(1, config.rounds // 3)):  # Each of several calls.
         try:
+            rest(threads)
             ours = our_ns(config, server, case)
         except RuntimeError as error:
             give_up(lines.values(), str(error))
             break
         for name, (library, op) in peers.items():
+            rest(threads)
             add(lines[name], ours, peer, library, op, case)
     return list(lines.values())
 
