@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstdint>
 #include <functional>
 #include <vector>
@@ -123,6 +124,7 @@ constexpr std::int64_t kColumns = 1024;
 // The sum of all, in pairs and pairs of pairs.
 template <std::size_t kCount, typename V, class Plus>
 V InPairs(std::array<V, kCount> terms, Plus plus) {
+  static_assert(std::has_single_bit(kCount));
   for (std::size_t count = kCount; count > 1; count /= 2) {
     for (std::size_t i = 0; i < count / 2; ++i) terms[i] = plus(terms[2 * i], terms[2 * i + 1]);
   }

@@ -56,7 +56,9 @@ absl::Status Settle() {
     return ErrnoToStatus(errno, "the descriptor that the server must give");
   }
   signal(SIGPIPE, SIG_IGN);
-  // The server's to handle: a terminal's Ctrl-C, and what systemd sends to all of a service.
+  // The server's to handle: a terminal's Ctrl-C or its end, and what systemd sends to all of a
+  // service.
+  signal(SIGHUP, SIG_IGN);
   signal(SIGINT, SIG_IGN);
   signal(SIGTERM, SIG_IGN);
   return absl::OkStatus();

@@ -132,8 +132,9 @@ class Run {
   std::size_t reported_ = 0;
   absl::Time last_report_;
   std::size_t next_check_ = 0;
-  bool clock_moved_ = false;  // Or rose, between the samples and the second opinion.
-  bool no_record_ = false;    // Of the last launch of the second opinion, by the device.
+  // The samples are of another time than both methods saw after them, by no more than the clock's.
+  bool clock_moved_ = false;
+  bool no_record_ = false;  // Of the last launch of the second opinion, by the device.
 };
 
 absl::StatusOr<double> Run::Launch(Method method, absl::FunctionRef<absl::Status()> prepare) {
@@ -494,7 +495,8 @@ absl::StatusOr<Measurement> Run::Go() {
   const Conditions conditions = device_.Observe();
   if (conditions.throttled) Raise(Flag::kThrottled);
   // The count of cycles is in memory that submitted code could write; what the driver says is not.
-  if (clock_moved_ && !conditions.throttled) Raise(Flag::kSuspect);
+  // Nor is it known of a neighbour how much of what both methods saw was its doing.
+  if (clock_moved_ && (!conditions.throttled || conditions.shared)) Raise(Flag::kSuspect);
   if (conditions.shared) Raise(Flag::kSharedDevice);
   out_.timing.sharing_unknown = conditions.sharing_unknown;
   out_.timing.after = conditions.state;

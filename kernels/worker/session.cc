@@ -289,6 +289,21 @@ absl::Status Session::Running::Prepare() {
   return operands_->own_memory() ? device_.Synchronize() : absl::OkStatus();
 }
 
+namespace {
+
+// Such a call has nothing to do, whatever a kernel's loops would make of a dimension of 2^60 beside
+// one of 0.
+bool MakesNothing(const Binding& binding) {
+  return !binding.outputs.empty() &&
+         std::all_of(
+             binding.outputs.begin(), binding.outputs.end(), [](const OperandValue& output) {
+               return std::all_of(output.tensors.begin(), output.tensors.end(),
+                                  [](const auto& tensor) { return Elements(tensor.shape) == 0; });
+             });
+}
+
+}  // namespace
+
 // A kernel that cannot get memory says so by its status or by an exception of the library; what it
 // took of the host's until then may never come back, so the process is given up. Everything else
 // that goes wrong in it ends the process at once.
@@ -296,7 +311,11 @@ absl::Status Session::Running::Launch() {
   absl::Status status;
   gpu_launches_ = 0;
   try {
-    status = call_->program != nullptr ? call_->program->Launch() : call_->variant->launch(launch_);
+    if (call_->program != nullptr) {
+      status = call_->program->Launch();
+    } else if (!device_.uses_host_memory() || !MakesNothing(call_->binding)) {
+      status = call_->variant->launch(launch_);
+    }
   } catch (const std::bad_alloc&) {
     status = absl::ResourceExhaustedError("out of memory");
   }

@@ -124,6 +124,7 @@ struct Scheduler::Device {
   absl::Duration run_time;           // Moving average of a job's time at the worker.
   absl::Time last_start, last_done;  // Of any job that became ready, that ended.
   absl::Duration stuck;              // For so long the worker holds orders and runs none.
+  std::string culprit;  // The principal whose order its worker is lost by, once that is known.
 
   Device* other = nullptr;         // The lane beside it.
   std::unique_ptr<Guests> guests;  // Of the one for submitted code.

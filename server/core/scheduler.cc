@@ -174,8 +174,9 @@ std::shared_ptr<Scheduler::Entry> Scheduler::TakeAnswer(std::uint64_t generation
   const absl::Duration took = now - std::max(entry->sent_at, device.last_done);
   device.run_time += (took - device.run_time) * kNewest;
   device.last_done = now;
-  if (answer.spoiled && device.guests != nullptr) {
-    device.queue.Charge(entry->job().principal, kCharge);
+  if (answer.spoiled) {
+    device.culprit = entry->job().principal;
+    if (device.guests != nullptr) device.queue.Charge(device.culprit, kCharge);
   }
   if (GaveBack(*entry, answer.result)) {
     Requeue(*entry, now);

@@ -193,6 +193,7 @@ void Scheduler::OnWorkerReady(absl::string_view name, std::shared_ptr<WorkerPort
     device.down.reset();
     device.unkillable.reset();
     device.killing = device.restarting = false;
+    device.culprit.clear();
     device.stuck = absl::ZeroDuration();
     if (guest) {
       device.guests->starting = device.guests->wanted = false;
@@ -226,13 +227,18 @@ void Scheduler::OnWorkerLost(absl::string_view name, std::uint64_t generation,
     ForgetCopies(device);
     lost.swap(device.sent);
     const auto running = FindRunning(lost, loss, role);
-    if (running != lost.end() && IsOwnFault(loss) && !loss.planned) {
+    const bool by_an_order = IsOwnFault(loss) && !loss.planned;
+    if (running != lost.end() && by_an_order) {
+      if (device.culprit.empty()) device.culprit = (*running)->job().principal;
       Blame(device, *running, loss, out);
     }
     for (auto it = lost.begin(); it != lost.end(); ++it) {
       const Fate fate = it == running           ? Fate::kRunning
                         : running != lost.end() ? (it < running ? Fate::kRan : Fate::kNotBegun)
                                                 : FateWithoutRunning(loss, it == lost.begin());
+      if (fate == Fate::kSuspect && by_an_order && device.culprit.empty()) {
+        device.culprit = (*it)->job().principal;
+      }
       LoseJob(*it, fate, loss, role, now, out);
     }
     device.unkillable.reset();
@@ -259,8 +265,10 @@ void Scheduler::LoseJob(const std::shared_ptr<Entry>& entry, Fate fate, const Wo
                      (fate == Fate::kNotBegun || may_repeat);
   if (again) {
     BecomeReadyAgain(*entry, now);
-    // Who was lost by its own client's code is served in its turn, not before all others.
-    if (role != WorkerRole::kTrusted) return QueueReady(*entry);
+    // Who was lost by its own client's order is served in its turn, not before all others: or else
+    // each loss would put what is left of that client's calls before everybody else's.
+    const bool own = job.principal == entry->device->culprit;
+    if (role != WorkerRole::kTrusted || own) return QueueReady(*entry);
     return entry->device->queue.PutBack(job.principal, entry->id);
   }
   if (!entry->answered) {
@@ -403,7 +411,9 @@ void Scheduler::GiveUp(Entry& entry, absl::Status why, absl::string_view reason,
   TellToStop(entry, why, out);
   if (!entry.answered) Answer(entry, {.status = std::move(why), .outcome = std::nullopt}, out);
   const absl::Duration grace = std::clamp(entry.device->start_took, kGrace, kLongestGrace);
-  if (now >= end + grace) Kill(*entry.device, reason, out);
+  if (now < end + grace) return;
+  if (!entry.device->killing) entry.device->culprit = entry.job().principal;
+  Kill(*entry.device, reason, out);
 }
 
 void Scheduler::TickSent(Device& device, const WorkerPort::Running& running, absl::Time now,

@@ -19,6 +19,9 @@ std::shared_ptr<ConnectionCalls::Connection> ConnectionCalls::Add(const sockaddr
   if (connection == nullptr || connection->cut_off()) {
     connection = std::make_shared<Connection>(*this);
     known = connection;
+  } else {
+    const MutexLock of_connection(connection->mutex_);
+    connection->shared_ = true;
   }
   return connection;
 }
@@ -65,18 +68,24 @@ bool ConnectionCalls::Connection::Begin(std::size_t fields, absl::Time now) {
   return !cut_off_;
 }
 
+void ConnectionCalls::Connection::NotePause(absl::Time now) {
+  const MutexLock lock(mutex_);
+  if (shared_ || waiting_ == 0 || paused_ != absl::InfiniteFuture()) return;
+  paused_ = now;
+  refused_ = waiting_;
+}
+
 void ConnectionCalls::Connection::ForgetOld(absl::Time now) {
-  if (now - period_ < kPeriod) return;
-  Drop(old_);
-  period_ = now;
-  old_ = waiting_;
+  if (now - paused_ < kPeriod) return;
+  if (!shared_) Drop(refused_);
+  paused_ = absl::InfiniteFuture();
 }
 
 // Those of a connection whose frames could not be read were not counted.
 void ConnectionCalls::Connection::HandOn() {
   const MutexLock lock(mutex_);
   if (waiting_ > 0) Drop(1);
-  if (old_ > 0) --old_;
+  refused_ = std::min(refused_, waiting_);
 }
 
 // Which they are is not known: each counts as the mean of those that wait.

@@ -44,7 +44,11 @@ class ConnectionCalls {
 
     // A call came off the wire. False: it shall be closed, and is cut off.
     bool Begin(std::size_t fields, absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
+    // gRPC has read all that had come. Now it hands on what it does not refuse itself.
+    void NotePause(absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
     bool cut_off() const { return cut_off_; }
+    // Its next read fails.
+    void CutOff() { cut_off_ = true; }
     // It is being closed, for whatever reason. True the first time.
     bool NoteClosed() {
       cut_off_ = true;
@@ -57,8 +61,8 @@ class ConnectionCalls {
     friend class ConnectionCalls;
     // The next call was handed on.
     void HandOn() ABSL_LOCKS_EXCLUDED(mutex_);
-    // Calls that gRPC refuses itself are never handed on: what has waited since before the last
-    // period is such.
+    // Calls that gRPC refuses itself are never handed on: what still waits a period after a pause
+    // is such.
     void ForgetOld(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
     void Drop(int calls) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
@@ -68,8 +72,10 @@ class ConnectionCalls {
     Mutex mutex_;
     int waiting_ ABSL_GUARDED_BY(mutex_) = 0;  // Off the wire and not handed on.
     std::int64_t waiting_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
-    absl::Time period_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();  // When it began.
-    int old_ ABSL_GUARDED_BY(mutex_) = 0;  // That waited then and still do.
+    absl::Time paused_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteFuture();  // Not forgotten since.
+    int refused_ ABSL_GUARDED_BY(mutex_) = 0;  // The most that may wait from before that pause.
+    // Several sockets: a pause of one says nothing of what came by another.
+    bool shared_ ABSL_GUARDED_BY(mutex_) = false;
   };
 
   // So many calls a connection may have open at once: --limit-streams.
@@ -106,7 +112,7 @@ class ConnectionCalls {
   bool HoldsTooMuch(std::int64_t own, std::int64_t in_all) const;
   bool WaitsForTooMuch(std::int64_t own, std::int64_t in_all) const;
 
-  std::atomic<int> streams_{0};
+  std::atomic<std::int64_t> streams_{0};
   std::atomic<std::int64_t> held_{0}, waiting_bytes_{0};
   Mutex mutex_;
   std::map<std::string, std::weak_ptr<Connection>, std::less<>> known_ ABSL_GUARDED_BY(mutex_);

@@ -5,10 +5,13 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <utility>
 
 #include <dlfcn.h>
+#include <linux/tcp.h>
+#include <netinet/in.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <sys/socket.h>
@@ -104,6 +107,18 @@ bool Passes(Watched& one, const msghdr& message, std::size_t size) {
   return true;
 }
 
+// Where gRPC has the system tell how much more there is (TCP_INQ), it does not ask in vain.
+bool WasAll(msghdr& message) {
+  for (cmsghdr* part = CMSG_FIRSTHDR(&message); part != nullptr;
+       part = CMSG_NXTHDR(&message, part)) {
+    if (part->cmsg_level != IPPROTO_TCP || part->cmsg_type != TCP_CM_INQ) continue;
+    int left = 0;
+    std::memcpy(&left, CMSG_DATA(part), sizeof(left));
+    return left == 0;
+  }
+  return false;
+}
+
 template <typename Function>
 Function* Next(const char* name) {
   return reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name));
@@ -124,8 +139,10 @@ int FramesIndex() {
 
 absl::Status WatchEncryptedReads(int fd, absl::FunctionRef<void()> hand_over) {
   GC_ASSIGN_OR_RETURN(handed_over, Watch(fd, /*encrypted=*/true));
+  const std::shared_ptr<ConnectionCalls::Connection> calls = handed_over->sender.calls;
   hand_over();
-  handed_over = nullptr;
+  // Nothing would look at what it sends.
+  if (std::exchange(handed_over, nullptr) != nullptr) calls->CutOff();
   return absl::OkStatus();
 }
 
@@ -162,16 +179,21 @@ extern "C" {
 __attribute__((visibility("default"))) ssize_t recvmsg(int fd, msghdr* message, int flags) {
   static const auto next = gridclock::Next<decltype(recvmsg)>("recvmsg");
   const ssize_t size = next(fd, message, flags);
-  if (size <= 0 || (flags & (MSG_ERRQUEUE | MSG_PEEK)) != 0 ||
+  if (size == 0 || (flags & (MSG_ERRQUEUE | MSG_PEEK)) != 0 ||
       static_cast<std::size_t>(fd) >= gridclock::kMostDescriptors) {
     return size;
   }
+  const int error = errno;
   gridclock::Watched* one = gridclock::watched[static_cast<std::size_t>(fd)].load();
-  if (one == nullptr || gridclock::Passes(*one, *message, static_cast<std::size_t>(size))) {
-    return size;
+  if (one == nullptr || (size < 0 && error != EAGAIN)) return size;
+  if (size > 0 && !gridclock::Passes(*one, *message, static_cast<std::size_t>(size))) {
+    errno = ECONNRESET;
+    return -1;
   }
-  errno = ECONNRESET;
-  return -1;
+  if (size < 0 || gridclock::WasAll(*message))
+    one->sender.calls->NotePause(gridclock::MonotonicClock().Now());
+  errno = error;
+  return size;
 }
 
 __attribute__((visibility("default"))) SSL* SSL_new(SSL_CTX* context) {
@@ -181,6 +203,7 @@ __attribute__((visibility("default"))) SSL* SSL_new(SSL_CTX* context) {
   auto frames = std::make_unique<gridclock::Frames>(gridclock::handed_over->sender);
   if (SSL_set_ex_data(ssl, gridclock::FramesIndex(), frames.get()) == 1) {
     static_cast<void>(frames.release());
+    gridclock::handed_over = nullptr;
     return ssl;
   }
   SSL_free(ssl);

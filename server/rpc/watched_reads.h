@@ -22,12 +22,13 @@ absl::Status ReadsAreWatched();
 // too long (HeaderBlocks) or it has too many calls (ConnectionCalls); gRPC then closes it. Call
 // before gRPC gets the descriptor.
 // RESOURCE_EXHAUSTED for a descriptor of kMostDescriptors or more. Holds until ForgetReads, or the
-// next call for the same descriptor.
+// next call for the same descriptor: what is no connection must not be read by recvmsg() in this
+// process, as it may have the descriptor of one that was closed just now.
 absl::Status WatchReads(int fd);
 
 // The same of a connection with TLS, whose bytes look like anything: what they are decrypted to is
 // watched. `hand_over` MUST give gRPC the descriptor, on this thread: its SSL_new() there is how we
-// know which connection it decrypts.
+// know which connection it decrypts; where there is none the connection is cut off.
 absl::Status WatchEncryptedReads(int fd, absl::FunctionRef<void()> hand_over);
 
 // gRPC has closed what had this descriptor.

@@ -157,8 +157,8 @@ TEST_F(ToleranceTest, TheFastestAddsEqualTermsRightOverAnyAxis) {
     Shape shape;
     std::int64_t axis;
   };
-  const Case cases[] = {{{3, 1'000'000}, 1},    {{1'000'000, 2}, 0},   {{32, 102'400, 2}, 1},
-                        {{32, 16'384, 600}, 1}, {{40, 20'000, 37}, 1}, {{300'000, 11}, 0}};
+  const Case cases[] = {{{3, 1'000'000}, 1},  {{1'000'000, 2}, 0},   {{32, 102'400, 2}, 1},
+                        {{32, 4096, 520}, 1}, {{40, 20'000, 37}, 1}, {{300'000, 11}, 0}};
   for (const auto& [shape, axis] : cases) {
     for (const char* kernel : {"sum", "mean", "cumsum"}) {
       if (std::string_view(kernel) == "cumsum" && Elements(shape) > (1 << 26)) continue;

@@ -261,7 +261,8 @@ void Remeasure(const Work& work, L2State state, Threads& threads, Calibration* c
   if (work.flops > 0 && MayUseBf16Units(*calibration, work)) {
     calibration->bf16_per_second =
         std::max(calibration->bf16_per_second, BestBf16Flops(threads, kSeconds));
-  } else if (work.flops > 0 && calibration->flops_per_second > 0) {
+  }
+  if (work.flops > 0 && calibration->flops_per_second > 0) {
     calibration->flops_per_second =
         std::max(calibration->flops_per_second, BestFlops(threads, kSeconds));
   }
@@ -337,7 +338,9 @@ Device::Roofline ByBytes(const Calibration& calibration, const Work& work, L2Sta
 
 Device::Roofline RooflineFrom(const Calibration& calibration, const Work& work, L2State state) {
   const Device::Roofline by_bytes = ByBytes(calibration, work, state);
-  const bool units = MayUseBf16Units(calibration, work);
+  // What may use the units need not: the faster way bounds it.
+  const bool units = MayUseBf16Units(calibration, work) &&
+                     calibration.bf16_per_second > calibration.flops_per_second;
   const double rate = units ? calibration.bf16_per_second : calibration.flops_per_second;
   Device::Roofline by_flops;
   if (work.flops > 0 && rate > 0) {

@@ -321,9 +321,12 @@ TEST(Lifecycle, E17_ASignalToAllOfItsProcessesEndsNoCall) {
   std::thread call([&] { running = RawCall(channel, kRunMethod, {hold}).status; });
   EXPECT_TRUE(Eventually([&] { return DeviceState(channel) == v1::Device::BUSY; }));
   const std::vector<pid_t> workers = server->Workers();
-  for (const pid_t worker : workers) kill(worker, SIGTERM);
+  for (const pid_t worker : workers) {
+    for (const int signal : {SIGHUP, SIGINT, SIGTERM}) kill(worker, signal);
+  }
   server->Signal(SIGTERM);
   EXPECT_TRUE(Eventually([&] { return Check(channel, "") == kNotServing; }));
+  for (const pid_t worker : workers) EXPECT_TRUE(Lives(worker)) << "of " << workers.size();
   server->LetGo();
   call.join();
   EXPECT_THAT(running, IsOk());

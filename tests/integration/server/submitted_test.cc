@@ -266,7 +266,7 @@ TEST_F(Submitted, AnInputThatArrivesIsNotChangedByACallBetween) {
   std::int32_t seen = 0;
   const auto send_one = [&] {
     ASSERT_TRUE(stream.Write(ChunkOf(bytes, sent++ * kChunk)));
-    absl::SleepFor(absl::Milliseconds(20));
+    absl::SleepFor(absl::Milliseconds(20 * sent));  // Longer each time, until it is there.
   };
   while (seen == 0 && sent + 3 < kChunks) {
     send_one();

@@ -298,14 +298,73 @@ TEST_F(SchedulerTimeTest, WhoCostAWorkerLetsFourTurnsOfOthersGoFirst) {
   EXPECT_THAT(worker->kills(), ElementsAre("cancelled"));
   LoseStopped(left.id);
   const auto next = Ready(2);
-  // What stood at the worker when it ended comes first.
   std::vector<JobId> ran;
-  for (int i = 0; i <= 1 + Scheduler::kCharge; ++i) {
+  for (int i = 0; i < Scheduler::kCharge; ++i) {
     ran.push_back(next->orders().at(i));
     EXPECT_TRUE(Done(ran.back(), 2));
   }
-  EXPECT_THAT(std::vector<JobId>(ran.begin() + 1, ran.end() - 1),
-              ElementsAreArray(expected.begin(), expected.begin() + Scheduler::kCharge));
+  EXPECT_THAT(ran, ElementsAreArray(expected.begin(), expected.begin() + Scheduler::kCharge));
+}
+
+// Of a client with many calls, each of which costs a worker.
+class SchedulerCulpritTest : public SchedulerTimeTest {
+ protected:
+  SchedulerCulpritTest() {
+    worker_ = Ready();
+    for (int i = 0; i < 20; ++i) anns_.push_back(Submit("ann").id);
+    bob_ = Submit("bob").id;
+  }
+  void Lose(WorkerLoss loss, std::uint64_t generation = 1) {
+    scheduler_.OnWorkerLost("cuda:0", generation, loss);
+  }
+  void ExpectThatBobIsNext(std::uint64_t generation = 2) {
+    EXPECT_EQ(Ready(generation)->orders().front(), bob_);
+  }
+
+  std::shared_ptr<FakeWorker> worker_;
+  std::vector<JobId> anns_;
+  JobId bob_ = 0;
+};
+
+TEST_F(SchedulerCulpritTest, OthersGoFirstAfterOneThatRanTooLong) {
+  Lose({.reason = "time_limit", .running = anns_.front(), .detail = "killed: time_limit"});
+  ExpectThatBobIsNext();
+}
+
+TEST_F(SchedulerCulpritTest, AndAfterOneThatCrashed) {
+  Lose({.reason = "signal", .signal = SIGSEGV, .running = anns_.front(), .detail = "signal 11"});
+  ExpectThatBobIsNext();
+}
+
+TEST_F(SchedulerCulpritTest, AndAfterOneWhoseAnswerSpoiledTheWorker) {
+  Scheduler::WorkerAnswer full{
+      .id = anns_.front(),
+      .result = {.status = absl::ResourceExhaustedError("no memory"), .outcome = std::nullopt},
+      .spoiled = true};
+  EXPECT_THAT(scheduler_.OnDone(1, {&full, 1}), IsEmpty());
+  Lose({.reason = "exit", .detail = "exit code 3", .spoiled = true});
+  ExpectThatBobIsNext();
+}
+
+TEST_F(SchedulerCulpritTest, AndAfterOneThatIsSuspected) {
+  Lose({.reason = "signal", .signal = SIGSEGV, .running = 0, .detail = "signal 11"});
+  ExpectThatBobIsNext();
+}
+
+// It had begun another order when it was killed for the one before.
+TEST_F(SchedulerCulpritTest, AndAfterOneThatEndedJustBeforeTheKillForIt) {
+  worker_->Run(anns_[0], clock_.Now(), clock_.Now());
+  scheduler_.Cancel(anns_[0], absl::CancelledError("left"));
+  TickAfter(Scheduler::kGrace);
+  EXPECT_THAT(worker_->kills(), ElementsAre("cancelled"));
+  EXPECT_TRUE(Done(anns_[0]));
+  Lose({.reason = "cancelled", .running = anns_[1], .detail = "killed: cancelled"});
+  ExpectThatBobIsNext();
+}
+
+TEST_F(SchedulerCulpritTest, NobodyLosesItsPlaceByAKillFromOutside) {
+  Lose({.reason = "signal", .signal = SIGKILL, .running = anns_.front(), .detail = "signal 9"});
+  EXPECT_EQ(Ready(2)->orders().front(), anns_[1]);
 }
 
 TEST_F(SchedulerTimeTest, AWorkerThatRunsWhatItDoesNotHoldHangs) {

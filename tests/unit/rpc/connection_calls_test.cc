@@ -1,6 +1,7 @@
 #include "server/rpc/connection_calls.h"
 
 #include <deque>
+#include <limits>
 #include <memory>
 #include <string>
 
@@ -151,14 +152,47 @@ TEST_F(ConnectionCallsTest, ThoseThatAreHandedOnWaitNoMore) {
 
 // gRPC hands none on that it refuses itself, and a connection may live for weeks.
 TEST_F(ConnectionCallsTest, OneThatIsNeverHandedOnIsForgottenInTime) {
-  const auto connection = Connect(1);
-  for (int i = 0; i < 10'000; ++i) {
-    ASSERT_TRUE(connection->Begin(10, now_)) << i;
-    ASSERT_TRUE(connection->Begin(10, now_)) << i;
-    Begin(1, 1);
-    places_.clear();
-    now_ += ConnectionCalls::kPeriod / 20;
+  for (const int calls_of_a_period : {20, 1000}) {
+    const auto connection = Connect(1);
+    for (int i = 0; i < 10'000; ++i) {
+      ASSERT_TRUE(connection->Begin(10, now_)) << i;
+      // One of twenty is refused, or all of few.
+      if (calls_of_a_period == 20 || i % 20 == 0) {
+        ASSERT_TRUE(connection->Begin(10, now_)) << i;
+      }
+      connection->NotePause(now_);
+      Begin(1, 1);
+      places_.clear();
+      now_ += ConnectionCalls::kPeriod / calls_of_a_period;
+    }
   }
+}
+
+// As long as bytes come without a pause gRPC hands nothing on, and has memory for all of it.
+TEST_F(ConnectionCallsTest, NothingIsForgottenOfOneThatSendsWithoutAPause) {
+  const auto connection = Connect(1);
+  int begun = 0;
+  for (; begun < 10'000 && connection->Begin(10, now_); ++begun)
+    now_ += ConnectionCalls::kPeriod / 50;
+  EXPECT_TRUE(connection->cut_off());
+  EXPECT_LT(begun, 2 * ConnectionCalls::kFew);
+}
+
+// The pause of one socket says nothing of what came by the other.
+TEST_F(ConnectionCallsTest, NorOfTwoThatAreCountedAsOne) {
+  const auto connection = Connect(1), decoy = Connect(1);
+  int begun = 0;
+  for (; begun < 10'000 && connection->Begin(10, now_); ++begun) {
+    decoy->NotePause(now_);
+    now_ += ConnectionCalls::kPeriod / 50;
+  }
+  EXPECT_LT(begun, 2 * ConnectionCalls::kFew);
+}
+
+TEST_F(ConnectionCallsTest, AnyNumberOfStreamsMayBeAllowed) {
+  calls_.SetStreams(std::numeric_limits<int>::max());
+  const auto connection = Connect(1);
+  for (int i = 0; i < 1000; ++i) ASSERT_TRUE(connection->Begin(10, now_));
 }
 
 TEST_F(ConnectionCallsTest, WhatWaitsOnAQuietConnectionIsForgottenToo) {
@@ -169,10 +203,9 @@ TEST_F(ConnectionCallsTest, WhatWaitsOnAQuietConnectionIsForgottenToo) {
     while (begun < 100 && next->Begin(10, now_)) ++begun;
     return begun;
   };
-  for (int period = 0; period < 3; ++period) {
-    now_ += ConnectionCalls::kPeriod;
-    calls_.ForgetOld(now_);
-  }
+  for (const auto& connection : quiet) connection->NotePause(now_);
+  now_ += ConnectionCalls::kPeriod;
+  calls_.ForgetOld(now_);
   EXPECT_EQ(burst(), 100);
 }
 
@@ -180,7 +213,8 @@ TEST_F(ConnectionCallsTest, WhatIsHandedOnInTimeIsNotForgottenTwice) {
   const auto connection = Connect(1);
   for (int period = 0; period < 5; ++period) {
     for (int i = 0; i < 100; ++i) ASSERT_TRUE(connection->Begin(10, now_));
-    now_ += ConnectionCalls::kPeriod;
+    connection->NotePause(now_);
+    now_ += ConnectionCalls::kPeriod / 2;
     ASSERT_TRUE(connection->Begin(10, now_));
     Begin(1, 101);
     places_.clear();

@@ -13,6 +13,7 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::SizeIs;
+using ::testing::UnorderedElementsAre;
 
 TEST_F(MeasureTest, TwoMethodsThatDisagreeAreSuspect) {
   device_.known = {Method::kIsolated, Method::kDeviceTime};
@@ -369,6 +370,13 @@ TEST_F(ClockFellTest, ExplainsNothingWhereTheDriverKnowsOfNoReason) {
   ASSERT_OK_AND_ASSIGN(const Measurement m,
                        WhereItTakesThen(1'000'000.0 * 2 / 1.8, /*throttled=*/false));
   EXPECT_THAT(m.flags, ElementsAre(Flag::kSuspect, Flag::kNoisy));
+}
+
+TEST_F(ClockFellTest, ExplainsNothingBesideANeighbour) {
+  device_.conditions.shared = true;
+  ASSERT_OK_AND_ASSIGN(const Measurement m, WhereItTakesThen(1'000'000.0 * 2 / 1.8));
+  EXPECT_THAT(m.flags, UnorderedElementsAre(Flag::kSuspect, Flag::kThrottled, Flag::kSharedDevice,
+                                            Flag::kNoisy));
 }
 
 // A table's copy and one kernel: 3 us between the copy and the kernel that no record shows.

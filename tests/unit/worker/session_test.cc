@@ -68,7 +68,10 @@ KernelDef Doubling() {
   };
   def.cpu = {{.name = "honest", .summary = "", .launch = Double},
              {.name = "keeps_the_first", .summary = "", .launch = KeepTheFirst},
-             {.name = "knows_the_seed", .summary = "", .launch = KnowTheSeed}};
+             {.name = "knows_the_seed", .summary = "", .launch = KnowTheSeed},
+             {.name = "fails", .summary = "", .launch = [](const Call&) -> absl::Status {
+                return absl::InternalError("it was launched");
+              }}};
   return def;
 }
 
@@ -174,6 +177,19 @@ TEST_F(SessionTest, ReturnsTheResultOfTheSubmittedSeedInPlace) {
   ASSERT_THAT(report.status, IsOk());
   EXPECT_EQ(report.outcome.verification->mismatches, 0);
   EXPECT_EQ(std::vector<float>(Floats(0), Floats(0) + kN), Doubled(Randn(1)));
+}
+
+// What a kernel's loops would make of a dimension of 2^60 beside one of 0 is not tried.
+TEST_F(SessionTest, LaunchesNothingWhereTheOutputsHaveNoElements) {
+  WorkerOrder order = Order("fails");
+  order.verify = false;
+  EXPECT_THAT(Run(order).status, StatusIs(absl::StatusCode::kInternal, "it was launched"));
+  for (WorkerOperand* operand : {&order.inputs[0], &order.outputs[0]}) {
+    operand->value.tensors[0].shape = {std::int64_t{1} << 60, 0};
+  }
+  const SessionReport report = Run(order);
+  ASSERT_THAT(report.status, IsOk());
+  EXPECT_EQ(report.outcome.timing->samples_ns.size(), 5U);
 }
 
 TEST_F(SessionTest, WorksInTheArenaAlone) {
