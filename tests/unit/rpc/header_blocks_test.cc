@@ -1,11 +1,13 @@
 #include "server/rpc/header_blocks.h"
 
 #include <algorithm>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <openssl/ssl.h>
 #include <sys/socket.h>
 
 #include "absl/strings/str_cat.h"
@@ -246,16 +248,36 @@ TEST(WatchedReadsTest, TheNextConnectionOnADescriptorIsAnother) {
   }
 }
 
+// As gRPC makes one of each connection that it is given.
+class Tls {
+ public:
+  void New() const { SSL_free(SSL_new(context_.get())); }
+
+ private:
+  struct Free {
+    void operator()(SSL_CTX* context) const { SSL_CTX_free(context); }
+  };
+  const std::unique_ptr<SSL_CTX, Free> context_{SSL_CTX_new(TLS_server_method())};
+};
+
 // What is encrypted looks like anything, at times like headers without end.
 TEST(WatchedReadsTest, OfAConnectionWithTlsTheBytesMeanNothing) {
   const Pair pair = Connected();
   ASSERT_TRUE(WatchReads(pair.near.get()).ok());  // The connection that had the descriptor before.
-  ASSERT_TRUE(WatchEncryptedReads(pair.near.get(), [] {}).ok());
+  const Tls tls;
+  ASSERT_TRUE(WatchEncryptedReads(pair.near.get(), [&] { tls.New(); }).ok());
   Send(pair, absl::StrCat(kPreface, Times(5, Frame(kHeaders, 0, 16000))));
   Send(pair, Times(5, Frame(kHeaders, 0, 16000)));
   ssize_t all = 0;
   for (ssize_t size; all < 10 * (16000 + 9) && (size = Read(pair.near.get())) > 0;) all += size;
   EXPECT_GE(all, 10 * (16000 + 9));
+}
+
+TEST(WatchedReadsTest, AConnectionThatNothingIsSeenToDecryptIsCutOff) {
+  const Pair pair = Connected();
+  ASSERT_TRUE(WatchEncryptedReads(pair.near.get(), [] {}).ok());
+  Send(pair, std::string(kPreface));
+  EXPECT_EQ(Read(pair.near.get()), -1);
 }
 
 TEST(WatchedReadsTest, ADescriptorThatThereIsNoRoomForIsRefused) {
