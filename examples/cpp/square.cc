@@ -6,7 +6,7 @@
 
 #include "client/cpp/client.h"
 
-using namespace gridclock;  // An example may.
+using namespace gridclock;  // NOLINT(google-build-using-namespace): an example may.
 
 int main(int argc, char** argv) {
   const auto client = Client::Connect({.server = argc > 1 ? argv[1] : "127.0.0.1:8470"});

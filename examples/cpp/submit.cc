@@ -6,7 +6,7 @@
 
 #include "client/cpp/client.h"
 
-using namespace gridclock;  // An example may.
+using namespace gridclock;  // NOLINT(google-build-using-namespace): an example may.
 
 constexpr char kSource[] = R"(
 __global__ void square(const float* x, float* y, int n) {
