@@ -111,13 +111,16 @@ those of one machine on one day and are shown only to explain the ratios.
 - `gpu.variants.layernorm.8192x8192`: rows in shared memory are 4 % faster than `streamed` on an H100, and 3 % slower on an H200.
 - What limits `gpu.variants.rmsnorm.8192x1024`: registers are the faster choice of 65536 rows, by 8 %, and the slower one of 8192
   by 3 %; words cannot tell the number of rows.
-- What limits products of `cpu.catalog`: PyTorch has MKL and oneDNN; of f32 MKL is 1.1 to 1.3 times as fast. The rows of bf16 are from
-  before ours went by the matrix units (AMX) too: they widened to f32, a seventh as fast. Since then it is 0.7 to 1.0 times as fast as
-  PyTorch.
-- `silu` of 2^26 and more, `max`, `argmax` and `cumsum` of `cpu.catalog` and `kernel.gelu` were missed until 2026-11-26 because memory
-  was idle while they computed, or was read at one place; not because of pages of 4 KiB, which PyTorch's memory has there too. Sums
-  of columns read as fast as sums of rows do; of 8192x1024 both they and numpy take 1.4 ms after some calls, but numpy's came behind
-  PyTorch's of the same x: what has up to 2^24 elements has three warm-ups and 15 calls since.
+- What limits products of `cpu.catalog`: PyTorch has MKL and oneDNN, numpy OpenBLAS. On a CPU by Intel MKL's f32 was 1.1 to 1.3 times as fast as
+  ours, and bf16, which widened to f32 then, seven times; ours go by the matrix units (AMX) since, of which no row has figures yet. On a Zen 5
+  (2026-11-28) PyTorch's f32 takes twice as long as ours, OpenBLAS's 0.94 to 0.96 of ours from 4096 on and as long below, and bf16 by dot
+  products (AVX512_BF16) 0.97 to 1.06 times as fast as oneDNN's; of 1024 cubed a tenth of the time goes to packing.
+- Rows of `cpu.catalog` with two threads were up to twice too long, ours or the peers', before 2026-11-28: OpenBLAS's threads look for more work for
+  20 ms after a call, and took a CPU from whoever was measured next. Each has 0.1 s of rest before it since. That may be what spread
+  `kernel.matmul.f32.*.all_threads`, too.
+- `sum` and `mean` of rows (0.81 to 0.98 of PyTorch's rate), `max` and `argmax` of long rows (0.80 to 0.95) and `softmax` of 8192 and 131,072
+  columns (0.86 to 0.98) are missed on that Zen 5, where sums of columns are twice as fast as PyTorch's. Why is not known. Rows of
+  other kernels are of 2026-11-26, before `max`, `argmax`, `cumsum` and `silu` were changed to ask for memory early.
 - What limits `gpu.catalog.matmul_bias_gelu.1024x1024`: the product. By ncu cuBLAS's kernel takes 57.5 of its 59.6 us,
   as long as all of PyTorch's call. It has 128 tiles of four warps for 132 SMs: occupancy 6 %, SM 70 %, DRAM 0 %. By PyTorch's
   profiler its product with the bias takes 52.7 us in a kernel of the same tile (64 x 128). The eight algorithms that the library names
