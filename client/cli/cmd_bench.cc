@@ -231,7 +231,7 @@ std::string StopText(const Row& row) {
   const std::string ended =
       absl::StrCat(SubjectText(row), ": NOISY, ended by ", NameOf(row.summary.timing().stop()));
   if (Has(row.summary, v1::THROTTLED)) {
-    return absl::StrCat(ended, ": the device was throttled, and its clock moved\n");
+    return absl::StrCat(ended, ": the device was throttled, and its clock may have moved\n");
   }
   switch (row.summary.timing().stop()) {
     case v1::Timing::MAX_SAMPLES:

@@ -246,10 +246,9 @@ GC_KERNEL(cumsum) {
       .notes =
           "Accumulated in f32 (f64 for f64), and each element rounded once from there; simd "
           "carries the sums of blocks in f64; scan, on a GPU, adds the terms of a column one after "
-          "the "
-          "other, and of 100,000 equal ones is off by more than is let pass. From NaN on all is "
-          "NaN, as it is from where "
-          "infinities of both signs came. Where the magnitudes of the terms come to more than "
+          "the other, and of 100,000 equal ones is off by more than is let pass. From NaN on all "
+          "is NaN, as it is from where infinities of both signs came. Where the magnitudes of the "
+          "terms come to more than "
           "3.4e38 (f64: 1.8e308), an element is the sum, an infinity or NaN, as the order has it.",
       .reference = {.units = Matrices,
                     .unit_elements = MatrixElements,

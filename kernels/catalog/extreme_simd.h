@@ -161,7 +161,6 @@ void InRows(const T* x, std::int64_t n, std::int64_t begin, std::int64_t end, Wr
 template <typename T, bool kPlaces, class Write>
 void Rows(const Call& call, const Sizes& s, Write write) {
   const T* x = call.In<T>(0);
-  if (s.outer == 0) return;
   if (s.outer < call.threads->count() && s.n >= 2 * kLong) {
     std::vector<Place<T>> parts(static_cast<std::size_t>((s.n + kLong - 1) / kLong));
     for (std::int64_t a = 0; a < s.outer; ++a) {
