@@ -244,9 +244,8 @@ GC_KERNEL(cumsum) {
       .summary = "The sums of all elements up to each, over one dimension",
       .formula = "y[a, k, b] = sum over j <= k of x[a, j, b]",
       .notes =
-          "Accumulated in f32 (f64 for f64), and each element rounded once from there; simd "
-          "carries the sums of blocks in f64; scan, on a GPU, adds the terms of a column one after "
-          "the other, and of 100,000 equal ones is off by more than is let pass. From NaN on all "
+          "Accumulated in f32 (f64 for f64), and each element rounded once from there; simd and "
+          "scan carry the sums of blocks in f64. From NaN on all "
           "is NaN, as it is from where infinities of both signs came. Where the magnitudes of the "
           "terms come to more than "
           "3.4e38 (f64: 1.8e308), an element is the sum, an infinity or NaN, as the order has it.",
@@ -412,7 +411,7 @@ __global__ void __launch_bounds__(kWarps* kWarp)
     const std::int64_t row = task / parts.count, part = task % parts.count;
     const std::int64_t end = min(n, (part + 1) * parts.terms);
     const T* from = x + row * n;
-    W carried = 0;
+    double carried = 0;
     for (std::int64_t p = threadIdx.x % kWarp; p < part; p += kWarp) {
       carried += sums[row * parts.count + p].sum;
     }
@@ -427,13 +426,14 @@ __global__ void __launch_bounds__(kWarps* kWarp)
       const std::int64_t next = first + kWarps * WarpSegment::kElements;
       segment.Load(from, next, end);
       __syncthreads();
-      W before = carried;
+      W within = 0, of_tile = 0;
 #pragma unroll
       for (int w = 0; w < kWarps; ++w) {
-        if (w == warp) before = carried;
-        carried += of_warp[turn][w];
+        if (w == warp) within = of_tile;
+        of_tile += of_warp[turn][w];
       }
-      segment.Store(y + row * n, first, end, before);
+      segment.Store(y + row * n, first, end, static_cast<W>(carried + within));
+      carried += of_tile;
       first = next;
       turn = 1 - turn;
     }
@@ -479,32 +479,49 @@ absl::Status ScanRows(const Call& call, const Sizes& s) {
 
 // --- scan: columns ---
 
+// Rows whose terms a thread adds to each other before they join what came before them.
+constexpr int kBlockRows = 64;
+
+// Up to kRows terms from x on, a row's length apart, of which `rows` are there, and their prefixes
+// behind `before`; returns the sum of all.
+template <int kRows, typename T>
+__device__ Wide<T> ScanBlock(const T* x, T* y, std::int64_t rows, std::int64_t stride,
+                             Wide<T> before) {
+  constexpr int kAhead = 8;  // Elements that a thread asks for before it adds them.
+  Wide<T> sum = 0;
+  for (int k = 0; k < kRows && k < rows; k += kAhead) {
+    T in[kAhead];
+#pragma unroll
+    for (int e = 0; e < kAhead; ++e) {
+      if (k + e < rows) in[e] = x[(k + e) * stride];
+    }
+#pragma unroll
+    for (int e = 0; e < kAhead; ++e) {
+      if (k + e >= rows) break;
+      sum += Widen(in[e]);
+      y[(k + e) * stride] = Narrow<T>(before + sum);
+    }
+  }
+  return sum;
+}
+
 // One thread for each part of a column.
 template <typename T>
 __global__ void __launch_bounds__(reduce::kThreads)
     ColumnsKernel(const T* x, T* y, const State<T>* sums, Sizes s, Parts parts) {
-  constexpr int kAhead = 8;  // Elements that a thread asks for before it adds them.
   const std::int64_t tasks = s.outer * parts.count * s.inner;
   for (std::int64_t i = cuda::GridThread(); i < tasks; i += cuda::GridThreads()) {
     const std::int64_t b = i % s.inner, part = i / s.inner % parts.count;
     const std::int64_t a = i / s.inner / parts.count;
     const std::int64_t first = a * s.n * s.inner + b, end = min(s.n, (part + 1) * parts.terms);
-    Wide<T> sum = 0;
+    double before = 0;
     for (std::int64_t p = 0; p < part; ++p) {
-      sum += sums[(a * parts.count + p) * s.inner + b].sum;
+      before += sums[(a * parts.count + p) * s.inner + b].sum;
     }
-    for (std::int64_t k = part * parts.terms; k < end; k += kAhead) {
-      T in[kAhead];
-#pragma unroll
-      for (int e = 0; e < kAhead; ++e) {
-        if (k + e < end) in[e] = x[first + (k + e) * s.inner];
-      }
-#pragma unroll
-      for (int e = 0; e < kAhead; ++e) {
-        if (k + e >= end) break;
-        sum += Widen(in[e]);
-        y[first + (k + e) * s.inner] = Narrow<T>(sum);
-      }
+    for (std::int64_t k = part * parts.terms; k < end; k += kBlockRows) {
+      const std::int64_t at = first + k * s.inner;
+      before += ScanBlock<kBlockRows>(x + at, y + at, end - k, s.inner,
+                                      static_cast<Wide<T>>(before));
     }
   }
 }

@@ -83,14 +83,17 @@ Tolerance ToleranceFor(DType out, std::int64_t accumulation) {
 
 Tolerance ToleranceOf(Roundings roundings, DType out, std::int64_t accumulation) {
   if (roundings == Roundings::kNone) return {.exact = true};
-  const Precision precision = PrecisionOf(out);
+  const Precision precision = PrecisionOf(out), f32 = PrecisionOf(DType::kF32);
+  const bool narrow = precision.unit > f32.unit;
   if (roundings == Roundings::kSeveral || precision.most == 0) {
-    return ToleranceFor(out, accumulation);
+    Tolerance tolerance = ToleranceFor(out, accumulation);
+    if (narrow) {
+      tolerance.relative -= 2 * (precision.unit - f32.unit);
+      tolerance.steps = 0.5;
+    }
+    return tolerance;
   }
-  const Precision f32 = PrecisionOf(DType::kF32);
-  if (precision.unit > f32.unit) {
-    return {.relative = f32.unit, .absolute = f32.absolute, .steps = 0.5};
-  }
+  if (narrow) return {.relative = f32.unit, .absolute = f32.absolute, .steps = 0.5};
   // What the reference lost in f64, of f32; of f64 it is the rounded result itself.
   const double lost = out == DType::kF64 ? 0 : 0x1p-52;
   return {.relative = lost, .absolute = precision.absolute, .steps = 0.5};

@@ -28,7 +28,7 @@ struct Tolerance {
   bool exact = false;  // Then the others are 0, and no infinity stands for a large number.
 };
 
-// For one output of dtype `out` in whose elements `accumulation` roundings add up. Integers and
+// Between two results of dtype `out` in whose elements `accumulation` roundings add up. Integers and
 // bool must be exact. Roundings differ in sign: of c of them about sqrt(c) add up, not c. With u
 // the unit roundoff of a type, and acc the type that sums are kept in (f64 for f64, f32 for all
 // narrower ones):
@@ -36,14 +36,15 @@ struct Tolerance {
 //                 in order are as large as the result; c counts up to 1 / u(acc), where such a sum
 //                 stands still
 //   accumulation  4 (4 + sqrt(c)) u(acc): where terms cancel; functions (exp, tanh) are good to
-//   some
-//                 units in the last place; c counts up to 4096, so that the tolerance of a long sum
-//                 stays below the sum
+//                 some units in the last place; c counts up to 4096, so that the tolerance of a
+//                 long sum stays below the sum
 //   absolute      the least normal number of f64, f32, bf16, below which a flush to zero is legal;
 //                 two steps of the subnormals of f16 and the f8 types, which are not flushed
 Tolerance ToleranceFor(DType out, std::int64_t accumulation);
-// The same by what a reference says of its results. Rounded once is half a step, the f32 that a
-// narrower type is rounded from, and a flush of what is below f32's, or f64's, normal numbers.
+// Between a result and what a reference computed in f64, by what that says of its results. What is
+// narrower than `acc` is rounded to it once, at the end: half a step stands in place of 2 u(out), and
+// 2 u(acc) for what was on the way. Rounded once in all is half a step, the f32 that a narrower type
+// is rounded from, and a flush of what is below f32's, or f64's, normal numbers.
 Tolerance ToleranceOf(Roundings roundings, DType out, std::int64_t accumulation);
 
 // How one element compares. NaN equals NaN, an infinity the same infinity. Where the wanted number

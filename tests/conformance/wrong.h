@@ -2,6 +2,7 @@
 #ifndef GRIDCLOCK_TESTS_CONFORMANCE_WRONG_H_
 #define GRIDCLOCK_TESTS_CONFORMANCE_WRONG_H_
 
+#include <cmath>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -12,6 +13,7 @@
 #include "absl/strings/str_join.h"
 #include "kernels/api/registry.h"
 #include "kernels/catalog/catalog.h"
+#include "kernels/catalog/element.h"
 #include "kernels/device/cpu/cpu_device.h"
 #include "tests/conformance/harness.h"
 
@@ -79,6 +81,14 @@ inline std::string LargeProblemsOf(const char* name, LaunchFn launch, bool misal
 
 inline std::int64_t Count(const Call& call) {
   return Elements(call.OutShape(0));
+}
+
+// In 16 bits, cut off where it should be rounded.
+template <typename T>
+T CutOff(float x) {
+  T y = Narrow<T>(x);
+  if (std::fabs(Widen(y)) > std::fabs(x)) --y.bits;
+  return y;
 }
 
 }  // namespace gridclock

@@ -23,6 +23,7 @@ enum class Mistake : std::uint8_t {
   kTf32,          // Factors are cut to 10 bits behind the point.
   kBf16,          // To 7.
   kNarrowSum,     // Sums are rounded to 16 bits as they grow.
+  kCutOff,        // The result, to 16 bits, instead of rounded.
   kMissingTail,   // What is left of K after strips of 8.
   kFirstMatrix,   // b of the first matrix for all of a batch.
   kNoBias,        //
@@ -76,7 +77,9 @@ template <Mistake kMistake, typename T = float>
 absl::Status Product(const Call& call) {
   const Sizes s = SizesOf(*call.binding);
   for (std::int64_t unit = 0; unit < Count(call); ++unit) {
-    call.Out<T>(0)[unit] = Narrow<T>(SumOf<kMistake, T>(call, s, unit));
+    const Wide<T> sum = SumOf<kMistake, T>(call, s, unit);
+    call.Out<T>(0)[unit] = Narrow<T>(sum);
+    if constexpr (kMistake == Mistake::kCutOff) call.Out<T>(0)[unit] = CutOff<T>(sum);
   }
   return absl::OkStatus();
 }
@@ -161,6 +164,13 @@ TEST(Products, CatchesSumsThatAreKeptInSixteenBits) {
   EXPECT_THAT(
       FirstProblemOf("matmul_bias_gelu", ProductBiasGelu<Mistake::kNarrowSum, F16>, DType::kF16),
       HasSubstr("differ"));
+}
+
+TEST(Products, CatchesSumsThatAreCutOffInsteadOfRounded) {
+  EXPECT_THAT(FirstProblemOf("matmul", Product<Mistake::kCutOff, BF16>, DType::kBF16),
+              HasSubstr("differ"));
+  EXPECT_THAT(FirstProblemOf("matmul", Product<Mistake::kCutOff, F16>, DType::kF16),
+              HasSubstr("differ"));
 }
 
 TEST(Products, CatchesAMissingTail) {

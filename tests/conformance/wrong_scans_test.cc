@@ -25,6 +25,7 @@ enum class Mistake : std::uint8_t {
   kAxisOff,      // Along the last dimension, whatever was asked.
   kNoCarry,      // Each piece of 1024 begins at 0.
   kMissingTail,  // What is left after packs of 4 is not written.
+  kCutOff,       // To 16 bits, instead of rounded.
   kBounded       // Sums end at 1e30.
 };
 
@@ -42,8 +43,9 @@ absl::Status Cumsum(const Call& call) {
       sum += Widen(call.In<T>(0)[first + k * stride]);
       if (kMistake == Mistake::kNarrowSum) sum = Widen(Narrow<T>(sum));
       if (kMistake == Mistake::kBounded && std::isfinite(sum)) sum = std::clamp(sum, -1e30F, 1e30F);
-      call.Out<T>(0)[first + k * stride] =
-          Narrow<T>(kMistake == Mistake::kExclusive ? before : sum);
+      T& y = call.Out<T>(0)[first + k * stride];
+      y = Narrow<T>(kMistake == Mistake::kExclusive ? before : sum);
+      if constexpr (kMistake == Mistake::kCutOff) y = CutOff<T>(sum);
     }
   }
   return absl::OkStatus();
@@ -59,6 +61,13 @@ TEST(Scans, CatchesACumsumWithoutTheElementItself) {
 
 TEST(Scans, CatchesACumsumThatIsKeptInSixteenBits) {
   EXPECT_THAT(ProblemsOf("cumsum", Cumsum<Mistake::kNarrowSum, BF16>, {DType::kBF16}),
+              HasSubstr("differ"));
+}
+
+TEST(Scans, CatchesSumsThatAreCutOffInsteadOfRounded) {
+  EXPECT_THAT(FirstProblemOf("cumsum", Cumsum<Mistake::kCutOff, BF16>, DType::kBF16),
+              HasSubstr("differ"));
+  EXPECT_THAT(FirstProblemOf("cumsum", Cumsum<Mistake::kCutOff, F16>, DType::kF16),
               HasSubstr("differ"));
 }
 

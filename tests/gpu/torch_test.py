@@ -152,6 +152,15 @@ class TorchTest(unittest.TestCase):
                     want = want.to(dtype) if want.is_floating_point() else want
                     self.assert_close(self.load("out", dtype), want, tolerance)
 
+    def test_equal_terms_whose_roundings_are_all_of_one_sign(self):
+        """Over the last dimension, the first, and one between; --verify tells what they may be off by."""
+        for kernel in ("sum", "mean", "cumsum"):
+            for shape, axis in (("3,1000000", 1), ("1000000,2", 0), ("32,102400,2", 1), ("40,20000,37", 1), ("300000,64", 0),
+                                ("1,30000000", 1)):
+                for term in (0.1, 0.7):
+                    with self.subTest(kernel=kernel, shape=shape, axis=axis, term=term):
+                        self.run_kernel(kernel, [f"x=full:{term}:f32[{shape}]"], {"axis": axis}, ["--verify"])
+
     def test_casts_are_pytorchs(self):
         x = torch.randn(4099) * 10
         for word, dtype in (("f16", torch.float16), ("bf16", torch.bfloat16), ("f64", torch.float64),

@@ -79,6 +79,17 @@ TEST(ToleranceOf, SeveralRoundingsAreThoseOfTheSum) {
   EXPECT_FALSE(ToleranceOf(Roundings::kOnce, DType::kI32, 1).steps > 0);
 }
 
+TEST(ToleranceOf, SumsAreRoundedTo16BitsOnce) {
+  const auto compare = [](double got, double want, DType dtype) {
+    return Compare(got, want, want, dtype, ToleranceOf(Roundings::kSeveral, dtype, 100));
+  };
+  EXPECT_TRUE(compare(1, 1 + 0x1p-8, DType::kBF16).ok()) << "a tie";
+  EXPECT_FALSE(compare(1, 1 + 0x1.1p-8, DType::kBF16).ok()) << "cut off";
+  EXPECT_TRUE(compare(1 + 0x1p-7, 1 + 0x1.1p-8, DType::kBF16).ok());
+  EXPECT_FALSE(compare(1, 1 + 0x1.1p-11, DType::kF16).ok()) << "cut off";
+  EXPECT_TRUE(compare(1 + 0x1p-10, 1 + 0x1.1p-11, DType::kF16).ok());
+}
+
 TEST(Compare, WithinAndBeyondTheTolerance) {
   EXPECT_EQ(CompareF32(2, 2).error, 0);
   EXPECT_TRUE(CompareF32(1 + 0x1p-22, 1).ok());
