@@ -86,9 +86,9 @@ bool EndsAll(const absl::Status& status) {
 absl::StatusOr<MeasureOptions> Measure(const BenchOptions& options) {
   MeasureOptions out;
   GC_ASSIGN_OR_RETURN(out.l2, ParseL2(options.l2));
-  if (options.samples > 0) out.max_samples = options.samples;
+  out.max_samples = options.samples;
   out.min_samples = options.min_samples;
-  if (out.min_samples > out.max_samples) {
+  if (out.max_samples > 0 && out.min_samples > out.max_samples) {
     return absl::InvalidArgumentError(absl::StrCat("--min-samples: want at most --samples, ",
                                                    out.max_samples, ", got ", out.min_samples));
   }

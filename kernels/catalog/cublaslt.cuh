@@ -66,6 +66,7 @@ struct Functions {
   GC_FUNCTION(cublasLtCreate);
   GC_FUNCTION(cublasLtGetStatusString);
   GC_FUNCTION(cublasLtMatmul);
+  GC_FUNCTION(cublasLtMatmulAlgoConfigGetAttribute);
   GC_FUNCTION(cublasLtMatmulAlgoGetHeuristic);
   GC_FUNCTION(cublasLtMatmulDescCreate);
   GC_FUNCTION(cublasLtMatmulDescDestroy);
@@ -107,6 +108,7 @@ inline absl::StatusOr<Functions> LoadFunctions() {
   GC_FIND(cublasLtCreate);
   GC_FIND(cublasLtGetStatusString);
   GC_FIND(cublasLtMatmul);
+  GC_FIND(cublasLtMatmulAlgoConfigGetAttribute);
   GC_FIND(cublasLtMatmulAlgoGetHeuristic);
   GC_FIND(cublasLtMatmulDescCreate);
   GC_FIND(cublasLtMatmulDescDestroy);
@@ -272,7 +274,25 @@ class Multiplier {
     return plan;
   }
 
+  // What the library would split K for is the faster for it. Of f32 it chooses better among those
+  // that do not where it has no memory to split anything: of 1024 cubed, on an H200, 54.4 us in
+  // place of 57.4.
   absl::Status ChooseAlgorithm(const Product& p, const Alignment& alignment, std::size_t workspace,
+                               Plan& plan) const {
+    GC_RETURN_IF_ERROR(AskForAlgorithm(p, alignment, workspace, plan));
+    const bool is_f32 = p.dtype == DType::kF32 && !p.tf32;
+    std::int32_t parts = 0;
+    std::size_t written = 0;
+    if (is_f32) {
+      GC_RETURN_IF_ERROR(f_.ToStatus(
+          f_.cublasLtMatmulAlgoConfigGetAttribute(&plan.algorithm, CUBLASLT_ALGO_CONFIG_SPLITK_NUM,
+                                                  &parts, sizeof(parts), &written),
+          "parts of K"));
+    }
+    return parts == 1 ? AskForAlgorithm(p, alignment, 0, plan) : absl::OkStatus();
+  }
+
+  absl::Status AskForAlgorithm(const Product& p, const Alignment& alignment, std::size_t workspace,
                                Plan& plan) const {
     cublasLtMatmulPreference_t raw = nullptr;
     GC_RETURN_IF_ERROR(f_.ToStatus(f_.cublasLtMatmulPreferenceCreate(&raw), "preference"));

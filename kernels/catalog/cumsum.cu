@@ -520,8 +520,8 @@ __global__ void __launch_bounds__(reduce::kThreads)
     }
     for (std::int64_t k = part * parts.terms; k < end; k += kBlockRows) {
       const std::int64_t at = first + k * s.inner;
-      before += ScanBlock<kBlockRows>(x + at, y + at, end - k, s.inner,
-                                      static_cast<Wide<T>>(before));
+      before +=
+          ScanBlock<kBlockRows>(x + at, y + at, end - k, s.inner, static_cast<Wide<T>>(before));
     }
   }
 }

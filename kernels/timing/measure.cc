@@ -25,8 +25,8 @@ constexpr std::int64_t kEventPairWarmups = 5;
 // Where the request does not say. A launch on a GPU may take one of two times, by what its cache
 // kept: a few samples may all be of one of them.
 constexpr std::int64_t kMinSamples = 10, kMinSamplesOnGpu = 100;
-// And its clock steps to and fro every few milliseconds, by a third of a per cent.
-constexpr absl::Duration kLeastSamplingOnGpu = absl::Milliseconds(50);
+// And its clock goes to and fro by half a per cent, every few milliseconds and five times a second.
+constexpr absl::Duration kLeastSamplingOnGpu = absl::Milliseconds(400);
 // Launches by the second method, where a device has two that must agree.
 constexpr std::size_t kAgreementLaunches = 11;
 constexpr int kDoubtLaunches = 33;
@@ -58,7 +58,7 @@ bool IsFlat(std::span<const double> windows, double within, double step = 0) {
 bool AreEnough(std::size_t samples, absl::Duration sampled, const MeasureOptions& options,
                const DeviceInfo& info) {
   const auto n = static_cast<std::int64_t>(samples);
-  if (n >= options.max_samples) return true;
+  if (n >= MostSamples(options, !info.host_memory)) return true;
   if (options.min_samples != 0) return n >= options.min_samples;
   if (info.host_memory) return n >= kMinSamples;
   return n >= kMinSamplesOnGpu && sampled >= kLeastSamplingOnGpu;
@@ -299,7 +299,9 @@ bool Run::RuleSaysStop(absl::Time started) {
     if (NarrowEnough()) return true;
   }
   out_.timing.stop = StopReason::kMaxSamples;
-  if (static_cast<std::int64_t>(n) >= options_.max_samples) return true;
+  if (static_cast<std::int64_t>(n) >= MostSamples(options_, !device_.info().host_memory)) {
+    return true;
+  }
   out_.timing.stop = StopReason::kBudget;
   if (sampled >= options_.budget) return true;
   out_.timing.stop = StopReason::kYielded;

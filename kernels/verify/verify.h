@@ -28,9 +28,9 @@ struct Tolerance {
   bool exact = false;  // Then the others are 0, and no infinity stands for a large number.
 };
 
-// Between two results of dtype `out` in whose elements `accumulation` roundings add up. Integers and
-// bool must be exact. Roundings differ in sign: of c of them about sqrt(c) add up, not c. With u
-// the unit roundoff of a type, and acc the type that sums are kept in (f64 for f64, f32 for all
+// Between two results of dtype `out` in whose elements `accumulation` roundings add up. Integers
+// and bool must be exact. Roundings differ in sign: of c of them about sqrt(c) add up, not c. With
+// u the unit roundoff of a type, and acc the type that sums are kept in (f64 for f64, f32 for all
 // narrower ones):
 //   relative      2 u(out): the result's own, and one on the way; 4 (sqrt(c) - 1) u(acc): sums kept
 //                 in order are as large as the result; c counts up to 1 / u(acc), where such a sum
@@ -42,9 +42,9 @@ struct Tolerance {
 //                 two steps of the subnormals of f16 and the f8 types, which are not flushed
 Tolerance ToleranceFor(DType out, std::int64_t accumulation);
 // Between a result and what a reference computed in f64, by what that says of its results. What is
-// narrower than `acc` is rounded to it once, at the end: half a step stands in place of 2 u(out), and
-// 2 u(acc) for what was on the way. Rounded once in all is half a step, the f32 that a narrower type
-// is rounded from, and a flush of what is below f32's, or f64's, normal numbers.
+// narrower than `acc` is rounded to it once, at the end: half a step stands in place of 2 u(out),
+// and 2 u(acc) for what was on the way. Rounded once in all is half a step, the f32 that a narrower
+// type is rounded from, and a flush of what is below f32's, or f64's, normal numbers.
 Tolerance ToleranceOf(Roundings roundings, DType out, std::int64_t accumulation);
 
 // How one element compares. NaN equals NaN, an infinity the same infinity. Where the wanted number

@@ -32,7 +32,7 @@ absl::Status Broken(const Job& job, absl::string_view what) {
 
 std::int64_t MostSamples(const Job& job) {
   if (!job.measure) return 1;
-  if (!job.measure->schedule) return job.measure->max_samples;
+  if (!job.measure->schedule) return MostSamples(*job.measure, !job.host_memory);
   return job.measure->schedule->active * job.measure->schedule->repeat;
 }
 

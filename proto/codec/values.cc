@@ -145,7 +145,7 @@ absl::StatusOr<MeasureOptions> Decode(const v1::MeasureOptions& in) {
                                          static_cast<int>(Method::kEventPair), "measure.method"));
   GC_ASSIGN_OR_RETURN(
       out.l2, EnumOr(in.l2(), L2State::kHot, static_cast<int>(L2State::kColdDirty), "measure.l2"));
-  if (in.max_samples() != 0) out.max_samples = in.max_samples();
+  out.max_samples = in.max_samples();
   out.min_samples = in.min_samples();
   if (in.relative_interval() != 0) out.relative_interval = in.relative_interval();
   if (in.confidence() != 0) out.confidence = in.confidence();

@@ -65,12 +65,19 @@ absl::Status CheckWarmupLimit(double seconds) {
   return Within("measure.warmup_limit_seconds", seconds, 0.0, 60.0);
 }
 
+std::int64_t MostSamples(const MeasureOptions& options, bool on_gpu) {
+  if (options.max_samples != 0) return options.max_samples;
+  return std::max<std::int64_t>(on_gpu ? 10'000 : 1000, options.min_samples);
+}
+
 absl::Status Validate(const MeasureOptions& options) {
   constexpr std::int64_t kMost = 1'000'000;
-  GC_RETURN_IF_ERROR(Within<std::int64_t>("measure.max_samples", options.max_samples, 1, kMost));
+  if (options.max_samples != 0) {
+    GC_RETURN_IF_ERROR(Within<std::int64_t>("measure.max_samples", options.max_samples, 1, kMost));
+  }
   if (options.min_samples != 0) {
-    GC_RETURN_IF_ERROR(
-        Within<std::int64_t>("measure.min_samples", options.min_samples, 1, options.max_samples));
+    const std::int64_t most = options.max_samples != 0 ? options.max_samples : kMost;
+    GC_RETURN_IF_ERROR(Within<std::int64_t>("measure.min_samples", options.min_samples, 1, most));
   }
   GC_RETURN_IF_ERROR(Within("measure.relative_interval", options.relative_interval, 1e-6, 1.0));
   GC_RETURN_IF_ERROR(Within("measure.confidence", options.confidence, 0.5, 0.999));

@@ -56,7 +56,7 @@ struct MeasureOptions {
   Method method = Method::kIsolated;
   L2State l2 = L2State::kHot;
   std::int64_t min_samples = 0;     // 0: as many as the device wants, at most max_samples.
-  std::int64_t max_samples = 1000;  // 1 .. 1,000,000.
+  std::int64_t max_samples = 0;     // 1 .. 1,000,000. 0: see MostSamples.
   double relative_interval = 0.01;  // Stop when the median's interval is this narrow.
   double confidence = 0.95;
   absl::Duration budget = absl::Seconds(2);        // Of samples.
@@ -64,6 +64,9 @@ struct MeasureOptions {
   std::optional<Schedule> schedule;
   friend bool operator==(const MeasureOptions&, const MeasureOptions&) = default;
 };
+// Where no number is asked for, at least as many as shall be taken: of a GPU's launches of a few
+// microseconds that is what is taken in the time over which its clock is to be seen.
+std::int64_t MostSamples(const MeasureOptions& options, bool on_gpu);
 // Of a request, before they become a Duration, which does not hold every number.
 absl::Status CheckBudget(double seconds);
 absl::Status CheckWarmupLimit(double seconds);

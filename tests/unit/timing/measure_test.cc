@@ -27,6 +27,7 @@ TEST_F(MeasureTest, StopsWhenTheIntervalIsNarrow) {
 
 TEST_F(MeasureTest, OnAGpuAHundredSamplesAreTheFewestUnlessTheRequestSaysOtherwise) {
   device_.facts.host_memory = false;
+  device_.duration_ns = [](std::int64_t, Method) { return 5e6; };
   for (const auto& [min, max, taken] :
        {std::array<std::int64_t, 3>{0, 1000, 100}, {0, 30, 30}, {10, 1000, 10}, {200, 1000, 200}}) {
     live_.clear();
@@ -38,18 +39,31 @@ TEST_F(MeasureTest, OnAGpuAHundredSamplesAreTheFewestUnlessTheRequestSaysOtherwi
   }
 }
 
-TEST_F(MeasureTest, OnAGpuTheyAreTakenForFiftyMillisecondsUnlessTheRequestSaysOtherwise) {
+TEST_F(MeasureTest, OnAGpuTheyAreTakenForFourHundredMillisecondsUnlessTheRequestSaysOtherwise) {
   device_.facts.host_memory = false;
   device_.duration_ns = [](std::int64_t, Method) { return 1e5; };
 
   ASSERT_OK_AND_ASSIGN(const Measurement m, Go({}));
 
-  EXPECT_THAT(m.timing.samples_ns, SizeIs(500));
+  EXPECT_THAT(m.timing.samples_ns, SizeIs(4000));
   EXPECT_EQ(m.timing.stop, StopReason::kInterval);
   live_.clear();
   live_warmups_.clear();
   ASSERT_OK_AND_ASSIGN(const Measurement asked, Go({.min_samples = 100, .schedule = {}}));
   EXPECT_THAT(asked.timing.samples_ns, SizeIs(100));
+}
+
+TEST_F(MeasureTest, OnAGpuTenThousandAreTheMostUnlessTheRequestSaysOtherwise) {
+  device_.facts.host_memory = false;
+  device_.duration_ns = [](std::int64_t, Method) { return 2e4; };
+  for (const auto& [min, max, taken] :
+       {std::array<std::int64_t, 3>{0, 0, 10'000}, {0, 12'000, 12'000}, {11'000, 0, 11'000}}) {
+    live_.clear();
+    live_warmups_.clear();
+    ASSERT_OK_AND_ASSIGN(const Measurement m,
+                         Go({.min_samples = min, .max_samples = max, .schedule = {}}));
+    EXPECT_THAT(m.timing.samples_ns, SizeIs(taken));
+  }
 }
 
 TEST_F(MeasureTest, AScheduleWarmsUpAsItSaysAndIsNotNoisyForIt) {
