@@ -192,13 +192,14 @@ def fresh_ns(config, server, kernel, way):
     return median_ns(config, server, name, *words_of_it, *SURE, budget="1s", **WAYS[way])
 
 
-def fresh_workers(config):
-    medians = {case: [] for case in FRESH}
-    for _ in range(WORKERS):
+def fresh_workers(config, is_asked):
+    medians = {case: [] for case in FRESH if is_asked(fresh_goal(*case).name)}
+    for _ in range(WORKERS if medians else 0):
         with gpu_server(config) as server:
             for case, times in medians.items():
                 times.append(fresh_ns(config, server, *case))
-    return [*(fresh_line(*case, times) for case, times in medians.items()), cycles_line("matmul", medians["matmul", ""])]
+    lines = [fresh_line(*case, times) for case, times in medians.items()]
+    return lines + [cycles_line(kernel, times) for (kernel, way), times in medians.items() if (kernel, way) == ("matmul", "")]
 
 
 USUAL_OF_TORCH = {"torch.events": "events", "torch.do_bench": "do_bench", "torch.device": "device"}
@@ -258,4 +259,4 @@ def measure(config):
         yield from agreement(config, server) if is_asked("gpu.suspect") else ()
         yield from slope(config, server) if is_asked("gpu.slope") else ()
         yield from usual_ways(config, server) if is_asked("gpu.usual") else ()
-    yield from fresh_workers(config) if is_asked("gpu.fresh") else ()
+    yield from fresh_workers(config, is_asked)
