@@ -29,12 +29,16 @@ def has_ended(name, told):
     return re.search(rf"\[ +(?:OK|SKIPPED) +\] {re.escape(name)}[, ]", told) is not None
 
 
+# Of a process that a test starts and kills, whose output comes between the test's own.
+OF_A_TEST = "DISABLED_"
+
+
 def of_gtest(output):
     """What the program's tests came to. One that was under way when the program ended has failed."""
     before, *told = BEGUN.split(output)
     tests = [(text.split(maxsplit=1)[0], text) for text in told]
     skips = [(name, reason) for name, text in [("", before), *tests] for reason in REASON.findall(text)]
-    failures = [name for name, text in tests if not has_ended(name, text)]
+    failures = [name for name, _ in tests if OF_A_TEST not in name and not has_ended(name, output)]
     return {**found(count(PASSED, output), max(count(FAILED, output), len(failures)), skips, failures),
             "skipped": max(count(SKIPPED, output), len(skips))}
 

@@ -106,6 +106,14 @@ class GpuTable(unittest.TestCase):
         programs = set(bundle[bundle.index("programs=("):].partition(")")[0].split())
         self.assertLessEqual({*gpu_test.PROGRAMS.values(), gpu_test.CONFORMANCE, gpu_test.MISREAD}, programs)
 
+    def test_what_a_process_prints_that_a_test_starts_and_kills_is_no_failure(self):
+        begun = "[ RUN      ] CudaDevice.SeesAnother\n[ RUN      ] CudaOther.DISABLED_HoldsTheGpu\n"
+        ended = "[       OK ] CudaDevice.SeesAnother (1 ms)\n"
+        self.assertIn("3 passed, 0 failed", self.run_program("device", begun + ended + PASSED))
+        self.assertFalse(self.table.failed)
+        self.assertIn("1 failed", self.run_program("device", begun))
+        self.assertTrue(self.table.failed)
+
     def test_a_program_that_only_skips_fails(self):
         self.run_program("device", skipped("pids are hidden here"))
         self.assertTrue(self.table.failed)
