@@ -18,14 +18,24 @@ namespace gridclock::sum {
 
 using reduce::Sizes;
 
+// Terms that are summed before their sum is added to others in double.
+constexpr std::int64_t kChunk = 16384;
+
+// How many bytes early memory is asked for terms: half a page, but on a CPU by AMD. On an EPYC (Zen
+// 3) that took 1.17 times as long as to ask for the next lines alone.
+inline std::int64_t BytesAhead() {
+  static const bool is_amd = __builtin_cpu_is("amd") != 0;
+  return is_amd ? 256 : 2048;
+}
+
 // Sums of n terms beside each other, B = 1, in kRanges ranges at a time: two vectors of sums for
-// each. Memory gives more where it is read at several places far from each other than at one, and
-// half a page early.
+// each. Memory gives more where it is read at several places than at one.
 template <std::size_t kRanges, typename T>
 std::array<double, kRanges> SumContiguous(std::array<const T*, kRanges> x, std::int64_t n) {
   namespace hn = simd::hn;
   const simd::Tag<T> d;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  const std::int64_t ahead = BytesAhead() / std::int64_t{sizeof(T)};
   hn::Vec<simd::Tag<T>> sums[kRanges][2];
   for (auto& of_range : sums) std::fill_n(of_range, 2, hn::Zero(d));
   std::int64_t i = 0;
@@ -33,7 +43,7 @@ std::array<double, kRanges> SumContiguous(std::array<const T*, kRanges> x, std::
     for (std::size_t r = 0; r < kRanges; ++r) {
       for (int v = 0; v < 2; ++v) {
         const T* from = x[r] + i + v * lanes;
-        simd::PrefetchFrom(from, 2048 / sizeof(T));
+        simd::PrefetchFrom(from, ahead);
         sums[r][v] = hn::Add(sums[r][v], simd::Read<T>(d, from));
       }
     }
@@ -50,23 +60,32 @@ std::array<double, kRanges> SumContiguous(std::array<const T*, kRanges> x, std::
   return totals;
 }
 
-// sums[i] = that of the n terms at x + i * n, for i in [begin, end), from four quarters at once.
+// sums[i] = that of the n terms at x + i * n, for i in [begin, begin + 4 * rows): row by row of
+// four blocks of rows at once.
 template <typename T>
-void SumRanges(const T* x, std::int64_t n, std::int64_t begin, std::int64_t end, double* sums) {
-  const std::int64_t quarter = (end - begin) / 4;
-  std::int64_t i = begin;
-  for (; i < begin + quarter; ++i) {
+void SumFourBlocks(const T* x, std::int64_t n, std::int64_t begin, std::int64_t rows,
+                   double* sums) {
+  const std::int64_t step = rows * n;
+  for (std::int64_t i = begin; i < begin + rows; ++i) {
     const T* first = x + i * n;
-    const std::int64_t step = quarter * n;
     const auto four =
         SumContiguous<4, T>({first, first + step, first + 2 * step, first + 3 * step}, n);
-    for (int q = 0; q < 4; ++q) sums[i + q * quarter] = four[static_cast<std::size_t>(q)];
+    for (int q = 0; q < 4; ++q) sums[i + q * rows] = four[static_cast<std::size_t>(q)];
   }
-  for (i += 3 * quarter; i < end; ++i) sums[i] = SumContiguous<1, T>({x + i * n}, n)[0];
 }
 
-// Terms that are summed before their sum is added to others in double.
-constexpr std::int64_t kChunk = 16384;
+// The same for i in [begin, end). Blocks have kChunk terms: of 2^28 f32 on an EPYC (Zen 3) their
+// sum took 57 ms from quarters of the whole at once, 41 from blocks beside each other, and 48 from
+// rows of 1024.
+template <typename T>
+void SumRanges(const T* x, std::int64_t n, std::int64_t begin, std::int64_t end, double* sums) {
+  const std::int64_t rows = std::max<std::int64_t>(1, kChunk / std::max<std::int64_t>(1, n));
+  std::int64_t i = begin;
+  for (; i + 4 * rows <= end; i += 4 * rows) SumFourBlocks(x, n, i, rows, sums);
+  const std::int64_t rest = (end - i) / 4;
+  SumFourBlocks(x, n, i, rest, sums);
+  for (i += 4 * rest; i < end; ++i) sums[i] = SumContiguous<1, T>({x + i * n}, n)[0];
+}
 
 // One row of more, by all threads if there are any to take part.
 template <typename T>

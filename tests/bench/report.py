@@ -121,11 +121,9 @@ those of one machine on one day and are shown only to explain the ratios.
 - `sum` and `mean` of rows (0.81 to 0.98 of PyTorch's rate), `max` and `argmax` of long rows (0.80 to 0.95) and `softmax` of 8192 and 131,072
   columns (0.86 to 0.98) are missed on that Zen 5, where sums of columns are twice as fast as PyTorch's. Why is not known. Rows of
   other kernels are of 2026-11-26, before `max`, `argmax`, `cumsum` and `silu` were changed to ask for memory early.
-- What limits `gpu.catalog.matmul_bias_gelu.1024x1024`: the product. By ncu cuBLAS's kernel takes 57.5 of its 59.6 us,
-  as long as all of PyTorch's call. It has 128 tiles of four warps for 132 SMs: occupancy 6 %, SM 70 %, DRAM 0 %. By PyTorch's
-  profiler its product with the bias takes 52.7 us in a kernel of the same tile (64 x 128). The eight algorithms that the library names
-  for this product, with its own library too, took 55.8 to 71 us in a program of nothing else (H100, inputs that were never written), so
-  that it is no matter of choosing another; what it does otherwise is not known.
+- `gpu.catalog.matmul_bias_gelu.1024x1024` was missed (0.952) until 2026-11-28: with 32 MiB of memory to split products in, cuBLASLt names a
+  tile of 64 x 128 for this one, which it does not split (57 us); without memory one of 128 x 64 (54 us, H200), as PyTorch gets with its 1 MiB.
+  So what is not split is asked for again without memory, of f32, where that was seen.
 - The CPU of 2026-11-26 has 480 MiB of last cache: what the goals of `kernel.sum` and `kernel.gelu` call memory is that
   cache, for tensors of 256 MiB. An estimate of the reciprocal in place of the division of `gelu` took longer there. The loop
   that only reads has 0.7 of a copy's bytes/s: a CPU has so many reads under way, and stores past the caches are not among them.
@@ -146,11 +144,14 @@ those of one machine on one day and are shown only to explain the ratios.
   once, and what arrives while the rest still comes, it was 1.12 instead of 1.18; by the phases of the calls the thread that receives
   lost 0.32 ms to those copies, and since another makes them it is 1.07. Of values that the GPU makes and keeps, with nothing to copy,
   it is 1.1 to 1.17 of 0.6 to 0.9 ms: a tenth of a millisecond of each call.
-- `gpu.fresh.matmul` is missed (1.09 % on 2026-11-26; since then 0.69 % on an H100 and 0.66 % on an H200), as the clock moves by 1.4 % while
-  the driver tells 1980 MHz all the time, which is a part of it and not all (docs/timing.md; `gpu.fresh.matmul.cycles`). Warming up waits for the clock that is measured, and samples
-  are taken for 50 ms, since 2026-11-28; in 16 workers of an H100 medians of 500 and of 2,000 samples lay within 0.4 %. It is not where the
-  memory lies: in each of six processes a product took the same time on eight triples of buffers and on twelve within one of 2 GiB.
-- `gpu.fresh.16000000.500_samples` has one worker of twenty, on the H200, that 500 launches in a hot cache took 2.5 % longer.
+- `gpu.fresh` was missed by `matmul` (1.09 % on 2026-11-26, then 0.69 % on an H100 and 0.66 % on an H200) while samples were taken for some
+  milliseconds, then 50: under this product the clock goes to and fro by half a per cent five times a second, whatever the driver tells
+  (docs/timing.md). They are taken for a second since 2026-11-28; between, the run with all of `gpu_timing` of that day took them for 0.4 s, and
+  missed `gpu.fresh.16000000` by one worker of twenty. Of 500 samples, which squares of 2^28 elements take in 0.3 s, three workers of twenty were
+  0.9 % off (`gpu.fresh.268435456.500_samples`). It is not where the memory lies: in each of six processes a product took the same time on eight
+  triples of buffers and on twelve within one of 2 GiB.
+- `gpu.suspect.kernels.device_time` has one of 96 on the H200 of 2026-11-28: an `adamw` of 200 tensors right behind a product that the power cap
+  had slowed; the measured clock had not moved by then, and what a copy waits for the bus was another than at the start.
 """
 
 
