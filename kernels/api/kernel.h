@@ -66,10 +66,10 @@ struct Call {
 
 // How often a right result is rounded.
 enum class Roundings {
-  kSeveral,
-  kOnce,  // Exact, or computed in f32 (f64 for f64), and then the nearest number of the output's
-          // type.
-  kNone,  // `compute` gives numbers of the output's own type, and any other is wrong.
+  kSeveral,  // In f32 (f64 for f64) on the way, and once at the end to a narrower type.
+  kOnce,     // Exact, or computed in f32 (f64 for f64), and then the nearest number of the output's
+             // type.
+  kNone,     // `compute` gives numbers of the output's own type, and any other is wrong.
 };
 
 // The kernel computed plainly in double, sharing no arithmetic with the variants. A unit is what is

@@ -245,7 +245,7 @@ GC_KERNEL(cumsum) {
       .formula = "y[a, k, b] = sum over j <= k of x[a, j, b]",
       .notes =
           "Accumulated in f32 (f64 for f64), and each element rounded once from there; simd and "
-          "scan carry the sums of blocks in f64. From NaN on all "
+          "scan join the sums of blocks in f64. From NaN on all "
           "is NaN, as it is from where infinities of both signs came. Where the magnitudes of the "
           "terms come to more than "
           "3.4e38 (f64: 1.8e308), an element is the sum, an infinity or NaN, as the order has it.",

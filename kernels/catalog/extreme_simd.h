@@ -39,7 +39,7 @@ auto Beats(V v, V best) {
 }
 
 // The largest of n >= 1 elements, or NaN, of each of kRanges ranges: memory gives more where it is
-// read at several places far from each other than at one. Whether there was a NaN is kept apart:
+// read at several places than at one. Whether there was a NaN is kept apart:
 // what a maximum with a NaN is differs from machine to machine.
 template <std::size_t kRanges, typename T>
 std::array<Wide<T>, kRanges> LargestOf(const std::array<const T*, kRanges>& x, std::int64_t n) {
@@ -102,16 +102,18 @@ std::int64_t FirstOf(const T* x, std::int64_t n, Wide<T> value) {
   return FirstWhere(x, n, [wanted](auto v) { return hn::Eq(v, wanted); });
 }
 
-// Four of them stay in the first cache between the two searches.
-constexpr std::int64_t kPiece = 1024;
+// Four of them stay in the first cache between the two searches. Where only values are wanted there
+// is one, and less is left to join.
+template <bool kPlaces>
+constexpr std::int64_t kPiece = kPlaces ? 1024 : 16384;
 
 // Of the n elements at each of x, from where places count; the place is that of a piece where only
 // the value is wanted.
 template <bool kPlaces, std::size_t kRanges, typename T>
 std::array<Place<T>, kRanges> InRanges(std::array<const T*, kRanges> x, std::int64_t n) {
   std::array<Place<T>, kRanges> best;
-  for (std::int64_t i = 0; i < n; i += kPiece) {
-    const std::int64_t piece = std::min(kPiece, n - i);
+  for (std::int64_t i = 0; i < n; i += kPiece<kPlaces>) {
+    const std::int64_t piece = std::min(kPiece<kPlaces>, n - i);
     const auto largest = LargestOf(x, piece);
     for (std::size_t r = 0; r < kRanges; ++r) {
       if (Better(best[r], {largest[r], i}).place == i) {
@@ -143,19 +145,31 @@ Place<T> InRow(const T* x, std::int64_t n) {
   return best;
 }
 
+// Row by row of four blocks of rows at once.
 template <bool kPlaces, typename T, class Write>
-void InRows(const T* x, std::int64_t n, std::int64_t begin, std::int64_t end, Write write) {
-  const std::int64_t quarter = n < kLong ? (end - begin) / 4 : 0, step = quarter * n;
-  std::int64_t a = begin;
-  for (; a < begin + quarter; ++a) {
+void InFourBlocks(const T* x, std::int64_t n, std::int64_t begin, std::int64_t rows, Write write) {
+  const std::int64_t step = rows * n;
+  for (std::int64_t a = begin; a < begin + rows; ++a) {
     const T* row = x + a * n;
     const auto found =
         InRanges<kPlaces, 4, T>({row, row + step, row + 2 * step, row + 3 * step}, n);
-    for (std::int64_t q = 0; q < 4; ++q) {
-      write(a + q * quarter, found[static_cast<std::size_t>(q)]);
-    }
+    for (std::int64_t q = 0; q < 4; ++q) write(a + q * rows, found[static_cast<std::size_t>(q)]);
   }
-  for (a += 3 * quarter; a < end; ++a) write(a, InRow<kPlaces>(x + a * n, n));
+}
+
+// Blocks are beside each other, as in sum_simd.h.
+template <bool kPlaces, typename T, class Write>
+void InRows(const T* x, std::int64_t n, std::int64_t begin, std::int64_t end, Write write) {
+  constexpr std::int64_t kBlock = 16384;
+  std::int64_t a = begin;
+  if (n < kLong) {
+    const std::int64_t rows = std::max<std::int64_t>(1, kBlock / n);
+    for (; a + 4 * rows <= end; a += 4 * rows) InFourBlocks<kPlaces>(x, n, a, rows, write);
+    const std::int64_t rest = (end - a) / 4;
+    InFourBlocks<kPlaces>(x, n, a, rest, write);
+    a += 4 * rest;
+  }
+  for (; a < end; ++a) write(a, InRow<kPlaces>(x + a * n, n));
 }
 
 template <typename T, bool kPlaces, class Write>

@@ -25,8 +25,7 @@ constexpr std::int64_t kEventPairWarmups = 5;
 // Where the request does not say. A launch on a GPU may take one of two times, by what its cache
 // kept: a few samples may all be of one of them.
 constexpr std::int64_t kMinSamples = 10, kMinSamplesOnGpu = 100;
-// And its clock goes to and fro by half a per cent, every few milliseconds and five times a second;
-// its memory is now and then slower by a per cent for a quarter of a second.
+// And its clock goes to and fro: docs/timing.md has what medians of shorter times are worth.
 constexpr absl::Duration kLeastSamplingOnGpu = absl::Seconds(1);
 // Launches by the second method, where a device has two that must agree.
 constexpr std::size_t kAgreementLaunches = 11;

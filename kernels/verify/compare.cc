@@ -81,14 +81,16 @@ Tolerance ToleranceFor(DType out, std::int64_t accumulation) {
           .absolute = precision.absolute};
 }
 
-Tolerance ToleranceOf(Roundings roundings, DType out, std::int64_t accumulation) {
+Tolerance ToleranceOf(Roundings roundings, DType out, std::int64_t accumulation,
+                      bool rounds_on_the_way) {
   if (roundings == Roundings::kNone) return {.exact = true};
   const Precision precision = PrecisionOf(out), f32 = PrecisionOf(DType::kF32);
   const bool narrow = precision.unit > f32.unit;
   if (roundings == Roundings::kSeveral || precision.most == 0) {
     Tolerance tolerance = ToleranceFor(out, accumulation);
-    if (narrow) {
-      tolerance.relative -= 2 * (precision.unit - f32.unit);
+    if (narrow && !rounds_on_the_way) {
+      const double cut_off = static_cast<double>(accumulation) / 32 * f32.unit;
+      tolerance.relative += std::min(cut_off, precision.unit) - 2 * (precision.unit - f32.unit);
       tolerance.steps = 0.5;
     }
     return tolerance;

@@ -220,7 +220,8 @@ class Checker {
         elements_(ElementsOf(*got.value)),
         dtype_(got.value->tensors[0].dtype),
         magnitude_(options.magnitude != nullptr ? options.magnitude : def.reference.magnitude),
-        tolerance_(ToleranceOf(def.reference.roundings, dtype_, Accumulation(def, binding))) {
+        tolerance_(ToleranceOf(def.reference.roundings, dtype_, Accumulation(def, binding),
+                               options.rounds_on_the_way)) {
     for (const OperandView& input : inputs) {
       inputs_.emplace_back(input, options.reader != nullptr, OperandElements::Bools::kTruth,
                            IntegersFor(dtype_));

@@ -42,10 +42,13 @@ struct Tolerance {
 //                 two steps of the subnormals of f16 and the f8 types, which are not flushed
 Tolerance ToleranceFor(DType out, std::int64_t accumulation);
 // Between a result and what a reference computed in f64, by what that says of its results. What is
-// narrower than `acc` is rounded to it once, at the end: half a step stands in place of 2 u(out),
-// and 2 u(acc) for what was on the way. Rounded once in all is half a step, the f32 that a narrower
-// type is rounded from, and a flush of what is below f32's, or f64's, normal numbers.
-Tolerance ToleranceOf(Roundings roundings, DType out, std::int64_t accumulation);
+// narrower than `acc` is rounded to it once, at the end, unless it `rounds_on_the_way`: half a step
+// stands in place of 2 u(out), 2 u(acc) for what was on the way, and c/32 u(acc), at most u(out),
+// for tensor cores, which cut off where they add to a sum of 16 terms and more. Rounded once in all
+// is half a step, the f32 that a narrower type is rounded from, and a flush of what is below f32's,
+// or f64's, normal numbers.
+Tolerance ToleranceOf(Roundings roundings, DType out, std::int64_t accumulation,
+                      bool rounds_on_the_way = false);
 
 // How one element compares. NaN equals NaN, an infinity the same infinity. Where the wanted number
 // and its tolerance reach beyond the largest of `dtype`, the same infinity will do, or the largest
@@ -70,6 +73,9 @@ struct VerifyOptions {
   std::uint64_t seed = 0;  // Of the subset.
   // Of the variant whose outputs these are (Variant::magnitude); null: that of the reference.
   decltype(Reference::magnitude) magnitude = nullptr;
+  // Whether results of 16 bits may have been rounded to them once before the end, as a submitted
+  // kernel's may be and a variant's of the catalogue must not.
+  bool rounds_on_the_way = false;
   // Asked on the calling thread, some times a second; an error ends the verification with it.
   std::function<absl::Status()> poll = nullptr;
   // Brings what the check reads of operands that do not lie on the host; null: they do. Then the

@@ -182,6 +182,7 @@ class Comparer {
                   std::as_writable_bytes(std::span(rows_)),
                   {.most_terms = std::max<std::int64_t>(1, most_terms),
                    .seed = seed_ + launch,
+                   .rounds_on_the_way = true,
                    .poll = [this] { return Poll(); }});
   }
 

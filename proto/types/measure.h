@@ -64,8 +64,7 @@ struct MeasureOptions {
   std::optional<Schedule> schedule;
   friend bool operator==(const MeasureOptions&, const MeasureOptions&) = default;
 };
-// Where no number is asked for, at least as many as shall be taken: of a GPU's launches of a few
-// microseconds that is what is taken in the time over which its clock is to be seen.
+// max_samples, or where that is 0 1000, on a GPU 10,000, or min_samples if that is more.
 std::int64_t MostSamples(const MeasureOptions& options, bool on_gpu);
 // Of a request, before they become a Duration, which does not hold every number.
 absl::Status CheckBudget(double seconds);

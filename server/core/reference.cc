@@ -210,7 +210,7 @@ absl::Status LimitLaunches(const Limits& limits, JobCheck& check, Job& job) {
     check.most_launches = samples + last;
     return absl::OkStatus();
   }
-  measure.max_samples = std::min(MostSamples(measure, !job.host_memory), most);
+  measure.max_samples = measure.max_samples == 0 ? most : std::min(measure.max_samples, most);
   measure.min_samples = std::min(measure.min_samples, measure.max_samples);
   check.most_launches = measure.max_samples + last;
   return absl::OkStatus();

@@ -168,7 +168,7 @@ def main(known=GROUPS, least_rounds=LEAST_ROUNDS):
     parser.add_argument("--rounds", type=int, default=least_rounds)
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("build/bench.json"))
     parser.add_argument("--rows", default="*", help="of the catalogue's groups: patterns of their names, as '*matmul*'; of "
-                                                    "gpu_timing: of its parts', as 'gpu.fresh'")
+                                                    "gpu_timing: of its parts', as 'gpu.fresh', or of fresh workers'")
     parser.add_argument("--resume", action="store_true", help="go on with what --out holds")
     args = parser.parse_args()
     config = Config(args.bin.resolve(), rounds=args.rounds, pairs=max(1, args.rounds * 40 // LEAST_ROUNDS),

@@ -119,7 +119,9 @@ those of one machine on one day and are shown only to explain the ratios.
   20 ms after a call, and took a CPU from whoever was measured next. Each has 0.1 s of rest before it since. That may be what spread
   `kernel.matmul.f32.*.all_threads`, too.
 - `sum` and `mean` of rows (0.81 to 0.98 of PyTorch's rate), `max` and `argmax` of long rows (0.80 to 0.95) and `softmax` of 8192 and 131,072
-  columns (0.86 to 0.98) are missed on that Zen 5, where sums of columns are twice as fast as PyTorch's. Why is not known. Rows of
+  columns (0.86 to 0.98) are missed on that Zen 5, where sums of columns are twice as fast as PyTorch's. On a Zen 3 with two processors that
+  others used too, the same programs' sum of 2^28 f32 by one thread had 0.755 of PyTorch's rate, and has 1.19 since blocks of rows that are
+  read at once lie beside each other and are asked for four lines early; by two threads rows of sum and mean have 0.91 to 2.2 (not kept). Rows of
   other kernels are of 2026-11-26, before `max`, `argmax`, `cumsum` and `silu` were changed to ask for memory early.
 - `gpu.catalog.matmul_bias_gelu.1024x1024` was missed (0.952) until 2026-11-28: with 32 MiB of memory to split products in, cuBLASLt names a
   tile of 64 x 128 for this one, which it does not split (57 us); without memory one of 128 x 64 (54 us, H200), as PyTorch gets with its 1 MiB.
@@ -133,7 +135,7 @@ those of one machine on one day and are shown only to explain the ratios.
 - What limits `kernel.sum`: memory (on 2026-11-28, on an EPYC, a sum of rows took 0.66 of a copy's bytes/s in two of six processes and 0.80 to 0.82
   in the others, each alike in all its rounds, and the flat one 0.76 to 0.89). A loop that only reads has 0.81 to 0.89 of a copy's bytes/s there, so that a goal
   of 0.8 leaves little to lose; the sums have 0.89 to 1.04 of that loop's (`of_reader`, `reader`), and up to 1.1 since they
-  read four ranges at once and ask early.
+  read four ranges at once. All of that is of before 2026-11-28, since when the ranges lie beside each other.
 - What limits `kernel.matmul.f32.*.all_threads` is not known: of 512 it was 1.6, 2.0 and 1.08 times OpenBLAS in three
   runs, each alike in all its rounds; of 1024 it was 1.7 in the first, then 1.0 and 1.1.
 - What limits `unary.*.p50` on two CPUs: a call of the echo wakes a client and a server, one of ours a worker too, and
@@ -147,11 +149,11 @@ those of one machine on one day and are shown only to explain the ratios.
 - `gpu.fresh` was missed by `matmul` (1.09 % on 2026-11-26, then 0.69 % on an H100 and 0.66 % on an H200) while samples were taken for some
   milliseconds, then 50: under this product the clock goes to and fro by half a per cent five times a second, whatever the driver tells
   (docs/timing.md). They are taken for a second since 2026-11-28; between, the run with all of `gpu_timing` of that day took them for 0.4 s, and
-  missed `gpu.fresh.16000000` by one worker of twenty. Of 500 samples, which squares of 2^28 elements take in 0.3 s, three workers of twenty were
+  missed `gpu.fresh.16000000` by one worker of twenty; the other rows spread as much over 0.4 s as over one. Of 500 samples, which squares of 2^28 elements take in 0.3 s, three workers of twenty were
   0.9 % off (`gpu.fresh.268435456.500_samples`). It is not where the memory lies: in each of six processes a product took the same time on eight
   triples of buffers and on twelve within one of 2 GiB.
 - `gpu.suspect.kernels.device_time` has one of 96 on the H200 of 2026-11-28: an `adamw` of 200 tensors right behind a product that the power cap
-  had slowed; the measured clock had not moved by then, and what a copy waits for the bus was another than at the start.
+  had slowed; the measured clock had not moved by then. Why is not known.
 """
 
 

@@ -24,13 +24,14 @@ class CublasLt : public testing::Test {
   }
 
   absl::StatusOr<bool> Multiply(const cublaslt::Product& product) {
-    const OperandValue workspace{.is_list = false, .tensors = {{DType::kU8, {0}}}};
+    const OperandValue workspace{.is_list = false, .tensors = {{DType::kU8, {kMemory}}}};
     const std::vector<OperandView> inputs(3, {.value = nullptr, .data = {memory_.data()}});
     const std::vector<OperandView> scratch = {{.value = &workspace, .data = {memory_.data()}}};
     const Call call{.inputs = inputs, .outputs = {}, .scratch = scratch, .launches = &launches_};
     return cublaslt::MultiplyAndAdd(call, product, &asked_);
   }
 
+  static constexpr std::int64_t kMemory = 128;
   alignas(256) std::array<float, 64> memory_ = {};
   std::int64_t launches_ = 0;
   Asked asked_;
@@ -66,6 +67,21 @@ TEST_F(CublasLt, JoinsPartsOfASumInNoFewerBitsThanTheyHave) {
   EXPECT_EQ(schemes(DType::kBF16, /*wide_c=*/false), CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE);
   EXPECT_EQ(schemes(DType::kBF16, /*wide_c=*/true), CUBLASLT_REDUCTION_SCHEME_MASK);
   EXPECT_EQ(schemes(DType::kF32, /*wide_c=*/false), CUBLASLT_REDUCTION_SCHEME_MASK);
+}
+
+TEST_F(CublasLt, AsksAgainWithoutMemoryWhereAProductOfF32IsNotSplit) {
+  const auto memory_for = [&](const cublaslt::Product& product, std::int64_t times) {
+    const std::int64_t before = asked_.algorithms;
+    EXPECT_THAT(Multiply(product).status(), IsOk());
+    EXPECT_EQ(asked_.algorithms, before + times);
+    return asked_.memory;
+  };
+  EXPECT_THAT(Multiply(6, /*bias=*/false).status(), IsOk());
+  EXPECT_EQ(memory_for({.m = 2, .n = 2, .k = 7}, 2), 0);
+  EXPECT_EQ(memory_for({.m = 2, .n = 2, .k = kSplits}, 1), kMemory);
+  EXPECT_EQ(memory_for({.m = 2, .n = 2, .k = kWantsMemory}, 2), kMemory) << "the first choice";
+  EXPECT_EQ(memory_for({.m = 2, .n = 2, .k = 7, .tf32 = true}, 1), kMemory);
+  EXPECT_EQ(memory_for({.m = 2, .n = 2, .k = 7, .dtype = DType::kBF16}, 1), kMemory);
 }
 
 TEST_F(CublasLt, SaysWhoTakesACallThatTheLibraryDoesNot) {

@@ -1,6 +1,6 @@
 // In place of NVIDIA's library, for cublaslt_test.cc: has no algorithm for a product with a bias
-// whose k is kNeverAdds, and none at all where it is kNeverMultiplies. A product writes what was
-// asked of the library.
+// whose k is kNeverAdds, none at all where it is kNeverMultiplies, none without memory where it is
+// kWantsMemory, and splits k where it is kSplits. A product writes what was asked of the library.
 #if __has_include(<cublasLt.h>)
 #include "tests/unit/catalog/fake_cublaslt.h"
 
@@ -14,12 +14,19 @@ namespace {
 struct Told {
   cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
   std::uint64_t rows = 0;
+  std::uint64_t memory = 0;
 };
 Told& Of(void* opaque) {
   return *static_cast<Told*>(opaque);
 }
 
 gridclock::Asked asked;
+
+// What stands in an algorithm, which is opaque too.
+struct Chosen {
+  std::int32_t parts = 1;
+  std::uint64_t memory = 0;
+};
 
 }  // namespace
 
@@ -36,8 +43,11 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t product, co
                               const void*, cublasLtMatrixLayout_t, const void*,
                               cublasLtMatrixLayout_t, const void*, const void*,
                               cublasLtMatrixLayout_t, void* d, cublasLtMatrixLayout_t,
-                              const cublasLtMatmulAlgo_t*, void*, size_t, cudaStream_t) {
+                              const cublasLtMatmulAlgo_t* algorithm, void*, size_t, cudaStream_t) {
   asked.added = Of(product).epilogue == CUBLASLT_EPILOGUE_BIAS;
+  Chosen chosen;
+  std::memcpy(&chosen, algorithm, sizeof(chosen));
+  asked.memory = chosen.memory;
   std::memcpy(d, &asked, sizeof(asked));
   return CUBLAS_STATUS_SUCCESS;
 }
@@ -45,15 +55,31 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t product, co
 cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t product,
                                               cublasLtMatrixLayout_t, cublasLtMatrixLayout_t b,
                                               cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,
-                                              cublasLtMatmulPreference_t, int,
-                                              cublasLtMatmulHeuristicResult_t[], int* count) {
+                                              cublasLtMatmulPreference_t preference, int,
+                                              cublasLtMatmulHeuristicResult_t results[],
+                                              int* count) {
   ++asked.algorithms;
   const auto k = static_cast<std::int64_t>(Of(b).rows);
   const bool adds = Of(product).epilogue == CUBLASLT_EPILOGUE_BIAS;
   *count = 1;
-  if (k == gridclock::kNeverMultiplies || (adds && k == gridclock::kNeverAdds)) {
+  const std::uint64_t memory = Of(preference).memory;
+  if (k == gridclock::kNeverMultiplies || (adds && k == gridclock::kNeverAdds) ||
+      (memory == 0 && k == gridclock::kWantsMemory)) {
     return CUBLAS_STATUS_NOT_SUPPORTED;
   }
+  const Chosen chosen{.parts = k == gridclock::kSplits ? 4 : 1, .memory = memory};
+  std::memcpy(&results[0].algo, &chosen, sizeof(chosen));
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulAlgoConfigGetAttribute(const cublasLtMatmulAlgo_t* algorithm,
+                                                    cublasLtMatmulAlgoConfigAttributes_t attribute,
+                                                    void* value, size_t size, size_t* written) {
+  if (attribute != CUBLASLT_ALGO_CONFIG_SPLITK_NUM) return CUBLAS_STATUS_INVALID_VALUE;
+  Chosen chosen;
+  std::memcpy(&chosen, algorithm, sizeof(chosen));
+  std::memcpy(value, &chosen.parts, size);
+  *written = size;
   return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -88,9 +114,12 @@ cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t prefer
   return CUBLAS_STATUS_SUCCESS;
 }
 
-cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t,
+cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t preference,
                                                     cublasLtMatmulPreferenceAttributes_t attribute,
                                                     const void* value, size_t size) {
+  if (attribute == CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES) {
+    std::memcpy(&Of(preference).memory, value, size);
+  }
   if (attribute == CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK) {
     std::memcpy(&asked.schemes, value, size);
   }

@@ -57,6 +57,9 @@ NamedAttribute Axis(std::int64_t axis) {
 std::vector<Question> Questions() {
   return {{"sum", {{"x", {150'001}}}},
           {"sum", {{"x", {3, 70'001}}}},
+          {"sum", {{"x", {600, 1024}}}},
+          {"sum", {{"x", {701, 5}}}},
+          {"max", {{"x", {601, 1024}}}},
           {"sum", {{"x", {5, 33'000}}}},
           {"sum", {{"x", {40'000, 7}}}, {Axis(0)}},
           {"sum", {{"x", {3001, 300}}}, {Axis(0)}},

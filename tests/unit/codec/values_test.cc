@@ -104,6 +104,10 @@ TEST(MeasureOptionsMessage, TheFewestSamplesAreTheDevicesUnlessTheyAreSaid) {
   wire.set_min_samples(2);
   ASSERT_OK_AND_ASSIGN(const MeasureOptions said, Decode(wire));
   EXPECT_EQ(said.min_samples, 2);
+  v1::MeasureOptions many;
+  many.set_min_samples(1500);
+  ASSERT_OK_AND_ASSIGN(const MeasureOptions alone, Decode(many));
+  EXPECT_EQ(MostSamples(alone, /*on_gpu=*/false), 1500);
   wire.set_min_samples(4);
   EXPECT_THAT(Decode(wire), StatusIs(kInvalid, "measure.min_samples: want 1 to 3, got 4"));
   wire.set_min_samples(-1);

@@ -544,5 +544,19 @@ TEST(SampleBuffer, PutsFramesTogether) {
   EXPECT_THAT(buffer.Take(), ElementsAre(1, 2, 3));
 }
 
+TEST(SampleBuffer, WhereNobodySaysHowManyAGpuMayHaveTenTimesAsMany) {
+  for (const auto& [host_memory, most] : {std::pair{true, 1000}, {false, 10'000}}) {
+    Job job = SquareJob();
+    job.measure.emplace();
+    job.host_memory = host_memory;
+    worker::v1::ToServer frame;
+    SampleBuffer buffer, more;
+    EncodeSamples(42, 0, std::vector<double>(static_cast<std::size_t>(most), 1), false, &frame);
+    EXPECT_THAT(buffer.Add(frame.samples(), job), IsOk());
+    EncodeSamples(42, 0, std::vector<double>(static_cast<std::size_t>(most) + 1, 1), false, &frame);
+    EXPECT_THAT(more.Add(frame.samples(), job), StatusIs(kInvalid, HasSubstr("samples")));
+  }
+}
+
 }  // namespace
 }  // namespace gridclock

@@ -90,6 +90,24 @@ TEST(ToleranceOf, SumsAreRoundedTo16BitsOnce) {
   EXPECT_TRUE(compare(1 + 0x1p-10, 1 + 0x1.1p-11, DType::kF16).ok());
 }
 
+TEST(ToleranceOf, SubmittedCodeMayRoundTo16BitsOnTheWay) {
+  const Tolerance wide = ToleranceOf(Roundings::kSeveral, DType::kBF16, 100, true);
+  EXPECT_EQ(wide.relative, ToleranceFor(DType::kBF16, 100).relative);
+  EXPECT_EQ(wide.steps, 0);
+}
+
+// Each time that they add 16 products to a sum, so that positive ones fall behind.
+TEST(ToleranceOf, TensorCoresCutSumsOff) {
+  const auto behind = [](double terms, DType dtype) {
+    const double want = 1 + 0x1p-8, lost = terms / 32 * 0x1p-24;
+    return Compare(1 - lost, want, want, dtype,
+                   ToleranceOf(Roundings::kSeveral, dtype, static_cast<std::int64_t>(terms)));
+  };
+  EXPECT_TRUE(behind(0x1p17, DType::kBF16).ok());
+  const Tolerance longest = ToleranceOf(Roundings::kSeveral, DType::kF16, 1 << 30);
+  EXPECT_LE(longest.relative, 0x1p-11 + 1e-3) << "no wider than it was";
+}
+
 TEST(Compare, WithinAndBeyondTheTolerance) {
   EXPECT_EQ(CompareF32(2, 2).error, 0);
   EXPECT_TRUE(CompareF32(1 + 0x1p-22, 1).ok());
