@@ -43,6 +43,7 @@ absl::StatusOr<Raw> Answer(const Registry& registry, const Question& question, D
   GC_ASSIGN_OR_RETURN(const Binding binding, Bind(kernel->spec, inputs, question.attributes));
   tensors.emplace_back(static_cast<std::size_t>(Bytes(binding.outputs[0].tensors[0])));
   std::vector<void*> data;
+  data.reserve(tensors.size());
   for (Raw& tensor : tensors) data.push_back(tensor.data());
   TbbThreads threads(thread_count);
   GC_RETURN_IF_ERROR(LaunchFastest(*kernel, binding, data, threads));
