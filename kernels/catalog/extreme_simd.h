@@ -12,6 +12,7 @@
 
 #include "kernels/catalog/element.h"
 #include "kernels/catalog/reduce_sizes.h"
+#include "kernels/catalog/rows_by_four.h"
 #include "kernels/catalog/simd.h"
 
 namespace gridclock::extreme {
@@ -145,31 +146,21 @@ Place<T> InRow(const T* x, std::int64_t n) {
   return best;
 }
 
-// Row by row of four blocks of rows at once.
-template <bool kPlaces, typename T, class Write>
-void InFourBlocks(const T* x, std::int64_t n, std::int64_t begin, std::int64_t rows, Write write) {
-  const std::int64_t step = rows * n;
-  for (std::int64_t a = begin; a < begin + rows; ++a) {
-    const T* row = x + a * n;
-    const auto found =
-        InRanges<kPlaces, 4, T>({row, row + step, row + 2 * step, row + 3 * step}, n);
-    for (std::int64_t q = 0; q < 4; ++q) write(a + q * rows, found[static_cast<std::size_t>(q)]);
-  }
-}
-
-// Blocks are beside each other, as in sum_simd.h.
 template <bool kPlaces, typename T, class Write>
 void InRows(const T* x, std::int64_t n, std::int64_t begin, std::int64_t end, Write write) {
-  constexpr std::int64_t kBlock = 16384;
-  std::int64_t a = begin;
-  if (n < kLong) {
-    const std::int64_t rows = std::max<std::int64_t>(1, kBlock / n);
-    for (; a + 4 * rows <= end; a += 4 * rows) InFourBlocks<kPlaces>(x, n, a, rows, write);
-    const std::int64_t rest = (end - a) / 4;
-    InFourBlocks<kPlaces>(x, n, a, rest, write);
-    a += 4 * rest;
+  const auto one = [&](std::int64_t a) { write(a, InRow<kPlaces>(x + a * n, n)); };
+  if (n >= kLong) {
+    for (std::int64_t a = begin; a < end; ++a) one(a);
+    return;
   }
-  for (; a < end; ++a) write(a, InRow<kPlaces>(x + a * n, n));
+  const auto four = [&](std::int64_t a, std::int64_t step) {
+    const T* row = x + a * n;
+    const std::int64_t apart = step * n;
+    const auto found =
+        InRanges<kPlaces, 4, T>({row, row + apart, row + 2 * apart, row + 3 * apart}, n);
+    for (std::int64_t q = 0; q < 4; ++q) write(a + q * step, found[static_cast<std::size_t>(q)]);
+  };
+  reduce::ByFourRows(n, begin, end, four, one);
 }
 
 template <typename T, bool kPlaces, class Write>
