@@ -219,7 +219,8 @@ TEST(CudaTiming, MethodsAgreeOnKernelsOfManyBlocks) {
   };
   for (const Kernel& kernel :
        {Kernel{1 << 18, 1}, Kernel{1 << 18, 16}, Kernel{1 << 16, 1}, Kernel{1 << 16, 16},
-        Kernel{1 << 14, 16}, Kernel{1 << 13, 1}, Kernel{1 << 13, 16}}) {
+        Kernel{1 << 14, 16}, Kernel{1 << 13, 1}, Kernel{1 << 13, 16}, Kernel{1 << 12, 16},
+        Kernel{1 << 11, 64}, Kernel{1 << 10, 64}}) {
     const int blocks = kernel.blocks, rounds = kernel.rounds;
     SCOPED_TRACE(testing::Message() << blocks << " blocks of " << rounds << " rounds");
     const std::uint64_t bytes = sizeof(float) * kManyBlocksThreads * blocks;

@@ -28,23 +28,14 @@ bool Alike(const DeviceActivity& a, const DeviceActivity& b) {
          std::equal(a.block, a.block + 3, b.block);
 }
 
-// Of a launch that takes so long what a serial record adds is nothing, and looks would take long.
-constexpr double kLongNs = 1e6;
-
-// Of fewer than some the stamps of blocks cost nothing that shows, of many whichever is the shorter
-// is the better. Between them it is taken where it is clearly shorter: first launches tell no 1 %
-// apart, and one process would take these records and the next the others.
-constexpr double kSomeBlocks = 1 << 13, kManyBlocks = 1 << 16, kClearly = 0.02;
+// From here on the stamps of blocks show in concurrent records; of fewer both kinds are the same.
+constexpr double kManyBlocks = 1 << 11;
 
 // 0 of a launch of several kernels.
 double BlocksOf(std::span<const DeviceActivity> activities) {
   if (activities.size() != 1) return 0;
   const DeviceActivity& kernel = activities[0];
   return 1.0 * kernel.grid[0] * kernel.grid[1] * kernel.grid[2];
-}
-
-double LeastOf(const std::vector<double>& times) {
-  return *std::min_element(times.begin(), times.end());
 }
 
 std::string Words(std::span<const Launch> kernels) {
@@ -69,20 +60,10 @@ double RecordsChoice::TimeOf(std::span<const DeviceActivity> record) const {
 }
 
 bool RecordsChoice::Take(std::span<const DeviceActivity> record) {
-  constexpr std::size_t kLooks = 3;  // Of each kind: the device may still be on its way up.
-  const double blocks = BlocksOf(record);
-  may_change_ = may_change_ && blocks >= kSomeBlocks;
   if (!may_change_) return true;
-  const bool was_serial = records_ == KernelRecords::kSerial;
-  const double ns = TimeOf(record);
-  (was_serial ? serial_ : concurrent_).push_back(ns);
-  const bool is_long = ns >= kLongNs;
-  may_change_ = serial_.size() < kLooks && !is_long;
-  const double clearly = blocks >= kManyBlocks ? 0 : kClearly;
-  const bool serial = may_change_
-                          ? !was_serial
-                          : is_long || LeastOf(serial_) < (1 - clearly) * LeastOf(concurrent_);
-  records_ = serial ? KernelRecords::kSerial : KernelRecords::kConcurrent;
+  may_change_ = false;
+  if (BlocksOf(record) < kManyBlocks) return true;
+  records_ = KernelRecords::kSerial;
   return false;
 }
 

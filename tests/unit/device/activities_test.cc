@@ -26,56 +26,23 @@ std::vector<DeviceActivity> KernelOf(double us, std::uint32_t x, std::uint32_t y
 
 constexpr double kSerialBeyond = 1'300;
 
-// Takes the first six records, of `concurrent` and `serial` microseconds by turns.
-RecordsChoice ChoiceOf(std::vector<double> concurrent, std::vector<double> serial,
-                       std::uint32_t blocks = 1 << 18) {
-  RecordsChoice choice(kSerialBeyond);
-  for (std::size_t i = 0; i < serial.size(); ++i) {
+TEST(RecordsChoice, IsSerialAfterTheFirstWhereBlocksAreMany) {
+  for (const std::uint32_t blocks : {1U << 11, 1U << 18}) {
+    RecordsChoice choice(kSerialBeyond);
     EXPECT_EQ(choice.records(), KernelRecords::kConcurrent);
-    EXPECT_FALSE(choice.Take(KernelOf(concurrent[i], blocks)));
+    EXPECT_FALSE(choice.Take(KernelOf(1003, blocks >> 8, 1 << 8)));
     EXPECT_EQ(choice.records(), KernelRecords::kSerial);
-    EXPECT_FALSE(choice.Take(KernelOf(serial[i], blocks >> 8, 1 << 8)));
+    EXPECT_EQ(choice.TimeOf(KernelOf(979, blocks)), 977'700) << "its zero is that of the others";
+    EXPECT_TRUE(choice.Take(KernelOf(979, blocks)));
+    EXPECT_TRUE(choice.Take(KernelOf(1500, blocks)));
+    EXPECT_EQ(choice.records(), KernelRecords::kSerial);
   }
-  return choice;
-}
-
-TEST(RecordsChoice, IsOfTheShorterOnesWhereBlocksAreMany) {
-  RecordsChoice compute = ChoiceOf({260, 255, 255}, {247, 247, 280});
-  EXPECT_EQ(compute.records(), KernelRecords::kSerial);
-  EXPECT_TRUE(compute.Take(KernelOf(247, 1 << 18)));
-  RecordsChoice memory = ChoiceOf({520, 497, 497}, {498.4, 498.4, 498.4});
-  EXPECT_EQ(compute.TimeOf(KernelOf(979, 1 << 18)), 977'700) << "its zero is that of the others";
-  EXPECT_EQ(memory.TimeOf(KernelOf(497, 1 << 18)), 497'000);
-  EXPECT_EQ(memory.records(), KernelRecords::kConcurrent);
-  EXPECT_TRUE(memory.Take(KernelOf(497, 1 << 18)));
-}
-
-TEST(RecordsChoice, OfFewerBlocksIsSerialWhereThatIsClearlyShorter) {
-  const std::vector<double> concurrent = {17.5, 17.5, 19};
-  const auto serial_of = [](double us) { return std::vector<double>(3, us + kSerialBeyond / 1e3); };
-  EXPECT_EQ(ChoiceOf(concurrent, serial_of(17), 1 << 13).records(), KernelRecords::kSerial);
-  EXPECT_EQ(ChoiceOf(concurrent, serial_of(17.3), 1 << 13).records(), KernelRecords::kConcurrent);
-  EXPECT_EQ(ChoiceOf(concurrent, serial_of(17.3)).records(), KernelRecords::kSerial);
-}
-
-TEST(RecordsChoice, OfALaunchOfAMillisecondIsSerialAfterOneLook) {
-  RecordsChoice choice(kSerialBeyond);
-  EXPECT_FALSE(choice.Take(KernelOf(1003, 1 << 18)));
-  EXPECT_EQ(choice.records(), KernelRecords::kSerial);
-  EXPECT_TRUE(choice.Take(KernelOf(1500, 1 << 18)));
-  EXPECT_EQ(choice.records(), KernelRecords::kSerial);
-}
-
-TEST(RecordsChoice, OnceMadeIsNotChangedWithinASeries) {
-  RecordsChoice choice = ChoiceOf({223, 223, 223}, {205, 205, 205});
-  EXPECT_TRUE(choice.Take(KernelOf(400, 1 << 18)));
-  EXPECT_EQ(choice.records(), KernelRecords::kSerial);
 }
 
 TEST(RecordsChoice, IsConcurrentAtOnceForFewBlocksAndSeveralKernels) {
   std::vector two = KernelOf(247, 1 << 18);
   two.push_back(two[0]);
-  for (const auto& record : {KernelOf(30, 1 << 12), two}) {
+  for (const auto& record : {KernelOf(30, (1 << 11) - 1), two}) {
     RecordsChoice choice(kSerialBeyond);
     EXPECT_TRUE(choice.Take(record));
     EXPECT_EQ(choice.records(), KernelRecords::kConcurrent);
