@@ -117,7 +117,11 @@ bool LeadsToLoopback(const std::string& host) {
 // "node1:8471", "[::1]:8471", "localhost.": the brackets and the last dot are of the notation.
 std::string HostIn(absl::string_view address) {
   if (absl::ConsumePrefix(&address, "[")) {
-    address = address.substr(0, address.find(']'));
+    const std::size_t end = address.find(']');
+    if (end == address.npos) return "";
+    const absl::string_view port = address.substr(end + 1);
+    if (!port.empty() && port[0] != ':') return "";
+    address = address.substr(0, end);
   } else if (address.find(':') == address.rfind(':')) {
     address = address.substr(0, address.find(':'));
   }

@@ -63,9 +63,7 @@ MOST_CASES, MOST_UNDER_TOOL = 48, 24  # Of one group.
 SKIPS = {"device": ("pids are hidden here", "nothing is left in shared memory here"),
          "module": ("no clusters on this GPU", "nothing is left in shared memory here"),
          "sandbox": ("Landlock here is",),
-         "server": ("one GPU alone", "of several GPUs struck beside another's calls", "too little memory",
-                    "the driver shows no process ids here"),
-         "errors": (),
+         "server": ("one GPU alone", "too little memory", "the driver shows no process ids here"), "errors": (),
          "conditions": (), "quarantine": (),
          "submit": ("no nvidia-smi", "this user may not see what a guest maps"), "torch": ()}
 TELL = ("server",)  # Print figures, always.

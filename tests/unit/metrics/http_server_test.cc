@@ -145,10 +145,12 @@ TEST(MetricsServerTest, NamesOfOthersAreNotAnsweredOnLoopback) {
   const auto ask = [](int port, const std::string& host) {
     return AnswerTo(port, absl::StrCat("GET /metrics HTTP/1.1\r\n", host, "\r\n\r\n"));
   };
-  for (const char* host : {"Host: attacker.example", "Host: attacker.example:8471", "Host: ",
-                           "Host: 127.0.0.1.attacker.example", "host: localhost.attacker.example:1",
-                           "Host: [attacker.example]:8471", "Host: attacker.example.",
-                           "Host: 127.0.0.1 a.example", "Host: user@localhost", "Host: ..."}) {
+  for (const char* host :
+       {"Host: attacker.example", "Host: attacker.example:8471",
+        "Host: ", "Host: 127.0.0.1.attacker.example", "host: localhost.attacker.example:1",
+        "Host: [attacker.example]:8471", "Host: attacker.example.", "Host: 127.0.0.1 a.example",
+        "Host: user@localhost", "Host: ...", "Host: [localhost]attacker.example",
+        "Host: [::1].attacker.example", "Host: [::1"}) {
     EXPECT_THAT(ask(server->port(), host), StartsWith("HTTP/1.1 421 ")) << host;
   }
   for (const char* host :

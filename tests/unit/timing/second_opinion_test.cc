@@ -265,7 +265,8 @@ TEST(Agreement, LeavesWhatEachFurtherKernelAndCopyAddsInOrOut) {
   EXPECT_FALSE(IsolatedAgrees(12'501, 10'000, info, Ran(16)));
   EXPECT_TRUE(IsolatedAgrees(21'500, 10'000, info, Ran(1, 1)));
   EXPECT_FALSE(IsolatedAgrees(21'501, 10'000, info, Ran(1, 1)));
-  EXPECT_FALSE(IsolatedAgrees(11'499, 10'000, info, Ran(1, 1)));
+  EXPECT_TRUE(IsolatedAgrees(9'500, 10'000, info, Ran(1, 1)));
+  EXPECT_FALSE(IsolatedAgrees(9'499, 10'000, info, Ran(1, 1)));
 }
 
 // Both count as kernels: a fill does not wait for the bus, and submitted code may have any name.
@@ -288,7 +289,7 @@ TEST(Agreement, BoundsWhatVeryManyLaunchesMayAdd) {
   EXPECT_EQ(SlopeOffset(WithOffsets(2'000), Ran(1001), 20'000).below_ns, 5'000);
   EXPECT_EQ(kMostCopiesNs, 10'000);
   EXPECT_EQ(IsolatedOffset(WithOffsets(2'000, 0, 3'000), Ran(1, 1001), 20'000).above_ns, 10'000);
-  EXPECT_EQ(IsolatedOffset(WithOffsets(2'000, 0, -3'000), Ran(1, 1001), 20'000).below_ns, 10'000);
+  EXPECT_EQ(IsolatedOffset(WithOffsets(2'000, 0, -3'000), Ran(1, 1001), 20'000).below_ns, 12'000);
   EXPECT_EQ(SlopeOffset(WithOffsets(2'000), Ran(1, 1001), 20'000).above_ns, 12'000);
   EXPECT_EQ(kCopyWaitsNs, 9'000);
   EXPECT_EQ(SlopeOffset(WithOffsets(2'000, 0, 6'000), Ran(1, 1), 20'000).above_ns, 11'000);
