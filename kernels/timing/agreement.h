@@ -20,8 +20,8 @@ inline constexpr double kMostGapsShare = 0.1;  // Of the device's own time.
 inline constexpr double kMostCopiesNs = 10'000;
 inline constexpr double kCopyWaitsNs = 9'000;
 
-// By how much a method's time is beyond the device's own record for sure, and may be beside that:
-// what lies between two kernels is another for each method, and large kernels hide it.
+// By how much a method's time is beyond the device's own record, and may be less and more than
+// that: what lies between two kernels is another for each method, and large kernels hide it.
 struct Offset {
   double launch_ns = 0;
   double below_ns = 0, above_ns = 0;  // Neither is less than 0.
@@ -41,17 +41,18 @@ inline Further FurtherOf(std::span<const Launch> ran, std::int64_t copies) {
   return {.kernels = static_cast<double>(kernels), .copies = static_cast<double>(copies)};
 }
 
-// Of a launch of `device_ns`, by the isolated method: measured on empty kernels. What a launch
-// costs may pass while a copy waits, which its record holds.
+// Of a launch of `device_ns`, by the isolated method: measured on empty kernels. Where a copy is
+// among several, the launch's own cost may be in the time or not.
 inline Offset IsolatedOffset(const DeviceInfo& info, const Further& further, double device_ns) {
   const double most = std::max(kMostGapsNs, kMostGapsShare * device_ns);
   const double most_copies = std::max(kMostCopiesNs, kMostGapsShare * device_ns);
   const double kernels = further.kernels * info.kernel_offset_ns;
   const double copies = further.copies * info.copy_offset_ns;
+  const double hidden = further.copies > 0 ? info.launch_offset_ns : 0;
   const double waits = further.copies * std::max(info.copy_offset_ns, kCopyWaitsNs);
   return {.launch_ns = info.launch_offset_ns,
-          .below_ns = std::clamp(-kernels, 0.0, most) + std::clamp(-copies, 0.0, most_copies) +
-                      (further.copies > 0 ? info.launch_offset_ns : 0),
+          .below_ns = std::clamp(-kernels, 0.0, most) +
+                      std::min(std::max(0.0, -copies) + hidden, most_copies),
           .above_ns = std::clamp(kernels, 0.0, most) + std::min(waits, most_copies)};
 }
 

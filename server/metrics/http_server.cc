@@ -115,10 +115,11 @@ bool LeadsToLoopback(const std::string& host) {
 }
 
 // "node1:8471", "[::1]:8471", "localhost.": the brackets and the last dot are of the notation.
+// Empty where brackets hold no address, or something but a port follows.
 std::string HostIn(absl::string_view address) {
   if (absl::ConsumePrefix(&address, "[")) {
     const std::size_t end = address.find(']');
-    if (end == address.npos) return "";
+    if (end == address.npos || !absl::StrContains(address.substr(0, end), ':')) return "";
     const absl::string_view port = address.substr(end + 1);
     if (!port.empty() && port[0] != ':') return "";
     address = address.substr(0, end);
@@ -352,7 +353,8 @@ absl::Status CheckAddress(const std::string& address) {
   const std::string port = colon == std::string::npos ? "" : address.substr(colon + 1);
   const bool digits = !port.empty() && port.find_first_not_of("0123456789") == std::string::npos;
   const bool in_range = digits && port.size() <= 5 && std::stoi(port) <= 65535;
-  if (colon != 0 && in_range && !absl::StrContains(address, ',')) return absl::OkStatus();
+  if (!HostIn(address).empty() && in_range && !absl::StrContains(address, ','))
+    return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("want an address as '127.0.0.1:8471', got '", address, "'"));
 }

@@ -237,7 +237,11 @@ TEST(CudaTiming, MethodsAgreeOnKernelsOfManyBlocks) {
     std::printf("%d blocks, %d rounds: device time %.1f, isolated %.1f, slope %.1f us\n", blocks,
                 rounds, device_time / 1e3, isolated / 1e3, slope / 1e3);
     const double agree = std::max(500.0, 0.03 * device_time);
-    EXPECT_LE(std::abs(isolated - device.info().launch_offset_ns - device_time), agree);
+    // Of short kernels that is more than what stamps of blocks add: H200, of 2^12 blocks 0.4 us.
+    constexpr double kWithoutStampsNs = 300;
+    const bool is_short = blocks <= 1 << 14;
+    EXPECT_LE(std::abs(isolated - device.info().launch_offset_ns - device_time),
+              is_short ? kWithoutStampsNs : agree);
     EXPECT_LE(std::abs(slope - device_time), agree);
   }
 }

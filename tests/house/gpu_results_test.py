@@ -19,9 +19,9 @@ TOLD = """\
 illegal_address    7 rounds  answer  0.146 s (goal 1)  next kernel  0.421 s (goal 2)  0 wrong
 assert             7 rounds  answer  0.010 s (goal 1)  next kernel  2.100 s (goal 2)  0 wrong
 [       OK ] ServerGpuTest.G1_G3_AFaultCostsOneCall (9 ms)
-[ RUN      ] ServerGpuTest.G1_G3_AFaultIsNotNoticedOnAnotherGpu
+[ RUN      ] ServerGpuTest.G4_AnEndlessKernelEndsAtItsLimit
 calls on cuda:1 beside trap: 1000 good, 1 bad, the slowest 0.001000 s later than without
-[  FAILED  ] ServerGpuTest.G1_G3_AFaultIsNotNoticedOnAnotherGpu (9 ms)
+[  FAILED  ] ServerGpuTest.G4_AnEndlessKernelEndsAtItsLimit (9 ms)
 [ RUN      ] ServerGpuTest.CallsThatNameNoGpuAreServedByAllOfThem
 calls that name '': on 2 of 2 GPUs: cuda:0 83, cuda:1 77
 calls that name 'cuda': on 2 of 2 GPUs: cuda:0 83, none 77
@@ -39,7 +39,7 @@ too little memory
 [  SKIPPED ] 1 test, listed below:
 [  SKIPPED ] ServerGpuTest.Five
 [  FAILED  ] 1 test, listed below:
-[  FAILED  ] ServerGpuTest.G1_G3_AFaultIsNotNoticedOnAnotherGpu
+[  FAILED  ] ServerGpuTest.G4_AnEndlessKernelEndsAtItsLimit
 """
 UNITS = """\
 test_a (t.T.test_a) ... ok
@@ -108,7 +108,7 @@ class Writing(unittest.TestCase):
         server = self.parts()["server"]
         self.assertEqual((server["passed"], server["failed"], server["skipped"], server["gpus"]), (3, 1, 1, 2))
         self.assertEqual(server["skips"], [{"test": "ServerGpuTest.Five", "reason": "too little memory"}])
-        self.assertEqual(server["failures"], ["ServerGpuTest.G1_G3_AFaultIsNotNoticedOnAnotherGpu"])
+        self.assertEqual(server["failures"], ["ServerGpuTest.G4_AnEndlessKernelEndsAtItsLimit"])
 
     def test_a_test_in_which_the_program_ended_has_failed(self):
         self.run_program(self.table(), "device", "[ RUN      ] A.B\n[       OK ] A.B (1 ms)\n[ RUN      ] A.C\n", code=139)

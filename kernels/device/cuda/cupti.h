@@ -29,8 +29,8 @@ struct DeviceActivity {
 
 // How kernels are recorded.
 //   kConcurrent   by stamps that the kernel itself is made to leave: half a microsecond too much,
-//                 and more where its blocks are many, for the stamps are those of blocks (H200: of
-//                 2^12 blocks 0.2 us, of 2^14 1.3, of 2^18 22 to 25)
+//                 and more where its blocks are many and compute, for the stamps are those of
+//                 blocks (H200: of 2^12 blocks 0.1 to 0.3 us, of 2^14 0.9 to 1.3, of 2^18 22 to 25)
 //   kSerial       by the device's front, which waits for each kernel before it goes on: 1.8 us too
 //                 much, whatever the kernel. What that is beyond a concurrent record of an empty
 //                 kernel is calibrated and taken off, so that all device times have one zero.
@@ -79,8 +79,8 @@ class LaunchList {
 };
 
 // By which records a launch is timed: serial ones if it is one kernel of 2^11 blocks or more, as
-// the first record tells, which is concurrent; all other launches have concurrent ones. Blocks
-// alone decide, so that no series has both, nor one process these and the next the others.
+// its first records tell, which are concurrent; all other launches have concurrent ones. Blocks
+// alone decide, so that no series has both kinds.
 class RecordsChoice {
  public:
   // All records are of this kind.

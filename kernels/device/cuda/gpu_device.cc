@@ -311,7 +311,7 @@ std::string GpuDevice::WhyMissing(Method method) const {
 
 std::string GpuDevice::NoteOn(Method method) const {
   if (method != Method::kDeviceTime || no_serial_.empty()) return "";
-  return absl::StrCat("kernels of very many blocks read some per cent too long: ", no_serial_);
+  return absl::StrCat("kernels of 2^12 blocks or more read too long, up to a tenth: ", no_serial_);
 }
 
 // Every status passes here once: after a fault all that follows is that fault.

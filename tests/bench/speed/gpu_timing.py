@@ -29,7 +29,7 @@ BLOCKS = (
     ("pow", ("--shape", "*=67108864", "exponent=0.3")),
     ("sigmoid", ("--shape", "*=268435456")),
 )
-# Of some thousands, for which stamps of blocks weigh most beside the time.
+# Around the number of blocks from which records are of the other kind.
 FEWER_BLOCKS = tuple(("gelu.naive", ("--shape", f"*={n}")) for n in (1 << 18, 1 << 19, 1 << 20, 1 << 21))
 # And of several kernels, of a copy and a kernel, of arithmetic alone. The last three once were flagged.
 HONEST = (

@@ -149,7 +149,7 @@ TEST(MetricsServerTest, NamesOfOthersAreNotAnsweredOnLoopback) {
        {"Host: attacker.example", "Host: attacker.example:8471",
         "Host: ", "Host: 127.0.0.1.attacker.example", "host: localhost.attacker.example:1",
         "Host: [attacker.example]:8471", "Host: attacker.example.", "Host: 127.0.0.1 a.example",
-        "Host: user@localhost", "Host: ...", "Host: [localhost]attacker.example",
+        "Host: user@localhost", "Host: ...", "Host: [localhost]", "Host: [::1]attacker.example",
         "Host: [::1].attacker.example", "Host: [::1"}) {
     EXPECT_THAT(ask(server->port(), host), StartsWith("HTTP/1.1 421 ")) << host;
   }
