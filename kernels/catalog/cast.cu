@@ -32,6 +32,7 @@ namespace gridclock {
 namespace {
 
 using cast::Carrier;
+namespace hn = simd::hn;
 
 // --- The reference: what each type is, in plain arithmetic ---
 
@@ -116,27 +117,44 @@ Carrier<T> Load(T x) {
   }
 }
 
-// To an f8 type from f32, without a branch, so that the compiler makes vectors of it.
-template <SmallFloat kTo>
-std::uint8_t EncodeF8(float x) {
+// To an f8 type from f32: the bits in the low byte of each lane.
+template <SmallFloat kTo, class D, class V = hn::Vec<D>>
+hn::Vec<hn::RebindToSigned<D>> F8BitsFromFloat(D d, V x) {
+  const hn::RebindToSigned<D> di;
+  const auto set = [di](std::int32_t bits) { return hn::Set(di, bits); };
   constexpr int kDropped = 23 - kTo.mantissa_bits;
-  constexpr std::uint32_t kInfinity = 0x7F800000;
-  constexpr auto kMost = std::bit_cast<std::uint32_t>(DecodeSmallFloat<kTo>(kTo.max_finite));
-  constexpr std::uint32_t kSmallestNormal = static_cast<std::uint32_t>(128 - kTo.bias) << 23;
+  constexpr auto kMost = std::bit_cast<std::int32_t>(DecodeSmallFloat<kTo>(kTo.max_finite));
+  constexpr std::int32_t kSmallestNormal = (128 - kTo.bias) << 23;
   // A number so large that what it takes of a subnormal's digits is what the type keeps of them.
-  constexpr std::uint32_t kLarge = static_cast<std::uint32_t>(127 + 1 - kTo.bias + kDropped) << 23;
-  const auto bits = std::bit_cast<std::uint32_t>(x);
-  const std::uint32_t magnitude = bits & 0x7FFFFFFF;
-  const std::uint32_t within = std::min(magnitude, kMost);
-  const std::uint32_t odd = within >> kDropped & 1;
-  const std::uint32_t normal = (within - (static_cast<std::uint32_t>(127 - kTo.bias) << 23) +
-                                ((1U << (kDropped - 1)) - 1) + odd) >>
-                               kDropped;
-  const float sum = std::bit_cast<float>(within) + std::bit_cast<float>(kLarge);
-  const std::uint32_t subnormal = std::bit_cast<std::uint32_t>(sum) - kLarge;
-  const std::uint32_t number = within < kSmallestNormal ? subnormal : normal;
-  return static_cast<std::uint8_t>((bits >> 24 & 0x80) |
-                                   (magnitude > kInfinity ? kTo.quiet_nan : number));
+  constexpr std::int32_t kLarge = (127 + 1 - kTo.bias + kDropped) << 23;
+  const auto bits = hn::BitCast(di, x);
+  const auto magnitude = hn::And(bits, set(0x7FFFFFFF));
+  const auto within = hn::Min(magnitude, set(kMost));
+  const auto odd = hn::And(hn::ShiftRight<kDropped>(within), set(1));
+  const auto rounds = set((1 << (kDropped - 1)) - 1 - ((127 - kTo.bias) << 23));
+  const auto normal = hn::ShiftRight<kDropped>(hn::Add(hn::Add(within, rounds), odd));
+  const auto sum = hn::Add(hn::BitCast(d, within), hn::BitCast(d, set(kLarge)));
+  const auto subnormal = hn::Sub(hn::BitCast(di, sum), set(kLarge));
+  const auto number = hn::IfThenElse(hn::Lt(within, set(kSmallestNormal)), subnormal, normal);
+  const auto is_nan = hn::Gt(magnitude, set(0x7F800000));
+  const auto unsigned_bits = hn::IfThenElse(is_nan, set(kTo.quiet_nan), number);
+  return hn::Or(unsigned_bits, hn::And(hn::ShiftRight<24>(bits), set(0x80)));
+}
+
+template <SmallFloat kTo>
+void EncodeF8(const float* x, std::int64_t n, std::uint8_t* y) {
+  using Floats = simd::Tag<float>;
+  const Floats d;
+  const hn::Rebind<std::uint8_t, Floats> d8;
+  constexpr auto kLanes = static_cast<std::int64_t>(hn::MaxLanes(Floats()));
+  const auto encode = [&](auto v) { return hn::DemoteTo(d8, F8BitsFromFloat<kTo>(d, v)); };
+  std::int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) hn::StoreU(encode(hn::LoadU(d, x + i)), d8, y + i);
+  const auto rest = static_cast<std::size_t>(n - i);
+  if (rest == 0) return;
+  std::uint8_t last[kLanes];
+  hn::StoreU(encode(simd::ReadPart<float>(d, x + i, rest)), d8, last);
+  std::copy_n(last, rest, y + i);
 }
 
 template <typename C>
@@ -154,10 +172,6 @@ T Store(C x) {
     return F16{F16FromDouble(Floating(x))};
   } else if constexpr (std::is_same_v<T, BF16>) {
     return BF16{BF16FromDouble(Floating(x))};
-  } else if constexpr (std::is_same_v<T, cast::F8E4M3> && std::is_same_v<C, float>) {
-    return {EncodeF8<kF8E4M3Layout>(x)};
-  } else if constexpr (std::is_same_v<T, cast::F8E5M2> && std::is_same_v<C, float>) {
-    return {EncodeF8<kF8E5M2Layout>(x)};
   } else if constexpr (std::is_same_v<T, cast::F8E4M3>) {
     return {F8E4M3FromDouble(Floating(x))};
   } else if constexpr (std::is_same_v<T, cast::F8E5M2>) {
@@ -172,7 +186,7 @@ T Store(C x) {
 }
 
 // Elements of one type beside each other, there and back. Loops of one conversion, which the
-// compiler makes vectors of; 16-bit floats have vectors of their own.
+// compiler makes vectors of; floats of 16 and 8 bits have vectors of their own.
 template <typename T>
 void LoadRange(const void* from, std::int64_t n, Carrier<T>* to) {
   const T* x = static_cast<const T*>(from);
@@ -184,6 +198,10 @@ void StoreRange(const C* from, std::int64_t n, void* to) {
   T* y = static_cast<T*>(to);
   if constexpr (std::is_same_v<C, float> && (std::is_same_v<T, F16> || std::is_same_v<T, BF16>)) {
     simd::ConvertRange<T>(from, y, n);
+  } else if constexpr (std::is_same_v<C, float> && std::is_same_v<T, cast::F8E4M3>) {
+    EncodeF8<kF8E4M3Layout>(from, n, static_cast<std::uint8_t*>(to));
+  } else if constexpr (std::is_same_v<C, float> && std::is_same_v<T, cast::F8E5M2>) {
+    EncodeF8<kF8E5M2Layout>(from, n, static_cast<std::uint8_t*>(to));
   } else {
     for (std::int64_t i = 0; i < n; ++i) y[i] = Store<T>(from[i]);
   }
@@ -229,13 +247,20 @@ template <typename T>
 void CastRange(const Call& call, StoreFn<Carrier<T>> store, bool stream, std::int64_t begin,
                std::int64_t end) {
   const std::int64_t size = SizeOf(call.OutType(0));
+  const bool is_wanted = std::is_same_v<Carrier<T>, float> && call.OutType(0) == DType::kF32;
   Carrier<T> carried[kBlock];
   alignas(64) std::byte results[kBlock * sizeof(double)];
   for (; begin < end; begin += kBlock) {
     const std::int64_t n = std::min(kBlock, end - begin);
     std::byte* to = call.Out<std::byte>(0) + begin * size;
-    if (stream) AskFor(call.In<T>(0) + begin, n);
-    store(Carried<T>(call.In<T>(0) + begin, n, carried), n, stream ? results : to);
+    const T* from = call.In<T>(0) + begin;
+    std::byte* into = stream ? results : to;
+    if (stream) AskFor(from, n);
+    if (is_wanted) {  // As it is carried.
+      LoadRange<T>(from, n, reinterpret_cast<Carrier<T>*>(into));
+    } else {
+      store(Carried<T>(from, n, carried), n, into);
+    }
     if (stream) simd::StreamBytes(results, to, n * size);
   }
   if (stream) hwy::FlushStream();

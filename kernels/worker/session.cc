@@ -107,6 +107,7 @@ class Session::Running {
   absl::Status Prepare();
   absl::Status LaunchOrMeasure();
   absl::StatusOr<Measurement> Time(const Target& target);
+  bool HasWork() const;
   absl::Status Launch();
   std::int64_t LaunchesOfOne() const;
   void Keep(Measurement measurement);
@@ -304,6 +305,10 @@ bool MakesNothing(const Binding& binding) {
 
 }  // namespace
 
+bool Session::Running::HasWork() const {
+  return call_->program != nullptr || !device_.uses_host_memory() || !MakesNothing(call_->binding);
+}
+
 // A kernel that cannot get memory says so by its status or by an exception of the library; what it
 // took of the host's until then may never come back, so the process is given up. Everything else
 // that goes wrong in it ends the process at once.
@@ -313,7 +318,7 @@ absl::Status Session::Running::Launch() {
   try {
     if (call_->program != nullptr) {
       status = call_->program->Launch();
-    } else if (!device_.uses_host_memory() || !MakesNothing(call_->binding)) {
+    } else if (HasWork()) {
       status = call_->variant->launch(launch_);
     }
   } catch (const std::bad_alloc&) {
@@ -373,7 +378,8 @@ absl::StatusOr<Measurement> Session::Running::Time(const Target& target) {
 // How often the variant launched on the device, which is never where its tensors are empty. On the
 // host, and of submitted code, all of it counts as one.
 std::int64_t Session::Running::LaunchesOfOne() const {
-  return operands_->own_memory() && call_->program == nullptr ? gpu_launches_ : 1;
+  if (operands_->own_memory() && call_->program == nullptr) return gpu_launches_;
+  return HasWork() ? 1 : 0;
 }
 
 void Session::Running::Keep(Measurement measurement) {

@@ -1,6 +1,7 @@
 """Whether a time can be trusted: that methods agree, that fresh workers agree, and how far off the
 usual ways of timing are."""
 import fnmatch
+import re
 
 from speed import gpu
 from speed.gpu import Torch, gpu_server, median_ns
@@ -74,10 +75,15 @@ def is_distrusted(result):
     return is_alone or bool(set(DISTRUSTED) & set(result["flags"]))
 
 
+def in_short(words_of_it):
+    """A long list by the number of its tensors."""
+    return re.sub(r"\d+(,\d+){9,}", lambda found: f"{found[0].count(',') + 1} tensors", " ".join(words_of_it))
+
+
 def told_of(kernel, of_kernel, result):
     """What a reader needs to find out why nobody may trust it."""
     timing = result["timing"]
-    return {"kernel": kernel, "words": " ".join(of_kernel)[:60], "median_ns": gpu.median_of(result),
+    return {"kernel": kernel, "words": in_short(of_kernel), "median_ns": gpu.median_of(result),
             "second": timing.get("second"), "flags": result["flags"],
             **{when: {key: timing.get(when, {}).get(key) for key in STATE} for when in ("before", "after")},
             **{key: timing.get(key) for key in ("clock_before_hz", "clock_after_hz")}}

@@ -19,6 +19,7 @@ namespace gridclock {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 constexpr std::int64_t kN = 1000;
 constexpr std::uint64_t kBytes = 4096;  // Of one operand, with room to align the next.
@@ -190,6 +191,7 @@ TEST_F(SessionTest, LaunchesNothingWhereTheOutputsHaveNoElements) {
   const SessionReport report = Run(order);
   ASSERT_THAT(report.status, IsOk());
   EXPECT_EQ(report.outcome.timing->samples_ns.size(), 5U);
+  EXPECT_THAT(report.outcome.launches, IsEmpty());
 }
 
 TEST_F(SessionTest, WorksInTheArenaAlone) {
