@@ -104,9 +104,7 @@ void Expected(const Binding& binding, ReferenceInput in, std::int64_t unit, std:
 
 template <typename T>
 Carrier<T> Load(T x) {
-  if constexpr (std::is_same_v<T, F16> || std::is_same_v<T, BF16>) {
-    return Widen(x);
-  } else if constexpr (std::is_same_v<T, cast::F8E4M3>) {
+  if constexpr (std::is_same_v<T, cast::F8E4M3>) {
     return F8E4M3ToFloat(x.bits);
   } else if constexpr (std::is_same_v<T, cast::F8E5M2>) {
     return F8E5M2ToFloat(x.bits);
@@ -185,24 +183,29 @@ T Store(C x) {
   }
 }
 
-// Elements of one type beside each other, there and back. Loops of one conversion, which the
-// compiler makes vectors of; floats of 16 and 8 bits have vectors of their own.
+// Elements of one type beside each other, there and back. Floats of 16 bits, and the way to those
+// of 8, have vectors of their own; of other loops of one conversion the compiler makes them.
 template <typename T>
 void LoadRange(const void* from, std::int64_t n, Carrier<T>* to) {
   const T* x = static_cast<const T*>(from);
-  for (std::int64_t i = 0; i < n; ++i) to[i] = Load(x[i]);
+  if constexpr (std::is_same_v<T, F16> || std::is_same_v<T, BF16>) {
+    simd::WidenRange(x, to, n);
+  } else {
+    for (std::int64_t i = 0; i < n; ++i) to[i] = Load(x[i]);
+  }
 }
 
 template <typename T, typename C>
 void StoreRange(const C* from, std::int64_t n, void* to) {
-  T* y = static_cast<T*>(to);
-  if constexpr (std::is_same_v<C, float> && (std::is_same_v<T, F16> || std::is_same_v<T, BF16>)) {
-    simd::ConvertRange<T>(from, y, n);
-  } else if constexpr (std::is_same_v<C, float> && std::is_same_v<T, cast::F8E4M3>) {
+  constexpr bool kFromFloat = std::is_same_v<C, float>;
+  if constexpr (kFromFloat && (std::is_same_v<T, F16> || std::is_same_v<T, BF16>)) {
+    simd::ConvertRange<T>(from, static_cast<T*>(to), n);
+  } else if constexpr (kFromFloat && std::is_same_v<T, cast::F8E4M3>) {
     EncodeF8<kF8E4M3Layout>(from, n, static_cast<std::uint8_t*>(to));
-  } else if constexpr (std::is_same_v<C, float> && std::is_same_v<T, cast::F8E5M2>) {
+  } else if constexpr (kFromFloat && std::is_same_v<T, cast::F8E5M2>) {
     EncodeF8<kF8E5M2Layout>(from, n, static_cast<std::uint8_t*>(to));
   } else {
+    T* y = static_cast<T*>(to);
     for (std::int64_t i = 0; i < n; ++i) y[i] = Store<T>(from[i]);
   }
 }
@@ -247,7 +250,9 @@ template <typename T>
 void CastRange(const Call& call, StoreFn<Carrier<T>> store, bool stream, std::int64_t begin,
                std::int64_t end) {
   const std::int64_t size = SizeOf(call.OutType(0));
-  const bool is_wanted = std::is_same_v<Carrier<T>, float> && call.OutType(0) == DType::kF32;
+  // Then there is no second pass over the block.
+  const bool carrier_is_output =
+      std::is_same_v<Carrier<T>, float> && call.OutType(0) == DType::kF32;
   Carrier<T> carried[kBlock];
   alignas(64) std::byte results[kBlock * sizeof(double)];
   for (; begin < end; begin += kBlock) {
@@ -256,7 +261,7 @@ void CastRange(const Call& call, StoreFn<Carrier<T>> store, bool stream, std::in
     const T* from = call.In<T>(0) + begin;
     std::byte* into = stream ? results : to;
     if (stream) AskFor(from, n);
-    if (is_wanted) {  // As it is carried.
+    if (carrier_is_output) {
       LoadRange<T>(from, n, reinterpret_cast<Carrier<T>*>(into));
     } else {
       store(Carried<T>(from, n, carried), n, into);

@@ -57,24 +57,26 @@ void UpdateLists(const Call& call, const std::array<const OperandView*, kColumns
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
   EachPiece(*call.threads, *columns[0]->value,
             [&](std::size_t t, std::int64_t begin, std::int64_t end) {
-              const auto at = [&](std::size_t k) {
-                return static_cast<float*>(columns[k]->data[t]) + begin;
-              };
+              std::array<float*, kColumns> p;  // Of its own: stores of vectors may alias others.
+              for (std::size_t k = 0; k < kColumns; ++k) {
+                p[k] = static_cast<float*>(columns[k]->data[t]);
+              }
               V x[kColumns];
               for (; begin + lanes <= end; begin += lanes) {
-                for (std::size_t k = 0; k < kColumns; ++k) x[k] = hn::LoadU(d, at(k));
+                for (std::size_t k = 0; k < kColumns; ++k) x[k] = hn::LoadU(d, p[k] + begin);
                 op(d, x);
                 for (std::size_t k = 0; k < kColumns; ++k) {
-                  if ((kWrites >> k & 1) != 0) hn::StoreU(x[k], d, at(k));
+                  if ((kWrites >> k & 1) != 0) hn::StoreU(x[k], d, p[k] + begin);
                 }
               }
               const auto rest = static_cast<std::size_t>(end - begin);
               if (rest == 0) return;
-              for (std::size_t k = 0; k < kColumns; ++k)
-                x[k] = simd::ReadPart<float>(d, at(k), rest);
+              for (std::size_t k = 0; k < kColumns; ++k) {
+                x[k] = simd::ReadPart<float>(d, p[k] + begin, rest);
+              }
               op(d, x);
               for (std::size_t k = 0; k < kColumns; ++k) {
-                if ((kWrites >> k & 1) != 0) simd::WritePart<float>(x[k], d, at(k), rest);
+                if ((kWrites >> k & 1) != 0) simd::WritePart<float>(x[k], d, p[k] + begin, rest);
               }
             });
 }

@@ -305,8 +305,9 @@ bool MakesNothing(const Binding& binding) {
 
 }  // namespace
 
+// A GPU's variants see for themselves that there is nothing to launch.
 bool Session::Running::HasWork() const {
-  return call_->program != nullptr || !device_.uses_host_memory() || !MakesNothing(call_->binding);
+  return !device_.uses_host_memory() || !MakesNothing(call_->binding);
 }
 
 // A kernel that cannot get memory says so by its status or by an exception of the library; what it
@@ -375,10 +376,11 @@ absl::StatusOr<Measurement> Session::Running::Time(const Target& target) {
                             bool warmup) { host_.OnSamples(order_, first, samples, warmup); }});
 }
 
-// How often the variant launched on the device, which is never where its tensors are empty. On the
-// host, and of submitted code, all of it counts as one.
+// How often the variant launched on the device, which is never where its tensors are empty. What it
+// does on the host counts as one, and so does submitted code.
 std::int64_t Session::Running::LaunchesOfOne() const {
-  if (operands_->own_memory() && call_->program == nullptr) return gpu_launches_;
+  if (call_->program != nullptr) return 1;
+  if (operands_->own_memory()) return gpu_launches_;
   return HasWork() ? 1 : 0;
 }
 
