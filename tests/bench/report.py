@@ -125,7 +125,7 @@ those of one machine on one day and are shown only to explain the ratios.
   read at once lie beside each other and are asked for four lines early; by two threads rows of sum and mean have 0.91 to 2.2 (not kept). Rows of
   other kernels are of 2026-11-26, before `max`, `argmax`, `cumsum` and `silu` were changed to ask for memory early.
 - On a Zen 3 (AVX2, one thread, 2026-11-28, not kept) 190 of 222 such rows were met. Casts to f8e4m3 and f8e5m2 had 0.5 and 0.3 of PyTorch's rate, as
-  the compiler made no vectors of them; they have 2.1 and 1.25 since. `transpose` of 8192 x 1024 and 65536 x 1024 has 0.83, `sgd`, `adam` and `adamw`
+  the compiler made no vectors of them; they have 2.1 and 1.25 since. `transpose` of 8192 x 1024 and 65536 x 1024 had 0.83, and takes 0.77 and 0.62 of that time since; `sgd`, `adam` and `adamw`
   of 1,000 tensors 0.87 to 0.9, products of f32 0.92 to 0.97, and what goes element by element over a million elements, all of it in the last cache,
   0.8 to 1.1 from run to run (`square` and `relu` 0.9, and 1.1 to 1.3 since memory is asked for once for each line).
 - `gpu.catalog.matmul_bias_gelu.1024x1024` was missed (0.952) until 2026-11-28: with 32 MiB of memory to split products in, cuBLASLt names a
