@@ -26,6 +26,8 @@ class ProgramCall {
                                                            ModuleStore& modules);
 
   const std::vector<OperandValue>& scratch() const { return scratch_; }
+  // No launch of it has a block to run.
+  bool is_empty() const { return launches_.empty(); }
   // Of arrays of pointers and sizes that launches read on the device.
   std::uint64_t table_bytes() const;
 

@@ -39,6 +39,17 @@ std::int64_t BytesOf(const std::vector<OperandValue>& values) {
   return bytes;
 }
 
+// Such a call has nothing to do, whatever a kernel's loops would make of a dimension of 2^60 beside
+// one of 0.
+bool MakesNothing(const Binding& binding) {
+  return !binding.outputs.empty() &&
+         std::all_of(
+             binding.outputs.begin(), binding.outputs.end(), [](const OperandValue& output) {
+               return std::all_of(output.tensors.begin(), output.tensors.end(),
+                                  [](const auto& tensor) { return Elements(tensor.shape) == 0; });
+             });
+}
+
 void Raise(Flag flag, std::vector<Flag>* flags) {
   const auto place = std::lower_bound(flags->begin(), flags->end(), flag);
   if (place == flags->end() || *place != flag) flags->insert(place, flag);
@@ -108,6 +119,7 @@ class Session::Running {
   absl::Status LaunchOrMeasure();
   absl::StatusOr<Measurement> Time(const Target& target);
   bool HasWork() const;
+  Work WorkOfOne() const;
   absl::Status Launch();
   std::int64_t LaunchesOfOne() const;
   void Keep(Measurement measurement);
@@ -290,21 +302,6 @@ absl::Status Session::Running::Prepare() {
   return operands_->own_memory() ? device_.Synchronize() : absl::OkStatus();
 }
 
-namespace {
-
-// Such a call has nothing to do, whatever a kernel's loops would make of a dimension of 2^60 beside
-// one of 0.
-bool MakesNothing(const Binding& binding) {
-  return !binding.outputs.empty() &&
-         std::all_of(
-             binding.outputs.begin(), binding.outputs.end(), [](const OperandValue& output) {
-               return std::all_of(output.tensors.begin(), output.tensors.end(),
-                                  [](const auto& tensor) { return Elements(tensor.shape) == 0; });
-             });
-}
-
-}  // namespace
-
 // A GPU's variants see for themselves that there is nothing to launch.
 bool Session::Running::HasWork() const {
   return !device_.uses_host_memory() || !MakesNothing(call_->binding);
@@ -333,6 +330,18 @@ absl::Status Session::Running::Launch() {
                     "MEMORY_FULL");
 }
 
+// What the words count is not done where nothing is launched: no time of that is too short.
+// Submitted code may launch for outputs without elements too.
+Work Session::Running::WorkOfOne() const {
+  const bool idle =
+      call_->program != nullptr ? call_->program->is_empty() : MakesNothing(call_->binding);
+  if (idle) return {};
+  return {.bytes = IsChecked() ? order_.bytes : call_->binding.bytes,
+          .flops = IsChecked() ? order_.flops : call_->binding.flops,
+          .written = BytesOf(call_->binding.outputs),
+          .dtype = ComputesIn(*call_)};
+}
+
 absl::Status Session::Running::LaunchOrMeasure() {
   const auto launch = [this] { return Launch(); };
   const auto prepare = [this] { return Prepare(); };
@@ -341,10 +350,7 @@ absl::Status Session::Running::LaunchOrMeasure() {
   const bool batches = order_.measure && order_.measure->method == Method::kBackToBack;
   auto measured = Time({.launch = launch,
                         .prepare = prepare,
-                        .work = {.bytes = IsChecked() ? order_.bytes : call_->binding.bytes,
-                                 .flops = IsChecked() ? order_.flops : call_->binding.flops,
-                                 .written = BytesOf(call_->binding.outputs),
-                                 .dtype = ComputesIn(*call_)},
+                        .work = WorkOfOne(),
                         .watch = &watch_,
                         .steps = IsChecked() && !batches ? &checked : nullptr});
   GC_RETURN_IF_ERROR(measured.status());
@@ -379,7 +385,7 @@ absl::StatusOr<Measurement> Session::Running::Time(const Target& target) {
 // How often the variant launched on the device, which is never where its tensors are empty. What it
 // does on the host counts as one, and so does submitted code.
 std::int64_t Session::Running::LaunchesOfOne() const {
-  if (call_->program != nullptr) return 1;
+  if (call_->program != nullptr) return call_->program->is_empty() ? 0 : 1;
   if (operands_->own_memory()) return gpu_launches_;
   return HasWork() ? 1 : 0;
 }

@@ -54,6 +54,14 @@ class Variants(unittest.TestCase):
         few, = elements("relu", "x", sizes=(1000,))
         self.assertEqual(self.lines({"naive": "INTERNAL: asked", "vec4": "INTERNAL: asked"}, "vec4", case=few), [])
 
+    def test_a_list_of_variants_that_lacks_the_one_that_ran_is_missed(self):
+        def ask(_, variant):
+            return {"variant": variant or "registers", "flags": [], "timing": {"statistics": {"median_ns": 1000}}}
+
+        for told in ([], ["online", "shared"]):
+            line, = gpu_variants.Table(ask, lambda _: told).lines_of(CASE, 1)
+            self.assertEqual((line.verdict, line.skipped), ("FAIL", "describe does not list registers, which ran"))
+
     def test_what_cannot_be_measured_is_missed(self):
         line, = self.lines({"online": "INTERNAL: broken", "shared": 2000}, "shared")
         self.assertEqual((line.verdict, line.skipped), ("FAIL", "INTERNAL: broken"))

@@ -54,12 +54,13 @@ TEST(CudaCalibration, IsPlausibleAndSurvivesItsText) {
   std::printf(
       "empty event pair %.0f ns; empty kernel: isolated %.0f, device time %.0f, back to "
       "back %.0f, host_no_sync %.0f, host_sync %.0f, event pair %.0f ns; launch offset %.0f "
-      "ns, of a further kernel %.0f, of a copy %.0f ns\nsteps: events %.1f ns, globaltimer %.1f "
+      "ns, of a further kernel %.0f, of a copy %.0f ns; a serial record %.0f ns more\nsteps: "
+      "events %.1f ns, globaltimer %.1f "
       "ns; copy %.1f, read %.1f, L2 %.1f GB/s\n",
       c.empty_event_pair_ns, c.isolated_ns, c.device_time_ns, c.back_to_back_ns, c.host_no_sync_ns,
       c.host_sync_ns, c.event_pair_ns, c.LaunchOffsetNs(), c.KernelOffsetNs(), c.CopyOffsetNs(),
-      c.event_step_ns, c.device_timer_step_ns, c.copy_bandwidth / 1e9, c.read_bandwidth / 1e9,
-      c.l2_bandwidth / 1e9);
+      c.serial_beyond_ns, c.event_step_ns, c.device_timer_step_ns, c.copy_bandwidth / 1e9,
+      c.read_bandwidth / 1e9, c.l2_bandwidth / 1e9);
   for (const MethodFacts& facts : info.methods) {
     if (!facts.missing.empty()) {
       std::printf("method %d is missing: %s\n", static_cast<int>(facts.method),
@@ -88,6 +89,10 @@ TEST(CudaCalibration, IsPlausibleAndSurvivesItsText) {
   EXPECT_LT(std::abs(c.KernelOffsetNs()), 5'000);
   // 1 to 9 us on an H200, from one time to the next.
   EXPECT_LT(std::abs(c.CopyOffsetNs()), 20'000);
+  // 1.2 to 1.4 us on an H200. Were they refused, the method's note would say why.
+  EXPECT_EQ(c.serial, GpuCalibration::kSerialTaken);
+  EXPECT_LT(c.serial_beyond_ns, 3'000);
+  for (const MethodFacts& facts : info.methods) EXPECT_EQ(facts.note, "");
   EXPECT_EQ(info.kernel_offset_ns, c.KernelOffsetNs());
   EXPECT_EQ(info.copy_offset_ns, c.CopyOffsetNs());
 }

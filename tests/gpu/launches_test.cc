@@ -121,6 +121,21 @@ TEST_F(LaunchesTest, OfEmptyTensorsThereAreNone) {
   }
 }
 
+// To read its inputs would take time, and nobody reads them.
+TEST_F(LaunchesTest, WhatMakesNothingIsMeasuredWithoutDoubt) {
+  v1::RunRequest request;
+  request.set_kernel("matmul");
+  request.set_device("cuda:0");
+  Add(&request, "a", {0, 4096});
+  Add(&request, "b", {4096, 4096});
+  request.mutable_measure()->set_method(v1::ISOLATED);
+  request.mutable_measure()->set_max_samples(20);
+  const v1::RunSummary summary = Run(request);
+  EXPECT_EQ(summary.device_kernels_size(), 0);
+  EXPECT_EQ(std::ranges::count(summary.flags(), v1::IMPOSSIBLE), 0) << summary.DebugString();
+  EXPECT_EQ(std::ranges::count(summary.flags(), v1::SUSPECT), 0) << summary.DebugString();
+}
+
 TEST_F(LaunchesTest, AutoCopiesNoTableWhereTheArgumentsHaveRoom) {
   for (const int tensors : {90, 91, 741, 742}) {
     const bool fits = tensors <= list::TensorsOfALaunch(/*operands=*/4, list::kArgBytesOfAuto);

@@ -17,8 +17,11 @@ namespace {
 
 constexpr int kLaunches = 101;
 constexpr int kSlopes = 11;
-constexpr int kPasses = 5;  // Of what the best is taken.
-constexpr int kCopies = 9;  // Series of copies from the host, each of memory of its own.
+constexpr int kPasses = 5;       // Of what the best is taken.
+constexpr int kCopies = 9;       // Series of copies from the host, each of memory of its own.
+constexpr int kRecordPairs = 6;  // Half of them with the serial ones first, should the clock move.
+// Of a quarter of the L2: 2^11 blocks, of which both kinds of records tell the same.
+constexpr int kSweeps = 4, kSweepParts = 512;
 
 cudaStream_t StreamOf(Device& device) {
   return static_cast<cudaStream_t>(device.stream());
@@ -71,6 +74,11 @@ absl::StatusOr<double> MedianBy(Device& device, Method method,
   }
   device.NewLaunch();
   return MedianOf(std::move(times));
+}
+
+absl::StatusOr<double> TimeEmpty(Device& device, Method method) {
+  return MedianBy(device, method,
+                  [&] { return CudaStatus(LaunchEmpty(StreamOf(device)), "launch"); });
 }
 
 absl::Status MeasureEmpty(Device& device, GpuCalibration* calibration) {
@@ -207,13 +215,18 @@ absl::Status MeasureMemory(Device& device, GpuTimer& timer, const DeviceBuffer& 
   return absl::OkStatus();
 }
 
-// On a quarter of the cache. Reads and writes go through it on ways of their own, so either a
+// What the cache holds whatever else is there: a quarter of it.
+std::uint64_t L2Set(Device& device) {
+  constexpr std::uint64_t kMultiple = 1024;
+  return device.info().l2_bytes / 4 / kMultiple * kMultiple;
+}
+
+// On what the cache holds. Reads and writes go through it on ways of their own, so either a
 // kernel that reads or one that copies may move more.
 absl::Status MeasureL2(Device& device, GpuTimer& timer, const DeviceBuffer& buffer,
                        GpuCalibration* calibration) {
   constexpr int kRounds = 32;
-  constexpr std::uint64_t kMultiple = 1024;
-  const std::uint64_t set = device.info().l2_bytes / 4 / kMultiple * kMultiple;
+  const std::uint64_t set = L2Set(device);
   if (set == 0 || set > buffer.size()) return absl::OkStatus();
   const cudaStream_t stream = StreamOf(device);
   const int sms = static_cast<int>(device.info().units);
@@ -230,9 +243,32 @@ absl::Status MeasureL2(Device& device, GpuTimer& timer, const DeviceBuffer& buff
 
 }  // namespace
 
-absl::StatusOr<double> TimeEmpty(Device& device, Method method) {
-  return MedianBy(device, method,
-                  [&] { return CudaStatus(LaunchEmpty(StreamOf(device)), "launch"); });
+absl::StatusOr<RecordPairs> MeasureRecordPairs(Device& device,
+                                               absl::FunctionRef<void(KernelRecords)> use) {
+  const auto pair = [&](bool serial_first,
+                        absl::FunctionRef<absl::Status()> launch) -> absl::StatusOr<RecordPair> {
+    RecordPair both;
+    for (const bool serial : {serial_first, !serial_first}) {
+      use(serial ? KernelRecords::kSerial : KernelRecords::kConcurrent);
+      double& ns = serial ? both.serial_ns : both.concurrent_ns;
+      GC_ASSIGN_OR_RETURN(ns, MedianBy(device, Method::kDeviceTime, launch));
+    }
+    return both;
+  };
+  const std::uint64_t bytes = L2Set(device);
+  GC_ASSIGN_OR_RETURN(const auto buffer, device.Allocate(bytes));
+  GC_RETURN_IF_ERROR(device.Fill(buffer->data(), std::byte{1}, bytes));
+  const auto empty = [&] { return CudaStatus(LaunchEmpty(StreamOf(device)), "launch"); };
+  const auto working = [&] {
+    return CudaStatus(
+        LaunchSweepRead(buffer->data(), bytes, kSweeps, kSweepParts, StreamOf(device)), "launch");
+  };
+  RecordPairs pairs;
+  for (int i = 0; i < kRecordPairs; ++i) {
+    GC_ASSIGN_OR_RETURN(pairs.empty.emplace_back(), pair(i % 2 == 1, empty));
+    GC_ASSIGN_OR_RETURN(pairs.working.emplace_back(), pair(i % 2 == 1, working));
+  }
+  return pairs;
 }
 
 absl::Status MeasureBandwidths(Device& device, GpuTimer& timer, GpuCalibration* calibration) {

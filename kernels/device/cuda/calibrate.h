@@ -2,7 +2,9 @@
 #ifndef GRIDCLOCK_KERNELS_DEVICE_CUDA_CALIBRATE_H_
 #define GRIDCLOCK_KERNELS_DEVICE_CUDA_CALIBRATE_H_
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
+#include "kernels/device/cuda/cupti.h"
 #include "kernels/device/cuda/gpu_calibration.h"
 #include "kernels/device/cuda/gpu_timer.h"
 
@@ -11,8 +13,9 @@ namespace gridclock {
 // In about a second. The device offers its methods and can allocate; `timer` is of its stream.
 absl::StatusOr<GpuCalibration> CalibrateGpu(Device& device, GpuTimer& timer);
 
-// The median of an empty kernel. 0 where the device has no such method.
-absl::StatusOr<double> TimeEmpty(Device& device, Method method);
+// `use` makes all records be of that kind from then on.
+absl::StatusOr<RecordPairs> MeasureRecordPairs(Device& device,
+                                               absl::FunctionRef<void(KernelRecords)> use);
 
 // Memory and L2 alone, in some 50 ms; memory only where there is room to sweep past the L2, else it
 // stays as it was.

@@ -28,6 +28,7 @@ constexpr Field kFields[] = {
     {"host_sync", &GpuCalibration::host_sync_ns},
     {"event_pair", &GpuCalibration::event_pair_ns},
     {"serial_beyond", &GpuCalibration::serial_beyond_ns},
+    {"serial", &GpuCalibration::serial},
     {"isolated_kernels", &GpuCalibration::isolated_kernels_ns},
     {"device_time_kernels", &GpuCalibration::device_time_kernels_ns},
     {"isolated_copy", &GpuCalibration::isolated_copy_ns},
@@ -57,6 +58,14 @@ constexpr PerSm kPerSm[] = {
     {100, 128, 256, 8192, 8192, 16384, 16384},  // B200.
     {120, 4, 256, 1024, 1024, 2048, 2048},      // GeForce 50, RTX PRO.
 };
+
+double MedianBeyond(std::span<const RecordPair> pairs) {
+  std::vector<double> beyond;
+  for (const RecordPair& pair : pairs) beyond.push_back(pair.beyond());
+  const auto middle = beyond.begin() + static_cast<std::ptrdiff_t>(beyond.size() / 2);
+  std::nth_element(beyond.begin(), middle, beyond.end());
+  return *middle;
+}
 
 std::optional<double> RateOf(std::span<const FlopRate> rates, std::optional<DType> dtype) {
   double best = 0;
@@ -119,6 +128,17 @@ CopyTimes SecondFarthest(std::vector<CopyTimes> series) {
   std::nth_element(series.begin(), series.begin() + 1, series.end(),
                    [](const CopyTimes& a, const CopyTimes& b) { return a.apart() > b.apart(); });
   return series[1];
+}
+
+absl::StatusOr<double> SerialBeyond(const RecordPairs& pairs) {
+  constexpr double kMostNs = 5'000, kSameWithinNs = 500;
+  const double beyond = MedianBeyond(pairs.empty), beyond_working = MedianBeyond(pairs.working);
+  const bool same = std::abs(beyond_working - beyond) <= kSameWithinNs;
+  if (beyond >= 0 && beyond <= kMostNs && same) return beyond;
+  return absl::UnavailableError(absl::StrFormat(
+      "serial records are longer than concurrent ones by %.0f ns of an empty kernel and %.0f ns of "
+      "one that works: want 0 to %.0f ns, and the same within %.0f ns",
+      beyond, beyond_working, kMostNs, kSameWithinNs));
 }
 
 std::string ToText(const GpuCalibration& calibration, absl::string_view uuid) {

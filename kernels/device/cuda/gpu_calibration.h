@@ -24,8 +24,10 @@ struct GpuCalibration {
   // An empty kernel by each method.
   double isolated_ns = 0, device_time_ns = 0, back_to_back_ns = 0, host_no_sync_ns = 0,
          host_sync_ns = 0, event_pair_ns = 0;
-  // A serial record of one beyond a concurrent one (cupti.h).
-  double serial_beyond_ns = 0;
+  // A serial record of one beyond a concurrent one (cupti.h), and what came of measuring that: all
+  // processes on a device are to time by the same records.
+  static constexpr double kSerialTaken = 1, kSerialRefused = 2;
+  double serial_beyond_ns = 0, serial = 0;
   // A launch of kFewKernels empty kernels, and one of a copy from the host with an empty kernel
   // behind it: what records add between several shows in them. Of copies SecondFarthest().
   double isolated_kernels_ns = 0, device_time_kernels_ns = 0, isolated_copy_ns = 0,
@@ -65,6 +67,22 @@ struct CopyTimes {
 // Of several series, MUST be two or more: the one whose methods are second farthest apart. The
 // farthest may be one that met a busy bus, and would widen what is let pass for the worker's life.
 CopyTimes SecondFarthest(std::vector<CopyTimes> series);
+
+// Medians of one kernel by records of both kinds (cupti.h), taken one right after the other.
+struct RecordPair {
+  double concurrent_ns = 0, serial_ns = 0;
+  double beyond() const { return serial_ns - concurrent_ns; }
+};
+
+// Of an empty kernel, and of one of many blocks that work. Neither MUST be empty.
+struct RecordPairs {
+  std::vector<RecordPair> empty, working;
+};
+
+// What a serial record is beyond a concurrent one: the median of those of an empty kernel.
+// UNAVAILABLE with the figures where that is less than 0, more than any GPU adds, or another than
+// of the kernel that works, so that it would be no constant.
+absl::StatusOr<double> SerialBeyond(const RecordPairs& pairs);
 
 // In one line, without `steady`, so that the next process on this device need not measure again. It
 // belongs to the device with this UUID.

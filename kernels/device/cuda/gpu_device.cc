@@ -165,8 +165,9 @@ void GpuDevice::OpenCupti() {
     DropCupti(known);
     return;
   }
-  no_serial_ = std::string(proven(KernelRecords::kSerial).message());
-  if (!no_serial_.empty()) only_records_ = KernelRecords::kConcurrent;
+  if (const absl::Status serial = proven(KernelRecords::kSerial); !serial.ok()) {
+    RefuseSerial(serial.message());
+  }
 }
 
 void GpuDevice::DropCupti(const absl::Status& why) {
@@ -197,23 +198,27 @@ absl::Status GpuDevice::ProveCupti(KernelRecords records) {
 
 absl::StatusOr<GpuCalibration> GpuDevice::Calibrate() {
   GC_ASSIGN_OR_RETURN(GpuCalibration result, CalibrateGpu(*this, *timer_));
-  if (cupti_ == nullptr || only_records_) return result;
-  only_records_ = KernelRecords::kSerial;
-  const auto serial = WithPatience([&] { return TimeEmpty(*this, Method::kDeviceTime); });
-  if (!serial.ok() && poisoned()) return serial.status();
-  // Far from what they add on any GPU it would make times too short.
-  constexpr double kMostNs = 5'000;
-  const double beyond = serial.ok() ? *serial - result.device_time_ns : 0;
-  if (beyond > 0 && beyond < kMostNs) {
-    only_records_.reset();
-    result.serial_beyond_ns = beyond;
+  if (cupti_ == nullptr) return result;
+  result.serial = GpuCalibration::kSerialRefused;
+  if (only_records_) return result;
+  const auto pairs = WithPatience([this] {
+    return MeasureRecordPairs(*this, [this](KernelRecords kind) { only_records_ = kind; });
+  });
+  if (!pairs.ok() && poisoned()) return pairs.status();
+  const auto beyond = pairs.ok() ? SerialBeyond(*pairs) : pairs.status();
+  if (!beyond.ok()) {
+    RefuseSerial(beyond.status().message());
     return result;
   }
-  only_records_ = KernelRecords::kConcurrent;
-  no_serial_ = serial.ok() ? absl::StrCat("serial records of an empty kernel are ", beyond,
-                                          " ns longer than concurrent ones: want 0 to ", kMostNs)
-                           : std::string(serial.status().message());
+  only_records_.reset();
+  result.serial = GpuCalibration::kSerialTaken;
+  result.serial_beyond_ns = *beyond;
   return result;
+}
+
+void GpuDevice::RefuseSerial(absl::string_view why) {
+  only_records_ = KernelRecords::kConcurrent;
+  no_serial_ = std::string(why);
 }
 
 absl::Status GpuDevice::Settle(const std::string& calibration) {
@@ -224,8 +229,11 @@ absl::Status GpuDevice::Settle(const std::string& calibration) {
   if (known.ok() && cupti_ != nullptr && known->device_time_ns == 0) {
     known = absl::NotFoundError("without device time");
   }
-  if (known.ok() && cupti_ != nullptr && !only_records_ && known->serial_beyond_ns == 0) {
+  if (known.ok() && cupti_ != nullptr && known->serial == 0) {
     known = absl::NotFoundError("without serial records");
+  }
+  if (known.ok() && known->serial == GpuCalibration::kSerialRefused && no_serial_.empty()) {
+    RefuseSerial("the process that calibrated this device could not trust them");
   }
   // From one that started on a crowded GPU.
   if (known.ok() && known->read_bandwidth == 0) {
@@ -246,6 +254,7 @@ absl::Status GpuDevice::Settle(const std::string& calibration) {
     doubtful_ = conditions.shared || conditions.throttled || (known.ok() && !known->steady);
   }
   GC_ASSIGN_OR_RETURN(calibration_, std::move(known));
+  NewLaunch();     // By these records.
   memory_.Trim();  // Measuring took much, and it may be long before a job does.
   Describe();
   return absl::OkStatus();

@@ -75,6 +75,7 @@ class GpuDevice final : public CudaDevice {
   RecordsChoice NewChoice() const;
   void DropCupti(const absl::Status& why);
   absl::StatusOr<GpuCalibration> Calibrate();
+  void RefuseSerial(absl::string_view why);
   absl::Status Settle(const std::string& calibration);
   void Describe();
 

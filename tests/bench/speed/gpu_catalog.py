@@ -81,7 +81,7 @@ def part_of(shape, part, part_of_long):
 def rows(kernel, peer, compiled=False):
     """From rows to rows: read once, written once."""
     return [Case(kernel, shape, ("--shape", f"*={shape[0]}", "--shape", f"N={shape[1]}"), 8 * math.prod(shape), peer,
-                 part_of(shape, 0.85, 0.75), peer if compiled else "") for shape in SHAPES]
+                 part_of(shape, 0.85, 0.75), peer if compiled else "", slope=math.prod(shape) >= LARGE) for shape in SHAPES]
 
 
 def reductions(kernel, peer, part, axis=-1):
@@ -89,7 +89,7 @@ def reductions(kernel, peer, part, axis=-1):
     note = "" if axis == -1 else "columns"
     return [Case(kernel, shape, ("--shape", f"*={shape[0 if axis == -1 else 1]}", "--shape",
                                  f"N={shape[1 if axis == -1 else 0]}", f"axis={axis}"),
-                 4 * math.prod(shape), peer, part_of(shape, part, part), note=note)
+                 4 * math.prod(shape), peer, part_of(shape, part, part), note=note, slope=math.prod(shape) >= LARGE)
             for shape in SHAPES]
 
 

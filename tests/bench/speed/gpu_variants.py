@@ -69,6 +69,8 @@ class Table:
     def add(self, case, line):
         result = self.ask(case, None)
         default = gpu.median_of(result)
+        if result["variant"] not in self.variants_of(case.kernel):
+            raise RuntimeError(f"describe does not list {result['variant']}, which ran")
         times = {variant: self.timed(case, variant)
                  for variant in others_of(case, self.variants_of(case.kernel), result["variant"])}
         times = {variant: ns for variant, ns in times.items() if ns is not None}
@@ -79,7 +81,8 @@ class Table:
                  **{variant: ns / 1e3 for variant, ns in times.items()})
 
     def lines_of(self, case, rounds):
-        if len(others_of(case, self.variants_of(case.kernel), default=None)) < 2:
+        variants = self.variants_of(case.kernel)
+        if variants and len(others_of(case, variants, default=None)) < 2:
             return []
         line = Line(name_of(case), f"{case.what}: the time of the fastest other variant over the default's (times in us)",
                     ">=", ALIKE)

@@ -1,4 +1,5 @@
 // Run beyond its arguments: retries, deadlines, cancelling, full queues.
+#include <algorithm>
 #include <ctime>
 #include <deque>
 #include <filesystem>
@@ -6,6 +7,7 @@
 #include <optional>
 #include <regex>
 #include <thread>
+#include <utility>
 
 #include <gtest/gtest.h>
 
@@ -88,6 +90,29 @@ TEST_F(RunCall, D19_TheSameIdGetsTheSameAnswer) {
   const RawResult again = RawCall(channel_, kRunMethod, {Square({1, 2}, "a")});
   EXPECT_THAT(first.status, IsOk());
   EXPECT_EQ(again.messages, first.messages);
+}
+
+// The bytes of its inputs take time to read, and nobody reads them.
+TEST_F(RunCall, WhatMakesNothingIsNeitherLaunchedNorImpossible) {
+  ASSERT_NO_FATAL_FAILURE(StartServer());
+  v1::RunRequest request;
+  request.set_kernel("matmul");
+  for (const auto& [name, rows] : {std::pair("a", 0), {"b", 4096}}) {
+    v1::Input& input = *request.add_inputs();
+    input.set_name(name);
+    input.mutable_spec()->set_dtype(v1::F32);
+    input.mutable_spec()->add_dims(rows);
+    input.mutable_spec()->add_dims(4096);
+    input.mutable_generate()->set_kind(v1::Generator::ZEROS);
+  }
+  request.mutable_measure()->set_max_samples(4);
+  v1::RunResponse response;
+  const RawResult result = RawCall(channel_, kRunMethod, {request.SerializeAsString()});
+  ASSERT_THAT(result.status, IsOk());
+  ASSERT_TRUE(response.ParseFromString(result.messages.at(0)));
+  const v1::RunSummary& summary = response.summary();
+  EXPECT_EQ(summary.device_kernels_size(), 0);
+  EXPECT_EQ(std::ranges::count(summary.flags(), v1::IMPOSSIBLE), 0) << summary.DebugString();
 }
 
 TEST_F(RunCall, D19_TheSameIdForAnotherRequestIsRefused) {

@@ -1,10 +1,12 @@
 #include "kernels/device/cuda/gpu_calibration.h"
 
 #include <algorithm>
+#include <utility>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "absl/strings/str_cat.h"
 #include "tests/support/status_matchers.h"
 
 namespace gridclock {
@@ -22,6 +24,7 @@ GpuCalibration Some() {
           .host_sync_ns = 10100,
           .event_pair_ns = 4900,
           .serial_beyond_ns = 1'300,
+          .serial = GpuCalibration::kSerialTaken,
           .isolated_kernels_ns = 14'200,
           .device_time_kernels_ns = 34'550,
           .isolated_copy_ns = 8'150,
@@ -101,6 +104,33 @@ TEST(CopyTimes, OneSeriesThatMetABusyBusDoesNotCount) {
                                         {.isolated_ns = 9'500, .device_time_ns = 4'000}});
   EXPECT_EQ(far.isolated_ns, 9'000);
   EXPECT_EQ(far.device_time_ns, 1'500);
+}
+
+TEST(SerialBeyond, IsTheMedianOfAnEmptyKernel) {
+  ASSERT_OK_AND_ASSIGN(
+      const double beyond,
+      SerialBeyond({.empty = {{800, 2'090}, {810, 9'000}, {800, 2'100}},
+                    .working = {{15'000, 16'300}, {15'100, 16'300}, {0, 90'000}}}));
+  EXPECT_EQ(beyond, 1'300);
+}
+
+// What would make every time of many blocks too short, or is no constant.
+TEST(SerialBeyond, ThatCannotBeIsRefusedWithItsFigures) {
+  const auto of = [](double empty, double working) {
+    return SerialBeyond({.empty = {{800, 800 + empty}}, .working = {{15'000, 15'000 + working}}});
+  };
+  using Both = std::pair<double, double>;
+  for (const auto& [empty, working] :
+       {Both(1'300, 1'800), Both(1'300, 800), Both(0, 0), Both(5'000, 5'000)}) {
+    EXPECT_THAT(of(empty, working), IsOk());
+  }
+  for (const auto& [empty, working] :
+       {Both(1'300, 1'801), Both(1'300, 799), Both(-10, -10), Both(5'001, 5'001)}) {
+    EXPECT_THAT(of(empty, working),
+                StatusIs(absl::StatusCode::kUnavailable,
+                         HasSubstr(absl::StrCat("by ", empty, " ns of an empty kernel and ",
+                                                working, " ns of one that works"))));
+  }
 }
 
 TEST(FlopRates, OfAnUnknownDeviceAreNotClaimed) {
