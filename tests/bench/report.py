@@ -106,12 +106,11 @@ those of one machine on one day and are shown only to explain the ratios.
   whose clock falls under it, so that both methods, turn by turn behind the samples, agreed on another time than the samples had (in
   `gpu.variants` one in bf16 is too); and twice one `adamw` of a list by `isolated`. The clock is measured since, and
   what it explains is NOISY (docs/timing.md). Of `square`, of which the 100 runs are, none was ever flagged.
-- `gpu.fault`: on two H200 on 2026-11-28 (1f3b986f) illegal_address, assert, misaligned and trap, 25 of each, beside calls on the other GPU were
-  answered within 0.37 s, and the next kernel within 0.43 s; 25 endless ones 0.26 s behind their limit, the next kernel within 0.58 s, and 25 that
-  take all memory (71ccbe89) within 0.49 s, the next kernel within 1 ms (not kept). Of 225,763 calls on the other GPU none failed or took 2 ms longer. The table is of an earlier commit.
 - `gpu.variants.layernorm.8192x8192`: rows in shared memory are 4 % faster than `streamed` on an H100, and 3 % slower on an H200.
+- `gpu.variants.sum.of_all.268435456`: CUB is 2 % faster than `two_pass` on an H200, 0.4 % on an H100. `two_pass` stays the default: its sums have
+  the same bits on every GPU.
 - What limits `gpu.variants.rmsnorm.8192x1024`: registers are the faster choice of 65536 rows, by 8 %, and the slower one of 8192
-  by 3 %; words cannot tell the number of rows.
+  by 2 to 4 % on an H200, not on an H100; words cannot tell the number of rows.
 - What limits products of `cpu.catalog`: PyTorch has MKL and oneDNN, numpy OpenBLAS. On a CPU by Intel MKL's f32 was 1.1 to 1.3 times as fast as
   ours, and bf16, which widened to f32 then, seven times; ours go by the matrix units (AMX) since, of which no row has figures yet. On a Zen 5
   (2026-11-28) PyTorch's f32 takes twice as long as ours, OpenBLAS's 0.94 to 0.96 of ours from 4096 on and as long below, and bf16 by dot
@@ -157,14 +156,17 @@ those of one machine on one day and are shown only to explain the ratios.
   missed `gpu.fresh.16000000` by one worker of twenty; the other rows spread as much over 0.4 s as over one. Of 500 samples, which squares of 2^28 elements take in 0.3 s, three workers of twenty were
   0.9 % off in that run, and none in the next. It is not where the memory lies: in each of six processes a product took the same time on eight
   triples of buffers and on twelve within one of 2 GiB.
-- `gpu_timing` and `gpu_ncu` of 71ccbe89 were measured on one GPU while compute-sanitizer and the suite ran on the host's other one and took 24 of its
-  32 CPUs. Ways that hold what a launch costs read more there: of `square` of 1000 on a quiet host of that day PyTorch's events 24 times our device
-  time in place of 37, `isolated` 3.8 times in place of 5.8 (a launch cost 2.3 us there, and 4.0 here).
-- `gpu.suspect.kernels` has five of 288 there, four `adamw` of 200 tensors and a `foreach_mul`, each a copy of the list's table and a kernel, of which
-  `isolated` read 0 to 1.8 us more than `device_time` where an empty kernel's is 3.9 more; and one of 96 on the quiet host, an `adamw` (0.3 more, 2.3).
-  What a launch costs may pass while its copy waits. Since then it may be in such a time or not (docs/timing.md); that was not measured again.
+- All GPU groups of 7368a742 were measured within half an hour on a host of four H200 and 64 CPUs: timing, truth, ncu, neighbour one after
+  the other on the first GPU, what begins with `gpu_kernels` and `gpu_catalog` on the second, compute-sanitizer and the suite on the others beside them, then
+  `gpu_bulk` and `gpu_faults` alone. A launch costs 3.7 us there, as on one of two hosts before, and 2.3 us on the other: of `square` of 1000 PyTorch's
+  events read 37 and 24 times our device time, `isolated` 5.7 and 3.8 times. The catalogue's first run had `SUSPECT` on two products of 8192
+  that the power cap slows; measured again at once (0.2.0-gpu-catalog-rows.json) one had none.
+- `gpu.suspect.kernels` had five of 288 at 71ccbe89, four `adamw` of 200 tensors and a `foreach_mul`, each a copy of the list's table and a kernel, of which
+  `isolated` read 0 to 1.8 us more than `device_time` where an empty kernel's is 3.9 more. What a launch costs may pass while its copy waits, so it
+  may be in such a time or not since (docs/timing.md): none of 288 at 7368a742.
 - `gpu.slope.blocks` has kernels of 2^10 to 2^13 blocks since 2026-11-28, when device times of 2^11 blocks or more came to be by serial records.
-  Its worst is `pow` of 2^26, whose slope is 2 % shorter (177.4 us) than its device time in every round and run. Why is not known.
+  Its worst is `pow` of 2^26, whose slope is 2 % shorter (177.2 us) than its device time in every round and run. Of 2^28 it is shorter by as much,
+  4.2 us, so it is no share of the work: perhaps its many instructions, which a launch right behind itself finds in the caches. That was not tried.
 """
 
 

@@ -478,6 +478,7 @@ TEST(CudaTiming, AMeasurementOfSeveralLaunchesIsNotSuspect) {
 
 TEST(CudaTiming, AMeasurementByEachMethodIsNotSuspect) {
   SKIP_WITHOUT_GPU();
+  constexpr double kFlatWithin = 0.01;  // Of docs/timing.md.
   Device& device = TheGpu();
   for (const std::uint64_t span : {2'000, 20'000, 2'000'000}) {
     for (const Method method : {Method::kIsolated, Method::kDeviceTime, Method::kBackToBack}) {
@@ -494,7 +495,10 @@ TEST(CudaTiming, AMeasurementByEachMethodIsNotSuspect) {
           static_cast<long>(m.timing.warmups), m.timing.warmup_flat,
           static_cast<int>(m.timing.stop), m.timing.method_floor_ns, flags.c_str());
       EXPECT_THAT(m.flags, Not(Contains(Flag::kSuspect)));
-      EXPECT_TRUE(m.timing.warmup_flat);
+      // A spin ends with a step of the GPU's timer, and what times it has steps of its own: of 2 us
+      // both together are more than what counts as flat.
+      const double steps = device.info().device_timer_step_ns + device.info().clock_step_ns;
+      EXPECT_TRUE(m.timing.warmup_flat || steps > kFlatWithin * static_cast<double>(span)) << span;
       if (method != Method::kBackToBack && Has(device, Method::kDeviceTime)) {
         EXPECT_TRUE(m.timing.second);
         EXPECT_THAT(m.kernels, SizeIs(1));

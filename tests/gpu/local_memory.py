@@ -5,8 +5,8 @@ import subprocess
 import unittest
 
 
-def used_bytes():
-    done = subprocess.run(["nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits", "--id=0"],
+def used_bytes(uuid):
+    done = subprocess.run(["nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits", f"--id={uuid}"],
                           capture_output=True, text=True, check=True)
     return int(done.stdout) << 20
 
@@ -45,9 +45,10 @@ class LocalMemoryTests:
     def test_the_driver_takes_as_much_local_memory_as_is_counted(self):
         small, large = 2 * 1024, 8 * 1024  # Both are too little for their process to end with the call.
         self.run_source(self.deep(small), "x=ones:f32[1000]")
-        before = used_bytes()
+        uuid = self.device()["uuid"]  # Which need not be the machine's first.
+        before = used_bytes(uuid)
         self.run_source(self.deep(large), "x=ones:f32[1000]")
-        threads = (used_bytes() - before) / ((large - small) * self.device()["units"])
+        threads = (used_bytes(uuid) - before) / ((large - small) * self.device()["units"])
         # 1,536 or 2,048 are counted; the driver may count multiprocessors that are switched off too.
         self.assertGreater(threads, 1400)
         self.assertLess(threads, 2600)

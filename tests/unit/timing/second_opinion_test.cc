@@ -291,6 +291,7 @@ TEST(Agreement, BoundsWhatVeryManyLaunchesMayAdd) {
   EXPECT_EQ(IsolatedOffset(WithOffsets(2'000, 0, 3'000), Ran(1, 1001), 20'000).above_ns, 10'000);
   EXPECT_EQ(IsolatedOffset(WithOffsets(2'000, 0, -3'000), Ran(1, 1001), 20'000).below_ns, 10'000);
   EXPECT_EQ(SlopeOffset(WithOffsets(2'000), Ran(1, 1001), 20'000).above_ns, 12'000);
+  EXPECT_EQ(SlopeOffset(WithOffsets(2'000), Ran(1, 1001), 20'000).below_ns, 10'000);
   EXPECT_EQ(kCopyWaitsNs, 9'000);
   EXPECT_EQ(SlopeOffset(WithOffsets(2'000, 0, 6'000), Ran(1, 1), 20'000).above_ns, 11'000);
   EXPECT_EQ(SlopeOffset(WithOffsets(2'000, 0, 9'500), Ran(1, 1), 20'000).above_ns, 11'500);
@@ -306,7 +307,8 @@ TEST(Agreement, OfASlopeLeavesFurtherLaunchesInOrOut) {
   EXPECT_FALSE(agrees(105'001, Ran(3)));
   EXPECT_TRUE(agrees(114'000, Ran(1, 1)));
   EXPECT_FALSE(agrees(114'001, Ran(1, 1)));
-  EXPECT_FALSE(agrees(96'999, Ran(1, 1)));
+  EXPECT_TRUE(agrees(88'000, Ran(1, 1)));
+  EXPECT_FALSE(agrees(87'999, Ran(1, 1)));
 }
 
 // Of samples at 2 GHz. Both methods see what it takes at 1.8 GHz, from the second opinion on.
