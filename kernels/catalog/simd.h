@@ -180,12 +180,17 @@ inline void StreamBytes(const std::byte* from, std::byte* to, std::int64_t bytes
 // Items that one thread should at least get: less is done before another thread wakes up.
 inline constexpr std::int64_t kGrain = 16384;
 
+// Whose CPUs want memory asked for later than others'.
+inline bool IsAmd() {
+  static const bool is_amd = __builtin_cpu_is("amd") != 0;
+  return is_amd;
+}
+
 // How many bytes early a sole input is asked for: memory would be idle while much is computed from
 // it. Where there are several it is busy without. On an EPYC (Zen 3) the square of 2^26 f32 took
 // 18 ms so, and 19 to 20 two pages early; where an exponential is computed it is all the same.
 inline std::int64_t BytesAhead() {
-  static const bool is_amd = __builtin_cpu_is("amd") != 0;
-  return is_amd ? 512 : kAhead;
+  return IsAmd() ? 512 : kAhead;
 }
 
 template <typename... In>

@@ -25,8 +25,7 @@ constexpr std::int64_t kChunk = 16384;
 // How many bytes early memory is asked for terms. The sum of 2^28 f32 took 41 ms so on an EPYC (Zen
 // 3), where half a page early took 48.
 inline std::int64_t BytesAhead() {
-  static const bool is_amd = __builtin_cpu_is("amd") != 0;
-  return is_amd ? 256 : 2048;
+  return simd::IsAmd() ? 256 : 2048;
 }
 
 // Sums of n terms beside each other, B = 1, in kRanges ranges at a time: two vectors of sums for

@@ -56,6 +56,16 @@ class Ncu(unittest.TestCase):
         self.assertEqual((lines["1000"].measured, lines["1000"].extra["worst"]), (0, [1]))
         self.assertEqual((lines["1500000000"].samples, lines["1500000000"].verdict), ([0, 0, 0], "PASS"))
 
+    def test_short_ones_are_to_be_off_by_the_same(self):
+        self.ncu(said(["2,000"] * 30))
+        self.config.rounds = 3
+        for of_serial, verdict in ((1300, "PASS"), (1201, "PASS"), (1199, "FAIL"), (2301, "FAIL")):
+            def ours(_config, _server, _kernel, *words, ns=of_serial):
+                return gpu.Nanoseconds({"16000000": ns, "1000": 1700}.get(words[0][12:-1], 1500))
+            with mock.patch.object(gpu, "median_ns", ours):
+                line = gpu_ncu.measure(self.config)[-1]
+            self.assertEqual((line.name, line.verdict, len(line.samples)), ("gpu.ncu.apart", verdict, 3), of_serial)
+
     def test_what_is_too_far_fails(self):
         self.ncu(said(["510,000"] * 30))
         self.assertEqual(self.measure(ours=500_000)[0].verdict, "FAIL")

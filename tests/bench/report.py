@@ -127,6 +127,10 @@ those of one machine on one day and are shown only to explain the ratios.
   the compiler made no vectors of them; they have 2.1 and 1.25 since. `transpose` of 8192 x 1024 and 65536 x 1024 had 0.83, and takes 0.77 and 0.62 of that time since; `sgd`, `adam` and `adamw`
   of 1,000 tensors 0.87 to 0.9, products of f32 0.92 to 0.97, and what goes element by element over a million elements, all of it in the last cache,
   0.8 to 1.1 from run to run (`square` and `relu` 0.9, and 1.1 to 1.3 since memory is asked for once for each line).
+- On a Xeon with AVX-512 and no AMX (two CPUs, 260 MiB of last cache, 2026-11-28, f4906b80) 314 of 329 rows are met, all of `sgd`, `adam`, `adamw`,
+  `transpose`, rows and casts to f8 among them. Missed are tensors of 4 to 32 MiB, all in the last cache, by one thread (an i32 of a million cast to f32
+  0.87 of numpy's rate, `max`, `argmax` and `sum` of 8192 x 1024 0.84 to 0.95), products of 512 and 1024 beside MKL's (0.85 to 0.97; 0.77 of
+  512 by two threads), and `cdist` (0.69 to 0.73), whose peer goes by a product and is further off. `gelu`, `pow` and products of 4096 and more were not measured there.
 - `gpu.catalog.matmul_bias_gelu.1024x1024` was missed (0.952) until 2026-11-28: with 32 MiB of memory to split products in, cuBLASLt names a
   tile of 64 x 128 for this one, which it does not split (57 us); without memory one of 128 x 64 (54 us, H200), as PyTorch gets with its 1 MiB.
   So what is not split is asked for again without memory, of f32, where that was seen.
