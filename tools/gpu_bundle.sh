@@ -60,10 +60,12 @@ copy_scripts() {
 #!/bin/sh
 # Needs a GPU and python3; the peers also need PyTorch, and are left out where it is missing.
 cd "\$(dirname "\$0")" || exit
-archive=\$(sha256sum programs.tar.gz) || exit
-if [ "\$(cat bin/.archive 2>/dev/null)" != "\$archive" ]; then
-  rm -rf bin lib && tar xzf programs.tar.gz && echo "\$archive" >bin/.archive || exit
-fi
+(
+  flock 9
+  archive=\$(sha256sum programs.tar.gz) || exit
+  [ "\$(cat bin/.archive 2>/dev/null)" = "\$archive" ] ||
+    { rm -rf bin lib && tar xzf programs.tar.gz && echo "\$archive" >bin/.archive; }
+) 9>.unpacking || exit
 export GRIDCLOCK_REVISION=$(git -C "$root" describe --always --dirty --exclude '*')
 export LD_LIBRARY_PATH="\$PWD/lib\${LD_LIBRARY_PATH:+:\$LD_LIBRARY_PATH}" GRIDCLOCK_BIN="\$PWD/bin"
 exec python3 tests/gpu/${verb#gpu-}.py --bin bin "\$@"

@@ -58,7 +58,8 @@ inline Offset IsolatedOffset(const DeviceInfo& info, const Further& further, dou
 
 // A slope over launches that follow each other hides what a launch costs behind the launch before;
 // of several kernels and copies it may hold it once. In a graph each further kernel hides it too,
-// and a copy holds it once more, or what a copy may wait for the bus; so may the device's record.
+// and a copy holds it once more, or what a copy may wait for the bus; so may half of the device's
+// own record be.
 inline Offset SlopeOffset(const DeviceInfo& info, const Further& further, double device_ns) {
   const double most = std::max(kMostGapsNs, kMostGapsShare * device_ns);
   const double most_copies = std::max(kMostCopiesNs, kMostGapsShare * device_ns);
@@ -66,7 +67,8 @@ inline Offset SlopeOffset(const DeviceInfo& info, const Further& further, double
   const double waits = further.copies * std::max(info.copy_offset_ns, kCopyWaitsNs);
   const double copies = std::max(further.copies * launch, waits);
   const double once = further.kernels + further.copies > 0 ? launch : 0;
-  return {.below_ns = std::min(most, further.kernels * launch) + std::min(most_copies, waits),
+  return {.below_ns = std::min(most, further.kernels * launch) +
+                      std::min({most_copies, waits, device_ns / 2}),
           .above_ns = once + std::min(most_copies, copies)};
 }
 

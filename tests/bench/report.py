@@ -107,10 +107,10 @@ those of one machine on one day and are shown only to explain the ratios.
   `gpu.variants` one in bf16 is too); and twice one `adamw` of a list by `isolated`. The clock is measured since, and
   what it explains is NOISY (docs/timing.md). Of `square`, of which the 100 runs are, none was ever flagged.
 - `gpu.variants.layernorm.8192x8192`: rows in shared memory are 4 % faster than `streamed` on an H100, and 3 % slower on an H200.
-- `gpu.variants.sum.of_all.268435456`: CUB is 2 % faster than `two_pass` on an H200, 0.4 % on an H100. `two_pass` stays the default: its sums have
+- `gpu.variants.sum.of_all.268435456`: CUB is 2 % faster than `two_pass` on an H200, 0.4 % on an H100 (not kept). `two_pass` stays the default: its sums have
   the same bits on every GPU.
-- What limits `gpu.variants.rmsnorm.8192x1024`: registers are the faster choice of 65536 rows, by 8 %, and the slower one of 8192
-  by 2 to 4 % on an H200, not on an H100; words cannot tell the number of rows.
+- What limits `gpu.variants.rmsnorm.8192x1024`: registers are the faster choice of 65536 rows, by 2.5 % and more, and the slower one of
+  8192 by 2 to 3 % on an H200, on an H100 by 0.3 % (not kept); words cannot tell the number of rows.
 - What limits products of `cpu.catalog`: PyTorch has MKL and oneDNN, numpy OpenBLAS. On a CPU by Intel MKL's f32 was 1.1 to 1.3 times as fast as
   ours, and bf16, which widened to f32 then, seven times; ours go by the matrix units (AMX) since, of which no row has figures yet. On a Zen 5
   (2026-11-28) PyTorch's f32 takes twice as long as ours, OpenBLAS's 0.94 to 0.96 of ours from 4096 on and as long below, and bf16 by dot
@@ -128,9 +128,9 @@ those of one machine on one day and are shown only to explain the ratios.
   of 1,000 tensors 0.87 to 0.9, products of f32 0.92 to 0.97, and what goes element by element over a million elements, all of it in the last cache,
   0.8 to 1.1 from run to run (`square` and `relu` 0.9, and 1.1 to 1.3 since memory is asked for once for each line).
 - On a Xeon with AVX-512 and no AMX (two CPUs, 260 MiB of last cache, 2026-11-28, f4906b80) 314 of 329 rows are met, all of `sgd`, `adam`, `adamw`,
-  `transpose`, rows and casts to f8 among them. Missed are tensors of 4 to 32 MiB, all in the last cache, by one thread (an i32 of a million cast to f32
+  `transpose`, rows and casts to f8 among them. Missed are tensors of 4 to 32 MiB, all in the last cache (an i32 of a million cast to f32
   0.87 of numpy's rate, `max`, `argmax` and `sum` of 8192 x 1024 0.84 to 0.95), products of 512 and 1024 beside MKL's (0.85 to 0.97; 0.77 of
-  512 by two threads), and `cdist` (0.69 to 0.73), whose peer goes by a product and is further off. `gelu`, `pow` and products of 4096 and more were not measured there.
+  512 by two threads), and `cdist` (0.69 to 0.73), whose peer goes by a product and is further off. `gelu`, `pow` and products of 4096 and more were not measured there. All rows missed are `NOISY`, and the rounds of some lie on both sides of the goal.
 - `gpu.catalog.matmul_bias_gelu.1024x1024` was missed (0.952) until 2026-11-28: with 32 MiB of memory to split products in, cuBLASLt names a
   tile of 64 x 128 for this one, which it does not split (57 us); without memory one of 128 x 64 (54 us, H200), as PyTorch gets with its 1 MiB.
   So what is not split is asked for again without memory, of f32, where that was seen.
@@ -161,16 +161,17 @@ those of one machine on one day and are shown only to explain the ratios.
   0.9 % off in that run, and none in the next. It is not where the memory lies: in each of six processes a product took the same time on eight
   triples of buffers and on twelve within one of 2 GiB.
 - All GPU groups of 7368a742 were measured within half an hour on a host of four H200 and 64 CPUs: timing, truth, ncu, neighbour one after
-  the other on the first GPU, what begins with `gpu_kernels` and `gpu_catalog` on the second, compute-sanitizer and the suite on the others beside them, then
-  `gpu_bulk` and `gpu_faults` alone. A launch costs 3.7 us there, as on one of two hosts before, and 2.3 us on the other: of `square` of 1000 PyTorch's
+  the other on the first GPU, what begins with `gpu_kernels` and `gpu_catalog` on the second, compute-sanitizer and the suite on the others beside them, which kept
+  the CPUs busy (`load_at_start`), and behind these `gpu_bulk` and `gpu_faults`. `gpu_lessons` of that run was half NOISY, so the older one is kept. A launch costs 3.7 us there, as on one of two hosts before, and 2.3 us on the other: of `square` of 1000 PyTorch's
   events read 37 and 24 times our device time, `isolated` 5.7 and 3.8 times. The catalogue's first run had `SUSPECT` on two products of 8192
   that the power cap slows; measured again at once (0.2.0-gpu-catalog-rows.json) one had none.
 - `gpu.suspect.kernels` had five of 288 at 71ccbe89, four `adamw` of 200 tensors and a `foreach_mul`, each a copy of the list's table and a kernel, of which
   `isolated` read 0 to 1.8 us more than `device_time` where an empty kernel's is 3.9 more. What a launch costs may pass while its copy waits, so it
   may be in such a time or not since (docs/timing.md): none of 288 at 7368a742.
+- `gpu.ncu.apart` was computed from the figures of the rows above it, which are older than the goal.
 - `gpu.slope.blocks` has kernels of 2^10 to 2^13 blocks since 2026-11-28, when device times of 2^11 blocks or more came to be by serial records.
-  Its worst is `pow` of 2^26, whose slope is 2 % shorter (177.2 us) than its device time in every round and run. Of 2^28 it is shorter by as much,
-  4.2 us, so it is no share of the work: perhaps its many instructions, which a launch right behind itself finds in the caches. That was not tried.
+  Its worst is `pow` of 2^26, whose slope is 2.5 % shorter (177.2 us) than its device time in every round and run, by 4.5 to 4.9 us. Of 2^28 it is shorter
+  by 3.7 to 4.6, so it is no share of the work: perhaps its many instructions, which a launch right behind itself finds in the caches. That was not tried.
 """
 
 

@@ -20,8 +20,8 @@ constexpr int kSlopes = 11;
 constexpr int kPasses = 5;       // Of what the best is taken.
 constexpr int kCopies = 9;       // Series of copies from the host, each of memory of its own.
 constexpr int kRecordPairs = 6;  // Half of them with the serial ones first, should the clock move.
-// Of a quarter of the L2: 2^11 blocks, of which both kinds of records tell the same.
-constexpr int kSweeps = 4, kSweepParts = 512;
+// Of a quarter of the L2, by 2^11 blocks, of which both kinds of records tell the same.
+constexpr int kSweeps = 4, kSweepSms = 512;
 
 cudaStream_t StreamOf(Device& device) {
   return static_cast<cudaStream_t>(device.stream());
@@ -260,8 +260,8 @@ absl::StatusOr<RecordPairs> MeasureRecordPairs(Device& device,
   GC_RETURN_IF_ERROR(device.Fill(buffer->data(), std::byte{1}, bytes));
   const auto empty = [&] { return CudaStatus(LaunchEmpty(StreamOf(device)), "launch"); };
   const auto working = [&] {
-    return CudaStatus(
-        LaunchSweepRead(buffer->data(), bytes, kSweeps, kSweepParts, StreamOf(device)), "launch");
+    return CudaStatus(LaunchSweepRead(buffer->data(), bytes, kSweeps, kSweepSms, StreamOf(device)),
+                      "launch");
   };
   RecordPairs pairs;
   for (int i = 0; i < kRecordPairs; ++i) {

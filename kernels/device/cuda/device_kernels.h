@@ -25,7 +25,8 @@ cudaError_t LaunchEmpty(cudaStream_t stream);
 // Does nothing either, with a grid of 3 x 2 and blocks of 32 x 5: easy to recognise.
 cudaError_t LaunchMarker(cudaStream_t stream);
 
-// Reads, or writes, every one of `bytes` (a multiple of 16), `passes` times.
+// Reads, or writes, every one of `bytes` (a multiple of 16), `passes` times, by four blocks for
+// each of `sms`.
 cudaError_t LaunchSweepRead(const void* data, std::uint64_t bytes, int passes, int sms,
                             cudaStream_t stream);
 cudaError_t LaunchSweepWrite(void* data, std::uint64_t bytes, int sms, cudaStream_t stream);

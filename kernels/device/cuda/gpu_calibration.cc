@@ -59,12 +59,13 @@ constexpr PerSm kPerSm[] = {
     {120, 4, 256, 1024, 1024, 2048, 2048},      // GeForce 50, RTX PRO.
 };
 
+// Of an even number the mean of the middle two: half may be off the one way, and half the other.
 double MedianBeyond(std::span<const RecordPair> pairs) {
   std::vector<double> beyond;
   for (const RecordPair& pair : pairs) beyond.push_back(pair.beyond());
-  const auto middle = beyond.begin() + static_cast<std::ptrdiff_t>(beyond.size() / 2);
-  std::nth_element(beyond.begin(), middle, beyond.end());
-  return *middle;
+  std::sort(beyond.begin(), beyond.end());
+  const std::size_t half = beyond.size() / 2;
+  return beyond.size() % 2 == 1 ? beyond[half] : (beyond[half - 1] + beyond[half]) / 2;
 }
 
 std::optional<double> RateOf(std::span<const FlopRate> rates, std::optional<DType> dtype) {

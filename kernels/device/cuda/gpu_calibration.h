@@ -24,8 +24,8 @@ struct GpuCalibration {
   // An empty kernel by each method.
   double isolated_ns = 0, device_time_ns = 0, back_to_back_ns = 0, host_no_sync_ns = 0,
          host_sync_ns = 0, event_pair_ns = 0;
-  // A serial record of one beyond a concurrent one (cupti.h), and what came of measuring that: all
-  // processes on a device are to time by the same records.
+  // A serial record of one beyond a concurrent one (cupti.h), and what came of measuring that: who
+  // is given this calibration is to time by the same records.
   static constexpr double kSerialTaken = 1, kSerialRefused = 2;
   double serial_beyond_ns = 0, serial = 0;
   // A launch of kFewKernels empty kernels, and one of a copy from the host with an empty kernel

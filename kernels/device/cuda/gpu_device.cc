@@ -198,15 +198,18 @@ absl::Status GpuDevice::ProveCupti(KernelRecords records) {
 
 absl::StatusOr<GpuCalibration> GpuDevice::Calibrate() {
   GC_ASSIGN_OR_RETURN(GpuCalibration result, CalibrateGpu(*this, *timer_));
-  if (cupti_ == nullptr) return result;
-  result.serial = GpuCalibration::kSerialRefused;
-  if (only_records_) return result;
+  if (cupti_ == nullptr || only_records_) return result;
   const auto pairs = WithPatience([this] {
     return MeasureRecordPairs(*this, [this](KernelRecords kind) { only_records_ = kind; });
   });
-  if (!pairs.ok() && poisoned()) return pairs.status();
-  const auto beyond = pairs.ok() ? SerialBeyond(*pairs) : pairs.status();
+  if (!pairs.ok()) {
+    if (poisoned()) return pairs.status();
+    RefuseSerial(pairs.status().message());  // The next process may measure them.
+    return result;
+  }
+  const auto beyond = SerialBeyond(*pairs);
   if (!beyond.ok()) {
+    result.serial = GpuCalibration::kSerialRefused;
     RefuseSerial(beyond.status().message());
     return result;
   }
@@ -219,6 +222,7 @@ absl::StatusOr<GpuCalibration> GpuDevice::Calibrate() {
 void GpuDevice::RefuseSerial(absl::string_view why) {
   only_records_ = KernelRecords::kConcurrent;
   no_serial_ = std::string(why);
+  Log(LogLevel::kWarning, "no_serial_records", {{"why", no_serial_}});
 }
 
 absl::Status GpuDevice::Settle(const std::string& calibration) {
@@ -229,7 +233,7 @@ absl::Status GpuDevice::Settle(const std::string& calibration) {
   if (known.ok() && cupti_ != nullptr && known->device_time_ns == 0) {
     known = absl::NotFoundError("without device time");
   }
-  if (known.ok() && cupti_ != nullptr && known->serial == 0) {
+  if (known.ok() && cupti_ != nullptr && !only_records_ && known->serial == 0) {
     known = absl::NotFoundError("without serial records");
   }
   if (known.ok() && known->serial == GpuCalibration::kSerialRefused && no_serial_.empty()) {

@@ -87,9 +87,10 @@ def goals():
 def apart(lines):
     """By the rounds of lines that were measured."""
     line = apart_line()
+    flags = [flag for name in SHORT for flag in lines[name].flags]
     for turn in range(len(lines[SHORT[0]].samples)):
-        beyond = [lines[name].extra["ncu_us"][turn] - lines[name].extra["device_us"][turn] for name in SHORT]
-        line.add(max(beyond) - min(beyond))
+        beyond = {name: lines[name].extra["ncu_us"][turn] - lines[name].extra["device_us"][turn] for name in SHORT}
+        line.add(max(beyond.values()) - min(beyond.values()), flags, **{f"beyond_{name}_us": us for name, us in beyond.items()})
     return line
 
 

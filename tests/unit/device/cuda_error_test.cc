@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "absl/strings/str_cat.h"
 #include "tests/support/status_matchers.h"
 #include "tests/unit/device/launch_status.h"
 
@@ -18,6 +19,29 @@ TEST(CudaStatus, SaysWhatWasTriedAndWhatTheRuntimeCallsIt) {
   EXPECT_THAT(CudaStatus(cudaErrorMemoryAllocation, "copy in"),
               StatusIs(absl::StatusCode::kResourceExhausted,
                        HasSubstr("copy in: cudaErrorMemoryAllocation (2)")));
+}
+
+// By the numbers of errors after which, as the runtime's documentation says, the process must be
+// relaunched. An external device (911) is none that a kernel broke.
+TEST(CudaStatus, G1_AfterTheseNoKernelRunsInTheProcessAgain) {
+  for (const int error : {226, 700, 702, 710, 714, 715, 716, 717, 718, 719, 721}) {
+    const auto fault = static_cast<cudaError_t>(error);
+    EXPECT_TRUE(IsSticky(fault)) << error;
+    EXPECT_THAT(CudaStatus(fault, "launch"), StatusIs(absl::StatusCode::kFailedPrecondition,
+                                                      HasSubstr(absl::StrCat("(", error, ")"))));
+    EXPECT_THAT(CudaStatus(fault, "launch"), ReasonIs("KERNEL_FAULT")) << error;
+  }
+  for (const int error : {214, 220, 709, 806, 810, 911, 999}) {
+    const auto fault = static_cast<cudaError_t>(error);
+    EXPECT_TRUE(IsSticky(fault)) << error;
+    EXPECT_THAT(CudaStatus(fault, "launch"),
+                StatusIs(absl::StatusCode::kUnavailable, HasSubstr(absl::StrCat("(", error, ")"))));
+    EXPECT_THAT(CudaStatus(fault, "launch"), ReasonIs("DEVICE_FAULT")) << error;
+  }
+  for (const cudaError_t error : {cudaSuccess, cudaErrorInvalidValue, cudaErrorMemoryAllocation,
+                                  cudaErrorInvalidConfiguration, cudaErrorNotReady}) {
+    EXPECT_FALSE(IsSticky(error)) << error;
+  }
 }
 
 // The client cannot choose a shape: that there is a bad one is no fault of the request.

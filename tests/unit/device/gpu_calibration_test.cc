@@ -114,6 +114,13 @@ TEST(SerialBeyond, IsTheMedianOfAnEmptyKernel) {
   EXPECT_EQ(beyond, 1'300);
 }
 
+TEST(SerialBeyond, OfAClockThatMovesEitherOrderCountsAsMuch) {
+  const std::vector<RecordPair> pairs = {{800, 2'150}, {850, 2'100}, {800, 2'150},
+                                         {850, 2'100}, {800, 2'150}, {850, 2'100}};
+  ASSERT_OK_AND_ASSIGN(const double beyond, SerialBeyond({.empty = pairs, .working = pairs}));
+  EXPECT_EQ(beyond, 1'300);
+}
+
 // What would make every time of many blocks too short, or is no constant.
 TEST(SerialBeyond, ThatCannotBeIsRefusedWithItsFigures) {
   const auto of = [](double empty, double working) {

@@ -292,6 +292,7 @@ TEST(Agreement, BoundsWhatVeryManyLaunchesMayAdd) {
   EXPECT_EQ(IsolatedOffset(WithOffsets(2'000, 0, -3'000), Ran(1, 1001), 20'000).below_ns, 10'000);
   EXPECT_EQ(SlopeOffset(WithOffsets(2'000), Ran(1, 1001), 20'000).above_ns, 12'000);
   EXPECT_EQ(SlopeOffset(WithOffsets(2'000), Ran(1, 1001), 20'000).below_ns, 10'000);
+  EXPECT_EQ(SlopeOffset(WithOffsets(2'000), Ran(1, 1), 8'000).below_ns, 4'000);
   EXPECT_EQ(kCopyWaitsNs, 9'000);
   EXPECT_EQ(SlopeOffset(WithOffsets(2'000, 0, 6'000), Ran(1, 1), 20'000).above_ns, 11'000);
   EXPECT_EQ(SlopeOffset(WithOffsets(2'000, 0, 9'500), Ran(1, 1), 20'000).above_ns, 11'500);
