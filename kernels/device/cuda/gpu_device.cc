@@ -236,7 +236,8 @@ absl::Status GpuDevice::Settle(const std::string& calibration) {
   if (known.ok() && cupti_ != nullptr && !only_records_ && known->serial == 0) {
     known = absl::NotFoundError("without serial records");
   }
-  if (known.ok() && known->serial == GpuCalibration::kSerialRefused && no_serial_.empty()) {
+  if (known.ok() && cupti_ != nullptr && !only_records_ &&
+      known->serial == GpuCalibration::kSerialRefused) {
     RefuseSerial("the process that calibrated this device could not trust them");
   }
   // From one that started on a crowded GPU.
