@@ -3,13 +3,13 @@ import concurrent.futures
 import contextlib
 import pathlib
 import re
+import select
 import socket
 import ssl
 import struct
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 import unittest
 import urllib.request
@@ -27,6 +27,7 @@ CHECK = b"".join(literal(*header) for header in (
 NO_ANSWERS = frame(SETTINGS, 0, 0, struct.pack(">HI", INITIAL_WINDOW_SIZE, 0))
 SETTLED = frame(SETTINGS, 0, 0) + frame(SETTINGS, ACK, 0)
 MIB = 1 << 20
+NOT_YET = BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError
 
 
 def begun(number):
@@ -72,23 +73,17 @@ class Flood:
         if trust:
             self._socket = trust.wrap_socket(self._socket, server_hostname="localhost")
         beside = [self._connect((decoy, int(port)), self._socket.getsockname()) for decoy in decoys]
-        reader = threading.Thread(target=self._read)
-        reader.start()
+        self._socket.setblocking(False)
         try:
-            self._socket.sendall(PREFACE + begin)
-            while time.monotonic() < end and not self.ended:
+            self._send(PREFACE + begin)
+            while time.monotonic() < end:
                 numbers = range(2 * self.begun + 1, 2 * self.begun + 129, 2)
                 self.begun += len(numbers)  # Though the server may end the connection amid the first of them.
-                self._socket.sendall(b"".join(call(number) for number in numbers))
+                self._send(b"".join(call(number) for number in numbers))
         except OSError:
             self.ended = True
-        ended = self.ended
         # All of the first calls at least, or the server would have no more.
-        self.came = ended or self.begun > 64
-        with contextlib.suppress(OSError):
-            self._socket.shutdown(socket.SHUT_RDWR)
-        reader.join()
-        self.ended = ended
+        self.came = self.ended or self.begun > 64
         for one in (self._socket, *beside):
             one.close()
 
@@ -103,11 +98,17 @@ class Flood:
         time.sleep(0.3)  # Until the server has it.
         return one
 
-    def _read(self):
-        with contextlib.suppress(OSError):
-            while self._socket.recv(1 << 20):
-                pass
-        self.ended = True
+    def _send(self, data):
+        """Reads what comes meanwhile. In one thread: a connection of OpenSSL is not for two at once."""
+        while data:
+            if not any(select.select([self._socket], [self._socket], [], 10)):
+                raise TimeoutError
+            with contextlib.suppress(*NOT_YET):
+                while True:
+                    if not self._socket.recv(MIB):
+                        raise ConnectionResetError
+            with contextlib.suppress(*NOT_YET):
+                data = data[self._socket.send(data):]
 
 
 class Floods(unittest.TestCase):
