@@ -2,6 +2,7 @@
 takes too long costs its group alone, and what a group came to is kept."""
 import collections
 import concurrent.futures
+import contextlib
 import dataclasses
 import hashlib
 import json
@@ -28,10 +29,17 @@ class Case:
 
 
 @dataclasses.dataclass(frozen=True)
+class Gpu:
+    name: str  # "cuda:1"
+    uuid: str
+
+
+@dataclasses.dataclass(frozen=True)
 class Group:
     name: str
     cases: tuple
     under: tuple = ()  # The command of the tool that the program runs under.
+    gpu: Gpu = None  # The first where none is said.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -96,8 +104,16 @@ def by_kernel(cases, prefix, most, under=(), alone=lambda case: False):
     return groups
 
 
+def on_each(groups, gpus):
+    """All groups on each GPU, by turns. A GPU that is alone is not named."""
+    if len(gpus) < 2:
+        return groups
+    return [dataclasses.replace(group, name=f"{group.name} on {gpu.name}", gpu=gpu) for group in groups for gpu in gpus]
+
+
 class Runner:
-    """`at_once` processes, each for `seconds` at most; after `whole` seconds no more begin and those that run end."""
+    """`at_once` processes on each GPU, each for `seconds` at most; after `whole` seconds no more begin and those that run
+    end."""
 
     def __init__(self, program, at_once, seconds, whole):
         self.program, self.at_once, self.seconds = program, at_once, seconds
@@ -112,24 +128,35 @@ class Runner:
         command = ["timeout", "-k", "5", f"{limit:.0f}", *group.under, self.program,
                    "--gtest_filter=" + ":".join(case.filter for case in group.cases)]
         tool = {"GRIDCLOCK_TEST_TOOL": group.under[-1]} if group.under else {}
+        gpu = {"CUDA_VISIBLE_DEVICES": group.gpu.uuid} if group.gpu else {}
         ran = subprocess.run([str(c) for c in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                             errors="replace", env={**os.environ, "GRIDCLOCK_TEST_SEED": self.seed, **tool})
+                             errors="replace", env={**os.environ, "GRIDCLOCK_TEST_SEED": self.seed, **tool, **gpu})
         return Ran(group, ran.stdout, ran.returncode, time.monotonic() - start)
 
     def run(self, groups):
         """As they end."""
-        with concurrent.futures.ThreadPoolExecutor(self.at_once) as pool:
-            for done in concurrent.futures.as_completed([pool.submit(self.run_one, group) for group in groups]):
+        with contextlib.ExitStack() as ends:
+            pools = {gpu: ends.enter_context(concurrent.futures.ThreadPoolExecutor(self.at_once))
+                     for gpu in {group.gpu for group in groups}}
+            for done in concurrent.futures.as_completed([pools[group.gpu].submit(self.run_one, group) for group in groups]):
                 yield done.result()
 
 
-def gpus_of(folder):
-    """The models of the GPUs that a worker finds here, and their driver. ValueError where it cannot say."""
+def listed_by_worker(folder):
+    """The GPUs that a worker finds here: of all those that CUDA_VISIBLE_DEVICES lets it see. ValueError where it cannot say."""
     worker = folder / "gridclock-test-worker"
     devices = list(parsed(ask(worker, "--list-devices"), f"{worker.name} --list-devices"))
+    return [device for device in devices if device["kind"] == "cuda"]
+
+
+def each_gpu(folder):
+    return [Gpu(device["name"], device["uuid"]) for device in listed_by_worker(folder)]
+
+
+def gpus_of(folder):
+    """The models of the GPUs, and their driver."""
     driver = pathlib.Path("/proc/driver/nvidia/version")
-    return [*(device["model"] for device in devices if device["kind"] == "cuda"),
-            driver.read_text() if driver.exists() else "no driver"]
+    return [*(device["model"] for device in listed_by_worker(folder)), driver.read_text() if driver.exists() else "no driver"]
 
 
 def rows_of(path):
@@ -154,7 +181,8 @@ class Kept:
         self.rows = {row["key"]: row["result"] for row in rows_of(self.path) if row.get("key") and row["good"]}
 
     def key(self, group):
-        return hashlib.sha256(json.dumps([self.what, group.under, [case.filter for case in group.cases]]).encode()).hexdigest()
+        what = [self.what, group.under, [case.filter for case in group.cases], *([group.gpu.name] if group.gpu else [])]
+        return hashlib.sha256(json.dumps(what).encode()).hexdigest()
 
     def take(self, group):
         """What it came to, or None."""

@@ -9,8 +9,9 @@ usage: test.py --bin FOLDER [--only device,module,sandbox,server,errors,conditio
 
 The conformance suite is cut in groups of cases of one kernel that run side by side, for it is the CPU's
 references that take long; its largest tensors (`huge`) come after them, as many at a time as memory holds.
-A group has a limit and a row of its own. --keep: what groups came to is written to FILE, and what passed
-there, of the same program, cases, tool, GPU and driver, is not run again: a run that was cut off goes on.
+A group has a limit and a row of its own. Of several GPUs each runs all of both, at the same time as the others;
+CUDA_VISIBLE_DEVICES chooses them. The tools look at the first. --keep: what groups came to is written to FILE, and
+what passed there, of the same program, cases, tool, GPU and driver, is not run again: a run that was cut off goes on.
 --out: what was asked and seen is written to FILE, a part for each program, the suite and each tool; parts that
 other calls wrote there stay, each with the commit of its own.
 
@@ -28,7 +29,7 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from groups import NOT_BEGUN, Case, Group, Kept, Runner, by_kernel, cases_of  # noqa: E402: beside this file.
+from groups import NOT_BEGUN, Case, Group, Kept, Runner, by_kernel, cases_of, each_gpu, on_each  # noqa: E402: beside this.
 from outputs import PASSED, count, figures_of, of_gtest, of_unittest, reasons_of  # noqa: E402
 from record import TOOLS, Record, commit_of, here  # noqa: E402
 
@@ -164,17 +165,28 @@ def judge_cases(ran):
     return result, ran.code == 0 and tests["passed"] + tests["skipped"] == len(ran.group.cases)
 
 
-def run_conformance(table, part, name, cases, runner, kept):
+def seen_of(counts, cases):
+    return f"{counts['passed']} passed, {counts['failed']} failed, {counts['skipped']} skipped of {cases}"
+
+
+def run_conformance(table, part, name, cases, runner, kept, gpus):
+    """On each GPU. Where there are several each has a row, and what the part and its kernels came to is of all."""
     start = time.monotonic()
-    kernels, tests, bad = collections.defaultdict(collections.Counter), {"skips": [], "failures": []}, []
-    for group, result, good in run_groups(table, by_kernel(cases, name, MOST_CASES), runner, kept, judge_cases, lambda _: part):
-        kernels[group.cases[0].kernel].update({key: result[key] for key in COUNTS})
+    groups = on_each(by_kernel(cases, name, MOST_CASES), gpus)
+    kernels, each = collections.defaultdict(collections.Counter), collections.defaultdict(collections.Counter)
+    tests, bad = {"skips": [], "failures": []}, []
+    for group, result, good in run_groups(table, groups, runner, kept, judge_cases, lambda _: part):
+        for counts in (kernels[group.cases[0].kernel], each[group.gpu]):
+            counts.update({key: result[key] for key in COUNTS})
         for names in ("skips", "failures"):
             tests[names] += result[names]
-        bad += [] if good else [group.name]
+        bad += [] if good else [group.gpu]
+    goal = "none fails, skips are listed"
+    for gpu in gpus if len(gpus) > 1 else ():
+        table.row(part, f"{name} on {gpu.name}", goal, seen_of(each[gpu], len(cases)), each[gpu]["passed"] > 0 and gpu not in bad)
     total = {key: sum(counts[key] for counts in kernels.values()) for key in COUNTS}
-    seen = f"{total['passed']} passed, {total['failed']} failed, {total['skipped']} skipped of {len(cases)}"
-    table.row(part, name, "none fails, skips are listed", seen, total["passed"] > 0 and not bad, time.monotonic() - start)
+    table.row(part, name, goal, seen_of(total, len(cases) * max(1, len(gpus))), total["passed"] > 0 and not bad,
+              time.monotonic() - start)
     for reason, times in reasons_of(tests).items():
         print(f"      skipped {times}: {reason}", flush=True)
     table.close(part, {**total, **tests, "kernels": dict(sorted(kernels.items()))})
@@ -240,7 +252,7 @@ def kernels_with(root, pattern):
             if re.search(pattern, with_includes(root, f"kernels/catalog/{path.name}", set()))]
 
 
-# Of shared memory races are: the others are left out of the slowest tool.
+# Of shared memory races are: kernels without it the slowest tool sees in one case of each variant.
 SHARED = kernels_with(REPO, r"__shared__|cub::")
 LISTS = kernels_with(REPO, r'list_cuda\.cuh"')
 
@@ -249,9 +261,14 @@ def is_for(tool, case):
     if case.kind == LARGE:
         return (case.variant, case.dtype) in LARGE_ONES and (
             tool == "memcheck" or tool == "racecheck" and case.kernel in SHARED)
-    if tool == "racecheck":
-        return case.kind == SMALL[0] and case.dtype == "f32" and case.kernel in SHARED
-    return case.kind in SMALL
+    return case.kind == SMALL[0] if tool == "racecheck" else case.kind in SMALL
+
+
+def cases_for(tool, cases):
+    """Of small ones racecheck takes those of one dtype: f32, or what the kernel has in its place."""
+    own = [case for case in cases if is_for(tool, case)]
+    dtypes = {case.kernel: case.dtype for case in sorted(own, key=lambda case: case.dtype == "f32") if case.kind != LARGE}
+    return [case for case in own if tool != "racecheck" or case.kind == LARGE or case.dtype == dtypes[case.kernel]]
 
 
 def is_slow(case):
@@ -285,8 +302,7 @@ def conclude(table, tool, results, bad, seconds):
     for result in results:
         for name, n in result["launches"].items():
             launches[name] += n
-    # Of racecheck those alone that it asks for.
-    never = [name for name, n in launches.items() if n == 0 and (tool != "racecheck" or name.partition(".")[0] in SHARED)]
+    never = [name for name, n in launches.items() if n == 0]
     errors = sum(max(0, result["errors"]) for result in results)
     seen = f"{errors} errors, {sum(launches.values())} launches of {sum(n > 0 for n in launches.values())} variants"
     if never:
@@ -295,7 +311,7 @@ def conclude(table, tool, results, bad, seconds):
         seen += ", not good: " + ", ".join(bad)
     table.row(tool, f"compute-sanitizer {tool}", "0 errors, all launched", seen, bool(launches) and not never and not bad, seconds)
     print("      launched: " + ", ".join(f"{name} {n}" for name, n in sorted(launches.items()) if n > 0), flush=True)
-    table.close(tool, {"errors": errors, "launches": {name: n for name, n in sorted(launches.items()) if n > 0 or name in never}})
+    table.close(tool, {"errors": errors, "launches": dict(sorted(launches.items()))})
 
 
 def find_misread(table, tool, runner):
@@ -315,13 +331,20 @@ def tool_of(group):
     return group.under[-1]
 
 
+def turn_of(group):
+    """Lists are first, or the others wait for them at the end; what racecheck sees in a moment fills the end."""
+    case = group.cases[0]
+    if tool_of(group) == "racecheck" and case.kernel not in SHARED:
+        return 2
+    return 0 if is_slow(case) else 1
+
+
 def sanitize(table, tools, cases, runner, kept):
     """The conformance suite on small shapes under each tool, all tools at the same time."""
     start = time.monotonic()
     groups = [group for tool in tools
-              for group in by_kernel([case for case in cases if is_for(tool, case)], tool, MOST_UNDER_TOOL,
-                                     under(tool), is_slow)]
-    groups.sort(key=lambda group: not is_slow(group.cases[0]))  # First, or the others wait for them at the end.
+              for group in by_kernel(cases_for(tool, cases), tool, MOST_UNDER_TOOL, under(tool), is_slow)]
+    groups.sort(key=turn_of)
     results, bad = collections.defaultdict(list), collections.defaultdict(list)
     for group, result, good in run_groups(table, groups, runner, kept, judge_tool, tool_of):
         tool = tool_of(group)
@@ -331,6 +354,11 @@ def sanitize(table, tools, cases, runner, kept):
         conclude(table, tool, results[tool], bad[tool], time.monotonic() - start)
 
 
+def at_once(options, gpus):
+    """Groups on each of these GPUs. It is CPUs that they wait for."""
+    return options.shards or max(1, min(16, len(os.sched_getaffinity(0)) // max(1, len(gpus))))
+
+
 def run_suite(table, options, wanted):
     """What is made of the conformance suite."""
     tools = options.tools.split(",")
@@ -338,7 +366,7 @@ def run_suite(table, options, wanted):
     program = options.bin / CONFORMANCE
     try:
         cases = cases_of(program)
-        kept = Kept(options.keep, program)
+        kept, gpus = Kept(options.keep, program), each_gpu(options.bin)
     except ValueError as error:
         table.miss(parts, "conformance", "its cases", str(error))
         return
@@ -346,11 +374,11 @@ def run_suite(table, options, wanted):
         table.miss(parts, "conformance", "its cases", "it lists none: no GPU here")
         return
     if "conformance" in wanted:
-        runner = Runner(program, options.shards, options.group_seconds, options.whole)
-        run_conformance(table, "conformance", "conformance", [case for case in cases if case.kind != HUGE], runner, kept)
+        runner = Runner(program, at_once(options, gpus), options.group_seconds, options.whole)
+        run_conformance(table, "conformance", "conformance", [case for case in cases if case.kind != HUGE], runner, kept, gpus)
     if "huge" in wanted:
         runner = Runner(program, options.huge_shards, options.group_seconds, options.whole)
-        run_conformance(table, "huge", "2^31 and more,", [case for case in cases if case.kind == HUGE], runner, kept)
+        run_conformance(table, "huge", "2^31 and more,", [case for case in cases if case.kind == HUGE], runner, kept, gpus)
     if "sanitizer" in wanted:
         if shutil.which("compute-sanitizer") is None:
             table.miss(tools, "compute-sanitizer", "0 errors", "not on PATH: it is part of the CUDA toolkit")
@@ -358,7 +386,7 @@ def run_suite(table, options, wanted):
             runner = Runner(options.bin / MISREAD, 1, options.group_seconds, options.whole)
             for tool in tools:
                 find_misread(table, tool, runner)
-            runner = Runner(program, options.shards, options.group_seconds, options.whole)
+            runner = Runner(program, at_once(options, gpus[:1]), options.group_seconds, options.whole)
             sanitize(table, tools, cases, runner, kept)
 
 
@@ -370,9 +398,9 @@ def main():
     parser.add_argument("--seconds", type=int, default=1800, help="at most so long for each program")
     parser.add_argument("--group-seconds", type=int, default=600, help="at most so long for each group of the suite")
     parser.add_argument("--whole", type=int, default=7200, help="at most so long for the suite, and again under tools")
-    parser.add_argument("--shards", type=int, default=min(16, len(os.sched_getaffinity(0))),
-                        help="groups of the suite that run at the same time")
-    parser.add_argument("--huge-shards", type=int, default=1, help="the same of the largest tensors: 60 GiB of a GPU each")
+    parser.add_argument("--shards", type=int, help="groups of the suite that run at the same time on a GPU; if left out, "
+                                                   "as many as each GPU has CPUs here, 16 at most")
+    parser.add_argument("--huge-shards", type=int, default=1, help="the same of the largest tensors: 60 GiB of the GPU each")
     parser.add_argument("--keep", type=pathlib.Path, help="where rows that passed are written, and are read from")
     parser.add_argument("--out", type=pathlib.Path, help="where all that was asked and seen is written, beside parts of other calls")
     options = parser.parse_args()

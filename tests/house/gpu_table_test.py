@@ -1,4 +1,5 @@
 """What tests/gpu/test.py makes of the programs that it runs: here, of programs that only print."""
+import argparse
 import contextlib
 import importlib.util
 import io
@@ -38,11 +39,19 @@ class GpuTable(unittest.TestCase):
     def setUp(self):
         self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
         self.enterContext(mock.patch.dict(os.environ, {"PATH": f"{self.folder}:{os.environ['PATH']}"}))
+        os.environ.pop("CUDA_VISIBLE_DEVICES", None)
         self.table = gpu_test.Table()
         self.worker()
 
-    def worker(self, model="H200", before=""):
-        self.program("gridclock-test-worker", f'{{"kind": "cuda", "model": "{model}"}}\n{{"kind": "cpu", "model": "x"}}\n', before)
+    def worker(self, model="H200", before="", gpus=1):
+        """That of all its GPUs lists those which CUDA_VISIBLE_DEVICES leaves, by their UUIDs."""
+        uuids = [f"GPU-{i}" for i in range(gpus)]
+        listed = "".join(f'seen {uuid} && printf \'{{"name": "cuda:%d", "kind": "cuda", "uuid": "{uuid}", "model": "{model}"}}\\n\''
+                         ' $n && n=$((n + 1))\n' for uuid in uuids)
+        self.program("gridclock-test-worker", '{"name": "cpu", "kind": "cpu", "model": "x"}\n', f"""{before}
+seen() {{ case ",${{CUDA_VISIBLE_DEVICES-{",".join(uuids)}}}," in *",$1,"*) ;; *) false;; esac; }}
+n=0
+{listed}""")
 
     def program(self, name, prints, before=""):
         (self.folder / f"{name} says").write_text(prints)
@@ -73,6 +82,17 @@ class GpuTable(unittest.TestCase):
         return out.getvalue()
 
     passed, before, ending = PASSED, "", "exit"
+
+    # Of the program that a case runs in: what it is asked, behind the GPU that it is to see.
+    SAYS_ITS_GPU = 'echo "${CUDA_VISIBLE_DEVICES-any} $1" >>"${0%/*}/seen"'
+
+    def seen(self):
+        """Each GPU, and the kernels that were asked of it."""
+        found = {}
+        for line in (self.folder / "seen").read_text().splitlines():
+            gpu, asked = line.split()
+            found.setdefault(gpu, []).append(next(name for name in ("Catalogue", "square", "sum") if name in asked))
+        return {gpu: sorted(asked) for gpu, asked in found.items()}
 
     def asked(self):
         return (self.folder / "asked").read_text().splitlines()
@@ -184,12 +204,14 @@ class GpuTable(unittest.TestCase):
             f"--tool racecheck {self.folder}/conformance_misread"
             " --gtest_filter=All/Conformance.PlainNumbers/misread_raced_f32"])
 
-    def test_racecheck_wants_those_with_shared_memory_alone(self):
-        shown = self.sanitize("racecheck", {"square.vec4": 0, "sum.two_pass": 4})
+    def test_racecheck_wants_those_without_shared_memory_too(self):
+        shown = self.sanitize("racecheck", {"square.vec4": 4, "sum.two_pass": 4})
         self.assertEqual(self.code, 0, shown)
-        self.assertNotIn("racecheck square", shown)
-        self.sanitize("racecheck", {"square.vec4": 0, "sum.two_pass": 4, "matmul_bias_gelu.tiled": 0})
+        self.assertRegex(shown, "PASS  racecheck square +1 cases ")
+        self.assertIn("launched: square.vec4 8, sum.two_pass 8", shown)
+        shown = self.sanitize("racecheck", {"square.vec4": 0, "sum.two_pass": 4})
         self.assertEqual(self.code, 1)
+        self.assertIn("never: square.vec4", shown)
 
     def test_the_suite_is_run_by_kernel(self):
         self.passed = "[  PASSED  ] 2 tests.\n"
@@ -223,10 +245,95 @@ class GpuTable(unittest.TestCase):
         self.assertEqual([line.split()[0] for line in under], ["memcheck"] * 2 + ["synccheck"] * 2 + ["memcheck", "synccheck"])
         self.assertIn("memcheck adamw.naive 1/2", shown)
 
+    def test_what_racecheck_sees_in_a_moment_is_last(self):
+        self.compute_sanitizer("launched adamw.naive 3\nlaunched sum.naive 1\n" + PASSED + CLEAN,
+                               f'echo "$GRIDCLOCK_TEST_TOOL $*" >>{self.folder}/under')
+        self.suite("sanitizer", "--tools", "racecheck,memcheck", shards="1",
+                   cases=[("PlainNumbers", kernel) for kernel in ("adamw", "square", "sum")])
+        under = [line.split() for line in (self.folder / "under").read_text().splitlines()]
+        self.assertEqual([(words[0], words[-1].split("/")[-1]) for words in under], [
+            ("memcheck", "adamw_naive_f32"), ("racecheck", "sum_naive_f32"), ("memcheck", "square_naive_f32"),
+            ("memcheck", "sum_naive_f32"), ("racecheck", "adamw_naive_f32"), ("racecheck", "square_naive_f32")])
+
     def test_no_tool_is_said_where_none_is(self):
         self.before = f'echo "tool=$GRIDCLOCK_TEST_TOOL" >>{self.folder}/tool'
         self.suite("conformance")
         self.assertEqual(set((self.folder / "tool").read_text().splitlines()), {"tool="})
+
+    def test_all_of_the_suite_runs_on_each_gpu_which_has_a_row(self):
+        self.worker(gpus=2)
+        self.passed, self.before = "[  PASSED  ] 2 tests.\n", self.SAYS_ITS_GPU
+        shown = self.suite("conformance")
+        self.assertEqual(self.code, 0, shown)
+        self.assertEqual(self.seen(), {gpu: ["Catalogue", "square", "sum"] for gpu in ("GPU-0", "GPU-1")})
+        self.assertRegex(shown, "PASS  conformance sum on cuda:1 +2 cases ")
+        for row in ("on cuda:0 .* 6 passed, 0 failed, 0 skipped of 6 ", "on cuda:1 .* 6 passed, 0 failed, 0 skipped of 6 ",
+                    " .* 12 passed, 0 failed, 0 skipped of 12 "):
+            self.assertRegex(shown, f"PASS  conformance {row}")
+
+    def test_so_do_its_largest_tensors(self):
+        self.worker(gpus=2)
+        self.passed, self.before = "[  PASSED  ] 1 test.\n", self.SAYS_ITS_GPU
+        shown = self.suite("huge", cases=[("MoreThanTwoToThe31Elements", "sum")])
+        self.assertEqual(self.code, 0, shown)
+        self.assertEqual(self.seen(), {"GPU-0": ["sum"], "GPU-1": ["sum"]})
+        self.assertRegex(shown, r"PASS  2\^31 and more, on cuda:1 .* 1 passed")
+
+    def test_what_one_gpu_fails_is_told_of_it_and_alone_run_again(self):
+        self.worker(gpus=2)
+        kept = "--keep", str(self.folder / "kept")
+        self.passed = "[  PASSED  ] 2 tests.\n"
+        self.before = f'{self.SAYS_ITS_GPU}\n[ ! -e {self.folder}/bad ] || case "$CUDA_VISIBLE_DEVICES $1" in GPU-1*sum*) exit 3;; esac'
+        (self.folder / "bad").touch()
+        shown = self.suite("conformance", *kept)
+        self.assertEqual(self.code, 1)
+        for row in ("PASS  conformance sum on cuda:0 ", "FAIL  conformance sum on cuda:1 ", "PASS  conformance on cuda:0 ",
+                    "FAIL  conformance on cuda:1 .* 4 passed, .* of 6 ", "FAIL  conformance  .* 10 passed, .* of 12 "):
+            self.assertRegex(shown, row)
+        for name in ("bad", "seen"):
+            (self.folder / name).unlink()
+        self.suite("conformance", *kept)
+        self.assertEqual(self.code, 0)
+        self.assertEqual(self.seen(), {"GPU-1": ["sum"]})
+
+    def test_gpus_work_at_the_same_time_and_a_shard_is_of_one(self):
+        # Each group waits in a pipe for the same group on the other GPU, and has its own GPU alone.
+        self.worker(gpus=2)
+        self.passed = "[  PASSED  ] 2 tests.\n"
+        self.before = f"""cd {self.folder}
+mkdir "$CUDA_VISIBLE_DEVICES" || exit 1
+pipe=pipe-$(echo "$1" | cksum | tr -d ' ')
+mkfifo "$pipe" 2>/dev/null
+case $CUDA_VISIBLE_DEVICES in GPU-0) read -r line <"$pipe";; *) echo met >"$pipe";; esac
+rmdir "$CUDA_VISIBLE_DEVICES"
+"""
+        shown = self.suite("conformance", "--group-seconds", "20", shards="1")
+        self.assertEqual(self.code, 0, shown)
+
+    def test_a_gpu_that_is_alone_or_chosen_is_left_to_the_caller(self):
+        self.passed, self.before = "[  PASSED  ] 2 tests.\n", self.SAYS_ITS_GPU
+        self.assertNotIn(" on cuda:", self.suite("conformance"))
+        self.assertEqual(list(self.seen()), ["any"])
+        self.worker(gpus=4)
+        for chosen, asked in (("GPU-2", ["GPU-2"]), ("GPU-1,GPU-3", ["GPU-1", "GPU-3"])):
+            (self.folder / "seen").unlink()
+            with mock.patch.dict(os.environ, {"CUDA_VISIBLE_DEVICES": chosen}):
+                self.suite("conformance")
+            self.assertEqual(self.code, 0)
+            self.assertEqual(sorted(self.seen()), asked)
+
+    def test_the_tools_look_at_one_gpu_alone(self):
+        self.worker(gpus=2)
+        self.compute_sanitizer("launched square.naive 4\n" + PASSED + CLEAN, f'echo "${{CUDA_VISIBLE_DEVICES-any}}" >>{self.folder}/under')
+        self.suite("sanitizer", "--tools", "memcheck")
+        self.assertEqual(self.code, 0)
+        self.assertEqual((self.folder / "under").read_text().split(), ["any", "any"])
+
+    def test_gpus_share_the_cpus(self):
+        for cpus, gpus, shards, each in ((2, 1, None, 2), (64, 1, None, 16), (32, 2, None, 16), (16, 2, None, 8), (2, 4, None, 1),
+                                         (16, 0, None, 16), (16, 2, 28, 28)):
+            with mock.patch.object(os, "sched_getaffinity", lambda _, cpus=cpus: set(range(cpus))):
+                self.assertEqual(gpu_test.at_once(argparse.Namespace(shards=shards), ["gpu"] * gpus), each, (cpus, gpus))
 
     def test_a_case_that_did_not_run_fails(self):
         self.passed = "[  PASSED  ] 1 test.\n"
@@ -317,7 +424,22 @@ class GpuTable(unittest.TestCase):
         self.suite("conformance", cases=())
         self.assertEqual(self.code, 1)
 
-    def test_racecheck_takes_the_kernels_with_shared_memory(self):
+    def test_of_kernels_without_shared_memory_racecheck_takes_one_small_case_of_each_variant(self):
+        def case(kernel, variant, dtype, kind="PlainNumbers"):
+            return groups.Case(f"{kind} {kernel} {variant} {dtype}", kernel, kind, dtype, variant)
+
+        taken = [case(*names) for names in (
+            ("square", "naive", "f32"), ("square", "vec4", "f32"), ("of_integers", "naive", "i32"), ("sum", "two_pass", "f32"),
+            ("sum", "two_pass", "bf16", "LargeTensors"))]
+        left = [case(*names) for names in (
+            ("square", "vec4", "f16"), ("square", "vec4", "f64"), ("square", "vec4", "f32", "NaNAndInfinities"),
+            ("square", "vec4", "f32", "TensorsThatAreAlignedToTheirElementsAlone"), ("square", "vec4", "bf16", "LargeTensors"),
+            ("sum", "two_pass", "f16"))]
+        self.assertEqual(gpu_test.cases_for("racecheck", left + taken), taken)
+        self.assertEqual(gpu_test.cases_for("racecheck", taken + left), taken)
+        self.assertEqual(len(gpu_test.cases_for("memcheck", taken + left)), 10)
+
+    def test_kernels_with_shared_memory_are_known_by_what_they_include(self):
         (self.folder / "kernels/catalog").mkdir(parents=True)
         for path, text in {"plain.cu": "__global__ void Run();\n", "own.cu": "__shared__ float tile[32];\n",
                            "blocks.cuh": "cub::BlockReduce<float, 256>\n",
@@ -339,7 +461,7 @@ class GpuTable(unittest.TestCase):
         self.assertEqual(tools("layernorm", "streamed", "f32"), ["memcheck", "racecheck"])
         self.assertEqual(tools("relu", "naive", "bf16"), [])
 
-    def test_racecheck_takes_those_of_the_catalogue(self):
+    def test_those_of_the_catalogue_are_known(self):
         self.assertGreater(len(gpu_test.SHARED), 10)
         self.assertIn("matmul_bias_gelu", gpu_test.SHARED)
         self.assertNotIn("square", gpu_test.SHARED)
