@@ -4,7 +4,8 @@
 usage: bench.py --bin FOLDER [--check] [--only small,bulk,...] [--rows PATTERN,...] [--rounds N] [--out FILE] [--resume]
 
 --out is written with every line, and --resume goes on with it: groups that it holds whole, and rows of the
-catalogue's groups that have a figure, are not measured again. All must be of the same commit, programs, GPU and rounds.
+catalogue's groups that have a figure, are not measured again. All must be of the same commit, programs, CPU, GPU,
+libraries beside them and rounds.
 --rows: of the catalogue's groups (catalog_cpu, gpu_catalog, gpu_variants, gpu_limits) those rows alone whose name a
 pattern fits; such a group then does not count as measured.
 
@@ -33,6 +34,7 @@ GPU_GROUPS = ("gpu_kernels", "gpu_catalog", "gpu_variants", "gpu_exact", "gpu_ti
               "gpu_bulk", "gpu_faults", "gpu_neighbour", "gpu_lessons", "gpu_modules")
 LEAST_ROUNDS = 9  # Fewer do not count: their median is the noise of the machine.
 GPU_LEAST_ROUNDS = 3  # Each is of medians of many launches by the GPU's own clock.
+FOUND = ("device", "pytorch", "numpy")  # What groups tell of that which they measure.
 
 
 @dataclasses.dataclass
@@ -40,17 +42,18 @@ class Config:
     binaries: pathlib.Path
     rounds: int = LEAST_ROUNDS
     pairs: int = 40          # Of the metrics' cost.
-    counted_rounds: int = 3  # Of instructions, which hardly vary.
+    counted_rounds: int = LEAST_ROUNDS  # Of instructions.
     calls: int = 2000        # In a round with one in flight; eight times as many with 64.
     device: str = ""         # Of the groups that measure a GPU: what it is, in words.
-    pytorch: str = ""        # Beside it: the version of the peer.
-    held: dict = dataclasses.field(default_factory=dict)  # Both, of figures that this run goes on with.
+    pytorch: str = ""        # The versions of the peers,
+    numpy: str = ""          # of that on CPUs alone.
+    held: dict = dataclasses.field(default_factory=dict)  # What was FOUND, of figures that this run goes on with.
     rows: str = "*"          # Of groups that can measure a part of their rows: which.
     known: dict = dataclasses.field(default_factory=dict)  # Lines of a run that was cut off, by name.
     missed: set = dataclasses.field(default_factory=set)   # Names of lines whose goal was missed so far.
 
     def found(self, what, is_now):
-        """`what`: device or pytorch. RuntimeError where that is not the one of the figures that this run goes on with."""
+        """`what`: of FOUND. RuntimeError where that is not the one of the figures that this run goes on with."""
         was = self.held.get(what)
         if was and was != is_now:
             raise RuntimeError(f"--resume: held are figures of {was}: this is {is_now}")
@@ -64,6 +67,25 @@ def libraries():
         ran = subprocess.run(["pkg-config", "--modversion", package], capture_output=True, text=True)
         found[package] = ran.stdout.strip() or "unknown"
     return found
+
+
+def cpu_model(told=pathlib.Path("/proc/cpuinfo")):
+    """Empty where the system does not tell it."""
+    lines = told.read_text().splitlines() if told.exists() else []
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "")
+
+
+def last_cache(folder=pathlib.Path("/sys/devices/system/cpu/cpu0/cache")):
+    """Its bytes; 0 where the system does not tell them."""
+    kilobytes = {int(path.with_name("level").read_text()): int(path.read_text().strip().rstrip("K"))
+                 for path in folder.glob("index*/size")}
+    return kilobytes[max(kilobytes)] << 10 if kilobytes else 0
+
+
+def machine():
+    """Without what tells one from its like."""
+    told = {"cpu": cpu_model(), "last_cache_bytes": last_cache()}
+    return {"cpus": os.cpu_count(), **{what: value for what, value in told.items() if value}}
 
 
 def hash_of_programs(folder):
@@ -80,7 +102,7 @@ def head(config):
     commit = os.environ.get("GRIDCLOCK_REVISION") or subprocess.run(
         ["git", "describe", "--always", "--dirty", "--exclude", "*"], capture_output=True, text=True).stdout.strip()
     now = datetime.datetime.now(datetime.timezone.utc)
-    return {"commit": commit, "programs": hash_of_programs(config.binaries), "date": now.date().isoformat(), "time": f"{now:%H:%M:%S}", "cpus": os.cpu_count(),
+    return {"commit": commit, "programs": hash_of_programs(config.binaries), "date": now.date().isoformat(), "time": f"{now:%H:%M:%S}", **machine(),
             "load_at_start": os.getloadavg()[0], "rounds": config.rounds, "libraries": libraries()}
 
 
@@ -94,10 +116,11 @@ class Results:
     def resume(self):
         """Takes over what the file holds. Raises ValueError where that is of another run."""
         held = json.loads(self.path.read_text())
-        for what in ("commit", "programs", "rounds"):
-            if held.get(what) != self.top[what]:
-                raise ValueError(f"--resume: {self.path} has {what} {held.get(what)}, this run {self.top[what]}")
-        self.config.held = {what: held[what] for what in ("device", "pytorch") if what in held}
+        # Older files do not tell the CPU.
+        for what in ("commit", "programs", "rounds", *({"cpu", "last_cache_bytes"} & set(held))):
+            if held.get(what) != self.top.get(what):
+                raise ValueError(f"--resume: {self.path} has {what} {held.get(what)}, this run {self.top.get(what)}")
+        self.config.held = {what: held[what] for what in FOUND if what in held}
         self.top, self.groups = {**held, "load_at_start": self.top["load_at_start"]}, held["groups"]
         for data in held["lines"]:
             line = Line.from_json(data)
@@ -122,7 +145,7 @@ class Results:
         self.write()
 
     def write(self):
-        now = {"device": self.config.device, "pytorch": self.config.pytorch}
+        now = {what: getattr(self.config, what) for what in FOUND}
         self.top.update({what: text for what, text in now.items() if text})
         self.path.parent.mkdir(parents=True, exist_ok=True)
         lines = [{**line.as_json(), "group": group} for group, line in self.lines]
@@ -171,8 +194,8 @@ def main(known=GROUPS, least_rounds=LEAST_ROUNDS):
                                                     "gpu_timing: of its parts', as 'gpu.fresh', or of fresh workers'")
     parser.add_argument("--resume", action="store_true", help="go on with what --out holds")
     args = parser.parse_args()
-    config = Config(args.bin.resolve(), rounds=args.rounds, pairs=max(1, args.rounds * 40 // LEAST_ROUNDS),
-                    rows=args.rows)
+    config = Config(args.bin.resolve(), rounds=args.rounds, counted_rounds=args.rounds,
+                    pairs=max(1, args.rounds * 40 // LEAST_ROUNDS), rows=args.rows)
     results = Results(args.out, config, head(config))
     if args.resume and args.out.exists():
         try:

@@ -21,6 +21,9 @@ class FakePeer:
     def __init__(self, missing=(), failing=()):
         self.missing, self.failing, self.asked = missing, failing, []
 
+    def describe(self, config):
+        config.found("numpy", "2.0")
+
     def ns(self, library, _op, case):
         self.asked.append((library, case.kernel))
         if library in self.failing:
@@ -74,6 +77,7 @@ class CatalogCpu(unittest.TestCase):
 
     def group(self, asked, **config):
         """Of two cases, by a peer that tells who was asked."""
+        self.config = bench.Config(pathlib.Path(), rounds=3, **config)
         peer = FakePeer()
         peer.asked = asked
         cases = [MUL, dataclasses.replace(MUL, kernel="scale")]
@@ -82,7 +86,7 @@ class CatalogCpu(unittest.TestCase):
                 mock.patch.object(catalog_cpu, "CASES", cases), mock.patch.object(os, "sched_setaffinity"), \
                 mock.patch.object(os, "sched_getaffinity", lambda _: {0}):
             made.return_value.__enter__.return_value = peer
-            yield from catalog_cpu.measure(bench.Config(pathlib.Path(), rounds=3, **config))
+            yield from catalog_cpu.measure(self.config)
 
     def test_a_line_is_told_before_the_next_is_measured(self):
         asked = []
@@ -90,6 +94,14 @@ class CatalogCpu(unittest.TestCase):
         self.assertEqual(next(lines).name, "cpu.catalog.mul.1000.torch.1")
         self.assertEqual(asked, [("torch", "mul"), ("numpy", "mul")])
         self.assertEqual(len(list(lines)), 3)
+        self.assertEqual(self.config.numpy, "2.0")
+
+    def test_versions_of_the_libraries_that_are_there_are_told(self):
+        for torch, told in (("2.9.1", "2.9.1"), (None, "")):
+            config, peer = bench.Config(pathlib.Path()), catalog_cpu.Peer.__new__(catalog_cpu.Peer)
+            peer.versions = {"numpy": "2.3.5", "torch": torch}
+            peer.describe(config)
+            self.assertEqual((config.numpy, config.pytorch), ("2.3.5", told))
 
     def test_what_is_known_is_not_measured_again(self):
         known, asked = {line.name: line for line in list(self.group([]))[:2]}, []
@@ -123,9 +135,10 @@ class CatalogCpu(unittest.TestCase):
         kernels = {".".join(filter(None, (case.kernel, case.note))) for case in catalog_cpu.CASES}
         self.assertLessEqual(set(catalog_cpu.NUMPY), kernels)
 
-    def test_of_all_cases_large_products_of_f16_and_single_variants_alone_are_left_out(self):
+    def test_of_all_cases_large_products_of_f16_and_variants_of_gpus_alone_are_left_out(self):
         left_out = {case.name for case in gpu_catalog.CASES} - {case.name for case in catalog_cpu.CASES}
         variants = {case.name for case in gpu_catalog.CASES if "--variant" in case.words}
+        self.assertEqual(variants - left_out, {"gpu.catalog.cdist.matmul.8192x128"})
         self.assertEqual(left_out - variants, {f"gpu.catalog.{name}" for name in (
             "adamw.beside_compiled.200tensors", "matmul.4096x4096.f16", "matmul.8192x8192.f16")})
 

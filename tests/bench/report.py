@@ -25,7 +25,7 @@ GELU = "gpu.gelu.table."  # Rows of a table of their own.
 # Lines that have fewer samples than their file has rounds: by patterns, how many they have at least.
 FEWER = {
     "memory.*": 3,              # In 0.1.0, and peaks of memory hardly vary.
-    "metrics.instructions": 3,  # Nor do counts of instructions.
+    "metrics.instructions": 3,  # Older ones.
     "cpu.catalog.*": 3,         # Each is of several calls.
     "build.*": 1,               # Minutes each; the groups that follow are one run by nature,
     "submissions.*": 1,         # and what they tell is the worst of it, or a count.
@@ -88,7 +88,9 @@ those of one machine on one day and are shown only to explain the ratios.
   Asynchronous completion queues with one thread in place of gRPC's callbacks took 115,000 on that first day, and gave 0.74 to 0.87 of the rate: who answers alone sends each
   answer alone. A call's last word on the thread that hears of it, where gRPC 1.51 wakes a further one for calls with a
   stream of requests, saves a tenth of the server's CPU time and gave 1.05 times the rate; it takes a copy of gRPC's
-  own handler: left out. Where client, server and worker have CPUs of their own the rate is reached: see the run with 16.
+  own handler: left out. That and tcmalloc in place of glibc's malloc, whose locks are met by threads that free what others took, gave
+  0.46 to 0.52 on a Xeon where the server as it is had 0.41 to 0.49 (2026-11-28, both preloaded, not kept), and without gRPC's executor no
+  more. Where client, server and worker have CPUs of their own the rate is reached: see the run with 16.
 - The run with 16 CPUs is of a virtual machine in which a page fault takes 2 us, a copy between two shared mappings runs at
   6 to 7 GB/s, and a thread that sleeps is woken late: a call of the bare echo takes 170 us though the hop takes 6.
   `unary.*.p50` is missed there, with three such wake-ups more than the echo has.
@@ -111,41 +113,54 @@ those of one machine on one day and are shown only to explain the ratios.
   the same bits on every GPU.
 - What limits `gpu.variants.rmsnorm.8192x1024`: registers are the faster choice of 65536 rows, by 2.5 % and more, and the slower one of
   8192 by 2 to 3 % on an H200, on an H100 by 0.3 % (not kept); words cannot tell the number of rows.
-- What limits products of `cpu.catalog`: PyTorch has MKL and oneDNN, numpy OpenBLAS. On a CPU by Intel MKL's f32 was 1.1 to 1.3 times as fast as
-  ours, and bf16, which widened to f32 then, seven times; ours go by the matrix units (AMX) since, of which no row has figures yet. On a Zen 5
+- What limits products of `cpu.catalog`: PyTorch has MKL and oneDNN, numpy OpenBLAS. On the CPU of 2026-11-26, by Intel, MKL's f32
+  was 1.1 to 1.3 times as fast as ours, and bf16, which widened to f32 then, seven times; ours go by the matrix units (AMX) since, of which no row has figures yet. On a Zen 5
   (2026-11-28) PyTorch's f32 takes twice as long as ours, OpenBLAS's 0.94 to 0.96 of ours from 4096 on and as long below, and bf16 by dot
   products (AVX512_BF16) 0.97 to 1.06 times as fast as oneDNN's; of 1024 cubed a tenth of the time goes to packing.
 - Rows of `cpu.catalog` with two threads were up to twice too long, ours or the peers', before 2026-11-28: OpenBLAS's threads look for more work for
   20 ms after a call, and took a CPU from whoever was measured next. Each has 0.1 s of rest before it since. That may be what spread
   `kernel.matmul.f32.*.all_threads`, too.
 - `sum` and `mean` of rows (0.81 to 0.98 of PyTorch's rate), `max` and `argmax` of long rows (0.80 to 0.95) and `softmax` of 8192 and 131,072
-  columns (0.86 to 0.98) are missed on that Zen 5, where sums of columns are twice as fast as PyTorch's. On a Zen 3 with two processors that
+  columns (0.86 to 0.98) are missed on that Zen 5, where sums of columns are two to 3.7 times as fast as PyTorch's. On a Zen 3 with two processors that
   others used too, the same programs' sum of 2^28 f32 by one thread had 0.755 of PyTorch's rate, and has 1.19 since blocks of rows that are
-  read at once lie beside each other and are asked for four lines early; by two threads rows of sum and mean have 0.91 to 2.2 (not kept). Rows of
-  other kernels are of 2026-11-26, before `max`, `argmax`, `cumsum` and `silu` were changed to ask for memory early.
+  read at once lie beside each other and are asked for four lines early; by two threads rows of sum and mean have 0.91 to 2.2 (not kept).
+  Blocks of `max` and `argmax` do since too (02b7f25b); of all these a Zen 5 has no figures yet. `softmax` has not changed: what limits it there was not found.
+- Rows of `cpu.catalog` are of three CPUs with two threads at most. Met are, of those that have a goal, 318 of 397 on one by Intel with AMX and 480 MiB of
+  last cache (2026-11-26, b46064e; of 48 measured again at 870e63d 39), 124 of 151 on the Zen 5 (6197e26e) and 314 of 327 on the Xeon
+  below. Of the 79 missed on the first, 70 are met on one of the other two; that those are other CPUs may be part of it. The others are four of
+  `pow` of a fraction and five of products of 4096 and 8192 beside numpy's. What the first missed beside products, what changed since, and the figures of the Xeon:
+  `silu` of 2^26 and 2^28 (0.62 to 0.74; with one division, 870e63d, 0.78 to 0.96), asked for two pages early (6b35a2fd): 1.11 to 3.6.
+  `cumsum` beside PyTorch (0.73 to 0.84), fewer additions and stores past the caches (98b74b88): 2.2 to 3.4. `transpose` (0.46 to 0.79), stores past the
+  caches, then four rows at a time (870e63d, 046d8536): 2.2 to 4.0. `sgd` (0.964), whose lists' pointers are read once (30eda7a6): 1.05. `max`
+  (0.81 to 0.93), four blocks at once (6004b5de, 02b7f25b): 0.99 to 1.39. `sum.columns` beside numpy (0.735 of 8192 x 1024, 0.93 and 0.97 of
+  longer ones), read at eight places at once (5a100071): 0.89, 1.28 and 1.43. `argmax` of 8192 x 1024 beside numpy (0.87): 0.84, and 1.10 on the Zen 5.
+  `cdist` (0.84): 0.69 and 0.73, and 2.7 and 2.8 on the Zen 5.
+  `pow` of a fraction (0.84 to 0.89 of PyTorch's rate at 2^26 and 2^28) is asked for early since as `silu` is, and was not measured again; what limited it was not found.
 - On a Zen 3 (AVX2, one thread, 2026-11-28, not kept) 190 of 222 such rows were met. Casts to f8e4m3 and f8e5m2 had 0.5 and 0.3 of PyTorch's rate, as
   the compiler made no vectors of them; they have 2.1 and 1.25 since. `transpose` of 8192 x 1024 and 65536 x 1024 had 0.83, and takes 0.77 and 0.62 of that time since; `sgd`, `adam` and `adamw`
   of 1,000 tensors 0.87 to 0.9, products of f32 0.92 to 0.97, and what goes element by element over a million elements, all of it in the last cache,
   0.8 to 1.1 from run to run (`square` and `relu` 0.9, and 1.1 to 1.3 since memory is asked for once for each line).
-- On a Xeon with AVX-512 and no AMX (two CPUs, 260 MiB of last cache, 2026-11-28, f4906b80) 314 of 329 rows are met, all of `sgd`, `adam`, `adamw`,
+- On a Xeon with AVX-512 and no AMX (two CPUs, 260 MiB of last cache, 2026-11-28, f4906b80) 314 of 327 rows are met and two have no goal, all of `sgd`, `adam`, `adamw`,
   `transpose`, rows and casts to f8 among them. Missed are tensors of 4 to 32 MiB, all in the last cache (an i32 of a million cast to f32
-  0.87 of numpy's rate, `max`, `argmax` and `sum` of 8192 x 1024 0.84 to 0.95), products of 512 and 1024 beside MKL's (0.85 to 0.97; 0.77 of
-  512 by two threads), and `cdist` (0.69 to 0.73), whose peer goes by a product and is further off. `gelu`, `pow` and products of 4096 and more were not measured there. All rows missed are `NOISY`, and the rounds of some lie on both sides of the goal.
+  0.87 of numpy's rate, `max`, `argmax` and `sum` of 8192 x 1024 0.84 to 0.95), products of 512 and 1024 in f32 and f16 beside PyTorch's (0.85 to 0.97; 0.77 of
+  512 by two threads), and `cdist` (0.69 to 0.73), whose peer goes by a product and is further off: `cdist.matmul` goes so too, and stands beside it since,
+  without figures yet. `gelu`, `pow`, products of 4096 and more and many at once were not measured there. All rows missed are `NOISY`, and the rounds of some lie on both sides of the goal.
 - `gpu.catalog.matmul_bias_gelu.1024x1024` was missed (0.952) until 2026-11-28: with 32 MiB of memory to split products in, cuBLASLt names a
   tile of 64 x 128 for this one, which it does not split (57 us); without memory one of 128 x 64 (54 us, H200), as PyTorch gets with its 1 MiB.
   So what is not split is asked for again without memory, of f32, where that was seen.
 - The CPU of 2026-11-26 has 480 MiB of last cache: what the goals of `kernel.sum` and `kernel.gelu` call memory is that
-  cache, for tensors of 256 MiB. An estimate of the reciprocal in place of the division of `gelu` took longer there. The loop
-  that only reads has 0.7 of a copy's bytes/s: a CPU has so many reads under way, and stores past the caches are not among them.
+  cache, for tensors of 256 MiB. `kernel.gelu` was missed there (1.88 and 1.63); since then its input is asked for early (6b35a2fd), and on an EPYC
+  (2026-11-28) it has 1.02 and 1.05. An estimate of the reciprocal in place of the division of `gelu` took longer there.
 - `bulk.*.1G` was missed on 2026-11-26 (0.54 to 0.58): the server's reading thread is busy all the time, and spent a quarter of it in the copy
   from gRPC's slices to the arena. Operands of more than 32 MiB are stored past the caches since, server and client: such a copy takes 0.07 s
   for 1 GiB in place of 0.13, and the calls took 8 to 24 % less beside the same calls without, in interleaved rounds.
-- What limits `kernel.sum`: memory (on 2026-11-28, on an EPYC, a sum of rows took 0.66 of a copy's bytes/s in two of six processes and 0.80 to 0.82
-  in the others, each alike in all its rounds, and the flat one 0.76 to 0.89). A loop that only reads has 0.81 to 0.89 of a copy's bytes/s there, so that a goal
-  of 0.8 leaves little to lose; the sums have 0.89 to 1.04 of that loop's (`of_reader`, `reader`), and up to 1.1 since they
-  read four ranges at once. All of that is of before 2026-11-28, since when the ranges lie beside each other.
-- What limits `kernel.matmul.f32.*.all_threads` is not known: of 512 it was 1.6, 2.0 and 1.08 times OpenBLAS in three
-  runs, each alike in all its rounds; of 1024 it was 1.7 in the first, then 1.0 and 1.1.
+- What limits `kernel.sum`: memory. Of a copy's bytes/s a loop that only reads has 0.83 to 0.89 in the runs of 2026-11-21 and 22, 0.69 to 0.71 on the CPU
+  of 2026-11-26 and 0.75 to 0.78 on an EPYC (2026-11-28, b1c3b9ad): a CPU has so many reads under way, and stores past the caches are not among them.
+  So a goal of 0.8 leaves little to lose, or cannot be met; of that loop's the sums have 0.89 to 1.00, 1.02 to 1.06 and 1.00 to 1.04 (`reader`, `of_reader`).
+  In six processes on that EPYC, not all kept, a sum of rows took 0.66 of a copy's bytes/s in two and 0.80 to 0.82 in the others, each alike in all its
+  rounds, and the flat one 0.76 to 0.89. Since then (83809416) the ranges that are read at once lie beside each other: of that there are no figures here.
+- What limits `kernel.matmul.f32.*.all_threads` is not known: of 512 it was 1.6, 2.0, 0.95 and 1.04 times OpenBLAS in four
+  runs, each alike in all its rounds; of 1024 it was 1.7 in the first, then 0.99 to 1.07.
 - What limits `unary.*.p50` on two CPUs: a call of the echo wakes a client and a server, one of ours a worker too, and
   all share the two: rounds of one run spread from -0.1 to 8.8 hops on 2026-11-22, from 1.4 to 3.8 on 2026-11-26.
 - `metrics.cost` was missed by time on 2026-11-22 (0.976) in rounds that spread from 0.85 to 1.32: times tell no 2 % apart there.
@@ -163,8 +178,21 @@ those of one machine on one day and are shown only to explain the ratios.
 - All GPU groups of 7368a742 were measured within half an hour on a host of four H200 and 64 CPUs: timing, truth, ncu, neighbour one after
   the other on the first GPU, what begins with `gpu_kernels` and `gpu_catalog` on the second, compute-sanitizer and the suite on the others beside them, which kept
   the CPUs busy (`load_at_start`), and behind these `gpu_bulk` and `gpu_faults`. `gpu_lessons` of that run was half NOISY, so the older one is kept. A launch costs 3.7 us there, as on one of two hosts before, and 2.3 us on the other: of `square` of 1000 PyTorch's
-  events read 37 and 24 times our device time, `isolated` 5.7 and 3.8 times. The catalogue's first run had `SUSPECT` on two products of 8192
-  that the power cap slows; measured again at once (0.2.0-gpu-catalog-rows.json) one had none.
+  events read 37 and 24 times our device time, `isolated` 5.7 and 3.8 times.
+- Missed for `SUSPECT` alone, with figures that reach the goal: `gpu.catalog.matmul.8192x8192.f16.torch` (1.005; measured again on that day,
+  0.2.0-gpu-catalog-rows.json, 1.044 without that flag), `gpu.catalog.matmul.cublaslt_tf32.8192x8192.torch` (1.054, again 1.050, with the flag both times) and
+  `gpu.catalog.gain` (1.828), which has the flags of all its rows: without the kernel `matmul` it is 1.869, and has it not. Both products are `THROTTLED`: the power
+  cap changes the clock, which may be why two methods disagree (docs/timing.md). Behind the three samples in f16 ours was 1530, 1515 and 1365 MHz, PyTorch's 1515, 1635 and 1920
+  (again: 1515 to 1560, 1455 to 1470); in tf32 1485 to 1635 and 1485 to 1575 (1530 to 1635, 1530 to 1605).
+- What limits `gpu.catalog.pow.of_a_fraction.*.copy` (0.69 of a copy's rate at 2^26, 0.71 at 2^28): arithmetic. A logarithm and an exponential in pairs of
+  f32 are some 50 instructions. By ncu (`gpu.limits`) the SMs reach 74 to 75 % of what they can do and DRAM 59 to 62 %; 86 % of the warps that fit are there, in 25 % of
+  cycles a scheduler has none that can go on, and what they wait for most is their turn (8.1 cycles an instruction). PyTorch's takes 1.16 and 1.15 times as long.
+- torch.compile's `layernorm` takes less than ours of 8192 x 1024, 65536 x 1024 and 8192 x 8192 (0.88, 0.96 and 0.90 of our time; 1.28 of 1024 x 131,072), its
+  `softmax` of 8192 and of 65536 rows of 1024 (0.977 and 0.984; 1.16 and 1.36 of the longer ones). Why is not known. These have no bound.
+- What keeps `gpu.catalog.gain` from 2: from 2^26 elements on PyTorch's element-wise kernels in f32 run at memory's pace too, but for casts and `pow` of a fraction, so that
+  they count with 1,000 elements and some with a million (1.30 to 1.54 by kernel); and products are a library's on both sides (`matmul` 1.01).
+- `gpu.exact.cdist` may be off by twice as much as PyTorch's direct form, whose largest error is 1.0e-7 of the largest distance, 1.8 roundings of f32: so by
+  some two roundings more, as terms may be summed in another order. Ours has 1.455 times that error, PyTorch's form by a product 219 times ours.
 - `gpu.suspect.kernels` had five of 288 at 71ccbe89, four `adamw` of 200 tensors and a `foreach_mul`, each a copy of the list's table and a kernel, of which
   `isolated` read 0 to 1.8 us more than `device_time` where an empty kernel's is 3.9 more. What a launch costs may pass while its copy waits, so it
   may be in such a time or not since (docs/timing.md): none of 288 at 7368a742.
@@ -235,12 +263,26 @@ def gelu_table(lines):
             "| variant | launches | us | time over the default's |", "| --- | --- | --- | --- |", *rows]
 
 
-def section(data):
+def cpus(data):
+    """Older measurements did not keep which; of those of a GPU how many there were is told with it alone."""
+    cache = data.get("last_cache_bytes")
+    told = [data.get("cpu"), f"{cache / 2**20:g} MiB of last cache" if cache else ""]
+    which = ", ".join(filter(None, told))
+    if which:
+        return f"{data['cpus']} CPUs ({which})"
+    return "" if data.get("device") else f"{data['cpus']} CPUs"
+
+
+def machine(data):
     libraries = ", ".join(f"{name} {version}" for name, version in data["libraries"].items())
-    machine = data.get("device") or f"{data['cpus']} CPUs; {libraries}"
-    if "pytorch" in data:
-        machine += f"; PyTorch {data['pytorch']}"
-    lines = [f"## {data['date']}, commit {data['commit']}", "", f"{machine}.", "",
+    peers = [f"{name} {data[key]}" for key, name in (("numpy", "numpy"), ("pytorch", "PyTorch")) if key in data]
+    device = data.get("device")
+    told = [device, cpus(data), "" if device else libraries, ", ".join(peers)]
+    return "; ".join(filter(None, told))
+
+
+def section(data):
+    lines = [f"## {data['date']}, commit {data['commit']}", "", f"{machine(data)}.", "",
              "| goal | what | wanted | median | quartiles | ours / peer / floor, us | compiled, us | rounds | |",
              "| --- | --- | --- | --- | --- | --- | --- | --- | --- |"]
     by_name = {line["name"]: line for line in data["lines"]}
@@ -256,13 +298,19 @@ def without_figure(group, measured):
     return [goal.name for goal in goals_of(group) if definition(dataclasses.asdict(goal)) not in known]
 
 
+def measured_groups(data):
+    """Those of which some rows alone were asked for too, which `groups` does not name."""
+    return {*data["groups"], *(line.get("group") for line in data["lines"] if line["samples"])}
+
+
 def unmeasured(measured):
-    groups = {group: any(group in data["groups"] for data in measured) for group in (*GROUPS, *GPU_GROUPS)}
+    known = set().union(*map(measured_groups, measured))
+    groups = {group: group in known for group in (*GROUPS, *GPU_GROUPS)}
     missing = [group for group, is_measured in groups.items() if not is_measured]
     told = [f"There are no figures yet of these groups of goals: {', '.join(missing)}."] if missing else []
     names = {group: without_figure(group, measured) for group, is_measured in groups.items() if is_measured}
     if any(names.values()):
-        told += ["Of the other groups these goals have none, or only one of a goal that had other words or another bound:",
+        told += ["Of measured groups these goals have no figure, or only one of a goal that had other words or another bound:",
                  "\n".join(f"- {group}: {', '.join(f'`{name}`' for name in of_group)}"
                            for group, of_group in names.items() if of_group)]
     return ["\n\n".join(["## Not measured", *told]) + "\n"] if told else []

@@ -56,6 +56,13 @@ class Report(unittest.TestCase):
         self.assertIn("goals: metrics, memory, kernels, catalog_cpu, modules, submissions, build, gpu_kernels, gpu_catalog, gpu_variants, gpu_exact, gpu_timing, "
                       "gpu_truth, gpu_ncu, gpu_limits, gpu_bulk, gpu_faults, gpu_neighbour, gpu_lessons, gpu_modules.", report.PAGE.read_text())
 
+    def test_a_group_of_which_some_rows_alone_were_measured_is_not_missing(self):
+        for samples, is_missing in (([1.0], False), ([], True)):
+            line = Line("gpu.limits.x", "x", ">=", 0, samples=samples, informative=True)
+            data = result(["small"])
+            data["lines"].append({**line.as_json(), "group": "gpu_limits"})
+            self.assertEqual("gpu_limits" in self.page_of_result(data), is_missing)
+
     def every_goal(self, leave_out=""):
         """Of all groups, with a figure each."""
         goals = [goal for group in (*bench.GROUPS, *bench.GPU_GROUPS) for goal in bench.goals_of(group)
@@ -97,6 +104,16 @@ class Report(unittest.TestCase):
             (self.folder / "a.json").write_text(json.dumps(told))
             self.run_report()
             self.assertIn(shown, report.PAGE.read_text())
+
+    def test_the_page_tells_the_cpu_and_its_peers(self):
+        cpu = {"cpu": "Xeon", "last_cache_bytes": 260 << 20}
+        peers = {"numpy": "2.3.5", "pytorch": "2.9.1"}
+        for told, shown in (({}, "\n2 CPUs; grpc++ 1.51.1.\n"),
+                            ({"cpu": "Xeon"}, "\n2 CPUs (Xeon); grpc++ 1.51.1.\n"),
+                            (cpu, "\n2 CPUs (Xeon, 260 MiB of last cache); grpc++ 1.51.1.\n"),
+                            (peers, "\n2 CPUs; grpc++ 1.51.1; numpy 2.3.5, PyTorch 2.9.1.\n"),
+                            ({**cpu, "device": "NVIDIA H200"}, "\nNVIDIA H200; 2 CPUs (Xeon, 260 MiB of last cache).\n")):
+            self.assertIn(shown, self.page_of_result({**result(["small"]), "libraries": {"grpc++": "1.51.1"}, **told}))
 
     def test_the_page_tells_the_flags(self):
         data = result(["small"])
@@ -175,7 +192,8 @@ class Check(unittest.TestCase):
             command = ["bench.py", "--bin", folder, "--out", f"{folder}/out.json", "--only", "small", *arguments]
             with mock.patch.object(sys, "argv", command):
                 code = bench.main()
-            self.assertEqual(json.loads(pathlib.Path(folder, "out.json").read_text())["groups"], ["small"])
+            self.head = json.loads(pathlib.Path(folder, "out.json").read_text())
+            self.assertEqual(self.head["groups"], ["small"])
         return code, told.getvalue()
 
     def test_too_few_rounds_do_not_count(self):
@@ -196,6 +214,34 @@ class Check(unittest.TestCase):
 
     def test_without_check_few_rounds_are_a_quick_look(self):
         self.assertEqual(self.run_bench("--rounds", "1")[0], 0)
+
+    def test_the_figures_tell_the_cpu(self):
+        for cpu, cache in (("Xeon", 260 << 20), ("", 0)):
+            with mock.patch.object(bench, "cpu_model", lambda: cpu), mock.patch.object(bench, "last_cache", lambda: cache):
+                self.run_bench()
+            self.assertEqual((self.head.get("cpu", ""), self.head.get("last_cache_bytes", 0)), (cpu, cache))
+
+
+class Machine(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+
+    def test_the_model_is_the_first_cpus(self):
+        told = self.folder / "cpuinfo"
+        self.assertEqual(bench.cpu_model(told), "")
+        told.write_text("processor\t: 0\nmodel\t\t: 143\nmodel name\t: A CPU: fast\n\nmodel name\t: Another\n")
+        self.assertEqual(bench.cpu_model(told), "A CPU: fast")
+        told.write_text("processor\t: 0\n")
+        self.assertEqual(bench.cpu_model(told), "")
+
+    def test_the_last_cache_is_that_of_the_highest_level(self):
+        self.assertEqual(bench.last_cache(self.folder), 0)
+        for index, (level, size) in enumerate((("1", "48K"), ("3", "266240K"), ("2", "2048K"))):
+            cache = self.folder / f"index{index}"
+            cache.mkdir()
+            (cache / "level").write_text(f"{level}\n")
+            (cache / "size").write_text(f"{size}\n")
+        self.assertEqual(bench.last_cache(self.folder), 260 << 20)
 
 
 class Lines(unittest.TestCase):

@@ -30,6 +30,7 @@ class Resume(unittest.TestCase):
         (self.bin / "some_unit_test").write_text("one")
         self.enterContext(mock.patch.object(bench.importlib, "import_module", self.group))
         self.enterContext(mock.patch.object(bench, "libraries", dict))
+        self.cpu = self.enterContext(mock.patch.object(bench, "cpu_model", return_value="a CPU"))
         self.enterContext(mock.patch.dict(os.environ, {"GRIDCLOCK_REVISION": "abc"}))
 
     def group(self, name):
@@ -96,8 +97,21 @@ class Resume(unittest.TestCase):
         with self.assertRaisesRegex(RuntimeError, "figures of a GPU: this is another GPU"):
             self.run_bench("--resume")
         self.device = "a GPU"
+        self.cpu.return_value = "another CPU"
+        with self.assertRaises(SystemExit):
+            self.run_bench("--resume")
+        self.cpu.return_value = "a CPU"
         self.run_bench("--resume")
         self.assertEqual(self.measured, ["speed.gpu_two.b"])
+
+    def test_figures_that_do_not_tell_their_cpu_are_gone_on_with(self):
+        self.cut_off()
+        data = json.loads(self.out.read_text())
+        del data["cpu"]
+        self.out.write_text(json.dumps(data))
+        self.run_bench("--resume")
+        self.assertEqual(self.measured, ["speed.gpu_two.b"])
+        self.assertNotIn("cpu", json.loads(self.out.read_text()))
 
     def test_figures_beside_another_pytorch_are_not_mixed(self):
         self.run_bench(only="gpu_two")

@@ -16,6 +16,7 @@ from speed.line import Line
 from speed.programs import Server, run_json
 
 PEER = pathlib.Path(__file__).with_name("cpu_peer.py")
+DISTANCES = "numpy.sqrt(numpy.maximum((x * x).sum(-1)[:, None] + (y * y).sum(-1) - 2 * (x @ y.T), 0))"
 # In Python, of x, y and out, and of w and b, of the last dimension of x; of lists where the kernel has lists.
 NUMPY = {
     "vector_add": "numpy.add(x, y, out=out)",
@@ -47,7 +48,8 @@ NUMPY = {
     "argmax": "x.argmax(-1)",
     "cumsum": "numpy.cumsum(x, -1, out=out)",
     "transpose": "numpy.ascontiguousarray(x.T)",
-    "cdist": "numpy.sqrt(numpy.maximum((x * x).sum(-1)[:, None] + (y * y).sum(-1) - 2 * (x @ y.T), 0))",
+    "cdist": DISTANCES,
+    "cdist.matmul": DISTANCES,
 }
 # What a peer frees it finds again, as ours has its memory: pages that it would have to be given anew with each call
 # cost as much as the operation.
@@ -55,8 +57,9 @@ KEEP_MEMORY = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(1 << 40)}
 THREADED = ("matmul", "matmul_bias_gelu", "cdist")  # What its BLAS does.
 NUMPY_HAS = ("f32", "i32")
 # A product of f16 takes PyTorch two seconds a call at 1024, and so two minutes at 4096. That row and 8192 are left out,
-# beside single variants, which are a GPU's, and what torch.compile makes.
+# beside single variants that are a GPU's, and what torch.compile makes.
 MOST_FLOPS_OF_F16 = 1 << 33
+VARIANTS = ("gpu.catalog.cdist.matmul.8192x128",)  # That a CPU has too: the form that the peers' take.
 
 
 def elements_of(case):
@@ -65,7 +68,8 @@ def elements_of(case):
 
 def is_for_cpus(case):
     takes_minutes = case.dtype == "f16" and case.flops > MOST_FLOPS_OF_F16
-    return "--variant" not in case.words and "compiled" not in case.peer and not takes_minutes
+    is_there = "--variant" not in case.words or case.name in VARIANTS
+    return is_there and "compiled" not in case.peer and not takes_minutes
 
 
 CASES = tuple(filter(is_for_cpus, (
@@ -112,6 +116,12 @@ class Peer:
         if "error" in answer:
             raise RuntimeError(f"{library}, {op} of {case.size}: {answer['error']}")
         return answer["ns"]
+
+    def describe(self, config):
+        """Into the head of the figures."""
+        for what, library in (("numpy", "numpy"), ("pytorch", "torch")):
+            if self.versions.get(library):
+                config.found(what, self.versions[library])
 
     def __enter__(self):
         return self
@@ -207,6 +217,7 @@ def measure(config):
     """Line by line, as they are measured; those that an earlier run measured are told as they were."""
     for threads in sorted({1, len(os.sched_getaffinity(0))}):
         with on_cpus(threads), Server(config.binaries, "--devices=cpu") as server, Peer(threads) as peer:
+            peer.describe(config)
             for case in CASES:
                 yield from gpu.rows_of(config, name_of(case), list(peers_of(case, threads)),
                                        functools.partial(lines_of, config, server, peer, threads, case))
