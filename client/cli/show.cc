@@ -303,6 +303,10 @@ std::string SummaryText(const v1::RunSummary& summary, const Terminal& terminal)
   if (timing.roofline_fraction() > 0) {
     absl::StrAppend(&rates, "  ", FormatPercent(timing.roofline_fraction()), " of the roofline");
   }
+  if (summary.peak_device_bytes() > 0) {
+    absl::StrAppend(&rates, "  ", FormatBytes(static_cast<double>(summary.peak_device_bytes())),
+                    " of memory");
+  }
   if (!rates.empty()) absl::StrAppend(&out, rates, "\n");
   if (timing.second_method() != v1::METHOD_UNSPECIFIED) {
     absl::StrAppend(&out, "  ", NameOf(timing.second_method()), " says ",

@@ -263,6 +263,21 @@ TEST(Lifecycle, E14_WorkersDieWithAServerThatIsKilled) {
   }
 }
 
+// Its kernel would run for five minutes.
+TEST(Lifecycle, E14_AWorkerThatRunsDiesWithAServerThatIsKilled) {
+  ASSERT_OK_AND_ASSIGN(const auto server, ServerProcess::Start());
+  const auto channel = Connect(server->address());
+  const auto worker = server->Workers().at(0);
+  absl::Status running;
+  std::thread call(
+      [&] { running = RawCall(channel, kRunMethod, {Spin(absl::Minutes(5))}).status; });
+  EXPECT_TRUE(Eventually([&] { return DeviceState(channel) == v1::Device::BUSY; }));
+  server->Signal(SIGKILL);
+  call.join();
+  EXPECT_EQ(running.code(), absl::StatusCode::kUnavailable) << running;
+  EXPECT_TRUE(Eventually([&] { return !Lives(worker); }));
+}
+
 TEST(Lifecycle, HowAWorkerEndedIsKnownThoughWhoStartedUsIgnoresItsChildren) {
   signal(SIGCHLD, SIG_IGN);  // The server inherits it.
   const auto server = ServerProcess::Start({.wait_until_ready = false});

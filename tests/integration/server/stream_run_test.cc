@@ -239,7 +239,7 @@ TEST(StreamRun, SamplesComeWhileItMeasures) {
   EXPECT_TRUE(Eventually([&] { return HasRun(*server, "hold"); }));
 }
 
-TEST(StreamRun, AClientThatStopsSendingIsLetGo) {
+TEST(StreamRun, B9_AClientThatStopsSendingIsLetGo) {
   ASSERT_OK_AND_ASSIGN(const auto server,
                        ServerProcess::Start({.flags = {"--limit-stream-stall-seconds=10"}}));
   const auto channel = Connect(server->address());

@@ -13,6 +13,7 @@
 #include "kernels/api/registry.h"
 #include "kernels/catalog/catalog.h"
 #include "kernels/device/cpu/tbb_threads.h"
+#include "proto/types/attribute.h"
 #include "proto/types/generator.h"
 #include "tests/support/status_matchers.h"
 
@@ -25,6 +26,7 @@ using testing::HasSubstr;
 
 constexpr float kInf = std::numeric_limits<float>::infinity();
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+constexpr double kHuge = std::numeric_limits<double>::infinity();
 constexpr float kLeast = std::numeric_limits<float>::denorm_min();
 
 const Registry& Kernels() {
@@ -408,6 +410,69 @@ TEST(Properties, RatesThatF32DoesNotHoldAreRefused) {
     EXPECT_THAT(told(name, {{"lr", 1e38}, {"beta1", 0.0}}), IsOk());
     EXPECT_EQ(told(name, {{"lr", 1e30}, {"weight_decay", 1e30}}).code(),
               absl::StatusCode::kInvalidArgument);
+  }
+}
+
+using Values = std::vector<AttributeValue>;
+
+bool IsWhole(const AttributeSpec& spec) {
+  return spec.type == AttributeSpec::Type::kI64;
+}
+
+// The least and the most that the range of a number lets pass.
+Values EndsOf(const AttributeSpec& spec) {
+  const AttributeSpec::Range& range = *spec.range;
+  if (IsWhole(spec)) {
+    return {range.low_int + (range.low_open ? 1 : 0), range.high_int - (range.high_open ? 1 : 0)};
+  }
+  return {range.low_open ? std::nextafter(range.low, kHuge) : range.low,
+          range.high_open ? std::nextafter(range.high, -kHuge) : range.high};
+}
+
+Values JustOutside(const AttributeSpec& spec) {
+  const Values ends = EndsOf(spec);
+  if (!IsWhole(spec)) {
+    return {std::nextafter(std::get<double>(ends[0]), -kHuge),
+            std::nextafter(std::get<double>(ends[1]), kHuge), std::nan("")};
+  }
+  Values outside = {0.5};
+  const auto low = std::get<std::int64_t>(ends[0]), high = std::get<std::int64_t>(ends[1]);
+  if (low > std::numeric_limits<std::int64_t>::min()) outside.emplace_back(low - 1);
+  if (high < std::numeric_limits<std::int64_t>::max()) outside.emplace_back(high + 1);
+  return outside;
+}
+
+Values WrongOnes(const AttributeSpec& spec) {
+  Values wrong = spec.range ? JustOutside(spec) : Values();
+  const std::string unknown = "neither";
+  wrong.emplace_back(unknown);
+  if (spec.range) return wrong;
+  wrong.emplace_back(std::int64_t{77});
+  if (spec.type != AttributeSpec::Type::kDType) wrong.emplace_back(DType::kF32);
+  return wrong;
+}
+
+Values RightOnes(const AttributeSpec& spec) {
+  if (spec.range) return EndsOf(spec);
+  if (!spec.allowed.empty()) return spec.allowed;
+  if (spec.type == AttributeSpec::Type::kBool) return {true, false};
+  if (spec.type == AttributeSpec::Type::kDType) return {DType::kF32};
+  return {spec.words.begin(), spec.words.end()};
+}
+
+TEST(Properties, AttributesAreHeldToWhatTheirWordsSay) {
+  for (const auto& [name, kernel] : Kernels().kernels()) {
+    for (const AttributeSpec& attribute : kernel.spec.attributes) {
+      const Values right = RightOnes(attribute);
+      EXPECT_THAT(right, testing::Not(testing::IsEmpty())) << name << ": " << attribute.name;
+      for (AttributeValue value : right) EXPECT_THAT(CheckAttribute(attribute, value), IsOk());
+      for (AttributeValue value : WrongOnes(attribute)) {
+        EXPECT_THAT(CheckAttribute(attribute, value),
+                    StatusIs(absl::StatusCode::kInvalidArgument,
+                             HasSubstr(absl::StrCat("attribute '", attribute.name, "': want "))))
+            << name << ": " << ToText(value);
+      }
+    }
   }
 }
 

@@ -49,9 +49,11 @@ TEST(SummaryTest, ALaunchSaysHowItWasTimedAndWhatToMistrust) {
   summary.mutable_timing()->set_stop(v1::Timing::SINGLE_LAUNCH);
   summary.mutable_timing()->mutable_statistics()->set_median_ns(1500);
   summary.add_device_kernels()->set_count(1);
+  summary.set_peak_device_bytes(12'000'000);
   summary.add_flags(v1::NOISY);
   const std::string text = SummaryText(summary, {});
   EXPECT_THAT(text, HasSubstr("square.simd on cpu: 1.50 µs  (one launch, isolated)"));
+  EXPECT_THAT(text, HasSubstr("\n  11.4 MiB of memory\n"));
   EXPECT_THAT(text, HasSubstr("flags: NOISY"));
 }
 

@@ -492,7 +492,6 @@ TEST_F(Variants, OneThatIsNotThereIsNotFound) {
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("no variant on tpu")));
 }
 
-// No kernel of the catalogue has an f64: rows of bad_inputs.json cannot show this.
 TEST(CheckAttribute, A15_NumbersAreFiniteAndWithinTheirRange) {
   const KernelSpec spec =
       *ParseKernelSpec("k; any: f64, open: f64 in (0, 1], whole: i64 in [0, 9]");
