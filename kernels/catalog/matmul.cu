@@ -3,10 +3,11 @@
 //   naive    one dot product for each element of c: reads b against its grain
 //   tiled    blocks that fit the first cache, and loops in the order of memory
 //   packed   blocks of a and b are copied into the order in which a small kernel reads them; the
-//            kernel keeps a tile of c in registers. Each thread makes its own part of c. Of bf16
-//            matrix units (AMX) multiply, where the CPU has them, five to six times as
-//            fast, or else instructions that add two products at once (AVX512_BF16),
-//            twice as fast
+//            kernel keeps a tile of c in registers. Each thread makes its own part of c. Small
+//            matrices of f32 and f64 are read where they lie: 1,024 products of 64 x 64 take three
+//            quarters of the time. Of bf16 matrix units (AMX) multiply, where the CPU has them,
+//            five to six times as fast, or else instructions that add two products at once
+//            (AVX512_BF16), twice as fast
 //
 // On a GPU, the tiles by the kernels of matmul_cuda.cuh; times are of 4096 cubed in f32 on an H200:
 //   naive            28.8 ms: one thread for each element of c: each number is brought from memory,

@@ -219,12 +219,12 @@ std::vector<LargeSizes> HugeMatrices() {
 // The thresholds are those of the catalogue: softmax has blocks of 2048, and cuts rows from 32768
 // on; sum has chunks of 16384, tiles of 1024 columns, and its own way with many rows from 1024 on;
 // matmul has blocks of up to 512 (K) x 1536 (M) x 1024 (N), and gives each of several matrices to
-// one thread; cumsum has parts of 32768 and, of columns, of 1024 rows; max reads rows from 65536 on
-// in four quarters. On a GPU softmax keeps rows of 64 KiB in a block and of 768 KiB in a cluster of
-// up to 8, and reads 16 bytes at a time where the length of a row allows it; norms have 8192
-// elements of a row in a block, and 4 rows and more for each block or cluster where there are many;
-// reductions have blocks of 512 threads for 1024 rows of 32768 and more, which bf16 alone has here,
-// as they take long.
+// one thread, and reads small ones of whole tiles of columns where they lie; cumsum has parts of
+// 32768 and, of columns, of 1024 rows; max reads rows from 65536 on in four quarters. On a GPU
+// softmax keeps rows of 64 KiB in a block and of 768 KiB in a cluster of up to 8, and reads 16
+// bytes at a time where the length of a row allows it; norms have 8192 elements of a row in a
+// block, and 4 rows and more for each block or cluster where there are many; reductions have blocks
+// of 512 threads for 1024 rows of 32768 and more, which bf16 alone has here, as they take long.
 std::vector<LargeSizes> LargeSizesFor(std::size_t dims, std::size_t runs, DType dtype) {
   const std::int64_t streamed = StreamedElements(dtype);
   if (dims == 0) return LargeRuns(dtype);
@@ -244,7 +244,8 @@ std::vector<LargeSizes> LargeSizesFor(std::size_t dims, std::size_t runs, DType 
   return {{{300, 1600, 1100}, {{}}},
           {{5, 1600, 1100}, {{4}}},
           {{604, 1600, 9}, {{4}}},
-          {{604, 7, 1100}, {{4}}}};
+          {{604, 7, 1100}, {{4}}},
+          {{40, 43, 64}, {{5}}}};
 }
 
 std::vector<LargeSizes> HugeSizesFor(std::size_t dims) {
