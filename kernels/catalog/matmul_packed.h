@@ -1,7 +1,7 @@
 // Matrix products on CPUs, and what is summed like them: blocks of a and b are copied into the
-// order in which a small kernel reads them; the kernel keeps a tile of c in registers. Each thread
-// makes its own part of c. What a term adds and what is done to a finished row of c are the
-// kernel's own.
+// order in which a small kernel reads them, or are read where they lie; the kernel keeps a tile of
+// c in registers. Each thread makes its own part of c. What a term adds and what is done to a
+// finished row of c are the kernel's own.
 #ifndef GRIDCLOCK_KERNELS_CATALOG_MATMUL_PACKED_H_
 #define GRIDCLOCK_KERNELS_CATALOG_MATMUL_PACKED_H_
 
@@ -167,47 +167,44 @@ struct PackedColumns {
   void Next() { at += kColumns<W>; }
 };
 
-// The same of the operands where they lie. Those of a batch's next matrix are asked for meanwhile.
-template <typename W>
+// The same of the operands where they lie. Meanwhile most of the operands of the next matrix of a
+// batch are asked for, or of what this one still needs.
+template <typename W, int kCount>
 struct RowsInPlace {
   static constexpr int kEach = 3;  // A pointer for each row would not be in a register.
-  const W* at[kRows / kEach];
+  const W* at[(kCount + kEach - 1) / kEach];
   Strides strides;
-  const W* next_matrix;
+  std::int64_t ahead;
 
-  RowsInPlace(const W* from, const Sizes& s) : strides(s.a), next_matrix(from + s.m * s.k) {
-    for (const W*& each : at) {
-      each = from;
-      from += kEach * strides.row;
-    }
+  RowsInPlace(const W* from, const Strides& of, std::int64_t to_next)
+      : strides(of), ahead(to_next) {
+    for (int i = 0; i < kCount; i += kEach) at[i / kEach] = from + i * strides.row;
   }
   W operator[](int i) const { return at[i / kEach][i % kEach * strides.row]; }
   void Next() {
+    simd::PrefetchFrom(at[0], ahead);
+    // Rows lie one behind the other, and so few terms of them in lines that follow each other.
+    if (strides.column == 1) ahead += kLine<W> - 1;
     for (const W*& each : at) each += strides.column;
-    simd::PrefetchFrom(next_matrix, 0);
-    next_matrix += kLine<W>;
   }
 };
 template <typename W>
 struct ColumnsInPlace {
   const W* at;
-  const Sizes& s;
+  std::int64_t row, ahead;
 
   auto operator[](std::int64_t i) const { return simd::hn::LoadU(simd::Tag<W>(), at + i); }
   void Next() {
-    for (std::int64_t i = 0; i < kColumns<W>; i += kLine<W>) {
-      simd::PrefetchFrom(at + i, s.k * s.n);
-    }
-    at += s.b.row;
+    for (std::int64_t i = 0; i < kColumns<W>; i += kLine<W>) simd::PrefetchFrom(at + i, ahead);
+    at += row;
   }
 };
 
 // c[kCount][kColumns] (+)= sums over the first kCount rows of a and columns of b. `add`: onto what
 // c holds.
-template <class Term, int kCount, template <typename> class Rows, template <typename> class Columns,
-          typename W>
-HWY_NOINLINE void MicroKernel(Rows<W> a, Columns<W> b, std::int64_t depth, W* c,
-                              std::int64_t stride, bool add) {
+template <class Term, int kCount, class Rows, class Columns, typename W>
+HWY_NOINLINE void MicroKernel(Rows a, Columns b, std::int64_t depth, W* c, std::int64_t stride,
+                              bool add) {
   namespace hn = simd::hn;
   const simd::Tag<W> d;
   constexpr auto kLanes = static_cast<std::int64_t>(hn::MaxLanes(simd::Tag<W>()));
@@ -303,32 +300,45 @@ void Columns(const Work<T, Finish>& work, const Part& p, Wide<T>* c, std::int64_
 }
 
 // What is small is read where it lies: to pack 64 x 64 takes more than half as long as the sums.
-// 128 x 128 of f32 gain a tenth, 256 x 256 nothing. The bits are those of packed operands.
+// 128 x 128 of f32 gain a tenth, 256 x 256 nothing, and sums of fewer than 32 terms lose. The bits
+// are those of packed operands.
 template <typename W>
 bool IsReadInPlace(const Sizes& s) {
-  constexpr std::int64_t kMost = 64 * 1024;  // Bytes of b.
-  return s.b.column == 1 && s.n % kColumns<W> == 0 && s.k <= kDepth<W> &&
-         s.k * s.n <= kMost / static_cast<std::int64_t>(sizeof(W));
+  constexpr std::int64_t kMost = 64 * 1024 / sizeof(W), kFewTerms = 32;
+  return s.b.column == 1 && s.n % kColumns<W> == 0 && s.k >= kFewTerms && s.k <= kDepth<W> &&
+         s.m * s.k <= kMost && s.k * s.n <= kMost;
+}
+
+// kCount rows of c from (i, j) on, as many columns as a tile has.
+template <class Term, int kCount, typename W, class Finish>
+void TileInPlace(const Work<W, Finish>& work, std::int64_t i, std::int64_t j) {
+  const Sizes& s = work.s;
+  const bool last = work.matrix + 1 == s.batch;
+  const RowsInPlace<W, kCount> a(work.a + i * s.a.row, s.a, last ? 0 : s.m * s.k);
+  const ColumnsInPlace<W> b{work.b + j, s.b.row, last ? 0 : s.k * s.n};
+  MicroKernel<Term, kCount>(a, b, s.k, work.c + i * s.n + j, s.n, false);
+}
+
+// What is left of fewer rows than a small tile has overlaps the tile before: its sums are the same.
+template <class Term, typename W, class Finish>
+void StripInPlace(const Work<W, Finish>& work, std::int64_t i0, std::int64_t i1, std::int64_t j) {
+  constexpr int kThird = kRows / 3;
+  std::int64_t i = i0;
+  for (; i1 - i >= kRows; i += kRows) TileInPlace<Term, kRows>(work, i, j);
+  for (; i1 - i >= kThird; i += kThird) TileInPlace<Term, kThird>(work, i, j);
+  if (i == i1) return;
+  if (i1 - i0 >= kThird) return TileInPlace<Term, kThird>(work, i1 - kThird, j);
+  for (; i < i1; ++i) TileInPlace<Term, 1>(work, i, j);
 }
 
 template <class Term, typename W, class Finish>
 void MultiplyInPlace(const Work<W, Finish>& work, const Part& p) {
-  const Sizes& s = work.s;
-  constexpr int kThird = kRows / 3;
-  for (std::int64_t j = p.j0; j < p.j1; j += kColumns<W>) {
-    const ColumnsInPlace<W> b{work.b + j, s};
-    const auto tile = [&]<int kCount>(std::int64_t i) {
-      const RowsInPlace<W> a(work.a + i * s.a.row, s);
-      MicroKernel<Term, kCount>(a, b, s.k, work.c + i * s.n + j, s.n, false);
-      return i + kCount;
-    };
-    std::int64_t i = p.i0;
-    while (p.i1 - i >= kRows) i = tile.template operator()<kRows>(i);
-    while (p.i1 - i >= kThird) i = tile.template operator()<kThird>(i);
-    while (i < p.i1) i = tile.template operator()<1>(i);
-  }
-  for (std::int64_t i = p.i0; i < p.i1; ++i) {
-    work.finish(work.c + i * s.n + p.j0, work.matrix, i, p.j0, p.j1 - p.j0);
+  for (std::int64_t i0 = p.i0; i0 < p.i1; i0 += kBlockRows) {
+    const std::int64_t i1 = std::min(p.i1, i0 + kBlockRows);
+    for (std::int64_t j = p.j0; j < p.j1; j += kColumns<W>) StripInPlace<Term>(work, i0, i1, j);
+    for (std::int64_t i = i0; i < i1; ++i) {
+      work.finish(work.c + i * work.s.n + p.j0, work.matrix, i, p.j0, p.j1 - p.j0);
+    }
   }
 }
 
@@ -336,7 +346,6 @@ void MultiplyInPlace(const Work<W, Finish>& work, const Part& p) {
 template <class Term, typename T, class Finish>
 bool MultiplyPart(const Work<T, Finish>& work, const Part& part) {
   using W = Wide<T>;
-  thread_local Workspace<W> space;
   constexpr bool kDirect = std::is_same_v<T, W>;
   if constexpr (kDirect) {
     if (IsReadInPlace<W>(work.s)) {
@@ -344,6 +353,7 @@ bool MultiplyPart(const Work<T, Finish>& work, const Part& part) {
       return true;
     }
   }
+  thread_local Workspace<W> space;
   if (!kDirect && space.slab == nullptr) space.slab = MakeArray<W>(kSlabRows * kBlockColumns);
   if (!space.ok() || (!kDirect && space.slab == nullptr)) {
     return false;

@@ -14,8 +14,10 @@ namespace {
 
 constexpr std::size_t kBatchPackets = 32;
 constexpr std::size_t kHeldBack = 16;
-// A caller that waits for each answer is back within this time.
-constexpr absl::Duration kLookFor = absl::Microseconds(300);
+// A caller that waits for each answer is back within this time, also where threads are woken late.
+constexpr absl::Duration kLookForOne = absl::Milliseconds(1);
+// Of several the next ones come sooner, or need the CPU.
+constexpr absl::Duration kLookForMore = absl::Microseconds(300);
 constexpr absl::Duration kKeepFor = absl::Milliseconds(20);
 constexpr absl::Duration kLookEvery = absl::Milliseconds(1);
 
@@ -49,7 +51,7 @@ bool Loop::HasWork() const {
 absl::Status Loop::AwaitFrames() {
   if (HasWork()) return Read(Wait::kNo);
   if (patience_.MayLook()) {
-    const absl::Time end = parts_.clock.Now() + kLookFor;
+    const absl::Time end = parts_.clock.Now() + (came_ == 1 ? kLookForOne : kLookForMore);
     do {
       GC_RETURN_IF_ERROR(Read(Wait::kNo));
       if (HasWork()) {
@@ -69,6 +71,7 @@ absl::Status Loop::Read(Wait wait) {
   GC_ASSIGN_OR_RETURN(const PacketSocket::Read read, parts_.link.Receive(batch_, wait));
   if (read == PacketSocket::Read::kEnd) stop_ = true;
   if (read != PacketSocket::Read::kPackets) return absl::OkStatus();
+  came_ = batch_.size();
   for (std::size_t i = 0; i < batch_.size(); ++i) {
     if (batch_.truncated(i)) {
       Drop();

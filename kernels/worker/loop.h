@@ -87,6 +87,7 @@ class Loop final : public SessionHost {
   worker::v1::FromServer incoming_;
   worker::v1::ToServer outgoing_;
   Patience patience_;
+  std::size_t came_ = 0;  // Frames at once, the last time.
   std::deque<Waiting> waiting_;
   std::vector<Waiting> spare_;  // Used orders, whose buffers are used again.
   std::uint64_t generation_ = 0;

@@ -116,8 +116,7 @@ class Results:
     def resume(self):
         """Takes over what the file holds. Raises ValueError where that is of another run."""
         held = json.loads(self.path.read_text())
-        # Older files do not tell the CPU.
-        for what in ("commit", "programs", "rounds", *({"cpu", "last_cache_bytes"} & set(held))):
+        for what in ("commit", "programs", "rounds", *machine()):
             if held.get(what) != self.top.get(what):
                 raise ValueError(f"--resume: {self.path} has {what} {held.get(what)}, this run {self.top.get(what)}")
         self.config.held = {what: held[what] for what in FOUND if what in held}

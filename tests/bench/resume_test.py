@@ -104,15 +104,6 @@ class Resume(unittest.TestCase):
         self.run_bench("--resume")
         self.assertEqual(self.measured, ["speed.gpu_two.b"])
 
-    def test_figures_that_do_not_tell_their_cpu_are_gone_on_with(self):
-        self.cut_off()
-        data = json.loads(self.out.read_text())
-        del data["cpu"]
-        self.out.write_text(json.dumps(data))
-        self.run_bench("--resume")
-        self.assertEqual(self.measured, ["speed.gpu_two.b"])
-        self.assertNotIn("cpu", json.loads(self.out.read_text()))
-
     def test_figures_beside_another_pytorch_are_not_mixed(self):
         self.run_bench(only="gpu_two")
         self.run_bench("--resume", only="gpu_two,gpu_one")

@@ -241,11 +241,8 @@ std::vector<LargeSizes> LargeSizesFor(std::size_t dims, std::size_t runs, DType 
     if (runs == 2 && dtype == DType::kBF16) sizes.push_back({{32771}, {{1025}, {}}});
     return sizes;
   }
-  return {{{300, 1600, 1100}, {{}}},
-          {{5, 1600, 1100}, {{4}}},
-          {{604, 1600, 9}, {{4}}},
-          {{604, 7, 1100}, {{4}}},
-          {{40, 43, 64}, {{5}}}};
+  return {{{300, 1600, 1100}, {{}}}, {{5, 1600, 1100}, {{4}}}, {{604, 1600, 9}, {{4}}},
+          {{604, 7, 1100}, {{4}}},   {{40, 43, 64}, {{5}}},    {{64, 40, 256}, {{}}}};
 }
 
 std::vector<LargeSizes> HugeSizesFor(std::size_t dims) {

@@ -181,7 +181,7 @@ class Kept:
         self.rows = {row["key"]: row["result"] for row in rows_of(self.path) if row.get("key") and row["good"]}
 
     def key(self, group):
-        what = [self.what, group.under, [case.filter for case in group.cases], *([group.gpu.name] if group.gpu else [])]
+        what = [self.what, group.under, [case.filter for case in group.cases], *([group.gpu.uuid] if group.gpu else [])]
         return hashlib.sha256(json.dumps(what).encode()).hexdigest()
 
     def take(self, group):

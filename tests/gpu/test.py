@@ -334,9 +334,9 @@ def tool_of(group):
 def turn_of(group):
     """Lists are first, or the others wait for them at the end; what racecheck sees in a moment fills the end."""
     case = group.cases[0]
-    if tool_of(group) == "racecheck" and case.kernel not in SHARED:
-        return 2
-    return 0 if is_slow(case) else 1
+    if is_slow(case):
+        return 0
+    return 2 if tool_of(group) == "racecheck" and case.kernel not in SHARED else 1
 
 
 def sanitize(table, tools, cases, runner, kept):

@@ -252,8 +252,8 @@ n=0
                    cases=[("PlainNumbers", kernel) for kernel in ("adamw", "square", "sum")])
         under = [line.split() for line in (self.folder / "under").read_text().splitlines()]
         self.assertEqual([(words[0], words[-1].split("/")[-1]) for words in under], [
-            ("memcheck", "adamw_naive_f32"), ("racecheck", "sum_naive_f32"), ("memcheck", "square_naive_f32"),
-            ("memcheck", "sum_naive_f32"), ("racecheck", "adamw_naive_f32"), ("racecheck", "square_naive_f32")])
+            ("racecheck", "adamw_naive_f32"), ("memcheck", "adamw_naive_f32"), ("racecheck", "sum_naive_f32"),
+            ("memcheck", "square_naive_f32"), ("memcheck", "sum_naive_f32"), ("racecheck", "square_naive_f32")])
 
     def test_no_tool_is_said_where_none_is(self):
         self.before = f'echo "tool=$GRIDCLOCK_TEST_TOOL" >>{self.folder}/tool'

@@ -75,11 +75,11 @@ class Flood:
         beside = [self._connect((decoy, int(port)), self._socket.getsockname()) for decoy in decoys]
         self._socket.setblocking(False)
         try:
-            self._send(PREFACE + begin)
+            self._send(PREFACE + begin, end)
             while time.monotonic() < end:
                 numbers = range(2 * self.begun + 1, 2 * self.begun + 129, 2)
                 self.begun += len(numbers)  # Though the server may end the connection amid the first of them.
-                self._send(b"".join(call(number) for number in numbers))
+                self._send(b"".join(call(number) for number in numbers), end)
         except OSError:
             self.ended = True
         # All of the first calls at least, or the server would have no more.
@@ -98,11 +98,10 @@ class Flood:
         time.sleep(0.3)  # Until the server has it.
         return one
 
-    def _send(self, data):
+    def _send(self, data, end):
         """Reads what comes meanwhile. In one thread: a connection of OpenSSL is not for two at once."""
-        while data:
-            if not any(select.select([self._socket], [self._socket], [], 10)):
-                raise TimeoutError
+        while data and (left := end - time.monotonic()) > 0:
+            select.select([self._socket], [self._socket], [], left)
             with contextlib.suppress(*NOT_YET):
                 while True:
                     if not self._socket.recv(MIB):

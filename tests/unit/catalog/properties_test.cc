@@ -1,5 +1,6 @@
 // What must hold of the kernels' results whatever the numbers, by every variant on CPUs, and what
 // they make of the numbers that bite.
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -460,12 +461,13 @@ Values RightOnes(const AttributeSpec& spec) {
   return {spec.words.begin(), spec.words.end()};
 }
 
-TEST(Properties, AttributesAreHeldToWhatTheirWordsSay) {
+TEST(Properties, AttributesAreHeldToTheirRanges) {
   for (const auto& [name, kernel] : Kernels().kernels()) {
     for (const AttributeSpec& attribute : kernel.spec.attributes) {
       const Values right = RightOnes(attribute);
       EXPECT_THAT(right, testing::Not(testing::IsEmpty())) << name << ": " << attribute.name;
-      for (AttributeValue value : right) EXPECT_THAT(CheckAttribute(attribute, value), IsOk());
+      for (AttributeValue value : right)
+        EXPECT_THAT(CheckAttribute(attribute, value), IsOk()) << name;
       for (AttributeValue value : WrongOnes(attribute)) {
         EXPECT_THAT(CheckAttribute(attribute, value),
                     StatusIs(absl::StatusCode::kInvalidArgument,
@@ -473,6 +475,44 @@ TEST(Properties, AttributesAreHeldToWhatTheirWordsSay) {
             << name << ": " << ToText(value);
       }
     }
+  }
+}
+
+// What the last that is right and the first that is wrong are, by hand.
+TEST(Properties, AttributesHaveTheRangesThatArePublished) {
+  const struct {
+    const char *kernel, *attribute;
+    AttributeValue right, wrong;
+  } table[] = {{"adam", "beta2", 0.0, 1.0},
+               {"adam", "eps", 0.0, -1e-9},
+               {"adamw", "beta1", 0.999, -0.001},
+               {"adamw", "weight_decay", 0.0, -0.01},
+               {"adam", "step", std::int64_t{1}, std::int64_t{0}},
+               {"sgd", "lr", 0.0, -1e-3},
+               {"sgd", "arg_bytes", std::int64_t{32764}, std::int64_t{32763}},
+               {"foreach_add", "alpha", -1e300, kHuge},
+               {"foreach_mul", "arg_bytes", std::int64_t{4096}, std::int64_t{4097}},
+               {"cdist", "p", 1.0, 1.5},
+               {"layernorm", "eps", 1.0, 0.0},
+               {"rmsnorm", "eps", 1e-6, 1.001},
+               {"pow", "exponent", -0.5, -kHuge},
+               {"scale", "factor", 0.0, std::nan("")},
+               {"sum", "axis", std::int64_t{-8}, std::int64_t{8}},
+               {"transpose", "i", std::int64_t{7}, std::int64_t{-9}},
+               {"transpose", "j", std::int64_t{-8}, std::int64_t{8}},
+               {"matmul", "ta", true, std::int64_t{1}},
+               {"matmul", "tb", false, std::string("no")},
+               {"gelu", "approximate", std::string("none"), std::string("erf")},
+               {"cast", "to", DType::kF8E4M3, std::string("f8")},
+               {"spin", "ns", std::int64_t{600'000'000'000}, std::int64_t{600'000'000'001}}};
+  for (const auto& row : table) {
+    const auto& attributes = Kernels().Find(row.kernel)->spec.attributes;
+    const auto spec = std::ranges::find(attributes, row.attribute, &AttributeSpec::name);
+    ASSERT_NE(spec, attributes.end()) << row.kernel << ": " << row.attribute;
+    AttributeValue right = row.right, wrong = row.wrong;
+    EXPECT_THAT(CheckAttribute(*spec, right), IsOk()) << row.kernel << ": " << row.attribute;
+    EXPECT_EQ(CheckAttribute(*spec, wrong).code(), absl::StatusCode::kInvalidArgument)
+        << row.kernel << ": " << row.attribute;
   }
 }
 

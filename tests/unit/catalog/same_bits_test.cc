@@ -1,6 +1,7 @@
 // A kernel's result does not depend on how many threads computed it.
 #include <cstring>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -28,17 +29,14 @@ Raw Made(const TensorSpec& tensor, std::uint64_t seed) {
   return bytes;
 }
 
-// The bytes of output 0.
-absl::StatusOr<Raw> Answer(const Registry& registry, const Question& question, DType dtype,
-                           int thread_count) {
+// The bytes of output 0 for inputs of these bytes.
+absl::StatusOr<Raw> AnswerOf(const Registry& registry, const Question& question, DType dtype,
+                             int thread_count, std::vector<Raw> tensors) {
   const RegisteredKernel* kernel = registry.Find(question.kernel);
   if (kernel == nullptr) return absl::NotFoundError(question.kernel);
   std::vector<NamedOperand> inputs;
-  std::vector<Raw> tensors;
   for (const auto& [name, shape] : question.inputs) {
-    const TensorSpec tensor{.dtype = dtype, .shape = shape};
-    inputs.push_back({name, {.is_list = false, .tensors = {tensor}}});
-    tensors.push_back(Made(tensor, 1 + tensors.size()));
+    inputs.push_back({name, {.is_list = false, .tensors = {{dtype, shape}}}});
   }
   GC_ASSIGN_OR_RETURN(const Binding binding, Bind(kernel->spec, inputs, question.attributes));
   tensors.emplace_back(static_cast<std::size_t>(Bytes(binding.outputs[0].tensors[0])));
@@ -48,6 +46,15 @@ absl::StatusOr<Raw> Answer(const Registry& registry, const Question& question, D
   TbbThreads threads(thread_count);
   GC_RETURN_IF_ERROR(LaunchFastest(*kernel, binding, data, threads));
   return tensors.back();
+}
+
+absl::StatusOr<Raw> Answer(const Registry& registry, const Question& question, DType dtype,
+                           int thread_count) {
+  std::vector<Raw> tensors;
+  for (const auto& [name, shape] : question.inputs) {
+    tensors.push_back(Made({dtype, shape}, 1 + tensors.size()));
+  }
+  return AnswerOf(registry, question, dtype, thread_count, std::move(tensors));
 }
 
 NamedAttribute Axis(std::int64_t axis) {
@@ -88,6 +95,9 @@ std::vector<Question> Questions() {
           {"gelu", {{"x", {100'003}}}},
           {"matmul", {{"a", {131, 300}}, {"b", {300, 197}}}},
           {"matmul", {{"a", {2, 90, 70}}, {"b", {2, 70, 150}}}},
+          {"matmul", {{"a", {40, 64}}, {"b", {64, 256}}}},
+          {"matmul", {{"a", {3, 70, 33}}, {"b", {3, 33, 64}}}},
+          {"matmul_bias_gelu", {{"a", {40, 64}}, {"b", {64, 128}}, {"bias", {128}}}},
           {"matmul_bias_gelu", {{"a", {131, 300}}, {"b", {300, 197}}, {"bias", {197}}}},
           {"cdist", {{"a", {131, 300}}, {"b", {197, 300}}}}};
 }
@@ -104,6 +114,44 @@ TEST(SameBits, WithAnyNumberOfThreads) {
             << question.kernel << " " << ToText(TensorSpec{dtype, question.inputs[0].second})
             << " with " << threads << " threads";
       }
+    }
+  }
+}
+
+Raw Turned(const Raw& matrix, std::int64_t rows, std::int64_t columns, std::size_t size) {
+  Raw turned(matrix.size());
+  for (std::int64_t i = 0; i < rows; ++i) {
+    for (std::int64_t j = 0; j < columns; ++j) {
+      const auto from = static_cast<std::size_t>(i * columns + j) * size;
+      const auto to = static_cast<std::size_t>(j * rows + i) * size;
+      std::memcpy(&turned[to], &matrix[from], size);
+    }
+  }
+  return turned;
+}
+
+// Small matrices are read where they lie, but for a b that lies turned.
+TEST(SameBits, OfAProductHoweverItsOperandsLie) {
+  ASSERT_OK_AND_ASSIGN(const Registry registry, Registry::Create(BuiltInKernels()));
+  for (const DType dtype : {DType::kF64, DType::kF32}) {
+    for (const auto& [m, k] : {std::pair{43, 40}, {15, 256}, {3, 64}, {12, 256}}) {
+      constexpr std::int64_t kN = 32;
+      const Raw a = Made({dtype, {m, k}}, 1), b = Made({dtype, {k, kN}}, 2);
+      const auto size = static_cast<std::size_t>(SizeOf(dtype));
+      const Raw turned_a = Turned(a, m, k, size), turned_b = Turned(b, k, kN, size);
+      const auto product = [&](bool ta, bool tb) {
+        return AnswerOf(
+            registry,
+            {"matmul",
+             {{"a", ta ? Shape{k, m} : Shape{m, k}}, {"b", tb ? Shape{kN, k} : Shape{k, kN}}},
+             {{"ta", ta}, {"tb", tb}}},
+            dtype, 1, {ta ? turned_a : a, tb ? turned_b : b});
+      };
+      ASSERT_OK_AND_ASSIGN(const Raw packed, product(false, true));
+      ASSERT_OK_AND_ASSIGN(const Raw in_place, product(false, false));
+      ASSERT_OK_AND_ASSIGN(const Raw by_columns, product(true, false));
+      EXPECT_TRUE(in_place == packed) << m << " x " << k << " " << Name(dtype);
+      EXPECT_TRUE(by_columns == packed) << m << " x " << k << " " << Name(dtype);
     }
   }
 }
