@@ -94,6 +94,8 @@ those of one machine on one day and are shown only to explain the ratios.
 - The run with 16 CPUs is of a virtual machine in which a page fault takes 2 us, a copy between two shared mappings runs at
   6 to 7 GB/s, and a thread that sleeps is woken late: a call of the bare echo takes 170 us though the hop takes 6.
   `unary.*.p50` is missed there, with three such wake-ups more than the echo has.
+- On a Xeon of two CPUs that wakes late too (a hop takes 30 us) `unary.*.p50` was 6.7 and 9.2 hops (not kept), as a worker looked for the next order for 300 us, and a client that was
+  back later found it asleep, and so was later still. It looks for 1 ms where orders come one by one since: 2.4 and 3.0 hops.
 - `compile.small` was missed there (1.49) until 2026-11-26 because its peer compiled nothing: beside a GPU's driver NVRTC keeps a
   cache, and finds a source there that differs in comments alone. Told to compile (`--no-cache`, as our compiler tells it) it
   takes 26 to 28 ms in a process of one's own, where it had taken 10 to 17, and 27 to 41 in our child.
@@ -119,23 +121,23 @@ those of one machine on one day and are shown only to explain the ratios.
   products (AVX512_BF16) 0.97 to 1.06 times as fast as oneDNN's; of 1024 cubed a tenth of the time goes to packing.
 - Rows of `cpu.catalog` with two threads were up to twice too long, ours or the peers', before 2026-11-28: OpenBLAS's threads look for more work for
   20 ms after a call, and took a CPU from whoever was measured next. Each has 0.1 s of rest before it since. That may be what spread
-  `kernel.matmul.f32.*.all_threads`, too.
+  `kernel.matmul.f32.*.all_threads`, too. OpenBLAS 0.3.21 takes a Xeon that is newer for a CPU without AVX, and a fifth of its rate: it is told the level since 2026-11-29.
 - `sum` and `mean` of rows (0.81 to 0.98 of PyTorch's rate), `max` and `argmax` of long rows (0.80 to 0.95) and `softmax` of 8192 and 131,072
   columns (0.86 to 0.98) are missed on that Zen 5, where sums of columns are two to 3.7 times as fast as PyTorch's. On a Zen 3 with two processors that
   others used too, the same programs' sum of 2^28 f32 by one thread had 0.755 of PyTorch's rate, and has 1.19 since blocks of rows that are
   read at once lie beside each other and are asked for four lines early; by two threads rows of sum and mean have 0.91 to 2.2 (not kept).
   Blocks of `max` and `argmax` do since too (02b7f25b); of all these a Zen 5 has no figures yet. `softmax` has not changed: what limits it there was not found.
 - Rows of `cpu.catalog` are of three CPUs with two threads at most. Met are, of those that have a goal, 318 of 397 on one by Intel with AMX and 480 MiB of
-  last cache (2026-11-26, b46064e; of 48 measured again at 870e63d 39), 124 of 151 on the Zen 5 (6197e26e) and 314 of 327 on the Xeon
-  below. Of the 79 missed on the first, 70 are met on one of the other two; that those are other CPUs may be part of it. The others are four of
-  `pow` of a fraction and five of products of 4096 and 8192 beside numpy's. What the first missed beside products, what changed since, and the figures of the Xeon:
+  last cache (2026-11-26, b46064e; of 48 measured again at 870e63d 39), 124 of 151 on the Zen 5 (6197e26e) and on the Xeon
+  below 314 of 327 and, of products, `cdist`, `gelu` and `pow`, 82 of 106. Of the 79 missed on the first, 75 are met on one of the other two; that those are other
+  CPUs may be part of it. The others are products of 4096 and 8192 beside numpy's. What the first missed beside products, what changed since, and the figures of the Xeon:
   `silu` of 2^26 and 2^28 (0.62 to 0.74; with one division, 870e63d, 0.78 to 0.96), asked for two pages early (6b35a2fd): 1.11 to 3.6.
   `cumsum` beside PyTorch (0.73 to 0.84), fewer additions and stores past the caches (98b74b88): 2.2 to 3.4. `transpose` (0.46 to 0.79), stores past the
   caches, then four rows at a time (870e63d, 046d8536): 2.2 to 4.0. `sgd` (0.964), whose lists' pointers are read once (30eda7a6): 1.05. `max`
   (0.81 to 0.93), four blocks at once (6004b5de, 02b7f25b): 0.99 to 1.39. `sum.columns` beside numpy (0.735 of 8192 x 1024, 0.93 and 0.97 of
   longer ones), read at eight places at once (5a100071): 0.89, 1.28 and 1.43. `argmax` of 8192 x 1024 beside numpy (0.87): 0.84, and 1.10 on the Zen 5.
-  `cdist` (0.84): 0.69 and 0.73, and 2.7 and 2.8 on the Zen 5.
-  `pow` of a fraction (0.84 to 0.88 of PyTorch's rate at 2^26 and 2^28) is asked for early since as `silu` is, and was not measured again; what limited it was not found.
+  `cdist` (0.84): 0.70 and 0.76, and 2.7 and 2.8 on the Zen 5.
+  `pow` of a fraction (0.84 to 0.88 of PyTorch's rate at 2^26 and 2^28), asked for early since as `silu` is: 1.65 to 2.1.
 - On a Zen 3 (AVX2, one thread, 2026-11-28, not kept) 190 of 222 such rows were met. Casts to f8e4m3 and f8e5m2 had 0.5 and 0.3 of PyTorch's rate, as
   the compiler made no vectors of them; they have 2.1 and 1.25 since. `transpose` of 8192 x 1024 and 65536 x 1024 had 0.83, and takes 0.77 and 0.62 of that time since; `sgd`, `adam` and `adamw`
   of 1,000 tensors 0.87 to 0.9, products of f32 0.92 to 0.97, and what goes element by element over a million elements, all of it in the last cache,
@@ -143,8 +145,12 @@ those of one machine on one day and are shown only to explain the ratios.
 - On a Xeon with AVX-512 and no AMX (two CPUs, 260 MiB of last cache, 2026-11-28, f4906b80) 314 of 327 rows are met and two have no goal, all of `sgd`, `adam`, `adamw`,
   `transpose`, rows and casts to f8 among them. Missed are tensors of 4 to 32 MiB, all in the last cache (an i32 of a million cast to f32
   0.87 of numpy's rate, `max`, `argmax` and `sum` of 8192 x 1024 0.84 to 0.95), products of 512 and 1024 in f32 and f16 beside PyTorch's (0.85 to 0.96; 0.77 of
-  512 by two threads), and `cdist` (0.69 to 0.73), whose peer goes by a product and is further off: `cdist.matmul` goes so too, and stands beside it since,
-  without figures yet. `gelu`, `pow`, products of 4096 and more and many at once were not measured there. All rows missed are `NOISY`, and the rounds of some lie on both sides of the goal.
+  512 by two threads), and `cdist` (0.69 to 0.73), whose peer goes by a product and is further off. All rows missed are `NOISY`, and the rounds of some lie on both sides of the goal.
+- On that Xeon products of f32 of 512 to 8192 have 0.90 to 0.96 of PyTorch's rate, which has MKL, by one thread and 0.79 to 0.82 by two (2cc773f0, 2026-11-29), of f16
+  0.86 to 0.97, of bf16 by dot products 0.96 to 1.02, and with bias and gelu 0.92 to 3. By perf nine tenths of the time of 2048 cubed are in the small kernel
+  that keeps 24 sums in registers; strips of b half as long, which the first cache has room for, were no faster. 1,024 products of 64 x 64 were packed (0.64 of numpy's rate
+  and 0.73 of PyTorch's, not kept) and are read where they lie since: 0.90 and 1.03 by one thread, 2.5 and 0.92 by two. `cdist` by a product, as PyTorch's goes
+  (`cdist.matmul`), has 1.20 and 1.24 of its rate; the default, `direct`, 0.70 and 0.76: it takes two instructions where a product takes one.
 - `gpu.catalog.matmul_bias_gelu.1024x1024` was missed (0.952) until 2026-11-28: with 32 MiB of memory to split products in, cuBLASLt names a
   tile of 64 x 128 for this one, which it does not split (57 us); without memory one of 128 x 64 (54 us, H200), as PyTorch gets with its 1 MiB.
   So what is not split is asked for again without memory, of f32, where that was seen.
@@ -155,8 +161,8 @@ those of one machine on one day and are shown only to explain the ratios.
   from gRPC's slices to the arena. Operands of more than 32 MiB are stored past the caches since, server and client: such a copy takes 0.07 s
   for 1 GiB in place of 0.13, and the calls took 8 to 24 % less beside the same calls without, in interleaved rounds.
 - What limits `kernel.sum`: memory. Of a copy's bytes/s a loop that only reads has 0.83 to 0.89 in the runs of 2026-11-21 and 22, 0.69 to 0.71 on the CPU
-  of 2026-11-26 and 0.75 to 0.78 on an EPYC (2026-11-28, b1c3b9ad): a CPU has so many reads under way, and stores past the caches are not among them.
-  So a goal of 0.8 leaves little to lose, or cannot be met; of that loop's the sums have 0.89 to 1.00, 1.02 to 1.06 and 1.00 to 1.04 (`reader`, `of_reader`).
+  of 2026-11-26, 0.75 to 0.78 on an EPYC (2026-11-28, b1c3b9ad) and 0.72 to 0.73 on the Xeon: a CPU has so many reads under way, and stores past the caches are not among them.
+  So a goal of 0.8 leaves little to lose, or cannot be met; of that loop's the sums have 0.89 to 1.00, 1.02 to 1.06, 1.00 to 1.04 and 0.90 to 0.97 (`reader`, `of_reader`).
   In six processes on that EPYC, not all kept, a sum of rows took 0.66 of a copy's bytes/s in two and 0.80 to 0.82 in the others, each alike in all its
   rounds, and the flat one 0.76 to 0.89. Since then (83809416) the ranges that are read at once lie beside each other: of that there are no figures here.
 - What limits `kernel.matmul.f32.*.all_threads` is not known: of 512 it was 1.6, 2.0, 0.95 and 1.04 times OpenBLAS in four
