@@ -93,7 +93,8 @@ those of one machine on one day and are shown only to explain the ratios.
   more. Where client, server and worker have CPUs of their own the rate is reached: see the run with 16.
 - The run with 16 CPUs is of a virtual machine in which a page fault takes 2 us, a copy between two shared mappings runs at
   6 to 7 GB/s, and a thread that sleeps is woken late: a call of the bare echo takes 170 us though the hop takes 6.
-  `unary.*.p50` is missed there, with three such wake-ups more than the echo has.
+  `unary.*.p50` is missed there (21.5 and 30.5 hops). Since workers look for 1 ms for a lone order it is 22.3 and 29.6 on such a machine (2026-11-29), so the worker's sleep
+  was not what it waits for; what is was not found.
 - On a Xeon of two CPUs that wakes late too (a hop takes 30 us) `unary.*.p50` was 6.7 and 9.2 hops (not kept), as a worker looked for the next order for 300 us, and a client that was
   back later found it asleep, and so was later still. It looks for 1 ms where orders come one by one since: 2.4 and 3.0 hops.
 - `compile.small` was missed there (1.49) until 2026-11-26 because its peer compiled nothing: beside a GPU's driver NVRTC keeps a
@@ -111,8 +112,8 @@ those of one machine on one day and are shown only to explain the ratios.
   `gpu.variants` one in bf16 is too); and twice one `adamw` of a list by `isolated`. The clock is measured since, and
   what it explains is NOISY (docs/timing.md). Of `square`, of which the 100 runs are, none was ever flagged.
 - `gpu.variants.layernorm.8192x8192`: rows in shared memory are 4 % faster than `streamed` on an H100, and 3 % slower on an H200.
-- `gpu.variants.sum.of_all.268435456`: CUB is 2 % faster than `two_pass` on an H200, 0.4 % on an H100 (not kept). `two_pass` stays the default: its sums have
-  the same bits on every GPU.
+- `gpu.variants.sum.of_all.268435456`: CUB was 2 % faster than `two_pass` on an H200 (0.98) until 2026-11-29: a single warp added up the states of the 2,048
+  parts, which a block does since (0bb1e4eb): 0.986. `two_pass` stays the default: its sums have the same bits on every GPU.
 - What limits `gpu.variants.rmsnorm.8192x1024`: registers are the faster choice of 65536 rows, by 2.5 % and more, and the slower one of
   8192 by 2 to 3 % on an H200, on an H100 by 0.3 % (not kept); words cannot tell the number of rows.
 - What limits products of `cpu.catalog`: PyTorch has MKL and oneDNN, numpy OpenBLAS. On the CPU of 2026-11-26, by Intel, MKL's f32
@@ -183,13 +184,14 @@ those of one machine on one day and are shown only to explain the ratios.
   triples of buffers and on twelve within one of 2 GiB.
 - All GPU groups of 7368a742 were measured within half an hour on a host of four H200 and 64 CPUs: timing, truth, ncu, neighbour one after
   the other on the first GPU, what begins with `gpu_kernels` and `gpu_catalog` on the second, compute-sanitizer and the suite on the others beside them, which kept
-  the CPUs busy (`load_at_start`), and behind these `gpu_bulk` and `gpu_faults`. `gpu_lessons` of that run was half NOISY, so the older one is kept. A launch costs 3.7 us there, as on one of two hosts before, and 2.3 us on the other: of `square` of 1000 PyTorch's
+  the CPUs busy (`load_at_start`), and behind these `gpu_bulk` and `gpu_faults`. `gpu_lessons` of that run was half NOISY, and so it was on 2026-11-29 on a quiet host, so the older one is kept. A launch costs 3.7 us there, as on one of two hosts before, and 2.3 us on the other: of `square` of 1000 PyTorch's
   events read 37 and 24 times our device time, `isolated` 5.7 and 3.8 times.
 - Missed for `SUSPECT` alone, with figures that reach the goal: `gpu.catalog.matmul.8192x8192.f16.torch` (1.005; measured again on that day,
   0.2.0-gpu-catalog-rows.json, 1.044 without that flag), `gpu.catalog.matmul.cublaslt_tf32.8192x8192.torch` (1.054, again 1.050, with the flag both times) and
   `gpu.catalog.gain` (1.828), which has the flags of all its rows: without the kernel `matmul` it is 1.869, and has it not. Both products are `THROTTLED`: the power
   cap changes the clock, which may be why two methods disagree (docs/timing.md). Behind the three samples in f16 ours was 1530, 1515 and 1365 MHz, PyTorch's 1515, 1635 and 1920
-  (again: 1515 to 1560, 1455 to 1470); in tf32 1485 to 1635 and 1485 to 1575 (1530 to 1635, 1530 to 1605).
+  (again: 1515 to 1560, 1455 to 1470); in tf32 1485 to 1635 and 1485 to 1575 (1530 to 1635, 1530 to 1605). By ncu
+  (`gpu.limits`) the product in f16 takes 98 % of what its first caches can do, the one in tf32 93 % of what its SMs can: both are at a limit of the GPU, and of power beside.
 - What limits `gpu.catalog.pow.of_a_fraction.*.copy` (0.69 of a copy's rate at 2^26, 0.71 at 2^28): arithmetic. A logarithm and an exponential in pairs of
   f32 are some 50 instructions. By ncu (`gpu.limits`) the SMs reach 74 to 75 % of what they can do and DRAM 59 to 62 %; 86 % of the warps that fit are there, in 25 % of
   cycles a scheduler has none that can go on, and what they wait for most is their turn (8.1 cycles an instruction). PyTorch's takes 1.16 and 1.15 times as long.
