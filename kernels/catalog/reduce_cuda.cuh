@@ -185,10 +185,11 @@ absl::Status LaunchRowsBy(const Call& call, const Op& op, const In* x, Out* y, s
 
 // Rows that nearly fill a GPU are not cut, so that there is no second launch, but have twice the
 // threads, so that the last ones of all do not wait for each other (H200, 1024 rows of 131,072 f32:
-// 119 us; cut in two 124, by 256 threads 131; of 8192 rows of 8192 it is the other way round). A
-// few short rows have blocks all the same, as there is no other work that hides how long a warp
-// waits: the states of 2048 parts are such a row.
-constexpr std::int64_t kShortRow = 2048, kFewRows = 256, kLeastTerms = 16384;
+// 119 us; cut in two 124, by 256 threads 131; of 8192 rows of 8192 it is the other way round).
+constexpr std::int64_t kShortRow = 2048, kLeastTerms = 16384;
+
+// Many states of one row are few rows' alone, so that no other work hides how long a warp waits.
+constexpr std::int64_t kShortStates = 256;
 
 inline bool IsWhole(std::int64_t rows) {
   return rows >= kEnoughBlocks / 2;
@@ -197,7 +198,10 @@ inline bool IsWhole(std::int64_t rows) {
 template <typename Out, class Op, typename In>
 absl::Status LaunchRows(const Call& call, const Op& op, const In* x, Out* y, std::int64_t rows,
                         std::int64_t n, const Parts& parts) {
-  if (n <= kShortRow && rows > kFewRows) return LaunchRowsBy<kWarp>(call, op, x, y, rows, n, parts);
+  constexpr bool kSecond = std::is_same_v<In, typename Op::State>;
+  if (n <= (kSecond ? kShortStates : kShortRow)) {
+    return LaunchRowsBy<kWarp>(call, op, x, y, rows, n, parts);
+  }
   if (IsWhole(rows) && rows < kEnoughBlocks && n >= 2 * kLeastTerms) {
     return LaunchRowsBy<2 * kThreads>(call, op, x, y, rows, n, parts);
   }

@@ -7,7 +7,7 @@
 // On a GPU; times are of 65536 rows of 1024 f32 on an H200 (docs/optimizing.md has more shapes):
 //   naive      267 us: one thread for each output: neighbouring threads read a row's length apart
 //   cub        154 us: the library that every CUDA programmer has; rows alone. Long ones suit it:
-//              8192 of 8192 take 60 us, as by two_pass, and one of 2^28 234 us, by two_pass 239
+//              8192 of 8192 take 60 us, as by two_pass, and one of 2^28 235 us, by two_pass 238
 //   two_pass   60 us: parts are summed by blocks, then their sums: neighbours read neighbours, 16
 //              bytes each; the same bits on every GPU. Of columns 66 us, where naive, with a thread
 //              for each of 1024, takes 12.1 ms

@@ -93,8 +93,8 @@ those of one machine on one day and are shown only to explain the ratios.
   more. Where client, server and worker have CPUs of their own the rate is reached: see the run with 16.
 - The run with 16 CPUs is of a virtual machine in which a page fault takes 2 us, a copy between two shared mappings runs at
   6 to 7 GB/s, and a thread that sleeps is woken late: a call of the bare echo takes 170 us though the hop takes 6.
-  `unary.*.p50` is missed there (21.5 and 30.5 hops). Since workers look for 1 ms for a lone order it is 22.3 and 29.6 on such a machine (2026-11-29), so the worker's sleep
-  was not what it waits for; what is was not found.
+  `unary.*.p50` is missed there (21.5 and 30.5 hops). Since workers look for 1 ms for a lone order it is 22.3 and 29.6 on such a machine (2026-11-29), no better than
+  before; what it waits for was not found.
 - On a Xeon of two CPUs that wakes late too (a hop takes 30 us) `unary.*.p50` was 6.7 and 9.2 hops (not kept), as a worker looked for the next order for 300 us, and a client that was
   back later found it asleep, and so was later still. It looks for 1 ms where orders come one by one since: 2.4 and 3.0 hops.
 - `compile.small` was missed there (1.49) until 2026-11-26 because its peer compiled nothing: beside a GPU's driver NVRTC keeps a
@@ -112,8 +112,9 @@ those of one machine on one day and are shown only to explain the ratios.
   `gpu.variants` one in bf16 is too); and twice one `adamw` of a list by `isolated`. The clock is measured since, and
   what it explains is NOISY (docs/timing.md). Of `square`, of which the 100 runs are, none was ever flagged.
 - `gpu.variants.layernorm.8192x8192`: rows in shared memory are 4 % faster than `streamed` on an H100, and 3 % slower on an H200.
-- `gpu.variants.sum.of_all.268435456`: CUB was 2 % faster than `two_pass` on an H200 (0.98) until 2026-11-29: a single warp added up the states of the 2,048
-  parts, which a block does since (0bb1e4eb): 0.986. `two_pass` stays the default: its sums have the same bits on every GPU.
+- `gpu.variants.sum.of_all.268435456`: CUB was 2 % faster than `two_pass` on an H200 (0.9799, FAIL below) until 2026-11-29, as a single warp added up the states of the
+  2,048 parts. A block does since: 0.986, in a run of its own on a quieter host, where CUB too took 1.7 % less. CUB is 1.4 % faster still; `two_pass` stays the default, as its sums
+  have the same bits on every GPU.
 - What limits `gpu.variants.rmsnorm.8192x1024`: registers are the faster choice of 65536 rows, by 2.5 % and more, and the slower one of
   8192 by 2 to 3 % on an H200, on an H100 by 0.3 % (not kept); words cannot tell the number of rows.
 - What limits products of `cpu.catalog`: PyTorch has MKL and oneDNN, numpy OpenBLAS. On the CPU of 2026-11-26, by Intel, MKL's f32
@@ -165,7 +166,9 @@ those of one machine on one day and are shown only to explain the ratios.
   of 2026-11-26, 0.75 to 0.78 on an EPYC (2026-11-28, b1c3b9ad) and 0.72 to 0.73 on the Xeon: a CPU has so many reads under way, and stores past the caches are not among them.
   So a goal of 0.8 leaves little to lose, or cannot be met; of that loop's the sums have 0.89 to 1.00, 1.02 to 1.06, 1.00 to 1.04 and 0.90 to 0.97 (`reader`, `of_reader`).
   In six processes on that EPYC, not all kept, a sum of rows took 0.66 of a copy's bytes/s in two and 0.80 to 0.82 in the others, each alike in all its
-  rounds, and the flat one 0.76 to 0.89. Since then (83809416) the ranges that are read at once lie beside each other: of that there are no figures here.
+  rounds, and the flat one 0.76 to 0.89. Since then (83809416) the ranges that are read at once lie beside each other: of that there are no figures of an EPYC.
+  On 16 CPUs of a Xeon (2026-11-29, e2965e2c) that loop has 0.91 to 0.95, and the goal is met by the flat sum and that of rows (0.88, 0.92); the sum of columns has 0.736, 0.805 of
+  the loop's: there memory is not what limits it. Parts an odd number of rows apart, and sums half a page from the terms, brought no more than runs on two CPUs differ by.
 - What limits `kernel.matmul.f32.*.all_threads` is not known: of 512 it was 1.6, 2.0, 0.95 and 1.04 times OpenBLAS in four
   runs, each alike in all its rounds; of 1024 it was 1.7 in the first, then 0.99 to 1.07.
 - What limits `unary.*.p50` on two CPUs: a call of the echo wakes a client and a server, one of ours a worker too, and
@@ -182,16 +185,16 @@ those of one machine on one day and are shown only to explain the ratios.
   missed `gpu.fresh.16000000` by one worker of twenty; the other rows spread as much over 0.4 s as over one. Of 500 samples, which squares of 2^28 elements take in 0.3 s, three workers of twenty were
   0.9 % off in that run, and none in the next. It is not where the memory lies: in each of six processes a product took the same time on eight
   triples of buffers and on twelve within one of 2 GiB.
-- All GPU groups of 7368a742 were measured within half an hour on a host of four H200 and 64 CPUs: timing, truth, ncu, neighbour one after
+- All GPU groups of 7368a742 were measured within half an hour on a host of four H200 and 64 CPUs: timing, truth, ncu (measured anew since), neighbour one after
   the other on the first GPU, what begins with `gpu_kernels` and `gpu_catalog` on the second, compute-sanitizer and the suite on the others beside them, which kept
-  the CPUs busy (`load_at_start`), and behind these `gpu_bulk` and `gpu_faults`. `gpu_lessons` of that run was half NOISY, and so it was on 2026-11-29 on a quiet host, so the older one is kept. A launch costs 3.7 us there, as on one of two hosts before, and 2.3 us on the other: of `square` of 1000 PyTorch's
+  the CPUs busy (`load_at_start`), and behind these `gpu_bulk` and `gpu_faults`. `gpu_lessons` of that run was half NOISY, and so it was on 2026-11-29 on a quiet host (not kept), so the older one is kept. A launch costs 3.7 us there, as on one of two hosts before, and 2.3 us on the other: of `square` of 1000 PyTorch's
   events read 37 and 24 times our device time, `isolated` 5.7 and 3.8 times.
 - Missed for `SUSPECT` alone, with figures that reach the goal: `gpu.catalog.matmul.8192x8192.f16.torch` (1.005; measured again on that day,
   0.2.0-gpu-catalog-rows.json, 1.044 without that flag), `gpu.catalog.matmul.cublaslt_tf32.8192x8192.torch` (1.054, again 1.050, with the flag both times) and
   `gpu.catalog.gain` (1.828), which has the flags of all its rows: without the kernel `matmul` it is 1.869, and has it not. Both products are `THROTTLED`: the power
   cap changes the clock, which may be why two methods disagree (docs/timing.md). Behind the three samples in f16 ours was 1530, 1515 and 1365 MHz, PyTorch's 1515, 1635 and 1920
   (again: 1515 to 1560, 1455 to 1470); in tf32 1485 to 1635 and 1485 to 1575 (1530 to 1635, 1530 to 1605). By ncu
-  (`gpu.limits`) the product in f16 takes 98 % of what its first caches can do, the one in tf32 93 % of what its SMs can: both are at a limit of the GPU, and of power beside.
+  (`gpu.limits`) the product in f16 takes 98 % of what its first caches can do, the one in tf32 93 % of what its SMs can: both are near what a part of the GPU can do; that the power cap limits them is what THROTTLED says.
 - What limits `gpu.catalog.pow.of_a_fraction.*.copy` (0.69 of a copy's rate at 2^26, 0.71 at 2^28): arithmetic. A logarithm and an exponential in pairs of
   f32 are some 50 instructions. By ncu (`gpu.limits`) the SMs reach 74 to 75 % of what they can do and DRAM 59 to 62 %; 86 % of the warps that fit are there, in 25 % of
   cycles a scheduler has none that can go on, and what they wait for most is their turn (8.1 cycles an instruction). PyTorch's takes 1.16 and 1.15 times as long.
@@ -204,7 +207,6 @@ those of one machine on one day and are shown only to explain the ratios.
 - `gpu.suspect.kernels` had five of 288 at 71ccbe89, four `adamw` of 200 tensors and a `foreach_mul`, each a copy of the list's table and a kernel, of which
   `isolated` read 0 to 1.8 us more than `device_time` where an empty kernel's is 3.9 more. What a launch costs may pass while its copy waits, so it
   may be in such a time or not since (docs/timing.md): none of 288 at 7368a742.
-- `gpu.ncu.apart` was computed from the figures of the rows above it, which are older than the goal.
 - `gpu.slope.blocks` has kernels of 2^10 to 2^13 blocks since 2026-11-28, when device times of 2^11 blocks or more came to be by serial records.
   Its worst is `pow` of 2^26, whose slope is 2.5 % shorter (177.2 us) than its device time in every round and run, by 4.5 to 4.9 us. Of 2^28 it is shorter
   by 3.7 to 4.6, so it is no share of the work: perhaps its many instructions, which a launch right behind itself finds in the caches. That was not tried.

@@ -47,8 +47,8 @@ SNIPPETS = pathlib.Path(__file__).resolve().parents[1] / "docs/run_snippets.py"
 HUGE = "MoreThanTwoToThe31Elements"  # One takes most of a GPU's memory.
 # What a kernel touches, and in which order, depends on sizes and on how tensors lie, not on the kind of their numbers.
 SMALL = ("PlainNumbers", "TensorsThatAreAlignedToTheirElementsAlone")
-# What begins beyond the sizes of small cases: threads with two packs of 16 bits, reductions by blocks of 512, scans of
-# several blocks, rows in a cluster of blocks.
+# What begins beyond the sizes of small cases: threads with two packs of 16 bits, reductions by blocks of 512 and of the states of
+# many parts, scans of several blocks, rows in a cluster of blocks.
 LARGE = "LargeTensors"
 LARGE_ONES = (("vec4", "bf16"), ("two_pass", "bf16"), ("scan", "f32"), ("shared", "f32"), ("streamed", "f32"))
 # Of a tool: the wrong variant that it must find, and what it calls that.
