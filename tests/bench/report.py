@@ -116,7 +116,8 @@ those of one machine on one day and are shown only to explain the ratios.
   2,048 parts. A block does since: 0.986, in a run of its own on a quieter host, where CUB too took 1.7 % less. CUB is 1.4 % faster still; `two_pass` stays the default, as its sums
   have the same bits on every GPU.
 - What limits `gpu.variants.rmsnorm.8192x1024`: registers are the faster choice of 65536 rows, by 2.5 % and more, and the slower one of
-  8192 by 2 to 3 % on an H200, on an H100 by 0.3 % (not kept); words cannot tell the number of rows.
+  8192 by 2 to 3 % on an H200, on an H100 by 0.3 % (not kept). A variant could look at the number of rows and do either,
+  but a variant's name says what it does. Why `online` is the faster one of few rows was not found.
 - What limits products of `cpu.catalog`: PyTorch has MKL and oneDNN, numpy OpenBLAS. On the CPU of 2026-11-26, by Intel, MKL's f32
   was 1.1 to 1.3 times as fast as ours, and bf16, which widened to f32 then, seven times; ours go by the matrix units (AMX) since, of which no row has figures yet. On a Zen 5
   (2026-11-28) PyTorch's f32 takes twice as long as ours, OpenBLAS's 0.94 to 0.96 of ours from 4096 on and as long below, and bf16 by dot
@@ -128,7 +129,7 @@ those of one machine on one day and are shown only to explain the ratios.
   columns (0.86 to 0.98) are missed on that Zen 5, where sums of columns are two to 3.7 times as fast as PyTorch's. On a Zen 3 with two processors that
   others used too, the same programs' sum of 2^28 f32 by one thread had 0.755 of PyTorch's rate, and has 1.19 since blocks of rows that are
   read at once lie beside each other and are asked for four lines early; by two threads rows of sum and mean have 0.91 to 2.2 (not kept).
-  Blocks of `max` and `argmax` do since too (02b7f25b); of all these a Zen 5 has no figures yet. `softmax` has not changed: what limits it there was not found.
+  Blocks of `max` and `argmax` do since too (02b7f25b); of all these a Zen 5 has no figures yet, and what limited them there was not found. `softmax` has not changed: what limits it there was not found.
 - Rows of `cpu.catalog` are of three CPUs with two threads at most. Met are, of those that have a goal, 318 of 397 on one by Intel with AMX and 480 MiB of
   last cache (2026-11-26, b46064e; of 48 measured again at 870e63d 39), 124 of 151 on the Zen 5 (6197e26e) and on the Xeon
   below 314 of 327 and, of products, `cdist`, `gelu` and `pow`, 82 of 106. Of the 79 missed on the first, 75 are met on one of the other two; that those are other
@@ -147,12 +148,16 @@ those of one machine on one day and are shown only to explain the ratios.
 - On a Xeon with AVX-512 and no AMX (two CPUs, 260 MiB of last cache, 2026-11-28, f4906b80) 314 of 327 rows are met and two have no goal, all of `sgd`, `adam`, `adamw`,
   `transpose`, rows and casts to f8 among them. Missed are tensors of 4 to 32 MiB, all in the last cache (an i32 of a million cast to f32
   0.87 of numpy's rate, `max`, `argmax` and `sum` of 8192 x 1024 0.84 to 0.95), products of 512 and 1024 in f32 and f16 beside PyTorch's (0.85 to 0.96; 0.77 of
-  512 by two threads), and `cdist` (0.69 to 0.73), whose peer goes by a product and is further off. All rows missed are `NOISY`, and the rounds of some lie on both sides of the goal.
+  512 by two threads), and `cdist` (0.69 to 0.73), whose peer goes by a product and is further off. All rows missed are `NOISY`, and the rounds of some lie on both sides of the goal, but not
+  of `argmax` and `sum.columns` of 8192 x 1024. What limits these tensors was not found.
 - On that Xeon products of f32 of 512 to 8192 have 0.90 to 0.96 of PyTorch's rate, which has MKL, by one thread and 0.79 to 0.82 by two (2cc773f0, 2026-11-29), of f16
   0.86 to 0.97, of bf16 by dot products 0.96 to 1.02, and with bias and gelu 0.92 to 3. By perf nine tenths of the time of 2048 cubed are in the small kernel
   that keeps 24 sums in registers; strips of b half as long, which the first cache has room for, were no faster. 1,024 products of 64 x 64 were packed (0.64 of numpy's rate
   and 0.73 of PyTorch's, not kept) and are read where they lie since: 0.90 and 1.03 by one thread, 2.5 and 0.92 by two. `cdist` by a product, as PyTorch's goes
-  (`cdist.matmul`), has 1.20 and 1.24 of its rate; the default, `direct`, 0.70 and 0.76: it takes two instructions where a product takes one.
+  (`cdist.matmul`), has 1.20 and 1.24 of its rate; the default, `direct`, 0.70 and 0.76: it takes two instructions where a product takes one,
+  and is the default as the other loses the digits of points that are near each other. Beside numpy's products those of 4096 and 8192 have 0.938 and 0.928 by one thread, of 1024, 4096
+  and 8192 0.841, 0.796 and 0.916 by two; `matmul.16x512x512` 0.903 of PyTorch's rate by two. Four rows that are met at f4906b80 are missed here, by one thread `1024x1024.f16` (0.993, 0.898) and by two
+  `1024x1024` beside both peers (1.166, 0.821; 1.052, 0.841) and `512x512.bf16` (0.995, 0.961): the two runs are of two days of a machine that others use too. Why two threads gain less than MKL's was not found.
 - `gpu.catalog.matmul_bias_gelu.1024x1024` was missed (0.952) until 2026-11-28: with 32 MiB of memory to split products in, cuBLASLt names a
   tile of 64 x 128 for this one, which it does not split (57 us); without memory one of 128 x 64 (54 us, H200), as PyTorch gets with its 1 MiB.
   So what is not split is asked for again without memory, of f32, where that was seen.
@@ -192,11 +197,11 @@ those of one machine on one day and are shown only to explain the ratios.
 - Missed for `SUSPECT` alone, with figures that reach the goal: `gpu.catalog.matmul.8192x8192.f16.torch` (1.005; measured again on that day,
   0.2.0-gpu-catalog-rows.json, 1.044 without that flag), `gpu.catalog.matmul.cublaslt_tf32.8192x8192.torch` (1.054, again 1.050, with the flag both times) and
   `gpu.catalog.gain` (1.828), which has the flags of all its rows: without the kernel `matmul` it is 1.869, and has it not. Both products are `THROTTLED`: the power
-  cap changes the clock, which may be why two methods disagree (docs/timing.md). Behind the three samples in f16 ours was 1530, 1515 and 1365 MHz, PyTorch's 1515, 1635 and 1920
+  cap changes the clock, which may be why two methods disagree (docs/timing.md; it was not found). One of the three samples in f16 is 0.918. Behind the three samples in f16 ours was 1530, 1515 and 1365 MHz, PyTorch's 1515, 1635 and 1920
   (again: 1515 to 1560, 1455 to 1470); in tf32 1485 to 1635 and 1485 to 1575 (1530 to 1635, 1530 to 1605). By ncu
   (`gpu.limits`) the product in f16 takes 98 % of what its first caches can do, the one in tf32 93 % of what its SMs can: both are near what a part of the GPU can do; that the power cap limits them is what THROTTLED says.
 - What limits `gpu.catalog.pow.of_a_fraction.*.copy` (0.69 of a copy's rate at 2^26, 0.71 at 2^28): arithmetic. A logarithm and an exponential in pairs of
-  f32 are some 50 instructions. By ncu (`gpu.limits`) the SMs reach 74 to 75 % of what they can do and DRAM 59 to 62 %; 86 % of the warps that fit are there, in 25 % of
+  f32 are some 66 instructions of an element, by the rate at which they are issued. By ncu (`gpu.limits`) the SMs reach 74 to 75 % of what they can do and DRAM 59 to 62 %; 86 % of the warps that fit are there, in 25 % of
   cycles a scheduler has none that can go on, and what they wait for most is their turn (8.1 cycles an instruction). PyTorch's takes 1.16 and 1.15 times as long.
 - torch.compile's `layernorm` takes less than ours of 8192 x 1024, 65536 x 1024 and 8192 x 8192 (0.88, 0.96 and 0.90 of our time; 1.28 of 1024 x 131,072), its
   `softmax` of 8192 and of 65536 rows of 1024 (0.977 and 0.984; 1.16 and 1.36 of the longer ones). Why is not known. These have no bound.
