@@ -125,6 +125,7 @@ struct Variant {
   decltype(Reference::magnitude) magnitude = nullptr;
   // Whose rate of arithmetic is the roofline's, where it is not that of the first input.
   std::optional<DType> arithmetic = {};
+  double part_of_rate = 1;  // Of that dtype's, where the arithmetic is none of a dtype (tf32).
 };
 
 struct KernelDef {

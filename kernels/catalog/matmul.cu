@@ -276,8 +276,7 @@ GC_CUDA_VARIANTS(matmul) {
         {"cublaslt_tf32",
          "NVIDIA's library; f32 whose factors are rounded to tf32, and verified as such",
          CublasLtTf32, absl::StrCat("when T == f32 && ", cublaslt::kTakes, cublaslt::kScratch),
-         matmul::MagnitudeOfTf32,
-         DType::kF16});  // Tensor cores do half as many in tf32, which is no dtype.
+         matmul::MagnitudeOfTf32, DType::kF16, /*part_of_rate=*/0.5});
     variants.push_back({"cublaslt", "NVIDIA's library; f32 in full f32, never tf32", CublasLt,
                         absl::StrCat("when ", cublaslt::kTakes, cublaslt::kScratch)});
   }

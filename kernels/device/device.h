@@ -58,6 +58,7 @@ struct Work {
   std::int64_t bytes = 0, flops = 0;
   std::int64_t written = 0;         // Of the bytes, those of outputs.
   std::optional<DType> dtype = {};  // That it computes in; unset: the fastest of the device.
+  double part_of_rate = 1;          // Of the rate of that dtype, which is all that it can have.
 
   // The least that moves between caches which hold so much together and what lies behind them. What
   // is written may stay in them when the launch ends, and be written back after it. Where they were

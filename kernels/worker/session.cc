@@ -339,7 +339,8 @@ Work Session::Running::WorkOfOne() const {
   return {.bytes = IsChecked() ? order_.bytes : call_->binding.bytes,
           .flops = IsChecked() ? order_.flops : call_->binding.flops,
           .written = BytesOf(call_->binding.outputs),
-          .dtype = ComputesIn(*call_)};
+          .dtype = ComputesIn(*call_),
+          .part_of_rate = call_->variant != nullptr ? call_->variant->part_of_rate : 1};
 }
 
 absl::Status Session::Running::LaunchOrMeasure() {

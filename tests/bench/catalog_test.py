@@ -89,6 +89,10 @@ class Catalog(unittest.TestCase):
                          [("gpu.catalog.twice.1000x1000.torch", "info")])
         self.assertEqual(self.gain.samples, [])
 
+    def test_what_is_no_default_is_no_part_of_what_is_gained(self):
+        self.lines(dataclasses.replace(CASE, words=("--variant", "other")), 10e6, 30e6)
+        self.assertEqual(self.gain.samples, [])
+
     def test_slower_than_the_peer_is_missed(self):
         lines = self.lines(CASE, 10e6, 9e6)
         self.assertEqual(lines["gpu.catalog.twice.1000x1000.torch"].verdict, "FAIL")

@@ -224,8 +224,8 @@ std::vector<LargeSizes> HugeMatrices() {
 // softmax keeps rows of 64 KiB in a block and of 768 KiB in a cluster of up to 8, and reads 16
 // bytes at a time where the length of a row allows it; norms have 8192 elements of a row in a
 // block, and 4 rows and more for each block or cluster where there are many; reductions have blocks
-// of 512 threads for 1024 rows of 32768 and more, and one for the states of more than 256 parts of
-// 16384: of both bf16 alone has some here, as they take long.
+// of 512 threads for 1024 rows of 32768 and more, cut fewer rows, and have a block for the states
+// of more than 256 parts of 16384: of these bf16 alone has some here, as they take long.
 std::vector<LargeSizes> LargeSizesFor(std::size_t dims, std::size_t runs, DType dtype) {
   const std::int64_t streamed = StreamedElements(dtype);
   if (dims == 0) return LargeRuns(dtype);
@@ -241,6 +241,7 @@ std::vector<LargeSizes> LargeSizesFor(std::size_t dims, std::size_t runs, DType 
                                      {{streamed}, {{}, {}}}};
     if (runs == 2 && dtype == DType::kBF16) {
       sizes.push_back({{32771}, {{1025}, {}}});
+      sizes.push_back({{32771}, {{300}, {}}});
       sizes.push_back({{4259843}, {{}, {}}});
     }
     return sizes;

@@ -204,7 +204,7 @@ TEST(CudaDevice, GivesUpWhatEmptiesTheCacheWhereAnOperandWantsItsMemory) {
 }
 
 // As much of it as it took, not only what was asked for.
-TEST(CudaDevice, ClearsWhatItTakesFromTheDriverForSubmittedCode) {
+TEST(CudaDevice, G7_ClearsWhatItTakesFromTheDriverForSubmittedCode) {
   SKIP_WITHOUT_GPU();
   ASSERT_OK_AND_ASSIGN(const auto device, CudaDevice::Create({.clear_memory = true, .bare = true}));
   constexpr std::uint64_t kAsked = 61 * kMiB + 1, kTaken = 62 * kMiB;
@@ -228,7 +228,7 @@ TEST(CudaDevice, SetsNoLinesOfTheL2Aside) {
   EXPECT_EQ(persisting, 0U);
 }
 
-TEST(CudaDevice, GivesBackWhatItKept) {
+TEST(CudaDevice, G6_GivesBackWhatItKept) {
   SKIP_WITHOUT_GPU();
   ASSERT_OK_AND_ASSIGN(const auto device, CudaDevice::Create({.bare = true}));
   ASSERT_THAT(device->Allocate(256 * kMiB), IsOk());

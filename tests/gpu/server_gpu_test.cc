@@ -361,7 +361,7 @@ TEST_F(ServerGpuTest, G4_AnEndlessKernelEndsAtItsLimit) {
   StrikeBesideOthers("endless", kTooLong);
 }
 
-TEST_F(ServerGpuTest, AllMemoryTakenByAKernelIsGivenBack) {
+TEST_F(ServerGpuTest, G6_AllMemoryTakenByAKernelIsGivenBack) {
   StrikeBesideOthers("allocate", kNoMemory);
 }
 

@@ -259,8 +259,7 @@ LISTS = kernels_with(REPO, r'list_cuda\.cuh"')
 
 def is_for(tool, case):
     if case.kind == LARGE:
-        return (case.variant, case.dtype) in LARGE_ONES and (
-            tool == "memcheck" or tool == "racecheck" and case.kernel in SHARED)
+        return (case.variant, case.dtype) in LARGE_ONES and (tool == "memcheck" or case.kernel in SHARED)
     return case.kind == SMALL[0] if tool == "racecheck" else case.kind in SMALL
 
 

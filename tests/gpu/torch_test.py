@@ -52,9 +52,11 @@ def along_axes(kernel, function):
     return [(kernel, {"x": (9, 70, 11)}, {"axis": axis}, lambda x, axis=axis: function(x, axis)) for axis in (0, 1, -1)]
 
 
-def along_many_long_rows(kernel, function):
-    """So many that a GPU does not cut them, and so long that it gives them more threads."""
-    return [(kernel, {"x": (1025, 32771)}, {"axis": -1}, lambda x: function(x, -1))]
+def along_long_rows(kernel, function):
+    """So many that a GPU does not cut them, and so long that it gives them more threads; cut in two; one cut into more
+    parts than a warp takes."""
+    return [(kernel, {"x": shape}, {"axis": -1}, lambda x: function(x, -1))
+            for shape in ((1025, 32771), (300, 32771), (1, 4_259_843))]
 
 
 def products():
@@ -93,8 +95,8 @@ def cases():
         *of_rows("rmsnorm", ("weight",), lambda x, w: F.rms_norm(x, w.shape, w, 1e-6)),
         *along_axes("sum", torch.sum), *along_axes("mean", torch.mean), *along_axes("max", torch.amax),
         *along_axes("argmax", torch.argmax), *along_axes("cumsum", torch.cumsum),
-        *along_many_long_rows("sum", torch.sum), *along_many_long_rows("mean", torch.mean),
-        *along_many_long_rows("max", torch.amax), *along_many_long_rows("argmax", torch.argmax),
+        *along_long_rows("sum", torch.sum), *along_long_rows("mean", torch.mean),
+        *along_long_rows("max", torch.amax), *along_long_rows("argmax", torch.argmax),
         *(("transpose", {"x": (5, 33, 66)}, {"i": i, "j": j}, lambda x, i=i, j=j: x.transpose(i, j))
           for i, j in ((0, 1), (-1, 1), (0, 2))),
         *products(), *distances(),

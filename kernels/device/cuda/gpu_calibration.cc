@@ -81,9 +81,12 @@ std::optional<double> RateOf(std::span<const FlopRate> rates, std::optional<DTyp
 Device::Roofline ByFlops(std::span<const FlopRate> rates, const Work& work) {
   const auto rate = RateOf(rates, work.dtype);
   if (!rate || work.flops <= 0) return {};
-  return {1e9 * static_cast<double>(work.flops) / *rate,
-          absl::StrFormat("flops over %.1f TFLOP/s of %s, by the data sheet", *rate / 1e12,
-                          work.dtype ? Name(*work.dtype) : "the fastest dtype")};
+  const double reached = work.part_of_rate * *rate;
+  const std::string part =
+      work.part_of_rate == 1 ? "" : absl::StrFormat(", %g of that", work.part_of_rate);
+  return {1e9 * static_cast<double>(work.flops) / reached,
+          absl::StrFormat("flops over %.1f TFLOP/s%s of %s, by the data sheet", reached / 1e12,
+                          part, work.dtype ? Name(*work.dtype) : "the fastest dtype")};
 }
 
 Device::Roofline ByBytes(const GpuCalibration& calibration, std::uint64_t l2_bytes,

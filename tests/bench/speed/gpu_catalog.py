@@ -18,7 +18,6 @@ LONG = 131072   # Elements of a row that no block holds.
 RATES = {"f32": 132 * 128 * 2 * 1.98e9, "tf32": 132 * 1024 * 2 * 1.98e9, "f16": 132 * 2048 * 2 * 1.98e9,
          "bf16": 132 * 2048 * 2 * 1.98e9}
 WARM = 0.5      # Seconds of PyTorch's calls before its timed ones where arithmetic may draw all power, as ours have.
-SOME = (1_000_000, 1 << 28)
 SIZES = (1000, 1_000_000, 1 << 26, 1 << 28)  # Of what goes element by element.
 # A list as a model's parameters: 1,000 tensors of 1 K to 64 K floats.
 TENSORS = tuple(1024 + i * 7919 % 64513 for i in range(1000))
@@ -60,6 +59,11 @@ class Case:
         """Of its lines."""
         told = {"torch": True, "wall": self.how == "kernels", "copy": self.part, "compiled": self.compiled}
         return [f"{self.name}.{kind}" for kind, there in told.items() if there]
+
+    @property
+    def counts(self):
+        """Among what is gained: a default variant beside PyTorch's operator."""
+        return not self.informative and "--variant" not in self.words
 
     @property
     def what(self):
@@ -166,10 +170,10 @@ CASES = [
     *elements("pow", "torch.pow(x, 0.3, out=out)", "exponent=0.3", note="of_a_fraction"),
     *casts("x.to(torch.bfloat16)", "bf16", 6),
     *casts("x.to(torch.float8_e4m3fn)", "f8e4m3", 5),
-    *casts("x.to(torch.float8_e5m2)", "f8e5m2", 5, shapes=(), sizes=SOME),
-    *casts("x.to(torch.float32)", "f32", 6, shapes=(), sizes=SOME, dtype="bf16"),
-    *casts("x.to(torch.float32)", "f32", 8, shapes=(), sizes=SOME, dtype="i32"),
-    *casts("x.to(torch.int32)", "i32", 8, shapes=(), sizes=SOME),
+    *casts("x.to(torch.float8_e5m2)", "f8e5m2", 5, shapes=()),
+    *casts("x.to(torch.float32)", "f32", 6, shapes=(), dtype="bf16"),
+    *casts("x.to(torch.float32)", "f32", 8, shapes=(), dtype="i32"),
+    *casts("x.to(torch.int32)", "i32", 8, shapes=()),
     *lists("foreach_add", "foreach_add", 3),
     *lists("foreach_mul", "foreach_mul", 3),
     *lists("sgd", "sgd_fused", 3),
@@ -282,17 +286,14 @@ def gain(lines, rounds):
     """What is gained on peers that leave something: one mean for each kernel, then one over kernels. Of lines by name;
     none where one was not measured, which might have been the worst."""
     total = gain_line()
-    wanted = [line for line in (lines[f"{case.name}.torch"] for case in CASES) if not line.informative]
-    missing = sum(not line.samples for line in wanted)
+    wanted = {case: lines[f"{case.name}.torch"] for case in CASES if case.counts}
+    missing = sum(not line.samples for line in wanted.values())
     if missing:
         total.skipped = f"{missing} of {len(wanted)} rows were not measured"
         return total
     for turn in range(rounds):
         logs, flags = collections.defaultdict(list), []
-        for case in CASES:
-            line = lines[f"{case.name}.torch"]
-            if line.informative:
-                continue
+        for case, line in wanted.items():
             if line.extra["floor_us"][turn] / line.extra["torch_us"][turn] < SLOW:
                 logs[case.kernel].append(math.log(line.samples[turn]))
                 flags += line.flags

@@ -188,6 +188,11 @@ TEST(GpuRoofline, TakesTheRateOfTheDtypeAndTheSlowerOfBytesAndFlops) {
   const std::vector<FlopRate> rates = {{DType::kF32, 60e12}, {DType::kBF16, 900e12}};
   const Work work{.bytes = 1, .flops = 900'000'000, .dtype = DType::kF32};
   EXPECT_NEAR(GpuRoofline(Some(), rates, kL2, work, L2State::kHot).ns, 15'000, 1e-6);
+  Work half = work;
+  half.part_of_rate = 0.5;
+  const auto of_half = GpuRoofline(Some(), rates, kL2, half, L2State::kHot);
+  EXPECT_NEAR(of_half.ns, 30'000, 1e-6);
+  EXPECT_THAT(of_half.basis, HasSubstr("30.0 TFLOP/s, 0.5 of that of f32"));
   Work any = work;
   any.dtype = std::nullopt;
   const auto best = GpuRoofline(Some(), rates, kL2, any, L2State::kHot);

@@ -75,9 +75,11 @@ class SmallDevice final : public Device {
   Conditions Observe() override { return {}; }
   // What it was asked a roofline for.
   mutable std::optional<DType> computes_in;
+  mutable double part_of_rate = 0;
   mutable std::int64_t moves = 0, writes = 0;
   Roofline RooflineOf(const Work& work, L2State) const override {
     computes_in = work.dtype;
+    part_of_rate = work.part_of_rate;
     moves = work.bytes;
     writes = work.written;
     return {};
@@ -124,9 +126,11 @@ KernelDef Kernel(Compute compute) {
 
 class SessionVerifyTest : public ::testing::Test {
  protected:
-  SessionReport Verify(Compute compute, std::optional<DType> arithmetic = {}) {
+  SessionReport Verify(Compute compute, std::optional<DType> arithmetic = {},
+                       double part_of_rate = 1) {
     KernelDef def = Kernel(compute);
     def.cpu[0].arithmetic = arithmetic;
+    def.cpu[0].part_of_rate = part_of_rate;
     auto registry = Registry::Create({{"some", std::move(def)}});
     EXPECT_THAT(registry, IsOk());
     alignas(64) std::byte arena[8192] = {};
@@ -160,8 +164,10 @@ void Zero(const Binding&, absl::FunctionRef<double(std::size_t, std::int64_t)>, 
 TEST_F(SessionVerifyTest, TheRooflineIsThatOfTheInputsUnlessTheVariantSaysOtherwise) {
   EXPECT_THAT(Verify(Zero).status, IsOk());
   EXPECT_EQ(device_.computes_in, DType::kF32);
-  EXPECT_THAT(Verify(Zero, DType::kF16).status, IsOk());
+  EXPECT_EQ(device_.part_of_rate, 1);
+  EXPECT_THAT(Verify(Zero, DType::kF16, 0.5).status, IsOk());
   EXPECT_EQ(device_.computes_in, DType::kF16);
+  EXPECT_EQ(device_.part_of_rate, 0.5);
   EXPECT_EQ(device_.moves, 8000);
   EXPECT_EQ(device_.writes, 4000) << "what is written may stay in a cache";
 }
