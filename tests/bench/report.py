@@ -111,15 +111,18 @@ those of one machine on one day and are shown only to explain the ratios.
   whose clock falls under it, so that both methods, turn by turn behind the samples, agreed on another time than the samples had (in
   `gpu.variants` one in bf16 is too); and twice one `adamw` of a list by `isolated`. The clock is measured since, and
   what it explains is NOISY (docs/timing.md). Of `square`, of which the 100 runs are, none was ever flagged.
+- `gpu.catalog.gain` counted variants that are no default until 702f9b75 (1.83). It is computed from kept rows since: those of 7368a742, and those of 702f9b75 where there are such.
 - `gpu.variants.layernorm.8192x8192`: rows in shared memory are 4 % faster than `streamed` on an H100, and 3 % slower on an H200.
 - `gpu.variants.sum.of_all.268435456`: CUB was 2 % faster than `two_pass` on an H200 (0.9799, FAIL below) until 2026-11-29, as a single warp added up the states of the
-  2,048 parts. A block does since: 0.986, in a run of its own on a quieter host, where CUB too took 1.7 % less. CUB is 1.4 % faster still; `two_pass` stays the default, as its sums
+  2,048 parts. A block does since: 0.986 and 0.984, in runs of their own on quieter hosts, where CUB too took 1.7 % less. CUB is 1.5 % faster still; `two_pass` stays the default, as its sums
   have the same bits on every GPU.
 - What limits `gpu.variants.rmsnorm.8192x1024`: registers are the faster choice of 65536 rows, by 2.5 % and more, and the slower one of
   8192 by 2 to 3 % on an H200, on an H100 by 0.3 % (not kept). A variant could look at the number of rows and do either,
   but a variant's name says what it does. Why `online` is the faster one of few rows was not found.
 - What limits products of `cpu.catalog`: PyTorch has MKL and oneDNN, numpy OpenBLAS. On the CPU of 2026-11-26, by Intel, MKL's f32
-  was 1.1 to 1.3 times as fast as ours, and bf16, which widened to f32 then, seven times; ours go by the matrix units (AMX) since, of which no row has figures yet. On a Zen 5
+  was 1.1 to 1.3 times as fast as ours (twice by two threads at 512, f16 1.3 to 1.7 times), and bf16, which widened to f32 then, seven times. Ours of bf16 go by the matrix units (AMX) since: on a
+  Xeon that has them (16 CPUs, 702f9b75, while a GPU was measured beside it) by one thread 1.24 and 1.27 of PyTorch's rate at 4096 and 8192, 0.96 at 1024 and 0.69 at 512, where
+  packing is a larger part, by 16 threads and with bias and gelu more than it throughout; f32 and f16 have not changed but for small matrices. On a Zen 5
   (2026-11-28) PyTorch's f32 takes twice as long as ours, OpenBLAS's 0.94 to 0.96 of ours from 4096 on and as long below, and bf16 by dot
   products (AVX512_BF16) 0.97 to 1.06 times as fast as oneDNN's; of 1024 cubed a tenth of the time goes to packing.
 - Rows of `cpu.catalog` with two threads were up to twice too long, ours or the peers', before 2026-11-28: OpenBLAS's threads look for more work for

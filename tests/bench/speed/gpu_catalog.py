@@ -223,7 +223,7 @@ def lines_of(case):
 
 
 def gain_line():
-    return Line("gpu.catalog.gain", f"PyTorch's time over ours where it is below {SLOW:g} of the floor: geometric mean",
+    return Line("gpu.catalog.gain", f"defaults, PyTorch's time over ours where it is below {SLOW:g} of the floor: geometric mean",
                 ">=", GAIN)
 
 
