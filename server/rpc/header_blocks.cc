@@ -1,27 +1,33 @@
 #include "server/rpc/header_blocks.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace gridclock {
 namespace {
 
-constexpr std::uint8_t kHeaders = 1, kContinuation = 9;    // Types of frames.
-constexpr std::uint8_t kEndHeaders = 4, kPriority = 0x20;  // Flags.
+constexpr std::uint8_t kData = 0, kHeaders = 1, kReset = 3, kContinuation = 9;  // Types of frames.
+constexpr std::uint8_t kEndStream = 1, kEndHeaders = 4, kPriority = 0x20;       // Flags.
 constexpr std::size_t kPriorityBytes = 5;
 
 }  // namespace
 
-bool HeaderBlocks::Feed(absl::Span<const std::uint8_t> bytes) {
+absl::Span<std::uint8_t> HeaderBlocks::Take(std::size_t& left, absl::Span<std::uint8_t>& bytes) {
+  const absl::Span<std::uint8_t> taken = bytes.first(std::min(left, bytes.size()));
+  left -= taken.size();
+  bytes.remove_prefix(taken.size());
+  return taken;
+}
+
+bool HeaderBlocks::Feed(absl::Span<std::uint8_t> bytes) {
   while (!bytes.empty() && !failed()) {
     if (skip_ > 0) {
-      const std::size_t skipped = std::min(skip_, bytes.size());
-      skip_ -= skipped;
-      bytes.remove_prefix(skipped);
+      Take(skip_, bytes);
     } else if (headers_ > 0) {
-      const std::size_t taken = std::min(headers_, bytes.size());
-      fields_.Feed(bytes.first(taken));
-      headers_ -= taken;
-      bytes.remove_prefix(taken);
+      fields_.Feed(Take(headers_, bytes));
+    } else if (data_ > 0) {
+      lengths_.Feed(Take(data_, bytes));
+      if (data_ == 0) lengths_.EndFrame(ends_stream_);
     } else {
       head_[have_++] = bytes.front();
       bytes.remove_prefix(1);
@@ -37,8 +43,13 @@ bool HeaderBlocks::Feed(absl::Span<const std::uint8_t> bytes) {
 void HeaderBlocks::OnFrame() {
   const std::size_t length = std::size_t{head_[0]} << 16 | std::size_t{head_[1]} << 8 | head_[2];
   const std::uint8_t type = head_[3], flags = head_[4];
+  const std::uint32_t stream = (std::uint32_t{head_[5]} << 24 | std::uint32_t{head_[6]} << 16 |
+                                std::uint32_t{head_[7]} << 8 | head_[8]) &
+                               0x7fffffff;
   have_ = 0;
   skip_ = length;
+  if (type == kData) return OnData(stream, flags, length);
+  if (type == kReset || (type == kHeaders && (flags & kEndStream) != 0)) lengths_.EndStream(stream);
   if (type != kHeaders && type != kContinuation) return;
   block_ += std::max(head_.size() + length, kLeastOfFrame);
   if (type == kHeaders) of_client_ = head_[8] % 2 == 1;
@@ -46,6 +57,17 @@ void HeaderBlocks::OnFrame() {
   skip_ = priority ? std::min(kPriorityBytes, length) : 0;
   headers_ = length - skip_;
   ends_block_ = (flags & kEndHeaders) != 0;
+}
+
+// gRPC ends the stream of a frame with any other flag, and reads none of its bytes.
+void HeaderBlocks::OnData(std::uint32_t stream, std::uint8_t flags, std::size_t length) {
+  ends_stream_ = (flags & kEndStream) != 0;
+  if (length == 0 || (flags & ~kEndStream) != 0) {
+    if (flags != 0) lengths_.EndStream(stream);
+    return;
+  }
+  lengths_.BeginFrame(stream);
+  data_ = std::exchange(skip_, 0);
 }
 
 void HeaderBlocks::OnEndOfBlock() {

@@ -36,12 +36,16 @@ struct Sender {
   std::string peer;
 };
 
+std::atomic<std::uint32_t> most_message_bytes{MessageBounds().most_bytes};
+std::atomic<std::size_t> most_begun{MessageBounds().most_begun};
+
 // What it sends, as frames.
 struct Frames {
   explicit Frames(const Sender& of)
-      : sender(of), blocks([calls = of.calls](std::size_t fields) {
-          return calls->Begin(fields, MonotonicClock().Now());
-        }) {}
+      : sender(of),
+        blocks([calls = of.calls](
+                   std::size_t fields) { return calls->Begin(fields, MonotonicClock().Now()); },
+               MessageLengths(most_message_bytes, most_begun)) {}
 
   const Sender sender;
   HeaderBlocks blocks;
@@ -68,7 +72,7 @@ void CutOffNow(const Sender& sender, CutOff::Connections CutOff::*kind) {
 }
 
 // False: the connection fails.
-bool Passes(Frames& frames, absl::Span<const std::uint8_t> bytes) {
+bool Passes(Frames& frames, absl::Span<std::uint8_t> bytes) {
   if (frames.blocks.Feed(bytes)) return true;
   CutOffNow(frames.sender, frames.blocks.too_long() ? &CutOff::headers : &CutOff::calls);
   return false;
@@ -100,8 +104,7 @@ bool Passes(Watched& one, const msghdr& message, std::size_t size) {
   for (std::size_t i = 0; one.frames != nullptr && i < message.msg_iovlen && size > 0; ++i) {
     const iovec& part = message.msg_iov[i];
     const std::size_t taken = std::min(part.iov_len, size);
-    if (!Passes(*one.frames, {static_cast<const std::uint8_t*>(part.iov_base), taken}))
-      return false;
+    if (!Passes(*one.frames, {static_cast<std::uint8_t*>(part.iov_base), taken})) return false;
     size -= taken;
   }
   return true;
@@ -144,6 +147,11 @@ absl::Status WatchEncryptedReads(int fd, absl::FunctionRef<void()> hand_over) {
   // Nothing would look at what it sends.
   if (std::exchange(handed_over, nullptr) != nullptr) calls->CutOff();
   return absl::OkStatus();
+}
+
+void SetMessageBounds(const MessageBounds& bounds) {
+  most_message_bytes = bounds.most_bytes;
+  most_begun = bounds.most_begun;
 }
 
 absl::Status WatchReads(int fd) {
@@ -215,7 +223,7 @@ __attribute__((visibility("default"))) int SSL_read(SSL* ssl, void* buffer, int 
   const int size = next(ssl, buffer, room);
   if (size <= 0) return size;
   auto* frames = static_cast<gridclock::Frames*>(SSL_get_ex_data(ssl, gridclock::FramesIndex()));
-  if (frames == nullptr || gridclock::Passes(*frames, {static_cast<const std::uint8_t*>(buffer),
+  if (frames == nullptr || gridclock::Passes(*frames, {static_cast<std::uint8_t*>(buffer),
                                                        static_cast<std::size_t>(size)})) {
     return size;
   }

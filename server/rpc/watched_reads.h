@@ -18,8 +18,17 @@ inline constexpr std::uint64_t kMostDescriptors = 1 << 16;
 // FAILED_PRECONDITION if gRPC reads past this program's functions.
 absl::Status ReadsAreWatched();
 
+// Of each connection that is watched from now on: the longest message that gRPC takes
+// (MessageLengths), and how many of its streams may have one that is begun and not whole.
+struct MessageBounds {
+  std::uint32_t most_bytes = (std::uint32_t{1} << 31) - 1;
+  std::size_t most_begun = 1024;
+};
+void SetMessageBounds(const MessageBounds& bounds);
+
 // Reads of this connection, whose bytes are frames, fail from now on once a block of its headers is
-// too long (HeaderBlocks) or it has too many calls (ConnectionCalls); gRPC then closes it. Call
+// too long (HeaderBlocks), or it has too many calls (ConnectionCalls) or messages that are begun;
+// gRPC then closes it. Call
 // before gRPC gets the descriptor.
 // RESOURCE_EXHAUSTED for a descriptor of kMostDescriptors or more. Holds until ForgetReads, or the
 // next call for the same descriptor: what is no connection must not be read by recvmsg() in this

@@ -75,6 +75,18 @@ TEST(Access, TlsServesThoseWhoSpeakIt) {
   EXPECT_EQ(CallWith(Connect(server->address()), {}).code(), absl::StatusCode::kUnavailable);
 }
 
+TEST(Access, B11_AMessageThatIsTooLongIsRefusedBehindTheEncryptionToo) {
+  const Certificates files(NewFolder());
+  ASSERT_OK_AND_ASSIGN(const auto server,
+                       ServerProcess::Start({.flags = {"--tls-cert=" + files.Path("server.pem"),
+                                                       "--tls-key=" + files.Path("server.key")}}));
+  const auto channel = files.Connect(server->address(), false);
+  EXPECT_THAT(RawCall(channel, kRunMethod, {std::string(64 << 20, 'x')}).status,
+              StatusIs(absl::StatusCode::kResourceExhausted,
+                       HasSubstr("larger than max (8519681 vs. 8519680)")));
+  EXPECT_THAT(CallWith(channel, {}), IsOk());
+}
+
 TEST(Access, H3_WithoutAClientCertificateThereIsNoConnection) {
   const Certificates files(NewFolder());
   ASSERT_OK_AND_ASSIGN(

@@ -18,6 +18,7 @@ from http2 import Connection, message  # noqa: E402
 from server import Server  # noqa: E402
 
 RUN = "/gridclock.v1.KernelService/Run"
+CHECK = "/grpc.health.v1.Health/Check"  # Of whom nobody is asked for a token.
 EMPTY = b"\x0a\x05empty"  # RunRequest{kernel: "empty"}
 MIB = 1 << 20
 OK, INVALID_ARGUMENT, DEADLINE_EXCEEDED, RESOURCE_EXHAUSTED, UNIMPLEMENTED = 0, 3, 4, 8, 12
@@ -66,6 +67,22 @@ class Refused(unittest.TestCase):
                                  (UNIMPLEMENTED, f"Compression algorithm '{name}' is disabled."))
             self.assertLess(self.peak() - before, 32 * MIB, name)
             self.assert_is_well()
+
+    # gRPC 1.51 would let a client send all of it first.
+    def test_b11_of_a_message_that_is_too_long_little_more_than_the_longest_is_taken(self):
+        self.assert_is_well()
+        most = 2 * (4 * MIB + 64 * 1024)  # Twice --limit-message-bytes.
+        for path in (RUN, CHECK):
+            for size in (most + 2, 64 * MIB, 0xffffffff):
+                before = self.peak()
+                with self.connect() as connection:
+                    call = connection.begin(path)
+                    taken = connection.send(call, message(b"")[:1] + size.to_bytes(4, "big") + bytes(64 * MIB), patience=10)
+                    self.assertEqual(connection.status(call, seconds=60),
+                                     (RESOURCE_EXHAUSTED, f"Received message larger than max ({most + 1} vs. {most})"))
+                self.assertLess(taken, most + 2 * MIB)
+                self.assertLess(self.peak() - before, 32 * MIB, (path, size))
+        self.assert_is_well()
 
     # gRPC 1.51 takes an encoding that it does not know for none, and tells nobody which it was.
     def test_b13_an_encoding_that_nobody_knows_is_none(self):

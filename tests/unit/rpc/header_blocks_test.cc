@@ -45,16 +45,20 @@ bool AnyCall(std::size_t) {
   return true;
 }
 
-absl::Span<const std::uint8_t> Bytes(absl::string_view text) {
-  return {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()};
+HeaderBlocks Blocks(HeaderBlocks::Begun begun) {
+  return {std::move(begun), MessageLengths(1000, 2)};
+}
+
+bool Feed(HeaderBlocks& blocks, std::string bytes) {
+  return blocks.Feed({reinterpret_cast<std::uint8_t*>(bytes.data()), bytes.size()});
 }
 
 // The same whether it comes as one piece or byte by byte.
 bool Passes(const std::string& frames) {
   const std::string all = absl::StrCat(kPreface, frames);
-  HeaderBlocks whole(AnyCall), torn(AnyCall);
-  const bool passes = whole.Feed(Bytes(all));
-  for (const char& byte : all) torn.Feed(Bytes({&byte, 1}));
+  HeaderBlocks whole = Blocks(AnyCall), torn = Blocks(AnyCall);
+  const bool passes = Feed(whole, all);
+  for (const char& byte : all) Feed(torn, {&byte, 1});
   EXPECT_EQ(torn.too_long(), !passes);
   EXPECT_EQ(whole.too_long(), !passes);
   return passes;
@@ -115,14 +119,14 @@ std::vector<std::size_t> Begun(const std::string& frames) {
   const std::string all = absl::StrCat(kPreface, frames);
   std::vector<std::size_t> whole, torn;
   const auto to = [](std::vector<std::size_t>& calls) {
-    return HeaderBlocks([&calls](std::size_t fields) {
+    return Blocks([&calls](std::size_t fields) {
       calls.push_back(fields);
       return true;
     });
   };
-  EXPECT_TRUE(to(whole).Feed(Bytes(all)));
-  HeaderBlocks by_bytes = to(torn);
-  for (const char& byte : all) by_bytes.Feed(Bytes({&byte, 1}));
+  HeaderBlocks at_once = to(whole), by_bytes = to(torn);
+  EXPECT_TRUE(Feed(at_once, all));
+  for (const char& byte : all) Feed(by_bytes, {&byte, 1});
   EXPECT_EQ(torn, whole);
   return whole;
 }
@@ -187,11 +191,11 @@ TEST(HeaderBlocksTest, ABlockOfTooManyFieldsIsTooLong) {
 
 TEST(HeaderBlocksTest, ACallTooManyFailsAndSoDoesAllBehindIt) {
   int left = 2;
-  HeaderBlocks blocks([&](std::size_t) { return left-- > 0; });
-  EXPECT_TRUE(blocks.Feed(Bytes(
-      absl::StrCat(kPreface, Headers(1, kEndHeaders, "\x82"), Headers(3, kEndHeaders, "\x82")))));
-  EXPECT_FALSE(blocks.Feed(Bytes(Headers(5, kEndHeaders, "\x82"))));
-  EXPECT_FALSE(blocks.Feed(Bytes("x")));
+  HeaderBlocks blocks = Blocks([&](std::size_t) { return left-- > 0; });
+  EXPECT_TRUE(Feed(blocks, absl::StrCat(kPreface, Headers(1, kEndHeaders, "\x82"),
+                                        Headers(3, kEndHeaders, "\x82"))));
+  EXPECT_FALSE(Feed(blocks, Headers(5, kEndHeaders, "\x82")));
+  EXPECT_FALSE(Feed(blocks, "x"));
   EXPECT_FALSE(blocks.too_long());
 }
 
