@@ -29,13 +29,18 @@
 namespace gridclock {
 namespace {
 
+// As an f32, which is what it counts as.
+double WeightDecayOf(const Binding& binding) {
+  return static_cast<float>(binding.F64("weight_decay"));
+}
+
 // What one element becomes, or the sizes of the terms that it is the sum of.
 struct Element {
   double p, m, v;
 };
 
 Element StepOf(const Binding& binding, const Element& before, double g) {
-  g += binding.F64("weight_decay") * before.p;
+  g += WeightDecayOf(binding) * before.p;
   const double beta1 = binding.F64("beta1"), beta2 = binding.F64("beta2"), lr = binding.F64("lr");
   const auto t = static_cast<double>(binding.I64("step"));
   Element after{};
@@ -65,8 +70,9 @@ void Magnitude(const Binding& binding, ReferenceInput in, std::int64_t unit, std
   // the one of the sizes, and its part that is error larger.
   const Element sizes = StepOf(
       binding, {.p = std::fabs(before.p), .m = std::fabs(before.m), .v = before.v}, std::fabs(g));
-  const double ratio = std::sqrt(sizes.v / StepOf(binding, before, g).v);
-  const double update = (std::fabs(before.p) - sizes.p) * ratio * (1 + ratio * ratio);
+  const double v = StepOf(binding, before, g).v, ratio = sizes.v > 0 ? std::sqrt(sizes.v / v) : 1;
+  const double update = (std::fabs(before.p) - sizes.p) * ratio * (1 + ratio * ratio) +
+                        AdamLossOf(binding, sizes.m, v);
   result[0] = output == 0 ? std::fabs(before.p) + update : output == 1 ? sizes.m : sizes.v;
 }
 
@@ -74,10 +80,11 @@ double Reach(const Binding& binding, ReferenceInput in, std::int64_t unit, std::
   const double p = std::fabs(in(0, unit)), g = std::fabs(in(1, unit));
   const Element sizes =
       StepOf(binding, {.p = p, .m = std::fabs(in(2, unit)), .v = std::fabs(in(3, unit))}, g);
-  const double update = p - sizes.p, decayed = g + binding.F64("weight_decay") * p;
+  const double update = p - sizes.p, decayed = g + WeightDecayOf(binding) * p;
   if (output == 1) return std::max(decayed, sizes.m);
   if (output == 2) return std::max(decayed, sizes.v);
-  return std::max({decayed, p + update, sizes.m, sizes.v});
+  const double v = StepOf(binding, Before(in, unit), in(1, unit)).v;
+  return std::max({decayed, p + update, sizes.m, sizes.v, AdamRateOf(binding, v)});
 }
 
 // Of the results: the means, the root, the quotient and the difference.
@@ -134,12 +141,14 @@ GC_KERNEL(adam) {
           "g = g + weight_decay p; m = beta1 m + (1-beta1) g; v = beta2 v + (1-beta2) g^2; "
           "p = p - lr (m/(1-beta1^step)) / (sqrt(v/(1-beta2^step)) + eps)",
       .notes =
-          "Computed in f32, with coefficients that were computed in f64. v must not be negative: "
-          "the root would be NaN. An eps below 1e-30 counts as that, unless it is 0. Squares of g "
+          "Computed in f32, with coefficients that were computed in f64, of a weight_decay as f32. "
+          "v must not be negative: the root would be NaN. An eps below 1e-30 counts as that, "
+          "unless it is 0. Squares of g "
           "are f32: from g = 6e20 on v overflows and p stands still, and below 1e-21 they are "
-          "lost, "
-          "so that with an eps near that p takes a far larger step. arg_bytes: how many bytes of "
-          "arguments a launch of param_struct has on a GPU; nothing else depends on it.",
+          "lost, so that with an eps near that p takes a far larger step; so are digits of an "
+          "lr / (1 - beta1^step) below 1.2e-38. What such a step comes to is not verified. "
+          "arg_bytes: how many bytes of arguments a launch of param_struct has on a GPU; nothing "
+          "else depends on it.",
       .validate = CheckAdam,
       .reference = EachListElement(Expected, RoundingsOfStep, Magnitude, Reach),
       .cpu = {{"naive", "A loop over the tensors, one thread", Naive},

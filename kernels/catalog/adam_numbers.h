@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "kernels/catalog/attributes.h"
 #include "proto/types/binding.h"
@@ -41,6 +42,29 @@ inline AdamNumbers AdamNumbersOf(const Binding& binding) {
           .step = static_cast<float>(lr / (1 - std::pow(beta1, t))),
           .root_scale = static_cast<float>(1 / std::sqrt(1 - std::pow(beta2, t))),
           .eps = static_cast<float>(AdamEpsOf(binding))};
+}
+
+// What a step multiplies m by, at most, where v is this after it, in exact arithmetic. Infinity
+// where f32 may come to quite another one: the step, or what v was summed from, is below its normal
+// numbers, of which digits are lost there.
+inline double AdamRateOf(const Binding& binding, double v) {
+  constexpr double kNever = std::numeric_limits<double>::infinity();
+  constexpr double kLeastNormal = 0x1p-126, kLost = 0x1p-147;  // Of v, by four roundings.
+  constexpr double kSettled = 0x1p-20;
+  const auto t = static_cast<double>(binding.I64("step"));
+  const double step = binding.F64("lr") / (1 - std::pow(binding.F64("beta1"), t));
+  if (step > 0 && step < kLeastNormal) return kNever;
+  const auto below = [&](double square) {
+    square = std::max(square, 0.0) / (1 - std::pow(binding.F64("beta2"), t));
+    return std::sqrt(square) + AdamEpsOf(binding);
+  };
+  const double least = below(v - kLost), most = below(v + kLost);
+  return most - least <= kSettled * least ? step / least : kNever;
+}
+
+// What a step may lose where m, or that rate, is below the normal numbers: as a size of terms.
+inline double AdamLossOf(const Binding& binding, double m, double v) {
+  return (std::fabs(m) + AdamRateOf(binding, v)) * 0x1p-126;
 }
 
 // That each of these numbers is one: INVALID_ARGUMENT.

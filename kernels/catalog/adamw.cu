@@ -64,7 +64,9 @@ void Magnitude(const Binding& binding, ReferenceInput in, std::int64_t unit, std
   const Element sizes =
       StepOf(binding, {.p = 0, .m = std::fabs(before.m), .v = before.v}, std::fabs(g));
   const double kept = std::fabs(before.p) * (1 + binding.F64("lr") * binding.F64("weight_decay"));
-  result[0] = output == 0 ? kept - sizes.p : output == 1 ? sizes.m : sizes.v;
+  result[0] = output == 0   ? kept - sizes.p + AdamLossOf(binding, sizes.m, sizes.v)
+              : output == 1 ? sizes.m
+                            : sizes.v;
 }
 
 double Reach(const Binding& binding, ReferenceInput in, std::int64_t unit, std::size_t output) {
@@ -74,7 +76,7 @@ double Reach(const Binding& binding, ReferenceInput in, std::int64_t unit, std::
              std::fabs(in(1, unit)));
   if (output == 1) return sizes.m;
   if (output == 2) return sizes.v;
-  return std::max({p - sizes.p, sizes.m, sizes.v});
+  return std::max({p - sizes.p, sizes.m, sizes.v, AdamRateOf(binding, sizes.v)});
 }
 
 // Of the results: the means, the root, the quotient and the difference.
@@ -133,9 +135,10 @@ GC_KERNEL(adamw) {
           "Computed in f32, with coefficients that were computed in f64. v must not be negative: "
           "the root would be NaN. An eps below 1e-30 counts as that, unless it is 0. Squares of g "
           "are f32: from g = 6e20 on v overflows and p stands still, and below 1e-21 they are "
-          "lost, "
-          "so that with an eps near that p takes a far larger step. arg_bytes: how many bytes of "
-          "arguments a launch of param_struct has on a GPU; nothing else depends on it.",
+          "lost, so that with an eps near that p takes a far larger step; so are digits of an "
+          "lr / (1 - beta1^step) below 1.2e-38. What such a step comes to is not verified. "
+          "arg_bytes: how many bytes of arguments a launch of param_struct has on a GPU; nothing "
+          "else depends on it.",
       .validate = CheckAdam,
       .reference = EachListElement(Expected, RoundingsOfStep, Magnitude, Reach),
       .cpu = {{"naive", "A loop over the tensors, one thread", Naive},

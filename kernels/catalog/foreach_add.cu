@@ -24,13 +24,19 @@
 namespace gridclock {
 namespace {
 
+// In what it is computed in.
+double AlphaOf(const Binding& binding) {
+  const double alpha = binding.F64("alpha");
+  return binding.inputs[0].tensors[0].dtype == DType::kF64 ? alpha : static_cast<float>(alpha);
+}
+
 void Expected(const Binding& binding, ReferenceInput in, std::int64_t unit, std::size_t,
               std::span<double> result) {
-  result[0] = in(0, unit) + binding.F64("alpha") * in(1, unit);
+  result[0] = in(0, unit) + AlphaOf(binding) * in(1, unit);
 }
 
 double SumOfMagnitudes(const Binding& binding, ReferenceInput in, std::int64_t unit, std::size_t) {
-  return std::fabs(in(0, unit)) + std::fabs(binding.F64("alpha") * in(1, unit));
+  return std::fabs(in(0, unit)) + std::fabs(AlphaOf(binding) * in(1, unit));
 }
 
 void Magnitude(const Binding& binding, ReferenceInput in, std::int64_t unit, std::size_t output,
@@ -81,7 +87,9 @@ GC_KERNEL(foreach_add) {
       .summary = "The sums of two lists of tensors, pair by pair",
       .formula = "c[i] = a[i] + alpha b[i]",
       .notes =
-          "Computed in f32 (f64 for f64), which must hold alpha, and rounded once. Where alpha b "
+          "Computed in f32 (f64 for f64), to which alpha is rounded and which must hold it, and "
+          "the "
+          "sum is rounded once. Where alpha b "
           "alone overflows, an element may be infinite or NaN though the sum is a number. "
           "arg_bytes: how many bytes of arguments a launch of param_struct has on a GPU; nothing "
           "else depends on it.",

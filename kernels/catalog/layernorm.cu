@@ -50,20 +50,22 @@ Moments MomentsOf(const Binding& binding, ReferenceInput in, std::int64_t unit) 
   const std::int64_t n = rows::LengthOf(binding), first = unit * n;
   const auto count = static_cast<double>(n);
   Moments m;
+  ReferenceSum mean = 0, variance = 0;
   for (std::int64_t i = 0; i < n; ++i) {
-    m.mean += in(0, first + i) / count;
+    mean += in(0, first + i) / count;
     m.magnitude += std::fabs(in(0, first + i)) / count;
   }
+  m.mean = static_cast<double>(mean);
   // Roundings of a mean far from zero would be the distances of equal elements.
-  double off = 0;
+  ReferenceSum off = 0;
   for (std::int64_t i = 0; i < n; ++i) off += (in(0, first + i) - m.mean) / count;
-  m.mean += off;
-  double variance = 0;
+  m.mean += static_cast<double>(off);
   for (std::int64_t i = 0; i < n; ++i) {
     const double distance = in(0, first + i) - m.mean;
     variance += distance * distance / count;
   }
-  m.deviation = std::sqrt(variance + std::max(binding.F64("eps"), rows::LeastNormal(binding)));
+  m.deviation = std::sqrt(static_cast<double>(variance) +
+                          std::max(binding.F64("eps"), rows::LeastNormal(binding)));
   return m;
 }
 

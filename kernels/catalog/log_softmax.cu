@@ -36,10 +36,11 @@ void Expected(const Binding& binding, ReferenceInput in, std::int64_t unit, std:
   const std::int64_t n = rows::LengthOf(binding), first = unit * n;
   double largest = in(0, first);
   for (std::int64_t i = 1; i < n; ++i) largest = std::fmax(largest, in(0, first + i));
-  double sum = 0;
+  ReferenceSum sum = 0;
   for (std::int64_t i = 0; i < n; ++i) sum += std::exp(in(0, first + i) - largest);
+  const double log_sum = std::log(static_cast<double>(sum));
   for (std::int64_t i = 0; i < n; ++i) {
-    result[static_cast<std::size_t>(i)] = in(0, first + i) - largest - std::log(sum);
+    result[static_cast<std::size_t>(i)] = in(0, first + i) - largest - log_sum;
   }
 }
 

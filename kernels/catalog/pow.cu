@@ -50,7 +50,14 @@ namespace {
 
 void Expected(const Binding& binding, ReferenceInput in, std::int64_t unit, std::size_t,
               std::span<double> result) {
-  result[0] = std::pow(in(0, unit), binding.F64("exponent"));
+  const double exponent = binding.F64("exponent");
+  result[0] = exponent == 0 ? 1 : std::pow(in(0, unit), exponent);
+}
+
+// x^0 = 1 of a signaling NaN too, of which the C library makes NaN.
+template <typename W>
+W Power(W x, W exponent) {
+  return exponent == 0 ? W{1} : std::pow(x, exponent);
 }
 
 // Elements [begin, end) by the C library.
@@ -61,11 +68,11 @@ void ByLibrary(const Call& call, double exponent, std::int64_t begin, std::int64
   T* y = call.Out<T>(0);
   if (FitsF32(exponent)) {
     for (std::int64_t i = begin; i < end; ++i) {
-      y[i] = Narrow<T>(std::pow(Widen(x[i]), static_cast<W>(exponent)));
+      y[i] = Narrow<T>(Power(Widen(x[i]), static_cast<W>(exponent)));
     }
   } else {
     for (std::int64_t i = begin; i < end; ++i) {
-      y[i] = Narrow<T>(static_cast<W>(std::pow(double{Widen(x[i])}, exponent)));
+      y[i] = Narrow<T>(static_cast<W>(Power(double{Widen(x[i])}, exponent)));
     }
   }
 }

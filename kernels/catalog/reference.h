@@ -35,6 +35,10 @@ inline Line LineOf(const Shape& shape, std::size_t axis, std::int64_t unit) {
   return line;
 }
 
+// What references keep sums in. One of f64 that is kept in order in f64 has the roundings of a
+// naive variant, which would be right by it and all better ones wrong.
+using ReferenceSum = long double;
+
 inline std::int64_t OutputElements(const Binding& binding) {
   return Elements(binding.outputs[0].tensors[0].shape);
 }

@@ -46,11 +46,12 @@ void Expected(const Binding& binding, ReferenceInput in, std::int64_t unit, std:
               std::span<double> result) {
   const std::int64_t n = rows::LengthOf(binding), first = unit * n;
   const DType dtype = binding.inputs[0].tensors[0].dtype;
-  double mean = 0;
+  ReferenceSum mean = 0;
   for (std::int64_t i = 0; i < n; ++i) {
     mean += Square(in(0, first + i), dtype) / static_cast<double>(n);
   }
-  const double root = std::sqrt(mean + std::max(binding.F64("eps"), rows::LeastNormal(binding)));
+  const double root = std::sqrt(static_cast<double>(mean) +
+                                std::max(binding.F64("eps"), rows::LeastNormal(binding)));
   for (std::int64_t i = 0; i < n; ++i) {
     result[static_cast<std::size_t>(i)] = in(0, first + i) / root * in(1, i);
   }

@@ -39,26 +39,32 @@ SgdNumbers SgdNumbersOf(const Binding& binding) {
 namespace gridclock {
 namespace {
 
+// As an f32, which is what it counts as.
+double Rounded(const Binding& binding, const char* attribute) {
+  return static_cast<float>(binding.F64(attribute));
+}
+
 void Expected(const Binding& binding, ReferenceInput in, std::int64_t unit, std::size_t,
               std::span<double> result) {
   const double p = in(0, unit), g = in(1, unit);
-  result[0] = p - binding.F64("lr") * (g + binding.F64("weight_decay") * p);
+  result[0] = p - Rounded(binding, "lr") * (g + Rounded(binding, "weight_decay") * p);
 }
 
 // With sizes for p and g, the size of it.
 double Update(const Binding& binding, double p, double g) {
-  return g + binding.F64("weight_decay") * p;
+  return g + Rounded(binding, "weight_decay") * p;
 }
 
+// A product below the normal numbers loses as much as the least of them.
 void Magnitude(const Binding& binding, ReferenceInput in, std::int64_t unit, std::size_t,
                std::span<double> result) {
   const double p = std::fabs(in(0, unit)), g = std::fabs(in(1, unit));
-  result[0] = p + binding.F64("lr") * Update(binding, p, g);
+  result[0] = p + Rounded(binding, "lr") * (Update(binding, p, g) + 0x1p-126);
 }
 
 double Reach(const Binding& binding, ReferenceInput in, std::int64_t unit, std::size_t) {
   const double p = std::fabs(in(0, unit)), update = Update(binding, p, std::fabs(in(1, unit)));
-  return std::max(update, p + binding.F64("lr") * update);
+  return std::max(update, p + Rounded(binding, "lr") * update);
 }
 
 // Two products, a sum and the difference.
@@ -106,7 +112,8 @@ GC_KERNEL(sgd) {
       .summary = "A step of stochastic gradient descent over a list of parameters",
       .formula = "p = p - lr (g + weight_decay p)",
       .notes =
-          "Computed in f32; where a step on the way overflows, so may the parameter, or it is NaN. "
+          "Computed in f32, of lr and weight_decay as f32; where a step on the way overflows, so "
+          "may the parameter, or it is NaN, and of one below 1.2e-38 digits are lost. "
           "arg_bytes: how many bytes of arguments a launch of param_struct has on a GPU; nothing "
           "else depends on it.",
       .validate = Validate,

@@ -35,13 +35,13 @@ void Expected(const Binding& binding, ReferenceInput in, std::int64_t unit, std:
   const std::int64_t n = rows::LengthOf(binding), first = unit * n;
   double largest = in(0, first);
   for (std::int64_t i = 1; i < n; ++i) largest = std::fmax(largest, in(0, first + i));
-  double sum = 0;
+  ReferenceSum sum = 0;
   for (std::int64_t i = 0; i < n; ++i) {
     const double e = std::exp(in(0, first + i) - largest);
     result[static_cast<std::size_t>(i)] = e;
     sum += e;
   }
-  for (double& r : result) r /= sum;
+  for (double& r : result) r /= static_cast<double>(sum);
 }
 
 // x - m carries a rounding of its own size into the exponent, so the error grows with |x - m|.

@@ -33,7 +33,8 @@ absl::Status BuildShape(const Place& place, ShapeBinder& shapes, TensorSpec& ten
   absl::Status status = shapes.BuildOutput(place, tensor.shape);
   if (status.ok()) status = CheckedBytes(tensor).status();
   if (status.ok() || !DetailsOf(status).field.empty()) return status;
-  return WithField(Annotate(status, absl::StrCat("output ", place.Name())), place.Field("shape"));
+  return WithField(Annotate(status, absl::StrCat(place.kind, " ", place.Name())),
+                   place.Field("shape"));
 }
 
 class Binder {
@@ -227,7 +228,7 @@ class Binder {
       const std::size_t count = operand.is_list ? shapes_.list_length() : 1;
       value.tensors.reserve(count);
       for (std::size_t k = 0; k < count; ++k) {
-        GC_RETURN_IF_ERROR(BuildOutput({operand, k, true}, value));
+        GC_RETURN_IF_ERROR(BuildOutput({operand, k, "output"}, value));
       }
       GC_RETURN_IF_ERROR(CheckOver(operand, value));
       result_.outputs.push_back(std::move(value));
@@ -320,7 +321,7 @@ absl::StatusOr<std::vector<OperandValue>> BindScratch(const Clauses& clauses,
   Binding copy = binding;
   ShapeBinder shapes(copy);
   for (const OperandSpec& operand : clauses.scratch) {
-    const Place place{operand, 0, true};
+    const Place place{operand, 0, "scratch"};
     TensorSpec tensor;
     GC_ASSIGN_OR_RETURN(tensor.dtype, ElemOf(place, copy));
     GC_RETURN_IF_ERROR(BuildShape(place, shapes, tensor));

@@ -12,7 +12,7 @@ std::string Place::Name() const {
 }
 
 std::string Place::Field(absl::string_view part) const {
-  return absl::StrCat(is_output ? "outputs." : "inputs.", operand.name,
+  return absl::StrCat(kind, kind == "scratch" ? "." : "s.", operand.name,
                       operand.is_list ? absl::StrCat("[", element, "]") : "", ".", part);
 }
 

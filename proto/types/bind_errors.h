@@ -17,7 +17,7 @@ namespace gridclock {
 struct Place {
   const OperandSpec& operand;
   std::size_t element = 0;
-  bool is_output = false;
+  absl::string_view kind = "input";  // Or "output", "scratch".
 
   std::string Name() const;                         // 'a'; 'a[2]' of a list.
   std::string Field(absl::string_view part) const;  // "inputs.a.shape", "outputs.c[2].dtype".

@@ -61,10 +61,13 @@ absl::StatusOr<Binding> BindWords(const KernelSpec& spec, const JobRequest& requ
 
 absl::Status TakeKernel(const JobRequest& request, const Binding& program, const KernelTable& table,
                         JobCheck& check) {
-  GC_ASSIGN_OR_RETURN(const auto spec, table.Find(request.reference->kernel));
-  GC_ASSIGN_OR_RETURN(const Binding binding,
-                      BindWords(*spec, request, program, "reference.kernel"));
-  check.kernel = spec->name;
+  constexpr absl::string_view kField = "reference.kernel";
+  GC_RETURN_IF_ERROR(CheckName(request.reference->kernel, kField));
+  const auto found = table.Find(request.reference->kernel);
+  if (!found.ok()) return WithField(found.status(), kField);
+  const KernelSpec& spec = **found;
+  GC_ASSIGN_OR_RETURN(const Binding binding, BindWords(spec, request, program, kField));
+  check.kernel = spec.name;
   check.attributes = binding.attributes;
   check.bytes = binding.bytes;
   check.flops = binding.flops;

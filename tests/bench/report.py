@@ -93,8 +93,10 @@ those of one machine on one day and are shown only to explain the ratios.
   more. Where client, server and worker have CPUs of their own the rate is reached: see the run with 16.
 - The run with 16 CPUs is of a virtual machine in which a page fault takes 2 us, a copy between two shared mappings runs at
   6 to 7 GB/s, and a thread that sleeps is woken late: a call of the bare echo takes 170 us though the hop takes 6.
-  `unary.*.p50` is missed there (21.5 and 30.5 hops). Since workers look for 1 ms for a lone order it is 22.3 and 29.6 on such a machine (2026-11-29), no better than
-  before; what it waits for was not found.
+  `unary.*.p50` is missed there (21.5 and 30.5 hops; 22.3 and 29.6 since workers look for 1 ms for a lone order): the goal is in hops, and one takes
+  5 us there, 30 on the Xeon of two CPUs, where it is met. In a run of 2026-11-29 (not kept) `empty` took 215 us and the echo 122; with server,
+  worker and client on two of the 16 CPUs 132 and 57: the rest is gRPC's, which hands each event of a call to another of its eight threads, on a CPU that slept.
+  By its own phases a call has been read and admitted 34 us after it came, is sent at once, and is launched 14 us later.
 - On a Xeon of two CPUs that wakes late too (a hop takes 30 us) `unary.*.p50` was 6.7 and 9.2 hops (not kept), as a worker looked for the next order for 300 us, and a client that was
   back later found it asleep, and so was later still. It looks for 1 ms where orders come one by one since: 2.4 and 3.0 hops.
 - `compile.small` was missed there (1.49) until 2026-11-26 because its peer compiled nothing: beside a GPU's driver NVRTC keeps a

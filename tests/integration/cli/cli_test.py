@@ -299,6 +299,25 @@ class CliTest(unittest.TestCase):
                               zip(named, [found["first_mismatch"], *found["more_mismatches"]], strict=True)], named)
         self.assertIn("  then y[4]: ", self.gridclock("bench", *call, "--samples", "10", code=4).stdout)
 
+    def test_sums_of_equal_f64_are_right_in_parts_and_not_in_order(self):
+        ones = ["weight=ones:f64[100000]", "bias=zeros:f64[100000]"]
+        for words in (["sum", "x=full:0.1:f64[20000]"], ["mean", "x=full:0.1:f64[3,20000]"],
+                      ["cumsum", "x=full:0.1:f64[20000]"], ["softmax", "x=full:0.1:f64[2,20000]"],
+                      ["matmul", "a=full:0.1:f64[3,20000]", "b=full:0.1:f64[20000,3]"],
+                      ["cdist", "a=full:0.1:f64[2,20000]", "b=zeros:f64[2,20000]", "p=1"],
+                      ["rmsnorm", "x=full:0.1:f64[2,100000]", ones[0]],
+                      ["layernorm", "x=randint:0:2:f64[2,100000]", *ones]):
+            with self.subTest(words[0]):
+                self.gridclock("run", *words, "--verify")
+        self.gridclock("run", "sum.naive", "x=full:0.1:f64[20000]", "--verify", code=4)
+
+    def test_every_number_to_the_0_is_1_also_a_signaling_nan(self):
+        for dtype, word in (("u8", 0x7ff0000000000001), ("u4", 0x7f800001)):
+            numpy.save(self.folder / "x.npy", numpy.full(40, word, dtype).view(f"f{dtype[1]}"))
+            for variant in ("naive", "simd"):
+                self.gridclock("run", f"pow.{variant}", "x=x.npy", "exponent=0", "-o", "y=y.npy", "--verify")
+                self.assertEqual(set(numpy.load(self.folder / "y.npy")), {1.0}, (dtype, variant))
+
     def test_check_compares_with_the_catalogue(self):
         result = self.json("check", "softmax.naive", "--against", "softmax", "*=4", "N=33", "--seed", "7")
         self.assertTrue(result["ok"])

@@ -1,5 +1,8 @@
 // The optimizers step by step against their formulas, over lists of tensors of many sizes.
 #include <cmath>
+#include <initializer_list>
+#include <random>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -9,6 +12,7 @@
 #include "kernels/api/registry.h"
 #include "kernels/catalog/catalog.h"
 #include "kernels/device/cpu/tbb_threads.h"
+#include "kernels/verify/verify.h"
 #include "tests/support/status_matchers.h"
 
 namespace gridclock {
@@ -60,28 +64,55 @@ std::vector<void*> PointersTo(List& list) {
   return pointers;
 }
 
-// One step by a variant of the catalogue; `model` is worked on in place.
-absl::Status Step(const RegisteredKernel& kernel, const Variant& variant,
-                  const std::vector<NamedAttribute>& attributes, List gradient, Model* model) {
-  std::vector<std::pair<std::string, List*>> lists = {{"p", &model->p}, {"g", &gradient}};
+using Operands = std::vector<std::pair<std::string, List*>>;
+
+Operands OperandsOf(const RegisteredKernel& kernel, Model* model, List* gradient) {
+  Operands operands = {{"p", &model->p}, {"g", gradient}};
   if (kernel.spec.inputs.size() > 2) {
-    lists.insert(lists.end(), {{"m", &model->m}, {"v", &model->v}});
+    operands.insert(operands.end(), {{"m", &model->m}, {"v", &model->v}});
   }
+  return operands;
+}
+
+// INVALID_ARGUMENT also for attributes that the kernel does not take together.
+absl::StatusOr<Binding> BindOperands(const RegisteredKernel& kernel, const Operands& operands,
+                                     const std::vector<NamedAttribute>& attributes) {
   std::vector<NamedOperand> named;
-  for (const auto& [name, list] : lists) named.push_back({name, ValueOf(*list)});
-  GC_ASSIGN_OR_RETURN(const Binding binding, Bind(kernel.spec, named, attributes));
+  for (const auto& [name, list] : operands) named.push_back({name, ValueOf(*list)});
+  GC_ASSIGN_OR_RETURN(Binding binding, Bind(kernel.spec, named, attributes));
+  GC_RETURN_IF_ERROR(kernel.def.validate(binding));
+  return binding;
+}
+
+struct Views {
   std::vector<OperandView> inputs, outputs;
-  for (std::size_t i = 0; i < lists.size(); ++i) {
-    inputs.push_back({&binding.inputs[i], PointersTo(*lists[i].second)});
-    if (kernel.spec.inputs[i].inout) outputs.push_back(inputs.back());
+};
+
+Views ViewsOf(const RegisteredKernel& kernel, const Binding& binding, const Operands& operands) {
+  Views views;
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    views.inputs.push_back({&binding.inputs[i], PointersTo(*operands[i].second)});
+    if (kernel.spec.inputs[i].inout) views.outputs.push_back(views.inputs.back());
   }
+  return views;
+}
+
+absl::Status Launch(const Variant& variant, const Binding& binding, const Views& views) {
   TbbThreads threads(3);
   return variant.launch({.binding = &binding,
-                         .inputs = inputs,
-                         .outputs = outputs,
+                         .inputs = views.inputs,
+                         .outputs = views.outputs,
                          .scratch = {},
                          .threads = &threads,
                          .stream = nullptr});
+}
+
+// One step by a variant of the catalogue; `model` is worked on in place.
+absl::Status Step(const RegisteredKernel& kernel, const Variant& variant,
+                  const std::vector<NamedAttribute>& attributes, List gradient, Model* model) {
+  const Operands operands = OperandsOf(kernel, model, &gradient);
+  GC_ASSIGN_OR_RETURN(const Binding binding, BindOperands(kernel, operands, attributes));
+  return Launch(variant, binding, ViewsOf(kernel, binding, operands));
 }
 
 // The state of one parameter in double.
@@ -167,6 +198,86 @@ TEST(Optimizers, AreNotEachOther) {
   ASSERT_OK_AND_ASSIGN(const double difference,
                        Difference(adamw, adamw.def.cpu.back(), AdamStep, 12));
   EXPECT_GT(difference, 1e-3);
+}
+
+// Numbers of all exponents of f32, subnormal ones and zeros among them, and of either sign.
+class Extremes {
+ public:
+  explicit Extremes(unsigned seed) : random_(seed) {}
+  double Positive(double least, double most) {
+    return std::exp2(std::uniform_real_distribution(std::log2(least), std::log2(most))(random_));
+  }
+  double AnyOf(std::initializer_list<double> choices) {
+    return choices.begin()[random_() % choices.size()];
+  }
+  List Numbers(std::int64_t size, bool negative) {
+    List list(1);
+    for (std::int64_t i = 0; i < size; ++i) {
+      const double x =
+          random_() % 8 == 0 ? AnyOf({0, 1, 1e-40, 0x1p-149, 3e38}) : Positive(1e-45, 3e38);
+      list[0].push_back(static_cast<float>(negative && random_() % 2 == 0 ? -x : x));
+    }
+    return list;
+  }
+  Settings Some() {
+    return {.lr = AnyOf({0, 1, 1e-46, 1e30, 1e-3, Positive(1e-46, 1e30)}),
+            .beta1 = AnyOf({0, 0.5, 0.9, 1 - 1e-7}),
+            .beta2 = AnyOf({0, 0.5, 0.999, 1 - 1e-9}),
+            .eps = AnyOf({0, 1e-8, 1e-25, Positive(1e-35, 1e3)}),
+            .weight_decay = AnyOf({0, 0.01, 1e-46, Positive(1e-46, 1e8)})};
+  }
+
+ private:
+  std::mt19937 random_;
+};
+
+// What the verification says of a step by a variant.
+absl::StatusOr<Verification> Verified(const RegisteredKernel& kernel, const Variant& variant,
+                                      const std::vector<NamedAttribute>& attributes, List gradient,
+                                      Model before) {
+  Model after = before;
+  const Operands inputs = OperandsOf(kernel, &before, &gradient),
+                 outputs = OperandsOf(kernel, &after, &gradient);
+  GC_ASSIGN_OR_RETURN(const Binding binding, BindOperands(kernel, inputs, attributes));
+  const Views written = ViewsOf(kernel, binding, outputs);
+  GC_RETURN_IF_ERROR(Launch(variant, binding, written));
+  TbbThreads threads(2);
+  const auto bytes = static_cast<std::size_t>(VerifyBytes(kernel.def, binding, threads.count()));
+  std::vector<double> memory(bytes / sizeof(double) + 1);
+  return Verify(kernel.def, binding, ViewsOf(kernel, binding, inputs).inputs, written.outputs,
+                threads, std::as_writable_bytes(std::span(memory)));
+}
+
+// Whatever the numbers are, no variant is said to be wrong.
+TEST(Optimizers, AreVerifiedWithNumbersOfAllSizes) {
+  constexpr std::int64_t kElements = 3001;
+  ASSERT_OK_AND_ASSIGN(const Registry registry, Registry::Create(BuiltInKernels()));
+  Extremes some(7);
+  std::int64_t checked = 0, undecided = 0;
+  for (int round = 0; round < 300; ++round) {
+    const Settings settings = some.Some();
+    const int t = round % 3 == 0 ? 1000 : round % 3;
+    const List g = some.Numbers(kElements, true);
+    const Model model{.p = some.Numbers(kElements, true),
+                      .m = some.Numbers(kElements, true),
+                      .v = some.Numbers(kElements, false)};
+    for (const std::string name : {"sgd", "adam", "adamw"}) {
+      const RegisteredKernel& kernel = *registry.Find(name);
+      for (const Variant& variant : kernel.def.cpu) {
+        const auto said = Verified(kernel, variant, AttributesOf(name, settings, t), g, model);
+        if (absl::IsInvalidArgument(said.status())) continue;  // Numbers that f32 has not got.
+        ASSERT_THAT(said, IsOk());
+        EXPECT_EQ(said->mismatches, 0)
+            << name << "." << variant.name << " lr " << settings.lr << " beta1 " << settings.beta1
+            << " beta2 " << settings.beta2 << " eps " << settings.eps << " weight_decay "
+            << settings.weight_decay << " step " << t << ": " << said->first_mismatch;
+        checked += said->checked;
+        undecided += said->undecided;
+      }
+    }
+  }
+  EXPECT_GT(checked, 1'000'000);
+  EXPECT_LT(undecided, checked / 2);
 }
 
 // A list with one bad tensor says which.

@@ -85,7 +85,11 @@ TEST_F(ProgramsTest, AScheduleOfMoreLaunchesThanCanBeCheckedIsRefused) {
 }
 
 TEST_F(ProgramsTest, AReferenceMustFitTheProgram) {
-  EXPECT_THAT(Try(WithReference(Request(), "none")), StatusIs(Code::kNotFound, HasSubstr("none")));
+  const absl::Status unknown = Try(WithReference(Request(), "none")).status();
+  EXPECT_THAT(unknown, StatusIs(Code::kNotFound, HasSubstr("none")));
+  EXPECT_EQ(DetailsOf(unknown).field, "reference.kernel");
+  EXPECT_THAT(Try(WithReference(Request(), "no name")),
+              StatusIs(Code::kInvalidArgument, HasSubstr("reference.kernel: want a name like")));
   EXPECT_THAT(Try(WithReference(Request(), "two")),
               StatusIs(Code::kInvalidArgument, HasSubstr("'two' has 2 inputs; the program has 1")));
   EXPECT_THAT(

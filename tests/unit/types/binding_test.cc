@@ -449,6 +449,11 @@ TEST(Bind, TellsTheScratchOfAVariant) {
   ASSERT_EQ(scratch.size(), 2u);
   EXPECT_EQ(ToText(scratch[0].tensors[0]), "f32[2,8]");
   EXPECT_EQ(ToText(scratch[1].tensors[0]), "f16[7]");
+  const absl::Status status =
+      BindScratch(*ParseClauses("scratch t: f32[9223372036854775807]"), binding).status();
+  EXPECT_THAT(status,
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("scratch 't': element")));
+  EXPECT_EQ(DetailsOf(status).field, "scratch.t.shape");
 }
 
 class Variants : public ::testing::Test {
