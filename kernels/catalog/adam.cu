@@ -141,12 +141,11 @@ GC_KERNEL(adam) {
           "g = g + weight_decay p; m = beta1 m + (1-beta1) g; v = beta2 v + (1-beta2) g^2; "
           "p = p - lr (m/(1-beta1^step)) / (sqrt(v/(1-beta2^step)) + eps)",
       .notes =
-          "Computed in f32, with coefficients that were computed in f64, of a weight_decay as f32. "
+          "Computed in f32, with coefficients that were computed in f64, but weight_decay in f32. "
           "v must not be negative: the root would be NaN. An eps below 1e-30 counts as that, "
           "unless it is 0. Squares of g "
           "are f32: from g = 6e20 on v overflows and p stands still, and below 1e-21 they are "
-          "lost, so that with an eps near that p takes a far larger step; so are digits of an "
-          "lr / (1 - beta1^step) below 1.2e-38. What such a step comes to is not verified. "
+          "lost, so that with an eps near that p takes a far larger step, which is not verified. "
           "arg_bytes: how many bytes of arguments a launch of param_struct has on a GPU; nothing "
           "else depends on it.",
       .validate = CheckAdam,

@@ -44,27 +44,36 @@ inline AdamNumbers AdamNumbersOf(const Binding& binding) {
           .eps = static_cast<float>(AdamEpsOf(binding))};
 }
 
-// What a step multiplies m by, at most, where v is this after it, in exact arithmetic. Infinity
-// where f32 may come to quite another one: the step, or what v was summed from, is below its normal
-// numbers, of which digits are lost there.
-inline double AdamRateOf(const Binding& binding, double v) {
-  constexpr double kNever = std::numeric_limits<double>::infinity();
-  constexpr double kLeastNormal = 0x1p-126, kLost = 0x1p-147;  // Of v, by four roundings.
+// The least that a step may be divided by where v is this after it, in exact arithmetic; 0 where
+// f32 may come to quite another number, as v was summed from what is below its normal numbers, of
+// which digits are lost.
+inline double AdamLeastBelow(const Binding& binding, double v) {
+  constexpr double kLost = 0x1p-147;  // Of v, by four roundings.
   constexpr double kSettled = 0x1p-20;
   const auto t = static_cast<double>(binding.I64("step"));
-  const double step = binding.F64("lr") / (1 - std::pow(binding.F64("beta1"), t));
-  if (step > 0 && step < kLeastNormal) return kNever;
   const auto below = [&](double square) {
     square = std::max(square, 0.0) / (1 - std::pow(binding.F64("beta2"), t));
     return std::sqrt(square) + AdamEpsOf(binding);
   };
   const double least = below(v - kLost), most = below(v + kLost);
-  return most - least <= kSettled * least ? step / least : kNever;
+  return most - least <= kSettled * least ? least : 0;
 }
 
-// What a step may lose where m, or that rate, is below the normal numbers: as a size of terms.
+// What a step multiplies m by, at most. Infinity where that is not known, or where f32 has no such
+// step but 0, which makes NaN of an infinite m.
+inline double AdamRateOf(const Binding& binding, double v) {
+  const auto t = static_cast<double>(binding.I64("step"));
+  const double step = binding.F64("lr") / (1 - std::pow(binding.F64("beta1"), t));
+  const double least = AdamLeastBelow(binding, v);
+  const bool vanishes = step > 0 && static_cast<float>(step) == 0;
+  return least > 0 && !vanishes ? step / least : std::numeric_limits<double>::infinity();
+}
+
+// What a step may lose where m, that rate or the step is below the normal numbers: as a size of
+// terms.
 inline double AdamLossOf(const Binding& binding, double m, double v) {
-  return (std::fabs(m) + AdamRateOf(binding, v)) * 0x1p-126;
+  const double size = std::fabs(m);
+  return (size + AdamRateOf(binding, v) + size / AdamLeastBelow(binding, v)) * 0x1p-126;
 }
 
 // That each of these numbers is one: INVALID_ARGUMENT.

@@ -386,7 +386,7 @@ void Scheduler::TickRunning(Entry& entry, const WorkerPort::Running& running, ab
   const absl::Time launch_end = launched + job.kernel_time_limit;
   const absl::Time end = std::min(launch_end, began + work);
   if (now >= end + kGrace) {
-    const bool kernel = now >= launch_end || work == job.kernel_time_limit;
+    const bool kernel = launch_end <= began + work + kGrace || work == job.kernel_time_limit;
     return GiveUp(entry, kernel ? KernelTimeStatus(entry.given()) : WorkTimeStatus(job),
                   "time_limit", end, now, out);
   }

@@ -372,7 +372,8 @@ constexpr LabelSpec kLabels[] = {
      "`accepted`, `rejected_total` (the server has too many), `rejected_peer` (this peer "
      "has), `rejected_descriptors` (too few file descriptors are left), `cut_off_headers` "
      "(accepted, then closed for headers of a call that were far too long), `cut_off_calls` (the "
-     "same, for calls that it began faster than they could be done with)"},
+     "same, for calls that it began faster than they could be done with, or messages that it did "
+     "not end)"},
     {"revision", "commit of the sources, empty if unknown"},
     {"state",
      "of a worker: `starting`, `ready`, `busy`, `dead`, `quarantined`; of memory: `total`, `used`"},

@@ -240,7 +240,7 @@ void Acceptor::CountCutOff() {
   count(cut_off.headers, ConnectionEvent::kCutOffHeaders,
         "headers of a call that were far too long");
   count(cut_off.calls, ConnectionEvent::kCutOffCalls,
-        "calls begun faster than they could be done with");
+        "calls begun faster than they could be done with, or messages begun and not ended");
 }
 
 void Acceptor::ForgetClosed() {

@@ -49,7 +49,8 @@ void HeaderBlocks::OnFrame() {
   have_ = 0;
   skip_ = length;
   if (type == kData) return OnData(stream, flags, length);
-  if (type == kReset || (type == kHeaders && (flags & kEndStream) != 0)) lengths_.EndStream(stream);
+  // Headers begin a stream, or end it: what came of it before them gRPC has skipped.
+  if (type == kReset || type == kHeaders) lengths_.EndStream(stream);
   if (type != kHeaders && type != kContinuation) return;
   block_ += std::max(head_.size() + length, kLeastOfFrame);
   if (type == kHeaders) of_client_ = head_[8] % 2 == 1;

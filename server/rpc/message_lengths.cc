@@ -1,7 +1,6 @@
 #include "server/rpc/message_lengths.h"
 
 #include <algorithm>
-#include <utility>
 
 namespace gridclock {
 namespace {

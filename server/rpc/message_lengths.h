@@ -1,8 +1,8 @@
 // What gRPC is told of the length of a message that is too long. gRPC 1.51 collects a message until
 // it is whole, whatever its first five bytes say of its length, and lets the peer send all of that;
-// only then it finds that it is longer than SetMaxReceiveMessageSize() allows. So one call, of whom
-// nobody has asked for a token, could fill the memory of all calls. Here the length of such a
-// message becomes one byte more than the most: gRPC collects so much, and refuses it.
+// only then it finds that it is longer than SetMaxReceiveMessageSize() allows. So one call, of
+// whose sender nobody has asked for a token, could fill the memory of all. Here the length of such
+// a message becomes one byte more than the most: gRPC collects so much, and refuses it.
 #ifndef GRIDCLOCK_SERVER_RPC_MESSAGE_LENGTHS_H_
 #define GRIDCLOCK_SERVER_RPC_MESSAGE_LENGTHS_H_
 

@@ -80,9 +80,11 @@ class RpcServerImpl final : public RpcServer {
     if (options.reflection) builder.RegisterService(&reflection_.emplace(backend_));
     builder.RegisterCallbackGenericService(&unknown_methods_);
     CallsOfConnections().SetStreams(static_cast<int>(backend_.limits.streams));
-    // A client may hear late that its calls have ended.
-    SetMessageBounds({.most_bytes = static_cast<std::uint32_t>(MostCollected(backend_.limits)),
-                      .most_begun = 4 * static_cast<std::size_t>(backend_.limits.streams)});
+    // Clients of gRPC say no more of a call that the server ended amid a message: those count too.
+    constexpr std::size_t kMostEnded = 1 << 16;
+    SetMessageBounds(
+        {.most_bytes = static_cast<std::uint32_t>(MostCollected(backend_.limits)),
+         .most_begun = kMostEnded + static_cast<std::size_t>(backend_.limits.streams)});
     server_ = builder.BuildAndStart();
     if (server_ == nullptr) {
       return absl::InvalidArgumentError(

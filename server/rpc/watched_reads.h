@@ -28,8 +28,7 @@ void SetMessageBounds(const MessageBounds& bounds);
 
 // Reads of this connection, whose bytes are frames, fail from now on once a block of its headers is
 // too long (HeaderBlocks), or it has too many calls (ConnectionCalls) or messages that are begun;
-// gRPC then closes it. Call
-// before gRPC gets the descriptor.
+// gRPC then closes it. Call before gRPC gets the descriptor.
 // RESOURCE_EXHAUSTED for a descriptor of kMostDescriptors or more. Holds until ForgetReads, or the
 // next call for the same descriptor: what is no connection must not be read by recvmsg() in this
 // process, as it may have the descriptor of one that was closed just now.

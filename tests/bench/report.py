@@ -116,7 +116,7 @@ those of one machine on one day and are shown only to explain the ratios.
 - `gpu.catalog.gain` counted variants that are no default until 702f9b75 (1.83). It is computed from kept rows since: those of 7368a742, and those of 702f9b75 where there are such.
 - `gpu.variants.layernorm.8192x8192`: rows in shared memory are 4 % faster than `streamed` on an H100, and 3 % slower on an H200.
 - `gpu.variants.sum.of_all.268435456`: CUB was 2 % faster than `two_pass` on an H200 (0.9799, FAIL below) until 2026-11-29, as a single warp added up the states of the
-  2,048 parts. A block does since: 0.986 and 0.984, in runs of their own on quieter hosts, where CUB too took 1.7 % less. CUB is 1.5 % faster still; `two_pass` stays the default, as its sums
+  2,048 parts. A block does since: 0.984, where CUB took as long as before; 0.986 in a run that is not kept, where it took 1.7 % less. CUB is 1.5 % faster still; `two_pass` stays the default, as its sums
   have the same bits on every GPU.
 - What limits `gpu.variants.rmsnorm.8192x1024`: registers are the faster choice of 65536 rows, by 2.5 % and more, and the slower one of
   8192 by 2 to 3 % on an H200, on an H100 by 0.3 % (not kept). A variant could look at the number of rows and do either,
@@ -201,7 +201,7 @@ those of one machine on one day and are shown only to explain the ratios.
   events read 37 and 24 times our device time, `isolated` 5.7 and 3.8 times.
 - Missed for `SUSPECT` alone, with figures that reach the goal: `gpu.catalog.matmul.8192x8192.f16.torch` (1.005; measured again on that day,
   0.2.0-gpu-catalog-rows.json, 1.044 without that flag), `gpu.catalog.matmul.cublaslt_tf32.8192x8192.torch` (1.054, again 1.050, with the flag both times) and
-  `gpu.catalog.gain` (1.828), which has the flags of all its rows: without the kernel `matmul` it is 1.869, and has it not. Both products are `THROTTLED`: the power
+  `gpu.catalog.gain` (1.828), which has the flags of all its rows; of defaults alone (1.819, 2026-11-29) it has it not. Both products are `THROTTLED`: the power
   cap changes the clock, which may be why two methods disagree (docs/timing.md; it was not found). One of the three samples in f16 is 0.918. Behind the three samples in f16 ours was 1530, 1515 and 1365 MHz, PyTorch's 1515, 1635 and 1920
   (again: 1515 to 1560, 1455 to 1470); in tf32 1485 to 1635 and 1485 to 1575 (1530 to 1635, 1530 to 1605). By ncu
   (`gpu.limits`) the product in f16 takes 98 % of what its first caches can do, the one in tf32 93 % of what its SMs can: both are near what a part of the GPU can do; that the power cap limits them is what THROTTLED says.

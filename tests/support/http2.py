@@ -86,6 +86,11 @@ class Connection:
         self._write(headers(call, b"".join(literal(*field) for field in (*fields.items(), *more))))
         return call
 
+    def write_ahead(self, payload):
+        """Data of the call that comes next, before its headers."""
+        self._windows[0] -= len(payload)
+        self._write(frame(DATA, 0, self._next, payload))
+
     def send(self, call, payload, patience=1):
         """How much the server took; it is given `patience` seconds for each window that it opens."""
         sent = 0

@@ -84,6 +84,25 @@ class Refused(unittest.TestCase):
                 self.assertLess(self.peak() - before, 32 * MIB, (path, size))
         self.assert_is_well()
 
+    def test_b11_what_comes_before_its_headers_hides_no_length(self):
+        with self.connect() as connection:
+            connection.write_ahead(message(bytes(8 * MIB))[:5])
+            call = connection.begin(CHECK)
+            taken = connection.send(call, b"\0\xff\xff\xff\xff" + bytes(64 * MIB), patience=10)
+            self.assertEqual(connection.status(call, seconds=60)[0], RESOURCE_EXHAUSTED)
+        self.assertLess(taken, 16 * MIB)
+        self.assert_is_well()
+
+    def test_b11_a_connection_outlasts_many_calls_that_ended_amid_their_message(self):
+        small = "--limit-message-bytes=32K", "--limit-chunk-bytes=16K", "--limit-inline-bytes=4K", "--limit-streams=16"
+        with (Server(BIN, "--arena-warm-bytes=0", *small) as server,
+              Connection(int(server.grpc.rsplit(":", 1)[1])) as connection):
+            for _ in range(500):
+                call = connection.begin(RUN)
+                connection.send(call, b"\0\xff\xff\xff\xff" + bytes(128 << 10), patience=10)
+                self.assertEqual(connection.status(call, seconds=60)[0], RESOURCE_EXHAUSTED)
+            self.assertEqual(self.answer(connection, message(EMPTY)), (OK, ""))
+
     # gRPC 1.51 takes an encoding that it does not know for none, and tells nobody which it was.
     def test_b13_an_encoding_that_nobody_knows_is_none(self):
         with self.connect() as connection:

@@ -248,6 +248,34 @@ absl::StatusOr<Verification> Verified(const RegisteredKernel& kernel, const Vari
                 threads, std::as_writable_bytes(std::span(memory)));
 }
 
+// One element of a thousandth more than it should be is seen.
+TEST(Optimizers, AreSaidToBeWrongWhereTheyAre) {
+  ASSERT_OK_AND_ASSIGN(const Registry registry, Registry::Create(BuiltInKernels()));
+  Extremes some(11);
+  const auto ordinary = [&](double least) {
+    List list(1);
+    for (int i = 0; i < 1000; ++i) list[0].push_back(static_cast<float>(some.Positive(least, 1)));
+    return list;
+  };
+  for (const std::string name : {"sgd", "adam", "adamw"}) {
+    const RegisteredKernel& kernel = *registry.Find(name);
+    static LaunchFn right;
+    right = kernel.def.cpu[0].launch;
+    Variant wrong = kernel.def.cpu[0];
+    wrong.launch = [](const Call& call) {
+      GC_RETURN_IF_ERROR(right(call));
+      call.Out<float>(0, 0)[471] *= 1.001F;
+      return absl::OkStatus();
+    };
+    const Model model{.p = ordinary(0.1), .m = ordinary(0.1), .v = ordinary(0.1)};
+    ASSERT_OK_AND_ASSIGN(
+        const Verification said,
+        Verified(kernel, wrong, AttributesOf(name, Settings(), 3), ordinary(0.1), model));
+    EXPECT_EQ(said.mismatches, 1) << name;
+    EXPECT_EQ(said.undecided, 0) << name;
+  }
+}
+
 // Whatever the numbers are, no variant is said to be wrong.
 TEST(Optimizers, AreVerifiedWithNumbersOfAllSizes) {
   constexpr std::int64_t kElements = 3001;

@@ -53,6 +53,7 @@ class SchedulerDevicesTest : public ::testing::Test {
     job.arrived = clock_.Now();
     job.deadline = absl::InfiniteFuture();
     job.kernel_time_limit = absl::Seconds(device == 2 ? 1 : 30);
+    job.host_memory = false;
     Call call;
     auto id = scheduler_.Submit(std::move(job), call.listener, false);
     EXPECT_THAT(id, IsOk());
@@ -105,6 +106,24 @@ TEST_F(SchedulerDevicesTest, AFaultOfAKernelCostsItsOwnCallAlone) {
   scheduler_.OnWorkerReady(NameOf(3), next, kGeneration + 1);
   EXPECT_EQ(next->orders(), std::vector<JobId>{waiting_[3].id});
   ExpectOthersUnharmed(3);
+}
+
+// Of a second for launches and one more for what comes before and after them.
+TEST_F(SchedulerDevicesTest, WhichLimitEndedACallDoesNotHangOnTheTick) {
+  for (const auto& [before, reason] :
+       {std::pair{1100, "KERNEL_TIME_LIMIT"}, std::pair{1900, "WORK_TIME_LIMIT"}}) {
+    const Call call = running_[2];
+    const absl::Time start = clock_.Now();
+    workers_[2]->Run(call.id, start, start + absl::Milliseconds(before));
+    clock_.Advance(absl::Milliseconds(2300));
+    scheduler_.Tick();
+    scheduler_.OnWorkerLost(NameOf(2), kGeneration,
+                            {.reason = "time_limit", .running = call.id, .detail = "killed"});
+    EXPECT_THAT(call.listener->status(), ReasonIs(reason));
+    workers_[2] = std::make_shared<FakeWorker>();
+    scheduler_.OnWorkerReady(NameOf(2), workers_[2], kGeneration);
+    running_[2] = std::exchange(waiting_[2], Submit(2));
+  }
 }
 
 TEST_F(SchedulerDevicesTest, AKernelThatNeverEndsIsKilledWithItsWorkerAlone) {
