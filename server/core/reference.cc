@@ -8,6 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "server/core/admission.h"
 
 namespace gridclock {
 namespace {
