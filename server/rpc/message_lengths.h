@@ -2,7 +2,9 @@
 // it is whole, whatever its first five bytes say of its length, and lets the peer send all of that;
 // only then it finds that it is longer than SetMaxReceiveMessageSize() allows. So one call, of
 // whose sender nobody has asked for a token, could fill the memory of all. Here the length of such
-// a message becomes one byte more than the most: gRPC collects so much, and refuses it.
+// a message becomes one byte more than the most: gRPC collects so much, and refuses it. Where a
+// first byte is no flag gRPC ends the stream, and nothing is read of what it keeps then: all
+// methods are streams of bytes to it (service.h).
 #ifndef GRIDCLOCK_SERVER_RPC_MESSAGE_LENGTHS_H_
 #define GRIDCLOCK_SERVER_RPC_MESSAGE_LENGTHS_H_
 
