@@ -12,7 +12,7 @@ REPO = dashboards.REPO
 FOLDER = REPO / "deploy/prometheus"
 ALERTS = (FOLDER / "rules/alerts.yml").read_text()
 RECORDING = (FOLDER / "rules/recording.yml").read_text()
-CASES = (FOLDER / "tests/rules_test.yml").read_text()
+CASES = "".join((FOLDER / f"tests/{name}_test.yml").read_text() for name in ("rules", "hours"))
 
 
 def alerts():
@@ -33,7 +33,7 @@ class RulesTest(unittest.TestCase):
             self.assertEqual(ran.returncode, 0, ran.stdout + ran.stderr)
 
     def test_each_case_of_each_alert(self):
-        ran = promtool("test", "rules", "tests/rules_test.yml", "tests/order_test.yml")
+        ran = promtool("test", "rules", *(str(path) for path in sorted(FOLDER.glob("tests/*_test.yml"))))
         self.assertEqual(ran.returncode, 0, ran.stdout + ran.stderr)
 
     def test_the_part_of_failed_calls_is_the_same_over_each_stretch_of_time(self):
