@@ -55,7 +55,7 @@ void Prefixes(const Binding& binding, std::int64_t unit, std::span<double> resul
   const std::int64_t columns = Elements(binding.Run("B")), first = unit * MatrixElements(binding);
   for (std::int64_t b = 0; b < columns; ++b) {
     const Line terms = reduce::TermsOf(binding, unit * columns + b);
-    ReferenceSum sum = 0;
+    ReferenceSum sum;
     for (std::int64_t k = 0; k < terms.length; ++k) {
       sum += term(terms.at(k));
       result[static_cast<std::size_t>(terms.at(k) - first)] = static_cast<double>(sum);

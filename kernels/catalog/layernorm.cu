@@ -50,14 +50,14 @@ Moments MomentsOf(const Binding& binding, ReferenceInput in, std::int64_t unit) 
   const std::int64_t n = rows::LengthOf(binding), first = unit * n;
   const auto count = static_cast<double>(n);
   Moments m;
-  ReferenceSum mean = 0, variance = 0;
+  ReferenceSum mean, variance;
   for (std::int64_t i = 0; i < n; ++i) {
     mean += in(0, first + i) / count;
     m.magnitude += std::fabs(in(0, first + i)) / count;
   }
   m.mean = static_cast<double>(mean);
   // Roundings of a mean far from zero would be the distances of equal elements.
-  ReferenceSum off = 0;
+  ReferenceSum off;
   for (std::int64_t i = 0; i < n; ++i) off += (in(0, first + i) - m.mean) / count;
   m.mean += static_cast<double>(off);
   for (std::int64_t i = 0; i < n; ++i) {

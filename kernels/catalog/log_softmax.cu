@@ -36,7 +36,7 @@ void Expected(const Binding& binding, ReferenceInput in, std::int64_t unit, std:
   const std::int64_t n = rows::LengthOf(binding), first = unit * n;
   double largest = in(0, first);
   for (std::int64_t i = 1; i < n; ++i) largest = std::fmax(largest, in(0, first + i));
-  ReferenceSum sum = 0;
+  ReferenceSum sum;
   for (std::int64_t i = 0; i < n; ++i) sum += std::exp(in(0, first + i) - largest);
   const double log_sum = std::log(static_cast<double>(sum));
   for (std::int64_t i = 0; i < n; ++i) {

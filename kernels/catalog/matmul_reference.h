@@ -26,7 +26,7 @@ double SumTerms(const Binding& binding, bool transpose_a, bool transpose_b, Refe
   const Line a = LineOf(shape(binding.inputs[0]), transpose_a ? last - 1 : last, row);
   const Line b = LineOf(shape(binding.inputs[1]), transpose_b ? last : last - 1,
                         matrix * c[last] + unit % c[last]);
-  ReferenceSum sum = 0;
+  ReferenceSum sum;
   for (std::int64_t k = 0; k < a.length; ++k) sum += term(in(0, a.at(k)), in(1, b.at(k)));
   return static_cast<double>(sum);
 }

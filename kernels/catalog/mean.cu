@@ -32,10 +32,10 @@ using reduce::Terms;
 void Expected(const Binding& binding, ReferenceInput in, std::int64_t unit, std::size_t,
               std::span<double> result) {
   const Line terms = reduce::TermsOf(binding, unit);
-  ReferenceSum sum = 0;
+  ReferenceSum sum;
   for (std::int64_t k = 0; k < terms.length; ++k) sum += in(0, terms.at(k));
   const auto count = static_cast<double>(terms.length);
-  result[0] = count == 0 ? std::nan("") : static_cast<double>(sum / count);
+  result[0] = count == 0 ? std::nan("") : sum.Over(count);
 }
 
 void Magnitude(const Binding& binding, ReferenceInput in, std::int64_t unit, std::size_t output,

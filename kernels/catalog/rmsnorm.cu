@@ -46,7 +46,7 @@ void Expected(const Binding& binding, ReferenceInput in, std::int64_t unit, std:
               std::span<double> result) {
   const std::int64_t n = rows::LengthOf(binding), first = unit * n;
   const DType dtype = binding.inputs[0].tensors[0].dtype;
-  ReferenceSum mean = 0;
+  ReferenceSum mean;
   for (std::int64_t i = 0; i < n; ++i) {
     mean += Square(in(0, first + i), dtype) / static_cast<double>(n);
   }

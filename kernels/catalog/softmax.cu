@@ -35,7 +35,7 @@ void Expected(const Binding& binding, ReferenceInput in, std::int64_t unit, std:
   const std::int64_t n = rows::LengthOf(binding), first = unit * n;
   double largest = in(0, first);
   for (std::int64_t i = 1; i < n; ++i) largest = std::fmax(largest, in(0, first + i));
-  ReferenceSum sum = 0;
+  ReferenceSum sum;
   for (std::int64_t i = 0; i < n; ++i) {
     const double e = std::exp(in(0, first + i) - largest);
     result[static_cast<std::size_t>(i)] = e;

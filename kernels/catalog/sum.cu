@@ -36,7 +36,7 @@ using reduce::Terms;
 void Expected(const Binding& binding, ReferenceInput in, std::int64_t unit, std::size_t,
               std::span<double> result) {
   const Line terms = reduce::TermsOf(binding, unit);
-  ReferenceSum sum = 0;
+  ReferenceSum sum;
   for (std::int64_t k = 0; k < terms.length; ++k) sum += in(0, terms.at(k));
   result[0] = static_cast<double>(sum);
 }
