@@ -4,6 +4,7 @@ import dataclasses
 import io
 import json
 import pathlib
+import re
 import sys
 import tempfile
 import types
@@ -28,10 +29,11 @@ class Report(unittest.TestCase):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)
-        for name, value in {"PAGE": self.folder / "page.md", "RESULTS": self.folder}.items():
-            patch = mock.patch.object(report, name, value)
+        for name in ("DOCS", "RESULTS"):
+            patch = mock.patch.object(report, name, self.folder)
             patch.start()
             self.addCleanup(patch.stop)
+        self.page, self.cpu_page = self.folder / "benchmarks.md", self.folder / "benchmarks-cpu.md"
 
     def run_report(self, *arguments):
         told = io.StringIO()
@@ -43,25 +45,29 @@ class Report(unittest.TestCase):
         self.assertIn("no figures yet of these groups of goals: small, metrics, bulk, memory, kernels, catalog_cpu, modules, submissions, build, "
                       "gpu_kernels, gpu_catalog, gpu_variants, gpu_exact, gpu_timing, gpu_truth, gpu_ncu, gpu_limits, gpu_bulk, "
                       "gpu_faults, gpu_neighbour, gpu_lessons, gpu_modules.",
-                      report.PAGE.read_text())
+                      self.page.read_text())
         self.assertEqual(self.run_report("--check")[0], 0)
 
     def test_a_page_that_does_not_name_what_is_missing_fails(self):
-        report.PAGE.write_text(report.HEAD)
-        self.assertEqual(self.run_report("--check")[0], 1)
+        self.run_report()
+        self.page.write_text(re.sub(r"## Not measured\n\n.*\n", "", self.page.read_text()))
+        code, told = self.run_report("--check")
+        self.assertEqual((code, told.split(":")[0]), (1, "docs/benchmarks.md"))
 
     def test_a_missing_group_is_named(self):
         (self.folder / "a.json").write_text(json.dumps(result(["small", "bulk"])))
         self.run_report()
         self.assertIn("goals: metrics, memory, kernels, catalog_cpu, modules, submissions, build, gpu_kernels, gpu_catalog, gpu_variants, gpu_exact, gpu_timing, "
-                      "gpu_truth, gpu_ncu, gpu_limits, gpu_bulk, gpu_faults, gpu_neighbour, gpu_lessons, gpu_modules.", report.PAGE.read_text())
+                      "gpu_truth, gpu_ncu, gpu_limits, gpu_bulk, gpu_faults, gpu_neighbour, gpu_lessons, gpu_modules.", self.page.read_text())
 
     def test_a_group_of_which_some_rows_alone_were_measured_is_not_missing(self):
         for samples, is_missing in (([1.0], False), ([], True)):
             line = Line("gpu.limits.x", "x", ">=", 0, samples=samples, informative=True)
             data = result(["small"])
             data["lines"].append({**line.as_json(), "group": "gpu_limits"})
-            self.assertEqual("gpu_limits" in self.page_of_result(data), is_missing)
+            page = self.page_of_result(data)
+            self.assertEqual("gpu_limits" in page.split("## Not measured")[1].split("## ")[0], is_missing)
+            self.assertEqual("\n## 2026-01-02, abc: rows of gpu_limits, small\n" in page, not is_missing)
 
     def every_goal(self, leave_out=""):
         """Of all groups, with a figure each."""
@@ -74,7 +80,7 @@ class Report(unittest.TestCase):
     def page_of_result(self, data):
         (self.folder / "a.json").write_text(json.dumps(data))
         self.assertEqual(self.run_report()[0], 0)
-        return report.PAGE.read_text()
+        return self.page.read_text() + self.cpu_page.read_text()
 
     def test_with_all_goals_nothing_is_called_missing(self):
         self.assertNotIn("Not measured", self.page_of_result(self.every_goal()))
@@ -103,7 +109,7 @@ class Report(unittest.TestCase):
                             ({**data, "pytorch": "2.11.0"}, "\nNVIDIA H200, driver 580; PyTorch 2.11.0.\n")):
             (self.folder / "a.json").write_text(json.dumps(told))
             self.run_report()
-            self.assertIn(shown, report.PAGE.read_text())
+            self.assertIn(shown, self.page.read_text())
 
     def test_the_page_tells_the_cpu_and_its_peers(self):
         cpu = {"cpu": "Xeon", "last_cache_bytes": 260 << 20}
@@ -115,12 +121,38 @@ class Report(unittest.TestCase):
                             ({**cpu, "device": "NVIDIA H200"}, "\nNVIDIA H200; 2 CPUs (Xeon, 260 MiB of last cache).\n")):
             self.assertIn(shown, self.page_of_result({**result(["small"]), "libraries": {"grpc++": "1.51.1"}, **told}))
 
+    def test_of_each_machine_the_newest_figure_counts(self):
+        goal = bench.goals_of("gpu_exact")[0]
+        host = {"device": "NVIDIA H200, driver 580"}
+        missed = dataclasses.replace(goal, samples=[goal.bound * 1.5] * 3)
+        met = dataclasses.replace(goal, samples=[goal.bound] * 3)
+        for name, date, device, line in (("a", "2026-01-02", host, missed), ("b", "2026-01-03", host, met),
+                                         ("c", "2026-01-01", {"device": "NVIDIA H100, driver 580"}, missed),
+                                         ("d", "2026-01-04", host, dataclasses.replace(missed, bound=goal.bound / 2))):
+            data = {**result(["gpu_exact"]), **device, "date": date, "lines": [line.as_json()]}
+            (self.folder / f"{name}.json").write_text(json.dumps(data))
+        self.run_report()
+        page = self.page.read_text()
+        self.assertIn("| 1 of 1: NVIDIA H200 (2026-01-03)<br>0 of 1: NVIDIA H100 (2026-01-01) |\n", page)
+        self.assertIn(f"\n- gpu_exact, NVIDIA H100 (2026-01-01): `{goal.name}` {1.5 * goal.bound:g}{goal.unit} "
+                      f"({goal.op} {goal.bound:g})\n\n", page)
+        self.assertEqual(page.split("## Missed")[1].split("\n## ")[0].count("gpu_exact"), 1)
+
+    def test_figures_of_cpus_without_a_name_are_of_as_many_machines_as_days(self):
+        goal = bench.goals_of("build")[0]
+        for date in ("2026-01-02", "2026-01-03"):
+            data = {**result(["build"]), "date": date, "lines": [dataclasses.replace(goal, samples=[1.0]).as_json()]}
+            (self.folder / f"{date}.json").write_text(json.dumps(data))
+        self.run_report()
+        self.assertIn("| 1 of 1: 2 CPUs (2026-01-03)<br>1 of 1: 2 CPUs (2026-01-02) |", self.page.read_text())
+        self.assertIn("\n## Missed\n\nNone.\n", self.cpu_page.read_text())
+
     def test_the_page_tells_the_flags(self):
         data = result(["small"])
         data["lines"][0]["flags"] = ["THROTTLED"]
         (self.folder / "a.json").write_text(json.dumps(data))
         self.run_report()
-        self.assertIn("| PASS THROTTLED |", report.PAGE.read_text())
+        self.assertIn("| PASS THROTTLED |", self.cpu_page.read_text())
 
     def test_times_stand_in_the_row_beside_peer_and_floor(self):
         data = result(["gpu_catalog"])
@@ -130,7 +162,7 @@ class Report(unittest.TestCase):
         data["lines"].append(line.as_json())
         (self.folder / "a.json").write_text(json.dumps(data))
         self.run_report()
-        page = report.PAGE.read_text()
+        page = self.cpu_page.read_text()
         self.assertIn("| `gpu.catalog.x` | x | >= 0.98 | 1.5 | 1.5 .. 1.5 | 11 / 16.5 / 9 |  | 3 | PASS |", page)
         self.assertIn("| `small.round_trip` | a round trip | <= 3x | 2x | 2 .. 2 |  |  | 9 | PASS |", page)
 
