@@ -190,16 +190,21 @@ void RunLog::Add(Trail& trail, const Job& job, const JobResult& result, absl::st
 }
 
 RunLog::Kept& RunLog::PlaceFor(JobId id) {
-  if (ring_.size() < kRuns) {
-    ring_.emplace_back();
-  } else if (const auto old = places_.find(ring_[next_].run.id); old->second == next_) {
-    places_.erase(old);
-  }
+  if (ring_.size() < kRuns) ring_.emplace_back();
   Kept& kept = ring_[next_];
-  kept.run.id = id;
-  places_[id] = next_;
+  kept.run.id = ids_[next_] = id;
   next_ = (next_ + 1) % kRuns;
   return kept;
+}
+
+const RunLog::Kept* RunLog::NewestOf(JobId id) const {
+  for (std::size_t at = next_; at-- > 0;) {
+    if (ids_[at] == id) return &ring_[at];
+  }
+  for (std::size_t at = ring_.size(); at-- > next_;) {
+    if (ids_[at] == id) return &ring_[at];
+  }
+  return nullptr;
 }
 
 std::map<std::string, DeviceReading> RunLog::readings() const {
@@ -221,9 +226,8 @@ std::optional<RunRecord> RunLog::Find(JobId id) const {
     if (kept != handed_out_.end()) return kept->second;
   }
   MutexLock lock(mutex_);
-  const auto found = places_.find(id);
-  if (found == places_.end()) return std::nullopt;
-  return Named(ring_[found->second]);
+  const Kept* kept = NewestOf(id);
+  return kept == nullptr ? std::nullopt : std::optional(Named(*kept));
 }
 
 void RunLog::Keep(RunRecord run) const {

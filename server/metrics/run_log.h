@@ -11,7 +11,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "base/mutex.h"
 #include "server/core/activity.h"
 #include "server/core/observer.h"
@@ -69,14 +68,16 @@ class RunLog {
       ABSL_LOCKS_EXCLUDED(mutex_);
   // A record to fill, in the place of the oldest.
   Kept& PlaceFor(JobId id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  const Kept* NewestOf(JobId id) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void FillLatencies(const Trail& trail, absl::Time now, KernelActivity* kernel) const
       ABSL_LOCKS_EXCLUDED(mutex_);
 
   mutable Mutex mutex_;
   std::vector<Kept> ring_ ABSL_GUARDED_BY(mutex_);
   std::size_t next_ ABSL_GUARDED_BY(mutex_) = 0;  // Where the next one goes once the ring is full.
-  // Where in the ring: a scrape asks for a run of each bucket, most of them long forgotten.
-  absl::flat_hash_map<JobId, std::size_t> places_ ABSL_GUARDED_BY(mutex_);
+  // Of the ring, side by side: a scrape asks for a run of each bucket, most of them long forgotten,
+  // and a table of them would cost each run more than a scrape saves.
+  std::array<JobId, kRuns> ids_ ABSL_GUARDED_BY(mutex_) = {};
   std::map<std::pair<std::string, std::string>, std::unique_ptr<Trail>> trails_
       ABSL_GUARDED_BY(mutex_);
   std::map<std::string, DeviceReading> readings_ ABSL_GUARDED_BY(mutex_);
