@@ -120,8 +120,8 @@ struct Variant {
   std::string summary;  // One line: the idea and why it is faster than the one before.
   LaunchFn launch = nullptr;
   std::string clauses = {};  // In the language of the words: "when N % 4 == 0 scratch tmp: f32[N]".
-  // Where the variant's own way loses more than the reference's tolerance lets pass (inputs rounded
-  // to tf32, a difference of large squares): takes the place of Reference::magnitude.
+  // Where its own way loses more than the reference's tolerance lets pass (tf32, a difference of
+  // large squares): in place of Reference::magnitude. NaN: it may come to NaN, which is undecided.
   decltype(Reference::magnitude) magnitude = nullptr;
   // Whose rate of arithmetic is the roofline's, where it is not that of the first input.
   std::optional<DType> arithmetic = {};

@@ -25,6 +25,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "kernels/api/kernel.h"
 #include "kernels/catalog/matmul_reference.h"
@@ -83,14 +84,21 @@ double OfRoot(double error, double root) {
 
 // The product form is off by roundings of |a|^2 + |b|^2 + 2 |a b|, whatever is left of them: by e
 // of the square S, so by less than e / sqrt(S) of the root and by less than sqrt(e). In the measure
-// of verify.h, whose tolerance is that of its scale times 4 (4 + sqrt(c)) roundings.
+// of verify.h, whose tolerance is that of its scale times 4 (4 + sqrt(c)) roundings. Where a
+// distance and the product are infinite it makes inf - inf.
 void MagnitudeOfProduct(const Binding& binding, ReferenceInput in, std::int64_t unit, std::size_t,
                         std::span<double> result) {
+  const double sum = SumOf(binding, in, unit);
+  if (std::isinf(sum)) {
+    const double product = SumPairs(binding, in, unit, [](double a, double b) { return a * b; });
+    result[0] = product < std::numeric_limits<double>::infinity() ? sum : std::nan("");
+    return;
+  }
   const double all = SumPairs(
       binding, in, unit, [](double a, double b) { return a * a + b * b + 2 * std::fabs(a * b); });
   const double tolerance = ToleranceOf(binding);
   const double error = all * tolerance + LostSquares(binding);
-  result[0] = OfRoot(error, std::sqrt(SumOf(binding, in, unit))) / tolerance;
+  result[0] = OfRoot(error, std::sqrt(sum)) / tolerance;
 }
 
 }  // namespace

@@ -219,7 +219,8 @@ class Checker {
         unit_terms_(UnitTerms(def, binding)),
         elements_(ElementsOf(*got.value)),
         dtype_(got.value->tensors[0].dtype),
-        magnitude_(options.magnitude != nullptr ? options.magnitude : def.reference.magnitude),
+        own_way_(options.magnitude != nullptr),
+        magnitude_(own_way_ ? options.magnitude : def.reference.magnitude),
         tolerance_(ToleranceOf(def.reference.roundings, dtype_, Accumulation(def, binding),
                                options.rounds_on_the_way)) {
     for (const OperandView& input : inputs) {
@@ -379,7 +380,7 @@ class Checker {
         found = {.error = 0, .tolerance = found.tolerance, .undecided = true};
       } else if (!found.ok()) {
         if (!overflows) overflows = MayOverflow(unit, in);
-        if (*overflows) {
+        if (*overflows || (std::isnan(got) && own_way_ && std::isnan(scale[k]))) {
           found = {.error = 0, .tolerance = found.tolerance, .undecided = true};
           tally->found.undecided_output =
               true;  // It differs: that the others are right is no help.
@@ -420,6 +421,7 @@ class Checker {
   const std::int64_t unit_terms_;
   const std::int64_t elements_;
   const DType dtype_;
+  const bool own_way_;  // The magnitude is of the variant, not of the reference.
   const decltype(Reference::magnitude) magnitude_;
   const Tolerance tolerance_;
 };

@@ -19,8 +19,9 @@ struct Place {
   std::size_t element = 0;
   absl::string_view kind = "input";  // Or "output", "scratch".
 
-  std::string Name() const;                         // 'a'; 'a[2]' of a list.
-  std::string Field(absl::string_view part) const;  // "inputs.a.shape", "outputs.c[2].dtype".
+  std::string Name() const;  // 'a'; 'a[2]' of a list.
+  // "inputs.a.shape", "outputs.c[2].dtype", "scratch.t.shape".
+  std::string Field(absl::string_view part) const;
 };
 
 // INVALID_ARGUMENT with the field.

@@ -133,8 +133,9 @@ class Conformance : public testing::TestWithParam<Case> {
 
   static void Conclude(const char* tag, const std::vector<std::string>& problems,
                        std::uint64_t seed) {
-    const auto verdict = Judge(KnownExceptions(), NameOf(tag), problems);
-    EXPECT_FALSE(verdict) << *verdict << "\nGRIDCLOCK_TEST_SEED=" << seed;
+    EXPECT_TRUE(problems.empty()) << NameOf(tag) << ": " << problems.size()
+                                  << " problems, the first:\n"
+                                  << problems.front() << "\nGRIDCLOCK_TEST_SEED=" << seed;
   }
 
   static Memory MemoryFor(const char* tag) {
@@ -280,8 +281,8 @@ TEST(Catalogue, EveryListedExceptionFitsATest) {
       names.push_back(absl::StrCat(c.Name(), "/", tag));
     }
   }
-  const auto& [skipped, expected, unseen] = KnownExceptions();
-  for (const auto* list : {&skipped, &expected, &unseen}) {
+  const auto& [skipped, unseen] = KnownExceptions();
+  for (const auto* list : {&skipped, &unseen}) {
     for (const Exception& exception : *list) {
       if (exception.pattern.rfind(TestDeviceKind(), 0) != 0) continue;
       if (NeedsMissingLibrary(exception)) continue;

@@ -2,9 +2,6 @@
 
 #include <fnmatch.h>
 
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
-
 namespace gridclock {
 
 const Exceptions& KnownExceptions() {
@@ -46,8 +43,6 @@ const Exceptions& KnownExceptions() {
            {"cuda/*/bf16/huge", "the code is that of f16"},
            {"cuda/empty/*/huge", "it has no tensors"},
            {"cuda/spin/*/huge", "it has no tensors"}},
-      .expected = {{"*/cdist/matmul/*/special", "of an infinity it makes inf - inf, which is NaN"},
-                   {"*/cdist/matmul/*/extreme", "of an infinity it makes inf - inf, which is NaN"}},
       .unseen = {{"cuda/*/cublaslt*/*",
                   "the library writes by cp.async.bulk, of which initcheck sees nothing before its "
                   "version 2025.4, and with tensor maps not all since"}},
@@ -64,16 +59,6 @@ std::optional<std::string> ReasonFor(const std::vector<Exception>& list, const s
     if (Fits(exception.pattern, name)) return exception.reason;
   }
   return std::nullopt;
-}
-
-std::optional<std::string> Judge(const Exceptions& exceptions, const std::string& name,
-                                 const std::vector<std::string>& problems) {
-  const auto expected = ReasonFor(exceptions.expected, name);
-  if (expected && problems.empty()) {
-    return absl::StrCat(name, " passes, but is expected to fail: ", *expected);
-  }
-  if (expected || problems.empty()) return std::nullopt;
-  return absl::StrCat(name, ": ", problems.size(), " problems, the first:\n", problems.front());
 }
 
 }  // namespace gridclock

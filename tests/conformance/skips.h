@@ -1,5 +1,4 @@
-// What a device does not run, what it is known to fail, and what a tool cannot see; each with its
-// reason.
+// What a device does not run, and what a tool cannot see; each with its reason.
 #ifndef GRIDCLOCK_TESTS_CONFORMANCE_SKIPS_H_
 #define GRIDCLOCK_TESTS_CONFORMANCE_SKIPS_H_
 
@@ -16,11 +15,10 @@ struct Exception {
 };
 
 struct Exceptions {
-  std::vector<Exception> skipped;   // Not run.
-  std::vector<Exception> expected;  // Run, and must fail: a pass means that the line must go.
+  std::vector<Exception> skipped;  // Not run.
   // Written in a way that initcheck does not see: what they write is poisoned before, or all of it
   // would be called uninitialised.
-  std::vector<Exception> unseen = {};
+  std::vector<Exception> unseen;
 };
 
 const Exceptions& KnownExceptions();
@@ -28,10 +26,6 @@ const Exceptions& KnownExceptions();
 bool Fits(const std::string& pattern, const std::string& name);
 // The reason of the first pattern that fits.
 std::optional<std::string> ReasonFor(const std::vector<Exception>& list, const std::string& name);
-
-// What a test of this name must report, given what was found. Nothing: it passes.
-std::optional<std::string> Judge(const Exceptions& exceptions, const std::string& name,
-                                 const std::vector<std::string>& problems);
 
 }  // namespace gridclock
 

@@ -3,6 +3,8 @@
 #include <cmath>
 #include <cstring>
 #include <memory>
+#include <tuple>
+#include <utility>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -63,11 +65,12 @@ class ToleranceTest : public ::testing::Test {
   }
 
   // Of some units at least.
-  Verification Check() {
+  Verification Check(decltype(Variant::magnitude) magnitude = nullptr) {
     Threads& threads = *device_->threads();
     std::vector<std::byte> memory(VerifyBytes(kernel_->def, binding_, threads.count()));
-    const auto found = Verify(kernel_->def, binding_, in_, out_, threads, memory,
-                              {.most_terms = std::int64_t{1} << 23, .seed = 1});
+    const auto found =
+        Verify(kernel_->def, binding_, in_, out_, threads, memory,
+               {.most_terms = std::int64_t{1} << 23, .seed = 1, .magnitude = magnitude});
     EXPECT_THAT(found, IsOk());
     return found.value_or(Verification{});
   }
@@ -218,6 +221,30 @@ TEST_F(ToleranceTest, OneSumThatOverflowedOnItsWayLeavesTheResultOpen) {
   EXPECT_EQ(found.mismatches, 0);
   EXPECT_EQ(found.undecided, 1);
   EXPECT_TRUE(IsUndecided(found));
+}
+
+// By inf - inf, where a * b is +inf; of -inf the sum of the squares and it is +inf, as the
+// distance.
+TEST_F(ToleranceTest, NaNIsLeftOpenWhereADistanceByTheProductComesToIt) {
+  ASSERT_NO_FATAL_FAILURE(Prepare("cdist", {{2, 3}, {4, 3}}, {GeneratorKind::kUniform, 1, 2, 42}));
+  const auto own = Registry::FindVariant(*kernel_, "cpu", "matmul")->magnitude;
+  static_cast<float*>(in_[0].data[0])[0] = INFINITY;
+  static_cast<float*>(in_[1].data[0])[3] = -1;
+  Launch("naive");
+  auto* distances = static_cast<float*>(out_[0].data[0]);
+  EXPECT_FALSE(IsUndecided(Check(own)));
+  const auto mismatches = [&](std::size_t at, float value, const Verification& found) {
+    EXPECT_EQ(found.undecided, found.mismatches == 0 ? 1 : 0) << at << " " << value;
+    EXPECT_EQ(IsUndecided(found), found.mismatches == 0) << at << " " << value;
+    return found.mismatches;
+  };
+  for (const auto& [at, value, wrong] : {std::tuple(0, NAN, 0), std::tuple(0, 1.0F, 1),
+                                         std::tuple(1, NAN, 1), std::tuple(7, NAN, 1)}) {
+    const float right = std::exchange(distances[at], value);
+    EXPECT_EQ(mismatches(at, value, Check(own)), wrong) << at << " " << value;
+    EXPECT_EQ(Check().mismatches, 1) << at << " " << value;
+    distances[at] = right;
+  }
 }
 
 TEST_F(ToleranceTest, ZerosAreNoSumOfLargeNumbersThatHolds) {

@@ -311,6 +311,14 @@ class CliTest(unittest.TestCase):
                 self.gridclock("run", *words, "--verify")
         self.gridclock("run", "sum.naive", "x=full:0.1:f64[20000]", "--verify", code=4)
 
+    def test_an_infinite_distance_that_the_product_makes_nan_of_is_not_verified_and_not_wrong(self):
+        numpy.save(self.folder / "a.npy", numpy.array([[numpy.inf, 1], [2, 3]], "f4"))
+        call = ["a=a.npy", "b=ones:f32[2,2]", "-o", "d=d.npy", "--verify"]
+        self.gridclock("run", "cdist", *call)
+        self.assertTrue(numpy.isinf(numpy.load(self.folder / "d.npy")[0]).all())
+        self.gridclock("run", "cdist.matmul", *call, code=1)
+        self.assertTrue(numpy.isnan(numpy.load(self.folder / "d.npy")[0]).all())
+
     def test_every_number_to_the_0_is_1_also_a_signaling_nan(self):
         for dtype, word in (("u8", 0x7ff0000000000001), ("u4", 0x7f800001)):
             numpy.save(self.folder / "x.npy", numpy.full(40, word, dtype).view(f"f{dtype[1]}"))

@@ -292,6 +292,26 @@ TEST_F(VerifyTest, TheScaleOfAVariantTakesThePlaceOfTheReferences) {
   EXPECT_EQ(own.mismatches, 0) << own.first_mismatch;
 }
 
+TEST_F(VerifyTest, ANaNIsLeftOpenWhereTheVariantsOwnScaleIsNaNAndNothingElseIs) {
+  constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+  const auto nan = [](const Binding&, absl::FunctionRef<double(std::size_t, std::int64_t)> in,
+                      std::int64_t unit, std::size_t, std::span<double> result) {
+    result[0] = unit == 3 ? std::nan("") : std::abs(2 * in(0, unit));
+  };
+  y_[3] = kNaN;
+  ASSERT_OK_AND_ASSIGN(const Verification own, Verify(Doubling(), {.magnitude = nan}));
+  EXPECT_EQ(own.mismatches, 0) << own.first_mismatch;
+  EXPECT_EQ(own.undecided, 1);
+  EXPECT_TRUE(IsUndecided(own));
+  KernelDef def = Doubling();
+  def.reference.magnitude = nan;
+  ASSERT_OK_AND_ASSIGN(const Verification of_reference, Verify(def));
+  EXPECT_EQ(of_reference.mismatches, 1);
+  y_[5] = kNaN;
+  ASSERT_OK_AND_ASSIGN(const Verification another, Verify(Doubling(), {.magnitude = nan}));
+  EXPECT_EQ(another.mismatches, 1);
+}
+
 TEST_F(VerifyTest, WhatRoundingsDecideMayBeAnotherInfinityOrNaNAndNothingElse) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   KernelDef def = Doubling();
