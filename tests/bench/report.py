@@ -119,10 +119,10 @@ def machine(data):
 
 
 def machine_name(data):
-    """In few words; behind them, where an older measurement did not keep which CPU, its date: others are of another."""
+    """What tells its machine from others. Where an older measurement did not keep which CPU: the day and commit."""
     if data.get("device"):
-        return data["device"].split(",")[0], ""
-    return f"{data['cpus']} CPUs", data.get("cpu") or data["date"]
+        return data["device"].split(",")[0]
+    return cpus(data) if data.get("cpu") else f"{cpus(data)} of {data['date']}, {data['commit']}"
 
 
 def title(data):
@@ -141,17 +141,28 @@ def section(data):
     return "\n".join(lines) + "\n"
 
 
+def group_of(line, data, goals):
+    """Of a goal as it is defined today, or of one that its group does not name beforehand: rows that a server alone
+    knows, other numbers of threads. None of what has no bound and of goals that had other words or another bound."""
+    group = line.get("group") or (data["groups"][0] if len(data["groups"]) == 1 else None)
+    if line["informative"] or not line["samples"]:
+        return None
+    if line["name"] not in goals:
+        return group
+    return goals[line["name"]].get(definition(line))
+
+
 def newest(measured):
-    """group -> machine -> name -> (date, line): of each goal as it is defined today the newest figure. Of a group
-    whose goals a server alone knows, as it was defined then."""
-    goals = {group: goals_of(group) for group in (*GPU_GROUPS, *GROUPS)}
-    groups = {definition(dataclasses.asdict(goal)): group for group in goals for goal in goals[group]}
-    found = {group: {} for group in goals}
+    """group -> machine -> name -> (date, line): of each goal the newest figure."""
+    goals = {}
+    for group in (*GPU_GROUPS, *GROUPS):
+        for goal in goals_of(group):
+            goals.setdefault(goal.name, {})[definition(dataclasses.asdict(goal))] = group
+    found = {group: {} for group in (*GPU_GROUPS, *GROUPS)}
     for data in measured:
         for line in data["lines"]:
-            told = line.get("group")
-            group = groups.get(definition(line)) or (told if goals.get(told) == [] else None)
-            if group and line["samples"] and not line["informative"]:
+            group = group_of(line, data, goals)
+            if group:
                 found[group].setdefault(machine_name(data), {}).setdefault(line["name"], (data["date"], line))
     return found
 
@@ -160,31 +171,35 @@ def is_met(line):
     return line["verdict"] == "PASS"
 
 
-def told_machine(name, lines):
-    newest_of = max(date for date, _ in lines.values())
-    return f"{' '.join(part for part in name if part not in ('', newest_of))} ({newest_of})"
+def days(lines):
+    dates = [date for date, _ in lines.values()]
+    return min(dates) if min(dates) == max(dates) else f"{min(dates)} to {max(dates)}"
 
 
 def in_short(found):
     rows = ["| goals | of what | met |", "| --- | --- | --- |"]
     for group, machines in found.items():
         words = importlib.import_module(f"speed.{group}").__doc__.partition("\n\n")[0].split(". ")[0]
-        met = [f"{sum(is_met(line) for _, line in lines.values())} of {len(lines)}: {told_machine(name, lines)}"
-               for name, lines in machines.items()]
+        met = [f"{sum(is_met(line) for _, line in lines.values())} of {len(lines)}: {name}"
+               + ("" if days(lines) in name else f", {days(lines)}") for name, lines in machines.items()]
         if met:
             rows.append(f"| `{group}` | {' '.join(words.split()).rstrip('.')} | {'<br>'.join(met)} |")
     return "\n".join(rows)
+
+
+def told_miss(date, line):
+    distrusted = sorted({*line.get("flags", [])} & {*DISTRUSTED})
+    return " ".join([f"  - `{line['name']}` {figure(float(line['measured']))}{line['unit']}",
+                     f"({line['op']} {line['bound']:g}), {date}", *distrusted])
 
 
 def missed(found):
     told = []
     for group, machines in found.items():
         for name, lines in machines.items():
-            of_group = [" ".join([f"`{line['name']}` {figure(float(line['measured']))}{line['unit']}",
-                                  f"({line['op']} {line['bound']:g})", *sorted({*line.get("flags", [])} & {*DISTRUSTED})])
-                        for _, line in lines.values() if not is_met(line)]
+            of_group = [told_miss(date, line) for date, line in lines.values() if not is_met(line)]
             if of_group:
-                told.append(f"- {group}, {told_machine(name, lines)}: {', '.join(of_group)}")
+                told += [f"- {group}, {name}:", *of_group]
     return "\n".join(told) or "None."
 
 
@@ -209,7 +224,7 @@ def unmeasured(measured):
         told += ["Of measured groups these goals have no figure, or only one of a goal that had other words or another bound:",
                  "\n".join(f"- {group}: {', '.join(f'`{name}`' for name in of_group)}"
                            for group, of_group in names.items() if of_group)]
-    return "\n\n".join(["## Not measured", *told]) if told else ""
+    return "\n\n".join(["## Not measured", *told]) + "\n" if told else ""
 
 
 def least_samples(name, least):
@@ -248,7 +263,7 @@ def pages():
                  "runs": "\n".join(section(data) for data in measured if bool(data.get("device")) == of_gpus)}
         text = (WORDS / f"{name}.md").read_text()
         for part, words in parts.items():
-            text = text.replace(f"<!-- {part} -->", words)
+            text = text.replace(f"<!-- {part} -->\n", f"{words}\n" if words else "")
         made[f"{name}.md"] = text
     return made
 

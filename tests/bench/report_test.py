@@ -121,31 +121,53 @@ class Report(unittest.TestCase):
                             ({**cpu, "device": "NVIDIA H200"}, "\nNVIDIA H200; 2 CPUs (Xeon, 260 MiB of last cache).\n")):
             self.assertIn(shown, self.page_of_result({**result(["small"]), "libraries": {"grpc++": "1.51.1"}, **told}))
 
+    def write(self, name, date, lines, **told):
+        data = {**result([lines[0][0]], lines=()), **told, "date": date}
+        data["lines"] = [{**line.as_json(), "group": group} for group, line in lines]
+        (self.folder / f"{name}.json").write_text(json.dumps(data))
+
     def test_of_each_machine_the_newest_figure_counts(self):
         goal = bench.goals_of("gpu_exact")[0]
-        host = {"device": "NVIDIA H200, driver 580"}
         missed = dataclasses.replace(goal, samples=[goal.bound * 1.5] * 3)
         met = dataclasses.replace(goal, samples=[goal.bound] * 3)
-        for name, date, device, line in (("a", "2026-01-02", host, missed), ("b", "2026-01-03", host, met),
-                                         ("c", "2026-01-01", {"device": "NVIDIA H100, driver 580"}, missed),
-                                         ("d", "2026-01-04", host, dataclasses.replace(missed, bound=goal.bound / 2))):
-            data = {**result(["gpu_exact"]), **device, "date": date, "lines": [line.as_json()]}
-            (self.folder / f"{name}.json").write_text(json.dumps(data))
+        h200, h100 = ({"device": f"NVIDIA {name}, driver 580"} for name in ("H200", "H100"))
+        self.write("a", "2026-01-02", [("gpu_exact", missed)], **h200)
+        self.write("b", "2026-01-03", [("gpu_exact", met)], **h200)
+        self.write("c", "2026-01-01", [("gpu_exact", missed)], **h100)
+        self.write("d", "2026-01-04", [("gpu_exact", dataclasses.replace(missed, bound=goal.bound / 2))], **h200)
         self.run_report()
         page = self.page.read_text()
-        self.assertIn("| 1 of 1: NVIDIA H200 (2026-01-03)<br>0 of 1: NVIDIA H100 (2026-01-01) |\n", page)
-        self.assertIn(f"\n- gpu_exact, NVIDIA H100 (2026-01-01): `{goal.name}` {1.5 * goal.bound:g}{goal.unit} "
-                      f"({goal.op} {goal.bound:g})\n\n", page)
-        self.assertEqual(page.split("## Missed")[1].split("\n## ")[0].count("gpu_exact"), 1)
+        self.assertIn("| 1 of 1: NVIDIA H200, 2026-01-03<br>0 of 1: NVIDIA H100, 2026-01-01 |\n", page)
+        self.assertIn(f"\n- gpu_exact, NVIDIA H100:\n  - `{goal.name}` {1.5 * goal.bound:g}{goal.unit} "
+                      f"({goal.op} {goal.bound:g}), 2026-01-01\n\n", page)
+        self.assertEqual(page.split("## Missed")[1].split("\n## ")[0].count("- gpu_exact"), 1)
 
-    def test_figures_of_cpus_without_a_name_are_of_as_many_machines_as_days(self):
-        goal = bench.goals_of("build")[0]
-        for date in ("2026-01-02", "2026-01-03"):
-            data = {**result(["build"]), "date": date, "lines": [dataclasses.replace(goal, samples=[1.0]).as_json()]}
-            (self.folder / f"{date}.json").write_text(json.dumps(data))
+    def test_a_miss_has_the_date_of_its_own_figure(self):
+        first, second = (dataclasses.replace(goal, samples=[samples] * 3)
+                         for goal, samples in zip(bench.goals_of("gpu_catalog"), (0.5, 5.0)))
+        self.write("a", "2026-01-02", [("gpu_catalog", first)], device="NVIDIA H200")
+        self.write("b", "2026-01-03", [("gpu_catalog", second)], device="NVIDIA H200")
         self.run_report()
-        self.assertIn("| 1 of 1: 2 CPUs (2026-01-03)<br>1 of 1: 2 CPUs (2026-01-02) |", self.page.read_text())
-        self.assertIn("\n## Missed\n\nNone.\n", self.cpu_page.read_text())
+        page = self.page.read_text()
+        self.assertIn("| 1 of 2: NVIDIA H200, 2026-01-02 to 2026-01-03 |", page)
+        self.assertIn(f"  - `{first.name}` 0.5 (>= {first.bound:g}), 2026-01-02\n", page)
+
+    def test_cpus_are_told_by_their_name_and_without_one_by_their_commit(self):
+        goal = dataclasses.replace(bench.goals_of("build")[0], samples=[1.0])
+        for name, told in (("a", {"commit": "abc"}), ("b", {"commit": "def"}), ("c", {"cpu": "Xeon", "commit": "123"}),
+                           ("d", {"cpu": "Xeon", "commit": "456"}), ("e", {"cpu": "Xeon", "last_cache_bytes": 1 << 20})):
+            self.write(name, "2026-01-02", [("build", goal)], **told)
+        self.run_report()
+        self.assertIn("| 1 of 1: 2 CPUs (Xeon, 1 MiB of last cache), 2026-01-02<br>1 of 1: 2 CPUs (Xeon), 2026-01-02<br>"
+                      "1 of 1: 2 CPUs of 2026-01-02, def<br>1 of 1: 2 CPUs of 2026-01-02, abc |", self.page.read_text())
+        self.assertIn("\n## Missed on CPUs\n\nNone.\n", self.cpu_page.read_text())
+
+    def test_rows_that_their_group_does_not_name_beforehand_count(self):
+        row = Line("cpu.catalog.x.torch.2", "x, 2 threads", ">=", 0.98, samples=[0.5] * 9)
+        self.write("a", "2026-01-02", [("catalog_cpu", row)], cpu="Xeon")
+        self.run_report()
+        self.assertIn("| 0 of 1: 2 CPUs (Xeon), 2026-01-02 |", self.page.read_text())
+        self.assertIn("  - `cpu.catalog.x.torch.2` 0.5 (>= 0.98), 2026-01-02\n", self.cpu_page.read_text())
 
     def test_the_page_tells_the_flags(self):
         data = result(["small"])
