@@ -45,6 +45,19 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline std::size_t BucketByBits(double value) {
   return static_cast<std::size_t>(std::clamp(index, kNativeFirst, kNativeLast) - kNativeFirst);
 }
 
+const std::array<double, kNativeBuckets>& NativeUpperBounds() {
+  static const auto bounds = [] {
+    std::array<double, kNativeBuckets> out;
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      const int index = kNativeFirst + static_cast<int>(i);
+      const int octave = index >> kNativeSchema;
+      out[i] = std::ldexp(kMantissaBounds[index - octave * kNativePerOctave], octave + 1);
+    }
+    return out;
+  }();
+  return bounds;
+}
+
 // fetch_add of a double is a function of the library, and not a short one.
 void AddTo(std::atomic<double>& sum, double value) {
   double before = sum.load(std::memory_order_relaxed);
@@ -70,16 +83,7 @@ std::size_t NativeBucketOf(double value) {
 }
 
 double NativeUpperBound(std::size_t bucket) {
-  static const auto bounds = [] {
-    std::array<double, kNativeBuckets> out;
-    for (std::size_t i = 0; i < out.size(); ++i) {
-      const int index = kNativeFirst + static_cast<int>(i);
-      const int octave = index >> kNativeSchema;
-      out[i] = std::ldexp(kMantissaBounds[index - octave * kNativePerOctave], octave + 1);
-    }
-    return out;
-  }();
-  return bounds[bucket];
+  return NativeUpperBounds()[bucket];
 }
 
 Histogram::Histogram(std::span<const double> bounds)
@@ -93,8 +97,8 @@ Histogram::Histogram(std::span<const double> bounds)
 }
 
 void Histogram::Observe(double value, std::uint64_t run) {
-  if (!std::isfinite(value)) return;  // One of them would spoil the sum for good.
   Shard& shard = (*shards_)[ThreadShard()];
+  if (!std::isfinite(value)) return;  // One of them would spoil the sum for good.
   const std::size_t native = BucketByBits(value), bucket = BucketOf(value, native);
   shard.counts[CellOf(bucket, native)].fetch_add(1, std::memory_order_relaxed);
   AddTo(shard.sum, value);
@@ -123,6 +127,21 @@ void Histogram::Mark(double value, std::uint64_t run) {
   runs_[BucketOf(value, NativeBucketOf(value))].store(run, std::memory_order_relaxed);
 }
 
+Histogram::Cells Histogram::ReadCells(double* sum) const {
+  Cells cells;
+  for (const Shard& shard : *shards_) {
+    const double of_shard = shard.sum.load(std::memory_order_relaxed);
+    // Its threads observed nothing: what is not above 0 is counted in the first cell.
+    if (of_shard == 0 && shard.counts[0].load(std::memory_order_relaxed) == 0) continue;
+    *sum += of_shard;
+    cells.any = true;
+    for (std::size_t i = 0; i < kMaxCells; ++i) {
+      cells.counts[i] += shard.counts[i].load(std::memory_order_relaxed);
+    }
+  }
+  return cells;
+}
+
 Histogram::Snapshot Histogram::Read() const {
   Snapshot result;
   result.counts.resize(bounds_.size() + 1);
@@ -130,18 +149,17 @@ Histogram::Snapshot Histogram::Read() const {
   for (std::size_t i = 0; i < result.counts.size(); ++i) {
     result.runs.push_back(runs_[i].load(std::memory_order_relaxed));
   }
-  for (const Shard& shard : *shards_) result.sum += shard.sum.load(std::memory_order_relaxed);
+  const auto [cells, any] = ReadCells(&result.sum);
+  if (!any) return result;
+  const std::array<double, kNativeBuckets>& native_bounds = NativeUpperBounds();
   // From the least value up, the pairs of buckets that a value can lie in.
   std::size_t bucket = 0, native = 0;
   while (bucket < result.counts.size() && native < kNativeBuckets) {
-    std::uint64_t count = 0;
-    for (const Shard& shard : *shards_) {
-      count += shard.counts[CellOf(bucket, native)].load(std::memory_order_relaxed);
-    }
+    const std::uint64_t count = cells[CellOf(bucket, native)];
     result.counts[bucket] += count;
     result.native[native] += count;
     const double bound = bucket < bounds_.size() ? bounds_[bucket] : kEndless;
-    const double native_bound = native + 1 < kNativeBuckets ? NativeUpperBound(native) : kEndless;
+    const double native_bound = native + 1 < kNativeBuckets ? native_bounds[native] : kEndless;
     if (bound <= native_bound) ++bucket;
     if (native_bound <= bound) ++native;
   }

@@ -82,6 +82,12 @@ class Histogram {
     std::atomic<double> sum{0};
     std::array<std::atomic<std::uint64_t>, kMaxCells> counts{};
   };
+  struct Cells {
+    std::array<std::uint64_t, kMaxCells> counts{};
+    bool any = false;
+  };
+  // Of all shards, and what they add up to.
+  Cells ReadCells(double* sum) const;
   std::size_t BucketOf(double value, std::size_t native) const {
     std::size_t bucket = least_[native];
     while (bucket < bounds_.size() && bounds_[bucket] < value) ++bucket;

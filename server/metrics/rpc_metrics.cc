@@ -27,7 +27,7 @@ constexpr absl::string_view ResultWord(ConnectionEvent event) {
 // Refused, or ended in the queue, because the device or the server goes out of service by an
 // operator's wish, or is not in service yet.
 bool IsDrain(const absl::Status& status) {
-  if (status.ok() || !absl::IsUnavailable(status)) return false;
+  if (!absl::IsUnavailable(status)) return false;
   const std::string reason = DetailsOf(status).reason;
   return reason == "DRAINING" || reason == "DEVICE_DRAINED" || reason == "WORKER_STARTING" ||
          reason == "COMPILER_STARTING" || reason == "RELOADING";
@@ -91,6 +91,7 @@ void RpcMetrics::OnRpcFinished(RpcMethod method, const absl::Status& status,
   series.in_flight->Add(-1);
   series.duration->Observe(absl::ToDoubleSeconds(duration));
   Requests(series, status.code()).Add(1);
+  if (status.ok()) return;
   if (IsDrain(status)) series.drained->Add(1);
   if (IsTurnedAway(status)) series.turned_away->Add(1);
 }

@@ -21,6 +21,7 @@ std::int64_t SlotAt(absl::Time time) {
 }
 
 void FillTiming(const Timing& timing, RunRecord* record) {
+  record->statistics = timing.statistics;
   record->method = timing.method;
   record->stop = timing.stop;
   record->samples = static_cast<std::int64_t>(timing.samples_ns.size());
@@ -36,7 +37,7 @@ void Fill(const Job& job, const JobResult& result, RunRecord* record) {
   record->ran = result.outcome.has_value();
   record->measured = job.measure.has_value();
   const bool timed = record->ran && result.outcome->timing.has_value();
-  record->statistics = timed ? result.outcome->timing->statistics : Statistics();
+  if (!timed) record->statistics = Statistics();
   record->verification.reset();
   record->roofline_ns = 0;
   record->samples = record->warmups = 0;
@@ -165,9 +166,8 @@ void RunLog::Add(Trail& trail, const Job& job, const JobResult& result, absl::st
                  absl::Time now) {
   const std::int64_t slot = SlotAt(now);
   LaunchRange launches;
-  if (result.outcome && HasLatencies(*result.outcome)) {
-    launches = RangeOf(result.outcome->timing->samples_ns);
-  }
+  const bool has_latencies = result.outcome && HasLatencies(*result.outcome);
+  if (has_latencies) launches = RangeOf(result.outcome->timing->samples_ns);
   trail.launches.Touch(now);
   MutexLock lock(mutex_);
   Kept& kept = PlaceFor(job.id);
@@ -182,7 +182,7 @@ void RunLog::Add(Trail& trail, const Job& job, const JobResult& result, absl::st
   const double median = record.statistics.median;
   LatencySlot& now_slot = SlotOf(trail, slot);
   ++now_slot.ended;
-  if (median > 0 && HasLatencies(*result.outcome)) AddLatency(now_slot, median, launches);
+  if (median > 0 && has_latencies) AddLatency(now_slot, median, launches);
   const bool measured = record.ran && result.outcome->timing && result.outcome->timing->after;
   if (measured && job.program == nullptr) {
     readings_[trail.device] = {*result.outcome->timing->after, now};
