@@ -142,6 +142,7 @@ TEST(ExpositionTest, QuantilesOfNativeHistogramsAreWithinABucketOfExactOnes) {
     Histogram& histogram = registry.HistogramOf(Metric::kKernelDuration, {"square", "cpu"});
     std::lognormal_distribution<double> times(std::log(median), 0.4);
     std::vector<double> samples;
+    samples.reserve(459);
     for (int i = 0; i < 459; ++i) samples.push_back(times(random));
     histogram.ObserveAll(samples, 1);
     std::sort(samples.begin(), samples.end());

@@ -21,6 +21,7 @@ TEST(TallyTest, SumsWhatAllThreadsAdd) {
   Tally tally;
   {
     std::vector<std::jthread> threads;
+    threads.reserve(12);
     for (int t = 0; t < 12; ++t) {
       threads.emplace_back([&tally] {
         for (int i = 0; i < 1000; ++i) tally.Add(3);
@@ -104,6 +105,7 @@ TEST(HistogramTest, NativeBucketsEndAtEighthsOfAnOctave) {
 TEST(HistogramTest, BothKindsOfBucketsCountEveryValue) {
   Histogram histogram(kBounds);
   std::vector<double> values;
+  values.reserve(4000);
   for (int i = 0; i < 4000; ++i) values.push_back(std::exp2(i / 37.0 - 50));
   histogram.ObserveAll(values, 1);
   const Histogram::Snapshot read = histogram.Read();
@@ -128,6 +130,7 @@ TEST(HistogramTest, LosesNothingWhenThreadsMeet) {
   Histogram histogram(kBounds);
   {
     std::vector<std::jthread> threads;
+    threads.reserve(12);
     for (int t = 0; t < 12; ++t) {
       threads.emplace_back([&histogram] {
         for (int i = 0; i < 1000; ++i) histogram.Observe(2);
