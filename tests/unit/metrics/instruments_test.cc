@@ -118,6 +118,17 @@ TEST(HistogramTest, BothKindsOfBucketsCountEveryValue) {
   EXPECT_EQ(read.native, want_native);
 }
 
+// A shard whose sum is 0 may have counted all the same.
+TEST(HistogramTest, ValuesThatAddUpToNothingAreCounted) {
+  Histogram zero(kBounds), both(kBounds), none(kBounds);
+  zero.Observe(0);
+  for (const double value : {-3.0, 3.0}) both.Observe(value);
+  EXPECT_THAT(zero.Read().counts, ElementsAre(1, 0, 0, 0));
+  EXPECT_THAT(both.Read().counts, ElementsAre(1, 0, 1, 0));
+  EXPECT_EQ(both.Read().sum, 0);
+  EXPECT_THAT(none.Read().counts, ElementsAre(0, 0, 0, 0));
+}
+
 TEST(HistogramTest, ABucketKeepsTheLastRunThatWasMarked) {
   Histogram histogram(kBounds);
   histogram.Mark(2, 7);
