@@ -244,6 +244,16 @@ std::string StopText(const Row& row) {
   }
 }
 
+// How little it says that two methods agree, of short launches of several kernels or copies.
+std::string SlackText(const Row& row) {
+  constexpr double kWorthALine = 0.1;
+  const v1::Timing& t = row.summary.timing();
+  if (t.second_slack_ns() <= kWorthALine * t.statistics().median_ns()) return "";
+  return absl::StrCat(SubjectText(row), ": ", NameOf(t.second_method()),
+                      " was held against it within ", FormatNs(t.second_slack_ns()),
+                      " more than usual, for the gaps between its kernels and copies\n");
+}
+
 // It is no measurement: the rest of its samples could be anything.
 std::string CutOffText(const Row& row, const Terminal& terminal) {
   std::vector<double> sorted = row.cut_off;
@@ -279,6 +289,7 @@ void ShowTable(const Session& session, const std::string& kernel, const RunCall&
   for (const Row& row : rows) {
     if (!row.cut_off.empty()) out << CutOffText(row, terminal);
     if (row.has_numbers() && Has(row.summary, v1::NOISY)) out << StopText(row);
+    if (row.has_numbers()) out << SlackText(row);
     if (row.status.ok() && row.summary.has_verification()) {
       out << Escape(row.variant) << " " << VerificationText(row.summary, terminal) << "\n";
     }

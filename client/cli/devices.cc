@@ -71,6 +71,7 @@ std::string GpuText(const v1::Device& d) {
            absl::StrCat("launch ", FormatNs(d.launch_offset_ns()),
                         absl::StrFormat(", a further kernel %+.0f ns, a copy %+.0f ns",
                                         d.kernel_offset_ns(), d.copy_offset_ns()),
+                        ", a serial record ", FormatNs(d.serial_record_offset_ns()),
                         ", empty event pair ", FormatNs(d.empty_event_pair_ns()), ", steps ",
                         FormatNs(d.clock_step_ns()), " and ", FormatNs(d.device_timer_step_ns())));
   out += Line("nominal", RatesText(d));

@@ -66,7 +66,9 @@ Json ToJson(const v1::Timing& t, bool with_samples) {
               {"clock_before_hz", OrNull(t.clock_before_hz())},
               {"clock_after_hz", OrNull(t.clock_after_hz())}};
   if (t.second_method() != v1::METHOD_UNSPECIFIED) {
-    out["second"] = {{"method", NameOf(t.second_method())}, {"median_ns", t.second_median_ns()}};
+    out["second"] = {{"method", NameOf(t.second_method())},
+                     {"median_ns", t.second_median_ns()},
+                     {"slack_ns", t.second_slack_ns()}};
   }
   if (t.has_before()) out["before"] = ToJson(t.before());
   if (t.has_after()) out["after"] = ToJson(t.after());
@@ -201,6 +203,7 @@ Json ToJson(const v1::Device& d) {
           {"launch_offset_ns", OrNull(d.launch_offset_ns())},
           {"kernel_offset_ns", IfKnown(has_offsets, d.kernel_offset_ns())},
           {"copy_offset_ns", IfKnown(has_offsets, d.copy_offset_ns())},
+          {"serial_record_offset_ns", OrNull(d.serial_record_offset_ns())},
           {"empty_event_pair_ns", OrNull(d.empty_event_pair_ns())},
           {"device_timer_step_ns", OrNull(d.device_timer_step_ns())},
           {"methods", Methods(d)},

@@ -25,6 +25,8 @@ inline constexpr double kCopyWaitsNs = 9'000;
 struct Offset {
   double launch_ns = 0;
   double below_ns = 0, above_ns = 0;  // Neither is less than 0.
+
+  double slack_ns() const { return std::max(below_ns, above_ns); }
 };
 
 // Activities of one launch beyond the first, which is in the launch offset. None is known of where

@@ -107,6 +107,7 @@ class Run {
   bool Ends() { return Interrupted() || around_.yields(); }
   void Report(bool all);
   std::optional<Method> SecondMethod() const;
+  Offset OffsetOf(double mine, double others) const;
   bool Agrees(double mine, double others) const;
   bool ClockExplains(double was, double is);
   absl::Status CheckAgreement();
@@ -372,14 +373,19 @@ std::optional<Method> Run::SecondMethod() const {
   return options_.method == Method::kDeviceTime ? Method::kIsolated : Method::kDeviceTime;
 }
 
-// Medians of the method asked for and of the second one.
-bool Run::Agrees(double mine, double others) const {
+// Of medians by the method asked for and by the second one.
+Offset Run::OffsetOf(double mine, double others) const {
   const double device_ns = options_.method == Method::kDeviceTime ? mine : others;
   const Further further = FurtherOf(out_.kernels, out_.copies);
-  const Offset offset = options_.method == Method::kBackToBack
-                            ? SlopeOffset(device_.info(), further, device_ns)
-                            : IsolatedOffset(device_.info(), further, device_ns);
-  return Agree(options_.method == Method::kDeviceTime ? others : mine, device_ns, offset);
+  return options_.method == Method::kBackToBack
+             ? SlopeOffset(device_.info(), further, device_ns)
+             : IsolatedOffset(device_.info(), further, device_ns);
+}
+
+bool Run::Agrees(double mine, double others) const {
+  const bool mine_is_device = options_.method == Method::kDeviceTime;
+  return Agree(mine_is_device ? others : mine, mine_is_device ? mine : others,
+               OffsetOf(mine, others));
 }
 
 // Whether times by one method, of the samples and of now, are apart by no more than the clock was
@@ -407,8 +413,11 @@ absl::Status Run::CheckAgreement() {
     if (!seen) return WithoutSecond();
   }
   if (others.empty()) return absl::OkStatus();
-  out_.timing.second = {.method = second, .median_ns = Median(others)};
-  if (Agrees(Median(out_.timing.samples_ns), Median(others))) return absl::OkStatus();
+  const double sampled = Median(out_.timing.samples_ns);
+  out_.timing.second = {.method = second,
+                        .median_ns = Median(others),
+                        .slack_ns = OffsetOf(sampled, Median(others)).slack_ns()};
+  if (Agrees(sampled, Median(others))) return absl::OkStatus();
   // Once more, turn by turn: what moved between the two series was not the method.
   others.clear();
   for (int i = 0; i < kDoubtLaunches && !ends(); ++i) {
@@ -418,13 +427,14 @@ absl::Status Run::CheckAgreement() {
     if (!seen_by_second) return Doubt();
   }
   if (mine.size() < kAgreementLaunches) return Doubt();
-  const double was = Median(out_.timing.samples_ns), is = Median(mine), theirs = Median(others);
+  const double is = Median(mine), theirs = Median(others);
   // Then the samples are of another time than both methods see now.
-  const bool moved = !Agree(was, is, Offset());
-  if (!Agrees(is, theirs) || (!moved && !Agrees(was, theirs))) return Doubt();
-  clock_moved_ = moved && ClockExplains(was, is);
+  const bool moved = !Agree(sampled, is, Offset());
+  if (!Agrees(is, theirs) || (!moved && !Agrees(sampled, theirs))) return Doubt();
+  clock_moved_ = moved && ClockExplains(sampled, is);
   if (moved && !clock_moved_) return Doubt();
-  out_.timing.second->median_ns = theirs;
+  out_.timing.second = {
+      .method = second, .median_ns = theirs, .slack_ns = OffsetOf(is, theirs).slack_ns()};
   return absl::OkStatus();
 }
 

@@ -50,6 +50,7 @@ void Encode(const Timing& timing, bool with_samples, v1::Timing* out) {
   if (timing.second) {
     out->set_second_method(static_cast<v1::Method>(timing.second->method));
     out->set_second_median_ns(timing.second->median_ns);
+    out->set_second_slack_ns(timing.second->slack_ns);
   }
   if (timing.before) Encode(*timing.before, out->mutable_before());
   if (timing.after) Encode(*timing.after, out->mutable_after());
@@ -69,7 +70,8 @@ namespace {
 std::optional<SecondOpinion> DecodeSecond(const v1::Timing& timing) {
   if (timing.second_method() == v1::METHOD_UNSPECIFIED) return std::nullopt;
   return SecondOpinion{.method = static_cast<Method>(timing.second_method()),
-                       .median_ns = timing.second_median_ns()};
+                       .median_ns = timing.second_median_ns(),
+                       .slack_ns = timing.second_slack_ns()};
 }
 
 }  // namespace

@@ -41,6 +41,7 @@ void Encode(const DeviceInfo& in, worker::v1::DeviceFacts* out) {
   out->set_launch_offset_ns(in.launch_offset_ns);
   out->set_kernel_offset_ns(in.kernel_offset_ns);
   out->set_copy_offset_ns(in.copy_offset_ns);
+  out->set_serial_record_offset_ns(in.serial_record_offset_ns);
   out->set_empty_event_pair_ns(in.empty_event_pair_ns);
   out->set_device_timer_step_ns(in.device_timer_step_ns);
   out->set_l2_bandwidth(in.l2_bandwidth);
@@ -55,10 +56,11 @@ bool IsAmount(double value) {
 }
 
 bool AreAmounts(const worker::v1::DeviceFacts& in) {
-  const double amounts[] = {
-      in.memory_bandwidth(),    in.launch_floor_ns(),      in.clock_step_ns(),
-      in.sm_clock_hz(),         in.memory_clock_hz(),      in.launch_offset_ns(),
-      in.empty_event_pair_ns(), in.device_timer_step_ns(), in.l2_bandwidth()};
+  const double amounts[] = {in.memory_bandwidth(),    in.launch_floor_ns(),
+                            in.clock_step_ns(),       in.sm_clock_hz(),
+                            in.memory_clock_hz(),     in.launch_offset_ns(),
+                            in.empty_event_pair_ns(), in.device_timer_step_ns(),
+                            in.l2_bandwidth(),        in.serial_record_offset_ns()};
   return std::all_of(std::begin(amounts), std::end(amounts), IsAmount) &&
          std::isfinite(in.kernel_offset_ns()) && std::isfinite(in.copy_offset_ns()) &&
          std::all_of(in.methods().begin(), in.methods().end(),
@@ -115,6 +117,7 @@ absl::StatusOr<DeviceInfo> DecodeFacts(const worker::v1::DeviceFacts& in) {
   out.launch_offset_ns = in.launch_offset_ns();
   out.kernel_offset_ns = in.kernel_offset_ns();
   out.copy_offset_ns = in.copy_offset_ns();
+  out.serial_record_offset_ns = in.serial_record_offset_ns();
   out.empty_event_pair_ns = in.empty_event_pair_ns();
   out.device_timer_step_ns = in.device_timer_step_ns();
   out.l2_bandwidth = in.l2_bandwidth();

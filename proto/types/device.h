@@ -53,6 +53,9 @@ struct DeviceInfo {
   // The same for each further kernel or fill, and each copy, of one launch: less than 0 where
   // records leave the larger gaps.
   double kernel_offset_ns = 0, copy_offset_ns = 0;
+  // What a serial record of a kernel, as many blocks have one, reads beyond a concurrent one: it is
+  // taken off device time. 0: there are none, or they read alike.
+  double serial_record_offset_ns = 0;
   double empty_event_pair_ns = 0;
   double device_timer_step_ns = 0;  // Of the timer that kernels can read; clock_step_ns is events'.
   double l2_bandwidth = 0;          // Measured, bytes per second.

@@ -21,7 +21,6 @@ namespace {
 
 using random_values::Bits;
 using random_values::Mix;
-using Kind = GeneratorKind;
 
 // Elements are made in blocks: one loop per step, simple enough for the compiler to vectorise.
 constexpr std::size_t kBlock = 512;
@@ -48,16 +47,16 @@ void FillUniform(const Generator& generator, std::uint64_t key, std::uint64_t fi
 void FillDoubles(const Generator& generator, std::uint64_t first, std::span<double> out) {
   const std::uint64_t key = Mix(generator.seed);
   switch (generator.kind) {
-    case Kind::kRandn:
+    case GeneratorKind::kRandn:
       return FillNormal(key, first, out);
-    case Kind::kUniform:
+    case GeneratorKind::kUniform:
       return FillUniform(generator, key, first, out);
-    case Kind::kArange:
+    case GeneratorKind::kArange:
       for (std::size_t i = 0; i < out.size(); ++i) out[i] = static_cast<double>(first + i);
       return;
-    case Kind::kOnes:
+    case GeneratorKind::kOnes:
       return std::fill(out.begin(), out.end(), 1.0);
-    case Kind::kFull:
+    case GeneratorKind::kFull:
       return std::fill(out.begin(), out.end(), generator.a);
     default:
       return std::fill(out.begin(), out.end(), 0.0);
@@ -166,12 +165,13 @@ void StoreWhole(DType dtype, std::span<const std::uint64_t> values, std::byte* o
 struct Word {
   const char* name;
   int numbers;
-  Kind kind;
+  GeneratorKind kind;
 };
-constexpr Word kWords[] = {{"zeros", 0, Kind::kZeros},    {"ones", 0, Kind::kOnes},
-                           {"full", 1, Kind::kFull},      {"arange", 0, Kind::kArange},
-                           {"randn", 0, Kind::kRandn},    {"uniform", 2, Kind::kUniform},
-                           {"randint", 2, Kind::kRandint}};
+constexpr Word kWords[] = {
+    {"zeros", 0, GeneratorKind::kZeros},    {"ones", 0, GeneratorKind::kOnes},
+    {"full", 1, GeneratorKind::kFull},      {"arange", 0, GeneratorKind::kArange},
+    {"randn", 0, GeneratorKind::kRandn},    {"uniform", 2, GeneratorKind::kUniform},
+    {"randint", 2, GeneratorKind::kRandint}};
 
 template <typename T>
 struct Bounds {
@@ -266,10 +266,10 @@ std::string ToText(const Generator& generator) {
 }
 
 absl::Status Validate(const Generator& generator, DType dtype) {
-  if (generator.kind < Kind::kZeros || generator.kind > Kind::kRandint) {
+  if (generator.kind < GeneratorKind::kZeros || generator.kind > GeneratorKind::kRandint) {
     return absl::InvalidArgumentError(absl::StrCat("unknown ", ToText(generator)));
   }
-  if (generator.kind != Kind::kUniform && generator.kind != Kind::kRandint) {
+  if (generator.kind != GeneratorKind::kUniform && generator.kind != GeneratorKind::kRandint) {
     return absl::OkStatus();
   }
   const auto want = [&](absl::string_view what) {
@@ -278,7 +278,8 @@ absl::Status Validate(const Generator& generator, DType dtype) {
   const bool finite = std::isfinite(generator.a) && std::isfinite(generator.b);
   if (!finite || !(generator.a < generator.b)) return want("finite bounds a < b");
   if (!std::isfinite(generator.b - generator.a)) return want("b - a of less than 1.8e308");
-  return generator.kind == Kind::kRandint ? ValidateRandint(generator, dtype) : absl::OkStatus();
+  return generator.kind == GeneratorKind::kRandint ? ValidateRandint(generator, dtype)
+                                                   : absl::OkStatus();
 }
 
 WholeNumbers WholeNumbersOf(const Generator& generator) {
@@ -289,7 +290,7 @@ WholeNumbers WholeNumbersOf(const Generator& generator) {
 
 void Generate(const Generator& generator, DType dtype, std::int64_t first,
               std::span<std::byte> out) {
-  if (generator.kind == Kind::kZeros) {
+  if (generator.kind == GeneratorKind::kZeros) {
     std::memset(out.data(), 0, out.size());  // 0 of every dtype.
     return;
   }
@@ -299,7 +300,7 @@ void Generate(const Generator& generator, DType dtype, std::int64_t first,
     const std::size_t count = std::min(kBlock, total - done);
     const std::uint64_t index = static_cast<std::uint64_t>(first) + done;
     std::byte* const to = out.data() + done * size;
-    if (generator.kind == Kind::kRandint) {
+    if (generator.kind == GeneratorKind::kRandint) {
       std::uint64_t whole[kBlock];
       FillWhole(generator, index, {whole, count});
       StoreWhole(dtype, {whole, count}, to);

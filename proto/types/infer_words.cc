@@ -26,11 +26,11 @@ constexpr absl::string_view kCounts[] = {"count",    "numel_",       "total",
 // Of a vector they call it so too; of a matrix this may be the length of a side.
 constexpr absl::string_view kLengths[] = {"n", "num", "size", "len", "length"};
 
-enum class Kind : std::uint8_t { kUnknown, kReads, kWrites, kNumber };
+enum class Use : std::uint8_t { kUnknown, kReads, kWrites, kNumber };
 
 // A parameter of the entry, and what it turned out to stand for.
 struct Parameter {
-  Kind kind = Kind::kUnknown;
+  Use use = Use::kUnknown;
   std::string name;  // As words have it; made up where the source's is not known.
   bool named = false;
   std::optional<DType> dtype;         // Of what a pointer points to.
@@ -39,15 +39,15 @@ struct Parameter {
   bool attribute = false;
   std::string value;  // Of a number: the expression.
 
-  bool IsPointer() const { return kind == Kind::kReads || kind == Kind::kWrites; }
+  bool IsPointer() const { return use == Use::kReads || use == Use::kWrites; }
 };
 
 void ReadType(absl::string_view type, Parameter* out) {
   const CppType read = ReadCppType(type);
   out->dtype = read.element;
   out->number = read.number;
-  if (read.number != nullptr) out->kind = Kind::kNumber;
-  if (read.element.has_value()) out->kind = read.to_const ? Kind::kReads : Kind::kWrites;
+  if (read.number != nullptr) out->use = Use::kNumber;
+  if (read.element.has_value()) out->use = read.to_const ? Use::kReads : Use::kWrites;
 }
 
 std::vector<Parameter> ReadParameters(const ModuleEntry& entry) {
@@ -98,7 +98,7 @@ class Inference {
   absl::Status CheckTypes() const {
     if (parameters_.empty()) return Unsettled("its parameters are not known, or it has none");
     for (std::size_t i = 0; i < parameters_.size(); ++i) {
-      if (parameters_[i].kind != Kind::kUnknown) continue;
+      if (parameters_[i].use != Use::kUnknown) continue;
       const std::string& type = entry_.parameters[i].type;
       return Unsettled(absl::StrCat(
           "parameter ", i + 1, type.empty() ? " is of a type that is not known" : " is of type ",
@@ -131,7 +131,7 @@ class Inference {
   absl::Status PlaceByOrder() {
     std::vector<Parameter*> reads, all;
     for (Parameter& parameter : parameters_) {
-      if (parameter.kind == Kind::kReads) reads.push_back(&parameter);
+      if (parameter.use == Use::kReads) reads.push_back(&parameter);
       if (parameter.IsPointer()) all.push_back(&parameter);
     }
     const std::size_t count = call_.inputs.size();
@@ -149,7 +149,7 @@ class Inference {
 
   absl::Status CheckInputs() const {
     for (const Parameter& parameter : parameters_) {
-      if (parameter.kind == Kind::kReads && parameter.input == nullptr) {
+      if (parameter.use == Use::kReads && parameter.input == nullptr) {
         return Unsettled(absl::StrCat("'", parameter.name, "' is read and no input is called so"));
       }
       if (parameter.input == nullptr) continue;
@@ -165,7 +165,7 @@ class Inference {
     std::vector<const std::string*> free_attributes;
     for (const std::string& attribute : call_.attributes) {
       Parameter* parameter = FindNamed(parameters_, attribute);
-      if (parameter != nullptr && parameter->kind == Kind::kNumber) {
+      if (parameter != nullptr && parameter->use == Use::kNumber) {
         TakeAttribute(attribute, parameter);
       } else {
         free_attributes.push_back(&attribute);
@@ -173,7 +173,7 @@ class Inference {
     }
     std::vector<Parameter*> free;
     for (Parameter& parameter : parameters_) {
-      if (parameter.kind == Kind::kNumber && parameter.value.empty()) free.push_back(&parameter);
+      if (parameter.use == Use::kNumber && parameter.value.empty()) free.push_back(&parameter);
     }
     if (free.empty() && free_attributes.empty()) return absl::OkStatus();
     if (free.size() == 1 && free_attributes.empty()) return TakeCount(free[0]);
@@ -246,7 +246,7 @@ class Inference {
       if (parameter.input == nullptr) continue;
       const std::string shape =
           InputsShareAShape() ? "[*]" : ToText(parameter.input->value.tensors.at(0).shape);
-      texts.push_back(absl::StrCat(parameter.kind == Kind::kWrites ? "inout " : "",
+      texts.push_back(absl::StrCat(parameter.use == Use::kWrites ? "inout " : "",
                                    OperandText(parameter, shape)));
     }
     return absl::StrJoin(texts, ", ");
@@ -256,7 +256,7 @@ class Inference {
     std::vector<Parameter*> places;
     bool inout = false;
     for (Parameter& parameter : parameters_) {
-      if (parameter.kind != Kind::kWrites) continue;
+      if (parameter.use != Use::kWrites) continue;
       inout = inout || parameter.input != nullptr;
       if (parameter.input == nullptr) places.push_back(&parameter);
     }
@@ -301,7 +301,7 @@ class Inference {
   std::string Params() const {
     return absl::StrJoin(parameters_, ", ", [](std::string* out, const Parameter& parameter) {
       out->append(parameter.name);
-      if (parameter.kind != Kind::kNumber) return;
+      if (parameter.use != Use::kNumber) return;
       absl::StrAppend(out, ": ", parameter.number->ctype, " = ", parameter.value);
     });
   }
@@ -318,7 +318,7 @@ absl::Status CheckName(const std::string& name) {
 }
 
 std::string ParamToComplete(const Parameter& parameter) {
-  if (parameter.kind == Kind::kNumber) {
+  if (parameter.use == Use::kNumber) {
     return absl::StrCat(parameter.name, ": ", parameter.number->ctype, " = ?");
   }
   return parameter.name;
@@ -347,9 +347,9 @@ std::string WordsToComplete(const ModuleEntry& entry) {
       break;
     }
     params.push_back(ParamToComplete(parameter));
-    if (parameter.kind == Kind::kNumber) continue;
+    if (parameter.use == Use::kNumber) continue;
     const absl::string_view dtype = parameter.dtype ? Name(*parameter.dtype) : "?";
-    (parameter.kind == Kind::kReads ? reads : writes)
+    (parameter.use == Use::kReads ? reads : writes)
         .push_back(absl::StrCat(parameter.name, ": ", dtype, "[?]"));
   }
   std::string out = WordsName(entry.display);

@@ -12,7 +12,7 @@
 namespace gridclock {
 namespace {
 
-absl::Status Wrong(absl::string_view what) {
+absl::Status Misfit(absl::string_view what) {
   return absl::InvalidArgumentError(what);
 }
 
@@ -43,8 +43,8 @@ absl::Status CheckCount(const ModuleEntry& entry, const std::vector<ParamSpec>& 
   const std::string gives = absl::StrJoin(
       params, ", ",
       [](std::string* out, const ParamSpec& param) { absl::StrAppend(out, NameOf(param)); });
-  return Wrong(absl::StrCat("it takes ", entry.parameters.size(), " parameters (of ", takes,
-                            " bytes), the words give ", params.size(), " (", gives, ")"));
+  return Misfit(absl::StrCat("it takes ", entry.parameters.size(), " parameters (of ", takes,
+                             " bytes), the words give ", params.size(), " (", gives, ")"));
 }
 
 // The array of pointers may be longer in the kernel: what the list does not fill is zero.
@@ -99,10 +99,10 @@ std::string WantedText(const CppType& takes) {
 
 absl::Status WrongType(std::size_t index, const EntryParameter& takes, const ParamSpec& param,
                        const BoundParam& gives) {
-  return Wrong(absl::StrCat("its parameter ", index, " is '", takes.type, "', the words give '",
-                            NameOf(param), "'",
-                            gives.dtype ? absl::StrCat(" of ", Name(*gives.dtype)) : "", "; want ",
-                            WantedText(ReadCppType(takes.type))));
+  return Misfit(absl::StrCat("its parameter ", index, " is '", takes.type, "', the words give '",
+                             NameOf(param), "'",
+                             gives.dtype ? absl::StrCat(" of ", Name(*gives.dtype)) : "", "; want ",
+                             WantedText(ReadCppType(takes.type))));
 }
 
 absl::Status CheckParameters(const ModuleEntry& entry, const std::vector<ParamSpec>& params,
@@ -111,9 +111,9 @@ absl::Status CheckParameters(const ModuleEntry& entry, const std::vector<ParamSp
   for (std::size_t i = 0; i < params.size(); ++i) {
     const EntryParameter& takes = entry.parameters[i];
     if (!Fits(takes, launch.params[i])) {
-      return Wrong(absl::StrCat("its parameter ", i, " takes ", takes.size,
-                                " bytes, the words give '", NameOf(params[i]), "' of ",
-                                launch.params[i].size));
+      return Misfit(absl::StrCat("its parameter ", i, " takes ", takes.size,
+                                 " bytes, the words give '", NameOf(params[i]), "' of ",
+                                 launch.params[i].size));
     }
     if (IsOfType(ReadCppType(takes.type), params[i], launch.params[i])) continue;
     return WrongType(i, takes, params[i], launch.params[i]);
@@ -125,14 +125,14 @@ absl::Status CheckThreads(const ModuleEntry& entry, const BoundLaunch& launch) {
   if (!entry.required_block.empty() &&
       !std::equal(launch.block.begin(), launch.block.end(), entry.required_block.begin(),
                   entry.required_block.end())) {
-    return Wrong(absl::StrCat("it requires blocks of (", absl::StrJoin(entry.required_block, ", "),
-                              "), the words give (", absl::StrJoin(launch.block, ", "), ")"));
+    return Misfit(absl::StrCat("it requires blocks of (", absl::StrJoin(entry.required_block, ", "),
+                               "), the words give (", absl::StrJoin(launch.block, ", "), ")"));
   }
   if (entry.max_threads == 0 || launch.block_threads() <= entry.max_threads) {
     return absl::OkStatus();
   }
-  return Wrong(absl::StrCat("it takes blocks of at most ", entry.max_threads,
-                            " threads, the words give ", launch.block_threads()));
+  return Misfit(absl::StrCat("it takes blocks of at most ", entry.max_threads,
+                             " threads, the words give ", launch.block_threads()));
 }
 
 absl::Status CheckShared(const ModuleEntry& entry, const BoundLaunch& launch,
@@ -141,9 +141,9 @@ absl::Status CheckShared(const ModuleEntry& entry, const BoundLaunch& launch,
   if (entry.shared_bytes <= most && launch.shared_bytes <= most - entry.shared_bytes) {
     return absl::OkStatus();
   }
-  return Wrong(absl::StrCat("it has ", entry.shared_bytes,
-                            " bytes of shared memory of its own, the words give ",
-                            launch.shared_bytes, " more; allowed are ", most, " together"));
+  return Misfit(absl::StrCat("it has ", entry.shared_bytes,
+                             " bytes of shared memory of its own, the words give ",
+                             launch.shared_bytes, " more; allowed are ", most, " together"));
 }
 
 absl::Status Check(const ModuleEntry& entry, const std::vector<ParamSpec>& params,

@@ -85,6 +85,7 @@ struct Statistics {
 struct SecondOpinion {
   Method method = Method::kIsolated;
   double median_ns = 0;
+  double slack_ns = 0;  // What several kernels or copies of a launch may have put between the two.
   friend bool operator==(const SecondOpinion&, const SecondOpinion&) = default;
 };
 

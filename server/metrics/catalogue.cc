@@ -205,6 +205,11 @@ constexpr std::array<MetricSpec, kMetricCount> kTable = {{
      "The same for each further kernel or copy of one launch, less than 0 where records leave the "
      "larger gaps.",
      "0.2.0"},
+    {Metric::kCalibrationSerialRecord, "gridclock_calibration_serial_record_offset_seconds", kGauge,
+     "seconds", kDevice,
+     "What a serial record of a kernel reads beyond a concurrent one, which is taken off device "
+     "time.",
+     "0.2.0"},
     {Metric::kCalibrationEventPair, "gridclock_calibration_empty_event_pair_seconds", kGauge,
      "seconds", kDevice, "Between two events with nothing between them.", "0.2.0"},
     {Metric::kCalibrationStep, "gridclock_calibration_timestamp_step_seconds", kGauge, "seconds",

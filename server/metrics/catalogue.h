@@ -57,6 +57,7 @@ enum class Metric {
   kCalibrationFloor,
   kCalibrationOffset,
   kCalibrationActivityOffset,
+  kCalibrationSerialRecord,
   kCalibrationEventPair,
   kCalibrationStep,
   kCompiles,

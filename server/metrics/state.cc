@@ -40,6 +40,7 @@ void CollectFacts(const DeviceInfo& info, ScrapeValues& values) {
     values.Set(further, {name, "kernel"}, info.kernel_offset_ns * 1e-9);
     values.Set(further, {name, "copy"}, info.copy_offset_ns * 1e-9);
   }
+  SetKnown(Metric::kCalibrationSerialRecord, {name}, info.serial_record_offset_ns * 1e-9, values);
   SetKnown(Metric::kCalibrationEventPair, {name}, info.empty_event_pair_ns * 1e-9, values);
   SetKnown(Metric::kCalibrationStep, {name}, info.clock_step_ns * 1e-9, values);
 }

@@ -53,6 +53,7 @@ void Encode(const DeviceStatus& status, int depth, double capacity, v1::Device* 
   out->set_launch_offset_ns(info.launch_offset_ns);
   out->set_kernel_offset_ns(info.kernel_offset_ns);
   out->set_copy_offset_ns(info.copy_offset_ns);
+  out->set_serial_record_offset_ns(info.serial_record_offset_ns);
   out->set_empty_event_pair_ns(info.empty_event_pair_ns);
   out->set_device_timer_step_ns(info.device_timer_step_ns);
   out->set_l2_bytes_per_second(info.l2_bandwidth);

@@ -13,6 +13,8 @@ from speed.line import Line  # noqa: E402
 SPAN = "{:12.0f} {:14.3f} {:10.0f} {:10.0f}         12.100         32         10.600        -46       12.700 {}\n"
 STAMPED = "{}: device time {:.3f} us, stamps {:.3f} us, off {:.0f} ns, allowed {:.0f} to {:.0f} ns PASS\n"
 STAMPS = STAMPED.format("blocks", 101, 100, 1000, -1032, 4032) + STAMPED.format("three", 102.5, 101.9, -250, -500, 500)
+MANY = "".join(f"many blocks: span {span} us, device time {span + 1.2:.3f} us, off 0 ns, allowed 300 ns PASS\n"
+               for span in gpu_truth.MANY_SPANS)
 FAULT = "{:<16} {:3d} rounds  answer {:6.3f} s (goal 1)  next kernel {:6.3f} s (goal 2)  {:d} wrong\n"
 OTHERS = "calls on cuda:1 beside {}: {:d} good, {:d} bad, the slowest {:.6f} s later than without\n"
 
@@ -34,23 +36,23 @@ class Rows(unittest.TestCase):
         spans = [5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000]
         self.program("cuda_device_test", "constant of device time 570 ns\n" +
                      "".join(SPAN.format(span, span + 0.57, 0, 300, "PASS") for span in spans) +
-                     SPAN.format(10000, 10010, -75000, 50000, "FAIL") + STAMPS)
+                     SPAN.format(10000, 10010, -75000, 50000, "FAIL") + MANY + STAMPS)
         lines = gpu_truth.measure(self.config)
-        self.assertEqual([line.verdict for line in lines], 10 * ["PASS"] + ["FAIL"] + 2 * ["PASS"])
+        self.assertEqual([line.verdict for line in lines], 10 * ["PASS"] + ["FAIL"] + 7 * ["PASS"])
         self.assertEqual(lines[10].samples, [1.5, 1.5])
         self.assertEqual({key: values[0] for key, values in lines[0].extra.items()},
                          {"device_us": 5.57, "off_ns": 0, "isolated_off_ns": 32, "slope_off_ns": -46, "event_pair_us": 12.7})
 
     def test_the_constant_that_all_spans_are_less_has_a_bound(self):
-        self.program("cuda_device_test", "".join(SPAN.format(span, span + 3, 0, 300, "PASS") for span in gpu_truth.SPANS) + STAMPS)
+        self.program("cuda_device_test", "".join(SPAN.format(span, span + 3, 0, 300, "PASS") for span in gpu_truth.SPANS) + MANY + STAMPS)
         lines = gpu_truth.measure(self.config)
-        self.assertEqual([line.verdict for line in lines], ["FAIL"] + 12 * ["PASS"])
+        self.assertEqual([line.verdict for line in lines], ["FAIL"] + 17 * ["PASS"])
         self.assertEqual(lines[0].samples, [1.5, 1.5])
 
     def stamped(self, *rows):
         """Lines of `gpu.truth` by their last names, where all spins are right."""
         self.program("cuda_device_test", "".join(SPAN.format(span, span + 0.57, 0, 300, "PASS") for span in gpu_truth.SPANS) +
-                     "".join(rows))
+                     MANY + "".join(rows))
         return {line.name.removeprefix("gpu.truth."): line for line in gpu_truth.measure(self.config)}
 
     def test_stamps_are_held_against_what_is_allowed_on_their_side(self):
@@ -59,6 +61,15 @@ class Rows(unittest.TestCase):
         self.assertEqual([(lines[name].samples, lines[name].verdict) for name in ("blocks", "three")],
                          [([1, 1], "PASS"), ([1.5, 1.5], "FAIL")])
         self.assertEqual(lines["three"].extra, {"device_us": [99, 99], "stamps_us": [100, 100], "off_ns": [-750, -750]})
+
+    def test_blocks_that_end_together_have_a_constant_and_are_held_against_what_is_allowed(self):
+        rows = MANY.replace("span 50 us, device time 51.200", "span 50 us, device time 53.600").replace(
+            "201.200 us, off 0", "201.200 us, off -600")
+        self.program("cuda_device_test", "".join(SPAN.format(span, span + 0.57, 0, 300, "PASS") for span in gpu_truth.SPANS) +
+                     rows + STAMPS)
+        lines = {line.name: line for line in gpu_truth.measure(self.config)}
+        self.assertEqual([(lines[f"gpu.truth.many.{span}us"].verdict, round(lines[f"gpu.truth.many.{span}us"].measured, 2))
+                          for span in (50, 100, 200)], [("FAIL", 1.2), ("PASS", 0), ("FAIL", 2)])
 
     def test_a_span_or_a_stamp_that_is_missing_is_no_figure(self):
         self.program("cuda_device_test", SPAN.format(5, 5.6, 0, 300, "PASS") + STAMPS)
@@ -115,7 +126,7 @@ class Rows(unittest.TestCase):
         return lines
 
     def test_the_farthest_of_fresh_workers_counts_and_the_ways_beside_it_cannot_fail(self):
-        small, large, rows, cube = "*=16000000", "*=268435456", "*=8192", "M=1024"
+        small, large, rows, cube = "*=16000000", "*=268435456", "*=65536", "M=1024"
         suspect = gpu.Nanoseconds(1000)
         suspect.flags = ("SUSPECT",)
         told = {(small,): [1000, 1000, 1030], (small, "sure"): [1000, 1000, 1002],

@@ -114,7 +114,7 @@ def machine(data):
     libraries = ", ".join(f"{name} {version}" for name, version in data["libraries"].items())
     peers = [f"{name} {data[key]}" for key, name in (("numpy", "numpy"), ("pytorch", "PyTorch")) if key in data]
     device = data.get("device")
-    told = [device, cpus(data), "" if device else libraries, ", ".join(peers)]
+    told = [device, cpus(data), "" if device else libraries, ", ".join(peers), f"load {data['load_at_start']:.1f} as it began"]
     return "; ".join(filter(None, told))
 
 

@@ -105,8 +105,8 @@ class Report(unittest.TestCase):
 
     def test_the_page_tells_the_gpu_and_its_peer(self):
         data = {**result(["gpu_exact"]), "device": "NVIDIA H200, driver 580"}
-        for told, shown in ((data, "\nNVIDIA H200, driver 580.\n"),
-                            ({**data, "pytorch": "2.11.0"}, "\nNVIDIA H200, driver 580; PyTorch 2.11.0.\n")):
+        for told, shown in ((data, "\nNVIDIA H200, driver 580; load 0.1 as it began.\n"),
+                            ({**data, "pytorch": "2.11.0"}, "\nNVIDIA H200, driver 580; PyTorch 2.11.0; load 0.1 as it began.\n")):
             (self.folder / "a.json").write_text(json.dumps(told))
             self.run_report()
             self.assertIn(shown, self.page.read_text())
@@ -114,11 +114,11 @@ class Report(unittest.TestCase):
     def test_the_page_tells_the_cpu_and_its_peers(self):
         cpu = {"cpu": "Xeon", "last_cache_bytes": 260 << 20}
         peers = {"numpy": "2.3.5", "pytorch": "2.9.1"}
-        for told, shown in (({}, "\n2 CPUs; grpc++ 1.51.1.\n"),
-                            ({"cpu": "Xeon"}, "\n2 CPUs (Xeon); grpc++ 1.51.1.\n"),
-                            (cpu, "\n2 CPUs (Xeon, 260 MiB of last cache); grpc++ 1.51.1.\n"),
-                            (peers, "\n2 CPUs; grpc++ 1.51.1; numpy 2.3.5, PyTorch 2.9.1.\n"),
-                            ({**cpu, "device": "NVIDIA H200"}, "\nNVIDIA H200; 2 CPUs (Xeon, 260 MiB of last cache).\n")):
+        for told, shown in (({}, "\n2 CPUs; grpc++ 1.51.1; load 0.1 as it began.\n"),
+                            ({"cpu": "Xeon"}, "\n2 CPUs (Xeon); grpc++ 1.51.1; load 0.1 as it began.\n"),
+                            (cpu, "\n2 CPUs (Xeon, 260 MiB of last cache); grpc++ 1.51.1; load 0.1 as it began.\n"),
+                            (peers, "\n2 CPUs; grpc++ 1.51.1; numpy 2.3.5, PyTorch 2.9.1; load 0.1 as it began.\n"),
+                            ({**cpu, "device": "NVIDIA H200"}, "\nNVIDIA H200; 2 CPUs (Xeon, 260 MiB of last cache); load 0.1 as it began.\n")):
             self.assertIn(shown, self.page_of_result({**result(["small"]), "libraries": {"grpc++": "1.51.1"}, **told}))
 
     def write(self, name, date, lines, **told):

@@ -98,6 +98,7 @@ TEST(CudaCalibration, IsPlausibleAndSurvivesItsText) {
 }
 
 constexpr double kMostConstantNs = 2'000;
+constexpr double kMostConstantOfBlocksNs = 3'000;  // Thousands of blocks end, one by one.
 
 struct Row {
   double span = 0, device = 0, isolated = 0, slope = 0, pair = 0;
@@ -138,6 +139,44 @@ TEST(CudaTiming, DeviceTimeIsThatOfTheGpusOwnTimer) {
     EXPECT_LE(std::abs(row.slope - row.device), agree) << row.span;
     EXPECT_GE(row.pair, row.device) << "the plain way never reads less";
   }
+}
+
+// The same of so many blocks that their records are serial ones. All are there before the shortest
+// span ends, and end together.
+TEST(CudaTiming, DeviceTimeIsThatOfTheGpusOwnTimerForManyBlocksAtOnce) {
+  SKIP_WITHOUT_CUPTI();
+  constexpr std::uint64_t kLongSpansNs[] = {50'000, 100'000, 200'000, 1'000'000, 10'000'000};
+  constexpr int kLaunches = 64;
+  Device& device = TheGpu();
+  int at_once = 0;
+  ASSERT_EQ(cudaDeviceGetAttribute(&at_once, cudaDevAttrMaxBlocksPerMultiprocessor, 0),
+            cudaSuccess);
+  const int blocks = static_cast<int>(device.info().units) * at_once;
+  if (blocks < 1 << 11) GTEST_SKIP() << "too few SMs for blocks that have serial records";
+  ASSERT_GT(device.info().serial_record_offset_ns, 0) << "no serial records: see the method's note";
+  const std::uint64_t bytes = kLaunches * sizeof(unsigned long long);
+  ASSERT_OK_AND_ASSIGN(const auto ends, device.Allocate(bytes));
+  double constant = 0;
+  for (const std::uint64_t span : kLongSpansNs) {
+    ASSERT_THAT(device.Fill(ends->data(), std::byte{0}, bytes), IsOk());
+    int launches = 0;
+    const auto spin = [&]() -> absl::Status {
+      if (launches == kLaunches) return absl::InternalError("no end is left for this launch");
+      auto* end = static_cast<unsigned long long*>(ends->data()) + launches++;
+      return CudaStatus(LaunchSpinningBlocks(span, blocks, end, StreamOf(device)), "spin");
+    };
+    const double device_ns = MedianBy(device, Method::kDeviceTime, spin, 15);
+    const auto asked = static_cast<double>(span);
+    if (span == kLongSpansNs[0]) constant = device_ns - asked;
+    const double off = device_ns - constant - asked;
+    const double allowed = std::max({300.0, 0.005 * asked, device.info().device_timer_step_ns});
+    std::printf("many blocks: span %.0f us, device time %.3f us, off %.0f ns, allowed %.0f ns %s\n",
+                asked / 1e3, device_ns / 1e3, off, allowed,
+                std::abs(off) <= allowed ? "PASS" : "FAIL");
+    EXPECT_LE(std::abs(off), allowed) << span;
+  }
+  EXPECT_GE(constant, 0);
+  EXPECT_LE(constant, kMostConstantOfBlocksNs);
 }
 
 struct Stamped {

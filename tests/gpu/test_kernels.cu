@@ -24,6 +24,15 @@ __global__ void SpinKernel(std::uint64_t ns) {
   SpinFor(ns);
 }
 
+__global__ void SpinningBlocksKernel(std::uint64_t ns, unsigned long long* end) {
+  if (threadIdx.x != 0) return;
+  const unsigned long long own = GlobalTimer() + ns;
+  const unsigned long long found = atomicCAS(end, 0ULL, own);
+  const unsigned long long until = found == 0 ? own : found;
+  while (GlobalTimer() < until) {
+  }
+}
+
 __global__ void StampedSpinKernel(std::uint64_t ns, Stamps* stamps) {
   *stamps = SpinFor(ns);
 }
@@ -74,6 +83,12 @@ __global__ void FailedAssertKernel(int value) {
 
 cudaError_t LaunchSpin(std::uint64_t ns, cudaStream_t stream) {
   SpinKernel<<<1, 1, 0, stream>>>(ns);
+  return cudaGetLastError();
+}
+
+cudaError_t LaunchSpinningBlocks(std::uint64_t ns, int blocks, unsigned long long* end,
+                                 cudaStream_t stream) {
+  SpinningBlocksKernel<<<blocks, kSpinningThreads, 0, stream>>>(ns, end);
   return cudaGetLastError();
 }
 

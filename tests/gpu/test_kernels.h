@@ -10,6 +10,11 @@ namespace gridclock {
 
 // One thread that watches the device's timer until `ns` have passed.
 cudaError_t LaunchSpin(std::uint64_t ns, cudaStream_t stream);
+// So many blocks of so many threads, all there at once, which end together: `ns` after one of the
+// first of them began. `*end` is the device's, 0 before, and of one launch.
+inline constexpr int kSpinningThreads = 32;
+cudaError_t LaunchSpinningBlocks(std::uint64_t ns, int blocks, unsigned long long* end,
+                                 cudaStream_t stream);
 // When a kernel, or a block of one, began and ended by the device's timer.
 struct Stamps {
   std::uint64_t start, end;

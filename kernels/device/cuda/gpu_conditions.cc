@@ -8,6 +8,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "base/system_files.h"
 
@@ -106,6 +107,16 @@ Conditions CompareReadings(const NvmlReading& before, const NvmlReading& after,
       !conditions.shared && (first == Sharing::kUnknown || last == Sharing::kUnknown);
   conditions.state = StateOf(after);
   return conditions;
+}
+
+std::string CalibrationDoubt(const Conditions& meanwhile, bool clock_steady) {
+  std::vector<absl::string_view> why;
+  if (meanwhile.shared) why.push_back("beside another process on the device");
+  if (meanwhile.throttled) why.push_back("while its clock was held down");
+  if (!clock_steady) why.push_back("on a clock that moved");
+  if (why.empty()) return "";
+  return absl::StrCat("its floor and offsets were measured ", absl::StrJoin(why, ", "),
+                      " and may be off: a new worker measures them anew (gridclock admin restart)");
 }
 
 std::vector<std::int64_t> OwnPids(const std::string& root) {

@@ -30,6 +30,9 @@ DeviceState StateOf(const NvmlReading& reading);
 Conditions CompareReadings(const NvmlReading& before, const NvmlReading& after,
                            std::uint64_t elapsed_ns, std::span<const std::int64_t> own);
 
+// Why what was calibrated meanwhile may be off, as it is told to clients; empty: it is not.
+std::string CalibrationDoubt(const Conditions& meanwhile, bool clock_steady);
+
 // This process, and those of the same program that its parent started: the workers of one server,
 // guests too. A server that is the first process of a container adopts the orphans of others.
 std::vector<std::int64_t> OwnPids(const std::string& root = "");

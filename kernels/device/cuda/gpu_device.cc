@@ -6,6 +6,7 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/status.h"
@@ -95,10 +96,8 @@ DevicePool::Options GpuDevice::PoolOptions() {
 // Null where there is no such memory.
 void* GpuDevice::TakeMemory(std::uint64_t bytes) {
   void* data = nullptr;
-  if (cudaMalloc(&data, bytes) != cudaSuccess) {
-    static_cast<void>(cudaGetLastError());  // The pool says it better.
-    return nullptr;
-  }
+  // The pool says it better, but that the device is lost.
+  if (!Note(cudaMalloc(&data, bytes), "take device memory").ok()) return nullptr;
   if (options_.clear_memory &&
       !Note(cudaMemsetAsync(data, 0, bytes, stream_.get()), "clear device memory").ok()) {
     static_cast<void>(cudaFree(data));
@@ -255,8 +254,8 @@ absl::Status GpuDevice::Settle(const std::string& calibration) {
       known = WithPatience([this] { return Calibrate(); });
     }
     GC_RETURN_IF_ERROR(SetRecording(std::nullopt));
-    const Conditions conditions = Observe();
-    doubtful_ = conditions.shared || conditions.throttled || (known.ok() && !known->steady);
+    doubt_ = CalibrationDoubt(Observe(), !known.ok() || known->steady);
+    if (!doubt_.empty()) Log(LogLevel::kWarning, "doubtful_calibration", {{"why", doubt_}});
   }
   GC_ASSIGN_OR_RETURN(calibration_, std::move(known));
   NewLaunch();     // By these records.
@@ -289,6 +288,8 @@ void GpuDevice::Describe() {
            .launch_offset_ns = calibration_.LaunchOffsetNs(),
            .kernel_offset_ns = calibration_.KernelOffsetNs(),
            .copy_offset_ns = calibration_.CopyOffsetNs(),
+           .serial_record_offset_ns =
+               cupti_ != nullptr && !only_records_ ? calibration_.serial_beyond_ns : 0,
            .empty_event_pair_ns = calibration_.empty_event_pair_ns,
            .device_timer_step_ns = calibration_.device_timer_step_ns,
            .l2_bandwidth = calibration_.l2_bandwidth,
@@ -324,8 +325,13 @@ std::string GpuDevice::WhyMissing(Method method) const {
 }
 
 std::string GpuDevice::NoteOn(Method method) const {
-  if (method != Method::kDeviceTime || no_serial_.empty()) return "";
-  return absl::StrCat("kernels of 2^12 blocks or more read too long, up to a tenth: ", no_serial_);
+  std::vector<std::string> notes;
+  if (method == Method::kDeviceTime && !no_serial_.empty()) {
+    notes.push_back(
+        absl::StrCat("kernels of 2^12 blocks or more read too long, up to a tenth: ", no_serial_));
+  }
+  if (!doubt_.empty()) notes.push_back(doubt_);
+  return absl::StrJoin(notes, "; ");
 }
 
 // Every status passes here once: after a fault all that follows is that fault.
@@ -510,7 +516,7 @@ Device::Roofline GpuDevice::RecheckRoofline(const Work& work, L2State state) {
 }
 
 std::string GpuDevice::CalibrationText() const {
-  return options_.bare || doubtful_ ? "" : ToText(calibration_, facts_.uuid);
+  return options_.bare || !doubt_.empty() ? "" : ToText(calibration_, facts_.uuid);
 }
 
 absl::StatusOr<std::unique_ptr<CudaDevice>> CudaDevice::Create(const CudaOptions& options) {

@@ -112,8 +112,8 @@ class GpuDevice final : public CudaDevice {
   NvmlReading last_reading_;
   std::int64_t last_reading_ns_ = 0;
   GpuCalibration calibration_;
-  bool doubtful_ = false;  // It was measured beside somebody else, throttled, or on a moving clock.
-  RecordsChoice choice_;   // For the next record of the launch that is timed now.
+  std::string doubt_;     // Why that may be off; it is not handed on then.
+  RecordsChoice choice_;  // For the next record of the launch that is timed now.
   std::vector<Method> methods_;
   DeviceInfo info_;
   absl::Status fault_;

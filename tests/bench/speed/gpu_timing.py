@@ -151,7 +151,7 @@ def slope(config, server):
 SURE_WAY = "500_samples"
 FRESH_KERNELS = {"16000000": ("square of 16000000 f32", "square", words(16_000_000)),
                  "268435456": ("square of 268435456 f32", "square", words(268_435_456)),
-                 "softmax": ("softmax of 8192x1024 f32", "softmax", ("--shape", "*=8192", "--shape", "N=1024")),
+                 "softmax": ("softmax of 65536x1024 f32", "softmax", ("--shape", "*=65536", "--shape", "N=1024")),
                  "matmul": ("matmul of 1024 cubed f32", "matmul",
                             ("--shape", "M=1024", "--shape", "N=1024", "--shape", "K=1024"))}
 FRESH = (("16000000", ""), ("16000000", SURE_WAY), ("16000000", "isolated"), ("16000000", "cold_clean"),

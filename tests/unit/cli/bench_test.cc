@@ -347,6 +347,20 @@ TEST(BenchTest, OfANoisyMeasurementItIsToldWhatEndedIt) {
   EXPECT_THAT(shown(), HasSubstr("good isolated: NOISY, ended by yielded\n"));
 }
 
+TEST(BenchTest, WhereTwoMethodsMayDifferByMuchItIsSaid) {
+  TwoVariants server(absl::OkStatus());
+  v1::Timing& timing = *server.summary.mutable_timing();
+  timing.mutable_statistics()->set_median_ns(20'000);
+  timing.set_second_method(v1::DEVICE_TIME);
+  timing.set_second_slack_ns(2'000);
+  const auto shown = [&server] { return BenchOf(server, {"--variant", "good"}).out; };
+  EXPECT_THAT(shown(), Not(HasSubstr("was held against it")));
+  timing.set_second_slack_ns(9'000);
+  EXPECT_THAT(shown(),
+              HasSubstr("good isolated: device_time was held against it within 9.00 µs more "
+                        "than usual, for the gaps between its kernels and copies\n"));
+}
+
 TEST(BenchTest, EmptyOutputsAreNotVerified) {
   TwoVariants server(absl::OkStatus());
   server.summary.mutable_verification();

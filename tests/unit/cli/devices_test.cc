@@ -30,6 +30,7 @@ v1::Device Gpu() {
   d.set_launch_offset_ns(2150);
   d.set_kernel_offset_ns(-1400);
   d.set_copy_offset_ns(900);
+  d.set_serial_record_offset_ns(1300);
   v1::Device::MethodFacts* lacks = d.add_methods();
   lacks->set_method(v1::DEVICE_TIME);
   lacks->set_missing("no CUPTI");
@@ -47,7 +48,8 @@ TEST(DevicesText, TellsWhatAGpuIsAndWhatItLacks) {
   EXPECT_THAT(text, HasSubstr("compute capability 9.0, driver 580.65, CUDA 13.0\n"));
   EXPECT_THAT(text, HasSubstr("L2 50.0 MiB at -, clocks 1.98 GHz and -"));
   EXPECT_THAT(text, HasSubstr("isolated 2.10 µs; isolated: odd here; no device_time: no CUPTI\n"));
-  EXPECT_THAT(text, HasSubstr("launch 2.15 µs, a further kernel -1400 ns, a copy +900 ns,"));
+  EXPECT_THAT(text, HasSubstr("launch 2.15 µs, a further kernel -1400 ns, a copy +900 ns, "
+                              "a serial record 1.30 µs,"));
   EXPECT_THAT(text, HasSubstr("f32 66.9 TFLOP/s\n"));
   EXPECT_THAT(text, Not(HasSubstr("sandbox")));
 }

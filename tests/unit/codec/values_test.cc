@@ -145,11 +145,13 @@ TEST(Timings, GoThereAndBack) {
   timing.statistics.median = 2;
   timing.statistics.ci_low = 1;
   timing.roofline_basis = "bytes";
+  timing.second = {.method = Method::kDeviceTime, .median_ns = 3, .slack_ns = 9};
   v1::Timing with, without;
   Encode(timing, true, &with);
   Encode(timing, false, &without);
   EXPECT_EQ(Decode(with).samples_ns, timing.samples_ns);
   EXPECT_EQ(Decode(with).statistics, timing.statistics);
+  EXPECT_EQ(Decode(with).second, timing.second);
   EXPECT_EQ(Decode(without).samples_ns.size(), 0u);
 }
 

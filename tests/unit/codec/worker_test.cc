@@ -309,6 +309,8 @@ TEST(Hellos, GoInSeveralFramesAndComeTogether) {
   hello.device.name = "cpu";
   hello.device.traits.kind = "cpu";
   hello.device.units = 2;
+  hello.device.copy_offset_ns = -3;
+  hello.device.serial_record_offset_ns = 1300;
   for (int i = 0; i < 20; ++i) hello.kernels.push_back(spec);
   hello.test_natives = {"square", "crash"};
   hello.sandbox = "landlock 7, seccomp";
@@ -327,6 +329,8 @@ TEST(Hellos, GoInSeveralFramesAndComeTogether) {
   EXPECT_EQ(assembler.hello().kernels, hello.kernels);
   EXPECT_EQ(assembler.hello().test_natives, hello.test_natives);
   EXPECT_EQ(assembler.hello().sandbox, hello.sandbox);
+  EXPECT_EQ(assembler.hello().device.copy_offset_ns, -3);
+  EXPECT_EQ(assembler.hello().device.serial_record_offset_ns, 1300);
   EXPECT_THAT(assembler.Add(frames[0].hello()), StatusIs(kInvalid, HasSubstr("had ended")));
 }
 
@@ -345,6 +349,9 @@ TEST(Hellos, WithImpossibleFactsAreRefused) {
   hello.mutable_device()->set_kind("cpu");
   hello.mutable_device()->set_units(1);
   hello.mutable_device()->set_launch_floor_ns(std::numeric_limits<double>::infinity());
+  EXPECT_THAT(HelloAssembler().Add(hello), StatusIs(kInvalid, HasSubstr("not finite")));
+  hello.mutable_device()->set_launch_floor_ns(1);
+  hello.mutable_device()->set_serial_record_offset_ns(-1);
   EXPECT_THAT(HelloAssembler().Add(hello), StatusIs(kInvalid, HasSubstr("not finite")));
 }
 

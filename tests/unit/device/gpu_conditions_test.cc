@@ -11,6 +11,7 @@ namespace {
 
 using ::testing::Contains;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
@@ -109,6 +110,15 @@ TEST(GpuConditions, KeepTheStateAtTheEnd) {
                                            .memory_used_bytes = 700,
                                            .memory_free_bytes = 300,
                                            .clock_reasons = {"sw_power_cap"}}));
+}
+
+TEST(CalibrationDoubt, SaysWhyFloorsAndOffsetsMayBeOff) {
+  EXPECT_EQ(CalibrationDoubt({}, /*clock_steady=*/true), "");
+  EXPECT_EQ(CalibrationDoubt({.sharing_unknown = true}, true), "") << "as in any container";
+  EXPECT_THAT(CalibrationDoubt({.shared = true}, true),
+              HasSubstr("measured beside another process on the device and may be off"));
+  EXPECT_THAT(CalibrationDoubt({.throttled = true}, false),
+              HasSubstr("while its clock was held down, on a clock that moved and may be off"));
 }
 
 TEST(OwnPids, AreThisProcessAndItsSiblingsOfTheSameProgram) {

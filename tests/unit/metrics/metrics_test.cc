@@ -48,6 +48,7 @@ DeviceStatus Gpu() {
   info.launch_offset_ns = 1500;
   info.kernel_offset_ns = -750;
   info.copy_offset_ns = 500;
+  info.serial_record_offset_ns = 1250;
   info.empty_event_pair_ns = 500;
   info.clock_step_ns = 32;
   info.methods = {{.method = Method::kDeviceTime, .floor_ns = 1250, .missing = ""},
@@ -144,6 +145,8 @@ TEST(MetricsTest, ShowsWhatAGpuSaidOfItself) {
           "gridclock_calibration_floor_seconds{device=\"cuda:0\",timing=\"device_time\"} 1.25"));
   EXPECT_THAT(text, HasSubstr("gridclock_calibration_activity_offset_seconds{device=\"cuda:0\","
                               "activity=\"kernel\"} -7.5"));
+  EXPECT_THAT(text, HasSubstr("gridclock_calibration_serial_record_offset_seconds{"
+                              "device=\"cuda:0\"} 1.25e-06\n"));
   // What is not known is not shown as 0, and of a device that never started nothing is known.
   EXPECT_THAT(text, Not(HasSubstr("timing=\"host_sync\"")));
   EXPECT_THAT(text, Not(HasSubstr("gridclock_device_info{device=\"cpu\"")));

@@ -396,6 +396,7 @@ TEST_F(MeasureTest, TheGapBehindACopyIsNoDisagreement) {
     device_.copies = 1;
     ASSERT_OK_AND_ASSIGN(const Measurement m, Go({.method = method, .schedule = {}}));
     EXPECT_THAT(m.flags, Not(Contains(Flag::kSuspect)));
+    EXPECT_EQ(m.timing.second->slack_ns, kCopyWaitsNs) << "it is told how little that says";
     live_.clear();
     live_warmups_.clear();
     device_.copies = 0;
@@ -404,6 +405,7 @@ TEST_F(MeasureTest, TheGapBehindACopyIsNoDisagreement) {
       device_.ran = kernels;
       ASSERT_OK_AND_ASSIGN(const Measurement alone, Go({.method = method, .schedule = {}}));
       EXPECT_THAT(alone.flags, Contains(Flag::kSuspect)) << "without a copy nothing explains it";
+      EXPECT_EQ(alone.timing.second->slack_ns, 0);
       live_.clear();
       live_warmups_.clear();
     }
