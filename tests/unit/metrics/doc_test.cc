@@ -16,7 +16,6 @@
 namespace gridclock {
 namespace {
 
-using ::testing::HasSubstr;
 
 TEST(DocTest, TheCommittedPageIsTheTable) {
   std::ifstream in(GRIDCLOCK_METRICS_PAGE);
