@@ -16,7 +16,6 @@
 namespace gridclock {
 namespace {
 
-
 TEST(DocTest, TheCommittedPageIsTheTable) {
   std::ifstream in(GRIDCLOCK_METRICS_PAGE);
   const std::string page{std::istreambuf_iterator<char>(in), {}};
