@@ -61,7 +61,7 @@ COUNTS = ("passed", "failed", "skipped")
 MOST_CASES, MOST_UNDER_TOOL = 48, 24  # Of one group.
 # What may be skipped on a machine with a GPU, by how its reason begins. The conformance suite has a list of its own,
 # tests/conformance/skips.cc, which its tests hold.
-SKIPS = {"device": ("pids are hidden here", "nothing is left in shared memory here"),
+SKIPS = {"device": ("pids are hidden here", "nothing is left in shared memory here", "too few SMs for blocks"),
          "module": ("no clusters on this GPU", "nothing is left in shared memory here"),
          "sandbox": ("Landlock here is",),
          "server": ("one GPU alone", "too little memory", "the driver shows no process ids here"), "errors": (),

@@ -351,6 +351,7 @@ absl::Status GpuDevice::Note(cudaError_t error, absl::string_view what) {
 absl::StatusOr<std::unique_ptr<DeviceBuffer>> GpuDevice::Allocate(std::uint64_t bytes) {
   GC_RETURN_IF_ERROR(fault_);
   auto buffer = memory_.Allocate(bytes);
+  if (!buffer.ok()) GC_RETURN_IF_ERROR(fault_);  // It may have shown here.
   if (buffer.ok() || flush_ == nullptr) return buffer;
   // What empties the cache is made anew when it is asked for; nothing works on it between its uses.
   flush_ = nullptr;
