@@ -135,7 +135,7 @@ CopyTimes SecondFarthest(std::vector<CopyTimes> series) {
 }
 
 absl::StatusOr<double> SerialBeyond(const RecordPairs& pairs) {
-  constexpr double kMostNs = 5'000, kSameWithinNs = 500;
+  constexpr double kMostNs = 5'000, kSameWithinNs = 300;
   const double beyond = MedianBeyond(pairs.empty), beyond_working = MedianBeyond(pairs.working);
   const bool same = std::abs(beyond_working - beyond) <= kSameWithinNs;
   if (beyond >= 0 && beyond <= kMostNs && same) return beyond;
