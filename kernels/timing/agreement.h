@@ -20,6 +20,11 @@ inline constexpr double kMostGapsShare = 0.1;  // Of the device's own time.
 inline constexpr double kMostCopiesNs = 10'000;
 inline constexpr double kCopyWaitsNs = 9'000;
 
+// Who finds no record of a launch is in doubt, but where there was nothing to do: what moves
+// nothing and takes no longer than so many empty launches and so much more.
+inline constexpr double kNothingWithinFloors = 3;
+inline constexpr double kNothingWithinNs = 5'000;
+
 // By how much a method's time is beyond the device's own record, and may be less and more than
 // that: what lies between two kernels is another for each method, and large kernels hide it.
 struct Offset {

@@ -348,7 +348,7 @@ void Run::Report(bool all) {
 // The device has no record of the launch, or lost it, or could not time it. No record is as it
 // should be where there is nothing to do, which takes no longer than an empty launch.
 absl::Status Run::WithoutSecond() {
-  const double most_ns = 3 * device_.info().launch_floor_ns + 5'000;
+  const double most_ns = kNothingWithinFloors * device_.info().launch_floor_ns + kNothingWithinNs;
   const bool nothing = target_.work.bytes == 0 && Median(out_.timing.samples_ns) <= most_ns;
   if (!nothing || !no_record_) Raise(Flag::kSuspect);
   return absl::OkStatus();

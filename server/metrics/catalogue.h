@@ -60,6 +60,7 @@ enum class Metric {
   kCalibrationSerialRecord,
   kCalibrationEventPair,
   kCalibrationStep,
+  kCalibrationTimerStep,
   kCompiles,
   kCompileDuration,
   kModuleAnswers,

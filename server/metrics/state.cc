@@ -43,6 +43,7 @@ void CollectFacts(const DeviceInfo& info, ScrapeValues& values) {
   SetKnown(Metric::kCalibrationSerialRecord, {name}, info.serial_record_offset_ns * 1e-9, values);
   SetKnown(Metric::kCalibrationEventPair, {name}, info.empty_event_pair_ns * 1e-9, values);
   SetKnown(Metric::kCalibrationStep, {name}, info.clock_step_ns * 1e-9, values);
+  SetKnown(Metric::kCalibrationTimerStep, {name}, info.device_timer_step_ns * 1e-9, values);
 }
 
 // What is older says nothing of now: the device works, and is not asked meanwhile.

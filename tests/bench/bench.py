@@ -53,10 +53,10 @@ class Config:
     missed: set = dataclasses.field(default_factory=set)   # Names of lines whose goal was missed so far.
 
     def found(self, what, is_now):
-        """`what`: of FOUND. RuntimeError where that is not the one of the figures that this run goes on with."""
+        """`what`: of FOUND. ValueError where that is not the one of the figures that this run goes on with."""
         was = self.held.get(what)
         if was and was != is_now:
-            raise RuntimeError(f"--resume: held are figures of {was}: this is {is_now}")
+            raise ValueError(f"--resume: held are figures of {was}: this is {is_now}")
         setattr(self, what, is_now)
 
 
@@ -170,15 +170,27 @@ def untold(groups, lines):
     return [goal.name for group in groups for goal in goals_of(group) if definition(dataclasses.asdict(goal)) not in told]
 
 
+def give_up(group, results, why):
+    """What of the group has no line yet is missed; the groups behind it are measured all the same."""
+    told = [line for its, line in results.lines if its == group]
+    goals = [goal for goal in goals_of(group) if goal.name in untold((group,), told)]
+    for line in goals or [Line(f"{group}.whole", "all rows of the group", "<=", 0)]:
+        line.skipped = why
+        results.add(group, line)
+
+
 def measure(groups, config, results):
     for group in groups:
         if group in results.groups:
             print(f"      ({group}: measured before)", flush=True)
             continue
         start = time.monotonic()
-        for line in importlib.import_module(f"speed.{group}").measure(config):
-            results.add(group, line)
-        results.finish(group)
+        try:
+            for line in importlib.import_module(f"speed.{group}").measure(config):
+                results.add(group, line)
+            results.finish(group)
+        except (RuntimeError, OSError, subprocess.SubprocessError) as why:
+            give_up(group, results, str(why))
         print(f"      ({group}: {time.monotonic() - start:.0f} s)", flush=True)
 
 

@@ -27,9 +27,9 @@ class Rows(unittest.TestCase):
             self.enterContext(mock.patch.object(group, "gpu_server"))
         self.enterContext(mock.patch("speed.gpu.describe"))
 
-    def program(self, name, prints):
+    def program(self, name, prints, code=0):
         (self.folder / "said").write_text(prints)
-        (self.folder / name).write_text(f"#!/bin/sh\ncat {self.folder}/said\nexit 1\n")
+        (self.folder / name).write_text(f"#!/bin/sh\ncat {self.folder}/said\nexit {code}\n")
         (self.folder / name).chmod(0o755)
 
     def test_a_span_is_held_against_what_is_allowed_in_each_round(self):
@@ -38,7 +38,7 @@ class Rows(unittest.TestCase):
                      "".join(SPAN.format(span, span + 0.57, 0, 300, "PASS") for span in spans) +
                      SPAN.format(10000, 10010, -75000, 50000, "FAIL") + MANY + STAMPS)
         lines = gpu_truth.measure(self.config)
-        self.assertEqual([line.verdict for line in lines], 10 * ["PASS"] + ["FAIL"] + 7 * ["PASS"])
+        self.assertEqual([line.verdict for line in lines], 10 * ["PASS"] + ["FAIL"] + 8 * ["PASS"])
         self.assertEqual(lines[10].samples, [1.5, 1.5])
         self.assertEqual({key: values[0] for key, values in lines[0].extra.items()},
                          {"device_us": 5.57, "off_ns": 0, "isolated_off_ns": 32, "slope_off_ns": -46, "event_pair_us": 12.7})
@@ -46,7 +46,7 @@ class Rows(unittest.TestCase):
     def test_the_constant_that_all_spans_are_less_has_a_bound(self):
         self.program("cuda_device_test", "".join(SPAN.format(span, span + 3, 0, 300, "PASS") for span in gpu_truth.SPANS) + MANY + STAMPS)
         lines = gpu_truth.measure(self.config)
-        self.assertEqual([line.verdict for line in lines], ["FAIL"] + 17 * ["PASS"])
+        self.assertEqual([line.verdict for line in lines], ["FAIL"] + 18 * ["PASS"])
         self.assertEqual(lines[0].samples, [1.5, 1.5])
 
     def stamped(self, *rows):
@@ -84,8 +84,17 @@ class Rows(unittest.TestCase):
             line.add(0.2)
             self.assertEqual(line.verdict, "FAIL", line.name)
 
-    def faults(self, *rows, after=""):
-        self.program("server_gpu_test", "".join(FAULT.format(*row) for row in rows) + after)
+    def test_a_test_that_fails_for_what_no_row_tells_is_missed(self):
+        rows = "".join(SPAN.format(span, span + 0.57, 0, 300, "PASS") for span in gpu_truth.SPANS) + MANY + STAMPS
+        for said, code, failed in (("[  FAILED  ] CudaTiming.One (9 ms)\n[  FAILED  ] CudaTiming.One\n", 1, 1), ("", 139, 1), ("", 0, 0)):
+            self.program("cuda_device_test", rows + said, code)
+            lines = gpu_truth.measure(self.config)
+            self.assertEqual((lines[-1].name, lines[-1].samples), ("gpu.truth.failed", [failed, failed]))
+            self.assertEqual({line.verdict for line in lines[:-1]}, {"PASS"})
+            self.assertEqual(lines[-1].verdict, "FAIL" if failed else "PASS")
+
+    def faults(self, *rows, after="", code=0):
+        self.program("server_gpu_test", "".join(FAULT.format(*row) for row in rows) + after, code)
         return {line.name: line for line in gpu_faults.measure(self.config)}
 
     def test_each_fault_has_two_figures(self):
@@ -94,6 +103,15 @@ class Rows(unittest.TestCase):
         self.assertEqual(lines["gpu.fault.illegal_address.next"].verdict, "FAIL")
         self.assertEqual(lines["gpu.fault.endless.next"].samples, [0.585])
         self.assertEqual(lines["gpu.fault.assert.answer"].verdict, "FAIL")
+        self.assertEqual(lines["gpu.fault.failed"].verdict, "PASS")
+        self.assertEqual(self.faults(code=1)["gpu.fault.failed"].verdict, "FAIL")
+
+    def test_what_was_done_25_times_says_so(self):
+        line = self.faults(("assert", 25, 0.1, 0.1, 0))["gpu.fault.assert.answer"]
+        self.assertRegex(line.text(), r" 0\.1 s +25  assert, 25 times")
+        self.assertEqual(Line.from_json(line.as_json()), line)
+        without = {key: value for key, value in line.as_json().items() if key != "each"}
+        self.assertEqual(Line.from_json(without).rounds, 1)
 
     def test_a_quick_answer_with_another_code_is_no_figure(self):
         line = self.faults(("assert", 25, 0.1, 0.1, 25))["gpu.fault.assert.answer"]

@@ -78,7 +78,7 @@ def row(line, lines):
     measured = line["skipped"] if line["measured"] is None else figure(float(line["measured"])) + line["unit"]
     verdict = " ".join([line["verdict"], *line.get("flags", [])])  # Older measurements did not keep them.
     return (f"| `{line['name']}` | {line['what']} | {wanted} | {measured} | {span(line['samples'])} | "
-            f"{times(line)} | {compiled(line, lines)} | {len(line['samples'])} | {verdict} |")
+            f"{times(line)} | {compiled(line, lines)} | {len(line['samples']) * line.get('each', 1)} | {verdict} |")
 
 
 def behind(line):

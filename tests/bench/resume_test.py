@@ -23,6 +23,7 @@ class Resume(unittest.TestCase):
     def setUp(self):
         folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
         self.out = folder / "bench.json"
+        self.fails = None
         self.measured, self.ends, self.device, self.pytorch = [], True, "a GPU", "2.0"
         self.bin = folder / "bin"
         self.bin.mkdir()
@@ -45,6 +46,8 @@ class Resume(unittest.TestCase):
                     line = Line(f"{name}.{part}", "a figure", ">=", 1, samples=[2.0])
                     self.measured.append(line.name)
                 yield line
+                if self.fails and name == "speed.gpu_one":
+                    raise self.fails
                 if not self.ends and name == "speed.gpu_two":
                     raise CutOff
         return types.SimpleNamespace(measure=measure)
@@ -77,6 +80,15 @@ class Resume(unittest.TestCase):
         self.assertEqual(self.held(), (["gpu_one", "gpu_two"],
                                        ["speed.gpu_one.a", "speed.gpu_one.b", "speed.gpu_two.a", "speed.gpu_two.b"]))
 
+    def test_a_group_that_fails_is_missed_and_the_next_is_measured(self):
+        self.fails = RuntimeError("no GPU here")
+        self.assertEqual(self.run_bench("--check"), 1)
+        self.assertEqual(self.held(), (["gpu_two"], ["speed.gpu_one.a", "gpu_one.whole", "speed.gpu_two.a", "speed.gpu_two.b"]))
+        missed = json.loads(self.out.read_text())["lines"][1]
+        self.assertEqual((missed["verdict"], missed["skipped"]), ("FAIL", "no GPU here"))
+        self.fails = None
+        self.assertEqual(self.run_bench("--resume", "--check"), 0)
+
     def test_without_resume_all_is_measured_again(self):
         self.cut_off()
         self.run_bench()
@@ -94,7 +106,7 @@ class Resume(unittest.TestCase):
             self.run_bench("--resume")
         (self.bin / "gridclock-worker").write_text("one")
         self.device = "another GPU"
-        with self.assertRaisesRegex(RuntimeError, "figures of a GPU: this is another GPU"):
+        with self.assertRaisesRegex(ValueError, "figures of a GPU: this is another GPU"):
             self.run_bench("--resume")
         self.device = "a GPU"
         self.cpu.return_value = "another CPU"
@@ -111,7 +123,7 @@ class Resume(unittest.TestCase):
         data = json.loads(self.out.read_text())
         self.assertEqual((data["device"], data["pytorch"]), ("a GPU", "2.0"))
         self.out.write_text(json.dumps({**data, "groups": ["gpu_two"]}))
-        with self.assertRaisesRegex(RuntimeError, "figures of 2.0: this is 3.0"):
+        with self.assertRaisesRegex(ValueError, "figures of 2.0: this is 3.0"):
             self.run_bench("--resume", only="gpu_two,gpu_one")
 
     def test_a_part_of_a_group_does_not_count_as_the_group(self):

@@ -154,8 +154,8 @@ def check_names(table, options):
 # Metrics that no server on a CPU shows here, and why.
 ABSENT = {
     "of a GPU": {f"gridclock_{name}" for name in (
-        "calibration_activity_offset_seconds", "calibration_empty_event_pair_seconds",
-        "calibration_launch_offset_seconds", "calibration_serial_record_offset_seconds", "device_clock_held_down",
+        "calibration_activity_offset_seconds", "calibration_device_timer_step_seconds",
+        "calibration_empty_event_pair_seconds", "calibration_launch_offset_seconds", "calibration_serial_record_offset_seconds", "device_clock_held_down",
         "device_clock_hertz", "device_exclusive", "device_flops_per_second", "device_power_watts",
         "device_temperature_celsius")},
     "of an overflow": {"gridclock_metric_series_overflow_total"},

@@ -96,7 +96,22 @@ def submissions(many, rate, mebibytes):
                   int(many) < 1000 or float(mebibytes) < 5, int(many))
 
 
+def spun(span, device, off, allowed, verdict):
+    return Figure(f"spin of {span} us by its timer", f"off {allowed} ns at most", f"{device} us, off {off} ns", verdict == "PASS")
+
+
+def many_spun(span, device, off, allowed, verdict):
+    return Figure(f"many blocks spin {span} us", f"off {allowed} ns at most", f"{device} us, off {off} ns", verdict == "PASS")
+
+
+def stamped(name, device, stamps, off, low, high, verdict):
+    return Figure(f"stamps of {name}", f"off {low} to {high} ns", f"{device} us, off {off} ns", verdict == "PASS")
+
+
 FIGURES = (
+    (r"^ +(\d+) +([\d.]+) +(-?\d+) +(\d+) +[\d.]+ +-?\d+ +[\d.]+ +-?\d+ +[\d.]+ +(PASS|FAIL)$", spun),
+    (r"^many blocks: span (\d+) us, device time ([\d.]+) us, off (-?\d+) ns, allowed (\d+) ns (PASS|FAIL)$", many_spun),
+    (r"^(\w+): device time ([\d.]+) us, stamps ([\d.]+) us, off (-?\d+) ns, allowed (-?\d+) to (-?\d+) ns (PASS|FAIL)$", stamped),
     (r"^(\w+) +(\d+) rounds +answer +([\d.]+) s \(goal (\d+)\) +next kernel +([\d.]+) s \(goal (\d+)\) +(\d+) wrong$", fault),
     (r"^calls on cuda:1 beside (\w+): (\d+) good, (\d+) bad, the slowest (-?[\d.]+) s later than without$", others),
     (r"^calls that name '(\w*)': on (\d+) of (\d+) GPUs: (.+)$", placement),

@@ -45,7 +45,7 @@ TORCH = pathlib.Path(__file__).resolve().parent / "torch_test.py"
 SUBMIT = pathlib.Path(__file__).resolve().parent / "submit_test.py"
 SNIPPETS = pathlib.Path(__file__).resolve().parents[1] / "docs/run_snippets.py"
 HUGE = "MoreThanTwoToThe31Elements"  # One takes most of a GPU's memory.
-# What a kernel touches, and in which order, depends on sizes and on how tensors lie, not on the kind of their numbers.
+# What a kernel touches, and in which order, depends on sizes, dtypes and on how tensors lie, not on the kind of their numbers.
 SMALL = ("PlainNumbers", "TensorsThatAreAlignedToTheirElementsAlone")
 # What begins beyond the sizes of small cases: threads with two packs of 16 bits, reductions by blocks of 512 and of the states of
 # many parts, scans of several blocks, rows in a cluster of blocks.
@@ -263,11 +263,18 @@ def is_for(tool, case):
     return case.kind == SMALL[0] if tool == "racecheck" else case.kind in SMALL
 
 
+def shared_like(case):
+    """The same of cases that use shared memory in one way: tiles are chosen by the size of an element, that of bool is 8 bits."""
+    bits = re.match(r"[a-z]+(\d+)", case.dtype)
+    return case.kernel, case.kernel in SHARED and (bits[1] if bits else "8")
+
+
 def cases_for(tool, cases):
-    """Of small ones racecheck takes those of one dtype: f32, or what the kernel has in its place."""
+    """Of small ones racecheck takes those of one dtype of each size of element: f32, or what the kernel has in its place."""
     own = [case for case in cases if is_for(tool, case)]
-    dtypes = {case.kernel: case.dtype for case in sorted(own, key=lambda case: case.dtype == "f32") if case.kind != LARGE}
-    return [case for case in own if tool != "racecheck" or case.kind == LARGE or case.dtype == dtypes[case.kernel]]
+    dtypes = {shared_like(case): case.dtype for case in sorted(own, key=lambda case: (case.dtype == "f32", case.dtype))
+              if case.kind != LARGE}
+    return [case for case in own if tool != "racecheck" or case.kind == LARGE or case.dtype == dtypes[shared_like(case)]]
 
 
 def is_slow(case):

@@ -104,6 +104,28 @@ class Writing(unittest.TestCase):
         self.assertEqual(lines[1]["measured"], "0.146 s, next 0.421 s, 0 wrong")
         self.assertEqual(lines[4]["measured"], "on 2 of 2: cuda:0 83, cuda:1 77")
 
+    def test_device_time_beside_the_gpus_timer_has_rows(self):
+        self.run_program(self.table(), "device", """\
+[ RUN      ] CudaTiming.DeviceTimeIsThatOfTheGpusOwnTimer
+constant of device time 591 ns
+           5          5.591          0        300          8.000         32          5.600        -46          9.700 PASS
+          10         10.991        400        300         13.000         32         10.600        -46         14.700 FAIL
+[  FAILED  ] CudaTiming.DeviceTimeIsThatOfTheGpusOwnTimer (9 ms)
+[ RUN      ] CudaTiming.DeviceTimeIsThatOfTheGpusOwnTimerForManyBlocksAtOnce
+many blocks: span 50 us, device time 51.200 us, off 0 ns, allowed 300 ns PASS
+blocks: device time 101.000 us, stamps 100.000 us, off 1000 ns, allowed -1032 to 4032 ns PASS
+[       OK ] CudaTiming.DeviceTimeIsThatOfTheGpusOwnTimerForManyBlocksAtOnce (9 ms)
+[  PASSED  ] 1 test.
+[  FAILED  ] 1 test, listed below:
+[  FAILED  ] CudaTiming.DeviceTimeIsThatOfTheGpusOwnTimer
+""", code=1)
+        lines = self.parts()["device"]["lines"]
+        self.assertEqual([(line["what"], line["goal"], line["measured"], line["verdict"]) for line in lines[1:]], [
+            ("spin of 5 us by its timer", "off 300 ns at most", "5.591 us, off 0 ns", "PASS"),
+            ("spin of 10 us by its timer", "off 300 ns at most", "10.991 us, off 400 ns", "FAIL"),
+            ("many blocks spin 50 us", "off 300 ns at most", "51.200 us, off 0 ns", "PASS"),
+            ("stamps of blocks", "off -1032 to 4032 ns", "101.000 us, off 1000 ns", "PASS")])
+
     def test_what_was_skipped_and_what_failed_is_named(self):
         self.run_program(self.table(), "server", TOLD, code=1)
         server = self.parts()["server"]

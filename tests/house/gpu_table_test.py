@@ -424,20 +424,20 @@ rmdir "$CUDA_VISIBLE_DEVICES"
         self.suite("conformance", cases=())
         self.assertEqual(self.code, 1)
 
-    def test_of_kernels_without_shared_memory_racecheck_takes_one_small_case_of_each_variant(self):
+    def test_racecheck_takes_one_small_case_of_each_variant_and_size_that_shared_memory_depends_on(self):
         def case(kernel, variant, dtype, kind="PlainNumbers"):
             return groups.Case(f"{kind} {kernel} {variant} {dtype}", kernel, kind, dtype, variant)
 
         taken = [case(*names) for names in (
             ("square", "naive", "f32"), ("square", "vec4", "f32"), ("of_integers", "naive", "i32"), ("sum", "two_pass", "f32"),
-            ("sum", "two_pass", "bf16", "LargeTensors"))]
+            ("sum", "two_pass", "f64"), ("sum", "two_pass", "f16"), ("sum", "two_pass", "bf16", "LargeTensors"))]
         left = [case(*names) for names in (
             ("square", "vec4", "f16"), ("square", "vec4", "f64"), ("square", "vec4", "f32", "NaNAndInfinities"),
             ("square", "vec4", "f32", "TensorsThatAreAlignedToTheirElementsAlone"), ("square", "vec4", "bf16", "LargeTensors"),
-            ("sum", "two_pass", "f16"))]
+            ("sum", "two_pass", "bf16"), ("sum", "two_pass", "f32", "NaNAndInfinities"))]
         self.assertEqual(gpu_test.cases_for("racecheck", left + taken), taken)
         self.assertEqual(gpu_test.cases_for("racecheck", taken + left), taken)
-        self.assertEqual(len(gpu_test.cases_for("memcheck", taken + left)), 10)
+        self.assertEqual(len(gpu_test.cases_for("memcheck", taken + left)), 12)
 
     def test_kernels_with_shared_memory_are_known_by_what_they_include(self):
         (self.folder / "kernels/catalog").mkdir(parents=True)

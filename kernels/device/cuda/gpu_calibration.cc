@@ -135,14 +135,13 @@ CopyTimes SecondFarthest(std::vector<CopyTimes> series) {
 }
 
 absl::StatusOr<double> SerialBeyond(const RecordPairs& pairs) {
-  constexpr double kMostNs = 5'000, kSameWithinNs = 300;
   const double beyond = MedianBeyond(pairs.empty), beyond_working = MedianBeyond(pairs.working);
-  const bool same = std::abs(beyond_working - beyond) <= kSameWithinNs;
-  if (beyond >= 0 && beyond <= kMostNs && same) return beyond;
+  const bool same = std::abs(beyond_working - beyond) <= kSameBeyondWithinNs;
+  if (beyond >= 0 && beyond <= kMostSerialBeyondNs && same) return beyond;
   return absl::UnavailableError(absl::StrFormat(
       "serial records are longer than concurrent ones by %.0f ns of an empty kernel and %.0f ns of "
       "one that works: want 0 to %.0f ns, and the same within %.0f ns",
-      beyond, beyond_working, kMostNs, kSameWithinNs));
+      beyond, beyond_working, kMostSerialBeyondNs, kSameBeyondWithinNs));
 }
 
 std::string ToText(const GpuCalibration& calibration, absl::string_view uuid) {

@@ -79,6 +79,8 @@ struct RecordPairs {
   std::vector<RecordPair> empty, working;
 };
 
+inline constexpr double kMostSerialBeyondNs = 5'000;  // More than any GPU adds.
+inline constexpr double kSameBeyondWithinNs = 300;    // What device time may be off by.
 // What a serial record is beyond a concurrent one: the median of those of an empty kernel.
 // UNAVAILABLE with the figures where that is less than 0, more than any GPU adds, or another than
 // of the kernel that works, so that it would be no constant.

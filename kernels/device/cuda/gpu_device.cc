@@ -198,17 +198,16 @@ absl::Status GpuDevice::ProveCupti(KernelRecords records) {
 absl::StatusOr<GpuCalibration> GpuDevice::Calibrate() {
   GC_ASSIGN_OR_RETURN(GpuCalibration result, CalibrateGpu(*this, *timer_));
   if (cupti_ == nullptr || only_records_) return result;
-  const auto pairs = WithPatience([this] {
-    return MeasureRecordPairs(*this, [this](KernelRecords kind) { only_records_ = kind; });
+  bool measured = false;
+  const auto beyond = WithPatience([&]() -> absl::StatusOr<double> {
+    const auto pairs = MeasureRecordPairs(*this, [&](KernelRecords kind) { only_records_ = kind; });
+    measured = pairs.ok();
+    GC_RETURN_IF_ERROR(pairs.status());
+    return SerialBeyond(*pairs);
   });
-  if (!pairs.ok()) {
-    if (poisoned()) return pairs.status();
-    RefuseSerial(pairs.status().message());  // The next process may measure them.
-    return result;
-  }
-  const auto beyond = SerialBeyond(*pairs);
   if (!beyond.ok()) {
-    result.serial = GpuCalibration::kSerialRefused;
+    if (poisoned()) return beyond.status();
+    if (measured) result.serial = GpuCalibration::kSerialRefused;  // Or the next process may.
     RefuseSerial(beyond.status().message());
     return result;
   }

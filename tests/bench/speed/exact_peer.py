@@ -1,7 +1,7 @@
 """Inputs of cdist, and how far off its results are: exact_peer.py FOLDER make|errors.
 
 make: a.npy and b.npy, of f32. errors: the largest errors, over the largest distance, of d.npy, of PyTorch's direct form
-and of its form by a matrix product, beside the direct form in double; one line of JSON.
+and of its form by a matrix product, beside the direct form in double; one line of JSON, with PyTorch's version.
 """
 import json
 import pathlib
@@ -31,7 +31,8 @@ def errors():
     want = torch.cdist(a.double(), b.double(), **direct)
     found = {"ours": loaded("d"), "direct": torch.cdist(a, b, **direct),
              "product": torch.cdist(a, b, compute_mode="use_mm_for_euclid_dist")}
-    print(json.dumps({name: ((d.double() - want).abs().max() / want.max()).item() for name, d in found.items()}))
+    off = {name: ((d.double() - want).abs().max() / want.max()).item() for name, d in found.items()}
+    print(json.dumps({"torch": torch.__version__, "errors": off}))
 
 
 if __name__ == "__main__":

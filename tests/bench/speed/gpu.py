@@ -4,6 +4,7 @@ import fnmatch
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -29,12 +30,28 @@ def describe(config, server, torch=None):
     config.found("device", f"{found['model']}, driver {found['driver']}, CUDA {found['cuda']}")
 
 
+class Said(str):
+    """What tests print, and how many of them failed."""
+
+    failed = 0
+
+
+FAILED = re.compile(r"^\[  FAILED  \] ([\w/]+\.[\w/]+)", re.MULTILINE)
+
+
 def run_test(config, program, only, **environment):
     """What the tests of one program print, whether they pass or fail: figures are held against goals here."""
     ran = subprocess.run([config.binaries / program, f"--gtest_filter={only}"], capture_output=True, text=True,
                          errors="replace", timeout=580,
                          env={**os.environ, "GRIDCLOCK_BIN": str(config.binaries), **environment})
-    return ran.stdout
+    said = Said(ran.stdout)
+    said.failed = len(set(FAILED.findall(said))) or int(ran.returncode != 0)
+    return said
+
+
+def failed_line(group):
+    """Of tests whose rows are held against goals: what else they ask for."""
+    return Line(f"{group}.failed", "tests behind these rows that failed, whatever they asked", "<=", 0, worst=True)
 
 
 # Of a launch that loaded code first, and so waited for the device: the answer asks to call again.

@@ -49,7 +49,9 @@ def measure(config):
             peer(folder, "make")
             run_json(config.binaries / "gridclock", "--server", server.address, "run", "cdist", "a=a.npy", "b=b.npy", "-o",
                      "d=d.npy", "--device", gpu.DEVICE, "--json", cwd=folder)
-            return lines_of(json.loads(peer(folder, "errors")))
+            told = json.loads(peer(folder, "errors"))
+            config.found("pytorch", told["torch"])
+            return lines_of(told["errors"])
         except RuntimeError as why:
             [line] = goals()
             line.skipped = str(why)

@@ -22,13 +22,14 @@ def why_none(row):
 
 def answer_and_next(kind):
     return [Line(f"gpu.fault.{kind}.answer", f"{kind}, {ROUNDS} times: the slowest answer after the fault or the limit", "<=",
-                 1, " s"),
-            Line(f"gpu.fault.{kind}.next", f"{kind}, {ROUNDS} times: the slowest next kernel on that GPU", "<=", 2, " s")]
+                 1, " s", each=ROUNDS),
+            Line(f"gpu.fault.{kind}.next", f"{kind}, {ROUNDS} times: the slowest next kernel on that GPU", "<=", 2, " s",
+                 each=ROUNDS)]
 
 
 def goals():
     """Those of one GPU."""
-    return [line for kind in FAULTS for line in answer_and_next(kind)]
+    return [*(line for kind in FAULTS for line in answer_and_next(kind)), gpu.failed_line("gpu.fault")]
 
 
 def of_fault(kind, row):
@@ -41,9 +42,10 @@ def of_fault(kind, row):
 
 
 def others(kind, row):
-    bad = Line(f"gpu.fault.{kind}.others", f"{kind}, {ROUNDS} times: calls on another GPU that went wrong meanwhile", "<=", 0)
+    bad = Line(f"gpu.fault.{kind}.others", f"{kind}, {ROUNDS} times: calls on another GPU that went wrong meanwhile", "<=", 0,
+               each=ROUNDS)
     late = Line(f"gpu.fault.{kind}.late", f"{kind}, {ROUNDS} times: how much later than without the slowest call on another "
-                "GPU was answered", "<=", 0.05, " s")
+                "GPU was answered", "<=", 0.05, " s", each=ROUNDS)
     if row is None:
         for line in (bad, late):
             line.skipped, line.informative = "one GPU alone", True
@@ -62,4 +64,6 @@ def measure(config):
     beside = {kind: row for kind, *row in OTHERS.findall(output)}
     if beside:  # Then there are two GPUs: a kind without figures is a goal without.
         beside = {kind: beside.get(kind, ("0", str(ROUNDS), "inf")) for kind in FAULTS}
-    return [line for kind in FAULTS for line in (*of_fault(kind, rows.get(kind)), *others(kind, beside.get(kind)))]
+    failed = gpu.failed_line("gpu.fault")
+    failed.add(output.failed)
+    return [*(line for kind in FAULTS for line in (*of_fault(kind, rows.get(kind)), *others(kind, beside.get(kind)))), failed]

@@ -12,9 +12,10 @@ ROW = re.compile(r"^late neighbour, round (\d+) of (\d+): SUSPECT ([01]), (\d+) 
 
 def goals():
     return [Line("gpu.suspect.neighbour", f"square of 2^32, {ROUNDS} times, another process computes once most samples are taken: "
-                 "the share of results that are SUSPECT", ">=", 1),
+                 "the share of results that are SUSPECT", ">=", 1, each=ROUNDS),
             Line("gpu.suspect.neighbour.alone", "the same kernel before that process is there and behind its end: results that are "
-                 "SUSPECT", "<=", 0)]
+                 "SUSPECT", "<=", 0, each=ROUNDS),
+            gpu.failed_line("gpu.suspect.neighbour")]
 
 
 def measure(config):
@@ -23,9 +24,10 @@ def measure(config):
     said = gpu.run_test(config, "server_gpu_test", "LateNeighbourTest.G12_AMedianFromBeforeTheOtherProcessIsSuspect",
                         GRIDCLOCK_GPU_ROUNDS=str(ROUNDS))
     rows = [[int(number) for number in row] for row in ROW.findall(said)]
-    beside, alone = lines = goals()
+    beside, alone, failed = lines = goals()
+    failed.add(said.failed)
     if [row[:2] for row in rows] != [[turn, ROUNDS] for turn in range(1, ROUNDS + 1)]:
-        for line in lines:
+        for line in (beside, alone):
             line.skipped = f"want {ROUNDS} rounds, got {len(rows)}"
         return lines
     beside.add(sum(row[2] and 2 * row[3] > row[4] for row in rows) / ROUNDS, alone=[round(row[3] / row[4], 3) for row in rows])

@@ -55,7 +55,7 @@ def agreements():
     """Line, and its runs, each a kernel with its words and a method."""
     def line(name, what, runs):
         return Line(f"gpu.suspect{name}", "results that are SUSPECT, IMPOSSIBLE or INTERRUPTED, or of 1 us and more without a "
-                    f"second opinion, in {len(runs)} runs of {what}, idle GPU", "<=", 0), runs
+                    f"second opinion, in {len(runs)} runs of {what}, idle GPU", "<=", 0, each=len(runs)), runs
 
     methods = ("device_time", "isolated", "back_to_back")
     for method in methods:
@@ -167,7 +167,7 @@ def fresh_goal(kernel, way):
     how = f"{way}, of 500 samples" if way not in ("", SURE_WAY) else "500 samples" if way else "by default options"
     return Line(".".join(filter(None, ("gpu.fresh", kernel, way))),
                 f"{FRESH_KERNELS[kernel][0]} in {WORKERS} fresh workers, {how}: the farthest median from the middle",
-                "<=", 0.5, " %", informative=bool(way))
+                "<=", 0.5, " %", informative=bool(way), each=WORKERS)
 
 
 def fresh_line(kernel, way, times):
@@ -183,7 +183,7 @@ def fresh_line(kernel, way, times):
 def cycles_line(kernel, times):
     """The same of the cycles that a worker's median is, by the clock measured around its samples."""
     line = Line(f"gpu.fresh.{kernel}.cycles", f"{FRESH_KERNELS[kernel][0]} in {WORKERS} fresh workers, median times measured clock: "
-                "the farthest from the middle", "<=", 0.5, " %", informative=True)
+                "the farthest from the middle", "<=", 0.5, " %", informative=True, each=WORKERS)
     if not all(t.clock_before_mhz and t.clock_after_mhz for t in times):
         line.skipped = "no clock"
         return line

@@ -37,7 +37,8 @@ def goals():
                  f"after {MANY_SPANS[0]} us: the constant, device time less the span, over {MOST_CONSTANT_OF_MANY_US} us", "<=", 1, worst=True),
             *(Line(f"gpu.truth.many.{span}us", f"the same after {span} us: device time less one constant, its distance over "
                    "max(0.3 us, 0.5 %, one step of the timer)", "<=", 1, worst=True) for span in MANY_SPANS[1:]),
-            *(Line(f"gpu.truth.{name}", what, "<=", 1, worst=True) for name, what in STAMPED.items())]
+            *(Line(f"gpu.truth.{name}", what, "<=", 1, worst=True) for name, what in STAMPED.items()),
+            gpu.failed_line("gpu.truth")]
 
 
 def no_figures(why):
@@ -59,9 +60,10 @@ def add_many(lines, rows):
 def measure(config):
     with gpu_server(config) as server:
         gpu.describe(config, server)
-    lines = dict(zip((*SPANS, *(("many", span) for span in MANY_SPANS), *STAMPED), goals()))
+    lines = dict(zip((*SPANS, *(("many", span) for span in MANY_SPANS), *STAMPED, "failed"), goals()))
     for _ in range(config.rounds):
         said = gpu.run_test(config, "cuda_device_test", "CudaTiming.DeviceTimeIsThatOfTheGpusOwnTimer*")
+        lines["failed"].add(said.failed)
         rows, many, stamped = ROW.findall(said), MANY_ROW.findall(said), STAMPED_ROW.findall(said)
         for want, got in ((SPANS, tuple(int(span) for span, *_ in rows)), (tuple(STAMPED), tuple(name for name, *_ in stamped))):
             if got != want:

@@ -24,6 +24,11 @@ class Line:
     informative: bool = False  # Stands beside the goals; cannot fail.
     worst: bool = False     # The worst sample counts, not their median.
     flags: list = dataclasses.field(default_factory=list)  # Of the measurements behind the samples, each once.
+    each: int = 1           # How many times what a sample tells of was done: 25 faults, 100 results.
+
+    @property
+    def rounds(self):
+        return len(self.samples) * self.each
 
     @property
     def measured(self):
@@ -58,11 +63,11 @@ class Line:
         goal = "" if self.informative else f"{self.op} {self.bound:g}{self.unit}"
         measured = self.skipped if self.measured is None else f"{self.measured:.3g}{self.unit}"
         flags = f" [{', '.join(self.flags)}]" if self.flags else ""
-        return f"{self.verdict}  {self.name:<34} {goal:>12}  {measured:>10}  {len(self.samples):3}  {self.what}{flags}"
+        return f"{self.verdict}  {self.name:<34} {goal:>12}  {measured:>10}  {self.rounds:3}  {self.what}{flags}"
 
     @classmethod
     def from_json(cls, data):
-        return cls(**{field.name: data[field.name] for field in dataclasses.fields(cls)})
+        return cls(**{field.name: data[field.name] for field in dataclasses.fields(cls) if field.name in data})
 
     def as_json(self):
         return {**dataclasses.asdict(self), "measured": self.measured, "verdict": self.verdict}

@@ -123,6 +123,8 @@ TEST(SerialBeyond, OfAClockThatMovesEitherOrderCountsAsMuch) {
 
 // What would make every time of many blocks too short, or is no constant.
 TEST(SerialBeyond, ThatCannotBeIsRefusedWithItsFigures) {
+  EXPECT_EQ(kMostSerialBeyondNs, 5'000);
+  EXPECT_EQ(kSameBeyondWithinNs, 300);
   const auto of = [](double empty, double working) {
     return SerialBeyond({.empty = {{800, 800 + empty}}, .working = {{15'000, 15'000 + working}}});
   };

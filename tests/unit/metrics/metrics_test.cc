@@ -51,6 +51,7 @@ DeviceStatus Gpu() {
   info.serial_record_offset_ns = 1250;
   info.empty_event_pair_ns = 500;
   info.clock_step_ns = 32;
+  info.device_timer_step_ns = 1024;
   info.methods = {{.method = Method::kDeviceTime, .floor_ns = 1250, .missing = ""},
                   {.method = Method::kHostSync, .floor_ns = 0, .missing = "a reason"}};
   info.flop_rates = {{.dtype = DType::kF32, .flops_per_second = 6e13}};
@@ -147,6 +148,8 @@ TEST(MetricsTest, ShowsWhatAGpuSaidOfItself) {
                               "activity=\"kernel\"} -7.5"));
   EXPECT_THAT(text, HasSubstr("gridclock_calibration_serial_record_offset_seconds{"
                               "device=\"cuda:0\"} 1.25e-06\n"));
+  EXPECT_THAT(text, HasSubstr("gridclock_calibration_device_timer_step_seconds{"
+                              "device=\"cuda:0\"} 1.024e-06\n"));
   // What is not known is not shown as 0, and of a device that never started nothing is known.
   EXPECT_THAT(text, Not(HasSubstr("timing=\"host_sync\"")));
   EXPECT_THAT(text, Not(HasSubstr("gridclock_device_info{device=\"cpu\"")));

@@ -213,6 +213,8 @@ TEST(Agreement, HasTheTolerancesOfRuleTwo) {
   EXPECT_EQ(kMostGapsShare, 0.1);
   EXPECT_EQ(kMostCopiesNs, 10'000);
   EXPECT_EQ(kCopyWaitsNs, 9'000);
+  EXPECT_EQ(kNothingWithinFloors, 3);
+  EXPECT_EQ(kNothingWithinNs, 5'000);
   EXPECT_TRUE(Agree(3'650, 1'000, Offset{.launch_ns = 2'150}));
   EXPECT_FALSE(Agree(3'651, 1'000, Offset{.launch_ns = 2'150}));
   EXPECT_FALSE(Agree(2'649, 1'000, Offset{.launch_ns = 2'150}));
