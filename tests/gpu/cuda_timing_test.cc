@@ -98,7 +98,7 @@ TEST(CudaCalibration, IsPlausibleAndSurvivesItsText) {
 }
 
 constexpr double kMostConstantNs = 2'000;
-constexpr double kMostConstantOfBlocksNs = 3'000;  // Thousands of blocks end, one by one.
+constexpr double kMostConstantOfBlocksNs = 5'000;  // Thousands of blocks end, one by one.
 
 struct Row {
   double span = 0, device = 0, isolated = 0, slope = 0, pair = 0;
@@ -166,14 +166,20 @@ TEST(CudaTiming, DeviceTimeIsThatOfTheGpusOwnTimerForManyBlocksAtOnce) {
       return CudaStatus(LaunchSpinningBlocks(span, blocks, end, StreamOf(device)), "spin");
     };
     const double device_ns = MedianBy(device, Method::kDeviceTime, spin, 15);
+    // Events know nothing of records: what blocks take to begin and to end is in both.
+    const double isolated_ns = MedianBy(device, Method::kIsolated, spin, 15);
+    const double apart = isolated_ns - device.info().launch_offset_ns - device_ns;
     const auto asked = static_cast<double>(span);
     if (span == kLongSpansNs[0]) constant = device_ns - asked;
     const double off = device_ns - constant - asked;
     const double allowed = std::max({300.0, 0.005 * asked, device.info().device_timer_step_ns});
-    std::printf("many blocks: span %.0f us, device time %.3f us, off %.0f ns, allowed %.0f ns %s\n",
-                asked / 1e3, device_ns / 1e3, off, allowed,
-                std::abs(off) <= allowed ? "PASS" : "FAIL");
+    std::printf(
+        "many blocks: span %.0f us, device time %.3f us, off %.0f ns, allowed %.0f ns, isolated "
+        "%.0f ns more %s\n",
+        asked / 1e3, device_ns / 1e3, off, allowed, apart,
+        std::abs(off) <= allowed ? "PASS" : "FAIL");
     EXPECT_LE(std::abs(off), allowed) << span;
+    EXPECT_LE(std::abs(apart), std::max(500.0, 0.03 * asked)) << span;
   }
   EXPECT_GE(constant, 0);
   EXPECT_LE(constant, kMostConstantOfBlocksNs);

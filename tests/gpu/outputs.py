@@ -100,7 +100,7 @@ def spun(span, device, off, allowed, verdict):
     return Figure(f"spin of {span} us by its timer", f"off {allowed} ns at most", f"{device} us, off {off} ns", verdict == "PASS")
 
 
-def many_spun(span, device, off, allowed, verdict):
+def many_spun(span, device, off, allowed, _, verdict):
     return Figure(f"many blocks spin {span} us", f"off {allowed} ns at most", f"{device} us, off {off} ns", verdict == "PASS")
 
 
@@ -110,7 +110,8 @@ def stamped(name, device, stamps, off, low, high, verdict):
 
 FIGURES = (
     (r"^ +(\d+) +([\d.]+) +(-?\d+) +(\d+) +[\d.]+ +-?\d+ +[\d.]+ +-?\d+ +[\d.]+ +(PASS|FAIL)$", spun),
-    (r"^many blocks: span (\d+) us, device time ([\d.]+) us, off (-?\d+) ns, allowed (\d+) ns (PASS|FAIL)$", many_spun),
+    (r"^many blocks: span (\d+) us, device time ([\d.]+) us, off (-?\d+) ns, allowed (\d+) ns, isolated (-?\d+) ns more "
+     "(PASS|FAIL)$", many_spun),
     (r"^(\w+): device time ([\d.]+) us, stamps ([\d.]+) us, off (-?\d+) ns, allowed (-?\d+) to (-?\d+) ns (PASS|FAIL)$", stamped),
     (r"^(\w+) +(\d+) rounds +answer +([\d.]+) s \(goal (\d+)\) +next kernel +([\d.]+) s \(goal (\d+)\) +(\d+) wrong$", fault),
     (r"^calls on cuda:1 beside (\w+): (\d+) good, (\d+) bad, the slowest (-?[\d.]+) s later than without$", others),
