@@ -541,11 +541,13 @@ TEST(CudaTiming, AMeasurementByEachMethodIsNotSuspect) {
           static_cast<int>(m.timing.stop), m.timing.method_floor_ns, flags.c_str());
       EXPECT_THAT(m.flags, Not(Contains(Flag::kSuspect)));
       // A spin ends with a step of the GPU's timer, and what times it has steps of its own: of 2 us
-      // both together are more than what counts as flat. Its times are within them all the same.
+      // both together are more than what counts as flat. Its times are near them, and it says so.
       const double steps = device.info().device_timer_step_ns + device.info().clock_step_ns;
       const bool coarse = steps > kFlatWithin * static_cast<double>(span);
       const Statistics& times = m.timing.statistics;
-      EXPECT_TRUE(m.timing.warmup_flat || (coarse && times.q3 - times.q1 <= steps)) << span;
+      const bool says_so = std::count(m.flags.begin(), m.flags.end(), Flag::kNoisy) > 0;
+      EXPECT_TRUE(m.timing.warmup_flat || (coarse && says_so && times.q3 - times.q1 <= 2 * steps))
+          << span << ": quartiles " << times.q1 << " and " << times.q3;
       if (method != Method::kBackToBack && Has(device, Method::kDeviceTime)) {
         EXPECT_TRUE(m.timing.second);
         EXPECT_THAT(m.kernels, SizeIs(1));

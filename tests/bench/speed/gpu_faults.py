@@ -58,7 +58,7 @@ def others(kind, row):
 def measure(config):
     with gpu_server(config) as server:
         gpu.describe(config, server)
-    output = gpu.run_test(config, "server_gpu_test", "ServerGpuTest.*Fault*:ServerGpuTest.G4_*:ServerGpuTest.AllMemory*",
+    output = gpu.run_test(config, "server_gpu_test", "ServerGpuTest.*Fault*:ServerGpuTest.G4_*:ServerGpuTest.G6_*",
                           GRIDCLOCK_GPU_ROUNDS=str(ROUNDS))
     rows = {kind: row for kind, *row in ROW.findall(output)}
     beside = {kind: row for kind, *row in OTHERS.findall(output)}
