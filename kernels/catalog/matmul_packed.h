@@ -58,21 +58,46 @@ struct Workspace {
   bool ok() const { return a != nullptr && b != nullptr; }
 };
 
-// Blocks of 128 bits, so many numbers apart.
-template <std::int64_t kApart, class D, class V>
-HWY_INLINE void StoreBlocks(D d, V v, float* out) {
+// Has each block of 128 bits stored, so many numbers apart.
+template <std::int64_t kApart, class D, class V, class Store>
+HWY_INLINE void StoreBlocks(D d, V v, float* out, const Store& store) {
   namespace hn = simd::hn;
   if constexpr (hn::MaxLanes(D()) > 4) {
     const hn::Half<D> half;
     constexpr auto kBlocks = static_cast<std::int64_t>(hn::MaxLanes(hn::Half<D>()) / 4);
-    StoreBlocks<kApart>(half, hn::LowerHalf(half, v), out);
-    StoreBlocks<kApart>(half, hn::UpperHalf(half, v), out + kBlocks * kApart);
+    StoreBlocks<kApart>(half, hn::LowerHalf(half, v), out, store);
+    StoreBlocks<kApart>(half, hn::UpperHalf(half, v), out + kBlocks * kApart, store);
   } else {
-    hn::StoreU(v, d, out);
+    store(d, v, out);
   }
 }
 
-// out[k][i] = line i's number k, for four lines; a line of out is kStrip long.
+// out[k][i] = line i's number k, for two lines; a line of out is kStrip long.
+template <std::int64_t kStrip, typename T>
+void TurnTwo(const T* from, std::int64_t line, std::int64_t depth, float* out) {
+  namespace hn = simd::hn;
+  const simd::Tag<T> d;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  const auto store = [](auto block, auto v, float* to) {
+    const hn::Half<decltype(block)> pair;
+    hn::StoreU(hn::LowerHalf(pair, v), pair, to);
+    hn::StoreU(hn::UpperHalf(pair, v), pair, to + kStrip);
+  };
+  std::int64_t k = 0;
+  for (; k + lanes <= depth; k += lanes) {
+    for (std::int64_t i = 0; i < 2; ++i) simd::PrefetchFrom(from + i * line + k);
+    const auto l0 = simd::Read<T>(d, from + k), l1 = simd::Read<T>(d, from + line + k);
+    // Of each block: numbers 0 and 1, numbers 2 and 3.
+    float* to = out + k * kStrip;
+    StoreBlocks<4 * kStrip>(d, hn::InterleaveLower(d, l0, l1), to, store);
+    StoreBlocks<4 * kStrip>(d, hn::InterleaveUpper(d, l0, l1), to + 2 * kStrip, store);
+  }
+  for (; k < depth; ++k) {
+    for (std::int64_t i = 0; i < 2; ++i) out[k * kStrip + i] = Widen(from[i * line + k]);
+  }
+}
+
+// The same for four lines.
 template <std::int64_t kStrip, typename T>
 void TurnFour(const T* from, std::int64_t line, std::int64_t depth, float* out) {
   namespace hn = simd::hn;
@@ -92,7 +117,9 @@ void TurnFour(const T* from, std::int64_t line, std::int64_t depth, float* out) 
                high23 = hn::BitCast(pairs, hn::InterleaveUpper(d, l2, l3));
     float* to = out + k * kStrip;
     const auto store = [&](auto v, int number) {
-      StoreBlocks<4 * kStrip>(d, hn::BitCast(d, v), to + number * kStrip);
+      StoreBlocks<4 * kStrip>(
+          d, hn::BitCast(d, v), to + number * kStrip,
+          [](auto block, auto four, float* at) { hn::StoreU(four, block, at); });
     };
     store(hn::InterleaveLower(pairs, low01, low23), 0);
     store(hn::InterleaveUpper(pairs, low01, low23), 1);
@@ -118,11 +145,13 @@ void PackStrip(const T* from, Strides strides, std::int64_t depth, Wide<T>* out)
     }
     return;
   }
-  if constexpr (std::is_same_v<Wide<T>, float> && kStrip % 4 == 0) {
+  if constexpr (std::is_same_v<Wide<T>, float> && kStrip % 2 == 0) {
     if (strides.column == 1) {
-      for (std::int64_t i = 0; i < kStrip; i += 4) {
+      std::int64_t i = 0;
+      for (; i + 4 <= kStrip; i += 4) {
         TurnFour<kStrip>(from + i * strides.row, strides.row, depth, out + i);
       }
+      if (i < kStrip) TurnTwo<kStrip>(from + i * strides.row, strides.row, depth, out + i);
       return;
     }
   }
