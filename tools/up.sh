@@ -18,7 +18,7 @@ refuse_second() {
   pid=$(fact pid)
   # Another program may have the number by now; the kernel cuts names to 15 letters.
   [ "$(cat "/proc/${pid:-none}/comm" 2>/dev/null)" = gridclock-serve ] || return 0
-  die "a server runs already: pid $pid, address $(fact grpc); stop it with: kill $pid"
+  die "a server runs already: pid $pid, address $(fact grpc); stop it with: kill $pid; or have another: ./dev up --folder FOLDER --listen 127.0.0.1:0 --metrics-listen 127.0.0.1:0"
 }
 
 wait_ready() {

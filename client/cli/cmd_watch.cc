@@ -113,6 +113,13 @@ std::vector<std::string> FilesOf(const std::string& file) {
   return files;
 }
 
+// What no other text of the file can mend.
+bool IsOfTheServer(const absl::Status& error) {
+  const std::string reason = DetailsOf(error).reason;
+  return IsUnreachable(error) || absl::IsUnauthenticated(error) ||
+         absl::IsPermissionDenied(error) || reason == "SUBMIT_OFF" || reason == "NO_TOOLCHAIN";
+}
+
 absl::StatusOr<int> Watch(const Session& session, const WatchOptions& options) {
   if (session.options.json) {
     return UsageError("--json: watch is for people; want gridclock check or bench with --json");
@@ -131,6 +138,8 @@ absl::StatusOr<int> Watch(const Session& session, const WatchOptions& options) {
   for (int round = 1;; ++round) {
     GC_ASSIGN_OR_RETURN(const auto watch, FileWatch::Create(FilesOf(target->file)));
     const absl::StatusOr<int> round_code = Round(session, *client, options, &before);
+    // A server that went away may come back; one that was never there is told of at once.
+    if (round == 1 && !round_code.ok() && IsOfTheServer(round_code.status())) return round_code;
     code = round_code.ok() ? *round_code : Report(session, round_code.status());
     if (round == options.times) return code;
     session.console.err << "waiting for a change of " << target->file << std::endl;

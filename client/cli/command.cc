@@ -191,7 +191,8 @@ std::string Advice(const absl::Status& error, const GlobalOptions& options) {
   }
   if (details.reason == "COMPILE_FAILED" &&
       absl::StrContains(error.message(), "a template needs a name expression")) {
-    return "name an instance: compile --instance 'NAME<float, 256>', or to run it "
+    return "if it has a template, name an instance: compile --instance 'NAME<float, 256>', or to "
+           "run it "
            "FILE.cu:'NAME<float, 256>'";
   }
   if (limit_name == "client_modules" || limit_name == "module_memory_bytes") {

@@ -139,7 +139,8 @@ absl::Status AddMade(const OperandSpec& operand, const std::vector<Source>& sour
   if (value.tensors.empty()) {
     if (solved == nullptr) {
       return UsageError(sources.empty()
-                            ? absl::StrCat("missing; say ", operand.name, "=FILE.npy or ",
+                            ? absl::StrCat("missing, want ", ToText(operand), "; say ",
+                                           operand.name, "=FILE.npy, or a shape, as in ",
                                            operand.name, "=randn:f32[1024]")
                             : std::string("which shape? Say it as in randn:f32[1024]"));
     }

@@ -109,7 +109,9 @@ absl::Duration WallTimeLimit(const Job& job) {
   if (!job.host_memory) limit += pass + kPinning;
   // To a guest's memory and back.
   if (job.program != nullptr) limit += pass;
-  if (generates) limit += pass;
+  // At half of that on a slow machine; others who wait must not do so for all that memory can hold.
+  constexpr absl::Duration kShortest = absl::Seconds(5);
+  if (generates) limit += std::min(2 * pass, std::max(job.kernel_time_limit, kShortest));
   if (sums) limit += pass;
   // The reference computes in double precision, one unit at a time.
   if (job.verify) limit += pass + job.kernel_time_limit;

@@ -98,7 +98,8 @@ absl::Time DeadlineOf(const grpc::CallbackServerContext& context, absl::Time now
 
 absl::Status SubmitOffStatus() {
   return WithReason(
-      absl::FailedPreconditionError("this server takes no code: it runs without --allow-submit"),
+      absl::FailedPreconditionError(
+          "this server takes no code: it runs without --allow-submit, which its operator may set"),
       "SUBMIT_OFF");
 }
 

@@ -58,7 +58,8 @@ class Up(unittest.TestCase):
             code, out = self.up("--busy", detach=detach)
             pid = self.ready()["pid"]
             self.assertEqual((code, out), (1, f"dev: a server runs already: pid {pid}, address 127.0.0.1:1; "
-                                              f"stop it with: kill {pid}\n"))
+                                              f"stop it with: kill {pid}; or have another: ./dev up --folder FOLDER "
+                                              "--listen 127.0.0.1:0 --metrics-listen 127.0.0.1:0\n"))
             self.assertEqual((self.folder / "ready").read_text(), ready)
             self.assertEqual((self.folder / "server.log").read_text(), log)
 

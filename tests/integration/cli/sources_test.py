@@ -345,6 +345,22 @@ class SourcesTest(unittest.TestCase):
             self.assertEqual(call("modules", "delete", "--all").returncode, 0)
             self.assertEqual(call("compile", self.folder / "two.cu").returncode, 0)
 
+    def test_watch_does_not_wait_for_what_no_save_can_mend(self):
+        source = self.folder / "f.cu"
+        source.write_text("// gridclock: f x: f32[N] -> y: f32[N] grid (1) block (1) params x, y\n"
+                          "__global__ void f(const float* x, float* y) { *y = *x; }\n")
+
+        def watch(server):
+            return subprocess.run([BIN / "gridclock", "watch", f"{source}:f", "x=ones:f32[1]"], timeout=60, capture_output=True,
+                                  text=True, env=dict(os.environ, GRIDCLOCK_SERVER=server))
+
+        gone = watch("127.0.0.1:1")
+        self.assertEqual(gone.returncode, 3, gone.stderr)
+        with Server(BIN) as server:
+            refused = watch(server.grpc)
+        self.assertEqual(refused.returncode, 1, refused.stderr)
+        self.assertIn("without --allow-submit", refused.stderr)
+
     def test_watch_deletes_what_a_save_replaced_if_it_had_compiled_it(self):
         self.call("modules", "delete", "--all")
         source = self.folder / "saved.cu"

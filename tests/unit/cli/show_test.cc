@@ -65,6 +65,10 @@ TEST(SummaryTest, ACallOfSeveralLaunchesSaysHowMany) {
   summary.add_device_kernels()->set_count(2);
   summary.add_device_kernels()->set_count(1);
   EXPECT_THAT(SummaryText(summary, {}), HasSubstr("(one call of 3 launches, isolated)"));
+  for (const std::int64_t count : {std::numeric_limits<std::int64_t>::max(), std::int64_t{-5}}) {
+    summary.add_device_kernels()->set_count(count);  // No honest server says so.
+  }
+  EXPECT_THAT(SummaryText(summary, {}), HasSubstr("(one call of 1000000000 launches, isolated)"));
 }
 
 TEST(SummaryTest, ACallThatLaunchedNothingSaysNothingOfLaunches) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "server/core/job_entry.h"
 #include "tests/unit/core/scheduler_fixture.h"
 
 namespace gridclock {
@@ -16,6 +17,22 @@ using ::testing::ElementsAreArray;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using Code = absl::StatusCode;
+
+// Beside its launches, on a device that works in the host's memory.
+TEST(WallTimeLimit, InputsThatAreMadeHaveTheKernelsTimeOnceMoreAtMost) {
+  Job job;
+  job.host_memory = true;
+  job.inputs.resize(1);
+  job.inputs[0].source = SourceKind::kGenerate;
+  const auto beside = [&](std::uint64_t bytes, absl::Duration limit) {
+    job.operand_bytes = bytes;
+    job.kernel_time_limit = limit;
+    return WallTimeLimit(job) - limit;
+  };
+  EXPECT_EQ(beside(50'000'000, absl::Seconds(30)), absl::Seconds(2));
+  EXPECT_EQ(beside(6'300'000'000, absl::Seconds(30)), absl::Seconds(30));
+  EXPECT_EQ(beside(6'300'000'000, absl::Milliseconds(1)), absl::Seconds(5));
+}
 
 class SchedulerTimeTest : public SchedulerFixture {
  protected:
