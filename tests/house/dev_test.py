@@ -94,7 +94,7 @@ class Dev(unittest.TestCase):
     def test_help_of_up_builds_nothing(self):
         code, out, calls = self.machine.run("dev", "up", "--help")
         self.assertEqual((code, calls), (0, []))
-        self.assertIn("usage: ./dev up [--detach] [SERVER FLAG...]\n", out)
+        self.assertIn("usage: ./dev up [--detach] [--folder FOLDER] [SERVER FLAG...]\n", out)
 
     def test_flags_of_the_server_reach_it(self):
         _, calls = self.machine.installed_by("dev", "up", "--detach", "--devices", "cpu")
