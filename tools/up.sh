@@ -5,8 +5,13 @@ source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 bin=$(cd "$1" && pwd)
 shift
 detach='' folder=$root/build/up
-if [ "${1:-}" = --detach ]; then detach=1; shift; fi
-if [ "${1:-}" = --folder ]; then folder=$2; shift 2; fi
+while true; do
+  case ${1:-} in
+  --detach) detach=1 && shift ;;
+  --folder) folder=${2:?--folder: want a folder} && shift 2 ;;
+  *) break ;;
+  esac
+done
 command=("$bin/gridclock-server" --worker "$bin/gridclock-worker" --ready-file "$folder/ready")
 
 fact() { sed -n "s/^$1=//p" "$folder/ready"; }

@@ -135,11 +135,13 @@ absl::StatusOr<int> Watch(const Session& session, const WatchOptions& options) {
   GC_ASSIGN_OR_RETURN(const auto client, session.Connect());
   Before before;
   int code = kOk;
+  bool heard = false;  // Of a server that takes code.
   for (int round = 1;; ++round) {
     GC_ASSIGN_OR_RETURN(const auto watch, FileWatch::Create(FilesOf(target->file)));
     const absl::StatusOr<int> round_code = Round(session, *client, options, &before);
     // A server that went away may come back; one that was never there is told of at once.
-    if (round == 1 && !round_code.ok() && IsOfTheServer(round_code.status())) return round_code;
+    if (!heard && !round_code.ok() && IsOfTheServer(round_code.status())) return round_code;
+    heard |= round_code.ok() || !DetailsOf(round_code.status()).reason.empty();
     code = round_code.ok() ? *round_code : Report(session, round_code.status());
     if (round == options.times) return code;
     session.console.err << "waiting for a change of " << target->file << std::endl;

@@ -19,6 +19,8 @@ constexpr absl::Duration kStuck = absl::Seconds(5);
 constexpr absl::Duration kLook = absl::Seconds(1);
 // Generating, verifying and checking sums go at no less than this, in bytes per second.
 constexpr double kSlowestPass = 50e6;
+// What is done for inputs may take the kernel's time limit once, or this, while others wait.
+constexpr absl::Duration kLeastForInputs = absl::Seconds(5);
 constexpr absl::Duration kCrashRetry = absl::Milliseconds(50);
 constexpr int kMostSends = 2;
 
@@ -82,6 +84,15 @@ absl::Status WorkTimeStatus(const Job& job) {
       "WORK_TIME_LIMIT");
 }
 
+absl::Status InputTimeStatus(absl::Duration limit) {
+  return WithReason(
+      absl::DeadlineExceededError(absl::StrCat(
+          "the inputs of this call took longer than ", absl::FormatDuration(limit),
+          " to make while others waited; want fewer values, or values that are sent, or a longer "
+          "kernel time limit")),
+      "WORK_TIME_LIMIT");
+}
+
 // A worker that an operator had killed is nobody's fault.
 bool IsOwnFault(const WorkerLoss& loss) {
   if (loss.reason == "signal") return IsOwnFault(loss.signal);
@@ -109,9 +120,7 @@ absl::Duration WallTimeLimit(const Job& job) {
   if (!job.host_memory) limit += pass + kPinning;
   // To a guest's memory and back.
   if (job.program != nullptr) limit += pass;
-  // At half of that on a slow machine; others who wait must not do so for all that memory can hold.
-  constexpr absl::Duration kShortest = absl::Seconds(5);
-  if (generates) limit += std::min(2 * pass, std::max(job.kernel_time_limit, kShortest));
+  if (generates) limit += 2 * pass;  // Elements of a byte take as long as those of more.
   if (sums) limit += pass;
   // The reference computes in double precision, one unit at a time.
   if (job.verify) limit += pass + job.kernel_time_limit;
@@ -383,6 +392,11 @@ void Scheduler::TickRunning(Entry& entry, const WorkerPort::Running& running, ab
       entry.launched_before = entry.launched_for;
     }
     entry.launched_for = entry.launched_before + (now - entry.launched_at);
+  }
+  const absl::Duration for_inputs = std::max(job.kernel_time_limit, kLeastForInputs);
+  const bool begun = entry.launched_at >= entry.sent_at;
+  if (!begun && now >= began + for_inputs + kGrace && OthersWait(entry, now)) {
+    return GiveUp(entry, InputTimeStatus(for_inputs), "time_limit", began + for_inputs, now, out);
   }
   const absl::Duration work = WallTimeLimit(job);
   const absl::Time launch_end = launched + job.kernel_time_limit;

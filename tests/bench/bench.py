@@ -17,6 +17,7 @@ that was not measured fails the check too.
 import argparse
 import dataclasses
 import datetime
+import fnmatch
 import hashlib
 import importlib
 import json
@@ -37,6 +38,10 @@ GPU_LEAST_ROUNDS = 3  # Each is of medians of many launches by the GPU's own clo
 FOUND = ("device", "pytorch", "numpy")  # What groups tell of that which they measure.
 
 
+class Mixed(Exception):
+    """Figures of two machines, or beside two versions of a peer, would stand in one file."""
+
+
 @dataclasses.dataclass
 class Config:
     binaries: pathlib.Path
@@ -53,10 +58,10 @@ class Config:
     missed: set = dataclasses.field(default_factory=set)   # Names of lines whose goal was missed so far.
 
     def found(self, what, is_now):
-        """`what`: of FOUND. ValueError where that is not the one of the figures that this run goes on with."""
+        """`what`: of FOUND. Mixed where that is not the one of the figures that this run goes on with."""
         was = self.held.get(what)
         if was and was != is_now:
-            raise ValueError(f"--resume: held are figures of {was}: this is {is_now}")
+            raise Mixed(f"--resume: held are figures of {was}: this is {is_now}")
         setattr(self, what, is_now)
 
 
@@ -112,6 +117,7 @@ class Results:
     def __init__(self, path, config, top):
         self.path, self.config, self.top = path, config, top
         self.groups, self.lines = [], []
+        self.gave_up = []  # Groups that failed on the way.
 
     def resume(self):
         """Takes over what the file holds. Raises ValueError where that is of another run."""
@@ -173,8 +179,10 @@ def untold(groups, lines):
 def give_up(group, results, why):
     """What of the group has no line yet is missed; the groups behind it are measured all the same."""
     told = [line for its, line in results.lines if its == group]
-    goals = [goal for goal in goals_of(group) if goal.name in untold((group,), told)]
-    for line in goals or [Line(f"{group}.whole", "all rows of the group", "<=", 0)]:
+    asked = [goal.name for goal in goals_of(group) if any(fnmatch.fnmatch(goal.name, one) for one in results.config.rows.split(","))]
+    missed = [goal for goal in goals_of(group) if goal.name in asked and goal.name in untold((group,), told)]
+    results.gave_up.append(group)
+    for line in missed or [Line(f"{group}.whole", "all rows of the group", "<=", 0)]:
         line.skipped = why
         results.add(group, line)
 
@@ -189,8 +197,10 @@ def measure(groups, config, results):
             for line in importlib.import_module(f"speed.{group}").measure(config):
                 results.add(group, line)
             results.finish(group)
-        except (RuntimeError, OSError, subprocess.SubprocessError) as why:
-            give_up(group, results, str(why))
+        except Mixed:
+            raise
+        except Exception as why:  # Whatever a group meets, the others are measured.
+            give_up(group, results, f"{type(why).__name__}: {why}")
         print(f"      ({group}: {time.monotonic() - start:.0f} s)", flush=True)
 
 
@@ -228,7 +238,9 @@ def main(known=GROUPS, least_rounds=LEAST_ROUNDS):
     if args.check and args.rounds < least_rounds:
         print(f"this check does not count: want at least {least_rounds} rounds, got {args.rounds}")
         return 1
-    return 1 if args.check and missed else 0
+    if results.gave_up:
+        print(f"not whole: {', '.join(results.gave_up)}")
+    return 1 if results.gave_up or (args.check and missed) else 0
 
 
 if __name__ == "__main__":

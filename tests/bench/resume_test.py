@@ -15,7 +15,7 @@ import bench  # noqa: E402: beside this file.
 from speed.line import Line  # noqa: E402
 
 
-class CutOff(Exception):
+class CutOff(BaseException):
     pass
 
 
@@ -81,11 +81,11 @@ class Resume(unittest.TestCase):
                                        ["speed.gpu_one.a", "speed.gpu_one.b", "speed.gpu_two.a", "speed.gpu_two.b"]))
 
     def test_a_group_that_fails_is_missed_and_the_next_is_measured(self):
-        self.fails = RuntimeError("no GPU here")
-        self.assertEqual(self.run_bench("--check"), 1)
+        self.fails = KeyError("no GPU here")
+        self.assertEqual(self.run_bench(), 1)
         self.assertEqual(self.held(), (["gpu_two"], ["speed.gpu_one.a", "gpu_one.whole", "speed.gpu_two.a", "speed.gpu_two.b"]))
         missed = json.loads(self.out.read_text())["lines"][1]
-        self.assertEqual((missed["verdict"], missed["skipped"]), ("FAIL", "no GPU here"))
+        self.assertEqual((missed["verdict"], missed["skipped"]), ("FAIL", "KeyError: 'no GPU here'"))
         self.fails = None
         self.assertEqual(self.run_bench("--resume", "--check"), 0)
 
@@ -106,7 +106,7 @@ class Resume(unittest.TestCase):
             self.run_bench("--resume")
         (self.bin / "gridclock-worker").write_text("one")
         self.device = "another GPU"
-        with self.assertRaisesRegex(ValueError, "figures of a GPU: this is another GPU"):
+        with self.assertRaisesRegex(bench.Mixed, "figures of a GPU: this is another GPU"):
             self.run_bench("--resume")
         self.device = "a GPU"
         self.cpu.return_value = "another CPU"
@@ -123,7 +123,7 @@ class Resume(unittest.TestCase):
         data = json.loads(self.out.read_text())
         self.assertEqual((data["device"], data["pytorch"]), ("a GPU", "2.0"))
         self.out.write_text(json.dumps({**data, "groups": ["gpu_two"]}))
-        with self.assertRaisesRegex(ValueError, "figures of 2.0: this is 3.0"):
+        with self.assertRaisesRegex(bench.Mixed, "figures of 2.0: this is 3.0"):
             self.run_bench("--resume", only="gpu_two,gpu_one")
 
     def test_a_part_of_a_group_does_not_count_as_the_group(self):

@@ -147,6 +147,7 @@ TEST(CudaTiming, DeviceTimeIsThatOfTheGpusOwnTimerForManyBlocksAtOnce) {
   SKIP_WITHOUT_CUPTI();
   constexpr std::uint64_t kLongSpansNs[] = {50'000, 100'000, 200'000, 1'000'000, 10'000'000};
   constexpr int kLaunches = 64;
+  constexpr double kApartNs = 500;
   Device& device = TheGpu();
   int at_once = 0;
   ASSERT_EQ(cudaDeviceGetAttribute(&at_once, cudaDevAttrMaxBlocksPerMultiprocessor, 0),
@@ -166,20 +167,20 @@ TEST(CudaTiming, DeviceTimeIsThatOfTheGpusOwnTimerForManyBlocksAtOnce) {
       return CudaStatus(LaunchSpinningBlocks(span, blocks, end, StreamOf(device)), "spin");
     };
     const double device_ns = MedianBy(device, Method::kDeviceTime, spin, 15);
-    // Events know nothing of records: what blocks take to begin and to end is in both.
+    // Events see it too, less what an empty kernel differs by.
     const double isolated_ns = MedianBy(device, Method::kIsolated, spin, 15);
     const double apart = isolated_ns - device.info().launch_offset_ns - device_ns;
     const auto asked = static_cast<double>(span);
     if (span == kLongSpansNs[0]) constant = device_ns - asked;
     const double off = device_ns - constant - asked;
     const double allowed = std::max({300.0, 0.005 * asked, device.info().device_timer_step_ns});
+    const bool good = std::abs(off) <= allowed && std::abs(apart) <= kApartNs;
     std::printf(
         "many blocks: span %.0f us, device time %.3f us, off %.0f ns, allowed %.0f ns, isolated "
         "%.0f ns more %s\n",
-        asked / 1e3, device_ns / 1e3, off, allowed, apart,
-        std::abs(off) <= allowed ? "PASS" : "FAIL");
+        asked / 1e3, device_ns / 1e3, off, allowed, apart, good ? "PASS" : "FAIL");
     EXPECT_LE(std::abs(off), allowed) << span;
-    EXPECT_LE(std::abs(apart), std::max(500.0, 0.03 * asked)) << span;
+    EXPECT_LE(std::abs(apart), kApartNs) << span;
   }
   EXPECT_GE(constant, 0);
   EXPECT_LE(constant, kMostConstantOfBlocksNs);

@@ -272,7 +272,7 @@ def shared_like(case):
 def cases_for(tool, cases):
     """Of small ones racecheck takes those of one dtype of each size of element: f32, or what the kernel has in its place."""
     own = [case for case in cases if is_for(tool, case)]
-    dtypes = {shared_like(case): case.dtype for case in sorted(own, key=lambda case: (case.dtype == "f32", case.dtype))
+    dtypes = {shared_like(case): case.dtype for case in sorted(own, key=lambda case: (case.dtype == "f32", case.dtype[0] == "f", case.dtype))
               if case.kind != LARGE}
     return [case for case in own if tool != "racecheck" or case.kind == LARGE or case.dtype == dtypes[shared_like(case)]]
 

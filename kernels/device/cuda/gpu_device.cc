@@ -198,16 +198,20 @@ absl::Status GpuDevice::ProveCupti(KernelRecords records) {
 absl::StatusOr<GpuCalibration> GpuDevice::Calibrate() {
   GC_ASSIGN_OR_RETURN(GpuCalibration result, CalibrateGpu(*this, *timer_));
   if (cupti_ == nullptr || only_records_) return result;
-  bool measured = false;
+  // What one series refuses more of them may settle, together.
+  RecordPairs pairs;
   const auto beyond = WithPatience([&]() -> absl::StatusOr<double> {
-    const auto pairs = MeasureRecordPairs(*this, [&](KernelRecords kind) { only_records_ = kind; });
-    measured = pairs.ok();
-    GC_RETURN_IF_ERROR(pairs.status());
-    return SerialBeyond(*pairs);
+    GC_ASSIGN_OR_RETURN(const RecordPairs more, MeasureRecordPairs(*this, [&](KernelRecords kind) {
+                          only_records_ = kind;
+                        }));
+    pairs.empty.insert(pairs.empty.end(), more.empty.begin(), more.empty.end());
+    pairs.working.insert(pairs.working.end(), more.working.begin(), more.working.end());
+    return SerialBeyond(pairs);
   });
   if (!beyond.ok()) {
     if (poisoned()) return beyond.status();
-    if (measured) result.serial = GpuCalibration::kSerialRefused;  // Or the next process may.
+    // Where they could not be measured the next process may.
+    if (!pairs.empty.empty()) result.serial = GpuCalibration::kSerialRefused;
     RefuseSerial(beyond.status().message());
     return result;
   }

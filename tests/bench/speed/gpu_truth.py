@@ -15,7 +15,7 @@ ROW = re.compile(r"^ +(\d+) +([\d.]+) +(-?\d+) +(\d+) +[\d.]+ +(-?\d+) +[\d.]+ +
 MANY_ROW = re.compile(r"^many blocks: span (\d+) us, device time ([\d.]+) us, off (-?\d+) ns, allowed (\d+) ns, "
                       r"isolated (-?\d+) ns more", re.MULTILINE)
 MANY_SPANS = (50, 100, 200, 1000, 10000)  # In us.
-MOST_CONSTANT_OF_MANY_US = 5  # 4,224 blocks begin and end one by one; events, which know nothing of records, see as much.
+MOST_CONSTANT_OF_MANY_US = 5  # 4,224 blocks begin and end one by one.
 # Of launches whose kernels stamp: device time, from first to last stamp, how much more that is, and what it may be.
 STAMPED_ROW = re.compile(r"^(\w+): device time ([\d.]+) us, stamps ([\d.]+) us, off (-?\d+) ns, allowed (-\d+) to (\d+) ns",
                          re.MULTILINE)

@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "server/core/job_entry.h"
 #include "tests/unit/core/scheduler_fixture.h"
 
 namespace gridclock {
@@ -17,22 +16,6 @@ using ::testing::ElementsAreArray;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using Code = absl::StatusCode;
-
-// Beside its launches, on a device that works in the host's memory.
-TEST(WallTimeLimit, InputsThatAreMadeHaveTheKernelsTimeOnceMoreAtMost) {
-  Job job;
-  job.host_memory = true;
-  job.inputs.resize(1);
-  job.inputs[0].source = SourceKind::kGenerate;
-  const auto beside = [&](std::uint64_t bytes, absl::Duration limit) {
-    job.operand_bytes = bytes;
-    job.kernel_time_limit = limit;
-    return WallTimeLimit(job) - limit;
-  };
-  EXPECT_EQ(beside(50'000'000, absl::Seconds(30)), absl::Seconds(2));
-  EXPECT_EQ(beside(6'300'000'000, absl::Seconds(30)), absl::Seconds(30));
-  EXPECT_EQ(beside(6'300'000'000, absl::Milliseconds(1)), absl::Seconds(5));
-}
 
 class SchedulerTimeTest : public SchedulerFixture {
  protected:
@@ -91,6 +74,49 @@ TEST_F(SchedulerTimeTest, AMeasurementMakesRoomOnceAnotherPrincipalHasWaitedForI
   EXPECT_THAT(worker->yields(), ElementsAre(long_one.id)) << "said once";
   EXPECT_TRUE(Done(long_one.id));
   EXPECT_THAT(long_one.listener->status(), IsOk());
+}
+
+TEST_F(SchedulerTimeTest, InputsThatTakeLongAreMadeForAsLongAsNobodyElseWaits) {
+  const auto worker = Ready();
+  Job job = Large("ann");  // Its kernel may take a second.
+  job.operand_bytes = 6'000'000'000;
+  job.inputs.resize(1);
+  job.inputs[0].source = SourceKind::kGenerate;
+  job.outputs.resize(1);
+  job.outputs[0].sink = SinkKind::kChecksum;
+  const Call making = Submit(std::move(job));
+  worker->Run(making.id, clock_.Now());
+  TickAfter(absl::Seconds(4));
+  const Call own = Submit("ann");
+  TickAfter(absl::Seconds(40));
+  EXPECT_EQ(making.listener->ends(), 0) << "nobody else waits";
+  const Call other = Submit("bob");
+  TickAfter(absl::Milliseconds(5));
+  EXPECT_THAT(making.listener->status(), ReasonIs("WORK_TIME_LIMIT"));
+  EXPECT_THAT(making.listener->status(),
+              StatusIs(Code::kDeadlineExceeded, HasSubstr("than 5s to make")));
+  EXPECT_EQ(other.listener->ends(), 0);
+}
+
+TEST_F(SchedulerTimeTest, InputsMayTakeLongerWhereTheKernelMay) {
+  const auto worker = Ready();
+  const Call making = Submit(MakeJob("ann", absl::Seconds(30)));
+  worker->Run(making.id, clock_.Now());
+  const Call other = Submit("bob");
+  TickAfter(absl::Seconds(30));
+  EXPECT_EQ(making.listener->ends(), 0);
+}
+
+TEST_F(SchedulerTimeTest, WhatHasBegunIsNotHeldAgainstTheTimeOfItsInputs) {
+  const auto worker = Ready();
+  const Call measured = Submit(Measured("ann", absl::Minutes(10)));
+  const absl::Time start = clock_.Now();
+  worker->Run(measured.id, start, start);
+  TickAfter(absl::Milliseconds(5));
+  worker->Run(measured.id, start);  // Between launches.
+  const Call other = Submit("bob");
+  TickAfter(absl::Minutes(11));
+  EXPECT_EQ(measured.listener->ends(), 0);
 }
 
 TEST_F(SchedulerTimeTest, TheTurnOfAMeasurementBeginsWithItsFirstLaunch) {
