@@ -86,10 +86,12 @@ absl::Status WorkTimeStatus(const Job& job) {
 
 absl::Status InputTimeStatus(absl::Duration limit) {
   return WithReason(
-      absl::DeadlineExceededError(absl::StrCat(
-          "the inputs of this call took longer than ", absl::FormatDuration(limit),
-          " to make while others waited; want fewer values, or values that are sent, or a longer "
-          "kernel time limit")),
+      absl::DeadlineExceededError(absl::StrCat("what comes before the first launch of this call, "
+                                               "as making its inputs, took longer than ",
+                                               absl::FormatDuration(limit),
+                                               " while others waited; want fewer values, or values "
+                                               "that are sent, or a longer kernel time "
+                                               "limit")),
       "WORK_TIME_LIMIT");
 }
 
