@@ -151,7 +151,9 @@ void PackStrip(const T* from, Strides strides, std::int64_t depth, Wide<T>* out)
       for (; i + 4 <= kStrip; i += 4) {
         TurnFour<kStrip>(from + i * strides.row, strides.row, depth, out + i);
       }
-      if (i < kStrip) TurnTwo<kStrip>(from + i * strides.row, strides.row, depth, out + i);
+      if constexpr (kStrip % 4 != 0) {
+        TurnTwo<kStrip>(from + i * strides.row, strides.row, depth, out + i);
+      }
       return;
     }
   }
